@@ -1,0 +1,116 @@
+// Package pipenet is an in-memory network: named listeners and a dialer that
+// joins the two ends of a net.Pipe.
+//
+// Both emulators can serve it, and both Azure SDKs can be pointed at it, so a
+// whole system (clients, service, emulators) runs inside one testing/synctest
+// bubble: blocking on a pipe is durable blocking, which a real socket is not.
+//
+// A Network is safe for concurrent use. It starts no goroutines.
+package pipenet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+)
+
+// ErrRefused is wrapped by DialContext when nobody listens on the address.
+var ErrRefused = errors.New("connection refused")
+
+// Network holds the listeners of one simulated network. The zero value is not
+// usable; call New.
+type Network struct {
+	mu        sync.Mutex
+	listeners map[string]*listener // by address
+}
+
+// New returns an empty network.
+func New() *Network {
+	return &Network{listeners: make(map[string]*listener)}
+}
+
+// Listen binds addr, any host:port text. An address that is bound already is an
+// error; closing the listener frees it.
+func (n *Network) Listen(addr string) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, fmt.Errorf("pipenet: listen %s: %w", addr, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, taken := n.listeners[addr]; taken {
+		return nil, fmt.Errorf("pipenet: listen %s: address already in use", addr)
+	}
+	l := &listener{network: n, addr: address(addr), accept: make(chan net.Conn), closed: make(chan struct{})}
+	n.listeners[addr] = l
+	return l, nil
+}
+
+// DialContext connects to the listener bound to addr. It blocks until the
+// connection is accepted, the listener is closed or ctx ends; its signature fits
+// net/http.Transport.DialContext.
+func (n *Network) DialContext(ctx context.Context, _, addr string) (net.Conn, error) {
+	n.mu.Lock()
+	l, ok := n.listeners[addr]
+	n.mu.Unlock()
+	if !ok {
+		return nil, dialError(addr, ErrRefused)
+	}
+	client, server := net.Pipe()
+	select {
+	case l.accept <- &conn{Conn: server, local: l.addr, remote: "pipe"}:
+		return &conn{Conn: client, local: "pipe", remote: l.addr}, nil
+	case <-l.closed:
+		return nil, dialError(addr, ErrRefused)
+	case <-ctx.Done():
+		return nil, dialError(addr, ctx.Err())
+	}
+}
+
+func dialError(addr string, err error) error {
+	return &net.OpError{Op: "dial", Net: "pipe", Addr: address(addr), Err: err}
+}
+
+type listener struct {
+	network *Network
+	addr    address
+	accept  chan net.Conn // never closed; closed ends both sides
+	closed  chan struct{} // closed by Close
+	once    sync.Once
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.accept:
+		return c, nil
+	case <-l.closed:
+		return nil, &net.OpError{Op: "accept", Net: "pipe", Addr: l.addr, Err: net.ErrClosed}
+	}
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		l.network.mu.Lock()
+		delete(l.network.listeners, string(l.addr))
+		l.network.mu.Unlock()
+		close(l.closed)
+	})
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return l.addr }
+
+// conn gives the two ends of a pipe the addresses of the network.
+type conn struct {
+	net.Conn
+	local, remote address
+}
+
+func (c *conn) LocalAddr() net.Addr  { return c.local }
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+type address string
+
+func (address) Network() string  { return "pipe" }
+func (a address) String() string { return string(a) }
