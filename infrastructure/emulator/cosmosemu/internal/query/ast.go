@@ -1,0 +1,3 @@
+package query
+
+type selectQuery struct{}
