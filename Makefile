@@ -1,0 +1,57 @@
+# Feedbox: every task by name. `make help` lists them.
+SHELL := /bin/bash
+GOLANGCI_VERSION := v2.15.0
+GOFUMPT_VERSION  := v0.12.0
+TOOLS := $(CURDIR)/.cache/bin
+PACKAGES := ./...
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the tasks
+	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-24s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: dev
+dev: ## emulators, API, relay and demo subscriber in one process
+	go run ./cmd/feedbox-dev
+
+.PHONY: build
+build: ## both binaries into bin/
+	go build -trimpath -o bin/ ./cmd/...
+
+.PHONY: test
+test: ## the README's test command
+	go test $(PACKAGES)
+
+.PHONY: race
+race: ## all tests under the race detector
+	go test -race $(PACKAGES)
+
+.PHONY: vet
+vet: ## go vet
+	go vet $(PACKAGES)
+
+$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION):
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(TOOLS)/golangci-lint $@
+
+$(TOOLS)/gofumpt-$(GOFUMPT_VERSION):
+	GOBIN=$(TOOLS) go install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
+	mv $(TOOLS)/gofumpt $@
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) ## golangci-lint with .golangci.yml
+	$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) run $(PACKAGES)
+
+.PHONY: fmt
+fmt: $(TOOLS)/gofumpt-$(GOFUMPT_VERSION) ## format every Go file
+	$(TOOLS)/gofumpt-$(GOFUMPT_VERSION) -w $$(git ls-files '*.go')
+
+.PHONY: fmt-check
+fmt-check: $(TOOLS)/gofumpt-$(GOFUMPT_VERSION) ## fail if a Go file is not formatted
+	@out=$$($(TOOLS)/gofumpt-$(GOFUMPT_VERSION) -l $$(git ls-files '*.go')); \
+	  if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
+
+.PHONY: check
+check: ## exactly what CI runs
+	.ci/run

@@ -1,0 +1,190 @@
+// Package arch holds the layering rules of ARCHITECTURE.md as a test, so that
+// plain `go test ./...` catches a breach; .golangci.yml says the same to editors.
+package arch
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "feedbox"
+
+// layer says what the packages under path may import, besides themselves.
+type layer struct {
+	path   string   // import path prefix below the module
+	except []string // sub-trees with rules of their own
+	allow  []string // import path prefixes; "std" is the standard library
+	deny   []string // exact import paths refused even if allowed above
+}
+
+var layers = []layer{
+	{
+		path:  "domain",
+		allow: []string{"std", "github.com/google/uuid"},
+		deny:  []string{"net", "net/http", "os", "log", "log/slog", "math/rand", "math/rand/v2", "crypto/rand"},
+	},
+	{
+		path:  "application",
+		allow: []string{"std", "github.com/google/uuid", "feedbox/domain"},
+		deny:  []string{"net", "net/http", "os"},
+	},
+	{
+		path:   "changefeed",
+		except: []string{"changefeed/cosmosfeed"},
+		allow:  []string{"std", "golang.org/x/sync/errgroup"},
+	},
+	{
+		path:  "changefeed/cosmosfeed",
+		allow: []string{"std", "golang.org/x/sync", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/changefeed"},
+	},
+	{
+		path:   "infrastructure/emulator",
+		except: []string{"infrastructure/emulator/cosmosemu", "infrastructure/emulator/busemu"},
+		allow:  []string{"std"},
+		deny:   []string{"testing"},
+	},
+	emulator("cosmosemu", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"),
+	emulator("busemu", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"),
+	adapter("cosmos", "github.com/Azure/azure-sdk-for-go/sdk/"),
+	adapter("servicebus", "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp"),
+	adapter("httpapi"),
+	adapter("config"),
+	adapter("telemetry"),
+}
+
+// emulator is the rule of one emulator: its own tree, Pebble, and the vendor's
+// SDK for the one convenience that hands a test a ready client.
+func emulator(name, sdk string) layer {
+	return layer{
+		path: "infrastructure/emulator/" + name,
+		allow: []string{
+			"std", "feedbox/infrastructure/emulator/", "github.com/cockroachdb/pebble/v2",
+			sdk, "github.com/Azure/azure-sdk-for-go/sdk/azcore",
+		},
+		deny: []string{"testing"},
+	}
+}
+
+// adapter is the rule of one adapter: the inner layers, never another adapter.
+// Third-party modules are free for those that name none.
+func adapter(name string, modules ...string) layer {
+	allow := []string{"std", "github.com/google/uuid", "feedbox/domain", "feedbox/application"}
+	if len(modules) == 0 {
+		modules = []string{"third-party"}
+	}
+	return layer{path: "infrastructure/" + name, allow: append(allow, modules...), deny: []string{"testing", "go.uber.org/fx"}}
+}
+
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+}
+
+func TestImportsPointInward(t *testing.T) {
+	packages, std := list(t, "./...")
+	for _, p := range packages {
+		for _, l := range layers {
+			if !l.covers(p.ImportPath) {
+				continue
+			}
+			for _, imported := range p.Imports {
+				if !l.permits(imported, std) {
+					t.Errorf("%s imports %s, which its layer (%s) may not", p.ImportPath, imported, l.path)
+				}
+			}
+		}
+	}
+}
+
+func TestOnlyTheEdgesKnowFxAndTheEmulators(t *testing.T) {
+	packages, _ := list(t, "./...")
+	for _, p := range packages {
+		if !strings.HasPrefix(p.ImportPath, module+"/") {
+			continue
+		}
+		for _, imported := range p.Imports {
+			if strings.HasPrefix(imported, "go.uber.org/fx") && !under(p.ImportPath, "cmd", "infrastructure/wiring") {
+				t.Errorf("%s imports fx: only cmd and infrastructure/wiring may", p.ImportPath)
+			}
+			if strings.HasPrefix(imported, "feedbox/infrastructure/emulator/") &&
+				!under(p.ImportPath, "cmd/feedbox-dev", "infrastructure/emulator", "tests") {
+				t.Errorf("%s imports an emulator: only cmd/feedbox-dev and tests may", p.ImportPath)
+			}
+		}
+	}
+}
+
+func TestTheProductionBinaryLinksNoTestCode(t *testing.T) {
+	packages, _ := list(t, "./cmd/feedbox")
+	for _, p := range packages {
+		switch {
+		case under(p.ImportPath, "infrastructure/emulator"), under(p.ImportPath, "tests"),
+			p.ImportPath == "testing", strings.HasPrefix(p.ImportPath, "github.com/cockroachdb/"):
+			t.Errorf("cmd/feedbox links %s", p.ImportPath)
+		}
+	}
+}
+
+func (l layer) covers(path string) bool {
+	return under(path, l.path) && !under(path, l.except...)
+}
+
+func (l layer) permits(imported string, std map[string]bool) bool {
+	for _, d := range l.deny {
+		if imported == d {
+			return false
+		}
+	}
+	if under(imported, l.path) {
+		return true
+	}
+	for _, a := range l.allow {
+		switch {
+		case a == "std" && std[imported]:
+			return true
+		case a == "third-party" && !std[imported] && !strings.HasPrefix(imported, module+"/"):
+			return true
+		case strings.HasPrefix(imported, a):
+			return true
+		}
+	}
+	return false
+}
+
+// under tells whether an import path lies in one of the module's sub-trees.
+func under(path string, trees ...string) bool {
+	for _, tree := range trees {
+		full := module + "/" + tree
+		if path == full || strings.HasPrefix(path, full+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// list asks the go command for the packages matching pattern and all they need.
+func list(t *testing.T, pattern string) (packages []pkg, std map[string]bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports", pattern)
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v", pattern, err)
+	}
+	std = map[string]bool{"C": true, "unsafe": true}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages, std
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		std[p.ImportPath] = p.Standard
+		packages = append(packages, p)
+	}
+}

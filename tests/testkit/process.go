@@ -1,0 +1,241 @@
+// Package testkit is what this repository's whole-system tests share: the real
+// binaries as processes that can be killed, clients for what they serve, and one
+// verifier of the outbox's promises.
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Binaries are the paths of the two programs, built from this tree.
+type Binaries struct{ Feedbox, Dev string }
+
+var build struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// Build compiles both binaries once per test process. Main must run the tests,
+// so that the folder they are in is removed.
+func Build(t *testing.T) Binaries {
+	t.Helper()
+	build.once.Do(func() {
+		if build.dir, build.err = os.MkdirTemp("", "feedbox-bin-"); build.err != nil {
+			return
+		}
+		cmd := exec.Command("go", "build", "-o", build.dir, "./cmd/feedbox", "./cmd/feedbox-dev")
+		cmd.Dir = moduleRoot()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			build.err = errors.New(string(out))
+		}
+	})
+	if build.err != nil {
+		t.Fatalf("build the binaries: %v", build.err)
+	}
+	return Binaries{Feedbox: filepath.Join(build.dir, "feedbox"), Dev: filepath.Join(build.dir, "feedbox-dev")}
+}
+
+// Main runs a package's tests and removes the binaries that Build made.
+func Main(m *testing.M) {
+	code := m.Run()
+	if build.dir != "" {
+		_ = os.RemoveAll(build.dir)
+	}
+	os.Exit(code)
+}
+
+func moduleRoot() string {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+			return dir
+		}
+		if parent := filepath.Dir(dir); parent != dir {
+			dir = parent
+			continue
+		}
+		break
+	}
+	panic("testkit: the test does not run inside the module")
+}
+
+// Process is one running program. Its output is kept and shown if the test fails.
+type Process struct {
+	Name string
+	cmd  *exec.Cmd
+	out  lockedBuffer
+	done chan struct{} // closed when the process has ended
+	err  error         // valid once done is closed
+}
+
+// Start runs a program with extra environment variables and stops it with the
+// test if nobody did before.
+func Start(t *testing.T, name, path string, env []string, args ...string) *Process {
+	t.Helper()
+	p := &Process{Name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
+	p.cmd.Env = append(withoutFeedbox(os.Environ()), env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("output of %s:\n%s", p.Name, tail(p.out.String(), 8000))
+		}
+	})
+	return p
+}
+
+// Kill ends the process with SIGKILL and waits for it.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // an error means that it has ended
+	<-p.done
+}
+
+// Terminate sends SIGTERM and returns the exit code; the process is killed if it
+// has not ended when ctx does.
+func (p *Process) Terminate(ctx context.Context) int {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	return p.Wait(ctx)
+}
+
+// Wait returns the exit code of the process, -1 if it had to be killed.
+func (p *Process) Wait(ctx context.Context) int {
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.Kill()
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Signal sends a signal, for example SIGSTOP.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
+// Ended tells whether the process has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Output is what the process has printed so far.
+func (p *Process) Output() string { return p.out.String() }
+
+// Endpoints is the ready file of feedbox-dev.
+type Endpoints struct {
+	API, Ops                            string
+	CosmosEndpoint, CosmosKey           string
+	ServiceBusConnectionString          string
+	ServiceBusAdmin                     string
+	Database, Container, Leases, Parked string
+	Topic, Subscription                 string
+}
+
+// StartDev runs feedbox-dev and returns once its ready file is there.
+func StartDev(t *testing.T, b Binaries, args ...string) (*Process, Endpoints) {
+	t.Helper()
+	ready := filepath.Join(t.TempDir(), "ready.json")
+	p := Start(t, "feedbox-dev", b.Dev, nil, append(args, "--ready-file", ready)...)
+	var e Endpoints
+	Eventually(t, 20*time.Second, "the ready file", func() bool {
+		if p.Ended() {
+			t.Fatalf("feedbox-dev ended: %s", p.Output())
+		}
+		data, err := os.ReadFile(ready)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(data, &e); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	})
+	return p, e
+}
+
+// ServiceEnv is the environment that points `feedbox api` and `feedbox relay` at
+// the emulators of e.
+func (e Endpoints) ServiceEnv(more ...string) []string {
+	return append([]string{
+		"FEEDBOX_COSMOS_ENDPOINT=" + e.CosmosEndpoint,
+		"FEEDBOX_COSMOS_KEY=" + e.CosmosKey,
+		"FEEDBOX_COSMOS_DATABASE=" + e.Database,
+		"FEEDBOX_COSMOS_CONTAINER=" + e.Container,
+		"FEEDBOX_COSMOS_LEASES=" + e.Leases,
+		"FEEDBOX_COSMOS_PARKED=" + e.Parked,
+	}, more...)
+}
+
+// Eventually polls until ok says true, and fails the test after limit. It is for
+// other processes, which no bubble can hold.
+func Eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s", what, limit)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// withoutFeedbox drops the variables of the service from an environment, so that
+// a developer's shell cannot change what a test runs.
+func withoutFeedbox(env []string) []string {
+	kept := env[:0:0]
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, "FEEDBOX_") {
+			kept = append(kept, kv)
+		}
+	}
+	return kept
+}
+
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return "…" + s[len(s)-n:]
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

@@ -1,0 +1,160 @@
+package testkit
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Contact is the stored state of one aggregate.
+type Contact struct {
+	ID       string
+	Version  int64 // commits so far
+	Sequence int64 // events so far
+}
+
+// Event is one stored event document.
+type Event struct {
+	ID       string
+	Key      string // partition key
+	Action   string
+	Version  int64
+	Sequence int64
+}
+
+// Message is one message as a consumer received it, in the order of arrival.
+type Message struct {
+	ID       string
+	Session  string
+	Subject  string
+	Version  int64
+	Sequence int64
+}
+
+// Run is everything a test knows at the end of a run of the whole system.
+type Run struct {
+	// Acked counts the acknowledged changes of each contact, as its clients saw
+	// them; a change whose outcome a client never learnt is not counted.
+	Acked map[string]int
+	// Unknown counts the changes of each contact whose outcome no client learnt.
+	Unknown map[string]int
+	// Contacts and Events are read from the store when everything has settled.
+	Contacts []Contact
+	Events   []Event
+	// Messages are what one consumer of the topic received, in order.
+	Messages []Message
+	// Parked holds the ids of events that were set aside instead of sent.
+	Parked map[string]bool
+}
+
+// Verify checks the promises of the outbox and returns every breach, worded with
+// the ids involved; none means that they were kept.
+//
+//	I1 atomic   a contact's version n is stored with its events, or not at all
+//	I2 no loss  every acknowledged change is stored, every stored event arrived or is parked
+//	I3 order    the messages of a session have sequence 1, 2, 3, ...
+//	I4 dedup    no message id arrived twice
+//	I5 no ghost every message is a stored event
+func (r Run) Verify() []string {
+	var v violations
+	events := make(map[string]Event, len(r.Events))
+	perKey := make(map[string][]Event)
+	for _, e := range r.Events {
+		events[e.ID] = e
+		perKey[e.Key] = append(perKey[e.Key], e)
+	}
+	r.verifyStore(&v, perKey)
+	r.verifyMessages(&v, events)
+	return v
+}
+
+func (r Run) verifyStore(v *violations, perKey map[string][]Event) {
+	seen := make(map[string]bool, len(r.Contacts))
+	for _, c := range r.Contacts {
+		seen[c.ID] = true
+		if acked, unknown := int64(r.Acked[c.ID]), int64(r.Unknown[c.ID]); r.Acked != nil &&
+			(c.Version < acked || c.Version > acked+unknown) {
+			v.add("I2 contact %s: version %d after %d acknowledged changes and %d of unknown outcome", c.ID, c.Version, acked, unknown)
+		}
+		list := perKey[c.ID]
+		sort.Slice(list, func(i, j int) bool { return list[i].Sequence < list[j].Sequence })
+		if int64(len(list)) != c.Sequence {
+			v.add("I1 contact %s: %d events stored, its last sequence is %d", c.ID, len(list), c.Sequence)
+			continue
+		}
+		versions := make(map[int64]bool)
+		for i, e := range list {
+			versions[e.Version] = true
+			if e.Sequence != int64(i+1) {
+				v.add("I1 contact %s: event %s has sequence %d, want %d", c.ID, e.ID, e.Sequence, i+1)
+			}
+		}
+		for n := int64(1); n <= c.Version; n++ {
+			if !versions[n] {
+				v.add("I1 contact %s: no event of version %d of %d", c.ID, n, c.Version)
+			}
+		}
+	}
+	for id, acked := range r.Acked {
+		if acked > 0 && !seen[id] {
+			v.add("I2 contact %s: %d changes acknowledged, not stored", id, acked)
+		}
+	}
+	for key, list := range perKey {
+		if !seen[key] {
+			v.add("I1 key %s: %d events without their contact", key, len(list))
+		}
+	}
+}
+
+func (r Run) verifyMessages(v *violations, events map[string]Event) {
+	arrived := make(map[string]bool, len(r.Messages))
+	last := make(map[string]int64)
+	for _, m := range r.Messages {
+		if arrived[m.ID] {
+			v.add("I4 message %s of session %s arrived twice", m.ID, m.Session)
+			continue
+		}
+		arrived[m.ID] = true
+		e, stored := events[m.ID]
+		switch {
+		case !stored:
+			v.add("I5 message %s of session %s is no stored event", m.ID, m.Session)
+		case e.Key != m.Session, e.Action != m.Subject, e.Sequence != m.Sequence, e.Version != m.Version:
+			v.add("I5 message %s: %+v differs from the stored event %+v", m.ID, m, e)
+		}
+		if want := last[m.Session] + 1; m.Sequence != want {
+			v.add("I3 session %s: sequence %d arrived where %d was due", m.Session, m.Sequence, want)
+		}
+		last[m.Session] = max(last[m.Session], m.Sequence)
+	}
+	for id, e := range events {
+		if !arrived[id] && !r.Parked[id] {
+			v.add("I2 event %s (%s, key %s, sequence %d) never arrived", id, e.Action, e.Key, e.Sequence)
+		}
+	}
+}
+
+// violations collects breaches, a bounded number of them.
+type violations []string
+
+func (v *violations) add(format string, args ...any) {
+	const most = 50
+	switch {
+	case len(*v) < most:
+		*v = append(*v, fmt.Sprintf(format, args...))
+	case len(*v) == most:
+		*v = append(*v, "... and more")
+	}
+}
+
+// Summary is one line for a test log.
+func (r Run) Summary() string {
+	var b strings.Builder
+	acked := 0
+	for _, n := range r.Acked {
+		acked += n
+	}
+	fmt.Fprintf(&b, "%d changes acknowledged, %d contacts, %d events, %d messages", acked, len(r.Contacts), len(r.Events), len(r.Messages))
+	return b.String()
+}

@@ -1,0 +1,67 @@
+package testkit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func goodRun() Run {
+	return Run{
+		Acked:    map[string]int{"a": 2, "b": 1},
+		Contacts: []Contact{{"a", 2, 3}, {"b", 1, 1}},
+		Events: []Event{
+			{"e1", "a", "Created", 1, 1}, {"e2", "a", "Name", 2, 2}, {"e3", "a", "Email", 2, 3}, {"e4", "b", "Created", 1, 1},
+		},
+		Messages: []Message{
+			{"e1", "a", "Created", 1, 1}, {"e4", "b", "Created", 1, 1}, {"e2", "a", "Name", 2, 2}, {"e3", "a", "Email", 2, 3},
+		},
+	}
+}
+
+func TestVerifyAcceptsAGoodRun(t *testing.T) {
+	if got := goodRun().Verify(); len(got) != 0 {
+		t.Fatalf("violations in a good run: %q", got)
+	}
+}
+
+// Each breach of a promise must be found, by its name.
+func TestVerifyFindsEachBreach(t *testing.T) {
+	for name, c := range map[string]struct {
+		want string
+		do   func(*Run)
+	}{
+		"event lost":            {"I2 event e2", func(r *Run) { r.Messages = slices.Delete(r.Messages, 2, 3) }},
+		"acked change lost":     {"I2 contact a", func(r *Run) { r.Acked["a"] = 3 }},
+		"acked contact lost":    {"I2 contact c", func(r *Run) { r.Acked["c"] = 1 }},
+		"unacked change stored": {"I2 contact a", func(r *Run) { r.Acked["a"] = 1 }},
+		"event without contact": {"I1 key x", func(r *Run) { r.Events = append(r.Events, Event{"e9", "x", "Created", 1, 1}) }},
+		"event not stored":      {"I1 contact a", func(r *Run) { r.Events = slices.Delete(r.Events, 1, 2) }},
+		"version without event": {"I1 contact a: no event of version 2", func(r *Run) {
+			r.Events[1].Version, r.Events[2].Version = 1, 1
+		}},
+		"order":         {"I3 session a", func(r *Run) { r.Messages[2], r.Messages[3] = r.Messages[3], r.Messages[2] }},
+		"twice":         {"I4 message e1", func(r *Run) { r.Messages = append(r.Messages, r.Messages[0]) }},
+		"ghost":         {"I5 message e7", func(r *Run) { r.Messages = append(r.Messages, Message{"e7", "b", "Name", 2, 2}) }},
+		"wrong session": {"I5 message e4", func(r *Run) { r.Messages[1].Session = "z" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := goodRun()
+			c.do(&run)
+			got := run.Verify()
+			if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, c.want) }) {
+				t.Fatalf("violations %q, want one starting with %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestVerifyKnowsParkedEventsAndUnknownOutcomes(t *testing.T) {
+	run := goodRun()
+	run.Messages = slices.Delete(run.Messages, 3, 4)
+	run.Parked = map[string]bool{"e3": true}
+	run.Acked["a"], run.Unknown = 1, map[string]int{"a": 1}
+	if got := run.Verify(); len(got) != 0 {
+		t.Fatalf("violations: %q", got)
+	}
+}

@@ -1,0 +1,170 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"path"
+	"sync"
+)
+
+// Workload changes contacts through the HTTP API and keeps the history that
+// Verify needs. Its fields are set before Run; it is safe to read History while
+// Run goes on.
+type Workload struct {
+	Base     string // of the API, for example http://127.0.0.1:8080
+	Client   *http.Client
+	Contacts int   // how many contacts are made
+	Changes  int   // how many requests succeed or stay unknown in all, creates included
+	Writers  int   // concurrent clients; contacts are shared out among them
+	Seed     int64 // of the choice of contact and kind of change
+
+	mu      sync.Mutex // guards what follows
+	acked   map[string]int
+	unknown map[string]int
+	done    int
+}
+
+// Run makes the contacts and then changes them until Changes is reached or ctx
+// ends. A refused request is an error; a request whose reply never came is
+// counted as unknown.
+func (w *Workload) Run(ctx context.Context) error {
+	w.mu.Lock()
+	w.acked, w.unknown = make(map[string]int), make(map[string]int)
+	w.mu.Unlock()
+	errs := make(chan error, w.Writers)
+	for n := range w.Writers {
+		go func() { errs <- w.writer(ctx, n) }()
+	}
+	var first error
+	for range w.Writers {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// History returns copies of the counts of acknowledged and unknown changes per
+// contact, and their sum.
+func (w *Workload) History() (acked, unknown map[string]int, done int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	acked, unknown = make(map[string]int, len(w.acked)), make(map[string]int, len(w.unknown))
+	for k, n := range w.acked {
+		acked[k] = n
+	}
+	for k, n := range w.unknown {
+		unknown[k] = n
+	}
+	return acked, unknown, w.done
+}
+
+func (w *Workload) writer(ctx context.Context, n int) error {
+	rnd := rand.New(rand.NewPCG(uint64(w.Seed), uint64(n)))
+	share := func(total int) int { return total/w.Writers + btoi(n < total%w.Writers) }
+	var mine []string
+	for i := range share(w.Changes) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if len(mine) < share(w.Contacts) {
+			id, err := w.create(ctx, n, i)
+			if err != nil {
+				return err
+			}
+			if id != "" {
+				mine = append(mine, id)
+			}
+			continue
+		}
+		if err := w.change(ctx, mine[rnd.IntN(len(mine))], n, i, rnd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create makes one contact. A create whose reply is lost leaves a contact whose
+// id nobody learnt; the verifier finds it in the store.
+func (w *Workload) create(ctx context.Context, n, i int) (id string, err error) {
+	body := map[string]any{"firstName": fmt.Sprintf("First%d", n), "lastName": fmt.Sprintf("Last%d", i), "companyName": "Contoso", "email": fmt.Sprintf("c%d.%d@contoso.com", n, i)}
+	resp, err := w.post(ctx, "/api/contacts", body)
+	if err != nil {
+		return "", nil //nolint:nilerr // the outcome is unknown, which the history says by silence
+	}
+	if resp.StatusCode != http.StatusCreated {
+		return "", fmt.Errorf("create: status %d", resp.StatusCode)
+	}
+	id = path.Base(resp.Header.Get("Location"))
+	w.count(id, true)
+	return id, nil
+}
+
+func (w *Workload) change(ctx context.Context, id string, n, i int, rnd *rand.Rand) error {
+	value := fmt.Sprintf("v%d.%d", n, i) // new each time, so that every request changes something
+	changes := []struct {
+		verb string
+		body map[string]any
+	}{
+		{"update-name", map[string]any{"firstName": value, "lastName": "Doe"}},
+		{"update-description", map[string]any{"description": value}},
+		{"update-email", map[string]any{"email": value + "@contoso.com"}},
+		{"update-company", map[string]any{"companyName": value, "city": "Palo Alto"}},
+	}
+	c := changes[rnd.IntN(len(changes))]
+	resp, err := w.post(ctx, "/api/contacts/"+id+"/"+c.verb, c.body)
+	switch {
+	case err != nil:
+		w.count(id, false)
+		return nil
+	case resp.StatusCode == http.StatusNoContent:
+		w.count(id, true)
+		return nil
+	case resp.StatusCode >= http.StatusInternalServerError:
+		w.count(id, false)
+		return nil
+	default:
+		return fmt.Errorf("%s of %s: status %d", c.verb, id, resp.StatusCode)
+	}
+}
+
+func (w *Workload) post(ctx context.Context, route string, body any) (*http.Response, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Base+route, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := w.Client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	return resp, err
+}
+
+func (w *Workload) count(id string, acked bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done++; acked {
+		w.acked[id]++
+	} else {
+		w.unknown[id]++
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
