@@ -1,0 +1,96 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// checks are the tests that a field names in its tag check. Each returns the
+// problem, or "", and what to do about it.
+var checks = map[string]func(string) (problem, hint string){
+	"listen": checkListen,
+	"name":   checkName,
+}
+
+func checkListen(address string) (problem, hint string) {
+	const hint1 = "write host:port, for example 127.0.0.1:8080 or :8080"
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Sprintf("%q is not a listen address", address), hint1
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return fmt.Sprintf("%q has no valid port", address), hint1
+	}
+	return "", ""
+}
+
+// checkName keeps names usable as parts of document ids.
+func checkName(name string) (problem, hint string) {
+	if name == "" || len(name) > 100 || strings.ContainsFunc(name, func(r rune) bool { return !validNameRune(r) }) {
+		return fmt.Sprintf("%q is not a valid name", name), "use up to 100 letters, digits, '-', '_' and '.'"
+	}
+	return "", ""
+}
+
+func validNameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.'
+}
+
+// IsLoopback tells whether a listen address can be reached from this machine
+// only. A name other than localhost counts as reachable from elsewhere.
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+func checkCosmos(report *report, c Cosmos) {
+	const name = "FEEDBOX_COSMOS_ENDPOINT"
+	if c.Endpoint == "" {
+		return // reported as missing
+	}
+	u, err := url.Parse(c.Endpoint)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
+		report.add(name, "is not an http or https URL", "copy the URI of the account, for example https://contoso.documents.azure.com:443/")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
+		report.add(name, "has more than scheme, host and port", "write for example https://contoso.documents.azure.com:443/")
+	case u.Scheme == "http" && !c.Key.IsSet():
+		report.add(name, "is http, over which no credential is sent", "use https, or set FEEDBOX_COSMOS_KEY for an emulator")
+	}
+}
+
+func checkServiceBus(report *report, c ServiceBus) {
+	const connection, namespace = "FEEDBOX_SERVICEBUS_CONNECTION_STRING", "FEEDBOX_SERVICEBUS_NAMESPACE"
+	switch {
+	case c.ConnectionString.IsSet() && c.Namespace != "":
+		report.add(connection, "and "+namespace+" are both set", "keep the one that is meant")
+	case !c.ConnectionString.IsSet() && c.Namespace == "":
+		report.add(connection, "and "+namespace+" are both missing", "set one of them")
+	case c.ConnectionString.IsSet():
+		if endpoint := connectionStringPart(c.ConnectionString.Reveal(), "Endpoint"); !strings.HasPrefix(endpoint, "sb://") {
+			report.add(connection, "has no Endpoint=sb://...", "copy the whole connection string of the shared access policy")
+		}
+	case strings.ContainsAny(c.Namespace, ":/ "):
+		report.add(namespace, fmt.Sprintf("%q is not a host name", c.Namespace), "write for example contoso.servicebus.windows.net, without scheme or path")
+	}
+}
+
+// connectionStringPart returns the value of one Name=value pair.
+func connectionStringPart(connectionString, name string) string {
+	for part := range strings.SplitSeq(connectionString, ";") {
+		if key, value, ok := strings.Cut(strings.TrimSpace(part), "="); ok && strings.EqualFold(key, name) {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+package config
+
+import "time"
+
+// Cosmos names the account and the containers. Both processes use it.
+type Cosmos struct {
+	// Endpoint is the account's URL.
+	Endpoint string `env:"ENDPOINT,required,notEmpty" doc:"URL of the Cosmos DB account, for example https://contoso.documents.azure.com:443/"`
+	// Key is the account key. Without it DefaultAzureCredential is used.
+	Key Secret `env:"KEY" doc:"account key; absent: DefaultAzureCredential"`
+	// Database holds all containers.
+	Database string `env:"DATABASE" envDefault:"contacts" doc:"database"`
+	// Container holds contacts and their events.
+	Container string `env:"CONTAINER" envDefault:"data" doc:"container of contacts and events, partitioned by /partitionKey"`
+	// Leases holds the relay's leases.
+	Leases string `env:"LEASES" envDefault:"leases" doc:"container of the relay's leases, partitioned by /id"`
+	// Parked holds events that were refused for good.
+	Parked string `env:"PARKED" envDefault:"parked" doc:"container of parked events, partitioned by /partitionKey"`
+}
+
+// ServiceBus names the namespace and the topic. Only the relay uses it.
+type ServiceBus struct {
+	// ConnectionString holds endpoint and SAS key. It excludes Namespace.
+	ConnectionString Secret `env:"CONNECTION_STRING" doc:"connection string with a SAS key that may send; this or FEEDBOX_SERVICEBUS_NAMESPACE"`
+	// Namespace is a host name, used with DefaultAzureCredential.
+	Namespace string `env:"NAMESPACE" doc:"host name of the namespace, for example contoso.servicebus.windows.net, used with DefaultAzureCredential"`
+	// Topic receives the events.
+	Topic string `env:"TOPIC" envDefault:"contacts" doc:"topic that receives the events"`
+}
+
+// Lease holds the timings of lease ownership. Zero Renew and Acquire are
+// derived from Expiry when loading, so that changing Expiry alone is safe.
+type Lease struct {
+	// Expiry is how long an unrenewed lease stays owned.
+	Expiry time.Duration `env:"EXPIRY" envDefault:"20s" min:"500ms" max:"1h" doc:"a lease not renewed for this long may be taken over"`
+	// Renew is the time between two renewals; default a quarter of Expiry.
+	Renew time.Duration `env:"RENEW" min:"100ms" max:"30m" doc:"time between renewals of an owned lease; default a quarter of FEEDBOX_LEASE_EXPIRY"`
+	// Acquire is the time between two balancing cycles; default a quarter of
+	// Expiry.
+	Acquire time.Duration `env:"ACQUIRE" min:"100ms" max:"1h" doc:"time between searches for free or expired leases; default a quarter of FEEDBOX_LEASE_EXPIRY"`
+}
+
+// Log selects what is logged and how.
+type Log struct {
+	// Level is the lowest level that is written.
+	Level string `env:"LEVEL" envDefault:"info" oneof:"debug|info|warn|error" doc:"lowest level that is logged"`
+	// Format is auto (coloured text on a terminal, else JSON), json or text.
+	Format string `env:"FORMAT" envDefault:"auto" oneof:"auto|json|text" doc:"auto writes coloured text on a terminal and JSON elsewhere"`
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"strings"
+	"time"
+)
+
+// Relay is the configuration of the relay: change feed processor and
+// publisher.
+type Relay struct {
+	Cosmos     Cosmos     `envPrefix:"COSMOS_"`
+	ServiceBus ServiceBus `envPrefix:"SERVICEBUS_"`
+	Lease      Lease      `envPrefix:"LEASE_"`
+	Log        Log        `envPrefix:"LOG_"`
+
+	// Processor names the set of leases; relays that share it share the work.
+	Processor string `env:"PROCESSOR" envDefault:"feedbox" check:"name" doc:"name of the lease set; relays with the same name share the work"`
+	// Instance names this process; it must be unique among the relays.
+	Instance string `env:"INSTANCE" check:"name" doc:"name of this process among the relays; default the host name and a random part"`
+	// Start is where a container is read from that was never read before.
+	Start Start `env:"RELAY_START" envDefault:"beginning" doc:"where to begin without checkpoints: beginning, now or a time such as 2026-01-31T08:00:00Z"`
+	// MaxItems is the page size asked of the change feed.
+	MaxItems int `env:"RELAY_MAX_ITEMS" envDefault:"100" min:"1" max:"10000" doc:"documents asked for in one page of the change feed; a transaction is never cut"`
+	// PollMin is the shortest pause after an empty page.
+	PollMin time.Duration `env:"RELAY_POLL_MIN" envDefault:"10ms" min:"1ms" max:"1h" doc:"shortest pause after an empty page, kept while changes arrive"`
+	// PollMax is the longest pause after an empty page.
+	PollMax time.Duration `env:"RELAY_POLL_MAX" envDefault:"5s" min:"1ms" max:"1h" doc:"longest pause after an empty page, reached when idle"`
+	// EventTTL is the lifetime that the API gives to events; the relay warns
+	// when what it has not sent grows old against it.
+	EventTTL time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
+	// OpsListen is the address of probes and metrics.
+	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
+	// DrainTimeout bounds the graceful stop.
+	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" min:"100ms" max:"10m" doc:"longest graceful stop after SIGTERM"`
+
+	settings settings
+}
+
+// LoadRelay reads the relay's configuration from environ, a list of
+// NAME=value in the manner of os.Environ. The error is an [*Error] that lists
+// every fault.
+func LoadRelay(environ []string) (*Relay, error) {
+	c := &Relay{}
+	report := load(c, environ)
+	checkCosmos(report, c.Cosmos)
+	if c.Cosmos.Container == c.Cosmos.Leases || c.Cosmos.Container == c.Cosmos.Parked || c.Cosmos.Leases == c.Cosmos.Parked {
+		report.add("FEEDBOX_COSMOS_LEASES", "container, leases and parked must be three different containers",
+			"give FEEDBOX_COSMOS_CONTAINER, FEEDBOX_COSMOS_LEASES and FEEDBOX_COSMOS_PARKED different names")
+	}
+	checkServiceBus(report, c.ServiceBus)
+	c.deriveLease(report)
+	if c.PollMin > c.PollMax && !report.faulty("FEEDBOX_RELAY_POLL_MIN", "FEEDBOX_RELAY_POLL_MAX") {
+		report.add("FEEDBOX_RELAY_POLL_MIN", "is "+c.PollMin.String()+", longer than FEEDBOX_RELAY_POLL_MAX, "+c.PollMax.String(), "lower the first or raise the second")
+	}
+	if c.Instance == "" {
+		c.Instance = instanceName()
+		report.settings.derive("FEEDBOX_INSTANCE", c.Instance)
+	}
+	c.settings = report.settings
+	return c, report.err()
+}
+
+// Settings lists every value with its source, secrets masked.
+func (c *Relay) Settings() []Setting { return c.settings.list() }
+
+// deriveLease fills the timings that were not given and refuses a renewal
+// that leaves no room for a failed attempt before the lease expires.
+func (c *Relay) deriveLease(report *report) {
+	if report.faulty("FEEDBOX_LEASE_EXPIRY") {
+		return
+	}
+	if c.Lease.Renew == 0 && !report.faulty("FEEDBOX_LEASE_RENEW") {
+		c.Lease.Renew = c.Lease.Expiry / 4
+		report.settings.derive("FEEDBOX_LEASE_RENEW", c.Lease.Renew.String())
+	}
+	if c.Lease.Acquire == 0 && !report.faulty("FEEDBOX_LEASE_ACQUIRE") {
+		c.Lease.Acquire = c.Lease.Expiry / 4
+		report.settings.derive("FEEDBOX_LEASE_ACQUIRE", c.Lease.Acquire.String())
+	}
+	if c.Lease.Renew > c.Lease.Expiry/2 {
+		report.add("FEEDBOX_LEASE_RENEW",
+			"is "+c.Lease.Renew.String()+", more than half of FEEDBOX_LEASE_EXPIRY, "+c.Lease.Expiry.String(),
+			"one failed renewal would lose the lease; a quarter of the expiry is a good value")
+	}
+}
+
+// instanceName returns the host name and eight random hexadecimal digits, so
+// that two relays on one host differ.
+func instanceName() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "relay"
+	}
+	host = strings.Map(func(r rune) rune {
+		if validNameRune(r) {
+			return r
+		}
+		return '-'
+	}, host)
+	if len(host) > 64 {
+		host = host[:64]
+	}
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead
+	return host + "-" + hex.EncodeToString(random[:])
+}

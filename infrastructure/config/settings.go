@@ -1,0 +1,72 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+)
+
+// Source tells where a value comes from.
+type Source string
+
+// The sources of a value.
+const (
+	SourceEnv     Source = "environment" // set by the variable
+	SourceDefault Source = "default"     // the documented default
+	SourceDerived Source = "derived"     // computed from other values or the host
+	SourceUnset   Source = "unset"       // no value and none needed
+)
+
+// Setting is one effective value, ready to be shown.
+type Setting struct {
+	// Name is the variable.
+	Name string
+	// Value is its text; a secret is masked.
+	Value string
+	// Source is where the value comes from.
+	Source Source
+	// Secret says that Value is masked.
+	Secret bool
+}
+
+// settings keeps the effective values in the order of the struct's fields.
+type settings []Setting
+
+func (s settings) list() []Setting { return append([]Setting(nil), s...) }
+
+func (s *settings) record(v Variable, field reflect.Value, set bool) {
+	setting := Setting{Name: v.Name, Value: fmt.Sprint(field.Interface()), Source: SourceUnset, Secret: v.Secret}
+	switch {
+	case set:
+		setting.Source = SourceEnv
+	case v.Default != "":
+		setting.Source = SourceDefault
+	default:
+		setting.Value = ""
+	}
+	*s = append(*s, setting)
+}
+
+func (s settings) derive(name, value string) {
+	for i := range s {
+		if s[i].Name == name {
+			s[i].Value, s[i].Source = value, SourceDerived
+		}
+	}
+}
+
+// LogValue shows the values that were set, masked where secret.
+func (c *API) LogValue() slog.Value { return c.settings.logValue() }
+
+// LogValue shows the values that were set, masked where secret.
+func (c *Relay) LogValue() slog.Value { return c.settings.logValue() }
+
+func (s settings) logValue() slog.Value {
+	var attrs []slog.Attr
+	for _, one := range s {
+		if one.Source == SourceEnv || one.Source == SourceDerived {
+			attrs = append(attrs, slog.String(one.Name, one.Value))
+		}
+	}
+	return slog.GroupValue(attrs...)
+}

@@ -1,0 +1,50 @@
+package config
+
+import (
+	"fmt"
+	"time"
+)
+
+// Start says where the relay begins reading a container that it has never
+// read before. With checkpoints present it has no effect.
+type Start struct {
+	// Now skips everything that was written before the relay's first start.
+	Now bool
+	// Time skips everything written before this time; zero means no limit.
+	Time time.Time
+}
+
+// Beginning reports whether the whole container is read.
+func (s Start) Beginning() bool { return !s.Now && s.Time.IsZero() }
+
+// String returns the form that UnmarshalText reads.
+func (s Start) String() string {
+	switch {
+	case s.Now:
+		return "now"
+	case !s.Time.IsZero():
+		return s.Time.Format(time.RFC3339Nano)
+	default:
+		return "beginning"
+	}
+}
+
+// UnmarshalText reads "beginning", "now" or a time in RFC 3339.
+func (s *Start) UnmarshalText(text []byte) error {
+	switch value := string(text); value {
+	case "beginning":
+		*s = Start{}
+	case "now":
+		*s = Start{Now: true}
+	default:
+		t, err := time.Parse(time.RFC3339, value)
+		if err != nil || t.IsZero() {
+			return fmt.Errorf("%q is neither beginning, now nor a time such as 2026-01-31T08:00:00Z", value)
+		}
+		*s = Start{Time: t}
+	}
+	return nil
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (s Start) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
