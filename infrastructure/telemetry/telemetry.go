@@ -1,0 +1,132 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Options describe the process to the telemetry backend.
+type Options struct {
+	// Version of the build, for example v1.2.3; default unknown.
+	Version string
+	// Instance tells processes of one service apart; default none.
+	Instance string
+	// LookupEnv finds OTEL_ variables; nil means that none is set. The
+	// exporters read their details (headers, time-outs) from the process's
+	// environment themselves.
+	LookupEnv func(string) (string, bool)
+}
+
+// Telemetry holds the providers of one process. Its fields are safe for
+// concurrent use.
+type Telemetry struct {
+	// Meters makes the instruments.
+	Meters metric.MeterProvider
+	// Tracers makes the spans.
+	Tracers trace.TracerProvider
+	// Metrics serves all metrics in the Prometheus text format.
+	Metrics http.Handler
+
+	shutdown []func(context.Context) error
+}
+
+// Start builds the providers for a service, for example feedbox-api. The
+// caller must call Shutdown. Exporters connect lazily, so that an absent
+// collector does not keep the service from starting.
+func Start(ctx context.Context, service string, o *Options) (*Telemetry, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	res, err := describe(ctx, service, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &Telemetry{}
+	if err := t.startMetrics(ctx, res, o); err != nil {
+		return nil, errors.Join(err, t.Shutdown(ctx))
+	}
+	if err := t.startTraces(ctx, res, o); err != nil {
+		return nil, errors.Join(err, t.Shutdown(ctx))
+	}
+	return t, nil
+}
+
+// Shutdown flushes what is pending and ends all exporters. ctx bounds it.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	var failed []error
+	for _, shutdown := range t.shutdown {
+		failed = append(failed, shutdown(ctx))
+	}
+	t.shutdown = nil
+	return errors.Join(failed...)
+}
+
+func (t *Telemetry) startMetrics(ctx context.Context, res *resource.Resource, o *Options) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	scraped, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
+	if err != nil {
+		return fmt.Errorf("prometheus exporter: %w", err)
+	}
+	options := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithReader(scraped)}
+	if o.exports("METRICS") {
+		pushed, err := otlpmetrichttp.New(ctx)
+		if err != nil {
+			return fmt.Errorf("OTLP metric exporter: %w", err)
+		}
+		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(pushed)))
+	}
+	provider := sdkmetric.NewMeterProvider(options...)
+	t.Meters = provider
+	t.Metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	t.shutdown = append(t.shutdown, provider.Shutdown)
+	return nil
+}
+
+func (t *Telemetry) startTraces(ctx context.Context, res *resource.Resource, o *Options) error {
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
+	if o.exports("TRACES") {
+		exporter, err := otlptracehttp.New(ctx)
+		if err != nil {
+			return fmt.Errorf("OTLP trace exporter: %w", err)
+		}
+		// The sampler comes from OTEL_TRACES_SAMPLER, by default all.
+		options = append(options, sdktrace.WithBatcher(exporter))
+	} else {
+		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
+	}
+	provider := sdktrace.NewTracerProvider(options...)
+	t.Tracers = provider
+	t.shutdown = append(t.shutdown, provider.Shutdown)
+	return nil
+}
+
+// exports tells whether a signal (METRICS or TRACES) is to be sent over OTLP,
+// by the variables of the OpenTelemetry specification.
+func (o *Options) exports(signal string) bool {
+	value := func(name string) string {
+		if o.LookupEnv == nil {
+			return ""
+		}
+		v, _ := o.LookupEnv(name)
+		return v
+	}
+	if value("OTEL_SDK_DISABLED") == "true" || value("OTEL_"+signal+"_EXPORTER") == "none" {
+		return false
+	}
+	return value("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || value("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""
+}
