@@ -1,0 +1,11 @@
+// Package command holds the use cases that change a contact, one per file: the
+// input, its answer, and the handler. Register makes a mediator answer them.
+//
+// A command that updates may carry preconditions (IfMatch). With one, the contact
+// must still be in a state the client has seen, else fault.PreconditionFailed.
+// Without one, a race that is lost to another writer is run again from the read,
+// a bounded number of times; it ends in PreconditionFailed as well.
+//
+// Validation happens in the domain's value objects; handlers merge their faults,
+// so that a client learns of all of them at once.
+package command

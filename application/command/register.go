@@ -1,0 +1,29 @@
+package command
+
+import (
+	"errors"
+
+	"feedbox/application/mediator"
+)
+
+// Ports are what the handlers need. All are required.
+type Ports struct {
+	Work UnitsOfWork
+	IDs  IDs
+	Now  Clock
+}
+
+// Register makes m answer every command of this package.
+func Register(m *mediator.Mediator, p Ports) error {
+	if p.Work == nil || p.IDs == nil || p.Now == nil {
+		return errors.New("register commands: Work, IDs and Now are required")
+	}
+	return errors.Join(
+		mediator.Register(m, p.createContact),
+		mediator.Register(m, p.updateName),
+		mediator.Register(m, p.updateDescription),
+		mediator.Register(m, p.updateEmail),
+		mediator.Register(m, p.updateCompany),
+		mediator.Register(m, p.deleteContact),
+	)
+}

@@ -1,0 +1,82 @@
+package contact
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"feedbox/domain/fault"
+)
+
+// The longest text each field takes, in characters (Unicode code points).
+const (
+	MaxFirstName   = 100
+	MaxLastName    = 100
+	MaxDescription = 500
+	MaxEmail       = 254 // RFC 5321 4.5.3.1.3: a path of 256 octets, less its brackets
+	MaxCompanyName = 250
+	MaxStreet      = 250
+	MaxHouseNumber = 10
+	MaxPostalCode  = 25
+	MaxCity        = 250
+	MaxCountry     = 250
+)
+
+// Rule is what a text field must satisfy. Besides, no field takes control
+// characters or bytes that are not UTF-8.
+type Rule struct {
+	// Field is the name of the field in requests, such as "firstName".
+	Field string
+	// Required says that the field must be there, and must not be empty or only
+	// white space. The other fields may be absent.
+	Required bool
+	// MaxLength is in characters.
+	MaxLength int
+	// Email demands an address (see NewEmail), so an empty text is refused too.
+	Email bool
+}
+
+// Rules lists the rule of every field. It is the one place that says what a
+// contact may hold: value objects apply it, API documents are made from it.
+func Rules() []Rule {
+	return []Rule{
+		firstNameRule, lastNameRule, descriptionRule, emailRule,
+		companyNameRule, streetRule, houseNumberRule, postalCodeRule, cityRule, countryRule,
+	}
+}
+
+var (
+	firstNameRule   = Rule{Field: "firstName", Required: true, MaxLength: MaxFirstName}
+	lastNameRule    = Rule{Field: "lastName", Required: true, MaxLength: MaxLastName}
+	descriptionRule = Rule{Field: "description", MaxLength: MaxDescription}
+	emailRule       = Rule{Field: "email", MaxLength: MaxEmail, Email: true}
+	companyNameRule = Rule{Field: "companyName", Required: true, MaxLength: MaxCompanyName}
+	streetRule      = Rule{Field: "street", MaxLength: MaxStreet}
+	houseNumberRule = Rule{Field: "houseNumber", MaxLength: MaxHouseNumber}
+	postalCodeRule  = Rule{Field: "postalCode", MaxLength: MaxPostalCode}
+	cityRule        = Rule{Field: "city", MaxLength: MaxCity}
+	countryRule     = Rule{Field: "country", MaxLength: MaxCountry}
+)
+
+// breach returns what is wrong with text, at most one thing, or nothing.
+func (r Rule) breach(text string) []fault.Field {
+	switch {
+	case !utf8.ValidString(text):
+		return r.fault("must be valid UTF-8")
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return r.fault("must not contain control characters")
+	case r.Required && strings.TrimSpace(text) == "":
+		return r.fault("must not be empty")
+	case utf8.RuneCountInString(text) > r.MaxLength:
+		return r.fault(fmt.Sprintf("must be at most %d characters long", r.MaxLength))
+	case r.Email && !isAddress(text):
+		return r.fault("must be an e-mail address such as name@example.org")
+	default:
+		return nil
+	}
+}
+
+func (r Rule) fault(message string) []fault.Field {
+	return []fault.Field{{Pointer: "/" + r.Field, Message: message}}
+}

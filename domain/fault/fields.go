@@ -1,0 +1,50 @@
+package fault
+
+import "errors"
+
+// Fields returns an Invalid fault that lists the broken rules, or nil when there
+// are none.
+func Fields(fields ...Field) error {
+	if len(fields) == 0 {
+		return nil
+	}
+	return &Error{
+		Kind:    Invalid,
+		Code:    CodeValidation,
+		Message: "the request breaks the rules of its fields",
+		Fields:  fields,
+	}
+}
+
+// Merge joins several validation faults into one, so that a caller learns of
+// every breach at once. Nil errors are skipped. An error that is not a list of
+// fields wins over all others and is returned as it is.
+func Merge(errs ...error) error {
+	var fields []Field
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		var f *Error
+		if !errors.As(err, &f) || f.Kind != Invalid || len(f.Fields) == 0 {
+			return err
+		}
+		fields = append(fields, f.Fields...)
+	}
+	return Fields(fields...)
+}
+
+// At returns err with prefix before the pointer of each field, for a value that
+// sits deeper in the request body. Other errors are returned as they are.
+func At(prefix string, err error) error {
+	var f *Error
+	if !errors.As(err, &f) || len(f.Fields) == 0 {
+		return err
+	}
+	moved := *f
+	moved.Fields = make([]Field, len(f.Fields))
+	for i, field := range f.Fields {
+		moved.Fields[i] = Field{Pointer: prefix + field.Pointer, Message: field.Message}
+	}
+	return &moved
+}
