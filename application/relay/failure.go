@@ -1,0 +1,165 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Class says what a failure means for the events it stopped.
+type Class uint8
+
+const (
+	// Outage is a failure of the way to the broker: unreachable, busy, throttling,
+	// credentials being refreshed. Waiting cures it; no attempt is spent.
+	Outage Class = iota
+	// Blocked is a fault of the broker's set-up that a person must cure: the entity is
+	// missing, disabled or full, or access is denied. As Outage, but loud.
+	Blocked
+	// Refused is a fault of the message: too large, malformed, not an event one knows.
+	// Sending it again unchanged cannot succeed; attempts are counted.
+	Refused
+)
+
+// String returns the class as it appears in logs and metrics.
+func (c Class) String() string {
+	switch c {
+	case Outage:
+		return "outage"
+	case Blocked:
+		return "blocked"
+	case Refused:
+		return "refused"
+	}
+	return fmt.Sprintf("class(%d)", uint8(c))
+}
+
+// Error is a classified failure to send or to read an event.
+type Error struct {
+	Class      Class
+	Reason     string        // stable slug for metrics and parked documents, for example "too_large"
+	RetryAfter time.Duration // how long the broker asked to wait; 0 = it did not say
+	Err        error         // cause; may be nil
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return e.Class.String() + ": " + e.Reason
+	}
+	return e.Class.String() + ": " + e.Reason + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Refuse returns a Refused error with the reason and a formatted cause.
+func Refuse(reason, format string, args ...any) *Error {
+	return &Error{Class: Refused, Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// ClassOf returns the class of err. An error without a class is an Outage: an
+// unknown failure costs time, never an event.
+func ClassOf(err error) Class {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Class
+	}
+	return Outage
+}
+
+// ReasonOf returns the slug of err, "interrupted" if ctx ended it, else "unknown".
+func ReasonOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok && e.Reason != "" {
+		return e.Reason
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return "interrupted"
+	}
+	return "unknown"
+}
+
+// PublishError tells which keys of a Publish call were not accepted in full.
+type PublishError struct {
+	Keys []KeyError // one for each such key, in the order of the groups
+}
+
+// KeyError is the failure of one key.
+type KeyError struct {
+	Group int   // index into the groups given to Publish
+	Sent  int   // messages of the group that the broker accepted; Messages[Sent] failed
+	Err   error // why; never nil
+}
+
+// Error implements error.
+func (e *PublishError) Error() string {
+	if len(e.Keys) == 0 {
+		return "publish: no key failed"
+	}
+	return fmt.Sprintf("publish: %d keys failed, the first after %d messages: %v", len(e.Keys), e.Keys[0].Sent, e.Keys[0].Err)
+}
+
+// Unwrap returns the cause of each key.
+func (e *PublishError) Unwrap() []error {
+	errs := make([]error, len(e.Keys))
+	for i, k := range e.Keys {
+		errs[i] = k.Err
+	}
+	return errs
+}
+
+// BatchError is what Handle returns when some events were not accepted. Everything
+// that it does not name was accepted, or is no event.
+type BatchError struct {
+	Failures []Failure // in the order of the changes
+}
+
+// Failure is one event that was not accepted.
+type Failure struct {
+	Index int    // place in the changes given to Handle
+	ID    string // event id; "" if the document has none
+	Key   string // partition key; "" if the document has none
+	Held  bool   // it was not tried: an earlier event of its key failed
+	Err   error  // the failure, or for a held event the failure that holds it
+}
+
+// Class returns the most patient class among the failures: as long as one of them is
+// an outage, waiting may cure the batch.
+func (e *BatchError) Class() Class {
+	class := Refused
+	for _, f := range e.Failures {
+		class = min(class, ClassOf(f.Err))
+	}
+	return class
+}
+
+// Error implements error. It names up to three events.
+func (e *BatchError) Error() string {
+	const named = 3
+	var b strings.Builder
+	fmt.Fprintf(&b, "relay: %d events not accepted", len(e.Failures))
+	n := 0
+	for _, f := range e.Failures {
+		if f.Held {
+			continue
+		}
+		if n++; n > named {
+			b.WriteString("; ...")
+			break
+		}
+		fmt.Fprintf(&b, "; event %q of key %q: %v", f.ID, f.Key, f.Err)
+	}
+	return b.String()
+}
+
+// Unwrap returns the distinct causes, held events left out.
+func (e *BatchError) Unwrap() []error {
+	var errs []error
+	for _, f := range e.Failures {
+		if !f.Held {
+			errs = append(errs, f.Err)
+		}
+	}
+	return errs
+}

@@ -1,0 +1,252 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+)
+
+// lineDecoder reads events written as "key id sequence"; "-" is no event and a
+// sequence of "?" is a bad one.
+type lineDecoder struct{}
+
+func (lineDecoder) Decode(raw []byte) (relay.Message, bool, error) {
+	parts := strings.Fields(string(raw))
+	if parts[0] == "-" {
+		return relay.Message{}, false, nil
+	}
+	if parts[0] == "?" {
+		return relay.Message{}, false, relay.Refuse("invalid_event", "no partition key")
+	}
+	m := relay.Message{Key: parts[0], ID: parts[1], Action: "Changed", Body: raw}
+	if parts[2] == "?" {
+		return m, false, relay.Refuse("invalid_event", "event %s has no action", m.ID)
+	}
+	m.Sequence, _ = strconv.ParseInt(parts[2], 10, 64)
+	return m, true, nil
+}
+
+// broker records what is published. fail, if set, gives for a key the number of
+// messages accepted before its error.
+type broker struct {
+	mu   sync.Mutex
+	got  map[string][]string // ids by key
+	sent int
+	fail map[string]relay.KeyError
+}
+
+func (b *broker) Publish(_ context.Context, groups []relay.Group) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.got == nil {
+		b.got = make(map[string][]string)
+	}
+	var failed relay.PublishError
+	for i, g := range groups {
+		n := len(g.Messages)
+		if f, ok := b.fail[g.Key]; ok {
+			f.Group, n = i, f.Sent
+			failed.Keys = append(failed.Keys, f)
+		}
+		for _, m := range g.Messages[:n] {
+			if m.Key != g.Key {
+				return fmt.Errorf("message of key %s in the group of %s", m.Key, g.Key)
+			}
+			b.got[g.Key] = append(b.got[g.Key], strings.Clone(m.ID))
+			b.sent++
+		}
+	}
+	if len(failed.Keys) > 0 {
+		return &failed
+	}
+	return nil
+}
+
+func changes(lines ...string) []relay.Change {
+	out := make([]relay.Change, len(lines))
+	for i, line := range lines {
+		lsn := int64(i/2 + 1)
+		if at := strings.IndexByte(line, '@'); at >= 0 {
+			lsn, _ = strconv.ParseInt(line[at+1:], 10, 64)
+			line = line[:at]
+		}
+		out[i] = relay.Change{Raw: []byte(line), LSN: lsn}
+	}
+	return out
+}
+
+func newRelay(t *testing.T, p relay.Publisher, opts *relay.Options) *relay.Relay {
+	t.Helper()
+	r, err := relay.New(lineDecoder{}, p, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestHandleSendsEachKeyInOrderOfPosition(t *testing.T) {
+	b := &broker{}
+	var sum relay.Summary
+	r := newRelay(t, b, &relay.Options{Hooks: relay.Hooks{Handled: func(_ context.Context, s relay.Summary) { sum = s }}})
+	err := r.Handle(t.Context(), changes("a a2 2@7", "-", "b b1 1@7", "a a1 1@7", "a a0 9@6", "b b2 2@8", "-"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]string{"a": {"a0", "a1", "a2"}, "b": {"b1", "b2"}}, b.got); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+	if want := (relay.Summary{Changes: 7, Skipped: 2, Accepted: 5, Keys: 2}); sum != want {
+		t.Errorf("summary %+v, want %+v", sum, want)
+	}
+}
+
+func TestHandleWithoutEventsDoesNotCallThePublisher(t *testing.T) {
+	called := publisherFunc(func([]relay.Group) error { return errors.New("must not be called") })
+	r := newRelay(t, called, nil)
+	if err := r.Handle(t.Context(), changes("-", "-")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Handle(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type publisherFunc func(groups []relay.Group) error
+
+func (f publisherFunc) Publish(_ context.Context, groups []relay.Group) error { return f(groups) }
+
+func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
+	outage := &relay.Error{Class: relay.Outage, Reason: "busy"}
+	b := &broker{fail: map[string]relay.KeyError{"a": {Sent: 1, Err: outage}}}
+	r := newRelay(t, b, nil)
+	err := r.Handle(t.Context(), changes("a a1 1", "b b1 1", "a a2 2", "?", "a a3 3", "c c1 1", "c c2 ?", "c c3 3", "a a4 ?"))
+
+	batch, ok := errors.AsType[*relay.BatchError](err)
+	if !ok {
+		t.Fatalf("error %v, want a BatchError", err)
+	}
+	type failure struct {
+		Index   int
+		ID, Key string
+		Held    bool
+		Reason  string
+	}
+	var got []failure
+	for _, f := range batch.Failures {
+		got = append(got, failure{f.Index, f.ID, f.Key, f.Held, relay.ReasonOf(f.Err)})
+	}
+	want := []failure{
+		{2, "a2", "a", false, "busy"},
+		{3, "", "", false, "invalid_event"},
+		{4, "a3", "a", true, "busy"},
+		{6, "c2", "c", false, "invalid_event"},
+		{7, "c3", "c", true, "invalid_event"},
+		{8, "a4", "a", true, "busy"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string][]string{"a": {"a1"}, "b": {"b1"}, "c": {"c1"}}, b.got); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+	if batch.Class() != relay.Outage {
+		t.Errorf("class %v, want outage", batch.Class())
+	}
+	if !errors.Is(err, outage) {
+		t.Error("the cause is not reachable")
+	}
+}
+
+func TestHandleTakesAnUnknownErrorAsFailureOfAll(t *testing.T) {
+	cause := errors.New("no contact")
+	r := newRelay(t, publisherFunc(func([]relay.Group) error { return cause }), nil)
+	err := r.Handle(t.Context(), changes("a a1 1", "-", "b b1 1"))
+	batch, ok := errors.AsType[*relay.BatchError](err)
+	if !ok || len(batch.Failures) != 2 || !errors.Is(err, cause) {
+		t.Fatalf("error %v, want both events failed with the cause", err)
+	}
+}
+
+// TestHandleInterleaved compares the relay with a plain reading of the rule on random
+// pages, handled one after the other so that reused memory would show.
+func TestHandleInterleaved(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	b := &broker{}
+	r := newRelay(t, b, nil)
+	want := map[string][]string{}
+	next := map[string]int{}
+	total := 0
+	for range 200 {
+		var lines []string
+		for range rng.IntN(60) {
+			if rng.IntN(3) == 0 {
+				lines = append(lines, "-")
+				continue
+			}
+			key := "k" + strconv.Itoa(rng.IntN(20))
+			next[key]++
+			id := fmt.Sprintf("%s.%d", key, next[key])
+			lines = append(lines, fmt.Sprintf("%s %s %d", key, id, next[key]))
+			want[key] = append(want[key], id)
+			total++
+		}
+		if err := r.Handle(t.Context(), changes(lines...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(want, b.got); diff != "" || b.sent != total {
+		t.Errorf("published %d of %d (-want +got):\n%s", b.sent, total, diff)
+	}
+}
+
+func TestNewReportsAllFaults(t *testing.T) {
+	_, err := relay.New(nil, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "decoder") || !strings.Contains(err.Error(), "publisher") {
+		t.Fatalf("error %v, want both faults", err)
+	}
+}
+
+func BenchmarkHandle(b *testing.B) {
+	var page []relay.Change
+	for i := range 1000 {
+		page = append(page, relay.Change{Raw: fmt.Appendf(nil, "key%d id%d %d", i%100, i, i/100+1), LSN: int64(i)})
+	}
+	decoded := make([]relay.Message, len(page))
+	for i := range page {
+		decoded[i], _, _ = lineDecoder{}.Decode(page[i].Raw)
+	}
+	r, err := relay.New(&replay{messages: decoded}, publisherFunc(func([]relay.Group) error { return nil }), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := r.Handle(b.Context(), page); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(page)), "ns/event")
+}
+
+// replay gives out prepared messages, so that the benchmark shows the relay alone.
+type replay struct {
+	messages []relay.Message
+	next     int
+}
+
+func (r *replay) Decode([]byte) (relay.Message, bool, error) {
+	m := r.messages[r.next%len(r.messages)]
+	r.next++
+	return m, true, nil
+}

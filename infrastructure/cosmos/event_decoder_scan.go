@@ -1,0 +1,195 @@
+package cosmos
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"unsafe"
+)
+
+var (
+	errNotObject = errors.New("is not a JSON object")
+	errTruncated = errors.New("ends inside a JSON value")
+	errMalformed = errors.New("is not valid JSON")
+)
+
+// jsonScanner walks over a JSON text without decoding it. It checks no more than it
+// needs to keep its place, allocates nothing unless a string that is asked for has an
+// escape, and needs no stack however deep the text nests.
+type jsonScanner struct {
+	buf []byte
+	pos int
+}
+
+// peek returns the first byte of the next token without taking it; 0 at the end.
+func (s *jsonScanner) peek() byte {
+	for s.pos < len(s.buf) {
+		switch c := s.buf[s.pos]; c {
+		case ' ', '\t', '\r', '\n':
+			s.pos++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// enter takes the brace that opens an object and reports whether it has members.
+func (s *jsonScanner) enter() (bool, error) {
+	if s.peek() != '{' {
+		return false, errNotObject
+	}
+	s.pos++
+	if s.peek() == '}' {
+		s.pos++
+		return false, nil
+	}
+	return true, nil
+}
+
+// member takes the name of a member and its colon, up to the first byte of its value.
+func (s *jsonScanner) member() (string, error) {
+	if s.peek() != '"' {
+		return "", s.unexpected()
+	}
+	name, _, err := s.text()
+	if err != nil {
+		return "", err
+	}
+	if s.peek() != ':' {
+		return "", s.unexpected()
+	}
+	s.pos++
+	s.peek()
+	return name, nil
+}
+
+// next takes what follows a member's value and reports whether another one comes.
+func (s *jsonScanner) next() (bool, error) {
+	switch s.peek() {
+	case ',':
+		s.pos++
+		return true, nil
+	case '}':
+		s.pos++
+		return false, nil
+	}
+	return false, s.unexpected()
+}
+
+// unexpected tells a text that stops from one that is wrong.
+func (s *jsonScanner) unexpected() error {
+	if s.pos >= len(s.buf) {
+		return errTruncated
+	}
+	return errMalformed
+}
+
+// text takes a value and returns it if it is a string; the second result tells. The
+// string shares the scanned text's memory.
+func (s *jsonScanner) text() (string, bool, error) {
+	if s.peek() != '"' {
+		return "", false, s.skip()
+	}
+	start := s.pos
+	if err := s.skipString(); err != nil {
+		return "", false, err
+	}
+	quoted := s.buf[start+1 : s.pos-1]
+	if bytes.IndexByte(quoted, '\\') >= 0 {
+		var v string
+		if json.Unmarshal(s.buf[start:s.pos], &v) != nil {
+			return "", false, errMalformed
+		}
+		return v, true, nil
+	}
+	return unsafe.String(unsafe.SliceData(quoted), len(quoted)), true, nil
+}
+
+// integer takes a value and returns it if it is a whole number of 64 bits; the second
+// result tells.
+func (s *jsonScanner) integer() (int64, bool, error) {
+	s.peek()
+	start := s.pos
+	if err := s.skip(); err != nil {
+		return 0, false, err
+	}
+	token := s.buf[start:s.pos]
+	n, err := strconv.ParseInt(unsafe.String(unsafe.SliceData(token), len(token)), 10, 64)
+	if err != nil {
+		return 0, false, nil //nolint:nilerr // not a whole number: told by the second result
+	}
+	return n, true, nil
+}
+
+// skip takes a value of any kind.
+func (s *jsonScanner) skip() error {
+	switch s.peek() {
+	case '"':
+		return s.skipString()
+	case '{', '[':
+		return s.skipNested()
+	}
+	start := s.pos
+	for s.pos < len(s.buf) && !endsLiteral(s.buf[s.pos]) {
+		s.pos++
+	}
+	if s.pos == start {
+		return s.unexpected()
+	}
+	return nil
+}
+
+// endsLiteral tells the bytes that cannot be part of a number, true, false or null.
+func endsLiteral(c byte) bool {
+	switch c {
+	case ',', '}', ']', ':', '"', '{', '[', ' ', '\t', '\r', '\n':
+		return true
+	}
+	return false
+}
+
+// skipNested takes an object or array with all that is in it.
+func (s *jsonScanner) skipNested() error {
+	depth := 0
+	for s.pos < len(s.buf) {
+		switch s.buf[s.pos] {
+		case '"':
+			if err := s.skipString(); err != nil {
+				return err
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				s.pos++
+				return nil
+			}
+		}
+		s.pos++
+	}
+	return errTruncated
+}
+
+// skipString takes a string.
+func (s *jsonScanner) skipString() error {
+	start := s.pos + 1
+	for at := start; ; {
+		n := bytes.IndexByte(s.buf[at:], '"')
+		if n < 0 {
+			s.pos = len(s.buf)
+			return errTruncated
+		}
+		at += n + 1
+		backslashes := 0
+		for at-2-backslashes >= start && s.buf[at-2-backslashes] == '\\' {
+			backslashes++
+		}
+		if backslashes%2 == 0 {
+			s.pos = at
+			return nil
+		}
+	}
+}
