@@ -1,0 +1,75 @@
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/go-amqp"
+
+	"feedbox/application/relay"
+)
+
+func TestClassify(t *testing.T) {
+	answer := func(cond amqp.ErrCond) error { return &amqp.Error{Condition: cond} }
+	tests := []struct {
+		err    error
+		class  relay.Class
+		reason string
+	}{
+		{answer("com.microsoft:server-busy"), relay.Outage, "server_busy"},
+		{answer("com.microsoft:timeout"), relay.Outage, "server_timeout"},
+		{answer(amqp.ErrCondUnauthorizedAccess), relay.Outage, "unauthorized"},
+		{answer(amqp.ErrCondDetachForced), relay.Outage, "link_detached"},
+		{answer("some:thing-new"), relay.Outage, "unknown"},
+		{answer(amqp.ErrCondNotFound), relay.Blocked, "entity_not_found"},
+		{answer("com.microsoft:entity-disabled"), relay.Blocked, "entity_disabled"},
+		{answer(amqp.ErrCondResourceLimitExceeded), relay.Blocked, "entity_full"},
+		{answer(amqp.ErrCondMessageSizeExceeded), relay.Refused, "too_large"},
+		{azservicebus.ErrMessageTooLarge, relay.Refused, "too_large"},
+		{answer(amqp.ErrCondDecodeError), relay.Refused, "malformed"},
+		{answer(amqp.ErrCondNotAllowed), relay.Refused, "not_allowed"},
+		{fmt.Errorf("wrapped: %w", &amqp.LinkError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotFound}}), relay.Blocked, "entity_not_found"},
+		{&azservicebus.Error{Code: azservicebus.CodeConnectionLost}, relay.Outage, "connection_lost"},
+		{&azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, relay.Outage, "unauthorized"},
+		{&azservicebus.Error{Code: azservicebus.CodeNotFound}, relay.Blocked, "entity_not_found"},
+		{&azidentity.AuthenticationFailedError{}, relay.Outage, "unknown"},
+		{errors.New("what is this"), relay.Outage, "unknown"},
+	}
+	for _, tt := range tests {
+		got := classify(t.Context(), t.Context(), tt.err)
+		if relay.ClassOf(got) != tt.class || relay.ReasonOf(got) != tt.reason || !errors.Is(got, tt.err) {
+			t.Errorf("%v is %v, want %v %s", tt.err, got, tt.class, tt.reason)
+		}
+	}
+}
+
+func TestClassifyContext(t *testing.T) {
+	ended, cancel := context.WithCancelCause(t.Context())
+	lost := errors.New("lease lost")
+	cancel(lost)
+	// What the client says of a link without credit when the context ends.
+	err := &azservicebus.Error{Code: azservicebus.CodeConnectionLost}
+	if got := classify(ended, ended, err); !errors.Is(got, lost) || relay.ClassOf(got) != relay.Outage {
+		t.Errorf("classified %v, want the cause of the context", got)
+	}
+	if got := classify(t.Context(), ended, err); relay.ReasonOf(got) != "send_timeout" {
+		t.Errorf("classified %v, want send_timeout", got)
+	}
+}
+
+func TestNewClientChecksItsConfig(t *testing.T) {
+	for _, cfg := range []ClientConfig{
+		{},
+		{Namespace: "contoso.servicebus.windows.net"},
+		{Namespace: "contoso.servicebus.windows.net", ConnectionString: "Endpoint=sb://x;SharedAccessKeyName=a;SharedAccessKey=b"},
+		{ConnectionString: "nonsense"},
+	} {
+		if _, err := NewClient(cfg); err == nil {
+			t.Errorf("config %+v was accepted", cfg)
+		}
+	}
+}

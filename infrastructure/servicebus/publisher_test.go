@@ -1,0 +1,312 @@
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/go-amqp"
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+)
+
+func TestPublishSendsABatchPerKey(t *testing.T) {
+	l := &fakeLink{}
+	p := publisherOver(t, l, nil)
+	if err := p.Publish(t.Context(), []relay.Group{group("a", 10, 10, 10), group("b", 10), group("c", 10, 10)}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{"a": {"a.1", "a.2", "a.3"}, "b": {"b.1"}, "c": {"c.1", "c.2"}}
+	if diff := cmp.Diff(want, l.accepted); diff != "" {
+		t.Errorf("accepted (-want +got):\n%s", diff)
+	}
+	if l.batches != 3 {
+		t.Errorf("%d batches, want one a key", l.batches)
+	}
+}
+
+func TestPublishPacksKeys(t *testing.T) {
+	l := &fakeLink{}
+	p := publisherOver(t, l, &PublisherOptions{PackKeys: true, PackMessages: 4})
+	if err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1, 1), group("b", 1), group("c", 1, 1), group("d", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if l.batches != 2 || len(l.accepted) != 4 {
+		t.Errorf("%d batches with %v, want 2 with all", l.batches, l.accepted)
+	}
+}
+
+func TestPublishCutsABatchThatOverflows(t *testing.T) {
+	for _, pack := range []bool{false, true} {
+		t.Run(fmt.Sprintf("pack=%v", pack), func(t *testing.T) {
+			l := &fakeLink{maxBatch: 100, maxMessage: 300}
+			p := publisherOver(t, l, &PublisherOptions{PackKeys: pack})
+			err := p.Publish(t.Context(), []relay.Group{
+				group("a", 60, 60, 40, 1), // too much for one batch
+				group("b", 100, 100),
+				group("c", 10, 250, 10), // the second goes alone, outside of a batch
+				group("d", 10, 301, 10), // the second goes nowhere
+				group("e", 10),
+			})
+			want := map[string][]string{
+				"a": {"a.1", "a.2", "a.3", "a.4"}, "b": {"b.1", "b.2"}, "c": {"c.1", "c.2", "c.3"}, "d": {"d.1"}, "e": {"e.1"},
+			}
+			if diff := cmp.Diff(want, l.accepted); diff != "" {
+				t.Errorf("accepted (-want +got):\n%s", diff)
+			}
+			wantFailed(t, err, "d after 1: refused too_large")
+		})
+	}
+}
+
+// wantFailed checks the keys that err names, each as "key after sent: class reason".
+// Group i of the call must be the i-th letter.
+func wantFailed(t *testing.T, err error, want ...string) {
+	t.Helper()
+	var got []string
+	if err != nil {
+		e, ok := errors.AsType[*relay.PublishError](err)
+		if !ok {
+			t.Fatalf("error %v, want a PublishError", err)
+		}
+		for _, k := range e.Keys {
+			got = append(got, fmt.Sprintf("%c after %d: %s %s", 'a'+rune(k.Group), k.Sent, relay.ClassOf(k.Err), relay.ReasonOf(k.Err)))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("failed (-want +got):\n%s\n%v", diff, err)
+	}
+}
+
+func TestPublishRespectsTheMessageCap(t *testing.T) {
+	l := &fakeLink{}
+	p := publisherOver(t, l, &PublisherOptions{MaxBatchMessages: 2})
+	if err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1, 1, 1, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if l.batches != 3 {
+		t.Errorf("%d batches, want 3", l.batches)
+	}
+}
+
+func TestPublishRespectsTheByteCap(t *testing.T) {
+	l := &fakeLink{maxBatch: 10 << 20, maxMessage: 10 << 20}
+	p := publisherOver(t, l, nil)
+	if err := p.Publish(t.Context(), []relay.Group{group("a", 600<<10, 600<<10, 2<<20)}); err != nil {
+		t.Fatal(err)
+	}
+	if l.batches != 3 {
+		t.Errorf("%d batches, want 3 under the cap of 1 MiB", l.batches)
+	}
+}
+
+func TestPublishFindsTheRefusedMessage(t *testing.T) {
+	for _, pack := range []bool{false, true} {
+		t.Run(fmt.Sprintf("pack=%v", pack), func(t *testing.T) {
+			l := &fakeLink{refuse: func(ids []string, _ map[string]bool) error {
+				if slices.Contains(ids, "b.3") {
+					return &amqp.Error{Condition: amqp.ErrCondNotAllowed}
+				}
+				return nil
+			}}
+			p := publisherOver(t, l, &PublisherOptions{PackKeys: pack})
+			err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1), group("b", 1, 1, 1, 1, 1), group("c", 1, 1)})
+			wantFailed(t, err, "b after 2: refused not_allowed")
+			want := map[string][]string{"a": {"a.1", "a.2"}, "b": {"b.1", "b.2"}, "c": {"c.1", "c.2"}}
+			if diff := cmp.Diff(want, l.accepted); diff != "" {
+				t.Errorf("accepted (-want +got):\n%s", diff)
+			}
+			if p.unpacked.Load() {
+				t.Error("packing ended because of one refused message")
+			}
+		})
+	}
+}
+
+func TestPublishStopsPackingWhereItIsRefused(t *testing.T) {
+	l := &fakeLink{refuse: func(_ []string, keys map[string]bool) error {
+		if len(keys) > 1 {
+			return &amqp.Error{Condition: amqp.ErrCondNotAllowed}
+		}
+		return nil
+	}}
+	p := publisherOver(t, l, &PublisherOptions{PackKeys: true})
+	for range 2 {
+		l.sends = 0
+		if err := p.Publish(t.Context(), []relay.Group{group("a", 1), group("b", 1), group("c", 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l.sends != 3 {
+		t.Errorf("%d sends in the second call, want 3 without another try to pack", l.sends)
+	}
+}
+
+func TestPublishRefusesLongIDsWithoutSending(t *testing.T) {
+	l := &fakeLink{}
+	p := publisherOver(t, l, nil)
+	long := group("b", 1, 1)
+	long.Messages[1].ID = strings.Repeat("ü", 129)
+	key := group("c", 1)
+	key.Messages[0].Key = strings.Repeat("k", 129)
+	fits := group("d", 1)
+	fits.Messages[0].ID = strings.Repeat("ü", 128)
+	err := p.Publish(t.Context(), []relay.Group{group("a", 1), long, key, fits})
+	wantFailed(t, err, "b after 1: refused id_too_long", "c after 0: refused key_too_long")
+}
+
+func TestPublishHaltsOnAnOutage(t *testing.T) {
+	l := &fakeLink{refuse: func([]string, map[string]bool) error {
+		return &amqp.Error{Condition: "com.microsoft:server-busy"}
+	}}
+	p := publisherOver(t, l, &PublisherOptions{InFlight: 2})
+	var groups []relay.Group
+	var want []string
+	for i := range 20 {
+		groups = append(groups, group(string('a'+rune(i)), 1, 1))
+		want = append(want, fmt.Sprintf("%c after 0: outage server_busy", 'a'+rune(i)))
+	}
+	wantFailed(t, p.Publish(t.Context(), groups), want...)
+	if l.sends > 2 {
+		t.Errorf("%d sends, want no more than were in flight", l.sends)
+	}
+}
+
+func TestPublishEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLink{delay: time.Minute}
+		p := publisherOver(t, l, &PublisherOptions{InFlight: 1, SendTimeout: -1})
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		began := time.Now()
+		err := p.Publish(ctx, []relay.Group{group("a", 1), group("b", 1), group("c", 1)})
+		wantFailed(t, err, "b after 0: outage interrupted", "c after 0: outage interrupted")
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v does not tell that the deadline passed", err)
+		}
+		if took := time.Since(began); took != 90*time.Second || l.batches != 2 {
+			t.Errorf("took %v and %d batches, want 90 s and 2", took, l.batches)
+		}
+	})
+}
+
+func TestPublishBoundsOneSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLink{delay: time.Minute}
+		p := publisherOver(t, l, &PublisherOptions{SendTimeout: 5 * time.Second})
+		began := time.Now()
+		wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 1)}), "a after 0: outage send_timeout")
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("took %v, want 5 s", took)
+		}
+	})
+}
+
+func TestPublishSendsNothingAfterTheFence(t *testing.T) {
+	l := &fakeLink{}
+	p := publisherOver(t, l, nil)
+	// A deadline in the past that no timer has reported yet, as after a standstill.
+	ctx := staleContext{t.Context(), time.Now().Add(-time.Second)}
+	wantFailed(t, p.Publish(ctx, []relay.Group{group("a", 1)}), "a after 0: outage interrupted")
+	if l.sends != 0 {
+		t.Error("a batch was sent behind the fence")
+	}
+}
+
+// staleContext has a deadline but does not end at it.
+type staleContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c staleContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+func TestPublishBoundsWhatIsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLink{delay: time.Second}
+		p := publisherOver(t, l, &PublisherOptions{InFlight: 5})
+		var groups []relay.Group
+		for i := range 50 {
+			groups = append(groups, group(fmt.Sprintf("k%d", i), 1))
+		}
+		began := time.Now()
+		if err := p.Publish(t.Context(), groups); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("50 sends of 1 s took %v, want 10 s with 5 in flight", took)
+		}
+	})
+}
+
+// TestPublishRandom sends random groups through small limits with random refusals and
+// checks order, completeness and that no key had two batches in flight.
+func TestPublishRandom(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range 300 {
+		bad := map[string]bool{}
+		var groups []relay.Group
+		for g := range 1 + rng.IntN(20) {
+			sizes := make([]int, 1+rng.IntN(12))
+			for i := range sizes {
+				sizes[i] = 1 + rng.IntN(40)
+				if rng.IntN(40) == 0 {
+					bad[fmt.Sprintf("k%d.%d", g, i+1)] = true
+				}
+			}
+			groups = append(groups, group(fmt.Sprintf("k%d", g), sizes...))
+		}
+		l := &fakeLink{maxBatch: 40 + rng.IntN(100), maxMessage: 100, refuse: func(ids []string, _ map[string]bool) error {
+			if slices.ContainsFunc(ids, func(id string) bool { return bad[id] }) {
+				return &amqp.Error{Condition: amqp.ErrCondNotAllowed}
+			}
+			return nil
+		}}
+		p := publisherOver(t, l, &PublisherOptions{
+			PackKeys: rng.IntN(2) == 0, PackMessages: 1 + rng.IntN(30), InFlight: 1 + rng.IntN(8), MaxBatchMessages: 1 + rng.IntN(20),
+		})
+		err := p.Publish(t.Context(), groups)
+		if l.overlap != nil {
+			t.Fatal(l.overlap)
+		}
+		failed := map[int]int{}
+		if e, ok := errors.AsType[*relay.PublishError](err); ok {
+			for _, k := range e.Keys {
+				failed[k.Group] = k.Sent
+			}
+		}
+		for i, g := range groups {
+			var want []string
+			for _, m := range g.Messages {
+				if bad[m.ID] {
+					break
+				}
+				want = append(want, m.ID)
+			}
+			if diff := cmp.Diff(want, l.accepted[g.Key]); diff != "" {
+				t.Fatalf("accepted of %s (-want +got):\n%s", g.Key, diff)
+			}
+			if sent, stopped := failed[i]; stopped != (len(want) < len(g.Messages)) || stopped && sent != len(want) {
+				t.Fatalf("%s reported as stopped %v after %d, want after %d of %d", g.Key, stopped, sent, len(want), len(g.Messages))
+			}
+		}
+	}
+}
+
+func TestOptionsReportAllFaults(t *testing.T) {
+	_, err := NewPublisher(nil, "", &PublisherOptions{Links: -1, InFlight: -2})
+	for _, part := range []string{"client", "topic", "Links", "InFlight"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v does not name %s", err, part)
+		}
+	}
+}

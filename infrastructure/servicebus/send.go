@@ -1,0 +1,199 @@
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"feedbox/application/relay"
+)
+
+// sender sends the trains of one worker, one batch after the other.
+type sender struct {
+	call  *call
+	link  link
+	enc   encoder
+	parts []part // of the batch that is being filled
+	queue []part
+}
+
+// part is the messages from first up to, not including, end of a group.
+type part struct{ group, first, end int }
+
+func (s *sender) prepare(c *call) {
+	s.call = c
+	if !c.publisher.opts.OmitCloudEvents {
+		s.enc.source = c.publisher.opts.Source
+	}
+}
+
+// send sends the groups of t and records what became of each.
+func (s *sender) send(ctx context.Context, t train) {
+	s.queue = s.queue[:0]
+	for g := t.first; g < t.end; g++ {
+		s.queue = append(s.queue, part{group: g, end: len(s.call.groups[g].Messages)})
+	}
+	s.deliver(ctx, s.queue)
+}
+
+// deliver sends the messages of queue in their order, in as few batches as they fit
+// into. It drops the parts of a group that has failed.
+func (s *sender) deliver(ctx context.Context, queue []part) {
+	for len(queue) > 0 {
+		if s.call.results[queue[0].group].Err != nil {
+			queue = queue[1:]
+			continue
+		}
+		if reason := s.call.halted.Load(); reason != nil {
+			s.fail(queue, *reason)
+			return
+		}
+		var err error
+		queue, err = s.sendFront(ctx, queue)
+		switch {
+		case err == nil:
+			for _, p := range s.parts {
+				s.call.results[p.group].Sent += p.end - p.first
+			}
+		case relay.ClassOf(err) == relay.Refused && s.divisible():
+			s.divide(ctx)
+		default:
+			if relay.ClassOf(err) != relay.Refused {
+				s.call.halted.CompareAndSwap(nil, &err)
+			}
+			s.fail(s.parts, err)
+		}
+	}
+}
+
+// sendFront sends what fits into one batch from the front of queue and returns the
+// rest. s.parts tells what it tried.
+func (s *sender) sendFront(ctx context.Context, queue []part) ([]part, error) {
+	o := &s.call.publisher.opts
+	attempt, cancel := ctx, context.CancelFunc(func() {})
+	if o.SendTimeout > 0 {
+		attempt, cancel = context.WithTimeout(ctx, o.SendTimeout)
+	}
+	defer cancel()
+
+	s.parts = append(s.parts[:0], part{group: queue[0].group, first: queue[0].first, end: queue[0].first + 1})
+	b, err := s.link.newBatch(attempt)
+	if err != nil {
+		return queue, classify(ctx, attempt, err)
+	}
+	rest, count, err := s.fill(b, queue)
+	if err != nil && !errors.Is(err, azservicebus.ErrMessageTooLarge) {
+		return queue, err
+	}
+	if closed(ctx) {
+		return queue, fmt.Errorf("send: %w", context.DeadlineExceeded)
+	}
+	began := time.Now()
+	if err != nil { // the first message is too large for a batch; the link may take it alone
+		rest, count = advance(queue), 1
+		err = s.link.sendOne(attempt, s.enc.envelope(s.message(s.parts[0])))
+	} else {
+		err = s.link.sendBatch(attempt, b)
+	}
+	if err != nil {
+		err = classify(ctx, attempt, err)
+	}
+	if o.Sent != nil {
+		o.Sent(ctx, BatchReport{Keys: len(s.parts), Messages: count, Bytes: int(b.NumBytes()), Took: time.Since(began), Err: err})
+	}
+	return rest, err
+}
+
+// closed reports whether the deadline of ctx has passed. The timer behind ctx.Done may
+// fire late after the process stood still, and the fence must hold then above all.
+func closed(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
+// fill adds messages from the front of queue to b until it is full, notes them in
+// s.parts and returns the rest and the count. If not even the first can be added, the
+// error says why: ErrMessageTooLarge, or a Refused error.
+func (s *sender) fill(b batch, queue []part) ([]part, int, error) {
+	o := &s.call.publisher.opts
+	count := 0
+	s.parts = s.parts[:0]
+	for i, p := range queue {
+		if s.call.results[p.group].Err != nil {
+			continue
+		}
+		taken := part{group: p.group, first: p.first, end: p.first}
+		for taken.end < p.end {
+			err := s.add(b, taken, count == 0)
+			if count == 0 && err != nil {
+				s.parts = append(s.parts, part{group: p.group, first: p.first, end: p.first + 1})
+				return queue, 0, err
+			}
+			if err == nil {
+				count++
+				taken.end++
+			}
+			if err != nil || count == o.MaxBatchMessages {
+				return s.rest(queue[i:], taken), count, nil
+			}
+		}
+		s.parts = append(s.parts, taken)
+	}
+	return nil, count, nil
+}
+
+// rest notes taken, if it has messages, and returns queue behind it.
+func (s *sender) rest(queue []part, taken part) []part {
+	if taken.end > taken.first {
+		s.parts = append(s.parts, taken)
+	}
+	if queue[0].first = taken.end; queue[0].first == queue[0].end {
+		return queue[1:]
+	}
+	return queue
+}
+
+// advance returns queue behind its first message.
+func advance(queue []part) []part {
+	if queue[0].first++; queue[0].first == queue[0].end {
+		return queue[1:]
+	}
+	return queue
+}
+
+// add encodes the message at the end of taken into b.
+func (s *sender) add(b batch, taken part, first bool) error {
+	o := &s.call.publisher.opts
+	m := &s.call.groups[taken.group].Messages[taken.end]
+	if err := check(m); err != nil {
+		return err
+	}
+	if !first && int(b.NumBytes())+sizeBound(m, len(o.Source)) > o.MaxBatchBytes {
+		return azservicebus.ErrMessageTooLarge
+	}
+	encoded := s.enc.next
+	if first {
+		encoded = s.enc.envelope
+	}
+	err := b.AddAMQPAnnotatedMessage(encoded(m), nil)
+	if err != nil && !errors.Is(err, azservicebus.ErrMessageTooLarge) {
+		return &relay.Error{Class: relay.Refused, Reason: "malformed", Err: err}
+	}
+	return err
+}
+
+func (s *sender) message(p part) *relay.Message {
+	return &s.call.groups[p.group].Messages[p.first]
+}
+
+// fail records err for the groups of parts.
+func (s *sender) fail(parts []part, err error) {
+	for _, p := range parts {
+		if r := &s.call.results[p.group]; r.Err == nil {
+			r.Err = err
+		}
+	}
+}
