@@ -1,0 +1,145 @@
+package cosmos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/google/uuid"
+
+	"feedbox/application/command"
+	"feedbox/domain/contact"
+	"feedbox/domain/fault"
+)
+
+// ContactRepository holds the contacts of one unit of work with the ETags they
+// were read with.
+type ContactRepository struct {
+	documents *ContainerContext
+	tracked   []*trackedContact
+}
+
+type trackedContact struct {
+	contact *contact.Contact
+	etag    azcore.ETag // empty: not stored yet
+}
+
+var _ command.Contacts = (*ContactRepository)(nil)
+
+// Add implements command.Contacts.
+func (r *ContactRepository) Add(c *contact.Contact) error {
+	if r.find(c.ID()) != nil {
+		return fmt.Errorf("add %s: the unit of work has it already", c)
+	}
+	r.tracked = append(r.tracked, &trackedContact{contact: c})
+	return nil
+}
+
+// Read implements command.Contacts. It returns the same contact each time.
+func (r *ContactRepository) Read(ctx context.Context, id uuid.UUID, ifMatch []string) (*contact.Contact, error) {
+	found := r.find(id)
+	if found == nil {
+		o, err := r.read(ctx, id, ifMatch)
+		if err != nil {
+			return nil, err
+		}
+		if found, err = rehydrate(id, o); err != nil {
+			return nil, err
+		}
+		r.tracked = append(r.tracked, found)
+	}
+	if !matches(ifMatch, found.etag) {
+		return nil, fault.New(fault.PreconditionFailed, "", "the contact was changed by somebody else; read it again")
+	}
+	return found.contact, nil
+}
+
+// read asks any replica first. It asks the primary when that answer would refuse
+// the command: the replica may lag behind.
+func (r *ContactRepository) read(ctx context.Context, id uuid.UUID, ifMatch []string) (DataObject, error) {
+	o, err := r.documents.read(ctx, partitionKeyOf(id), id.String())
+	switch {
+	case fault.Is(err, fault.NotFound), err == nil && !matches(ifMatch, o.ETag):
+		o, err = r.documents.readPrimary(ctx, partitionKeyOf(id), id.String())
+	}
+	if fault.Is(err, fault.NotFound) {
+		return DataObject{}, contact.NotFound(id)
+	}
+	return o, err
+}
+
+// store puts the contact into the transaction: created if it is new, else in the
+// place of the state that was read.
+func (r *ContactRepository) store(t *trackedContact, commit contact.Commit) error {
+	o, err := encodeContact(commit.State, r.documents.options.DeletedTTL)
+	if err != nil {
+		return err
+	}
+	if commit.Create {
+		return r.documents.Create(o)
+	}
+	o.ETag = t.etag
+	return r.documents.Update(o)
+}
+
+func (r *ContactRepository) find(id uuid.UUID) *trackedContact {
+	for _, t := range r.tracked {
+		if t.contact.ID() == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// etag returns the ETag of the one contact of the unit of work; empty if there is
+// another number of them.
+func (r *ContactRepository) etag() string {
+	if len(r.tracked) != 1 {
+		return ""
+	}
+	return string(r.tracked[0].etag)
+}
+
+func rehydrate(id uuid.UUID, o DataObject) (*trackedContact, error) {
+	state, isContact, err := decodeContact(o)
+	if err != nil {
+		return nil, err
+	}
+	if !isContact {
+		return nil, contact.NotFound(id)
+	}
+	c, err := contact.Rehydrate(state)
+	if err != nil {
+		return nil, err
+	}
+	return &trackedContact{contact: c, etag: o.ETag}, nil
+}
+
+// matches evaluates If-Match (RFC 9110 13.1.1) for a document that exists.
+func matches(ifMatch []string, etag azcore.ETag) bool {
+	return len(ifMatch) == 0 || slices.Contains(ifMatch, "*") || slices.Contains(ifMatch, string(etag))
+}
+
+// read returns a document as some replica has it, one that has caught up with
+// the session.
+func (c *ContainerContext) read(ctx context.Context, partitionKey, id string) (DataObject, error) {
+	what := "read document " + id
+	reply, err := c.container.ReadItem(ctx, keyValue(partitionKey), id, &azcosmos.ItemOptions{SessionToken: c.session.option()})
+	if err != nil {
+		c.session.merge(sessionOf(err))
+		return DataObject{}, asFault(what, err)
+	}
+	if reply.SessionToken != nil {
+		c.session.merge(*reply.SessionToken)
+	}
+	o, err := decodeObject(reply.Value)
+	if err != nil {
+		return DataObject{}, asFault(what, err)
+	}
+	if reply.ETag != "" {
+		o.ETag = reply.ETag
+	}
+	return o, nil
+}

@@ -1,0 +1,109 @@
+package cosmos
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// ContainerContext collects what is to be created, replaced and deleted under one
+// partition key, and saves it as one transaction. It serves one goroutine.
+type ContainerContext struct {
+	container *azcosmos.ContainerClient
+	options   Options
+	session   sessionToken
+
+	partitionKey string // of all operations; empty while there are none
+	operations   []operation
+}
+
+type verb uint8
+
+const (
+	verbCreate verb = iota
+	verbReplace
+	verbDelete
+)
+
+// operation is one change of one document.
+type operation struct {
+	verb   verb
+	object DataObject
+	body   []byte // the document as it is sent; none for a delete
+}
+
+func newContainerContext(container *azcosmos.ContainerClient, options Options, session sessionToken) *ContainerContext {
+	return &ContainerContext{container: container, options: options, session: session}
+}
+
+// Create notes that o is to be stored. An id that exists fails Save with
+// fault.Conflict.
+func (c *ContainerContext) Create(o DataObject) error { return c.track(verbCreate, o) }
+
+// Update notes that o replaces the stored document that has o's ETag. Another
+// ETag fails Save with fault.PreconditionFailed.
+func (c *ContainerContext) Update(o DataObject) error { return c.track(verbReplace, o) }
+
+// Delete notes that the stored document with o's id and ETag is to be removed.
+// Another ETag fails Save with fault.PreconditionFailed.
+func (c *ContainerContext) Delete(o DataObject) error { return c.track(verbDelete, o) }
+
+// Reset forgets all that was noted. Nothing of it was or will be written.
+func (c *ContainerContext) Reset() {
+	c.partitionKey, c.operations = "", nil
+}
+
+// Contains reports whether something is noted for the document with this id.
+func (c *ContainerContext) Contains(id string) bool {
+	return slices.ContainsFunc(c.operations, func(op operation) bool { return op.object.ID == id })
+}
+
+func (c *ContainerContext) track(v verb, o DataObject) error {
+	switch {
+	case o.ID == "" || o.PartitionKey == "":
+		return fmt.Errorf("track document %q: it needs an id and a partition key", o.ID)
+	case c.partitionKey != "" && o.PartitionKey != c.partitionKey:
+		return fmt.Errorf("track document %s: its partition key is %s, the transaction is in %s; use a unit of work for each",
+			o.ID, o.PartitionKey, c.partitionKey)
+	case c.Contains(o.ID):
+		return fmt.Errorf("track document %s: it has an operation in this transaction already", o.ID)
+	case v != verbCreate && o.ETag == "":
+		return fmt.Errorf("track document %s: it has no ETag, so it cannot be replaced or deleted safely", o.ID)
+	}
+	op := operation{verb: v, object: o}
+	if v != verbDelete {
+		body, err := o.encode()
+		if err != nil {
+			return err
+		}
+		op.body = body
+	}
+	c.partitionKey = o.PartitionKey
+	c.operations = append(c.operations, op)
+	return nil
+}
+
+// isEventCreate reports whether op stores an event. An event's id is used once,
+// ever.
+func (op operation) isEventCreate() bool {
+	return op.verb == verbCreate && op.object.Type == typeDomainEvent
+}
+
+// ordered returns the operations as they are sent: event creates first, else in
+// the order they were noted. A batch is executed in order and stops at its first
+// failure, so an event that is stored already is met before anything else.
+func (c *ContainerContext) ordered() []operation {
+	ordered := slices.Clone(c.operations)
+	slices.SortStableFunc(ordered, func(a, b operation) int {
+		switch {
+		case a.isEventCreate() == b.isEventCreate():
+			return 0
+		case a.isEventCreate():
+			return -1
+		default:
+			return 1
+		}
+	})
+	return ordered
+}

@@ -1,0 +1,40 @@
+// Package cosmos keeps contacts and their events in Azure Cosmos DB for NoSQL.
+//
+// One container holds both, partitioned by /partitionKey, which is the contact's
+// id. A contact and the events of a change are therefore in one logical
+// partition and are written by one transactional batch: all or nothing. The
+// change feed of that container is the outbox.
+//
+// Documents (document.go) are {id, partitionKey, type, data, ttl}. Golden files
+// in testdata pin what is inside data. The relay passes the data of an event to
+// the broker byte for byte.
+//
+// The write side, from the outside in:
+//
+//   - UnitsOfWork begins a UnitOfWork per command. It implements the ports of
+//     application/command.
+//   - UnitOfWork reads contacts, and at commit publishes their pending events,
+//     which the EventRepository turns into documents.
+//   - ContainerContext collects the documents of one partition key and saves
+//     them: one as a point write, several as a transactional batch.
+//
+// Invariants:
+//
+//   - A replace always carries If-Match with the ETag of the document the change
+//     was made to. There is no last-writer-wins.
+//   - Event creates come before all other operations of a batch. Event ids are
+//     never used twice. So a conflict on the id of an own event proves that the
+//     same batch was stored by an earlier attempt whose answer was lost: that is
+//     how an ambiguous outcome is resolved (see transaction.go).
+//   - A stale replica may delay a command but never refuse it: a read that would
+//     end in NotFound or PreconditionFailed is asked again of the primary.
+//
+// The read side is ContactReader. It needs no unit of work.
+//
+// Errors leave this package as faults (errors.go). The package starts no
+// goroutines. UnitsOfWork and ContactReader are safe for concurrent use; a
+// UnitOfWork and what hangs on it serve one goroutine.
+//
+// Sources: the REST reference of Cosmos DB (documents, transactional batch,
+// query, status codes) and the azcosmos v1.5.0 sources.
+package cosmos
