@@ -1,0 +1,180 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"feedbox/application/command"
+	"feedbox/application/mediator"
+	"feedbox/application/query"
+	"feedbox/infrastructure/httpapi"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// api is a running server over memory and a client to it.
+type api struct {
+	t      *testing.T
+	memory *memory
+	url    string
+	client *http.Client
+	logs   *syncBuffer
+}
+
+// syncBuffer takes log lines from several goroutines.
+type syncBuffer struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func start(t *testing.T, options *httpapi.Options) *api {
+	t.Helper()
+	a := &api{t: t, memory: newMemory(), logs: &syncBuffer{}}
+	m := mediator.New()
+	if err := command.Register(m, command.Ports{Work: a.memory, IDs: uuid.New, Now: clock}); err != nil {
+		t.Fatal(err)
+	}
+	if err := query.Register(m, query.Ports{Contacts: memoryReader{a.memory}}); err != nil {
+		t.Fatal(err)
+	}
+	if options == nil {
+		options = &httpapi.Options{}
+	}
+	options.Logger = slog.New(slog.NewJSONHandler(a.logs, nil))
+	server, err := httpapi.New(m, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.serve(server)
+	return a
+}
+
+// serve runs the server as the program does, and stops it when the test ends.
+func (a *api) serve(server *httpapi.Server) {
+	listener := httptest.NewUnstartedServer(nil).Listener
+	a.url = "http://" + listener.Addr().String()
+	transport := &http.Transport{}
+	a.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	ctx, stop := context.WithCancel(context.WithoutCancel(a.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx, listener) }()
+	a.t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		stop()
+		if err := <-done; err != nil {
+			a.t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// answer is a response that was read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// do sends one request. Headers are given as name, value, name, value.
+func (a *api) do(method, path, body string, headers ...string) answer {
+	a.t.Helper()
+	var content io.Reader
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(a.t.Context(), method, a.url+path, content)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if strings.EqualFold(headers[i], "Content-Type") {
+			r.Header.Del("Content-Type")
+		}
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	response, err := a.client.Do(r)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content2, err := io.ReadAll(response.Body)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(content2)}
+}
+
+const jane = `{"firstName":"Jane","lastName":"Doe","email":"jane@contoso.example","description":"A contact","companyName":"Contoso"}`
+
+// create makes a contact and returns its path and ETag.
+func (a *api) create() (path, etag string) {
+	a.t.Helper()
+	created := a.do(http.MethodPost, "/api/contacts", jane)
+	if created.status != http.StatusCreated {
+		a.t.Fatalf("create answered %d %s", created.status, created.body)
+	}
+	return created.header.Get("Location"), created.header.Get("ETag")
+}
+
+// problem is the part of a problem document that tests look at.
+type problem struct {
+	Type, Title, Detail, Code, TraceID string
+	Status                             int
+	Errors                             []struct{ Pointer, Detail string }
+}
+
+// problemOf checks the form of a problem document and returns it.
+func problemOf(t *testing.T, got answer) problem {
+	t.Helper()
+	var p problem
+	if ct := got.header.Get("Content-Type"); ct != "application/problem+json" {
+		t.Errorf("a %d has the content type %q: %s", got.status, ct, got.body)
+		return p
+	}
+	decoder := json.NewDecoder(strings.NewReader(got.body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&p); err != nil {
+		t.Errorf("problem document: %v: %s", err, got.body)
+	}
+	if p.Status != got.status || p.Type != "about:blank" || p.Title != http.StatusText(got.status) || p.Code == "" || len(p.TraceID) != 32 || p.Detail == "" {
+		t.Errorf("incomplete problem document for %d: %s", got.status, got.body)
+	}
+	if p.Code != got.header.Get("x-ms-error-code") {
+		t.Errorf("x-ms-error-code is %q, code is %q", got.header.Get("x-ms-error-code"), p.Code)
+	}
+	return p
+}
+
+// pointers lists where the faults are.
+func (p problem) pointers() string {
+	var all []string
+	for _, e := range p.Errors {
+		all = append(all, e.Pointer)
+	}
+	return strings.Join(all, " ")
+}

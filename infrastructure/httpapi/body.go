@@ -1,0 +1,82 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/httpapi/internal/strictjson"
+)
+
+// maxDepth is far more than any body needs.
+const maxDepth = 16
+
+// readJSON reads the body of r as one JSON document of the given media type.
+func readJSON(w http.ResponseWriter, r *http.Request, mediaType string, limit int64) (*strictjson.Document, error) {
+	if err := checkContentType(r, mediaType); err != nil {
+		return nil, err
+	}
+	body, err := readBody(w, r, limit)
+	if err != nil {
+		return nil, err
+	}
+	document, err := strictjson.Parse(body, maxDepth)
+	var deep *strictjson.DepthError
+	switch {
+	case errors.As(err, &deep):
+		return nil, fault.Fields(fault.Field{Pointer: deep.Pointer, Message: "must not be " + deep.Error()})
+	case err != nil:
+		return nil, badRequest("malformed_json", "the body is not JSON: "+err.Error())
+	}
+	return document, nil
+}
+
+// checkContentType refuses another media type, another charset than UTF-8
+// and content codings with 415.
+func checkContentType(r *http.Request, want string) error {
+	refuse := func(detail string) error {
+		header := http.Header{"Accept-Encoding": {"identity"}}
+		if r.Method == http.MethodPatch {
+			header["Accept-Patch"] = []string{want}
+		} else {
+			header["Accept-Post"] = []string{want}
+		}
+		return &requestError{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", detail: detail, header: header}
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return refuse("content codings are not supported: send the body as it is")
+	}
+	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != want {
+		return refuse("the body must have the Content-Type " + want)
+	}
+	if charset := parameters["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return refuse("the charset must be utf-8")
+	}
+	return nil
+}
+
+// readBody reads at most limit bytes; more is 413.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	tooLarge := &requestError{
+		status: http.StatusRequestEntityTooLarge, code: "body_too_large",
+		detail: fmt.Sprintf("the body must have at most %d bytes", limit),
+	}
+	if r.ContentLength > limit {
+		w.Header().Set("Connection", "close") // or net/http would read the rest
+		return nil, tooLarge
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var exceeded *http.MaxBytesError
+	switch {
+	case errors.As(err, &exceeded):
+		return nil, tooLarge
+	case err != nil:
+		return nil, &requestError{status: http.StatusBadRequest, code: "body_unreadable", detail: "the body could not be read to its end", cause: err}
+	}
+	return body, nil
+}

@@ -1,0 +1,78 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"feedbox/application/command"
+	"feedbox/application/mediator"
+	"feedbox/domain/contact"
+	"feedbox/domain/fault"
+)
+
+// createBody is the body of POST /api/contacts.
+type createBody struct {
+	firstName, lastName string
+	email, description  *string
+	companyName         string
+}
+
+func (b *createBody) members() []member {
+	return []member{
+		text("firstName", &b.firstName),
+		text("lastName", &b.lastName),
+		optionalText("email", false, &b.email),
+		optionalText("description", false, &b.description),
+		text("companyName", &b.companyName),
+	}
+}
+
+func (b *createBody) check() error {
+	_, name := contact.NewName(b.firstName, b.lastName)
+	_, email := contact.NewEmail(b.email)
+	_, description := contact.NewDescription(b.description)
+	_, company := contact.NewCompany(contact.CompanyFields{CompanyName: b.companyName})
+	return fault.Merge(name, email, description, company)
+}
+
+// createContact answers 201 with Location, ETag and the contact.
+func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
+	p, err := preconditionsOf(http.Header{"If-Match": r.Header["If-Match"], "If-None-Match": r.Header["If-None-Match"]}, nil)
+	if err != nil {
+		return err
+	}
+	if p.match.present() {
+		// There is nothing yet whose state could match. If-None-Match always holds.
+		return errPreconditionFailed
+	}
+	var b createBody
+	if err := s.decode(w, r, &b); err != nil {
+		return err
+	}
+	created, err := mediator.Send(r.Context(), s.mediator, command.CreateContact{
+		FirstName:    b.firstName,
+		LastName:     b.lastName,
+		Email:        b.email,
+		Description:  b.description,
+		Company:      contact.CompanyFields{CompanyName: b.companyName},
+		SessionToken: r.Header.Get(headerSession),
+	})
+	if err != nil {
+		return err
+	}
+	exchangeOf(r.Context()).contactID = created.Contact.ID.String()
+	w.Header().Set("Location", contactPath(created.Contact.ID))
+	setState(w.Header(), created.ETag, created.SessionToken)
+	writeJSON(w, http.StatusCreated, mediaJSON, viewOf(created.Contact))
+	return nil
+}
+
+// setState tells the client where the contact and its session are now. Either
+// may be unknown.
+func setState(h http.Header, etag, sessionToken string) {
+	if etag != "" {
+		h.Set("ETag", etag)
+	}
+	if sessionToken != "" {
+		h.Set(headerSession, sessionToken)
+	}
+}

@@ -1,0 +1,23 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"feedbox/application/command"
+	"feedbox/application/mediator"
+)
+
+// deleteContact answers 204, also when the contact is deleted already.
+func (s *Server) deleteContact(w http.ResponseWriter, r *http.Request) error {
+	target, err := s.target(r)
+	if err != nil {
+		return err
+	}
+	deleted, err := mediator.Send(r.Context(), s.mediator, command.DeleteContact{Target: target})
+	if err != nil {
+		return err
+	}
+	setState(w.Header(), deleted.ETag, deleted.SessionToken)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,113 @@
+package httpapi
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// dispatcher finds the route of a request. http.ServeMux matches the paths;
+// methods are matched here, so that 404 and 405 are problems like all others.
+func (s *Server) dispatcher(routes []route) http.Handler {
+	resources := map[string]resource{}
+	var paths []string
+	for _, one := range routes {
+		if resources[one.path] == nil {
+			resources[one.path] = resource{}
+			paths = append(paths, one.path)
+		}
+		resources[one.path][one.method] = one
+	}
+	mux := http.NewServeMux()
+	for _, p := range paths {
+		mux.Handle(p, resources[p])
+	}
+	mux.HandleFunc("/", notFound)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// ServeMux would redirect such paths, with a body of its own.
+		if p := r.URL.Path; p != "/" && (!strings.HasPrefix(p, "/") || path.Clean(p) != p) {
+			notFound(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func notFound(w http.ResponseWriter, r *http.Request) {
+	fail(w, r, &requestError{status: http.StatusNotFound, code: "route_not_found", detail: "there is nothing at this address"})
+}
+
+// resource is what one path offers, by method.
+type resource map[string]route
+
+func (rs resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // net/http drops the body
+	}
+	found, ok := rs[method]
+	if !ok {
+		allow := rs.methods()
+		fail(w, r, &requestError{
+			status: http.StatusMethodNotAllowed, code: "method_not_allowed",
+			detail: fmt.Sprintf("this address takes %s", allow), header: http.Header{"Allow": {allow}},
+		})
+		return
+	}
+	exchangeOf(r.Context()).route = found.path
+	if found.answers != "" && !accepts(r.Header.Values("Accept"), found.answers) {
+		fail(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + found.answers})
+		return
+	}
+	if err := found.handle(w, r); err != nil {
+		fail(w, r, err)
+	}
+}
+
+// methods lists what the resource takes, for the header Allow.
+func (rs resource) methods() string {
+	var methods []string
+	for method := range rs {
+		methods = append(methods, method)
+		if method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+	}
+	slices.Sort(methods)
+	return strings.Join(methods, ", ")
+}
+
+// accepts tells whether the Accept header admits a media type (RFC 9110
+// §12.5.1). The most specific range decides; a malformed header admits all.
+func accepts(header []string, want string) bool {
+	if len(header) == 0 {
+		return true
+	}
+	family, _, _ := strings.Cut(want, "/")
+	best, admitted := -1, false
+	for item := range strings.SplitSeq(strings.Join(header, ","), ",") {
+		if strings.TrimSpace(item) == "" {
+			continue
+		}
+		mediaRange, parameters, err := mime.ParseMediaType(item)
+		if err != nil {
+			return true
+		}
+		specificity := slices.Index([]string{"*/*", family + "/*", want}, mediaRange)
+		if specificity <= best {
+			continue
+		}
+		weight := 1.0
+		if q, ok := parameters["q"]; ok {
+			if weight, err = strconv.ParseFloat(q, 64); err != nil {
+				return true
+			}
+		}
+		best, admitted = specificity, weight > 0
+	}
+	return admitted || best < 0 && len(strings.TrimSpace(strings.Join(header, ""))) == 0
+}

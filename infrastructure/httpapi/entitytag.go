@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// The bounds of a precondition header.
+const (
+	maxEntityTags      = 32
+	maxEntityTagLength = 50 // of the tag with its quotes, without W/
+)
+
+// tagList is the value of If-Match or If-None-Match (RFC 9110 §13.1).
+type tagList struct {
+	any  bool     // "*"
+	tags []string // quoted; weak ones with their W/
+}
+
+// present tells whether the header was there at all.
+func (l tagList) present() bool { return l.any || len(l.tags) > 0 }
+
+// list returns the form commands take.
+func (l tagList) list() []string {
+	if l.any {
+		return []string{"*"}
+	}
+	return l.tags
+}
+
+// matchesStrong compares as If-Match demands: weak tags never match.
+func (l tagList) matchesStrong(etag string) bool {
+	for _, tag := range l.tags {
+		if tag == etag {
+			return true
+		}
+	}
+	return l.any
+}
+
+// matchesWeak compares as If-None-Match demands: W/ makes no difference.
+func (l tagList) matchesWeak(etag string) bool {
+	for _, tag := range l.tags {
+		if strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {
+			return true
+		}
+	}
+	return l.any
+}
+
+// tagsOf reads a precondition header. Several lines of it count as one list.
+func tagsOf(h http.Header, name string) (tagList, error) {
+	lines := h.Values(name)
+	if len(lines) == 0 {
+		return tagList{}, nil
+	}
+	list, problem := parseTags(strings.Join(lines, ", "))
+	if problem != "" {
+		return tagList{}, badRequest("invalid_precondition", name+" "+problem)
+	}
+	return list, nil
+}
+
+// legacyTag reads the request header ETag, by which clients of the original
+// sample state their precondition. Quotes may be missing.
+func legacyTag(h http.Header) (tagList, error) {
+	value := strings.TrimSpace(h.Get("ETag"))
+	if value == "" {
+		return tagList{}, nil
+	}
+	if value != "*" && !strings.HasSuffix(value, `"`) {
+		value = `"` + value + `"`
+	}
+	list, problem := parseTags(value)
+	if problem != "" {
+		return tagList{}, badRequest("invalid_precondition", "ETag "+problem)
+	}
+	return list, nil
+}
+
+// parseTags reads "*" or a list of entity tags (RFC 9110 §8.8.3). Empty list
+// elements are allowed, as §5.6.1 demands.
+func parseTags(value string) (tagList, string) {
+	rest := strings.Trim(value, " \t")
+	if rest == "*" {
+		return tagList{any: true}, ""
+	}
+	var list tagList
+	for {
+		rest = strings.TrimLeft(rest, " \t,")
+		if rest == "" {
+			break
+		}
+		tag, after, ok := cutTag(rest)
+		if !ok {
+			return tagList{}, `must be * or a list of entity tags, each in double quotes, such as "abc"`
+		}
+		if len(strings.TrimPrefix(tag, "W/")) > maxEntityTagLength {
+			return tagList{}, fmt.Sprintf("has an entity tag of more than %d characters", maxEntityTagLength)
+		}
+		if list.tags = append(list.tags, tag); len(list.tags) > maxEntityTags {
+			return tagList{}, fmt.Sprintf("has more than %d entity tags", maxEntityTags)
+		}
+		rest = strings.TrimLeft(after, " \t")
+		if rest != "" && rest[0] != ',' {
+			return tagList{}, "must separate entity tags by commas"
+		}
+	}
+	if len(list.tags) == 0 {
+		return tagList{}, "must not be empty"
+	}
+	return list, ""
+}
+
+// cutTag splits one entity tag off the front of text.
+func cutTag(text string) (tag, rest string, ok bool) {
+	start := 0
+	if strings.HasPrefix(text, "W/") {
+		start = 2
+	}
+	if start >= len(text) || text[start] != '"' {
+		return "", "", false
+	}
+	for i := start + 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			return text[:i+1], text[i+1:], true
+		case c < 0x21 || c == 0x7f:
+			return "", "", false
+		}
+	}
+	return "", "", false
+}

@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// exchange is what the layers of this package tell each other about one
+// request. It belongs to the goroutine that serves the request.
+type exchange struct {
+	requestID string
+	route     string // pattern, "" before dispatch or where nothing matched
+	contactID string // of the path, only where it is a valid id
+	principal string // who calls, "" before authentication
+	code      string // of the problem that was answered
+	failure   error  // to be logged
+	status    int
+	bytes     int64
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, ok := ctx.Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return &exchange{} // a handler called without the observer around it
+	}
+	return x
+}
+
+// traceID is the trace that problems and logs point to.
+func (x *exchange) traceID(ctx context.Context) string {
+	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
+		return span.TraceID().String()
+	}
+	return x.requestID
+}
+
+// recorder notes status and size of an answer.
+type recorder struct {
+	http.ResponseWriter
+	exchange *exchange
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.exchange.status == 0 {
+		w.exchange.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(data []byte) (int, error) {
+	if w.exchange.status == 0 {
+		w.exchange.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(data)
+	w.exchange.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap gives http.ResponseController the writer below.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// writeJSON answers with a JSON document. A client that has gone away is not
+// an error of ours.
+func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		// Our own types always encode; a test would show the contrary.
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

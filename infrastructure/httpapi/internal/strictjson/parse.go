@@ -1,0 +1,292 @@
+package strictjson
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// Parse reads one JSON text of at most maxDepth nested arrays and objects.
+// The error is a *SyntaxError or a *DepthError.
+func Parse(data []byte, maxDepth int) (*Document, error) {
+	p := &parser{data: data, maxDepth: maxDepth}
+	document := &Document{}
+	p.document = document
+	p.space()
+	root, err := p.value("", 0)
+	if err != nil {
+		return nil, err
+	}
+	p.space()
+	if p.at < len(p.data) {
+		return nil, p.fail("there is more after the end of the value")
+	}
+	document.Root = root
+	return document, nil
+}
+
+type parser struct {
+	data     []byte
+	at       int
+	maxDepth int
+	document *Document
+}
+
+func (p *parser) fail(problem string) error { return &SyntaxError{Offset: p.at, Problem: problem} }
+
+// unexpected describes the byte at which reading stopped.
+func (p *parser) unexpected(wanted string) error {
+	if p.at >= len(p.data) {
+		return p.fail("the text ends where " + wanted + " is expected")
+	}
+	return p.fail("unexpected " + strconv.QuoteRune(rune(p.data[p.at])) + " where " + wanted + " is expected")
+}
+
+func (p *parser) space() {
+	for p.at < len(p.data) {
+		switch p.data[p.at] {
+		case ' ', '\t', '\n', '\r':
+			p.at++
+		default:
+			return
+		}
+	}
+}
+
+// peek returns the next byte, or 0 at the end: no value begins with NUL.
+func (p *parser) peek() byte {
+	if p.at < len(p.data) {
+		return p.data[p.at]
+	}
+	return 0
+}
+
+func (p *parser) value(pointer string, depth int) (Value, error) {
+	switch c := p.peek(); {
+	case c == '{' || c == '[':
+		if depth >= p.maxDepth {
+			return Value{}, &DepthError{Pointer: pointer, Max: p.maxDepth}
+		}
+		p.at++
+		if c == '{' {
+			return p.object(pointer, depth+1)
+		}
+		return p.array(pointer, depth+1)
+	case c == '"':
+		text, err := p.text()
+		return Value{Kind: String, Text: text}, err
+	case c == '-' || isDigit(c):
+		return p.number()
+	case p.literal("true"):
+		return Value{Kind: Bool, True: true}, nil
+	case p.literal("false"):
+		return Value{Kind: Bool}, nil
+	case p.literal("null"):
+		return Value{Kind: Null}, nil
+	default:
+		return Value{}, p.unexpected("a value")
+	}
+}
+
+func (p *parser) literal(word string) bool {
+	if len(p.data)-p.at < len(word) || string(p.data[p.at:p.at+len(word)]) != word {
+		return false
+	}
+	p.at += len(word)
+	return true
+}
+
+func (p *parser) object(pointer string, depth int) (Value, error) {
+	object := Value{Kind: Object}
+	var seen map[string]bool // only for objects too large to search
+	p.space()
+	if p.peek() == '}' {
+		p.at++
+		return object, nil
+	}
+	for {
+		p.space()
+		if p.peek() != '"' {
+			return Value{}, p.unexpected("a member name")
+		}
+		name, err := p.text()
+		if err != nil {
+			return Value{}, err
+		}
+		p.space()
+		if p.peek() != ':' {
+			return Value{}, p.unexpected("a colon")
+		}
+		p.at++
+		p.space()
+		at := Pointer(pointer, name)
+		value, err := p.value(at, depth)
+		if err != nil {
+			return Value{}, err
+		}
+		if seen == nil && len(object.Members) >= 16 {
+			seen = make(map[string]bool, 2*len(object.Members))
+			for _, m := range object.Members {
+				seen[m.Name] = true
+			}
+		}
+		if seen[name] || seen == nil && object.has(name) {
+			p.document.Duplicates = append(p.document.Duplicates, at)
+		}
+		if seen != nil {
+			seen[name] = true
+		}
+		object.Members = append(object.Members, Member{Name: name, Value: value})
+		p.space()
+		switch p.peek() {
+		case ',':
+			p.at++
+		case '}':
+			p.at++
+			return object, nil
+		default:
+			return Value{}, p.unexpected("a comma or the end of the object")
+		}
+	}
+}
+
+func (v Value) has(name string) bool {
+	for _, m := range v.Members {
+		if m.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *parser) array(pointer string, depth int) (Value, error) {
+	array := Value{Kind: Array}
+	p.space()
+	if p.peek() == ']' {
+		p.at++
+		return array, nil
+	}
+	for {
+		p.space()
+		value, err := p.value(pointer+"/"+strconv.Itoa(len(array.Elements)), depth)
+		if err != nil {
+			return Value{}, err
+		}
+		array.Elements = append(array.Elements, value)
+		p.space()
+		switch p.peek() {
+		case ',':
+			p.at++
+		case ']':
+			p.at++
+			return array, nil
+		default:
+			return Value{}, p.unexpected("a comma or the end of the array")
+		}
+	}
+}
+
+// number reads -? int frac? exp? of RFC 8259 §6.
+func (p *parser) number() (Value, error) {
+	start := p.at
+	if p.peek() == '-' {
+		p.at++
+	}
+	switch {
+	case p.peek() == '0':
+		p.at++
+	case !p.digits():
+		return Value{}, p.unexpected("a digit")
+	}
+	if p.peek() == '.' {
+		p.at++
+		if !p.digits() {
+			return Value{}, p.unexpected("a digit")
+		}
+	}
+	if c := p.peek(); c == 'e' || c == 'E' {
+		p.at++
+		if c := p.peek(); c == '+' || c == '-' {
+			p.at++
+		}
+		if !p.digits() {
+			return Value{}, p.unexpected("a digit")
+		}
+	}
+	return Value{Kind: Number, Text: string(p.data[start:p.at])}, nil
+}
+
+// digits reads one digit or more.
+func (p *parser) digits() bool {
+	start := p.at
+	for isDigit(p.peek()) {
+		p.at++
+	}
+	return p.at > start
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// text reads a string, quotes included. Most strings have no escapes and are
+// copied in one piece.
+func (p *parser) text() (string, error) {
+	p.at++
+	start := p.at
+	for p.at < len(p.data) {
+		switch c := p.data[p.at]; {
+		case c == '"':
+			text := string(p.data[start:p.at])
+			p.at++
+			return text, nil
+		case c == '\\':
+			return p.escapedText(p.data[start:p.at])
+		default:
+			if err := p.character(); err != nil {
+				return "", err
+			}
+		}
+	}
+	return "", p.fail("the text ends inside a string")
+}
+
+// escapedText goes on after the first part of a string that has escapes.
+func (p *parser) escapedText(first []byte) (string, error) {
+	text := append(make([]byte, 0, len(first)+32), first...)
+	for p.at < len(p.data) {
+		switch c := p.data[p.at]; {
+		case c == '"':
+			p.at++
+			return string(text), nil
+		case c == '\\':
+			r, err := p.escape()
+			if err != nil {
+				return "", err
+			}
+			text = utf8.AppendRune(text, r)
+		default:
+			start := p.at
+			if err := p.character(); err != nil {
+				return "", err
+			}
+			text = append(text, p.data[start:p.at]...)
+		}
+	}
+	return "", p.fail("the text ends inside a string")
+}
+
+// character steps over one unescaped character.
+func (p *parser) character() error {
+	c := p.data[p.at]
+	if c < 0x20 {
+		return p.fail("a control character must be escaped")
+	}
+	if c < utf8.RuneSelf {
+		p.at++
+		return nil
+	}
+	r, size := utf8.DecodeRune(p.data[p.at:])
+	if r == utf8.RuneError && size <= 1 {
+		return p.fail("the text is not valid UTF-8")
+	}
+	p.at += size
+	return nil
+}

@@ -1,0 +1,167 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// scope names the instruments and spans of this package.
+const scope = "feedbox/infrastructure/httpapi"
+
+// observer is the outermost layer.
+type observer struct {
+	logger    *slog.Logger
+	tracer    trace.Tracer
+	durations metric.Float64Histogram
+	active    metric.Int64UpDownCounter
+}
+
+func newObserver(logger *slog.Logger, meters metric.MeterProvider, tracers trace.TracerProvider) (*observer, error) {
+	meter := meters.Meter(scope)
+	// Names, units and buckets of the HTTP semantic conventions.
+	durations, err := meter.Float64Histogram("http.server.request.duration",
+		metric.WithUnit("s"), metric.WithDescription("Duration of HTTP server requests."),
+		metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10))
+	if err != nil {
+		return nil, fmt.Errorf("instrument: %w", err)
+	}
+	active, err := meter.Int64UpDownCounter("http.server.active_requests",
+		metric.WithUnit("{request}"), metric.WithDescription("Number of active HTTP server requests."))
+	if err != nil {
+		return nil, fmt.Errorf("instrument: %w", err)
+	}
+	return &observer{logger: logger, tracer: tracers.Tracer(scope), durations: durations, active: active}, nil
+}
+
+// wrap gives each request an id, a trace and an exchange, and records how it
+// ended: one log line, one measurement, one span.
+func (o *observer) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		started := time.Now()
+		x := &exchange{requestID: uuid.NewString()}
+		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		ctx, span := o.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer))
+		ctx = withTraceID(context.WithValue(ctx, exchangeKey{}, x))
+		o.active.Add(ctx, 1)
+
+		setRequestHeaders(w.Header(), r, x.requestID)
+		recorded := &recorder{ResponseWriter: w, exchange: x}
+		defer func() {
+			if recovered := recover(); recovered != nil {
+				o.panicked(recorded, r.WithContext(ctx), recovered)
+			}
+			o.active.Add(ctx, -1)
+			o.finish(ctx, span, r, x, time.Since(started))
+		}()
+		next.ServeHTTP(recorded, r.WithContext(ctx))
+	})
+}
+
+// withTraceID makes up a span context where neither the caller nor a tracer
+// gave one, so that every request can be found by a trace id.
+func withTraceID(ctx context.Context) context.Context {
+	if trace.SpanContextFromContext(ctx).IsValid() {
+		return ctx
+	}
+	id := uuid.New()
+	span := uuid.New()
+	return trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID(id), SpanID: trace.SpanID(span[8:]),
+	}))
+}
+
+// panicked turns a panic of a handler into a 500, or cuts the connection when
+// the answer has begun. The stack goes to the log.
+func (o *observer) panicked(w *recorder, r *http.Request, recovered any) {
+	if err, ok := recovered.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(recovered)
+	}
+	err := fmt.Errorf("panic: %v\n%s", recovered, debug.Stack())
+	if w.exchange.status != 0 {
+		w.exchange.failure = err
+		panic(http.ErrAbortHandler)
+	}
+	fail(w, r, err)
+}
+
+func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request, x *exchange, took time.Duration) {
+	status := x.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	method := knownMethod(r.Method)
+	attributes := []attribute.KeyValue{
+		attribute.String("http.request.method", method),
+		attribute.String("http.route", x.route),
+		attribute.Int("http.response.status_code", status),
+	}
+	o.durations.Record(ctx, took.Seconds(), metric.WithAttributeSet(attribute.NewSet(attributes...)))
+	span.SetName(method + " " + x.route)
+	span.SetAttributes(attributes...)
+	span.End()
+
+	level := slog.LevelInfo
+	line := make([]slog.Attr, 0, 10)
+	line = append(line, slog.String("request_id", x.requestID), slog.String("method", method), slog.String("route", x.route),
+		slog.Int("status", status), slog.Int64("bytes", x.bytes), slog.Duration("took", took))
+	if x.contactID != "" {
+		line = append(line, slog.String("contact_id", x.contactID))
+	}
+	if x.principal != "" {
+		line = append(line, slog.String("principal", x.principal))
+	}
+	if x.code != "" {
+		line = append(line, slog.String("code", x.code))
+	}
+	if x.failure != nil && status != statusClientClosed {
+		level = slog.LevelWarn
+		if status == http.StatusInternalServerError || status < http.StatusBadRequest {
+			level = slog.LevelError
+		}
+		line = append(line, slog.String("error", x.failure.Error()))
+	}
+	o.logger.LogAttrs(ctx, level, "request", line...)
+}
+
+// knownMethod keeps what clients invent out of the metrics.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	default:
+		return "_OTHER"
+	}
+}
+
+// setRequestHeaders sets what every answer carries.
+func setRequestHeaders(h http.Header, r *http.Request, requestID string) {
+	h.Set("x-ms-request-id", requestID)
+	if id := r.Header.Get("x-ms-client-request-id"); id != "" && len(id) <= 128 && isVisibleASCII(id) {
+		h.Set("x-ms-client-request-id", id)
+	}
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+func isVisibleASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] < 0x21 || text[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,92 @@
+package httpapi
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+)
+
+// Options adjust a Server. The zero value of each field, and a nil *Options,
+// mean the documented default.
+type Options struct {
+	// Logger receives one line per request; default none.
+	Logger *slog.Logger
+	// Meters makes the instruments; default none.
+	Meters metric.MeterProvider
+	// Tracers makes a span per request; default none. Requests have a trace
+	// id in either case.
+	Tracers trace.TracerProvider
+
+	// MaxBody bounds a request body in bytes; default 64 KB.
+	MaxBody int64
+	// RequestTimeout bounds the handling of one request; default 20 s. Then
+	// the answer is 503.
+	RequestTimeout time.Duration
+	// DrainTimeout bounds the graceful stop; default 20 s.
+	DrainTimeout time.Duration
+
+	// RequirePrecondition refuses updates and deletions that carry no
+	// If-Match with 428; default false.
+	RequirePrecondition bool
+	// TokenKeys protect continuation tokens: the first seals, all open. Each
+	// has at least 32 bytes. Default one random key, so that tokens end with
+	// the process and are not understood by another.
+	TokenKeys [][]byte
+	// PublicURL is what clients call, such as https://api.contoso.example,
+	// for absolute links. Default the scheme and host of each request.
+	PublicURL string
+}
+
+// minTokenKey is the least length of a token key in bytes.
+const minTokenKey = 32
+
+func (o *Options) withDefaults() (Options, error) {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.Logger == nil {
+		out.Logger = slog.New(slog.DiscardHandler)
+	}
+	if out.Meters == nil {
+		out.Meters = metricnoop.NewMeterProvider()
+	}
+	if out.Tracers == nil {
+		out.Tracers = tracenoop.NewTracerProvider()
+	}
+	out.MaxBody = cmp.Or(out.MaxBody, 64<<10)
+	out.RequestTimeout = cmp.Or(out.RequestTimeout, 20*time.Second)
+	out.DrainTimeout = cmp.Or(out.DrainTimeout, 20*time.Second)
+	out.PublicURL = strings.TrimSuffix(out.PublicURL, "/")
+	return out, out.validate()
+}
+
+func (o *Options) validate() error {
+	var faults []error
+	if o.MaxBody < 0 || o.RequestTimeout < 0 || o.DrainTimeout < 0 {
+		faults = append(faults, errors.New("MaxBody, RequestTimeout and DrainTimeout must not be negative"))
+	}
+	for i, key := range o.TokenKeys {
+		if len(key) < minTokenKey {
+			faults = append(faults, fmt.Errorf("token key %d has %d bytes, at least %d are needed", i+1, len(key), minTokenKey))
+		}
+	}
+	if o.PublicURL != "" {
+		if u, err := url.Parse(o.PublicURL); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" {
+			faults = append(faults, errors.New("PublicURL must be an http or https URL without a query"))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("contacts API: %w", err)
+	}
+	return nil
+}

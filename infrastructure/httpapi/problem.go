@@ -1,0 +1,141 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"feedbox/domain/fault"
+)
+
+// problem is the body of every answer from 400 upwards (RFC 9457). The type
+// is about:blank: code says what happened, title is the status's own phrase.
+type problem struct {
+	Type    string         `json:"type"`
+	Title   string         `json:"title"`
+	Status  int            `json:"status"`
+	Detail  string         `json:"detail"`
+	Code    string         `json:"code"`
+	TraceID string         `json:"traceId"`
+	Errors  []problemField `json:"errors,omitempty"`
+}
+
+// problemField is one broken rule.
+type problemField struct {
+	Pointer string `json:"pointer"`
+	Detail  string `json:"detail"`
+}
+
+// requestError is a failure that only HTTP knows: of syntax, routing or
+// limits. Everything else is a fault of the application.
+type requestError struct {
+	status int
+	code   string
+	detail string
+	fields []fault.Field
+	header http.Header // added to the answer
+	cause  error       // for the log
+}
+
+func (e *requestError) Error() string {
+	if e.cause != nil {
+		return e.detail + ": " + e.cause.Error()
+	}
+	return e.detail
+}
+
+func (e *requestError) Unwrap() error { return e.cause }
+
+// badRequest is a 400 with a code of its own.
+func badRequest(code, detail string) error {
+	return &requestError{status: http.StatusBadRequest, code: code, detail: detail}
+}
+
+// maxProblemFields bounds an answer to a body made of faults.
+const maxProblemFields = 100
+
+// defaultRetryAfter is given where a failure may pass and nobody said when.
+const defaultRetryAfter = time.Second
+
+// fail answers r with what err means. The error goes to the access log, where
+// it is written once.
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	x := exchangeOf(r.Context())
+	p, header := describe(r.Context(), err)
+	x.code = p.Code
+	if p.Status >= http.StatusInternalServerError || p.Status == statusClientClosed {
+		x.failure = err
+	}
+	for name, values := range header {
+		w.Header()[name] = values
+	}
+	if p.Status == http.StatusNotModified {
+		w.Header().Del("Content-Type")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if p.Status == statusClientClosed {
+		x.status = statusClientClosed // nobody is left to read an answer
+		return
+	}
+	p.TraceID = x.traceID(r.Context())
+	w.Header().Set("x-ms-error-code", p.Code)
+	w.Header().Set("Cache-Control", "no-store")
+	writeJSON(w, p.Status, "application/problem+json", p)
+}
+
+// describe turns an error into a problem and the headers that go with it.
+func describe(ctx context.Context, err error) (problem, http.Header) {
+	p := problem{Type: "about:blank"}
+	header := http.Header{}
+	var request *requestError
+	var known *fault.Error
+	switch {
+	case errors.As(err, &request):
+		p.Status, p.Code, p.Detail = request.status, request.code, request.detail
+		p.Errors = problemFields(request.fields)
+		header = request.header.Clone()
+	case errors.Is(ctx.Err(), context.Canceled):
+		p.Status, p.Code = statusClientClosed, "client_closed"
+	case errors.As(err, &known) && known.Kind != fault.Internal:
+		p.Status, p.Code, p.Detail = statusOf(known), known.Code, known.Message
+		p.Errors = problemFields(known.Fields)
+	case errors.Is(err, context.DeadlineExceeded):
+		p.Status, p.Code, p.Detail = http.StatusServiceUnavailable, "timeout", "the request was not completed in time; its outcome is not known"
+	default:
+		p.Status, p.Code, p.Detail = http.StatusInternalServerError, "internal", "something unexpected happened; the trace id leads to it"
+	}
+	p.Title = http.StatusText(p.Status)
+	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
+		if header == nil {
+			header = http.Header{}
+		}
+		if header.Get("Retry-After") == "" {
+			header.Set("Retry-After", retryAfter(fault.RetryAfter(err)))
+		}
+	}
+	return p, header
+}
+
+// retryAfter writes a wait in whole seconds, rounded up, at least one.
+func retryAfter(wait time.Duration) string {
+	if wait <= 0 {
+		wait = defaultRetryAfter
+	}
+	return strconv.Itoa(max(1, int(math.Ceil(wait.Seconds()))))
+}
+
+func problemFields(fields []fault.Field) []problemField {
+	if len(fields) == 0 {
+		return nil
+	}
+	fields = fields[:min(len(fields), maxProblemFields)]
+	out := make([]problemField, len(fields))
+	for i, f := range fields {
+		out[i] = problemField{Pointer: f.Pointer, Detail: f.Message}
+	}
+	return out
+}

@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"feedbox/application/mediator"
+)
+
+// Limits of net/http that have no reason to be adjusted.
+const (
+	maxHeaderBytes    = 16 << 10 // the default of net/http is 1 MB
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 15 * time.Second
+	idleTimeout       = 120 * time.Second
+	// writeMargin is what is left for writing the answer after the request's
+	// own time-out.
+	writeMargin = 10 * time.Second
+)
+
+// Server serves the contacts API. It is safe for concurrent use.
+type Server struct {
+	options  Options
+	mediator *mediator.Mediator
+	tokens   *tokenBox
+	observer *observer
+	handler  http.Handler
+}
+
+// New returns a server that sends its commands and queries through m. The
+// error lists every option that is wrong.
+func New(m *mediator.Mediator, options *Options) (*Server, error) {
+	o, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{options: o, mediator: m}
+	if s.tokens, err = newTokenBox(o.TokenKeys); err != nil {
+		return nil, err
+	}
+	if s.observer, err = newObserver(o.Logger, o.Meters, o.Tracers); err != nil {
+		return nil, err
+	}
+	s.handler = s.observer.wrap(s.guard(s.dispatcher(s.routes())))
+	return s, nil
+}
+
+// Handler returns the API without a listener, for tests and other servers.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Run serves on listener until ctx ends, then lets running requests finish
+// within the drain time-out. It owns the listener. It returns nil after a
+// clean stop, and an error when serving failed or requests had to be cut off.
+func (s *Server) Run(ctx context.Context, listener net.Listener) error {
+	if err := serve(ctx, listener, s.handler, s.options.RequestTimeout+writeMargin, s.options.DrainTimeout); err != nil {
+		return fmt.Errorf("contacts API: %w", err)
+	}
+	return nil
+}
+
+// serve runs an http.Server with this package's limits.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, write, drain time.Duration) error {
+	// Requests outlive ctx: it ends the accepting, not the work.
+	base := context.WithoutCancel(ctx)
+	server := &http.Server{
+		Handler:                      handler,
+		ReadHeaderTimeout:            readHeaderTimeout,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 write,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeaderBytes,
+		BaseContext:                  func(net.Listener) context.Context { return base },
+		DisableGeneralOptionsHandler: true,
+	}
+	stopped := make(chan error, 1)
+	serving, cancel := context.WithCancel(ctx)
+	go func() {
+		<-serving.Done()
+		within, cancel := context.WithTimeout(base, drain)
+		defer cancel()
+		err := server.Shutdown(within)
+		if err != nil {
+			err = errors.Join(fmt.Errorf("requests were cut off after %v: %w", drain, err), server.Close())
+		}
+		stopped <- err
+	}()
+	err := server.Serve(listener)
+	cancel()
+	if stopErr := <-stopped; errors.Is(err, http.ErrServerClosed) {
+		return stopErr
+	}
+	return err
+}

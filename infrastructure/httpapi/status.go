@@ -1,0 +1,46 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"feedbox/domain/fault"
+)
+
+// statusClientClosed is logged when the client went away before the answer.
+// It is never sent.
+const statusClientClosed = 499
+
+// statusOf is the one table from kinds of faults to statuses.
+//
+// Invalid is 422 where it names fields of the body: the request was
+// understood, its content breaks a rule (RFC 9110 §15.5.21). Without fields
+// something beside the body is malformed, such as a session token: 400.
+func statusOf(f *fault.Error) int {
+	switch f.Kind {
+	case fault.Invalid:
+		if len(f.Fields) == 0 {
+			return http.StatusBadRequest
+		}
+		return http.StatusUnprocessableEntity
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.NotModified:
+		return http.StatusNotModified
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.PreconditionFailed:
+		return http.StatusPreconditionFailed
+	case fault.Gone:
+		return http.StatusGone
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.Throttled:
+		return http.StatusTooManyRequests
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	case fault.Internal:
+		return http.StatusInternalServerError
+	default:
+		return http.StatusInternalServerError
+	}
+}

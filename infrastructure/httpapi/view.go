@@ -1,0 +1,64 @@
+package httpapi
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"feedbox/application/query"
+)
+
+// contactView is a contact as clients see it.
+type contactView struct {
+	ID          uuid.UUID   `json:"id" doc:"id of the contact, made by the service"`
+	Name        nameView    `json:"name"`
+	Description *string     `json:"description" doc:"free text, or null"`
+	Email       *string     `json:"email" doc:"e-mail address, or null"`
+	Company     companyView `json:"company"`
+	CreatedAt   time.Time   `json:"createdAt" doc:"when the contact was created"`
+	ModifiedAt  *time.Time  `json:"modifiedAt" doc:"when the contact was last changed, or null"`
+	Version     int64       `json:"version" doc:"number of commits, from 1"`
+}
+
+type nameView struct {
+	FirstName string `json:"firstName"`
+	LastName  string `json:"lastName"`
+}
+
+type companyView struct {
+	CompanyName string `json:"companyName"`
+	Street      string `json:"street"`
+	HouseNumber string `json:"houseNumber"`
+	PostalCode  string `json:"postalCode"`
+	City        string `json:"city"`
+	Country     string `json:"country"`
+}
+
+func viewOf(c query.Contact) contactView {
+	return contactView{
+		ID:          c.ID,
+		Name:        nameView{FirstName: c.FirstName, LastName: c.LastName},
+		Description: c.Description,
+		Email:       c.Email,
+		Company:     companyView(c.Company),
+		CreatedAt:   c.CreatedAt,
+		ModifiedAt:  c.ModifiedAt,
+		Version:     c.Version,
+	}
+}
+
+// pageView is one page of contacts.
+type pageView struct {
+	Items    []itemView `json:"items" doc:"the contacts of this page, in no promised order"`
+	HasMore  bool       `json:"hasMore" doc:"whether there is a next page; it may turn out to be empty"`
+	NextLink string     `json:"nextLink,omitempty" doc:"address of the next page, absent on the last"`
+}
+
+// itemView is a contact in a page.
+type itemView struct {
+	ID          uuid.UUID `json:"id" doc:"id of the contact"`
+	Email       *string   `json:"email" doc:"e-mail address, or null"`
+	FullName    string    `json:"fullName" doc:"first and last name"`
+	CompanyName string    `json:"companyName" doc:"name of the company"`
+	ETag        string    `json:"etag" doc:"state of the contact, for If-Match"`
+}
