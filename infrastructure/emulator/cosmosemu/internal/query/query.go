@@ -27,36 +27,40 @@ type Shape struct {
 // gateway serves across partitions without a query plan.
 func (s Shape) Plain() bool { return s == Shape{} }
 
-// Window cuts the sequence of rows: skip Offset, then at most Limit. It stands
-// for TOP as well as for OFFSET ... LIMIT.
-type Window struct {
-	Offset int64
-	Limit  int64 // -1: no limit
-}
-
-// Lookup is one document that WHERE points at. Other parts of WHERE may still
-// refuse it: Match decides.
-type Lookup struct {
-	ID string
-	// PartitionKey has one value for each path when the same conjunction pins the
-	// whole key. Else it is nil: the id may exist once in each logical partition.
-	PartitionKey []Value
-}
-
 // Parse reads a query. The error is a *SyntaxError or an *UnsupportedError.
-func Parse(text string) (*Query, error) { panic("query: parser not there yet") }
+func Parse(text string) (*Query, error) {
+	return parse(text, (*parser).statement)
+}
 
 // ParseCondition reads the condition of a patch, "FROM c WHERE ...". The result
-// has no projection: only Match of its Bound is of use.
-func ParseCondition(text string) (*Query, error) { panic("query: parser not there yet") }
+// selects the whole document; only Match of its Bound is of use.
+func ParseCondition(text string) (*Query, error) {
+	return parse(text, (*parser).condition)
+}
 
-// String prints the query in one canonical form that Parse reads back to the same
-// query.
-func (q *Query) String() string { return "" }
+func parse(text string, rule func(*parser) *selectQuery) (*Query, error) {
+	p, err := newParser(text)
+	if err != nil {
+		return nil, err
+	}
+	root := rule(p)
+	if p.err != nil {
+		return nil, p.err
+	}
+	return &Query{root: root}, nil
+}
 
 // Shape returns the classification of the query.
-func (q *Query) Shape() Shape { return Shape{} }
+func (q *Query) Shape() Shape {
+	return Shape{
+		OrderBy:   len(q.root.orderBy) > 0,
+		Top:       q.root.top != nil,
+		Offset:    q.root.offset != nil,
+		Distinct:  q.root.distinct,
+		Aggregate: q.root.aggregate,
+	}
+}
 
 // Source returns the two names of FROM: "FROM docs c" gives "docs" and "c",
-// "FROM c" gives "c" twice.
-func (q *Query) Source() (collection, alias string) { return "", "" }
+// "FROM c" gives "c" twice. The service lets the first one be any name.
+func (q *Query) Source() (collection, alias string) { return q.root.collection, q.root.alias }

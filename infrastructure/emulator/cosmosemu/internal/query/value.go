@@ -1,5 +1,11 @@
 package query
 
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
 // Kind is the type of a value, in the order in which ORDER BY sorts types.
 type Kind uint8
 
@@ -14,24 +20,188 @@ const (
 	Object
 )
 
-// Value is one JSON value, or undefined (the zero Value).
+// form says how the bytes of a string Value read.
+type form uint8
+
+const (
+	plain   form = iota // JSON without quotes and without any escape: also the text
+	escaped             // JSON without quotes, with escapes
+	decoded             // the text itself, which JSON may have to escape
+)
+
+// Value is one JSON value, or undefined (the zero Value). It may refer to bytes of
+// the document or parameter it comes from.
 type Value struct {
-	kind Kind
-	raw  []byte
+	kind   Kind
+	form   form // of a String
+	truth  bool // of a Boolean
+	parsed bool // num is set
+	num    float64
+	raw    []byte // the JSON text of an Array, Object or Number; a String by its form; nil for a computed Number
 }
 
 // Kind returns the type of the value.
 func (v Value) Kind() Kind { return v.kind }
 
 // Bool returns the value of a Boolean; false for any other kind.
-func (v Value) Bool() bool { return false }
+func (v Value) Bool() bool { return v.truth }
 
 // Float returns the value of a Number; 0 for any other kind.
-func (v Value) Float() float64 { return 0 }
+func (v Value) Float() float64 {
+	if v.parsed || v.kind != Number {
+		return v.num
+	}
+	return parseNumber(v.raw)
+}
 
 // Text returns the characters of a String, unescaped; "" for any other kind.
-func (v Value) Text() string { return "" }
+func (v Value) Text() string {
+	if v.kind != String {
+		return ""
+	}
+	return string(v.text())
+}
+
+// text is Text without a copy where there are no escapes.
+func (v Value) text() []byte {
+	if v.form == escaped {
+		return unescape(v.raw)
+	}
+	return v.raw
+}
 
 // AppendJSON appends the value as JSON text. Numbers keep the spelling they had.
 // Undefined appends nothing.
-func (v Value) AppendJSON(dst []byte) []byte { return append(dst, v.raw...) }
+func (v Value) AppendJSON(dst []byte) []byte {
+	switch v.kind {
+	case Null:
+		return append(dst, "null"...)
+	case Boolean:
+		if v.truth {
+			return append(dst, "true"...)
+		}
+		return append(dst, "false"...)
+	case Number:
+		if v.raw == nil {
+			return appendNumber(dst, v.num)
+		}
+		return append(dst, v.raw...)
+	case String:
+		if v.form == decoded {
+			return appendString(dst, v.raw)
+		}
+		dst = append(dst, '"')
+		dst = append(dst, v.raw...)
+		return append(dst, '"')
+	case Array, Object:
+		return append(dst, v.raw...)
+	default:
+		return dst
+	}
+}
+
+// clone copies the bytes the value refers to.
+func (v Value) clone() Value {
+	v.raw = bytes.Clone(v.raw)
+	return v
+}
+
+func boolValue(b bool) Value { return Value{kind: Boolean, truth: b} }
+
+// floatValue is undefined for what JSON cannot write: infinities and NaN.
+func floatValue(f float64) Value {
+	if f-f != 0 {
+		return Value{}
+	}
+	return Value{kind: Number, parsed: true, num: f}
+}
+
+// numberValue is a number with its spelling kept.
+func numberValue(text string) Value {
+	raw := []byte(text)
+	return Value{kind: Number, parsed: true, num: parseNumber(raw), raw: raw}
+}
+
+func textValue[T string | []byte](text T) Value {
+	return Value{kind: String, form: decoded, raw: []byte(text)}
+}
+
+// jsonValue is the value of a JSON text without blanks around it.
+func jsonValue(raw []byte) Value {
+	if len(raw) == 0 {
+		return Value{}
+	}
+	switch c := raw[0]; c {
+	case '"':
+		if len(raw) < 2 {
+			return Value{}
+		}
+		content := raw[1 : len(raw)-1]
+		if bytes.IndexByte(content, '\\') >= 0 {
+			return Value{kind: String, form: escaped, raw: content}
+		}
+		return Value{kind: String, form: plain, raw: content}
+	case '{':
+		return Value{kind: Object, raw: raw}
+	case '[':
+		return Value{kind: Array, raw: raw}
+	case 't', 'f':
+		return boolValue(c == 't')
+	case 'n':
+		return Value{kind: Null}
+	default:
+		return Value{kind: Number, raw: raw}
+	}
+}
+
+// unescape decodes the escapes of JSON string content. Half a surrogate pair
+// becomes U+FFFD, as does an unknown escape.
+func unescape(s []byte) []byte {
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		if s[i] != '\\' || i+1 == len(s) {
+			out = append(out, s[i])
+			i++
+			continue
+		}
+		c := s[i+1]
+		i += 2
+		switch c {
+		case '"', '\\', '/':
+			out = append(out, c)
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r, ok := hex4(s[i:])
+			if !ok {
+				out = utf8.AppendRune(out, utf8.RuneError)
+				continue
+			}
+			i += 4
+			if utf16.IsSurrogate(r) {
+				pair := rune(utf8.RuneError)
+				if bytes.HasPrefix(s[i:], []byte(`\u`)) {
+					if low, ok := hex4(s[i+2:]); ok {
+						pair = utf16.DecodeRune(r, low)
+					}
+				}
+				if pair != utf8.RuneError {
+					i += 6
+				}
+				r = pair
+			}
+			out = utf8.AppendRune(out, r)
+		default:
+			out = utf8.AppendRune(out, utf8.RuneError)
+		}
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+package query
+
+// arrayFunctions work on arrays. What is no array makes the result undefined.
+var arrayFunctions = map[string]function{
+	"ARRAY_CONCAT": {min: 2, max: -1, apply: func(a []Value) Value {
+		var l listBuilder
+		for _, v := range a {
+			if v.kind != Array {
+				return Value{}
+			}
+			for x := range items(v.raw) {
+				l.add(x)
+			}
+		}
+		return l.value()
+	}},
+	"ARRAY_CONTAINS": {min: 2, max: 3, lenient: true, apply: arrayContains},
+	"ARRAY_CONTAINS_ALL": {min: 2, max: -1, apply: func(a []Value) Value {
+		if a[0].kind != Array {
+			return Value{}
+		}
+		for _, want := range a[1:] {
+			if !holds(a[0], want) {
+				return boolValue(false)
+			}
+		}
+		return boolValue(true)
+	}},
+	"ARRAY_CONTAINS_ANY": {min: 2, max: -1, apply: func(a []Value) Value {
+		if a[0].kind != Array {
+			return Value{}
+		}
+		for _, want := range a[1:] {
+			if holds(a[0], want) {
+				return boolValue(true)
+			}
+		}
+		return boolValue(false)
+	}},
+	"ARRAY_LENGTH": {min: 1, max: 1, apply: func(a []Value) Value {
+		if a[0].kind != Array {
+			return Value{}
+		}
+		return floatValue(float64(a[0].length()))
+	}},
+	"ARRAY_SLICE": {min: 2, max: 3, apply: arraySlice},
+	"SETINTERSECT": {min: 2, max: 2, apply: func(a []Value) Value {
+		return set(a, func(x Value) bool { return holds(a[1], x) }, a[0])
+	}},
+	"SETUNION": {min: 2, max: 2, apply: func(a []Value) Value {
+		return set(a, func(Value) bool { return true }, a[0], a[1])
+	}},
+}
+
+// listBuilder makes an array of values.
+type listBuilder struct{ b []byte }
+
+func (l *listBuilder) add(v Value) {
+	if len(l.b) == 0 {
+		l.b = append(l.b, '[')
+	} else {
+		l.b = append(l.b, ',')
+	}
+	l.b = v.AppendJSON(l.b)
+}
+
+func (l *listBuilder) value() Value {
+	if len(l.b) == 0 {
+		l.b = append(l.b, '[')
+	}
+	return Value{kind: Array, raw: append(l.b, ']')}
+}
+
+func (v Value) length() int64 {
+	var n int64
+	for range items(v.raw) {
+		n++
+	}
+	return n
+}
+
+// holds reports whether an array has an item equal to want.
+func holds(array, want Value) bool {
+	for x := range items(array.raw) {
+		if equal(x, want) {
+			return true
+		}
+	}
+	return false
+}
+
+// arrayContains looks for an item equal to the second argument; with a third
+// argument of true, for an object that has all of its members.
+func arrayContains(a []Value) Value {
+	partial := len(a) == 3 && a[2].kind == Boolean && a[2].truth
+	if a[0].kind != Array || a[1].kind == Undefined || len(a) == 3 && a[2].kind > Undefined && a[2].kind != Boolean {
+		return Value{}
+	}
+	if !partial || a[1].kind != Object {
+		return boolValue(holds(a[0], a[1]))
+	}
+	for x := range items(a[0].raw) {
+		if x.kind == Object && includes(x, a[1]) {
+			return boolValue(true)
+		}
+	}
+	return boolValue(false)
+}
+
+// includes reports whether an object has every member of part.
+func includes(object, part Value) bool {
+	for key, want := range members(part.raw) {
+		if !equal(object.find(step{name: string(key), index: -1}), want) {
+			return false
+		}
+	}
+	return true
+}
+
+// arraySlice takes count items from start (from the end if start is negative).
+func arraySlice(a []Value) Value {
+	start, ok := a[1].integer()
+	if a[0].kind != Array || !ok {
+		return Value{}
+	}
+	length := a[0].length()
+	count := length
+	if len(a) == 3 {
+		if count, ok = a[2].integer(); !ok {
+			return Value{}
+		}
+	}
+	if start < 0 {
+		start = max(start+length, 0)
+	}
+	var l listBuilder
+	var n int64
+	for x := range items(a[0].raw) {
+		if n >= start && n-start < count {
+			l.add(x)
+		}
+		n++
+	}
+	return l.value()
+}
+
+// set makes an array without repeats of the items of some arrays.
+func set(args []Value, keep func(Value) bool, from ...Value) Value {
+	if args[0].kind != Array || args[1].kind != Array {
+		return Value{}
+	}
+	seen := map[string]bool{}
+	var l listBuilder
+	for _, array := range from {
+		for x := range items(array.raw) {
+			key := string(appendCanonical(nil, x))
+			if !seen[key] && keep(x) {
+				seen[key] = true
+				l.add(x)
+			}
+		}
+	}
+	return l.value()
+}

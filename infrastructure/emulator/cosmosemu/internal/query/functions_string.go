@@ -1,0 +1,170 @@
+package query
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxReplicate is the longest string that REPLICATE makes; beyond it the result is
+// undefined.
+const maxReplicate = 10_000
+
+// stringFunctions work on text. Positions and lengths count characters (Unicode
+// code points). What is no string makes the result undefined.
+var stringFunctions = map[string]function{
+	"CONCAT": {min: 2, max: -1, apply: func(a []Value) Value {
+		var b []byte
+		for _, v := range a {
+			if v.kind != String {
+				return Value{}
+			}
+			b = append(b, v.text()...)
+		}
+		return decodedValue(b)
+	}},
+	"CONTAINS":     search(bytes.Contains),
+	"ENDSWITH":     search(bytes.HasSuffix),
+	"STARTSWITH":   search(bytes.HasPrefix),
+	"STRINGEQUALS": search(bytes.Equal),
+	"INDEX_OF":     {min: 2, max: 3, apply: indexOf},
+	"LEFT": {min: 2, max: 2, apply: func(a []Value) Value {
+		return substring(a[0], floatValue(0), a[1])
+	}},
+	"RIGHT": {min: 2, max: 2, apply: func(a []Value) Value {
+		n, ok := a[1].integer()
+		if a[0].kind != String || !ok {
+			return Value{}
+		}
+		length := int64(utf8.RuneCount(a[0].text()))
+		return substring(a[0], floatValue(float64(length-min(n, length))), floatValue(float64(length)))
+	}},
+	"SUBSTRING": {min: 3, max: 3, apply: func(a []Value) Value {
+		return substring(a[0], a[1], a[2])
+	}},
+	"LENGTH": {min: 1, max: 1, apply: func(a []Value) Value {
+		if a[0].kind != String {
+			return Value{}
+		}
+		return floatValue(float64(utf8.RuneCount(a[0].text())))
+	}},
+	"LOWER": text1(bytes.ToLower),
+	"UPPER": text1(bytes.ToUpper),
+	"LTRIM": trimmer(func(s []byte) []byte { return bytes.TrimLeftFunc(s, unicode.IsSpace) }),
+	"RTRIM": trimmer(func(s []byte) []byte { return bytes.TrimRightFunc(s, unicode.IsSpace) }),
+	"TRIM":  trimmer(bytes.TrimSpace),
+	"REPLACE": {min: 3, max: 3, apply: func(a []Value) Value {
+		if a[0].kind != String || a[1].kind != String || a[2].kind != String || len(a[1].raw) == 0 {
+			return Value{}
+		}
+		return decodedValue(bytes.ReplaceAll(a[0].text(), a[1].text(), a[2].text()))
+	}},
+	"REPLICATE": {min: 2, max: 2, apply: func(a []Value) Value {
+		if a[0].kind != String || a[1].kind != Number {
+			return Value{}
+		}
+		text, n := a[0].text(), math.Trunc(a[1].Float())
+		if n < 0 || n*float64(utf8.RuneCount(text)) > maxReplicate {
+			return Value{}
+		}
+		if len(text) == 0 {
+			return decodedValue(nil)
+		}
+		return decodedValue(bytes.Repeat(text, int(n)))
+	}},
+	"REVERSE": text1(func(s []byte) []byte {
+		runes := []rune(string(s))
+		slices.Reverse(runes)
+		return []byte(string(runes))
+	}),
+	// REGEXMATCH is bound to its pattern by regexCall.
+	"REGEXMATCH": {min: 2, max: 3},
+}
+
+func decodedValue(text []byte) Value { return Value{kind: String, form: decoded, raw: text} }
+
+func text1(f func([]byte) []byte) function {
+	return function{min: 1, max: 1, apply: func(a []Value) Value {
+		if a[0].kind != String {
+			return Value{}
+		}
+		return decodedValue(f(a[0].text()))
+	}}
+}
+
+// trimmer cuts blanks. The service also takes the characters to cut.
+func trimmer(f func([]byte) []byte) function {
+	fn := text1(f)
+	fn.max, fn.known = 2, 1
+	return fn
+}
+
+// search compares two strings; a third argument of true ignores case.
+func search(f func(text, part []byte) bool) function {
+	return function{min: 2, max: 3, apply: func(a []Value) Value {
+		if a[0].kind != String || a[1].kind != String {
+			return Value{}
+		}
+		text, part := a[0].text(), a[1].text()
+		if len(a) == 3 {
+			if a[2].kind != Boolean {
+				return Value{}
+			}
+			if a[2].truth {
+				text, part = bytes.ToLower(text), bytes.ToLower(part)
+			}
+		}
+		return boolValue(f(text, part))
+	}}
+}
+
+// indexOf returns where the second string first occurs in the first, at or after
+// the optional third argument; -1 if it does not.
+func indexOf(a []Value) Value {
+	if a[0].kind != String || a[1].kind != String {
+		return Value{}
+	}
+	text, start := a[0].Text(), int64(0)
+	if len(a) == 3 {
+		n, ok := a[2].integer()
+		if !ok || n < 0 {
+			return Value{}
+		}
+		start = n
+	}
+	from := offset(text, start)
+	at := strings.Index(text[from:], a[1].Text())
+	if at < 0 || start > int64(utf8.RuneCountInString(text)) {
+		return floatValue(-1)
+	}
+	return floatValue(float64(start) + float64(utf8.RuneCountInString(text[from:from+at])))
+}
+
+// substring takes length characters from start, as far as there are any.
+func substring(text, start, length Value) Value {
+	from, ok1 := start.integer()
+	n, ok2 := length.integer()
+	if text.kind != String || !ok1 || !ok2 {
+		return Value{}
+	}
+	if from < 0 || n <= 0 {
+		return decodedValue(nil)
+	}
+	s := text.Text()
+	s = s[offset(s, from):]
+	return textValue(s[:offset(s, n)])
+}
+
+// offset returns where in s its nth character starts: len(s) if there is none.
+func offset(s string, n int64) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}

@@ -1,0 +1,142 @@
+package query
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxText is the longest query the service takes.
+// https://learn.microsoft.com/azure/cosmos-db/concepts-limits#sql-query-limits
+const maxText = 512 << 10
+
+type tokenKind uint8
+
+const (
+	tokEOF     tokenKind = iota
+	tokIdent             // text is the identifier
+	tokKeyword           // word is the keyword in upper case
+	tokParam             // text has the leading @
+	tokString            // text is the decoded content
+	tokNumber            // text is the number as JSON spells it
+	tokPunct             // word is the operator or bracket
+)
+
+// token is one lexical element. src is its text in the query, pos where it starts.
+type token struct {
+	kind tokenKind
+	pos  int
+	src  string
+	word string
+	text string
+}
+
+// describe names the token in an error message.
+func (t token) describe() string {
+	if t.kind == tokEOF {
+		return "the end of the query"
+	}
+	return strconv.Quote(t.src)
+}
+
+// lexer cuts a query into tokens on demand. Whitespace and comments (-- to the end
+// of the line) separate tokens.
+type lexer struct {
+	text string
+	pos  int
+}
+
+// next returns the next token. A non-nil error is a *SyntaxError.
+func (l *lexer) next() (token, error) {
+	l.skipBlank()
+	start := l.pos
+	if start >= len(l.text) {
+		return token{kind: tokEOF, pos: len(l.text)}, nil
+	}
+	switch c := l.text[start]; {
+	case c == '"' || c == '\'':
+		return l.quoted(c)
+	case c == '@':
+		l.pos++
+		if l.word() == "" {
+			return token{}, &SyntaxError{Pos: start, Msg: "a parameter needs a name after @"}
+		}
+		return token{kind: tokParam, pos: start, src: l.text[start:l.pos], text: l.text[start:l.pos]}, nil
+	case isDigit(c) || c == '.' && start+1 < len(l.text) && isDigit(l.text[start+1]):
+		return l.number()
+	}
+	if w := l.word(); w != "" {
+		if kw := keyword(w); kw != "" {
+			return token{kind: tokKeyword, pos: start, src: w, word: kw, text: w}, nil
+		}
+		return token{kind: tokIdent, pos: start, src: w, text: w}, nil
+	}
+	return l.punct()
+}
+
+func (l *lexer) skipBlank() {
+	for l.pos < len(l.text) {
+		switch c := l.text[l.pos]; {
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			l.pos++
+		case strings.HasPrefix(l.text[l.pos:], "--"):
+			end := strings.IndexByte(l.text[l.pos:], '\n')
+			if end < 0 {
+				end = len(l.text) - l.pos
+			}
+			l.pos += end
+		default:
+			return
+		}
+	}
+}
+
+// word takes an identifier or keyword: a letter or underscore, then also digits.
+func (l *lexer) word() string {
+	start := l.pos
+	for l.pos < len(l.text) {
+		c := l.text[l.pos]
+		if c < utf8.RuneSelf {
+			if c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z' || l.pos > start && isDigit(c) {
+				l.pos++
+				continue
+			}
+			break
+		}
+		r, size := utf8.DecodeRuneInString(l.text[l.pos:])
+		if !unicode.IsLetter(r) && (l.pos == start || !unicode.IsDigit(r)) {
+			break
+		}
+		l.pos += size
+	}
+	return l.text[start:l.pos]
+}
+
+// operators with two characters come before their first character.
+var operators = []string{
+	"!=", "<>", "<=", ">=", "||", "??",
+	"=", "<", ">", "+", "-", "*", "/", "%", "&", "^", "|", "~", "?", ":", ",", ".", "(", ")", "[", "]", "{", "}",
+}
+
+func (l *lexer) punct() (token, error) {
+	rest := l.text[l.pos:]
+	for _, op := range operators {
+		if strings.HasPrefix(rest, op) {
+			t := token{kind: tokPunct, pos: l.pos, src: op, word: op}
+			if op == "<>" {
+				t.word = "!="
+			}
+			l.pos += len(op)
+			return t, nil
+		}
+	}
+	r, size := utf8.DecodeRuneInString(rest)
+	if r == utf8.RuneError && size == 1 {
+		return token{}, &SyntaxError{Pos: l.pos, Msg: fmt.Sprintf("byte 0x%02x is not UTF-8", rest[0])}
+	}
+	return token{}, &SyntaxError{Pos: l.pos, Msg: fmt.Sprintf("unexpected character %q", r)}
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

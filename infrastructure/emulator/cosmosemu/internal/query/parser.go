@@ -1,0 +1,128 @@
+package query
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// maxDepth bounds how deep expressions nest, and how long one chain of operators
+// of the same level gets (AND and OR aside, which may be any length).
+const maxDepth = 256
+
+// parser is a recursive descent parser with one token of look-ahead. The first
+// error sticks: from then on the current token is the end of the text, so every
+// loop ends by itself.
+type parser struct {
+	lex    lexer
+	tok    token
+	err    error
+	q      *selectQuery
+	params map[string]int
+	roots  []token // identifiers that have to be the alias, which FROM tells later
+	depth  int
+	// Aggregates: counts numbers the COUNT calls, inSelect and inCount say where
+	// one may stand, outside is the first use of the document outside of them.
+	counts   int
+	inSelect bool
+	inCount  bool
+	outside  *token
+}
+
+func newParser(text string) (*parser, error) {
+	if len(text) > maxText {
+		return nil, &SyntaxError{Pos: maxText, Msg: fmt.Sprintf("a query has at most %d bytes", maxText)}
+	}
+	p := &parser{lex: lexer{text: text}, q: &selectQuery{text: text}}
+	p.advance()
+	return p, nil
+}
+
+// advance moves to the next token.
+func (p *parser) advance() {
+	if p.err != nil {
+		return
+	}
+	t, err := p.lex.next()
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	p.tok = t
+}
+
+// fail keeps the first error and stops the parser.
+func (p *parser) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+	p.tok = token{kind: tokEOF, pos: len(p.lex.text)}
+}
+
+func (p *parser) syntax(pos int, format string, args ...any) {
+	p.fail(&SyntaxError{Pos: pos, Msg: fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) unsupported(pos int, construct string) {
+	p.fail(&UnsupportedError{Pos: pos, Construct: construct})
+}
+
+// unexpected fails at the current token.
+func (p *parser) unexpected(want string) {
+	if p.tok.kind == tokKeyword && strings.HasSuffix(want, "name") {
+		p.syntax(p.tok.pos, "%q is a reserved word: it cannot be %s (a property of that name is [%q])", p.tok.src, want, p.tok.src)
+		return
+	}
+	p.syntax(p.tok.pos, "expected %s, found %s", want, p.tok.describe())
+}
+
+// is reports whether the current token is a keyword, operator or bracket.
+func (p *parser) is(word string) bool {
+	return p.tok.word == word && p.tok.kind != tokEOF
+}
+
+// accept moves on if the current token is word.
+func (p *parser) accept(word string) bool {
+	if !p.is(word) {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+func (p *parser) expect(word string) {
+	if !p.accept(word) {
+		p.unexpected(strconv.Quote(word))
+	}
+}
+
+// name takes an identifier.
+func (p *parser) name(what string) string {
+	if p.tok.kind != tokIdent {
+		p.unexpected(what)
+		return ""
+	}
+	text := p.tok.text
+	p.advance()
+	return text
+}
+
+// peek returns the token after the current one.
+func (p *parser) peek() token {
+	ahead := p.lex
+	t, err := ahead.next()
+	if err != nil {
+		return token{kind: tokEOF}
+	}
+	return t
+}
+
+// enter counts one level of nesting; every call needs a leave.
+func (p *parser) enter() {
+	p.depth++
+	if p.depth > maxDepth {
+		p.unsupported(p.tok.pos, fmt.Sprintf("an expression deeper than %d levels", maxDepth))
+	}
+}
+
+func (p *parser) leave() { p.depth-- }

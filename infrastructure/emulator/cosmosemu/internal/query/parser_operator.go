@@ -1,0 +1,210 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// levels are the operators of binaryExpr from the loosest to the tightest
+// (Query/Core/Parser/sql.g4 of the .NET SDK).
+var levels = [][]string{
+	{"||"},
+	{"|"},
+	{"^"},
+	{"&"},
+	{"=", "!="},
+	{"<", ">", "<=", ">="},
+	{"+", "-"},
+	{"*", "/", "%"},
+}
+
+// expr parses a whole expression:
+//
+//	expr      = coalesce [ "?" expr ":" expr ]
+//	coalesce  = or { "??" or }
+//	or        = and { OR and }
+//	and       = predicate { AND predicate }
+//	predicate = binary [ [NOT] ( IN (...) | LIKE binary [ESCAPE 'c'] | BETWEEN binary AND binary ) ]
+//	binary    = by levels, left to right
+//	unary     = { "-" | "+" | "~" | NOT } primary
+//
+// Where two published readings of the language differ, an expression without
+// parentheses is refused rather than guessed: NOT before a comparison, bit
+// operators and || beside a comparison, ?? beside ?:.
+func (p *parser) expr() expr { return bare(p.grouped()) }
+
+// grouped is expr with the outermost parentheses still marked.
+func (p *parser) grouped() expr {
+	p.enter()
+	defer p.leave()
+	pos := p.tok.pos
+	cond := p.coalesce()
+	if !p.accept("?") {
+		return cond
+	}
+	then := p.grouped()
+	p.expect(":")
+	other := p.grouped()
+	for _, x := range []expr{cond, then, other} {
+		if b, ok := x.(*binaryExpr); ok && b.op == "??" {
+			p.unsupported(pos, "?? beside ?: without parentheses")
+		}
+	}
+	return &ternaryExpr{cond: bare(cond), then: bare(then), other: bare(other)}
+}
+
+func (p *parser) coalesce() expr {
+	x := p.or()
+	depth := p.depth
+	defer func() { p.depth = depth }()
+	for p.accept("??") {
+		p.enter()
+		x = &binaryExpr{op: "??", x: bare(x), y: bare(p.or())}
+	}
+	return x
+}
+
+func (p *parser) or() expr { return p.logical("OR", p.and) }
+
+func (p *parser) and() expr { return p.logical("AND", p.predicate) }
+
+func (p *parser) logical(op string, term func() expr) expr {
+	x := term()
+	if !p.is(op) {
+		return x
+	}
+	l := &logicalExpr{op: op, terms: []expr{bare(x)}}
+	for p.accept(op) {
+		l.terms = append(l.terms, bare(term()))
+	}
+	return l
+}
+
+func (p *parser) predicate() expr {
+	pos := p.tok.pos
+	x := p.binary(0)
+	not := false
+	if p.is("NOT") {
+		p.advance()
+		not = true
+		if !p.is("IN") && !p.is("LIKE") && !p.is("BETWEEN") {
+			p.unexpected("IN, LIKE or BETWEEN after NOT")
+		}
+	}
+	switch {
+	case p.accept("IN"):
+		p.refuseNot(pos, x)
+		p.expect("(")
+		e := &inExpr{not: not, x: bare(x), list: p.list(")")}
+		p.expect(")")
+		return e
+	case p.accept("LIKE"):
+		p.refuseNot(pos, x)
+		e := &likeExpr{not: not, x: bare(x), pattern: bare(p.binary(0)), pos: pos}
+		if p.accept("ESCAPE") {
+			e.escape = p.escape()
+		}
+		return e
+	case p.accept("BETWEEN"):
+		p.refuseNot(pos, x)
+		e := &betweenExpr{not: not, x: bare(x), low: bare(p.binary(0))}
+		p.expect("AND")
+		e.high = bare(p.binary(0))
+		return e
+	}
+	return x
+}
+
+// escape takes the one character after ESCAPE.
+func (p *parser) escape() rune {
+	r, size := utf8.DecodeRuneInString(p.tok.text)
+	if p.tok.kind != tokString || size == 0 || size != len(p.tok.text) {
+		p.unexpected("a string of one character after ESCAPE")
+		return 0
+	}
+	p.advance()
+	return r
+}
+
+// list takes one or more expressions up to a closing bracket, which it leaves.
+func (p *parser) list(end string) []expr {
+	if p.is(end) {
+		p.unexpected("an expression")
+		return nil
+	}
+	list := []expr{p.expr()}
+	for p.accept(",") {
+		list = append(list, p.expr())
+	}
+	return list
+}
+
+func (p *parser) binary(level int) expr {
+	if level == len(levels) {
+		return p.unary()
+	}
+	pos := p.tok.pos
+	x := p.binary(level + 1)
+	depth := p.depth
+	defer func() { p.depth = depth }()
+	for p.tok.kind == tokPunct && slices.Contains(levels[level], p.tok.word) {
+		p.enter()
+		op := p.tok.word
+		p.advance()
+		right := p.tok.pos
+		y := p.binary(level + 1)
+		p.checkOperand(op, pos, x)
+		p.checkOperand(op, right, y)
+		x = &binaryExpr{op: op, x: bare(x), y: bare(y)}
+	}
+	return x
+}
+
+// checkOperand refuses an operand without parentheses that may belong elsewhere.
+func (p *parser) checkOperand(op string, pos int, x expr) {
+	p.refuseNot(pos, x)
+	switch op {
+	case "||", "|", "^", "&":
+		if b, ok := x.(*binaryExpr); ok && isComparison(b.op) {
+			p.unsupported(pos, fmt.Sprintf("%s beside a comparison without parentheses", op))
+		}
+	}
+}
+
+func (p *parser) refuseNot(pos int, x expr) {
+	if u, ok := x.(*unaryExpr); ok && u.op == "NOT" {
+		p.unsupported(pos, "NOT before a comparison without parentheses")
+	}
+}
+
+func (p *parser) unary() expr {
+	switch {
+	case p.is("-"), p.is("+"), p.is("~"), p.is("NOT"):
+		p.enter()
+		defer p.leave()
+		op := p.tok.word
+		p.advance()
+		return &unaryExpr{op: op, x: bare(p.unary())}
+	}
+	return p.primary()
+}
+
+// bare takes off parentheses.
+func bare(x expr) expr {
+	for {
+		g, ok := x.(*group)
+		if !ok {
+			return x
+		}
+		x = g.x
+	}
+}
+
+func isComparison(op string) bool {
+	switch op {
+	case "=", "!=", "<", ">", "<=", ">=":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,227 @@
+package query
+
+import "math"
+
+type (
+	// constant does not depend on the document.
+	constant struct{ v Value }
+	// pathNodeRef is a slot of the walk, and steps the walk does not cover.
+	pathNodeRef struct {
+		slot int
+		rest []step
+	}
+	// lookup is base[index].
+	lookup struct{ base, index scalar }
+	// unaryNode is - + or ~.
+	unaryNode struct {
+		op string
+		x  scalar
+	}
+	// binaryNode is an operator that is no comparison.
+	binaryNode struct {
+		op   string
+		x, y scalar
+	}
+	// choice is cond ? then : other; what is not true takes other.
+	choice struct {
+		cond        cond
+		then, other scalar
+	}
+	// callNode is a function call; values is scratch space for the arguments.
+	callNode struct {
+		fn     *function
+		args   []scalar
+		values []Value
+	}
+	// countNode is the result of a COUNT.
+	countNode struct{ index int }
+	// arrayNode and objectNode construct; undefined parts are left out.
+	arrayNode  struct{ items []scalar }
+	objectNode struct {
+		keys   [][]byte // with quotes
+		values []scalar
+	}
+	// truth makes a value of a condition.
+	truth struct{ cond }
+)
+
+func (n constant) eval(*env) Value { return n.v }
+
+func (n pathNodeRef) eval(e *env) Value {
+	v := e.slots[n.slot]
+	for _, s := range n.rest {
+		v = v.find(s)
+	}
+	return v
+}
+
+func (n lookup) eval(e *env) Value {
+	base, index := n.base.eval(e), n.index.eval(e)
+	s, ok := stepOf(index)
+	if !ok {
+		return Value{}
+	}
+	return base.find(s)
+}
+
+func (n unaryNode) eval(e *env) Value {
+	v := n.x.eval(e)
+	if v.kind != Number {
+		return Value{}
+	}
+	switch n.op {
+	case "-":
+		return floatValue(-v.Float())
+	case "~":
+		return floatValue(float64(^int32Of(v.Float())))
+	}
+	return v
+}
+
+func (n binaryNode) eval(e *env) Value {
+	a := n.x.eval(e)
+	if n.op == "??" {
+		if a.kind != Undefined {
+			return a
+		}
+		return n.y.eval(e)
+	}
+	b := n.y.eval(e)
+	if n.op == "||" {
+		if a.kind != String || b.kind != String {
+			return Value{}
+		}
+		left, right := a.text(), b.text()
+		return decodedValue(append(left[:len(left):len(left)], right...))
+	}
+	if a.kind != Number || b.kind != Number {
+		return Value{}
+	}
+	return floatValue(arithmetic(n.op, a.Float(), b.Float()))
+}
+
+func arithmetic(op string, x, y float64) float64 {
+	switch op {
+	case "+":
+		return x + y
+	case "-":
+		return x - y
+	case "*":
+		return x * y
+	case "/":
+		return x / y
+	case "%":
+		return math.Mod(x, y)
+	case "&":
+		return float64(int32Of(x) & int32Of(y))
+	case "|":
+		return float64(int32Of(x) | int32Of(y))
+	case "^":
+		return float64(int32Of(x) ^ int32Of(y))
+	}
+	return math.NaN()
+}
+
+// int32Of takes the 32 low bits of the whole part, as bit operators do in
+// JavaScript and in the service.
+func int32Of(f float64) int32 {
+	if f-f != 0 {
+		return 0
+	}
+	f = math.Mod(math.Trunc(f), 1<<32)
+	return int32(uint32(int64(f))) //nolint:gosec // dropping the high bits is the point
+}
+
+func (n choice) eval(e *env) Value {
+	if n.cond.test(e) == yes {
+		return n.then.eval(e)
+	}
+	return n.other.eval(e)
+}
+
+func (n *callNode) eval(e *env) Value {
+	for i, a := range n.args {
+		v := a.eval(e)
+		if v.kind == Undefined && !n.fn.lenient {
+			return Value{}
+		}
+		n.values[i] = v
+	}
+	return n.fn.apply(n.values)
+}
+
+func (n countNode) eval(e *env) Value {
+	if n.index >= len(e.counts) {
+		return Value{}
+	}
+	return floatValue(float64(e.counts[n.index]))
+}
+
+func (n arrayNode) eval(e *env) Value {
+	return Value{kind: Array, raw: appendItems(nil, n.items, e)}
+}
+
+func (n objectNode) eval(e *env) Value {
+	return Value{kind: Object, raw: appendMembers(nil, n.keys, n.values, e)}
+}
+
+func (n truth) eval(e *env) Value {
+	switch n.test(e) {
+	case yes:
+		return boolValue(true)
+	case no:
+		return boolValue(false)
+	default:
+		return Value{}
+	}
+}
+
+// appendScalar appends what s evaluates to, without building constructed values
+// twice. ok is false for undefined.
+func appendScalar(dst []byte, s scalar, e *env) (out []byte, ok bool) {
+	switch n := s.(type) {
+	case arrayNode:
+		return appendItems(dst, n.items, e), true
+	case objectNode:
+		return appendMembers(dst, n.keys, n.values, e), true
+	}
+	v := s.eval(e)
+	return v.AppendJSON(dst), v.kind != Undefined
+}
+
+func appendItems(dst []byte, items []scalar, e *env) []byte {
+	dst = append(dst, '[')
+	first := true
+	for _, x := range items {
+		start := len(dst)
+		if !first {
+			dst = append(dst, ',')
+		}
+		out, ok := appendScalar(dst, x, e)
+		if !ok {
+			dst = out[:start]
+			continue
+		}
+		dst, first = out, false
+	}
+	return append(dst, ']')
+}
+
+func appendMembers(dst []byte, keys [][]byte, values []scalar, e *env) []byte {
+	dst = append(dst, '{')
+	first := true
+	for i, x := range values {
+		start := len(dst)
+		if !first {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, keys[i]...), ':')
+		out, ok := appendScalar(dst, x, e)
+		if !ok {
+			dst = out[:start]
+			continue
+		}
+		dst, first = out, false
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,84 @@
+package query
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// SortKey is the ORDER BY key of one document: one value per ORDER BY item. It
+// holds copies and does not refer to the document.
+type SortKey []Value
+
+// SortKey computes the key of a document; nil without ORDER BY.
+func (b *Bound) SortKey(doc []byte) SortKey {
+	if b.keys == nil {
+		return nil
+	}
+	b.keysTree.extract(doc, b.keysEnv.slots)
+	key := make(SortKey, len(b.keys))
+	for i, k := range b.keys {
+		key[i] = parsedNumber(k.eval(&b.keysEnv).clone())
+	}
+	return key
+}
+
+// Compare orders two keys of this query as ORDER BY asks, with each item's
+// direction: negative when x comes first. Types sort as undefined, null, false,
+// true, numbers, strings, arrays, objects. Equal keys are 0: what breaks the tie
+// is the caller's business.
+func (b *Bound) Compare(x, y SortKey) int {
+	for i, it := range b.q.root.orderBy {
+		c := compare(x[i], y[i])
+		if c == 0 {
+			continue
+		}
+		if it.desc {
+			return -c
+		}
+		return c
+	}
+	return 0
+}
+
+// Descending reports whether the first ORDER BY item is DESC: the service then
+// also breaks ties in descending order of _rid.
+func (b *Bound) Descending() bool {
+	return len(b.q.root.orderBy) > 0 && b.q.root.orderBy[0].desc
+}
+
+// AppendJSON appends the key as JSON for a continuation token: an array with one
+// array per value, which is empty for undefined.
+func (k SortKey) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '[')
+	for i, v := range k {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(v.AppendJSON(append(dst, '[')), ']')
+	}
+	return append(dst, ']')
+}
+
+// ParseSortKey reads what SortKey.AppendJSON wrote. It refuses anything else, and a
+// key that does not have one value for each ORDER BY item.
+func (b *Bound) ParseSortKey(text []byte) (SortKey, error) {
+	var values [][]json.RawMessage
+	if err := json.Unmarshal(text, &values); err != nil {
+		return nil, fmt.Errorf("sort key: %w", err)
+	}
+	if len(values) != len(b.keys) {
+		return nil, fmt.Errorf("sort key has %d values, the query orders by %d", len(values), len(b.keys))
+	}
+	var key SortKey
+	for _, v := range values {
+		switch len(v) {
+		case 0:
+			key = append(key, Value{})
+		case 1:
+			key = append(key, parsedNumber(jsonValue(trim(v[0]))))
+		default:
+			return nil, fmt.Errorf("sort key has a list of %d where one value is meant", len(v))
+		}
+	}
+	return key, nil
+}
