@@ -1,0 +1,76 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestRequestIDs(t *testing.T) {
+	a := start(t, nil)
+	first := a.do(http.MethodGet, "/api/contacts", "", "x-ms-client-request-id", "abc-123")
+	second := a.do(http.MethodGet, "/api/contacts", "", "x-ms-client-request-id", "not ok")
+	if first.header.Get("x-ms-request-id") == "" || first.header.Get("x-ms-request-id") == second.header.Get("x-ms-request-id") {
+		t.Error("request ids are missing or repeat")
+	}
+	if first.header.Get("x-ms-client-request-id") != "abc-123" || second.header.Get("x-ms-client-request-id") != "" {
+		t.Errorf("client request ids: %q, %q", first.header.Get("x-ms-client-request-id"), second.header.Get("x-ms-client-request-id"))
+	}
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	got := a.do(http.MethodGet, "/nowhere", "", "traceparent", parent)
+	if p := problemOf(t, got); p.TraceID != "4bf92f3577b34da6a3ce929d0e0e4736" {
+		t.Errorf("the caller's trace is lost: %s", got.body)
+	}
+}
+
+func TestSecurityHeaders(t *testing.T) {
+	a := start(t, nil)
+	path, _ := a.create()
+	for _, got := range []answer{a.do(http.MethodGet, path, ""), a.do(http.MethodGet, "/nowhere", ""), a.do(http.MethodPost, "/api/contacts", "{")} {
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+		} {
+			if got.header.Get(name) != want {
+				t.Errorf("%d: %s is %q", got.status, name, got.header.Get(name))
+			}
+		}
+		if !strings.Contains(got.header.Get("Cache-Control"), "no-") {
+			t.Errorf("%d: Cache-Control is %q", got.status, got.header.Get("Cache-Control"))
+		}
+	}
+}
+
+// TestLogsHoldNoPersonalData drives good and bad requests that are full of
+// marked values and searches the log for them.
+func TestLogsHoldNoPersonalData(t *testing.T) {
+	a := start(t, nil)
+	const mark = "Zyxw"
+	body := strings.NewReplacer("Jane", mark, "Doe", mark, "jane@", mark+"@", "A contact", mark, "Contoso", mark).Replace(jane)
+	path := a.do(http.MethodPost, "/api/contacts", body).header.Get("Location")
+	a.do(http.MethodPost, "/api/contacts", body+mark)
+	a.do(http.MethodPost, "/api/contacts", strings.Replace(body, `"email"`, `"`+mark+`"`, 1))
+	a.do(http.MethodPost, "/api/contacts", strings.Replace(body, "@contoso.example", mark, 1))
+	a.do(http.MethodPost, path+"/update-name", `{"firstName":"`+mark+`","lastName":"`+mark+`\u0000"}`)
+	a.do(http.MethodGet, "/api/contacts/"+mark, "")
+	a.do(http.MethodGet, "/api/contacts?name="+mark, "")
+	a.do(http.MethodGet, path, "", "User-Agent", mark, "If-None-Match", mark, "x-ms-client-request-id", mark, "Authorization", "Bearer "+mark)
+	a.do(mark, path, "")
+	a.memory.contacts = nil
+	a.do(http.MethodPost, "/api/contacts", body) // panics
+	log := a.logs.String()
+	if strings.Contains(log, mark) || strings.Contains(strings.ToLower(log), strings.ToLower(mark)) {
+		t.Errorf("personal data in the log:\n%s", log)
+	}
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	if len(lines) != 10 {
+		t.Errorf("%d lines for 10 requests", len(lines))
+	}
+	var line map[string]any
+	if err := json.Unmarshal([]byte(lines[0]), &line); err != nil {
+		t.Fatal(err)
+	}
+	if line["route"] != "/api/contacts" || line["status"] != 201.0 || "/api/contacts/"+line["contact_id"].(string) != path {
+		t.Errorf("incomplete access line: %s", lines[0])
+	}
+}

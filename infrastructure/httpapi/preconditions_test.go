@@ -1,0 +1,155 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"feedbox/infrastructure/httpapi"
+)
+
+func TestConditionalRead(t *testing.T) {
+	a := start(t, nil)
+	path, etag := a.create()
+	for name, tc := range map[string]struct {
+		headers []string
+		status  int
+	}{
+		"none":                    {nil, 200},
+		"same":                    {[]string{"If-None-Match", etag}, 304},
+		"same, weak":              {[]string{"If-None-Match", "W/" + etag}, 304},
+		"other":                   {[]string{"If-None-Match", `"other"`}, 200},
+		"any":                     {[]string{"If-None-Match", "*"}, 304},
+		"in a list":               {[]string{"If-None-Match", `"a", W/"b" ,,` + etag}, 304},
+		"not in a list":           {[]string{"If-None-Match", `"a", "b"`}, 200},
+		"on two lines":            {[]string{"If-None-Match", `"a"`, "If-None-Match", etag}, 304},
+		"match":                   {[]string{"If-Match", etag}, 200},
+		"match any":               {[]string{"If-Match", "*"}, 200},
+		"match fails":             {[]string{"If-Match", `"other"`}, 412},
+		"match weak fails":        {[]string{"If-Match", "W/" + etag}, 412},
+		"match and none-match":    {[]string{"If-Match", etag, "If-None-Match", etag}, 304},
+		"legacy":                  {[]string{"ETag", etag}, 304},
+		"legacy without quotes":   {[]string{"ETag", strings.Trim(etag, `"`)}, 304},
+		"legacy other":            {[]string{"ETag", `"other"`}, 200},
+		"legacy beside standard":  {[]string{"ETag", etag, "If-None-Match", etag}, 400},
+		"legacy too long":         {[]string{"ETag", strings.Repeat("x", 51)}, 400},
+		"unquoted":                {[]string{"If-None-Match", "abc"}, 400},
+		"unterminated":            {[]string{"If-None-Match", `"abc`}, 400},
+		"empty":                   {[]string{"If-None-Match", ""}, 400},
+		"no comma":                {[]string{"If-None-Match", `"a" "b"`}, 400},
+		"star in a list":          {[]string{"If-None-Match", `*, "a"`}, 400},
+		"too long":                {[]string{"If-None-Match", `"` + strings.Repeat("x", 49) + `"`}, 400},
+		"too many":                {[]string{"If-None-Match", strings.Repeat(`"a",`, 33)}, 400},
+		"malformed If-Match":      {[]string{"If-Match", `W/abc`}, 400},
+		"lower-case weak is none": {[]string{"If-None-Match", `w/` + etag}, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := a.do(http.MethodGet, path, "", tc.headers...)
+			if got.status != tc.status {
+				t.Fatalf("got %d %s, want %d", got.status, got.body, tc.status)
+			}
+			switch got.status {
+			case 304:
+				if got.body != "" || got.header.Get("ETag") != etag || got.header.Get("Content-Type") != "" {
+					t.Errorf("304 with body %q, headers %v", got.body, got.header)
+				}
+			case 400, 412:
+				problemOf(t, got)
+			}
+		})
+	}
+}
+
+// TestConditionalWrite tries each precondition on each way to change a
+// contact. A refused change must leave nothing behind.
+func TestConditionalWrite(t *testing.T) {
+	a := start(t, nil)
+	for name, tc := range map[string]struct {
+		headers func(etag string) []string
+		status  int
+	}{
+		"none":                   {func(string) []string { return nil }, 204},
+		"match":                  {func(e string) []string { return []string{"If-Match", e} }, 204},
+		"match any":              {func(string) []string { return []string{"If-Match", "*"} }, 204},
+		"match in a list":        {func(e string) []string { return []string{"If-Match", `"a", ` + e} }, 204},
+		"legacy":                 {func(e string) []string { return []string{"ETag", e} }, 204},
+		"stale":                  {func(string) []string { return []string{"If-Match", `"stale"`} }, 412},
+		"stale list":             {func(string) []string { return []string{"If-Match", `"stale", "staler"`} }, 412},
+		"weak":                   {func(e string) []string { return []string{"If-Match", "W/" + e} }, 412},
+		"legacy stale":           {func(string) []string { return []string{"ETag", `"stale"`} }, 412},
+		"none-match any":         {func(string) []string { return []string{"If-None-Match", "*"} }, 412},
+		"none-match same":        {func(e string) []string { return []string{"If-None-Match", "W/" + e} }, 412},
+		"none-match other":       {func(string) []string { return []string{"If-None-Match", `"other"`} }, 204},
+		"both hold":              {func(e string) []string { return []string{"If-Match", e, "If-None-Match", `"other"`} }, 204},
+		"first fails":            {func(string) []string { return []string{"If-Match", `"stale"`, "If-None-Match", `"other"`} }, 412},
+		"malformed":              {func(string) []string { return []string{"If-Match", "nonsense"} }, 400},
+		"malformed none-match":   {func(string) []string { return []string{"If-None-Match", "nonsense"} }, 400},
+		"legacy beside If-Match": {func(e string) []string { return []string{"If-Match", e, "ETag", e} }, 400},
+	} {
+		for _, verb := range []struct{ method, path, body string }{
+			{"POST", "/update-name", `{"firstName":"X","lastName":"Y"}`},
+			{"POST", "/update-description", `{"description":"new"}`},
+			{"POST", "/update-email", `{"email":null}`},
+			{"POST", "/update-company", `{"companyName":"X"}`},
+			{"DELETE", "", ""},
+		} {
+			t.Run(name+" "+verb.method+verb.path, func(t *testing.T) {
+				path, etag := a.create()
+				writes := a.memory.writes
+				got := a.do(verb.method, path+verb.path, verb.body, tc.headers(etag)...)
+				if got.status != tc.status {
+					t.Fatalf("got %d %s, want %d", got.status, got.body, tc.status)
+				}
+				if got.status != 204 {
+					problemOf(t, got)
+					if a.memory.writes != writes {
+						t.Error("a refused change was written")
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestPreconditionsOfCreate(t *testing.T) {
+	a := start(t, nil)
+	for _, tc := range []struct {
+		name, value string
+		status      int
+	}{
+		{"If-Match", "*", 412},
+		{"If-Match", `"a"`, 412},
+		{"If-None-Match", "*", 201},
+		{"If-None-Match", `"a"`, 201},
+		{"If-None-Match", "a", 400},
+		{"ETag", `"a"`, 201}, // the original sample knows no precondition here
+	} {
+		if got := a.do(http.MethodPost, "/api/contacts", jane, tc.name, tc.value); got.status != tc.status {
+			t.Errorf("%s %s: %d %s", tc.name, tc.value, got.status, got.body)
+		}
+	}
+}
+
+func TestStrictMode(t *testing.T) {
+	a := start(t, &httpapi.Options{RequirePrecondition: true})
+	path, etag := a.create()
+	for _, verb := range []struct{ method, path, body string }{
+		{"POST", path + "/update-name", `{"firstName":"X","lastName":"Y"}`},
+		{"POST", path + "/update-description", `{"description":"new"}`},
+		{"POST", path + "/update-email", `{"email":null}`},
+		{"POST", path + "/update-company", `{"companyName":"X"}`},
+		{"DELETE", path, ""},
+	} {
+		got := a.do(verb.method, verb.path, verb.body)
+		if p := problemOf(t, got); got.status != 428 || p.Code != "precondition_required" {
+			t.Errorf("%s %s: %d %s", verb.method, verb.path, got.status, got.body)
+		}
+		got = a.do(verb.method, verb.path, verb.body, "If-Match", etag)
+		if got.status != 204 {
+			t.Errorf("%s %s with If-Match: %d %s", verb.method, verb.path, got.status, got.body)
+		}
+		if next := got.header.Get("ETag"); next != "" {
+			etag = next
+		}
+	}
+}
