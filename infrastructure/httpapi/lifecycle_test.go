@@ -115,7 +115,7 @@ func TestRunReportsABrokenListener(t *testing.T) {
 }
 
 func TestProbes(t *testing.T) {
-	var up error = errors.New("no lease store yet")
+	up := errors.New("no lease store yet")
 	ops := httpapi.NewOps(&httpapi.OpsOptions{Ready: httpapi.ReadyOnce(func(context.Context) error { return up })})
 	probe := func(path string) (int, string) {
 		answer := httptest.NewRecorder()

@@ -29,7 +29,7 @@ func (s *Server) readContact(w http.ResponseWriter, r *http.Request) error {
 	}
 	read, err := mediator.Send(r.Context(), s.mediator, in)
 	if fault.Is(err, fault.NotModified) {
-		return notModified(w, r, single)
+		return notModified(w, single)
 	}
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (s *Server) readContact(w http.ResponseWriter, r *http.Request) error {
 		return errPreconditionFailed
 	}
 	if p.noneMatch.matchesWeak(read.ETag) {
-		return notModified(w, r, read.ETag)
+		return notModified(w, read.ETag)
 	}
 	w.Header().Set("Cache-Control", "private, no-cache")
 	writeJSON(w, http.StatusOK, mediaJSON, viewOf(read.Contact))
@@ -47,7 +47,7 @@ func (s *Server) readContact(w http.ResponseWriter, r *http.Request) error {
 }
 
 // notModified answers 304 with the headers that the 200 would have had.
-func notModified(w http.ResponseWriter, r *http.Request, etag string) error {
+func notModified(w http.ResponseWriter, etag string) error {
 	setState(w.Header(), etag, "")
 	w.Header().Set("Cache-Control", "private, no-cache")
 	return fault.New(fault.NotModified, "", "the contact has not changed")

@@ -56,7 +56,7 @@ func NewLogger(w io.Writer, o *LogOptions) (*slog.Logger, error) {
 	case "json":
 		handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
 	case "text":
-		handler = tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly + ".000", NoColor: o.NoColor || !terminal})
+		handler = tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly + ".000", NoColor: o.NoColor || !terminal})
 	default:
 		return nil, fmt.Errorf("log format %q: use auto, json or text", o.Format)
 	}

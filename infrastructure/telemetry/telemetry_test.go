@@ -74,7 +74,7 @@ func TestWithoutExporterSpansHaveIDs(t *testing.T) {
 func TestExportOverOTLP(t *testing.T) {
 	var mu sync.Mutex // guards the counts
 	counts := map[string]int{}
-	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		mu.Lock()
 		defer mu.Unlock()

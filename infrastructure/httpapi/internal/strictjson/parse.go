@@ -232,12 +232,12 @@ func (p *parser) text() (string, error) {
 	p.at++
 	start := p.at
 	for p.at < len(p.data) {
-		switch c := p.data[p.at]; {
-		case c == '"':
+		switch p.data[p.at] {
+		case '"':
 			text := string(p.data[start:p.at])
 			p.at++
 			return text, nil
-		case c == '\\':
+		case '\\':
 			return p.escapedText(p.data[start:p.at])
 		default:
 			if err := p.character(); err != nil {
@@ -252,11 +252,11 @@ func (p *parser) text() (string, error) {
 func (p *parser) escapedText(first []byte) (string, error) {
 	text := append(make([]byte, 0, len(first)+32), first...)
 	for p.at < len(p.data) {
-		switch c := p.data[p.at]; {
-		case c == '"':
+		switch p.data[p.at] {
+		case '"':
 			p.at++
 			return string(text), nil
-		case c == '\\':
+		case '\\':
 			r, err := p.escape()
 			if err != nil {
 				return "", err
