@@ -222,8 +222,8 @@ func TestPublishSendsNothingAfterTheFence(t *testing.T) {
 
 // staleContext has a deadline but does not end at it.
 type staleContext struct {
-	context.Context
-	deadline time.Time
+	context.Context //nolint:containedctx // it is a context
+	deadline        time.Time
 }
 
 func (c staleContext) Deadline() (time.Time, bool) { return c.deadline, true }

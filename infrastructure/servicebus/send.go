@@ -137,7 +137,7 @@ func (s *sender) fill(b batch, queue []part) ([]part, int, error) {
 				taken.end++
 			}
 			if err != nil || count == o.MaxBatchMessages {
-				return s.rest(queue[i:], taken), count, nil
+				return s.rest(queue[i:], taken), count, nil //nolint:nilerr // the message that does not fit opens the next batch
 			}
 		}
 		s.parts = append(s.parts, taken)
