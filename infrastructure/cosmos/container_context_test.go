@@ -1,0 +1,177 @@
+package cosmos
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"feedbox/domain/fault"
+)
+
+func emptyContext() *ContainerContext {
+	options, _ := (*Options)(nil).withDefaults()
+	return newContainerContext(nil, options, sessionToken{})
+}
+
+func document(id string, size int) DataObject {
+	return DataObject{ID: id, PartitionKey: "key", Type: typeContact, Data: json.RawMessage(`"` + strings.Repeat("x", size) + `"`), TTL: -1, ETag: `"e"`}
+}
+
+func TestTrackRefuses(t *testing.T) {
+	t.Parallel()
+	c := emptyContext()
+	if err := c.Create(document("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	other := document("b", 1)
+	other.PartitionKey = "other"
+	nameless := document("", 1)
+	keyless := document("b", 1)
+	keyless.PartitionKey = ""
+	blind := document("b", 1)
+	blind.ETag = ""
+	for name, err := range map[string]error{
+		"a second partition key":      c.Create(other),
+		"no id":                       c.Create(nameless),
+		"no partition key":            c.Create(keyless),
+		"a second operation of an id": c.Update(document("a", 1)),
+		"a replace without an ETag":   c.Update(blind),
+		"a delete without an ETag":    c.Delete(blind),
+	} {
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if len(c.ordered()) != 1 {
+		t.Errorf("%d operations; want the first", len(c.ordered()))
+	}
+}
+
+func TestResetForgetsAll(t *testing.T) {
+	t.Parallel()
+	c := emptyContext()
+	if err := c.Create(document("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	c.Reset()
+	saved, err := c.Save(t.Context()) // without a container: nothing may be sent
+	if saved != nil || err != nil {
+		t.Errorf("saved %v, %v after Reset", saved, err)
+	}
+	other := document("a", 1)
+	other.PartitionKey = "other"
+	if err := c.Create(other); err != nil {
+		t.Errorf("another partition key after Reset: %v", err)
+	}
+}
+
+func TestEventsAreSentFirst(t *testing.T) {
+	t.Parallel()
+	c := emptyContext()
+	event := func(id string) DataObject {
+		o := document(id, 1)
+		o.Type = typeDomainEvent
+		return o
+	}
+	for _, err := range []error{
+		c.Update(document("contact", 1)), c.Create(event("first")), c.Create(document("note", 1)), c.Create(event("second")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []string
+	for _, op := range c.ordered() {
+		ids = append(ids, op.object.ID)
+	}
+	if got := strings.Join(ids, " "); got != "first second contact note" {
+		t.Errorf("order: %s", got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{100, 101} {
+		c := emptyContext()
+		for i := range n {
+			if err := c.Create(document(fmt.Sprint(i), 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := checkLimits(c.ordered()); (n > 100) != fault.Is(err, fault.TooLarge) {
+			t.Errorf("%d operations: %v", n, err)
+		}
+	}
+}
+
+// The size that is checked is that of the request the SDK sends, to the byte.
+func TestSizeIsThatOfTheRequest(t *testing.T) {
+	t.Parallel()
+	container, s := play(t, stored(3), respond(http.StatusCreated, "", "etag", `"e"`))
+	options, _ := (*Options)(nil).withDefaults()
+	c := newContainerContext(container, options, sessionToken{})
+	html := document("replaced", 1)
+	html.Data = json.RawMessage(`{"a":"<b>&\u2028 é"}`)
+	for _, err := range []error{c.Create(document("created", 10)), c.Update(html), c.Delete(document("deleted", 1))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := len(s.bodies[0]); requestSize(c.ordered()) != want {
+		t.Errorf("size of the batch %d; the request has %d:\n%s", requestSize(c.ordered()), want, s.bodies[0])
+	}
+	c.Reset()
+	if err := c.Create(document("alone", 10)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := len(s.bodies[1]); requestSize(c.ordered()) != want {
+		t.Errorf("size of the point write %d; the request has %d:\n%s", requestSize(c.ordered()), want, s.bodies[1])
+	}
+}
+
+func TestTooLargeIsRefusedBeforeTheCall(t *testing.T) {
+	t.Parallel()
+	c := emptyContext()
+	if err := c.Create(document("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(document("b", 1)); err != nil {
+		t.Fatal(err)
+	}
+	room := maxBatchBytes - requestSize(c.ordered())
+	for _, extra := range []int{0, 1} {
+		c.Reset()
+		if err := c.Create(document("a", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Create(document("b", 1+room+extra)); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkLimits(c.ordered()); (extra > 0) != fault.Is(err, fault.TooLarge) {
+			t.Errorf("%d bytes beyond the limit: %v", extra, err)
+		}
+	}
+	if _, err := c.Save(t.Context()); !fault.Is(err, fault.TooLarge) { // there is no container to call
+		t.Errorf("Save: %v", err)
+	}
+}
+
+func TestOptionsReportEveryFault(t *testing.T) {
+	t.Parallel()
+	_, err := (&Options{EventTTL: maxTTL + 1, DeletedTTL: maxTTL + 1}).withDefaults()
+	if err == nil || !strings.Contains(err.Error(), "EventTTL") || !strings.Contains(err.Error(), "DeletedTTL") {
+		t.Errorf("error %v", err)
+	}
+	o, err := (&Options{EventTTL: -1, Attempts: -1, Backoff: -1, MaxThrottleWait: -1}).withDefaults()
+	if err != nil || o.EventTTL != -1 || o.Attempts != 1 || o.Backoff != 0 || o.MaxThrottleWait != 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
