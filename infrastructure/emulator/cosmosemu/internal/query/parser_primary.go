@@ -1,6 +1,9 @@
 package query
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // primary parses a literal, parameter, path, function call, constructor or
 // parentheses, and what is looked up inside: .name and [index].
@@ -200,8 +203,12 @@ func (p *parser) call(name token) expr {
 	if !p.is(")") {
 		c.args = p.list(")")
 	}
-	if n := len(c.args); p.err == nil && (n < fn.min || fn.max >= 0 && n > fn.max) {
+	switch n := len(c.args); {
+	case p.err != nil:
+	case n < fn.min || fn.max >= 0 && n > fn.max:
 		p.syntax(name.pos, "%s takes %s, not %d", fn.name, fn.arity(), n)
+	case fn.known > 0 && n > fn.known:
+		p.unsupported(name.pos, fmt.Sprintf("%s with %d arguments", fn.name, n))
 	}
 	p.expect(")")
 	return c

@@ -1,0 +1,126 @@
+package query
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestPlan(t *testing.T) {
+	params := Params{"@n": []byte("3"), "@v": []byte(`"v"`)}
+	for _, tt := range []struct{ text, want string }{
+		{`SELECT * FROM c`, `{"distinctType":"None","hasSelectValue":false,"rewrittenQuery":""}`},
+		{`SELECT VALUE c.a FROM c`, `{"distinctType":"None","hasSelectValue":true,"rewrittenQuery":""}`},
+		{`SELECT TOP @n * FROM c`, `{"distinctType":"None","top":3,"hasSelectValue":false,"rewrittenQuery":""}`},
+		{
+			`SELECT * FROM c ORDER BY c.x`,
+			`{"distinctType":"None","orderBy":["Ascending"],"orderByExpressions":["c.x"],"hasSelectValue":false,
+			"rewrittenQuery":"SELECT c._rid, [{\"item\": c.x}] AS orderByItems, c AS payload FROM c WHERE (({documentdb-formattableorderbyquery-filter})) ORDER BY c.x ASC"}`,
+		},
+		{
+			`SELECT TOP 5 r.a, r["b c"] AS d FROM root r WHERE r.a = @v OR r.b ORDER BY r.x DESC, r["b c"]`,
+			`{"distinctType":"None","top":5,"orderBy":["Descending","Ascending"],"orderByExpressions":["r.x","r[\"b c\"]"],"hasSelectValue":false,
+			"rewrittenQuery":"SELECT TOP 5 r._rid, [{\"item\": r.x}, {\"item\": r[\"b c\"]}] AS orderByItems, {\"a\": r.a, \"d\": r[\"b c\"]} AS payload FROM root r WHERE (((r.a = @v) OR r.b) AND ({documentdb-formattableorderbyquery-filter})) ORDER BY r.x DESC, r[\"b c\"] ASC"}`,
+		},
+		{
+			`SELECT VALUE c.x FROM c WHERE c.a = 1 ORDER BY c.x OFFSET @n LIMIT 4`,
+			`{"distinctType":"None","offset":3,"limit":4,"orderBy":["Ascending"],"orderByExpressions":["c.x"],"hasSelectValue":true,
+			"rewrittenQuery":"SELECT c._rid, [{\"item\": c.x}] AS orderByItems, c.x AS payload FROM c WHERE ((c.a = 1) AND IS_DEFINED(c.x) AND ({documentdb-formattableorderbyquery-filter})) ORDER BY c.x ASC OFFSET 0 LIMIT 7"}`,
+		},
+		{
+			`SELECT * FROM c WHERE c.a = 1 OFFSET 2 LIMIT 4`,
+			`{"distinctType":"None","offset":2,"limit":4,"hasSelectValue":false,"rewrittenQuery":"SELECT * FROM c WHERE c.a = 1 OFFSET 0 LIMIT 6"}`,
+		},
+		{
+			`SELECT * FROM c OFFSET 9223372036854775807 LIMIT 4`,
+			`{"distinctType":"None","offset":9223372036854775807,"limit":4,"hasSelectValue":false,"rewrittenQuery":"SELECT * FROM c OFFSET 0 LIMIT 9223372036854775807"}`,
+		},
+		{`SELECT DISTINCT c.a FROM c`, `{"distinctType":"Unordered","hasSelectValue":false,"rewrittenQuery":""}`},
+		{
+			`SELECT DISTINCT TOP 2 VALUE c.x FROM c ORDER BY c.x`,
+			`{"distinctType":"Ordered","top":2,"orderBy":["Ascending"],"orderByExpressions":["c.x"],"hasSelectValue":true,
+			"rewrittenQuery":"SELECT c._rid, [{\"item\": c.x}] AS orderByItems, c.x AS payload FROM c WHERE (IS_DEFINED(c.x) AND ({documentdb-formattableorderbyquery-filter})) ORDER BY c.x ASC"}`,
+		},
+		{
+			`SELECT DISTINCT c.a, c.b FROM c ORDER BY c.a`,
+			`{"distinctType":"Unordered","orderBy":["Ascending"],"orderByExpressions":["c.a"],"hasSelectValue":false,
+			"rewrittenQuery":"SELECT c._rid, [{\"item\": c.a}] AS orderByItems, {\"a\": c.a, \"b\": c.b} AS payload FROM c WHERE (({documentdb-formattableorderbyquery-filter})) ORDER BY c.a ASC"}`,
+		},
+		{
+			`SELECT VALUE COUNT(1) FROM c WHERE c.a = @v`,
+			`{"distinctType":"None","aggregates":["Count"],"hasSelectValue":true,"rewrittenQuery":"SELECT VALUE [{\"item\": COUNT(1)}] FROM c WHERE c.a = @v"}`,
+		},
+		{
+			`SELECT COUNT(1) AS n, COUNT(c.a) FROM c`,
+			`{"distinctType":"None","groupByAliasToAggregateType":{"n":"Count","$1":"Count"},"hasSelectValue":false,
+			"rewrittenQuery":"SELECT {\"n\": {\"item\": COUNT(1)}, \"$1\": {\"item\": COUNT(c.a)}} AS payload FROM c"}`,
+		},
+	} {
+		t.Run(tt.text, func(t *testing.T) {
+			info, err := bind(t, tt.text, params).Info()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := QueryInfo{
+				OrderBy: []string{}, OrderByExpressions: []string{}, GroupByExpressions: []string{},
+				GroupByAliases: []string{}, Aggregates: []string{}, GroupByAliasToAggregateType: map[string]string{},
+			}
+			if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			got, _ := json.Marshal(info)
+			expected, _ := json.Marshal(want)
+			if string(got) != string(expected) {
+				t.Errorf("got  %s\nwant %s", got, expected)
+			}
+			if info.RewrittenQuery == "" {
+				return
+			}
+			filled := strings.Replace(info.RewrittenQuery, FilterPlaceholder, "true", 1)
+			if _, err := Parse(filled); err != nil {
+				t.Errorf("the rewritten query does not parse: %v", err)
+			}
+		})
+	}
+}
+
+func TestPlanUnsupported(t *testing.T) {
+	for _, text := range []string{
+		`SELECT VALUE COUNT(1) + 1 FROM c`,
+		`SELECT VALUE {"n": COUNT(1)} FROM c`,
+		`SELECT COUNT(1) AS n, 'x' AS kind FROM c`,
+	} {
+		var unsupported *UnsupportedError
+		if _, err := bind(t, text, nil).Info(); !errors.As(err, &unsupported) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestRewrittenQueryRuns does what an SDK does with a plan: it puts a condition in
+// place of the placeholder and reads orderByItems and payload.
+func TestRewrittenQueryRuns(t *testing.T) {
+	b := bind(t, `SELECT VALUE {"v": c.x} FROM c WHERE c.on ORDER BY c.x DESC`, nil)
+	info, err := b.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const doc = `{"_rid":"r1","on":true,"x":"it's"}`
+	for filter, want := range map[string]string{
+		`true`:                   `{"_rid":"r1","orderByItems":[{"item":"it's"}],"payload":{"v":"it's"}}`,
+		`(c.x <= 'it\u0027s')`:   `{"_rid":"r1","orderByItems":[{"item":"it's"}],"payload":{"v":"it's"}}`,
+		`(c.x < 'it\u0027s')`:    ``,
+		`(c.x >= null)`:          ``,
+		`(c.x > 'a' AND c.y<=1)`: ``,
+	} {
+		text := strings.Replace(info.RewrittenQuery, FilterPlaceholder, filter, 1)
+		if got := run(t, text, doc, nil); got != want {
+			t.Errorf("%s\n got %s\nwant %s", text, got, want)
+		}
+	}
+	text := strings.Replace(info.RewrittenQuery, FilterPlaceholder, "true", 1)
+	if got, want := run(t, text, `{"_rid":"r2","on":true}`, nil), `{"_rid":"r2","orderByItems":[{}],"payload":{}}`; got != want {
+		t.Errorf("without the key: %s", got)
+	}
+}
