@@ -22,8 +22,12 @@ func TestEveryContactEventReachesTheOutboxOnce(t *testing.T) {
 	m := mediator.New()
 	appevent.Subscribe(m)
 	for _, e := range []event.Event{
-		contact.ContactCreatedEvent{}, contact.ContactNameUpdatedEvent{}, contact.ContactDescriptionUpdatedEvent{},
-		contact.ContactEmailUpdatedEvent{}, contact.ContactCompanyUpdatedEvent{}, contact.ContactDeletedEvent{},
+		contact.ContactCreatedEvent{},
+		contact.ContactNameUpdatedEvent{},
+		contact.ContactDescriptionUpdatedEvent{},
+		contact.ContactEmailUpdatedEvent{},
+		contact.ContactCompanyUpdatedEvent{},
+		contact.ContactDeletedEvent{},
 	} {
 		var box outbox
 		if err := m.Publish(t.Context(), &box, e); err != nil {

@@ -13,44 +13,49 @@ const (
 	ActionDeleted            = "ContactDeletedEvent"
 )
 
-// ContactCreatedEvent says that a contact came to be. Contact is the contact as
-// committed; it is filled in by Pending.
-type ContactCreatedEvent struct {
-	event.Meta
-	Contact State
-}
+// The events of a contact.
+//
+//nolint:revive // the type's name is the action, which consumers know; it has to stand alone
+type (
+	// ContactCreatedEvent says that a contact came to be. Contact is the contact as
+	// committed; it is filled in by Pending.
+	ContactCreatedEvent struct {
+		event.Meta
+		Contact State
+	}
 
-// ContactNameUpdatedEvent says that a contact has a new name.
-type ContactNameUpdatedEvent struct {
-	event.Meta
-	Name Name
-}
+	// ContactNameUpdatedEvent says that a contact has a new name.
+	ContactNameUpdatedEvent struct {
+		event.Meta
+		Name Name
+	}
 
-// ContactDescriptionUpdatedEvent says that a contact has a new description, or
-// none any more.
-type ContactDescriptionUpdatedEvent struct {
-	event.Meta
-	Description Description
-}
+	// ContactDescriptionUpdatedEvent says that a contact has a new description, or
+	// none any more.
+	ContactDescriptionUpdatedEvent struct {
+		event.Meta
+		Description Description
+	}
 
-// ContactEmailUpdatedEvent says that a contact has a new e-mail address, or none
-// any more.
-type ContactEmailUpdatedEvent struct {
-	event.Meta
-	Email Email
-}
+	// ContactEmailUpdatedEvent says that a contact has a new e-mail address, or none
+	// any more.
+	ContactEmailUpdatedEvent struct {
+		event.Meta
+		Email Email
+	}
 
-// ContactCompanyUpdatedEvent says that a contact works elsewhere, or that the
-// company's address changed.
-type ContactCompanyUpdatedEvent struct {
-	event.Meta
-	Company Company
-}
+	// ContactCompanyUpdatedEvent says that a contact works elsewhere, or that the
+	// company's address changed.
+	ContactCompanyUpdatedEvent struct {
+		event.Meta
+		Company Company
+	}
 
-// ContactDeletedEvent says that a contact was deleted. It is a contact's last event.
-type ContactDeletedEvent struct {
-	event.Meta
-}
+	// ContactDeletedEvent says that a contact was deleted. It is a contact's last event.
+	ContactDeletedEvent struct {
+		event.Meta
+	}
+)
 
 // Action returns ActionCreated.
 func (ContactCreatedEvent) Action() string { return ActionCreated }

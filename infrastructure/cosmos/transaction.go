@@ -90,7 +90,7 @@ func (c *ContainerContext) attempt(ctx context.Context, ops []operation, unknown
 // what time. The SDK has tried for seconds already when it could not connect, so
 // that is tried again only to clear up what an earlier attempt came to.
 func (c *ContainerContext) waitBefore(attempt int, o outcome, unknown bool) (time.Duration, bool) {
-	if attempt >= c.options.Attempts || !(unknown || o.transient()) {
+	if attempt >= c.options.Attempts || (!unknown && !o.transient()) {
 		return 0, false
 	}
 	if asked := fault.RetryAfter(o.err); asked > 0 {
