@@ -13,18 +13,18 @@ import (
 // dispatcher finds the route of a request. http.ServeMux matches the paths;
 // methods are matched here, so that 404 and 405 are problems like all others.
 func (s *Server) dispatcher(routes []route) http.Handler {
-	resources := map[string]resource{}
+	resources := map[string]map[string]route{}
 	var paths []string
 	for _, one := range routes {
 		if resources[one.path] == nil {
-			resources[one.path] = resource{}
+			resources[one.path] = map[string]route{}
 			paths = append(paths, one.path)
 		}
 		resources[one.path][one.method] = one
 	}
 	mux := http.NewServeMux()
 	for _, p := range paths {
-		mux.Handle(p, resources[p])
+		mux.Handle(p, resource{server: s, routes: resources[p]})
 	}
 	mux.HandleFunc("/", notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,14 +42,17 @@ func notFound(w http.ResponseWriter, r *http.Request) {
 }
 
 // resource is what one path offers, by method.
-type resource map[string]route
+type resource struct {
+	server *Server
+	routes map[string]route
+}
 
 func (rs resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet // net/http drops the body
 	}
-	found, ok := rs[method]
+	found, ok := rs.routes[method]
 	if !ok {
 		allow := rs.methods()
 		fail(w, r, &requestError{
@@ -63,7 +66,11 @@ func (rs resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + found.answers})
 		return
 	}
-	if err := found.handle(w, r); err != nil {
+	err := rs.server.admit(r, found.scope)
+	if err == nil {
+		err = found.handle(w, r)
+	}
+	if err != nil {
 		fail(w, r, err)
 	}
 }
@@ -71,7 +78,7 @@ func (rs resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // methods lists what the resource takes, for the header Allow.
 func (rs resource) methods() string {
 	var methods []string
-	for method := range rs {
+	for method := range rs.routes {
 		methods = append(methods, method)
 		if method == http.MethodGet {
 			methods = append(methods, http.MethodHead)

@@ -7,17 +7,19 @@ import (
 	"strconv"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"feedbox/infrastructure/httpapi/auth"
 )
 
 // exchange is what the layers of this package tell each other about one
 // request. It belongs to the goroutine that serves the request.
 type exchange struct {
 	requestID string
-	route     string // pattern, "" before dispatch or where nothing matched
-	contactID string // of the path, only where it is a valid id
-	principal string // who calls, "" before authentication
-	code      string // of the problem that was answered
-	failure   error  // to be logged
+	route     string         // pattern, "" before dispatch or where nothing matched
+	contactID string         // of the path, only where it is a valid id
+	principal auth.Principal // who calls, zero before authentication
+	code      string         // of the problem that was answered
+	failure   error          // to be logged
 	status    int
 	bytes     int64
 }

@@ -29,6 +29,7 @@ type memory struct {
 	sessions []string // tokens that came in
 	fail     error    // returned by every port call
 	hold     chan struct{}
+	entered  chan struct{} // gets a value as a request begins to be held
 }
 
 type stored struct {
@@ -47,11 +48,14 @@ func (m *memory) failWith(err error) {
 // enter waits where the test holds requests, and returns the fault to give.
 func (m *memory) enter(ctx context.Context, session string) error {
 	m.mu.Lock()
-	hold, fail := m.hold, m.fail
+	hold, fail, entered := m.hold, m.fail, m.entered
 	if session != "" {
 		m.sessions = append(m.sessions, session)
 	}
 	m.mu.Unlock()
+	if entered != nil {
+		entered <- struct{}{}
+	}
 	if hold != nil {
 		select {
 		case <-hold:

@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"feedbox/infrastructure/httpapi/auth"
 )
 
 // scope names the instruments and spans of this package.
@@ -118,8 +120,8 @@ func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request,
 	if x.contactID != "" {
 		line = append(line, slog.String("contact_id", x.contactID))
 	}
-	if x.principal != "" {
-		line = append(line, slog.String("principal", x.principal))
+	if x.principal.ID != "" && x.principal.ID != auth.Anonymous {
+		line = append(line, slog.String("principal", x.principal.Pseudonym()))
 	}
 	if x.code != "" {
 		line = append(line, slog.String("code", x.code))

@@ -13,6 +13,8 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"feedbox/infrastructure/httpapi/auth"
 )
 
 // Options adjust a Server. The zero value of each field, and a nil *Options,
@@ -33,6 +35,18 @@ type Options struct {
 	RequestTimeout time.Duration
 	// DrainTimeout bounds the graceful stop; default 20 s.
 	DrainTimeout time.Duration
+
+	// Auth finds out who calls; default auth.Open, everybody.
+	Auth auth.Authenticator
+	// RateLimit is how many requests per second each principal may make on
+	// average, and RateBurst how many at once; beyond is 429. Default 100 and
+	// twice RateLimit; a negative RateLimit is no limit. The anonymous
+	// principal of auth.Open has none.
+	RateLimit float64
+	RateBurst int
+	// MaxInFlight bounds the requests handled at the same time; beyond is 503.
+	// Default 512; negative is no limit.
+	MaxInFlight int
 
 	// RequirePrecondition refuses updates and deletions that carry no
 	// If-Match with 428; default false.
@@ -63,6 +77,12 @@ func (o *Options) withDefaults() (Options, error) {
 	if out.Tracers == nil {
 		out.Tracers = tracenoop.NewTracerProvider()
 	}
+	if out.Auth == nil {
+		out.Auth = auth.Open{}
+	}
+	out.RateLimit = cmp.Or(out.RateLimit, 100)
+	out.RateBurst = cmp.Or(out.RateBurst, max(1, int(2*out.RateLimit)))
+	out.MaxInFlight = cmp.Or(out.MaxInFlight, 512)
 	out.MaxBody = cmp.Or(out.MaxBody, 64<<10)
 	out.RequestTimeout = cmp.Or(out.RequestTimeout, 20*time.Second)
 	out.DrainTimeout = cmp.Or(out.DrainTimeout, 20*time.Second)
@@ -74,6 +94,9 @@ func (o *Options) validate() error {
 	var faults []error
 	if o.MaxBody < 0 || o.RequestTimeout < 0 || o.DrainTimeout < 0 {
 		faults = append(faults, errors.New("MaxBody, RequestTimeout and DrainTimeout must not be negative"))
+	}
+	if o.RateBurst < 0 {
+		faults = append(faults, errors.New("RateBurst must not be negative"))
 	}
 	for i, key := range o.TokenKeys {
 		if len(key) < minTokenKey {

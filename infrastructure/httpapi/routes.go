@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/google/uuid"
+
+	"feedbox/infrastructure/httpapi/auth"
 )
 
 const (
@@ -18,6 +20,8 @@ func contactPath(id uuid.UUID) string { return pathContacts + "/" + id.String() 
 type route struct {
 	method, path string
 	handle       func(w http.ResponseWriter, r *http.Request) error
+	// scope is what the caller must be allowed to do.
+	scope auth.Scope
 	// answers is the media type of the answer, "" where it has no body. A
 	// client that does not accept it gets 406.
 	answers string
@@ -26,13 +30,13 @@ type route struct {
 // routes is the whole API.
 func (s *Server) routes() []route {
 	return []route{
-		{http.MethodPost, pathContacts, s.createContact, mediaJSON},
-		{http.MethodGet, pathContacts, s.listContacts, mediaJSON},
-		{http.MethodGet, pathContact, s.readContact, mediaJSON},
-		{http.MethodDelete, pathContact, s.deleteContact, ""},
-		{http.MethodPost, pathContact + "/update-name", s.updateName, ""},
-		{http.MethodPost, pathContact + "/update-description", s.updateDescription, ""},
-		{http.MethodPost, pathContact + "/update-email", s.updateEmail, ""},
-		{http.MethodPost, pathContact + "/update-company", s.updateCompany, ""},
+		{http.MethodPost, pathContacts, s.createContact, auth.Write, mediaJSON},
+		{http.MethodGet, pathContacts, s.listContacts, auth.Read, mediaJSON},
+		{http.MethodGet, pathContact, s.readContact, auth.Read, mediaJSON},
+		{http.MethodDelete, pathContact, s.deleteContact, auth.Write, ""},
+		{http.MethodPost, pathContact + "/update-name", s.updateName, auth.Write, ""},
+		{http.MethodPost, pathContact + "/update-description", s.updateDescription, auth.Write, ""},
+		{http.MethodPost, pathContact + "/update-email", s.updateEmail, auth.Write, ""},
+		{http.MethodPost, pathContact + "/update-company", s.updateCompany, auth.Write, ""},
 	}
 }

@@ -28,6 +28,7 @@ type Server struct {
 	mediator *mediator.Mediator
 	tokens   *tokenBox
 	observer *observer
+	rates    *rateLimiter // nil: no limit
 	handler  http.Handler
 }
 
@@ -44,6 +45,9 @@ func New(m *mediator.Mediator, options *Options) (*Server, error) {
 	}
 	if s.observer, err = newObserver(o.Logger, o.Meters, o.Tracers); err != nil {
 		return nil, err
+	}
+	if o.RateLimit > 0 {
+		s.rates = newRateLimiter(o.RateLimit, o.RateBurst)
 	}
 	s.handler = s.observer.wrap(s.guard(s.dispatcher(s.routes())))
 	return s, nil

@@ -1,0 +1,154 @@
+package httpapi_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/httpapi/auth"
+)
+
+// apiKeys gives the callers "writer" and "reader" the keys wkey and rkey.
+func apiKeys(t *testing.T) auth.Authenticator {
+	t.Helper()
+	keys, err := auth.NewAPIKeys([]auth.APIKey{
+		{Principal: "writer", Write: true, Hash: sha256.Sum256([]byte("wkey"))},
+		{Principal: "reader", Hash: sha256.Sum256([]byte("rkey"))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+func TestEveryRouteAsksForItsScope(t *testing.T) {
+	a := start(t, &httpapi.Options{Auth: apiKeys(t)})
+	path := a.do(http.MethodPost, "/api/contacts", jane, "x-api-key", "wkey").header.Get("Location")
+	for _, tc := range []struct {
+		method, path, body string
+		write              bool
+	}{
+		{"GET", "/api/contacts", "", false},
+		{"GET", path, "", false},
+		{"HEAD", path, "", false},
+		{"POST", "/api/contacts", jane, true},
+		{"POST", path + "/update-name", `{"firstName":"X","lastName":"Y"}`, true},
+		{"POST", path + "/update-description", `{"description":"new"}`, true},
+		{"POST", path + "/update-email", `{"email":null}`, true},
+		{"POST", path + "/update-company", `{"companyName":"X"}`, true},
+		{"DELETE", path, "", true},
+	} {
+		for key, allowed := range map[string]bool{"": false, "nokey": false, "rkey": !tc.write, "wkey": true} {
+			headers := []string{"x-api-key", key}
+			if key == "" {
+				headers = nil
+			}
+			got := a.do(tc.method, tc.path, tc.body, headers...)
+			want := map[string]int{"": 401, "nokey": 401, "rkey": 403}[key]
+			if allowed {
+				if got.status >= 300 {
+					t.Errorf("%s %s with %q: %d %s", tc.method, tc.path, key, got.status, got.body)
+				}
+				continue
+			}
+			if got.status != want || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "ApiKey") {
+				t.Errorf("%s %s with %q: %d %q", tc.method, tc.path, key, got.status, got.header.Get("WWW-Authenticate"))
+			}
+			if tc.method != "HEAD" {
+				problemOf(t, got)
+			}
+		}
+	}
+	if got := a.do(http.MethodGet, "/nowhere", ""); got.status != 404 {
+		t.Errorf("an unknown path asks for a credential: %d", got.status)
+	}
+	if log := a.logs.String(); strings.Contains(log, "wkey") || strings.Contains(log, "writer") {
+		t.Errorf("credential or caller in the log:\n%s", log)
+	}
+}
+
+// broken is an identity provider that is away.
+type broken struct{}
+
+func (broken) Authenticate(context.Context, *http.Request) (auth.Principal, error) {
+	return auth.Principal{}, fmt.Errorf("%w: connection refused", auth.ErrUnavailable)
+}
+func (broken) Challenge() string { return "Bearer" }
+
+func TestIdentityOutage(t *testing.T) {
+	a := start(t, &httpapi.Options{Auth: broken{}})
+	got := a.do(http.MethodGet, "/api/contacts", "")
+	if p := problemOf(t, got); got.status != 503 || p.Code != "identity_unavailable" || got.header.Get("Retry-After") == "" || strings.Contains(got.body, "refused") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+func TestRateLimitIsPerPrincipal(t *testing.T) {
+	a := start(t, &httpapi.Options{Auth: apiKeys(t), RateLimit: 0.01, RateBurst: 3})
+	for i := range 5 {
+		got := a.do(http.MethodGet, "/api/contacts", "", "x-api-key", "rkey")
+		want := 200
+		if i >= 3 {
+			want = 429
+		}
+		if got.status != want {
+			t.Fatalf("request %d: %d %s", i+1, got.status, got.body)
+		}
+		if want == 429 {
+			p := problemOf(t, got)
+			seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
+			if p.Code != "rate_limited" || err != nil || seconds < 90 || seconds > 100 {
+				t.Errorf("Retry-After %q, %s", got.header.Get("Retry-After"), got.body)
+			}
+		}
+	}
+	if got := a.do(http.MethodGet, "/api/contacts", "", "x-api-key", "wkey"); got.status != 200 {
+		t.Errorf("another principal is limited too: %d", got.status)
+	}
+}
+
+func TestAnonymousHasNoRate(t *testing.T) {
+	a := start(t, &httpapi.Options{RateLimit: 0.01, RateBurst: 1})
+	for range 5 {
+		if got := a.do(http.MethodGet, "/api/contacts", ""); got.status != 200 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+}
+
+func TestInFlightCap(t *testing.T) {
+	a := start(t, &httpapi.Options{MaxInFlight: 2})
+	path, _ := a.create()
+	hold := make(chan struct{})
+	entered := make(chan struct{}, 2)
+	a.memory.mu.Lock()
+	a.memory.hold, a.memory.entered = hold, entered
+	a.memory.mu.Unlock()
+	var held sync.WaitGroup
+	for range 2 {
+		held.Go(func() {
+			if got := a.do(http.MethodGet, path, ""); got.status != 200 {
+				t.Errorf("a request within the cap: %d", got.status)
+			}
+		})
+		<-entered
+	}
+	got := a.do(http.MethodGet, path, "")
+	if p := problemOf(t, got); got.status != 503 || p.Code != "overloaded" || got.header.Get("Retry-After") != "1" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	close(hold)
+	held.Wait()
+	a.memory.mu.Lock()
+	a.memory.entered = nil
+	a.memory.mu.Unlock()
+	if got := a.do(http.MethodGet, path, ""); got.status != 200 {
+		t.Errorf("after the rush: %d", got.status)
+	}
+}

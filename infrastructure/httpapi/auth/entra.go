@@ -1,0 +1,208 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// skew is how far the clock of the issuer may be off.
+const skew = 2 * time.Minute
+
+// maxToken bounds what is parsed before a signature was checked.
+const maxToken = 8 << 10
+
+// EntraOptions adjust an Entra authenticator.
+type EntraOptions struct {
+	// Transport reaches the issuer; default http.DefaultTransport.
+	Transport http.RoundTripper
+	// Now is the clock that tokens are judged by; default time.Now.
+	Now func() time.Time
+	// Floor is the least time between two fetches of the signing keys;
+	// default 30 s. A failed fetch is repeated after a sixth of it.
+	Floor time.Duration
+}
+
+// Entra authenticates bearer tokens (RFC 6750): JWTs signed with RS256 by one
+// issuer for one of our audiences. Discovery and signing keys are fetched
+// when first needed, so that an identity provider that is away does not keep
+// the service from starting.
+type Entra struct {
+	issuer    string
+	audiences []string
+	now       func() time.Time
+	client    *http.Client
+	verifier  atomic.Pointer[oidc.IDTokenVerifier]
+}
+
+// NewEntra returns an authenticator of tokens whose iss is issuer, to the
+// letter, and whose aud is one of audiences. The issuer's discovery document
+// is at issuer/.well-known/openid-configuration. Note that version 1 and
+// version 2 tokens of a tenant have different issuers.
+func NewEntra(issuer string, audiences []string, options *EntraOptions) (*Entra, error) {
+	var o EntraOptions
+	if options != nil {
+		o = *options
+	}
+	var faults []error
+	if issuer == "" {
+		faults = append(faults, errors.New("the issuer is missing"))
+	}
+	if len(audiences) == 0 || slices.Contains(audiences, "") {
+		faults = append(faults, errors.New("an audience is missing"))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	if o.Transport == nil {
+		o.Transport = http.DefaultTransport
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Entra{
+		issuer:    issuer,
+		audiences: append([]string(nil), audiences...),
+		now:       o.Now,
+		client:    &http.Client{Transport: newFloorTransport(o.Transport, cmp.Or(o.Floor, 30*time.Second)), Timeout: 10 * time.Second},
+	}, nil
+}
+
+// Challenge returns Bearer.
+func (e *Entra) Challenge() string { return "Bearer" }
+
+// Authenticate verifies the bearer token: signature, issuer, audience and
+// times.
+func (e *Entra) Authenticate(ctx context.Context, r *http.Request) (Principal, error) {
+	token, err := bearerToken(r)
+	if err != nil {
+		return Principal{}, err
+	}
+	verifier, err := e.lazyVerifier(ctx)
+	if err != nil {
+		return Principal{}, err
+	}
+	var fetch fetchOutcome
+	verified, err := verifier.Verify(context.WithValue(ctx, fetchOutcomeKey{}, &fetch), token)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return Principal{}, fmt.Errorf("verify token: %w", ctx.Err())
+	case fetch.err != nil:
+		return Principal{}, fmt.Errorf("%w: %w", ErrUnavailable, fetch.err)
+	case err != nil:
+		return Principal{}, ErrBadCredential // the reason may quote the token
+	}
+	return e.principal(verified)
+}
+
+// bearerToken takes the token from the header Authorization.
+func bearerToken(r *http.Request) (string, error) {
+	values := r.Header.Values("Authorization")
+	if len(values) == 0 {
+		return "", ErrNoCredential
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	if !ok || len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken {
+		return "", ErrBadCredential
+	}
+	return strings.TrimLeft(token, " "), nil
+}
+
+// lazyVerifier makes the verifier from the discovery document, once. Several
+// callers may try at the same time; the transport lets one fetch through.
+func (e *Entra) lazyVerifier(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+	if v := e.verifier.Load(); v != nil {
+		return v, nil
+	}
+	ctx = oidc.ClientContext(context.WithoutCancel(ctx), e.client)
+	provider, err := oidc.NewProvider(ctx, e.issuer)
+	if err != nil {
+		return nil, fmt.Errorf("%w: discovery: %w", ErrUnavailable, err)
+	}
+	var metadata struct {
+		JWKSURI string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&metadata); err != nil || metadata.JWKSURI == "" {
+		return nil, fmt.Errorf("%w: the discovery document names no jwks_uri", ErrUnavailable)
+	}
+	verifier := oidc.NewVerifier(e.issuer, keySet{oidc.NewRemoteKeySet(ctx, metadata.JWKSURI)}, &oidc.Config{
+		SupportedSigningAlgs: []string{oidc.RS256},
+		SkipClientIDCheck:    true, // several audiences are allowed, see principal
+		SkipExpiryCheck:      true, // no leeway there, see principal
+	})
+	e.verifier.Store(verifier)
+	return verifier, nil
+}
+
+// claims are what we read besides what the verifier checks. Microsoft
+// identity platform, "Access token claims reference".
+type claims struct {
+	ObjectID  string          `json:"oid"`
+	Tenant    string          `json:"tid"`
+	Expiry    *float64        `json:"exp"`
+	NotBefore *float64        `json:"nbf"`
+	Scopes    string          `json:"scp"`   // of a user's token, separated by spaces
+	Roles     json.RawMessage `json:"roles"` // of an application's token
+}
+
+// principal checks audience and times and reads who the caller is.
+func (e *Entra) principal(token *oidc.IDToken) (Principal, error) {
+	var c claims
+	if err := token.Claims(&c); err != nil || c.Expiry == nil {
+		return Principal{}, ErrBadCredential
+	}
+	now := e.now()
+	switch {
+	case !slices.ContainsFunc(token.Audience, func(audience string) bool { return slices.Contains(e.audiences, audience) }),
+		now.After(unix(*c.Expiry).Add(skew)),
+		c.NotBefore != nil && now.Before(unix(*c.NotBefore).Add(-skew)):
+		return Principal{}, ErrBadCredential
+	}
+	subject := c.ObjectID
+	if subject == "" {
+		subject = token.Subject
+	}
+	if subject == "" {
+		return Principal{}, ErrBadCredential
+	}
+	var roles []string
+	if len(c.Roles) > 0 && json.Unmarshal(c.Roles, &roles) != nil {
+		return Principal{}, ErrBadCredential
+	}
+	principal := Principal{ID: "entra:" + c.Tenant + ":" + subject}
+	granted := append(strings.Fields(c.Scopes), roles...)
+	for _, scope := range []Scope{Read, Write} {
+		if slices.Contains(granted, string(scope)) {
+			principal.Scopes = append(principal.Scopes, scope)
+		}
+	}
+	return principal, nil
+}
+
+func unix(seconds float64) time.Time { return time.Unix(int64(seconds), 0) }
+
+// keySet notes in the context when keys could not be fetched: the verifier
+// flattens all its errors into text.
+type keySet struct{ remote *oidc.RemoteKeySet }
+
+type fetchOutcomeKey struct{}
+
+type fetchOutcome struct{ err error }
+
+func (k keySet) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+	payload, err := k.remote.VerifySignature(ctx, jwt)
+	var fetch *fetchError
+	if outcome, ok := ctx.Value(fetchOutcomeKey{}).(*fetchOutcome); ok && errors.As(err, &fetch) {
+		outcome.err = fetch
+	}
+	return payload, err
+}
