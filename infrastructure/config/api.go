@@ -6,11 +6,27 @@ import "time"
 type API struct {
 	Cosmos Cosmos `envPrefix:"COSMOS_"`
 	Log    Log    `envPrefix:"LOG_"`
+	Auth   Auth   // FEEDBOX_AUTH and FEEDBOX_AUTH_
 
 	// Listen is the address of the public listener.
 	Listen string `env:"API_LISTEN" envDefault:"127.0.0.1:8080" check:"listen" doc:"address of the contacts API"`
 	// OpsListen is the address of probes and metrics.
 	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
+	// PublicURL is what clients call, for absolute links.
+	PublicURL string `env:"API_PUBLIC_URL" doc:"scheme and host by which clients reach the API, for links; default those of each request"`
+	// RequirePrecondition refuses changes without If-Match.
+	RequirePrecondition bool `env:"API_REQUIRE_PRECONDITION" envDefault:"false" doc:"refuse updates and deletions without If-Match with 428"`
+	// RequestTimeout bounds one request.
+	RequestTimeout time.Duration `env:"API_REQUEST_TIMEOUT" envDefault:"20s" min:"100ms" max:"5m" doc:"longest handling of one request"`
+	// MaxInFlight bounds the requests handled at the same time.
+	MaxInFlight int `env:"API_MAX_IN_FLIGHT" envDefault:"512" min:"1" max:"1000000" doc:"requests handled at the same time; beyond, 503"`
+	// RateLimit and RateBurst bound the requests of each caller.
+	RateLimit float64 `env:"API_RATE_LIMIT" envDefault:"100" min:"0" max:"1000000" doc:"requests per second of each authenticated caller on average; beyond, 429; 0 is no limit"`
+	RateBurst int     `env:"API_RATE_BURST" envDefault:"200" min:"1" max:"1000000" doc:"requests of each authenticated caller at once"`
+	// TokenKeys protect continuation tokens.
+	TokenKeys TokenKeys `env:"API_TOKEN_KEYS" doc:"keys that protect continuation tokens, base64 of at least 32 random bytes, separated by commas, the first is used for new tokens; default a random key of this process"`
+	// DeletedTTL is how long a deleted contact stays in the container.
+	DeletedTTL time.Duration `env:"DELETED_TTL" envDefault:"720h" min:"1m" max:"87600h" doc:"lifetime of a deleted contact, whose personal data is then gone"`
 	// EventTTL is how long an event document lives in the container.
 	EventTTL time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
 	// DrainTimeout bounds the graceful stop.
@@ -25,6 +41,8 @@ func LoadAPI(environ []string) (*API, error) {
 	c := &API{}
 	report := load(c, environ)
 	checkCosmos(report, c.Cosmos)
+	checkAuth(report, c.Auth, c.Listen)
+	checkPublicURL(report, c.PublicURL)
 	c.settings = report.settings
 	return c, report.err()
 }

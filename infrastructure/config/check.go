@@ -94,3 +94,12 @@ func connectionStringPart(connectionString, name string) string {
 	}
 	return ""
 }
+
+func checkPublicURL(report *report, text string) {
+	if text == "" {
+		return
+	}
+	if u, err := url.Parse(text); err != nil || u.Host == "" || u.RawQuery != "" || (u.Scheme != "https" && u.Scheme != "http") {
+		report.add("FEEDBOX_API_PUBLIC_URL", "is not an http or https URL", "write for example https://contacts.contoso.example")
+	}
+}

@@ -79,8 +79,8 @@ func parseProblem(fresh any, v Variable, text string) string {
 			continue
 		}
 		var number *strconv.NumError
-		if v.Secret {
-			return "cannot be read"
+		if v.Secret { // the errors of our own types quote nothing
+			return "cannot be read: " + parse.Err.Error()
 		}
 		if v.Type == "duration" || errors.As(parse.Err, &number) {
 			return fmt.Sprintf("%q is not %s", text, article(v.Type))
@@ -96,6 +96,8 @@ func article(kind string) string {
 		return "a whole number"
 	case "bool":
 		return "true or false"
+	case "float64":
+		return "a number"
 	default:
 		return "a " + kind
 	}
@@ -119,21 +121,25 @@ func checkRange(report *report, v Variable, field reflect.Value) {
 	if v.min == "" && v.max == "" {
 		return
 	}
-	limit := func(text string) int64 {
+	limit := func(text string) float64 {
+		n, err := strconv.ParseFloat(text, 64)
 		if field.Type() == durationType {
-			d, err := time.ParseDuration(text)
-			if err != nil {
-				panic("config: bad limit in a struct tag: " + text)
-			}
-			return int64(d)
+			var d time.Duration
+			d, err = time.ParseDuration(text)
+			n = float64(d)
 		}
-		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			panic("config: bad limit in a struct tag: " + text)
 		}
 		return n
 	}
-	if n := field.Int(); n < limit(v.min) || n > limit(v.max) {
+	n := 0.0
+	if field.CanFloat() {
+		n = field.Float()
+	} else {
+		n = float64(field.Int())
+	}
+	if !(n >= limit(v.min) && n <= limit(v.max)) { // so that NaN is out of range
 		report.add(v.Name, fmt.Sprintf("%v is out of range", field.Interface()), fmt.Sprintf("allowed are %s to %s", v.min, v.max))
 	}
 }

@@ -67,18 +67,17 @@ func variablesOf(process reflect.Type) []Variable {
 		for i := range t.NumField() {
 			field := t.Field(i)
 			at := append(slices.Clone(index), i)
-			if group := field.Tag.Get("envPrefix"); group != "" {
-				walk(field.Type, prefix+group, at)
-				continue
-			}
 			tag, ok := field.Tag.Lookup("env")
 			if !ok {
+				if field.IsExported() && field.Type.Kind() == reflect.Struct { // a group
+					walk(field.Type, prefix+field.Tag.Get("envPrefix"), at)
+				}
 				continue
 			}
 			name, options, _ := strings.Cut(tag, ",")
 			out = append(out, Variable{
 				Name: prefix + name, Type: typeName(field), Default: field.Tag.Get("envDefault"), Doc: field.Tag.Get("doc"),
-				Required: strings.Contains(options, "required"), Secret: field.Type == reflect.TypeFor[Secret](),
+				Required: strings.Contains(options, "required"), Secret: isSecret(field.Type),
 				min: field.Tag.Get("min"), max: field.Tag.Get("max"), check: field.Tag.Get("check"), index: at,
 			})
 		}
@@ -98,9 +97,13 @@ func typeName(field reflect.StructField) string {
 		return "start"
 	case field.Type.Kind() == reflect.Slice:
 		return "list"
-	case field.Type == reflect.TypeFor[Secret]():
+	case isSecret(field.Type):
 		return "string"
 	default:
 		return field.Type.Kind().String()
 	}
+}
+
+func isSecret(t reflect.Type) bool {
+	return t == reflect.TypeFor[Secret]() || t == reflect.TypeFor[APIKeys]() || t == reflect.TypeFor[TokenKeys]()
 }

@@ -1,0 +1,75 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// APIKey is one entry of FEEDBOX_AUTH_API_KEYS.
+type APIKey struct {
+	Principal string
+	Write     bool
+	Hash      [sha256.Size]byte
+}
+
+// APIKeys is a list of API keys by their hashes, written as
+// name:read:HASH,name:write:HASH where HASH is the SHA-256 of the key in
+// hexadecimal. A name may occur twice, with the key in use and its successor.
+// Hashes are masked when printed.
+type APIKeys struct{ list []APIKey }
+
+// List returns the keys.
+func (k APIKeys) List() []APIKey { return append([]APIKey(nil), k.list...) }
+
+// String names the principals and masks the hashes.
+func (k APIKeys) String() string {
+	parts := make([]string, len(k.list))
+	for i, key := range k.list {
+		parts[i] = key.Principal + ":" + key.scope() + ":" + masked
+	}
+	return strings.Join(parts, ",")
+}
+
+// MarshalText is String.
+func (k APIKeys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the list. Errors count entries and do not quote them.
+func (k *APIKeys) UnmarshalText(text []byte) error {
+	k.list = nil
+	count := map[string]int{}
+	for i, entry := range strings.Split(string(text), ",") {
+		parts := strings.Split(strings.TrimSpace(entry), ":")
+		if len(parts) != 3 {
+			return fmt.Errorf("entry %d is not name:scope:hash", i+1)
+		}
+		key := APIKey{Principal: parts[0], Write: parts[1] == "write"}
+		if problem, _ := checkName(key.Principal); problem != "" {
+			return fmt.Errorf("entry %d has no valid name", i+1)
+		}
+		if key.scope() != parts[1] {
+			return fmt.Errorf("entry %d has neither the scope read nor write", i+1)
+		}
+		hash, err := hex.DecodeString(parts[2])
+		if err != nil || len(hash) != sha256.Size {
+			return fmt.Errorf("entry %d has no SHA-256 hash of 64 hexadecimal digits", i+1)
+		}
+		copy(key.Hash[:], hash)
+		if count[key.Principal]++; count[key.Principal] > 2 {
+			return fmt.Errorf("entry %d is the third key of its name; two may be active", i+1)
+		}
+		k.list = append(k.list, key)
+	}
+	return nil
+}
+
+func (k APIKey) scope() string {
+	if k.Write {
+		return "write"
+	}
+	return "read"
+}
+
+// Format masks the hashes for every verb.
+func (k APIKeys) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }

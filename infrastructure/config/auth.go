@@ -1,0 +1,58 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Auth says who may call the API.
+type Auth struct {
+	// Mode is none, apikey or entra.
+	Mode string `env:"AUTH" envDefault:"none" oneof:"none|apikey|entra" doc:"who may call the API: none (everybody, on loopback addresses only), apikey or entra"`
+	// Insecure allows mode none on addresses that others can reach.
+	Insecure bool `env:"AUTH_INSECURE" envDefault:"false" doc:"allow FEEDBOX_AUTH=none on an address that others can reach"`
+	// APIKeys are the callers of mode apikey.
+	APIKeys APIKeys `env:"AUTH_API_KEYS" doc:"callers of mode apikey: name:read:HASH or name:write:HASH, separated by commas; HASH is the SHA-256 of the key in hexadecimal"`
+	// Issuer signs the tokens of mode entra.
+	Issuer string `env:"AUTH_ISSUER" doc:"issuer of the tokens of mode entra, for example https://login.microsoftonline.com/TENANT/v2.0"`
+	// Audiences are what the tokens of mode entra may be for.
+	Audiences []string `env:"AUTH_AUDIENCE" doc:"audiences of the tokens of mode entra, separated by commas: application id URI or client id"`
+}
+
+func checkAuth(report *report, c Auth, listen string) {
+	const mode = "FEEDBOX_AUTH"
+	switch c.Mode {
+	case "none":
+		if !IsLoopback(listen) && !c.Insecure && !report.faulty("FEEDBOX_API_LISTEN") {
+			report.add(mode, "is none, but FEEDBOX_API_LISTEN is an address that others can reach",
+				"set FEEDBOX_AUTH to apikey or entra, or FEEDBOX_AUTH_INSECURE=true if another guard stands before the API")
+		}
+	case "apikey":
+		if len(c.APIKeys.list) == 0 && !report.faulty("FEEDBOX_AUTH_API_KEYS") {
+			report.add("FEEDBOX_AUTH_API_KEYS", "is not set", "FEEDBOX_AUTH is apikey, so there must be a key")
+		}
+	case "entra":
+		checkEntra(report, c)
+	}
+	if c.Mode != "apikey" && len(c.APIKeys.list) > 0 {
+		report.add("FEEDBOX_AUTH_API_KEYS", "is set, but FEEDBOX_AUTH is "+c.Mode, "set FEEDBOX_AUTH=apikey or remove the keys")
+	}
+	if c.Mode != "entra" && (c.Issuer != "" || len(c.Audiences) > 0) {
+		report.add(mode, "is "+c.Mode+", but an issuer or audience is set", "set FEEDBOX_AUTH=entra or remove them")
+	}
+}
+
+func checkEntra(report *report, c Auth) {
+	u, err := url.Parse(c.Issuer)
+	switch {
+	case c.Issuer == "":
+		report.add("FEEDBOX_AUTH_ISSUER", "is not set", "FEEDBOX_AUTH is entra, so the issuer must be known")
+	case err != nil || u.Host == "" || u.RawQuery != "" || (u.Scheme != "https" && u.Scheme != "http"):
+		report.add("FEEDBOX_AUTH_ISSUER", "is not a URL", "write for example https://login.microsoftonline.com/TENANT/v2.0")
+	case u.Scheme == "http" && !IsLoopback(u.Host) && !IsLoopback(u.Host+":80"):
+		report.add("FEEDBOX_AUTH_ISSUER", "is http", "signing keys must come over https")
+	}
+	if len(c.Audiences) == 0 || strings.TrimSpace(strings.Join(c.Audiences, "")) == "" {
+		report.add("FEEDBOX_AUTH_AUDIENCE", "is not set", "FEEDBOX_AUTH is entra; without an audience any token of the issuer would do")
+	}
+}
