@@ -1,0 +1,102 @@
+package broker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// waiter waits for a session.
+type waiter struct {
+	options ReceiverOptions
+	opened  func(*Receiver, error)
+	until   int64
+	granted bool // or refused: opened has been or will be called
+}
+
+// AcceptOptions say which session to accept.
+type AcceptOptions struct {
+	// Session is the session to accept; nil means the next one that has messages and is
+	// held by nobody.
+	Session *string
+	// Timeout is how long to wait for a next session. Default 65 s, the service's.
+	Timeout time.Duration
+}
+
+const defaultAcceptTimeout = 65 * time.Second
+
+// AcceptSession locks a session and opens a receiver on it, without credit. opened is
+// called once: with the receiver, or with an error (NotFound, NotAllowed,
+// SessionCannotBeLocked, Timeout, OperationCancelled). cancel gives up waiting: opened
+// is then called with OperationCancelled, unless a session was granted before; its
+// receiver must be closed by whoever gets it.
+func (b *Broker) AcceptSession(path string, a AcceptOptions, o ReceiverOptions, opened func(*Receiver, error)) (cancel func()) {
+	nothing := func() {}
+	h, err := b.holderAt(path)
+	if err != nil {
+		opened(nil, err)
+		return nothing
+	}
+	var later callbacks
+	defer later.run()
+	now := b.now()
+	w := &waiter{options: o, opened: opened, until: now + int64(cmp.Or(a.Timeout, defaultAcceptTimeout))}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	refuse := func(err error) func() {
+		later.call(func() { opened(nil, err) })
+		return nothing
+	}
+	if err := h.mayReceive(); err != nil {
+		return refuse(err)
+	}
+	if h.sessions == nil {
+		return refuse(errorf(NotAllowed, "A sessionful message receiver cannot be created on an entity that does not require sessions. "+
+			"Ensure RequiresSession is set to true when creating a Queue or Subscription to enable sessionful behavior."))
+	}
+	defer h.arm()
+	if a.Session != nil {
+		s := h.session(*a.Session)
+		if s.receiver != nil {
+			return refuse(errorf(SessionCannotBeLocked, "The requested session '%s' cannot be accepted. It may be locked by another receiver.", s.id))
+		}
+		h.grant(s, w, now, &later)
+		return nothing
+	}
+	if s := h.available.head; s != nil {
+		h.grant(s, w, now, &later)
+		return nothing
+	}
+	h.waiters = append(h.waiters, w)
+	return func() { h.cancel(w) }
+}
+
+func (h *holder) cancel(w *waiter) {
+	h.mu.Lock()
+	cancelled := !w.granted
+	if cancelled {
+		w.granted = true
+		h.waiters = slices.DeleteFunc(h.waiters, func(x *waiter) bool { return x == w })
+	}
+	h.mu.Unlock()
+	if cancelled {
+		w.opened(nil, errorf(OperationCancelled, "The request for a session was cancelled."))
+	}
+}
+
+// expireWaiters refuses waiters whose time is up.
+func (h *holder) expireWaiters(now int64, later *callbacks) {
+	h.refuseWaiters(later, func(w *waiter) bool { return w.until <= now }, errorf(Timeout,
+		"No session of '%s' became available within the time allotted to the request.", h.path))
+}
+
+func (h *holder) refuseWaiters(later *callbacks, which func(*waiter) bool, err error) {
+	h.waiters = slices.DeleteFunc(h.waiters, func(w *waiter) bool {
+		if !which(w) {
+			return false
+		}
+		w.granted = true
+		later.call(func() { w.opened(nil, err) })
+		return true
+	})
+}

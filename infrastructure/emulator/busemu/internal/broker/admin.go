@@ -1,0 +1,181 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// administration is a change of the catalog and what it writes.
+type administration struct {
+	b       *Broker
+	records []func(w *writer)
+	left    []*message // of dropped holders
+	later   callbacks
+	done    chan<- error
+}
+
+// administer runs change with the catalog locked and waits until what it saved is
+// durable. A change that fails must have changed nothing.
+func (b *Broker) administer(ctx context.Context, change func(*administration) error) error {
+	if b.closed.Load() {
+		return closed()
+	}
+	a := &administration{b: b}
+	done := make(chan error, 1)
+	b.mu.Lock()
+	err := change(a)
+	if err == nil {
+		a.done = done
+		b.submit(a, &a.later)
+	}
+	b.mu.Unlock()
+	a.later.run()
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (a *administration) write(w *writer) {
+	if w != nil {
+		for _, record := range a.records {
+			record(w)
+		}
+	}
+	for _, m := range a.left {
+		m.body.release(w)
+	}
+}
+
+func (a *administration) publish(*callbacks) {}
+func (a *administration) finish(err error)   { a.done <- err }
+
+// save stores an entity.
+func (a *administration) save(id uint32, r entityRecord) {
+	value, err := json.Marshal(r)
+	a.records = append(a.records, func(w *writer) {
+		if err != nil {
+			w.keep(fmt.Errorf("encode entity %s: %w", r.Name, err))
+			return
+		}
+		w.putEntity(id, value)
+	})
+}
+
+// drop removes an entity's holders, and the entity from the store.
+func (a *administration) drop(id uint32, s holders) {
+	a.left = append(a.left, s.retire(&a.later)...)
+	a.records = append(a.records, func(w *writer) {
+		w.deleteEntity(id)
+		for _, h := range s.all() {
+			if h != nil && h.id != 0 {
+				w.deleteHolder(h)
+			}
+		}
+	})
+}
+
+// vacant checks that no entity has a name.
+func (b *Broker) vacant(name string) error {
+	key := strings.ToLower(name)
+	if b.queues[key] != nil || b.topics[key] != nil {
+		return errorf(EntityExists, "The messaging entity '%s' already exists.", name)
+	}
+	return nil
+}
+
+func (b *Broker) born() Times {
+	now := b.Now()
+	return Times{CreatedAt: now, UpdatedAt: now, AccessedAt: now}
+}
+
+func accessed(t Times, used ...int64) time.Time {
+	last := t.AccessedAt
+	for _, u := range used {
+		if u != 0 && at(u).After(last) {
+			last = at(u)
+		}
+	}
+	return last
+}
+
+func (b *Broker) newInlet(kind EntityKind, path string, partitioned bool) *inlet {
+	in := &inlet{b: b, path: path, kind: kind, partitioned: partitioned, senders: make(map[*Sender]struct{})}
+	in.sweep.fire = in.fireSweep
+	return in
+}
+
+// reconfigure gives the inlet a new configuration and ends its senders.
+func (in *inlet) reconfigure(c inletConfig, window int64, reason error, later *callbacks) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	c.quotaOverride = in.config.quotaOverride
+	in.config = c
+	if in.history != nil {
+		in.history.window = window
+	}
+	in.detach(reason, later)
+}
+
+// retire ends the inlet for good.
+func (in *inlet) retire(reason error, later *callbacks) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.detach(reason, later)
+	in.gone = true
+	in.b.timers.set(&in.sweep, 0)
+}
+
+// reconfigure gives the main holder a new configuration and ends all receivers.
+func (s holders) reconfigure(c holderConfig, later *callbacks) {
+	for _, h := range s.all() {
+		h.mu.Lock()
+		if h == s.main {
+			h.config = c
+		} else {
+			h.config.lockDuration = c.lockDuration
+			h.config.receiveDisabled = c.receiveDisabled
+		}
+		h.detach(detached(h.path), later)
+		h.mu.Unlock()
+	}
+}
+
+// SetStatus changes an entity's status and nothing else; its links are closed.
+func (b *Broker) SetStatus(ctx context.Context, path string, s Status) error {
+	b.mu.RLock()
+	n, ok := b.find(path)
+	b.mu.RUnlock()
+	switch {
+	case !ok || n.suffix != "":
+		return notFound(path)
+	case n.queue != nil:
+		i, err := b.Queue(n.queue.name)
+		if err == nil {
+			i.QueueProperties.Status = s
+			_, err = b.UpdateQueue(ctx, i.Name, i.QueueProperties)
+		}
+		return err
+	case n.topic != nil:
+		i, err := b.Topic(n.topic.name)
+		if err == nil {
+			i.TopicProperties.Status = s
+			_, err = b.UpdateTopic(ctx, i.Name, i.TopicProperties)
+		}
+		return err
+	}
+	i, err := b.Subscription(n.subscription.topic.name, n.subscription.name)
+	if err == nil {
+		i.SubscriptionProperties.Status = s
+		_, err = b.UpdateSubscription(ctx, i.Topic, i.Name, i.SubscriptionProperties)
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+)
+
+// CreateQueue creates a queue and returns it with its defaults filled in.
+// EntityExists, ArgumentError.
+func (b *Broker) CreateQueue(ctx context.Context, name string, p QueueProperties) (QueueInfo, error) {
+	if err := b.validateQueue(name, &p); err != nil {
+		return QueueInfo{}, err
+	}
+	var info QueueInfo
+	err := b.administer(ctx, func(a *administration) error {
+		if err := b.vacant(name); err != nil {
+			return err
+		}
+		b.lastID++
+		q := b.newQueue(entityRecord{ID: b.lastID, Name: name, Queue: &p, Times: b.born()})
+		info = q.info()
+		a.save(q.id, q.record())
+		return nil
+	})
+	return info, err
+}
+
+// newQueue builds a queue and puts it into the catalog.
+func (b *Broker) newQueue(r entityRecord) *queue {
+	q := &queue{id: r.ID, name: r.Name, props: *r.Queue, times: r.Times}
+	q.inlet = b.newInlet(KindQueue, q.name, q.props.Partitioned)
+	q.holders = b.newHolders(q.id, q.name, q.inlet, q.props.RequiresSession, q.holderConfig())
+	q.inlet.rest = q.holders.main
+	q.inlet.targets = []*target{{holder: q.holders.main}}
+	if q.props.RequiresDuplicateDetection {
+		q.inlet.history = newHistory(q.props.DuplicateDetectionWindow)
+	}
+	q.inlet.config = q.inletConfig(b)
+	b.queues[strings.ToLower(q.name)] = q
+	return q
+}
+
+func (q *queue) inletConfig(b *Broker) inletConfig {
+	p := &q.props
+	return inletConfig{
+		maxMessage: b.messageLimit(p.MaxMessageSizeKB), maxBatch: b.messageLimit(p.MaxMessageSizeKB),
+		quota: int64(p.MaxSizeMB) << 20, defaultTTL: limit(p.DefaultTTL), needsSession: p.RequiresSession,
+		sendDisabled: p.Status == StatusDisabled || p.Status == StatusSendDisabled,
+	}
+}
+
+func (q *queue) holderConfig() holderConfig {
+	p := &q.props
+	return holderConfig{
+		lockDuration: int64(p.LockDuration), maxDelivery: uint32(p.MaxDeliveryCount), deadLetterExpired: p.DeadLetteringOnExpiration,
+		receiveDisabled: p.Status == StatusDisabled || p.Status == StatusReceiveDisabled,
+	}
+}
+
+// UpdateQueue changes a queue. Its senders and receivers are closed with DetachForced.
+func (b *Broker) UpdateQueue(ctx context.Context, name string, p QueueProperties) (QueueInfo, error) {
+	if err := b.validateQueue(name, &p); err != nil {
+		return QueueInfo{}, err
+	}
+	var info QueueInfo
+	err := b.administer(ctx, func(a *administration) error {
+		q := b.queues[strings.ToLower(name)]
+		if q == nil {
+			return notFound(name)
+		}
+		var f faults
+		f.unless(p.RequiresSession == q.props.RequiresSession, "The value for the RequiresSession property of an existing Queue cannot be changed.")
+		f.unless(p.RequiresDuplicateDetection == q.props.RequiresDuplicateDetection, "The value for the RequiresDuplicateDetection property of an existing Queue cannot be changed.")
+		f.unless(p.Partitioned == q.props.Partitioned, "Partitioning cannot be changed for Queue.")
+		if err := f.err(); err != nil {
+			return err
+		}
+		q.props, q.times.UpdatedAt = p, b.Now()
+		q.inlet.reconfigure(q.inletConfig(b), int64(p.DuplicateDetectionWindow), detached(q.name), &a.later)
+		q.holders.reconfigure(q.holderConfig(), &a.later)
+		info = q.info()
+		a.save(q.id, q.record())
+		return nil
+	})
+	return info, err
+}
+
+// Queue returns a queue, or NotFound.
+func (b *Broker) Queue(name string) (QueueInfo, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if q := b.queues[strings.ToLower(name)]; q != nil {
+		return q.info(), nil
+	}
+	return QueueInfo{}, notFound(name)
+}
+
+// Queues lists all queues by name.
+func (b *Broker) Queues() []QueueInfo {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	list := make([]QueueInfo, 0, len(b.queues))
+	for _, q := range b.queues {
+		list = append(list, q.info())
+	}
+	slices.SortFunc(list, func(x, y QueueInfo) int { return cmp.Compare(x.Name, y.Name) })
+	return list
+}
+
+// DeleteQueue deletes a queue and its messages.
+func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
+	return b.administer(ctx, func(a *administration) error {
+		q := b.queues[strings.ToLower(name)]
+		if q == nil {
+			return notFound(name)
+		}
+		delete(b.queues, strings.ToLower(name))
+		q.inlet.retire(detached(q.name), &a.later)
+		a.drop(q.id, q.holders)
+		return nil
+	})
+}
+
+func (q *queue) info() QueueInfo {
+	i := QueueInfo{Name: q.name, QueueProperties: q.props, Counts: q.holders.counts(), Times: q.times}
+	i.SizeBytes = q.inlet.size.Load()
+	i.AccessedAt = accessed(q.times, q.inlet.lastUsed.Load(), q.holders.main.lastUsed.Load())
+	return i
+}
+
+func (q *queue) record() entityRecord {
+	return entityRecord{ID: q.id, Name: q.name, Queue: &q.props, Times: q.times}
+}

@@ -1,0 +1,109 @@
+package broker
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Broker holds the entities of one namespace. Safe for concurrent use.
+type Broker struct {
+	options Options
+	offset  atomic.Int64 // nanoseconds that Advance added
+	timers  *timers
+	store   *store // nil in memory mode
+	closed  atomic.Bool
+
+	mu     sync.RWMutex      // guards the catalog: the fields below and the entities' properties
+	queues map[string]*queue // by name in lower case
+	topics map[string]*topic
+	lastID uint32 // of an entity; a holder's id is that of its entity, see holderID
+}
+
+// Open opens or creates a broker. It fails on a damaged store.
+func Open(o *Options) (*Broker, error) {
+	b := &Broker{queues: make(map[string]*queue), topics: make(map[string]*topic)}
+	if o != nil {
+		b.options = *o
+	}
+	if b.options.Now == nil {
+		b.options.Now = time.Now
+	}
+	b.options.Logger = cmp.Or(b.options.Logger, slog.New(slog.DiscardHandler))
+	if b.options.Dir == "" && b.options.FS != nil {
+		return nil, errors.New("broker: a file system needs a directory: set Dir, or leave FS out for a broker in memory")
+	}
+	b.timers = newTimers(b.now)
+	if b.options.Dir != "" {
+		store, err := openStore(&b.options)
+		if err != nil {
+			return nil, err
+		}
+		b.store = store
+		if err := b.load(); err != nil {
+			return nil, errors.Join(fmt.Errorf("load the broker's store in %s: %w", b.options.Dir, err), store.db.Close())
+		}
+		store.start()
+	}
+	go b.timers.run()
+	b.timers.fireDue()
+	return b, nil
+}
+
+// Close ends all senders and receivers (their Closed is called), lets accepted work
+// become durable and stops the goroutines. Calls after Close fail with
+// OperationCancelled.
+func (b *Broker) Close() error {
+	if b.closed.Swap(true) {
+		return nil
+	}
+	b.timers.close()
+	var later callbacks
+	b.mu.RLock()
+	for _, q := range b.queues {
+		q.inlet.detachAll(closed(), &later)
+		q.holders.detachAll(closed(), &later)
+	}
+	for _, t := range b.topics {
+		t.inlet.detachAll(closed(), &later)
+		for _, s := range t.subscriptions {
+			s.holders.detachAll(closed(), &later)
+		}
+	}
+	b.mu.RUnlock()
+	later.run()
+	if b.store == nil {
+		return nil
+	}
+	if err := b.store.close(); err != nil {
+		return fmt.Errorf("close the broker's store in %s: %w", b.options.Dir, err)
+	}
+	return nil
+}
+
+func closed() *Error { return errorf(OperationCancelled, "The broker is closed.") }
+
+// Now is the broker's clock: Options.Now plus what Advance added.
+func (b *Broker) Now() time.Time { return b.options.Now().Add(time.Duration(b.offset.Load())) }
+
+func (b *Broker) now() int64 { return b.options.Now().UnixNano() + b.offset.Load() }
+
+// Advance moves the broker's clock forward and does everything that is due by then
+// before it returns. Advance(0) takes notice of a jump of Options.Now.
+func (b *Broker) Advance(d time.Duration) {
+	b.offset.Add(int64(max(0, d)))
+	if !b.closed.Load() {
+		b.timers.fireDue()
+	}
+}
+
+func (b *Broker) maxMessageSize() int {
+	if b.options.Premium {
+		return PremiumMaxMessageSize
+	}
+	return StandardMaxMessageSize
+}

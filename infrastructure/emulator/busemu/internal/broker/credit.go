@@ -1,0 +1,53 @@
+package broker
+
+// SetCredit sets the credit as an AMQP flow does (AMQP 1.0 §2.6.7): as of deliveryCount
+// deliveries the receiver has room for credit more. Deliveries count from 0, modulo
+// 2^32. Messages that are ready are delivered before it returns, except that
+// ReceiveAndDelete on a durable broker delivers after the removal is durable.
+func (r *Receiver) SetCredit(deliveryCount, credit uint32) {
+	r.flow(func() {
+		left := int32(deliveryCount + credit - r.delivered) // serial numbers (RFC 1982)
+		r.credit = uint32(max(0, left))
+	})
+}
+
+// AddCredit adds to the credit.
+func (r *Receiver) AddCredit(n uint32) { r.flow(func() { r.credit += n }) }
+
+func (r *Receiver) flow(change func()) {
+	h := r.holder
+	var later callbacks
+	defer later.run()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.gone {
+		return
+	}
+	change()
+	now := h.b.now()
+	if r.session == nil {
+		h.feed(r)
+		h.serve(now, &later)
+	} else {
+		h.serveSession(r, now, &later)
+	}
+	h.arm()
+}
+
+// Drain gives up the credit that no message could use. drained is called after the
+// last delivery with the delivery count, advanced by the credit given up.
+func (r *Receiver) Drain(drained func(deliveryCount uint32)) {
+	h := r.holder
+	var later callbacks
+	defer later.run()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.delivered += r.credit
+	r.credit = 0
+	if r.removing > 0 && !r.gone {
+		r.drains = append(r.drains, drained)
+		return
+	}
+	at := r.delivered
+	later.call(func() { drained(at) })
+}

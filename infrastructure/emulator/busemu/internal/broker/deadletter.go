@@ -1,0 +1,106 @@
+package broker
+
+import "fmt"
+
+// deadLetterReason becomes the properties DeadLetterReason and
+// DeadLetterErrorDescription.
+type deadLetterReason struct{ reason, description string }
+
+func tooManyDeliveries(n uint32) deadLetterReason {
+	return deadLetterReason{"MaxDeliveryCountExceeded", fmt.Sprintf("Message could not be consumed after %d delivery attempts.", n)}
+}
+
+func outlived() deadLetterReason {
+	return deadLetterReason{"TTLExpiredException", "The message expired and was dead lettered."}
+}
+
+func noSession() deadLetterReason {
+	return deadLetterReason{"Session ID is null.", "Session enabled entity doesn't allow a message whose session identifier is null."}
+}
+
+// lay puts the reason over what a message already carries.
+func (r deadLetterReason) lay(over *overlay, source string) *overlay {
+	var o overlay
+	if over != nil {
+		o = *over
+	}
+	o.source, o.reason, o.description = source, r.reason, r.description
+	return &o
+}
+
+// moveToDeadLetter takes m, wherever it is, to the dead-letter queue. It keeps its
+// delivery count and the time it was enqueued.
+func (h *holder) moveToDeadLetter(m *message, why deadLetterReason, done func(error), later *callbacks) {
+	h.counters.DeadLettered++
+	recorded := m.recorded
+	h.forget(m)
+	first := m.firstSeq
+	if first == 0 {
+		first = m.sequence
+	}
+	h.b.submit(&move{
+		completion: completion{holder: h, message: m, recorded: recorded, done: done},
+		to:         h.deadLetter,
+		moved: &message{
+			body: m.body, sequence: h.deadLetter.sequence.Add(1), firstSeq: first,
+			enqueuedAt: m.enqueuedAt, expiresAt: m.expiresAt, attempts: m.attempts,
+			overlay: why.lay(m.overlay, h.path),
+		},
+	}, later)
+}
+
+// move takes a message from one holder to another; both copies share the body.
+type move struct {
+	completion
+	to    *holder
+	moved *message
+}
+
+func (o *move) write(w *writer) {
+	o.moved.body.refs.Add(1)
+	w.putMessage(o.to, o.moved)
+	o.completion.write(w)
+}
+
+func (o *move) publish(later *callbacks) { o.to.add([]*message{o.moved}, later) }
+
+// expire takes a message whose time has passed out of the holder, to the dead-letter
+// queue if the entity is set so.
+func (h *holder) expire(m *message, later *callbacks) {
+	h.counters.Expired++
+	if h.config.deadLetterExpired && h.deadLetter != nil {
+		h.moveToDeadLetter(m, outlived(), nil, later)
+		return
+	}
+	h.remove(m, nil, later)
+}
+
+// expireMessages expires what has outlived its time and is not locked. A locked
+// message is looked at when it comes back.
+func (h *holder) expireMessages(now int64, later *callbacks) {
+	for len(h.expiry) > 0 && h.expiry[0].expiresAt <= now {
+		m := h.expiry[0]
+		if m.place == inReady || m.place == inDeferred {
+			h.expire(m, later)
+			continue
+		}
+		h.expiry.popFirst()
+	}
+}
+
+// discard lets go of messages that arrive at a holder that is gone.
+func (h *holder) discard(messages []*message, later *callbacks) {
+	h.b.submit(&disposal{messages}, later)
+}
+
+// disposal lets go of messages whose records are gone already.
+type disposal struct{ messages []*message }
+
+func (o *disposal) write(w *writer) {
+	for _, m := range o.messages {
+		m.body.release(w)
+	}
+}
+
+func (o *disposal) publish(*callbacks) {}
+func (o *disposal) finish(error)       {}

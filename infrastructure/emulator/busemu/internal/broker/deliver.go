@@ -1,0 +1,81 @@
+package broker
+
+// feed puts a receiver with credit in the line of those that wait for messages.
+func (h *holder) feed(r *Receiver) {
+	if r.credit > 0 && !r.hungry {
+		r.hungry = true
+		h.hungry = append(h.hungry, r)
+	}
+}
+
+// serve delivers ready messages of a holder to the receivers that have credit, in
+// turns; with sessions, each session's messages to whoever holds it.
+func (h *holder) serve(now int64, later *callbacks) {
+	if h.sessions != nil {
+		for _, s := range h.fed {
+			s.fed = false
+			if s.receiver != nil {
+				h.serveSession(s.receiver, now, later)
+			}
+		}
+		h.fed = h.fed[:0]
+		return
+	}
+	for h.ready.n > 0 && len(h.hungry) > 0 {
+		r := h.hungry[0]
+		share := max(1, h.ready.n/len(h.hungry))
+		h.hungry[0], r.hungry = nil, false
+		h.hungry = h.hungry[1:]
+		h.take(r, &h.ready, share, now, later)
+		h.feed(r)
+	}
+}
+
+// serveSession delivers ready messages of a session to its receiver.
+func (h *holder) serveSession(r *Receiver, now int64, later *callbacks) {
+	if !r.gone && r.credit > 0 && r.session.ready.n > 0 {
+		h.take(r, &r.session.ready, r.session.ready.n, now, later)
+	}
+}
+
+// take delivers up to limit messages of l to r.
+func (h *holder) take(r *Receiver, l *readyList, limit int, now int64, later *callbacks) {
+	var removed *takeaway
+	for m := l.first(); m != nil && limit > 0 && r.credit > 0; m = l.first() {
+		h.withdraw(m)
+		if m.expired(now) && !h.config.keepsExpired {
+			h.expire(m, later)
+			continue
+		}
+		limit--
+		r.credit--
+		r.delivered++
+		h.counters.Delivered++
+		if r.options.Mode == PeekLock {
+			r.out = append(r.out, h.lock(m, now))
+			continue
+		}
+		h.counters.Completed++
+		if removed == nil {
+			removed = &takeaway{receiver: r}
+		}
+		removed.messages = append(removed.messages, m)
+	}
+	if removed != nil {
+		h.takeAway(removed, later)
+	}
+	r.flush()
+}
+
+// flush hands what was collected to the receiver.
+func (r *Receiver) flush() {
+	if len(r.out) == 0 {
+		return
+	}
+	r.options.Deliver(r.out)
+	clear(r.out)
+	r.out = r.out[:0]
+	if cap(r.out) > 1024 {
+		r.out = nil
+	}
+}

@@ -1,0 +1,232 @@
+package broker
+
+import (
+	"container/heap"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// holder keeps the messages of a queue, a subscription or a dead-letter queue. A topic
+// has one too, for messages that wait for their scheduled time.
+type holder struct {
+	b          *Broker
+	id         uint32
+	path       string
+	inlet      *inlet              // accounts for the payloads; takes back scheduled messages
+	deadLetter *holder             // nil for a dead-letter queue and for a topic
+	sessions   map[string]*session // nil without sessions
+
+	sequence atomic.Int64 // last sequence number given out
+	lastUsed atomic.Int64
+
+	mu        sync.Mutex
+	config    holderConfig
+	gone      bool // the entity was deleted or the broker closed
+	index     index
+	ready     readyList    // without sessions
+	locked    lockedList   // without sessions, by lockedUntil
+	available sessionList  // nobody holds them and they have ready messages; oldest first
+	held      sessionList  // by lockedUntil
+	waiters   []*waiter    // for the next session, oldest first
+	expiry    expiryHeap   // ready and deferred messages, some locked ones
+	scheduled scheduleHeap //
+	deferred  int          // messages set aside, locked ones not counted
+	inFlight  int          // locked messages
+	fed       []*session   // held ones that were given messages since serve
+	receivers map[*Receiver]struct{}
+	hungry    []*Receiver // with credit, without session; next first
+	alarm     alarm
+	armed     int64 // what alarm is set to
+	counters  Counters
+}
+
+// holderConfig is the part of an entity's properties that its holder obeys.
+type holderConfig struct {
+	lockDuration      int64
+	maxDelivery       uint32
+	defaultTTL        int64 // 0 = none
+	deadLetterExpired bool
+	receiveDisabled   bool
+	forwardTo         string
+	keepsExpired      bool // dead-letter queues
+}
+
+func (b *Broker) newHolder(id uint32, path string, in *inlet, sessions bool, c holderConfig) *holder {
+	h := &holder{b: b, id: id, path: path, inlet: in, config: c, receivers: make(map[*Receiver]struct{})}
+	if sessions {
+		h.sessions = make(map[string]*session)
+	}
+	h.alarm.fire = h.fire
+	return h
+}
+
+// add puts messages that have just become durable where they belong and delivers
+// what can be delivered.
+func (h *holder) add(messages []*message, later *callbacks) {
+	now := h.b.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		h.discard(messages, later)
+		return
+	}
+	h.counters.Enqueued += int64(len(messages))
+	for _, m := range messages {
+		h.index.set(m)
+		if h.sessions != nil {
+			m.session = h.session(m.body.session)
+			m.session.messages++
+		}
+		if m.scheduledAt != 0 {
+			m.place = inScheduled
+			heap.Push(&h.scheduled, m)
+			continue
+		}
+		h.enqueue(m, now, later)
+	}
+	h.serve(now, later)
+	h.arm()
+}
+
+// enqueue makes m ready, or deferred if that is what it was. Sessions without a
+// receiver are offered; receivers are served by serve.
+func (h *holder) enqueue(m *message, now int64, later *callbacks) {
+	if m.expired(now) && !h.config.keepsExpired {
+		h.expire(m, later)
+		return
+	}
+	if m.expiresAt != 0 && m.expiryIndex == 0 && !h.config.keepsExpired {
+		heap.Push(&h.expiry, m)
+	}
+	switch {
+	case m.deferred:
+		m.place = inDeferred
+		h.deferred++
+	case m.session == nil:
+		h.ready.push(m)
+	default:
+		s := m.session
+		s.ready.push(m)
+		h.offer(s, now, later)
+		if s.receiver != nil && !s.fed {
+			s.fed = true
+			h.fed = append(h.fed, s)
+		}
+	}
+}
+
+// forget takes m, wherever it is, out of the holder.
+func (h *holder) forget(m *message) {
+	h.withdraw(m)
+	h.index.remove(m)
+	if m.expiryIndex > 0 {
+		heap.Remove(&h.expiry, int(m.expiryIndex)-1)
+	}
+	if s := m.session; s != nil {
+		s.messages--
+		h.dropIdle(s)
+	}
+}
+
+// withdraw takes m out of the list it is in; it stays in the index.
+func (h *holder) withdraw(m *message) {
+	switch m.place {
+	case inReady:
+		if m.session == nil {
+			h.ready.remove(m)
+			break
+		}
+		m.session.ready.remove(m)
+		if m.session.ready.n == 0 {
+			h.available.removeIf(m.session)
+		}
+	case inLocked:
+		h.inFlight--
+		m.nonce = 0
+		if m.session != nil {
+			m.session.locked.remove(m)
+		} else {
+			h.locked.remove(m)
+		}
+	case inDeferred:
+		h.deferred--
+	case inScheduled:
+		heap.Remove(&h.scheduled, int(m.heapIndex)-1)
+	case nowhere:
+	}
+	m.place = nowhere
+}
+
+// find returns the message that token locks.
+func (h *holder) find(token LockToken) *message {
+	sequence, nonce := token.open()
+	if m := h.index.get(sequence); nonce != 0 && m != nil && m.nonce == nonce && m.place == inLocked {
+		return m
+	}
+	return nil
+}
+
+// arm sets the alarm if something is due before the time it is set to.
+func (h *holder) arm() {
+	at := h.next()
+	if at != 0 && (h.armed == 0 || at < h.armed) {
+		h.armed = at
+		h.b.timers.set(&h.alarm, at)
+	}
+}
+
+// next is when the holder has something to do, 0 if never.
+func (h *holder) next() (at int64) {
+	sooner := func(t int64) {
+		if t != 0 && (at == 0 || t < at) {
+			at = t
+		}
+	}
+	if h.locked.head != nil {
+		sooner(h.locked.head.lockedUntil)
+	}
+	if h.held.head != nil {
+		sooner(h.held.head.lockedUntil)
+	}
+	if len(h.expiry) > 0 {
+		sooner(h.expiry[0].expiresAt)
+	}
+	if h.scheduled.Len() > 0 {
+		sooner(h.scheduled.messageHeap[0].scheduledAt)
+	}
+	for _, w := range h.waiters {
+		sooner(w.until)
+	}
+	return at
+}
+
+// fire does what is due.
+func (h *holder) fire(now int64) {
+	var later callbacks
+	h.mu.Lock()
+	h.armed = 0
+	if h.gone {
+		h.mu.Unlock()
+		return
+	}
+	h.expireLocks(now, &later)
+	h.expireSessions(now, &later)
+	h.expireMessages(now, &later)
+	h.expireWaiters(now, &later)
+	due := h.takeDue(now)
+	h.serve(now, &later)
+	h.arm()
+	h.mu.Unlock()
+	if len(due) > 0 {
+		h.inlet.activate(due, &later)
+	}
+	later.run()
+}
+
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}

@@ -1,0 +1,301 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// loader rebuilds the broker from its store. Any record that does not fit is an error:
+// the broker does not guess.
+type loader struct {
+	b        *Broker
+	db       *pebble.DB
+	topics   map[uint32]*topic
+	inlets   map[uint32]*inlet // by the id of their resting holder
+	holders  map[uint32]*holder
+	payloads map[payloadKey][]byte
+	bodies   map[payloadKey]*body
+}
+
+type payloadKey struct {
+	holder   uint32
+	sequence int64
+}
+
+func (b *Broker) load() error {
+	l := &loader{
+		b: b, db: b.store.db, topics: make(map[uint32]*topic), inlets: make(map[uint32]*inlet),
+		holders: make(map[uint32]*holder), payloads: make(map[payloadKey][]byte), bodies: make(map[payloadKey]*body),
+	}
+	if err := l.version(); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		kind byte
+		load func(key, value []byte) error
+	}{
+		{kindEntity, l.entity},
+		{kindSequence, l.sequence},
+		{kindPayload, l.payload},
+		{kindSession, l.session},
+		{kindHistory, l.history},
+		{kindMessage, l.message()},
+	} {
+		if err := l.each(step.kind, step.load); err != nil {
+			return err
+		}
+	}
+	if err := l.dropOrphans(); err != nil {
+		return err
+	}
+	for _, h := range l.holders {
+		h.arm()
+	}
+	for _, in := range l.inlets {
+		in.armHistory()
+	}
+	return nil
+}
+
+// version checks what the store was written by, or marks a new one.
+func (l *loader) version() error {
+	value, closer, err := l.db.Get([]byte{kindVersion})
+	if err == nil {
+		defer func() { _ = closer.Close() }()
+		if string(value) != storeVersion {
+			return fmt.Errorf("it was written as %q, this broker reads %q", value, storeVersion)
+		}
+		return nil
+	}
+	it, err := l.db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = it.Close() }()
+	if it.First() {
+		return fmt.Errorf("it holds something else than a broker's records: the first key is %x", it.Key())
+	}
+	if err := it.Error(); err != nil {
+		return err
+	}
+	return l.db.Set([]byte{kindVersion}, []byte(storeVersion), pebble.Sync)
+}
+
+func (l *loader) each(kind byte, load func(key, value []byte) error) error {
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = it.Close() }()
+	for it.First(); it.Valid(); it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if err := load(it.Key(), value); err != nil {
+			return fmt.Errorf("record %x: %w", it.Key(), err)
+		}
+	}
+	return it.Error()
+}
+
+func (l *loader) entity(_, value []byte) error {
+	var r entityRecord
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	b := l.b
+	b.lastID = max(b.lastID, r.ID)
+	switch {
+	case r.Queue != nil:
+		q := b.newQueue(r)
+		l.inlets[q.inlet.rest.id] = q.inlet
+		l.add(q.holders)
+	case r.Topic != nil:
+		t := b.newTopic(r)
+		l.topics[t.id] = t
+		l.inlets[t.inlet.rest.id] = t.inlet
+		l.holders[t.inlet.rest.id] = t.inlet.rest
+	case r.Subscription != nil:
+		t := l.topics[r.Of] // ids rise, so the topic came first
+		if t == nil {
+			return fmt.Errorf("the topic of subscription %s is missing", r.Name)
+		}
+		s, err := b.newSubscription(t, r)
+		if err != nil {
+			return err
+		}
+		l.add(s.holders)
+	default:
+		return fmt.Errorf("entity %s is of no known kind", r.Name)
+	}
+	return nil
+}
+
+func (l *loader) add(s holders) {
+	l.holders[s.main.id] = s.main
+	l.holders[s.deadLetter.id] = s.deadLetter
+}
+
+func (l *loader) holder(key []byte) (*holder, []byte, error) {
+	id, rest, err := splitKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := l.holders[id]
+	if h == nil {
+		return nil, nil, fmt.Errorf("it belongs to no entity")
+	}
+	return h, rest, nil
+}
+
+func (l *loader) sequence(key, value []byte) error {
+	h, rest, err := l.holder(key)
+	if err != nil || len(rest) != 0 || len(value) != 8 {
+		return fmt.Errorf("%w: sequence number", orMalformed(err))
+	}
+	h.sequence.Store(int64(binary.BigEndian.Uint64(value)))
+	return nil
+}
+
+func (l *loader) payload(key, value []byte) error {
+	h, rest, err := l.holder(key)
+	if err != nil {
+		return err
+	}
+	sequence, suffix, err := splitSequence(rest)
+	if err != nil || len(suffix) != 0 {
+		return orMalformed(err)
+	}
+	l.payloads[payloadKey{h.id, sequence}] = bytes.Clone(value)
+	return nil
+}
+
+func (l *loader) session(key, value []byte) error {
+	h, rest, err := l.holder(key)
+	if err != nil {
+		return err
+	}
+	if h.sessions == nil || len(value) < 8 {
+		return errRecord
+	}
+	s := h.session(string(rest))
+	s.stateAt = int64(binary.BigEndian.Uint64(value))
+	s.state = append([]byte{}, value[8:]...)
+	return nil
+}
+
+func (l *loader) history(key, value []byte) error {
+	h, rest, err := l.holder(key)
+	if err != nil {
+		return err
+	}
+	at, rest, err := splitSequence(rest)
+	if err != nil || len(rest) != 8 || len(value)%len(idHash{}) != 0 {
+		return orMalformed(err)
+	}
+	in := l.inlets[h.id]
+	if in == nil || in.history == nil {
+		return fmt.Errorf("the entity detects no duplicates")
+	}
+	hashes := make([]idHash, len(value)/len(idHash{}))
+	for i := range hashes {
+		copy(hashes[i][:], value[i*len(idHash{}):])
+		in.history.add(hashes[i])
+	}
+	in.history.note(at, hashes)
+	return nil
+}
+
+// message returns the loader of message and state records. A state record follows its
+// message.
+func (l *loader) message() func(key, value []byte) error {
+	var last *message
+	return func(key, value []byte) error {
+		h, rest, err := l.holder(key)
+		if err != nil {
+			return err
+		}
+		sequence, suffix, err := splitSequence(rest)
+		switch {
+		case err != nil:
+			return err
+		case len(suffix) == 1 && suffix[0] == stateSuffix && last != nil && last.sequence == sequence && h.index.get(sequence) == last:
+			h.withdraw(last)
+			if err := parseState(value, last); err != nil {
+				return err
+			}
+			h.restore(last)
+			return nil
+		case len(suffix) != 0:
+			return errKey
+		}
+		m, err := parseMessage(value)
+		if err != nil {
+			return err
+		}
+		m.sequence = sequence
+		if sequence > h.sequence.Load() {
+			return fmt.Errorf("its sequence number is above the last one given out, %d", h.sequence.Load())
+		}
+		if err := l.attach(h, m); err != nil {
+			return err
+		}
+		h.index.set(m)
+		if h.sessions != nil {
+			m.session = h.session(m.body.session)
+			m.session.messages++
+		}
+		h.restore(m)
+		last = m
+		return nil
+	}
+}
+
+// attach gives m its body.
+func (l *loader) attach(h *holder, m *message) error {
+	m.body.owner = h.inlet
+	if m.body.shared {
+		k := payloadKey{h.inlet.rest.id, m.body.sequence}
+		known := l.bodies[k]
+		if known == nil {
+			payload, ok := l.payloads[k]
+			if !ok {
+				return fmt.Errorf("its payload %d is missing", k.sequence)
+			}
+			m.body.payload = payload
+			h.inlet.size.Add(int64(len(payload)))
+			l.bodies[k], known = m.body, m.body
+		}
+		m.body = known
+	} else {
+		h.inlet.size.Add(int64(len(m.body.payload)))
+	}
+	m.body.refs.Add(1)
+	return nil
+}
+
+// dropOrphans removes shared payloads that no message refers to. A crash leaves some if
+// it comes just after a subscription was deleted.
+func (l *loader) dropOrphans() error {
+	for k := range l.payloads {
+		if l.bodies[k] != nil {
+			continue
+		}
+		if err := l.db.Delete(sequenceKey(nil, kindPayload, k.holder, k.sequence), pebble.NoSync); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orMalformed(err error) error {
+	if err != nil {
+		return err
+	}
+	return errKey
+}

@@ -1,0 +1,42 @@
+package broker
+
+import "cmp"
+
+// PeekOptions say where to peek.
+type PeekOptions struct {
+	From    int64   // first sequence number
+	Count   int     // at most that many; default 1
+	Session *string // one session only
+}
+
+// Peek reads messages without locking them: ready, locked, deferred and scheduled
+// ones, in order of sequence number.
+func (b *Broker) Peek(path string, o PeekOptions) ([]Delivery, error) {
+	h, err := b.holderAt(path)
+	if err != nil {
+		return nil, err
+	}
+	now, count := b.now(), cmp.Or(max(0, o.Count), 1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		return nil, h.notFound()
+	}
+	var of *session
+	if o.Session != nil {
+		if of = h.sessions[*o.Session]; of == nil {
+			return nil, nil
+		}
+	}
+	var found []Delivery
+	for m := range h.index.from(o.From) {
+		if m.place == nowhere || of != nil && m.session != of || m.expired(now) && !h.config.keepsExpired {
+			continue
+		}
+		found = append(found, m.delivery())
+		if len(found) == count || of != nil && len(found) == of.messages {
+			break
+		}
+	}
+	return found, nil
+}

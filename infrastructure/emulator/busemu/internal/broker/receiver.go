@@ -1,0 +1,154 @@
+package broker
+
+import (
+	"slices"
+	"time"
+)
+
+// Mode is how a receiver takes messages.
+type Mode uint8
+
+// The modes of a receiver.
+const (
+	PeekLock Mode = iota
+	ReceiveAndDelete
+)
+
+// ReceiverOptions configure a receiver.
+type ReceiverOptions struct {
+	Mode Mode
+	// Deliver is given messages as credit allows; required. The slice is the broker's
+	// and is used again after the call. Called with the entity's lock held, one call at
+	// a time for each receiver: it must not block and must not call the broker.
+	Deliver func([]Delivery)
+	// Closed is called at most once, if the broker ends the receiver: SessionLockLost,
+	// DetachForced (entity changed or deleted), OperationCancelled (broker closed). Not
+	// called after Close.
+	Closed func(error)
+}
+
+// Receiver takes messages from a queue, a subscription, a dead-letter queue, or one
+// session of the first two. Safe for concurrent use.
+type Receiver struct {
+	holder  *holder
+	session *session // immutable; held until gone
+	id      string   // of the session
+	options ReceiverOptions
+
+	// Guarded by holder.mu.
+	credit    uint32
+	delivered uint32
+	out       []Delivery // collected for Deliver
+	removing  int        // batches that wait for their removal to be durable
+	drains    []func(uint32)
+	hungry    bool // in holder.hungry
+	gone      bool
+}
+
+// OpenReceiver opens a receiver without session. It has no credit. NotAllowed if the
+// entity requires sessions.
+func (b *Broker) OpenReceiver(path string, o ReceiverOptions) (*Receiver, error) {
+	h, err := b.holderAt(path)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.mayReceive(); err != nil {
+		return nil, err
+	}
+	if h.sessions != nil {
+		return nil, errorf(NotAllowed, "It is not possible for an entity that requires sessions to create a non-sessionful message receiver.")
+	}
+	return h.newReceiver(nil, o), nil
+}
+
+func (h *holder) mayReceive() error {
+	switch {
+	case h.gone:
+		return h.notFound()
+	case h.config.receiveDisabled:
+		return errorf(EntityDisabled, "Messaging entity '%s' is currently disabled.", h.path)
+	}
+	return nil
+}
+
+func (h *holder) notFound() *Error { return notFound(h.path) }
+
+func (h *holder) newReceiver(s *session, o ReceiverOptions) *Receiver {
+	r := &Receiver{holder: h, session: s, options: o}
+	if s != nil {
+		r.id = s.id
+	}
+	h.receivers[r] = struct{}{}
+	h.touch()
+	return r
+}
+
+// Path is the entity's path as it was created.
+func (r *Receiver) Path() string { return r.holder.path }
+
+// Session is the id of the session, and whether the receiver has one.
+func (r *Receiver) Session() (id string, ok bool) { return r.id, r.session != nil }
+
+// SessionLockedUntil is when the session's lock expires, zero without session.
+func (r *Receiver) SessionLockedUntil() time.Time {
+	if r.session == nil {
+		return time.Time{}
+	}
+	r.holder.mu.Lock()
+	defer r.holder.mu.Unlock()
+	return time.Unix(0, r.session.lockedUntil)
+}
+
+// Close closes the receiver. A session is released at once and its unsettled messages
+// return to their places, not counted as failed deliveries. Locks on messages without
+// session outlive the receiver.
+func (r *Receiver) Close() {
+	h := r.holder
+	var later callbacks
+	defer later.run()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.gone {
+		return
+	}
+	h.drop(r, nil, &later)
+	now := h.b.now()
+	if r.session != nil {
+		h.letGo(r.session, false, now, &later)
+	}
+	h.serve(now, &later)
+	h.arm()
+}
+
+// drop ends a receiver; reason is told to it unless it is nil. The session is the
+// caller's to release.
+func (h *holder) drop(r *Receiver, reason error, later *callbacks) {
+	r.gone, r.credit = true, 0
+	delete(h.receivers, r)
+	if r.hungry {
+		r.hungry = false
+		h.hungry = slices.DeleteFunc(h.hungry, func(x *Receiver) bool { return x == r })
+	}
+	for _, drained := range r.drains {
+		at := r.delivered
+		later.call(func() { drained(at) })
+	}
+	r.drains = nil
+	if reason != nil && r.options.Closed != nil {
+		later.call(func() { r.options.Closed(reason) })
+	}
+}
+
+// detach ends all receivers and waiters of the holder.
+func (h *holder) detach(reason error, later *callbacks) {
+	now := h.b.now()
+	h.refuseWaiters(later, func(*waiter) bool { return true }, reason)
+	for r := range h.receivers {
+		h.drop(r, reason, later)
+	}
+	for s := h.held.head; s != nil; s = h.held.head {
+		h.letGo(s, false, now, later)
+	}
+}

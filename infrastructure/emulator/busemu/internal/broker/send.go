@@ -1,0 +1,202 @@
+package broker
+
+// intake is a batch on its way in, or scheduled messages whose time has come.
+type intake struct {
+	inlet   *inlet
+	parts   []part
+	shared  []*body    // whose payloads get records of their own
+	hashes  []idHash   // of the ids to remember
+	at      int64      // when they were seen
+	last    int64      // sequence number given last
+	removed []*message // scheduled messages that this replaces
+	done    func(error)
+	numbers func([]int64, error)
+	given   []int64 // sequence numbers, if somebody asks
+}
+
+// part is what one holder gets.
+type part struct {
+	holder   *holder
+	messages []*message
+}
+
+// send checks a batch and stages it as a whole.
+func (in *inlet) send(batch []Message, o *intake) {
+	if in.history != nil {
+		o.hashes = make([]idHash, len(batch))
+		for i := range batch {
+			o.hashes[i] = in.hash(&batch[i])
+		}
+	}
+	var later callbacks
+	in.mu.Lock()
+	if err := in.check(batch); err != nil {
+		in.counters.Refused += int64(len(batch))
+		in.mu.Unlock()
+		o.finish(err)
+		return
+	}
+	o.at = in.b.now()
+	in.lastUsed.Store(o.at)
+	in.counters.Accepted += int64(len(batch))
+	in.stage(batch, o)
+	in.b.submit(o, &later)
+	in.armHistory()
+	in.mu.Unlock()
+	later.run()
+}
+
+// stage drops duplicates and gives each other message its sequence number and its
+// places. hashes is cut down to those of new ids.
+func (in *inlet) stage(batch []Message, o *intake) {
+	o.parts = make([]part, len(in.targets), len(in.targets)+1)
+	fresh := o.hashes[:0]
+	if in.history != nil {
+		in.history.forget(o.at)
+	}
+	for i := range batch {
+		m := &batch[i]
+		if in.history != nil && m.MessageID != "" {
+			if !in.history.add(o.hashes[i]) {
+				in.counters.Duplicates++
+				if o.numbers != nil {
+					o.given = append(o.given, 0)
+				}
+				continue
+			}
+			fresh = append(fresh, o.hashes[i])
+		}
+		b := &body{
+			payload: m.Payload, id: m.MessageID, session: m.SessionID, hasSession: m.HasSession,
+			partition: m.PartitionKey, ttl: int64(m.TTL), owner: in,
+		}
+		sequence := in.rest.sequence.Add(1)
+		if o.numbers != nil {
+			o.given = append(o.given, sequence)
+		}
+		if at := nanos(m.ScheduledAt); at > o.at {
+			o.keep(b, &message{body: b, sequence: sequence, enqueuedAt: o.at, scheduledAt: at})
+			continue
+		}
+		o.spread(b, sequence)
+	}
+	o.hashes, o.last = fresh, in.rest.sequence.Load()
+	if in.history != nil {
+		in.history.note(o.at, fresh)
+	}
+}
+
+// keep puts a scheduled message to rest.
+func (o *intake) keep(b *body, m *message) {
+	b.refs.Store(1)
+	o.inlet.size.Add(int64(len(b.payload)))
+	o.put(o.inlet.rest, m)
+}
+
+// spread gives a message to every target that wants it.
+func (o *intake) spread(b *body, sequence int64) {
+	in := o.inlet
+	b.sequence = sequence
+	facts := facts{inlet: in, body: b}
+	n := int32(0)
+	for i, t := range in.targets {
+		want, err := t.matcher.match(&facts)
+		if !want && (err == nil || !t.deadLetterErrors) {
+			continue
+		}
+		n++
+		m := &message{body: b, enqueuedAt: o.at, expiresAt: expiry(o.at, b.ttl, in.config.defaultTTL, t.ttl)}
+		switch {
+		case err != nil:
+			o.divert(t.holder, m, sequence, deadLetterReason{"FilterEvaluationException", err.Error()})
+		case t.session && !b.hasSession:
+			o.divert(t.holder, m, sequence, noSession())
+		case t.holder == in.rest:
+			m.sequence = sequence
+			o.parts[i].holder = t.holder
+			o.parts[i].messages = append(o.parts[i].messages, m)
+		default:
+			m.sequence, m.firstSeq = t.holder.sequence.Add(1), sequence
+			o.parts[i].holder = t.holder
+			o.parts[i].messages = append(o.parts[i].messages, m)
+		}
+	}
+	if n == 0 {
+		return
+	}
+	b.refs.Store(n)
+	in.size.Add(int64(len(b.payload)))
+	if n > 1 {
+		b.shared = true
+		o.shared = append(o.shared, b)
+	}
+}
+
+// divert puts a message that its holder cannot take into the dead-letter queue.
+func (o *intake) divert(h *holder, m *message, sequence int64, why deadLetterReason) {
+	m.sequence, m.firstSeq = h.deadLetter.sequence.Add(1), sequence
+	m.overlay = why.lay(nil, h.path)
+	o.put(h.deadLetter, m)
+}
+
+func (o *intake) put(h *holder, m *message) {
+	for i := range o.parts {
+		if p := &o.parts[i]; p.holder == h {
+			p.messages = append(p.messages, m)
+			return
+		}
+	}
+	o.parts = append(o.parts, part{h, []*message{m}})
+}
+
+func (o *intake) write(w *writer) {
+	for _, b := range o.shared {
+		w.putPayload(b)
+	}
+	for _, p := range o.parts {
+		for _, m := range p.messages {
+			w.putMessage(p.holder, m)
+		}
+	}
+	for _, m := range o.removed {
+		w.deleteMessage(o.inlet.rest, m, m.recorded)
+	}
+	w.sequence(o.inlet.rest)
+	if len(o.hashes) > 0 {
+		w.putHistory(o.inlet.rest.id, o.at, o.last, o.hashes)
+	}
+}
+
+func (o *intake) publish(later *callbacks) {
+	for _, p := range o.parts {
+		if len(p.messages) > 0 {
+			p.holder.add(p.messages, later)
+		}
+	}
+}
+
+func (o *intake) finish(err error) {
+	switch {
+	case o.numbers != nil && err != nil:
+		o.numbers(nil, err)
+	case o.numbers != nil:
+		o.numbers(o.given, nil)
+	case o.done != nil:
+		o.done(err)
+	}
+}
+
+// expiry is when a message enqueued at a given time expires: the shortest of the
+// times to live that are set.
+func expiry(at int64, ttls ...int64) int64 {
+	shortest := int64(0)
+	for _, t := range ttls {
+		if t > 0 && (shortest == 0 || t < shortest) {
+			shortest = t
+		}
+	}
+	if end := at + shortest; shortest > 0 && end > at {
+		return end
+	}
+	return 0
+}

@@ -1,0 +1,104 @@
+package broker
+
+// Settle settles a message of this receiver's entity. done is called when that is
+// durable, or with MessageLockLost.
+func (r *Receiver) Settle(token LockToken, o Outcome, done func(error)) {
+	r.holder.settle(token, o, done)
+}
+
+// Settle settles a message by its lock token alone.
+func (b *Broker) Settle(path string, token LockToken, o Outcome, done func(error)) {
+	h, err := b.holderAt(path)
+	if err != nil {
+		done(err)
+		return
+	}
+	h.settle(token, o, done)
+}
+
+func (h *holder) settle(token LockToken, o Outcome, done func(error)) {
+	var later callbacks
+	defer later.run()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	refuse := func(err error) { later.call(func() { done(err) }) }
+	if h.gone {
+		refuse(h.notFound())
+		return
+	}
+	m := h.find(token)
+	if m == nil {
+		refuse(lockLost())
+		return
+	}
+	if o.Kind == Complete {
+		h.counters.Completed++
+		h.remove(m, done, &later)
+		return
+	}
+	now := h.b.now()
+	switch o.Kind {
+	case Abandon:
+		h.counters.Abandoned++
+		m.overlay = m.merge(o.Properties)
+		h.giveBack(m, true, len(o.Properties) > 0, done, now, &later)
+	case Release:
+		h.counters.Released++
+		h.giveBack(m, false, false, done, now, &later)
+	case Defer:
+		h.counters.Deferred++
+		m.overlay = m.merge(o.Properties)
+		m.deferred = true
+		h.giveBack(m, false, true, done, now, &later)
+	case DeadLetter:
+		if h.deadLetter == nil {
+			refuse(errorf(NotAllowed, "A message in the dead-letter queue '%s' cannot be dead-lettered again. Complete, abandon or defer it.", h.path))
+			return
+		}
+		m.overlay = m.merge(o.Properties)
+		h.moveToDeadLetter(m, deadLetterReason{o.Reason, o.Description}, done, &later)
+	default:
+		refuse(errorf(NotImplemented, "Unknown outcome %d.", o.Kind))
+		return
+	}
+	h.serve(now, &later)
+	h.arm()
+}
+
+// remove takes m out of the holder for good.
+func (h *holder) remove(m *message, done func(error), later *callbacks) {
+	recorded := m.recorded
+	h.forget(m)
+	h.b.submit(&completion{holder: h, message: m, recorded: recorded, done: done}, later)
+}
+
+// completion removes a message.
+type completion struct {
+	holder   *holder
+	message  *message
+	recorded bool
+	done     func(error)
+}
+
+func (o *completion) write(w *writer) {
+	w.deleteMessage(o.holder, o.message, o.recorded)
+}
+
+func (o *completion) publish(*callbacks) {}
+
+func (o *completion) finish(err error) {
+	if o.done != nil {
+		o.done(err)
+	}
+}
+
+// change records the mutable state of a message that stays in its holder.
+func (h *holder) change(m *message, done func(error)) op {
+	o := &waiting{done: done}
+	if h.b.store != nil {
+		m.recorded = true
+		id, sequence, state := h.id, m.sequence, appendState(nil, m)
+		o.records = func(w *writer) { w.putState(id, sequence, state) }
+	}
+	return o
+}

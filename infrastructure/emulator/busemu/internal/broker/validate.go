@@ -1,0 +1,145 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Limits and defaults of entity properties, as the service documents them.
+const (
+	defaultLockDuration = time.Minute
+	maxLockDuration     = 5 * time.Minute
+	defaultMaxDelivery  = 10
+	defaultSizeMB       = 1024
+	partitionsMB        = 16 // a partitioned entity has so many partitions of its size
+	defaultWindow       = 10 * time.Minute
+	minWindow           = 20 * time.Second
+	maxWindow           = 7 * 24 * time.Hour
+	minIdle             = 5 * time.Minute
+	maxEntityName       = 260
+	maxShortName        = 50 // of subscriptions and rules
+)
+
+// faults collects what is wrong with a request.
+type faults []error
+
+func (f *faults) unless(ok bool, format string, args ...any) {
+	if !ok {
+		*f = append(*f, fmt.Errorf(format, args...))
+	}
+}
+
+func (f faults) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return errorf(ArgumentError, "%s", strings.ReplaceAll(errors.Join(f...).Error(), "\n", " "))
+}
+
+func (f *faults) name(what, name string, limit int) {
+	f.unless(name != "", "The name of the %s is empty.", what)
+	f.unless(utf8.RuneCountInString(name) <= limit, "The name of the %s has more than %d characters.", what, limit)
+	f.unless(!strings.ContainsAny(name, "\\?#@*<>%&") && strings.Trim(name, "/") == name && utf8.ValidString(name),
+		"The name '%s' of the %s has characters that are not allowed.", name, what)
+	if limit == maxShortName {
+		f.unless(!strings.Contains(name, "/"), "The name '%s' of the %s has a slash.", name, what)
+	}
+}
+
+func (f *faults) lock(d *time.Duration) {
+	fill(d, defaultLockDuration)
+	f.unless(*d > 0 && *d <= maxLockDuration, "LockDuration is %v; it must be positive and at most %v.", *d, maxLockDuration)
+}
+
+func (f *faults) window(d *time.Duration) {
+	fill(d, defaultWindow)
+	f.unless(*d >= minWindow && *d <= maxWindow, "DuplicateDetectionHistoryTimeWindow is %v; it must be from %v to %v.", *d, minWindow, maxWindow)
+}
+
+func (f *faults) ttl(d *time.Duration) {
+	fill(d, Forever)
+	f.unless(*d >= time.Second, "DefaultMessageTimeToLive is %v; it must be at least 1s.", *d)
+}
+
+func (f *faults) idle(d *time.Duration) {
+	fill(d, Forever)
+	f.unless(*d >= minIdle, "AutoDeleteOnIdle is %v; it must be at least %v.", *d, minIdle)
+}
+
+func (f *faults) deliveries(n *int) {
+	fill(n, defaultMaxDelivery)
+	f.unless(*n >= 1 && *n <= 2000, "MaxDeliveryCount is %d; it must be from 1 to 2000.", *n)
+}
+
+func (f *faults) status(s *Status) {
+	fill(s, StatusActive)
+	switch *s {
+	case StatusActive, StatusDisabled, StatusSendDisabled, StatusReceiveDisabled:
+	default:
+		f.unless(false, "The status '%s' is unknown.", *s)
+	}
+}
+
+func (b *Broker) sizes(f *faults, sizeMB, messageKB *int, partitioned bool) {
+	standard := defaultSizeMB
+	if partitioned && !b.options.Premium {
+		standard *= partitionsMB
+	}
+	fill(sizeMB, standard)
+	f.unless(*sizeMB > 0, "MaxSizeInMegabytes is %d; it must be positive.", *sizeMB)
+	fill(messageKB, b.maxMessageSize()>>10)
+	f.unless(*messageKB > 0, "MaxMessageSizeInKilobytes is %d; it must be positive.", *messageKB)
+}
+
+func fill[T comparable](v *T, standard T) {
+	var zero T
+	if *v == zero {
+		*v = standard
+	}
+}
+
+func (b *Broker) validateQueue(name string, p *QueueProperties) error {
+	var f faults
+	f.name("queue", name, maxEntityName)
+	f.lock(&p.LockDuration)
+	f.window(&p.DuplicateDetectionWindow)
+	f.ttl(&p.DefaultTTL)
+	f.idle(&p.AutoDeleteOnIdle)
+	f.deliveries(&p.MaxDeliveryCount)
+	f.status(&p.Status)
+	b.sizes(&f, &p.MaxSizeMB, &p.MaxMessageSizeKB, p.Partitioned)
+	return f.err()
+}
+
+func (b *Broker) validateTopic(name string, p *TopicProperties) error {
+	var f faults
+	f.name("topic", name, maxEntityName)
+	f.window(&p.DuplicateDetectionWindow)
+	f.ttl(&p.DefaultTTL)
+	f.idle(&p.AutoDeleteOnIdle)
+	f.status(&p.Status)
+	b.sizes(&f, &p.MaxSizeMB, &p.MaxMessageSizeKB, p.Partitioned)
+	return f.err()
+}
+
+func (b *Broker) validateSubscription(name string, p *SubscriptionProperties) error {
+	var f faults
+	f.name("subscription", name, maxShortName)
+	f.lock(&p.LockDuration)
+	f.ttl(&p.DefaultTTL)
+	f.idle(&p.AutoDeleteOnIdle)
+	f.deliveries(&p.MaxDeliveryCount)
+	f.status(&p.Status)
+	return f.err()
+}
+
+// limit turns a time span into the broker's nanoseconds, 0 for Forever.
+func limit(d time.Duration) int64 {
+	if d == Forever {
+		return 0
+	}
+	return int64(d)
+}

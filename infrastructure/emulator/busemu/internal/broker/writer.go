@@ -1,0 +1,163 @@
+package broker
+
+import (
+	"encoding/binary"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// writer writes records into one batch. A nil writer, in memory mode, writes nothing.
+type writer struct {
+	batch   *pebble.Batch
+	touched map[*holder]struct{} // whose last sequence number may have moved
+	key     []byte
+	value   []byte
+	err     error // the first one
+}
+
+func (w *writer) keep(err error) {
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+}
+
+func (w *writer) set(key, value []byte) { w.keep(w.batch.Set(key, value, nil)) }
+
+// sequence notes that h's last sequence number has to be stored.
+func (w *writer) sequence(h *holder) {
+	if w == nil {
+		return
+	}
+	if w.touched == nil {
+		w.touched = make(map[*holder]struct{})
+	}
+	w.touched[h] = struct{}{}
+}
+
+// putSequences ends the batch. A number given out since, for a message of a later
+// batch, may be stored too early: then it is never used, but no number is used twice.
+func (w *writer) putSequences() {
+	for h := range w.touched {
+		w.key = holderKey(w.key[:0], kindSequence, h.id)
+		w.value = binary.BigEndian.AppendUint64(w.value[:0], uint64(h.sequence.Load()))
+		w.set(w.key, w.value)
+	}
+}
+
+func (w *writer) putMessage(h *holder, m *message) {
+	if w == nil {
+		return
+	}
+	w.sequence(h)
+	w.key = sequenceKey(w.key[:0], kindMessage, h.id, m.sequence)
+	w.value = appendMessage(w.value[:0], m)
+	payload := m.body.payload
+	if m.body.shared {
+		payload = nil
+	}
+	d := w.batch.SetDeferred(len(w.key), len(w.value)+len(payload))
+	copy(d.Key, w.key)
+	copy(d.Value[copy(d.Value, w.value):], payload)
+	w.keep(d.Finish())
+	if m.attempts > 0 || m.deferred || m.overlay != nil {
+		m.recorded = true
+		w.value = appendState(w.value[:0], m)
+		w.putState(h.id, m.sequence, w.value)
+	}
+}
+
+func (w *writer) putState(id uint32, sequence int64, state []byte) {
+	w.key = append(sequenceKey(w.key[:0], kindMessage, id, sequence), stateSuffix)
+	w.set(w.key, state)
+}
+
+// deleteMessage removes a message's records and lets go of its body.
+func (w *writer) deleteMessage(h *holder, m *message, recorded bool) {
+	if w != nil {
+		w.key = sequenceKey(w.key[:0], kindMessage, h.id, m.sequence)
+		w.keep(w.batch.Delete(w.key, nil))
+		if recorded {
+			w.key = append(w.key, stateSuffix)
+			w.keep(w.batch.Delete(w.key, nil))
+		}
+	}
+	m.body.release(w)
+}
+
+func (w *writer) putPayload(b *body) {
+	if w == nil {
+		return
+	}
+	w.key = sequenceKey(w.key[:0], kindPayload, b.owner.rest.id, b.sequence)
+	w.set(w.key, b.payload)
+}
+
+func (w *writer) deletePayload(b *body) {
+	if w == nil {
+		return
+	}
+	w.key = sequenceKey(w.key[:0], kindPayload, b.owner.rest.id, b.sequence)
+	w.keep(w.batch.Delete(w.key, nil))
+}
+
+func (w *writer) putHistory(id uint32, at, sequence int64, hashes []idHash) {
+	if w == nil {
+		return
+	}
+	w.key = historyKey(w.key[:0], id, at, sequence)
+	w.value = w.value[:0]
+	for i := range hashes {
+		w.value = append(w.value, hashes[i][:]...)
+	}
+	w.set(w.key, w.value)
+}
+
+// deleteHistory removes what was first seen at or before a time.
+func (w *writer) deleteHistory(id uint32, until int64) {
+	if w == nil {
+		return
+	}
+	w.keep(w.batch.DeleteRange(sequenceKey(nil, kindHistory, id, 0), sequenceKey(nil, kindHistory, id, until+1), nil))
+}
+
+// putSession stores a session's state; nil removes it.
+func (w *writer) putSession(id uint32, session string, at int64, state []byte) {
+	if w == nil {
+		return
+	}
+	w.key = append(holderKey(w.key[:0], kindSession, id), session...)
+	if state == nil {
+		w.keep(w.batch.Delete(w.key, nil))
+		return
+	}
+	w.value = append(binary.BigEndian.AppendUint64(w.value[:0], uint64(at)), state...)
+	w.set(w.key, w.value)
+}
+
+// deleteHolder removes all records of a holder.
+func (w *writer) deleteHolder(h *holder) {
+	if w == nil {
+		return
+	}
+	delete(w.touched, h)
+	id := h.id
+	for _, kind := range []byte{kindSequence, kindPayload, kindMessage, kindSession, kindHistory} {
+		w.keep(w.batch.DeleteRange(holderKey(nil, kind, id), holderKey(nil, kind, id+1), nil))
+	}
+}
+
+func (w *writer) putEntity(id uint32, record []byte) {
+	if w == nil {
+		return
+	}
+	w.key = holderKey(w.key[:0], kindEntity, id)
+	w.set(w.key, record)
+}
+
+func (w *writer) deleteEntity(id uint32) {
+	if w == nil {
+		return
+	}
+	w.key = holderKey(w.key[:0], kindEntity, id)
+	w.keep(w.batch.Delete(w.key, nil))
+}
