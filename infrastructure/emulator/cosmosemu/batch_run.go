@@ -1,0 +1,129 @@
+package cosmosemu
+
+import (
+	"bytes"
+	"net/http"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// batchRun executes a batch inside a transaction.
+type batchRun struct {
+	x          *exchange
+	def        *store.Definition
+	part       *store.Partition
+	operations []batchOperation
+	documents  []preparedWrite // of the operations that have one
+	results    []batchResult
+}
+
+// preparedWrite is a document parsed before the transaction starts.
+type preparedWrite struct {
+	doc *document.Document
+	err error
+}
+
+// prepare does what needs no lock: it parses the documents. Only an unknown
+// operation type fails the whole request.
+func (b *batchRun) prepare() error {
+	b.documents = make([]preparedWrite, len(b.operations))
+	for i := range b.operations {
+		switch op := &b.operations[i]; op.kind {
+		case "Create", "Upsert", "Replace":
+			doc, err := parseItem(op.body, b.def, b.part)
+			if err == nil && op.kind == "Replace" && op.id != doc.ID {
+				err = refuse(http.StatusBadRequest, "The id of the body, %q, is not that of the operation, %q", doc.ID, op.id)
+			}
+			b.documents[i] = preparedWrite{doc, err}
+		case "Read", "Delete", "Patch":
+		default:
+			return refuse(http.StatusBadRequest, "The batch operation type %q is unknown", op.kind)
+		}
+	}
+	return nil
+}
+
+// run executes all operations. On a failure it words the results and returns
+// errBatchFailed, which undoes everything.
+func (b *batchRun) run(tx *store.Tx) error {
+	size := 0
+	for i := range b.operations {
+		r, err := b.one(tx, i)
+		if err == nil {
+			if size += len(r.body); size > maxBody {
+				err = refuse(http.StatusRequestEntityTooLarge, "Response size is too large: more than %d bytes", maxBody)
+			}
+		}
+		if err != nil {
+			e := asWire(err)
+			for j := range b.results {
+				b.results[j] = batchResult{status: http.StatusFailedDependency}
+			}
+			b.results[i] = batchResult{status: e.Status, sub: e.SubStatus, charge: 1, message: e.Message}
+			return errBatchFailed
+		}
+		b.results[i] = r
+	}
+	return nil
+}
+
+func (b *batchRun) one(tx *store.Tx, i int) (batchResult, error) {
+	op := &b.operations[i]
+	switch op.kind {
+	case "Create":
+		return b.put(tx, writeCreate, i)
+	case "Upsert":
+		return b.put(tx, writeUpsert, i)
+	case "Replace":
+		return b.put(tx, writeReplace, i)
+	case "Read":
+		return b.read(tx, op)
+	case "Patch":
+		item, err := patch(tx, b.def, b.part, op.id, op.body, op.ifMatch)
+		return b.result(http.StatusOK, item, writeCharge(len(item.Body))), err
+	}
+	if err := checkMatch(tx, op.id, op.ifMatch); err != nil {
+		return batchResult{}, err
+	}
+	found, err := tx.Delete(op.id)
+	if err == nil && !found {
+		err = refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition", op.id)
+	}
+	return batchResult{status: http.StatusNoContent, charge: deleteCharge}, err
+}
+
+func (b *batchRun) put(tx *store.Tx, kind writeKind, i int) (batchResult, error) {
+	if w := b.documents[i]; w.err != nil {
+		return batchResult{}, w.err
+	}
+	item, status, err := putItem(tx, kind, b.documents[i].doc, b.operations[i].ifMatch)
+	return b.result(status, item, writeCharge(len(item.Body))), err
+}
+
+func (b *batchRun) read(tx *store.Tx, op *batchOperation) (batchResult, error) {
+	item, found, err := tx.Get(op.id)
+	if err != nil {
+		return batchResult{}, err
+	}
+	if !found {
+		return batchResult{}, refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition", op.id)
+	}
+	if err := checkMatch(tx, op.id, op.ifMatch); err != nil {
+		return batchResult{}, err
+	}
+	r := batchResult{status: http.StatusOK, charge: readCharge(len(item.Body)), etag: item.ETag, body: bytes.Clone(item.Body)}
+	if op.ifNoneMatch != "" && sameETag(op.ifNoneMatch, item.ETag) {
+		r.status, r.body = http.StatusNotModified, nil
+	}
+	return r, nil
+}
+
+// result is that of a write: the body only if the request wants bodies.
+func (b *batchRun) result(status int, item store.Item, charge float64) batchResult {
+	r := batchResult{status: status, charge: charge, etag: item.ETag}
+	if b.x.wantsBody() {
+		r.body = bytes.Clone(item.Body)
+	}
+	return r
+}

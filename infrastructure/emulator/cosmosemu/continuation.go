@@ -1,0 +1,68 @@
+package cosmosemu
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"hash/fnv"
+	"net/http"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
+)
+
+// continuation is where the next page of a query starts: behind the last row, by
+// its sort key and document number. A position stays right when rows come and go.
+type continuation struct {
+	Document uint64          `json:"d"`
+	Skipped  int64           `json:"s,omitempty"` // rows of OFFSET
+	Emitted  int64           `json:"e,omitempty"` // rows served, for TOP and LIMIT
+	Key      json.RawMessage `json:"k,omitempty"` // of ORDER BY
+	Mark     uint32          `json:"m"`           // of the container and query
+
+	key query.SortKey
+}
+
+// mark ties a token to the container and query that made it.
+func mark(containerRID string, b *query.Bound) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(containerRID)) // a hash never fails
+	if b != nil {
+		_, _ = h.Write([]byte(b.Query().String()))
+	}
+	return h.Sum32()
+}
+
+// text writes the token: base64url of JSON, short and fit for a header.
+func (t *continuation) text(containerRID string, b *query.Bound) string {
+	t.Mark = mark(containerRID, b)
+	if t.key != nil {
+		t.Key = t.key.AppendJSON(nil)
+	}
+	out, err := json.Marshal(t)
+	if err != nil {
+		panic("cosmosemu: a sort key is not JSON: " + err.Error())
+	}
+	return base64.RawURLEncoding.EncodeToString(out)
+}
+
+// parseContinuation reads a token; nil for the first page. A token that is not one
+// of this query is refused: it would give wrong rows.
+func parseContinuation(text, containerRID string, b *query.Bound) (*continuation, error) {
+	if text == "" {
+		return nil, nil
+	}
+	bad := refuse(http.StatusBadRequest, "The continuation token is not one of this query on this container")
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, bad
+	}
+	var t continuation
+	if err := json.Unmarshal(raw, &t); err != nil || t.Mark != mark(containerRID, b) || t.Skipped < 0 || t.Emitted < 0 {
+		return nil, bad
+	}
+	if b != nil && b.Query().Shape().OrderBy {
+		if t.key, err = b.ParseSortKey(t.Key); err != nil {
+			return nil, bad
+		}
+	}
+	return &t, nil
+}

@@ -1,0 +1,179 @@
+package cosmosemu
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// ContainerProps describe a container to the Go helpers. ID and PartitionKey are
+// required.
+type ContainerProps struct {
+	ID string
+	// PartitionKey has one path per level, such as "/tenant", "/user".
+	PartitionKey []string
+	// DefaultTTL is in seconds; 0 switches time to live off, -1 on without a default.
+	DefaultTTL int
+	// Partitions is the number of physical partitions, default Options.Partitions.
+	Partitions int
+}
+
+// CreateContainer makes a container, and its database, unless they are there.
+func (s *Server) CreateContainer(database string, props ContainerProps) error {
+	fail := func(err error) error {
+		return fmt.Errorf("cosmosemu: create container %s in %s: %w", props.ID, database, err)
+	}
+	if props.Partitions < 0 || props.Partitions > maxPartitions {
+		return fail(fmt.Errorf("option Partitions is %d, allowed are 0 to %d", props.Partitions, maxPartitions))
+	}
+	if err := s.CreateDatabase(database); err != nil {
+		return err
+	}
+	kind := "Hash"
+	if len(props.PartitionKey) > 1 {
+		kind = "MultiHash"
+	}
+	in := map[string]any{"id": props.ID, "partitionKey": map[string]any{"paths": props.PartitionKey, "kind": kind, "version": 2}}
+	if props.DefaultTTL != 0 {
+		in["defaultTtl"] = props.DefaultTTL
+	}
+	text, err := json.Marshal(in)
+	if err != nil {
+		return fail(err)
+	}
+	def, err := parseDefinition(text)
+	if err != nil {
+		return fail(err)
+	}
+	db, err := s.store.Database(database)
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := s.store.CreateContainer(db, *def, s.partitionsFor(def, props.Partitions)); err != nil && !errors.Is(err, store.ErrExists) {
+		return fail(err)
+	}
+	return nil
+}
+
+// defaultIndexingPolicy is what the service fills in.
+const defaultIndexingPolicy = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`
+
+// parseDefinition reads the body of a container. Members the emulator has no use
+// for are kept as they came.
+func parseDefinition(body []byte) (*store.Definition, error) {
+	var in struct {
+		ID           string `json:"id"`
+		PartitionKey *struct {
+			Paths   []string `json:"paths"`
+			Kind    string   `json:"kind"`
+			Version int      `json:"version"`
+		} `json:"partitionKey"`
+		DefaultTTL      *float64        `json:"defaultTtl"`
+		IndexingPolicy  json.RawMessage `json:"indexingPolicy"`
+		UniqueKeyPolicy struct {
+			UniqueKeys []json.RawMessage `json:"uniqueKeys"`
+		} `json:"uniqueKeyPolicy"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, refuse(http.StatusBadRequest, "The request body is not a container: %v", err)
+	}
+	if err := checkResourceID("container", in.ID); err != nil {
+		return nil, err
+	}
+	if in.PartitionKey == nil || len(in.PartitionKey.Paths) == 0 {
+		return nil, refuse(http.StatusBadRequest, "The container has no partition key: containers without one are not supported")
+	}
+	if len(in.UniqueKeyPolicy.UniqueKeys) > 0 {
+		return nil, refuse(http.StatusBadRequest, "uniqueKeyPolicy is not supported by this emulator: it would not be enforced")
+	}
+	def := &store.Definition{ID: in.ID, KeyVersion: in.PartitionKey.Version}
+	var err error
+	if def.Paths, def.Hierarchical, err = parseKeyPaths(in.PartitionKey.Paths, in.PartitionKey.Kind); err != nil {
+		return nil, err
+	}
+	switch def.KeyVersion {
+	case 0: // see UNSUPPORTED.md: azcosmos would take a missing version for 1
+		def.KeyVersion = 2
+	case 1, 2:
+	default:
+		return nil, refuse(http.StatusBadRequest, "The partition key version %d is invalid: it must be 1 or 2", def.KeyVersion)
+	}
+	if def.KeyVersion == 1 && def.Hierarchical {
+		return nil, refuse(http.StatusBadRequest, "A hierarchical partition key must have version 2")
+	}
+	if in.DefaultTTL != nil {
+		ttl := *in.DefaultTTL
+		if ttl != math.Trunc(ttl) || ttl == 0 || ttl < -1 || ttl > math.MaxInt32 {
+			return nil, refuse(http.StatusBadRequest, "defaultTtl is %g: it must be -1 or a whole number from 1 to 2147483647", ttl)
+		}
+		def.DefaultTTL = int32(ttl)
+	}
+	def.Raw, err = definitionText(body, def, in.PartitionKey.Paths, len(in.IndexingPolicy) == 0)
+	return def, err
+}
+
+func parseKeyPaths(texts []string, kind string) (paths []document.Path, hierarchical bool, err error) {
+	switch kind {
+	case "", "Hash":
+		hierarchical = kind == "" && len(texts) > 1
+	case "MultiHash":
+		hierarchical = true
+	default:
+		return nil, false, refuse(http.StatusBadRequest, "The partition key kind %q is not supported: use Hash or MultiHash", kind)
+	}
+	if len(texts) > 3 || len(texts) > 1 && !hierarchical {
+		return nil, false, refuse(http.StatusBadRequest, "A partition key of %d paths needs kind MultiHash and at most 3", len(texts))
+	}
+	for _, text := range texts {
+		path := document.Path(strings.Split(strings.TrimPrefix(text, "/"), "/"))
+		if !strings.HasPrefix(text, "/") {
+			return nil, false, refuse(http.StatusBadRequest, "The partition key path %q does not start with /", text)
+		}
+		for i, name := range path {
+			path[i] = strings.Trim(name, `"`)
+			if path[i] == "" {
+				return nil, false, refuse(http.StatusBadRequest, "The partition key path %q has an empty part", text)
+			}
+		}
+		paths = append(paths, path)
+	}
+	return paths, hierarchical, nil
+}
+
+// definitionText is the client's text with the partition key completed and
+// without what the emulator writes itself.
+func definitionText(body []byte, def *store.Definition, paths []string, addPolicy bool) (string, error) {
+	text, err := document.Members(body, func(name string, value []byte) bool {
+		switch name {
+		case "_rid", "_self", "_etag", "_ts", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "partitionKey":
+			return false
+		}
+		return string(value) != "null"
+	})
+	if err != nil {
+		return "", fmt.Errorf("read container: %w", err)
+	}
+	kind := "Hash"
+	if def.Hierarchical {
+		kind = "MultiHash"
+	}
+	key, err := json.Marshal(struct {
+		Paths   []string `json:"paths"`
+		Kind    string   `json:"kind"`
+		Version int      `json:"version"`
+	}{paths, kind, def.KeyVersion})
+	if err != nil {
+		return "", fmt.Errorf("encode partition key: %w", err)
+	}
+	text = append(append(text, `,"partitionKey":`...), key...)
+	if addPolicy {
+		text = append(append(text, `,"indexingPolicy":`...), defaultIndexingPolicy...)
+	}
+	return string(text), nil
+}

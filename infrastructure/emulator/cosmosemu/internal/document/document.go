@@ -1,0 +1,252 @@
+package document
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+)
+
+// Errors of Parse that are not syntax.
+var (
+	ErrNotObject = errors.New("a document must be a JSON object")
+	ErrNoID      = errors.New("the document has no id, or it is not a non-empty string")
+	ErrTTL       = errors.New("ttl must be -1 or a whole number from 1 to 2147483647")
+	ErrKeyValue  = errors.New("a partition key value must be a string, a number, a boolean or null")
+)
+
+// Document is a checked document. It aliases the text it was parsed from.
+type Document struct {
+	ID  string
+	TTL int32 // seconds, -1 never, 0 not given
+	Key epk.Key
+
+	text  []byte // what Parse was given
+	spans []span // of the members kept, in order, each from its name to its value's end
+}
+
+type span struct{ from, to int }
+
+// Path is a partition key path, split at its slashes: "/a/b" is ["a" "b"].
+type Path []string
+
+// systemProperties are written by the store; those a client sends are dropped.
+func isSystemProperty(name []byte) bool {
+	switch string(name) {
+	case `"_rid"`, `"_self"`, `"_etag"`, `"_ts"`, `"_attachments"`, `"_lsn"`:
+		return true
+	}
+	return false
+}
+
+// Parse checks text and finds the document's id, ttl and partition key at paths.
+// Its errors are *SyntaxError and the ones listed above.
+func Parse(text []byte, paths []Path) (*Document, error) {
+	if err := checkText(text); err != nil {
+		return nil, err
+	}
+	d := &Document{text: text, Key: make(epk.Key, len(paths)), spans: make([]span, 0, 2)}
+	s := &scanner{text: text}
+	if s.peek() != '{' {
+		if _, err := s.value(0); err != nil {
+			return nil, err
+		}
+		return nil, ErrNotObject
+	}
+	dropped := false // whether the member before was
+	err := s.object(0, func(from int, name, value []byte) error {
+		if isEscaped(name) {
+			name = []byte(strconv.Quote(Unquote(name)))
+		}
+		if isSystemProperty(name) {
+			dropped = true
+			return nil
+		}
+		if last := len(d.spans) - 1; last >= 0 && !dropped {
+			d.spans[last].to = s.at
+		} else {
+			d.spans = append(d.spans, span{from, s.at})
+		}
+		dropped = false
+		return d.member(name, value, paths)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.end(); err != nil {
+		return nil, err
+	}
+	if d.ID == "" {
+		return nil, ErrNoID
+	}
+	return d, nil
+}
+
+// member takes what the store needs from one top-level member.
+func (d *Document) member(name, value []byte, paths []Path) error {
+	switch string(name) {
+	case `"id"`:
+		d.ID = ""
+		if value[0] == '"' {
+			d.ID = Unquote(value)
+		}
+	case `"ttl"`:
+		ttl, err := parseTTL(value)
+		if err != nil {
+			return err
+		}
+		d.TTL = ttl
+	}
+	for i, path := range paths {
+		if len(name)-2 == len(path[0]) && string(name[1:len(name)-1]) == path[0] {
+			v, err := keyValue(value, path[1:])
+			if err != nil {
+				return err
+			}
+			d.Key[i] = v
+		}
+	}
+	return nil
+}
+
+func isEscaped(name []byte) bool {
+	for _, c := range name {
+		if c == '\\' {
+			return true
+		}
+	}
+	return false
+}
+
+func parseTTL(value []byte) (int32, error) {
+	if value[0] == 'n' {
+		return 0, nil
+	}
+	n, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || n != math.Trunc(n) || n == 0 || n < -1 || n > math.MaxInt32 {
+		return 0, fmt.Errorf("%w, not %s", ErrTTL, value)
+	}
+	return int32(n), nil
+}
+
+// keyValue finds the scalar at path below value; what is not there is undefined.
+func keyValue(value []byte, path Path) (epk.Value, error) {
+	for _, name := range path {
+		var found bool
+		value, found = Member(value, name)
+		if !found {
+			return epk.Undefined(), nil
+		}
+	}
+	switch value[0] {
+	case '"':
+		return epk.String(Unquote(value)), nil
+	case 't', 'f':
+		return epk.Bool(value[0] == 't'), nil
+	case 'n':
+		return epk.Null(), nil
+	case '{', '[':
+		return epk.Value{}, ErrKeyValue
+	}
+	f, err := strconv.ParseFloat(string(value), 64)
+	if err != nil {
+		return epk.Value{}, fmt.Errorf("%w: %s is out of range", ErrKeyValue, value)
+	}
+	return epk.Number(f), nil
+}
+
+// Member returns the bytes of a member of an object. The text must be valid
+// JSON; the last of equal names counts.
+func Member(object []byte, name string) (value []byte, found bool) {
+	s := &scanner{text: object}
+	if s.peek() != '{' {
+		return nil, false
+	}
+	_ = s.object(0, func(_ int, n, v []byte) error { // valid text has no errors
+		if Unquote(n) == name {
+			value, found = v, true
+		}
+		return nil
+	})
+	return value, found
+}
+
+// Unquote decodes a JSON string literal that is known to be valid.
+func Unquote(literal []byte) string {
+	if !isEscaped(literal) {
+		return string(literal[1 : len(literal)-1])
+	}
+	var s string
+	_ = json.Unmarshal(literal, &s) // the scanner has checked it
+	return s
+}
+
+// AppendMembers appends the document without its system properties and without
+// its closing brace: `{"id":"a","n":1`. There is always at least one member.
+func (d *Document) AppendMembers(dst []byte) []byte {
+	for i, sp := range d.spans {
+		if i == 0 {
+			dst = append(dst, '{')
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, d.text[sp.from:sp.to]...)
+	}
+	return dst
+}
+
+// Size is the length of the text given to Parse.
+func (d *Document) Size() int { return len(d.text) }
+
+// Members returns the members of an object for which keep is true, as written,
+// without braces and separated by commas.
+func Members(text []byte, keep func(name string, value []byte) bool) ([]byte, error) {
+	if err := checkText(text); err != nil {
+		return nil, err
+	}
+	s := &scanner{text: text}
+	if s.peek() != '{' {
+		return nil, ErrNotObject
+	}
+	var out []byte
+	err := s.object(0, func(from int, name, value []byte) error {
+		if keep(Unquote(name), value) {
+			if len(out) > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, s.text[from:s.at]...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, s.end()
+}
+
+// Elements calls fn for every element of an array, until it fails.
+func Elements(text []byte, fn func(element []byte) error) error {
+	s := &scanner{text: text}
+	if s.peek() != '[' {
+		return s.fail("an array is expected")
+	}
+	if err := s.array(0, fn); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+// EachMember calls fn for every member of an object, until it fails.
+func EachMember(text []byte, fn func(name string, value []byte) error) error {
+	s := &scanner{text: text}
+	if s.peek() != '{' {
+		return ErrNotObject
+	}
+	if err := s.object(0, func(_ int, name, value []byte) error { return fn(Unquote(name), value) }); err != nil {
+		return err
+	}
+	return s.end()
+}

@@ -1,0 +1,45 @@
+package store
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// pebbleOptions tunes Pebble for a small, quick-starting emulator. The format is
+// the newest: from FormatWALSyncChunks on, a log damaged in its synced part is
+// refused instead of being cut short.
+func pebbleOptions(fs vfs.FS, durable bool, cache *pebble.Cache, log *slog.Logger) *pebble.Options {
+	o := &pebble.Options{
+		FS:                    fs,
+		Cache:                 cache,
+		DisableWAL:            !durable,
+		FormatMajorVersion:    pebble.FormatNewest,
+		MemTableSize:          32 << 20,
+		L0CompactionThreshold: 4,
+		L0StopWritesThreshold: 64,
+		Logger:                pebbleLogger{log},
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}
+
+// pebbleLogger passes Pebble's reports to slog. Pebble calls Fatalf when it can
+// no longer keep its promises (a failed write to the log) and expects not to
+// come back, so it panics: no write is acknowledged after that.
+type pebbleLogger struct{ log *slog.Logger }
+
+func (l pebbleLogger) Infof(string, ...any) {} // flushes and compactions: noise
+
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.log.Error(fmt.Sprintf(format, args...), "component", "pebble")
+}
+
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	panic("cosmosemu: storage failure: " + fmt.Sprintf(format, args...))
+}

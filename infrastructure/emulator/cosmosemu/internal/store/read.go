@@ -1,0 +1,53 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Get returns the live document id of a logical partition, its body appended to
+// dst. ErrNotFound if there is none.
+func (c *Container) Get(dst []byte, part *Partition, id string) (Item, error) {
+	v := c.store.view()
+	defer v.release()
+	var scratch [256]byte
+	value, closer, err := v.Get(c.space.item(scratch[:0], part, id))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return Item{}, ErrNotFound
+	}
+	if err != nil {
+		return Item{}, fmt.Errorf("read item index: %w", asCorruption(err))
+	}
+	at, err := decodePointer(value)
+	if err := errors.Join(err, closer.Close()); err != nil {
+		return Item{}, err
+	}
+	return c.read(v, dst, at.document)
+}
+
+// read returns a live document by number. Between finding the number and here
+// the document may have been replaced, which is as good, or deleted.
+func (c *Container) read(v view, dst []byte, number uint64) (Item, error) {
+	var scratch [32]byte
+	value, closer, err := v.Get(c.space.document(scratch[:0], number))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return Item{}, ErrNotFound
+	}
+	if err != nil {
+		return Item{}, fmt.Errorf("read document: %w", asCorruption(err))
+	}
+	rec, err := decodeRecord(value)
+	var item Item
+	if err == nil {
+		if c.ttl().expired(rec.stamp, c.store.now().UnixMilli()) {
+			err = ErrNotFound
+		} else {
+			item = c.item(&rec.pointer, append(dst, rec.body...))
+		}
+	}
+	return item, errors.Join(err, closer.Close())
+}
+
+func (c *Container) ttl() lifetime { return lifetime(c.Definition().DefaultTTL) }

@@ -1,0 +1,158 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+)
+
+// position is the place of a document's last write in the feed index.
+type position struct {
+	segment uint32
+	lsn     uint64
+	seq     uint32 // order within the transaction
+}
+
+// stamp is what decides a document's life and ETag.
+type stamp struct {
+	millis int64 // Unix time of the write
+	ttl    int32 // the document's own, 0 if it has none
+}
+
+// pointer is the value of the item index: enough to judge preconditions without
+// reading the document.
+type pointer struct {
+	document uint64
+	position
+	stamp
+}
+
+const pointerSize = 8 + 4 + 8 + 4 + 8 + 4
+
+func (p *pointer) append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, p.document)
+	dst = binary.BigEndian.AppendUint32(dst, p.segment)
+	dst = binary.BigEndian.AppendUint64(dst, p.lsn)
+	dst = binary.BigEndian.AppendUint32(dst, p.seq)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(p.millis))
+	return binary.BigEndian.AppendUint32(dst, uint32(p.ttl))
+}
+
+func decodePointer(b []byte) (pointer, error) {
+	if len(b) < pointerSize {
+		return pointer{}, fmt.Errorf("%w: item index entry of %d bytes", ErrCorrupt, len(b))
+	}
+	return pointer{
+		document: binary.BigEndian.Uint64(b),
+		position: position{
+			segment: binary.BigEndian.Uint32(b[8:]),
+			lsn:     binary.BigEndian.Uint64(b[12:]),
+			seq:     binary.BigEndian.Uint32(b[20:]),
+		},
+		stamp: stamp{
+			millis: int64(binary.BigEndian.Uint64(b[24:])),
+			ttl:    int32(binary.BigEndian.Uint32(b[32:])),
+		},
+	}, nil
+}
+
+// record is a document as stored: the pointer, its keys, and the JSON text that
+// a read returns.
+type record struct {
+	pointer
+	epk     []byte
+	encoded []byte // partition key
+	id      []byte
+	body    []byte
+}
+
+func appendRecordHead(dst []byte, at *pointer, p *Partition, id string) []byte {
+	dst = at.append(dst)
+	dst = append(dst, byte(len(p.EPK)/epk.Size))
+	dst = binary.AppendUvarint(dst, uint64(len(p.encoded)))
+	dst = binary.AppendUvarint(dst, uint64(len(id)))
+	dst = append(dst, p.EPK...)
+	dst = append(dst, p.encoded...)
+	return append(dst, id...)
+}
+
+// decodeRecord reads a document record; the result aliases b.
+func decodeRecord(b []byte) (r record, err error) {
+	if r.pointer, err = decodePointer(b); err != nil {
+		return r, err
+	}
+	rest := b[pointerSize:]
+	take := func(n uint64) []byte {
+		if n > uint64(len(rest)) {
+			err = fmt.Errorf("%w: document record of %d bytes", ErrCorrupt, len(b))
+			return nil
+		}
+		out := rest[:n]
+		rest = rest[n:]
+		return out
+	}
+	length := func() uint64 {
+		n, size := binary.Uvarint(rest)
+		if size <= 0 {
+			err = fmt.Errorf("%w: document record of %d bytes", ErrCorrupt, len(b))
+			return 0
+		}
+		rest = rest[size:]
+		return n
+	}
+	levels := take(1)
+	if err != nil {
+		return r, err
+	}
+	key, id := length(), length()
+	r.epk = take(uint64(levels[0]) * epk.Size)
+	r.encoded = take(key)
+	r.id = take(id)
+	r.body = rest
+	return r, err
+}
+
+// A feed entry holds what page filters need, so that entries passed over cost no
+// document read.
+const feedEntryHead = 8 + 8 + 4
+
+func appendFeedEntry(dst []byte, at *pointer, key []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, at.document)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(at.millis))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(at.ttl))
+	return append(dst, key...)
+}
+
+type feedEntry struct {
+	document uint64
+	stamp
+	epk []byte
+}
+
+func decodeFeedEntry(b []byte) (feedEntry, error) {
+	if len(b) < feedEntryHead {
+		return feedEntry{}, fmt.Errorf("%w: feed entry of %d bytes", ErrCorrupt, len(b))
+	}
+	return feedEntry{
+		document: binary.BigEndian.Uint64(b),
+		stamp:    stamp{millis: int64(binary.BigEndian.Uint64(b[8:])), ttl: int32(binary.BigEndian.Uint32(b[16:]))},
+		epk:      b[feedEntryHead:],
+	}, nil
+}
+
+// lifetime is a container's default time to live: 0 off, -1 on without default,
+// else seconds.
+type lifetime int32
+
+// expired tells whether a document written at s is gone at now (Unix ms).
+func (l lifetime) expired(s stamp, now int64) bool {
+	if l == 0 {
+		return false
+	}
+	ttl := int64(s.ttl)
+	if ttl == 0 {
+		ttl = int64(l)
+	}
+	return ttl > 0 && now >= s.millis+ttl*1000
+}

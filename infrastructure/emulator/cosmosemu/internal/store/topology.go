@@ -1,0 +1,136 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+)
+
+// Topology is the set of live physical partitions of a container, in the order
+// of their bounds, without gaps. It is immutable.
+type Topology struct {
+	Version     int     `json:"version"` // rises with every split and merge
+	Ranges      []Range `json:"ranges"`
+	NextRange   int     `json:"nextRange"`
+	NextSegment uint32  `json:"nextSegment"`
+}
+
+// Range is one physical partition.
+type Range struct {
+	ID      string   `json:"id"`
+	Min     []byte   `json:"min"`
+	Max     []byte   `json:"max"`
+	Parents []string `json:"parents,omitempty"` // ids of all ancestors
+	Segment uint32   `json:"segment"`
+	// History lists the segments of the ancestors, which may hold changes of this range.
+	History []uint32 `json:"history,omitempty"`
+}
+
+// Bounds is the window of the range.
+func (r *Range) Bounds() epk.Range { return epk.Range{Min: r.Min, Max: r.Max} }
+
+func newTopology(partitions int) *Topology {
+	t := &Topology{Version: 1}
+	for _, bounds := range epk.Divide(partitions) {
+		t.add(bounds)
+	}
+	return t
+}
+
+// add appends a fresh range; the caller sorts.
+func (t *Topology) add(bounds epk.Range) *Range {
+	t.Ranges = append(t.Ranges, Range{ID: strconv.Itoa(t.NextRange), Min: bounds.Min, Max: bounds.Max, Segment: t.NextSegment})
+	t.NextRange++
+	t.NextSegment++
+	return &t.Ranges[len(t.Ranges)-1]
+}
+
+// Find returns the live range with id, or an error wrapping ErrRangeGone.
+func (t *Topology) Find(id string) (*Range, error) {
+	for i := range t.Ranges {
+		if t.Ranges[i].ID == id {
+			return &t.Ranges[i], nil
+		}
+	}
+	return nil, fmt.Errorf("range %q: %w", id, ErrRangeGone)
+}
+
+// Locate returns the range that holds an effective partition key.
+func (t *Topology) Locate(key []byte) *Range {
+	i, found := slices.BinarySearchFunc(t.Ranges, key, func(r Range, key []byte) int { return bytes.Compare(r.Min, key) })
+	if !found {
+		i--
+	}
+	return &t.Ranges[max(i, 0)]
+}
+
+// split returns the topology in which the range id is cut at a key (nil: in the
+// middle).
+func (t *Topology) split(id string, at []byte) (*Topology, error) {
+	parent, err := t.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	bounds := parent.Bounds()
+	if at == nil {
+		at = bounds.Middle()
+	}
+	if bytes.Compare(at, bounds.Min) <= 0 || !bounds.Contains(at) {
+		return nil, fmt.Errorf("%w: split of range %s at %s, outside of it", ErrInvalid, id, epk.Format(at))
+	}
+	return t.replace([]*Range{parent}, epk.Range{Min: bounds.Min, Max: at}, epk.Range{Min: at, Max: bounds.Max}), nil
+}
+
+// merge returns the topology in which two neighbours have become one.
+func (t *Topology) merge(left, right string) (*Topology, error) {
+	a, err := t.Find(left)
+	if err != nil {
+		return nil, err
+	}
+	b, err := t.Find(right)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(a.Max, b.Min) {
+		return nil, fmt.Errorf("%w: ranges %s and %s are not neighbours in this order", ErrInvalid, left, right)
+	}
+	return t.replace([]*Range{a, b}, epk.Range{Min: a.Min, Max: b.Max}), nil
+}
+
+// replace returns a topology where fresh ranges stand for the given ones.
+func (t *Topology) replace(parents []*Range, bounds ...epk.Range) *Topology {
+	next := &Topology{Version: t.Version + 1, NextRange: t.NextRange, NextSegment: t.NextSegment}
+	var ancestors []string
+	var history []uint32
+	for _, p := range parents {
+		ancestors = append(append(ancestors, p.Parents...), p.ID)
+		history = append(append(history, p.History...), p.Segment)
+	}
+	slices.Sort(history)
+	for _, r := range t.Ranges {
+		if !slices.ContainsFunc(parents, func(p *Range) bool { return p.ID == r.ID }) {
+			next.Ranges = append(next.Ranges, r)
+		}
+	}
+	for _, b := range bounds {
+		r := next.add(b)
+		r.Parents = dedup(slices.Clone(ancestors))
+		r.History = slices.Compact(slices.Clone(history))
+	}
+	slices.SortFunc(next.Ranges, func(a, b Range) int { return bytes.Compare(a.Min, b.Min) })
+	return next
+}
+
+// dedup drops repeated ids, keeping the first: siblings share their ancestors.
+func dedup(ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}

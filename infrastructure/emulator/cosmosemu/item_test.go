@@ -1,0 +1,192 @@
+package cosmosemu_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// start runs an emulator with a database "db" and a container "c" on /pk.
+func start(t *testing.T, o *cosmosemu.Options, props ...cosmosemu.ContainerProps) (*cosmosemu.Server, *azcosmos.ContainerClient) {
+	t.Helper()
+	srv := cosmosemu.StartT(t, o)
+	p := cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}, DefaultTTL: -1}
+	if len(props) > 0 {
+		p = props[0]
+	}
+	if err := srv.CreateContainer("db", p); err != nil {
+		t.Fatal(err)
+	}
+	return srv, containerOf(t, srv, "c")
+}
+
+func containerOf(t *testing.T, srv *cosmosemu.Server, id string) *azcosmos.ContainerClient {
+	t.Helper()
+	c, err := srv.Client().NewContainer("db", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func doc(id, pk string, more ...any) []byte {
+	m := map[string]any{"id": id, "pk": pk}
+	for i := 0; i+1 < len(more); i += 2 {
+		m[more[i].(string)] = more[i+1]
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func key(pk string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(pk) }
+
+// status is the HTTP status of an error, 0 for none.
+func status(err error) int {
+	var re *azcore.ResponseError
+	if errors.As(err, &re) {
+		return re.StatusCode
+	}
+	if err != nil {
+		return -1
+	}
+	return 0
+}
+
+func wantStatus(t *testing.T, what string, err error, want int) {
+	t.Helper()
+	if got := status(err); got != want {
+		t.Errorf("%s: status %d, want %d (%v)", what, got, want, err)
+	}
+}
+
+func TestItemLifecycle(t *testing.T) {
+	_, c := start(t, nil)
+	ctx := t.Context()
+	created, err := c.CreateItem(ctx, key("a"), doc("1", "a", "n", 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(created.Value) != 0 || created.ETag == "" || created.SessionToken == nil || created.RequestCharge <= 0 {
+		t.Errorf("create: body %q, etag %q, session %v, charge %v", created.Value, created.ETag, created.SessionToken, created.RequestCharge)
+	}
+	_, err = c.CreateItem(ctx, key("a"), doc("1", "a"), nil)
+	wantStatus(t, "create again", err, http.StatusConflict)
+	if _, err := c.CreateItem(ctx, key("b"), doc("1", "b"), nil); err != nil {
+		t.Errorf("the same id in another logical partition: %v", err)
+	}
+
+	read, err := c.ReadItem(ctx, key("a"), "1", &azcosmos.ItemOptions{SessionToken: created.SessionToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var body struct {
+		ID   string `json:"id"`
+		N    int    `json:"n"`
+		ETag string `json:"_etag"`
+		RID  string `json:"_rid"`
+		Self string `json:"_self"`
+		TS   int64  `json:"_ts"`
+	}
+	if err := json.Unmarshal(read.Value, &body); err != nil {
+		t.Fatal(err)
+	}
+	if body.N != 1 || body.ETag != string(read.ETag) || read.ETag != created.ETag || body.RID == "" || body.Self == "" || body.TS == 0 {
+		t.Errorf("read %s with etag %s after create with %s", read.Value, read.ETag, created.ETag)
+	}
+
+	old := created.ETag
+	replaced, err := c.ReplaceItem(ctx, key("a"), "1", read.Value, &azcosmos.ItemOptions{IfMatchEtag: &old, EnableContentResponseOnWrite: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if replaced.ETag == old || len(replaced.Value) == 0 {
+		t.Errorf("replace: etag %s as before, body %q", replaced.ETag, replaced.Value)
+	}
+	for what, write := range map[string]func() error{
+		"replace": func() error {
+			_, err := c.ReplaceItem(ctx, key("a"), "1", doc("1", "a"), &azcosmos.ItemOptions{IfMatchEtag: &old})
+			return err
+		},
+		"upsert": func() error {
+			_, err := c.UpsertItem(ctx, key("a"), doc("1", "a"), &azcosmos.ItemOptions{IfMatchEtag: &old})
+			return err
+		},
+		"delete": func() error {
+			_, err := c.DeleteItem(ctx, key("a"), "1", &azcosmos.ItemOptions{IfMatchEtag: &old})
+			return err
+		},
+	} {
+		wantStatus(t, what+" with a stale etag", write(), http.StatusPreconditionFailed)
+	}
+	if _, err := c.DeleteItem(ctx, key("a"), "1", &azcosmos.ItemOptions{IfMatchEtag: &replaced.ETag}); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	_, err = c.ReadItem(ctx, key("a"), "1", nil)
+	wantStatus(t, "read after delete", err, http.StatusNotFound)
+	_, err = c.ReplaceItem(ctx, key("a"), "1", doc("1", "a"), nil)
+	wantStatus(t, "replace after delete", err, http.StatusNotFound)
+	_, err = c.DeleteItem(ctx, key("a"), "1", nil)
+	wantStatus(t, "delete after delete", err, http.StatusNotFound)
+	up, err := c.UpsertItem(ctx, key("a"), doc("1", "a"), nil)
+	if err != nil || up.RawResponse.StatusCode != http.StatusCreated {
+		t.Errorf("upsert of a new item: %v", err)
+	}
+	up, err = c.UpsertItem(ctx, key("a"), doc("1", "a"), nil)
+	if err != nil || up.RawResponse.StatusCode != http.StatusOK {
+		t.Errorf("upsert of an old item: %v", err)
+	}
+}
+
+func TestBadItemsAreRefused(t *testing.T) {
+	_, c := start(t, nil)
+	ctx := t.Context()
+	big := fmt.Appendf(nil, `{"id":"big","pk":"a","x":"%02097152d"}`, 1)
+	for what, c400 := range map[string]struct {
+		body []byte
+		want int
+	}{
+		"no id":           {[]byte(`{"pk":"a"}`), 400},
+		"empty id":        {[]byte(`{"id":"","pk":"a"}`), 400},
+		"not JSON":        {[]byte(`{"id":"1","pk":"a"`), 400},
+		"not an object":   {[]byte(`[1]`), 400},
+		"other key":       {doc("1", "b"), 400},
+		"no key":          {[]byte(`{"id":"1"}`), 400},
+		"key not scalar":  {[]byte(`{"id":"1","pk":["a"]}`), 400},
+		"ttl 0":           {[]byte(`{"id":"1","pk":"a","ttl":0}`), 400},
+		"more than 2 MB":  {big, 413},
+		"id of 1024 byte": {doc(fmt.Sprintf("%01024d", 1), "a"), 400},
+	} {
+		_, err := c.CreateItem(ctx, key("a"), c400.body, nil)
+		wantStatus(t, what, err, c400.want)
+	}
+	_, err := c.CreateItem(ctx, azcosmos.NewPartitionKey(), doc("1", "a"), nil)
+	wantStatus(t, "no key header", err, 400)
+	if _, err = c.CreateItem(ctx, azcosmos.NullPartitionKey, []byte(`{"id":"1","pk":null}`), nil); err != nil {
+		t.Errorf("null key: %v", err)
+	}
+}
+
+func TestWrongKeyIs401(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	cred, err := azcosmos.NewKeyCredential("d3Jvbmc=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azcosmos.NewClientWithKey(srv.Endpoint(), cred, srv.ClientOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_, err = client.CreateDatabase(t.Context(), azcosmos.DatabaseProperties{ID: "db"}, nil)
+	wantStatus(t, "wrong key", err, http.StatusUnauthorized)
+}

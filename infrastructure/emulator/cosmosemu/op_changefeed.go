@@ -1,0 +1,169 @@
+package cosmosemu
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// maxFeedBytes ends a page of the change feed: the service's response limit of 4 MB.
+const maxFeedBytes = 4 << 20
+
+// readChangeFeed answers GET .../docs with A-IM: the change feed in
+// latest-version mode.
+//
+// The position is an LSN of the container, in quotes, as If-None-Match and as
+// ETag of every page, empty ones (304) included. Without it the feed starts at the
+// beginning, at If-Modified-Since, or with "*" at the end. All changes of one
+// transaction are on one page. The page comes from the physical partition of the
+// range id header, or from that of the partition key header.
+func readChangeFeed(x *exchange) (*reply, error) {
+	if mode := first(x.header, headerAIM); mode != "Incremental Feed" && mode != "Incremental feed" {
+		return nil, refuse(http.StatusBadRequest, "The change feed mode %q is not supported by this emulator: only Incremental Feed (latest version)", mode)
+	}
+	c, err := x.container()
+	if err != nil {
+		return nil, err
+	}
+	q, err := x.feedQuery(c)
+	if err != nil {
+		return nil, err
+	}
+	rng, err := c.Topology().Find(q.Range)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.checkSession(c, rng); err != nil {
+		return nil, err
+	}
+	position := first(x.header, headerIfNoneMatch)
+	switch position {
+	case "":
+		q.Since, err = parseSince(first(x.header, headerIfModifiedSince))
+	case "*":
+		return feedNotModified(rng, c.LSN()), nil
+	default:
+		q.After, err = parsePosition(position)
+	}
+	if err != nil {
+		return nil, err
+	}
+	head := fmt.Appendf(x.buffer, `{"_rid":%q,"Documents":[`, c.RID)
+	page, err := c.Feed(head, *q)
+	if err != nil {
+		return nil, err
+	}
+	if page.Count == 0 {
+		return feedNotModified(rng, page.LSN), nil
+	}
+	body := page.Documents
+	body = append(body, `],"_count":`...)
+	body = append(strconv.AppendInt(body, int64(page.Count), 10), '}')
+	a := ok(http.StatusOK, body, feedCharge(page.Count, len(body)))
+	a.etag, a.session, a.count = feedETag(page.LSN), sessionToken(rng.ID, c.LSN()), page.Count
+	return a, nil
+}
+
+func feedNotModified(rng *store.Range, lsn uint64) *reply {
+	a := ok(http.StatusNotModified, nil, 1)
+	a.etag, a.session = feedETag(lsn), sessionToken(rng.ID, lsn)
+	return a
+}
+
+func feedETag(lsn uint64) string { return `"` + strconv.FormatUint(lsn, 10) + `"` }
+
+// feedQuery reads what the feed is to cover: a range id, a partition key, a
+// window of effective partition keys.
+func (x *exchange) feedQuery(c *store.Container) (*store.FeedQuery, error) {
+	limit, err := x.maxItemCount()
+	if err != nil {
+		return nil, err
+	}
+	q := &store.FeedQuery{Range: first(x.header, headerRangeID), MaxItems: limit, MaxBytes: maxFeedBytes}
+	if _, id, found := strings.Cut(q.Range, ","); found { // "<container rid>,<id>"
+		q.Range = id
+	}
+	key, err := x.keyHeader()
+	if err != nil {
+		return nil, err
+	}
+	def := c.Definition()
+	if key != nil {
+		if len(key) > len(def.Paths) {
+			return nil, refuse(http.StatusBadRequest, "The partition key %v has %d values, the container has %d paths", key, len(key), len(def.Paths)).sub(subKeyMismatch)
+		}
+		q.Part = store.NewPartition(key, def.Hierarchical)
+	}
+	if q.Window, err = x.window(); err != nil {
+		return nil, err
+	}
+	if q.Range != "" {
+		return q, nil
+	}
+	t := c.Topology()
+	switch {
+	case q.Part != nil:
+		q.Range = t.Locate(q.Part.EPK).ID
+	case len(t.Ranges) == 1:
+		q.Range = t.Ranges[0].ID
+	default:
+		return nil, refuse(http.StatusBadRequest, "The change feed of a container with %d physical partitions needs a partition key range id or a partition key", len(t.Ranges))
+	}
+	return q, nil
+}
+
+// window reads the effective partition key headers; nil if there are none.
+func (x *exchange) window() (*epk.Range, error) {
+	low, high := first(x.header, headerStartEPK), first(x.header, headerEndEPK)
+	if low == "" && high == "" {
+		return nil, nil
+	}
+	if kind := first(x.header, headerReadKeyType); kind != "" && kind != "EffectivePartitionKeyRange" {
+		return nil, refuse(http.StatusBadRequest, "The read key type %q is not supported: only EffectivePartitionKeyRange", kind)
+	}
+	if high == "" {
+		high = "FF"
+	}
+	r, err := epk.ParseRange(low, high)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "The window %q to %q is not a range of effective partition keys: %v", low, high, err)
+	}
+	return &r, nil
+}
+
+// parsePosition reads an LSN from an ETag.
+func parsePosition(etag string) (uint64, error) {
+	lsn, err := strconv.ParseUint(strings.Trim(strings.TrimPrefix(etag, "W/"), `"`), 10, 64)
+	if err != nil {
+		return 0, refuse(http.StatusBadRequest, "The change feed position %s is not one of this container: expected a quoted LSN", etag)
+	}
+	return lsn, nil
+}
+
+// parseSince reads If-Modified-Since. azcosmos writes the zone as UTC
+// (cosmos_change_feed_request_options.go), others as GMT.
+func parseSince(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC1123, http.TimeFormat, time.RFC3339Nano} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, refuse(http.StatusBadRequest, "If-Modified-Since is %q, which is not a time of the form %q", text, http.TimeFormat)
+}
+
+// listItems answers GET .../docs without A-IM: all items, in pages.
+func listItems(x *exchange) (*reply, error) {
+	c, err := x.container()
+	if err != nil {
+		return nil, err
+	}
+	return x.runQuery(c, nil)
+}

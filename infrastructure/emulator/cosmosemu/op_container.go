@@ -1,0 +1,141 @@
+package cosmosemu
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// createContainer answers POST /dbs/{db}/colls.
+func createContainer(x *exchange) (*reply, error) {
+	db, err := x.database()
+	if err != nil {
+		return nil, err
+	}
+	def, err := parseDefinition(x.body)
+	if err != nil {
+		return nil, err
+	}
+	content, err := x.throughput()
+	if err != nil {
+		return nil, err
+	}
+	c, err := x.srv.store.CreateContainer(db, *def, x.srv.partitionsFor(def, 0))
+	if err != nil {
+		return nil, err
+	}
+	if content != nil {
+		if _, err := x.srv.store.PutOffer(c.RID, containerLink(c), content); err != nil {
+			return nil, err
+		}
+	}
+	return containerReply(http.StatusCreated, c), nil
+}
+
+// partitionsFor is the number of physical partitions of a new container. Clients
+// hash keys of version 1 differently, so such a container has one.
+func (s *Server) partitionsFor(def *store.Definition, asked int) int {
+	switch {
+	case def.KeyVersion == 1:
+		return 1
+	case asked > 0:
+		return asked
+	}
+	return s.options.Partitions
+}
+
+// readContainer answers GET /dbs/{db}/colls/{coll}.
+func readContainer(x *exchange) (*reply, error) {
+	c, err := x.container()
+	if err != nil {
+		return nil, err
+	}
+	return containerReply(http.StatusOK, c), nil
+}
+
+// replaceContainer answers PUT /dbs/{db}/colls/{coll}. The id and the partition
+// key cannot change.
+func replaceContainer(x *exchange) (*reply, error) {
+	c, err := x.container()
+	if err != nil {
+		return nil, err
+	}
+	def, err := parseDefinition(x.body)
+	if err != nil {
+		return nil, err
+	}
+	if match := first(x.header, headerIfMatch); match != "" && match != "*" && match != c.ETag() {
+		return nil, refuse(http.StatusPreconditionFailed, "The container has changed: its ETag is %s", c.ETag())
+	}
+	old := c.Definition()
+	if def.ID != old.ID {
+		return nil, refuse(http.StatusBadRequest, "The id of a container cannot be changed from %q to %q", old.ID, def.ID)
+	}
+	if fmt.Sprint(def.Paths, def.Hierarchical, def.KeyVersion) != fmt.Sprint(old.Paths, old.Hierarchical, old.KeyVersion) {
+		return nil, refuse(http.StatusBadRequest, "The partition key of a container cannot be changed")
+	}
+	if err := x.srv.store.ReplaceContainer(c, *def); err != nil {
+		return nil, err
+	}
+	return containerReply(http.StatusOK, c), nil
+}
+
+// deleteContainer answers DELETE /dbs/{db}/colls/{coll}.
+func deleteContainer(x *exchange) (*reply, error) {
+	db, err := x.database()
+	if err != nil {
+		return nil, err
+	}
+	if err := x.srv.store.DeleteContainer(db, x.route.coll); err != nil {
+		return nil, err
+	}
+	return ok(http.StatusNoContent, nil, metadataCharge), nil
+}
+
+// listContainers answers GET /dbs/{db}/colls.
+func listContainers(x *exchange) (*reply, error) {
+	db, err := x.database()
+	if err != nil {
+		return nil, err
+	}
+	return metadataFeed("DocumentCollections", db.RID, containerBodies(x.srv.store, db)), nil
+}
+
+// queryContainers answers POST /dbs/{db}/colls with a query.
+func queryContainers(x *exchange) (*reply, error) {
+	db, err := x.database()
+	if err != nil {
+		return nil, err
+	}
+	bodies, err := x.filterMetadata(containerBodies(x.srv.store, db))
+	if err != nil {
+		return nil, err
+	}
+	return metadataFeed("DocumentCollections", db.RID, bodies), nil
+}
+
+func containerBodies(st *store.Store, db *store.Database) (bodies [][]byte) {
+	for _, c := range st.Containers(db) {
+		bodies = append(bodies, containerBody(c))
+	}
+	return bodies
+}
+
+func containerLink(c *store.Container) string {
+	return "dbs/" + c.DatabaseRID + "/colls/" + c.RID + "/"
+}
+
+func containerBody(c *store.Container) []byte {
+	etag, _ := json.Marshal(c.ETag()) // a string never fails
+	return fmt.Appendf(nil, `{%s,"_rid":%q,"_self":%q,"_etag":%s,"_ts":%d,"_docs":"docs/","_sprocs":"sprocs/",`+
+		`"_triggers":"triggers/","_udfs":"udfs/","_conflicts":"conflicts/"}`,
+		c.Definition().Raw, c.RID, containerLink(c), etag, c.Modified().Unix())
+}
+
+func containerReply(status int, c *store.Container) *reply {
+	a := ok(status, containerBody(c), metadataCharge)
+	a.etag = c.ETag()
+	return a
+}

@@ -1,0 +1,175 @@
+package cosmosemu
+
+import (
+	"net/http"
+	"strings"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// maxID and maxKeyText are the service's limits in bytes.
+const (
+	maxID      = 1023
+	maxKeyText = 2048
+)
+
+// createItem answers POST .../docs.
+func createItem(x *exchange) (*reply, error) { return x.writeItem(writeCreate) }
+
+// upsertItem answers POST .../docs with the upsert header.
+func upsertItem(x *exchange) (*reply, error) { return x.writeItem(writeUpsert) }
+
+// replaceItem answers PUT .../docs/{id}.
+func replaceItem(x *exchange) (*reply, error) { return x.writeItem(writeReplace) }
+
+// readItem answers GET .../docs/{id}.
+func readItem(x *exchange) (*reply, error) {
+	c, part, err := x.target()
+	if err != nil {
+		return nil, err
+	}
+	rng := c.Topology().Locate(part.EPK)
+	if err := x.checkSession(c, rng); err != nil {
+		return nil, err
+	}
+	lsn := c.LSN() // before the read, which may see more
+	item, err := c.Get(x.buffer, part, x.route.id)
+	if err != nil {
+		return nil, x.missing(err)
+	}
+	a := ok(http.StatusOK, item.Body, readCharge(len(item.Body)))
+	a.etag, a.session = item.ETag, sessionToken(rng.ID, lsn)
+	if first(x.header, headerIfNoneMatch) == item.ETag {
+		a.status, a.body = http.StatusNotModified, nil
+	}
+	return a, nil
+}
+
+// deleteItem answers DELETE .../docs/{id}.
+func deleteItem(x *exchange) (*reply, error) {
+	c, part, err := x.target()
+	if err != nil {
+		return nil, err
+	}
+	commit, err := c.Update(part, func(tx *store.Tx) error {
+		if err := checkMatch(tx, x.route.id, first(x.header, headerIfMatch)); err != nil {
+			return err
+		}
+		found, err := tx.Delete(x.route.id)
+		if err == nil && !found {
+			err = store.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return nil, x.missing(err)
+	}
+	a := ok(http.StatusNoContent, nil, deleteCharge)
+	a.session = sessionToken(commit.Range, commit.LSN)
+	return a, nil
+}
+
+// missing words a not-found error.
+func (x *exchange) missing(err error) error {
+	if e := asWire(err); e.Status != http.StatusNotFound || e.SubStatus != 0 {
+		return err
+	}
+	return refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition", x.route.id)
+}
+
+// target is the container and logical partition of a request on one item.
+func (x *exchange) target() (*store.Container, *store.Partition, error) {
+	c, err := x.container()
+	if err != nil {
+		return nil, nil, err
+	}
+	part, err := x.partition(c)
+	if err == nil && part == nil {
+		err = refuse(http.StatusBadRequest, "PartitionKey value must be supplied for this operation")
+	}
+	return c, part, err
+}
+
+// partition reads the partition key header; nil if there is none. The key must be
+// complete.
+func (x *exchange) partition(c *store.Container) (*store.Partition, error) {
+	key, err := x.keyHeader()
+	if key == nil || err != nil {
+		return nil, err
+	}
+	def := c.Definition()
+	if len(key) != len(def.Paths) {
+		return nil, refuse(http.StatusBadRequest, "The partition key %v has %d values, the container has %d paths", key, len(key), len(def.Paths)).sub(subKeyMismatch)
+	}
+	return store.NewPartition(key, def.Hierarchical), nil
+}
+
+func (x *exchange) keyHeader() (epk.Key, error) {
+	text := first(x.header, headerPartitionKey)
+	if text == "" {
+		return nil, nil
+	}
+	key, err := epk.ParseHeader(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(key) == 0 {
+		key = epk.Key{epk.Undefined()}
+	}
+	return key, checkKey(key)
+}
+
+func checkKey(key epk.Key) error {
+	for _, v := range key {
+		if text, isText := v.Text(); isText && len(text) > maxKeyText {
+			return refuse(http.StatusBadRequest, "The partition key value has %d bytes, at most %d are allowed", len(text), maxKeyText)
+		}
+	}
+	return nil
+}
+
+// checkMatch compares an If-Match with the item as it is. An item that is not
+// there fails the write itself.
+func checkMatch(tx *store.Tx, id, match string) error {
+	if match == "" || match == "*" {
+		return nil
+	}
+	etag, found, err := tx.ETag(id)
+	if err != nil || !found {
+		return err
+	}
+	if !sameETag(match, etag) {
+		return refuse(http.StatusPreconditionFailed, "Operation cannot be performed because one of the specified precondition is not met: the ETag of %q is %s", id, etag)
+	}
+	return nil
+}
+
+// sameETag compares ETags; clients may leave the quotes out.
+func sameETag(given, etag string) bool {
+	return given == etag || len(given) == len(etag)-2 && given == strings.Trim(etag, `"`)
+}
+
+// wantsBody tells whether a write is to return the document.
+func (x *exchange) wantsBody() bool {
+	return !strings.EqualFold(first(x.header, headerPrefer), "return=minimal")
+}
+
+// parseItem reads and checks a document that is to be written.
+func parseItem(text []byte, def *store.Definition, part *store.Partition) (*document.Document, error) {
+	doc, err := document.Parse(text, def.Paths)
+	if err != nil {
+		return nil, err
+	}
+	if len(doc.ID) > maxID {
+		return nil, refuse(http.StatusBadRequest, "The id has %d bytes, at most %d are allowed", len(doc.ID), maxID)
+	}
+	if err := checkKey(doc.Key); err != nil {
+		return nil, err
+	}
+	if !part.Holds(doc.Key) {
+		return nil, refuse(http.StatusBadRequest, "PartitionKey extracted from document doesn't match the one specified in the header: %v is not %v", doc.Key, part.Key).sub(subKeyMismatch)
+	}
+	return doc, nil
+}

@@ -1,0 +1,68 @@
+package cosmosemu
+
+// Operation names a wire operation.
+type Operation string
+
+// The operations, one per kind of request.
+const (
+	OpReadAccount            Operation = "ReadAccount"
+	OpCreateDatabase         Operation = "CreateDatabase"
+	OpReadDatabase           Operation = "ReadDatabase"
+	OpDeleteDatabase         Operation = "DeleteDatabase"
+	OpListDatabases          Operation = "ListDatabases"
+	OpQueryDatabases         Operation = "QueryDatabases"
+	OpCreateContainer        Operation = "CreateContainer"
+	OpReadContainer          Operation = "ReadContainer"
+	OpReplaceContainer       Operation = "ReplaceContainer"
+	OpDeleteContainer        Operation = "DeleteContainer"
+	OpListContainers         Operation = "ListContainers"
+	OpQueryContainers        Operation = "QueryContainers"
+	OpListOffers             Operation = "ListOffers"
+	OpQueryOffers            Operation = "QueryOffers"
+	OpReadOffer              Operation = "ReadOffer"
+	OpReplaceOffer           Operation = "ReplaceOffer"
+	OpReadPartitionKeyRanges Operation = "ReadPartitionKeyRanges"
+	OpCreateItem             Operation = "CreateItem"
+	OpUpsertItem             Operation = "UpsertItem"
+	OpReadItem               Operation = "ReadItem"
+	OpReplaceItem            Operation = "ReplaceItem"
+	OpPatchItem              Operation = "PatchItem"
+	OpDeleteItem             Operation = "DeleteItem"
+	OpListItems              Operation = "ListItems"
+	OpBatch                  Operation = "Batch"
+	OpReadChangeFeed         Operation = "ReadChangeFeed"
+	OpQueryItems             Operation = "QueryItems"
+	OpQueryPlan              Operation = "QueryPlan"
+)
+
+// handlers maps each operation to its page, op_*.go.
+var handlers = map[Operation]func(*exchange) (*reply, error){
+	OpReadAccount:            readAccount,
+	OpCreateDatabase:         createDatabase,
+	OpReadDatabase:           readDatabase,
+	OpDeleteDatabase:         deleteDatabase,
+	OpListDatabases:          listDatabases,
+	OpQueryDatabases:         queryDatabases,
+	OpCreateContainer:        createContainer,
+	OpReadContainer:          readContainer,
+	OpReplaceContainer:       replaceContainer,
+	OpDeleteContainer:        deleteContainer,
+	OpListContainers:         listContainers,
+	OpQueryContainers:        queryContainers,
+	OpListOffers:             listOffers,
+	OpQueryOffers:            queryOffers,
+	OpReadOffer:              readOffer,
+	OpReplaceOffer:           replaceOffer,
+	OpReadPartitionKeyRanges: readPartitionKeyRanges,
+	OpCreateItem:             createItem,
+	OpUpsertItem:             upsertItem,
+	OpReadItem:               readItem,
+	OpReplaceItem:            replaceItem,
+	OpPatchItem:              patchItem,
+	OpDeleteItem:             deleteItem,
+	OpListItems:              listItems,
+	OpBatch:                  executeBatch,
+	OpReadChangeFeed:         readChangeFeed,
+	OpQueryItems:             queryItems,
+	OpQueryPlan:              queryPlan,
+}

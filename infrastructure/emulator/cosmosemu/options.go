@@ -1,0 +1,108 @@
+package cosmosemu
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"time"
+
+	"feedbox/infrastructure/emulator/pipenet"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// WellKnownKey is the account key every Cosmos DB emulator accepts by default. It
+// is public and protects nothing.
+const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+
+var consistencyLevels = []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
+
+// maxPartitions bounds Options.Partitions.
+const maxPartitions = 256
+
+// Options configure an emulator. The zero value is ready to use: in memory, plain
+// HTTP on a free loopback port, one physical partition per container.
+type Options struct {
+	// Addr is the TCP address to listen on, default "127.0.0.1:0".
+	Addr string
+	// Listener serves connections from elsewhere instead of Addr. The emulator closes it.
+	Listener net.Listener
+	// Network, if set, is an in-memory network to listen in instead of Addr, under Host.
+	Network *pipenet.Network
+	// Host is the host:port clients use. The default is the listener's address; in
+	// a Network it is "cosmos-<n>.emulator:8081" with a new n for each instance.
+	Host string
+	// DialContext is how HTTPClient and Client connect, default Network's or the
+	// operating system's.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	// TLS serves HTTPS. Without Certificate a self-signed one is made; Server.CertificatePEM has it.
+	TLS         bool
+	Certificate *tls.Certificate
+
+	// DataDir keeps the data on disk, with fsync before a write is acknowledged.
+	// Empty keeps it in memory.
+	DataDir string
+	// FS is the file system of DataDir, default the operating system's. If it is
+	// set, writes are fsynced in it even without DataDir: for crash tests.
+	FS vfs.FS
+
+	// Key is the account key in base64, default WellKnownKey.
+	Key string
+	// Partitions is the number of physical partitions of a new container, default 1, at most 256.
+	Partitions int
+	// Consistency is the account's default level: Strong, BoundedStaleness, Session
+	// (the default), ConsistentPrefix or Eventual. Only what clients are told changes.
+	Consistency string
+	// Now is the clock, default time.Now. Server.Advance moves it.
+	Now func() time.Time
+	// Seed makes resource ids and stale reads repeatable. 0 takes a random one.
+	Seed uint64
+	// Logger gets storage and server failures, default none.
+	Logger *slog.Logger
+}
+
+// resolve fills in defaults and reports all faults at once.
+func (o *Options) resolve() (Options, error) {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	r.Addr = cmp.Or(r.Addr, "127.0.0.1:0")
+	r.Key = cmp.Or(r.Key, WellKnownKey)
+	r.Partitions = cmp.Or(r.Partitions, 1)
+	r.Consistency = cmp.Or(r.Consistency, "Session")
+	if r.Now == nil {
+		r.Now = time.Now
+	}
+	if r.Logger == nil {
+		r.Logger = slog.New(slog.DiscardHandler)
+	}
+	var faults []error
+	if _, err := base64.StdEncoding.DecodeString(r.Key); err != nil {
+		faults = append(faults, fmt.Errorf("option Key is not base64: %w", err))
+	}
+	if r.Partitions < 1 || r.Partitions > maxPartitions {
+		faults = append(faults, fmt.Errorf("option Partitions is %d, allowed are 1 to %d", r.Partitions, maxPartitions))
+	}
+	if !slices.Contains(consistencyLevels, r.Consistency) {
+		faults = append(faults, fmt.Errorf("option Consistency is %q, allowed are %v", r.Consistency, consistencyLevels))
+	}
+	if r.Listener != nil && r.Network != nil {
+		faults = append(faults, errors.New("options Listener and Network exclude each other"))
+	}
+	if r.Certificate != nil && !r.TLS {
+		faults = append(faults, errors.New("option Certificate is set but TLS is not"))
+	}
+	if r.Host != "" {
+		if _, _, err := net.SplitHostPort(r.Host); err != nil {
+			faults = append(faults, fmt.Errorf("option Host %q is not host:port", r.Host))
+		}
+	}
+	return r, errors.Join(faults...)
+}

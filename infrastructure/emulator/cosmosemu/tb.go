@@ -1,0 +1,30 @@
+package cosmosemu
+
+// TB is the part of testing.TB that StartT needs, so that this package does not
+// link the testing package.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+}
+
+// StartT starts an emulator for one test and closes it with the test. It takes at
+// most one Options.
+func StartT(tb TB, options ...*Options) *Server {
+	tb.Helper()
+	var o *Options
+	if len(options) > 0 {
+		o = options[0]
+	}
+	srv, err := Start(o)
+	if err != nil {
+		tb.Fatalf("start the Cosmos DB emulator: %v", err)
+		return nil
+	}
+	tb.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			tb.Fatalf("close the Cosmos DB emulator: %v", err)
+		}
+	})
+	return srv
+}

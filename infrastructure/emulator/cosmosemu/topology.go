@@ -1,0 +1,86 @@
+package cosmosemu
+
+import (
+	"fmt"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// PartitionKeyRange is a physical partition as the Go helpers show it.
+type PartitionKeyRange struct {
+	ID           string
+	MinInclusive string // hexadecimal
+	MaxExclusive string
+	Parents      []string
+}
+
+// PartitionKeyRanges lists the live physical partitions of a container in order.
+func (s *Server) PartitionKeyRanges(database, container string) ([]PartitionKeyRange, error) {
+	c, err := s.container(database, container)
+	if err != nil {
+		return nil, err
+	}
+	var out []PartitionKeyRange
+	for _, r := range c.Topology().Ranges {
+		out = append(out, PartitionKeyRange{r.ID, epk.Format(r.Min), epk.Format(r.Max), r.Parents})
+	}
+	return out, nil
+}
+
+// Split cuts a physical partition in the middle. From then on requests to it get
+// 410 with sub-status 1002, and its two children go on where it stood.
+func (s *Server) Split(database, container, rangeID string) error {
+	c, err := s.splittable(database, container)
+	if err == nil {
+		err = s.store.Split(c, rangeID, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("cosmosemu: split range %s of %s/%s: %w", rangeID, database, container, err)
+	}
+	return nil
+}
+
+// SplitAt cuts a physical partition at an effective partition key in hexadecimal.
+func (s *Server) SplitAt(database, container, rangeID, key string) error {
+	bounds, err := epk.ParseRange(key, "FF")
+	if err != nil {
+		return fmt.Errorf("cosmosemu: split range %s at %q: %w", rangeID, key, err)
+	}
+	c, err := s.splittable(database, container)
+	if err == nil {
+		err = s.store.Split(c, rangeID, bounds.Min)
+	}
+	if err != nil {
+		return fmt.Errorf("cosmosemu: split range %s of %s/%s at %s: %w", rangeID, database, container, key, err)
+	}
+	return nil
+}
+
+// Merge joins two neighbouring physical partitions, given in order.
+func (s *Server) Merge(database, container, left, right string) error {
+	c, err := s.container(database, container)
+	if err == nil {
+		err = s.store.Merge(c, left, right)
+	}
+	if err != nil {
+		return fmt.Errorf("cosmosemu: merge ranges %s and %s of %s/%s: %w", left, right, database, container, err)
+	}
+	return nil
+}
+
+func (s *Server) splittable(database, container string) (*store.Container, error) {
+	c, err := s.container(database, container)
+	if err == nil && c.Definition().KeyVersion == 1 {
+		err = fmt.Errorf("%w: its partition key has version 1, which clients hash in different ways", store.ErrInvalid)
+	}
+	return c, err
+}
+
+func (s *Server) container(database, container string) (*store.Container, error) {
+	db, err := s.store.Database(database)
+	if err != nil {
+		return nil, err
+	}
+	return s.store.Container(db, container)
+}

@@ -1,0 +1,72 @@
+package cosmosemu
+
+import (
+	"net/http"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// writeKind is what a write expects to find. Source: the conflict rules of the
+// REST reference for documents.
+type writeKind uint8
+
+const (
+	writeCreate  writeKind = iota // nothing: 409 if there is an item
+	writeReplace                  // an item: 404 if there is none
+	writeUpsert                   // either
+)
+
+// putItem is the one place where a document is written, alone or in a batch. It
+// returns the status of success.
+func putItem(tx *store.Tx, kind writeKind, doc *document.Document, match string) (store.Item, int, error) {
+	etag, found, err := tx.ETag(doc.ID)
+	switch {
+	case err != nil:
+		return store.Item{}, 0, err
+	case kind == writeCreate && found:
+		return store.Item{}, 0, refuse(http.StatusConflict, "Entity with the specified id already exists in the system: %q", doc.ID)
+	case kind == writeReplace && !found:
+		return store.Item{}, 0, refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition", doc.ID)
+	case kind != writeCreate && match != "" && match != "*" && found && !sameETag(match, etag):
+		return store.Item{}, 0, refuse(http.StatusPreconditionFailed, "Operation cannot be performed because one of the specified precondition is not met: the ETag of %q is %s", doc.ID, etag)
+	}
+	item, err := tx.Put(doc)
+	if found {
+		return item, http.StatusOK, err
+	}
+	return item, http.StatusCreated, err
+}
+
+// writeItem answers a create, replace or upsert of one item.
+func (x *exchange) writeItem(kind writeKind) (*reply, error) {
+	c, part, err := x.target()
+	if err != nil {
+		return nil, err
+	}
+	doc, err := parseItem(x.body, c.Definition(), part)
+	if err != nil {
+		return nil, err
+	}
+	if kind == writeReplace && doc.ID != x.route.id {
+		return nil, refuse(http.StatusBadRequest, "The id of the body, %q, is not that of the request, %q", doc.ID, x.route.id)
+	}
+	var a *reply
+	commit, err := c.Update(part, func(tx *store.Tx) error {
+		item, status, err := putItem(tx, kind, doc, first(x.header, headerIfMatch))
+		if err != nil {
+			return err
+		}
+		a = ok(status, nil, writeCharge(len(item.Body)))
+		a.etag = item.ETag
+		if x.wantsBody() {
+			a.body = append(x.buffer, item.Body...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.session = sessionToken(commit.Range, commit.LSN)
+	return a, nil
+}
