@@ -3,7 +3,6 @@ package query
 // selectQuery is the one statement of the language. Its expressions hold no
 // parentheses: the tree shows the grouping.
 type selectQuery struct {
-	text       string
 	condition  bool // FROM ... WHERE ... of a patch: no SELECT
 	distinct   bool
 	top        *count
@@ -134,3 +133,51 @@ func (*countCall) expression()   {}
 func (*arrayExpr) expression()   {}
 func (*objectExpr) expression()  {}
 func (*group) expression()       {}
+
+// eachPart calls f for the expressions right inside of e.
+func eachPart(e expr, f func(expr)) {
+	switch e := e.(type) {
+	case *member:
+		f(e.base)
+		f(e.index)
+	case *unaryExpr:
+		f(e.x)
+	case *binaryExpr:
+		f(e.x)
+		f(e.y)
+	case *logicalExpr:
+		each(e.terms, f)
+	case *ternaryExpr:
+		f(e.cond)
+		f(e.then)
+		f(e.other)
+	case *betweenExpr:
+		f(e.x)
+		f(e.low)
+		f(e.high)
+	case *inExpr:
+		f(e.x)
+		each(e.list, f)
+	case *likeExpr:
+		f(e.x)
+		f(e.pattern)
+	case *callExpr:
+		each(e.args, f)
+	case *countCall:
+		f(e.arg)
+	case *arrayExpr:
+		each(e.items, f)
+	case *objectExpr:
+		for _, m := range e.members {
+			f(m.x)
+		}
+	case *group:
+		f(e.x)
+	}
+}
+
+func each(list []expr, f func(expr)) {
+	for _, e := range list {
+		f(e)
+	}
+}

@@ -99,8 +99,13 @@ func fold(n scalar, inputs ...scalar) scalar {
 
 // value returns the value of an expression that does not depend on the document.
 func (c *compiler) value(e expr) (Value, bool) {
-	if _, ok := e.(*path); ok {
+	switch e := e.(type) {
+	case *path:
 		return Value{}, false
+	case *literal:
+		return e.v, true
+	case *paramRef:
+		return c.b.args[e.index], true
 	}
 	k, ok := (&compiler{b: c.b, tree: newPathTree()}).scalar(e).(constant)
 	return k.v, ok

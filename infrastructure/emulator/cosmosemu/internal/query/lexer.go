@@ -114,29 +114,40 @@ func (l *lexer) word() string {
 	return l.text[start:l.pos]
 }
 
-// operators with two characters come before their first character.
-var operators = []string{
-	"!=", "<>", "<=", ">=", "||", "??",
-	"=", "<", ">", "+", "-", "*", "/", "%", "&", "^", "|", "~", "?", ":", ",", ".", "(", ")", "[", "]", "{", "}",
-}
+// singles are the operators and brackets of one character.
+const singles = "=<>+-*/%&^|~?:,.()[]{}"
 
+// punct takes an operator or bracket.
 func (l *lexer) punct() (token, error) {
 	rest := l.text[l.pos:]
-	for _, op := range operators {
-		if strings.HasPrefix(rest, op) {
-			t := token{kind: tokPunct, pos: l.pos, src: op, word: op}
-			if op == "<>" {
-				t.word = "!="
-			}
-			l.pos += len(op)
-			return t, nil
+	size := 0
+	if strings.IndexByte(singles, rest[0]) >= 0 {
+		size = 1
+	}
+	if len(rest) > 1 {
+		switch rest[:2] {
+		case "!=", "<>", "<=", ">=", "||", "??":
+			size = 2
 		}
 	}
+	if size == 0 {
+		return token{}, l.stray(rest)
+	}
+	t := token{kind: tokPunct, pos: l.pos, src: rest[:size], word: rest[:size]}
+	if t.word == "<>" {
+		t.word = "!="
+	}
+	l.pos += size
+	return t, nil
+}
+
+// stray is the error for a character that starts no token.
+func (l *lexer) stray(rest string) error {
 	r, size := utf8.DecodeRuneInString(rest)
 	if r == utf8.RuneError && size == 1 {
-		return token{}, &SyntaxError{Pos: l.pos, Msg: fmt.Sprintf("byte 0x%02x is not UTF-8", rest[0])}
+		return &SyntaxError{Pos: l.pos, Msg: fmt.Sprintf("byte 0x%02x is not UTF-8", rest[0])}
 	}
-	return token{}, &SyntaxError{Pos: l.pos, Msg: fmt.Sprintf("unexpected character %q", r)}
+	return &SyntaxError{Pos: l.pos, Msg: fmt.Sprintf("unexpected character %q", r)}
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -26,6 +26,9 @@ func (b *Bound) Lookups(paths []string) (at []Lookup, ok bool) {
 	if !ok {
 		return nil, false
 	}
+	if len(found) < 2 {
+		return found, true
+	}
 	seen := make(map[string]bool, len(found))
 	for _, l := range found {
 		key := appendText(nil, []byte(l.ID))

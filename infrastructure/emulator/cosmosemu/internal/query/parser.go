@@ -6,9 +6,14 @@ import (
 	"strings"
 )
 
-// maxDepth bounds how deep expressions nest, and how long one chain of operators
-// of the same level gets (AND and OR aside, which may be any length).
-const maxDepth = 256
+// maxDepth bounds how deep an expression nests. A chain of the same operator nests
+// once per operator, except AND and OR, which may be any length. maxRecursion
+// bounds the parser itself, which also goes down for parentheses; what prints from
+// an expression within the one bound is within the other.
+const (
+	maxDepth     = 256
+	maxRecursion = 16 * maxDepth
+)
 
 // parser is a recursive descent parser with one token of look-ahead. The first
 // error sticks: from then on the current token is the end of the text, so every
@@ -22,18 +27,18 @@ type parser struct {
 	roots  []token // identifiers that have to be the alias, which FROM tells later
 	depth  int
 	// Aggregates: counts numbers the COUNT calls, inSelect and inCount say where
-	// one may stand, outside is the first use of the document outside of them.
+	// one may stand, outside is where the document is first used outside of them.
 	counts   int
 	inSelect bool
 	inCount  bool
-	outside  *token
+	outside  int // -1: nowhere
 }
 
 func newParser(text string) (*parser, error) {
 	if len(text) > maxText {
 		return nil, &SyntaxError{Pos: maxText, Msg: fmt.Sprintf("a query has at most %d bytes", maxText)}
 	}
-	p := &parser{lex: lexer{text: text}, q: &selectQuery{text: text}}
+	p := &parser{lex: lexer{text: text}, q: &selectQuery{}, outside: -1}
 	p.advance()
 	return p, nil
 }
@@ -117,12 +122,38 @@ func (p *parser) peek() token {
 	return t
 }
 
-// enter counts one level of nesting; every call needs a leave.
+// enter counts one level of recursion; every call needs a leave.
 func (p *parser) enter() {
 	p.depth++
-	if p.depth > maxDepth {
-		p.unsupported(p.tok.pos, fmt.Sprintf("an expression deeper than %d levels", maxDepth))
+	if p.depth > maxRecursion {
+		p.tooDeep(p.tok.pos)
 	}
 }
 
 func (p *parser) leave() { p.depth-- }
+
+func (p *parser) tooDeep(pos int) {
+	p.unsupported(pos, fmt.Sprintf("an expression deeper than %d levels", maxDepth))
+}
+
+// clause parses the expression of a clause.
+func (p *parser) clause() expr {
+	pos := p.tok.pos
+	e := p.expr()
+	if p.err == nil && deeper(e, maxDepth) {
+		p.tooDeep(pos)
+	}
+	return e
+}
+
+// deeper reports whether e has more levels than a number.
+func deeper(e expr, levels int) bool {
+	if levels == 0 {
+		return true
+	}
+	found := false
+	eachPart(e, func(part expr) {
+		found = found || deeper(part, levels-1)
+	})
+	return found
+}

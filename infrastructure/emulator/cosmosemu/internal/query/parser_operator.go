@@ -2,21 +2,31 @@ package query
 
 import (
 	"fmt"
-	"slices"
 	"unicode/utf8"
 )
 
-// levels are the operators of binaryExpr from the loosest to the tightest
+// precedence orders the binary operators, from 1 for the loosest; 0 is none
 // (Query/Core/Parser/sql.g4 of the .NET SDK).
-var levels = [][]string{
-	{"||"},
-	{"|"},
-	{"^"},
-	{"&"},
-	{"=", "!="},
-	{"<", ">", "<=", ">="},
-	{"+", "-"},
-	{"*", "/", "%"},
+func precedence(op string) int {
+	switch op {
+	case "||":
+		return 1
+	case "|":
+		return 2
+	case "^":
+		return 3
+	case "&":
+		return 4
+	case "=", "!=":
+		return 5
+	case "<", ">", "<=", ">=":
+		return 6
+	case "+", "-":
+		return 7
+	case "*", "/", "%":
+		return 8
+	}
+	return 0
 }
 
 // expr parses a whole expression:
@@ -26,7 +36,7 @@ var levels = [][]string{
 //	or        = and { OR and }
 //	and       = predicate { AND predicate }
 //	predicate = binary [ [NOT] ( IN (...) | LIKE binary [ESCAPE 'c'] | BETWEEN binary AND binary ) ]
-//	binary    = by levels, left to right
+//	binary    = unary { operator unary }, by precedence, left to right
 //	unary     = { "-" | "+" | "~" | NOT } primary
 //
 // Where two published readings of the language differ, an expression without
@@ -56,10 +66,7 @@ func (p *parser) grouped() expr {
 
 func (p *parser) coalesce() expr {
 	x := p.or()
-	depth := p.depth
-	defer func() { p.depth = depth }()
 	for p.accept("??") {
-		p.enter()
 		x = &binaryExpr{op: "??", x: bare(x), y: bare(p.or())}
 	}
 	return x
@@ -83,7 +90,7 @@ func (p *parser) logical(op string, term func() expr) expr {
 
 func (p *parser) predicate() expr {
 	pos := p.tok.pos
-	x := p.binary(0)
+	x := p.binary(1)
 	not := false
 	if p.is("NOT") {
 		p.advance()
@@ -101,16 +108,16 @@ func (p *parser) predicate() expr {
 		return e
 	case p.accept("LIKE"):
 		p.refuseNot(pos, x)
-		e := &likeExpr{not: not, x: bare(x), pattern: bare(p.binary(0)), pos: pos}
+		e := &likeExpr{not: not, x: bare(x), pattern: bare(p.binary(1)), pos: pos}
 		if p.accept("ESCAPE") {
 			e.escape = p.escape()
 		}
 		return e
 	case p.accept("BETWEEN"):
 		p.refuseNot(pos, x)
-		e := &betweenExpr{not: not, x: bare(x), low: bare(p.binary(0))}
+		e := &betweenExpr{not: not, x: bare(x), low: bare(p.binary(1))}
 		p.expect("AND")
-		e.high = bare(p.binary(0))
+		e.high = bare(p.binary(1))
 		return e
 	}
 	return x
@@ -140,25 +147,23 @@ func (p *parser) list(end string) []expr {
 	return list
 }
 
-func (p *parser) binary(level int) expr {
-	if level == len(levels) {
-		return p.unary()
-	}
+// binary takes operators of at least a precedence.
+func (p *parser) binary(least int) expr {
 	pos := p.tok.pos
-	x := p.binary(level + 1)
-	depth := p.depth
-	defer func() { p.depth = depth }()
-	for p.tok.kind == tokPunct && slices.Contains(levels[level], p.tok.word) {
-		p.enter()
+	x := p.unary()
+	for {
 		op := p.tok.word
+		own := precedence(op)
+		if own == 0 || own < least || p.tok.kind != tokPunct {
+			return x
+		}
 		p.advance()
 		right := p.tok.pos
-		y := p.binary(level + 1)
+		y := p.binary(own + 1)
 		p.checkOperand(op, pos, x)
 		p.checkOperand(op, right, y)
 		x = &binaryExpr{op: op, x: bare(x), y: bare(y)}
 	}
-	return x
 }
 
 // checkOperand refuses an operand without parentheses that may belong elsewhere.

@@ -9,8 +9,6 @@ import (
 // parentheses, and what is looked up inside: .name and [index].
 func (p *parser) primary() expr {
 	x := p.atom()
-	depth := p.depth
-	defer func() { p.depth = depth }()
 	for p.err == nil {
 		var index expr
 		switch {
@@ -22,8 +20,10 @@ func (p *parser) primary() expr {
 		default:
 			return x
 		}
-		p.enter()
 		x = lookUp(bare(x), index)
+		if at, ok := x.(*path); ok && len(at.steps) > maxDepth {
+			p.tooDeep(p.tok.pos)
+		}
 	}
 	return x
 }
@@ -130,8 +130,8 @@ func (p *parser) identifier() expr {
 		return p.call(t)
 	}
 	p.roots = append(p.roots, t)
-	if !p.inCount && p.inSelect && p.outside == nil {
-		p.outside = &t
+	if !p.inCount && p.inSelect && p.outside < 0 {
+		p.outside = t.pos
 	}
 	return &path{}
 }
@@ -154,17 +154,17 @@ func (p *parser) param() *paramRef {
 func (p *parser) object() expr {
 	p.expect("{")
 	o := &objectExpr{}
+	seen := map[string]bool{}
 	for !p.is("}") {
 		if p.tok.kind != tokString {
 			p.unexpected("a member name in quotes")
 			return o
 		}
 		m := objectMember{name: p.tok.text}
-		for _, other := range o.members {
-			if other.name == m.name {
-				p.syntax(p.tok.pos, "the object has two members %q", m.name)
-			}
+		if seen[m.name] {
+			p.syntax(p.tok.pos, "the object has two members %q", m.name)
 		}
+		seen[m.name] = true
 		p.advance()
 		p.expect(":")
 		m.x = p.expr()

@@ -56,7 +56,7 @@ func (p *parser) selection() {
 		}
 	case p.accept("VALUE"):
 		p.q.value = true
-		p.q.items = []selectItem{{expr: p.expr()}}
+		p.q.items = []selectItem{{expr: p.clause()}}
 		if p.is(",") || p.is("AS") {
 			p.syntax(p.tok.pos, "SELECT VALUE has one expression without a name")
 		}
@@ -72,7 +72,7 @@ func (p *parser) selectList() {
 	unnamed := 0
 	for {
 		pos := p.tok.pos
-		it := selectItem{expr: p.expr()}
+		it := selectItem{expr: p.clause()}
 		if p.accept("AS") {
 			pos = p.tok.pos
 			it.alias = p.name("an alias name")
@@ -146,7 +146,7 @@ func (p *parser) from() {
 
 func (p *parser) where() {
 	if p.accept("WHERE") {
-		p.q.where = p.expr()
+		p.q.where = p.clause()
 	}
 }
 
@@ -255,8 +255,8 @@ func (p *parser) checkAggregate() {
 	}
 	p.q.aggregate = true
 	switch {
-	case p.outside != nil:
-		p.unsupported(p.outside.pos, "a property beside an aggregate (it would need GROUP BY)")
+	case p.outside >= 0:
+		p.unsupported(p.outside, "a property beside an aggregate (it would need GROUP BY)")
 	case p.q.distinct:
 		p.unsupported(0, "DISTINCT with an aggregate")
 	case p.q.top != nil:

@@ -187,9 +187,12 @@ func TestUnsupported(t *testing.T) {
 		{`SELECT * FROM c WHERE c.a & 1 = 1`, 28, "& beside a comparison"},
 		{`SELECT c.a ?? c.b ? 1 : 2 FROM c`, 7, "?? beside ?:"},
 		{`SELECT c.a ? 1 : c.b ?? 2 FROM c`, 7, "?? beside ?:"},
-		{`SELECT ` + strings.Repeat("(", 300) + `1` + strings.Repeat(")", 300) + ` FROM c`, 263, "deeper than"},
-		{`SELECT 1` + strings.Repeat(" + 1", 300) + ` FROM c`, 1029, "deeper than"},
-		{`SELECT ` + strings.Repeat("- ", 300) + `1 FROM c`, 517, "deeper than"},
+		{`SELECT ` + strings.Repeat("(", 5000) + `1` + strings.Repeat(")", 5000) + ` FROM c`, 7 + 4096, "deeper than"},
+		{`SELECT 1` + strings.Repeat(" + 1", 300) + ` FROM c`, 7, "deeper than"},
+		{`SELECT 1, ` + strings.Repeat("- ", 300) + `1 FROM c`, 10, "deeper than"},
+		{`SELECT * FROM c WHERE ` + strings.Repeat("[", 300) + strings.Repeat("]", 300), 22, "deeper than"},
+		{`SELECT VALUE c` + strings.Repeat(".a", 200000) + ` FROM c`, 528, "deeper than"},
+		{`SELECT VALUE 1` + strings.Repeat("+1", 200000) + ` FROM c`, 13, "deeper than"},
 	} {
 		t.Run(tt.text[:min(len(tt.text), 60)], func(t *testing.T) {
 			_, err := Parse(tt.text)

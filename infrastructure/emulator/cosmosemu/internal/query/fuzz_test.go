@@ -1,0 +1,252 @@
+package query
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// queries seed the fuzzers: one of each construct.
+var queries = []string{
+	`SELECT * FROM c`,
+	`SELECT DISTINCT TOP 5 c.a, c["b c"][0].d AS x, 1.5e3, 'q\'' FROM docs c WHERE c.a = @a ORDER BY c.a DESC, c.b`,
+	`select value {"a": [c.a, {}, [], undefined], 'b': c.b ?? null} from root r_1 where true`,
+	`SELECT VALUE c.a ? (c.b ?? 1) : -c.c FROM c OFFSET 1 LIMIT @a`,
+	`SELECT COUNT(1) AS n, COUNT(c.a) FROM c WHERE (c.id = 'a' AND c.pk = 1) OR c.id IN ('b', @a)`,
+	`SELECT * FROM c WHERE c.a NOT IN (1, 2) AND c.b NOT LIKE '%[^a-z]_!%' ESCAPE '!' OR c.c NOT BETWEEN 1 AND 2`,
+	`SELECT * FROM c WHERE ARRAY_CONTAINS(c.l, {"k": 1}, true) AND NOT IS_DEFINED(c.x) -- end`,
+	`SELECT VALUE ((1 + 2) * 3 - 4 / 5 % 6) & 7 | 8 ^ ~9 FROM c`,
+	`SELECT VALUE CONCAT(LOWER(c.s), SUBSTRING(c.s, 1, 2), ToString(c)) || REPLACE('a', 'b', 'c') FROM c`,
+	`SELECT c._rid, [{"item": c.x}] AS orderByItems, c AS payload FROM c WHERE ((c.x >= 'a\u0027') AND (true)) ORDER BY c.x ASC`,
+	`SELECT VALUE SetUnion(c.l, [1, 'a']) FROM c WHERE FullTextContainsAll(c.s, "a", "b") AND REGEXMATCH(c.s, 'a+', 'i')`,
+	`SELECT "😀\ud83d\ude00", 0xFF, .5, 1. FROM größe g WHERE g.größe != "\\"`,
+}
+
+var documents = []string{
+	sample,
+	`{"id":"a","pk":1,"a":1,"b":"x","l":[{"k":1,"m":[null]}],"s":"Aab b","x":{"y":[1,2,{"z":"\ud83d\ude00"}]}}`,
+	`{"id":"b","a":null,"b":[],"c":{},"s":"\u0000\"\\","x":-0.0,"_rid":"r"}`,
+	`[]`, `null`, `"a"`, ` {"a" : {"a" : {"a" : 1e308 } } } `,
+}
+
+// FuzzParse checks that no text panics the parser, that errors are of the two
+// documented types with a position inside the text, and that what parses prints
+// to something that reads back to the same print.
+func FuzzParse(f *testing.F) {
+	for _, q := range queries {
+		f.Add(q)
+	}
+	f.Add(strings.Repeat("(", 1000))
+	f.Add("SELECT VALUE " + strings.Repeat("- (", maxDepth-2) + "1" + strings.Repeat(")", maxDepth-2) + " FROM c")
+	f.Add("SELECT VALUE 1" + strings.Repeat(" + 1", maxDepth-2) + " FROM c")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, rule := range []func(string) (*Query, error){Parse, ParseCondition} {
+			q, err := rule(text)
+			if err != nil {
+				checkParseError(t, text, err)
+				continue
+			}
+			printed := q.String()
+			again, err := rule(printed)
+			if err != nil {
+				t.Fatalf("%q prints as %q, which does not read back: %v", text, printed, err)
+			}
+			if second := again.String(); second != printed {
+				t.Fatalf("%q prints as %q, then as %q", text, printed, second)
+			}
+		}
+	})
+}
+
+func checkParseError(t *testing.T, text string, err error) {
+	t.Helper()
+	var syntax *SyntaxError
+	var unsupported *UnsupportedError
+	pos := 0
+	switch {
+	case errors.As(err, &syntax):
+		pos = syntax.Pos
+	case errors.As(err, &unsupported):
+		pos = unsupported.Pos
+	default:
+		t.Fatalf("%q: error is a %T", text, err)
+	}
+	if pos < 0 || pos > len(text) {
+		t.Fatalf("%q: error at %d", text, pos)
+	}
+}
+
+// FuzzBind checks that no parameter panics, and that a query and its print, given
+// the same parameter, point at the same documents.
+func FuzzBind(f *testing.F) {
+	for _, q := range queries {
+		f.Add(q, `"a"`)
+	}
+	f.Add(`SELECT TOP @a * FROM c WHERE c.id = @a`, `3`)
+	f.Add(`SELECT * FROM c WHERE c.s LIKE @a`, `"a[b"`)
+	f.Fuzz(func(t *testing.T, text, param string) {
+		q, err := Parse(text)
+		if err != nil {
+			return
+		}
+		params := Params{"@a": []byte(param)}
+		b, err := q.Bind(params)
+		if err != nil {
+			var bindErr *BindError
+			var unsupported *UnsupportedError
+			if !errors.As(err, &bindErr) && !errors.As(err, &unsupported) {
+				t.Fatalf("error is a %T", err)
+			}
+			return
+		}
+		paths := []string{"/pk", "/x/y"}
+		at := show(b.Lookups(paths))
+		again, err := Parse(q.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b2, err := again.Bind(params)
+		if err != nil {
+			t.Fatalf("%q binds, its print %q does not: %v", text, q, err)
+		}
+		if other := show(b2.Lookups(paths)); other != at {
+			t.Fatalf("%q points at %q, its print at %q", text, at, other)
+		}
+		if info, err := b.Info(); err == nil && info.RewrittenQuery != "" {
+			if _, err := Parse(strings.Replace(info.RewrittenQuery, FilterPlaceholder, "true", 1)); err != nil {
+				t.Fatalf("%q is rewritten to %q: %v", text, info.RewrittenQuery, err)
+			}
+		}
+	})
+}
+
+// FuzzEval runs any query over any JSON: no panic, rows are JSON, the document is
+// not changed, a query and its print agree, the order is one, and a document that
+// matches is among those that Lookups names.
+func FuzzEval(f *testing.F) {
+	for i, q := range queries {
+		f.Add(q, `"a"`, documents[i%len(documents)], documents[0])
+	}
+	f.Fuzz(func(t *testing.T, text, param, doc, other string) {
+		q, err := Parse(text)
+		if err != nil || !json.Valid([]byte(doc)) || !json.Valid([]byte(other)) || hasDuplicates(doc) {
+			return
+		}
+		params := Params{"@a": []byte(param)}
+		b, err := q.Bind(params)
+		if err != nil {
+			return
+		}
+		raw := []byte(doc)
+		match := b.Match(raw)
+		row, ok := b.row1(raw)
+		if ok && !json.Valid(row) {
+			t.Fatalf("%q over %s makes %q", text, doc, row)
+		}
+		if string(raw) != doc {
+			t.Fatalf("%q changed %q to %q", text, doc, raw)
+		}
+		again, err := Parse(q.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b2, err := again.Bind(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row2, ok2 := b2.row1(raw)
+		if b2.Match(raw) != match || ok2 != ok || !bytes.Equal(row, row2) {
+			t.Fatalf("%q: %v %q, its print %q: %v %q", text, match, row, q, b2.Match(raw), row2)
+		}
+		checkLookups(t, b, raw, match)
+		checkOrder(t, b, raw, []byte(other))
+	})
+}
+
+// row1 is the row of one document, of an aggregate too.
+func (b *Bound) row1(doc []byte) ([]byte, bool) {
+	if !b.q.Shape().Aggregate {
+		return b.Project(nil, doc)
+	}
+	agg := b.NewAggregate()
+	agg.Add(doc)
+	return agg.AppendRow(nil)
+}
+
+func checkLookups(t *testing.T, b *Bound, doc []byte, match bool) {
+	t.Helper()
+	at, ok := b.Lookups([]string{"/pk"})
+	if !ok || !match {
+		return
+	}
+	root := jsonValue(trim(doc))
+	id, pk := root.find(step{name: "id", index: -1}), root.find(step{name: "pk", index: -1})
+	found := slices.ContainsFunc(at, func(l Lookup) bool {
+		if l.PartitionKey != nil {
+			v := l.PartitionKey[0]
+			if v.kind != pk.kind || v.kind != Undefined && !equal(v, pk) {
+				return false
+			}
+		}
+		return l.ID == id.Text()
+	})
+	if !found && id.kind == String {
+		t.Fatalf("%s matches %s, but Lookups names %s", b, doc, show(at, ok))
+	}
+}
+
+func checkOrder(t *testing.T, b *Bound, doc, other []byte) {
+	t.Helper()
+	x, y := b.SortKey(doc), b.SortKey(other)
+	if b.Compare(x, y) != -b.Compare(y, x) || b.Compare(x, x) != 0 {
+		t.Fatalf("%s: no order between %s and %s", b, doc, other)
+	}
+	back, err := b.ParseSortKey(x.AppendJSON(nil))
+	if err != nil || b.Compare(x, back) != 0 {
+		t.Fatalf("%s: key %s does not survive: %v", b, x.AppendJSON(nil), err)
+	}
+}
+
+// hasDuplicates reports whether an object has two members of one name, which the
+// engine takes to be impossible.
+func hasDuplicates(doc string) bool {
+	var plain any
+	if json.Unmarshal([]byte(doc), &plain) != nil {
+		return true
+	}
+	return countNames(jsonValue(trim([]byte(doc)))) != countAny(plain)
+}
+
+func countNames(v Value) int {
+	n := 0
+	switch v.kind {
+	case Array:
+		for x := range items(v.raw) {
+			n += countNames(x)
+		}
+	case Object:
+		for _, x := range members(v.raw) {
+			n += 1 + countNames(x)
+		}
+	default:
+	}
+	return n
+}
+
+func countAny(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			n += countAny(x)
+		}
+	case map[string]any:
+		for _, x := range v {
+			n += 1 + countAny(x)
+		}
+	}
+	return n
+}
