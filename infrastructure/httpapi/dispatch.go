@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"mime"
 	"net/http"
 	"path"
@@ -12,7 +11,7 @@ import (
 
 // dispatcher finds the route of a request. http.ServeMux matches the paths;
 // methods are matched here, so that 404 and 405 are problems like all others.
-func (s *Server) dispatcher(routes []route) http.Handler {
+func (s *Server) dispatcher(routes []route, documents map[string]http.Handler) http.Handler {
 	resources := map[string]map[string]route{}
 	var paths []string
 	for _, one := range routes {
@@ -25,6 +24,9 @@ func (s *Server) dispatcher(routes []route) http.Handler {
 	mux := http.NewServeMux()
 	for _, p := range paths {
 		mux.Handle(p, resource{server: s, routes: resources[p]})
+	}
+	for p, document := range documents {
+		mux.Handle(p, readOnly(p, document))
 	}
 	mux.HandleFunc("/", notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,16 +56,12 @@ func (rs resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	found, ok := rs.routes[method]
 	if !ok {
-		allow := rs.methods()
-		fail(w, r, &requestError{
-			status: http.StatusMethodNotAllowed, code: "method_not_allowed",
-			detail: fmt.Sprintf("this address takes %s", allow), header: http.Header{"Allow": {allow}},
-		})
+		fail(w, r, methodNotAllowed(rs.methods()))
 		return
 	}
 	exchangeOf(r.Context()).route = found.path
-	if found.answers != "" && !accepts(r.Header.Values("Accept"), found.answers) {
-		fail(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + found.answers})
+	if answers := found.answers(); answers != "" && !accepts(r.Header.Values("Accept"), answers) {
+		fail(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + answers})
 		return
 	}
 	err := rs.server.admit(r, found.scope)
@@ -72,6 +70,13 @@ func (rs resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		fail(w, r, err)
+	}
+}
+
+func methodNotAllowed(allow string) error {
+	return &requestError{
+		status: http.StatusMethodNotAllowed, code: "method_not_allowed",
+		detail: "this address takes " + allow, header: http.Header{"Allow": {allow}},
 	}
 }
 

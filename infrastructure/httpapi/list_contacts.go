@@ -10,12 +10,6 @@ import (
 	"feedbox/application/query"
 )
 
-// The two ways to hand a continuation token back.
-const (
-	headerContinuation = "x-continuation-token"
-	queryContinuation  = "continuationToken"
-)
-
 // listContacts answers 200 with one page.
 func (s *Server) listContacts(w http.ResponseWriter, r *http.Request) error {
 	parameters, err := queryOf(r, "pageSize", queryContinuation)

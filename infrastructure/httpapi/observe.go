@@ -148,9 +148,9 @@ func knownMethod(method string) string {
 
 // setRequestHeaders sets what every answer carries.
 func setRequestHeaders(h http.Header, r *http.Request, requestID string) {
-	h.Set("x-ms-request-id", requestID)
-	if id := r.Header.Get("x-ms-client-request-id"); id != "" && len(id) <= 128 && isVisibleASCII(id) {
-		h.Set("x-ms-client-request-id", id)
+	h.Set(headerRequest, requestID)
+	if id := r.Header.Get(headerClientRequest); id != "" && len(id) <= maxClientRequestID && isVisibleASCII(id) {
+		h.Set(headerClientRequest, id)
 	}
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")

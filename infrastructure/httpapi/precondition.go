@@ -10,9 +10,6 @@ import (
 	"feedbox/application/query"
 )
 
-// headerSession carries the session token both ways.
-const headerSession = "x-ms-session-token"
-
 // preconditions are what a request demands of the contact's state.
 type preconditions struct {
 	match, noneMatch tagList

@@ -82,9 +82,9 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	p.TraceID = x.traceID(r.Context())
-	w.Header().Set("x-ms-error-code", p.Code)
+	w.Header().Set(headerErrorCode, p.Code)
 	w.Header().Set("Cache-Control", "no-store")
-	writeJSON(w, p.Status, "application/problem+json", p)
+	writeJSON(w, p.Status, mediaProblem, p)
 }
 
 // describe turns an error into a problem and the headers that go with it.

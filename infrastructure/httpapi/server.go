@@ -49,7 +49,14 @@ func New(m *mediator.Mediator, options *Options) (*Server, error) {
 	if o.RateLimit > 0 {
 		s.rates = newRateLimiter(o.RateLimit, o.RateBurst)
 	}
-	s.handler = s.observer.wrap(s.guard(s.dispatcher(s.routes())))
+	routes := s.routes()
+	document, err := openAPI(routes, o.Auth.Challenge())
+	if err != nil {
+		return nil, err
+	}
+	documents := docs()
+	documents[pathOpenAPI] = serveOpenAPI(document)
+	s.handler = s.observer.wrap(s.guard(s.dispatcher(routes, documents)))
 	return s, nil
 }
 

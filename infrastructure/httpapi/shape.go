@@ -10,8 +10,6 @@ import (
 	"feedbox/infrastructure/httpapi/internal/strictjson"
 )
 
-const mediaJSON = "application/json"
-
 // shape is a request body whose members are texts. The same description
 // decodes it and documents it.
 type shape interface {

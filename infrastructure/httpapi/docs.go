@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/swaggest/swgui/v5emb"
+)
+
+const pathDocs = "/docs"
+
+// docsPage shows the OpenAPI document with Swagger UI. Everything it needs is
+// embedded, so it works without a network; the policy lets it load nothing
+// from elsewhere and run no script but the ones served here.
+const docsPage = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Feedbox contacts</title>
+<link rel="stylesheet" href="` + pathDocs + `/swagger-ui.css">
+<link rel="icon" type="image/png" href="` + pathDocs + `/favicon-32x32.png">
+</head>
+<body>
+<div id="ui"></div>
+<script src="` + pathDocs + `/swagger-ui-bundle.js"></script>
+<script src="` + pathDocs + `/start.js"></script>
+</body>
+</html>
+`
+
+const docsScript = `SwaggerUIBundle({ url: "` + pathOpenAPI + `", dom_id: "#ui", deepLinking: true, validatorUrl: null });
+`
+
+// docsPolicy: Swagger UI sets styles from its script and draws its icons from
+// data URLs.
+const docsPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+
+// docs returns the handlers of the documentation page by path.
+func docs() map[string]http.Handler {
+	assets := v5emb.New("", pathOpenAPI, pathDocs)
+	handlers := map[string]http.Handler{
+		pathDocs:               docsText("text/html; charset=utf-8", docsPage),
+		pathDocs + "/start.js": docsText("text/javascript; charset=utf-8", docsScript),
+	}
+	for _, name := range []string{"swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"} {
+		handlers[pathDocs+"/"+name] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "public, max-age=86400")
+			assets.ServeHTTP(w, r)
+		})
+	}
+	return handlers
+}
+
+func docsText(contentType, text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Content-Security-Policy", docsPolicy)
+		w.Header().Set("Cache-Control", "no-cache")
+		_, _ = strings.NewReader(text).WriteTo(w)
+	})
+}
+
+// readOnly serves a document to GET and HEAD.
+func readOnly(path string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		exchangeOf(r.Context()).route = path
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			fail(w, r, methodNotAllowed("GET, HEAD"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

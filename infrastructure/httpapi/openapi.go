@@ -1,0 +1,219 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"feedbox/application/query"
+	"feedbox/infrastructure/httpapi/auth"
+)
+
+const pathOpenAPI = "/openapi.json"
+
+// everyProblem are the statuses that any route may answer.
+var everyProblem = []int{
+	http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
+}
+
+// viewNames are the schemas that answers refer to.
+var viewNames = map[reflect.Type]string{
+	reflect.TypeFor[contactView](): "Contact",
+	reflect.TypeFor[pageView]():    "ContactPage",
+	reflect.TypeFor[problem]():     "Problem",
+}
+
+// openAPI builds the OpenAPI 3.1 document of the routes.
+func openAPI(routes []route, challenge string) ([]byte, error) {
+	schemas := object{}
+	for view, name := range viewNames {
+		schemas[name] = schemaOfView(view)
+	}
+	paths := object{}
+	for _, one := range routes {
+		item, ok := paths[one.path].(object)
+		if !ok {
+			item = object{}
+			paths[one.path] = item
+		}
+		if one.doc.body != nil {
+			schemas[one.doc.body.name] = one.doc.body.schema
+		}
+		item[strings.ToLower(one.method)] = operationObject(one, challenge)
+	}
+	components := object{"schemas": schemas, "parameters": parameterDocs(), "headers": headerDocs(), "responses": problemResponses()}
+	if schemes := securitySchemes(challenge); len(schemes) > 0 {
+		components["securitySchemes"] = schemes
+	}
+	document, err := json.MarshalIndent(object{
+		"openapi": "3.1.0",
+		"info": object{
+			"title": "Feedbox contacts", "version": "1",
+			"description": "Contacts whose every change is published as an event. Changes and events are stored in one transaction.",
+		},
+		"paths":      paths,
+		"components": components,
+	}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("OpenAPI document: %w", err)
+	}
+	return document, nil
+}
+
+// serveOpenAPI answers with the document.
+func serveOpenAPI(document []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", mediaJSON)
+		w.Header().Set("Cache-Control", "no-cache")
+		w.Header().Set("Content-Length", strconv.Itoa(len(document)))
+		_, _ = w.Write(document)
+	}
+}
+
+func operationObject(one route, challenge string) object {
+	doc := one.doc
+	out := object{"operationId": doc.id, "summary": doc.summary, "tags": []string{"contacts"}}
+	if doc.description != "" {
+		out["description"] = doc.description
+	}
+	names := append([]string(nil), doc.parameters...)
+	if strings.Contains(one.path, "{id}") {
+		names = append([]string{"id"}, names...)
+	}
+	names = append(names, headerClientRequest, "traceparent")
+	parameters := make([]object, len(names))
+	for i, name := range names {
+		parameters[i] = object{"$ref": "#/components/parameters/" + name}
+	}
+	out["parameters"] = parameters
+	if doc.body != nil {
+		out["requestBody"] = object{"required": true, "content": object{
+			doc.body.mediaType: object{"schema": object{"$ref": "#/components/schemas/" + doc.body.name}},
+		}}
+	}
+	out["responses"] = responsesObject(one)
+	if challenge != "" {
+		out["security"] = []object{{"caller": []string{string(one.scope)}}}
+	}
+	return out
+}
+
+func responsesObject(one route) object {
+	responses := object{}
+	for _, reply := range one.doc.replies {
+		response := object{"description": reply.description}
+		headers := object{headerRequest: object{"$ref": "#/components/headers/" + headerRequest}}
+		for _, name := range reply.headers {
+			headers[name] = object{"$ref": "#/components/headers/" + name}
+		}
+		response["headers"] = headers
+		if reply.view != nil {
+			response["content"] = object{mediaJSON: object{"schema": object{"$ref": "#/components/schemas/" + viewNames[reflect.TypeOf(reply.view)]}}}
+		}
+		responses[strconv.Itoa(reply.status)] = response
+	}
+	problems := slices.Concat(one.doc.problems, everyProblem)
+	if one.answers() != "" {
+		problems = append(problems, http.StatusNotAcceptable)
+	}
+	for _, status := range problems {
+		responses[strconv.Itoa(status)] = object{"$ref": "#/components/responses/" + strconv.Itoa(status)}
+	}
+	return responses
+}
+
+func securitySchemes(challenge string) object {
+	switch challenge {
+	case (&auth.Entra{}).Challenge():
+		return object{"caller": object{"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Access token of the configured issuer with the scope or role contacts.read or contacts.write."}}
+	case (&auth.APIKeys{}).Challenge():
+		return object{"caller": object{"type": "apiKey", "in": "header", "name": auth.HeaderAPIKey}}
+	default:
+		return nil
+	}
+}
+
+// problemDocs says what each status from 400 up means here.
+var problemDocs = map[int]string{
+	http.StatusBadRequest:            "The request is malformed: its JSON, a precondition, the query or a token.",
+	http.StatusUnauthorized:          "A valid credential is needed.",
+	http.StatusForbidden:             "The caller lacks the permission.",
+	http.StatusNotFound:              "There is no such contact, or it was deleted.",
+	http.StatusNotAcceptable:         "The Accept header excludes the media type of the answer.",
+	http.StatusConflict:              "There is a contact of this id already.",
+	http.StatusGone:                  "The contact was deleted.",
+	http.StatusPreconditionFailed:    "The contact is not in the state that the precondition demands.",
+	http.StatusRequestEntityTooLarge: "The body, or what would have to be stored, is too large.",
+	http.StatusUnsupportedMediaType:  "The body has another media type, charset or coding than is read here.",
+	http.StatusUnprocessableEntity:   "The content breaks rules; errors lists them all.",
+	http.StatusPreconditionRequired:  "If-Match is needed; answered only where the operator demands it.",
+	http.StatusTooManyRequests:       "The caller, or the service, has used up its rate; wait as Retry-After says.",
+	http.StatusInternalServerError:   "Something unexpected happened.",
+	http.StatusServiceUnavailable:    "The request could not be handled now; try again as Retry-After says. With the code outcome_unknown or timeout a change may have been made.",
+}
+
+func problemResponses() object {
+	out := object{}
+	for status, description := range problemDocs {
+		headers := object{}
+		for _, name := range []string{headerRequest, headerErrorCode} {
+			headers[name] = object{"$ref": "#/components/headers/" + name}
+		}
+		switch status {
+		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+			headers["Retry-After"] = object{"$ref": "#/components/headers/Retry-After"}
+		case http.StatusUnauthorized:
+			headers["WWW-Authenticate"] = object{"$ref": "#/components/headers/WWW-Authenticate"}
+		}
+		out[strconv.Itoa(status)] = object{
+			"description": description, "headers": headers,
+			"content": object{mediaProblem: object{"schema": object{"$ref": "#/components/schemas/Problem"}}},
+		}
+	}
+	return out
+}
+
+// parameterDocs are the parameters that operations refer to by name.
+func parameterDocs() object {
+	text := func(limit int) object { return object{"type": "string", "maxLength": limit} }
+	out := map[string]object{
+		"id":                {"in": "path", "required": true, "description": "id of the contact", "schema": object{"type": "string", "format": "uuid"}},
+		"pageSize":          {"in": "query", "description": "contacts in a page", "schema": object{"type": "integer", "minimum": 1, "maximum": query.MaxPageSize, "default": query.DefaultPageSize}},
+		queryContinuation:   {"in": "query", "description": "continuation token of the page before", "schema": object{"type": "string"}},
+		headerContinuation:  {"in": "header", "description": "continuation token of the page before; the query parameter does the same", "schema": object{"type": "string"}},
+		headerSession:       {"in": "header", "description": "session token of an earlier answer; this request then sees at least what that one saw", "schema": object{"type": "string"}},
+		"If-Match":          {"in": "header", "description": "entity tags of which the contact must have one, or *", "schema": object{"type": "string"}},
+		"If-None-Match":     {"in": "header", "description": "entity tags of which the contact must have none, or *", "schema": object{"type": "string"}},
+		"ETag":              {"in": "header", "deprecated": true, "description": "as If-None-Match when reading and as If-Match when changing; send those instead", "schema": text(maxEntityTagLength)},
+		headerClientRequest: {"in": "header", "description": "id of the request, made by the client and returned", "schema": text(maxClientRequestID)},
+		"traceparent":       {"in": "header", "description": "W3C trace context", "schema": text(512)},
+	}
+	named := object{}
+	for name, parameter := range out {
+		parameter["name"] = name
+		named[name] = parameter
+	}
+	return named
+}
+
+// headerDocs are the headers that answers refer to by name.
+func headerDocs() object {
+	out := object{}
+	for name, description := range map[string]string{
+		"ETag":             "state of the contact, for If-Match and If-None-Match",
+		"Location":         "address of the contact",
+		headerSession:      "stands for what this request has seen; send it to read your own writes",
+		headerContinuation: "leads to the next page; absent on the last",
+		headerRequest:      "id of the request, for support",
+		headerErrorCode:    "the problem's code",
+		"Retry-After":      "seconds to wait",
+		"WWW-Authenticate": "how to authenticate",
+	} {
+		out[name] = object{"description": description, "schema": object{"type": "string"}}
+	}
+	return out
+}
