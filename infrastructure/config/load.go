@@ -133,7 +133,7 @@ func checkRange(report *report, v Variable, field reflect.Value) {
 		}
 		return n
 	}
-	n := 0.0
+	var n float64
 	if field.CanFloat() {
 		n = field.Float()
 	} else {

@@ -13,14 +13,22 @@ import (
 // object is a JSON object of the OpenAPI document.
 type object = map[string]any
 
+// The characters that rules speak of, as parts of a character class. They are
+// spelt out because not every regular expression dialect knows \p: control
+// characters (Unicode category Cc) and separators (Z).
+const (
+	controls   = `\x00-\x1f\x7f-\x9f`
+	separators = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+
 // schemaOfRule is the JSON Schema of a field under the domain's rule. The
 // patterns say what the rule says: no control characters, and where a text is
 // required, something besides white space.
 func schemaOfRule(rule contact.Rule, nullable bool) object {
-	schema := object{"type": "string", "maxLength": rule.MaxLength, "pattern": `^\P{Cc}*$`}
+	schema := object{"type": "string", "maxLength": rule.MaxLength, "pattern": "^[^" + controls + "]*$"}
 	if rule.Required {
 		schema["minLength"] = 1
-		schema["pattern"] = `^\P{Cc}*[^\p{Z}\p{Cc}]\P{Cc}*$`
+		schema["pattern"] = "^[^" + controls + "]*[^" + controls + separators + "][^" + controls + "]*$"
 	}
 	if rule.Email {
 		schema["format"] = "email"
