@@ -161,6 +161,15 @@ func TimestampArray(values []Timestamp) Array {
 	return a
 }
 
+// StringArray returns an array of string.
+func StringArray(values []string) Array {
+	a := Array{Type: codeStr8, Elems: make([]any, len(values))}
+	for i, v := range values {
+		a.Elems[i] = v
+	}
+	return a
+}
+
 // Optional is a field that may be null.
 type Optional[T any] struct {
 	Value T

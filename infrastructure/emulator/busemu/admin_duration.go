@@ -1,0 +1,83 @@
+package busemu
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// maxTimeSpan is .NET's TimeSpan.MaxValue: the service's "for ever".
+const maxTimeSpan = "P10675199DT2H48M5.4775807S"
+
+// formatDuration writes an ISO 8601 duration as the service does: days, hours,
+// minutes and seconds, without zero parts.
+func formatDuration(d time.Duration) string {
+	if d == broker.Forever {
+		return maxTimeSpan
+	}
+	if d == 0 {
+		return "PT0S"
+	}
+	var b strings.Builder
+	b.WriteByte('P')
+	if days := d / (24 * time.Hour); days > 0 {
+		fmt.Fprintf(&b, "%dD", days)
+		d -= days * 24 * time.Hour
+	}
+	if d > 0 {
+		b.WriteByte('T')
+	}
+	if h := d / time.Hour; h > 0 {
+		fmt.Fprintf(&b, "%dH", h)
+		d -= h * time.Hour
+	}
+	if m := d / time.Minute; m > 0 {
+		fmt.Fprintf(&b, "%dM", m)
+		d -= m * time.Minute
+	}
+	if d > 0 {
+		b.WriteString(strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "S")
+	}
+	return b.String()
+}
+
+// parseDuration reads an ISO 8601 duration of days, hours, minutes and seconds.
+// What exceeds a time.Duration is for ever. Years and months have no fixed
+// length and are refused.
+func parseDuration(s string) (time.Duration, error) {
+	rest, ok := strings.CutPrefix(s, "P")
+	if !ok || rest == "" {
+		return 0, fmt.Errorf("%q is not an ISO 8601 duration", s)
+	}
+	units := map[byte]time.Duration{'W': 7 * 24 * time.Hour, 'D': 24 * time.Hour}
+	total := 0.0
+	for rest != "" {
+		if rest[0] == 'T' {
+			units = map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second}
+			rest = rest[1:]
+			if rest == "" {
+				return 0, fmt.Errorf("%q is not an ISO 8601 duration", s)
+			}
+			continue
+		}
+		n := strings.IndexFunc(rest, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+		if n <= 0 {
+			return 0, fmt.Errorf("%q is not an ISO 8601 duration", s)
+		}
+		unit, ok := units[rest[n]]
+		v, err := strconv.ParseFloat(rest[:n], 64)
+		if !ok || err != nil {
+			return 0, fmt.Errorf("%q is not an ISO 8601 duration of days, hours, minutes and seconds", s)
+		}
+		total += v * float64(unit)
+		rest = rest[n+1:]
+	}
+	if total >= math.MaxInt64 {
+		return broker.Forever, nil
+	}
+	return time.Duration(math.Round(total)), nil
+}

@@ -1,0 +1,137 @@
+package busemu
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// fieldReader reads the elements of a description into properties. Elements may
+// come in any order; unknown ones are refused, except those a client sends back
+// as it got them.
+type fieldReader struct {
+	node *xmlNode
+	err  error
+}
+
+func (f *fieldReader) fail(name, value, want string) {
+	if f.err == nil {
+		f.err = &broker.Error{Condition: broker.ArgumentError, Description: fmt.Sprintf("The value '%s' of %s is not %s.", value, name, want)}
+	}
+}
+
+func (f *fieldReader) string(name string, to *string) {
+	if v, ok := f.node.value(name); ok {
+		*to = v
+	}
+}
+
+func (f *fieldReader) bool(name string, to *bool) {
+	if v, ok := f.node.value(name); ok {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			f.fail(name, v, "true or false")
+		}
+		*to = b
+	}
+}
+
+func (f *fieldReader) notBool(name string, to *bool) {
+	if f.node.child(name) != nil {
+		f.bool(name, to)
+		*to = !*to
+	}
+}
+
+func (f *fieldReader) int(name string, to *int) {
+	if v, ok := f.node.value(name); ok {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 {
+			f.fail(name, v, "a number")
+		}
+		*to = n
+	}
+}
+
+func (f *fieldReader) duration(name string, to *time.Duration) {
+	if v, ok := f.node.value(name); ok {
+		d, err := parseDuration(v)
+		if err != nil {
+			f.fail(name, v, "an ISO 8601 duration")
+		}
+		*to = d
+	}
+}
+
+func (f *fieldReader) status(to *broker.Status) {
+	v, ok := f.node.value("Status")
+	if !ok {
+		return
+	}
+	switch s := broker.Status(v); s {
+	case broker.StatusActive, broker.StatusDisabled, broker.StatusSendDisabled, broker.StatusReceiveDisabled:
+		*to = s
+	default:
+		f.fail("Status", v, "a status an entity can be given")
+	}
+}
+
+// entityName reads an element that names an entity by its name or its URI.
+func (f *fieldReader) entityName(name string, to *string) {
+	v, ok := f.node.value(name)
+	if !ok {
+		return
+	}
+	if strings.Contains(v, "://") {
+		u, err := url.Parse(v)
+		if err != nil {
+			f.fail(name, v, "a URI")
+			return
+		}
+		v = strings.Trim(u.Path, "/")
+	}
+	*to = v
+}
+
+// The parts of a description the broker does not interpret are stored with the
+// entity, as XML, and given back as they came.
+const opaqueRoot = "Opaque"
+
+// opaque keeps these children of a description.
+func opaque(n *xmlNode, names ...string) []byte {
+	root := &xmlNode{}
+	root.name.Local = opaqueRoot
+	out := []byte("<" + opaqueRoot + ">")
+	found := false
+	for _, name := range names {
+		if c := n.child(name); c != nil {
+			out = append(out, c.raw()...)
+			found = true
+		}
+	}
+	if !found {
+		return nil
+	}
+	return append(out, "</"+opaqueRoot+">"...)
+}
+
+// opaqueChild returns a stored child as XML, empty if there is none.
+func opaqueChild(stored []byte, name string) string {
+	if len(stored) == 0 {
+		return ""
+	}
+	root, err := parseXML(strings.NewReader(string(stored)))
+	if err != nil {
+		return ""
+	}
+	if c := root.child(name); c != nil {
+		return string(c.raw())
+	}
+	return ""
+}
+
+func boolText(v bool) string { return strconv.FormatBool(v) }

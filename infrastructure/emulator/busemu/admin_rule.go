@@ -1,0 +1,287 @@
+package busemu
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// Rules of the admin API. A rule's filter and action are given back as the XML
+// they came in, also when their type is unknown here; a send that would have to
+// evaluate an unknown filter or run an action is refused by the broker.
+
+func (q *adminRequest) rules() {
+	b, ctx := q.srv.broker, q.r.Context()
+	info, err := b.Subscription(q.entity, q.subscription)
+	switch {
+	case q.r.Method == http.MethodGet && q.list:
+		if !q.maySub("EnumerateRules") {
+			return
+		}
+		if err != nil {
+			q.failWith(err)
+			return
+		}
+		var entries []entry
+		for _, r := range page(q, info.Rules) {
+			entries = append(entries, q.ruleEntry(r))
+		}
+		q.replyFeed("Rules", entries)
+	case q.r.Method == http.MethodGet:
+		if !q.maySub("GetRule") {
+			return
+		}
+		for _, r := range info.Rules {
+			if strings.EqualFold(r.Name, q.rule) {
+				q.replyEntry(http.StatusOK, q.ruleEntry(r))
+				return
+			}
+		}
+		if err != nil && !errors.Is(err, broker.NotFound) {
+			q.failWith(err)
+			return
+		}
+		q.emptyFeed()
+	case q.r.Method == http.MethodPut && !q.list:
+		if q.maySub("CreateOrUpdateRule") {
+			q.putRule()
+		}
+	case q.r.Method == http.MethodDelete && !q.list:
+		if q.maySub("DeleteRule") {
+			q.done(b.DeleteRule(ctx, q.entity, q.subscription, q.rule))
+		}
+	default:
+		q.fail(http.StatusMethodNotAllowed, q.r.Method+" is not allowed here.")
+	}
+}
+
+func (q *adminRequest) putRule() {
+	content, ok := q.readContent()
+	if !ok {
+		return
+	}
+	d := content.child("RuleDescription")
+	if d == nil {
+		q.fail(http.StatusBadRequest, "The entry's content is not a RuleDescription.")
+		return
+	}
+	rule, err := readRuleDescription(d, q.rule)
+	if err != nil {
+		q.failWith(err)
+		return
+	}
+	rule.Name = q.rule
+	status, put := http.StatusCreated, q.srv.broker.CreateRule
+	if q.update() {
+		status, put = http.StatusOK, q.srv.broker.UpdateRule
+	}
+	stored, err := put(q.r.Context(), q.entity, q.subscription, rule)
+	if err != nil {
+		q.failWith(err)
+		return
+	}
+	q.replyEntry(status, q.ruleEntry(stored))
+}
+
+// readRuleDescription reads a RuleDescription or a DefaultRuleDescription.
+func readRuleDescription(d *xmlNode, name string) (broker.Rule, error) {
+	rule := broker.Rule{Name: name, Filter: broker.Filter{Kind: broker.TrueFilter}}
+	if v, ok := d.value("Name"); ok && v != "" {
+		rule.Name = v
+	}
+	rule.Opaque = opaque(d, "Filter", "Action")
+	if n := d.child("Filter"); n != nil {
+		var err error
+		if rule.Filter, err = readFilter(n); err != nil {
+			return rule, err
+		}
+	}
+	if n := d.child("Action"); n != nil && n.instanceType() != "EmptyRuleAction" {
+		action := &broker.SQLAction{}
+		action.Expression, _ = n.value("SqlExpression")
+		var err error
+		if action.Parameters, err = readParameters(n.child("Parameters")); err != nil {
+			return rule, err
+		}
+		rule.Action = action
+	}
+	return rule, nil
+}
+
+func readFilter(n *xmlNode) (broker.Filter, error) {
+	switch n.instanceType() {
+	case "TrueFilter":
+		return broker.Filter{Kind: broker.TrueFilter}, nil
+	case "FalseFilter":
+		return broker.Filter{Kind: broker.FalseFilter}, nil
+	case "SqlFilter":
+		f := broker.Filter{Kind: broker.SQLFilter}
+		f.Expression, _ = n.value("SqlExpression")
+		var err error
+		f.Parameters, err = readParameters(n.child("Parameters"))
+		return f, err
+	case "CorrelationFilter":
+		f := broker.Filter{Kind: broker.CorrelationFilter}
+		c := fieldReader{node: n}
+		c.string("CorrelationId", &f.Correlation.CorrelationID)
+		c.string("MessageId", &f.Correlation.MessageID)
+		c.string("To", &f.Correlation.To)
+		c.string("ReplyTo", &f.Correlation.ReplyTo)
+		c.string("Label", &f.Correlation.Subject)
+		c.string("SessionId", &f.Correlation.SessionID)
+		c.string("ReplyToSessionId", &f.Correlation.ReplyToSessionID)
+		c.string("ContentType", &f.Correlation.ContentType)
+		properties, err := readParameters(n.child("Properties"))
+		for _, p := range properties {
+			if f.Correlation.Properties == nil {
+				f.Correlation.Properties = make(map[string]any, len(properties))
+			}
+			f.Correlation.Properties[p.Name] = p.Value
+		}
+		return f, err
+	default:
+		return broker.Filter{Kind: broker.UnknownFilter}, nil
+	}
+}
+
+// readParameters reads a list of KeyValueOfstringanyType.
+func readParameters(n *xmlNode) ([]broker.Parameter, error) {
+	if n == nil {
+		return nil, nil
+	}
+	var out []broker.Parameter
+	for _, pair := range n.children {
+		name, ok := pair.value("Key")
+		value := pair.child("Value")
+		if !ok || value == nil {
+			return nil, &broker.Error{Condition: broker.ArgumentError, Description: "A parameter needs a Key and a Value."}
+		}
+		v, err := readParameterValue(value)
+		if err != nil {
+			return nil, &broker.Error{Condition: broker.ArgumentError, Description: "The value of parameter '" + name + "': " + err.Error()}
+		}
+		out = append(out, broker.Parameter{Name: name, Value: v})
+	}
+	return out, nil
+}
+
+func readParameterValue(n *xmlNode) (any, error) {
+	text := n.text
+	switch kind := n.instanceType(); kind {
+	case "string", "":
+		return text, nil
+	case "boolean":
+		return strconv.ParseBool(text)
+	case "int", "long", "short", "byte":
+		return strconv.ParseInt(text, 10, 64)
+	case "double", "float", "decimal":
+		return strconv.ParseFloat(text, 64)
+	case "dateTime":
+		return time.Parse(time.RFC3339Nano, text)
+	case "duration":
+		return text, nil
+	default:
+		return nil, errors.New("type " + kind + " is not supported by this emulator")
+	}
+}
+
+func (q *adminRequest) ruleEntry(r broker.Rule) entry {
+	return entry{
+		path: q.entity + "/Subscriptions/" + q.subscription + "/Rules/" + r.Name, title: r.Name, at: r.CreatedAt, updated: r.CreatedAt,
+		content: func(b *bytes.Buffer) { writeRule(b, &r) },
+	}
+}
+
+func writeRule(b *bytes.Buffer, r *broker.Rule) {
+	defer description(b, "RuleDescription")()
+	if raw := opaqueChild(r.Opaque, "Filter"); raw != "" {
+		b.WriteString(raw)
+	} else {
+		writeFilter(b, &r.Filter)
+	}
+	if raw := opaqueChild(r.Opaque, "Action"); raw != "" {
+		b.WriteString(raw)
+	} else {
+		writeAction(b, r.Action)
+	}
+	element(b, "CreatedAt", formatTime(r.CreatedAt))
+	element(b, "Name", r.Name)
+}
+
+// writeFilter writes the filter of a rule that was not made by the admin API.
+func writeFilter(b *bytes.Buffer, f *broker.Filter) {
+	open := func(kind string) { b.WriteString(`<Filter i:type="` + kind + `">`) }
+	switch f.Kind {
+	case broker.TrueFilter, broker.FalseFilter:
+		open(string(f.Kind) + "Filter")
+		element(b, "SqlExpression", map[broker.FilterKind]string{broker.TrueFilter: "1=1", broker.FalseFilter: "1=0"}[f.Kind])
+		element(b, "CompatibilityLevel", "20")
+	case broker.CorrelationFilter:
+		open("CorrelationFilter")
+		c := &f.Correlation
+		elementIf(b, "CorrelationId", c.CorrelationID)
+		elementIf(b, "MessageId", c.MessageID)
+		elementIf(b, "To", c.To)
+		elementIf(b, "ReplyTo", c.ReplyTo)
+		elementIf(b, "Label", c.Subject)
+		elementIf(b, "SessionId", c.SessionID)
+		elementIf(b, "ReplyToSessionId", c.ReplyToSessionID)
+		elementIf(b, "ContentType", c.ContentType)
+		var properties []broker.Parameter
+		for name, v := range c.Properties {
+			properties = append(properties, broker.Parameter{Name: name, Value: v})
+		}
+		writeParameters(b, "Properties", properties)
+	default:
+		open("SqlFilter")
+		element(b, "SqlExpression", f.Expression)
+		element(b, "CompatibilityLevel", "20")
+		writeParameters(b, "Parameters", f.Parameters)
+	}
+	b.WriteString("</Filter>")
+}
+
+func writeAction(b *bytes.Buffer, a *broker.SQLAction) {
+	if a == nil {
+		b.WriteString(`<Action i:type="EmptyRuleAction"></Action>`)
+		return
+	}
+	b.WriteString(`<Action i:type="SqlRuleAction">`)
+	element(b, "SqlExpression", a.Expression)
+	element(b, "CompatibilityLevel", "20")
+	writeParameters(b, "Parameters", a.Parameters)
+	b.WriteString("</Action>")
+}
+
+func writeParameters(b *bytes.Buffer, name string, list []broker.Parameter) {
+	if len(list) == 0 {
+		return
+	}
+	b.WriteString("<" + name + ">")
+	for _, p := range list {
+		kind, text := "string", ""
+		switch v := p.Value.(type) {
+		case string:
+			text = v
+		case bool:
+			kind, text = "boolean", strconv.FormatBool(v)
+		case int64:
+			kind, text = "int", strconv.FormatInt(v, 10)
+		case float64:
+			kind, text = "double", strconv.FormatFloat(v, 'g', -1, 64)
+		case time.Time:
+			kind, text = "dateTime", v.UTC().Format(time.RFC3339Nano)
+		}
+		b.WriteString("<KeyValueOfstringanyType>")
+		element(b, "Key", p.Name)
+		b.WriteString(`<Value i:type="d6p1:` + kind + `" xmlns:d6p1="http://www.w3.org/2001/XMLSchema">`)
+		escape(b, text)
+		b.WriteString("</Value></KeyValueOfstringanyType>")
+	}
+	b.WriteString("</" + name + ">")
+}

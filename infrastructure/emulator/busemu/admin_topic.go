@@ -1,0 +1,116 @@
+package busemu
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// Topics of the admin API; they behave as queues do.
+
+func (q *adminRequest) putTopic(d *xmlNode) {
+	p, err := readTopic(d)
+	if err != nil {
+		q.failWith(err)
+		return
+	}
+	b, ctx := q.srv.broker, q.r.Context()
+	if !q.update() {
+		if p.Partitioned {
+			p.MaxSizeMB *= partitions
+		}
+		info, err := b.CreateTopic(ctx, q.entity, p)
+		q.replyTopic(http.StatusCreated, info, err)
+		return
+	}
+	old, err := b.Topic(q.entity)
+	if err != nil {
+		q.failWith(err)
+		return
+	}
+	if err := unchanged(d, "Topic", false, old.RequiresDuplicateDetection, old.Partitioned); err != nil {
+		q.failWith(err)
+		return
+	}
+	info, err := b.UpdateTopic(ctx, q.entity, p)
+	q.replyTopic(http.StatusOK, info, err)
+}
+
+func readTopic(d *xmlNode) (broker.TopicProperties, error) {
+	var p broker.TopicProperties
+	f := fieldReader{node: d}
+	f.duration("DefaultMessageTimeToLive", &p.DefaultTTL)
+	f.int("MaxSizeInMegabytes", &p.MaxSizeMB)
+	f.int("MaxMessageSizeInKilobytes", &p.MaxMessageSizeKB)
+	f.bool("RequiresDuplicateDetection", &p.RequiresDuplicateDetection)
+	f.duration("DuplicateDetectionHistoryTimeWindow", &p.DuplicateDetectionWindow)
+	f.notBool("EnableBatchedOperations", &p.DisableBatchedOperations)
+	f.status(&p.Status)
+	f.string("UserMetadata", &p.UserMetadata)
+	f.bool("SupportOrdering", &p.SupportOrdering)
+	f.duration("AutoDeleteOnIdle", &p.AutoDeleteOnIdle)
+	f.bool("EnablePartitioning", &p.Partitioned)
+	f.bool("EnableExpress", &p.Express)
+	p.Opaque = opaque(d, "AuthorizationRules")
+	return p, f.err
+}
+
+func (q *adminRequest) getTopic() {
+	if !q.mayRead() {
+		return
+	}
+	info, err := q.srv.broker.Topic(q.entity)
+	q.replyTopic(http.StatusOK, info, err)
+}
+
+func (q *adminRequest) replyTopic(status int, info broker.TopicInfo, err error) {
+	if err != nil {
+		q.failWith(err)
+		return
+	}
+	q.replyEntry(status, topicEntry(info))
+}
+
+func (q *adminRequest) listTopics() {
+	if !q.mayRead() {
+		return
+	}
+	var entries []entry
+	for _, info := range page(q, q.srv.broker.Topics()) {
+		entries = append(entries, topicEntry(info))
+	}
+	q.replyFeed("Topics", entries)
+}
+
+func topicEntry(info broker.TopicInfo) entry {
+	return entry{path: info.Name, title: info.Name, at: info.CreatedAt, updated: info.UpdatedAt, content: func(b *bytes.Buffer) { writeTopic(b, &info) }}
+}
+
+func writeTopic(b *bytes.Buffer, info *broker.TopicInfo) {
+	defer description(b, "TopicDescription")()
+	element(b, "DefaultMessageTimeToLive", formatDuration(info.DefaultTTL))
+	element(b, "MaxSizeInMegabytes", strconv.Itoa(info.MaxSizeMB))
+	element(b, "RequiresDuplicateDetection", boolText(info.RequiresDuplicateDetection))
+	element(b, "DuplicateDetectionHistoryTimeWindow", formatDuration(info.DuplicateDetectionWindow))
+	element(b, "EnableBatchedOperations", boolText(!info.DisableBatchedOperations))
+	element(b, "SizeInBytes", strconv.FormatInt(info.SizeBytes, 10))
+	element(b, "FilteringMessagesBeforePublishing", "false")
+	element(b, "IsAnonymousAccessible", "false")
+	b.WriteString(opaqueChild(info.Opaque, "AuthorizationRules"))
+	element(b, "Status", string(info.Status))
+	elementIf(b, "UserMetadata", info.UserMetadata)
+	writeTimes(b, &info.Times)
+	element(b, "SupportOrdering", boolText(info.SupportOrdering))
+	countDetails(b, &info.Counts)
+	element(b, "SubscriptionCount", strconv.Itoa(info.Counts.Subscriptions))
+	element(b, "AutoDeleteOnIdle", formatDuration(info.AutoDeleteOnIdle))
+	element(b, "EnablePartitioning", boolText(info.Partitioned))
+	element(b, "EntityAvailabilityStatus", "Available")
+	element(b, "EnableSubscriptionPartitioning", "false")
+	element(b, "EnableExpress", boolText(info.Express))
+	element(b, "MaxMessageSizeInKilobytes", strconv.Itoa(info.MaxMessageSizeKB))
+	element(b, "SqlFilterCount", strconv.Itoa(info.SQLFilters))
+	element(b, "CorrelationFilterCount", strconv.Itoa(info.CorrelationFilters))
+}

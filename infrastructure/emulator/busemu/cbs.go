@@ -1,0 +1,97 @@
+package busemu
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// $cbs put-token (AMQP Claims-Based Security; azservicebus internal/cbs.go).
+//
+// Request:  operation "put-token", type "servicebus.windows.net:sastoken", name
+//
+//	(the audience), body: the token.
+//
+// Reply:    status-code int 200, 400, 401 or 404; status-description.
+//
+// Behaviour: one pair of links for each connection; a second one is refused with
+// amqp:not-allowed, which makes the SDK reset its connection. An audience whose
+// entity does not exist is 404, which is what the SDK reports as not found.
+//
+// Not done: JWT (type "jwt") is refused with 400.
+
+// cbsNode is the $cbs node of a connection. Owned by the connection's loop.
+type cbsNode struct {
+	requests, replies bool // a link is attached in that direction
+}
+
+var errSecondCBS = &broker.Error{Condition: broker.NotAllowed, Description: "Only one $cbs link pair is allowed for each connection."}
+
+func (n *cbsNode) attachRequests() error {
+	if n.requests {
+		return errSecondCBS
+	}
+	n.requests = true
+	return nil
+}
+
+func (n *cbsNode) attachReplies() error {
+	if n.replies {
+		return errSecondCBS
+	}
+	n.replies = true
+	return nil
+}
+
+func (n *cbsNode) detachRequests() { n.requests = false }
+func (n *cbsNode) detachReplies()  { n.replies = false }
+
+func (n *cbsNode) handleRequest(s *session, message []byte) {
+	r, err := parseRequest(message)
+	if err != nil {
+		s.c.log.Debug("request to $cbs does not decode", "error", err)
+		return
+	}
+	status, description := s.c.putToken(r)
+	s.reply(node{kind: nodeCBS}, r.replyTo, r.response(func(w *amqp.MapWriter) {
+		w.String("status-code", int32(status))
+		w.String("status-description", description)
+	}, nil))
+}
+
+// putToken grants what a token allows on its audience.
+func (c *conn) putToken(r *request) (status int, description string) {
+	if op, _ := r.properties.String("operation"); op != "put-token" {
+		return http.StatusBadRequest, "InvalidOperation: $cbs takes put-token only."
+	}
+	if kind, _ := r.properties.String("type"); kind != "servicebus.windows.net:sastoken" {
+		return http.StatusBadRequest, "InvalidToken: token type '" + kind + "' is not supported by this emulator; use servicebus.windows.net:sastoken."
+	}
+	audience, ok := r.properties.String("name")
+	if !ok {
+		return http.StatusBadRequest, "InvalidAudience: the name property is missing."
+	}
+	text, ok := amqp.Text(r.body)
+	if !ok {
+		return http.StatusBadRequest, "InvalidToken: the body is not a string."
+	}
+	token, err := c.srv.keys.verify(text, time.Now())
+	if err != nil {
+		return http.StatusUnauthorized, err.Error()
+	}
+	n := parseAddress(audience)
+	path := audiencePath(audience)
+	if !token.covers(path) {
+		return http.StatusUnauthorized, "InvalidAudience: the token is for '" + token.resource + "', not for '" + audience + "'."
+	}
+	if n.path != "" {
+		if _, err := c.srv.broker.Lookup(n.path); errors.Is(err, broker.NotFound) {
+			return http.StatusNotFound, "The messaging entity '" + audience + "' could not be found."
+		}
+	}
+	c.grants.put(path, grant{rights: token.rights, expires: token.expires})
+	return http.StatusOK, "OK"
+}

@@ -1,0 +1,45 @@
+package busemu
+
+import (
+	"errors"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// Error conditions of the transport (AMQP 1.0 part 2, sections 2.8.15 to 2.8.18)
+// that the connection engine itself raises.
+const (
+	condInternalError    amqp.Symbol = "amqp:internal-error"
+	condNotFound         amqp.Symbol = "amqp:not-found"
+	condUnauthorized     amqp.Symbol = "amqp:unauthorized-access"
+	condDecodeError      amqp.Symbol = "amqp:decode-error"
+	condResourceLimit    amqp.Symbol = "amqp:resource-limit-exceeded"
+	condNotAllowed       amqp.Symbol = "amqp:not-allowed"
+	condInvalidField     amqp.Symbol = "amqp:invalid-field"
+	condNotImplemented   amqp.Symbol = "amqp:not-implemented"
+	condConnectionForced amqp.Symbol = "amqp:connection:forced"
+	condFramingError     amqp.Symbol = "amqp:connection:framing-error"
+	condWindowViolation  amqp.Symbol = "amqp:session:window-violation"
+	condErrantLink       amqp.Symbol = "amqp:session:errant-link"
+	condHandleInUse      amqp.Symbol = "amqp:session:handle-in-use"
+	condUnattachedHandle amqp.Symbol = "amqp:session:unattached-handle"
+	condTransferLimit    amqp.Symbol = "amqp:link:transfer-limit-exceeded"
+	condMessageSize      amqp.Symbol = "amqp:link:message-size-exceeded"
+	condDetachForced     amqp.Symbol = "amqp:link:detach-forced"
+	condStolen           amqp.Symbol = "amqp:link:stolen"
+)
+
+// wireError is the wire form of any error: the broker's own conditions as they
+// are, everything else as an internal error.
+func wireError(err error) *amqp.Error {
+	var be *broker.Error
+	if errors.As(err, &be) {
+		return &amqp.Error{Condition: amqp.Symbol(be.Condition), Description: be.Description}
+	}
+	var ae *amqp.Error
+	if errors.As(err, &ae) {
+		return ae
+	}
+	return &amqp.Error{Condition: condInternalError, Description: err.Error()}
+}

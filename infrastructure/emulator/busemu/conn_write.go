@@ -1,0 +1,25 @@
+package busemu
+
+// writeLoop is the writer goroutine: it writes what the loop hands it and
+// returns the buffer. After an error it goes on returning buffers unwritten;
+// closing the socket ends the reader and thereby the loop.
+func (c *conn) writeLoop() {
+	defer close(c.written)
+	failed := false
+	for buf := range c.toWrite {
+		if !failed {
+			if _, err := c.nc.Write(buf); err != nil {
+				failed = true
+				c.log.Debug("write ended", "error", err)
+				_ = c.nc.Close()
+			}
+		}
+		if cap(buf) > writeBufferMax {
+			buf = make([]byte, 0, readBufferMin)
+		}
+		c.written <- buf
+	}
+}
+
+// writeBufferMax is the largest buffer kept between writes.
+const writeBufferMax = 256 << 10

@@ -1,0 +1,117 @@
+package busemu
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+)
+
+// handshakeTimeout is how long a peer may take to get to its Open.
+const handshakeTimeout = 15 * time.Second
+
+// handshake exchanges protocol headers, runs the SASL dialogue and exchanges
+// Opens (AMQP 1.0 part 2, sections 2.2 and 2.4.1; part 5, section 5.3). Nothing
+// else runs on the connection yet, so it reads and writes it directly.
+func (c *conn) handshake(f *frameReader) error {
+	_ = c.nc.SetDeadline(time.Now().Add(handshakeTimeout))
+	defer func() { _ = c.nc.SetDeadline(time.Time{}) }()
+	id, err := c.protocolHeader(f)
+	if err != nil {
+		return err
+	}
+	if id == amqp.ProtocolSASL {
+		if err := c.sasl(f); err != nil {
+			return err
+		}
+		if id, err = c.protocolHeader(f); err != nil {
+			return err
+		}
+	} else {
+		return c.refuseHeader(errors.New("connection without SASL"))
+	}
+	if id != amqp.ProtocolAMQP {
+		return c.refuseHeader(fmt.Errorf("protocol %d after SASL", id))
+	}
+	if err := c.write(amqp.AppendProtocolHeader(nil, amqp.ProtocolAMQP)); err != nil {
+		return err
+	}
+	if err := c.readFrame(f, amqp.FrameAMQP, &c.peer); err != nil {
+		return err
+	}
+	return c.open()
+}
+
+// protocolHeader reads a header. A header of anything but AMQP 1.0 is answered
+// with the one that is spoken here, as section 2.2 asks.
+func (c *conn) protocolHeader(f *frameReader) (amqp.ProtocolID, error) {
+	b, err := f.need(amqp.FrameHeaderSize)
+	if err != nil {
+		return 0, err
+	}
+	id, err := amqp.ParseProtocolHeader(b)
+	if err != nil {
+		return 0, c.refuseHeader(err)
+	}
+	f.discard(amqp.FrameHeaderSize)
+	return id, nil
+}
+
+func (c *conn) refuseHeader(err error) error {
+	return errors.Join(err, c.write(amqp.AppendProtocolHeader(nil, amqp.ProtocolSASL)))
+}
+
+// readFrame reads one frame and decodes it into p.
+func (c *conn) readFrame(f *frameReader, t amqp.FrameType, p amqp.Performative) error {
+	for {
+		b, err := f.need(amqp.FrameHeaderSize)
+		if err != nil {
+			return err
+		}
+		h, err := amqp.ParseFrameHeader(b)
+		if err != nil {
+			return err
+		}
+		if h.Size > maxFrameSize || h.Type != t {
+			return fmt.Errorf("unexpected frame of type %d and %d bytes", h.Type, h.Size)
+		}
+		if b, err = f.need(int(h.Size)); err != nil {
+			return err
+		}
+		body := b[int(h.Doff)*4:]
+		if len(body) > 0 {
+			// What p keeps must not alias the buffer.
+			_, err = amqp.DecodePerformative(append([]byte(nil), body...), p)
+		}
+		f.discard(int(h.Size))
+		if len(body) > 0 {
+			return err
+		}
+	}
+}
+
+func (c *conn) write(b []byte) error {
+	_, err := c.nc.Write(b)
+	return err
+}
+
+// open answers the peer's Open with the values of the service.
+func (c *conn) open() error {
+	if c.peer.MaxFrameSize < amqp.MinMaxFrameSize {
+		return fmt.Errorf("peer's max-frame-size of %d is below %d", c.peer.MaxFrameSize, amqp.MinMaxFrameSize)
+	}
+	c.peer.MaxFrameSize = min(c.peer.MaxFrameSize, maxFrameSize)
+	// Half of the shorter idle-time-out, so that a frame lost to a timer's delay
+	// does not end the connection (section 2.4.5).
+	c.idle = idleTimeout / 2
+	if peer := time.Duration(c.peer.IdleTimeout) * time.Millisecond; peer > 0 {
+		c.idle = max(min(c.idle, peer/2), 10*time.Millisecond)
+	}
+	reply := amqp.Open{
+		ContainerID: c.srv.containerID, Hostname: c.peer.Hostname, MaxFrameSize: maxFrameSize,
+		ChannelMax: channelMax, IdleTimeout: uint32(idleTimeout / time.Millisecond),
+		Properties: amqp.Map{{Key: amqp.Symbol("product"), Value: "busemu"}, {Key: amqp.Symbol("platform"), Value: "Go"}},
+	}
+	return c.write(amqp.AppendFrame(nil, amqp.FrameAMQP, 0, &reply))
+}

@@ -1,0 +1,69 @@
+package busemu
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+)
+
+// startT starts an emulator that logs to the test.
+func startT(t *testing.T, o *Options) *Server {
+	t.Helper()
+	if o == nil {
+		o = &Options{}
+	}
+	if o.Logger == nil && testing.Verbose() {
+		o.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return StartT(t, o)
+}
+
+// clientT is an SDK client that is closed before the server.
+func clientT(t *testing.T, s *Server) *azservicebus.Client {
+	t.Helper()
+	c := s.Client()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+	})
+	return c
+}
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// message is a message of a session whose body and id are its number.
+func message(session string, n int) *azservicebus.Message {
+	id := fmt.Sprintf("%s-%d", session, n)
+	return &azservicebus.Message{Body: []byte(id), MessageID: &id, SessionID: &session, Subject: ptr("Created"), ContentType: ptr("application/json")}
+}
+
+func sendBatch(t *testing.T, ctx context.Context, s *azservicebus.Sender, messages ...*azservicebus.Message) {
+	t.Helper()
+	batch := must(s.NewMessageBatch(ctx, nil))(t)
+	for _, m := range messages {
+		check(t, batch.AddMessage(m, nil))
+	}
+	check(t, s.SendMessageBatch(ctx, batch, nil))
+}

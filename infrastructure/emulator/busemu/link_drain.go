@@ -1,0 +1,79 @@
+package busemu
+
+import "feedbox/infrastructure/emulator/busemu/amqp"
+
+// Drain (AMQP 1.0 part 2, section 2.6.7): send what is available, then advance
+// the delivery count by the rest of the credit and say so. The JavaScript SDK
+// closes a link that is not answered within 200 ms.
+
+// continueDrain asks the broker to give up the credit it cannot use. The broker
+// has only a part of the peer's credit at a time, so it may take several rounds.
+func (l *outgoingLink) continueDrain() {
+	if !l.drain && l.leaving == nil || l.draining || l.dry || l.over() {
+		return
+	}
+	if l.receiver == nil {
+		l.dry = true
+		l.finishDrain()
+		return
+	}
+	l.draining = true
+	c := l.s.c
+	l.receiver.Drain(func(count uint32) {
+		c.post(event{fn: func() { l.drained(count) }})
+	})
+}
+
+// drained is the broker's answer; all deliveries before it have arrived.
+func (l *outgoingLink) drained(count uint32) {
+	l.draining = false
+	l.dry = count != l.seen || l.credit <= uint32(len(l.pending)) || l.leaving != nil
+	l.seen, l.granted = count, 0
+	l.finishDrain()
+	l.finishLeaving()
+	if !l.dry {
+		l.grant()
+		l.continueDrain()
+	}
+}
+
+// finishDrain answers the peer when nothing is left to send.
+func (l *outgoingLink) finishDrain() {
+	if !l.drain || !l.dry || l.draining || l.over() || l.leaving != nil {
+		return
+	}
+	if l.credit > 0 && (len(l.pending) > 0 || len(l.replies) > 0) {
+		return // sendSome comes back here
+	}
+	l.deliveryCount += l.credit
+	l.credit = 0
+	l.drain, l.dry = false, false
+	l.sendLinkFlow(true)
+	l.grant()
+}
+
+// handleDetach answers the peer's Detach. What a receiver that deletes on
+// delivery has already taken from the entity is sent first, or it would be lost.
+func (l *outgoingLink) handleDetach(p *amqp.Detach) {
+	if l.attach == nil && l.preSettle && l.receiver != nil && p.Error == nil && l.leaving == nil {
+		l.leaving = &amqp.Detach{}
+		l.dry = false
+		l.continueDrain()
+		l.finishLeaving()
+		return
+	}
+	l.answerDetach()
+	l.release()
+}
+
+// finishLeaving completes a Detach that waited for the last messages.
+func (l *outgoingLink) finishLeaving() {
+	if l.leaving == nil || l.draining || l.over() || !l.dry {
+		return
+	}
+	if len(l.pending) > 0 && l.credit > 0 {
+		return
+	}
+	l.answerDetach()
+	l.release()
+}

@@ -1,0 +1,287 @@
+package busemu
+
+import (
+	"fmt"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// incomingCredit is how many messages a peer may have under way on one link.
+const incomingCredit = 1000
+
+// incomingLink receives what a peer sends: to an entity, to $cbs or to
+// $management.
+type incomingLink struct {
+	linkBase
+	info    broker.EntityInfo // of an entity
+	sender  *broker.Sender    // nil unless the node is an entity
+	request requestNode       // nil if the node is an entity
+	maxSize int
+
+	deliveryCount uint32
+	credit        uint32 // what the peer may still send
+	inflight      uint32 // received, not answered
+
+	more       bool // a delivery is incomplete
+	deliveryID uint32
+	format     uint32
+	settled    bool
+	partial    []byte
+	doomed     bool // the broker has ended the sender; a Detach is to follow
+}
+
+// requestNode takes the requests sent to $cbs or $management.
+type requestNode interface {
+	// handleRequest answers in its own time, by session.reply.
+	handleRequest(s *session, message []byte)
+}
+
+// attachIncoming attaches a sender of the peer (spec sections 3.2 and 3.3: settle
+// modes are echoed, max-message-size is always told).
+func (s *session) attachIncoming(b linkBase, p *amqp.Attach) {
+	if p.Target == nil {
+		b.refuse(p, &amqp.Error{Condition: condInvalidField, Description: "attach of a sender without a target"})
+		return
+	}
+	if p.Target.Coordinator {
+		b.refuse(p, errCoordinator)
+		return
+	}
+	l := &incomingLink{linkBase: b, maxSize: broker.StandardMaxMessageSize}
+	if err := l.open(parseAddress(p.Target.Address.Or(""))); err != nil {
+		b.refuse(p, err)
+		return
+	}
+	reply := amqp.Attach{
+		Name: p.Name, Handle: p.Handle, Role: amqp.RoleReceiver,
+		SndSettleMode: p.SndSettleMode, RcvSettleMode: p.RcvSettleMode,
+		Source: p.Source, Target: p.Target, MaxMessageSize: uint64(l.maxSize),
+	}
+	if reply.Source == nil {
+		reply.Source = &amqp.Source{}
+	}
+	if l.sender != nil {
+		reply.Properties = amqp.Map{{Key: amqp.Symbol("com.microsoft:max-message-batch-size"), Value: uint64(l.info.MaxBatchSize)}}
+	}
+	s.links[b.handle] = l
+	s.send(&reply)
+	l.deliveryCount = p.InitialDeliveryCount.Or(0)
+	l.topUp()
+}
+
+// open resolves the node and checks the claim.
+func (l *incomingLink) open(n node) error {
+	c := l.s.c
+	switch n.kind {
+	case nodeCBS:
+		if err := c.cbs.attachRequests(); err != nil {
+			return err
+		}
+		l.request = &c.cbs
+		return nil
+	case nodeManagement:
+		if !c.may(RightListen|RightSend|RightManage, n.path+managementSuffix) {
+			return errUnauthorized("Manage,Listen", n.path+managementSuffix)
+		}
+		info, err := c.srv.broker.Lookup(n.path)
+		if err != nil {
+			return err
+		}
+		l.info, l.request = info, &managementNode{srv: c.srv, path: n.path}
+		l.maxSize = max(info.MaxMessageSize, broker.StandardMaxMessageSize)
+		return nil
+	}
+	info, err := c.srv.broker.Lookup(n.path)
+	if err != nil {
+		return err
+	}
+	if !c.may(RightSend, n.path) {
+		return errUnauthorized("Send", n.path)
+	}
+	l.info, l.maxSize = info, info.MaxMessageSize
+	l.sender, err = c.srv.broker.OpenSender(n.path, func(err error) {
+		c.post(event{fn: func() { l.ended(err) }})
+	})
+	return err
+}
+
+// topUp tells the peer its credit when half of it is used.
+func (l *incomingLink) topUp() {
+	if l.over() || l.credit+l.inflight > incomingCredit/2 {
+		return
+	}
+	l.credit = incomingCredit - l.inflight
+	l.sendCredit(false)
+}
+
+func (l *incomingLink) sendCredit(echo bool) {
+	l.s.sendFlow(&amqp.Flow{
+		Handle: amqp.Some(l.handle), DeliveryCount: amqp.Some(l.deliveryCount),
+		LinkCredit: amqp.Some(l.credit), Echo: echo,
+	})
+}
+
+// handleFlow takes the sender's delivery count, which it may advance on its own
+// (section 2.6.7).
+func (l *incomingLink) handleFlow(p *amqp.Flow) {
+	if p.DeliveryCount.Set && !l.more {
+		if skipped := p.DeliveryCount.Value - l.deliveryCount; skipped <= l.credit {
+			l.deliveryCount += skipped
+			l.credit -= skipped
+		}
+	}
+	if p.Echo {
+		l.sendCredit(false)
+		return
+	}
+	l.topUp()
+}
+
+// handleTransfer takes a frame of a delivery (section 2.6.14).
+func (l *incomingLink) handleTransfer(p *amqp.Transfer, payload []byte) {
+	if l.over() || l.doomed {
+		return
+	}
+	if !l.more {
+		if !p.DeliveryID.Set {
+			l.detach(&amqp.Error{Condition: condInvalidField, Description: "first transfer of a delivery without a delivery-id"})
+			return
+		}
+		if l.credit == 0 {
+			l.detach(&amqp.Error{Condition: condTransferLimit, Description: "transfer without link-credit"})
+			return
+		}
+		l.deliveryID, l.format, l.settled = p.DeliveryID.Value, p.MessageFormat.Or(0), false
+	} else if p.DeliveryID.Set && p.DeliveryID.Value != l.deliveryID {
+		l.detach(&amqp.Error{Condition: condInvalidField, Description: "transfer of another delivery before the last one was complete"})
+		return
+	}
+	l.settled = l.settled || p.Settled
+	if p.Aborted {
+		l.dropPartial()
+		l.more = false
+		return
+	}
+	if size := len(l.partial) + len(payload); size > l.maxSize && size > l.info.MaxBatchSize {
+		l.more = false
+		l.dropPartial()
+		l.detach(&amqp.Error{
+			Condition:   condMessageSize,
+			Description: fmt.Sprintf("The received message (delivery-id:%d, size:%d bytes) exceeds the limit (%d bytes) currently allowed on the link.", l.deliveryID, size, l.maxSize),
+		})
+		return
+	}
+	if l.more || p.More {
+		l.partial = append(l.partial, payload...)
+		l.s.c.partial += len(payload)
+		if l.s.c.partial > partialMax {
+			l.s.c.fail(condResourceLimit, "too many incomplete messages on one connection")
+			return
+		}
+	}
+	l.more = p.More
+	if p.More {
+		return
+	}
+	message := l.partial
+	if message == nil {
+		message = append([]byte(nil), payload...) // the frame's buffer is used again
+	} else {
+		l.s.c.partial -= len(l.partial)
+		l.partial = nil
+	}
+	l.deliveryCount++
+	l.credit--
+	l.accept(message)
+}
+
+func (l *incomingLink) dropPartial() {
+	l.s.c.partial -= len(l.partial)
+	l.partial = nil
+}
+
+// accept handles a complete message.
+func (l *incomingLink) accept(message []byte) {
+	l.inflight++
+	if l.request != nil {
+		l.finish(l.deliveryID, nil)
+		l.request.handleRequest(l.s, message)
+		return
+	}
+	batch, err := readMessages(message, l.format, &l.info)
+	if err != nil {
+		l.finish(l.deliveryID, err)
+		return
+	}
+	id, settled, size := l.deliveryID, l.settled, len(message)
+	c := l.s.c
+	c.inflight += size
+	l.sender.Send(batch, func(err error) {
+		if settled && err != nil {
+			c.log.Debug("settled message refused", "link", l.name, "error", err)
+			err = nil
+		}
+		e := event{link: l, id: id, n: size, err: err}
+		if settled {
+			e.err = errPreSettled
+		}
+		c.post(e)
+	})
+}
+
+// errPreSettled marks a delivery that needs no disposition.
+var errPreSettled = fmt.Errorf("settled by the sender")
+
+// handleEvent is the broker's answer to a message.
+func (l *incomingLink) handleEvent(e event) {
+	l.s.c.inflight -= e.n
+	l.finish(e.id, e.err)
+}
+
+// finish answers a delivery.
+func (l *incomingLink) finish(id uint32, err error) {
+	l.inflight--
+	if l.over() {
+		return
+	}
+	if err != errPreSettled && !l.doomed {
+		if err == nil {
+			l.s.c.settlements.accepted(l.s, amqp.RoleReceiver, l, id)
+		} else {
+			l.s.c.settlements.flush()
+			l.s.send(&amqp.Disposition{Role: amqp.RoleReceiver, First: id, Settled: true, State: amqp.Rejected(wireError(err))})
+		}
+	}
+	l.topUp()
+}
+
+// detach ends the link because of what the peer did.
+func (l *incomingLink) detach(e *amqp.Error) {
+	l.sendDetach(e)
+	l.release()
+}
+
+// ended is the broker ending the sender.
+func (l *incomingLink) ended(err error) {
+	if l.over() {
+		return
+	}
+	l.doomed = true
+	l.s.c.detachLater(err, func() { l.detach(wireError(err)) })
+}
+
+func (l *incomingLink) handleDetach(*amqp.Detach) {
+	l.answerDetach()
+	l.release()
+}
+
+func (l *incomingLink) release() {
+	l.dropPartial()
+	if l.sender != nil {
+		l.sender.Close()
+	}
+	if l.request == &l.s.c.cbs {
+		l.s.c.cbs.detachRequests()
+	}
+}

@@ -1,0 +1,364 @@
+package busemu
+
+import (
+	"math"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+const (
+	// prefetch is how many messages a link takes from the broker ahead of what it
+	// has sent, however much credit the peer gave.
+	prefetch = 256
+	// turn is how many messages a link sends before the next link's turn.
+	turn = 32
+)
+
+// outgoingLink sends messages of an entity, or the replies of $cbs and
+// $management, to a receiver of the peer.
+//
+// The peer's credit is passed on to the broker in small parts, as messages
+// leave: what a slow reader asked for stays in the entity.
+type outgoingLink struct {
+	linkBase
+	node     node
+	target   string // address of the peer's target: where replies are sent to
+	info     broker.EntityInfo
+	receiver *broker.Receiver // nil while a session is awaited, and for replies
+	cancel   func()           // gives up awaiting a session; nil otherwise
+	preSettle,
+	plainFilter bool // the session filter came without a descriptor
+	attach *amqp.Attach // until it is answered
+
+	deliveryCount uint32
+	credit        uint32 // what the peer has room for, messages in pending included
+	pending       []broker.Delivery
+	replies       [][]byte
+	queued        bool // in session.ready
+
+	seen    uint32 // the broker's delivery count, as of pending
+	granted uint32 // credit the broker has of this link
+
+	drain    bool // the peer asked for it and has not been answered
+	draining bool // the broker was asked
+	dry      bool // the broker has given up the rest of the credit
+	leaving  *amqp.Detach
+
+	arrivals     []broker.Delivery // guarded by conn.mu
+	arrived      bool              // guarded by conn.mu: takeArrivals is posted
+	takeArrivals func()
+}
+
+// delivery is a message the peer has and has not settled.
+type delivery struct {
+	link     *outgoingLink
+	id       uint32
+	token    broker.LockToken
+	settling bool
+}
+
+// attachOutgoing attaches a receiver of the peer.
+func (s *session) attachOutgoing(b linkBase, p *amqp.Attach) {
+	if p.Source == nil {
+		b.refuse(p, &amqp.Error{Condition: condInvalidField, Description: "attach of a receiver without a source"})
+		return
+	}
+	l := &outgoingLink{
+		linkBase: b, node: parseAddress(p.Source.Address.Or("")), attach: p,
+		preSettle: p.SndSettleMode.Or(amqp.SenderMixed) == amqp.SenderSettled,
+	}
+	if p.Target != nil {
+		l.target = p.Target.Address.Or("")
+	}
+	l.takeArrivals = l.handleArrivals
+	if err := l.open(); err != nil {
+		b.refuse(p, err)
+		return
+	}
+	s.links[b.handle] = l
+	if l.cancel == nil {
+		l.answerAttach()
+	}
+}
+
+// open resolves the node, checks the claim and opens the receiver, which for a
+// session may take its time.
+func (l *outgoingLink) open() error {
+	c := l.s.c
+	switch l.node.kind {
+	case nodeCBS:
+		return c.cbs.attachReplies()
+	case nodeManagement:
+		if !c.may(RightListen|RightSend|RightManage, l.node.path+managementSuffix) {
+			return errUnauthorized("Manage,Listen", l.node.path+managementSuffix)
+		}
+		_, err := c.srv.broker.Lookup(l.node.path)
+		return err
+	}
+	info, err := c.srv.broker.Lookup(l.node.path)
+	if err != nil {
+		return err
+	}
+	if !c.may(RightListen, l.node.path) {
+		return errUnauthorized("Listen", l.node.path)
+	}
+	l.info = info
+	o := broker.ReceiverOptions{
+		Deliver: l.deliver,
+		Closed:  func(err error) { c.post(event{fn: func() { l.ended(err) }}) },
+	}
+	if l.preSettle {
+		o.Mode = broker.ReceiveAndDelete
+	}
+	filter, wanted, err := sessionFilter(l.attach)
+	if err != nil {
+		return err
+	}
+	if !wanted {
+		l.receiver, err = c.srv.broker.OpenReceiver(l.node.path, o)
+		return err
+	}
+	l.plainFilter = !filter.described
+	l.acceptSession(broker.AcceptOptions{Session: filter.session, Timeout: filter.timeout}, o)
+	return nil
+}
+
+// answerAttach sends the reply to an attach that was granted.
+func (l *outgoingLink) answerAttach() {
+	p := l.attach
+	l.attach = nil
+	reply := amqp.Attach{
+		Name: p.Name, Handle: p.Handle, Role: amqp.RoleSender,
+		SndSettleMode: p.SndSettleMode, RcvSettleMode: p.RcvSettleMode,
+		Source: p.Source, Target: p.Target, InitialDeliveryCount: amqp.Some(uint32(0)),
+		MaxMessageSize: math.MaxUint64,
+	}
+	if reply.Target == nil {
+		reply.Target = &amqp.Target{}
+	}
+	if l.receiver != nil {
+		if id, ok := l.receiver.Session(); ok {
+			reply.Source.Filter = grantedFilter(id, l.plainFilter)
+			reply.Properties = amqp.Map{{Key: amqp.Symbol("com.microsoft:locked-until-utc"), Value: ticks(l.receiver.SessionLockedUntil())}}
+		}
+	}
+	l.s.send(&reply)
+	l.grant()
+	l.enqueue()
+}
+
+// handleFlow takes the peer's credit (section 2.6.7). It may come before the
+// attach was answered.
+func (l *outgoingLink) handleFlow(p *amqp.Flow) {
+	if p.LinkCredit.Set {
+		// Absent before the peer has seen our attach: our first count is meant.
+		l.credit = p.DeliveryCount.Or(0) + p.LinkCredit.Value - l.deliveryCount
+		if int32(l.credit) < 0 && l.credit > math.MaxInt32 {
+			l.credit = 0 // the peer has not seen all that was sent
+		}
+	}
+	l.drain = p.Drain
+	if l.attach != nil || l.leaving != nil {
+		return
+	}
+	l.dry = false
+	l.grant()
+	l.continueDrain()
+	if p.Echo && !l.drain {
+		l.sendLinkFlow(false)
+	}
+	l.enqueue()
+}
+
+// grant passes credit on to the broker.
+func (l *outgoingLink) grant() {
+	if l.receiver == nil || l.draining || l.leaving != nil || l.over() {
+		return
+	}
+	want := uint32(0)
+	if waiting := uint32(len(l.pending)); l.credit > waiting {
+		want = min(prefetch, l.credit-waiting)
+	}
+	if want == l.granted || want > l.granted && l.granted > prefetch/2 {
+		return
+	}
+	l.granted = want
+	l.receiver.SetCredit(l.seen, want)
+}
+
+// deliver is called by the broker with its locks held.
+func (l *outgoingLink) deliver(batch []broker.Delivery) {
+	c := l.s.c
+	c.mu.Lock()
+	l.arrivals = append(l.arrivals, batch...)
+	if !l.arrived {
+		l.arrived = true
+		c.inbox = append(c.inbox, event{fn: l.takeArrivals})
+	}
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (l *outgoingLink) handleArrivals() {
+	c := l.s.c
+	c.mu.Lock()
+	n := len(l.arrivals)
+	if len(l.pending) == 0 {
+		l.pending, l.arrivals = l.arrivals, l.pending[:0]
+	} else {
+		l.pending = append(l.pending, l.arrivals...)
+		clear(l.arrivals)
+		l.arrivals = l.arrivals[:0]
+	}
+	l.arrived = false
+	c.mu.Unlock()
+	l.seen += uint32(n)
+	l.granted -= min(l.granted, uint32(n))
+	if l.over() {
+		l.giveBack()
+		return
+	}
+	l.enqueue()
+}
+
+// enqueue puts the link in line if it has something it may send.
+func (l *outgoingLink) enqueue() {
+	if l.queued || l.credit == 0 || l.attach != nil || l.over() || len(l.pending) == 0 && len(l.replies) == 0 {
+		return
+	}
+	l.queued = true
+	l.s.ready = append(l.s.ready, l)
+}
+
+// sendSome sends a turn's messages.
+func (l *outgoingLink) sendSome() {
+	s := l.s
+	sent := 0
+	for sent < turn && l.credit > 0 && s.remoteIncomingWindow > 0 && !l.over() && !s.c.outputFull() {
+		if len(l.replies) > 0 {
+			s.sendMessage(l, nil, true, l.replies[0])
+			l.replies = l.replies[1:]
+		} else if sent < len(l.pending) {
+			l.sendDelivery(&l.pending[sent])
+			sent++
+		} else {
+			break
+		}
+		l.deliveryCount++
+		l.credit--
+	}
+	rest := copy(l.pending, l.pending[sent:])
+	clear(l.pending[rest:])
+	l.pending = l.pending[:rest]
+	if l.over() {
+		l.giveBack()
+		return
+	}
+	l.grant()
+	l.enqueue()
+	l.finishDrain()
+	l.finishLeaving()
+}
+
+func (l *outgoingLink) sendDelivery(d *broker.Delivery) {
+	c := l.s.c
+	var err error
+	c.scratch, err = appendDelivery(c.scratch[:0], d, false)
+	if err != nil { // checked when it came in
+		c.log.Error("stored message does not decode", "entity", l.node.path, "sequence", d.SequenceNumber, "error", err)
+		l.sendDetach(wireError(err))
+		return
+	}
+	tag := amqp.UUID(d.LockToken).GUID()
+	if l.preSettle {
+		l.s.sendMessage(l, tag[:], true, c.scratch)
+		return
+	}
+	id := l.s.sendMessage(l, tag[:], false, c.scratch)
+	l.s.unsettled[id] = &delivery{link: l, id: id, token: d.LockToken}
+}
+
+// sendMessage sends a message in as many frames as the peer's max-frame-size
+// demands, and returns its delivery id.
+func (s *session) sendMessage(l *outgoingLink, tag []byte, settled bool, message []byte) uint32 {
+	id := s.nextDeliveryID
+	s.nextDeliveryID++
+	if tag == nil {
+		tag = []byte{byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}
+	}
+	p := amqp.Transfer{
+		Handle: l.handle, DeliveryID: amqp.Some(id), DeliveryTag: tag,
+		MessageFormat: amqp.Some(uint32(0)), Settled: settled,
+	}
+	c := s.c
+	room := int(c.peer.MaxFrameSize) - transferOverhead
+	for first := true; first || len(message) > 0; first = false {
+		part := message
+		if p.More = len(part) > room; p.More {
+			part = part[:room]
+		}
+		var mark int
+		c.out, mark = amqp.BeginFrame(c.out, amqp.FrameAMQP, s.channel)
+		c.out = append(p.Append(c.out), part...)
+		c.out = amqp.EndFrame(c.out, mark)
+		message = message[len(part):]
+		p.DeliveryID, p.DeliveryTag, p.MessageFormat = amqp.Optional[uint32]{}, nil, amqp.Optional[uint32]{}
+		s.nextOutgoingID++
+		s.remoteIncomingWindow--
+	}
+	return id
+}
+
+// transferOverhead bounds the header of a transfer frame with a 16-byte tag.
+const transferOverhead = 80
+
+// sendLinkFlow tells the peer the link's state, and that a drain is done.
+func (l *outgoingLink) sendLinkFlow(drained bool) {
+	l.s.sendFlow(&amqp.Flow{
+		Handle: amqp.Some(l.handle), DeliveryCount: amqp.Some(l.deliveryCount),
+		LinkCredit: amqp.Some(l.credit), Drain: drained,
+	})
+}
+
+// giveBack returns what was taken from the broker and never sent.
+func (l *outgoingLink) giveBack() {
+	for i := range l.pending {
+		if d := &l.pending[i]; d.LockToken != (broker.LockToken{}) && l.receiver != nil {
+			l.receiver.Settle(d.LockToken, broker.Outcome{Kind: broker.Release}, func(error) {})
+		}
+	}
+	clear(l.pending)
+	l.pending = l.pending[:0]
+}
+
+// ended is the broker ending the receiver.
+func (l *outgoingLink) ended(err error) {
+	if l.over() {
+		return
+	}
+	l.s.c.detachLater(err, func() {
+		l.sendDetach(wireError(err))
+		l.release()
+	})
+}
+
+func (l *outgoingLink) release() {
+	if l.cancel != nil {
+		l.cancel()
+		l.cancel = nil
+	}
+	if l.node.kind == nodeCBS {
+		l.s.c.cbs.detachReplies()
+	}
+	for id, d := range l.s.unsettled {
+		if d.link == l {
+			delete(l.s.unsettled, id)
+		}
+	}
+	l.giveBack()
+	if l.receiver != nil {
+		l.receiver.Close()
+	}
+	l.replies = nil
+}

@@ -1,0 +1,195 @@
+package busemu
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// managementNode answers the requests sent to <entity>/$management
+// (azservicebus internal/mgmt.go; "Service Bus AMQP request/response
+// operations" in the service's protocol guide). One file mgmt_*.go for each
+// operation.
+type managementNode struct {
+	srv  *Server
+	path string // of the entity
+}
+
+// mgmtCall is one request under way.
+type mgmtCall struct {
+	node    *managementNode
+	s       *session
+	op      string
+	request *request
+	body    amqp.Map
+}
+
+// mgmtOperation is an operation and the right it takes. run calls reply or fail
+// once, now or from the broker's callback, on any goroutine.
+type mgmtOperation struct {
+	right Rights
+	run   func(*mgmtCall)
+}
+
+var mgmtOperations = map[string]mgmtOperation{
+	"com.microsoft:renew-lock":                 {RightListen, mgmtRenewLock},
+	"com.microsoft:renew-session-lock":         {RightListen, mgmtRenewSessionLock},
+	"com.microsoft:get-session-state":          {RightListen, mgmtGetSessionState},
+	"com.microsoft:set-session-state":          {RightListen, mgmtSetSessionState},
+	"com.microsoft:get-message-sessions":       {RightListen, mgmtGetMessageSessions},
+	"com.microsoft:peek-message":               {RightListen, mgmtPeekMessage},
+	"com.microsoft:receive-by-sequence-number": {RightListen, mgmtReceiveBySequenceNumber},
+	"com.microsoft:update-disposition":         {RightListen, mgmtUpdateDisposition},
+	"com.microsoft:schedule-message":           {RightSend, mgmtScheduleMessage},
+	"com.microsoft:cancel-scheduled-message":   {RightSend, mgmtCancelScheduledMessage},
+	"com.microsoft:add-rule":                   {RightManage, mgmtAddRule},
+	"com.microsoft:remove-rule":                {RightManage, mgmtRemoveRule},
+	"com.microsoft:enumerate-rules":            {RightListen, mgmtEnumerateRules},
+}
+
+func (n *managementNode) handleRequest(s *session, message []byte) {
+	r, err := parseRequest(message)
+	if err != nil {
+		s.c.log.Debug("request to $management does not decode", "error", err)
+		return
+	}
+	m := &mgmtCall{node: n, s: s, request: r}
+	m.op, _ = r.properties.String("operation")
+	m.body, _ = r.body.(amqp.Map)
+	operation, ok := mgmtOperations[m.op]
+	if !ok {
+		m.fail(&broker.Error{Condition: broker.NotImplemented, Description: fmt.Sprintf("The operation '%s' is not supported by this emulator.", m.op)})
+		return
+	}
+	if !s.c.may(operation.right, n.path) {
+		m.respond(http.StatusUnauthorized, errUnauthorized(operation.right.String(), n.path).Description, condUnauthorized, amqp.Map{})
+		return
+	}
+	operation.run(m)
+}
+
+func (m *mgmtCall) broker() *broker.Broker { return m.node.srv.broker }
+
+// badRequest answers a request whose body lacks a field or has it in a wrong type.
+func (m *mgmtCall) badRequest(field string) {
+	m.fail(&broker.Error{Condition: broker.ArgumentError, Description: fmt.Sprintf("The request's field '%s' is missing or of a wrong type.", field)})
+}
+
+// sessionID is the session a request is about: as it says, or that of the link
+// it names, which is how the Go SDK peeks in a session. nil: none.
+func (m *mgmtCall) sessionID() *string {
+	if id, ok := m.body.String("session-id"); ok {
+		return &id
+	}
+	name, ok := m.request.properties.String("associated-link-name")
+	if !ok {
+		return nil
+	}
+	for _, s := range m.s.c.sessions {
+		for _, l := range s.links {
+			out, ok := l.(*outgoingLink)
+			if !ok || out.name != name || out.receiver == nil {
+				continue
+			}
+			if id, ok := out.receiver.Session(); ok {
+				return &id
+			}
+		}
+	}
+	return nil
+}
+
+// lockTokens reads the field lock-tokens.
+func (m *mgmtCall) lockTokens() ([]broker.LockToken, bool) {
+	v, _ := m.body.Get("lock-tokens")
+	elems, ok := amqp.Elements(v)
+	tokens := make([]broker.LockToken, len(elems))
+	for i, e := range elems {
+		id, isUUID := e.(amqp.UUID)
+		ok = ok && isUUID
+		tokens[i] = broker.LockToken(id)
+	}
+	return tokens, ok && len(tokens) > 0
+}
+
+// sequenceNumbers reads the field sequence-numbers.
+func (m *mgmtCall) sequenceNumbers() ([]int64, bool) {
+	v, _ := m.body.Get("sequence-numbers")
+	elems, ok := amqp.Elements(v)
+	numbers := make([]int64, len(elems))
+	for i, e := range elems {
+		n, isInteger := amqp.Integer(e)
+		ok = ok && isInteger
+		numbers[i] = n
+	}
+	return numbers, ok && len(numbers) > 0
+}
+
+// reply answers with a body, nil meaning the empty map.
+func (m *mgmtCall) reply(status int, body amqp.Map) {
+	if body == nil {
+		body = amqp.Map{}
+	}
+	m.respond(status, http.StatusText(status), "", body)
+}
+
+// fail answers with the status and condition of an error.
+func (m *mgmtCall) fail(err error) {
+	e := wireError(err)
+	m.respond(mgmtStatus(err), e.Description, e.Condition, amqp.Map{})
+}
+
+// done is reply or fail.
+func (m *mgmtCall) done(err error) {
+	if err != nil {
+		m.fail(err)
+		return
+	}
+	m.reply(http.StatusOK, nil)
+}
+
+func (m *mgmtCall) respond(status int, description string, condition amqp.Symbol, body amqp.Map) {
+	message := m.request.response(func(w *amqp.MapWriter) {
+		w.String("statusCode", int32(status))
+		w.String("statusDescription", description)
+		if condition != "" {
+			w.String("errorCondition", condition)
+		}
+	}, body)
+	c := m.s.c
+	c.post(event{fn: func() {
+		m.s.reply(node{kind: nodeManagement, path: m.node.path}, m.request.replyTo, message)
+	}})
+}
+
+// mgmtStatus is the HTTP-like status of an error, by which the SDK decides
+// (azservicebus internal/errors.go).
+func mgmtStatus(err error) int {
+	var be *broker.Error
+	if !errors.As(err, &be) {
+		return http.StatusInternalServerError
+	}
+	switch be.Condition {
+	case broker.NotFound, broker.MessageNotFound:
+		return http.StatusNotFound
+	case broker.MessageLockLost, broker.SessionLockLost:
+		return http.StatusGone
+	case broker.Timeout:
+		return http.StatusRequestTimeout
+	case broker.EntityExists, broker.SessionCannotBeLocked:
+		return http.StatusConflict
+	case broker.ServerBusy:
+		return http.StatusServiceUnavailable
+	case broker.NotImplemented:
+		return http.StatusNotImplemented
+	case broker.ResourceLimitExceeded, broker.EntityDisabled:
+		return http.StatusForbidden
+	case broker.InternalError, broker.OperationCancelled:
+		return http.StatusInternalServerError
+	default:
+		return http.StatusBadRequest
+	}
+}

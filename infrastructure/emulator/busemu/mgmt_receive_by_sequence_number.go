@@ -1,0 +1,41 @@
+package busemu
+
+import (
+	"math"
+	"net/http"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// com.microsoft:receive-by-sequence-number
+//
+// Request: sequence-numbers, array of long; receiver-settle-mode uint, 0 receive
+// and delete, 1 peek-lock; session-id. Reply: messages, list of {message: binary,
+// lock-token: uuid}.
+//
+// Behaviour: deferred messages only; all or none: 404
+// com.microsoft:message-not-found.
+func mgmtReceiveBySequenceNumber(m *mgmtCall) {
+	numbers, ok := m.sequenceNumbers()
+	if !ok {
+		m.badRequest("sequence-numbers")
+		return
+	}
+	o := broker.SequenceOptions{Sequences: numbers, Mode: broker.ReceiveAndDelete, Session: m.sessionID()}
+	if m.integer("receiver-settle-mode") == 1 {
+		o.Mode = broker.PeekLock
+	}
+	m.broker().ReceiveBySequence(m.node.path, o, func(found []broker.Delivery, err error) {
+		if err != nil {
+			m.fail(err)
+			return
+		}
+		list, err := embed(found, math.MaxInt)
+		if err != nil {
+			m.fail(err)
+			return
+		}
+		m.reply(http.StatusOK, amqp.Map{{Key: "messages", Value: list}})
+	})
+}

@@ -1,0 +1,66 @@
+package busemu
+
+import (
+	"net/http"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// com.microsoft:schedule-message
+//
+// Request: messages, list of {message-id, message binary, session-id?,
+// partition-key?, via-partition-key?}. Reply: sequence-numbers, array of long.
+//
+// Behaviour: the encoded message is what counts; the ids beside it are not read.
+// The time is the message's annotation x-opt-scheduled-enqueue-time. All or none.
+func mgmtScheduleMessage(m *mgmtCall) {
+	v, _ := m.body.Get("messages")
+	entries, ok := amqp.Elements(v)
+	if !ok || len(entries) == 0 {
+		m.badRequest("messages")
+		return
+	}
+	info, err := m.broker().Lookup(m.node.path)
+	if err != nil {
+		m.fail(err)
+		return
+	}
+	batch := make([]broker.Message, len(entries))
+	for i, e := range entries {
+		entry, _ := e.(amqp.Map)
+		v, _ := entry.Get("message")
+		encoded, ok := v.([]byte)
+		if !ok {
+			m.badRequest("messages")
+			return
+		}
+		one, err := readMessages(encoded, 0, &info)
+		if err != nil {
+			m.fail(err)
+			return
+		}
+		batch[i] = one[0]
+	}
+	m.broker().Schedule(m.node.path, batch, func(numbers []int64, err error) {
+		if err != nil {
+			m.fail(err)
+			return
+		}
+		m.reply(http.StatusOK, amqp.Map{{Key: "sequence-numbers", Value: amqp.LongArray(numbers)}})
+	})
+}
+
+// com.microsoft:cancel-scheduled-message
+//
+// Request: sequence-numbers, array of long. Reply: empty.
+//
+// Behaviour: all or none: 404 com.microsoft:message-not-found.
+func mgmtCancelScheduledMessage(m *mgmtCall) {
+	numbers, ok := m.sequenceNumbers()
+	if !ok {
+		m.badRequest("sequence-numbers")
+		return
+	}
+	m.broker().CancelScheduled(m.node.path, numbers, m.done)
+}

@@ -1,0 +1,107 @@
+package busemu
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options configure Start. The zero value, and nil, is an in-memory broker on a
+// free port of the loopback interface without an admin listener's fixed port.
+type Options struct {
+	// Addr is where AMQP is served. Default "127.0.0.1:0"; "-" serves no address:
+	// connections then come by Dial only. In a testing/synctest bubble use "-" here
+	// and for AdminAddr, or pipenet listeners: a socket keeps fake time from passing.
+	// Not used with Listener.
+	Addr string
+	// Listener serves AMQP on any kind of connection, for instance pipenet's.
+	// Start takes ownership.
+	Listener net.Listener
+	// AdminAddr is where the admin API and /health are served by HTTP. Default
+	// "127.0.0.1:0"; "-" serves none. Not used with AdminListener.
+	AdminAddr string
+	// AdminListener serves the admin API. Start takes ownership.
+	AdminListener net.Listener
+	// Host is the host:port in connection strings. Default: the listener's address,
+	// or "busemu:5672" without one.
+	Host string
+	// TLS, if set, serves AMQP by TLS. Connection strings then name no development
+	// emulator, and clients dial port 5671 unless told otherwise.
+	TLS *tls.Config
+	// AdminTLS, if set, serves the admin API by HTTPS.
+	AdminTLS *tls.Config
+
+	// DataDir is where entities and messages are kept. Default: in memory only.
+	DataDir string
+	// FS is the file system of DataDir. Default: the operating system's.
+	FS vfs.FS
+	// NoSync acknowledges before fsync: a loss of power then loses acknowledged
+	// messages. For measurements.
+	NoSync bool
+	// Premium raises the limit of a message and of a batch from 256 KB to 1 MB.
+	Premium bool
+
+	// Keys are the shared access keys. Default: RootManageSharedAccessKey with the
+	// key SAS_KEY_VALUE and all rights, as the official emulator has.
+	Keys []SASKey
+	// Topology is created at the start; what exists already is left as it is.
+	Topology *Topology
+
+	// Now is the clock of locks, expiry, schedules and duplicate windows. Default
+	// time.Now. Shared access tokens always live by time.Now, which is the client's.
+	Now func() time.Time
+	// Logger receives refusals and errors, most of them at debug level. Default:
+	// discard.
+	Logger *slog.Logger
+}
+
+// withDefaults returns a copy with the defaults filled in, or all faults.
+func (o *Options) withDefaults() (Options, error) {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	var faults []error
+	if out.Addr != "" && out.Listener != nil {
+		faults = append(faults, errors.New("set Addr or Listener, not both"))
+	}
+	if out.AdminAddr != "" && out.AdminListener != nil {
+		faults = append(faults, errors.New("set AdminAddr or AdminListener, not both"))
+	}
+	names := make(map[string]bool)
+	for i, k := range out.Keys {
+		switch {
+		case k.Name == "" || k.Key == "":
+			faults = append(faults, fmt.Errorf("key %d needs a name and a value", i))
+		case names[k.Name]:
+			faults = append(faults, fmt.Errorf("key %q is given twice", k.Name))
+		case k.Rights&^allRights != 0:
+			faults = append(faults, fmt.Errorf("key %q has unknown rights", k.Name))
+		}
+		names[k.Name] = true
+	}
+	if len(out.Keys) == 0 {
+		out.Keys = []SASKey{{Name: DefaultKeyName, Key: DefaultKey}}
+	}
+	keys := make([]SASKey, len(out.Keys))
+	for i, k := range out.Keys {
+		k.Rights = cmp.Or(k.Rights, allRights)
+		keys[i] = k
+	}
+	out.Keys = keys
+	out.Addr = cmp.Or(out.Addr, "127.0.0.1:0")
+	out.AdminAddr = cmp.Or(out.AdminAddr, "127.0.0.1:0")
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	if out.Logger == nil {
+		out.Logger = slog.New(slog.DiscardHandler)
+	}
+	return out, errors.Join(faults...)
+}

@@ -1,0 +1,61 @@
+package busemu
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+)
+
+// SASL dialogue (AMQP 1.0 part 5, section 5.3.2).
+//
+// Mechanisms: those of the service. ANONYMOUS (the Go and JavaScript SDKs),
+// MSSBCBS (.NET) and EXTERNAL grant nothing: rights come by $cbs. PLAIN takes a
+// key's name and value and grants the key's rights to all entities.
+
+var saslMechanisms = []amqp.Symbol{"MSSBCBS", "PLAIN", "ANONYMOUS", "EXTERNAL"}
+
+var errSASL = errors.New("authentication failed")
+
+func (c *conn) sasl(f *frameReader) error {
+	b := amqp.AppendProtocolHeader(nil, amqp.ProtocolSASL)
+	b = amqp.AppendFrame(b, amqp.FrameSASL, 0, &amqp.SASLMechanisms{Mechanisms: saslMechanisms})
+	if err := c.write(b); err != nil {
+		return err
+	}
+	var init amqp.SASLInit
+	if err := c.readFrame(f, amqp.FrameSASL, &init); err != nil {
+		return fmt.Errorf("sasl-init: %w", err)
+	}
+	outcome := amqp.SASLOutcome{Code: amqp.SASLOK, AdditionalData: []byte("Welcome!")}
+	switch init.Mechanism {
+	case "ANONYMOUS", "MSSBCBS", "EXTERNAL":
+	case "PLAIN":
+		if !c.plain(init.InitialResponse) {
+			outcome = amqp.SASLOutcome{Code: amqp.SASLAuth, AdditionalData: []byte("The key name or the key is wrong.")}
+		}
+	default:
+		outcome = amqp.SASLOutcome{Code: amqp.SASLAuth, AdditionalData: []byte("The mechanism is not supported.")}
+	}
+	if err := c.write(amqp.AppendFrame(nil, amqp.FrameSASL, 0, &outcome)); err != nil {
+		return err
+	}
+	if outcome.Code != amqp.SASLOK {
+		return errSASL
+	}
+	return nil
+}
+
+// plain checks an RFC 4616 response: authorisation id, NUL, key name, NUL, key.
+func (c *conn) plain(response []byte) bool {
+	parts := bytes.Split(response, []byte{0})
+	if len(parts) != 3 {
+		return false
+	}
+	key, ok := c.srv.keys.check(string(parts[1]), parts[2])
+	if ok {
+		c.grants.all = key.Rights
+	}
+	return ok
+}

@@ -1,0 +1,213 @@
+package busemu
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// Server is a running emulator. Safe for concurrent use.
+type Server struct {
+	o           Options
+	log         *slog.Logger
+	broker      *broker.Broker
+	keys        keyring
+	containerID string
+	started     time.Time
+	listener    net.Listener
+	admin       *adminServer // nil if there is none
+
+	ctx    context.Context //nolint:containedctx // ends administrative work at Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	mu     sync.Mutex // guards what follows
+	conns  map[*conn]struct{}
+	closed bool
+}
+
+// Start starts an emulator; nil options are the defaults. All listeners are
+// bound when it returns.
+func Start(o *Options) (*Server, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("busemu: options: %w", err)
+	}
+	s := &Server{
+		o: opts, log: opts.Logger, keys: opts.Keys, containerID: newUUID().hex() + "_G1",
+		conns: make(map[*conn]struct{}),
+	}
+	s.started = opts.Now()
+	s.ctx, s.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // the server's own life, ended by Close
+	if err := s.start(); err != nil {
+		return nil, fmt.Errorf("busemu: %w", errors.Join(err, s.Close()))
+	}
+	return s, nil
+}
+
+func (s *Server) start() error {
+	var err error
+	s.listener = s.o.Listener
+	if s.listener == nil && s.o.Addr != noAddr {
+		if s.listener, err = net.Listen("tcp", s.o.Addr); err != nil {
+			return err
+		}
+	}
+	if s.listener != nil && s.o.TLS != nil {
+		s.listener = tls.NewListener(s.listener, s.o.TLS)
+	}
+	s.broker, err = broker.Open(&broker.Options{
+		Dir: s.o.DataDir, FS: s.o.FS, NoSync: s.o.NoSync, Premium: s.o.Premium,
+		Now: s.o.Now, DecodeFields: decodeFields, Logger: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	if s.o.Topology != nil {
+		if err := s.ensureTopology(s.ctx, s.o.Topology); err != nil {
+			return err
+		}
+	}
+	if err := s.startAdmin(); err != nil {
+		return err
+	}
+	if s.listener != nil {
+		s.wg.Go(func() { s.accept(s.listener) })
+	}
+	return nil
+}
+
+func (s *Server) accept(l net.Listener) {
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				s.log.Error("accept ended", "addr", l.Addr().String(), "error", err)
+			}
+			return
+		}
+		if !s.serve(nc) {
+			_ = nc.Close()
+			return
+		}
+	}
+}
+
+// serve starts a connection's goroutines, or reports that the server is closed.
+func (s *Server) serve(nc net.Conn) bool {
+	c := &conn{
+		srv: s, nc: nc, log: s.log.With("peer", nc.RemoteAddr().String()),
+		chunks: make(chan chunk), recycle: make(chan []byte, 1),
+		toWrite: make(chan []byte, 1), written: make(chan []byte, 1),
+		stop: make(chan struct{}), wake: make(chan struct{}, 1),
+		sessions: make(map[uint16]*session), free: make([]byte, 0, readBufferMin),
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	s.wg.Go(func() {
+		c.run()
+		s.mu.Lock()
+		delete(s.conns, c)
+		s.mu.Unlock()
+	})
+	return true
+}
+
+// background runs administrative work that waits for the disk, unless the
+// server is closed.
+func (s *Server) background(run func(ctx context.Context)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.wg.Go(func() { run(s.ctx) })
+	}
+}
+
+// Dial connects in memory, without a listener. The client's end is a net.Conn
+// for go-amqp's NewConn or the SDK's ClientOptions.NewWebSocketConn.
+func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	client, server := net.Pipe()
+	if !s.serve(server) {
+		return nil, errors.Join(client.Close(), server.Close(), net.ErrClosed)
+	}
+	return client, nil
+}
+
+// noAddr as Addr or AdminAddr stands for no listener.
+const noAddr = "-"
+
+// Addr is the address of the AMQP listener; empty if there is none.
+func (s *Server) Addr() string {
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// host is the host:port that clients are told.
+func (s *Server) host() string {
+	return cmp.Or(s.o.Host, s.Addr(), "busemu:5672")
+}
+
+// ConnectionString is for the first key. Without TLS it carries
+// UseDevelopmentEmulator=true, on which the SDKs dial plain TCP.
+func (s *Server) ConnectionString() string { return s.connectionString(s.keys[0]) }
+
+// ConnectionStringFor is for the key of this name; empty if there is none.
+func (s *Server) ConnectionStringFor(keyName string) string {
+	key, ok := s.keys.find(keyName)
+	if !ok {
+		return ""
+	}
+	return s.connectionString(key)
+}
+
+func (s *Server) connectionString(key SASKey) string {
+	cs := "Endpoint=sb://" + s.host() + ";SharedAccessKeyName=" + key.Name + ";SharedAccessKey=" + key.Key
+	if s.o.TLS == nil {
+		cs += ";UseDevelopmentEmulator=true"
+	}
+	return cs
+}
+
+// Close closes all connections, waits for their goroutines and closes the
+// broker; accepted messages are durable when it returns. It is idempotent.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	for c := range s.conns {
+		c.shutdown()
+	}
+	s.mu.Unlock()
+	s.cancel()
+	var errs []error
+	if s.listener != nil {
+		errs = append(errs, s.listener.Close())
+	}
+	if s.admin != nil {
+		errs = append(errs, s.admin.close())
+	}
+	s.wg.Wait()
+	if s.broker != nil {
+		errs = append(errs, s.broker.Close())
+	}
+	return errors.Join(errs...)
+}
