@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -50,16 +51,26 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
+// start runs a server over memory.
 func start(t *testing.T, options *httpapi.Options) *api {
 	t.Helper()
-	a := &api{t: t, memory: newMemory(), logs: &syncBuffer{}}
+	memory := newMemory()
 	m := mediator.New()
-	if err := command.Register(m, command.Ports{Work: a.memory, IDs: uuid.New, Now: clock}); err != nil {
+	if err := errors.Join(
+		command.Register(m, command.Ports{Work: memory, IDs: uuid.New, Now: clock}),
+		query.Register(m, query.Ports{Contacts: memoryReader{memory}}),
+	); err != nil {
 		t.Fatal(err)
 	}
-	if err := query.Register(m, query.Ports{Contacts: memoryReader{a.memory}}); err != nil {
-		t.Fatal(err)
-	}
+	a := startOver(t, m, options)
+	a.memory = memory
+	return a
+}
+
+// startOver runs a server over the given application.
+func startOver(t *testing.T, m *mediator.Mediator, options *httpapi.Options) *api {
+	t.Helper()
+	a := &api{t: t, logs: &syncBuffer{}}
 	if options == nil {
 		options = &httpapi.Options{}
 	}
@@ -177,4 +188,22 @@ func (p problem) pointers() string {
 		all = append(all, e.Pointer)
 	}
 	return strings.Join(all, " ")
+}
+
+// page is a page of contacts.
+type page struct {
+	Items []struct {
+		ID, Email, FullName, CompanyName, ETag string
+	}
+	HasMore  bool
+	NextLink string
+}
+
+func pageOf(t *testing.T, got answer) page {
+	t.Helper()
+	var p page
+	if err := json.Unmarshal([]byte(got.body), &p); err != nil {
+		t.Fatalf("%v: %s", err, got.body)
+	}
+	return p
 }

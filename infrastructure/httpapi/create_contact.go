@@ -44,6 +44,10 @@ func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 		// There is nothing yet whose state could match. If-None-Match always holds.
 		return errPreconditionFailed
 	}
+	session, err := single(r.Header, headerSession)
+	if err != nil {
+		return err
+	}
 	var b createBody
 	if err := s.decode(w, r, &b); err != nil {
 		return err
@@ -54,7 +58,7 @@ func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 		Email:        b.email,
 		Description:  b.description,
 		Company:      contact.CompanyFields{CompanyName: b.companyName},
-		SessionToken: r.Header.Get(headerSession),
+		SessionToken: session,
 	})
 	if err != nil {
 		return err

@@ -65,9 +65,9 @@ func tagsOf(h http.Header, name string) (tagList, error) {
 // legacyTag reads the request header ETag, by which clients of the original
 // sample state their precondition. Quotes may be missing.
 func legacyTag(h http.Header) (tagList, error) {
-	value := strings.TrimSpace(h.Get("ETag"))
-	if value == "" {
-		return tagList{}, nil
+	value, err := single(h, "ETag")
+	if value = strings.TrimSpace(value); err != nil || value == "" {
+		return tagList{}, err
 	}
 	if value != "*" && !strings.HasSuffix(value, `"`) {
 		value = `"` + value + `"`

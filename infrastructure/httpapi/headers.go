@@ -1,5 +1,7 @@
 package httpapi
 
+import "net/http"
+
 // Header fields of our own. All are sent in this spelling and read in any.
 const (
 	headerRequest       = "x-ms-request-id"        // of every answer
@@ -20,3 +22,13 @@ const (
 
 // maxClientRequestID is the longest id of a client that is returned.
 const maxClientRequestID = 128
+
+// single returns a header that may occur once. Two of them could contradict
+// each other, so they are refused.
+func single(h http.Header, name string) (string, error) {
+	values := h.Values(name)
+	if len(values) > 1 {
+		return "", badRequest("repeated_header", "the header "+name+" must be given once")
+	}
+	return h.Get(name), nil
+}

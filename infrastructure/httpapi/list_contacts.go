@@ -24,7 +24,11 @@ func (s *Server) listContacts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in := query.ReadContacts{PageSize: size, SessionToken: r.Header.Get(headerSession)}
+	session, err := single(r.Header, headerSession)
+	if err != nil {
+		return err
+	}
+	in := query.ReadContacts{PageSize: size, SessionToken: session}
 	if token != "" {
 		if in.Continuation, err = s.tokens.open(token); err != nil {
 			return err
@@ -87,7 +91,11 @@ func pageSize(parameters map[string]string) (int, error) {
 
 // continuationOf takes the token from the header or from the query.
 func continuationOf(r *http.Request, parameters map[string]string) (string, error) {
-	header, inQuery := r.Header.Get(headerContinuation), parameters[queryContinuation]
+	header, err := single(r.Header, headerContinuation)
+	if err != nil {
+		return "", err
+	}
+	inQuery := parameters[queryContinuation]
 	if header != "" && inQuery != "" && header != inQuery {
 		return "", badRequest("invalid_continuation", "the header "+headerContinuation+" and the query parameter "+queryContinuation+" differ")
 	}

@@ -56,7 +56,11 @@ func (s *Server) target(r *http.Request) (command.Target, error) {
 	if err != nil {
 		return command.Target{}, err
 	}
-	target := command.Target{ContactID: id, IfMatch: p.match.list(), SessionToken: r.Header.Get(headerSession)}
+	session, err := single(r.Header, headerSession)
+	if err != nil {
+		return command.Target{}, err
+	}
+	target := command.Target{ContactID: id, IfMatch: p.match.list(), SessionToken: session}
 	if s.options.RequirePrecondition && !p.match.present() {
 		return target, &requestError{
 			status: http.StatusPreconditionRequired, code: "precondition_required",

@@ -19,7 +19,11 @@ func (s *Server) readContact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in := query.ReadContact{ContactID: id, SessionToken: r.Header.Get(headerSession)}
+	session, err := single(r.Header, headerSession)
+	if err != nil {
+		return err
+	}
+	in := query.ReadContact{ContactID: id, SessionToken: session}
 	// One tag is compared by the store, which then sends no document. More are
 	// compared here, because a 304 must name the one that matched.
 	single := ""

@@ -1,0 +1,169 @@
+package httpapi_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/google/uuid"
+
+	"feedbox/application/command"
+	"feedbox/application/event"
+	"feedbox/application/mediator"
+	"feedbox/application/query"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/httpapi"
+)
+
+// startEmulated runs a server over the real application, the real adapter and
+// the Cosmos DB emulator, connected by the real SDK.
+func startEmulated(t *testing.T, options *httpapi.Options) (*api, *cosmosemu.Server) {
+	t.Helper()
+	emulator := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 2})
+	if err := emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(emulator.HTTPClient().CloseIdleConnections)
+	client, err := cosmos.NewClient(cosmos.ClientConfig{
+		Endpoint: emulator.Endpoint(), Key: emulator.Key(), Options: azcore.ClientOptions{Transport: emulator.HTTPClient()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	container, err := client.NewContainer("contacts", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mediator.New()
+	event.Subscribe(m)
+	work, workErr := cosmos.NewUnitsOfWork(container, m, nil)
+	reader, readerErr := cosmos.NewContactReader(container)
+	if err := errors.Join(
+		workErr, readerErr,
+		command.Register(m, command.Ports{Work: work, IDs: uuid.New, Now: time.Now}),
+		query.Register(m, query.Ports{Contacts: reader}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	return startOver(t, m, options), emulator
+}
+
+// TestOverTheEmulator walks every route with the real store behind it.
+func TestOverTheEmulator(t *testing.T) {
+	a, _ := startEmulated(t, nil)
+	created := a.do(http.MethodPost, "/api/contacts", jane)
+	if created.status != 201 {
+		t.Fatalf("%d %s", created.status, created.body)
+	}
+	path, etag, session := created.header.Get("Location"), created.header.Get("ETag"), created.header.Get("x-ms-session-token")
+	if etag == "" || session == "" {
+		t.Fatalf("headers %v", created.header)
+	}
+	step := func(method, target, body string, status int, headers ...string) answer {
+		t.Helper()
+		got := a.do(method, target, body, append([]string{"x-ms-session-token", session}, headers...)...)
+		if got.status != status {
+			t.Fatalf("%s %s: %d %s, want %d", method, target, got.status, got.body, status)
+		}
+		if token := got.header.Get("x-ms-session-token"); token != "" {
+			session = token
+		}
+		return got
+	}
+	step("GET", path, "", 200)
+	step("GET", path, "", 304, "If-None-Match", etag)
+	step("POST", path+"/update-name", `{"firstName":"Janet","lastName":"Roe"}`, 204, "If-Match", etag)
+	step("POST", path+"/update-name", `{"firstName":"Late","lastName":"Comer"}`, 412, "If-Match", etag)
+	step("POST", path+"/update-description", `{"description":"other"}`, 204)
+	step("POST", path+"/update-email", `{"email":null}`, 204)
+	updated := step("POST", path+"/update-company", `{"companyName":"Fabrikam","city":"Bern"}`, 204)
+	same := step("POST", path+"/update-company", `{"companyName":"Fabrikam","city":"Bern"}`, 204)
+	if updated.header.Get("ETag") != same.header.Get("ETag") {
+		t.Error("a change of nothing gave a new ETag")
+	}
+	read := step("GET", path, "", 200)
+	for _, part := range []string{`"Janet"`, `"other"`, `"email":null`, `"Bern"`, `"version":5`} {
+		if !strings.Contains(read.body, part) {
+			t.Errorf("%s is missing from %s", part, read.body)
+		}
+	}
+	if list := step("GET", "/api/contacts", "", 200); !strings.Contains(list.body, `"fullName":"Janet Roe"`) || !strings.Contains(list.body, strings.ReplaceAll(updated.header.Get("ETag"), `"`, `\"`)) {
+		t.Errorf("list: %s", list.body)
+	}
+	step("DELETE", path, "", 204)
+	step("DELETE", path, "", 204)
+	step("GET", path, "", 404)
+	step("POST", path+"/update-email", `{"email":null}`, 404)
+	step("GET", path, "", 400, "x-ms-session-token", session) // given twice
+	for _, target := range []string{path, "/api/contacts"} {
+		if got := a.do("GET", target, "", "x-ms-session-token", "nonsense"); got.status != 400 {
+			t.Errorf("GET %s with a broken session token: %d %s", target, got.status, got.body)
+		}
+	}
+}
+
+// TestPagesOverTheEmulator lists contacts spread over physical partitions.
+func TestPagesOverTheEmulator(t *testing.T) {
+	a, _ := startEmulated(t, nil)
+	const count = 25
+	for range count {
+		a.create()
+	}
+	seen := map[string]bool{}
+	target := "/api/contacts?pageSize=7"
+	for pages := 0; target != ""; pages++ {
+		got := a.do(http.MethodGet, target, "")
+		if got.status != 200 || pages > count {
+			t.Fatalf("page %d: %d %s", pages, got.status, got.body)
+		}
+		page := pageOf(t, got)
+		for _, item := range page.Items {
+			if seen[item.ID] {
+				t.Errorf("%s is listed twice", item.ID)
+			}
+			seen[item.ID] = true
+		}
+		target = strings.TrimPrefix(page.NextLink, a.url)
+	}
+	if len(seen) != count {
+		t.Errorf("%d contacts are listed, want %d", len(seen), count)
+	}
+}
+
+// TestWritersWithIfMatch: of writers that race with preconditions, exactly
+// those that were told so have changed the contact.
+func TestWritersWithIfMatch(t *testing.T) {
+	a, _ := startEmulated(t, nil)
+	path, _ := a.create()
+	const writers, rounds = 64, 4
+	var accepted, refused atomic.Int64
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for round := range rounds {
+				etag := a.do(http.MethodGet, path, "").header.Get("ETag")
+				got := a.do(http.MethodPost, path+"/update-name", fmt.Sprintf(`{"firstName":"Writer %d","lastName":"Round %d"}`, w, round), "If-Match", etag)
+				switch got.status {
+				case 204:
+					accepted.Add(1)
+				case 412:
+					refused.Add(1)
+				default:
+					t.Errorf("%d %s", got.status, got.body)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := a.do(http.MethodGet, path, ""); !strings.Contains(got.body, fmt.Sprintf(`"version":%d}`, accepted.Load()+1)) {
+		t.Errorf("%d changes were accepted, %d refused, the contact is %s", accepted.Load(), refused.Load(), got.body)
+	}
+	t.Logf("%d writers: %d changes accepted, %d refused", writers, accepted.Load(), refused.Load())
+}
