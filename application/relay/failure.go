@@ -41,7 +41,11 @@ type Error struct {
 	Class      Class
 	Reason     string        // stable slug for metrics and parked documents, for example "too_large"
 	RetryAfter time.Duration // how long the broker asked to wait; 0 = it did not say
-	Err        error         // cause; may be nil
+	// Ambiguous says that the failure may as well be the message's fault: the
+	// connection was lost, say, which a message can bring about. If it happens to one
+	// key again and again while others pass, the relay takes it for Refused.
+	Ambiguous bool
+	Err       error // cause; may be nil
 }
 
 // Error implements error.
@@ -82,14 +86,15 @@ func ReasonOf(err error) string {
 
 // PublishError tells which keys of a Publish call were not accepted in full.
 type PublishError struct {
-	Keys []KeyError // one for each such key, in the order of the groups
+	Keys []KeyError // one for each such key, by rising Group
 }
 
 // KeyError is the failure of one key.
 type KeyError struct {
-	Group int   // index into the groups given to Publish
-	Sent  int   // messages of the group that the broker accepted; Messages[Sent] failed
-	Err   error // why; never nil
+	Group   int   // index into the groups given to Publish
+	Sent    int   // messages of the group that the broker accepted; Messages[Sent] failed
+	Untried bool  // nothing behind Sent was sent: Err is the failure of another key
+	Err     error // why; never nil
 }
 
 // Error implements error.

@@ -6,87 +6,103 @@ import (
 )
 
 // page is the working set of one Handle call: the events of its changes, brought
-// into groups by key. Its memory is used again by later calls.
+// together by key. Its memory is used again by later calls.
 type page struct {
-	events  []Message        // decoded events in the order of the changes
-	member  []int32          // member[i] is the group of events[i]
-	groupOf map[string]int32 // by key
-	sizes   []int32          // by group
-	sorted  []Message        // events, group by group
-	groups  []Group          // what is published; each a part of sorted
-	all     []Group          // the same before events that cannot be sent were cut off
-	faults  map[int]error    // by Message.Index: events that cannot be sent at all
-	keyless []Failure        // faults that name no key
-	skipped int
+	changes    []Change
+	events     []Message        // decoded events in the order of the changes
+	member     []int32          // member[i] is the key of events[i], an index into keys
+	keyOf      map[string]int32 // by name
+	sorted     []Message        // events, key by key
+	keys       []keyState
+	faults     map[int]error // by Message.Index: events that cannot be sent at all
+	keyless    []Failure     // faults that name no key
+	aggregates []Message     // key and last sequence of the aggregates among the changes
+	skipped    int           // changes that are no events
+
+	groups []Group // of the round being published
+	at     []int32 // at[i] is the key of groups[i]
 }
 
-// decode reads the events out of changes.
-func (p *page) decode(decoder Decoder, changes []Change) {
+// keyState is what is to be sent of one key, and how far that has come.
+type keyState struct {
+	name     string
+	messages []Message // in order of (LSN, sequence)
+	sendable int       // messages before the first that cannot be sent
+	sent     int       // messages accepted by the broker
+	parked   bool      // all of them went to the parked events instead
+	err      error     // why messages[sent] was not accepted
+	untried  bool      // it was not even tried: another key's failure stopped the round
+}
+
+func (k *keyState) pending() bool { return !k.parked && k.sent < k.sendable }
+
+// read decodes changes and brings their events together by key, keys in the order in
+// which they first appear.
+func (p *page) read(decoder Decoder, changes []Change) {
+	p.changes = changes
 	for i := range changes {
-		c := &changes[i]
-		m, isEvent, err := decoder.Decode(c.Raw)
-		if err == nil && !isEvent {
-			p.skipped++
-			continue
-		}
-		m.Index = i
-		if c.LSN != 0 {
-			m.LSN = c.LSN
-		}
-		if err != nil {
-			if m.Key == "" {
-				p.keyless = append(p.keyless, Failure{Index: i, ID: m.ID, Err: err})
-				continue
-			}
-			if p.faults == nil {
-				p.faults = make(map[int]error)
-			}
-			p.faults[i] = err
-		}
-		p.add(m)
+		p.decode(decoder, i)
 	}
+	p.sorted = slices.Grow(p.sorted[:0], len(p.events))[:len(p.events)]
+	next := 0
+	for i := range p.keys {
+		k := &p.keys[i]
+		k.messages = p.sorted[next : next : next+k.sendable] // add has counted them there
+		next += k.sendable
+	}
+	for i := range p.events {
+		k := &p.keys[p.member[i]]
+		k.messages = append(k.messages, p.events[i])
+	}
+	for i := range p.keys {
+		k := &p.keys[i]
+		if !slices.IsSortedFunc(k.messages, byPosition) {
+			slices.SortStableFunc(k.messages, byPosition)
+		}
+		k.sendable = p.sendable(k.messages)
+	}
+}
+
+func (p *page) decode(decoder Decoder, i int) {
+	c := &p.changes[i]
+	m, isEvent, err := decoder.Decode(c.Raw)
+	m.Index = i
+	if c.LSN != 0 {
+		m.LSN = c.LSN
+	}
+	if err == nil && !isEvent {
+		p.skipped++
+		if m.Key != "" && m.Sequence > 0 {
+			p.aggregates = append(p.aggregates, m)
+		}
+		return
+	}
+	if err != nil {
+		if m.Key == "" {
+			p.keyless = append(p.keyless, Failure{Index: i, ID: m.ID, Err: err})
+			return
+		}
+		if p.faults == nil {
+			p.faults = make(map[int]error)
+		}
+		p.faults[i] = err
+	}
+	p.add(m)
 }
 
 func (p *page) add(m Message) {
-	g, known := p.groupOf[m.Key]
+	g, known := p.keyOf[m.Key]
 	if !known {
-		if p.groupOf == nil {
-			p.groupOf = make(map[string]int32)
+		if p.keyOf == nil {
+			p.keyOf = make(map[string]int32)
 		}
-		g = int32(len(p.sizes))
-		p.groupOf[m.Key] = g
-		p.sizes = append(p.sizes, 0)
+		g = int32(len(p.keys))
+		p.keyOf[m.Key] = g
+		p.keys = append(p.keys, keyState{name: m.Key})
 	}
-	p.sizes[g]++
+	p.keys[g].sendable++
 	p.events = append(p.events, m)
 	p.member = append(p.member, g)
-}
-
-// arrange brings the events into groups, in the order in which their keys first
-// appear, and returns those that have something to send. Events of a key are in
-// order of (LSN, sequence); a group ends before the first event that cannot be sent.
-func (p *page) arrange() []Group {
-	p.sorted = slices.Grow(p.sorted[:0], len(p.events))[:len(p.events)]
-	next := int32(0)
-	for _, size := range p.sizes {
-		p.all = append(p.all, Group{Messages: p.sorted[next : next : next+size]})
-		next += size
-	}
-	for i := range p.events {
-		g := &p.all[p.member[i]]
-		g.Key = p.events[i].Key
-		g.Messages = append(g.Messages, p.events[i])
-	}
-	for i := range p.all {
-		g := &p.all[i]
-		if !slices.IsSortedFunc(g.Messages, byPosition) {
-			slices.SortStableFunc(g.Messages, byPosition)
-		}
-		if n := p.sendable(g.Messages); n > 0 {
-			p.groups = append(p.groups, Group{Key: g.Key, Messages: g.Messages[:n]})
-		}
-	}
-	return p.groups
 }
 
 // sendable returns how many messages stand before the first that cannot be sent.
@@ -106,27 +122,53 @@ func byPosition(a, b Message) int {
 	return cmp.Or(cmp.Compare(a.LSN, b.LSN), cmp.Compare(a.Sequence, b.Sequence))
 }
 
-// failures lists the events that were not accepted: those that could not be read,
-// those that the publisher reports in failed, and those behind either.
-func (p *page) failures(failed []KeyError) []Failure {
-	if len(failed) == 0 && len(p.faults) == 0 && len(p.keyless) == 0 {
-		return nil
-	}
-	out := slices.Clone(p.keyless)
-	sent := make(map[string]KeyError, len(failed))
-	for _, k := range failed {
-		sent[p.groups[k.Group].Key] = k
-	}
-	for _, g := range p.all {
-		first, cause := p.sendable(g.Messages), error(nil)
-		if k, ok := sent[g.Key]; ok {
-			first, cause = k.Sent, k.Err
-		} else if first < len(g.Messages) {
-			cause = p.faults[g.Messages[first].Index]
+// gather fills groups with what is still to be sent of the keys that want tells.
+func (p *page) gather(want func(k *keyState) bool) []Group {
+	clear(p.groups)
+	p.groups, p.at = p.groups[:0], p.at[:0]
+	for i := range p.keys {
+		if k := &p.keys[i]; k.pending() && want(k) {
+			p.groups = append(p.groups, Group{Key: k.name, Messages: k.messages[k.sent:k.sendable]})
+			p.at = append(p.at, int32(i))
 		}
-		for n := first; n < len(g.Messages); n++ {
-			m := &g.Messages[n]
-			out = append(out, Failure{Index: m.Index, ID: m.ID, Key: g.Key, Held: n > first, Err: cause})
+	}
+	return p.groups
+}
+
+// settle notes the result of publishing groups. It returns how many messages were
+// accepted.
+func (p *page) settle(failed []KeyError) int {
+	accepted := 0
+	for i := range p.groups {
+		k := &p.keys[p.at[i]]
+		sent, err, untried := k.sendable-k.sent, error(nil), false
+		if len(failed) > 0 && failed[0].Group == i {
+			sent, err, untried = failed[0].Sent, failed[0].Err, failed[0].Untried
+			failed = failed[1:]
+		}
+		k.sent += sent
+		k.err, k.untried = err, untried
+		accepted += sent
+	}
+	return accepted
+}
+
+// failures lists the events that were neither accepted nor parked, in the order of the
+// changes.
+func (p *page) failures() []Failure {
+	out := slices.Clone(p.keyless)
+	for i := range p.keys {
+		k := &p.keys[i]
+		if k.parked || k.sent == len(k.messages) {
+			continue
+		}
+		cause := k.err
+		if cause == nil {
+			cause = p.faults[k.messages[k.sent].Index]
+		}
+		for n := k.sent; n < len(k.messages); n++ {
+			m := &k.messages[n]
+			out = append(out, Failure{Index: m.Index, ID: m.ID, Key: k.name, Held: n > k.sent, Err: cause})
 		}
 	}
 	slices.SortFunc(out, func(a, b Failure) int { return cmp.Compare(a.Index, b.Index) })
@@ -138,10 +180,11 @@ func (p *page) reset() {
 	clear(p.events)
 	clear(p.sorted)
 	clear(p.groups)
-	clear(p.all)
-	clear(p.groupOf)
+	clear(p.keys)
+	clear(p.keyOf)
+	clear(p.aggregates)
 	*p = page{
-		events: p.events[:0], member: p.member[:0], groupOf: p.groupOf, sizes: p.sizes[:0],
-		sorted: p.sorted[:0], groups: p.groups[:0], all: p.all[:0],
+		events: p.events[:0], member: p.member[:0], keyOf: p.keyOf, sorted: p.sorted[:0], keys: p.keys[:0],
+		groups: p.groups[:0], at: p.at[:0], aggregates: p.aggregates[:0],
 	}
 }

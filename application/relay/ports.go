@@ -5,7 +5,8 @@ import "context"
 // Decoder reads an event out of a stored document.
 type Decoder interface {
 	// Decode returns the event that raw holds. The second result is false if raw is
-	// not an event; the relay skips it then.
+	// not an event; the relay skips it then. If it is the document of an aggregate, the
+	// message carries the aggregate's key and, as Sequence, that of its last event.
 	//
 	// A document that says it is an event and lacks what an event must have gives a
 	// Refused *Error. The message then carries what could be read, its key above all,
@@ -22,8 +23,9 @@ type Publisher interface {
 	// their order, at most one batch of a key at a time; keys are independent.
 	//
 	// If some were not accepted the error is a *PublishError that tells for each key
-	// how many were accepted and why the next one was not. An empty cause never
-	// occurs: each is an *Error, or wraps the error of ctx if ctx ended.
+	// how many were accepted and why the next one was not: an *Error, or an error that
+	// wraps the cause of ctx's end. After an Outage or Blocked failure it starts no
+	// further sends and reports the rest as untried.
 	//
 	// No send starts after ctx has ended, and ctx bounds each send: its deadline is
 	// the fence of a sender that may have lost its lease. Publish keeps nothing of

@@ -1,43 +1,55 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
-// Relay publishes the events of change feed pages.
+// Relay publishes the events of change feed pages. It is safe for concurrent use.
 type Relay struct {
 	decoder   Decoder
 	publisher Publisher
-	hooks     Hooks
-	pages     sync.Pool // of *page
+	opts      Options
+	pages     sync.Pool     // of *page
+	accepted  atomic.Uint64 // messages that the broker accepted
+	suspects  suspects
+	gates     gates
+	guard     guard
 }
 
 // Options are the choices of New. The zero value is usable.
 type Options struct {
-	Hooks Hooks // default: none
-}
-
-// Hooks are called by the relay. Each may be nil; each must be quick and safe for
-// concurrent use.
-type Hooks struct {
-	// Handled is called at the end of every Handle.
-	Handled func(ctx context.Context, s Summary)
-}
-
-// Summary counts what became of the changes of one Handle call.
-type Summary struct {
-	Changes  int // documents given
-	Skipped  int // documents that are no events
-	Accepted int // events that the broker accepted
-	Failed   int // events that it did not, and those held back by them
-	Keys     int // partition keys with something to send
+	// Lot is where refused events and their followers are parked. Default: none; then
+	// Park fails and a refused event stays in the way of its key.
+	Lot Lot
+	// Patience is how long Handle tries again by itself during an outage before it
+	// returns. Default 30 s; negative: it never tries again.
+	Patience time.Duration
+	// PauseMin and PauseMax bound the pauses in between. Defaults 100 ms and 5 s.
+	PauseMin, PauseMax time.Duration
+	// SuspectAfter is how often an Ambiguous failure may hit a key while others pass
+	// before it is taken for the message's own. Default 5.
+	SuspectAfter int
+	// Sequences is how many keys' last sequences are remembered, to find events that
+	// expired before they were sent. Default 100,000; negative: none is looked for.
+	Sequences int
+	// Now is the clock of what is stored with parked events. Required with Lot.
+	Now func() time.Time
+	// Hooks tell what happens. Default: nobody.
+	Hooks Hooks
 }
 
 // New returns a relay. decoder and publisher are required.
 func New(decoder Decoder, publisher Publisher, opts *Options) (*Relay, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
 	var errs []error
 	if decoder == nil {
 		errs = append(errs, errors.New("decoder is nil"))
@@ -45,47 +57,81 @@ func New(decoder Decoder, publisher Publisher, opts *Options) (*Relay, error) {
 	if publisher == nil {
 		errs = append(errs, errors.New("publisher is nil"))
 	}
+	if o.Lot != nil && o.Now == nil {
+		errs = append(errs, errors.New("option Lot needs option Now"))
+	}
+	o.Patience = cmp.Or(o.Patience, 30*time.Second)
+	o.PauseMin = cmp.Or(o.PauseMin, 100*time.Millisecond)
+	o.PauseMax = cmp.Or(o.PauseMax, max(5*time.Second, o.PauseMin))
+	o.SuspectAfter = cmp.Or(o.SuspectAfter, 5)
+	o.Sequences = cmp.Or(o.Sequences, 100_000)
+	if o.PauseMin < 0 || o.PauseMax < o.PauseMin || o.SuspectAfter < 0 {
+		errs = append(errs, errors.New("options PauseMin, PauseMax and SuspectAfter must be positive, PauseMax not below PauseMin"))
+	}
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("new relay: %w", errors.Join(errs...))
 	}
-	r := &Relay{decoder: decoder, publisher: publisher}
-	if opts != nil {
-		r.hooks = opts.Hooks
-	}
+	r := &Relay{decoder: decoder, publisher: publisher, opts: o}
 	r.pages.New = func() any { return new(page) }
+	r.guard.limit = o.Sequences
 	return r, nil
 }
 
-// Handle publishes the events among changes, which are in the order of the feed. It
-// returns nil once the broker has accepted all of them; the caller may then move its
-// checkpoint past changes.
-//
-// Otherwise it returns a *BatchError naming the events that were not accepted. All
-// others were. Handling the same changes again sends the accepted ones again with the
-// same message ids, which the broker's duplicate detection drops.
-//
-// ctx must end before the caller's claim to the feed range does: nothing is sent
-// after that. The documents must not be changed until Handle returns.
+// Tenure is one ownership of a feed range. The zero Tenure stands for one that never
+// changes.
+type Tenure struct {
+	Lease string // names the range
+	Epoch int64  // rises with every change of the owner
+	// Resumed says that the range is read on from a checkpoint. Events that are missing
+	// behind a checkpoint are lost; before the first one they may have been sent long ago.
+	Resumed bool
+}
+
+// Handle is HandleOwned with the zero Tenure.
 func (r *Relay) Handle(ctx context.Context, changes []Change) error {
+	return r.HandleOwned(ctx, Tenure{}, changes)
+}
+
+// HandleOwned publishes the events among changes, which are in the order of the feed.
+// It returns nil once each of them has been accepted by the broker, or parked because
+// its key is; the caller may then move its checkpoint past changes.
+//
+// Otherwise it returns a *BatchError that names the events that were neither. Handling
+// the same changes again sends those that were accepted again with the same message
+// ids, which the broker's duplicate detection drops. During an outage HandleOwned first
+// tries again by itself, for Options.Patience, and only what is left.
+//
+// ctx must end before the caller's claim to the feed range does: nothing is sent after
+// that. No other call may carry the same key at the same time. The documents must not
+// be changed until HandleOwned returns.
+func (r *Relay) HandleOwned(ctx context.Context, t Tenure, changes []Change) error {
 	p := r.pages.Get().(*page)
 	defer func() {
 		p.reset()
 		r.pages.Put(p)
 	}()
-	p.decode(r.decoder, changes)
-	groups := p.arrange()
-
-	var err error
-	if len(groups) > 0 {
-		err = r.publisher.Publish(ctx, groups)
+	p.read(r.decoder, changes)
+	r.watch(ctx, t, p)
+	if err := r.adopt(ctx, t); err != nil {
+		return r.report(ctx, p, all(p, err))
 	}
-	failures := p.failures(failedKeys(err, groups))
+	r.parkClosed(ctx, p)
+	r.publish(ctx, p)
+	return r.report(ctx, p, p.failures())
+}
 
-	if r.hooks.Handled != nil {
-		r.hooks.Handled(ctx, Summary{
-			Changes: len(changes), Skipped: p.skipped, Keys: len(groups), Failed: len(failures),
-			Accepted: len(p.events) + len(p.keyless) - len(failures),
-		})
+// report tells the hooks how the page ended and turns failures into an error.
+func (r *Relay) report(ctx context.Context, p *page, failures []Failure) error {
+	if hook := r.opts.Hooks.Handled; hook != nil {
+		s := Summary{Changes: len(p.changes), Skipped: p.skipped, Keys: len(p.keys), Failed: len(failures)}
+		for i := range p.keys {
+			if k := &p.keys[i]; k.parked {
+				s.Parked += len(k.messages)
+			} else {
+				s.Accepted += k.sent
+			}
+		}
+		hook(ctx, s)
 	}
 	if len(failures) > 0 {
 		return &BatchError{Failures: failures}
@@ -93,17 +139,12 @@ func (r *Relay) Handle(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-// failedKeys returns what err says about each of groups.
-func failedKeys(err error, groups []Group) []KeyError {
-	if err == nil {
-		return nil
+// all lists every event of the page as failed for the same reason.
+func all(p *page, err error) []Failure {
+	failures := make([]Failure, 0, len(p.events))
+	for i := range p.events {
+		m := &p.events[i]
+		failures = append(failures, Failure{Index: m.Index, ID: m.ID, Key: m.Key, Err: err})
 	}
-	if e, ok := errors.AsType[*PublishError](err); ok {
-		return e.Keys
-	}
-	keys := make([]KeyError, len(groups))
-	for i := range groups {
-		keys[i] = KeyError{Group: i, Err: err}
-	}
-	return keys
+	return failures
 }

@@ -127,7 +127,7 @@ func (f publisherFunc) Publish(_ context.Context, groups []relay.Group) error { 
 func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
 	outage := &relay.Error{Class: relay.Outage, Reason: "busy"}
 	b := &broker{fail: map[string]relay.KeyError{"a": {Sent: 1, Err: outage}}}
-	r := newRelay(t, b, nil)
+	r := newRelay(t, b, &relay.Options{Patience: -1})
 	err := r.Handle(t.Context(), changes("a a1 1", "b b1 1", "a a2 2", "?", "a a3 3", "c c1 1", "c c2 ?", "c c3 3", "a a4 ?"))
 
 	batch, ok := errors.AsType[*relay.BatchError](err)
@@ -168,7 +168,7 @@ func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
 
 func TestHandleTakesAnUnknownErrorAsFailureOfAll(t *testing.T) {
 	cause := errors.New("no contact")
-	r := newRelay(t, publisherFunc(func([]relay.Group) error { return cause }), nil)
+	r := newRelay(t, publisherFunc(func([]relay.Group) error { return cause }), &relay.Options{Patience: -1})
 	err := r.Handle(t.Context(), changes("a a1 1", "-", "b b1 1"))
 	batch, ok := errors.AsType[*relay.BatchError](err)
 	if !ok || len(batch.Failures) != 2 || !errors.Is(err, cause) {

@@ -1,0 +1,91 @@
+package relay
+
+import (
+	"context"
+	"strings"
+	"sync"
+)
+
+// guard finds events that are missing from the history of their key. It remembers the
+// last sequence of the keys seen lately and compares:
+//
+//   - an event with the one before it: a step of more than one is a gap;
+//   - the last sequence stored in an aggregate with the events seen: an aggregate
+//     changes in one transaction with its last event, so both are on one page, and if
+//     the event is not there it has expired.
+//
+// What it forgets, or what a new owner has not seen, it cannot compare; the inbox of a
+// consumer finds every gap.
+type guard struct {
+	limit int // keys in each generation; negative: the guard is off
+
+	mu     sync.Mutex // guards the fields below
+	recent map[string]int64
+	older  map[string]int64 // the generation before; what is used moves to recent
+}
+
+// last returns the last sequence seen of key, 0 if it is not known. mu is held.
+func (g *guard) last(key string) int64 {
+	if n, ok := g.recent[key]; ok {
+		return n
+	}
+	return g.older[key]
+}
+
+// set notes the last sequence seen of key. mu is held.
+func (g *guard) set(key string, n int64) {
+	if _, ok := g.recent[key]; !ok {
+		if g.recent == nil || len(g.recent) >= g.limit {
+			g.older, g.recent = g.recent, make(map[string]int64)
+		}
+		key = strings.Clone(key)
+	}
+	g.recent[key] = n
+}
+
+// watch compares the page with what was seen before and tells what is missing. A page
+// that is handled again tells nothing again.
+func (r *Relay) watch(ctx context.Context, t Tenure, p *page) {
+	if r.guard.limit < 0 || r.opts.Hooks.Missing == nil {
+		return
+	}
+	for _, m := range r.guard.compare(p) {
+		m.Resumed = t.Resumed
+		r.opts.Hooks.Missing(ctx, m)
+	}
+}
+
+func (g *guard) compare(p *page) []Missing {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var missing []Missing
+	for i := range p.keys {
+		k := &p.keys[i]
+		last := g.last(k.name)
+		was := last
+		for n := range k.messages {
+			sequence := k.messages[n].Sequence
+			if last != 0 && sequence > last+1 {
+				missing = append(missing, Missing{Key: k.name, First: last + 1, Last: sequence - 1})
+			}
+			last = max(last, sequence)
+		}
+		if last != was {
+			g.set(k.name, last)
+		}
+	}
+	for i := range p.aggregates {
+		a := &p.aggregates[i]
+		last := g.last(a.Key)
+		if a.Sequence <= last {
+			continue
+		}
+		m := Missing{Key: a.Key, Last: a.Sequence}
+		if last != 0 {
+			m.First = last + 1
+		}
+		missing = append(missing, m)
+		g.set(a.Key, a.Sequence)
+	}
+	return missing
+}

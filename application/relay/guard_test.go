@@ -1,0 +1,77 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+)
+
+// aggregateDecoder is a lineDecoder that also reads aggregates, "= key sequence".
+type aggregateDecoder struct{ lineDecoder }
+
+func (d aggregateDecoder) Decode(raw []byte) (relay.Message, bool, error) {
+	if line, ok := strings.CutPrefix(string(raw), "= "); ok {
+		m := relay.Message{}
+		_, err := fmt.Sscan(line, &m.Key, &m.Sequence)
+		return m, false, err
+	}
+	return d.lineDecoder.Decode(raw)
+}
+
+func TestFindsEventsThatAreMissing(t *testing.T) {
+	var missing []string
+	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Hooks: relay.Hooks{Missing: func(_ context.Context, m relay.Missing) {
+		missing = append(missing, fmt.Sprintf("%s %d-%d %v", m.Key, m.First, m.Last, m.Resumed))
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		page []string
+		want []string
+	}{
+		{[]string{"a a1 1", "= a 1"}, nil},
+		{[]string{"a a2 2", "a a3 3", "= a 3"}, nil},
+		{[]string{"a a2 2", "a a3 3", "= a 3"}, nil},           // the page again
+		{[]string{"a a6 6", "= a 6"}, []string{"a 4-5 true"}},  // two expired
+		{[]string{"a a6 6", "= a 6"}, nil},                     // told once
+		{[]string{"= a 9"}, []string{"a 7-9 true"}},            // the last ones expired
+		{[]string{"= b 4"}, []string{"b 0-4 true"}},            // nothing known of the key
+		{[]string{"c c7 7", "= c 8"}, []string{"c 8-8 true"}},  // its end is missing
+		{[]string{"d d5 5", "d d7 7"}, []string{"d 6-6 true"}}, // inside a page
+		{[]string{"e e2 ?", "e e3 3", "= e 3"}, nil},           // cannot be read, but is there
+		{[]string{"f f1 1", "f f3 3", "= f 3", "g g1 1"}, []string{"f 2-2 true"}},
+	} {
+		missing = nil
+		_ = r.HandleOwned(t.Context(), relay.Tenure{Lease: "l", Epoch: 1, Resumed: true}, changes(step.page...))
+		if diff := cmp.Diff(step.want, missing); diff != "" {
+			t.Errorf("page %v (-want +got):\n%s", step.page, diff)
+		}
+	}
+}
+
+func TestTheGuardForgetsInBounds(t *testing.T) {
+	told := 0
+	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Sequences: 100, Hooks: relay.Hooks{
+		Missing: func(context.Context, relay.Missing) { told++ },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 1000 {
+		if err := r.Handle(t.Context(), changes(fmt.Sprintf("k%d e 5", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"k999", "k950", "k3"} {
+		_ = r.Handle(t.Context(), changes(key+" e 9"))
+	}
+	if told != 2 {
+		t.Errorf("%d gaps found, want those of the two keys seen lately", told)
+	}
+}
