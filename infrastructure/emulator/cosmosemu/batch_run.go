@@ -80,7 +80,7 @@ func (b *batchRun) one(tx *store.Tx, i int) (batchResult, error) {
 	case "Read":
 		return b.read(tx, op)
 	case "Patch":
-		item, err := patch(tx, b.def, b.part, op.id, op.body, op.ifMatch)
+		item, err := applyPatch(tx, b.def, b.part, op.id, op.body, op.ifMatch)
 		return b.result(http.StatusOK, item, writeCharge(len(item.Body))), err
 	}
 	if err := checkMatch(tx, op.id, op.ifMatch); err != nil {
@@ -88,7 +88,7 @@ func (b *batchRun) one(tx *store.Tx, i int) (batchResult, error) {
 	}
 	found, err := tx.Delete(op.id)
 	if err == nil && !found {
-		err = refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition", op.id)
+		err = noItem(op.id)
 	}
 	return batchResult{status: http.StatusNoContent, charge: deleteCharge}, err
 }
@@ -107,7 +107,7 @@ func (b *batchRun) read(tx *store.Tx, op *batchOperation) (batchResult, error) {
 		return batchResult{}, err
 	}
 	if !found {
-		return batchResult{}, refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition", op.id)
+		return batchResult{}, noItem(op.id)
 	}
 	if err := checkMatch(tx, op.id, op.ifMatch); err != nil {
 		return batchResult{}, err

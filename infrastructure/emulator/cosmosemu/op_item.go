@@ -76,7 +76,15 @@ func (x *exchange) missing(err error) error {
 	if e := asWire(err); e.Status != http.StatusNotFound || e.SubStatus != 0 {
 		return err
 	}
-	return refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition", x.route.id)
+	return noItem(x.route.id)
+}
+
+func noItem(id string) *wireError {
+	return refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition", id)
+}
+
+func etagMismatch(id, etag string) *wireError {
+	return refuse(http.StatusPreconditionFailed, "Operation cannot be performed because one of the specified precondition is not met: the ETag of %q is %s", id, etag)
 }
 
 // target is the container and logical partition of a request on one item.
@@ -141,7 +149,7 @@ func checkMatch(tx *store.Tx, id, match string) error {
 		return err
 	}
 	if !sameETag(match, etag) {
-		return refuse(http.StatusPreconditionFailed, "Operation cannot be performed because one of the specified precondition is not met: the ETag of %q is %s", id, etag)
+		return etagMismatch(id, etag)
 	}
 	return nil
 }

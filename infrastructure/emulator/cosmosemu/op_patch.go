@@ -2,7 +2,12 @@ package cosmosemu
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
+	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/patch"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
@@ -14,7 +19,7 @@ func patchItem(x *exchange) (*reply, error) {
 	}
 	var a *reply
 	commit, err := c.Update(part, func(tx *store.Tx) error {
-		item, err := patch(tx, c.Definition(), part, x.route.id, x.body, first(x.header, headerIfMatch))
+		item, err := applyPatch(tx, c.Definition(), part, x.route.id, x.body, first(x.header, headerIfMatch))
 		if err != nil {
 			return err
 		}
@@ -32,7 +37,82 @@ func patchItem(x *exchange) (*reply, error) {
 	return a, nil
 }
 
-// patch changes an item inside a transaction.
-func patch(tx *store.Tx, def *store.Definition, part *store.Partition, id string, body []byte, match string) (store.Item, error) {
-	return store.Item{}, refuse(http.StatusNotImplemented, "Patch is not there yet")
+// applyPatch changes an item inside a transaction: the one place for a patch alone
+// and in a batch.
+func applyPatch(tx *store.Tx, def *store.Definition, part *store.Partition, id string, body []byte, match string) (store.Item, error) {
+	p, err := patch.Parse(body)
+	if err != nil {
+		return store.Item{}, refuse(http.StatusBadRequest, "The request body is not a patch: %v", err)
+	}
+	if err := checkPatchPaths(p, def); err != nil {
+		return store.Item{}, err
+	}
+	item, found, err := tx.Get(id)
+	if err != nil {
+		return store.Item{}, err
+	}
+	if !found {
+		return store.Item{}, noItem(id)
+	}
+	if match != "" && match != "*" && !sameETag(match, item.ETag) {
+		return store.Item{}, etagMismatch(id, item.ETag)
+	}
+	if err := checkCondition(p.Condition, item.Body); err != nil {
+		return store.Item{}, err
+	}
+	text, err := patch.Apply(item.Body, p.Operations)
+	if err != nil {
+		return store.Item{}, refuse(http.StatusBadRequest, "%v", err)
+	}
+	if len(text) > maxBody {
+		return store.Item{}, refuse(http.StatusRequestEntityTooLarge, "The patched item is too large: %d bytes, at most %d", len(text), maxBody)
+	}
+	doc, err := parseItem(text, def, part)
+	if err != nil {
+		return store.Item{}, err
+	}
+	return tx.Put(doc)
+}
+
+// checkPatchPaths refuses changes of what identifies an item and of what the
+// service writes.
+func checkPatchPaths(p *patch.Patch, def *store.Definition) error {
+	for _, op := range p.Operations {
+		for _, path := range [][]string{op.Path, op.From} {
+			if path == nil {
+				continue
+			}
+			first := path[0]
+			if first == "id" || document.IsSystemProperty(first) {
+				return refuse(http.StatusBadRequest, "The property /%s cannot be patched", first)
+			}
+			for _, key := range def.Paths {
+				n := min(len(path), len(key))
+				if slices.Equal(path[:n], key[:n]) {
+					return refuse(http.StatusBadRequest, "The partition key property /%s cannot be patched", strings.Join(key, "/"))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkCondition judges the item by the condition of a patch, such as
+// "from c where c.n > 1".
+func checkCondition(text string, item []byte) error {
+	if text == "" {
+		return nil
+	}
+	q, err := query.ParseCondition(text)
+	if err != nil {
+		return err
+	}
+	b, err := q.Bind(nil)
+	if err != nil {
+		return err
+	}
+	if !b.Match(item) {
+		return refuse(http.StatusPreconditionFailed, "Operation cannot be performed because one of the specified precondition is not met: the condition %q is false", text)
+	}
+	return nil
 }

@@ -27,9 +27,9 @@ func putItem(tx *store.Tx, kind writeKind, doc *document.Document, match string)
 	case kind == writeCreate && found:
 		return store.Item{}, 0, refuse(http.StatusConflict, "Entity with the specified id already exists in the system: %q", doc.ID)
 	case kind == writeReplace && !found:
-		return store.Item{}, 0, refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition", doc.ID)
+		return store.Item{}, 0, noItem(doc.ID)
 	case kind != writeCreate && match != "" && match != "*" && found && !sameETag(match, etag):
-		return store.Item{}, 0, refuse(http.StatusPreconditionFailed, "Operation cannot be performed because one of the specified precondition is not met: the ETag of %q is %s", doc.ID, etag)
+		return store.Item{}, 0, etagMismatch(doc.ID, etag)
 	}
 	item, err := tx.Put(doc)
 	if found {

@@ -33,10 +33,11 @@ type span struct{ from, to int }
 // Path is a partition key path, split at its slashes: "/a/b" is ["a" "b"].
 type Path []string
 
-// systemProperties are written by the store; those a client sends are dropped.
-func isSystemProperty(name []byte) bool {
-	switch string(name) {
-	case `"_rid"`, `"_self"`, `"_etag"`, `"_ts"`, `"_attachments"`, `"_lsn"`:
+// IsSystemProperty tells whether the store writes the property; what a client
+// sends under such a name is dropped.
+func IsSystemProperty(name string) bool {
+	switch name {
+	case "_rid", "_self", "_etag", "_ts", "_attachments", "_lsn":
 		return true
 	}
 	return false
@@ -61,7 +62,7 @@ func Parse(text []byte, paths []Path) (*Document, error) {
 		if isEscaped(name) {
 			name = []byte(strconv.Quote(Unquote(name)))
 		}
-		if isSystemProperty(name) {
+		if IsSystemProperty(string(name[1 : len(name)-1])) {
 			dropped = true
 			return nil
 		}
