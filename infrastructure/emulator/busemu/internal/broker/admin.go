@@ -134,17 +134,21 @@ func (in *inlet) retire(reason error, later *callbacks) {
 	in.b.timers.set(&in.sweep, 0)
 }
 
-// reconfigure gives the main holder a new configuration and ends all receivers.
-func (s holders) reconfigure(c holderConfig, later *callbacks) {
+// reconfigure gives the holders a new configuration and ends all receivers.
+func (s holders) reconfigure(c holderConfig, deadLettersTo string, later *callbacks) {
 	for _, h := range s.all() {
 		h.mu.Lock()
-		if h == s.main {
+		switch h {
+		case s.main:
 			h.config = c
-		} else {
-			h.config.lockDuration = c.lockDuration
-			h.config.receiveDisabled = c.receiveDisabled
+		default:
+			h.config.lockDuration, h.config.receiveDisabled = c.lockDuration, c.receiveDisabled
+		}
+		if h == s.deadLetter {
+			h.config.forwardTo = deadLettersTo
 		}
 		h.detach(detached(h.path), later)
+		h.forward(later)
 		h.mu.Unlock()
 	}
 }

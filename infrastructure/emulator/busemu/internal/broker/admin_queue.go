@@ -18,6 +18,9 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, p QueueProperties
 		if err := b.vacant(name); err != nil {
 			return err
 		}
+		if err := b.forwardable(name, p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
+			return err
+		}
 		b.lastID++
 		q := b.newQueue(entityRecord{ID: b.lastID, Name: name, Queue: &p, Times: b.born()})
 		info = q.info()
@@ -31,7 +34,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, p QueueProperties
 func (b *Broker) newQueue(r entityRecord) *queue {
 	q := &queue{id: r.ID, name: r.Name, props: *r.Queue, times: r.Times}
 	q.inlet = b.newInlet(KindQueue, q.name, q.props.Partitioned)
-	q.holders = b.newHolders(q.id, q.name, q.inlet, q.props.RequiresSession, q.holderConfig())
+	q.holders = b.newHolders(q.id, q.name, q.inlet, q.props.RequiresSession, q.holderConfig(), forwardName(q.props.ForwardDeadLetteredTo))
 	q.inlet.rest = q.holders.main
 	q.inlet.targets = []*target{{holder: q.holders.main}}
 	if q.props.RequiresDuplicateDetection {
@@ -56,6 +59,7 @@ func (q *queue) holderConfig() holderConfig {
 	return holderConfig{
 		lockDuration: int64(p.LockDuration), maxDelivery: uint32(p.MaxDeliveryCount), deadLetterExpired: p.DeadLetteringOnExpiration,
 		receiveDisabled: p.Status == StatusDisabled || p.Status == StatusReceiveDisabled,
+		forwardTo:       forwardName(p.ForwardTo),
 	}
 }
 
@@ -77,9 +81,12 @@ func (b *Broker) UpdateQueue(ctx context.Context, name string, p QueueProperties
 		if err := f.err(); err != nil {
 			return err
 		}
+		if err := b.forwardable(name, p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
+			return err
+		}
 		q.props, q.times.UpdatedAt = p, b.Now()
 		q.inlet.reconfigure(q.inletConfig(b), int64(p.DuplicateDetectionWindow), detached(q.name), &a.later)
-		q.holders.reconfigure(q.holderConfig(), &a.later)
+		q.holders.reconfigure(q.holderConfig(), forwardName(p.ForwardDeadLetteredTo), &a.later)
 		info = q.info()
 		a.save(q.id, q.record())
 		return nil

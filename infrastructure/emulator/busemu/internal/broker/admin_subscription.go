@@ -29,6 +29,9 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic, name string, p S
 		if len(t.subscriptions) == maxSubscriptions {
 			return errorf(ResourceLimitExceeded, "The topic '%s' has %d subscriptions already.", t.name, maxSubscriptions)
 		}
+		if err := b.forwardable(topic, p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
+			return err
+		}
 		rules, err := b.newRules(p.Rules)
 		if err != nil {
 			return err
@@ -53,7 +56,7 @@ func (b *Broker) newSubscription(t *topic, r entityRecord) (*subscription, error
 	if err != nil {
 		return nil, err
 	}
-	s.holders = b.newHolders(s.id, s.path(), t.inlet, s.props.RequiresSession, s.holderConfig())
+	s.holders = b.newHolders(s.id, s.path(), t.inlet, s.props.RequiresSession, s.holderConfig(), forwardName(s.props.ForwardDeadLetteredTo))
 	s.target = &target{holder: s.holders.main, session: s.props.RequiresSession, matcher: m}
 	s.configureTarget()
 	t.inlet.mu.Lock()
@@ -72,6 +75,7 @@ func (s *subscription) holderConfig() holderConfig {
 	return holderConfig{
 		lockDuration: int64(p.LockDuration), maxDelivery: uint32(p.MaxDeliveryCount), deadLetterExpired: p.DeadLetteringOnExpiration,
 		receiveDisabled: p.Status == StatusDisabled || p.Status == StatusReceiveDisabled,
+		forwardTo:       forwardName(p.ForwardTo),
 	}
 }
 
@@ -90,13 +94,16 @@ func (b *Broker) UpdateSubscription(ctx context.Context, topic, name string, p S
 		if p.RequiresSession != s.props.RequiresSession {
 			return errorf(ArgumentError, "The value for the RequiresSession property of an existing Subscription cannot be changed.")
 		}
+		if err := b.forwardable(topic, p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
+			return err
+		}
 		p.Rules = s.props.Rules
 		s.props, s.times.UpdatedAt = p, b.Now()
 		in := s.topic.inlet
 		in.mu.Lock()
 		s.configureTarget()
 		in.mu.Unlock()
-		s.holders.reconfigure(s.holderConfig(), &a.later)
+		s.holders.reconfigure(s.holderConfig(), forwardName(p.ForwardDeadLetteredTo), &a.later)
 		info = s.info()
 		a.save(s.id, s.record())
 		return nil

@@ -44,10 +44,12 @@ func Open(o *Options) (*Broker, error) {
 			return nil, err
 		}
 		b.store = store
-		if err := b.load(); err != nil {
+		resume, err := b.load()
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("load the broker's store in %s: %w", b.options.Dir, err), store.db.Close())
 		}
 		store.start()
+		resume()
 	}
 	go b.timers.run()
 	b.timers.fireDue()

@@ -50,13 +50,14 @@ const (
 	subscriptionsIn  = "/Subscriptions/"
 )
 
-func (b *Broker) newHolders(entity uint32, path string, in *inlet, sessions bool, c holderConfig) holders {
-	dead := holderConfig{lockDuration: c.lockDuration, maxDelivery: c.maxDelivery, keepsExpired: true}
+func (b *Broker) newHolders(entity uint32, path string, in *inlet, sessions bool, c holderConfig, deadLettersTo string) holders {
+	dead := holderConfig{lockDuration: c.lockDuration, maxDelivery: c.maxDelivery, receiveDisabled: c.receiveDisabled, keepsExpired: true}
 	s := holders{
-		main:       b.newHolder(holderID(entity, 0), path, in, sessions, c),
-		deadLetter: b.newHolder(holderID(entity, 1), path+deadLetterSuffix, in, false, dead),
-		transfer:   b.newHolder(0, path+transferSuffix, in, false, dead),
+		main:     b.newHolder(holderID(entity, 0), path, in, sessions, c),
+		transfer: b.newHolder(0, path+transferSuffix, in, false, dead),
 	}
+	dead.forwardTo = deadLettersTo
+	s.deadLetter = b.newHolder(holderID(entity, 1), path+deadLetterSuffix, in, false, dead)
 	s.main.deadLetter = s.deadLetter
 	return s
 }

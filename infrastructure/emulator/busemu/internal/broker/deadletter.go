@@ -34,15 +34,11 @@ func (h *holder) moveToDeadLetter(m *message, why deadLetterReason, done func(er
 	h.counters.DeadLettered++
 	recorded := m.recorded
 	h.forget(m)
-	first := m.firstSeq
-	if first == 0 {
-		first = m.sequence
-	}
 	h.b.submit(&move{
 		completion: completion{holder: h, message: m, recorded: recorded, done: done},
 		to:         h.deadLetter,
 		moved: &message{
-			body: m.body, sequence: h.deadLetter.sequence.Add(1), firstSeq: first,
+			body: m.body, sequence: h.deadLetter.sequence.Add(1), firstSeq: m.origin(),
 			enqueuedAt: m.enqueuedAt, expiresAt: m.expiresAt, attempts: m.attempts,
 			overlay: why.lay(m.overlay, h.path),
 		},

@@ -85,6 +85,7 @@ func (h *holder) add(messages []*message, later *callbacks) {
 		}
 		h.enqueue(m, now, later)
 	}
+	h.forward(later)
 	h.serve(now, later)
 	h.arm()
 }

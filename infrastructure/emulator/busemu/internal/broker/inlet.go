@@ -124,7 +124,7 @@ func (in *inlet) detach(reason error, later *callbacks) {
 func (b *body) again() *body {
 	return &body{
 		payload: b.payload, id: b.id, session: b.session, partition: b.partition,
-		ttl: b.ttl, owner: b.owner, hasSession: b.hasSession,
+		ttl: b.ttl, owner: b.owner, hops: b.hops, hasSession: b.hasSession,
 	}
 }
 

@@ -20,7 +20,7 @@ type rig struct {
 }
 
 // modes runs a test in memory and on storage.
-func modes(t *testing.T, test func(r *rig)) {
+func modes(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	for _, durable := range []bool{false, true} {
 		t.Run(map[bool]string{false: "memory", true: "durable"}[durable], func(t *testing.T) {
@@ -31,20 +31,20 @@ func modes(t *testing.T, test func(r *rig)) {
 				}
 				r.open(r.fs)
 				defer func() { r.Close() }()
-				test(r)
+				test(t, r)
 			})
 		})
 	}
 }
 
 // durable runs a test on storage only.
-func durable(t *testing.T, test func(r *rig)) {
+func durable(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{t: t, fs: vfs.NewCrashableMem()}
 		r.open(r.fs)
 		defer func() { r.Close() }()
-		test(r)
+		test(t, r)
 	})
 }
 
@@ -196,6 +196,11 @@ func (r *rig) accept(path, session string, credit uint32) *client {
 // take returns what has arrived since the last take.
 func (c *client) take() []Delivery {
 	synctest.Wait()
+	return c.taken()
+}
+
+// taken is take for several goroutines at once: what is there already.
+func (c *client) taken() []Delivery {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	got := c.got
@@ -254,6 +259,7 @@ func (c *client) settle(d Delivery, kind OutcomeKind) {
 // peek returns the texts of all messages of an entity.
 func (r *rig) peek(path string) []string {
 	r.t.Helper()
+	synctest.Wait()
 	ds, err := r.Peek(path, PeekOptions{Count: 1000})
 	if err != nil {
 		r.t.Fatal(err)
@@ -266,4 +272,17 @@ func (r *rig) wantPeek(path string, payloadTexts ...string) {
 	if got := r.peek(path); !slices.Equal(got, append([]string{}, payloadTexts...)) {
 		r.t.Fatalf("%s holds %q, want %q\n%s", path, got, payloadTexts, r.Dump())
 	}
+}
+
+// await waits until all background work is durable.
+func (r *rig) await() { r.store.await() }
+
+// records counts the records of a kind in the store.
+func (r *rig) records(kind byte) (n int) {
+	r.t.Helper()
+	l := &loader{db: r.store.db}
+	if err := l.each(kind, func(_, _ []byte) error { n++; return nil }); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
 }

@@ -19,6 +19,7 @@ type loader struct {
 	holders  map[uint32]*holder
 	payloads map[payloadKey][]byte
 	bodies   map[payloadKey]*body
+	later    callbacks // forwards what was waiting for it; run when the store runs
 }
 
 type payloadKey struct {
@@ -26,13 +27,13 @@ type payloadKey struct {
 	sequence int64
 }
 
-func (b *Broker) load() error {
+func (b *Broker) load() (resume func(), err error) {
 	l := &loader{
 		b: b, db: b.store.db, topics: make(map[uint32]*topic), inlets: make(map[uint32]*inlet),
 		holders: make(map[uint32]*holder), payloads: make(map[payloadKey][]byte), bodies: make(map[payloadKey]*body),
 	}
 	if err := l.version(); err != nil {
-		return err
+		return nil, err
 	}
 	for _, step := range []struct {
 		kind byte
@@ -46,19 +47,20 @@ func (b *Broker) load() error {
 		{kindMessage, l.message()},
 	} {
 		if err := l.each(step.kind, step.load); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := l.dropOrphans(); err != nil {
-		return err
+		return nil, err
 	}
 	for _, h := range l.holders {
 		h.arm()
+		h.forward(&l.later)
 	}
 	for _, in := range l.inlets {
 		in.armHistory()
 	}
-	return nil
+	return l.later.run, nil
 }
 
 // version checks what the store was written by, or marks a new one.
@@ -202,10 +204,14 @@ func (l *loader) history(key, value []byte) error {
 	if in == nil || in.history == nil {
 		return fmt.Errorf("the entity detects no duplicates")
 	}
-	hashes := make([]idHash, len(value)/len(idHash{}))
-	for i := range hashes {
-		copy(hashes[i][:], value[i*len(idHash{}):])
-		in.history.add(hashes[i])
+	if l.b.now()-at >= in.history.window {
+		return nil // the next sweep deletes it
+	}
+	hashes := make([]idHash, 0, len(value)/len(idHash{}))
+	for ; len(value) > 0; value = value[len(idHash{}):] {
+		if id := idHash(value[:len(idHash{})]); in.history.add(id) { // else the window was shorter once
+			hashes = append(hashes, id)
+		}
 	}
 	in.history.note(at, hashes)
 	return nil

@@ -69,6 +69,8 @@ func (h *holder) mayReceive() error {
 		return h.notFound()
 	case h.config.receiveDisabled:
 		return errorf(EntityDisabled, "Messaging entity '%s' is currently disabled.", h.path)
+	case h.config.forwardTo != "":
+		return errorf(NotAllowed, "Can not create a message receiver on '%s', which has auto-forwarding enabled.", h.path)
 	}
 	return nil
 }

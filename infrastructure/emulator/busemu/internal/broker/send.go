@@ -2,16 +2,20 @@ package broker
 
 // intake is a batch on its way in, or scheduled messages whose time has come.
 type intake struct {
-	inlet   *inlet
-	parts   []part
-	shared  []*body    // whose payloads get records of their own
-	hashes  []idHash   // of the ids to remember
-	at      int64      // when they were seen
-	last    int64      // sequence number given last
-	removed []*message // scheduled messages that this replaces
-	done    func(error)
-	numbers func([]int64, error)
-	given   []int64 // sequence numbers, if somebody asks
+	inlet  *inlet
+	parts  []part
+	shared []*body  // whose payloads get records of their own
+	hashes []idHash // of the ids to remember
+	at     int64    // when they were seen
+	last   int64    // sequence number given last
+	// removed are the messages that this replaces: scheduled ones of the inlet, or
+	// forwarded ones of another holder.
+	from     *holder
+	removed  []*message
+	recorded []bool // for each of removed
+	done     func(error)
+	numbers  func([]int64, error)
+	given    []int64 // sequence numbers, if somebody asks
 }
 
 // part is what one holder gets.
@@ -78,7 +82,7 @@ func (in *inlet) stage(batch []Message, o *intake) {
 			o.keep(b, &message{body: b, sequence: sequence, enqueuedAt: o.at, scheduledAt: at})
 			continue
 		}
-		o.spread(b, sequence)
+		o.spread(b, sequence, 0, nil)
 	}
 	o.hashes, o.last = fresh, in.rest.sequence.Load()
 	if in.history != nil {
@@ -93,8 +97,9 @@ func (o *intake) keep(b *body, m *message) {
 	o.put(o.inlet.rest, m)
 }
 
-// spread gives a message to every target that wants it.
-func (o *intake) spread(b *body, sequence int64) {
+// spread gives a message to every target that wants it. first is the sequence number
+// it had elsewhere, 0 if none.
+func (o *intake) spread(b *body, sequence, first int64, over *overlay) {
 	in := o.inlet
 	b.sequence = sequence
 	facts := facts{inlet: in, body: b}
@@ -105,21 +110,27 @@ func (o *intake) spread(b *body, sequence int64) {
 			continue
 		}
 		n++
-		m := &message{body: b, enqueuedAt: o.at, expiresAt: expiry(o.at, b.ttl, in.config.defaultTTL, t.ttl)}
+		m := &message{
+			body: b, firstSeq: first, overlay: over, enqueuedAt: o.at,
+			expiresAt: expiry(o.at, b.ttl, in.config.defaultTTL, t.ttl),
+		}
+		if first == 0 && t.holder != in.rest {
+			m.firstSeq = sequence
+		}
 		switch {
 		case err != nil:
-			o.divert(t.holder, m, sequence, deadLetterReason{"FilterEvaluationException", err.Error()})
+			o.divert(t.holder, m, deadLetterReason{"FilterEvaluationException", err.Error()})
+			continue
 		case t.session && !b.hasSession:
-			o.divert(t.holder, m, sequence, noSession())
+			o.divert(t.holder, m, noSession())
+			continue
 		case t.holder == in.rest:
 			m.sequence = sequence
-			o.parts[i].holder = t.holder
-			o.parts[i].messages = append(o.parts[i].messages, m)
 		default:
-			m.sequence, m.firstSeq = t.holder.sequence.Add(1), sequence
-			o.parts[i].holder = t.holder
-			o.parts[i].messages = append(o.parts[i].messages, m)
+			m.sequence = t.holder.sequence.Add(1)
 		}
+		o.parts[i].holder = t.holder
+		o.parts[i].messages = append(o.parts[i].messages, m)
 	}
 	if n == 0 {
 		return
@@ -133,9 +144,9 @@ func (o *intake) spread(b *body, sequence int64) {
 }
 
 // divert puts a message that its holder cannot take into the dead-letter queue.
-func (o *intake) divert(h *holder, m *message, sequence int64, why deadLetterReason) {
-	m.sequence, m.firstSeq = h.deadLetter.sequence.Add(1), sequence
-	m.overlay = why.lay(nil, h.path)
+func (o *intake) divert(h *holder, m *message, why deadLetterReason) {
+	m.sequence = h.deadLetter.sequence.Add(1)
+	m.overlay = why.lay(m.overlay, h.path)
 	o.put(h.deadLetter, m)
 }
 
@@ -158,8 +169,8 @@ func (o *intake) write(w *writer) {
 			w.putMessage(p.holder, m)
 		}
 	}
-	for _, m := range o.removed {
-		w.deleteMessage(o.inlet.rest, m, m.recorded)
+	for i, m := range o.removed {
+		w.deleteMessage(o.from, m, o.recorded[i])
 	}
 	w.sequence(o.inlet.rest)
 	if len(o.hashes) > 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestPeekLockAndComplete(t *testing.T) {
-	modes(t, func(r *rig) {
+	modes(t, func(t *testing.T, r *rig) {
 		r.queue("q", QueueProperties{})
 		r.send("q", msg("a"), msg("b"))
 		c := r.receive("Q", 1)
@@ -28,7 +28,7 @@ func TestPeekLockAndComplete(t *testing.T) {
 }
 
 func TestTopicToSessions(t *testing.T) {
-	modes(t, func(r *rig) {
+	modes(t, func(t *testing.T, r *rig) {
 		r.topic("t", TopicProperties{RequiresDuplicateDetection: true})
 		r.subscription("t", "all", SubscriptionProperties{RequiresSession: true})
 		r.subscription("t", "plain", SubscriptionProperties{})
@@ -51,7 +51,7 @@ func TestTopicToSessions(t *testing.T) {
 }
 
 func TestDeadLetterAfterTooManyDeliveries(t *testing.T) {
-	modes(t, func(r *rig) {
+	modes(t, func(t *testing.T, r *rig) {
 		r.queue("q", QueueProperties{MaxDeliveryCount: 2})
 		r.send("q", msg("a"))
 		c := r.receive("q", 10)
@@ -71,7 +71,7 @@ func TestDeadLetterAfterTooManyDeliveries(t *testing.T) {
 }
 
 func TestRestartKeepsEverything(t *testing.T) {
-	durable(t, func(r *rig) {
+	durable(t, func(t *testing.T, r *rig) {
 		r.topic("t", TopicProperties{RequiresDuplicateDetection: true})
 		r.subscription("t", "s", SubscriptionProperties{RequiresSession: true})
 		r.subscription("t", "p", SubscriptionProperties{})

@@ -18,6 +18,7 @@ type body struct {
 	owner      *inlet
 	sequence   int64 // key of the payload's own record, if shared
 	refs       atomic.Int32
+	hops       uint8 // how often it was forwarded; forgotten on restart
 	hasSession bool
 	shared     bool // the payload has a record of its own
 }
@@ -81,6 +82,14 @@ func veil(nonce uint64) uint64 {
 }
 
 func (m *message) expired(now int64) bool { return m.expiresAt != 0 && m.expiresAt <= now }
+
+// origin is the sequence number m was given first.
+func (m *message) origin() int64 {
+	if m.firstSeq != 0 {
+		return m.firstSeq
+	}
+	return m.sequence
+}
 
 // delivery is m as a client sees it, without its lock.
 func (m *message) delivery() Delivery {
