@@ -20,9 +20,9 @@ func (f *function) arity() string {
 	switch {
 	case f.max < 0:
 		return fmt.Sprintf("at least %d arguments", f.min)
-	case f.min == f.max && f.min == 1:
+	case f.max == 1 && f.min == 1:
 		return "1 argument"
-	case f.min == f.max:
+	case f.max == f.min:
 		return fmt.Sprintf("%d arguments", f.min)
 	default:
 		return fmt.Sprintf("%d to %d arguments", f.min, f.max)

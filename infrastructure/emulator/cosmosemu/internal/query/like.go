@@ -1,10 +1,6 @@
 package query
 
-import (
-	"fmt"
-	"regexp"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // likeNode is x LIKE pattern. A constant pattern is compiled once.
 type likeNode struct {
@@ -150,55 +146,4 @@ func matchLike(text []byte, parts []likePart) bool {
 		part++
 	}
 	return part == len(parts)
-}
-
-// regexNode is REGEXMATCH with its pattern compiled.
-type regexNode struct {
-	x  scalar
-	re *regexp.Regexp
-}
-
-// regex compiles REGEXMATCH(text, pattern, modifiers). Pattern and modifiers must
-// be constant, and within the syntax of Go's regexp package.
-func (c *compiler) regex(e *callExpr) scalar {
-	args := c.scalars(e.args)
-	var flags string
-	for i, a := range args[1:] {
-		k, ok := a.(constant)
-		if !ok {
-			c.fail(&UnsupportedError{Pos: e.pos, Construct: "REGEXMATCH with a pattern or modifiers that are not constant"})
-			return constant{}
-		}
-		if k.v.kind != String {
-			return constant{}
-		}
-		if i == 1 {
-			flags = k.v.Text()
-		}
-	}
-	for _, f := range flags {
-		if f != 'i' && f != 'm' && f != 's' {
-			c.fail(&UnsupportedError{Pos: e.pos, Construct: fmt.Sprintf("the modifier %q of REGEXMATCH", f)})
-			return constant{}
-		}
-	}
-	pattern := args[1].(constant).v.Text() //nolint:errcheck // checked in the loop above
-	if flags != "" {
-		pattern = "(?" + flags + ")" + pattern
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		c.fail(&UnsupportedError{Pos: e.pos, Construct: fmt.Sprintf("the pattern of REGEXMATCH (%v)", err)})
-		return constant{}
-	}
-	n := regexNode{args[0], re}
-	return fold(n, n.x)
-}
-
-func (n regexNode) eval(e *env) Value {
-	v := n.x.eval(e)
-	if v.kind != String {
-		return Value{}
-	}
-	return boolValue(n.re.Match(v.text()))
 }

@@ -84,7 +84,7 @@ func (w *walk) object(i int, n *pathNode) int {
 	i = skipBlanks(b, i+1)
 	for i < len(b) && b[i] == '"' {
 		key, escapes, at := memberKey(b, i)
-		end := at
+		var end int
 		if kid := n.match(plainKey(key, escapes)); kid == nil {
 			end = skipValue(b, at)
 		} else if end = w.value(at, kid); end < 0 {

@@ -12,7 +12,7 @@ const FilterPlaceholder = "{documentdb-formattableorderbyquery-filter}"
 // the caller adds queryRanges. Its members and the forms of the rewritten query are
 // those that @azure/cosmos 4.9.3 works with (queryExecutionContext,
 // request/ErrorResponse.d.ts).
-type QueryInfo struct {
+type QueryInfo struct { //nolint:revive // the name the protocol gives it
 	DistinctType                string            `json:"distinctType"` // None, Ordered, Unordered
 	Top                         *int64            `json:"top"`
 	Offset                      *int64            `json:"offset"`

@@ -44,6 +44,16 @@ func (q *Query) String() string {
 	return w.b.String()
 }
 
+// Frame prints the query without its WHERE: what a continuation may be tied to. An
+// SDK that resumes a query plan sends the continuation back with another condition
+// in place of FilterPlaceholder, and a position in the order of rows means the same
+// under any condition.
+func (q *Query) Frame() string {
+	s := *q.root
+	s.where = nil
+	return (&Query{root: &s}).String()
+}
+
 // printer writes expressions; alias is the name of the document.
 type printer struct {
 	b     strings.Builder

@@ -40,8 +40,10 @@ func (b *Bound) Compare(x, y SortKey) int {
 	return 0
 }
 
-// Descending reports whether the first ORDER BY item is DESC: the service then
-// also breaks ties in descending order of _rid.
+// Descending reports whether the first ORDER BY item is DESC. Ties then come in
+// descending order of _rid, else in ascending order: SDKs that resume a merge of
+// several ranges skip ties by that rule (RidSkipCountFilter of @azure/cosmos 4.9.3)
+// and would repeat or lose rows in any other order.
 func (b *Bound) Descending() bool {
 	return len(b.q.root.orderBy) > 0 && b.q.root.orderBy[0].desc
 }

@@ -283,3 +283,26 @@ func TestPrint(t *testing.T) {
 		}
 	}
 }
+
+func TestFrame(t *testing.T) {
+	frame := func(text string) string {
+		t.Helper()
+		q, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.Frame()
+	}
+	one := frame(`SELECT c.a FROM c WHERE (c.x >= 1) ORDER BY c.x`)
+	if other := frame(`select c.a from c where true order by c.x asc`); other != one {
+		t.Errorf("%s and %s differ", one, other)
+	}
+	for _, text := range []string{
+		`SELECT c.a FROM c ORDER BY c.x DESC`, `SELECT c.b FROM c ORDER BY c.x`, `SELECT DISTINCT c.a FROM c ORDER BY c.x`,
+		`SELECT TOP 1 c.a FROM c ORDER BY c.x`,
+	} {
+		if frame(text) == one {
+			t.Errorf("%s is taken for %s", text, one)
+		}
+	}
+}
