@@ -1,0 +1,37 @@
+// Command run measures the contacts API beside a bare azcosmos loop and prints
+// the result as text or, with -json, as one JSON object.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"feedbox/tests/bench/api"
+)
+
+func main() {
+	var c api.Config
+	flag.IntVar(&c.Clients, "clients", 16, "clients at the same time")
+	flag.IntVar(&c.Contacts, "contacts", 256, "contacts that are updated")
+	flag.IntVar(&c.Turns, "turns", 5, "turns of each side")
+	flag.DurationVar(&c.Turn, "turn", 0, "length of a turn (default 2s)")
+	asJSON := flag.Bool("json", false, "print JSON")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	report, err := api.Measure(ctx, c, func(done, all int) { fmt.Fprintf(os.Stderr, "\rturn %d of %d", done, all) })
+	fmt.Fprintln(os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if *asJSON {
+		_ = json.NewEncoder(os.Stdout).Encode(report)
+		return
+	}
+	fmt.Println(report)
+}
