@@ -1,0 +1,195 @@
+package cosmos_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/google/uuid"
+
+	"feedbox/application/command"
+	appevent "feedbox/application/event"
+	"feedbox/application/mediator"
+	"feedbox/application/query"
+	"feedbox/domain/contact"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/emulator/cosmosemu"
+)
+
+// world is the write and read path over an emulated account, with the wire in
+// the test's hands.
+type world struct {
+	t         *testing.T
+	emulator  *cosmosemu.Server
+	wire      *wire
+	client    *azcosmos.Client
+	container *azcosmos.ContainerClient
+	app       *mediator.Mediator
+	work      *cosmos.UnitsOfWork
+}
+
+type worldOptions struct {
+	emulator *cosmosemu.Options
+	cosmos   *cosmos.Options
+	// bare leaves out the handlers of domain events.
+	bare bool
+}
+
+func newWorld(t *testing.T, o worldOptions) *world {
+	t.Helper()
+	w := &world{t: t, emulator: cosmosemu.StartT(t, o.emulator), app: mediator.New()}
+	must(t, w.emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{cosmos.PartitionKeyPath}, DefaultTTL: -1}))
+	w.wire = &wire{next: w.emulator.HTTPClient()}
+	var err error
+	w.client, err = cosmos.NewClient(cosmos.ClientConfig{
+		Endpoint: w.emulator.Endpoint(), Key: w.emulator.Key(), Options: azcore.ClientOptions{Transport: w.wire},
+	})
+	must(t, err)
+	t.Cleanup(w.client.Close)
+	w.container, err = w.client.NewContainer("contacts", "data")
+	must(t, err)
+	w.work, err = cosmos.NewUnitsOfWork(w.container, w.app, o.cosmos)
+	must(t, err)
+	reader, err := cosmos.NewContactReader(w.container)
+	must(t, err)
+	if !o.bare {
+		appevent.Subscribe(w.app)
+	}
+	must(t, command.Register(w.app, command.Ports{Work: w.work, IDs: uuid.New, Now: time.Now}))
+	must(t, query.Register(w.app, query.Ports{Contacts: reader}))
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wire passes requests on, unless the test has a plan for them.
+type wire struct {
+	next *http.Client
+
+	mu     sync.Mutex // guards the fields below
+	commit plan
+	sent   int // transactions
+}
+
+// plan handles a transaction; pass sends it on.
+type plan func(r *http.Request, pass func() (*http.Response, error)) (*http.Response, error)
+
+// Do implements policy.Transporter.
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	pass := func() (*http.Response, error) { return w.next.Do(r) }
+	if r.Header.Get("x-ms-cosmos-is-batch-request") == "" {
+		return pass()
+	}
+	w.mu.Lock()
+	commit := w.commit
+	w.sent++
+	w.mu.Unlock()
+	if commit == nil {
+		return pass()
+	}
+	return commit(r, pass)
+}
+
+// follow makes p handle the next transactions; nil passes them on.
+func (w *wire) follow(p plan) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.commit, w.sent = p, 0
+}
+
+func (w *wire) transactions() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent
+}
+
+// once runs first for the first transaction and lets the others pass, also those
+// that first itself causes.
+func once(first plan) plan {
+	var done atomic.Bool
+	return func(r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
+		if done.CompareAndSwap(false, true) {
+			return first(r, pass)
+		}
+		return pass()
+	}
+}
+
+func john() command.CreateContact {
+	return command.CreateContact{FirstName: "John", LastName: "Doe", Company: contact.CompanyFields{CompanyName: "Contoso"}}
+}
+
+func (w *world) create() command.ContactCreated {
+	w.t.Helper()
+	out, err := mediator.Send(w.t.Context(), w.app, john())
+	must(w.t, err)
+	return out
+}
+
+func (w *world) rename(ctx context.Context, id uuid.UUID, first string, ifMatch ...string) (command.Updated, error) {
+	return mediator.Send(ctx, w.app, command.UpdateName{
+		Target: command.Target{ContactID: id, IfMatch: ifMatch}, FirstName: first, LastName: "Doe",
+	})
+}
+
+// stored is a document as the container has it.
+type stored struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+	ETag string `json:"_etag"`
+	TTL  int    `json:"ttl"`
+	Data struct {
+		Action           string `json:"action"`
+		AggregateVersion int64  `json:"aggregateVersion"`
+		Sequence         int64  `json:"sequence"`
+		Version          int64  `json:"version"`
+		Traceparent      string `json:"traceparent"`
+		Name             struct {
+			FirstName string `json:"firstName"`
+		} `json:"name"`
+	} `json:"data"`
+}
+
+// documents returns all documents of a contact: the contact, and its events in
+// order of their sequence.
+func (w *world) documents(id uuid.UUID) (c *stored, events []stored) {
+	w.t.Helper()
+	pager := w.container.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKeyString(id.String()), nil)
+	bySequence := map[int64]stored{}
+	for pager.More() {
+		page, err := pager.NextPage(w.t.Context())
+		must(w.t, err)
+		for _, raw := range page.Items {
+			var s stored
+			must(w.t, json.NewDecoder(bytes.NewReader(raw)).Decode(&s))
+			if s.Type == "contact" {
+				c = &s
+				continue
+			}
+			if other, twice := bySequence[s.Data.Sequence]; twice {
+				w.t.Errorf("sequence %d is used by %s and %s", s.Data.Sequence, other.ID, s.ID)
+			}
+			bySequence[s.Data.Sequence] = s
+		}
+	}
+	for sequence := int64(1); len(events) < len(bySequence); sequence++ {
+		e, ok := bySequence[sequence]
+		if !ok {
+			w.t.Fatalf("sequence %d is missing among %d events", sequence, len(bySequence))
+		}
+		events = append(events, e)
+	}
+	return c, events
+}
