@@ -36,7 +36,7 @@ type ClientConfig struct {
 // stay broken for good: one is the least. The delay must not be zero either, because
 // the loop that refreshes the token repeats at once after a failed round
 // (internal/namespace.go, startNegotiateClaimRenewer) and would spin through an outage.
-const recoveryDelay = 250 * time.Millisecond
+const recoveryDelay = time.Second
 
 // NewClient returns a client for publisher and subscriber. It does no I/O; the first
 // use connects.

@@ -17,6 +17,10 @@ type verdict struct {
 	reason string
 }
 
+// The client reports as a lost connection, and without the condition, whatever it does
+// not know, a refusal of the message included (internal/errors.go, GetRecoveryKind).
+const reasonConnectionLost, reasonUnknown = "connection_lost", "unknown"
+
 // byCondition gives the verdict for the AMQP condition of a broker's answer. The
 // client hands most conditions on (internal/errors.go, TransformError); those that it
 // takes for a lost connection come without the condition and are found by byCode.
@@ -25,7 +29,7 @@ var byCondition = map[amqp.ErrCond]verdict{
 	"com.microsoft:timeout":             {relay.Outage, "server_timeout"},
 	"com.microsoft:operation-cancelled": {relay.Outage, "operation_cancelled"},
 	amqp.ErrCondInternalError:           {relay.Outage, "server_error"},
-	amqp.ErrCondConnectionForced:        {relay.Outage, "connection_lost"},
+	amqp.ErrCondConnectionForced:        {relay.Outage, reasonConnectionLost},
 	amqp.ErrCondDetachForced:            {relay.Outage, "link_detached"},
 	amqp.ErrCondTransferLimitExceeded:   {relay.Outage, "no_credit"},
 	amqp.ErrCondUnauthorizedAccess:      {relay.Outage, "unauthorized"},
@@ -48,7 +52,7 @@ var byCondition = map[amqp.ErrCond]verdict{
 // byCode gives the verdict for the codes of the client's own errors, which keep the
 // AMQP condition to themselves.
 var byCode = map[azservicebus.Code]verdict{
-	azservicebus.CodeConnectionLost:     {relay.Outage, "connection_lost"},
+	azservicebus.CodeConnectionLost:     {relay.Outage, reasonConnectionLost},
 	azservicebus.CodeTimeout:            {relay.Outage, "server_timeout"},
 	azservicebus.CodeUnauthorizedAccess: {relay.Outage, "unauthorized"},
 	azservicebus.CodeClosed:             {relay.Outage, "client_closed"},
@@ -68,15 +72,24 @@ func classify(ctx, attempt context.Context, err error) error {
 	case attempt.Err() != nil:
 		return &relay.Error{Class: relay.Outage, Reason: "send_timeout", Err: err}
 	}
-	v := verdict{relay.Outage, "unknown"}
+	v := verdict{relay.Outage, reasonUnknown}
+	var credential interface {
+		error
+		NonRetriable()
+	}
 	if answer, ok := errors.AsType[*amqp.Error](err); ok {
 		if known, ok := byCondition[answer.Condition]; ok {
 			v = known
 		}
+	} else if errors.As(err, &credential) { // azidentity's errors have this mark
+		v = verdict{relay.Outage, "credential"}
 	} else if coded, ok := errors.AsType[*azservicebus.Error](err); ok {
 		if known, ok := byCode[coded.Code]; ok {
 			v = known
 		}
 	}
-	return &relay.Error{Class: v.class, Reason: v.reason, Err: err}
+	return &relay.Error{
+		Class: v.class, Reason: v.reason, Err: err,
+		Ambiguous: v.reason == reasonConnectionLost || v.reason == reasonUnknown,
+	}
 }

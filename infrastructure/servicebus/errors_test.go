@@ -36,7 +36,7 @@ func TestClassify(t *testing.T) {
 		{&azservicebus.Error{Code: azservicebus.CodeConnectionLost}, relay.Outage, "connection_lost"},
 		{&azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, relay.Outage, "unauthorized"},
 		{&azservicebus.Error{Code: azservicebus.CodeNotFound}, relay.Blocked, "entity_not_found"},
-		{&azidentity.AuthenticationFailedError{}, relay.Outage, "unknown"},
+		{&azidentity.AuthenticationFailedError{}, relay.Outage, "credential"},
 		{errors.New("what is this"), relay.Outage, "unknown"},
 	}
 	for _, tt := range tests {

@@ -53,7 +53,7 @@ func (c *call) work(ctx context.Context) {
 		t := c.trains[n]
 		if err := c.enter(ctx); err != nil {
 			for g := t.first; g < t.end; g++ {
-				c.results[g].Err = err
+				c.results[g] = relay.KeyError{Untried: true, Err: err}
 			}
 			continue
 		}

@@ -88,11 +88,7 @@ func NewPublisher(client *azservicebus.Client, entity string, opts *PublisherOpt
 	}
 	links := make([]link, o.Links)
 	for i := range links {
-		sender, err := client.NewSender(entity, nil)
-		if err != nil {
-			return nil, fmt.Errorf("service bus publisher: %w", err)
-		}
-		links[i] = senderLink{sender}
+		links[i] = &senderLink{open: func() (*azservicebus.Sender, error) { return client.NewSender(entity, nil) }}
 	}
 	return newPublisher(links, o), nil
 }

@@ -173,10 +173,24 @@ func TestPublishHaltsOnAnOutage(t *testing.T) {
 		groups = append(groups, group(string('a'+rune(i)), 1, 1))
 		want = append(want, fmt.Sprintf("%c after 0: outage server_busy", 'a'+rune(i)))
 	}
-	wantFailed(t, p.Publish(t.Context(), groups), want...)
+	err := p.Publish(t.Context(), groups)
+	wantFailed(t, err, want...)
 	if l.sends > 2 {
 		t.Errorf("%d sends, want no more than were in flight", l.sends)
 	}
+	if tried := len(want) - untried(err); tried != l.sends {
+		t.Errorf("%d keys reported as tried, %d were", tried, l.sends)
+	}
+}
+
+func untried(err error) (n int) {
+	e, _ := errors.AsType[*relay.PublishError](err)
+	for _, k := range e.Keys {
+		if k.Untried {
+			n++
+		}
+	}
+	return n
 }
 
 func TestPublishEndsWithItsContext(t *testing.T) {

@@ -48,7 +48,7 @@ func (s *sender) deliver(ctx context.Context, queue []part) {
 			continue
 		}
 		if reason := s.call.halted.Load(); reason != nil {
-			s.fail(queue, *reason)
+			s.fail(queue, *reason, true)
 			return
 		}
 		var err error
@@ -64,7 +64,7 @@ func (s *sender) deliver(ctx context.Context, queue []part) {
 			if relay.ClassOf(err) != relay.Refused {
 				s.call.halted.CompareAndSwap(nil, &err)
 			}
-			s.fail(s.parts, err)
+			s.fail(s.parts, err, false)
 		}
 	}
 }
@@ -190,10 +190,10 @@ func (s *sender) message(p part) *relay.Message {
 }
 
 // fail records err for the groups of parts.
-func (s *sender) fail(parts []part, err error) {
+func (s *sender) fail(parts []part, err error, untried bool) {
 	for _, p := range parts {
 		if r := &s.call.results[p.group]; r.Err == nil {
-			r.Err = err
+			r.Err, r.Untried = err, untried
 		}
 	}
 }

@@ -1,0 +1,348 @@
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/emulator/busemu"
+)
+
+// network is the way from a client to an emulator, in memory. It can be cut.
+type network struct {
+	server *busemu.Server
+	mu     sync.Mutex // guards the fields below
+	down   bool
+	open   []net.Conn
+	dials  int
+}
+
+func (n *network) dial(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dials++
+	if n.down {
+		return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	}
+	conn, err := n.server.Dial(ctx)
+	if err == nil {
+		n.open = append(n.open, conn)
+	}
+	return conn, err
+}
+
+// cut ends all connections; with down no new ones are possible.
+func (n *network) cut(down bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down = down
+	for _, c := range n.open {
+		_ = c.Close()
+	}
+	n.open = nil
+}
+
+// world is an emulator with a topic, a session subscription and a plain one, and a
+// client of this package.
+type world struct {
+	*network
+	client *azservicebus.Client
+}
+
+func newWorld(t *testing.T, o *busemu.Options) *world {
+	t.Helper()
+	if o == nil {
+		o = &busemu.Options{}
+	}
+	o.Addr, o.AdminAddr = "-", "-"
+	o.Topology = &busemu.Topology{Topics: []busemu.Topic{{
+		Name: "contacts", TopicProperties: busemu.TopicProperties{RequiresDuplicateDetection: true},
+		Subscriptions: []busemu.Subscription{
+			{Name: "all", SubscriptionProperties: busemu.SubscriptionProperties{RequiresSession: true}},
+			{Name: "plain"},
+		},
+	}}}
+	w := &world{network: &network{server: busemu.StartT(t, o)}}
+	client, err := NewClient(ClientConfig{ConnectionString: w.server.ConnectionString(), Dial: w.dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.client = client
+	return w
+}
+
+// close ends the client, which has goroutines of its own; a bubble must not end before.
+func (w *world) close(t *testing.T) {
+	t.Helper()
+	if err := w.client.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if err := w.server.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func (w *world) publisher(t *testing.T, opts *PublisherOptions) *Publisher {
+	t.Helper()
+	p, err := NewPublisher(w.client, "contacts", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// received returns the messages of the plain subscription until none comes for a while.
+func (w *world) received(t *testing.T) []*azservicebus.ReceivedMessage {
+	t.Helper()
+	r, err := w.client.NewReceiverForSubscription("contacts", "plain", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close(context.WithoutCancel(t.Context())) }()
+	var all []*azservicebus.ReceivedMessage
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		messages, err := r.ReceiveMessages(ctx, 500, nil)
+		cancel()
+		if len(messages) == 0 {
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			return all
+		}
+		all = append(all, messages...)
+	}
+}
+
+// idsByKey returns the ids of messages by session.
+func idsByKey(messages []*azservicebus.ReceivedMessage) map[string][]string {
+	ids := map[string][]string{}
+	for _, m := range messages {
+		ids[*m.SessionID] = append(ids[*m.SessionID], m.MessageID)
+	}
+	return ids
+}
+
+// inWorld runs a test in a bubble against an emulator.
+func inWorld(t *testing.T, o *busemu.Options, test func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, o)
+		defer w.close(t)
+		test(t, w)
+	})
+}
+
+func TestMessageOnTheWire(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		m := relay.Message{
+			ID: "d6a5f4b2", Key: "b5e2e7aa", Action: "ContactNameUpdatedEvent", Body: []byte(`{"name": "Jane",  "ü":1}`),
+			Sequence: 12, AggregateVersion: 7, CreatedAt: "2021-09-22T11:37:37.3022907+02:00",
+			Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		}
+		bare := relay.Message{ID: "bare", Key: "b5e2e7aa", Action: "A", Body: []byte(`{}`)}
+		if err := w.publisher(t, nil).Publish(t.Context(), []relay.Group{{Key: m.Key, Messages: []relay.Message{m, bare, m}}}); err != nil {
+			t.Fatal(err)
+		}
+		got := w.received(t)
+		if len(got) != 2 {
+			t.Fatalf("%d messages, want 2 and the repeated one dropped", len(got))
+		}
+		r := got[0]
+		if string(r.Body) != string(m.Body) || r.MessageID != m.ID || *r.SessionID != m.Key || *r.PartitionKey != m.Key ||
+			*r.Subject != m.Action || *r.ContentType != "application/json" {
+			t.Errorf("received %+v", r)
+		}
+		want := map[string]any{
+			"traceparent": m.Traceparent, "sequence": int64(12), "aggregateVersion": int64(7),
+			"cloudEvents_specversion": "1.0", "cloudEvents_id": m.ID, "cloudEvents_source": "/contacts",
+			"cloudEvents_type": m.Action, "cloudEvents_time": m.CreatedAt,
+		}
+		if diff := cmp.Diff(want, r.ApplicationProperties); diff != "" {
+			t.Errorf("properties (-want +got):\n%s", diff)
+		}
+		wantBare := map[string]any{"cloudEvents_specversion": "1.0", "cloudEvents_id": "bare", "cloudEvents_source": "/contacts", "cloudEvents_type": "A"}
+		if diff := cmp.Diff(wantBare, got[1].ApplicationProperties); diff != "" {
+			t.Errorf("properties of the second (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestPublishManyToTheEmulator(t *testing.T) {
+	for _, pack := range []bool{false, true} {
+		inWorld(t, nil, func(t *testing.T, w *world) {
+			p := w.publisher(t, &PublisherOptions{PackKeys: pack, Links: 2})
+			want := map[string][]string{}
+			for page := range 3 {
+				var groups []relay.Group
+				for k := range 100 {
+					g := group(fmt.Sprintf("k%d", k), 10, 10, 10, 10, 10)
+					for i := range g.Messages {
+						m := &g.Messages[i]
+						m.ID = fmt.Sprintf("%s.%d.%d", g.Key, page, i)
+						want[g.Key] = append(want[g.Key], m.ID)
+					}
+					groups = append(groups, g)
+				}
+				if err := p.Publish(t.Context(), groups); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(want, idsByKey(w.received(t))); diff != "" {
+				t.Errorf("received (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPublishCutsAndRefusesBySize(t *testing.T) {
+	for _, premium := range []bool{false, true} {
+		inWorld(t, &busemu.Options{Premium: premium}, func(t *testing.T, w *world) {
+			limit := 256 << 10
+			if premium {
+				limit = 1 << 20
+			}
+			p := w.publisher(t, nil)
+			err := p.Publish(t.Context(), []relay.Group{
+				group("a", limit/3, limit/3, limit/3, limit/3, 100),
+				group("b", limit-1200, 10), // fits just so
+				group("c", 10, limit+10, 10),
+				group("d", 10),
+			})
+			wantFailed(t, err, "c after 1: refused too_large")
+			want := map[string][]string{"a": {"a.1", "a.2", "a.3", "a.4", "a.5"}, "b": {"b.1", "b.2"}, "c": {"c.1"}, "d": {"d.1"}}
+			if diff := cmp.Diff(want, idsByKey(w.received(t))); diff != "" {
+				t.Errorf("premium %v: received (-want +got):\n%s", premium, diff)
+			}
+		})
+	}
+}
+
+func TestPublisherRecoversFromALostConnection(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		for n := range 5 {
+			g := group("a", 10)
+			g.Messages[0].ID = fmt.Sprint("a.", n)
+			if err := p.Publish(t.Context(), []relay.Group{g}); err != nil {
+				t.Fatalf("round %d: %v", n, err)
+			}
+			w.cut(false)
+			synctest.Wait()
+		}
+		if got := idsByKey(w.received(t)); len(got["a"]) != 5 {
+			t.Errorf("received %v, want 5", got)
+		}
+	})
+}
+
+func TestPublisherComesBackAfterAnOutage(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
+			t.Fatal(err)
+		}
+		w.cut(true)
+		dialled := w.dials
+		for range 10 {
+			err := p.Publish(t.Context(), []relay.Group{group("a", 10), group("b", 10)})
+			if e, ok := errors.AsType[*relay.PublishError](err); !ok || relay.ClassOf(e.Keys[0].Err) != relay.Outage {
+				t.Fatalf("error %v, want an outage", err)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := w.dials - dialled; n > 60 {
+			t.Errorf("%d dials in about 15 s of outage; the client spins", n)
+		}
+		w.mu.Lock()
+		w.down = false
+		w.mu.Unlock()
+		if err := p.Publish(t.Context(), []relay.Group{group("a", 10), group("b", 10)}); err != nil {
+			t.Fatal(err)
+		}
+		if got := idsByKey(w.received(t)); len(got["a"]) != 1 || len(got["b"]) != 1 {
+			t.Errorf("received %v, want each once", got)
+		}
+	})
+}
+
+// TestClientDoesNotSpinThroughAnOutage lets an outage cover the refresh of the token.
+func TestClientDoesNotSpinThroughAnOutage(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
+			t.Fatal(err)
+		}
+		w.cut(true)
+		dialled := w.dials
+		time.Sleep(3 * time.Hour) // a token lives for two hours at most
+		if rate := float64(w.dials-dialled) / (3 * 3600); rate > 5 {
+			t.Errorf("%.1f dials a second through an outage", rate)
+		}
+		w.mu.Lock()
+		w.down = false
+		w.mu.Unlock()
+		if err := p.Publish(t.Context(), []relay.Group{group("b", 10)}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestPublishToNothing(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p, err := NewPublisher(w.client, "nowhere", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 10)}), "a after 0: blocked entity_not_found")
+	})
+}
+
+func TestPublishWithoutTheRight(t *testing.T) {
+	inWorld(t, &busemu.Options{Keys: []busemu.SASKey{
+		{Name: "all", Key: "k1"}, {Name: "listen", Key: "k2", Rights: busemu.RightListen},
+	}}, func(t *testing.T, w *world) {
+		client, err := NewClient(ClientConfig{ConnectionString: w.server.ConnectionStringFor("listen"), Dial: w.dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = client.Close(context.WithoutCancel(t.Context())) }()
+		p, err := NewPublisher(client, "contacts", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 10)}), "a after 0: outage unauthorized")
+	})
+}
+
+func TestPublishedOnceWhenTheAnswerIsLost(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		groups := []relay.Group{group("a", 10, 10), group("b", 10)}
+		for range 3 {
+			if err := p.Publish(t.Context(), groups); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := map[string][]string{"a": {"a.1", "a.2"}, "b": {"b.1"}}
+		if diff := cmp.Diff(want, idsByKey(w.received(t))); diff != "" {
+			t.Errorf("received (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestClassifiedText(t *testing.T) {
+	err := classify(t.Context(), t.Context(), azservicebus.ErrMessageTooLarge)
+	if !strings.HasPrefix(err.Error(), "refused: too_large: ") {
+		t.Errorf("text %q", err)
+	}
+}
