@@ -135,7 +135,10 @@ func (b *Bound) Project(dst, doc []byte) (row []byte, ok bool) {
 		return append(dst, doc...), true
 	}
 	b.rowTree.extract(doc, b.rowEnv.slots)
-	return b.row.append(dst, &b.rowEnv)
+	if row, ok = b.row.append(dst, &b.rowEnv); !ok {
+		return dst, false
+	}
+	return row, true
 }
 
 // Aggregate collects the documents of a COUNT query.
@@ -164,7 +167,10 @@ func (a *Aggregate) Add(doc []byte) {
 func (a *Aggregate) AppendRow(dst []byte) (row []byte, ok bool) {
 	clear(a.b.rowEnv.slots)
 	a.b.rowEnv.counts = slices.Clone(a.counts)
-	return a.b.row.append(dst, &a.b.rowEnv)
+	if row, ok = a.b.row.append(dst, &a.b.rowEnv); !ok {
+		return dst, false
+	}
+	return row, true
 }
 
 // String shows the bound query in logs and test failures.

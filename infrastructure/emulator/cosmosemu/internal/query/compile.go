@@ -12,9 +12,10 @@ type scalar interface{ eval(e *env) Value }
 
 // compiler turns expressions into programs. Parts without a path become constants.
 type compiler struct {
-	b    *Bound
-	tree *pathTree
-	err  error
+	b      *Bound
+	tree   *pathTree
+	folded int // bytes of constants computed
+	err    error
 }
 
 func (c *compiler) fail(err error) {
@@ -33,16 +34,16 @@ func (c *compiler) scalar(e expr) scalar {
 		return c.path(e)
 	case *member:
 		n := lookup{c.scalar(e.base), c.scalar(e.index)}
-		return fold(n, n.base, n.index)
+		return c.fold(n, n.base, n.index)
 	case *unaryExpr:
 		if e.op != "NOT" {
 			n := unaryNode{e.op, c.scalar(e.x)}
-			return fold(n, n.x)
+			return c.fold(n, n.x)
 		}
 	case *binaryExpr:
 		if !isComparison(e.op) {
 			n := binaryNode{e.op, c.scalar(e.x), c.scalar(e.y)}
-			return fold(n, n.x, n.y)
+			return c.fold(n, n.x, n.y)
 		}
 	case *ternaryExpr:
 		return choice{c.cond(e.cond), c.scalar(e.then), c.scalar(e.other)}
@@ -53,14 +54,14 @@ func (c *compiler) scalar(e expr) scalar {
 		return countNode{e.index}
 	case *arrayExpr:
 		n := arrayNode{c.scalars(e.items)}
-		return fold(n, n.items...)
+		return c.fold(n, n.items...)
 	case *objectExpr:
 		n := objectNode{}
 		for _, m := range e.members {
 			n.keys = append(n.keys, appendString(nil, m.name))
 			n.values = append(n.values, c.scalar(m.x))
 		}
-		return fold(n, n.values...)
+		return c.fold(n, n.values...)
 	}
 	return truth{c.cond(e)}
 }
@@ -84,17 +85,23 @@ func (c *compiler) call(e *callExpr) scalar {
 	}
 	n := &callNode{fn: e.fn, args: c.scalars(e.args)}
 	n.values = make([]Value, len(n.args))
-	return fold(n, n.args...)
+	return c.fold(n, n.args...)
 }
 
-// fold computes n now if all it depends on is constant.
-func fold(n scalar, inputs ...scalar) scalar {
+// fold computes n now if all it depends on is constant. Constants take up to
+// maxValue bytes in all; what is beyond is computed for each document.
+func (c *compiler) fold(n scalar, inputs ...scalar) scalar {
+	if c.folded > maxValue {
+		return n
+	}
 	for _, x := range inputs {
 		if _, ok := x.(constant); !ok {
 			return n
 		}
 	}
-	return constant{parsedNumber(n.eval(&env{}))}
+	v := n.eval(&env{})
+	c.folded += len(v.raw)
+	return constant{parsedNumber(v)}
 }
 
 // value returns the value of an expression that does not depend on the document.
@@ -134,5 +141,5 @@ func (p *projector) append(dst []byte, e *env) ([]byte, bool) {
 	if p.value != nil {
 		return appendScalar(dst, p.value, e)
 	}
-	return appendMembers(dst, p.keys, p.items, e), true
+	return appendMembers(dst, p.keys, p.items, e)
 }

@@ -84,7 +84,8 @@
 //   - Several ORDER BY keys need no composite index; no index is looked at.
 //   - Numbers compare as 64-bit floats, as in the service, but rows keep the
 //     spelling a document has (1.0 stays 1.0).
-//   - A result that JSON cannot write (1/0, SQRT(-1)) is undefined.
+//   - A result that JSON cannot write (1/0, SQRT(-1)) is undefined, and so is a
+//     computed value of more than 16 MB.
 //   - Lengths and positions in text count Unicode code points.
 //   - Full-text functions compare whole words without stemming or stop words, on
 //     any path, with or without a full-text index.

@@ -11,6 +11,9 @@ var arrayFunctions = map[string]function{
 			for x := range items(v.raw) {
 				l.add(x)
 			}
+			if len(l.b) > maxValue {
+				return Value{}
+			}
 		}
 		return l.value()
 	}},
@@ -65,6 +68,9 @@ func (l *listBuilder) add(v Value) {
 }
 
 func (l *listBuilder) value() Value {
+	if len(l.b) > maxValue {
+		return Value{}
+	}
 	if len(l.b) == 0 {
 		l.b = append(l.b, '[')
 	}

@@ -31,14 +31,14 @@ var convertFunctions = map[string]function{
 		if a[0].kind != Array || a[1].kind != String {
 			return Value{}
 		}
-		var parts []string
+		var parts []Value
 		for x := range items(a[0].raw) {
-			if x.kind != String {
-				return Value{}
+			if len(parts) > 0 {
+				parts = append(parts, a[1])
 			}
-			parts = append(parts, x.Text())
+			parts = append(parts, x)
 		}
-		return textValue(strings.Join(parts, a[1].Text()))
+		return concat(parts)
 	}},
 	"STRINGSPLIT": {min: 2, max: 2, apply: func(a []Value) Value {
 		if a[0].kind != String || a[1].kind != String || len(a[1].raw) == 0 {

@@ -16,16 +16,7 @@ const maxReplicate = 10_000
 // stringFunctions work on text. Positions and lengths count characters (Unicode
 // code points). What is no string makes the result undefined.
 var stringFunctions = map[string]function{
-	"CONCAT": {min: 2, max: -1, apply: func(a []Value) Value {
-		var b []byte
-		for _, v := range a {
-			if v.kind != String {
-				return Value{}
-			}
-			b = append(b, v.text()...)
-		}
-		return decodedValue(b)
-	}},
+	"CONCAT":       {min: 2, max: -1, apply: concat},
 	"CONTAINS":     search(bytes.Contains),
 	"ENDSWITH":     search(bytes.HasSuffix),
 	"STARTSWITH":   search(bytes.HasPrefix),
@@ -60,7 +51,11 @@ var stringFunctions = map[string]function{
 		if a[0].kind != String || a[1].kind != String || a[2].kind != String || len(a[1].raw) == 0 {
 			return Value{}
 		}
-		return decodedValue(bytes.ReplaceAll(a[0].text(), a[1].text(), a[2].text()))
+		text, old, replacement := a[0].text(), a[1].text(), a[2].text()
+		if len(text)+bytes.Count(text, old)*len(replacement) > maxValue {
+			return Value{}
+		}
+		return decodedValue(bytes.ReplaceAll(text, old, replacement))
 	}},
 	"REPLICATE": {min: 2, max: 2, apply: func(a []Value) Value {
 		if a[0].kind != String || a[1].kind != Number {
@@ -85,6 +80,18 @@ var stringFunctions = map[string]function{
 }
 
 func decodedValue(text []byte) Value { return Value{kind: String, form: decoded, raw: text} }
+
+// concat joins strings.
+func concat(list []Value) Value {
+	var b []byte
+	for _, v := range list {
+		if v.kind != String || len(b)+len(v.raw) > maxValue {
+			return Value{}
+		}
+		b = append(b, v.text()...)
+	}
+	return decodedValue(b)
+}
 
 func text1(f func([]byte) []byte) function {
 	return function{min: 1, max: 1, apply: func(a []Value) Value {

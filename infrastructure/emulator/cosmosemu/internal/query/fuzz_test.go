@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // queries seed the fuzzers: one of each construct.
@@ -208,6 +210,48 @@ func checkOrder(t *testing.T, b *Bound, doc, other []byte) {
 	if err != nil || b.Compare(x, back) != 0 {
 		t.Fatalf("%s: key %s does not survive: %v", b, x.AppendJSON(nil), err)
 	}
+}
+
+// FuzzScan checks the walk over raw bytes against encoding/json: every path of a
+// document is found, all in one walk, with the same value.
+func FuzzScan(f *testing.F) {
+	for _, d := range documents {
+		f.Add(d)
+	}
+	f.Fuzz(func(t *testing.T, doc string) {
+		var plain any
+		if !utf8.ValidString(doc) || json.Unmarshal([]byte(doc), &plain) != nil || hasDuplicates(doc) {
+			return
+		}
+		tree := newPathTree()
+		var refs []pathNodeRef
+		var wants []any
+		var visit func(steps []step, v any)
+		visit = func(steps []step, v any) {
+			slot, rest := tree.add(steps)
+			refs, wants = append(refs, pathNodeRef{slot, rest}), append(wants, v)
+			steps = steps[:len(steps):len(steps)]
+			switch v := v.(type) {
+			case map[string]any:
+				for name, x := range v {
+					visit(append(steps, step{name: name, index: -1}), x)
+				}
+			case []any:
+				for i, x := range v {
+					visit(append(steps, step{index: int64(i)}), x)
+				}
+			}
+		}
+		visit(nil, plain)
+		e := env{slots: make([]Value, tree.slots)}
+		tree.extract([]byte(doc), e.slots)
+		for i, ref := range refs {
+			var got any
+			if err := json.Unmarshal(ref.eval(&e).AppendJSON(nil), &got); err != nil || !reflect.DeepEqual(got, wants[i]) {
+				t.Fatalf("%s: a path gives %v, want %v (%v)", doc, got, wants[i], err)
+			}
+		}
+	})
 }
 
 // hasDuplicates reports whether an object has two members of one name, which the

@@ -43,7 +43,7 @@ func (c *compiler) regex(e *callExpr) scalar {
 		return constant{}
 	}
 	n := regexNode{args[0], re}
-	return fold(n, n.x)
+	return c.fold(n, n.x)
 }
 
 func (n regexNode) eval(e *env) Value {

@@ -91,8 +91,7 @@ func (n binaryNode) eval(e *env) Value {
 		if a.kind != String || b.kind != String {
 			return Value{}
 		}
-		left, right := a.text(), b.text()
-		return decodedValue(append(left[:len(left):len(left)], right...))
+		return concat([]Value{a, b})
 	}
 	if a.kind != Number || b.kind != Number {
 		return Value{}
@@ -140,9 +139,11 @@ func (n choice) eval(e *env) Value {
 }
 
 func (n *callNode) eval(e *env) Value {
+	size := 0
 	for i, a := range n.args {
 		v := a.eval(e)
-		if v.kind == Undefined && !n.fn.lenient {
+		size += len(v.raw)
+		if v.kind == Undefined && !n.fn.lenient || size > maxValue {
 			return Value{}
 		}
 		n.values[i] = v
@@ -158,11 +159,19 @@ func (n countNode) eval(e *env) Value {
 }
 
 func (n arrayNode) eval(e *env) Value {
-	return Value{kind: Array, raw: appendItems(nil, n.items, e)}
+	raw, ok := appendItems(nil, n.items, e)
+	if !ok {
+		return Value{}
+	}
+	return Value{kind: Array, raw: raw}
 }
 
 func (n objectNode) eval(e *env) Value {
-	return Value{kind: Object, raw: appendMembers(nil, n.keys, n.values, e)}
+	raw, ok := appendMembers(nil, n.keys, n.values, e)
+	if !ok {
+		return Value{}
+	}
+	return Value{kind: Object, raw: raw}
 }
 
 func (n truth) eval(e *env) Value {
@@ -176,52 +185,56 @@ func (n truth) eval(e *env) Value {
 	}
 }
 
+// maxValue bounds a computed value, in bytes: parameters may be long and occur
+// often. Beyond it, the value is undefined.
+const maxValue = 16 << 20
+
 // appendScalar appends what s evaluates to, without building constructed values
-// twice. ok is false for undefined.
+// twice. ok is false for undefined; out is then of no use.
 func appendScalar(dst []byte, s scalar, e *env) (out []byte, ok bool) {
 	switch n := s.(type) {
 	case arrayNode:
-		return appendItems(dst, n.items, e), true
+		return appendItems(dst, n.items, e)
 	case objectNode:
-		return appendMembers(dst, n.keys, n.values, e), true
+		return appendMembers(dst, n.keys, n.values, e)
 	}
 	v := s.eval(e)
 	return v.AppendJSON(dst), v.kind != Undefined
 }
 
-func appendItems(dst []byte, items []scalar, e *env) []byte {
+func appendItems(dst []byte, items []scalar, e *env) (out []byte, ok bool) {
+	base := len(dst)
 	dst = append(dst, '[')
-	first := true
 	for _, x := range items {
-		start := len(dst)
-		if !first {
+		mark := len(dst)
+		if mark > base+1 {
 			dst = append(dst, ',')
 		}
-		out, ok := appendScalar(dst, x, e)
-		if !ok {
-			dst = out[:start]
-			continue
+		if dst, ok = appendScalar(dst, x, e); !ok {
+			dst = dst[:mark]
 		}
-		dst, first = out, false
+		if len(dst)-base > maxValue {
+			return dst[:base], false
+		}
 	}
-	return append(dst, ']')
+	return append(dst, ']'), true
 }
 
-func appendMembers(dst []byte, keys [][]byte, values []scalar, e *env) []byte {
+func appendMembers(dst []byte, keys [][]byte, values []scalar, e *env) (out []byte, ok bool) {
+	base := len(dst)
 	dst = append(dst, '{')
-	first := true
 	for i, x := range values {
-		start := len(dst)
-		if !first {
+		mark := len(dst)
+		if mark > base+1 {
 			dst = append(dst, ',')
 		}
 		dst = append(append(dst, keys[i]...), ':')
-		out, ok := appendScalar(dst, x, e)
-		if !ok {
-			dst = out[:start]
-			continue
+		if dst, ok = appendScalar(dst, x, e); !ok {
+			dst = dst[:mark]
 		}
-		dst, first = out, false
+		if len(dst)-base > maxValue {
+			return dst[:base], false
+		}
 	}
-	return append(dst, '}')
+	return append(dst, '}'), true
 }

@@ -93,6 +93,33 @@ func TestParameters(t *testing.T) {
 	}
 }
 
+// TestValuesAreBounded multiplies a parameter far beyond memory.
+func TestValuesAreBounded(t *testing.T) {
+	params := Params{"@p": []byte(`"` + strings.Repeat("a", 1<<18) + `"`)}
+	many := strings.TrimSuffix(strings.Repeat("@p, ", 100_000), ", ")
+	nested := "@p"
+	for range 100 {
+		nested = "REPLACE(" + nested + ", 'a', 'aaaa')"
+	}
+	for name, expr := range map[string]string{
+		"array":        "[" + many + "]",
+		"nested array": "[[" + many + "], 1]",
+		"concat":       "CONCAT(" + many + ")",
+		"join":         "StringJoin(StringSplit(CONCAT(@p, @p), 'a'), @p)",
+		"replace":      nested,
+		"operator":     strings.TrimSuffix(strings.Repeat("@p || ", 200), " || "),
+		"arrays":       "ARRAY_CONCAT(" + strings.Repeat("[@p], ", 50_000) + "[])",
+	} {
+		want := ""
+		if name == "nested array" {
+			want = "[1]"
+		}
+		if got := run(t, "SELECT VALUE "+expr+" FROM c", `{}`, params); got != want {
+			t.Errorf("%s has %d bytes", name, len(got))
+		}
+	}
+}
+
 func TestBindErrors(t *testing.T) {
 	for _, tt := range []struct {
 		text   string
