@@ -23,7 +23,8 @@ type UnitOfWork interface {
 	// Contacts returns the contacts as this unit of work sees them.
 	Contacts() Contacts
 	// Commit stores the pending changes of all contacts that were added or read, with
-	// their events: everything or nothing. When nothing is pending it writes nothing.
+	// their events: everything or nothing. When nothing is pending it writes nothing,
+	// but makes sure that what was read is current.
 	//
 	// Faults: Conflict (a contact of that id exists), PreconditionFailed (a contact
 	// read here was changed by another), NotFound (it vanished), TooLarge, Throttled,

@@ -26,6 +26,8 @@ type trackedContact struct {
 	etag    azcore.ETag // empty: not stored yet
 }
 
+var errChanged = fault.New(fault.PreconditionFailed, "", "the contact was changed by somebody else; read it again")
+
 var _ command.Contacts = (*ContactRepository)(nil)
 
 // Add implements command.Contacts.
@@ -51,7 +53,7 @@ func (r *ContactRepository) Read(ctx context.Context, id uuid.UUID, ifMatch []st
 		r.tracked = append(r.tracked, found)
 	}
 	if !matches(ifMatch, found.etag) {
-		return nil, fault.New(fault.PreconditionFailed, "", "the contact was changed by somebody else; read it again")
+		return nil, errChanged
 	}
 	return found.contact, nil
 }
@@ -82,6 +84,26 @@ func (r *ContactRepository) store(t *trackedContact, commit contact.Commit) erro
 	}
 	o.ETag = t.etag
 	return r.documents.Update(o)
+}
+
+// confirm makes sure that the contacts are as they were read. A command that
+// changes nothing is not checked by a write, and may have seen a replica that
+// lags behind.
+func (r *ContactRepository) confirm(ctx context.Context) error {
+	for _, t := range r.tracked {
+		id := t.contact.ID()
+		o, err := r.documents.readPrimary(ctx, partitionKeyOf(id), id.String())
+		if fault.Is(err, fault.NotFound) {
+			return contact.NotFound(id)
+		}
+		if err != nil {
+			return err
+		}
+		if o.ETag != t.etag {
+			return errChanged
+		}
+	}
+	return nil
 }
 
 func (r *ContactRepository) find(id uuid.UUID) *trackedContact {

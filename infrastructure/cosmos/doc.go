@@ -26,8 +26,9 @@
 //     never used twice. So a conflict on the id of an own event proves that the
 //     same batch was stored by an earlier attempt whose answer was lost: that is
 //     how an ambiguous outcome is resolved (see transaction.go).
-//   - A stale replica may delay a command but never refuse it: a read that would
-//     end in NotFound or PreconditionFailed is asked again of the primary.
+//   - A stale replica may delay a command but decides nothing: what is written is
+//     guarded by its ETag, and a read that would end in NotFound, in
+//     PreconditionFailed or in "nothing to change" is confirmed by the primary.
 //
 // The read side is ContactReader. It needs no unit of work.
 //

@@ -18,7 +18,7 @@ const typeDomainEvent = "domainEvent"
 // It goes over the document once and decodes nothing that is only passed on: the body
 // of the message is the bytes of data as they stand, and its strings share the
 // document's memory (a string with an escape is copied). A document without a type, or
-// of another one, is no event. An event without id, partition key, data or action, or
+// of another one, is no event; of a contact it gives key and last sequence. An event without id, partition key, data or action, or
 // with a sequence or version that is not a whole number, gives a Refused error that
 // names each fault.
 //
@@ -36,7 +36,11 @@ func (EventDecoder) Decode(raw []byte) (relay.Message, bool, error) {
 	if err := d.read(raw); err != nil {
 		return d.message, false, relay.Refuse("invalid_document", "document %s: %w", d.name(), err)
 	}
-	if d.kind != typeDomainEvent {
+	switch d.kind {
+	case typeDomainEvent:
+	case typeContact:
+		return relay.Message{Key: d.message.Key, Sequence: d.message.Sequence}, false, nil
+	default:
 		return relay.Message{}, false, nil
 	}
 	if !utf8.Valid(raw) {
@@ -75,8 +79,8 @@ func (d *eventDocument) name() string {
 	return strings.ToValidUTF8(d.message.ID, "?")
 }
 
-// read goes over the members of the document. It stops early at a type that is not
-// that of events.
+// read goes over the members of the document. It stops early at a type that tells it
+// nothing.
 func (d *eventDocument) read(raw []byte) error {
 	s := jsonScanner{buf: raw}
 	more, err := s.enter()
@@ -91,7 +95,7 @@ func (d *eventDocument) read(raw []byte) error {
 		case "partitionKey":
 			d.message.Key, err = d.text(&s, member)
 		case "type":
-			if d.kind, _, err = s.text(); err == nil && d.kind != typeDomainEvent {
+			if d.kind, _, err = s.text(); err == nil && d.kind != typeDomainEvent && d.kind != typeContact {
 				return nil
 			}
 		case "_lsn":

@@ -88,6 +88,11 @@ func (w *UnitOfWork) Commit(ctx context.Context) (command.Receipt, error) {
 		w.context.Reset()
 		return command.Receipt{}, err
 	}
+	if len(changes) == 0 {
+		if err := w.contacts.confirm(ctx); err != nil {
+			return command.Receipt{}, err
+		}
+	}
 	saved, err := w.context.Save(ctx)
 	if err != nil {
 		return command.Receipt{}, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,26 +81,41 @@ type wire struct {
 
 	mu     sync.Mutex // guards the fields below
 	commit plan
+	read   plan
 	sent   int // transactions
 }
 
-// plan handles a transaction; pass sends it on.
+// plan handles a request; pass sends it on.
 type plan func(r *http.Request, pass func() (*http.Response, error)) (*http.Response, error)
 
 // Do implements policy.Transporter.
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	pass := func() (*http.Response, error) { return w.next.Do(r) }
-	if r.Header.Get("x-ms-cosmos-is-batch-request") == "" {
-		return pass()
+	if then := w.choose(r); then != nil {
+		return then(r, pass)
 	}
+	return pass()
+}
+
+func (w *wire) choose(r *http.Request) plan {
 	w.mu.Lock()
-	commit := w.commit
-	w.sent++
-	w.mu.Unlock()
-	if commit == nil {
-		return pass()
+	defer w.mu.Unlock()
+	switch {
+	case r.Header.Get("x-ms-cosmos-is-batch-request") != "":
+		w.sent++
+		return w.commit
+	case r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/docs/"):
+		return w.read
+	default:
+		return nil
 	}
-	return commit(r, pass)
+}
+
+// followReads makes p handle the next reads of one document.
+func (w *wire) followReads(p plan) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.read = p
 }
 
 // follow makes p handle the next transactions; nil passes them on.
