@@ -1,0 +1,72 @@
+package changefeed
+
+import (
+	"context"
+	"time"
+)
+
+// clock is the host's own monotonic clock. Ownership is judged by it alone;
+// wall-clock time appears only in documents and in lag.
+type clock interface {
+	Now() time.Time
+	// AfterFunc calls f once d has passed, unless stopped before.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+// systemClock is the process's clock.
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) AfterFunc(d time.Duration, f func()) func() bool {
+	return time.AfterFunc(d, f).Stop
+}
+
+// alarm is a re-armable timer over a clock, for select loops. It belongs to one
+// goroutine.
+type alarm struct {
+	clock clock
+	ring  chan struct{} // capacity 1, sent to by the timer, never closed
+	stop  func() bool
+}
+
+func newAlarm(c clock) *alarm { return &alarm{clock: c, ring: make(chan struct{}, 1)} }
+
+// set arms the alarm to ring after d, replacing what was set.
+func (a *alarm) set(d time.Duration) {
+	a.off()
+	a.stop = a.clock.AfterFunc(max(d, 0), func() {
+		select {
+		case a.ring <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// off disarms the alarm and forgets a ring nobody received.
+func (a *alarm) off() {
+	if a.stop != nil {
+		a.stop()
+		a.stop = nil
+	}
+	select {
+	case <-a.ring:
+	default:
+	}
+}
+
+// sleep waits for d or until ctx ends, whose cause it then returns. A value on
+// wake, which may be nil, ends the sleep early without an error.
+func sleep(ctx context.Context, c clock, d time.Duration, wake <-chan struct{}) error {
+	a := newAlarm(c)
+	a.set(d)
+	defer a.off()
+	select {
+	case <-a.ring:
+		return nil
+	case <-wake:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,79 @@
+package cosmosfeed
+
+import (
+	"errors"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/internal/jsonscan"
+)
+
+var errNotAPage = errors.New("the reply is not a page of documents")
+
+// decoder turns replies into items in one pass over the bytes: nothing of a
+// document is decoded but its LSN, its time and its partition key.
+type decoder struct {
+	keys   keyPaths
+	filter keyFilter
+	values [][]byte // of the document at hand
+	hashed []byte   // scratch of the filter
+}
+
+func newDecoder(keys keyPaths, r changefeed.FeedRange) decoder {
+	return decoder{keys: keys, filter: newKeyFilter(r, keys.hierarchical), values: make([][]byte, len(keys.paths))}
+}
+
+// page reads the body of a feed reply. Items are parts of body.
+func (d *decoder) page(body []byte, items []changefeed.Item) ([]changefeed.Item, error) {
+	c := jsonscan.NewCursor(body)
+	found := false
+	for c.Object(); c.Member(); {
+		if string(c.Name()) != "Documents" {
+			c.Value()
+			continue
+		}
+		found = true
+		for c.Array(); c.Element(); {
+			start := c.Pos()
+			item, ok := d.document(&c)
+			if !ok {
+				return nil, errNotAPage
+			}
+			if item.Raw = body[start:c.Pos()]; d.filter.has(d.values, &d.hashed) {
+				items = append(items, item)
+			}
+		}
+	}
+	if c.Failed() || !found {
+		return nil, errNotAPage
+	}
+	return items, nil
+}
+
+// document reads one document, without its Raw.
+func (d *decoder) document(c *jsonscan.Cursor) (item changefeed.Item, ok bool) {
+	clear(d.values)
+	for c.Object(); c.Member(); {
+		name := c.Name()
+		value := c.Value()
+		switch string(name) {
+		case "_lsn":
+			item.LSN, _ = jsonscan.Int(value)
+		case "_ts":
+			item.Timestamp, _ = jsonscan.Int(value)
+		}
+		d.keys.note(d.values, name, value)
+	}
+	item.Key = d.keys.key(d.values)
+	return item, !c.Failed()
+}
+
+// single reads one document the SDK has cut out already.
+func (d *decoder) single(raw []byte) (item changefeed.Item, in bool, err error) {
+	c := jsonscan.NewCursor(raw)
+	item, ok := d.document(&c)
+	if !ok {
+		return item, false, errNotAPage
+	}
+	item.Raw = raw
+	return item, d.filter.has(d.values, &d.hashed), nil
+}

@@ -1,0 +1,65 @@
+package cosmosfeed
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"feedbox/changefeed"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+)
+
+const (
+	headerSubStatus  = "x-ms-substatus"
+	headerRetryAfter = "x-ms-retry-after-ms"
+	headerSession    = "x-ms-session-token"
+)
+
+// translate gives the processor the errors it tells apart. Everything else is
+// transient to it.
+func translate(err error) error {
+	var reply *azcore.ResponseError
+	if err == nil || !errors.As(err, &reply) {
+		return err
+	}
+	sub := ""
+	var retryAfter time.Duration
+	if reply.RawResponse != nil {
+		sub = reply.RawResponse.Header.Get(headerSubStatus)
+		if ms, err := strconv.Atoi(reply.RawResponse.Header.Get(headerRetryAfter)); err == nil {
+			retryAfter = time.Duration(ms) * time.Millisecond
+		}
+	}
+	switch reply.StatusCode {
+	case http.StatusConflict:
+		return wrap(changefeed.ErrExists, err)
+	case http.StatusPreconditionFailed:
+		return wrap(changefeed.ErrETagMismatch, err)
+	case http.StatusTooManyRequests:
+		return &changefeed.ThrottledError{RetryAfter: retryAfter, Err: err}
+	case http.StatusUnauthorized:
+		return wrap(changefeed.ErrPermanent, err)
+	case http.StatusNotFound:
+		switch sub {
+		case "", "0":
+			return wrap(changefeed.ErrNotFound, err)
+		case "1003": // the container or database does not exist
+			return wrap(changefeed.ErrPermanent, err)
+		}
+	}
+	return err
+}
+
+func wrap(kind, err error) error { return fmt.Errorf("%w: %w", kind, err) }
+
+// absent makes a missing container or database permanent, where no single
+// record was asked for.
+func absent(err error) error {
+	if errors.Is(err, changefeed.ErrNotFound) {
+		return wrap(changefeed.ErrPermanent, err)
+	}
+	return err
+}

@@ -1,0 +1,203 @@
+package cosmosfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"feedbox/changefeed"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+var _ changefeed.Feed = (*Feed)(nil)
+
+// FeedOptions tune a Feed. The zero value is usable.
+type FeedOptions struct {
+	// PartitionKey limits reads to one partition key. Use it together with
+	// changefeed.Options.Scope set to what Feed.KeyRange returns for that key.
+	PartitionKey *azcosmos.PartitionKey
+	// PriorityLevel and ThroughputBucket of feed reads; nil is the client's.
+	PriorityLevel    *azcosmos.PriorityLevel
+	ThroughputBucket *int32
+}
+
+// Feed reads the change feed of one container. It is safe for concurrent use.
+type Feed struct {
+	endpoint  string
+	database  *azcosmos.DatabaseClient
+	container *azcosmos.ContainerClient
+	opts      FeedOptions
+	about     atomic.Pointer[about] // once read
+}
+
+// about is what does not change about a container.
+type about struct {
+	source changefeed.Source
+	keys   keyPaths
+}
+
+// NewFeed returns the feed of a container. It does no I/O. Build the client with
+// ClientOptions.
+func NewFeed(client *azcosmos.Client, database, container string, options *FeedOptions) (*Feed, error) {
+	db, err := client.NewDatabase(database)
+	if err != nil {
+		return nil, fmt.Errorf("cosmosfeed: database %q: %w", database, err)
+	}
+	coll, err := db.NewContainer(container)
+	if err != nil {
+		return nil, fmt.Errorf("cosmosfeed: container %q: %w", container, err)
+	}
+	f := &Feed{endpoint: client.Endpoint(), database: db, container: coll}
+	if options != nil {
+		f.opts = *options
+	}
+	return f, nil
+}
+
+// Source implements changefeed.Feed.
+func (f *Feed) Source(ctx context.Context) (changefeed.Source, error) {
+	a, err := f.describe(ctx)
+	if err != nil {
+		return changefeed.Source{}, err
+	}
+	return a.source, nil
+}
+
+// describe reads the container's properties, the first time only.
+func (f *Feed) describe(ctx context.Context) (*about, error) {
+	if a := f.about.Load(); a != nil {
+		return a, nil
+	}
+	endpoint, err := url.Parse(f.endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint %q: %w: %w", f.endpoint, changefeed.ErrPermanent, err)
+	}
+	db, err := f.database.Read(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read database %s: %w", f.database.ID(), absent(translate(err)))
+	}
+	coll, err := f.container.Read(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read container %s: %w", f.container.ID(), absent(translate(err)))
+	}
+	keys, err := newKeyPaths(coll.ContainerProperties.PartitionKeyDefinition)
+	if err != nil {
+		return nil, err
+	}
+	a := &about{keys: keys, source: changefeed.Source{
+		Host:      endpoint.Hostname(),
+		Database:  db.DatabaseProperties.ResourceID,
+		Container: coll.ContainerProperties.ResourceID,
+	}}
+	f.about.Store(a)
+	return a, nil
+}
+
+// Ranges implements changefeed.Feed. The SDK caches the list for the process and
+// refreshes it only when a read meets a range that is gone.
+func (f *Feed) Ranges(ctx context.Context) ([]changefeed.FeedRange, error) {
+	ranges, err := f.container.ReadFeedRanges(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read feed ranges of %s: %w", f.container.ID(), absent(translate(err)))
+	}
+	found := make([]changefeed.FeedRange, len(ranges))
+	for i, r := range ranges {
+		found[i] = changefeed.FeedRange{Min: r.MinInclusive, Max: r.MaxExclusive}
+	}
+	return found, nil
+}
+
+// Now implements changefeed.Feed. The SDK has no such start; a token with the
+// position * makes it send If-None-Match: *, and the answer is a position.
+func (f *Feed) Now(ctx context.Context, r changefeed.FeedRange) (string, error) {
+	page, err := f.Read(ctx, changefeed.ReadRequest{Range: r, Continuation: fromNow, MaxItems: 1})
+	if err != nil {
+		return "", err
+	}
+	if page.Release != nil {
+		page.Release()
+	}
+	if page.Continuation == "" || page.Continuation == fromNow {
+		return "", errors.New("the service gave no position for the end of the feed")
+	}
+	return page.Continuation, nil
+}
+
+// Read implements changefeed.Feed.
+func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	a, err := f.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	continuation, err := encodeToken(a.source.Container, req.Range, req.Continuation)
+	if err != nil {
+		return nil, err
+	}
+	options := azcosmos.ChangeFeedOptions{
+		Continuation: &continuation, MaxItemCount: int32(min(req.MaxItems, 1<<30)),
+		PartitionKey: f.opts.PartitionKey, PriorityLevel: f.opts.PriorityLevel, ThroughputBucket: f.opts.ThroughputBucket,
+	}
+	if req.Continuation == "" && !req.Since.IsZero() {
+		options.StartFrom = &req.Since // never together with a position
+	}
+	x := &exchange{rng: req.Range}
+	resp, err := f.container.ReadChangeFeed(withExchange(ctx, x), &options)
+	if err != nil {
+		recycle(x.body)
+		return nil, fmt.Errorf("read change feed of %s, range %s: %w", f.container.ID(), req.Range, translate(err))
+	}
+	page, err := newPage(a, req, &resp, x)
+	if err != nil {
+		recycle(x.body)
+		return nil, fmt.Errorf("read change feed of %s, range %s: %w", f.container.ID(), req.Range, err)
+	}
+	return page, nil
+}
+
+// newPage turns an answer into a page. If the SDK had to ask several physical
+// ranges, the answer is one of several and nothing of it is used.
+func newPage(a *about, req changefeed.ReadRequest, resp *azcosmos.ChangeFeedResponse, x *exchange) (*changefeed.Page, error) {
+	position, err := decodeToken(resp.ContinuationToken, req.Range)
+	if err != nil {
+		return nil, err
+	}
+	page := &changefeed.Page{
+		Continuation: position, RequestCharge: float64(resp.RequestCharge),
+		CaughtUp: resp.RawResponse != nil && resp.RawResponse.StatusCode == http.StatusNotModified,
+	}
+	if resp.RawResponse != nil {
+		page.SessionToken = resp.RawResponse.Header.Get(headerSession)
+		page.EndLSN = sessionLSN(page.SessionToken)
+	}
+	began := time.Now()
+	d := newDecoder(a.keys, req.Range)
+	if x.body != nil {
+		body := x.body
+		x.body = nil
+		page.Release = func() { recycle(body) }
+		page.Bytes = len(*body)
+		if page.Items, err = d.page(*body, make([]changefeed.Item, 0, max(req.MaxItems, 16))); err != nil {
+			page.Release()
+			return nil, err
+		}
+	} else {
+		page.Items = make([]changefeed.Item, 0, len(resp.Items))
+		for _, raw := range resp.Items {
+			item, in, err := d.single(raw)
+			if err != nil {
+				return nil, err
+			}
+			page.Bytes += len(raw)
+			if in {
+				page.Items = append(page.Items, item)
+			}
+		}
+	}
+	page.Decode = time.Since(began)
+	return page, nil
+}

@@ -1,0 +1,134 @@
+package cosmosfeed_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/leasetest"
+)
+
+func TestLeaseStoreConformance(t *testing.T) {
+	a := newAccount(t, 2, true)
+	a.createContainer("dotnet", "/partitionKey")
+	for _, container := range []string{"leases", "dotnet"} {
+		t.Run(container, func(t *testing.T) {
+			leasetest.Run(t, func(*testing.T) changefeed.LeaseStore { return a.leases(container) })
+		})
+	}
+}
+
+func TestFeedReadsEveryRangeOnce(t *testing.T) {
+	for _, withPolicy := range []bool{true, false} {
+		t.Run(fmt.Sprintf("policy=%t", withPolicy), func(t *testing.T) {
+			a := newAccount(t, 4, withPolicy)
+			a.put(200, 40)
+			feed := a.feed("data")
+			ranges, err := feed.Ranges(t.Context())
+			if err != nil || len(ranges) != 4 {
+				t.Fatalf("ranges %v, error %v", ranges, err)
+			}
+			seen := map[string]int{}
+			for _, r := range ranges {
+				ids, position := drain(t, feed, r, "")
+				for _, id := range ids {
+					seen[id]++
+				}
+				if len(ids) == 0 || !strings.HasPrefix(position, `"`) {
+					t.Errorf("range %s: %d documents, position %s", r, len(ids), position)
+				}
+				if again, _ := drain(t, feed, r, position); len(again) != 0 {
+					t.Errorf("range %s: %d documents behind its end", r, len(again))
+				}
+			}
+			if len(seen) != 200 {
+				t.Errorf("%d documents seen, want 200", len(seen))
+			}
+		})
+	}
+}
+
+// A range narrower than a physical one holds only its own documents, whether the
+// service knows the headers or not.
+func TestNarrowRangesPartTheirDocuments(t *testing.T) {
+	for _, withPolicy := range []bool{true, false} {
+		t.Run(fmt.Sprintf("policy=%t", withPolicy), func(t *testing.T) {
+			a := newAccount(t, 1, withPolicy)
+			a.put(200, 40)
+			feed := a.feed("data")
+			seen := map[string]int{}
+			for _, r := range []changefeed.FeedRange{{Min: "", Max: "0A"}, {Min: "0A", Max: "1FFF"}, {Min: "1FFF", Max: "2B0C"}, {Min: "2B0C", Max: "FF"}} {
+				ids, _ := drain(t, feed, r, "")
+				if len(ids) == 0 || len(ids) == 200 {
+					t.Errorf("range %s has %d documents", r, len(ids))
+				}
+				for _, id := range ids {
+					seen[id]++
+				}
+			}
+			for id, n := range seen {
+				if n != 1 {
+					t.Errorf("document %s is in %d ranges", id, n)
+				}
+			}
+			if len(seen) != 200 {
+				t.Errorf("%d documents seen, want 200", len(seen))
+			}
+		})
+	}
+}
+
+func TestNowIsAConcretePosition(t *testing.T) {
+	a := newAccount(t, 1, true)
+	a.put(10, 2)
+	feed := a.feed("data")
+	position, err := feed.Now(t.Context(), changefeed.FullRange())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.put(3, 1)
+	ids, _ := drain(t, feed, changefeed.FullRange(), position)
+	if len(ids) != 3 {
+		t.Errorf("%d documents behind %s, want the 3 written after it", len(ids), position)
+	}
+}
+
+func TestSourceNamesTheContainer(t *testing.T) {
+	a := newAccount(t, 1, true)
+	s, err := a.feed("data").Source(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Host != "127.0.0.1" || s.Database == "" || s.Container == "" || strings.Contains(s.Database+s.Container, ".") {
+		t.Errorf("source %+v", s)
+	}
+}
+
+func TestProcessorOverAzcosmos(t *testing.T) {
+	a := newAccount(t, 4, true)
+	a.put(300, 40)
+	got := &recorder{}
+	start := func(host string) func() {
+		p, err := changefeed.New(a.feed("data"), a.leases("leases"), got, &changefeed.Options{
+			Host: host, Lanes: 4, PollMin: 20 * time.Millisecond, Acquire: 200 * time.Millisecond, AcquireFast: 50 * time.Millisecond,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run(t, p)
+	}
+	stopA := start("a")
+	got.wait(t, 300)
+	stopB := start("b")
+	a.put(300, 40)
+	got.wait(t, 600)
+	stopA()
+	a.put(100, 40)
+	got.wait(t, 700)
+	stopB()
+	if n := got.count(); n != 700 {
+		t.Errorf("%d deliveries, want 700: nobody crashed", n)
+	}
+}

@@ -1,0 +1,138 @@
+package changefeed
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Errors a LeaseStore returns, wrapped or bare.
+var (
+	// ErrExists: Create found a record with that id.
+	ErrExists = errors.New("record exists")
+	// ErrNotFound: no record with that id.
+	ErrNotFound = errors.New("record not found")
+	// ErrETagMismatch: the record is not the one the caller last saw.
+	ErrETagMismatch = errors.New("etag does not match")
+)
+
+// Errors of the processor.
+var (
+	// ErrLeaseLost is the cause of a handler's context that ended because the
+	// lease now belongs to another owner. Nothing it does counts any more.
+	ErrLeaseLost = errors.New("lease lost to another owner")
+	// ErrFenced is the cause of a handler's context that ended because the lease
+	// could not be renewed inside the trust window: another owner may take over.
+	ErrFenced = errors.New("trust window closed without a renewal")
+	// ErrDraining is the cause of a handler's context that ended because it was
+	// still running when the drain deadline passed.
+	ErrDraining = errors.New("drain deadline passed")
+	// ErrHandlerTimeout is the cause of a handler's context that ended because
+	// the call took longer than Options.HandlerTimeout.
+	ErrHandlerTimeout = errors.New("handler timed out")
+	// ErrRunning: Run was called on a processor that is running.
+	ErrRunning = errors.New("processor is already running")
+	// ErrPermanent marks an error that no retry will mend, such as a container
+	// that does not exist. During initialisation Run returns it.
+	ErrPermanent = errors.New("permanent")
+)
+
+// SplitError is returned by Feed.Read when the range is now served by several
+// physical ranges. Nothing of the reply that said so may be used.
+type SplitError struct {
+	Range FeedRange
+	// Children tile Range. They may be empty if the feed cannot tell; the
+	// processor then asks Feed.Ranges.
+	Children []FeedRange
+}
+
+func (e *SplitError) Error() string {
+	return fmt.Sprintf("feed range %s is now served by %d ranges", e.Range, len(e.Children))
+}
+
+// ThrottledError says when to come back. A Feed and a LeaseStore return it for
+// a rate limit.
+type ThrottledError struct {
+	RetryAfter time.Duration // 0: the caller's own backoff
+	Err        error
+}
+
+func (e *ThrottledError) Error() string {
+	return fmt.Sprintf("throttled, retry after %s: %v", e.RetryAfter, e.Err)
+}
+
+func (e *ThrottledError) Unwrap() error { return e.Err }
+
+// RefusedError lists leases this processor cannot continue. Nothing was changed.
+type RefusedError struct {
+	Leases []RefusedLease
+}
+
+// RefusedLease is one lease and what is wrong with it.
+type RefusedLease struct {
+	ID     string
+	Reason string
+}
+
+func (e *RefusedError) Error() string {
+	lines := make([]string, 0, len(e.Leases))
+	for _, l := range e.Leases {
+		lines = append(lines, l.ID+": "+l.Reason)
+	}
+	return "leases that cannot be continued: " + strings.Join(lines, "; ")
+}
+
+// PanicError is a handler's panic, turned into an error.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.Value) }
+
+// outageError marks an error as the destination's fault.
+type outageError struct{ err error }
+
+func (e *outageError) Error() string { return e.err.Error() }
+func (e *outageError) Unwrap() error { return e.err }
+
+// Outage marks a handler's error as an outage of what the handler depends on,
+// not a fault of any document: the batch is retried in place for as long as it
+// takes and no document's attempts are counted. Outage(nil) is nil.
+func Outage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &outageError{err: err}
+}
+
+// PoisonError names the documents of a batch that the handler could not handle.
+// Every other document counts as handled, except those behind a named one with
+// the same key: they are handed over again, together with the named ones, after
+// a pause. Each time a document is named counts as one attempt.
+type PoisonError struct {
+	Documents []Poison
+}
+
+// Poison is one document of a batch that could not be handled.
+type Poison struct {
+	Index int // in Batch.Items
+	Err   error
+}
+
+func (e *PoisonError) Error() string {
+	if len(e.Documents) == 0 {
+		return "no document could be blamed"
+	}
+	return fmt.Sprintf("%d documents could not be handled, first: %v", len(e.Documents), e.Documents[0].Err)
+}
+
+// Unwrap gives the causes to errors.Is and errors.As.
+func (e *PoisonError) Unwrap() []error {
+	errs := make([]error, 0, len(e.Documents))
+	for _, d := range e.Documents {
+		errs = append(errs, d.Err)
+	}
+	return errs
+}

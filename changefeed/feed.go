@@ -1,0 +1,91 @@
+package changefeed
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Feed reads the change feed of one container. Implementations are safe for
+// concurrent use: every owned range reads on its own goroutine.
+//
+// Any error but the typed ones of this package is transient to the processor:
+// it backs off and reads again, keeping the lease.
+type Feed interface {
+	// Source identifies the container in lease ids.
+	Source(ctx context.Context) (Source, error)
+	// Ranges lists the physical ranges, which tile the key space. The list may
+	// be out of date; the processor never concludes a split from it alone.
+	Ranges(ctx context.Context) ([]FeedRange, error)
+	// Now returns a continuation behind every change made before the call and
+	// ahead of every change made after it returned.
+	Now(ctx context.Context, r FeedRange) (continuation string, err error)
+	// Read returns the page that follows a continuation. It returns *SplitError
+	// when several physical ranges serve the range now. It must not return a
+	// document whose key is outside the range, must keep the changes of one
+	// transaction on one page, and orders items by LSN.
+	Read(ctx context.Context, req ReadRequest) (*Page, error)
+}
+
+// Source names the container a feed reads. Its parts become the lease prefix
+// {processor}{Host}_{Database}_{Container}, as the .NET SDK's processor has it.
+type Source struct {
+	Host      string // account host without port
+	Database  string // database resource id (_rid)
+	Container string // container resource id (_rid)
+}
+
+// ReadRequest asks for one page.
+type ReadRequest struct {
+	Range FeedRange
+	// Continuation is the position to read behind; empty is the start.
+	Continuation string
+	// Since, with an empty Continuation, starts at changes made at or after that
+	// time; zero is the beginning of the container.
+	Since time.Time
+	// MaxItems bounds the page; 0 leaves it to the service. A page may exceed it
+	// rather than cut a transaction.
+	MaxItems int
+}
+
+// Page is one reply of the feed.
+type Page struct {
+	Items []Item
+	// Continuation is the position behind this page. It may move although no
+	// item was returned.
+	Continuation string
+	// CaughtUp says that the service had nothing behind the request's position.
+	CaughtUp bool
+	// EndLSN is the highest LSN the service knew in this range when it replied;
+	// 0 if unknown. It gives the lag without another read.
+	EndLSN int64
+	// RequestCharge in request units.
+	RequestCharge float64
+	SessionToken  string
+	// Bytes is the size of the reply's body.
+	Bytes int
+	// Decode is the time spent on the body, part of the time Read took.
+	Decode time.Duration
+	// Release, if set, is called once nobody uses the items any more. The feed
+	// may then reuse their memory.
+	Release func()
+}
+
+// Item is one changed document.
+type Item struct {
+	// Raw is the document as the service sent it, a part of the page's memory:
+	// it is valid until the handler returns. Copy what must live longer.
+	Raw json.RawMessage
+	// Key orders: items with the same key reach the handler one after another,
+	// in feed order. It is Options.Key's answer, or else the partition key's raw
+	// JSON as the feed gave it. Valid as long as Raw.
+	Key []byte
+	// LSN is the logical sequence number of the transaction that made the change.
+	LSN int64
+	// Timestamp is the service's time of the change, in seconds since 1970
+	// (_ts).
+	Timestamp int64
+}
+
+// Time is Timestamp as a time.Time.
+func (i *Item) Time() time.Time { return time.Unix(i.Timestamp, 0) }

@@ -1,0 +1,232 @@
+// Package jsonscan finds members of a JSON object in its raw bytes without
+// decoding it.
+//
+// It reads documents a database made, so it trusts that they are JSON: given
+// anything else it finds nothing, or the wrong bytes, but never panics and never
+// reads past the end. It allocates nothing and keeps nothing.
+package jsonscan
+
+import "bytes"
+
+// Cursor walks a JSON text once, front to back. Its methods return false, for
+// ever, from the first byte on that does not fit.
+//
+//	c := jsonscan.NewCursor(raw)
+//	for c.Object(); c.Member(); {
+//		if string(c.Name()) == "n" { use(c.Value()) } else { c.Value() }
+//	}
+type Cursor struct {
+	raw  []byte
+	at   int
+	name []byte
+	bad  bool
+}
+
+// NewCursor returns a cursor before the first value of raw.
+func NewCursor(raw []byte) Cursor { return Cursor{raw: raw} }
+
+// Pos is the index of the next byte.
+func (c *Cursor) Pos() int { return c.at }
+
+// Failed reports whether the text did not fit.
+func (c *Cursor) Failed() bool { return c.bad }
+
+// Object enters the object that is the next value.
+func (c *Cursor) Object() bool { return c.open('{') }
+
+// Array enters the array that is the next value.
+func (c *Cursor) Array() bool { return c.open('[') }
+
+// Member moves to the value of the next member of the object, whose name is
+// Name; false at the object's end, which it leaves.
+func (c *Cursor) Member() bool {
+	if !c.more('{', '}') {
+		return false
+	}
+	end := -1
+	if c.at < len(c.raw) && c.raw[c.at] == '"' {
+		end = stringEnd(c.raw, c.at)
+	}
+	if end < 0 {
+		return c.fail()
+	}
+	c.name = c.raw[c.at+1 : end-1]
+	c.at = space(c.raw, end)
+	if c.at >= len(c.raw) || c.raw[c.at] != ':' {
+		return c.fail()
+	}
+	c.at = space(c.raw, c.at+1)
+	return true
+}
+
+// Name is the name of the member Member moved to: unquoted, escapes kept.
+func (c *Cursor) Name() []byte { return c.name }
+
+// Element moves to the next element of the array; false at the array's end,
+// which it leaves.
+func (c *Cursor) Element() bool { return c.more('[', ']') }
+
+// Value skips the next value and returns its bytes, nil if there is none.
+func (c *Cursor) Value() []byte {
+	end := -1
+	if !c.bad {
+		end = valueEnd(c.raw, c.at)
+	}
+	if end < 0 {
+		c.fail()
+		return nil
+	}
+	value := c.raw[c.at:end]
+	c.at = end
+	return value
+}
+
+func (c *Cursor) open(bracket byte) bool {
+	c.at = space(c.raw, c.at)
+	if c.bad || c.at >= len(c.raw) || c.raw[c.at] != bracket {
+		return c.fail()
+	}
+	c.at++
+	return true
+}
+
+// more stands before the first member, or behind one, and moves to the next.
+func (c *Cursor) more(opening, closing byte) bool {
+	if c.bad {
+		return false
+	}
+	first := c.raw[c.at-1] == opening
+	c.at = space(c.raw, c.at)
+	switch {
+	case c.at >= len(c.raw):
+		return c.fail()
+	case c.raw[c.at] == closing:
+		c.at++
+		return false
+	case first:
+		return true
+	case c.raw[c.at] != ',':
+		return c.fail()
+	}
+	c.at = space(c.raw, c.at+1)
+	return true
+}
+
+func (c *Cursor) fail() bool {
+	c.bad = true
+	return false
+}
+
+// Member returns the raw value of one member of the object raw, or nil.
+func Member(raw []byte, name string) []byte {
+	c := NewCursor(raw)
+	for c.Object(); c.Member(); {
+		value := c.Value()
+		if string(c.Name()) == name {
+			return value
+		}
+	}
+	return nil
+}
+
+// Int reads an integer; ok is false for anything else.
+func Int(value []byte) (n int64, ok bool) {
+	i, negative := 0, false
+	if len(value) > 0 && value[0] == '-' {
+		i, negative = 1, true
+	}
+	if i == len(value) || len(value)-i > 18 {
+		return 0, false
+	}
+	for ; i < len(value); i++ {
+		if value[i] < '0' || value[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(value[i]-'0')
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
+}
+
+// Unquote returns the bytes of a JSON string that has no escapes, a part of
+// value; ok is false for anything else.
+func Unquote(value []byte) (text []byte, ok bool) {
+	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
+		return nil, false
+	}
+	text = value[1 : len(value)-1]
+	return text, bytes.IndexByte(text, '\\') < 0
+}
+
+func space(raw []byte, i int) int {
+	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\n' || raw[i] == '\t' || raw[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// stringEnd returns the index behind the string that starts at i, or -1.
+func stringEnd(raw []byte, i int) int {
+	for i++; i < len(raw); {
+		q := bytes.IndexByte(raw[i:], '"')
+		if q < 0 {
+			return -1
+		}
+		escapes := 0
+		for b := i + q - 1; b >= i && raw[b] == '\\'; b-- {
+			escapes++
+		}
+		i += q + 1
+		if escapes%2 == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// valueEnd returns the index behind the value that starts at i, or -1.
+func valueEnd(raw []byte, i int) int {
+	if i >= len(raw) {
+		return -1
+	}
+	switch raw[i] {
+	case '"':
+		return stringEnd(raw, i)
+	case '{', '[':
+		depth := 0
+		for i < len(raw) {
+			switch raw[i] {
+			case '"':
+				if i = stringEnd(raw, i); i < 0 {
+					return -1
+				}
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+			i++
+		}
+		return -1
+	}
+	start := i
+	for i < len(raw) {
+		switch raw[i] {
+		case ',', '}', ']', ' ', '\n', '\t', '\r':
+			if i == start {
+				return -1
+			}
+			return i
+		}
+		i++
+	}
+	if i == start {
+		return -1
+	}
+	return i
+}

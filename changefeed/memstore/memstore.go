@@ -1,0 +1,181 @@
+// Package memstore is a changefeed.LeaseStore in memory: for tests, and for a
+// single process that may begin again after a restart.
+//
+// A Store is safe for concurrent use and starts no goroutines. Records are
+// copied in and out.
+package memstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"feedbox/changefeed"
+)
+
+var _ changefeed.LeaseStore = (*Store)(nil)
+
+// Kind is one operation of a LeaseStore.
+type Kind string
+
+// The operations.
+const (
+	List    Kind = "list"
+	Read    Kind = "read"
+	Create  Kind = "create"
+	Replace Kind = "replace"
+	Delete  Kind = "delete"
+)
+
+// Op is one call, as a hook sees it.
+type Op struct {
+	Kind Kind
+	ID   string // the prefix of a List
+}
+
+// Options tune a Store. The zero value is a store that never fails.
+type Options struct {
+	// Before may delay a call or fail it before it takes effect.
+	Before func(ctx context.Context, op Op) error
+	// After may fail a call that took effect, as a lost answer does.
+	After func(ctx context.Context, op Op) error
+}
+
+// Store holds records by id.
+type Store struct {
+	opts Options
+
+	mu      sync.Mutex // guards what follows
+	records map[string]changefeed.Record
+	etags   uint64
+}
+
+// New returns an empty store; nil options are the defaults.
+func New(options *Options) *Store {
+	s := &Store{records: map[string]changefeed.Record{}}
+	if options != nil {
+		s.opts = *options
+	}
+	return s
+}
+
+// List implements changefeed.LeaseStore.
+func (s *Store) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
+	var found []changefeed.Record
+	err := s.do(ctx, Op{Kind: List, ID: prefix}, func() error {
+		for id, r := range s.records {
+			if strings.HasPrefix(id, prefix) {
+				found = append(found, clone(r))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b changefeed.Record) int { return strings.Compare(a.ID, b.ID) })
+	return found, nil
+}
+
+// Read implements changefeed.LeaseStore.
+func (s *Store) Read(ctx context.Context, id string) (changefeed.Record, error) {
+	var found changefeed.Record
+	err := s.do(ctx, Op{Kind: Read, ID: id}, func() error {
+		r, ok := s.records[id]
+		if !ok {
+			return changefeed.ErrNotFound
+		}
+		found = clone(r)
+		return nil
+	})
+	return found, err
+}
+
+// Create implements changefeed.LeaseStore.
+func (s *Store) Create(ctx context.Context, record changefeed.Record) (string, error) {
+	var etag string
+	err := s.do(ctx, Op{Kind: Create, ID: record.ID}, func() error {
+		if _, taken := s.records[record.ID]; taken {
+			return changefeed.ErrExists
+		}
+		etag = s.put(record)
+		return nil
+	})
+	return etag, err
+}
+
+// Replace implements changefeed.LeaseStore.
+func (s *Store) Replace(ctx context.Context, record changefeed.Record) (string, error) {
+	var etag string
+	err := s.do(ctx, Op{Kind: Replace, ID: record.ID}, func() error {
+		if err := s.match(record.ID, record.ETag); err != nil {
+			return err
+		}
+		etag = s.put(record)
+		return nil
+	})
+	return etag, err
+}
+
+// Delete implements changefeed.LeaseStore.
+func (s *Store) Delete(ctx context.Context, id, etag string) error {
+	return s.do(ctx, Op{Kind: Delete, ID: id}, func() error {
+		if err := s.match(id, etag); err != nil {
+			return err
+		}
+		delete(s.records, id)
+		return nil
+	})
+}
+
+// do runs one operation between the hooks.
+func (s *Store) do(ctx context.Context, op Op, apply func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.opts.Before != nil {
+		if err := s.opts.Before(ctx, op); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	err := apply()
+	s.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", op.Kind, op.ID, err)
+	}
+	if s.opts.After != nil {
+		return s.opts.After(ctx, op)
+	}
+	return nil
+}
+
+// match compares ETags. Called with mu.
+func (s *Store) match(id, etag string) error {
+	r, ok := s.records[id]
+	switch {
+	case !ok:
+		return changefeed.ErrNotFound
+	case r.ETag != etag:
+		return changefeed.ErrETagMismatch
+	}
+	return nil
+}
+
+// put stores a copy under a new ETag. Called with mu.
+func (s *Store) put(r changefeed.Record) string {
+	s.etags++
+	r = clone(r)
+	r.ETag = `"` + strconv.FormatUint(s.etags, 16) + `"`
+	s.records[r.ID] = r
+	return r.ETag
+}
+
+func clone(r changefeed.Record) changefeed.Record {
+	r.Body = bytes.Clone(r.Body)
+	return r
+}

@@ -1,0 +1,197 @@
+package changefeed
+
+import "time"
+
+// Observer is told what happens: for logs, metrics, traces and tests. Every
+// field may be nil. Hooks are called on the processor's goroutines, several at
+// once; they must be quick and must not block.
+type Observer struct {
+	LeaseAcquired     func(LeaseAcquired)
+	LeaseReleased     func(LeaseReleased)
+	LeaseLost         func(LeaseLost)
+	LeaseError        func(LeaseError)
+	CheckpointWritten func(CheckpointWritten)
+	PageRead          func(PageRead)
+	ReadFailed        func(ReadFailed)
+	BatchStarted      func(BatchStarted)
+	BatchHandled      func(BatchHandled)
+	BatchFailed       func(BatchFailed)
+	DocumentPoisoned  func(DocumentPoisoned)
+	RangeStuck        func(RangeStuck)
+	RangeRecovered    func(RangeRecovered)
+	RangeSplit        func(RangeSplit)
+	GapRepaired       func(GapRepaired)
+	DuplicateHost     func(DuplicateHost)
+	Balanced          func(Balanced)
+}
+
+// LeaseAcquired says that this host owns the lease from now on.
+type LeaseAcquired struct {
+	Lease        string
+	Range        FeedRange
+	Epoch        int64
+	Continuation string
+	From         string // the owner before, empty if it had been released
+}
+
+// LeaseReleased says that this host gave the lease up by itself.
+type LeaseReleased struct {
+	Lease  string
+	Range  FeedRange
+	Epoch  int64
+	To     string // the host it is meant for, empty if any
+	Reason string
+}
+
+// LeaseLost says that this host no longer owns the lease and did not give it up.
+type LeaseLost struct {
+	Lease string
+	Range FeedRange
+	Epoch int64
+	Err   error
+}
+
+// LeaseError says that an operation on the lease store failed; it is tried again. Lease
+// is empty for operations on all leases.
+type LeaseError struct {
+	Lease string
+	Op    string
+	Err   error
+}
+
+// CheckpointWritten says that the lease was stored. Renewals are reported too.
+type CheckpointWritten struct {
+	Lease        string
+	Continuation string
+	LSN          int64
+	Took         time.Duration
+}
+
+// PageRead says that the feed replied.
+type PageRead struct {
+	Lease         string
+	Range         FeedRange
+	Items         int
+	Bytes         int
+	CaughtUp      bool
+	RequestCharge float64
+	Took          time.Duration // decoding included
+	Decode        time.Duration
+}
+
+// ReadFailed says that the feed could not be read; it is tried again after Pause.
+type ReadFailed struct {
+	Lease string
+	Range FeedRange
+	Err   error
+	Pause time.Duration
+}
+
+// BatchStarted says that a handler call begins.
+type BatchStarted struct {
+	Lease   string
+	Epoch   int64
+	Items   int
+	Attempt int
+}
+
+// BatchHandled says that a handler call returned nil.
+type BatchHandled struct {
+	Lease   string
+	Range   FeedRange
+	Items   int
+	Attempt int
+	Took    time.Duration
+}
+
+// BatchFailed says that a handler call failed.
+type BatchFailed struct {
+	Lease   string
+	Range   FeedRange
+	Items   int
+	Attempt int
+	Took    time.Duration
+	Err     error
+}
+
+// DocumentPoisoned says that a document failed too often and Policy was applied.
+type DocumentPoisoned struct {
+	Lease    string
+	Range    FeedRange
+	ID       string
+	LSN      int64
+	Attempts int
+	Policy   PoisonPolicy
+	Err      error
+}
+
+// RangeStuck says that deliveries of the range have failed for Options.StuckAfter.
+type RangeStuck struct {
+	Lease    string
+	Range    FeedRange
+	Failures int
+	Since    time.Time
+	Err      error
+}
+
+// RangeRecovered says that a range that failed delivers again.
+type RangeRecovered struct {
+	Lease string
+	Range FeedRange
+}
+
+// RangeSplit says that a lease was replaced by others.
+type RangeSplit struct {
+	Lease    string
+	Range    FeedRange
+	Children []FeedRange
+}
+
+// GapRepaired says that no lease covered a range; one was created.
+type GapRepaired struct {
+	Range FeedRange
+	From  RangeToken
+}
+
+// DuplicateHost says that another running process uses this host's name.
+type DuplicateHost struct {
+	Host        string
+	Incarnation string // the other's
+}
+
+// Balanced says that this host looked at all leases.
+type Balanced struct {
+	Hosts   int
+	Leases  int
+	Owned   int
+	Free    int
+	Acquire int // how many this host tries to acquire now
+	Handoff int // how many it passes on now
+}
+
+// observers calls the hooks that are set.
+type observers struct{ o *Observer }
+
+func call[E any](hook func(E), event E) {
+	if hook != nil {
+		hook(event)
+	}
+}
+
+func (o observers) leaseAcquired(e LeaseAcquired)       { call(o.o.LeaseAcquired, e) }
+func (o observers) leaseReleased(e LeaseReleased)       { call(o.o.LeaseReleased, e) }
+func (o observers) leaseLost(e LeaseLost)               { call(o.o.LeaseLost, e) }
+func (o observers) leaseError(e LeaseError)             { call(o.o.LeaseError, e) }
+func (o observers) checkpointed(e CheckpointWritten)    { call(o.o.CheckpointWritten, e) }
+func (o observers) pageRead(e PageRead)                 { call(o.o.PageRead, e) }
+func (o observers) readFailed(e ReadFailed)             { call(o.o.ReadFailed, e) }
+func (o observers) batchStarted(e BatchStarted)         { call(o.o.BatchStarted, e) }
+func (o observers) batchHandled(e BatchHandled)         { call(o.o.BatchHandled, e) }
+func (o observers) batchFailed(e BatchFailed)           { call(o.o.BatchFailed, e) }
+func (o observers) documentPoisoned(e DocumentPoisoned) { call(o.o.DocumentPoisoned, e) }
+func (o observers) rangeStuck(e RangeStuck)             { call(o.o.RangeStuck, e) }
+func (o observers) rangeRecovered(e RangeRecovered)     { call(o.o.RangeRecovered, e) }
+func (o observers) rangeSplit(e RangeSplit)             { call(o.o.RangeSplit, e) }
+func (o observers) gapRepaired(e GapRepaired)           { call(o.o.GapRepaired, e) }
+func (o observers) duplicateHost(e DuplicateHost)       { call(o.o.DuplicateHost, e) }
+func (o observers) balanced(e Balanced)                 { call(o.o.Balanced, e) }

@@ -1,0 +1,239 @@
+package changefeed
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Options tune a processor. The zero value of every field is its documented
+// default; a negative duration or count disables what it bounds, where the field
+// says so.
+type Options struct {
+	// Processor names the set of leases; all hosts of one deployment share it.
+	// Default "changefeed". It must not contain a dot.
+	Processor string
+	// Host is this host's name in the leases. Two hosts should not share one, but
+	// are told apart if they do. Default: the machine's host name.
+	Host string
+	// LeasePrefixHost replaces the account host in lease ids, so that two names
+	// of one account do not make two sets of leases. Default: the feed's.
+	LeasePrefixHost string
+	// Start says where to begin if there are no leases. Default FromBeginning.
+	Start Start
+	// Scope limits the processor to some feed ranges, which must not overlap.
+	// Default: the whole key space. Use another Processor name per scope.
+	Scope []FeedRange
+
+	// Expiry is how long a lease lives without a write: when its owner is gone,
+	// others wait this long, judged on their own clocks. Default 20 s.
+	Expiry time.Duration
+	// Margin is how long before Expiry the owner stops trusting its lease. It
+	// covers clocks that run at different speeds. Default Expiry/10.
+	Margin time.Duration
+	// Renew is the longest time between two writes of an owned lease. A
+	// checkpoint counts. Default 2/5 of Expiry.
+	Renew time.Duration
+	// Acquire is the time between two looks at all leases. It is AcquireFast
+	// while hosts come, go or pass leases on. Default Expiry/4.
+	Acquire time.Duration
+	// AcquireFast is Acquire for a minute after something changed. Default 1 s,
+	// at most Acquire.
+	AcquireFast time.Duration
+	// MinLeases and MaxLeases bound how many leases this host takes; 0 is no
+	// bound.
+	MinLeases, MaxLeases int
+
+	// MaxItems bounds a page. Default 100, negative leaves it to the service.
+	MaxItems int
+	// PollMin is the pause after a read that found nothing, in a range that had a
+	// change within PollIdleAfter. Default 500 ms.
+	PollMin time.Duration
+	// PollMax is the longest pause in an idle range; pauses grow towards it by
+	// half. Default 20 s, at least PollMin.
+	PollMax time.Duration
+	// PollIdleAfter is how long after the last change a range counts as idle.
+	// Default 60 s.
+	PollIdleAfter time.Duration
+
+	// Lanes is how many handler calls may run at once within one range. Default
+	// 1. Items with the same key never run at once and never overtake each other.
+	Lanes int
+	// Key gives the ordering key of a document, a part of raw or nil. Default:
+	// the partition key as the feed reports it. See StringKey.
+	Key func(raw json.RawMessage) []byte
+	// ReadAheadItems and ReadAheadBytes bound what one range holds in memory
+	// between the feed and the checkpoint; the page that crosses a bound is the
+	// last one read. Defaults 10 × MaxItems and 8 MiB.
+	ReadAheadItems, ReadAheadBytes int
+	// HandlerTimeout ends the context of a handler call. Default 5 min, negative
+	// disables.
+	HandlerTimeout time.Duration
+
+	// CheckpointEvery is the shortest time between two checkpoint writes of one
+	// range. What a crash in between redelivers is what was handled in it.
+	// Default 1 s, negative writes after each page.
+	CheckpointEvery time.Duration
+	// CheckpointItems writes a checkpoint at once when so many items were handled
+	// since the last one. Default 10,000.
+	CheckpointItems int
+
+	// RetryMin and RetryMax bound the pauses between attempts to read or handle.
+	// Defaults 100 ms and 30 s.
+	RetryMin, RetryMax time.Duration
+	// MaxAttempts is how often a document may fail before Poison decides about
+	// it. Default 5, negative retries for ever.
+	MaxAttempts int
+	// Poison is what becomes of a document that failed MaxAttempts times.
+	// Default: PoisonDeadLetter if there is a DeadLetter, else PoisonStop.
+	Poison PoisonPolicy
+	// DeadLetter keeps a document the handler cannot handle. It is called again
+	// until it returns nil, and may be called again for the same document.
+	DeadLetter func(ctx context.Context, letter DeadLetter) error
+	// IsOutage reports whether a handler's error is an outage of what the handler
+	// depends on: it spends no attempts. It is asked for errors that are neither
+	// Outage(err) nor *PoisonError. Default: network errors and time-outs.
+	IsOutage func(err error) bool
+	// StuckAfter is how long a range fails before Observer.RangeStuck is called.
+	// Default 1 min.
+	StuckAfter time.Duration
+
+	// DrainTimeout is how long Run waits for handlers when ctx has ended, and how
+	// long a lease that is passed on waits for its. Default 10 s, negative ends
+	// handlers at once.
+	DrainTimeout time.Duration
+
+	// Observer is told what happens. Default: nobody.
+	Observer *Observer
+	// Now is the wall clock of document timestamps and of lag in seconds; nothing
+	// is decided by it. Default time.Now.
+	Now func() time.Time
+
+	clock clock
+}
+
+// PoisonPolicy is what becomes of a document that failed too often.
+type PoisonPolicy string
+
+const (
+	// PoisonStop stops the range until Operator.Retry; the lease shows why.
+	PoisonStop PoisonPolicy = "stop"
+	// PoisonSkip goes on without the document and reports it.
+	PoisonSkip PoisonPolicy = "skip"
+	// PoisonDeadLetter gives the document to Options.DeadLetter.
+	PoisonDeadLetter PoisonPolicy = "dead-letter"
+)
+
+// DeadLetter is a document that could not be handled. It is a copy.
+type DeadLetter struct {
+	Lease    string
+	Range    FeedRange
+	Epoch    int64
+	ID       string // the document's id, if it has one
+	Key      []byte
+	LSN      int64
+	Changed  time.Time
+	Attempts int
+	Err      error
+	Raw      json.RawMessage
+}
+
+// resolve fills the defaults in and reports every fault at once.
+func (o *Options) resolve(h Handler) (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	c.Processor = cmp.Or(c.Processor, "changefeed")
+	c.Expiry = cmp.Or(c.Expiry, 20*time.Second)
+	c.Margin = cmp.Or(c.Margin, c.Expiry/10)
+	c.Renew = cmp.Or(c.Renew, c.Expiry*2/5)
+	c.Acquire = cmp.Or(c.Acquire, c.Expiry/4)
+	c.AcquireFast = cmp.Or(c.AcquireFast, min(time.Second, c.Acquire))
+	c.MaxItems = cmp.Or(c.MaxItems, 100)
+	c.PollMin = cmp.Or(c.PollMin, 500*time.Millisecond)
+	c.PollMax = cmp.Or(c.PollMax, max(20*time.Second, c.PollMin))
+	c.PollIdleAfter = cmp.Or(c.PollIdleAfter, time.Minute)
+	c.Lanes = cmp.Or(c.Lanes, 1)
+	c.ReadAheadItems = cmp.Or(c.ReadAheadItems, 10*max(c.MaxItems, 100))
+	c.ReadAheadBytes = cmp.Or(c.ReadAheadBytes, 8<<20)
+	c.HandlerTimeout = cmp.Or(c.HandlerTimeout, 5*time.Minute)
+	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, time.Second)
+	c.CheckpointItems = cmp.Or(c.CheckpointItems, 10_000)
+	c.RetryMin = cmp.Or(c.RetryMin, 100*time.Millisecond)
+	c.RetryMax = cmp.Or(c.RetryMax, max(30*time.Second, c.RetryMin))
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, 5)
+	c.StuckAfter = cmp.Or(c.StuckAfter, time.Minute)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
+	if c.Poison == "" {
+		c.Poison = PoisonStop
+		if c.DeadLetter != nil {
+			c.Poison = PoisonDeadLetter
+		}
+	}
+	if c.IsOutage == nil {
+		c.IsOutage = isNetworkError
+	}
+	if c.Observer == nil {
+		c.Observer = &Observer{}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.clock == nil {
+		c.clock = systemClock{}
+	}
+	if len(c.Scope) == 0 {
+		c.Scope = []FeedRange{FullRange()}
+	}
+	return c, errors.Join(c.faults(h)...)
+}
+
+// faults lists what is wrong with resolved options.
+func (o *Options) faults(h Handler) []error {
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf("options: "+format, args...))
+		}
+	}
+	_, manual := h.(*manualHandler)
+	fault(strings.Contains(o.Processor, "."), "Processor %q must not contain a dot: lease ids could not be told apart", o.Processor)
+	fault(strings.Contains(o.Host, "/"), "Host %q must not contain a slash", o.Host)
+	fault(strings.ContainsAny(o.Processor+o.LeasePrefixHost+o.Host, `\?#`), `Processor, Host and LeasePrefixHost must not contain \ ? or #, which record ids cannot`)
+	fault(strings.Contains(o.Processor+o.LeasePrefixHost, "/"), "Processor and LeasePrefixHost must not contain a slash")
+	fault(o.Expiry <= 0, "Expiry %s must be positive", o.Expiry)
+	fault(o.Margin <= 0 || o.Margin >= o.Expiry/2, "Margin %s must be positive and below half of Expiry %s", o.Margin, o.Expiry)
+	fault(o.Renew <= 0 || o.Renew*12/10 >= o.Expiry-o.Margin, "Renew %s must leave time for a retry before Expiry - Margin = %s", o.Renew, o.Expiry-o.Margin)
+	fault(o.Acquire <= 0 || o.AcquireFast <= 0 || o.AcquireFast > o.Acquire, "AcquireFast %s must be positive and at most Acquire %s", o.AcquireFast, o.Acquire)
+	fault(o.MinLeases < 0 || o.MaxLeases < 0, "MinLeases and MaxLeases must not be negative")
+	fault(o.MaxLeases > 0 && o.MinLeases > o.MaxLeases, "MinLeases %d exceeds MaxLeases %d", o.MinLeases, o.MaxLeases)
+	fault(o.PollMin <= 0 || o.PollMax < o.PollMin, "PollMin %s must be positive and at most PollMax %s", o.PollMin, o.PollMax)
+	fault(o.Lanes < 1, "Lanes %d must be at least 1", o.Lanes)
+	fault(manual && o.Lanes > 1, "Lanes %d with a manual handler: a page's checkpoint would vouch for other lanes' items", o.Lanes)
+	fault(o.ReadAheadItems < 1 || o.ReadAheadBytes < 1, "ReadAheadItems and ReadAheadBytes must be positive")
+	fault(o.CheckpointItems < 1, "CheckpointItems %d must be positive", o.CheckpointItems)
+	fault(o.RetryMin <= 0 || o.RetryMax < o.RetryMin, "RetryMin %s must be positive and at most RetryMax %s", o.RetryMin, o.RetryMax)
+	fault(o.Poison == PoisonDeadLetter && o.DeadLetter == nil, "Poison is dead-letter but there is no DeadLetter")
+	switch o.Poison {
+	case PoisonStop, PoisonSkip, PoisonDeadLetter:
+	default:
+		fault(true, "Poison %q is unknown", o.Poison)
+	}
+	for i, r := range o.Scope {
+		if err := r.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("options: Scope: %w", err))
+		}
+		for _, other := range o.Scope[:i] {
+			fault(r.Overlaps(other), "Scope: %s overlaps %s", r, other)
+		}
+	}
+	if err := o.Start.validate(); err != nil {
+		errs = append(errs, fmt.Errorf("options: %w", err))
+	}
+	return errs
+}

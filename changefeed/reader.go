@@ -1,0 +1,109 @@
+package changefeed
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// read reads pages ahead of the lanes, from the checkpoint on, until ctx ends or
+// the range turns out to have split (*SplitError). Every other error is tried
+// again in place: the lease stays.
+func (w *worker) read(ctx context.Context, f *flow) error {
+	position := w.own.snapshot().position()
+	retry := backoff{min: w.r.opts.RetryMin, max: w.r.opts.RetryMax}
+	pace := newPoller(&w.r.opts, w.r.clock.Now())
+	for {
+		if err := f.waitRoom(ctx); err != nil {
+			return err
+		}
+		began := w.r.clock.Now()
+		page, err := w.r.feed.Read(ctx, ReadRequest{
+			Range: w.rng, Continuation: position.Continuation, Since: position.Since, MaxItems: max(0, w.r.opts.MaxItems),
+		})
+		ended := w.r.clock.Now()
+		var split *SplitError
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				release(page)
+			}
+			return context.Cause(ctx)
+		case errors.As(err, &split):
+			return split
+		case err != nil:
+			pause := retry.next(err)
+			w.readFailed(err, ended)
+			w.r.obs.readFailed(ReadFailed{Lease: w.id, Range: w.rng, Err: err, Pause: pause})
+			if err := sleep(ctx, w.r.clock, pause, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		retry.reset()
+		w.pageRead(page, began, ended)
+		moved := page.Continuation != "" && page.Continuation != position.Continuation
+		if moved {
+			position.Continuation, position.Since = page.Continuation, time.Time{}
+		}
+		caughtUp, items := page.CaughtUp, len(page.Items)
+		if items > 0 || moved {
+			f.admit(page) // the page is the flow's from here on
+		} else {
+			release(page)
+		}
+		if items > 0 {
+			pace.changed(ended)
+		}
+		if !caughtUp && (items > 0 || moved) {
+			continue
+		}
+		if err := sleep(ctx, w.r.clock, pace.pause(ended), w.wakeup); err != nil {
+			return err
+		}
+	}
+}
+
+// pageRead notes a reply for the lag and for observers.
+func (w *worker) pageRead(p *Page, began, ended time.Time) {
+	took := ended.Sub(began)
+	w.r.timing.Read.observe(took)
+	w.r.timing.Decode.observe(p.Decode)
+	w.mu.Lock()
+	w.lag.read(p, ended)
+	w.mu.Unlock()
+	w.r.obs.pageRead(PageRead{
+		Lease: w.id, Range: w.rng, Items: len(p.Items), Bytes: p.Bytes, CaughtUp: p.CaughtUp,
+		RequestCharge: p.RequestCharge, Took: took, Decode: p.Decode,
+	})
+}
+
+// readFailed notes an error for the lag: from here on the range may be behind.
+func (w *worker) readFailed(err error, at time.Time) {
+	w.mu.Lock()
+	w.lag.failed(err, at)
+	w.mu.Unlock()
+}
+
+// poller is the pause between reads of a range with nothing new: short while
+// changes keep coming, growing once there was none for a while.
+type poller struct {
+	min, max, idleAfter time.Duration
+	last                time.Time // the last change, or the start
+	pauseNow            time.Duration
+}
+
+func newPoller(o *Options, now time.Time) *poller {
+	return &poller{min: o.PollMin, max: o.PollMax, idleAfter: o.PollIdleAfter, last: now, pauseNow: o.PollMin}
+}
+
+func (p *poller) changed(now time.Time) {
+	p.last, p.pauseNow = now, p.min
+}
+
+func (p *poller) pause(now time.Time) time.Duration {
+	if now.Sub(p.last) >= p.idleAfter {
+		p.pauseNow = min(p.pauseNow+p.pauseNow/2, p.max)
+	}
+	return jitter(p.pauseNow)
+}

@@ -1,0 +1,93 @@
+package changefeed
+
+import (
+	"cmp"
+	"slices"
+)
+
+// tiling is what is wrong with a set of leases, judged on their bounds alone:
+// the list of physical ranges may be out of date, bounds are not.
+type tiling struct {
+	// gaps are parts of the scope no lease stands for.
+	gaps []FeedRange
+	// replaced are live leases that contain narrower live ones: parents that came
+	// back or were never deleted. What the narrower ones leave open of them is
+	// their rest.
+	replaced map[string][]FeedRange
+	// overlaps are pairs of live leases of which neither contains the other. No
+	// protocol makes them.
+	overlaps [][2]string
+}
+
+// inspectTiling judges the leases of one processor.
+func inspectTiling(scope []FeedRange, leases []Lease) tiling {
+	var live []Lease
+	var covered []FeedRange
+	for _, l := range leases {
+		switch l.State {
+		case LeaseLive:
+			live = append(live, l)
+			covered = append(covered, l.Range)
+		case LeaseSplit:
+			covered = append(covered, l.Range) // its children are on their way
+		case LeasePending, LeaseDone:
+		}
+	}
+	t := tiling{replaced: map[string][]FeedRange{}}
+	for _, s := range scope {
+		t.gaps = append(t.gaps, s.subtract(covered)...)
+	}
+	slices.SortFunc(live, func(a, b Lease) int {
+		return cmp.Or(
+			compareKeys(a.Range.Min, b.Range.Min), compareKeys(b.Range.Max, a.Range.Max), // the wider one first
+			cmp.Compare(a.Version, b.Version), cmp.Compare(a.ID, b.ID))
+	})
+	for i, wide := range live {
+		var inner []FeedRange
+		for _, narrow := range live[i+1:] {
+			if !wide.Range.Overlaps(narrow.Range) {
+				break
+			}
+			if wide.Range.Contains(narrow.Range) {
+				inner = append(inner, narrow.Range)
+			} else {
+				t.overlaps = append(t.overlaps, [2]string{wide.ID, narrow.ID})
+			}
+		}
+		if len(inner) > 0 {
+			t.replaced[wide.ID] = wide.Range.subtract(inner)
+		}
+	}
+	return t
+}
+
+// children cuts r at the bounds of the physical ranges.
+func cut(r FeedRange, physical []FeedRange) []FeedRange {
+	var parts []FeedRange
+	for _, p := range physical {
+		part := r
+		if compareKeys(p.Min, part.Min) > 0 {
+			part.Min = p.Min
+		}
+		if compareKeys(p.Max, part.Max) < 0 {
+			part.Max = p.Max
+		}
+		if p.Overlaps(r) {
+			parts = append(parts, part)
+		}
+	}
+	slices.SortFunc(parts, func(a, b FeedRange) int { return compareKeys(a.Min, b.Min) })
+	return parts
+}
+
+// tiles reports whether the parts, in order, cover r without gap or overlap.
+func tiles(r FeedRange, parts []FeedRange) bool {
+	at := r.Min
+	for _, p := range parts {
+		if compareKeys(p.Min, at) != 0 || p.Empty() {
+			return false
+		}
+		at = p.Max
+	}
+	return compareKeys(at, r.Max) == 0
+}
