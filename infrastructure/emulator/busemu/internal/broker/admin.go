@@ -76,7 +76,7 @@ func (a *administration) drop(id uint32, s holders) {
 	a.records = append(a.records, func(w *writer) {
 		w.deleteEntity(id)
 		for _, h := range s.all() {
-			if h != nil && h.id != 0 {
+			if h.id != 0 { // the transfer queue is not stored
 				w.deleteHolder(h)
 			}
 		}

@@ -62,7 +62,13 @@ func (b *Broker) newHolders(entity uint32, path string, in *inlet, sessions bool
 	return s
 }
 
-func (s holders) all() [3]*holder { return [3]*holder{s.main, s.deadLetter, s.transfer} }
+// all are the holders there are: a topic has main only.
+func (s holders) all() []*holder {
+	if s.deadLetter == nil {
+		return []*holder{s.main}
+	}
+	return []*holder{s.main, s.deadLetter, s.transfer}
+}
 
 // detachAll ends all receivers.
 func (s holders) detachAll(reason error, later *callbacks) {

@@ -72,6 +72,14 @@ func (h *holder) add(messages []*message, later *callbacks) {
 		return
 	}
 	h.counters.Enqueued += int64(len(messages))
+	h.put(messages, now, later)
+	h.forward(later)
+	h.serve(now, later)
+	h.arm()
+}
+
+// put is add without the delivery.
+func (h *holder) put(messages []*message, now int64, later *callbacks) {
 	for _, m := range messages {
 		h.index.set(m)
 		if h.sessions != nil {
@@ -85,9 +93,6 @@ func (h *holder) add(messages []*message, later *callbacks) {
 		}
 		h.enqueue(m, now, later)
 	}
-	h.forward(later)
-	h.serve(now, later)
-	h.arm()
 }
 
 // enqueue makes m ready, or deferred if that is what it was. Sessions without a

@@ -275,7 +275,11 @@ func (r *rig) wantPeek(path string, payloadTexts ...string) {
 }
 
 // await waits until all background work is durable.
-func (r *rig) await() { r.store.await() }
+func (r *rig) await() {
+	if r.store != nil {
+		r.store.await()
+	}
+}
 
 // records counts the records of a kind in the store.
 func (r *rig) records(kind byte) (n int) {

@@ -117,7 +117,7 @@ func (r *Receiver) Close() {
 	}
 	h.drop(r, nil, &later)
 	now := h.b.now()
-	if r.session != nil {
+	if r.session != nil && r.removing == 0 { // else when what it took is back
 		h.letGo(r.session, false, now, &later)
 	}
 	h.serve(now, &later)
@@ -127,6 +127,9 @@ func (r *Receiver) Close() {
 // drop ends a receiver; reason is told to it unless it is nil. The session is the
 // caller's to release.
 func (h *holder) drop(r *Receiver, reason error, later *callbacks) {
+	if r.gone {
+		return
+	}
 	r.gone, r.credit = true, 0
 	delete(h.receivers, r)
 	if r.hungry {

@@ -83,6 +83,9 @@ func veil(nonce uint64) uint64 {
 
 func (m *message) expired(now int64) bool { return m.expiresAt != 0 && m.expiresAt <= now }
 
+// hasState reports whether m differs from what was enqueued.
+func (m *message) hasState() bool { return m.attempts > 0 || m.deferred || m.overlay != nil }
+
 // origin is the sequence number m was given first.
 func (m *message) origin() int64 {
 	if m.firstSeq != 0 {

@@ -45,8 +45,8 @@ func (o *takeaway) publish(later *callbacks) {
 			r.out = append(r.out, m.delivery())
 		}
 	}
-	if r.gone { // closed meanwhile: nobody saw them
-		h.b.submit(h.restoration(o.messages), later)
+	if r.gone {
+		h.restoreTaken(o, later)
 		return
 	}
 	r.flush()
@@ -61,30 +61,49 @@ func (o *takeaway) publish(later *callbacks) {
 
 func (o *takeaway) finish(error) {}
 
-// restoration puts messages back that were removed for a receiver that has gone.
+// restoreTaken puts back what was removed for a receiver that has closed meanwhile:
+// nobody saw it. Its session was kept until now, so that no other receiver could
+// overtake.
+func (h *holder) restoreTaken(o *takeaway, later *callbacks) {
+	back := &restoration{holder: h}
+	for _, m := range o.messages {
+		again := *m
+		again.body, again.session, again.recorded = m.body.again(), nil, false
+		again.body.refs.Store(1)
+		h.inlet.size.Add(int64(len(again.body.payload)))
+		if again.hasState() {
+			again.recorded = true
+			back.states = append(back.states, appendState(nil, &again))
+		} else {
+			back.states = append(back.states, nil)
+		}
+		back.messages = append(back.messages, &again)
+	}
+	h.b.submit(back, later)
+	now := h.b.now()
+	h.put(back.messages, now, later)
+	if s := o.receiver.session; s != nil && s.receiver == o.receiver && o.receiver.removing == 0 {
+		h.letGo(s, false, now, later)
+	}
+	h.serve(now, later)
+	h.arm()
+}
+
+// restoration stores messages again.
 type restoration struct {
 	holder   *holder
 	messages []*message
-}
-
-func (h *holder) restoration(messages []*message) *restoration {
-	o := &restoration{holder: h}
-	for _, m := range messages {
-		again := *m
-		again.body = m.body.again()
-		again.session, again.recorded = nil, false
-		o.messages = append(o.messages, &again)
-	}
-	return o
+	states   [][]byte // nil for a message without
 }
 
 func (o *restoration) write(w *writer) {
-	for _, m := range o.messages {
-		m.body.refs.Add(1)
-		m.body.owner.size.Add(int64(len(m.body.payload)))
-		w.putMessage(o.holder, m)
+	for i, m := range o.messages {
+		w.putRecord(o.holder, m)
+		if o.states[i] != nil {
+			w.putState(o.holder.id, m.sequence, o.states[i])
+		}
 	}
 }
 
-func (o *restoration) publish(later *callbacks) { o.holder.add(o.messages, later) }
-func (o *restoration) finish(error)             {}
+func (o *restoration) publish(*callbacks) {}
+func (o *restoration) finish(error)       {}

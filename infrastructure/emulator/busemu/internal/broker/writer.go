@@ -44,10 +44,21 @@ func (w *writer) putSequences() {
 	}
 }
 
+// putMessage stores a message that is not visible yet.
 func (w *writer) putMessage(h *holder, m *message) {
 	if w == nil {
 		return
 	}
+	w.putRecord(h, m)
+	if m.hasState() {
+		m.recorded = true
+		w.value = appendState(w.value[:0], m)
+		w.putState(h.id, m.sequence, w.value)
+	}
+}
+
+// putRecord stores the immutable part of a message.
+func (w *writer) putRecord(h *holder, m *message) {
 	w.sequence(h)
 	w.key = sequenceKey(w.key[:0], kindMessage, h.id, m.sequence)
 	w.value = appendMessage(w.value[:0], m)
@@ -59,11 +70,6 @@ func (w *writer) putMessage(h *holder, m *message) {
 	copy(d.Key, w.key)
 	copy(d.Value[copy(d.Value, w.value):], payload)
 	w.keep(d.Finish())
-	if m.attempts > 0 || m.deferred || m.overlay != nil {
-		m.recorded = true
-		w.value = appendState(w.value[:0], m)
-		w.putState(h.id, m.sequence, w.value)
-	}
 }
 
 func (w *writer) putState(id uint32, sequence int64, state []byte) {

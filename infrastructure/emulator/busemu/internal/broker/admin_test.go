@@ -1,0 +1,229 @@
+package broker
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEntitiesAreListed(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig) {
+		ctx := r.t.Context()
+		r.queue("Orders/new", QueueProperties{UserMetadata: "u", Opaque: []byte{1}, Partitioned: true})
+		r.queue("a", QueueProperties{ForwardTo: "orders/new", ForwardDeadLetteredTo: "sb://host:1/Orders/new"})
+		r.topic("T", TopicProperties{})
+		r.subscription("t", "S", SubscriptionProperties{Rules: []Rule{{
+			Name: "all", Filter: Filter{
+				Kind: SQLFilter, Expression: "a=@s OR a=@i OR a=@j OR a=@f OR a=@t OR a=@b",
+				Parameters: []Parameter{{"@s", "x"}, {"@i", int64(1) << 60}, {"@j", int32(7)}, {"@f", 1.5}, {"@t", time.Unix(5, 0).UTC()}, {"@b", true}},
+			},
+			Action: &SQLAction{Expression: "SET a=1", Parameters: []Parameter{{"@p", int64(3)}}},
+		}, {
+			Name:   "some",
+			Filter: Filter{Kind: CorrelationFilter, Correlation: Fields{To: "x", Properties: map[string]any{"n": int64(2), "s": "2"}}},
+		}}})
+		before := []any{r.Queues(), r.Topics()}
+		subs, err := r.Subscriptions("t")
+		if err != nil || len(subs) != 1 || subs[0].Topic != "T" {
+			t.Fatalf("subscriptions %+v: %v", subs, err)
+		}
+		q := r.Queues()[0]
+		if q.Name != "Orders/new" || q.LockDuration != time.Minute || q.MaxSizeMB != 16*1024 || q.MaxDeliveryCount != 10 || q.DefaultTTL != Forever || q.Status != StatusActive {
+			t.Errorf("queue %+v", q)
+		}
+		if r.fs == nil {
+			return
+		}
+		r.crash()
+		equalTimes := cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })
+		if diff := cmp.Diff(before, []any{r.Queues(), r.Topics()}, equalTimes); diff != "" {
+			t.Error(diff)
+		}
+		again, err := r.Subscriptions("T")
+		if diff := cmp.Diff(subs, again, equalTimes); diff != "" || err != nil {
+			t.Error(err, diff)
+		}
+		if err := r.DeleteQueue(ctx, "A"); err != nil {
+			t.Fatal(err)
+		}
+		r.queue("a", QueueProperties{}) // takes no id that was used
+		r.crash()
+		if len(r.Queues()) != 2 {
+			t.Errorf("queues %+v", r.Queues())
+		}
+	})
+}
+
+func TestAdminRefusals(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig) {
+		ctx := r.t.Context()
+		r.queue("q", QueueProperties{})
+		r.topic("t", TopicProperties{})
+		r.subscription("t", "s", SubscriptionProperties{})
+		create := func(name string, p QueueProperties) error { _, err := r.CreateQueue(ctx, name, p); return err }
+		topic := func(name string, p TopicProperties) error { _, err := r.CreateTopic(ctx, name, p); return err }
+		subscription := func(topic, name string, p SubscriptionProperties) error {
+			_, err := r.CreateSubscription(ctx, topic, name, p)
+			return err
+		}
+		update := func(p QueueProperties) error { _, err := r.UpdateQueue(ctx, "q", p); return err }
+		rule := func(x Rule) error { _, err := r.CreateRule(ctx, "t", "s", x); return err }
+		for name, test := range map[string]struct {
+			err  error
+			want Condition
+		}{
+			"queue exists":             {create("Q", QueueProperties{}), EntityExists},
+			"topic has the name":       {create("T", QueueProperties{}), EntityExists},
+			"queue has the name":       {topic("q", TopicProperties{}), EntityExists},
+			"subscription exists":      {subscription("T", "S", SubscriptionProperties{}), EntityExists},
+			"no topic":                 {subscription("q", "s", SubscriptionProperties{}), NotFound},
+			"empty name":               {create("", QueueProperties{}), ArgumentError},
+			"long name":                {create(strings.Repeat("x", 261), QueueProperties{}), ArgumentError},
+			"odd name":                 {create("a?b", QueueProperties{}), ArgumentError},
+			"long subscription name":   {subscription("t", strings.Repeat("x", 51), SubscriptionProperties{}), ArgumentError},
+			"lock too long":            {create("x", QueueProperties{LockDuration: 6 * time.Minute}), ArgumentError},
+			"window too short":         {create("x", QueueProperties{DuplicateDetectionWindow: 19 * time.Second}), ArgumentError},
+			"window too long":          {topic("x", TopicProperties{DuplicateDetectionWindow: 169 * time.Hour}), ArgumentError},
+			"time to live too short":   {create("x", QueueProperties{DefaultTTL: time.Millisecond}), ArgumentError},
+			"idle too short":           {create("x", QueueProperties{AutoDeleteOnIdle: time.Minute}), ArgumentError},
+			"deliveries":               {create("x", QueueProperties{MaxDeliveryCount: -1}), ArgumentError},
+			"status":                   {create("x", QueueProperties{Status: "Odd"}), ArgumentError},
+			"forwards to nothing":      {create("x", QueueProperties{ForwardTo: "nothing"}), ArgumentError},
+			"forwards to itself":       {update(QueueProperties{ForwardTo: "Q"}), ArgumentError},
+			"session changes":          {update(QueueProperties{RequiresSession: true}), ArgumentError},
+			"detection changes":        {update(QueueProperties{RequiresDuplicateDetection: true}), ArgumentError},
+			"partitioning changes":     {update(QueueProperties{Partitioned: true}), ArgumentError},
+			"rule without a name":      {rule(Rule{}), ArgumentError},
+			"rule of an unknown kind":  {rule(Rule{Name: "r", Filter: Filter{Kind: "Odd"}}), ArgumentError},
+			"parameter of an odd type": {rule(Rule{Name: "r", Filter: Filter{Kind: SQLFilter, Expression: "a=@p", Parameters: []Parameter{{"@p", []int{1}}}}}), ArgumentError},
+			"delete nothing":           {r.DeleteQueue(ctx, "nothing"), NotFound},
+			"delete no topic":          {r.DeleteTopic(ctx, "q"), NotFound},
+			"delete no subscription":   {r.DeleteSubscription(ctx, "t", "x"), NotFound},
+		} {
+			if !errors.Is(test.err, test.want) {
+				t.Errorf("%s: got %v, want %s", name, test.err, test.want)
+			}
+		}
+		err := create("", QueueProperties{LockDuration: -1, MaxDeliveryCount: -1})
+		for _, fault := range []string{"name", "LockDuration", "MaxDeliveryCount"} {
+			if !strings.Contains(err.Error(), fault) {
+				t.Errorf("%v does not tell of %s", err, fault)
+			}
+		}
+	})
+}
+
+func TestLookup(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig) {
+		r.queue("Dir/Queue", QueueProperties{RequiresSession: true})
+		r.topic("Topic", TopicProperties{RequiresDuplicateDetection: true})
+		r.subscription("topic", "Sub", SubscriptionProperties{RequiresSession: true})
+		for path, want := range map[string]EntityInfo{
+			"dir/queue":                                          {Path: "Dir/Queue", Kind: KindQueue, RequiresSession: true},
+			"/DIR/queue/$deadletterqueue":                        {Path: "Dir/Queue/$DeadLetterQueue", Kind: KindDeadLetter},
+			"dir/queue/$Transfer/$DeadLetterQueue":               {Path: "Dir/Queue/$Transfer/$DeadLetterQueue", Kind: KindTransferDeadLetter},
+			"TOPIC":                                              {Path: "Topic", Kind: KindTopic, DuplicateDetection: true},
+			"topic/subscriptions/sub":                            {Path: "Topic/Subscriptions/Sub", Kind: KindSubscription, RequiresSession: true},
+			"topic/Subscriptions/sub/$DeadLetterQueue":           {Path: "Topic/Subscriptions/Sub/$DeadLetterQueue", Kind: KindDeadLetter},
+			"topic/subscriptions/sub/$transfer/$dEADlEtTERqueue": {Path: "Topic/Subscriptions/Sub/$Transfer/$DeadLetterQueue", Kind: KindTransferDeadLetter},
+		} {
+			got, err := r.Lookup(path)
+			got.MaxMessageSize, got.MaxBatchSize, got.LockDuration, got.Status = 0, 0, 0, ""
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s leads to %+v: %v", path, got, err)
+			}
+		}
+		for _, path := range []string{"", "nothing", "topic/$deadletterqueue", "topic/subscriptions/", "topic/subscriptions/x", "dir", "dir/queue/subscriptions/sub"} {
+			if got, err := r.Lookup(path); !errors.Is(err, NotFound) {
+				t.Errorf("%s leads to %+v: %v", path, got, err)
+			}
+		}
+		if err := r.trySend("topic/subscriptions/sub", msg("a")); !errors.Is(err, NotAllowed) {
+			t.Errorf("send to a subscription: %v", err)
+		}
+		if _, err := r.OpenReceiver("topic", ReceiverOptions{}); !errors.Is(err, NotAllowed) {
+			t.Errorf("receive from a topic: %v", err)
+		}
+		r.receive("dir/queue/$transfer/$deadletterqueue", 1).want()
+	})
+}
+
+func TestForwarding(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig) {
+		ctx := r.t.Context()
+		r.queue("end", QueueProperties{RequiresDuplicateDetection: true})
+		r.queue("dead", QueueProperties{})
+		r.queue("start", QueueProperties{ForwardTo: "sb://host/END"})
+		r.topic("t", TopicProperties{})
+		r.subscription("t", "s", SubscriptionProperties{ForwardTo: "start", ForwardDeadLetteredTo: "dead"})
+		r.send("end", msg("0"))
+		r.send("start", msg("1"), msg("1"), msg("2"))
+		r.send("t", msg("3"), msg("2"))
+		r.wantPeek("end", "0", "1", "2", "3")
+		if _, err := r.OpenReceiver("start", ReceiverOptions{}); !errors.Is(err, NotAllowed) {
+			t.Errorf("receiver where messages are forwarded: %v", err)
+		}
+		ds, _ := r.Peek("end", PeekOptions{From: 4})
+		if d := ds[0]; d.SequenceNumber != 4 || d.EnqueuedSequenceNumber != 1 {
+			t.Errorf("forwarded %+v", d)
+		}
+		if err := r.DeleteQueue(ctx, "end"); err != nil {
+			t.Fatal(err)
+		}
+		r.send("start", msg("4"))
+		r.wantPeek("start/$deadletterqueue", "4")
+		r.queue("end", QueueProperties{})
+		if _, err := r.UpdateQueue(ctx, "end", QueueProperties{ForwardTo: "start"}); err != nil {
+			t.Fatal(err)
+		}
+		r.send("start", msg("round")) // start and end forward to each other
+		synctest.Wait()
+		found := append(r.peek("start/$deadletterqueue"), r.peek("end/$deadletterqueue")...)
+		if strings.Join(found, " ") != "4 round" {
+			t.Errorf("dead-lettered %q", found)
+		}
+		if r.fs != nil {
+			r.crash()
+			if i, _ := r.Queue("start"); i.Active != 0 || i.DeadLetter != 2 && i.DeadLetter != 1 {
+				t.Errorf("after the crash: %+v", i.Counts)
+			}
+		}
+	})
+}
+
+func TestDeadLettersAreForwarded(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig) {
+		r.queue("dead", QueueProperties{})
+		r.queue("q", QueueProperties{ForwardDeadLetteredTo: "dead"})
+		r.send("q", msg("a"))
+		c := r.receive("q", 1)
+		if err := c.trySettle(c.one(), Outcome{Kind: DeadLetter, Reason: "why"}); err != nil {
+			t.Fatal(err)
+		}
+		r.wantPeek("q/$deadletterqueue")
+		if d := r.receive("dead", 1).one(); d.DeadLetterReason != "why" || d.DeadLetterSource != "q" {
+			t.Errorf("dead letter %+v", d)
+		}
+	})
+}
+
+func TestDump(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig) {
+		r.topic("t", TopicProperties{})
+		r.subscription("t", "s", SubscriptionProperties{RequiresSession: true})
+		for range 30 {
+			r.send("t", of("x", "payload"))
+		}
+		r.accept("t/subscriptions/s", "x", 1).one()
+		for _, want := range []string{"topic t", "subscription s", "#1 locked", "#2 ready", "and 10 more", `session "x": held=true`} {
+			if !strings.Contains(r.Dump(), want) {
+				t.Errorf("no %q in\n%s", want, r.Dump())
+			}
+		}
+	})
+}
