@@ -116,12 +116,17 @@ func TestHistoryIsForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(in.history.seen); n > 21 {
+		remembered := func() int {
+			in.mu.Lock()
+			defer in.mu.Unlock()
+			return len(in.history.seen)
+		}
+		if n := remembered(); n > 21 {
 			t.Errorf("%d ids remembered", n)
 		}
 		time.Sleep(time.Minute)
 		r.await()
-		if n := len(in.history.seen); n != 0 {
+		if n := remembered(); n != 0 {
 			t.Errorf("%d ids remembered", n)
 		}
 		if n := r.records(kindHistory); n != 0 {
