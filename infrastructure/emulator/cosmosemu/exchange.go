@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
@@ -20,6 +21,7 @@ const maxBody = 2 << 20
 type exchange struct {
 	srv    *Server
 	req    *http.Request
+	quirks bool        // of the routing gateway
 	header http.Header // of the request
 	route  route
 	body   []byte // of the request, valid until the reply is written
@@ -52,41 +54,62 @@ type exchangeBuffers struct{ request, reply []byte }
 // keepBuffer bounds what the pool holds on to.
 const keepBuffer = 1 << 20
 
-// ServeHTTP answers one request. It makes Server a http.Handler, so that it can
-// also be mounted elsewhere.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve answers one request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, quirks bool) {
 	s.inflight.Add(1)
 	defer s.inflight.Done()
+	if strings.HasPrefix(r.URL.Path, controlPath) {
+		s.serveControl(w, r)
+		return
+	}
 	b, _ := buffers.Get().(*exchangeBuffers)
-	x := &exchange{srv: s, req: r, header: r.Header, buffer: b.reply[:0]}
-	answer, err := x.answer(b)
-	if err != nil {
+	defer b.release()
+	x := &exchange{srv: s, req: r, quirks: quirks, header: r.Header, buffer: b.reply[:0]}
+	answer, loss, err := x.answer(b)
+	switch {
+	case loss != NoLoss:
+		x.lose(w, loss, answer, err)
+	case err != nil:
 		x.writeError(w, asWire(err))
-	} else {
+	default:
 		x.write(w, answer)
-		if cap(answer.body) <= keepBuffer && cap(answer.body) > cap(b.reply) {
+		if cap(answer.body) > cap(b.reply) {
 			b.reply = answer.body
 		}
 	}
-	if cap(b.request) <= keepBuffer {
+}
+
+// release gives the buffers back, unless they have grown too large to keep.
+func (b *exchangeBuffers) release() {
+	if cap(b.request) <= keepBuffer && cap(b.reply) <= keepBuffer {
 		buffers.Put(b)
 	}
 }
 
-func (x *exchange) answer(b *exchangeBuffers) (*reply, error) {
+// answer executes the request. loss tells how the reply is to get lost.
+func (x *exchange) answer(b *exchangeBuffers) (a *reply, loss Loss, err error) {
 	var found bool
 	if x.route, found = parseRoute(x.req); !found {
-		return nil, refuse(http.StatusMethodNotAllowed, "%s %s is not an operation of this emulator: see its UNSUPPORTED.md", x.req.Method, x.req.URL.Path)
+		return nil, NoLoss, refuse(http.StatusMethodNotAllowed, "%s %s is not an operation of this emulator: see its UNSUPPORTED.md", x.req.Method, x.req.URL.Path)
+	}
+	if x.quirks {
+		if err := routingQuirk(&x.route); err != nil {
+			return nil, NoLoss, err
+		}
 	}
 	if err := x.srv.auth.check(x.req, &x.route); err != nil {
-		return nil, err
+		return nil, NoLoss, err
 	}
-	var err error
 	if b.request, err = readBody(b.request[:0], x.req); err != nil {
-		return nil, err
+		return nil, NoLoss, err
 	}
 	x.body = b.request
-	return handlers[x.route.op](x)
+	if f := x.srv.judge(x); f != nil {
+		a, err = x.suffer(f)
+		return a, f.Loss, err
+	}
+	a, err = handlers[x.route.op](x)
+	return a, NoLoss, err
 }
 
 func readBody(dst []byte, r *http.Request) ([]byte, error) {
@@ -172,6 +195,12 @@ func (x *exchange) activityID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// keep copies a body that is valid inside a transaction only.
+func (x *exchange) keep(body []byte) []byte {
+	x.buffer = append(x.buffer, body...)
+	return x.buffer
 }
 
 func (x *exchange) database() (*store.Database, error) {

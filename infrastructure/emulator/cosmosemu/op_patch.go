@@ -26,7 +26,7 @@ func patchItem(x *exchange) (*reply, error) {
 		a = ok(http.StatusOK, nil, writeCharge(len(item.Body)))
 		a.etag = item.ETag
 		if x.wantsBody() {
-			a.body = append(x.buffer, item.Body...)
+			a.body = x.keep(item.Body)
 		}
 		return nil
 	})

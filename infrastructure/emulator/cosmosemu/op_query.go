@@ -78,7 +78,8 @@ func (x *exchange) runQuery(c *store.Container, b *query.Bound) (*reply, error) 
 	if err := p.run(); err != nil {
 		return nil, err
 	}
-	body := append(p.rows, `],"_count":`...)
+	body := p.rows
+	body = append(body, `],"_count":`...)
 	body = append(strconv.AppendInt(body, int64(p.count), 10), '}')
 	a := ok(http.StatusOK, body, queryCharge(p.scanned, len(body)))
 	a.count, a.session = p.count, querySession(c, rng, lsn)

@@ -45,6 +45,12 @@ type Options struct {
 	TLS         bool
 	Certificate *tls.Certificate
 
+	// RoutingGateway makes Addr answer as the service's routing gateway does: item
+	// ids with slashes, spaces at the end and the like cannot be read back.
+	RoutingGateway bool
+	// ComputeAddr, if set, is a second TCP address without those quirks.
+	ComputeAddr string
+
 	// DataDir keeps the data on disk, with fsync before a write is acknowledged.
 	// Empty keeps it in memory.
 	DataDir string

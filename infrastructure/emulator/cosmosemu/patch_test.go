@@ -68,7 +68,7 @@ func TestPatch(t *testing.T) {
 	}
 
 	bare := send(t, srv, http.MethodPatch, "dbs/db/colls/c/docs/1", `[{"op":"set","path":"/n","value":9}]`, map[string]string{"x-ms-documentdb-partitionkey": `["a"]`})
-	if bare.StatusCode != 200 {
+	if bare.StatusCode != http.StatusOK {
 		t.Errorf("a bare array of operations: %d %s", bare.StatusCode, bare.Body)
 	}
 }

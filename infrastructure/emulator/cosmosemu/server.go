@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,11 +27,13 @@ type Server struct {
 	auth    authenticator
 	clock   atomic.Int64 // nanoseconds Advance has added
 
-	listener net.Listener
-	http     *http.Server
-	served   chan struct{}  // closed when the listener has ended
-	inflight sync.WaitGroup // requests
-	cert     *certificate   // nil without TLS
+	entrances []*entrance
+	serving   sync.WaitGroup // entrances
+	inflight  sync.WaitGroup // requests
+	cert      *certificate   // nil without TLS
+
+	controls controls
+	done     chan struct{} // closed by Close, releases what faults hold
 
 	clients clients
 	closing sync.Once
@@ -46,7 +49,7 @@ func Start(options *Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cosmosemu: options: %w", err)
 	}
-	s := &Server{options: o, served: make(chan struct{})}
+	s := &Server{options: o, done: make(chan struct{})}
 	s.key, _ = base64.StdEncoding.DecodeString(o.Key) // resolve has checked it
 	s.auth.init(s.key)
 	if err := s.listen(); err != nil {
@@ -60,61 +63,95 @@ func Start(options *Options) (*Server, error) {
 		Dir: o.DataDir, FS: o.FS, Now: s.now, Logger: o.Logger, Random: rand.New(rand.NewPCG(seed, seed)),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cosmosemu: %w", errors.Join(err, s.listener.Close()))
+		return nil, fmt.Errorf("cosmosemu: %w", errors.Join(err, s.closeListeners()))
 	}
-	s.http = &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: time.Minute,
-		ErrorLog:          log.New(&serverLog{o.Logger}, "", 0),
+	for _, e := range s.entrances {
+		s.serving.Go(func() { _ = e.http.Serve(e.listener) }) // ends with ErrServerClosed
 	}
-	go func() {
-		defer close(s.served)
-		_ = s.http.Serve(s.listener) // ends with ErrServerClosed
-	}()
 	return s, nil
 }
 
-func (s *Server) listen() (err error) {
+// entrance is one address the emulator listens on.
+type entrance struct {
+	listener net.Listener
+	http     *http.Server
+}
+
+func (s *Server) listen() error {
 	o := &s.options
-	switch {
-	case o.Listener != nil:
-		s.listener = o.Listener
-	case o.Network != nil:
-		if o.Host == "" {
-			o.Host = fmt.Sprintf("cosmos-%d.emulator:8081", instances.Add(1))
-		}
-		s.listener, err = o.Network.Listen(o.Host)
-	default:
-		s.listener, err = net.Listen("tcp", o.Addr) //nolint:noctx // binding does not block
-	}
+	main, err := s.mainListener()
 	if err != nil {
 		return err
 	}
 	s.host = o.Host
 	if s.host == "" {
-		s.host = s.listener.Addr().String()
+		s.host = main.Addr().String()
 	}
-	if !o.TLS {
-		return nil
+	if err := s.enter(main, o.RoutingGateway); err != nil || o.ComputeAddr == "" {
+		return err
 	}
-	if s.cert, err = newCertificate(o.Certificate, s.host); err != nil {
-		return errors.Join(err, s.listener.Close())
+	compute, err := net.Listen("tcp", o.ComputeAddr) //nolint:noctx // binding does not block
+	if err != nil {
+		return errors.Join(err, s.closeListeners())
 	}
-	s.listener = tls.NewListener(s.listener, &tls.Config{
-		Certificates: []tls.Certificate{s.cert.tls},
-		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"http/1.1"},
-	})
+	return s.enter(compute, false)
+}
+
+func (s *Server) mainListener() (net.Listener, error) {
+	switch o := &s.options; {
+	case o.Listener != nil:
+		return o.Listener, nil
+	case o.Network != nil:
+		if o.Host == "" {
+			o.Host = fmt.Sprintf("cosmos-%d.emulator:8081", instances.Add(1))
+		}
+		return o.Network.Listen(o.Host)
+	default:
+		return net.Listen("tcp", o.Addr) //nolint:noctx // binding does not block
+	}
+}
+
+// enter adds an address to serve, over TLS if that is asked for.
+func (s *Server) enter(listener net.Listener, quirks bool) (err error) {
+	if s.options.TLS {
+		if s.cert == nil {
+			if s.cert, err = newCertificate(s.options.Certificate, s.host); err != nil {
+				return errors.Join(err, listener.Close())
+			}
+		}
+		listener = tls.NewListener(listener, &tls.Config{
+			Certificates: []tls.Certificate{s.cert.tls},
+			MinVersion:   tls.VersionTLS12,
+			NextProtos:   []string{"http/1.1"},
+		})
+	}
+	s.entrances = append(s.entrances, &entrance{listener, &http.Server{
+		Handler:           gateway{s, quirks},
+		ReadHeaderTimeout: time.Minute,
+		ErrorLog:          log.New(&serverLog{s.options.Logger}, "", 0),
+	}})
 	return nil
+}
+
+func (s *Server) closeListeners() error {
+	var errs []error
+	for _, e := range s.entrances {
+		errs = append(errs, e.listener.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Close ends all connections, waits for running requests and closes the store.
 // It may be called more than once.
 func (s *Server) Close() error {
 	s.closing.Do(func() {
+		close(s.done)
 		s.clients.close()
-		err := s.http.Close()
-		<-s.served
+		var err error
+		for _, e := range s.entrances {
+			err = errors.Join(err, e.http.Close())
+		}
+		s.serving.Wait()
 		s.inflight.Wait()
 		if err := errors.Join(err, s.store.Close()); err != nil {
 			s.closed = fmt.Errorf("cosmosemu: close: %w", err)
@@ -129,6 +166,15 @@ func (s *Server) Endpoint() string {
 		return "https://" + s.host + "/"
 	}
 	return "http://" + s.host + "/"
+}
+
+// ComputeEndpoint is the endpoint at Options.ComputeAddr, "" if there is none.
+func (s *Server) ComputeEndpoint() string {
+	if len(s.entrances) < 2 {
+		return ""
+	}
+	scheme, _, _ := strings.Cut(s.Endpoint(), "//")
+	return scheme + "//" + s.entrances[1].listener.Addr().String() + "/"
 }
 
 // Addr is the host:port clients use.

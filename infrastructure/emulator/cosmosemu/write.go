@@ -60,7 +60,7 @@ func (x *exchange) writeItem(kind writeKind) (*reply, error) {
 		a = ok(status, nil, writeCharge(len(item.Body)))
 		a.etag = item.ETag
 		if x.wantsBody() {
-			a.body = append(x.buffer, item.Body...)
+			a.body = x.keep(item.Body)
 		}
 		return nil
 	})

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
-
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 )
 
 // Definition is what a client says about a container.

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
-
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
 // FeedQuery asks for the changes of one physical partition.

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
-
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
 // Scope says which documents a scan visits. All conditions must hold.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"sync"
 
-	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
-
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 )
 
 // Item is a document as a client sees it.

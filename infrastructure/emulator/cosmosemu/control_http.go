@@ -1,0 +1,155 @@
+package cosmosemu
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// The control endpoint lets other processes do what the Go calls do: split and
+// merge partitions, move the clock, set faults. It answers loopback clients only,
+// and only POST with content type application/json, which a web page cannot send
+// across origins.
+//
+//	GET  /_emulator/dbs/{db}/colls/{coll}/ranges
+//	POST /_emulator/dbs/{db}/colls/{coll}/split  {"range":"0","at":"1F..."}
+//	POST /_emulator/dbs/{db}/colls/{coll}/merge  {"left":"1","right":"2"}
+//	POST /_emulator/clock                        {"advanceMs":60000}
+//	POST /_emulator/faults                       {"operation":"CreateItem","times":3,"status":429,"retryAfterMs":100}
+//	POST /_emulator/faults/clear                 {}
+const controlPath = "/_emulator/"
+
+// ControlEndpoint is the URL of the control endpoint.
+func (s *Server) ControlEndpoint() string { return strings.TrimSuffix(s.Endpoint(), "/") + controlPath }
+
+// controlRequest is the body of all control requests.
+type controlRequest struct {
+	Range, At    string
+	Left, Right  string
+	AdvanceMS    int64
+	Operation    Operation
+	Times        int // 0: until cleared
+	DelayMS      int64
+	Execute      bool
+	Status       int
+	SubStatus    int
+	RetryAfterMS int64
+	Message      string
+	Loss         string // reset, truncate, drop
+}
+
+var losses = map[string]Loss{"": NoLoss, "reset": Reset, "truncate": Truncate, "drop": Drop}
+
+func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
+	answer, err := s.control(r)
+	if err != nil {
+		x := &exchange{srv: s, req: r, header: r.Header}
+		x.writeError(w, asWire(err))
+		return
+	}
+	w.Header()[headerContentType] = contentTypeJSON
+	_, _ = w.Write(answer) // the client has gone: nothing to tell it
+}
+
+func (s *Server) control(r *http.Request) ([]byte, error) {
+	if !fromLoopback(r) {
+		return nil, refuse(http.StatusForbidden, "The control endpoint answers loopback clients only")
+	}
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, controlPath), "/")
+	inContainer := len(parts) == 5 && parts[0] == "dbs" && parts[2] == "colls"
+	if r.Method == http.MethodGet {
+		if inContainer && parts[4] == "ranges" {
+			return s.controlRanges(parts[1], parts[3])
+		}
+		return nil, refuse(http.StatusNotFound, "There is no control request GET %s", r.URL.Path)
+	}
+	if r.Method != http.MethodPost || !strings.HasPrefix(first(r.Header, headerContentType), "application/json") {
+		return nil, refuse(http.StatusUnsupportedMediaType, "Control requests are POST with content type application/json")
+	}
+	var in controlRequest
+	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&in); err != nil {
+		return nil, refuse(http.StatusBadRequest, "The control request is not JSON: %v", err)
+	}
+	var err error
+	switch path := strings.Join(parts, "/"); {
+	case inContainer && parts[4] == "split" && in.At != "":
+		err = s.SplitAt(parts[1], parts[3], in.Range, in.At)
+	case inContainer && parts[4] == "split":
+		err = s.Split(parts[1], parts[3], in.Range)
+	case inContainer && parts[4] == "merge":
+		err = s.Merge(parts[1], parts[3], in.Left, in.Right)
+	case path == "clock":
+		s.Advance(time.Duration(in.AdvanceMS) * time.Millisecond)
+	case path == "faults":
+		err = s.controlFault(&in)
+	case path == "faults/clear":
+		s.clearControls()
+	default:
+		return nil, refuse(http.StatusNotFound, "There is no control request POST %s", r.URL.Path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if inContainer {
+		return s.controlRanges(parts[1], parts[3])
+	}
+	return []byte("{}"), nil
+}
+
+func (s *Server) controlRanges(database, container string) ([]byte, error) {
+	ranges, err := s.PartitionKeyRanges(database, container)
+	if err != nil {
+		return nil, err
+	}
+	type wire struct {
+		ID           string   `json:"id"`
+		MinInclusive string   `json:"minInclusive"`
+		MaxExclusive string   `json:"maxExclusive"`
+		Parents      []string `json:"parents"`
+	}
+	out := make([]wire, 0, len(ranges))
+	for _, r := range ranges {
+		out = append(out, wire(r))
+	}
+	return json.Marshal(map[string]any{"ranges": out})
+}
+
+func (s *Server) controlFault(in *controlRequest) error {
+	loss, known := losses[in.Loss]
+	if !known {
+		return refuse(http.StatusBadRequest, "loss is %q: it must be reset, truncate or drop", in.Loss)
+	}
+	if _, known := handlers[in.Operation]; !known && in.Operation != OpAny {
+		return refuse(http.StatusBadRequest, "There is no operation %q", in.Operation)
+	}
+	f := Fault{
+		Delay: time.Duration(in.DelayMS) * time.Millisecond, Execute: in.Execute, Status: in.Status, SubStatus: in.SubStatus,
+		RetryAfter: time.Duration(in.RetryAfterMS) * time.Millisecond, Message: in.Message, Loss: loss,
+	}
+	hook := Always(f)
+	if in.Times > 0 {
+		hook = Times(in.Times, f)
+	}
+	s.Control(in.Operation, hook)
+	return nil
+}
+
+func (s *Server) clearControls() {
+	s.controls.mu.Lock()
+	defer s.controls.mu.Unlock()
+	s.controls.hooks = nil
+	s.controls.any.Store(false)
+}
+
+// fromLoopback tells whether the client is on this machine, or in an in-memory
+// network.
+func fromLoopback(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr == "pipe"
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
