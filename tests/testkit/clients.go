@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -157,4 +158,19 @@ func (c *Consumer) drain(ctx context.Context, session *azservicebus.SessionRecei
 			c.mu.Unlock()
 		}
 	}
+}
+
+// DuplicatesDropped is how many messages the topic has accepted and dropped.
+func (e Endpoints) DuplicatesDropped(t *testing.T) int64 {
+	t.Helper()
+	resp, err := http.Get(e.ServiceBusAdmin + "/$counters/" + e.Topic) //nolint:noctx // a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var c struct{ Duplicates int64 }
+	if err := json.NewDecoder(resp.Body).Decode(&c); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("counters of %s: status %d, %v", e.Topic, resp.StatusCode, err)
+	}
+	return c.Duplicates
 }

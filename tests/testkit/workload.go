@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"sync"
+	"time"
 )
 
 // Workload changes contacts through the HTTP API and keeps the history that
@@ -22,6 +23,8 @@ type Workload struct {
 	Changes  int   // how many requests succeed or stay unknown in all, creates included
 	Writers  int   // concurrent clients; contacts are shared out among them
 	Seed     int64 // of the choice of contact and kind of change
+	// Pace is the pause of each writer between two requests. Default none.
+	Pace time.Duration
 
 	mu      sync.Mutex // guards what follows
 	acked   map[string]int
@@ -69,8 +72,10 @@ func (w *Workload) writer(ctx context.Context, n int) error {
 	share := func(total int) int { return total/w.Writers + btoi(n < total%w.Writers) }
 	var mine []string
 	for i := range share(w.Changes) {
-		if ctx.Err() != nil {
+		select {
+		case <-ctx.Done():
 			return nil
+		case <-time.After(w.Pace):
 		}
 		if len(mine) < share(w.Contacts) {
 			id, err := w.create(ctx, n, i)

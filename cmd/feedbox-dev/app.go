@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/telemetry"
+)
+
+// The exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// usageError marks a command line that is wrong.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// run executes one command line and returns the exit code: 0 ok, 1 failure,
+// 2 wrong usage or configuration.
+func run(ctx context.Context, args []string, out, errOut io.Writer, environ []string) int {
+	opts := &options{}
+	root := &cobra.Command{
+		Use:           "feedbox-dev",
+		Short:         "Run the whole path on this machine: emulators, contacts API, relay, demo subscriber",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), opts, out, errOut, environ) },
+	}
+	opts.register(root.Flags(), true)
+
+	alone := &options{}
+	emulatorsOnly := &cobra.Command{
+		Use:   "emulators",
+		Short: "Run the Cosmos DB and Service Bus emulators alone",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), alone, out, errOut, nil) },
+	}
+	alone.register(emulatorsOnly.Flags(), false)
+
+	root.AddCommand(emulatorsOnly)
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	_, _ = fmt.Fprintf(errOut, "feedbox-dev: %v\n", err)
+	if _, ok := errors.AsType[*config.Error](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s takes no arguments, got %q; see %s --help", cmd.CommandPath(), args, cmd.CommandPath())}
+	}
+	return nil
+}
+
+// dev runs until ctx ends. Without an environment only the emulators run.
+func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []string) (err error) {
+	if err := opts.validate(); err != nil {
+		return usageError{err}
+	}
+	log, err := telemetry.NewLogger(errOut, &telemetry.LogOptions{Level: opts.logLevel})
+	if err != nil {
+		return usageError{err}
+	}
+	bound, err := bind(ctx, opts, out)
+	if err != nil {
+		return err
+	}
+	emulators, err := startEmulators(ctx, opts, bound, log)
+	if err != nil {
+		bound.close()
+		return err
+	}
+	defer func() { err = errors.Join(err, emulators.close()) }()
+	e := emulators.endpoints()
+	if environ == nil {
+		return announce(ctx, opts, out, e)
+	}
+
+	e.API, e.Ops = "http://"+bound.api.Addr().String(), "http://"+bound.ops.Addr().String()
+	parts, err := newService(environ, bound, emulators, out, log)
+	if err != nil {
+		bound.close()
+		return err
+	}
+	return parts.run(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, e) })
+}
+
+// announce says where everything is, writes the ready file, and waits until ctx
+// ends. The file goes with the process.
+func announce(ctx context.Context, opts *options, out io.Writer, e endpoints) error {
+	if opts.readyFile != "" {
+		if err := e.write(opts.readyFile); err != nil {
+			return err
+		}
+		defer func() { _ = os.Remove(opts.readyFile) }() // somebody else may have removed it
+	}
+	e.print(out, opts)
+	<-ctx.Done()
+	_, _ = fmt.Fprintln(out, "stopping")
+	return nil
+}

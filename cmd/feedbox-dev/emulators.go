@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/emulator/cosmosemu"
+)
+
+// The demo topology: the names the service's configuration has as defaults.
+const (
+	database     = "contacts"
+	data         = "data"
+	leases       = "leases"
+	parked       = "parked"
+	topic        = "contacts"
+	subscription = "all"
+
+	duplicateWindow = 10 * time.Minute
+)
+
+// emulators are the two running emulators with the demo topology.
+type emulators struct {
+	cosmos *cosmosemu.Server
+	bus    *busemu.Server
+}
+
+// startEmulators serves both on the bound listeners, which they own from then on.
+func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.Logger) (*emulators, error) {
+	cosmosDir, busDir := "", ""
+	if !opts.ephemeral {
+		cosmosDir, busDir = filepath.Join(opts.dataDir, "cosmos"), filepath.Join(opts.dataDir, "servicebus")
+	}
+	e := &emulators{}
+	var err error
+	e.cosmos, err = cosmosemu.Start(&cosmosemu.Options{
+		Listener: l.cosmos, TLS: opts.cosmosTLS, DataDir: cosmosDir, Logger: log.With("emulator", "cosmos"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("Cosmos DB emulator: %w", err)
+	}
+	e.bus, err = busemu.Start(&busemu.Options{
+		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, DataDir: busDir, Logger: log.With("emulator", "servicebus"),
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("Service Bus emulator: %w", err), e.cosmos.Close())
+	}
+	if err := e.ensureTopology(ctx, opts.partitions); err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return e, nil
+}
+
+// ensureTopology creates what is missing; what is there is left as it is.
+func (e *emulators) ensureTopology(ctx context.Context, partitions int) error {
+	for _, c := range []cosmosemu.ContainerProps{
+		{ID: data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: partitions},
+		{ID: leases, PartitionKey: []string{"/id"}, Partitions: 1},
+		{ID: parked, PartitionKey: []string{"/partitionKey"}, Partitions: 1},
+	} {
+		if err := e.cosmos.CreateContainer(database, c); err != nil {
+			return err
+		}
+	}
+	if err := e.bus.CreateTopic(ctx, topic, busemu.TopicProperties{
+		RequiresDuplicateDetection: true, DuplicateDetectionWindow: duplicateWindow,
+	}); err != nil {
+		return err
+	}
+	return e.bus.CreateSubscription(ctx, topic, subscription, busemu.SubscriptionProperties{
+		RequiresSession: true, DeadLetteringOnExpiration: true,
+	})
+}
+
+func (e *emulators) close() error { return errors.Join(e.bus.Close(), e.cosmos.Close()) }
+
+// endpoints describes the emulators to other processes.
+func (e *emulators) endpoints() endpoints {
+	return endpoints{
+		CosmosEndpoint: e.cosmos.Endpoint(), CosmosKey: e.cosmos.Key(),
+		ServiceBusConnectionString: e.bus.ConnectionString(), ServiceBusAdmin: "http://" + e.bus.AdminAddr(),
+		Database: database, Container: data, Leases: leases, Parked: parked,
+		Topic: topic, Subscription: subscription,
+	}
+}

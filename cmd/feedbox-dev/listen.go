@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+)
+
+// listeners are all the sockets of the process. They are bound before any client
+// is built: azcosmos remembers a failed first contact for five minutes.
+type listeners struct {
+	api, ops, cosmos, serviceBus, serviceBusAdmin net.Listener
+}
+
+// bind opens every socket. A port that is taken is replaced by a free one, said
+// on out, unless the user asked for it: then it is an error.
+func bind(ctx context.Context, opts *options, out io.Writer) (*listeners, error) {
+	l := &listeners{}
+	for _, s := range []struct {
+		flag, addr string
+		into       *net.Listener
+	}{
+		{"cosmos", opts.cosmos, &l.cosmos},
+		{"servicebus", opts.serviceBus, &l.serviceBus},
+		{"servicebus-admin", opts.serviceBusAdmin, &l.serviceBusAdmin},
+		{"api", opts.api, &l.api},
+		{"ops", opts.ops, &l.ops},
+	} {
+		if s.addr == "" {
+			continue
+		}
+		bound, err := bindOne(ctx, s.flag, s.addr, opts.set(s.flag), out)
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		*s.into = bound
+	}
+	return l, nil
+}
+
+func bindOne(ctx context.Context, flag, addr string, asked bool, out io.Writer) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if err == nil {
+		return l, nil
+	}
+	if asked || !errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("--%s %s: %w; stop what uses it, or give another address", flag, addr, err)
+	}
+	host, _, splitErr := net.SplitHostPort(addr)
+	if splitErr != nil {
+		return nil, splitErr
+	}
+	l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return nil, fmt.Errorf("--%s: no free port on %s: %w", flag, host, err)
+	}
+	_, _ = fmt.Fprintf(out, "%s is taken; %s is at %s instead\n", addr, flag, l.Addr())
+	return l, nil
+}
+
+// close closes what was bound; serving closes its listener itself, so this is
+// for the paths on which serving never began.
+func (l *listeners) close() {
+	for _, one := range []net.Listener{l.cosmos, l.serviceBus, l.serviceBusAdmin, l.api, l.ops} {
+		if one != nil {
+			_ = one.Close()
+		}
+	}
+}

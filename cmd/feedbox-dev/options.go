@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/spf13/pflag"
+)
+
+// options are the flags of feedbox-dev; each has a working default.
+type options struct {
+	api             string
+	ops             string
+	cosmos          string
+	cosmosTLS       bool
+	serviceBus      string
+	serviceBusAdmin string
+	partitions      int
+	dataDir         string
+	ephemeral       bool
+	readyFile       string
+	logLevel        string
+
+	set func(flag string) bool // whether the user gave the flag
+}
+
+func (o *options) register(flags *pflag.FlagSet, service bool) {
+	if service {
+		flags.StringVar(&o.api, "api", "127.0.0.1:8080", "address of the contacts API")
+		flags.StringVar(&o.ops, "ops", "127.0.0.1:8090", "address of the operations endpoints (health, metrics)")
+	}
+	flags.StringVar(&o.cosmos, "cosmos", "127.0.0.1:8081", "address of the Cosmos DB emulator")
+	flags.BoolVar(&o.cosmosTLS, "cosmos-tls", false, "serve the Cosmos DB emulator over TLS with a certificate made at start")
+	flags.StringVar(&o.serviceBus, "servicebus", "127.0.0.1:5672", "address of the Service Bus emulator (AMQP)")
+	flags.StringVar(&o.serviceBusAdmin, "servicebus-admin", "127.0.0.1:5300", "address of the Service Bus emulator's admin API (HTTP)")
+	flags.IntVar(&o.partitions, "partitions", 4, "physical partitions of the data container, 1 to 64")
+	flags.StringVar(&o.dataDir, "data-dir", ".feedbox", "folder of the emulators' data")
+	flags.BoolVar(&o.ephemeral, "ephemeral", false, "keep the emulators' data in memory and forget it at exit")
+	flags.StringVar(&o.readyFile, "ready-file", "", "write the endpoints to this JSON file once everything answers")
+	flags.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
+	o.set = flags.Changed
+}
+
+// validate reports the first flag that cannot work, in words a user can act on.
+func (o *options) validate() error {
+	if o.partitions < 1 || o.partitions > 64 {
+		return fmt.Errorf("--partitions %d: give a number from 1 to 64", o.partitions)
+	}
+	if o.ephemeral && o.set("data-dir") {
+		return fmt.Errorf("--ephemeral and --data-dir exclude each other: leave one out")
+	}
+	if !o.ephemeral && o.dataDir == "" {
+		return fmt.Errorf("--data-dir is empty: name a folder, or use --ephemeral")
+	}
+	for flag, addr := range map[string]string{
+		"api": o.api, "ops": o.ops, "cosmos": o.cosmos, "servicebus": o.serviceBus, "servicebus-admin": o.serviceBusAdmin,
+	} {
+		if addr == "" {
+			continue // not a flag of this command
+		}
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return fmt.Errorf("--%s %q: give host:port, for example 127.0.0.1:0", flag, addr)
+		}
+	}
+	return nil
+}

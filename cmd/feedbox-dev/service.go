@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/fx"
+	"golang.org/x/sync/errgroup"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/wiring"
+)
+
+// What a demo wants differently from production, unless the environment says
+// otherwise: the first event after a quiet time at once, and a relay that goes on
+// soon after its predecessor was killed.
+const (
+	pollMax     = 250 * time.Millisecond
+	leaseExpiry = 2 * time.Second
+)
+
+// service is the contacts API and the relay, wired as in production and pointed
+// at the emulators, and a consumer of their events.
+type service struct {
+	relay, api *fx.App
+	subscriber *demoSubscriber
+}
+
+// newService configures all parts. FEEDBOX_ variables of the environment still
+// count for what the demo does not set itself.
+func newService(environ []string, l *listeners, emulators *emulators, out io.Writer, log *slog.Logger) (*service, error) {
+	e := emulators.endpoints()
+	environ = slices.Concat([]string{
+		"FEEDBOX_RELAY_POLL_MAX=" + pollMax.String(),
+		"FEEDBOX_LEASE_EXPIRY=" + leaseExpiry.String(),
+	}, environ, []string{
+		"FEEDBOX_COSMOS_ENDPOINT=" + e.CosmosEndpoint,
+		"FEEDBOX_COSMOS_KEY=" + e.CosmosKey,
+		"FEEDBOX_COSMOS_DATABASE=" + e.Database,
+		"FEEDBOX_COSMOS_CONTAINER=" + e.Container,
+		"FEEDBOX_COSMOS_LEASES=" + e.Leases,
+		"FEEDBOX_COSMOS_PARKED=" + e.Parked,
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=" + e.ServiceBusConnectionString,
+		"FEEDBOX_SERVICEBUS_NAMESPACE=", // an empty value is no value
+		"FEEDBOX_SERVICEBUS_TOPIC=" + e.Topic,
+	})
+	apiConfig, err := config.LoadAPI(environ)
+	if err != nil {
+		return nil, err
+	}
+	relayConfig, err := config.LoadRelay(environ)
+	if err != nil {
+		return nil, err
+	}
+	around := wiring.Surroundings{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient()}
+	inAPI := around
+	inAPI.Sockets = wiring.Sockets{API: l.api, Ops: l.ops}
+	subscriber, err := newDemoSubscriber(e, out, log)
+	if err != nil {
+		return nil, err
+	}
+	return &service{
+		relay:      fx.New(wiring.Relay(relayConfig, around)),
+		api:        fx.New(wiring.API(apiConfig, inAPI)),
+		subscriber: subscriber,
+	}, nil
+}
+
+// run starts the parts one after the other, then runs until, and stops them in
+// reverse. It ends early if a part does.
+func (s *service) run(ctx context.Context, until func(ctx context.Context) error) error {
+	starts := []func(ctx context.Context, started func()) error{
+		s.subscriber.run,
+		func(ctx context.Context, started func()) error { return wiring.Run(ctx, s.relay, started) },
+		func(ctx context.Context, started func()) error { return wiring.Run(ctx, s.api, started) },
+	}
+	return runAll(ctx, starts, until)
+}
+
+// runAll runs the first part with the rest inside it, so that a part outlives
+// those started after it.
+func runAll(ctx context.Context, parts []func(ctx context.Context, started func()) error, until func(ctx context.Context) error) error {
+	if len(parts) == 0 {
+		return until(ctx)
+	}
+	group, inside := errgroup.WithContext(ctx)
+	outer, stop := context.WithCancel(context.WithoutCancel(ctx))
+	started := make(chan struct{})
+	group.Go(func() error {
+		return parts[0](outer, func() { close(started) })
+	})
+	group.Go(func() error {
+		defer stop()
+		select {
+		case <-started:
+			return runAll(inside, parts[1:], until)
+		case <-inside.Done():
+			return nil
+		}
+	})
+	return group.Wait()
+}
+
+// mask hides the keys in a text for people; the ready file has them.
+func mask(connectionString string) string {
+	before, _, found := strings.Cut(connectionString, "SharedAccessKey=")
+	if !found {
+		return connectionString
+	}
+	return before + "SharedAccessKey=..."
+}

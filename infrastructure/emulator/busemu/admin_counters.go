@@ -1,0 +1,33 @@
+package busemu
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// Counters count what happened to an entity since the emulator started. They are
+// not stored.
+type Counters = broker.Counters
+
+// Counters returns the counters of an entity by its path, such as "orders" or
+// "orders/Subscriptions/all". A topic's include its subscriptions'.
+func (s *Server) Counters(path string) (Counters, error) { return s.broker.Counters(path) }
+
+// counters answers GET /$counters/{path}: the emulator's own addition to the admin
+// listener, for tests in other processes. The service has no such route.
+func (a *adminServer) counters(w http.ResponseWriter, r *http.Request) {
+	c, err := a.srv.Counters(r.PathValue("path"))
+	if errors.Is(err, broker.NotFound) {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(c) // the client has gone away
+}

@@ -1,0 +1,95 @@
+package wiring
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/google/uuid"
+	"go.uber.org/fx"
+
+	"feedbox/application/command"
+	"feedbox/application/event"
+	"feedbox/application/mediator"
+	"feedbox/application/query"
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/telemetry"
+)
+
+// API is the process that serves contacts.
+func API(cfg *config.API, s Surroundings) fx.Option {
+	return fx.Options(
+		process(s.Log, cfg.DrainTimeout),
+		fx.Supply(cfg, s.Sockets),
+		fx.Provide(
+			func(lc fx.Lifecycle) (*telemetry.Telemetry, error) {
+				return newTelemetry(lc, "feedbox-api", s.Version, "")
+			},
+			func() (*azcosmos.Client, error) { return s.cosmosClient(cfg.Cosmos) },
+			newContacts,
+			newAPIServer,
+		),
+		fx.Invoke(runAPI),
+	)
+}
+
+// newContacts builds the application over the data container: a mediator that
+// answers every command and query and stores every event.
+func newContacts(cfg *config.API, client *azcosmos.Client) (*mediator.Mediator, error) {
+	container, err := client.NewContainer(cfg.Cosmos.Database, cfg.Cosmos.Container)
+	if err != nil {
+		return nil, err
+	}
+	m := mediator.New()
+	event.Subscribe(m)
+	work, err := cosmos.NewUnitsOfWork(container, m, &cosmos.Options{EventTTL: cfg.EventTTL, Traceparent: traceparent})
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Register(m, command.Ports{Work: work, IDs: uuid.New, Now: time.Now}); err != nil {
+		return nil, err
+	}
+	reader, err := cosmos.NewContactReader(container)
+	if err != nil {
+		return nil, err
+	}
+	if err := query.Register(m, query.Ports{Contacts: reader}); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry, log *slog.Logger) (*httpapi.Server, error) {
+	return httpapi.New(m, &httpapi.Options{
+		Logger:       log,
+		Meters:       t.Meters,
+		Tracers:      t.Tracers,
+		DrainTimeout: cfg.DrainTimeout,
+	})
+}
+
+// runAPI verifies the containers before the first request is taken.
+func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, client *azcosmos.Client, sockets Sockets,
+	server *httpapi.Server, t *telemetry.Telemetry, log *slog.Logger,
+) {
+	verify := func(ctx context.Context) error {
+		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, dataContainer(cfg.Cosmos))
+	}
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics})
+	background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
+	lc.Append(fx.Hook{OnStart: verify})
+	background(lc, down, log, "api", serveOn{server.Run, sockets.API})
+	lc.Append(fx.StopHook(ops.Drain))
+}
+
+// serveOn is a service that serves one listener.
+type serveOn struct {
+	run func(ctx context.Context, l net.Listener) error
+	l   net.Listener
+}
+
+func (s serveOn) Run(ctx context.Context) error { return s.run(ctx, s.l) }

@@ -1,0 +1,55 @@
+package wiring
+
+import (
+	"fmt"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/cosmos"
+)
+
+// credential returns the identity of the process in Azure: a managed identity
+// there, the developer's login on a laptop. It does no I/O.
+func (s Surroundings) credential() (azcore.TokenCredential, error) {
+	if s.Credential != nil {
+		return s.Credential, nil
+	}
+	credential, err := azidentity.NewDefaultAzureCredential(nil)
+	if err != nil {
+		return nil, fmt.Errorf("azure credential: %w", err)
+	}
+	return credential, nil
+}
+
+// cosmosClient connects with the key if one is configured, else with the identity
+// of the process. perCall policies run once per call of the SDK.
+func (s Surroundings) cosmosClient(cfg config.Cosmos, perCall ...policy.Policy) (*azcosmos.Client, error) {
+	c := cosmos.ClientConfig{Endpoint: cfg.Endpoint, Key: cfg.Key.Reveal()}
+	c.Options.Transport = s.CosmosTransport
+	c.Options.PerCallPolicies = perCall
+	if !cfg.Key.IsSet() {
+		var err error
+		if c.Credential, err = s.credential(); err != nil {
+			return nil, err
+		}
+	}
+	return cosmos.NewClient(c)
+}
+
+// dataContainer, leasesContainer and parkedContainer say what each container has
+// to be like; the deployment creates them, the service only verifies.
+func dataContainer(cfg config.Cosmos) cosmos.ContainerSpec {
+	return cosmos.ContainerSpec{ID: cfg.Container, PartitionKeyPath: "/partitionKey", TTL: true}
+}
+
+func leasesContainer(cfg config.Cosmos) cosmos.ContainerSpec {
+	return cosmos.ContainerSpec{ID: cfg.Leases, PartitionKeyPath: "/id"}
+}
+
+func parkedContainer(cfg config.Cosmos) cosmos.ContainerSpec {
+	return cosmos.ContainerSpec{ID: cfg.Parked, PartitionKeyPath: "/partitionKey"}
+}

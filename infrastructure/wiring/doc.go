@@ -1,0 +1,11 @@
+// Package wiring is the composition root: the only fx modules of the service.
+//
+// API and Relay are the two processes. Each takes its configuration and its
+// bound sockets, so that cmd/feedbox (one process each) and cmd/feedbox-dev
+// (both in one, on the emulators) run the same code. No decision is taken here:
+// constructors are called, and what blocks in Run is started and stopped.
+//
+// Order of a stop: what takes in work first (API server, processor), then the
+// clients, telemetry, and the ops server last, so that probes answer while the
+// process drains.
+package wiring

@@ -1,0 +1,58 @@
+package wiring
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+
+	"feedbox/infrastructure/telemetry"
+)
+
+// stopMargin is what a stop may take beyond the drain: releasing leases, flushing
+// telemetry, closing connections.
+const stopMargin = 10 * time.Second
+
+// process is what both processes share: where logs go, and a stop time-out that
+// exceeds the drain deadline.
+func process(log *slog.Logger, drain time.Duration) fx.Option {
+	return fx.Options(
+		fx.Supply(log),
+		fx.StopTimeout(drain+stopMargin),
+		fx.WithLogger(func() fxevent.Logger {
+			events := &fxevent.SlogLogger{Logger: log}
+			events.UseLogLevel(slog.LevelDebug)
+			events.UseErrorLevel(slog.LevelDebug) // Run returns the error; it is not logged twice
+			return events
+		}),
+	)
+}
+
+// newTelemetry starts metrics and traces and flushes them at the stop.
+func newTelemetry(lc fx.Lifecycle, service, version, instance string) (*telemetry.Telemetry, error) {
+	ctx := context.Background() //nolint:forbidigo // fx constructors have none; nothing here blocks
+	t, err := telemetry.Start(ctx, service, &telemetry.Options{
+		Version: version, Instance: instance, LookupEnv: os.LookupEnv, //nolint:forbidigo // OTEL_ variables are the process's, by their specification
+	})
+	if err != nil {
+		return nil, err
+	}
+	lc.Append(fx.StopHook(t.Shutdown))
+	return t, nil
+}
+
+// traceparent is the W3C trace context of a request, stored in its events so that
+// one trace spans the API, the relay and the consumer. It is empty without one.
+func traceparent(ctx context.Context) string {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return ""
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier.Get("traceparent")
+}

@@ -1,0 +1,108 @@
+package wiring
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"go.uber.org/fx"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/telemetry"
+)
+
+// Relay is the process that sends the events of the change feed to the topic.
+func Relay(cfg *config.Relay, s Surroundings) fx.Option {
+	return fx.Options(
+		process(s.Log, cfg.DrainTimeout),
+		fx.Supply(cfg, s.Sockets),
+		fx.Provide(
+			func(lc fx.Lifecycle) (*telemetry.Telemetry, error) {
+				return newTelemetry(lc, "feedbox-relay", s.Version, cfg.Instance)
+			},
+			func() (*azcosmos.Client, error) { return s.cosmosClient(cfg.Cosmos, feedPolicies()...) },
+			func(lc fx.Lifecycle) (*azservicebus.Client, error) { return s.serviceBusClient(lc, cfg.ServiceBus) },
+			newPublisher,
+			newRelay,
+			newProcessor,
+		),
+		fx.Invoke(runRelay),
+	)
+}
+
+// feedPolicies let the client read feeds better; see cosmosfeed.ClientOptions.
+func feedPolicies() []policy.Policy { return cosmosfeed.ClientOptions(nil).PerCallPolicies }
+
+func newPublisher(lc fx.Lifecycle, cfg *config.Relay, client *azservicebus.Client, log *slog.Logger) (*servicebus.Publisher, error) {
+	p, err := servicebus.NewPublisher(client, cfg.ServiceBus.Topic, &servicebus.PublisherOptions{Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	lc.Append(fx.StopHook(p.Close))
+	return p, nil
+}
+
+func newRelay(publisher *servicebus.Publisher, log *slog.Logger) (*relay.Relay, error) {
+	return relay.New(cosmos.EventDecoder{}, publisher, &relay.Options{Now: time.Now, Hooks: relayLog(log)})
+}
+
+func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, log *slog.Logger) (*changefeed.Processor, error) {
+	feed, err := cosmosfeed.NewFeed(client, cfg.Cosmos.Database, cfg.Cosmos.Container, nil)
+	if err != nil {
+		return nil, err
+	}
+	leases, err := cosmosfeed.NewLeaseStore(client, cfg.Cosmos.Database, cfg.Cosmos.Leases)
+	if err != nil {
+		return nil, err
+	}
+	return changefeed.New(feed, leases, relayHandler(r), &changefeed.Options{
+		Processor:    cfg.Processor,
+		Host:         cfg.Instance,
+		Start:        start(cfg.Start),
+		Expiry:       cfg.Lease.Expiry,
+		Renew:        cfg.Lease.Renew,
+		Acquire:      cfg.Lease.Acquire,
+		MaxItems:     cfg.MaxItems,
+		PollMin:      cfg.PollMin,
+		PollMax:      cfg.PollMax,
+		DrainTimeout: cfg.DrainTimeout,
+		Observer:     processorLog(log),
+	})
+}
+
+// start translates the configured start.
+func start(s config.Start) changefeed.Start {
+	switch {
+	case s.Now:
+		return changefeed.FromNow()
+	case !s.Time.IsZero():
+		return changefeed.FromTime(s.Time)
+	default:
+		return changefeed.FromBeginning()
+	}
+}
+
+// runRelay verifies the containers before the first lease is taken.
+func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *azcosmos.Client, sockets Sockets,
+	processor *changefeed.Processor, t *telemetry.Telemetry, log *slog.Logger,
+) {
+	verify := func(ctx context.Context) error {
+		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, dataContainer(cfg.Cosmos), leasesContainer(cfg.Cosmos), parkedContainer(cfg.Cosmos))
+	}
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics})
+	if sockets.Ops != nil {
+		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
+	}
+	lc.Append(fx.Hook{OnStart: verify})
+	background(lc, down, log, "processor", processor)
+	lc.Append(fx.StopHook(ops.Drain))
+}

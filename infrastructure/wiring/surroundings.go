@@ -1,0 +1,68 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+)
+
+// Surroundings are what a process is given besides its configuration. The zero
+// value of each field but the sockets and the log is the production default.
+type Surroundings struct {
+	Sockets
+	Log     *slog.Logger
+	Version string
+
+	// CosmosTransport carries requests to Cosmos DB. Default: the SDK's own.
+	CosmosTransport policy.Transporter
+	// ServiceBusDial opens connections to Service Bus. Default: TCP and TLS.
+	ServiceBusDial func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error)
+	// Credential is used where no key is configured. Default:
+	// DefaultAzureCredential.
+	Credential azcore.TokenCredential
+}
+
+// Sockets are the bound listeners of a process. They are bound before anything
+// else starts, so that a taken port is the first thing a user learns.
+type Sockets struct {
+	API net.Listener // nil in the relay
+	Ops net.Listener
+}
+
+// Listen binds the addresses; an empty one is left out. The error names the
+// address that could not be had, and nothing stays bound then.
+func Listen(ctx context.Context, api, ops string) (Sockets, error) {
+	var s Sockets
+	var lc net.ListenConfig
+	for _, one := range []struct {
+		addr string
+		into *net.Listener
+	}{{api, &s.API}, {ops, &s.Ops}} {
+		if one.addr == "" {
+			continue
+		}
+		l, err := lc.Listen(ctx, "tcp", one.addr)
+		if err != nil {
+			return Sockets{}, errors.Join(fmt.Errorf("listen on %s: %w", one.addr, err), s.Close())
+		}
+		*one.into = l
+	}
+	return s, nil
+}
+
+// Close releases sockets that nothing serves yet.
+func (s Sockets) Close() error {
+	var errs []error
+	for _, l := range []net.Listener{s.API, s.Ops} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

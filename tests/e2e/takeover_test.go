@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"feedbox/tests/testkit"
+)
+
+// Relays are killed with -9 and replaced while 2,000 changes of 200 contacts go
+// through. A kill counts only if its victim had sent past its checkpoint: the
+// broker then drops what its successor repeats.
+func TestRelaysKilledAndReplaced(t *testing.T) {
+	const (
+		changes, contacts = 2000, 200
+		wantKills         = 3
+	)
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
+	binaries := testkit.Build(t)
+	_, e := testkit.StartDev(t, binaries, emulatorPorts("--ephemeral")...)
+	api := startAPI(t, binaries, e)
+	relays := []*testkit.Process{startRelay(t, binaries, e, 0), startRelay(t, binaries, e, 1)}
+	started := len(relays)
+	consumer := e.StartConsumer(t, 8)
+
+	load := &testkit.Workload{
+		Base: api, Client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: 10 * time.Second},
+		Contacts: contacts, Changes: changes, Writers: 8, Seed: seed, Pace: 60 * time.Millisecond,
+	}
+	done := make(chan error, 1)
+	go func() { done <- load.Run(t.Context()) }()
+
+	kills, counted := 0, 0
+	for counted < wantKills {
+		if _, _, n := load.History(); n >= changes {
+			break
+		}
+		time.Sleep(time.Duration(300+rnd.IntN(700)) * time.Millisecond)
+		before := e.DuplicatesDropped(t)
+		victim := rnd.IntN(len(relays))
+		relays[victim].Kill()
+		relays[victim] = startRelay(t, binaries, e, started)
+		started++
+		kills++
+		deadline := time.Now().Add(6 * time.Second)
+		for e.DuplicatesDropped(t) == before && time.Now().Before(deadline) {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if e.DuplicatesDropped(t) > before {
+			counted++
+		}
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if counted < wantKills {
+		t.Errorf("only %d of %d kills hit a relay that had sent past its checkpoint, want %d", counted, kills, wantKills)
+	}
+
+	var run testkit.Run
+	run.Acked, run.Unknown, _ = load.History()
+	run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
+	testkit.Eventually(t, 30*time.Second, fmt.Sprintf("all %d events", len(run.Events)), func() bool { return consumer.Count() >= len(run.Events) })
+	time.Sleep(500 * time.Millisecond) // what should not come would come now
+	consumer.Stop()
+	run.Messages = consumer.Messages()
+	t.Logf("%s; %d kills, %d counted; %d duplicates dropped by the broker", run.Summary(), kills, counted, e.DuplicatesDropped(t))
+	for _, v := range run.Verify() {
+		t.Error(v)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	for _, r := range relays {
+		if code := r.Terminate(ctx); code != 0 {
+			t.Errorf("SIGTERM of a relay: exit code %d, want 0", code)
+		}
+	}
+}
+
+// startAPI runs `feedbox api` and returns its base URL.
+func startAPI(t *testing.T, b testkit.Binaries, e testkit.Endpoints) string {
+	t.Helper()
+	p := testkit.Start(t, "feedbox api", b.Feedbox, e.ServiceEnv("FEEDBOX_API_LISTEN=127.0.0.1:0", "FEEDBOX_LOG_FORMAT=json"), "api")
+	var base string
+	testkit.Eventually(t, 10*time.Second, "the address of the API", func() bool {
+		if p.Ended() {
+			t.Fatalf("feedbox api ended: %s", p.Output())
+		}
+		m := regexp.MustCompile(`"api":"([^"]+)"`).FindStringSubmatch(p.Output())
+		if m == nil {
+			return false
+		}
+		base = "http://" + m[1]
+		resp, err := http.Get(base + "/api/contacts") //nolint:noctx // a test
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+	return base
+}
+
+// startRelay runs `feedbox relay` with timings fit for a test.
+func startRelay(t *testing.T, b testkit.Binaries, e testkit.Endpoints, n int) *testkit.Process {
+	t.Helper()
+	name := fmt.Sprintf("relay-%d", n)
+	return testkit.Start(t, name, b.Feedbox, e.ServiceEnv(
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING="+e.ServiceBusConnectionString,
+		"FEEDBOX_SERVICEBUS_TOPIC="+e.Topic,
+		"FEEDBOX_INSTANCE="+name,
+		"FEEDBOX_LEASE_EXPIRY=2s",
+		"FEEDBOX_RELAY_POLL_MAX=100ms",
+		"FEEDBOX_LOG_FORMAT=json",
+	), "relay")
+}
