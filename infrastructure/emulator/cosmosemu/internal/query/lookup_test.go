@@ -36,7 +36,7 @@ func showKey(key []Value) string {
 
 func TestLookups(t *testing.T) {
 	pk, id, two := []string{"/pk"}, []string{"/id"}, []string{"/a", "/b/c"}
-	params := Params{"@i": []byte(`"x"`), "@j": []byte(`"y"`), "@p": []byte(`"k"`), "@n": []byte(`7`)}
+	params := Params{"@i": []byte(`"x"`), "@j": []byte(`"y"`), "@p": []byte(`"k"`), "@n": []byte(`7`), "@list": []byte(` ["x", 7, "y"] `)}
 	for _, tt := range []struct {
 		where string
 		paths []string
@@ -65,6 +65,9 @@ func TestLookups(t *testing.T) {
 		{`c.pk = 'k' AND (c.id = 'x' OR c.id = 'y')`, pk, `x@"k" y@"k"`},
 		{`c.id = CONCAT('x', 'y')`, pk, `xy`},
 		{`c.id = 7`, pk, ``},
+		{`ARRAY_CONTAINS(@list, c.id)`, pk, `x y`},
+		{`ARRAY_CONTAINS(['x'], c.id) AND c.pk = 1`, pk, `x@1`},
+		{`ARRAY_CONTAINS('x', c.id)`, pk, ``},
 		{`c.id = undefined`, pk, ``},
 		{`c.id IN (7, 'x', null)`, pk, `x`},
 		{`c.id = 'x' AND c.id = 'y'`, pk, `x`},
@@ -74,6 +77,9 @@ func TestLookups(t *testing.T) {
 		{`c.id > 'x'`, pk, `scan`},
 		{`NOT (c.id = 'x')`, pk, `scan`},
 		{`c.id NOT IN ('x')`, pk, `scan`},
+		{`ARRAY_CONTAINS(c.list, c.id)`, pk, `scan`},
+		{`ARRAY_CONTAINS(@list, c.id, true)`, pk, `scan`},
+		{`ARRAY_CONTAINS(c.id, 'x')`, pk, `scan`},
 		{`c.id LIKE 'x'`, pk, `scan`},
 		{`c.id = c.pk`, pk, `scan`},
 		{`c.id IN ('x', c.pk)`, pk, `scan`},
@@ -156,6 +162,7 @@ func TestReadMany(t *testing.T) {
 		`{"id":"id99","pk":99}`:       false,
 		`{"id":3,"pk":3}`:             false,
 		`{"pk":3}`:                    false,
+		`{"id":"id3"}`:                false,
 	} {
 		if got := b.Match([]byte(doc)); got != want {
 			t.Errorf("%s: %v", doc, got)

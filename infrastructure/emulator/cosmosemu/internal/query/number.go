@@ -34,9 +34,6 @@ func smallInteger(raw []byte) (int64, bool) {
 		n = n*10 + int64(c-'0')
 	}
 	if len(digits) < len(raw) {
-		if n == 0 {
-			return 0, false // -0 keeps its sign
-		}
 		n = -n
 	}
 	return n, true

@@ -48,6 +48,11 @@ func TestPlan(t *testing.T) {
 			"rewrittenQuery":"SELECT c._rid, [{\"item\": c.a}] AS orderByItems, {\"a\": c.a, \"b\": c.b} AS payload FROM c WHERE (({documentdb-formattableorderbyquery-filter})) ORDER BY c.a ASC"}`,
 		},
 		{
+			`SELECT DISTINCT c.a FROM c ORDER BY c.a, c.b`,
+			`{"distinctType":"Unordered","orderBy":["Ascending","Ascending"],"orderByExpressions":["c.a","c.b"],"hasSelectValue":false,
+			"rewrittenQuery":"SELECT c._rid, [{\"item\": c.a}, {\"item\": c.b}] AS orderByItems, {\"a\": c.a} AS payload FROM c WHERE (({documentdb-formattableorderbyquery-filter})) ORDER BY c.a ASC, c.b ASC"}`,
+		},
+		{
 			`SELECT VALUE COUNT(1) FROM c WHERE c.a = @v`,
 			`{"distinctType":"None","aggregates":["Count"],"hasSelectValue":true,"rewrittenQuery":"SELECT VALUE [{\"item\": COUNT(1)}] FROM c WHERE c.a = @v"}`,
 		},

@@ -307,6 +307,9 @@ func TestDistinctKey(t *testing.T) {
 			t.Errorf("%s differs", row)
 		}
 	}
+	if string(DistinctKey(nil, []byte(`[-0.0]`))) != string(DistinctKey(nil, []byte(`[0]`))) {
+		t.Error("-0 differs from 0")
+	}
 	seen := map[string]string{}
 	for _, row := range []string{
 		`1`, `"1"`, `null`, `true`, `false`, `[]`, `{}`, `[[]]`, `[{}]`, `""`, `[1,2]`, `[12]`, `["a","b"]`, `["ab"]`,
