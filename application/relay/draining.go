@@ -48,7 +48,7 @@ func (w *draining) change(ctx context.Context, store func(Gate) (Gate, error)) e
 		if !sameClaim(now.Claim, w.gate.Claim) || now.Intent == nil || ctx.Err() != nil {
 			return err
 		}
-		w.gate.Version, w.gate.Events, w.gate.Intent = now.Version, now.Events, now.Intent
+		w.gate = now
 	}
 }
 

@@ -57,6 +57,7 @@ type Gate struct {
 	Key      string
 	Closing  Closing
 	Events   int64     // how many stand behind it
+	Last     int64     // the last position given to an event
 	Intent   *Intent   // what an operator wants; nil = nothing
 	Claim    *Claim    // who is draining it; nil = nobody
 	Attempts int       // how often it was tried to drain

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -150,6 +151,10 @@ func (r *Relay) parked(m *Message, document []byte, fault error, attempts int) P
 	e := ParkedEvent{
 		ID: m.ID, Key: m.Key, Action: m.Action, Document: document, LSN: m.LSN, Sequence: m.Sequence,
 		Reason: "held", Attempts: attempts, ParkedAt: r.opts.Now().UTC().Round(time.Millisecond),
+	}
+	if e.ID == "" { // a name of its own, the same at every attempt
+		sum := sha256.Sum256(document)
+		e.ID = fmt.Sprintf("no-id-%d-%x", m.LSN, sum[:8])
 	}
 	if fault != nil {
 		e.Reason, e.Error = ReasonOf(fault), fault.Error()

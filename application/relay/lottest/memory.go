@@ -19,7 +19,6 @@ type Memory struct {
 	mu      sync.Mutex // guards the fields below
 	gates   map[string]*relay.Gate
 	events  map[string][]relay.ParkedEvent
-	places  map[string]int64 // last position given, by key
 	skipped []relay.Skipped
 	version int64
 	fail    error
@@ -32,7 +31,7 @@ var (
 
 // NewMemory returns an empty lot.
 func NewMemory() *Memory {
-	return &Memory{gates: map[string]*relay.Gate{}, events: map[string][]relay.ParkedEvent{}, places: map[string]int64{}}
+	return &Memory{gates: map[string]*relay.Gate{}, events: map[string][]relay.ParkedEvent{}}
 }
 
 // Fail makes every later call fail with err; nil ends that.
@@ -73,9 +72,9 @@ func (l *Memory) Park(_ context.Context, key string, events []relay.ParkedEvent,
 		if slices.ContainsFunc(l.events[key], func(have relay.ParkedEvent) bool { return have.ID == e.ID }) {
 			continue
 		}
-		l.places[key]++
+		g.Last++
 		e.ID, e.Key, e.Action = strings.Clone(e.ID), key, strings.Clone(e.Action)
-		e.Document, e.Position = bytes.Clone(e.Document), l.places[key]
+		e.Document, e.Position = bytes.Clone(e.Document), g.Last
 		l.events[key] = append(l.events[key], e)
 		g.Events++
 	}
