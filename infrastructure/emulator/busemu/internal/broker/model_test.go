@@ -1,0 +1,483 @@
+package broker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+)
+
+// The model is a queue as its documentation describes it, in a few naive lists. The
+// test does random things to the queue and to the model and compares what clients and
+// Peek see after each. rapid prints the seed of a failure (-rapid.seed repeats it).
+
+const (
+	modelLock     = 10 * time.Second
+	modelWindow   = 20 * time.Second
+	modelDelivery = 3
+)
+
+type modelMessage struct {
+	seq       int64
+	text      string
+	session   string
+	place     place
+	deferred  bool
+	attempts  int
+	ttl       time.Duration
+	expires   time.Time
+	scheduled time.Time
+	until     time.Time // of the lock, without sessions
+	held      Delivery  // what the client was given, if locked
+}
+
+func (m *modelMessage) String() string {
+	return fmt.Sprintf("#%d %s %s attempts=%d expires %s", m.seq, m.text, m.place, m.attempts, m.expires.Format(time.TimeOnly))
+}
+
+type modelClient struct {
+	*client
+	credit int
+	until  time.Time // of the session's lock
+}
+
+type model struct {
+	rig
+	rt         *rapid.T
+	sessions   bool
+	deadExpire bool
+	messages   []*modelMessage // by seq
+	dead       []string
+	firstSeen  map[string]time.Time
+	clients    map[string]*modelClient // by session; "" without sessions
+	lastSeq    int64
+	sent       int
+}
+
+func TestModel(t *testing.T) {
+	for _, durable := range []bool{false, true} {
+		for _, sessions := range []bool{false, true} {
+			t.Run(fmt.Sprintf("durable=%t,sessions=%t", durable, sessions), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					// In a bubble t.Deadline panics; a plain TB has none.
+					rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) { runModel(t, rt, durable, sessions) })
+				})
+			})
+		}
+	}
+}
+
+func runModel(t *testing.T, rt *rapid.T, durable, sessions bool) {
+	m := &model{
+		rig: rig{t: t}, rt: rt, sessions: sessions, deadExpire: rapid.Bool().Draw(rt, "dead-letter expired"),
+		firstSeen: make(map[string]time.Time), clients: make(map[string]*modelClient),
+	}
+	if durable {
+		m.fs = vfs.NewCrashableMem()
+	}
+	m.open(m.fs)
+	defer func() { m.Close() }()
+	m.queue("q", QueueProperties{
+		LockDuration: modelLock, MaxDeliveryCount: modelDelivery, RequiresSession: sessions, RequiresDuplicateDetection: true,
+		DuplicateDetectionWindow: modelWindow, DeadLetteringOnExpiration: m.deadExpire,
+	})
+	actions := map[string]func(*rapid.T){
+		"": m.compare, "send": m.doSend, "settle": m.doSettle, "settle2": m.doSettle, "credit": m.doCredit, "close": m.doClose,
+		"sleep": m.doSleep, "deferred": m.doDeferred, "cancel": m.doCancel, "open": m.doOpen, "renew": m.doRenew,
+	}
+	if durable {
+		actions["crash"] = m.doCrash
+	}
+	rt.Repeat(actions)
+}
+
+func (m *model) session(rt *rapid.T) string {
+	if !m.sessions {
+		return ""
+	}
+	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "session")
+}
+
+func (m *model) doSend(rt *rapid.T) {
+	var batch []Message
+	for range rapid.IntRange(1, 4).Draw(rt, "n") {
+		m.sent++
+		x := Message{
+			Payload: []byte(fmt.Sprint(m.sent)), MessageID: rapid.StringMatching(`[a-f]?[a-f]`).Draw(rt, "id"),
+			SessionID: m.session(rt), HasSession: m.sessions,
+			TTL: rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second, 25 * time.Second}).Draw(rt, "ttl"),
+		}
+		if after := rapid.SampledFrom([]time.Duration{0, 0, 3 * time.Second, 15 * time.Second}).Draw(rt, "after"); after > 0 {
+			x.ScheduledAt = m.Now().Add(after)
+		}
+		batch = append(batch, x)
+	}
+	m.send("q", batch...)
+	for _, x := range batch {
+		if first, seen := m.firstSeen[x.MessageID]; seen && m.Now().Sub(first) < modelWindow {
+			continue
+		}
+		m.firstSeen[x.MessageID] = m.Now()
+		m.lastSeq++
+		y := &modelMessage{seq: m.lastSeq, text: string(x.Payload), session: x.SessionID, place: inReady, ttl: x.TTL, scheduled: x.ScheduledAt}
+		if !x.ScheduledAt.IsZero() {
+			y.place = inScheduled
+		} else if x.TTL > 0 {
+			y.expires = m.Now().Add(x.TTL)
+		}
+		m.messages = append(m.messages, y)
+	}
+}
+
+func (m *model) doOpen(rt *rapid.T) {
+	id := m.session(rt)
+	switch c := m.clients[id]; {
+	case m.sessions && rapid.Bool().Draw(rt, "next"):
+		x, err := m.tryAccept("q", nil, time.Nanosecond)
+		if err != nil {
+			for id := range m.sessionsReady() {
+				rt.Fatalf("accept next: %v, but %s is available", err, id)
+			}
+			m.sweep() // a nanosecond has passed
+			return
+		}
+		id, _ = x.Session()
+		if !m.sessionsReady()[id] {
+			rt.Fatalf("accept next gave %s", id)
+		}
+		m.clients[id] = &modelClient{client: x, until: m.Now().Add(modelLock)}
+	case c != nil:
+		return
+	case m.sessions:
+		m.clients[id] = &modelClient{client: m.accept("q", id, 0), until: m.Now().Add(modelLock)}
+	default:
+		m.clients[id] = &modelClient{client: m.receive("q", 0)}
+	}
+}
+
+// sessionsReady are the sessions with ready messages that nobody holds.
+func (m *model) sessionsReady() map[string]bool {
+	ready := make(map[string]bool)
+	for _, x := range m.messages {
+		if x.place == inReady && m.clients[x.session] == nil {
+			ready[x.session] = true
+		}
+	}
+	return ready
+}
+
+func (m *model) doCredit(rt *rapid.T) {
+	if c := m.clients[m.session(rt)]; c != nil {
+		n := rapid.IntRange(1, 5).Draw(rt, "credit")
+		c.AddCredit(uint32(n))
+		c.credit += n
+	}
+}
+
+func (m *model) pick(rt *rapid.T, where place) *modelMessage {
+	var found []*modelMessage
+	for _, x := range m.messages {
+		if x.place == where {
+			found = append(found, x)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return rapid.SampledFrom(found).Draw(rt, "message")
+}
+
+func (m *model) doSettle(rt *rapid.T) {
+	x := m.pick(rt, inLocked)
+	if x == nil {
+		return
+	}
+	kind := rapid.SampledFrom([]OutcomeKind{Complete, Abandon, Release, Defer, DeadLetter}).Draw(rt, "outcome")
+	done := make(chan error, 1)
+	m.Settle("q", x.held.LockToken, Outcome{Kind: kind}, func(err error) { done <- err })
+	if err := <-done; err != nil {
+		rt.Fatalf("settle %v: %v", x, err)
+	}
+	switch kind {
+	case Complete:
+		m.remove(x)
+	case Abandon:
+		m.giveBack(x, true)
+	case Release:
+		m.giveBack(x, false)
+	case Defer:
+		x.deferred = true
+		m.giveBack(x, false)
+	case DeadLetter:
+		m.deadLetter(x)
+	}
+}
+
+func (m *model) doDeferred(rt *rapid.T) {
+	x := m.pick(rt, inDeferred)
+	if x == nil || m.sessions && m.clients[x.session] == nil {
+		return
+	}
+	o := SequenceOptions{Sequences: []int64{x.seq}}
+	if m.sessions {
+		o.Session = &x.session
+	}
+	done := make(chan error, 1)
+	m.ReceiveBySequence("q", o, func(ds []Delivery, err error) {
+		if err == nil {
+			x.held = ds[0]
+		}
+		done <- err
+	})
+	if err := <-done; err != nil {
+		rt.Fatalf("receive %v: %v", x, err)
+	}
+	x.place, x.until = inLocked, m.Now().Add(modelLock)
+}
+
+func (m *model) doCancel(rt *rapid.T) {
+	if x := m.pick(rt, inScheduled); x != nil {
+		done := make(chan error, 1)
+		m.CancelScheduled("q", []int64{x.seq}, func(err error) { done <- err })
+		if err := <-done; err != nil {
+			rt.Fatalf("cancel %v: %v", x, err)
+		}
+		m.remove(x)
+	}
+}
+
+func (m *model) doRenew(rt *rapid.T) {
+	if x := m.pick(rt, inLocked); x != nil {
+		if m.sessions {
+			if _, err := m.RenewSessionLock("q", x.session); err != nil {
+				rt.Fatal(err)
+			}
+			m.clients[x.session].until = m.Now().Add(modelLock)
+			return
+		}
+		if _, err := m.RenewLocks("q", []LockToken{x.held.LockToken}); err != nil {
+			rt.Fatal(err)
+		}
+		x.until = m.Now().Add(modelLock)
+	}
+}
+
+func (m *model) doClose(rt *rapid.T) {
+	id := m.session(rt)
+	c := m.clients[id]
+	if c == nil {
+		return
+	}
+	c.Close()
+	delete(m.clients, id)
+	m.letGo(id, false)
+}
+
+func (m *model) letGo(id string, failed bool) {
+	if !m.sessions {
+		return // locks outlive the receiver
+	}
+	for _, x := range slices.Clone(m.messages) {
+		if x.session == id && x.place == inLocked {
+			m.giveBack(x, failed)
+		}
+	}
+}
+
+func (m *model) doCrash(*rapid.T) {
+	m.crash()
+	m.clients = make(map[string]*modelClient)
+	for _, x := range slices.Clone(m.messages) {
+		if x.place == inLocked {
+			m.giveBack(x, false)
+		}
+	}
+}
+
+func (m *model) doSleep(rt *rapid.T) {
+	end := m.Now().Add(time.Duration(rapid.IntRange(1, 12).Draw(rt, "seconds")) * time.Second)
+	for {
+		next := end
+		for _, at := range m.events() {
+			if at.After(m.Now()) && at.Before(next) {
+				next = at
+			}
+		}
+		time.Sleep(next.Sub(m.Now()))
+		synctest.Wait()
+		m.sweep()
+		if next.Equal(end) {
+			return
+		}
+	}
+}
+
+func (m *model) events() (at []time.Time) {
+	for _, x := range m.messages {
+		at = append(at, x.expires, x.scheduled, x.until)
+	}
+	for _, c := range m.clients {
+		at = append(at, c.until)
+	}
+	return at
+}
+
+func (m *model) due(at time.Time) bool { return !at.IsZero() && !at.After(m.Now()) }
+
+// sweep does what time brings.
+func (m *model) sweep() {
+	for _, x := range slices.Clone(m.messages) {
+		if !m.sessions && x.place == inLocked && m.due(x.until) {
+			m.giveBack(x, true)
+		}
+	}
+	for id, c := range m.clients {
+		if m.due(c.until) {
+			if c.lost() == nil {
+				m.rt.Fatalf("session %s was not lost", id)
+			}
+			delete(m.clients, id)
+			m.letGo(id, true)
+		}
+	}
+	for _, x := range slices.Clone(m.messages) {
+		if (x.place == inReady || x.place == inDeferred) && m.due(x.expires) {
+			m.expire(x)
+		}
+	}
+	var now []*modelMessage
+	for _, x := range m.messages {
+		if x.place == inScheduled && m.due(x.scheduled) {
+			now = append(now, x)
+		}
+	}
+	slices.SortStableFunc(now, func(a, b *modelMessage) int { return a.scheduled.Compare(b.scheduled) })
+	for _, x := range now {
+		m.remove(x)
+		m.lastSeq++
+		y := &modelMessage{seq: m.lastSeq, text: x.text, session: x.session, place: inReady, ttl: x.ttl}
+		if x.ttl > 0 {
+			y.expires = m.Now().Add(x.ttl)
+		}
+		m.messages = append(m.messages, y)
+	}
+	m.deliver()
+}
+
+func (m *model) remove(x *modelMessage) {
+	x.place = nowhere
+	m.messages = slices.DeleteFunc(m.messages, func(y *modelMessage) bool { return x == y })
+}
+
+func (m *model) deadLetter(x *modelMessage) {
+	m.remove(x)
+	m.dead = append(m.dead, fmt.Sprint(x.text, " ", x.attempts))
+}
+
+func (m *model) expire(x *modelMessage) {
+	if m.deadExpire {
+		m.deadLetter(x)
+		return
+	}
+	m.remove(x)
+}
+
+func (m *model) giveBack(x *modelMessage, failed bool) {
+	x.place, x.until = inReady, time.Time{}
+	if x.deferred {
+		x.place = inDeferred
+	}
+	if failed {
+		x.attempts++
+	}
+	switch {
+	case failed && x.attempts == modelDelivery:
+		m.deadLetter(x)
+	case m.due(x.expires):
+		m.expire(x)
+	}
+}
+
+// deliver locks ready messages for clients with credit, in order, and checks that each
+// client was given just these.
+func (m *model) deliver() {
+	synctest.Wait()
+	given := make(map[string][]Delivery)
+	for id, c := range m.clients {
+		given[id] = c.taken()
+	}
+	for _, x := range m.messages {
+		c := m.clients[x.session]
+		if !m.sessions {
+			c = m.clients[""]
+		}
+		if x.place != inReady || c == nil || c.credit == 0 {
+			continue
+		}
+		id := x.session
+		if len(given[id]) == 0 {
+			m.rt.Fatalf("%v was not delivered\n%s", x, m.Dump())
+		}
+		x.held, given[id] = given[id][0], given[id][1:]
+		c.credit--
+		x.place, x.until = inLocked, m.Now().Add(modelLock)
+		until := x.until
+		if m.sessions {
+			x.until, until = time.Time{}, c.until
+		}
+		if d := x.held; d.SequenceNumber != x.seq || string(d.Payload) != x.text || int(d.DeliveryCount) != x.attempts || !d.LockedUntil.Equal(until) {
+			m.rt.Fatalf("want %v until %v, delivered #%d %s attempts=%d until %v\n%s", x, until, d.SequenceNumber, d.Payload, d.DeliveryCount, d.LockedUntil, m.Dump())
+		}
+	}
+	for id, rest := range given {
+		if len(rest) > 0 {
+			m.rt.Fatalf("%q of session %q should not have been delivered\n%s", payloads(rest), id, m.Dump())
+		}
+	}
+}
+
+// compare checks what everybody can see.
+func (m *model) compare(rt *rapid.T) {
+	m.deliver()
+	got, err := m.Peek("q", PeekOptions{Count: 10000})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	slices.SortFunc(m.messages, func(a, b *modelMessage) int { return cmp.Compare(a.seq, b.seq) })
+	visible := slices.DeleteFunc(slices.Clone(m.messages), func(x *modelMessage) bool { return m.due(x.expires) }) // locked ones remain
+	for i := range max(len(got), len(visible)) {
+		if i >= len(got) || i >= len(visible) || !m.same(got[i], visible[i]) {
+			rt.Fatalf("the queue differs from the model: %q, want %v\n%s", payloads(got), visible, m.Dump())
+		}
+	}
+	dead, err := m.Peek("q/$deadletterqueue", PeekOptions{Count: 10000})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	var texts []string
+	for _, d := range dead {
+		texts = append(texts, fmt.Sprint(string(d.Payload), " ", d.DeliveryCount))
+	}
+	want := slices.Clone(m.dead)
+	slices.Sort(texts)
+	slices.Sort(want)
+	if !slices.Equal(texts, want) {
+		rt.Fatalf("dead letters %q, want %q\n%s", texts, want, m.Dump())
+	}
+}
+
+func (m *model) same(d Delivery, x *modelMessage) bool {
+	state := Active
+	switch {
+	case x.place == inScheduled:
+		state = Scheduled
+	case x.deferred:
+		state = Deferred
+	}
+	return d.SequenceNumber == x.seq && string(d.Payload) == x.text && int(d.DeliveryCount) == x.attempts && d.State == state && d.ExpiresAt.Equal(x.expires)
+}
