@@ -302,12 +302,16 @@ func TestOneDrainerHoldsTheClaim(t *testing.T) {
 		parkAll(t, r, "a", 20)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		var stuck atomic.Bool
+		var stuck, ended atomic.Bool
 		for n := range 3 {
 			slow := publisherCtx(func(ctx context.Context, groups []relay.Group) error {
 				if stuck.CompareAndSwap(false, true) {
 					<-ctx.Done() // the claim ends; nothing was sent
+					ended.Store(true)
 					return &relay.PublishError{Keys: []relay.KeyError{{Err: ctx.Err()}}}
+				}
+				if !ended.Load() {
+					t.Error("another drainer sends while the claim is trusted")
 				}
 				time.Sleep(time.Second)
 				return b.Publish(ctx, groups)
@@ -322,6 +326,36 @@ func TestOneDrainerHoldsTheClaim(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, b.got["a"]); diff != "" {
 			t.Errorf("published (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestADrainerThatLostItsClaimChangesNothing takes the claim away while events are sent.
+func TestADrainerThatLostItsClaimChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, lot := &broker{}, lottest.NewMemory()
+		r := newRelay(t, b, withLot(lot, relay.Options{}))
+		parkAll(t, r, "a", 2)
+		other := relay.Claim{Owner: "other", Token: "other", Beat: 1}
+		robbed := publisherCtx(func(ctx context.Context, groups []relay.Group) error {
+			g, err := lot.Gate(ctx, "a")
+			if err != nil {
+				t.Error(err)
+			}
+			g.Claim = &other
+			if _, err := lot.Update(ctx, g); err != nil {
+				t.Error(err)
+			}
+			return b.Publish(ctx, groups)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		intend(t, lot, "a", relay.Intent{Verb: relay.VerbRetry})
+		go func() { _ = newDrainer(t, lot, robbed, "t", nil).Run(ctx) }()
+		settle(time.Second)
+		g, err := lot.Gate(t.Context(), "a")
+		if err != nil || g.Claim == nil || *g.Claim != other || len(line(t, lot, "a")) != 2 {
+			t.Errorf("gate %+v, %v, line %v; want the other's claim and both events", g, err, line(t, lot, "a"))
 		}
 	})
 }

@@ -1,0 +1,214 @@
+package relay_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/lottest"
+	"feedbox/changefeed"
+	"feedbox/changefeed/memstore"
+)
+
+// logFeed is a feed of one range over lines in memory, "key id sequence".
+type logFeed struct {
+	mu    sync.Mutex // guards lines
+	lines []string
+}
+
+func (f *logFeed) append(lines ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lines = append(f.lines, lines...)
+}
+
+func (*logFeed) Source(context.Context) (changefeed.Source, error) {
+	return changefeed.Source{Host: "h", Database: "d", Container: "c"}, nil
+}
+
+func (*logFeed) Ranges(context.Context) ([]changefeed.FeedRange, error) {
+	return []changefeed.FeedRange{changefeed.FullRange()}, nil
+}
+
+func (f *logFeed) Now(context.Context, changefeed.FeedRange) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strconv.Itoa(len(f.lines)), nil
+}
+
+func (f *logFeed) Read(_ context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	from, _ := strconv.Atoi(req.Continuation)
+	to := min(from+req.MaxItems, len(f.lines))
+	page := &changefeed.Page{Continuation: strconv.Itoa(to), CaughtUp: from == to, EndLSN: int64(len(f.lines))}
+	for i, line := range f.lines[from:to] {
+		key, _, _ := strings.Cut(line, " ")
+		page.Items = append(page.Items, changefeed.Item{
+			Raw: json.RawMessage(line), Key: []byte(key), LSN: int64(from + i + 1), Timestamp: time.Now().Unix(),
+		})
+	}
+	return page, nil
+}
+
+// relayHandler is how a process connects the processor with the relay.
+func relayHandler(r *relay.Relay) changefeed.Handler {
+	return changefeed.HandlerFunc(func(ctx context.Context, batch *changefeed.Batch) error {
+		page := make([]relay.Change, len(batch.Items))
+		for i := range batch.Items {
+			page[i] = relay.Change{Raw: batch.Items[i].Raw, LSN: batch.Items[i].LSN, Timestamp: batch.Items[i].Time()}
+		}
+		err := r.HandleOwned(ctx, relay.Tenure{Lease: batch.Lease, Epoch: batch.Epoch}, page)
+		failed, ok := errors.AsType[*relay.BatchError](err)
+		if !ok {
+			return err
+		}
+		if failed.Class() != relay.Refused {
+			return changefeed.Outage(err)
+		}
+		poison := &changefeed.PoisonError{}
+		for _, f := range failed.Failures {
+			if !f.Held {
+				poison.Documents = append(poison.Documents, changefeed.Poison{Index: f.Index, Err: f.Err})
+			}
+		}
+		return poison
+	})
+}
+
+// TestPoisonAmongManyEvents runs the processor with the relay over 20,000 events of
+// 2,000 keys, 200 of them bad: exactly those and the ones behind them in their keys are
+// parked, all else is sent in order. Then the bad ones are mended and retried, while new
+// events of their keys keep coming.
+func TestPoisonAmongManyEvents(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	synctest.Test(t, func(t *testing.T) {
+		const keys, each, bad = 2000, 10, 200
+		rng := rand.New(rand.NewPCG(seed, 1))
+		poisoned := map[string]int{} // key: sequence of its first bad event
+		badIDs := map[string]bool{}
+		for len(badIDs) < bad {
+			key, n := fmt.Sprintf("k%d", rng.IntN(keys)), 1+rng.IntN(each)
+			badIDs[fmt.Sprintf("%s.%d", key, n)] = true
+			if first, ok := poisoned[key]; !ok || n < first {
+				poisoned[key] = n
+			}
+		}
+		feed := &logFeed{}
+		next := make([]int, keys)
+		for range keys * each {
+			k := rng.IntN(keys)
+			for next[k] == each {
+				k = (k + 1) % keys
+			}
+			next[k]++
+			line := fmt.Sprintf("k%d k%d.%d %d", k, k, next[k], next[k])
+			if badIDs[fmt.Sprintf("k%d.%d", k, next[k])] {
+				line = fmt.Sprintf("k%d k%d.%d ?", k, k, next[k])
+			}
+			feed.append(line)
+		}
+
+		b, lot := &broker{}, lottest.NewMemory()
+		r := newRelay(t, b, withLot(lot, relay.Options{}))
+		p, err := changefeed.New(feed, memstore.New(nil), relayHandler(r), &changefeed.Options{
+			Lanes: 4, MaxItems: 500, MaxAttempts: 3,
+			DeadLetter: func(ctx context.Context, l changefeed.DeadLetter) error {
+				return r.Park(ctx, relay.Letter{Change: relay.Change{Raw: l.Raw, LSN: l.LSN}, Attempts: l.Attempts, Err: l.Err})
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := p.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		running.Go(func() { _ = newDrainer(t, lot, b, "t", nil).Run(ctx) })
+		settle(10 * time.Minute)
+
+		b.mu.Lock()
+		for k := range keys {
+			key, want := fmt.Sprintf("k%d", k), each
+			if first, ok := poisoned[key]; ok {
+				want = first - 1
+			}
+			if got := b.got[key]; len(got) != want || !inOrder(key, got) {
+				t.Errorf("%s: sent %v, want the first %d", key, got, want)
+			}
+			var parked []string
+			for _, id := range line(t, lot, key) {
+				parked = append(parked, strings.Fields(id)[0])
+			}
+			if len(parked) != each-want || !slices.IsSortedFunc(parked, bySequence) {
+				t.Errorf("%s: parked %v, want the last %d", key, parked, each-want)
+			}
+		}
+		b.mu.Unlock()
+		if t.Failed() {
+			cancel()
+			running.Wait()
+			return
+		}
+
+		for key := range poisoned {
+			for n := 1; n <= each; n++ {
+				lot.Mend(key, fmt.Sprintf("%s.%d", key, n), fmt.Appendf(nil, "%s %s.%d %d", key, key, n, n))
+			}
+			intend(t, lot, key, relay.Intent{Verb: relay.VerbRetry})
+		}
+		for n := each + 1; n <= each+20; n++ {
+			for key := range poisoned {
+				feed.append(fmt.Sprintf("%s %s.%d %d", key, key, n, n))
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		settle(10 * time.Minute)
+		cancel()
+		running.Wait()
+		for k := range keys {
+			key, want := fmt.Sprintf("k%d", k), each
+			if poisoned[key] != 0 {
+				want += 20
+			}
+			if got := b.got[key]; len(got) != want || !inOrder(key, got) {
+				t.Errorf("%s: sent %v, want %d in order", key, got, want)
+			}
+		}
+		if closed, _ := lot.Closed(t.Context()); len(closed) != 0 {
+			t.Errorf("%d gates are still closed", len(closed))
+		}
+	})
+}
+
+// inOrder reports whether ids are key.1, key.2, ... without a gap.
+func inOrder(key string, ids []string) bool {
+	for i, id := range ids {
+		if id != fmt.Sprintf("%s.%d", key, i+1) {
+			return false
+		}
+	}
+	return true
+}
+
+func bySequence(a, b string) int {
+	_, x, _ := strings.Cut(a, ".")
+	_, y, _ := strings.Cut(b, ".")
+	n, _ := strconv.Atoi(x)
+	m, _ := strconv.Atoi(y)
+	return n - m
+}
