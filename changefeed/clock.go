@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// clock is the host's own monotonic clock. Ownership is judged by it alone;
-// wall-clock time appears only in documents and in lag.
-type clock interface {
+// Clock is the host's own monotonic clock. Ownership is judged by it alone;
+// wall-clock time appears only in documents and in lag. Implementations are safe
+// for concurrent use.
+type Clock interface {
 	Now() time.Time
-	// AfterFunc calls f once d has passed, unless stopped before.
+	// AfterFunc calls f on a goroutine of its own once d has passed, unless
+	// stopped before; stop reports whether it was.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
@@ -25,12 +27,12 @@ func (systemClock) AfterFunc(d time.Duration, f func()) func() bool {
 // alarm is a re-armable timer over a clock, for select loops. It belongs to one
 // goroutine.
 type alarm struct {
-	clock clock
+	clock Clock
 	ring  chan struct{} // capacity 1, sent to by the timer, never closed
 	stop  func() bool
 }
 
-func newAlarm(c clock) *alarm { return &alarm{clock: c, ring: make(chan struct{}, 1)} }
+func newAlarm(c Clock) *alarm { return &alarm{clock: c, ring: make(chan struct{}, 1)} }
 
 // set arms the alarm to ring after d, replacing what was set.
 func (a *alarm) set(d time.Duration) {
@@ -57,7 +59,7 @@ func (a *alarm) off() {
 
 // sleep waits for d or until ctx ends, whose cause it then returns. A value on
 // wake, which may be nil, ends the sleep early without an error.
-func sleep(ctx context.Context, c clock, d time.Duration, wake <-chan struct{}) error {
+func sleep(ctx context.Context, c Clock, d time.Duration, wake <-chan struct{}) error {
 	a := newAlarm(c)
 	a.set(d)
 	defer a.off()

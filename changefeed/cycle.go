@@ -210,6 +210,7 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 		applyRequest(&l)
 	}
 	l.Request.Release = false
+	clearHealth(&l) // it fails again, or it does not
 	began := r.clock.Now()
 	timed, cancel := context.WithTimeout(ctx, r.opts.Expiry/4)
 	defer cancel()

@@ -225,14 +225,11 @@ func (w *worker) recovered(l *lane) {
 }
 
 func clearHealth(l *Lease) urgency {
+	if l.Health == Healthy {
+		return unchanged
+	}
 	l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
 	return soon
-}
-
-func (w *worker) clearTrouble() {
-	w.mu.Lock()
-	w.trouble = trouble{}
-	w.mu.Unlock()
 }
 
 // stopRange applies the policy stop.

@@ -11,7 +11,7 @@ import (
 // to the start of that write + expiry - margin. When it passes, the context of
 // every handler call of the lease ends.
 type fence struct {
-	clock  clock
+	clock  Clock
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
@@ -22,7 +22,7 @@ type fence struct {
 // newFence returns a context that ends with ErrFenced when the fence passes, or
 // with the cause given to revoke. It does not end with parent: a drain lets
 // handlers finish.
-func newFence(parent context.Context, c clock, until time.Time) (context.Context, *fence) {
+func newFence(parent context.Context, c Clock, until time.Time) (context.Context, *fence) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
 	f := &fence{clock: c, cancel: cancel, until: until}
 	f.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -59,10 +61,30 @@ func (r *run) tryInitialize(ctx context.Context) (done bool, err error) {
 	switch {
 	case view.info == nil:
 		return false, r.createInfo(ctx, view)
+	case view.info.properties[propScope] != scopeName(r.opts.Scope):
+		return false, fmt.Errorf("the leases of processor %q were made for the scope %q, not %q; use another Processor name: %w",
+			r.opts.Processor, view.info.properties[propScope], scopeName(r.opts.Scope), ErrPermanent)
 	case view.info.State == LeaseSplit:
 		return false, r.complete(ctx, *view.info)
 	}
 	return true, nil
+}
+
+// propScope keeps the scope the leases tile in the info record; absent is the
+// whole key space.
+const propScope = "scope"
+
+// scopeName renders a scope, "" for the whole key space.
+func scopeName(scope []FeedRange) string {
+	if len(scope) == 1 && scope[0].Equal(FullRange()) {
+		return ""
+	}
+	names := make([]string, len(scope))
+	for i, r := range scope {
+		names[i] = r.String()
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }
 
 // createInfo decides what the first leases are: one per physical range, within
@@ -86,6 +108,9 @@ func (r *run) createInfo(ctx context.Context, view view) error {
 		}
 	}
 	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, Timestamp: r.opts.Now()}
+	if scope := scopeName(r.opts.Scope); scope != "" {
+		info.properties = map[string]string{propScope: scope}
+	}
 	children, since, err := r.position(ctx, children)
 	if err != nil {
 		return err

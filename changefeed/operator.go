@@ -2,15 +2,18 @@ package changefeed
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Operator looks at a processor's leases and asks their owners for things. It
-// takes no lease itself: what it writes is a request, or a pause, that the hosts
-// carry out at their next look, and never loses what they write meanwhile. It is
-// safe for concurrent use.
+// owns no lease: what it writes is a request that the owner carries out between
+// two pages, or whoever acquires the lease next. Nothing an owner writes
+// meanwhile is lost. It is safe for concurrent use.
 type Operator struct {
 	feed  Feed
 	store LeaseStore
@@ -19,8 +22,9 @@ type Operator struct {
 
 // OperatorOptions say which processor is meant; see Options.
 type OperatorOptions struct {
-	Processor       string // default "changefeed"
-	LeasePrefixHost string // default: the feed's
+	Processor       string           // default "changefeed"
+	LeasePrefixHost string           // default: the feed's
+	Now             func() time.Time // wall clock of lag; default time.Now
 }
 
 // NewOperator returns an operator; nil options are the defaults. It does no I/O.
@@ -32,22 +36,15 @@ func NewOperator(feed Feed, leases LeaseStore, options *OperatorOptions) *Operat
 	if o.opts.Processor == "" {
 		o.opts.Processor = "changefeed"
 	}
+	if o.opts.Now == nil {
+		o.opts.Now = time.Now
+	}
 	return o
 }
 
-func (o *Operator) ids(ctx context.Context) (recordIDs, error) {
-	source, err := o.feed.Source(ctx)
-	if err != nil {
-		return recordIDs{}, fmt.Errorf("identify the container: %w", err)
-	}
-	if o.opts.LeasePrefixHost != "" {
-		source.Host = o.opts.LeasePrefixHost
-	}
-	return newRecordIDs(o.opts.Processor, source), nil
-}
-
-// Leases lists all lease records in order of their ranges. A lease this package
-// cannot continue makes it return *RefusedError beside the others.
+// Leases lists the live leases, and those of splits not completed, in order of
+// their ranges. If there are leases this package cannot continue, it returns
+// *RefusedError beside the others.
 func (o *Operator) Leases(ctx context.Context) ([]Lease, error) {
 	ids, err := o.ids(ctx)
 	if err != nil {
@@ -60,12 +57,12 @@ func (o *Operator) Leases(ctx context.Context) ([]Lease, error) {
 	var leases []Lease
 	var refused RefusedError
 	for _, r := range records {
-		l, err := decodeLease(r)
-		if err != nil {
+		switch l, err := decodeLease(r); {
+		case err != nil:
 			refused.Leases = append(refused.Leases, RefusedLease{ID: r.ID, Reason: err.Error()})
-			continue
+		case l.State != LeaseDone:
+			leases = append(leases, l)
 		}
-		leases = append(leases, l)
 	}
 	slices.SortFunc(leases, func(a, b Lease) int {
 		if c := compareKeys(a.Range.Min, b.Range.Min); c != 0 {
@@ -77,4 +74,247 @@ func (o *Operator) Leases(ctx context.Context) ([]Lease, error) {
 		return leases, &refused
 	}
 	return leases, nil
+}
+
+// Export returns the checkpoints of all ranges, for FromTokens.
+func (o *Operator) Export(ctx context.Context) ([]RangeToken, error) {
+	leases, err := o.live(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	tokens := make([]RangeToken, len(leases))
+	for i, l := range leases {
+		tokens[i] = l.position()
+	}
+	return tokens, nil
+}
+
+// Pause makes all hosts hold their leases and deliver nothing, until Resume.
+// They notice within Options.Acquire. Pausing twice is no error.
+func (o *Operator) Pause(ctx context.Context) error {
+	ids, err := o.ids(ctx)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]string{"id": ids.pause(), "timestamp": o.opts.Now().UTC().Format(timestampFormat)})
+	if err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	if _, err := o.store.Create(ctx, Record{ID: ids.pause(), Body: body}); err != nil && !errors.Is(err, ErrExists) {
+		return fmt.Errorf("pause: %w", err)
+	}
+	return nil
+}
+
+// Resume ends Pause. Without one it does nothing.
+func (o *Operator) Resume(ctx context.Context) error {
+	ids, err := o.ids(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		record, err := o.store.Read(ctx, ids.pause())
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("resume: %w", err)
+		}
+		err = o.store.Delete(ctx, record.ID, record.ETag)
+		if err == nil || errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if !errors.Is(err, ErrETagMismatch) {
+			return fmt.Errorf("resume: %w", err)
+		}
+	}
+}
+
+// Paused reports whether all hosts are told to pause.
+func (o *Operator) Paused(ctx context.Context) (bool, error) {
+	ids, err := o.ids(ctx)
+	if err != nil {
+		return false, err
+	}
+	_, err = o.store.Read(ctx, ids.pause())
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read pause: %w", err)
+	}
+	return true, nil
+}
+
+// PauseLeases and ResumeLeases do the same for single leases, by id; none named
+// means all of this moment.
+func (o *Operator) PauseLeases(ctx context.Context, leases ...string) error {
+	return o.each(ctx, leases, func(l *Lease) error { l.Request.Paused = true; return nil })
+}
+
+// ResumeLeases ends PauseLeases.
+func (o *Operator) ResumeLeases(ctx context.Context, leases ...string) error {
+	return o.each(ctx, leases, func(l *Lease) error { l.Request.Paused = false; return nil })
+}
+
+// Release makes the owners give leases up once, by id; none named means all.
+// Balancing decides who acquires them next, which may be the same host.
+func (o *Operator) Release(ctx context.Context, leases ...string) error {
+	return o.each(ctx, leases, func(l *Lease) error { l.Request.Release = l.Owner != ""; return nil })
+}
+
+// Retry forgets counted attempts and starts ranges again that the poison policy
+// stopped, by lease id; none named means all.
+func (o *Operator) Retry(ctx context.Context, leases ...string) error {
+	return o.each(ctx, leases, func(l *Lease) error { l.Request.Retry = true; return nil })
+}
+
+// Rewind moves the checkpoints of leases, by id; none named means all. Changes
+// behind the new position are delivered again, or skipped if it lies ahead. It
+// returns once the request is stored; the owner applies it between two pages.
+func (o *Operator) Rewind(ctx context.Context, to Start, leases ...string) error {
+	if err := to.validate(); err != nil {
+		return err
+	}
+	return o.each(ctx, leases, func(l *Lease) error {
+		position := RangeToken{Range: l.Range}
+		switch to.kind {
+		case startTime:
+			position.Since = to.since
+		case startNow:
+			now, err := o.feed.Now(ctx, l.Range)
+			if err != nil {
+				return fmt.Errorf("resolve now for %s: %w", l.Range, err)
+			}
+			position.Continuation = now
+		case startTokens:
+			parts := placeTokens(l.Range, to.tokens)
+			if len(parts) != 1 {
+				return fmt.Errorf("%d of the tokens are for %s, want 1", len(parts), l.Range)
+			}
+			position = parts[0]
+		}
+		l.Request.Rewind = &position
+		return nil
+	})
+}
+
+// Lag measures every live range with at least one read of the feed each, also of
+// ranges nobody owns.
+func (o *Operator) Lag(ctx context.Context) ([]RangeLag, error) {
+	leases, err := o.live(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	lags := make([]RangeLag, 0, len(leases))
+	for _, l := range leases {
+		lag := RangeLag{
+			Lease: l.ID, Range: l.Range, Owner: l.Owner,
+			Health: l.Health, Failures: l.Failures, Error: l.Error, Failing: l.Failing,
+		}
+		err := o.measure(ctx, l.position(), &lag)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil && lag.Error == "":
+			lag.Error = err.Error()
+		}
+		lag.Known = err == nil
+		lags = append(lags, lag)
+	}
+	return lags, nil
+}
+
+// measure adds what waits behind a position. A range that split is measured by
+// its parts.
+func (o *Operator) measure(ctx context.Context, at RangeToken, lag *RangeLag) error {
+	page, err := o.feed.Read(ctx, ReadRequest{Range: at.Range, Continuation: at.Continuation, Since: at.Since, MaxItems: 1})
+	var split *SplitError
+	if errors.As(err, &split) && len(split.Children) > 1 {
+		for _, child := range split.Children {
+			if err := o.measure(ctx, RangeToken{Range: child, Continuation: at.Continuation, Since: at.Since}, lag); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release(page)
+	if len(page.Items) == 0 {
+		if !page.CaughtUp && page.Continuation != "" && page.Continuation != at.Continuation {
+			// A page of other ranges' documents only: look behind it.
+			return o.measure(ctx, RangeToken{Range: at.Range, Continuation: page.Continuation}, lag)
+		}
+		return nil
+	}
+	first := &page.Items[0]
+	lag.Age = max(lag.Age, o.opts.Now().Sub(first.Time()))
+	lag.Transactions += max(1, page.EndLSN-(first.LSN-1))
+	return nil
+}
+
+// live lists live leases, all or those named.
+func (o *Operator) live(ctx context.Context, named []string) ([]Lease, error) {
+	leases, err := o.Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leases = slices.DeleteFunc(leases, func(l Lease) bool {
+		return l.State != LeaseLive || (len(named) > 0 && !slices.Contains(named, l.ID) && !slices.Contains(named, l.Token))
+	})
+	if len(named) > 0 && len(leases) < len(named) {
+		return nil, fmt.Errorf("of the %d leases named only %d exist", len(named), len(leases))
+	}
+	return leases, nil
+}
+
+// each edits the requests of leases, named by id or lease token.
+func (o *Operator) each(ctx context.Context, named []string, edit func(*Lease) error) error {
+	leases, err := o.live(ctx, named)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, l := range leases {
+		if err := o.update(ctx, l, edit); err != nil {
+			errs = append(errs, fmt.Errorf("lease %s: %w", l.Token, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// update stores an edit, again if the owner wrote in between.
+func (o *Operator) update(ctx context.Context, l Lease, edit func(*Lease) error) error {
+	for {
+		if err := edit(&l); err != nil {
+			return err
+		}
+		_, err := o.store.Replace(ctx, l.encode())
+		if !errors.Is(err, ErrETagMismatch) {
+			return err
+		}
+		record, err := o.store.Read(ctx, l.ID)
+		if err != nil {
+			return err
+		}
+		if l, err = decodeLease(record); err != nil {
+			return err
+		}
+		if l.State != LeaseLive {
+			return errors.New("it was split meanwhile; try again")
+		}
+	}
+}
+
+func (o *Operator) ids(ctx context.Context) (recordIDs, error) {
+	source, err := o.feed.Source(ctx)
+	if err != nil {
+		return recordIDs{}, fmt.Errorf("identify the container: %w", err)
+	}
+	if o.opts.LeasePrefixHost != "" {
+		source.Host = o.opts.LeasePrefixHost
+	}
+	return newRecordIDs(o.opts.Processor, source), nil
 }

@@ -41,7 +41,7 @@ type Options struct {
 	// Acquire is the time between two looks at all leases. It is AcquireFast
 	// while hosts come, go or pass leases on. Default Expiry/4.
 	Acquire time.Duration
-	// AcquireFast is Acquire for a minute after something changed. Default 1 s,
+	// AcquireFast is Acquire for a minute after something changed. Default 500 ms,
 	// at most Acquire.
 	AcquireFast time.Duration
 	// MinLeases and MaxLeases bound how many leases this host takes; 0 is no
@@ -64,7 +64,7 @@ type Options struct {
 	// 1. Items with the same key never run at once and never overtake each other.
 	Lanes int
 	// Key gives the ordering key of a document, a part of raw or nil. Default:
-	// the partition key as the feed reports it. See StringKey.
+	// the partition key as the feed reports it. See Field.
 	Key func(raw json.RawMessage) []byte
 	// ReadAheadItems and ReadAheadBytes bound what one range holds in memory
 	// between the feed and the checkpoint; the page that crosses a bound is the
@@ -112,8 +112,9 @@ type Options struct {
 	// Now is the wall clock of document timestamps and of lag in seconds; nothing
 	// is decided by it. Default time.Now.
 	Now func() time.Time
-
-	clock clock
+	// Clock measures leases, pauses and time-outs. Default: the process's own. A
+	// simulation may pass another.
+	Clock Clock
 }
 
 // PoisonPolicy is what becomes of a document that failed too often.
@@ -153,7 +154,7 @@ func (o *Options) resolve(h Handler) (Options, error) {
 	c.Margin = cmp.Or(c.Margin, c.Expiry/10)
 	c.Renew = cmp.Or(c.Renew, c.Expiry*2/5)
 	c.Acquire = cmp.Or(c.Acquire, c.Expiry/4)
-	c.AcquireFast = cmp.Or(c.AcquireFast, min(time.Second, c.Acquire))
+	c.AcquireFast = cmp.Or(c.AcquireFast, min(500*time.Millisecond, c.Acquire))
 	c.MaxItems = cmp.Or(c.MaxItems, 100)
 	c.PollMin = cmp.Or(c.PollMin, 500*time.Millisecond)
 	c.PollMax = cmp.Or(c.PollMax, max(20*time.Second, c.PollMin))
@@ -184,8 +185,8 @@ func (o *Options) resolve(h Handler) (Options, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.clock == nil {
-		c.clock = systemClock{}
+	if c.Clock == nil {
+		c.Clock = systemClock{}
 	}
 	if len(c.Scope) == 0 {
 		c.Scope = []FeedRange{FullRange()}

@@ -118,7 +118,7 @@ func (p *Processor) running() *run {
 // each owned lease, those of a worker.
 type run struct {
 	*Processor
-	clock       clock
+	clock       Clock
 	obs         observers
 	ids         recordIDs
 	incarnation string
@@ -139,8 +139,8 @@ type run struct {
 
 func newRun(p *Processor) *run {
 	r := &run{
-		Processor: p, clock: p.opts.clock, obs: observers{p.opts.Observer}, incarnation: newIncarnation(),
-		began: p.opts.clock.Now(), hurried: make(chan struct{}, 1), workers: map[string]*worker{},
+		Processor: p, clock: p.opts.Clock, obs: observers{p.opts.Observer}, incarnation: newIncarnation(),
+		began: p.opts.Clock.Now(), hurried: make(chan struct{}, 1), workers: map[string]*worker{},
 	}
 	r.self = newHostKey(p.opts.Host, r.incarnation)
 	return r

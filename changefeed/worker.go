@@ -103,8 +103,9 @@ func (w *worker) session() (verdict, *SplitError) {
 	}
 	f := newFlow(w)
 	w.mu.Lock()
-	w.flow = f
+	w.flow, w.trouble = f, trouble{}
 	w.mu.Unlock()
+	w.own.change(clearHealth) // it fails again, or it does not
 	readCtx, stopReading := context.WithCancel(w.ctx)
 	defer stopReading()
 	read := make(chan error, 1)
@@ -175,7 +176,6 @@ func (w *worker) obey() (verdict, bool) {
 			return endedAgain, true // deliver nothing while the position changes
 		}
 		w.own.change(applyRequest)
-		w.clearTrouble()
 	}
 	if paused := request.Paused || w.r.paused.Load(); paused {
 		if running {
@@ -213,7 +213,6 @@ func (w *worker) holdStill() (verdict, bool) {
 		}
 		if request.Rewind != nil || request.Retry {
 			w.own.change(applyRequest)
-			w.clearTrouble()
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -62,7 +63,8 @@ type entry struct {
 type Document struct {
 	Key  string
 	ID   string
-	Data any // the member "data"
+	Data any            // the member "data"
+	More map[string]any // further members
 }
 
 // New returns an empty container; nil options are the defaults.
@@ -110,9 +112,9 @@ func (c *Container) Put(docs ...Document) int64 {
 	c.lsn++
 	now := c.opts.Now().Unix()
 	for _, d := range docs {
-		raw, err := json.Marshal(map[string]any{
-			"id": d.ID, "partitionKey": d.Key, "data": d.Data, "_lsn": c.lsn, "_ts": now,
-		})
+		members := map[string]any{"id": d.ID, "partitionKey": d.Key, "data": d.Data, "_lsn": c.lsn, "_ts": now}
+		maps.Copy(members, d.More)
+		raw, err := json.Marshal(members)
 		if err != nil {
 			panic("memfeed: " + err.Error()) // the caller's Data
 		}

@@ -1,0 +1,187 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"feedbox/changefeed"
+)
+
+// host is one simulated process.
+type host struct {
+	sim   *sim
+	name  string
+	clock *hostClock
+	skew  atomic.Int64 // of its wall clock, nanoseconds
+	p     *changefeed.Processor
+	end   context.CancelFunc
+	ended chan struct{}
+
+	mu        sync.Mutex // guards what follows
+	crashed   bool
+	frozen    chan struct{} // closed when the host runs again; nil if it runs
+	stops     int           // how often it was stopped
+	suspended time.Time     // when it last woke from a suspension, clock and all
+}
+
+func (s *sim) join() error {
+	s.names++
+	h := &host{sim: s, name: fmt.Sprintf("h%d", s.names), ended: make(chan struct{})}
+	rate := 1.0
+	if s.config.Drift > 0 {
+		rate += (s.rng.Float64()*2 - 1) * s.config.Drift
+	}
+	h.clock = newHostClock(rate)
+	h.skew.Store(int64(s.rng.IntN(1200)-600) * int64(time.Second))
+	feed, store, err := s.backend.Connect(h.name)
+	if err != nil {
+		return fmt.Errorf("connect %s: %w", h.name, err)
+	}
+	o := s.config.Options
+	o.Host, o.Clock = h.name, h.clock
+	o.Now = func() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
+	o.MaxAttempts = -1
+	h.p, err = changefeed.New(&hostFeed{Feed: feed, host: h}, &hostStore{LeaseStore: store, host: h, h: s.history}, h, &o)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", h.name, err)
+	}
+	ctx, end := context.WithCancel(s.ctx)
+	h.end = end
+	go func() {
+		defer close(h.ended)
+		if err := h.p.Run(ctx); err != nil {
+			s.verifier.fault("host %s: Run: %v", h.name, err)
+		}
+	}()
+	s.hosts = append(s.hosts, h)
+	return nil
+}
+
+// gate blocks while the host is stopped.
+func (h *host) gate() error {
+	for {
+		h.mu.Lock()
+		crashed, frozen := h.crashed, h.frozen
+		h.mu.Unlock()
+		switch {
+		case crashed:
+			return errCrashed
+		case frozen == nil:
+			return nil
+		}
+		<-frozen
+	}
+}
+
+// stop freezes the process; with suspend its clock too.
+func (h *host) stop(suspend bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.frozen == nil {
+		h.frozen = make(chan struct{})
+		h.stops++
+	}
+	if suspend {
+		h.clock.stop()
+	}
+}
+
+func (h *host) wake() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.frozen == nil {
+		return
+	}
+	if h.clock.frozen() {
+		h.suspended = time.Now()
+		h.clock.resume()
+	}
+	close(h.frozen)
+	h.frozen = nil
+}
+
+// crash ends the process for everybody else at once.
+func (h *host) crash() {
+	h.mu.Lock()
+	h.crashed = true
+	if h.frozen != nil {
+		close(h.frozen)
+		h.frozen = nil
+	}
+	h.mu.Unlock()
+	h.clock.resume()
+	h.end()
+}
+
+// wasStopped counts stops, and tells whether a suspension explains that the host
+// does not know the time.
+func (h *host) wasStopped() (stops int, suspended bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	recently := !h.suspended.IsZero() && time.Since(h.suspended) < 2*h.sim.config.Options.Expiry
+	return h.stops, recently
+}
+
+// call is one request of the host.
+func (h *host) call(ctx context.Context, w *weather, do func() error) error {
+	if err := h.gate(); err != nil {
+		return err
+	}
+	latency, fault := w.before()
+	if err := wait(ctx, latency); err != nil {
+		return err
+	}
+	if err := h.gate(); err != nil {
+		return err
+	}
+	if fault != nil {
+		return fault
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if err := h.gate(); err != nil {
+		return err
+	}
+	return w.after()
+}
+
+// Handle is the host's handler: it looks at its context before each document, as
+// a handler must, and then sends the document.
+func (h *host) Handle(ctx context.Context, b *changefeed.Batch) error {
+	failAt := h.sim.handlerFault(len(b.Items))
+	for i := range b.Items {
+		if i == failAt {
+			return errHandler
+		}
+		var doc struct {
+			Serial int    `json:"serial"`
+			Key    string `json:"key"`
+		}
+		if err := json.Unmarshal(b.Items[i].Raw, &doc); err != nil {
+			return fmt.Errorf("decode %s: %w", b.Items[i].Raw, err)
+		}
+		if err := h.gate(); err != nil {
+			return err
+		}
+		stops, _ := h.wasStopped()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := h.gate(); err != nil { // between the decision and the sending
+			return err
+		}
+		now, suspended := h.wasStopped()
+		h.sim.verifier.delivered(delivery{
+			host: h.name, epoch: b.Epoch, lease: b.Token, key: doc.Key, serial: doc.Serial, excused: now != stops || suspended,
+		})
+		if err := wait(ctx, h.sim.work()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

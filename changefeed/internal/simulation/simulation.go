@@ -1,0 +1,153 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"feedbox/changefeed"
+)
+
+// Config is one run. Its random choices follow from Seed; how goroutines
+// interleave does not, so that a seed repeats the faults, not every step.
+type Config struct {
+	Seed     uint64
+	Hosts    int           // at the start; default 3
+	MaxHosts int           // default 5
+	Keys     int           // default 24
+	Length   time.Duration // of the time with faults, default 3 min
+	Pace     time.Duration // mean time between writes, default 100 ms
+	Stops    bool          // stop and wake hosts
+	Suspends bool          // stop them with their clocks
+	Drift    float64       // of the hosts' clocks, at most; 0.03 is 3 %
+	NoDelete bool          // the store never deletes
+	Splits   bool
+	Options  changefeed.Options
+}
+
+// Report is what a run was like.
+type Report struct {
+	Seed                                uint64
+	Written, Delivered, Redelivered     int
+	Zombies                             int
+	Joins, Leaves, Crashes, Stops       int
+	Splits, Merges, Suspensions, Storms int
+	// Owned is how long after the faults ended every lease was owned.
+	Owned time.Duration
+	// Balanced is how long after that the leases were shared out evenly.
+	Balanced time.Duration
+	Faults   []string
+}
+
+func (r *Report) String() string {
+	return fmt.Sprintf("seed %d: %d written, %d delivered (%d again), %d zombies; %d joins, %d leaves, %d crashes, %d stops (%d suspensions), "+
+		"%d splits, %d merges, %d storms; owned after %s, balanced after %s", r.Seed, r.Written, r.Delivered, r.Redelivered, r.Zombies,
+		r.Joins, r.Leaves, r.Crashes, r.Stops, r.Suspensions, r.Splits, r.Merges, r.Storms, r.Owned, r.Balanced)
+}
+
+// Add sums up runs.
+func (r *Report) Add(o *Report) {
+	r.Written += o.Written
+	r.Delivered += o.Delivered
+	r.Redelivered += o.Redelivered
+	r.Zombies += o.Zombies
+	r.Joins += o.Joins
+	r.Leaves += o.Leaves
+	r.Crashes += o.Crashes
+	r.Stops += o.Stops
+	r.Suspensions += o.Suspensions
+	r.Splits += o.Splits
+	r.Merges += o.Merges
+	r.Storms += o.Storms
+	r.Owned = max(r.Owned, o.Owned)
+	r.Balanced = max(r.Balanced, o.Balanced)
+}
+
+// Err is nil if nothing was violated.
+func (r *Report) Err() error {
+	if len(r.Faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s\n\t%s", r, strings.Join(r.Faults, "\n\t"))
+}
+
+type sim struct {
+	ctx      context.Context //nolint:containedctx // of the run: hosts are started throughout it
+	config   Config
+	backend  Backend
+	rng      *rand.Rand
+	verifier *verifier
+	history  *history
+	store    weather
+	feed     weather
+	handler  handlerWeather
+	hosts    []*host // running or stopped, not crashed
+	gone     []*host
+	names    int
+	report   Report
+}
+
+// Run simulates and returns what happened. It must be called in a synctest
+// bubble; every goroutine it started has ended when it returns.
+func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &sim{ctx: ctx, config: config, backend: backend, verifier: newVerifier()}
+	s.rng = rand.New(rand.NewPCG(config.Seed, 1))
+	s.store.rng = rand.New(rand.NewPCG(config.Seed, 2))
+	s.feed.rng = rand.New(rand.NewPCG(config.Seed, 3))
+	s.handler.rng = rand.New(rand.NewPCG(config.Seed, 4))
+	s.history = newHistory(s.verifier)
+	s.report.Seed = config.Seed
+	c := &s.config
+	if c.Hosts == 0 {
+		c.Hosts, c.MaxHosts, c.Keys, c.Length, c.Pace = 3, 5, 24, 3*time.Minute, 100*time.Millisecond
+	}
+	for range c.Hosts {
+		if err := s.join(); err != nil {
+			return nil, err
+		}
+	}
+	writing, stopWriting := context.WithCancel(ctx)
+	written := make(chan error, 1)
+	go func() { written <- s.write(writing) }()
+	err := s.storm(ctx)
+	stopWriting()
+	if writeErr := <-written; err == nil {
+		err = writeErr
+	}
+	if err == nil {
+		err = s.settle(ctx)
+	}
+	for _, h := range s.hosts {
+		h.end()
+	}
+	for _, h := range append(s.hosts, s.gone...) {
+		<-h.ended
+	}
+	s.report.Written, s.report.Delivered = len(s.verifier.changes), s.verifier.total
+	s.report.Redelivered, s.report.Zombies = s.verifier.repeated, s.verifier.zombies
+	s.report.Faults = s.verifier.faults
+	return &s.report, err
+}
+
+// write changes documents until ctx ends.
+func (s *sim) write(ctx context.Context) error {
+	rng := rand.New(rand.NewPCG(s.config.Seed, 5))
+	for {
+		pause := time.Duration(rng.ExpFloat64() * float64(s.config.Pace))
+		if wait(ctx, pause) != nil {
+			return nil
+		}
+		key := fmt.Sprintf("key-%d", rng.IntN(s.config.Keys))
+		id := fmt.Sprintf("doc-%d", rng.IntN(40))
+		change := s.verifier.written(key, id, s.backend.EPK(key))
+		lsn, err := s.backend.Put(s.ctx, key, id, change.serial)
+		if err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+		s.verifier.committed(change, lsn)
+	}
+}

@@ -1,0 +1,94 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"feedbox/changefeed"
+)
+
+var (
+	errCrashed    = errors.New("simulation: the host crashed")
+	errNotAllowed = errors.New("simulation: deleting is not allowed")
+	errUnlucky    = errors.New("simulation: the service failed")
+	errLost       = errors.New("simulation: the answer got lost")
+	errHandler    = errors.New("simulation: the handler failed")
+)
+
+// weather is how a service behaves for now.
+type weather struct {
+	mu  sync.Mutex // guards what follows
+	rng *rand.Rand
+	climate
+}
+
+// climate is the probability of each fault.
+type climate struct {
+	throttle float64
+	fail     float64       // before the call takes effect
+	lose     float64       // after it did
+	old      float64       // of an old version being served
+	oldest   time.Duration // how old at most
+	latency  time.Duration // at most
+}
+
+// set changes the weather.
+func (w *weather) set(next climate) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.climate = next
+}
+
+// stale is how old a version to serve; 0 is the current one.
+func (w *weather) stale() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rng.Float64() >= w.old || w.oldest == 0 {
+		return 0
+	}
+	return time.Duration(w.rng.Int64N(int64(w.oldest))) + 1
+}
+
+// before decides about a call: how long it takes, and whether it fails.
+func (w *weather) before() (time.Duration, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var d time.Duration
+	if w.latency > 0 {
+		d = time.Duration(w.rng.Int64N(int64(w.latency)))
+	}
+	switch p := w.rng.Float64(); {
+	case p < w.throttle:
+		return d, &changefeed.ThrottledError{RetryAfter: time.Duration(w.rng.IntN(1000)) * time.Millisecond, Err: errUnlucky}
+	case p < w.throttle+w.fail:
+		return d, errUnlucky
+	}
+	return d, nil
+}
+
+func (w *weather) after() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rng.Float64() < w.lose {
+		return errLost
+	}
+	return nil
+}
+
+// wait sleeps in virtual time.
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

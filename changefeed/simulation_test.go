@@ -1,0 +1,91 @@
+package changefeed_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/internal/simulation"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+)
+
+var (
+	seeds = flag.Int("seeds", envInt("CHANGEFEED_SEEDS", 60), "number of simulated runs (CHANGEFEED_SEEDS)")
+	seed  = flag.Uint64("seed", uint64(envInt("CHANGEFEED_SEED", 1)), "first seed (CHANGEFEED_SEED)")
+)
+
+func envInt(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// memBackend is a container and a store in memory.
+type memBackend struct {
+	feed  *memfeed.Container
+	store *memstore.Store
+}
+
+func (b *memBackend) Connect(string) (changefeed.Feed, changefeed.LeaseStore, error) {
+	return b.feed, b.store, nil
+}
+
+func (b *memBackend) Put(_ context.Context, key, id string, serial int) (int64, error) {
+	return b.feed.Put(memfeed.Document{Key: key, ID: id, Data: nil, More: map[string]any{"serial": serial, "key": key}}), nil
+}
+
+func (b *memBackend) EPK(key string) string { return memfeed.EPK(key) }
+func (b *memBackend) Split(epk string)      { b.feed.Split(epk) }
+func (b *memBackend) Merge(epk string)      { b.feed.Merge(epk) }
+
+// simConfig varies the kind of run with the seed.
+func simConfig(seed uint64) simulation.Config {
+	return simulation.Config{
+		Seed: seed, Stops: seed%4 != 0, Suspends: seed%4 == 3, Splits: seed%3 != 0, NoDelete: seed%5 == 4, Drift: 0.03,
+		Options: changefeed.Options{
+			Processor: "sim", Expiry: 10 * time.Second, Acquire: 2 * time.Second, AcquireFast: 500 * time.Millisecond,
+			Lanes: 1 + int(seed%4)*2, MaxItems: 10, PollMin: 200 * time.Millisecond, PollMax: 5 * time.Second, RetryMax: 5 * time.Second,
+			CheckpointEvery: time.Duration(seed%3) * 700 * time.Millisecond, DrainTimeout: 3 * time.Second,
+		},
+	}
+}
+
+func TestSimulation(t *testing.T) {
+	var sum simulation.Report
+	for i := range uint64(*seeds) {
+		n := *seed + i
+		ok := t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := simConfig(n)
+				backend := &memBackend{
+					feed:  memfeed.New(&memfeed.Options{Ranges: 1 + int(n%6), StaleRanges: n%2 == 0}),
+					store: memstore.New(nil),
+				}
+				report, err := simulation.Run(t.Context(), backend, config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := report.Err(); err != nil {
+					t.Error(err)
+				}
+				if !config.Stops && report.Zombies > 0 {
+					t.Errorf("%d zombies although no host was stopped", report.Zombies)
+				}
+				t.Log(report)
+				sum.Add(report)
+			})
+		})
+		if !ok && t.Failed() && i > 5 {
+			break
+		}
+	}
+	t.Log(&sum)
+}
