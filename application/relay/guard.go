@@ -1,158 +1,91 @@
-package cosmos
+package relay
 
 import (
 	"context"
-	"errors"
-	"fmt"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-
-	"feedbox/application/command"
-	"feedbox/application/mediator"
-	"feedbox/domain/contact"
-	"feedbox/domain/event"
+	"strings"
+	"sync"
 )
 
-// Publisher gives a domain event to its handlers, which put it into the outbox.
-// The mediator is one.
-type Publisher interface {
-	// Publish fails when the event has no handler or a handler fails.
-	Publish(ctx context.Context, outbox mediator.Outbox, e event.Event) error
+// guard finds events that are missing from the history of their key. It remembers the
+// last sequence of the keys seen lately and compares:
+//
+//   - an event with the one before it: a step of more than one is a gap;
+//   - the last sequence stored in an aggregate with the events seen: an aggregate
+//     changes in one transaction with its last event, so both are on one page, and if
+//     the event is not there it has expired.
+//
+// What it forgets, or what a new owner has not seen, it cannot compare; the inbox of a
+// consumer finds every gap.
+type guard struct {
+	limit int // keys in each generation; negative: the guard is off
+
+	mu     sync.Mutex // guards the fields below
+	recent map[string]int64
+	older  map[string]int64 // the generation before; what is used moves to recent
 }
 
-// UnitsOfWork begins units of work on one container. It is safe for concurrent use.
-type UnitsOfWork struct {
-	container *azcosmos.ContainerClient
-	publisher Publisher
-	options   Options
-}
-
-// UnitOfWork is one command's view of the container. It serves one goroutine.
-type UnitOfWork struct {
-	context   *ContainerContext
-	publisher Publisher
-	events    *EventRepository
-	contacts  *ContactRepository
-	requests  []DataObject // notes that come before the contact in the transaction
-	audits    []DataObject // notes that come after it
-}
-
-var (
-	_ command.UnitsOfWork = (*UnitsOfWork)(nil)
-	_ command.UnitOfWork  = (*UnitOfWork)(nil)
-)
-
-// NewUnitsOfWork returns units of work on container, whose events go through
-// publisher.
-func NewUnitsOfWork(container *azcosmos.ContainerClient, publisher Publisher, o *Options) (*UnitsOfWork, error) {
-	if container == nil || publisher == nil {
-		return nil, errors.New("cosmos: units of work need a container and a publisher")
+// last returns the last sequence seen of key, 0 if it is not known. mu is held.
+func (g *guard) last(key string) int64 {
+	if n, ok := g.recent[key]; ok {
+		return n
 	}
-	options, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	return &UnitsOfWork{container: container, publisher: publisher, options: options}, nil
+	return g.older[key]
 }
 
-// Begin implements command.UnitsOfWork.
-func (u *UnitsOfWork) Begin(session string) (command.UnitOfWork, error) {
-	token, err := parseSessionToken(session)
-	if err != nil {
-		return nil, err
-	}
-	documents := newContainerContext(u.container, u.options, token)
-	return &UnitOfWork{
-		context:   documents,
-		publisher: u.publisher,
-		events:    &EventRepository{documents: documents},
-		contacts:  &ContactRepository{documents: documents},
-	}, nil
-}
-
-// Contacts implements command.UnitOfWork.
-func (w *UnitOfWork) Contacts() command.Contacts { return w.contacts }
-
-// SessionToken implements command.UnitOfWork.
-func (w *UnitOfWork) SessionToken() string { return w.context.session.String() }
-
-// Discard forgets all contacts. Their changes are not written.
-func (w *UnitOfWork) Discard() {
-	w.context.Reset()
-	w.contacts.tracked = nil
-	w.requests, w.audits = nil, nil
-}
-
-// Commit implements command.UnitOfWork.
-func (w *UnitOfWork) Commit(ctx context.Context) (command.Receipt, error) {
-	w.context.Reset()
-	changes, err := w.collect(ctx)
-	if err != nil {
-		w.context.Reset()
-		return command.Receipt{}, err
-	}
-	if len(changes) == 0 {
-		if err := w.contacts.confirm(ctx); err != nil {
-			return command.Receipt{}, err
+// set notes the last sequence seen of key. mu is held.
+func (g *guard) set(key string, n int64) {
+	if _, ok := g.recent[key]; !ok {
+		if g.recent == nil || len(g.recent) >= g.limit {
+			g.older, g.recent = g.recent, make(map[string]int64)
 		}
+		key = strings.Clone(key)
 	}
-	saved, err := w.context.Save(ctx)
-	if err != nil {
-		return command.Receipt{}, err
+	g.recent[key] = n
+}
+
+// watch compares the page with what was seen before and tells what is missing. A page
+// that is handled again tells nothing again.
+func (r *Relay) watch(ctx context.Context, t Tenure, p *page) {
+	if r.guard.limit < 0 || r.opts.Hooks.Missing == nil {
+		return
 	}
-	w.context.Reset()
-	w.requests, w.audits = nil, nil
-	for _, change := range changes {
-		change.contact.Committed(change.commit)
-		for _, o := range saved {
-			if o.ID == change.commit.State.ID.String() {
-				change.etag = o.ETag
+	for _, m := range r.guard.compare(p) {
+		m.Resumed = t.Resumed
+		r.opts.Hooks.Missing(ctx, m)
+	}
+}
+
+func (g *guard) compare(p *page) []Missing {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var missing []Missing
+	for i := range p.keys {
+		k := &p.keys[i]
+		last := g.last(k.name)
+		was := last
+		for n := range k.messages {
+			sequence := k.messages[n].Sequence
+			if last != 0 && sequence > last+1 {
+				missing = append(missing, Missing{Key: k.name, First: last + 1, Last: sequence - 1})
 			}
+			last = max(last, sequence)
+		}
+		if last != was {
+			g.set(k.name, last)
 		}
 	}
-	return command.Receipt{ETag: w.contacts.etag(), SessionToken: w.SessionToken()}, nil
-}
-
-// pendingChange is a contact with what its commit stores.
-type pendingChange struct {
-	*trackedContact
-	commit contact.Commit
-}
-
-// collect puts the events and then the state of each changed contact into the
-// transaction. What refuses first decides the fault: a request that was answered
-// before the contact's ETag, and that before the audit entry of its version.
-func (w *UnitOfWork) collect(ctx context.Context) ([]pendingChange, error) {
-	if err := w.createAll(w.requests); err != nil {
-		return nil, err
-	}
-	var changes []pendingChange
-	for _, tracked := range w.contacts.tracked {
-		commit, changed := tracked.contact.Pending()
-		if !changed {
+	for i := range p.aggregates {
+		a := &p.aggregates[i]
+		last := g.last(a.Key)
+		if a.Sequence <= last {
 			continue
 		}
-		for _, e := range commit.Events {
-			if err := w.publisher.Publish(ctx, w.events, e); err != nil {
-				return nil, fmt.Errorf("commit %s: %w", tracked.contact, err)
-			}
-			if !w.context.Contains(e.Metadata().ID.String()) {
-				return nil, fmt.Errorf("commit %s: no handler has put %s into the outbox, it would be lost", tracked.contact, e.Action())
-			}
+		m := Missing{Key: a.Key, Last: a.Sequence}
+		if last != 0 {
+			m.First = last + 1
 		}
-		if err := w.contacts.store(tracked, commit); err != nil {
-			return nil, fmt.Errorf("commit %s: %w", tracked.contact, err)
-		}
-		changes = append(changes, pendingChange{trackedContact: tracked, commit: commit})
+		missing = append(missing, m)
+		g.set(a.Key, a.Sequence)
 	}
-	return changes, w.createAll(w.audits)
-}
-
-func (w *UnitOfWork) createAll(objects []DataObject) error {
-	for _, o := range objects {
-		if err := w.context.Create(o); err != nil {
-			return fmt.Errorf("commit: %w", err)
-		}
-	}
-	return nil
+	return missing
 }
