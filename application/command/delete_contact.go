@@ -27,7 +27,7 @@ func (p Ports) deleteContact(ctx context.Context, in DeleteContact) (Updated, er
 			return nil
 		}
 		return c.Delete(p.IDs(), p.Now())
-	})
+	}, "DeleteContact")
 	if fault.Is(err, fault.PreconditionFailed) && in.isConditional() {
 		return p.deletedAlready(ctx, in, err)
 	}
@@ -38,13 +38,13 @@ func (p Ports) deleteContact(ctx context.Context, in DeleteContact) (Updated, er
 // deletedAlready turns a failed precondition into success if the contact is
 // deleted, and returns the failure otherwise.
 func (p Ports) deletedAlready(ctx context.Context, in DeleteContact, failed error) (Updated, error) {
-	work, err := p.Work.Begin(in.SessionToken)
-	if err != nil {
+	deleted := false
+	now, err := p.current(ctx, in.ContactID, in.SessionToken, func(c *contact.Contact) error {
+		deleted = c.Deleted()
+		return nil
+	})
+	if err != nil || !deleted {
 		return Updated{}, failed
 	}
-	c, err := work.Contacts().Read(ctx, in.ContactID, nil)
-	if err != nil || !c.Deleted() {
-		return Updated{}, failed
-	}
-	return Updated{SessionToken: work.SessionToken(), Version: c.Version()}, nil
+	return now, nil
 }

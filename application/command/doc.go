@@ -6,6 +6,11 @@
 // Without one, a race that is lost to another writer is run again from the read,
 // a bounded number of times; it ends in PreconditionFailed as well.
 //
+// A command may come under an idempotency key. A create then derives the contact's
+// id from it; an update leaves a note beside the contact, in the same transaction,
+// so its key is remembered per contact. A repeat does nothing and is answered as a
+// replay.
+//
 // Validation happens in the domain's value objects; handlers merge their faults,
 // so that a client learns of all of them at once.
 package command

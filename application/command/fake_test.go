@@ -11,6 +11,7 @@ import (
 
 	"feedbox/application/command"
 	"feedbox/application/mediator"
+	"feedbox/application/query"
 	"feedbox/domain/contact"
 	"feedbox/domain/event"
 	"feedbox/domain/fault"
@@ -22,9 +23,11 @@ type store struct {
 	states map[uuid.UUID]contact.State
 	events []event.Event
 	// before runs before each commit: the place to be the faster writer.
-	before  func()
-	begun   int
-	session []string // the tokens units of work were begun with
+	before   func()
+	begun    int
+	answered map[string]command.Request
+	audit    []query.AuditEntry
+	session  []string // the tokens units of work were begun with
 }
 
 func etagOf(s contact.State) string { return fmt.Sprintf(`"v%d"`, s.Version) }
@@ -39,9 +42,28 @@ func (s *store) Begin(session string) (command.UnitOfWork, error) {
 }
 
 type work struct {
-	store *store
-	c     *contact.Contact
-	etag  string
+	store   *store
+	c       *contact.Contact
+	etag    string
+	request *command.Request
+	audit   []query.AuditEntry
+}
+
+func (w *work) NoteRequest(r command.Request) error {
+	w.request = &r
+	return nil
+}
+
+func (w *work) FindRequest(_ context.Context, contactID uuid.UUID, id string) (command.Request, error) {
+	if r, ok := w.store.answered[contactID.String()+id]; ok {
+		return r, nil
+	}
+	return command.Request{}, fault.New(fault.NotFound, "", "no such request")
+}
+
+func (w *work) NoteAudit(e query.AuditEntry) error {
+	w.audit = append(w.audit, e)
+	return nil
 }
 
 func (w *work) Contacts() command.Contacts { return w }
@@ -68,22 +90,31 @@ func (w *work) Read(_ context.Context, id uuid.UUID, ifMatch []string) (*contact
 }
 
 func (w *work) Commit(context.Context) (command.Receipt, error) {
-	commit, changed := w.c.Pending()
-	if !changed {
-		return command.Receipt{ETag: w.etag, SessionToken: w.SessionToken()}, nil
-	}
 	if w.store.before != nil {
 		w.store.before()
 	}
-	now, exists := w.store.states[w.c.ID()]
-	switch {
-	case commit.Create && exists:
-		return command.Receipt{}, fault.New(fault.Conflict, "", "exists")
-	case !commit.Create && etagOf(now) != w.etag:
+	commit, changed := w.c.Pending()
+	if w.request != nil {
+		key := w.request.ContactID.String() + w.request.ID
+		if _, repeated := w.store.answered[key]; repeated {
+			return command.Receipt{}, fault.New(fault.Conflict, "", "answered before")
+		}
+	}
+	if now := w.store.states[w.c.ID()]; !commit.Create && changed && etagOf(now) != w.etag {
 		return command.Receipt{}, fault.New(fault.PreconditionFailed, "", "changed")
+	}
+	if w.request != nil {
+		w.store.answered[w.request.ContactID.String()+w.request.ID] = *w.request
+	}
+	if !changed {
+		return command.Receipt{ETag: w.etag, SessionToken: w.SessionToken()}, nil
+	}
+	if _, exists := w.store.states[w.c.ID()]; commit.Create && exists {
+		return command.Receipt{}, fault.New(fault.Conflict, "", "exists")
 	}
 	w.store.states[w.c.ID()] = commit.State
 	w.store.events = append(w.store.events, commit.Events...)
+	w.store.audit = append(w.store.audit, w.audit...)
 	w.c.Committed(commit)
 	return command.Receipt{ETag: etagOf(commit.State), SessionToken: w.SessionToken()}, nil
 }
@@ -93,9 +124,10 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // app returns a mediator with all commands over an empty store.
 func app(t *testing.T) (*mediator.Mediator, *store) {
 	t.Helper()
-	s := &store{states: map[uuid.UUID]contact.State{}}
+	s := &store{states: map[uuid.UUID]contact.State{}, answered: map[string]command.Request{}}
 	m := mediator.New()
-	if err := command.Register(m, command.Ports{Work: s, IDs: uuid.New, Now: func() time.Time { return now }}); err != nil {
+	ports := command.Ports{Work: s, IDs: uuid.New, Now: func() time.Time { return now }, Audit: true}
+	if err := command.Register(m, ports); err != nil {
 		t.Fatal(err)
 	}
 	return m, s

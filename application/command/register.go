@@ -6,11 +6,14 @@ import (
 	"feedbox/application/mediator"
 )
 
-// Ports are what the handlers need. All are required.
+// Ports are what the handlers need. Work, IDs and Now are required.
 type Ports struct {
 	Work UnitsOfWork
 	IDs  IDs
 	Now  Clock
+	// Audit stores an audit entry with each commit. The units of work must be
+	// journals then.
+	Audit bool
 }
 
 // Register makes m answer every command of this package.
@@ -24,6 +27,7 @@ func Register(m *mediator.Mediator, p Ports) error {
 		mediator.Register(m, p.updateDescription),
 		mediator.Register(m, p.updateEmail),
 		mediator.Register(m, p.updateCompany),
+		mediator.Register(m, p.patchContact),
 		mediator.Register(m, p.deleteContact),
 	)
 }

@@ -25,5 +25,5 @@ func (p Ports) updateCompany(ctx context.Context, in UpdateCompany) (Updated, er
 	}
 	return p.update(ctx, in.Target, func(c *contact.Contact) error {
 		return c.UpdateCompany(company, p.IDs(), p.Now())
-	})
+	}, "UpdateCompany", in.Company)
 }

@@ -25,5 +25,5 @@ func (p Ports) updateDescription(ctx context.Context, in UpdateDescription) (Upd
 	}
 	return p.update(ctx, in.Target, func(c *contact.Contact) error {
 		return c.UpdateDescription(description, p.IDs(), p.Now())
-	})
+	}, "UpdateDescription", in.Description)
 }

@@ -25,5 +25,5 @@ func (p Ports) updateEmail(ctx context.Context, in UpdateEmail) (Updated, error)
 	}
 	return p.update(ctx, in.Target, func(c *contact.Contact) error {
 		return c.UpdateEmail(email, p.IDs(), p.Now())
-	})
+	}, "UpdateEmail", in.Email)
 }

@@ -25,5 +25,5 @@ func (p Ports) updateName(ctx context.Context, in UpdateName) (Updated, error) {
 	}
 	return p.update(ctx, in.Target, func(c *contact.Contact) error {
 		return c.UpdateName(name, p.IDs(), p.Now())
-	})
+	}, "UpdateName", in.FirstName, in.LastName)
 }

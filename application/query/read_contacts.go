@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -40,15 +41,21 @@ type ContactPage struct {
 func (ReadContacts) Returns(ContactPage) {}
 
 func (p Ports) readContacts(ctx context.Context, in ReadContacts) (ContactPage, error) {
-	size := in.PageSize
-	if size == 0 {
-		size = DefaultPageSize
+	size, err := pageSize(in.PageSize)
+	if err != nil {
+		return ContactPage{}, err
 	}
+	return p.Contacts.Page(ctx, size, in.Continuation, in.SessionToken)
+}
+
+// pageSize returns the size asked for, or the default for zero.
+func pageSize(asked int) (int, error) {
+	size := cmp.Or(asked, DefaultPageSize)
 	if size < 1 || size > MaxPageSize {
-		return ContactPage{}, fault.Fields(fault.Field{
+		return 0, fault.Fields(fault.Field{
 			Pointer: "/pageSize",
 			Message: fmt.Sprintf("must be from 1 to %d", MaxPageSize),
 		})
 	}
-	return p.Contacts.Page(ctx, size, in.Continuation, in.SessionToken)
+	return size, nil
 }

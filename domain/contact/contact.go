@@ -21,6 +21,7 @@ type Contact struct {
 	modifiedAt  time.Time
 	deletedAt   time.Time
 	deleted     bool
+	requestHash string
 
 	version  int64 // of the last commit; 0: never committed
 	sequence int64 // of the last committed event
@@ -34,6 +35,9 @@ type Details struct {
 	Description Description
 	Email       Email
 	Company     Company
+	// RequestHash tells the request that created the contact from any other one that
+	// comes under the same idempotency key. It is empty for a request without a key.
+	RequestHash string
 }
 
 // New returns a contact that is not stored yet and records ContactCreatedEvent
@@ -46,7 +50,10 @@ func New(id uuid.UUID, d Details, eventID uuid.UUID, now time.Time) (*Contact, e
 		return nil, fault.New(fault.Internal, "", "a contact needs a name and a company")
 	}
 	now = wallClock(now)
-	c := &Contact{id: id, name: d.Name, description: d.Description, email: d.Email, company: d.Company, createdAt: now}
+	c := &Contact{
+		id: id, name: d.Name, description: d.Description, email: d.Email, company: d.Company,
+		createdAt: now, requestHash: d.RequestHash,
+	}
 	c.events.Record(ContactCreatedEvent{Meta: c.meta(eventID, now)})
 	return c, nil
 }

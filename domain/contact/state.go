@@ -20,6 +20,7 @@ type State struct {
 	ModifiedAt  time.Time // zero: never changed
 	DeletedAt   time.Time // zero: not deleted
 	Deleted     bool
+	RequestHash string // see Details
 	// Version rises by one per commit, from 1.
 	Version int64
 	// Sequence is the sequence of the contact's last event.
@@ -51,6 +52,7 @@ func Rehydrate(s State) (*Contact, error) {
 		modifiedAt:  s.ModifiedAt,
 		deletedAt:   s.DeletedAt,
 		deleted:     s.Deleted,
+		requestHash: s.RequestHash,
 		version:     s.Version,
 		sequence:    s.Sequence,
 	}, nil
@@ -70,6 +72,7 @@ func (c *Contact) State() State {
 		ModifiedAt:  c.modifiedAt,
 		DeletedAt:   c.deletedAt,
 		Deleted:     c.deleted,
+		RequestHash: c.requestHash,
 		Version:     c.version,
 		Sequence:    c.sequence,
 	}

@@ -24,6 +24,7 @@ type contactData struct {
 	ID          uuid.UUID   `json:"id"`
 	Version     int64       `json:"version"`
 	Sequence    int64       `json:"sequence"`
+	RequestHash string      `json:"requestHash,omitempty"`
 }
 
 type nameData struct {
@@ -53,6 +54,7 @@ func newContactData(s contact.State) contactData {
 		ID:          s.ID,
 		Version:     s.Version,
 		Sequence:    s.Sequence,
+		RequestHash: s.RequestHash,
 	}
 }
 
@@ -70,6 +72,7 @@ func (d contactData) state() contact.State {
 		Deleted:     d.Deleted,
 		Version:     d.Version,
 		Sequence:    d.Sequence,
+		RequestHash: d.RequestHash,
 	}
 }
 

@@ -68,7 +68,7 @@ func (r *ContactReader) fetch(ctx context.Context, size int, page *query.Contact
 	}
 	reply, err := r.container.NewQueryItemsPager(pageQuery, azcosmos.NewPartitionKey(), options).NextPage(ctx)
 	if err != nil {
-		return pageFault(err, page.Continuation)
+		return pageFault("read a page of contacts", err, page.Continuation)
 	}
 	token.merge(header(reply.RawResponse, headerSessionToken))
 	for _, raw := range reply.Items {
@@ -92,12 +92,11 @@ func (i pageItem) view() query.ContactItem {
 
 // pageFault blames the continuation for a refused query, as the rest of the query
 // is always the same.
-func pageFault(err error, continuation string) error {
-	const what = "read a page of contacts"
+func pageFault(what string, err error, continuation string) error {
 	var reply *azcore.ResponseError
 	if continuation != "" && errors.As(err, &reply) && reply.StatusCode == http.StatusBadRequest {
 		return fault.Wrap(fault.Invalid, "invalid_continuation",
-			"the continuation is not one this service has issued; start from the first page", responseCause(reply))
+			"the continuation is not one this service has issued; start from the first page", fmt.Errorf("%s: %w", what, responseCause(reply)))
 	}
 	return asFault(what, err)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"feedbox/application/command"
+	"feedbox/application/query"
 	"feedbox/domain/contact"
 	"feedbox/domain/event"
 )
@@ -150,6 +152,50 @@ func TestStoredEvents(t *testing.T) {
 			message.Sequence != e.Metadata().Sequence || message.Traceparent != traceparent || !bytes.Equal(message.Body, o.Data) {
 			t.Errorf("%s: the relay reads %+v, %t, %v", name, message, isEvent, err)
 		}
+	}
+}
+
+func TestStoredNotes(t *testing.T) {
+	t.Parallel()
+	state := goldenState(t)
+	request := command.Request{
+		ID: "0f1e2d", ContactID: state.ID, Hash: "a1b2c3", CreatedAt: state.CreatedAt,
+		CommandID: uuid.MustParse("d6a5f4b2-84c3-4ac7-ae22-6f4025ba9ca0"),
+	}
+	o, err := encodeRequest(request, 24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareGolden(t, "request.json", o)
+	if again, err := decodeRequest("0f1e2d", o); err != nil || !cmp.Equal(again, request) {
+		t.Errorf("read again: %+v, %v", again, err)
+	}
+	entry := query.AuditEntry{
+		ContactID: state.ID, Version: 2, At: state.CreatedAt, Principal: "alice",
+		Events: []query.AuditedEvent{{ID: request.CommandID, Action: contact.ActionNameUpdated, Sequence: 2}},
+	}
+	if o, err = encodeAudit(entry, 365*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	compareGolden(t, "audit_entry.json", o)
+	var data auditData
+	if err := json.Unmarshal(o.Data, &data); err != nil || !cmp.Equal(data.entry(), entry) {
+		t.Errorf("read again: %+v, %v", data.entry(), err)
+	}
+}
+
+// The hash of the request that created a contact is the store's business only.
+func TestTheRequestHashIsNotInTheEvent(t *testing.T) {
+	t.Parallel()
+	state := goldenState(t)
+	state.RequestHash = "a1b2c3"
+	stored, err := encodeContact(state, time.Hour)
+	if err != nil || !bytes.Contains(stored.Data, []byte(`"requestHash":"a1b2c3"`)) {
+		t.Errorf("contact %s, %v", stored.Data, err)
+	}
+	e, err := encodeEvent(contact.ContactCreatedEvent{Contact: state}, time.Hour, "")
+	if err != nil || bytes.Contains(e.Data, []byte("a1b2c3")) {
+		t.Errorf("event %s, %v", e.Data, err)
 	}
 }
 

@@ -83,7 +83,9 @@ func encodeEvent(e event.Event, ttl time.Duration, traceparent string) (DataObje
 func eventPayload(e event.Event, common eventData) (any, error) {
 	switch e := e.(type) {
 	case contact.ContactCreatedEvent:
-		return createdData{newContactData(e.Contact), common}, nil
+		created := newContactData(e.Contact)
+		created.RequestHash = "" // concerns nobody but the store
+		return createdData{created, common}, nil
 	case contact.ContactNameUpdatedEvent:
 		return nameUpdatedData{nameData{FirstName: e.Name.First(), LastName: e.Name.Last()}, common}, nil
 	case contact.ContactDescriptionUpdatedEvent:

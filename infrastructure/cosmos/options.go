@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -16,6 +17,12 @@ type Options struct {
 	// DeletedTTL is how long a deleted contact stays. Default 720 h (30 days);
 	// negative is for ever.
 	DeletedTTL time.Duration
+	// RequestTTL is how long an idempotency key of an update is remembered. Default
+	// 24 h; negative is for ever.
+	RequestTTL time.Duration
+	// AuditTTL is how long an audit entry stays. Default 8760 h (365 days); negative
+	// is for ever.
+	AuditTTL time.Duration
 	// AttemptTimeout bounds one attempt to commit, so that a lost answer leaves time
 	// to find out what became of it. Default 8 s; negative leaves it to the caller's
 	// context.
@@ -42,6 +49,8 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	given.EventTTL = cmp.Or(given.EventTTL, 240*time.Hour)
 	given.DeletedTTL = cmp.Or(given.DeletedTTL, 30*24*time.Hour)
+	given.RequestTTL = cmp.Or(given.RequestTTL, 24*time.Hour)
+	given.AuditTTL = cmp.Or(given.AuditTTL, 365*24*time.Hour)
 	given.AttemptTimeout = cmp.Or(given.AttemptTimeout, 8*time.Second)
 	given.Attempts = max(cmp.Or(given.Attempts, 3), 1)
 	given.Backoff = max(cmp.Or(given.Backoff, 50*time.Millisecond), 0)
@@ -50,11 +59,18 @@ func (o *Options) withDefaults() (Options, error) {
 		given.Traceparent = func(context.Context) string { return "" }
 	}
 	var faults []error
-	if given.EventTTL > maxTTL {
-		faults = append(faults, errors.New("cosmos: EventTTL is longer than the store can count, 2147483647 s"))
-	}
-	if given.DeletedTTL > maxTTL {
-		faults = append(faults, errors.New("cosmos: DeletedTTL is longer than the store can count, 2147483647 s"))
+	for _, ttl := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"EventTTL", given.EventTTL},
+		{"DeletedTTL", given.DeletedTTL},
+		{"RequestTTL", given.RequestTTL},
+		{"AuditTTL", given.AuditTTL},
+	} {
+		if ttl.value > maxTTL {
+			faults = append(faults, fmt.Errorf("cosmos: %s is longer than the store can count, %s", ttl.name, maxTTL))
+		}
 	}
 	return given, errors.Join(faults...)
 }

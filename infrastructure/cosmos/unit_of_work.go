@@ -33,6 +33,8 @@ type UnitOfWork struct {
 	publisher Publisher
 	events    *EventRepository
 	contacts  *ContactRepository
+	requests  []DataObject // notes that come before the contact in the transaction
+	audits    []DataObject // notes that come after it
 }
 
 var (
@@ -78,6 +80,7 @@ func (w *UnitOfWork) SessionToken() string { return w.context.session.String() }
 func (w *UnitOfWork) Discard() {
 	w.context.Reset()
 	w.contacts.tracked = nil
+	w.requests, w.audits = nil, nil
 }
 
 // Commit implements command.UnitOfWork.
@@ -98,6 +101,7 @@ func (w *UnitOfWork) Commit(ctx context.Context) (command.Receipt, error) {
 		return command.Receipt{}, err
 	}
 	w.context.Reset()
+	w.requests, w.audits = nil, nil
 	for _, change := range changes {
 		change.contact.Committed(change.commit)
 		for _, o := range saved {
@@ -116,8 +120,12 @@ type pendingChange struct {
 }
 
 // collect puts the events and then the state of each changed contact into the
-// transaction.
+// transaction. What refuses first decides the fault: a request that was answered
+// before the contact's ETag, and that before the audit entry of its version.
 func (w *UnitOfWork) collect(ctx context.Context) ([]pendingChange, error) {
+	if err := w.createAll(w.requests); err != nil {
+		return nil, err
+	}
 	var changes []pendingChange
 	for _, tracked := range w.contacts.tracked {
 		commit, changed := tracked.contact.Pending()
@@ -137,5 +145,14 @@ func (w *UnitOfWork) collect(ctx context.Context) ([]pendingChange, error) {
 		}
 		changes = append(changes, pendingChange{trackedContact: tracked, commit: commit})
 	}
-	return changes, nil
+	return changes, w.createAll(w.audits)
+}
+
+func (w *UnitOfWork) createAll(objects []DataObject) error {
+	for _, o := range objects {
+		if err := w.context.Create(o); err != nil {
+			return fmt.Errorf("commit: %w", err)
+		}
+	}
+	return nil
 }

@@ -41,6 +41,8 @@ type worldOptions struct {
 	cosmos   *cosmos.Options
 	// bare leaves out the handlers of domain events.
 	bare bool
+	// audit stores an entry with each commit.
+	audit bool
 }
 
 func newWorld(t *testing.T, o worldOptions) *world {
@@ -63,8 +65,8 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	if !o.bare {
 		appevent.Subscribe(w.app)
 	}
-	must(t, command.Register(w.app, command.Ports{Work: w.work, IDs: uuid.New, Now: time.Now}))
-	must(t, query.Register(w.app, query.Ports{Contacts: reader}))
+	must(t, command.Register(w.app, command.Ports{Work: w.work, IDs: uuid.New, Now: time.Now, Audit: o.audit}))
+	must(t, query.Register(w.app, query.Ports{Contacts: reader, Audit: reader}))
 	return w
 }
 
@@ -190,8 +192,12 @@ func (w *world) documents(id uuid.UUID) (c *stored, events []stored) {
 		for _, raw := range page.Items {
 			var s stored
 			must(w.t, json.NewDecoder(bytes.NewReader(raw)).Decode(&s))
-			if s.Type == "contact" {
+			switch s.Type {
+			case "contact":
 				c = &s
+				continue
+			case "domainEvent":
+			default:
 				continue
 			}
 			if other, twice := bySequence[s.Data.Sequence]; twice {

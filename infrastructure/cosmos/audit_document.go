@@ -1,0 +1,53 @@
+package cosmos
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"feedbox/application/query"
+)
+
+// typeAudit is the type of the documents of the audit trail.
+const typeAudit = "auditEntry"
+
+// auditData is the data of an audit entry.
+type auditData struct {
+	ContactID uuid.UUID          `json:"contactId"`
+	Version   int64              `json:"version"`
+	At        time.Time          `json:"at"`
+	Principal string             `json:"principal,omitempty"`
+	Events    []auditedEventData `json:"events"`
+}
+
+type auditedEventData struct {
+	ID       uuid.UUID `json:"id"`
+	Action   string    `json:"action"`
+	Sequence int64     `json:"sequence"`
+}
+
+// auditDocumentID is one per commit, as a commit gives the contact a version.
+func auditDocumentID(version int64) string { return fmt.Sprintf("audit-%d", version) }
+
+func encodeAudit(e query.AuditEntry, ttl time.Duration) (DataObject, error) {
+	data := auditData{ContactID: e.ContactID, Version: e.Version, At: e.At, Principal: e.Principal}
+	for _, one := range e.Events {
+		data.Events = append(data.Events, auditedEventData(one))
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return DataObject{}, fmt.Errorf("encode audit entry %d of %s: %w", e.Version, e.ContactID, err)
+	}
+	key := partitionKeyOf(e.ContactID)
+	return DataObject{ID: auditDocumentID(e.Version), PartitionKey: key, Type: typeAudit, Data: raw, TTL: seconds(ttl)}, nil
+}
+
+func (d auditData) entry() query.AuditEntry {
+	e := query.AuditEntry{ContactID: d.ContactID, Version: d.Version, At: d.At, Principal: d.Principal}
+	for _, one := range d.Events {
+		e.Events = append(e.Events, query.AuditedEvent(one))
+	}
+	return e
+}
