@@ -42,13 +42,13 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 		Listener: l.cosmos, TLS: opts.cosmosTLS, DataDir: cosmosDir, Logger: log.With("emulator", "cosmos"),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("Cosmos DB emulator: %w", err)
+		return nil, fmt.Errorf("start the Cosmos DB emulator: %w", err)
 	}
 	e.bus, err = busemu.Start(&busemu.Options{
 		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, DataDir: busDir, Logger: log.With("emulator", "servicebus"),
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("Service Bus emulator: %w", err), e.cosmos.Close())
+		return nil, errors.Join(fmt.Errorf("start the Service Bus emulator: %w", err), e.cosmos.Close())
 	}
 	if err := e.ensureTopology(ctx, opts.partitions); err != nil {
 		return nil, errors.Join(err, e.close())

@@ -80,7 +80,9 @@ func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, client *azcosm
 		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, dataContainer(cfg.Cosmos))
 	}
 	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics})
-	background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
+	if sockets.Ops != nil {
+		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
+	}
 	lc.Append(fx.Hook{OnStart: verify})
 	background(lc, down, log, "api", serveOn{server.Run, sockets.API})
 	lc.Append(fx.StopHook(ops.Drain))

@@ -99,7 +99,7 @@ func startAPI(t *testing.T, b testkit.Binaries, e testkit.Endpoints) string {
 			return false
 		}
 		base = "http://" + m[1]
-		resp, err := http.Get(base + "/api/contacts") //nolint:noctx // a test
+		resp, err := http.Get(base + "/api/contacts")
 		if err != nil {
 			return false
 		}

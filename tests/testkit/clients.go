@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// Container opens one container of the emulator as a stranger would: the vendor's
+// ContainerClient opens one container of the emulator as a stranger would: the vendor's
 // SDK, a key, an endpoint.
 func (e Endpoints) ContainerClient(t *testing.T, name string) *azcosmos.ContainerClient {
 	t.Helper()
@@ -163,7 +163,7 @@ func (c *Consumer) drain(ctx context.Context, session *azservicebus.SessionRecei
 // DuplicatesDropped is how many messages the topic has accepted and dropped.
 func (e Endpoints) DuplicatesDropped(t *testing.T) int64 {
 	t.Helper()
-	resp, err := http.Get(e.ServiceBusAdmin + "/$counters/" + e.Topic) //nolint:noctx // a test
+	resp, err := http.Get(e.ServiceBusAdmin + "/$counters/" + e.Topic)
 	if err != nil {
 		t.Fatal(err)
 	}

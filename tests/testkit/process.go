@@ -33,6 +33,7 @@ var build struct {
 func Build(t *testing.T) Binaries {
 	t.Helper()
 	build.once.Do(func() {
+		//nolint:usetesting // the binaries serve all tests of the process, not one
 		if build.dir, build.err = os.MkdirTemp("", "feedbox-bin-"); build.err != nil {
 			return
 		}

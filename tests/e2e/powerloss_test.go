@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/fx"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/wiring"
+	"feedbox/tests/testkit"
+)
+
+// The machine loses power: everything that was not fsynced is gone. Kill -9
+// cannot show that, because the kernel keeps what a dead process has written.
+func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
+	cosmosDisk, busDisk := vfs.NewCrashableMem(), vfs.NewCrashableMem()
+	acked, unknown := map[string]int{}, map[string]int{}
+	for round := range 5 {
+		world := startWorld(t, cosmosDisk, busDisk)
+		load := &testkit.Workload{
+			Base: world.endpoints.API, Client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second},
+			Contacts: 20, Changes: 100_000, Writers: 8, Seed: seed + int64(round),
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- load.Run(ctx) }()
+		testkit.Eventually(t, 20*time.Second, "the first changes", func() bool { _, _, n := load.History(); return n > 50 })
+		time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond)
+
+		// The store's disk first: a checkpoint that survives must not speak of
+		// messages that the broker's disk has not got.
+		a, _, _ := load.History()
+		cosmosDisk = cosmosDisk.CrashClone(vfs.CrashCloneCfg{})
+		busDisk = busDisk.CrashClone(vfs.CrashCloneCfg{})
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		after, u, _ := load.History()
+		for id, n := range a {
+			acked[id] += n
+		}
+		for id, n := range after { // acknowledged, but after the loss: may be gone
+			unknown[id] += n - a[id] + u[id]
+		}
+		world.stop()
+	}
+
+	world := startWorld(t, cosmosDisk, busDisk)
+	consumer := world.endpoints.StartConsumer(t, 8)
+	run := testkit.Run{Acked: acked, Unknown: unknown}
+	run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, world.endpoints.ContainerClient(t, "data"))
+	testkit.Eventually(t, 60*time.Second, "every stored event", func() bool { return consumer.Count() >= len(run.Events) })
+	consumer.Stop()
+	run.Messages = consumer.Messages()
+	t.Log(run.Summary())
+	for _, v := range run.Verify() {
+		t.Error(v)
+	}
+}
+
+// world is both emulators on given disks and the service on them, in this process
+// and over loopback sockets.
+type world struct {
+	endpoints testkit.Endpoints
+	stop      func() // as a power loss has it: nobody looks at what stopping writes
+}
+
+func startWorld(t *testing.T, cosmosDisk, busDisk vfs.FS) *world {
+	t.Helper()
+	cosmos, err := cosmosemu.Start(&cosmosemu.Options{FS: cosmosDisk, DataDir: "data"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus, err := busemu.Start(&busemu.Options{FS: busDisk, DataDir: "data"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []cosmosemu.ContainerProps{
+		{ID: "data", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: 4},
+		{ID: "leases", PartitionKey: []string{"/id"}},
+		{ID: "parked", PartitionKey: []string{"/partitionKey"}},
+	} {
+		if err := cosmos.CreateContainer("contacts", c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := bus.CreateTopic(t.Context(), "contacts", busemu.TopicProperties{RequiresDuplicateDetection: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := bus.CreateSubscription(t.Context(), "contacts", "all", busemu.SubscriptionProperties{RequiresSession: true}); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{endpoints: testkit.Endpoints{
+		CosmosEndpoint: cosmos.Endpoint(), CosmosKey: cosmos.Key(), ServiceBusConnectionString: bus.ConnectionString(),
+		Database: "contacts", Container: "data", Leases: "leases", Parked: "parked", Topic: "contacts", Subscription: "all",
+	}}
+	environ := w.endpoints.ServiceEnv("FEEDBOX_LEASE_EXPIRY=1s", "FEEDBOX_RELAY_POLL_MAX=50ms", "FEEDBOX_SERVICEBUS_CONNECTION_STRING="+bus.ConnectionString())
+	relayEnviron := environ
+	apiConfig, err := config.LoadAPI(environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	relayConfig, err := config.LoadRelay(relayEnviron)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.endpoints.API = "http://" + listener.Addr().String()
+	around := wiring.Surroundings{Log: slog.New(slog.DiscardHandler)}
+	inAPI := around
+	inAPI.API = listener
+	ctx, cancel := context.WithCancel(context.Background())
+	stopRelay := runApp(ctx, t, fx.New(wiring.Relay(relayConfig, around)))
+	stopAPI := runApp(ctx, t, fx.New(wiring.API(apiConfig, inAPI)))
+	stopped := false
+	w.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		stopAPI()
+		stopRelay()
+		_ = bus.Close()
+		_ = cosmos.Close()
+	}
+	t.Cleanup(w.stop)
+	return w
+}
+
+// runApp starts a part of the service and returns a function that waits for its end.
+func runApp(ctx context.Context, t *testing.T, app *fx.App) (wait func()) {
+	t.Helper()
+	started, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- wiring.Run(ctx, app, func() { close(started) }) }()
+	select {
+	case <-started:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	return func() { _ = <-done }
+}
