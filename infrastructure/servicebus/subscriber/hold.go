@@ -3,6 +3,7 @@ package subscriber
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -29,6 +30,12 @@ func (s *Subscriber) hold(ctx, handling context.Context, held session) {
 		}
 	}()
 
+	last, err := s.opts.Inbox.Last(locked, held.SessionID())
+	if err != nil {
+		s.opts.Logger.WarnContext(ctx, "the inbox does not answer", "session", held.SessionID(), "error", err)
+		wait(ctx, jitter(s.opts.RetryDelay)) // holding the session, or it would be back at once
+		return
+	}
 	receiving, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(locked, stop)() // no waiting for events of a lost session
@@ -47,7 +54,7 @@ func (s *Subscriber) hold(ctx, handling context.Context, held session) {
 			return
 		}
 		for _, m := range messages {
-			if receiving.Err() != nil || !s.deliver(locked, held, m) {
+			if receiving.Err() != nil || !s.deliver(locked, held, m, &last) {
 				return
 			}
 		}
@@ -55,15 +62,12 @@ func (s *Subscriber) hold(ctx, handling context.Context, held session) {
 }
 
 // deliver deals with one message and reports whether the session may go on. After an
-// event was put back it may not: those behind it would overtake it.
-func (s *Subscriber) deliver(ctx context.Context, held session, m *azservicebus.ReceivedMessage) bool {
+// event was put back it may not: those behind it would overtake it. last is the mark of
+// the session's key.
+func (s *Subscriber) deliver(ctx context.Context, held session, m *azservicebus.ReceivedMessage, last *Mark) bool {
 	out := Outcome{Event: newEvent(held.SessionID(), m)}
-	last, err := s.opts.Inbox.Last(ctx, out.Event.Key)
-	if err == nil {
-		out.Verdict = Judge(last, out.Event)
-		err = s.apply(ctx, last, &out)
-	}
-	out.Err = err
+	out.Verdict = Judge(*last, out.Event)
+	out.Err = s.apply(ctx, last, &out)
 	settled := s.settle(ctx, held, m, &out)
 	s.opts.Observe(ctx, out)
 	if out.Action == PutBack {
@@ -77,7 +81,7 @@ var errWaitForMissing = errors.New("an earlier event of the key is missing; put 
 
 // apply does what the verdict asks for and sets the action. A nil error means that the
 // event is recorded and can be completed.
-func (s *Subscriber) apply(ctx context.Context, last Mark, out *Outcome) error {
+func (s *Subscriber) apply(ctx context.Context, last *Mark, out *Outcome) error {
 	e := out.Event
 	switch out.Verdict {
 	case Duplicate, Stale:
@@ -96,8 +100,9 @@ func (s *Subscriber) apply(ctx context.Context, last Mark, out *Outcome) error {
 		return err
 	}
 	if err := s.opts.Inbox.Record(ctx, e.Key, markOf(e)); err != nil {
-		return err
+		return fmt.Errorf("record event %s: %w", e.ID, err)
 	}
+	*last = markOf(e)
 	if dead {
 		return letter
 	}

@@ -7,9 +7,11 @@ import (
 
 // Inbox remembers for each key how far its history has been handled. Implementations
 // are safe for concurrent use; one key is used by one goroutine at a time in a process,
-// and by one session holder at a time among processes.
+// and by the one holder of its session among processes, except for a moment when a lock
+// was lost.
 type Inbox interface {
-	// Last returns the mark of key, the zero Mark if there is none.
+	// Last returns the mark of key, the zero Mark if there is none. It is asked once when
+	// a session is accepted.
 	Last(ctx context.Context, key string) (Mark, error)
 	// Record sets the mark of key. It never moves a mark back: a mark whose sequence is
 	// not above the stored one is left out without an error.

@@ -1,0 +1,196 @@
+// Package cosmosinbox keeps a subscriber's inbox in a Cosmos DB container, so that it
+// outlives the process and is shared by all processes of a consumer.
+//
+// Each key has one document in its own partition:
+//
+//	{"id": <consumer>, "partitionKey": <key>, "type": "inbox",
+//	 "sequence": 12, "aggregateVersion": 7, "eventId": "d6a5…", "ttl": 2592000}
+//
+// Several consumers may share a container; the contacts' own will do, since the relay
+// skips what is no event. A mark is written under the ETag of the one before, so that it
+// never moves back, also if a holder that lost its session is late.
+//
+// The handler's own writes and the mark are separate: a crash between them delivers the
+// event once more. A handler that must not see it twice stores the mark with its writes.
+package cosmosinbox
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/servicebus/subscriber"
+)
+
+// Inbox is a subscriber.Inbox in a container. It is safe for concurrent use.
+type Inbox struct {
+	container *azcosmos.ContainerClient
+	consumer  string
+	ttl       int
+
+	mu    sync.Mutex // guards known
+	known map[string]stored
+}
+
+var _ subscriber.Inbox = (*Inbox)(nil)
+
+// Options are the choices of New. Zero means the default.
+type Options struct {
+	// TTL is how long a key's mark is kept after its last event. It should exceed the
+	// time in which an event may come again. Default 30 days; negative: for ever.
+	TTL time.Duration
+}
+
+// stored is a mark with the ETag of its document.
+type stored struct {
+	mark subscriber.Mark
+	etag azcore.ETag
+}
+
+// knownLimit bounds how many ETags are remembered; one that is not costs a read.
+const knownLimit = 10_000
+
+// document is the stored form of a mark.
+type document struct {
+	ID               string `json:"id"`
+	PartitionKey     string `json:"partitionKey"`
+	Type             string `json:"type"`
+	Sequence         int64  `json:"sequence"`
+	AggregateVersion int64  `json:"aggregateVersion"`
+	EventID          string `json:"eventId"`
+	TTL              int    `json:"ttl"`
+}
+
+// New returns the inbox of the named consumer in container, whose partition key path is
+// /partitionKey and whose time to live must be on (-1, or a default) for Options.TTL to
+// count.
+func New(container *azcosmos.ContainerClient, consumer string, opts *Options) (*Inbox, error) {
+	if container == nil || consumer == "" {
+		return nil, errors.New("cosmos inbox: container and consumer are required")
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	ttl := -1
+	if o.TTL = cmp.Or(o.TTL, 30*24*time.Hour); o.TTL > 0 {
+		ttl = max(1, int(o.TTL/time.Second))
+	}
+	return &Inbox{container: container, consumer: consumer, ttl: ttl, known: make(map[string]stored)}, nil
+}
+
+// Last implements subscriber.Inbox. A replica may not have caught up yet with this
+// process's own last write, which counts then; with that of another process it may not
+// either, and an event may be taken for new once more.
+func (b *Inbox) Last(ctx context.Context, key string) (subscriber.Mark, error) {
+	own, ok := b.recall(key)
+	s, err := b.read(ctx, key)
+	if err != nil {
+		return subscriber.Mark{}, fmt.Errorf("read the inbox of key %s: %w", key, err)
+	}
+	if ok && s.etag != "" && own.mark.Sequence > s.mark.Sequence {
+		b.remember(key, own)
+		return own.mark, nil
+	}
+	return s.mark, nil
+}
+
+// read returns the stored mark of key, the zero value if there is none.
+func (b *Inbox) read(ctx context.Context, key string) (stored, error) {
+	reply, err := b.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), b.consumer, nil)
+	if status(err) == http.StatusNotFound {
+		b.remember(key, stored{})
+		return stored{}, nil
+	}
+	if err != nil {
+		return stored{}, err
+	}
+	var d document
+	if err := json.Unmarshal(reply.Value, &d); err != nil {
+		return stored{}, err
+	}
+	s := stored{subscriber.Mark{Sequence: d.Sequence, AggregateVersion: d.AggregateVersion, EventID: d.EventID}, reply.ETag}
+	b.remember(key, s)
+	return s, nil
+}
+
+// Record implements subscriber.Inbox.
+func (b *Inbox) Record(ctx context.Context, key string, m subscriber.Mark) error {
+	s, ok := b.recall(key)
+	for {
+		var err error
+		if !ok {
+			if s, err = b.read(ctx, key); err != nil {
+				return fmt.Errorf("read the inbox of key %s: %w", key, err)
+			}
+		}
+		if m.Sequence != 0 && m.Sequence <= s.mark.Sequence {
+			return nil
+		}
+		err = b.write(ctx, key, m, s.etag)
+		switch status(err) {
+		case 0:
+			if err != nil {
+				return fmt.Errorf("write the inbox of key %s: %w", key, err)
+			}
+			return nil
+		case http.StatusConflict, http.StatusPreconditionFailed, http.StatusNotFound:
+			ok = false // another holder, or it expired: look again
+		default:
+			return fmt.Errorf("write the inbox of key %s: %w", key, err)
+		}
+	}
+}
+
+// write stores m in place of the mark with etag; without an etag, in place of none.
+func (b *Inbox) write(ctx context.Context, key string, m subscriber.Mark, etag azcore.ETag) error {
+	body, err := json.Marshal(document{
+		ID: b.consumer, PartitionKey: key, Type: "inbox", Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, TTL: b.ttl,
+	})
+	if err != nil {
+		return err
+	}
+	var reply azcosmos.ItemResponse
+	partition := azcosmos.NewPartitionKeyString(key)
+	if etag == "" {
+		reply, err = b.container.CreateItem(ctx, partition, body, nil)
+	} else {
+		reply, err = b.container.ReplaceItem(ctx, partition, b.consumer, body, &azcosmos.ItemOptions{IfMatchEtag: &etag})
+	}
+	if err == nil {
+		b.remember(key, stored{m, reply.ETag})
+	}
+	return err
+}
+
+func (b *Inbox) recall(key string) (stored, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s, ok := b.known[key]
+	return s, ok
+}
+
+func (b *Inbox) remember(key string, s stored) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.known) >= knownLimit {
+		clear(b.known)
+	}
+	b.known[key] = s
+}
+
+// status returns the HTTP status of a reply that err stands for, 0 if there is none.
+func status(err error) int {
+	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok {
+		return reply.StatusCode
+	}
+	return 0
+}

@@ -1,0 +1,110 @@
+package cosmosinbox_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/servicebus/subscriber/cosmosinbox"
+)
+
+// newContainer returns a container of an emulated account.
+func newContainer(t *testing.T) (*azcosmos.ContainerClient, *cosmosemu.Server) {
+	t.Helper()
+	emulator := cosmosemu.StartT(t)
+	if err := emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "inbox", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
+		t.Fatal(err)
+	}
+	container, err := emulator.Client().NewContainer("contacts", "inbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return container, emulator
+}
+
+func open(t *testing.T, c *azcosmos.ContainerClient, consumer string, opts *cosmosinbox.Options) *cosmosinbox.Inbox {
+	t.Helper()
+	b, err := cosmosinbox.New(c, consumer, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func record(t *testing.T, b *cosmosinbox.Inbox, key string, sequence int64) {
+	t.Helper()
+	if err := b.Record(t.Context(), key, mark(sequence)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mark(sequence int64) subscriber.Mark {
+	return subscriber.Mark{Sequence: sequence, AggregateVersion: sequence + 10, EventID: fmt.Sprint("e", sequence)}
+}
+
+func want(t *testing.T, b *cosmosinbox.Inbox, key string, m subscriber.Mark) {
+	t.Helper()
+	got, err := b.Last(t.Context(), key)
+	if err != nil || got != m {
+		t.Errorf("mark of %s is %+v, %v; want %+v", key, got, err, m)
+	}
+}
+
+func TestRemembersAcrossProcesses(t *testing.T) {
+	c, _ := newContainer(t)
+	first, second, other := open(t, c, "mail", nil), open(t, c, "mail", nil), open(t, c, "audit", nil)
+	want(t, first, "a", subscriber.Mark{})
+	record(t, first, "a", 1)
+	record(t, first, "a", 2)
+	record(t, first, "b", 5)
+	want(t, second, "a", mark(2))
+	want(t, second, "b", mark(5))
+	want(t, other, "a", subscriber.Mark{})
+}
+
+func TestNeverMovesBack(t *testing.T) {
+	c, _ := newContainer(t)
+	late, current := open(t, c, "mail", nil), open(t, c, "mail", nil)
+	record(t, late, "a", 3)
+	record(t, current, "a", 4)
+	record(t, current, "a", 5)
+	record(t, late, "a", 4) // its session was lost; it knows the ETag of 3
+	want(t, late, "a", mark(5))
+	record(t, late, "a", 6)
+	want(t, current, "a", mark(6))
+	record(t, current, "a", 6)
+	want(t, current, "a", mark(6))
+}
+
+func TestManyAtOnce(t *testing.T) {
+	c, _ := newContainer(t)
+	var all sync.WaitGroup
+	for range 4 {
+		b := open(t, c, "mail", nil)
+		all.Go(func() {
+			for n := int64(1); n <= 20; n++ {
+				if err := b.Record(t.Context(), "a", mark(n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	want(t, open(t, c, "mail", nil), "a", mark(20))
+}
+
+func TestMarksExpire(t *testing.T) {
+	c, emulator := newContainer(t)
+	b := open(t, c, "mail", &cosmosinbox.Options{TTL: time.Minute})
+	record(t, b, "a", 1)
+	emulator.Advance(2 * time.Minute)
+	record(t, b, "a", 2) // the ETag it knows is gone with the document
+	want(t, b, "a", mark(2))
+	emulator.Advance(2 * time.Minute)
+	want(t, b, "a", subscriber.Mark{})
+}
