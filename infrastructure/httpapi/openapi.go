@@ -166,6 +166,10 @@ func problemResponses() object {
 		switch status {
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 			headers["Retry-After"] = object{"$ref": "#/components/headers/Retry-After"}
+		case http.StatusUnsupportedMediaType:
+			for _, name := range []string{"Accept-Encoding", "Accept-Post", "Accept-Patch"} {
+				headers[name] = object{"$ref": "#/components/headers/" + name}
+			}
 		case http.StatusUnauthorized:
 			headers["WWW-Authenticate"] = object{"$ref": "#/components/headers/WWW-Authenticate"}
 		}
@@ -211,6 +215,9 @@ func headerDocs() object {
 		headerRequest:      "id of the request, for support",
 		headerErrorCode:    "the problem's code",
 		"Retry-After":      "seconds to wait",
+		"Accept-Encoding":  "content codings that are read",
+		"Accept-Post":      "media types that are read",
+		"Accept-Patch":     "media types that are read",
 		"WWW-Authenticate": "how to authenticate",
 	} {
 		out[name] = object{"description": description, "schema": object{"type": "string"}}

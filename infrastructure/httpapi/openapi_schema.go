@@ -32,6 +32,7 @@ func schemaOfRule(rule contact.Rule, nullable bool) object {
 	}
 	if rule.Email {
 		schema["format"] = "email"
+		schema["pattern"] = "^[^@" + controls + separators + "]+@[^@" + controls + separators + "]+$"
 	}
 	if nullable {
 		schema["type"] = []string{"string", "null"}

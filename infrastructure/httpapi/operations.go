@@ -62,7 +62,7 @@ var readDoc = operation{
 	parameters: []string{"If-None-Match", "If-Match", "ETag", headerSession},
 	replies: []replyDoc{
 		{http.StatusOK, "The contact.", contactView{}, []string{"ETag", headerSession}},
-		{http.StatusNotModified, "The contact is still in the state that If-None-Match names.", nil, []string{"ETag"}},
+		{http.StatusNotModified, "The contact is still in the state that If-None-Match names.", nil, []string{"ETag", headerSession}},
 	},
 	problems: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusPreconditionFailed},
 }

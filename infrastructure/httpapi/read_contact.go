@@ -38,10 +38,10 @@ func (s *Server) readContact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	setState(w.Header(), read.ETag, read.SessionToken)
 	if p.match.present() && !p.match.matchesStrong(read.ETag) {
 		return errPreconditionFailed
 	}
+	setState(w.Header(), read.ETag, read.SessionToken)
 	if p.noneMatch.matchesWeak(read.ETag) {
 		return notModified(w, read.ETag)
 	}

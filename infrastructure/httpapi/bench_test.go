@@ -1,0 +1,57 @@
+package httpapi_test
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"feedbox/application/command"
+	"feedbox/application/mediator"
+	"feedbox/application/query"
+	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/telemetry"
+)
+
+// BenchmarkUpdate is the cost of the HTTP layer: the store is in memory and
+// there is no connection. Logs, metrics and spans are on, as in production.
+func BenchmarkUpdate(b *testing.B) {
+	memory := newMemory()
+	m := mediator.New()
+	if err := errors.Join(
+		command.Register(m, command.Ports{Work: memory, IDs: uuid.New, Now: clock}),
+		query.Register(m, query.Ports{Contacts: memoryReader{memory}}),
+	); err != nil {
+		b.Fatal(err)
+	}
+	tel, err := telemetry.Start(b.Context(), "bench", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	server, err := httpapi.New(m, &httpapi.Options{Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Meters: tel.Meters, Tracers: tel.Tracers})
+	if err != nil {
+		b.Fatal(err)
+	}
+	handler := server.Handler()
+	created := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/api/contacts", strings.NewReader(jane))
+	r.Header.Set("Content-Type", "application/json")
+	handler.ServeHTTP(created, r)
+	path := created.Header().Get("Location") + "/update-name"
+	bodies := []string{`{"firstName":"Jane","lastName":"Doe"}`, `{"firstName":"Janet","lastName":"Roe"}`}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(bodies[i%2]))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != http.StatusNoContent {
+			b.Fatal(w.Code, w.Body)
+		}
+	}
+}
