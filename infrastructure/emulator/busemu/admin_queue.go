@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
+	"time"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
@@ -168,5 +169,9 @@ func writeQueue(b *bytes.Buffer, info *broker.QueueInfo) {
 func writeTimes(b *bytes.Buffer, t *broker.Times) {
 	element(b, "CreatedAt", formatTime(t.CreatedAt))
 	element(b, "UpdatedAt", formatTime(t.UpdatedAt))
-	element(b, "AccessedAt", formatTime(t.AccessedAt))
+	accessed := t.AccessedAt
+	if accessed.Equal(t.CreatedAt) { // not used yet
+		accessed = time.Time{}
+	}
+	element(b, "AccessedAt", formatTime(accessed))
 }

@@ -204,8 +204,11 @@ func qualified(n xml.Name) string {
 	return n.Space + ":" + n.Local
 }
 
+// escaper leaves apostrophes as they are, as the service does.
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\r", "&#xD;", "\n", "&#xA;", "\t", "&#x9;")
+
 func escape(b *bytes.Buffer, s string) {
-	_ = xml.EscapeText(b, []byte(s)) // a bytes.Buffer does not fail
+	_, _ = escaper.WriteString(b, strings.ToValidUTF8(s, "\uFFFD")) // a bytes.Buffer does not fail
 }
 
 // element writes <name>text</name>.

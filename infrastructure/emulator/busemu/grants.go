@@ -76,11 +76,12 @@ func (c *conn) may(wanted Rights, path string) bool {
 }
 
 // audiencePath is the lower-case path of an audience or a token's resource,
-// without scheme and host.
+// without scheme, host and query.
 func audiencePath(uri string) string {
 	if _, rest, ok := strings.Cut(uri, "://"); ok {
 		_, uri, _ = strings.Cut(rest, "/")
 	}
+	uri, _, _ = strings.Cut(uri, "?")
 	return strings.ToLower(strings.Trim(uri, "/"))
 }
 

@@ -89,6 +89,7 @@ func (b linkBase) refuse(p *amqp.Attach, err error) {
 		reply.InitialDeliveryCount = amqp.Some(uint32(0))
 	}
 	b.s.send(&reply)
+	b.gone = false // the handle stays taken until the peer has detached
 	l := &refused{linkBase: b}
 	b.s.links[b.handle] = l
 	l.sendDetach(wireError(err))

@@ -13,7 +13,7 @@ import (
 // bare message passes as it is, unless a settlement has set properties.
 //
 // An embedded message is one inside a reply of $management (peeked, or received
-// by sequence number): it tells the message's state and carries its lock token.
+// by sequence number): it tells the message's state.
 func appendDelivery(b []byte, d *broker.Delivery, embedded bool) ([]byte, error) {
 	m, err := amqp.SplitMessage(d.Payload)
 	if err != nil {
@@ -26,7 +26,7 @@ func appendDelivery(b []byte, d *broker.Delivery, embedded bool) ([]byte, error)
 	header.DeliveryCount = d.DeliveryCount
 	header.TTL = ttlHeader(d.TTL)
 	b = header.Append(b)
-	if b, err = appendDeliveryAnnotations(b, m.DeliveryAnnotations, d, embedded); err != nil {
+	if b, err = appendDeliveryAnnotations(b, m.DeliveryAnnotations, d); err != nil {
 		return b, err
 	}
 	if b, err = appendAnnotations(b, m.MessageAnnotations, d, embedded); err != nil {
@@ -40,10 +40,10 @@ func appendDelivery(b []byte, d *broker.Delivery, embedded bool) ([]byte, error)
 	return append(b, m.Footer...), nil
 }
 
-// appendDeliveryAnnotations passes the sender's on. A message that is locked but
-// travels inside a reply has no delivery tag and gets its lock token here.
-func appendDeliveryAnnotations(b, section []byte, d *broker.Delivery, embedded bool) ([]byte, error) {
-	if !embedded || d.LockToken == (broker.LockToken{}) {
+// appendDeliveryAnnotations passes the sender's on and adds the lock token. A
+// locked message inside a reply has no delivery tag that would tell it.
+func appendDeliveryAnnotations(b, section []byte, d *broker.Delivery) ([]byte, error) {
+	if d.LockToken == (broker.LockToken{}) {
 		return append(b, section...), nil
 	}
 	w := amqp.BeginMapSection(b, amqp.CodeDeliveryAnnotations)
@@ -53,7 +53,7 @@ func appendDeliveryAnnotations(b, section []byte, d *broker.Delivery, embedded b
 		}
 		return true
 	})
-	w.Symbol(annotationLockToken, amqp.UUID(d.LockToken))
+	w.UUID(annotationLockToken, amqp.UUID(d.LockToken))
 	return w.Finish(), err
 }
 

@@ -49,7 +49,8 @@ func mgmtGetSessionState(m *mgmtCall) {
 
 // com.microsoft:set-session-state
 //
-// Request: session-id; session-state, binary, or null to clear it. Reply: empty.
+// Request: session-id; session-state, binary, or null to clear it (empty is null
+// too: the Go SDK cannot send a null). Reply: empty.
 func mgmtSetSessionState(m *mgmtCall) {
 	id := m.sessionID()
 	if id == nil {
@@ -61,6 +62,9 @@ func mgmtSetSessionState(m *mgmtCall) {
 	if value != nil && !ok {
 		m.badRequest("session-state")
 		return
+	}
+	if len(state) == 0 {
+		state = nil
 	}
 	m.broker().SetSessionState(m.node.path, *id, state, m.done)
 }

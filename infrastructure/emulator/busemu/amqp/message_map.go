@@ -92,6 +92,12 @@ func (w *MapWriter) Timestamp(key Symbol, v Timestamp) {
 	w.count += 2
 }
 
+// UUID adds a uuid under a symbol key.
+func (w *MapWriter) UUID(key Symbol, v UUID) {
+	w.b = AppendUUID(AppendSymbol(w.b, key), v)
+	w.count += 2
+}
+
 // Raw adds an entry of encoded key and value.
 func (w *MapWriter) Raw(key, value []byte) {
 	w.b = append(append(w.b, key...), value...)

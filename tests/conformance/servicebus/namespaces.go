@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu"
+)
+
+// namespaces are the emulators the tests expect: a namespace of each tier, with
+// the keys and queues that the SDK's test-resources template makes in Azure.
+type namespaces struct{ standard, premium *busemu.Server }
+
+func startNamespaces() (*namespaces, error) {
+	keys := []busemu.SASKey{
+		{Name: busemu.DefaultKeyName, Key: busemu.DefaultKey},
+		{Name: "NoManage", Key: "no-manage", Rights: busemu.RightSend | busemu.RightListen},
+		{Name: "SendOnly", Key: "send-only", Rights: busemu.RightSend},
+		{Name: "ListenOnly", Key: "listen-only", Rights: busemu.RightListen},
+	}
+	topology := func() *busemu.Topology {
+		return &busemu.Topology{Queues: []busemu.Queue{
+			{Name: "testQueue", QueueProperties: busemu.QueueProperties{LockDuration: 5 * time.Minute}},
+			{Name: "testQueueWithSessions", QueueProperties: busemu.QueueProperties{LockDuration: 5 * time.Minute, RequiresSession: true}},
+		}}
+	}
+	standard, err := busemu.Start(&busemu.Options{Keys: keys, Topology: topology()})
+	if err != nil {
+		return nil, err
+	}
+	premium, err := busemu.Start(&busemu.Options{Keys: keys, Topology: topology(), Premium: true})
+	if err != nil {
+		_ = standard.Close()
+		return nil, err
+	}
+	return &namespaces{standard, premium}, nil
+}
+
+func (n *namespaces) close() {
+	_ = n.standard.Close()
+	_ = n.premium.Close()
+}
+
+// env is the environment the SDK's tests read.
+func (n *namespaces) env() []string {
+	return append(os.Environ(),
+		"AZURE_RECORD_MODE=live",
+		"SERVICEBUS_ENDPOINT="+n.standard.Addr(),
+		"SERVICEBUS_ENDPOINT_PREMIUM="+n.premium.Addr(),
+		"SERVICEBUS_CONNECTION_STRING="+n.standard.ConnectionString(),
+		"SERVICEBUS_CONNECTION_STRING_PREMIUM="+n.premium.ConnectionString(),
+		"SERVICEBUS_CONNECTION_STRING_NO_MANAGE="+n.standard.ConnectionStringFor("NoManage"),
+		"SERVICEBUS_CONNECTION_STRING_SEND_ONLY="+n.standard.ConnectionStringFor("SendOnly"),
+		"SERVICEBUS_CONNECTION_STRING_LISTEN_ONLY="+n.standard.ConnectionStringFor("ListenOnly"),
+		"ADMIN_HTTP="+n.standard.Addr()+"="+n.standard.AdminAddr()+" "+n.premium.Addr()+"="+n.premium.AdminAddr(),
+	)
+}

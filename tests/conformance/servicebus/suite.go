@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// suite runs the copy's tests.
+type suite struct {
+	dir string
+	out io.Writer
+}
+
+// test names a top-level test.
+type test struct{ pkg, name string }
+
+// result is what became of a test, its subtests included.
+type result struct {
+	action  string // pass, fail, skip, or "" if it did not end
+	skipped []string
+	output  strings.Builder
+	seconds float64
+}
+
+// event is a line of go test -json.
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64
+}
+
+// playbackSkip is how the live tests say that they are live.
+const playbackSkip = "Skipping live test"
+
+// liveTests finds the tests that skip, as a whole or in a subtest, when the
+// suite runs without a live namespace.
+func (s *suite) liveTests(ctx context.Context) (map[test]bool, error) {
+	results, err := s.goTest(ctx, append(os.Environ(), "AZURE_RECORD_MODE=playback"), "./...")
+	if err != nil {
+		return nil, err
+	}
+	live := make(map[test]bool)
+	for t, r := range results {
+		if strings.Contains(r.output.String(), playbackSkip) {
+			live[t] = true
+		}
+	}
+	if len(live) == 0 {
+		return nil, fmt.Errorf("no test says %q: does the copy build?", playbackSkip)
+	}
+	return live, nil
+}
+
+func (s *suite) runLive(ctx context.Context, env []string, o *options) (map[test]*result, error) {
+	args := []string{"-timeout", "9m"}
+	if o.run != "" {
+		args = append(args, "-run", o.run)
+	}
+	if !o.all {
+		var skip []string
+		for _, e := range exceptions {
+			skip = append(skip, e.pattern)
+		}
+		args = append(args, "-skip", strings.Join(skip, "|"))
+	}
+	return s.goTest(ctx, env, append(args, "./...")...)
+}
+
+// goTest runs go test -json and gathers the results of top-level tests. Packages
+// run one after the other: the SDK's tests name their queues by the second.
+func (s *suite) goTest(ctx context.Context, env []string, args ...string) (map[test]*result, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-p=1"}, args...)...)
+	cmd.Dir, cmd.Env, cmd.Stderr = s.dir, append(env, "GOFLAGS=-mod=mod", "GOWORK=off"), os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	results := make(map[test]*result)
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Test == "" {
+			if e.Action == "output" && (strings.Contains(e.Output, "FAIL") || strings.Contains(e.Output, "panic")) {
+				fmt.Fprint(s.out, e.Output)
+			}
+			continue
+		}
+		top, sub, isSub := strings.Cut(e.Test, "/")
+		t := test{strings.TrimPrefix(e.Package, sdkModule), top}
+		r := results[t]
+		if r == nil {
+			r = &result{}
+			results[t] = r
+		}
+		switch e.Action {
+		case "output":
+			r.output.WriteString(e.Output)
+		case "pass", "fail", "skip":
+			if !isSub {
+				r.action, r.seconds = e.Action, e.Elapsed
+			} else if e.Action == "skip" {
+				r.skipped = append(r.skipped, sub)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	_ = cmd.Wait() // a failing test makes it fail; the results tell
+	return results, ctx.Err()
+}
