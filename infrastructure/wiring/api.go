@@ -17,6 +17,7 @@ import (
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/httpapi/auth"
 	"feedbox/infrastructure/telemetry"
 )
 
@@ -46,7 +47,7 @@ func newContacts(cfg *config.API, client *azcosmos.Client) (*mediator.Mediator, 
 	}
 	m := mediator.New()
 	event.Subscribe(m)
-	work, err := cosmos.NewUnitsOfWork(container, m, &cosmos.Options{EventTTL: cfg.EventTTL, Traceparent: traceparent})
+	work, err := cosmos.NewUnitsOfWork(container, m, &cosmos.Options{EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, Traceparent: traceparent})
 	if err != nil {
 		return nil, err
 	}
@@ -64,12 +65,45 @@ func newContacts(cfg *config.API, client *azcosmos.Client) (*mediator.Mediator, 
 }
 
 func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry, log *slog.Logger) (*httpapi.Server, error) {
+	who, err := authenticator(cfg.Auth)
+	if err != nil {
+		return nil, err
+	}
+	rate := cfg.RateLimit
+	if rate == 0 {
+		rate = -1 // no limit
+	}
 	return httpapi.New(m, &httpapi.Options{
-		Logger:       log,
-		Meters:       t.Meters,
-		Tracers:      t.Tracers,
-		DrainTimeout: cfg.DrainTimeout,
+		Logger:              log,
+		Meters:              t.Meters,
+		Tracers:             t.Tracers,
+		RequestTimeout:      cfg.RequestTimeout,
+		DrainTimeout:        cfg.DrainTimeout,
+		Auth:                who,
+		RateLimit:           rate,
+		RateBurst:           cfg.RateBurst,
+		MaxInFlight:         cfg.MaxInFlight,
+		RequirePrecondition: cfg.RequirePrecondition,
+		TokenKeys:           cfg.TokenKeys.List(),
+		PublicURL:           cfg.PublicURL,
 	})
+}
+
+// authenticator returns what finds out who calls; nil lets everybody in, which the
+// configuration allows on loopback addresses only.
+func authenticator(cfg config.Auth) (auth.Authenticator, error) {
+	switch cfg.Mode {
+	case "apikey":
+		var keys []auth.APIKey
+		for _, k := range cfg.APIKeys.List() {
+			keys = append(keys, auth.APIKey{Principal: k.Principal, Write: k.Write, Hash: k.Hash})
+		}
+		return auth.NewAPIKeys(keys)
+	case "entra":
+		return auth.NewEntra(cfg.Issuer, cfg.Audiences, nil)
+	default:
+		return nil, nil
+	}
 }
 
 // runAPI verifies the containers before the first request is taken.

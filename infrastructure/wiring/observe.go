@@ -60,8 +60,22 @@ func relayLog(log *slog.Logger) relay.Hooks {
 			log.WarnContext(ctx, "broker does not accept", "keys", r.Keys, "round", r.Round, "pause", r.Pause,
 				"class", relay.ClassOf(r.Err).String(), "reason", relay.ReasonOf(r.Err), "error", r.Err)
 		},
+		Parked: func(ctx context.Context, e relay.ParkedEvent) {
+			log.ErrorContext(ctx, "event parked", "event_id", e.ID, "contact_id", e.Key, "action", e.Action, "reason", e.Reason, "attempts", e.Attempts)
+		},
 		Missing: func(ctx context.Context, m relay.Missing) {
 			log.ErrorContext(ctx, "events missing from the feed", "contact_id", m.Key, "first", m.First, "last", m.Last, "lost", m.Resumed)
 		},
+	}
+}
+
+// drainLog writes what became of the tries to drain a parked key.
+func drainLog(log *slog.Logger) func(ctx context.Context, d relay.Drained) {
+	return func(ctx context.Context, d relay.Drained) {
+		if d.Err != nil {
+			log.WarnContext(ctx, "parked events not drained", "contact_id", d.Key, "sent", d.Sent, "skipped", d.Skip, "error", d.Err)
+			return
+		}
+		log.InfoContext(ctx, "parked events drained", "contact_id", d.Key, "sent", d.Sent, "skipped", d.Skip)
 	}
 }

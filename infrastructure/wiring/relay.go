@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/google/uuid"
 	"go.uber.org/fx"
 
 	"feedbox/application/relay"
@@ -32,12 +33,18 @@ func Relay(cfg *config.Relay, s Surroundings) fx.Option {
 			func() (*azcosmos.Client, error) { return s.cosmosClient(cfg.Cosmos, feedPolicies()...) },
 			func(lc fx.Lifecycle) (*azservicebus.Client, error) { return s.serviceBusClient(lc, cfg.ServiceBus) },
 			newPublisher,
+			newParkedLot,
 			newRelay,
+			newDrainer,
 			newProcessor,
 		),
 		fx.Invoke(runRelay),
 	)
 }
+
+// lanes is how many keys of one feed range are sent at a time, page by page; keys
+// of one page are sent together by the publisher anyway.
+const lanes = 4
 
 // feedPolicies let the client read feeds better; see cosmosfeed.ClientOptions.
 func feedPolicies() []policy.Policy { return cosmosfeed.ClientOptions(nil).PerCallPolicies }
@@ -51,8 +58,23 @@ func newPublisher(lc fx.Lifecycle, cfg *config.Relay, client *azservicebus.Clien
 	return p, nil
 }
 
-func newRelay(publisher *servicebus.Publisher, log *slog.Logger) (*relay.Relay, error) {
-	return relay.New(cosmos.EventDecoder{}, publisher, &relay.Options{Now: time.Now, Hooks: relayLog(log)})
+func newParkedLot(cfg *config.Relay, client *azcosmos.Client) (*cosmos.ParkedLot, error) {
+	container, err := client.NewContainer(cfg.Cosmos.Database, cfg.Cosmos.Parked)
+	if err != nil {
+		return nil, err
+	}
+	return cosmos.NewParkedLot(container)
+}
+
+func newRelay(publisher *servicebus.Publisher, lot *cosmos.ParkedLot, log *slog.Logger) (*relay.Relay, error) {
+	return relay.New(cosmos.EventDecoder{}, publisher, &relay.Options{Lot: lot, Now: time.Now, Hooks: relayLog(log)})
+}
+
+// newDrainer returns what sends or skips parked events when an operator asks for it.
+func newDrainer(cfg *config.Relay, publisher *servicebus.Publisher, lot *cosmos.ParkedLot, log *slog.Logger) (*relay.Drainer, error) {
+	return relay.NewDrainer(lot, cosmos.EventDecoder{}, publisher, relay.DrainOptions{
+		Owner: cfg.Instance, Token: uuid.NewString(), Now: time.Now, Drained: drainLog(log),
+	})
 }
 
 func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, log *slog.Logger) (*changefeed.Processor, error) {
@@ -64,7 +86,8 @@ func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, lo
 	if err != nil {
 		return nil, err
 	}
-	return changefeed.New(feed, leases, relayHandler(r), &changefeed.Options{
+	h := &relayHandler{relay: r}
+	return changefeed.New(feed, leases, h, &changefeed.Options{
 		Processor:    cfg.Processor,
 		Host:         cfg.Instance,
 		Start:        start(cfg.Start),
@@ -75,7 +98,10 @@ func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, lo
 		PollMin:      cfg.PollMin,
 		PollMax:      cfg.PollMax,
 		DrainTimeout: cfg.DrainTimeout,
-		Observer:     processorLog(log),
+		Lanes:        lanes,
+		Poison:       changefeed.PoisonDeadLetter,
+		DeadLetter:   h.park,
+		Observer:     h.observe(processorLog(log)),
 	})
 }
 
@@ -93,7 +119,7 @@ func start(s config.Start) changefeed.Start {
 
 // runRelay verifies the containers before the first lease is taken.
 func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *azcosmos.Client, sockets Sockets,
-	processor *changefeed.Processor, t *telemetry.Telemetry, log *slog.Logger,
+	processor *changefeed.Processor, drainer *relay.Drainer, t *telemetry.Telemetry, log *slog.Logger,
 ) {
 	verify := func(ctx context.Context) error {
 		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, dataContainer(cfg.Cosmos), leasesContainer(cfg.Cosmos), parkedContainer(cfg.Cosmos))
@@ -103,6 +129,7 @@ func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *az
 		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
 	}
 	lc.Append(fx.Hook{OnStart: verify})
+	background(lc, down, log, "drainer", drainer)
 	background(lc, down, log, "processor", processor)
 	lc.Append(fx.StopHook(ops.Drain))
 }

@@ -135,11 +135,14 @@ func (c *Consumer) receive(ctx context.Context, e Endpoints) {
 }
 
 // drain takes what the session holds now and leaves it, so that a few receivers
-// serve many sessions.
+// serve many sessions. It asks for one message at a time and never again after a
+// time-out: between two calls the client gives back what arrives unasked
+// (azservicebus, receiver.go, newReleaserFunc), and the next call may be faster,
+// which would look like a breach of order.
 func (c *Consumer) drain(ctx context.Context, session *azservicebus.SessionReceiver) {
 	for {
 		wait, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		batch, err := session.ReceiveMessages(wait, 100, nil)
+		batch, err := session.ReceiveMessages(wait, 1, nil)
 		cancel()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) || len(batch) == 0 {
 			return
