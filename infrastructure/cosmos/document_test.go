@@ -234,6 +234,41 @@ func TestDecodeContactRefusesWhatIsNone(t *testing.T) {
 	}
 }
 
+func FuzzDecodeContact(f *testing.F) {
+	golden, err := filepath.Glob(filepath.Join("testdata", "documents", "*.json"))
+	if err != nil || len(golden) == 0 {
+		f.Fatal("no golden files", err)
+	}
+	for _, path := range golden {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		o, err := decodeObject(raw)
+		if err != nil {
+			return
+		}
+		state, isContact, err := decodeContact(o)
+		if err != nil || !isContact {
+			return
+		}
+		again, err := encodeContact(state, time.Hour)
+		if err != nil {
+			if y := state.CreatedAt.Year(); y >= 0 && y <= 9999 {
+				t.Fatalf("%s is decoded but not encoded: %v", raw, err)
+			}
+			return
+		}
+		reread, isContact, err := decodeContact(again)
+		if err != nil || !isContact || !cmp.Equal(reread, state) {
+			t.Errorf("%+v is stored as %s, which is %+v, %v", state, again.Data, reread, err)
+		}
+	})
+}
+
 func TestSeconds(t *testing.T) {
 	t.Parallel()
 	for lifetime, want := range map[time.Duration]int{

@@ -12,10 +12,11 @@ import (
 // headerSessionToken carries session tokens in both directions.
 const headerSessionToken = "x-ms-session-token"
 
-// The most a session token from a client may hold.
+// The most a session token may hold. It travels in a header, and the headers of a
+// request are limited.
 const (
-	maxSessionTokenLength = 4096
-	maxSessionTokenRanges = 64
+	maxSessionTokenLength = 8192
+	maxSessionTokenRanges = 128
 )
 
 // sessionToken stands for the writes a client has seen, per partition key range:
@@ -24,7 +25,8 @@ const (
 //
 // A reply names the one range it came from. A client that talks to several
 // contacts meets several ranges, so tokens are merged: the later one of each
-// range is kept. The service picks the part it needs. The zero value is empty.
+// range is kept, and if that gets too long, only the last reply's. The service
+// picks the part it needs. The zero value is empty.
 type sessionToken struct {
 	ranges map[string]rangeToken // by range id
 }
@@ -98,6 +100,9 @@ func (t *sessionToken) merge(text string) {
 		}
 	}
 	t.ranges = merged
+	if len(merged) > maxSessionTokenRanges || len(t.String()) > maxSessionTokenLength {
+		t.ranges = reply.ranges
+	}
 }
 
 func (r rangeToken) olderThan(other rangeToken) bool {

@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -46,14 +47,33 @@ func TestForeignSessionTokensAreInvalid(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"x", ":", "0:", ":1", "0:x", "0:-1#", "0:-1#x", "0:1#2,", ",0:1#2", "0:1#2;1:3#4", "0:1#2\r\nX: y", "0 :1#2",
-		"0:99999999999999999999", strings.Repeat("0", 5000) + ":1#1", manyRanges(65),
+		"0:99999999999999999999", strings.Repeat("0", 9000) + ":1#1", manyRanges(129),
 	} {
 		if _, err := parseSessionToken(text); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%.40q: %v; want invalid", text, err)
 		}
 	}
-	if _, err := parseSessionToken(manyRanges(64)); err != nil {
-		t.Errorf("64 ranges: %v", err)
+	if _, err := parseSessionToken(manyRanges(128)); err != nil {
+		t.Errorf("128 ranges: %v", err)
+	}
+}
+
+// What is handed out is taken back, however many ranges there are.
+func TestASessionTokenDoesNotOutgrowItself(t *testing.T) {
+	t.Parallel()
+	token, err := parseSessionToken(manyRanges(128))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token.merge("zzz:-1#5")
+	if got := token.String(); got != "zzz:-1#5" {
+		t.Errorf("one range too many gives %q; want the last", got)
+	}
+	for i := range 200 {
+		token.merge(fmt.Sprintf("%d:-1#%s", i, "1#"+strings.Repeat("1", 100)))
+		if _, err := parseSessionToken(token.String()); err != nil {
+			t.Fatalf("after %d replies: %v", i, err)
+		}
 	}
 }
 
