@@ -113,8 +113,8 @@ func (b *Broker) newInlet(kind EntityKind, path string, partitioned bool) *inlet
 	return in
 }
 
-// reconfigure gives the inlet a new configuration and ends its senders.
-func (in *inlet) reconfigure(c inletConfig, window int64, reason error, later *callbacks) {
+// reconfigure gives the inlet a new configuration.
+func (in *inlet) reconfigure(c inletConfig, window int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	c.quotaOverride = in.config.quotaOverride
@@ -122,7 +122,6 @@ func (in *inlet) reconfigure(c inletConfig, window int64, reason error, later *c
 	if in.history != nil {
 		in.history.window = window
 	}
-	in.detach(reason, later)
 }
 
 // retire ends the inlet for good.
@@ -134,7 +133,7 @@ func (in *inlet) retire(reason error, later *callbacks) {
 	in.b.timers.set(&in.sweep, 0)
 }
 
-// reconfigure gives the holders a new configuration and ends all receivers.
+// reconfigure gives the holders a new configuration.
 func (s holders) reconfigure(c holderConfig, deadLettersTo string, later *callbacks) {
 	for _, h := range s.all() {
 		h.mu.Lock()
@@ -147,14 +146,20 @@ func (s holders) reconfigure(c holderConfig, deadLettersTo string, later *callba
 		if h == s.deadLetter {
 			h.config.forwardTo = deadLettersTo
 		}
-		h.detach(detached(h.path), later)
 		h.forward(later)
 		h.mu.Unlock()
 	}
 }
 
-// SetStatus changes an entity's status and nothing else; its links are closed.
+// SetStatus changes an entity's status and nothing else, and closes its links.
 func (b *Broker) SetStatus(ctx context.Context, path string, s Status) error {
+	if err := b.setStatus(ctx, path, s); err != nil {
+		return err
+	}
+	return b.DetachAll(path, detached(path))
+}
+
+func (b *Broker) setStatus(ctx context.Context, path string, s Status) error {
 	b.mu.RLock()
 	n, ok := b.find(path)
 	b.mu.RUnlock()

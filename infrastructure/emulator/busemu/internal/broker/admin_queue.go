@@ -63,7 +63,8 @@ func (q *queue) holderConfig() holderConfig {
 	}
 }
 
-// UpdateQueue changes a queue. Its senders and receivers are closed with DetachForced.
+// UpdateQueue changes a queue. Links stay open: the service closes them a moment after
+// its answer (see DetachAll).
 func (b *Broker) UpdateQueue(ctx context.Context, name string, p QueueProperties) (QueueInfo, error) {
 	if err := b.validateQueue(name, &p); err != nil {
 		return QueueInfo{}, err
@@ -85,7 +86,7 @@ func (b *Broker) UpdateQueue(ctx context.Context, name string, p QueueProperties
 			return err
 		}
 		q.props, q.times.UpdatedAt = p, b.Now()
-		q.inlet.reconfigure(q.inletConfig(b), int64(p.DuplicateDetectionWindow), detached(q.name), &a.later)
+		q.inlet.reconfigure(q.inletConfig(b), int64(p.DuplicateDetectionWindow))
 		q.holders.reconfigure(q.holderConfig(), forwardName(p.ForwardDeadLetteredTo), &a.later)
 		info = q.info()
 		a.save(q.id, q.record())

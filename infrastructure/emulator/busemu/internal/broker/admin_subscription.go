@@ -79,8 +79,8 @@ func (s *subscription) holderConfig() holderConfig {
 	}
 }
 
-// UpdateSubscription changes a subscription, not its rules. Its receivers are closed
-// with DetachForced.
+// UpdateSubscription changes a subscription, not its rules. Links stay open (see
+// DetachAll).
 func (b *Broker) UpdateSubscription(ctx context.Context, topic, name string, p SubscriptionProperties) (SubscriptionInfo, error) {
 	if err := b.validateSubscription(name, &p); err != nil {
 		return SubscriptionInfo{}, err

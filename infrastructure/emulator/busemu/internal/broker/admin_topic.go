@@ -49,7 +49,7 @@ func (t *topic) inletConfig(b *Broker) inletConfig {
 	}
 }
 
-// UpdateTopic changes a topic. Its senders are closed with DetachForced.
+// UpdateTopic changes a topic. Links stay open (see DetachAll).
 func (b *Broker) UpdateTopic(ctx context.Context, name string, p TopicProperties) (TopicInfo, error) {
 	if err := b.validateTopic(name, &p); err != nil {
 		return TopicInfo{}, err
@@ -67,7 +67,7 @@ func (b *Broker) UpdateTopic(ctx context.Context, name string, p TopicProperties
 			return err
 		}
 		t.props, t.times.UpdatedAt = p, b.Now()
-		t.inlet.reconfigure(t.inletConfig(b), int64(p.DuplicateDetectionWindow), detached(t.name), &a.later)
+		t.inlet.reconfigure(t.inletConfig(b), int64(p.DuplicateDetectionWindow))
 		info = t.info()
 		a.save(t.id, t.record())
 		return nil

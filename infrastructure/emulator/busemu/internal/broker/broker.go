@@ -46,7 +46,7 @@ func Open(o *Options) (*Broker, error) {
 		b.store = store
 		resume, err := b.load()
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("load the broker's store in %s: %w", b.options.Dir, err), store.db.Close())
+			return nil, errors.Join(fmt.Errorf("load the broker's store in %s: %w", b.options.Dir, err), store.closeFiles())
 		}
 		store.start()
 		resume()

@@ -13,8 +13,8 @@ func (b *Broker) SetQuota(path string, bytes int64) error {
 	return nil
 }
 
-// DetachAll closes all senders and receivers of an entity with the given error. On a
-// topic it closes the senders.
+// DetachAll closes all senders and receivers of an entity with the given error, as the
+// service does after a change of the entity. On a topic it closes the senders.
 func (b *Broker) DetachAll(path string, reason error) error {
 	var later callbacks
 	defer later.run()

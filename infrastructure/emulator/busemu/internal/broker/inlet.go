@@ -57,7 +57,7 @@ type Sender struct {
 }
 
 // OpenSender opens a sender. closed is called at most once, if the broker ends the
-// sender (entity changed or deleted: DetachForced), not by Close.
+// sender (entity deleted: DetachForced, or DetachAll), not by Close.
 func (b *Broker) OpenSender(path string, closed func(error)) (*Sender, error) {
 	in, err := b.inletAt(path)
 	if err != nil {

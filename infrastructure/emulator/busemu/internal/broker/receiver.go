@@ -22,7 +22,7 @@ type ReceiverOptions struct {
 	// a time for each receiver: it must not block and must not call the broker.
 	Deliver func([]Delivery)
 	// Closed is called at most once, if the broker ends the receiver: SessionLockLost,
-	// DetachForced (entity changed or deleted), OperationCancelled (broker closed). Not
+	// DetachForced (entity deleted) or DetachAll's reason, OperationCancelled (broker closed). Not
 	// called after Close.
 	Closed func(error)
 }

@@ -173,6 +173,12 @@ func TestDetach(t *testing.T) {
 		if _, err := r.UpdateSubscription(ctx, "t", "s", SubscriptionProperties{RequiresSession: true, MaxDeliveryCount: 5}); err != nil {
 			t.Fatal(err)
 		}
+		if c.lost() != nil {
+			t.Errorf("lost by the update: %v", c.lost())
+		}
+		if err := r.DetachAll("t/subscriptions/s", detached("s")); err != nil {
+			t.Fatal(err)
+		}
 		if !errors.Is(c.lost(), DetachForced) || !errors.Is(<-waiting, DetachForced) || senderEnd != nil {
 			t.Errorf("after the update: %v, %v", c.lost(), senderEnd)
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker/intact"
 )
 
 // maxGroup is the size in bytes from which a group of ops is committed without
@@ -20,6 +22,9 @@ const maxGroup = 1 << 20
 // goroutine awaits the fsync of each batch in turn, publishes its ops and finishes
 // them. Up to four batches are under way at a time.
 type store struct {
+	fs     vfs.FS
+	dir    string
+	lock   *pebble.Lock
 	db     *pebble.DB
 	sync   bool
 	logger *slog.Logger
@@ -46,23 +51,47 @@ func openStore(o *Options) (*store, error) {
 		wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		groups: make(chan group, 4), done: make(chan struct{}),
 	}
+	s.fs, s.dir = o.FS, o.Dir
+	if s.fs == nil {
+		s.fs = vfs.Default
+	}
 	options := &pebble.Options{
-		FS: o.FS,
+		FS: s.fs,
 		// The default format opens a log with a flipped bit and drops what follows.
 		FormatMajorVersion: pebble.FormatNewest,
 		Logger:             pebbleLogger{o.Logger},
-		MemTableSize:       32 << 20,
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { o.Logger.Error("pebble: background work failed", "error", err) }, //nolint:sloglint // background work has no ctx
+			DataCorruption:  func(info pebble.DataCorruptionInfo) { _ = s.fail(info.Details) },
+		},
+		MemTableSize: 32 << 20,
 	}
 	options.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
-	if o.FS == nil {
-		options.FS = vfs.Default
-	}
-	db, err := pebble.Open(o.Dir, options)
-	if err != nil {
+	if err := s.open(options); err != nil {
 		return nil, fmt.Errorf("open the broker's store in %s: %w", o.Dir, err)
 	}
-	s.db = db
 	return s, nil
+}
+
+// open locks the directory, looks for damage and opens the database.
+func (s *store) open(options *pebble.Options) error {
+	if err := s.fs.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	lock, err := pebble.LockDirectory(s.dir, s.fs)
+	if err != nil {
+		return fmt.Errorf("lock it (is another broker using it?): %w", err)
+	}
+	options.Lock = lock
+	if err := intact.Check(s.fs, s.dir); err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	db, err := pebble.Open(s.dir, options)
+	if err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	s.db, s.lock = db, lock
+	return nil
 }
 
 // start runs the two goroutines. Everything was loaded by now.
@@ -194,7 +223,17 @@ func (s *store) close() error {
 	s.await() // what came between is refused from here on
 	close(s.stop)
 	<-s.done
-	return s.db.Close()
+	return s.closeFiles()
+}
+
+// closeFiles closes the database and seals its files, so that damage done to them from
+// now on is found.
+func (s *store) closeFiles() error {
+	err := s.db.Close()
+	if err == nil {
+		err = intact.Seal(s.fs, s.dir)
+	}
+	return errors.Join(err, s.lock.Close())
 }
 
 // pebbleLogger passes on Pebble's complaints. Pebble calls Fatalf when it cannot go on

@@ -1,0 +1,218 @@
+// Package intact finds damage in the files of a closed Pebble store that Pebble itself
+// takes for the end of a log.
+//
+// Pebble checks every block of a table. Of a log or a manifest it reads up to the first
+// chunk that does not check and, unless a later 32 KB block of the log proves that the
+// chunk had been synced, takes it for a write that a crash cut short: a flipped bit in
+// the last block drops acknowledged writes without a word. Two measures close most of
+// that gap:
+//
+//   - Seal notes the checksums of all logs and manifests after a clean close; Check
+//     compares them. After a clean close any change is found.
+//   - After a crash there is no seal. Check then looks for a sound chunk behind the
+//     first unsound one: in a log, one that says it was written after that place had
+//     been synced; in a manifest, any.
+//
+// What remains: after a crash, damage to the very last chunk of a log or manifest looks
+// like a write cut short.
+//
+// The package starts no goroutines. Callers hold the directory's lock.
+package intact
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// sealName is the file that Seal writes and Check removes.
+const sealName = "SEAL"
+
+// ErrDamaged is wrapped by what Check returns if it finds damage.
+var ErrDamaged = errors.New("the store is damaged")
+
+// Seal notes the state of all files of a store that was closed cleanly.
+func Seal(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	var seal bytes.Buffer
+	for _, name := range names {
+		switch kindOf(name) {
+		case checked:
+			data, err := read(fs, fs.PathJoin(dir, name))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&seal, "%s %d %08x\n", name, len(data), checksum(data))
+		case sized:
+			info, err := fs.Stat(fs.PathJoin(dir, name))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&seal, "%s %d -\n", name, info.Size())
+		case ignored:
+		}
+	}
+	fmt.Fprintf(&seal, "end %08x\n", checksum(seal.Bytes()))
+	return write(fs, dir, sealName, seal.Bytes())
+}
+
+// Check looks for damage and removes the seal. A directory that does not exist or holds
+// no store is sound.
+func Check(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if slices.Contains(names, sealName) {
+		if err := checkSeal(fs, dir); err != nil {
+			return err
+		}
+		if err := fs.Remove(fs.PathJoin(dir, sealName)); err != nil {
+			return err
+		}
+		return syncDir(fs, dir)
+	}
+	for _, name := range names {
+		if kindOf(name) != checked {
+			continue
+		}
+		if err := checkChunks(fs, dir, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSeal compares the files with the seal.
+func checkSeal(fs vfs.FS, dir string) error {
+	seal, err := read(fs, fs.PathJoin(dir, sealName))
+	if err != nil {
+		return err
+	}
+	body, end, ok := bytes.Cut(seal, []byte("end "))
+	if !ok || strings.TrimSpace(string(end)) != fmt.Sprintf("%08x", checksum(body)) {
+		return fmt.Errorf("%w: the seal of its last close does not check", ErrDamaged)
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) != 3 {
+			return fmt.Errorf("%w: the seal of its last close is malformed", ErrDamaged)
+		}
+		if err := checkFile(fs, dir, fields[0], fields[1], fields[2]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkFile(fs vfs.FS, dir, name, size, sum string) error {
+	info, err := fs.Stat(fs.PathJoin(dir, name))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if got := strconv.FormatInt(info.Size(), 10); got != size {
+		return fmt.Errorf("%w: %s has %s bytes, and had %s when the store was closed", ErrDamaged, name, got, size)
+	}
+	if sum == "-" {
+		return nil
+	}
+	data, err := read(fs, fs.PathJoin(dir, name))
+	if err != nil {
+		return err
+	}
+	if fmt.Sprintf("%08x", checksum(data)) != sum {
+		return fmt.Errorf("%w: %s has changed since the store was closed", ErrDamaged, name)
+	}
+	return nil
+}
+
+// checkChunks looks through a log or a manifest.
+func checkChunks(fs vfs.FS, dir, name string) error {
+	data, err := read(fs, fs.PathJoin(dir, name))
+	if err != nil {
+		return err
+	}
+	f := file{data: data}
+	if number, isLog := strings.CutSuffix(name, ".log"); isLog {
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%w: the log %s has no number", ErrDamaged, name)
+		}
+		f.log, f.number = true, uint32(n)
+	}
+	if bad, proof := f.damage(); proof > 0 {
+		return fmt.Errorf("%w: %s does not check at byte %d, yet byte %d was written after it", ErrDamaged, name, bad, proof)
+	}
+	return nil
+}
+
+type kind int
+
+const (
+	ignored kind = iota
+	checked      // logs and manifests
+	sized        // tables, whose blocks Pebble checks
+)
+
+func kindOf(name string) kind {
+	switch {
+	case strings.HasPrefix(name, "MANIFEST-"), filepath.Ext(name) == ".log":
+		return checked
+	case filepath.Ext(name) == ".sst", filepath.Ext(name) == ".blob":
+		return sized
+	}
+	return ignored
+}
+
+func read(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	return data, errors.Join(err, f.Close())
+}
+
+// write makes a file durable under its name.
+func write(fs vfs.FS, dir, name string, data []byte) error {
+	temporary := fs.PathJoin(dir, name+".tmp")
+	f, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := fs.Rename(temporary, fs.PathJoin(dir, name)); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
