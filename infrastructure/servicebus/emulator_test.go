@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/go-amqp"
 	"github.com/google/go-cmp/cmp"
 
 	"feedbox/application/relay"
@@ -64,7 +65,9 @@ func newWorld(t *testing.T, o *busemu.Options) *world {
 	if o == nil {
 		o = &busemu.Options{}
 	}
-	o.Addr, o.AdminAddr = "-", "-"
+	if o.Addr = "-"; o.AdminListener == nil {
+		o.AdminAddr = "-"
+	}
 	o.Topology = &busemu.Topology{Topics: []busemu.Topic{{
 		Name: "contacts", TopicProperties: busemu.TopicProperties{RequiresDuplicateDetection: true},
 		Subscriptions: []busemu.Subscription{
@@ -293,6 +296,32 @@ func TestClientDoesNotSpinThroughAnOutage(t *testing.T) {
 		w.mu.Unlock()
 		if err := p.Publish(t.Context(), []relay.Group{group("b", 10)}); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// TestASenderWhoseLinkEndedForGoodIsReplaced: the client would go on with the dead link.
+func TestASenderWhoseLinkEndedForGoodIsReplaced(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		l := &senderLink{open: func() (*azservicebus.Sender, error) { return w.client.NewSender("contacts", nil) }}
+		use := func(err error) (used *azservicebus.Sender) {
+			_ = l.use(t.Context(), func(s *azservicebus.Sender) error { used = s; return err })
+			return used
+		}
+		first := use(nil)
+		for _, alive := range []error{&amqp.Error{Condition: amqp.ErrCondNotAllowed}, azservicebus.ErrMessageTooLarge, &azservicebus.Error{Code: azservicebus.CodeConnectionLost}} {
+			if use(alive) != first || use(nil) != first {
+				t.Errorf("replaced after %v", alive)
+			}
+		}
+		for _, dead := range []error{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: "com.microsoft:entity-disabled"}}, &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}} {
+			was := use(dead)
+			if use(nil) == was {
+				t.Errorf("not replaced after %v", dead)
+			}
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -66,18 +66,14 @@ func (c *call) work(ctx context.Context) {
 	}
 }
 
-// enter takes a slot for a batch in flight, or returns why none may be sent.
+// enter takes a slot for a batch in flight.
 func (c *call) enter(ctx context.Context) error {
 	select {
 	case c.publisher.slots <- struct{}{}:
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("send: %w", context.Cause(ctx))
 	}
-	if reason := c.halted.Load(); reason != nil {
-		<-c.publisher.slots
-		return *reason
-	}
-	return nil
 }
 
 // err returns what failed, nil if all was accepted.

@@ -1,0 +1,104 @@
+package servicebus
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/emulator/pipenet"
+)
+
+// plainHTTP sends the admin client's requests over a network without TLS.
+type plainHTTP struct{ client *http.Client }
+
+func (p plainHTTP) Do(r *http.Request) (*http.Response, error) {
+	r.URL.Scheme, r.URL.Host = "http", "admin:80"
+	return p.client.Do(r)
+}
+
+// inManagedWorld is inWorld with an admin client.
+func inManagedWorld(t *testing.T, test func(t *testing.T, w *world, a *admin.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		listener, err := network.Listen("admin:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t, &busemu.Options{AdminListener: listener})
+		transport := &http.Transport{DialContext: network.DialContext}
+		a, err := admin.NewClientFromConnectionString(w.server.ConnectionString(), &admin.ClientOptions{
+			ClientOptions: azcore.ClientOptions{Transport: plainHTTP{&http.Client{Transport: transport}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, w, a)
+		transport.CloseIdleConnections()
+		w.close(t)
+	})
+}
+
+// setStatus changes the topic's status and lets the broker end its links.
+func setStatus(t *testing.T, a *admin.Client, status admin.EntityStatus) {
+	t.Helper()
+	topic, err := a.GetTopic(t.Context(), "contacts", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	topic.Status = &status
+	if _, err := a.UpdateTopic(t.Context(), "contacts", topic.TopicProperties, nil); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+func TestPublisherSurvivesADisabledTopic(t *testing.T) {
+	inManagedWorld(t, func(t *testing.T, w *world, a *admin.Client) {
+		p := w.publisher(t, nil)
+		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
+			t.Fatal(err)
+		}
+		setStatus(t, a, admin.EntityStatusSendDisabled)
+		for range 3 {
+			wantFailed(t, p.Publish(t.Context(), []relay.Group{group("b", 10)}), "a after 0: blocked entity_disabled")
+		}
+		setStatus(t, a, admin.EntityStatusActive)
+		if err := p.Publish(t.Context(), []relay.Group{group("b", 10)}); err != nil {
+			t.Fatalf("after the topic was enabled again: %v", err)
+		}
+		if diff := cmp.Diff(map[string][]string{"a": {"a.1"}, "b": {"b.1"}}, idsByKey(w.received(t))); diff != "" {
+			t.Errorf("received (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestPublisherSurvivesADeletedTopic(t *testing.T) {
+	inManagedWorld(t, func(t *testing.T, w *world, a *admin.Client) {
+		p := w.publisher(t, nil)
+		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.DeleteTopic(t.Context(), "contacts", nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		for range 3 {
+			wantFailed(t, p.Publish(t.Context(), []relay.Group{group("b", 10)}), "a after 0: blocked entity_not_found")
+		}
+		if err := w.server.CreateTopic(context.WithoutCancel(t.Context()), "contacts", busemu.TopicProperties{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Publish(t.Context(), []relay.Group{group("b", 10)}); err != nil {
+			t.Fatalf("after the topic was created again: %v", err)
+		}
+	})
+}
