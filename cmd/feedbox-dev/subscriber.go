@@ -34,7 +34,11 @@ func newDemoSubscriber(e endpoints, out io.Writer, log *slog.Logger) (*demoSubsc
 	if err != nil {
 		return nil, err
 	}
-	d.kit, err = subscriber.New(d.client, e.Topic, e.Subscription, d.print, &subscriber.Options{Logger: log.With("part", "subscriber")})
+	d.kit, err = subscriber.New(d.client, e.Topic, e.Subscription, d.print, &subscriber.Options{
+		// Many contacts change once: leave a session soon, so that the next gets its turn.
+		Sessions: 32, SessionIdle: 100 * time.Millisecond,
+		Logger: log.With("part", "subscriber"),
+	})
 	if err != nil {
 		return nil, err
 	}
