@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -73,5 +74,20 @@ func TestTheGuardForgetsInBounds(t *testing.T) {
 	}
 	if told != 2 {
 		t.Errorf("%d gaps found, want those of the two keys seen lately", told)
+	}
+}
+
+func TestRetentionLevels(t *testing.T) {
+	r := relay.Retention{TTL: 240 * time.Hour}
+	for age, want := range map[time.Duration]relay.Level{
+		0: relay.Safe, 60*time.Hour - 1: relay.Safe, 60 * time.Hour: relay.Warning, 120*time.Hour - 1: relay.Warning,
+		120 * time.Hour: relay.Critical, 1000 * time.Hour: relay.Critical,
+	} {
+		if got := r.Level(age); got != want {
+			t.Errorf("%v is %v, want %v", age, got, want)
+		}
+	}
+	if got := (relay.Retention{TTL: -1}).Level(1e18); got != relay.Safe {
+		t.Errorf("without expiry %v, want safe", got)
 	}
 }

@@ -27,6 +27,17 @@ type Summary struct {
 	Accepted int // events that the broker accepted
 	Parked   int // events that were parked because their key is
 	Failed   int // events that are neither, those held back by others included
+
+	// Resent is how many events were sent again although an earlier try may have been
+	// accepted: duplicates for the broker to drop.
+	Resent int
+	// First says that this is the first page of a tenure: the owner before may have sent
+	// its events already.
+	First bool
+	// Oldest is when the oldest event of the page was committed; zero if there is none.
+	// The age of what is sent again, with Resent or First, is what the broker's duplicate
+	// window has to cover.
+	Oldest time.Time
 }
 
 // Retry tells why the relay pauses.

@@ -18,6 +18,8 @@ type page struct {
 	keyless    []Failure     // faults that name no key
 	aggregates []Message     // key and last sequence of the aggregates among the changes
 	skipped    int           // changes that are no events
+	resent     int           // events sent again that an earlier try may have sent
+	first      bool          // the first page of a tenure
 
 	groups []Group // of the round being published
 	at     []int32 // at[i] is the key of groups[i]
@@ -129,6 +131,9 @@ func (p *page) gather(want func(k *keyState) bool) []Group {
 	for i := range p.keys {
 		if k := &p.keys[i]; k.pending() && want(k) {
 			p.groups = append(p.groups, Group{Key: k.name, Messages: k.messages[k.sent:k.sendable]})
+			if k.err != nil && !k.untried {
+				p.resent += k.sendable - k.sent
+			}
 			p.at = append(p.at, int32(i))
 		}
 	}

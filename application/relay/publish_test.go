@@ -26,7 +26,9 @@ func TestAnOutageIsWaitedOutAndOnlyTheRestSentAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := &broker{fail: map[string]relay.KeyError{"a": {Sent: 1, Err: failure}, "c": {Untried: true, Err: failure}}}
 			var rounds []string
-			r := newRelay(t, b, &relay.Options{Hooks: relay.Hooks{Retrying: func(_ context.Context, x relay.Retry) {
+			var sum relay.Summary
+			handled := func(_ context.Context, s relay.Summary) { sum = s }
+			r := newRelay(t, b, &relay.Options{Hooks: relay.Hooks{Handled: handled, Retrying: func(_ context.Context, x relay.Retry) {
 				rounds = append(rounds, fmt.Sprintf("%d %d %s", x.Round, x.Keys, relay.ReasonOf(x.Err)))
 				if x.Round == 3 {
 					b.fail = nil
@@ -43,6 +45,9 @@ func TestAnOutageIsWaitedOutAndOnlyTheRestSentAgain(t *testing.T) {
 			}
 			if diff := cmp.Diff(map[string][]string{"a": {"a1", "a2"}, "b": {"b1"}, "c": {"c1"}}, b.got); diff != "" {
 				t.Errorf("published (-want +got):\n%s", diff)
+			}
+			if sum.Resent != 3 || !sum.First || sum.Accepted != 4 {
+				t.Errorf("summary %+v, want a2 sent again three times and 4 accepted", sum)
 			}
 			want := []string{"1 2 " + failure.Reason, "2 2 " + failure.Reason, "3 2 " + failure.Reason}
 			if diff := cmp.Diff(want, rounds); diff != "" {

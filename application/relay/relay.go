@@ -20,6 +20,7 @@ type Relay struct {
 	suspects  suspects
 	gates     gates
 	guard     guard
+	tenures   tenures
 }
 
 // Options are the choices of New. The zero value is usable.
@@ -87,6 +88,27 @@ type Tenure struct {
 	Resumed bool
 }
 
+// tenures remembers the tenure of each range.
+type tenures struct {
+	mu     sync.Mutex // guards epochs
+	epochs map[string]int64
+}
+
+// enter notes t and reports whether it is new.
+func (t *tenures) enter(now Tenure) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	epoch, known := t.epochs[now.Lease]
+	if known && epoch == now.Epoch {
+		return false
+	}
+	if t.epochs == nil {
+		t.epochs = make(map[string]int64)
+	}
+	t.epochs[now.Lease] = now.Epoch
+	return true
+}
+
 // Handle is HandleOwned with the zero Tenure.
 func (r *Relay) Handle(ctx context.Context, changes []Change) error {
 	return r.HandleOwned(ctx, Tenure{}, changes)
@@ -112,6 +134,7 @@ func (r *Relay) HandleOwned(ctx context.Context, t Tenure, changes []Change) err
 	}()
 	p.read(r.decoder, changes)
 	r.watch(ctx, t, p)
+	p.first = r.tenures.enter(t)
 	if err := r.adopt(ctx, t); err != nil {
 		return r.report(ctx, p, all(p, err))
 	}
@@ -123,7 +146,12 @@ func (r *Relay) HandleOwned(ctx context.Context, t Tenure, changes []Change) err
 // report tells the hooks how the page ended and turns failures into an error.
 func (r *Relay) report(ctx context.Context, p *page, failures []Failure) error {
 	if hook := r.opts.Hooks.Handled; hook != nil {
-		s := Summary{Changes: len(p.changes), Skipped: p.skipped, Keys: len(p.keys), Failed: len(failures)}
+		s := Summary{Changes: len(p.changes), Skipped: p.skipped, Keys: len(p.keys), Failed: len(failures), Resent: p.resent, First: p.first}
+		for i := range p.events {
+			if at := p.changes[p.events[i].Index].Timestamp; s.Oldest.IsZero() || at.Before(s.Oldest) {
+				s.Oldest = at
+			}
+		}
 		for i := range p.keys {
 			if k := &p.keys[i]; k.parked {
 				s.Parked += len(k.messages)

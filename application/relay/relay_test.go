@@ -104,7 +104,7 @@ func TestHandleSendsEachKeyInOrderOfPosition(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"a": {"a0", "a1", "a2"}, "b": {"b1", "b2"}}, b.got); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
-	if want := (relay.Summary{Changes: 7, Skipped: 2, Accepted: 5, Keys: 2}); sum != want {
+	if want := (relay.Summary{Changes: 7, Skipped: 2, Accepted: 5, Keys: 2, First: true}); sum != want {
 		t.Errorf("summary %+v, want %+v", sum, want)
 	}
 }
