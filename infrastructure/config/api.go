@@ -27,6 +27,11 @@ type API struct {
 	TokenKeys TokenKeys `env:"API_TOKEN_KEYS" doc:"keys that protect continuation tokens, base64 of at least 32 random bytes, separated by commas, the first is used for new tokens; default a random key of this process"`
 	// DeletedTTL is how long a deleted contact stays in the container.
 	DeletedTTL time.Duration `env:"DELETED_TTL" envDefault:"720h" min:"1m" max:"87600h" doc:"lifetime of a deleted contact, whose personal data is then gone"`
+	// IdempotencyTTL is how long the idempotency key of an update is remembered.
+	IdempotencyTTL time.Duration `env:"IDEMPOTENCY_TTL" envDefault:"24h" min:"1m" max:"87600h" doc:"how long the Idempotency-Key of an update is remembered; that of a creation is as long as the contact exists"`
+	// Audit keeps an entry for each commit of a contact, for AuditTTL.
+	Audit    bool          `env:"AUDIT" envDefault:"false" doc:"keep and offer an audit trail of each contact: who changed it when, with which events"`
+	AuditTTL time.Duration `env:"AUDIT_TTL" envDefault:"8760h" min:"1m" max:"87600h" doc:"lifetime of audit entries"`
 	// EventTTL is how long an event document lives in the container.
 	EventTTL time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
 	// DrainTimeout bounds the graceful stop.

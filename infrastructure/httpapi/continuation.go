@@ -21,6 +21,8 @@ const tokenPurpose = "feedbox contacts continuation v1"
 // neither read nor make: AES-256-GCM under keys derived by HKDF-SHA-256. A
 // token says where a listing stands, no more: it grants no access.
 //
+// It is bound to the listing it came from, and opens for no other.
+//
 // Layout: base64url(version byte | nonce, 12 bytes | sealed continuation).
 type tokenBox struct {
 	ciphers []cipher.AEAD // the first seals, all open
@@ -52,21 +54,24 @@ func newTokenBox(keys [][]byte) (*tokenBox, error) {
 	return box, nil
 }
 
-func (b *tokenBox) seal(continuation string) string {
-	sealed := b.ciphers[0].Seal([]byte{tokenVersion}, nil, []byte(continuation), []byte{tokenVersion})
+func (b *tokenBox) seal(continuation, listing string) string {
+	sealed := b.ciphers[0].Seal([]byte{tokenVersion}, nil, []byte(continuation), bound(listing))
 	return base64.RawURLEncoding.EncodeToString(sealed)
 }
 
+// bound is the additional data that a token is authenticated with.
+func bound(listing string) []byte { return append([]byte{tokenVersion}, listing...) }
+
 // open returns the continuation, or a 400 for a token that is broken, was
-// made with another key, or by anybody else.
-func (b *tokenBox) open(token string) (string, error) {
+// made with another key, for another listing, or by anybody else.
+func (b *tokenBox) open(token, listing string) (string, error) {
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err == nil && len(sealed) > 1 && sealed[0] == tokenVersion {
 		for _, aead := range b.ciphers {
-			if continuation, err := aead.Open(nil, nil, sealed[1:], sealed[:1]); err == nil {
+			if continuation, err := aead.Open(nil, nil, sealed[1:], bound(listing)); err == nil {
 				return string(continuation), nil
 			}
 		}
 	}
-	return "", badRequest("invalid_continuation", "the continuation token is not one of this service, or has expired: begin the listing again")
+	return "", badRequest("invalid_continuation", "the continuation token does not belong to this listing, or has expired: begin again")
 }

@@ -34,7 +34,8 @@ func (b *createBody) check() error {
 	return fault.Merge(name, email, description, company)
 }
 
-// createContact answers 201 with Location, ETag and the contact.
+// createContact answers 201 with Location, ETag and the contact, and 200 with
+// the contact as it is now where the request is a repeat under its key.
 func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 	p, err := preconditionsOf(http.Header{"If-Match": r.Header["If-Match"], "If-None-Match": r.Header["If-None-Match"]}, nil)
 	if err != nil {
@@ -48,6 +49,10 @@ func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	sender, err := senderOf(r)
+	if err != nil {
+		return err
+	}
 	var b createBody
 	if err := s.decode(w, r, &b); err != nil {
 		return err
@@ -58,6 +63,7 @@ func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 		Email:        b.email,
 		Description:  b.description,
 		Company:      contact.CompanyFields{CompanyName: b.companyName},
+		Sender:       sender,
 		SessionToken: session,
 	})
 	if err != nil {
@@ -66,7 +72,12 @@ func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 	exchangeOf(r.Context()).contactID = created.Contact.ID.String()
 	w.Header().Set("Location", contactPath(created.Contact.ID))
 	setState(w.Header(), created.ETag, created.SessionToken)
-	writeJSON(w, http.StatusCreated, mediaJSON, viewOf(created.Contact))
+	setReplayed(w.Header(), created.Replayed)
+	status := http.StatusCreated
+	if created.Replayed {
+		status = http.StatusOK
+	}
+	writeJSON(w, status, mediaJSON, viewOf(created.Contact))
 	return nil
 }
 

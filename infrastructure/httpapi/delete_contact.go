@@ -18,6 +18,7 @@ func (s *Server) deleteContact(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	setState(w.Header(), deleted.ETag, deleted.SessionToken)
+	setReplayed(w.Header(), deleted.Replayed)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

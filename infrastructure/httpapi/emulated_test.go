@@ -23,7 +23,7 @@ import (
 )
 
 // startEmulated runs a server over the real application, the real adapter and
-// the Cosmos DB emulator, connected by the real SDK.
+// the Cosmos DB emulator, connected by the real SDK. The audit trail is on.
 func startEmulated(t *testing.T, options *httpapi.Options) (*api, *cosmosemu.Server) {
 	t.Helper()
 	emulator := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 2})
@@ -47,11 +47,15 @@ func startEmulated(t *testing.T, options *httpapi.Options) (*api, *cosmosemu.Ser
 	reader, readerErr := cosmos.NewContactReader(container)
 	if err := errors.Join(
 		workErr, readerErr,
-		command.Register(m, command.Ports{Work: work, IDs: uuid.New, Now: time.Now}),
-		query.Register(m, query.Ports{Contacts: reader}),
+		command.Register(m, command.Ports{Work: work, IDs: uuid.New, Now: time.Now, Audit: true}),
+		query.Register(m, query.Ports{Contacts: reader, Audit: reader}),
 	); err != nil {
 		t.Fatal(err)
 	}
+	if options == nil {
+		options = &httpapi.Options{}
+	}
+	options.Audit = true
 	return startOver(t, m, options), emulator
 }
 

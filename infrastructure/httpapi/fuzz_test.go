@@ -68,22 +68,25 @@ func FuzzContinuationToken(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(stranger.seal("abc"), "continuation")
+	f.Add(stranger.seal("abc", "/a"), "continuation")
 	f.Add("", "")
 	f.Add("AQ", `{"token":"+RID:~abc==#RT:1"}`)
 	f.Fuzz(func(t *testing.T, token, continuation string) {
-		if _, err := box.open(token); err == nil {
+		if _, err := box.open(token, "/a"); err == nil {
 			t.Fatalf("%q opens", token)
 		}
-		sealed := box.seal(continuation)
-		if got, err := box.open(sealed); err != nil || got != continuation {
+		sealed := box.seal(continuation, "/a")
+		if got, err := box.open(sealed, "/a"); err != nil || got != continuation {
 			t.Fatalf("%q came back as %q, %v", continuation, got, err)
 		}
-		if _, err := stranger.open(sealed); err == nil {
+		if _, err := stranger.open(sealed, "/a"); err == nil {
 			t.Fatal("another key opens it")
 		}
+		if _, err := box.open(sealed, "/b"); err == nil {
+			t.Fatal("it opens for another listing")
+		}
 		if len(token) > 0 {
-			if got, err := box.open(sealed[:len(sealed)-1] + token); err == nil && got != continuation {
+			if got, err := box.open(sealed[:len(sealed)-1]+token, "/a"); err == nil && got != continuation {
 				t.Fatalf("a changed token opens as %q", got)
 			}
 		}

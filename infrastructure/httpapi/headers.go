@@ -9,6 +9,9 @@ const (
 	headerErrorCode     = "x-ms-error-code"        // of a problem, its code
 	headerSession       = "x-ms-session-token"     // both ways
 	headerContinuation  = "x-continuation-token"   // both ways
+
+	headerIdempotencyKey = "Idempotency-Key"      // of a change
+	headerReplayed       = "Idempotency-Replayed" // of the answer to a repeat
 )
 
 // queryContinuation carries the continuation token in a link.
@@ -16,8 +19,9 @@ const queryContinuation = "continuationToken"
 
 // Media types.
 const (
-	mediaJSON    = "application/json"
-	mediaProblem = "application/problem+json"
+	mediaJSON       = "application/json"
+	mediaMergePatch = "application/merge-patch+json"
+	mediaProblem    = "application/problem+json"
 )
 
 // maxClientRequestID is the longest id of a client that is returned.

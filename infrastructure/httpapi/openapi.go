@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"feedbox/application/command"
 	"feedbox/application/query"
 	"feedbox/infrastructure/httpapi/auth"
 )
@@ -25,6 +26,7 @@ var viewNames = map[reflect.Type]string{
 	reflect.TypeFor[contactView](): "Contact",
 	reflect.TypeFor[pageView]():    "ContactPage",
 	reflect.TypeFor[problem]():     "Problem",
+	reflect.TypeFor[auditView]():   "AuditPage",
 }
 
 // openAPI builds the OpenAPI 3.1 document of the routes.
@@ -185,16 +187,17 @@ func problemResponses() object {
 func parameterDocs() object {
 	text := func(limit int) object { return object{"type": "string", "maxLength": limit} }
 	out := map[string]object{
-		"id":                {"in": "path", "required": true, "description": "id of the contact", "schema": object{"type": "string", "format": "uuid"}},
-		"pageSize":          {"in": "query", "description": "contacts in a page", "schema": object{"type": "integer", "minimum": 1, "maximum": query.MaxPageSize, "default": query.DefaultPageSize}},
-		queryContinuation:   {"in": "query", "description": "continuation token of the page before", "schema": object{"type": "string"}},
-		headerContinuation:  {"in": "header", "description": "continuation token of the page before; the query parameter does the same", "schema": object{"type": "string"}},
-		headerSession:       {"in": "header", "description": "session token of an earlier answer; this request then sees at least what that one saw", "schema": object{"type": "string"}},
-		"If-Match":          {"in": "header", "description": "entity tags of which the contact must have one, or *", "schema": object{"type": "string"}},
-		"If-None-Match":     {"in": "header", "description": "entity tags of which the contact must have none, or *", "schema": object{"type": "string"}},
-		"ETag":              {"in": "header", "deprecated": true, "description": "as If-None-Match when reading and as If-Match when changing; send those instead", "schema": text(maxEntityTagLength)},
-		headerClientRequest: {"in": "header", "description": "id of the request, made by the client and returned", "schema": text(maxClientRequestID)},
-		"traceparent":       {"in": "header", "description": "W3C trace context", "schema": text(512)},
+		"id":                 {"in": "path", "required": true, "description": "id of the contact", "schema": object{"type": "string", "format": "uuid"}},
+		"pageSize":           {"in": "query", "description": "contacts in a page", "schema": object{"type": "integer", "minimum": 1, "maximum": query.MaxPageSize, "default": query.DefaultPageSize}},
+		queryContinuation:    {"in": "query", "description": "continuation token of the page before", "schema": object{"type": "string"}},
+		headerContinuation:   {"in": "header", "description": "continuation token of the page before; the query parameter does the same", "schema": object{"type": "string"}},
+		headerSession:        {"in": "header", "description": "session token of an earlier answer; this request then sees at least what that one saw", "schema": object{"type": "string"}},
+		"If-Match":           {"in": "header", "description": "entity tags of which the contact must have one, or *", "schema": object{"type": "string"}},
+		"If-None-Match":      {"in": "header", "description": "entity tags of which the contact must have none, or *", "schema": object{"type": "string"}},
+		"ETag":               {"in": "header", "deprecated": true, "description": "as If-None-Match when reading and as If-Match when changing; send those instead", "schema": text(maxEntityTagLength)},
+		headerIdempotencyKey: {"in": "header", "description": "the client's name for this request: a repeat under the same name does nothing and is answered as a replay", "schema": object{"type": "string", "minLength": 1, "maxLength": command.MaxIdempotencyKey}},
+		headerClientRequest:  {"in": "header", "description": "id of the request, made by the client and returned", "schema": text(maxClientRequestID)},
+		"traceparent":        {"in": "header", "description": "W3C trace context", "schema": text(512)},
 	}
 	named := object{}
 	for name, parameter := range out {
@@ -210,6 +213,7 @@ func headerDocs() object {
 	for name, description := range map[string]string{
 		"ETag":             "state of the contact, for If-Match and If-None-Match",
 		"Location":         "address of the contact",
+		headerReplayed:     "true where an earlier request under the same key had been answered",
 		headerSession:      "stands for what this request has seen; send it to read your own writes",
 		headerContinuation: "leads to the next page; absent on the last",
 		headerRequest:      "id of the request, for support",

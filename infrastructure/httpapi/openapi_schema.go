@@ -57,6 +57,29 @@ func schemaOfShape(b shape) object {
 	return schema
 }
 
+// schemaOfPatch is the schema of a merge patch. Null removes what may be
+// absent; what a contact must have cannot be removed.
+func schemaOfPatch() object {
+	root := object{"type": "object", "additionalProperties": false}
+	properties := object{}
+	for _, group := range (&patchBody{}).groups() {
+		members := object{}
+		for _, m := range group.members {
+			rule := ruleOf(m.name)
+			members[m.name] = schemaOfRule(rule, !rule.Required || rule.Email)
+		}
+		if group.name == "" {
+			for name, schema := range members {
+				properties[name] = schema
+			}
+			continue
+		}
+		properties[group.name] = object{"type": "object", "properties": members, "additionalProperties": false}
+	}
+	root["properties"] = properties
+	return root
+}
+
 // schemaOfView is the schema of an answer, by the tags that encode it.
 func schemaOfView(t reflect.Type) object {
 	switch {

@@ -51,6 +51,9 @@ type Options struct {
 	// RequirePrecondition refuses updates and deletions that carry no
 	// If-Match with 428; default false.
 	RequirePrecondition bool
+	// Audit offers the audit trail of each contact; the application must keep
+	// one. Default false.
+	Audit bool
 	// TokenKeys protect continuation tokens: the first seals, all open. Each
 	// has at least 32 bytes. Default one random key, so that tokens end with
 	// the process and are not understood by another.

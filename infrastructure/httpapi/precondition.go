@@ -8,6 +8,7 @@ import (
 	"feedbox/application/command"
 	"feedbox/application/mediator"
 	"feedbox/application/query"
+	"feedbox/domain/fault"
 )
 
 // preconditions are what a request demands of the contact's state.
@@ -60,7 +61,11 @@ func (s *Server) target(r *http.Request) (command.Target, error) {
 	if err != nil {
 		return command.Target{}, err
 	}
-	target := command.Target{ContactID: id, IfMatch: p.match.list(), SessionToken: session}
+	sender, err := senderOf(r)
+	if err != nil {
+		return command.Target{}, err
+	}
+	target := command.Target{ContactID: id, IfMatch: p.match.list(), Sender: sender, SessionToken: session}
 	if s.options.RequirePrecondition && !p.match.present() {
 		return target, &requestError{
 			status: http.StatusPreconditionRequired, code: "precondition_required",
@@ -78,11 +83,15 @@ func (s *Server) target(r *http.Request) (command.Target, error) {
 // state that was compared, so that nothing can come between.
 func (s *Server) targetNoneMatch(r *http.Request, p preconditions, target command.Target) (command.Target, error) {
 	read, err := mediator.Send(r.Context(), s.mediator, query.ReadContact{ContactID: target.ContactID, SessionToken: target.SessionToken})
-	if err != nil {
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return target, nil // nothing that could match; the command says what that means
+	case err != nil:
 		return target, err
-	}
-	if p.noneMatch.matchesWeak(read.ETag) || p.match.present() && !p.match.matchesStrong(read.ETag) {
+	case p.noneMatch.matchesWeak(read.ETag):
 		return target, errPreconditionFailed
+	case p.match.present() && !p.match.matchesStrong(read.ETag):
+		return target, nil // the command refuses it, unless it is a repeat
 	}
 	target.IfMatch = []string{read.ETag}
 	target.SessionToken = read.SessionToken

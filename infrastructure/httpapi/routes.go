@@ -11,6 +11,7 @@ import (
 const (
 	pathContacts = "/api/contacts"
 	pathContact  = pathContacts + "/{id}"
+	pathAudit    = pathContact + "/audit"
 )
 
 // contactPath is the address of one contact.
@@ -40,14 +41,19 @@ func (r route) answers() string {
 
 // routes is the whole API.
 func (s *Server) routes() []route {
-	return []route{
+	routes := []route{
 		{http.MethodPost, pathContacts, s.createContact, auth.Write, createDoc},
 		{http.MethodGet, pathContacts, s.listContacts, auth.Read, listDoc},
 		{http.MethodGet, pathContact, s.readContact, auth.Read, readDoc},
+		{http.MethodPatch, pathContact, s.patchContact, auth.Write, patchDoc},
 		{http.MethodDelete, pathContact, s.deleteContact, auth.Write, deleteDoc},
 		{http.MethodPost, pathContact + "/update-name", s.updateName, auth.Write, updateDoc("name", &nameBody{})},
 		{http.MethodPost, pathContact + "/update-description", s.updateDescription, auth.Write, updateDoc("description", &descriptionBody{})},
 		{http.MethodPost, pathContact + "/update-email", s.updateEmail, auth.Write, updateDoc("email", &emailBody{})},
 		{http.MethodPost, pathContact + "/update-company", s.updateCompany, auth.Write, updateDoc("company", &companyBody{})},
 	}
+	if s.options.Audit {
+		routes = append(routes, route{http.MethodGet, pathAudit, s.readAudit, auth.Read, auditDoc})
+	}
+	return routes
 }

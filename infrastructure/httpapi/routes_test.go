@@ -154,7 +154,7 @@ func TestRouterAnswersWithProblems(t *testing.T) {
 		{"GET", "/api/contacts/00000000-0000-0000-0000-000000000000", 404, "contact_not_found", ""},
 		{"GET", "/api/contacts/b5e2e7aa-4982-4735-9422-c39a7c4af5c2", 404, "contact_not_found", ""},
 		{"POST", "/api/contacts/b5e2e7aa-4982-4735-9422-c39a7c4af5c2/update-nothing", 404, "route_not_found", ""},
-		{"PUT", path, 405, "method_not_allowed", "DELETE, GET, HEAD"},
+		{"PUT", path, 405, "method_not_allowed", "DELETE, GET, HEAD, PATCH"},
 		{"DELETE", "/api/contacts", 405, "method_not_allowed", "GET, HEAD, POST"},
 		{"OPTIONS", "/api/contacts", 405, "method_not_allowed", "GET, HEAD, POST"},
 		{"GET", path + "/update-name", 405, "method_not_allowed", "POST"},

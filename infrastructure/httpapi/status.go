@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 
+	"feedbox/application/command"
 	"feedbox/domain/fault"
 )
 
@@ -13,12 +14,13 @@ const statusClientClosed = 499
 // statusOf is the one table from kinds of faults to statuses.
 //
 // Invalid is 422 where it names fields of the body: the request was
-// understood, its content breaks a rule (RFC 9110 §15.5.21). Without fields
+// understood, its content breaks a rule (RFC 9110 §15.5.21). So it is where
+// an idempotency key comes with another content than before. Without fields
 // something beside the body is malformed, such as a session token: 400.
 func statusOf(f *fault.Error) int {
 	switch f.Kind {
 	case fault.Invalid:
-		if len(f.Fields) == 0 {
+		if len(f.Fields) == 0 && f.Code != command.CodeKeyReused {
 			return http.StatusBadRequest
 		}
 		return http.StatusUnprocessableEntity

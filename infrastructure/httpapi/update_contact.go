@@ -27,6 +27,7 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, b shape, send fu
 		return err
 	}
 	setState(w.Header(), updated.ETag, updated.SessionToken)
+	setReplayed(w.Header(), updated.Replayed)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -46,19 +46,3 @@ func viewOf(c query.Contact) contactView {
 		Version:     c.Version,
 	}
 }
-
-// pageView is one page of contacts.
-type pageView struct {
-	Items    []itemView `json:"items" doc:"the contacts of this page, in no promised order"`
-	HasMore  bool       `json:"hasMore" doc:"whether there is a next page; it may turn out to be empty"`
-	NextLink string     `json:"nextLink,omitempty" doc:"address of the next page, absent on the last"`
-}
-
-// itemView is a contact in a page.
-type itemView struct {
-	ID          uuid.UUID `json:"id" doc:"id of the contact"`
-	Email       *string   `json:"email" doc:"e-mail address, or null"`
-	FullName    string    `json:"fullName" doc:"first and last name"`
-	CompanyName string    `json:"companyName" doc:"name of the company"`
-	ETag        string    `json:"etag" doc:"state of the contact, for If-Match"`
-}

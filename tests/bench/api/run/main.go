@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 
 	"feedbox/tests/bench/api"
 )
@@ -20,7 +21,19 @@ func main() {
 	flag.IntVar(&c.Turns, "turns", 5, "turns of each side")
 	flag.DurationVar(&c.Turn, "turn", 0, "length of a turn (default 2s)")
 	asJSON := flag.Bool("json", false, "print JSON")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of both sides to this file")
 	flag.Parse()
+	if *profile != "" {
+		file, err := os.Create(*profile)
+		if err == nil {
+			err = pprof.StartCPUProfile(file)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		defer pprof.StopCPUProfile()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	report, err := api.Measure(ctx, c, func(done, all int) { fmt.Fprintf(os.Stderr, "\rturn %d of %d", done, all) })

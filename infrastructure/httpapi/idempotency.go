@@ -1,0 +1,64 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"feedbox/application/command"
+	"feedbox/infrastructure/httpapi/auth"
+)
+
+// senderOf says who sends a change, and under which idempotency key.
+func senderOf(r *http.Request) (command.Sender, error) {
+	value, err := single(r.Header, headerIdempotencyKey)
+	if err != nil {
+		return command.Sender{}, err
+	}
+	sender := command.Sender{Principal: exchangeOf(r.Context()).principal.ID}
+	if sender.Principal == auth.Anonymous {
+		sender.Principal = ""
+	}
+	if _, given := r.Header[headerIdempotencyKey]; !given {
+		return sender, nil
+	}
+	key, ok := idempotencyKey(value)
+	if !ok {
+		return sender, badRequest(command.CodeKeyInvalid, headerIdempotencyKey+" must be a text of visible characters, with or without double quotes around it")
+	}
+	sender.IdempotencyKey = key
+	return sender, nil
+}
+
+// idempotencyKey reads the header. The IETF draft (draft-ietf-httpapi-
+// idempotency-key-header) makes it a string of RFC 8941 §3.3.3, in quotes;
+// most clients send it bare. Both forms are the same key.
+func idempotencyKey(value string) (string, bool) {
+	value = strings.Trim(value, " \t")
+	if !strings.HasPrefix(value, `"`) {
+		return value, value != "" && !strings.Contains(value, `"`)
+	}
+	var key strings.Builder
+	for i := 1; i < len(value); i++ {
+		switch c := value[i]; {
+		case c == '"':
+			return key.String(), i == len(value)-1 && key.Len() > 0
+		case c == '\\':
+			if i++; i == len(value) || value[i] != '"' && value[i] != '\\' {
+				return "", false
+			}
+			key.WriteByte(value[i])
+		case c < 0x20 || c > 0x7e:
+			return "", false
+		default:
+			key.WriteByte(c)
+		}
+	}
+	return "", false
+}
+
+// setReplayed tells the client that the request had been answered before.
+func setReplayed(h http.Header, replayed bool) {
+	if replayed {
+		h.Set(headerReplayed, "true")
+	}
+}

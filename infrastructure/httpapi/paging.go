@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"feedbox/application/query"
+)
+
+// pageRequest is what a request for a page of anything says.
+type pageRequest struct {
+	size         int
+	continuation string // the store's
+	session      string
+}
+
+// pageRequestOf reads page size, continuation and session token. A token
+// leads on only in the listing it came from, which the path names.
+func (s *Server) pageRequestOf(r *http.Request) (pageRequest, error) {
+	parameters, err := queryOf(r, "pageSize", queryContinuation)
+	if err != nil {
+		return pageRequest{}, err
+	}
+	p := pageRequest{}
+	if p.size, err = pageSize(parameters); err != nil {
+		return p, err
+	}
+	if p.session, err = single(r.Header, headerSession); err != nil {
+		return p, err
+	}
+	token, err := continuationOf(r, parameters)
+	if err != nil || token == "" {
+		return p, err
+	}
+	p.continuation, err = s.tokens.open(token, r.URL.Path)
+	return p, err
+}
+
+// setNext sets the header that leads to the next page and returns the link
+// that does.
+func (s *Server) setNext(h http.Header, r *http.Request, asked pageRequest, continuation string) string {
+	token := s.tokens.seal(continuation, r.URL.Path)
+	h.Set(headerContinuation, token)
+	values := url.Values{"pageSize": {strconv.Itoa(asked.size)}, queryContinuation: {token}}
+	return s.publicURL(r) + r.URL.Path + "?" + values.Encode()
+}
+
+// queryOf reads the query string. Unknown and repeated parameters are
+// refused: a misspelt one would be ignored otherwise.
+func queryOf(r *http.Request, known ...string) (map[string]string, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, badRequest("invalid_query", "the query string is malformed")
+	}
+	out := make(map[string]string, len(values))
+	for _, name := range known {
+		if list, ok := values[name]; ok {
+			if len(list) > 1 {
+				return nil, badRequest("invalid_query", "the query parameter "+name+" is given more than once")
+			}
+			out[name] = list[0]
+			delete(values, name)
+		}
+	}
+	if len(values) > 0 {
+		return nil, badRequest("invalid_query", fmt.Sprintf("the query has parameters other than %q", known))
+	}
+	return out, nil
+}
+
+func pageSize(parameters map[string]string) (int, error) {
+	text, given := parameters["pageSize"]
+	if !given {
+		return query.DefaultPageSize, nil
+	}
+	size, err := strconv.Atoi(text)
+	if err != nil || size < 1 || size > query.MaxPageSize {
+		return 0, badRequest("invalid_query", fmt.Sprintf("pageSize must be a whole number from 1 to %d", query.MaxPageSize))
+	}
+	return size, nil
+}
+
+// continuationOf takes the token from the header or from the query.
+func continuationOf(r *http.Request, parameters map[string]string) (string, error) {
+	header, err := single(r.Header, headerContinuation)
+	if err != nil {
+		return "", err
+	}
+	inQuery := parameters[queryContinuation]
+	if header != "" && inQuery != "" && header != inQuery {
+		return "", badRequest("invalid_continuation", "the header "+headerContinuation+" and the query parameter "+queryContinuation+" differ")
+	}
+	if header != "" {
+		return header, nil
+	}
+	return inQuery, nil
+}
+
+// publicURL is the scheme and host by which this client reaches the API.
+func (s *Server) publicURL(r *http.Request) string {
+	if s.options.PublicURL != "" {
+		return s.options.PublicURL
+	}
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
