@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/tests/testkit"
+)
+
+func TestTheReadyFileNamesEveryEndpoint(t *testing.T) {
+	binaries := testkit.Build(t)
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"everything": {anyPorts("--ephemeral"), []string{"api", "ops"}},
+		"emulators":  {emulatorPorts("--ephemeral"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ready := filepath.Join(t.TempDir(), "ready.json")
+			p := testkit.Start(t, "feedbox-dev", binaries.Dev, nil, append(c.args, "--ready-file", ready)...)
+			testkit.Eventually(t, 20*time.Second, "the ready file", func() bool { _, err := os.Stat(ready); return err == nil })
+			data, err := os.ReadFile(ready)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]string
+			if err := json.Unmarshal(data, &got); err != nil {
+				t.Fatal(err)
+			}
+			want := append([]string{
+				"cosmosEndpoint", "cosmosKey", "serviceBusConnectionString", "serviceBusAdmin", "database", "container", "leases", "parked", "topic", "subscription",
+			}, c.want...)
+			for _, key := range want {
+				if got[key] == "" {
+					t.Errorf("the ready file lacks %q: %s", key, data)
+				}
+			}
+			if len(got) != len(want) {
+				t.Errorf("the ready file has %d members, want %d: %s", len(got), len(want), data)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if code := p.Terminate(ctx); code != 0 {
+				t.Errorf("SIGTERM: exit code %d, want 0", code)
+			}
+			if _, err := os.Stat(ready); err == nil {
+				t.Error("the ready file outlives the process")
+			}
+		})
+	}
+}
+
+func TestATakenPortIsReplacedUnlessItWasAskedFor(t *testing.T) {
+	binaries := testkit.Build(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:8081")
+	if err == nil {
+		defer func() { _ = taken.Close() }()
+	} // else somebody else has it, which is as good
+	// The default of --cosmos is taken.
+	args := slices.DeleteFunc(emulatorPorts("--ephemeral"), func(s string) bool { return s == "--cosmos" })
+	args = slices.Delete(args, 1, 2) // its value
+	p, e := testkit.StartDev(t, binaries, args...)
+	if strings.Contains(e.CosmosEndpoint, ":8081") || !strings.Contains(p.Output(), "127.0.0.1:8081 is taken; cosmos is at ") {
+		t.Errorf("endpoint %s, output:\n%s", e.CosmosEndpoint, p.Output())
+	}
+
+	asked := testkit.Start(t, "feedbox-dev", binaries.Dev, nil, append(args, "--cosmos", "127.0.0.1:8081")...)
+	wantExit(t, asked, 1, "--cosmos 127.0.0.1:8081", "address already in use", "give another address")
+}
+
+func TestWrongCommandLinesExitWith2(t *testing.T) {
+	binaries := testkit.Build(t)
+	for name, c := range map[string]struct {
+		binary string
+		args   []string
+		env    []string
+		want   []string
+	}{
+		"dev, unknown flag":    {binaries.Dev, []string{"--nope"}, nil, []string{"unknown flag: --nope"}},
+		"dev, too many ranges": {binaries.Dev, []string{"--partitions", "65"}, nil, []string{"--partitions 65", "1 to 64"}},
+		"dev, both storages":   {binaries.Dev, []string{"--ephemeral", "--data-dir", "x"}, nil, []string{"exclude each other"}},
+		"no command":           {binaries.Feedbox, nil, nil, []string{"a command is missing"}},
+		"api, not configured":  {binaries.Feedbox, []string{"api"}, nil, []string{"FEEDBOX_COSMOS_ENDPOINT"}},
+		"relay, all the faults": {binaries.Feedbox, []string{"relay"}, []string{"FEEDBOX_LEASE_EXPIRY=soon", "FEEDBOX_RELAY_MAX_ITEMS=0", "FEEDBOX_COSMOS_KYE=x"}, []string{
+			"FEEDBOX_COSMOS_ENDPOINT", "FEEDBOX_LEASE_EXPIRY", "FEEDBOX_RELAY_MAX_ITEMS", "FEEDBOX_COSMOS_KYE", "FEEDBOX_COSMOS_KEY", "FEEDBOX_SERVICEBUS_CONNECTION_STRING",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantExit(t, testkit.Start(t, name, c.binary, c.env, c.args...), 2, c.want...)
+		})
+	}
+}
+
+// The service creates nothing: what is missing is named.
+func TestAServiceWithoutItsContainersSaysSo(t *testing.T) {
+	binaries := testkit.Build(t)
+	_, e := testkit.StartDev(t, binaries, emulatorPorts("--ephemeral")...)
+	p := testkit.Start(t, "feedbox api", binaries.Feedbox, append(e.ServiceEnv("FEEDBOX_API_LISTEN=127.0.0.1:0"), "FEEDBOX_COSMOS_CONTAINER=nowhere"), "api")
+	wantExit(t, p, 1, `the container "nowhere" does not exist`, "/partitionKey")
+}
+
+func wantExit(t *testing.T, p *testkit.Process, code int, output ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if got := p.Wait(ctx); got != code {
+		t.Errorf("exit code %d, want %d", got, code)
+	}
+	for _, text := range output {
+		if !strings.Contains(p.Output(), text) {
+			t.Errorf("output lacks %q:\n%s", text, p.Output())
+		}
+	}
+}
