@@ -1,0 +1,270 @@
+// Feedbox in one resource group: Cosmos DB, Service Bus, two container apps, and
+// what they need to be built, run and watched. Parameters, wiring and outputs only;
+// each module owns one family of resources. No key exists anywhere: local
+// authentication is off and every access is a role of a managed identity.
+targetScope = 'subscription'
+
+@description('Name of the environment; part of resource names and the tag azd looks for.')
+@minLength(1)
+@maxLength(32)
+param environmentName string
+
+@description('Region of all resources.')
+param location string
+
+@description('false: the cheapest that works (serverless, one API replica). true: autoscale throughput, Premium messaging, zones.')
+param production bool = false
+
+@description('Client id of the app registration that callers of the API ask tokens for.')
+@minLength(1)
+param apiAudience string
+
+@description('Keys that protect continuation tokens, base64 of at least 32 random bytes each, separated by commas, the newest first. Every replica needs the same.')
+@secure()
+@minLength(43)
+param tokenKeys string
+
+@description('Whether the API app exists already; then its image is kept. Set by azd.')
+param apiExists bool = false
+
+@description('Whether the relay app exists already; then its image is kept. Set by azd.')
+param relayExists bool = false
+
+@description('Image of the API, by digest in production. Empty keeps the running one, or a placeholder at first.')
+param apiImage string = ''
+
+@description('Image of the relay, by digest in production. Empty keeps the running one, or a placeholder at first.')
+param relayImage string = ''
+
+@description('Lifetime of event documents in hours. An event that is not sent by then is lost, so an alert fires at a quarter of it.')
+@minValue(1)
+@maxValue(87600)
+param eventTtlHours int = 240
+
+@description('Window of duplicate detection on the topic. It must be longer than a crash, the takeover of its leases and all repetitions of a send together.')
+param duplicateWindow string = 'PT1H'
+
+@description('Physical partitions to expect: the relay never scales beyond, as each is read by one replica at a time.')
+@minValue(2)
+@maxValue(300)
+param expectedPartitions int = 4
+
+@description('Second region for the database, for reading and failover. Empty is none. Production only.')
+param failoverLocation string = ''
+
+@description('Log every request to the database. Costs as much as the logs are large.')
+param dataPlaneLogs bool = false
+
+@description('Address that alerts are mailed to. Empty: alerts fire, but nobody is told.')
+param alertEmail string = ''
+
+@description('OTLP endpoint for traces and metrics, such as that of a collector. Empty is none.')
+param otlpEndpoint string = ''
+
+var token = uniqueString(subscription().id, environmentName, location)
+var tags = { 'azd-env-name': environmentName, project: 'feedbox' }
+
+// The one source of names that several modules need.
+var apiName = 'ca-api-${token}'
+var relayName = 'ca-relay-${token}'
+
+// The one source of times that depend on each other. After the drain the process
+// needs up to 10 s to release leases and flush telemetry (infrastructure/wiring,
+// stopMargin); the platform must not kill it before.
+var drainSeconds = 20
+var graceSeconds = drainSeconds + 40
+
+resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = {
+  name: 'rg-${environmentName}'
+  location: location
+  tags: tags
+}
+
+module monitoring 'modules/monitoring.bicep' = {
+  name: 'monitoring'
+  scope: group
+  params: {
+    name: 'log-${token}'
+    location: location
+    tags: tags
+    retentionDays: production ? 90 : 30
+  }
+}
+
+module apiIdentity 'modules/identity.bicep' = {
+  name: 'api-identity'
+  scope: group
+  params: {
+    name: 'id-api-${token}'
+    location: location
+    tags: tags
+  }
+}
+
+module relayIdentity 'modules/identity.bicep' = {
+  name: 'relay-identity'
+  scope: group
+  params: {
+    name: 'id-relay-${token}'
+    location: location
+    tags: tags
+  }
+}
+
+module registry 'modules/registry.bicep' = {
+  name: 'registry'
+  scope: group
+  params: {
+    name: 'cr${token}'
+    location: location
+    tags: tags
+    production: production
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+module cosmos 'modules/cosmos.bicep' = {
+  name: 'cosmos'
+  scope: group
+  params: {
+    name: 'cosmos-${token}'
+    location: location
+    tags: tags
+    production: production
+    failoverLocation: failoverLocation
+    dataPlaneLogs: dataPlaneLogs
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+module servicebus 'modules/servicebus.bicep' = {
+  name: 'servicebus'
+  scope: group
+  params: {
+    name: 'sb-${token}'
+    location: location
+    tags: tags
+    production: production
+    duplicateWindow: duplicateWindow
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+module apps 'modules/environment.bicep' = {
+  name: 'environment'
+  scope: group
+  params: {
+    name: 'cae-${token}'
+    location: location
+    tags: tags
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+// Roles come before the apps, so that a first start is not refused.
+module roles 'modules/roles.bicep' = {
+  name: 'roles'
+  scope: group
+  params: {
+    accountName: cosmos.outputs.accountName
+    databaseName: cosmos.outputs.databaseName
+    dataContainer: cosmos.outputs.dataContainer
+    leasesContainer: cosmos.outputs.leasesContainer
+    parkedContainer: cosmos.outputs.parkedContainer
+    namespaceName: servicebus.outputs.namespaceName
+    topicName: servicebus.outputs.topicName
+    registryName: registry.outputs.name
+    apiPrincipalId: apiIdentity.outputs.principalId
+    relayPrincipalId: relayIdentity.outputs.principalId
+  }
+}
+
+module api 'modules/api.bicep' = {
+  name: 'api'
+  scope: group
+  dependsOn: [ roles ]
+  params: {
+    name: apiName
+    location: location
+    tags: tags
+    production: production
+    exists: apiExists
+    image: apiImage
+    identityId: apiIdentity.outputs.id
+    identityClientId: apiIdentity.outputs.clientId
+    environmentId: apps.outputs.id
+    publicUrl: 'https://${apiName}.${apps.outputs.defaultDomain}'
+    registryServer: registry.outputs.server
+    cosmosEndpoint: cosmos.outputs.endpoint
+    databaseName: cosmos.outputs.databaseName
+    dataContainer: cosmos.outputs.dataContainer
+    audience: apiAudience
+    tokenKeys: tokenKeys
+    eventTtlHours: eventTtlHours
+    drainSeconds: drainSeconds
+    graceSeconds: graceSeconds
+    otlpEndpoint: otlpEndpoint
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+module relay 'modules/relay.bicep' = {
+  name: 'relay'
+  scope: group
+  dependsOn: [ roles ]
+  params: {
+    name: relayName
+    location: location
+    tags: tags
+    production: production
+    exists: relayExists
+    image: relayImage
+    identityId: relayIdentity.outputs.id
+    identityClientId: relayIdentity.outputs.clientId
+    environmentId: apps.outputs.id
+    registryServer: registry.outputs.server
+    cosmosEndpoint: cosmos.outputs.endpoint
+    databaseName: cosmos.outputs.databaseName
+    dataContainer: cosmos.outputs.dataContainer
+    leasesContainer: cosmos.outputs.leasesContainer
+    parkedContainer: cosmos.outputs.parkedContainer
+    namespaceHost: servicebus.outputs.host
+    topicName: servicebus.outputs.topicName
+    eventTtlHours: eventTtlHours
+    drainSeconds: drainSeconds
+    graceSeconds: graceSeconds
+    maxReplicas: expectedPartitions
+    otlpEndpoint: otlpEndpoint
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+module alerts 'modules/alerts.bicep' = {
+  name: 'alerts'
+  scope: group
+  params: {
+    location: location
+    tags: tags
+    email: alertEmail
+    workspaceId: monitoring.outputs.workspaceId
+    accountId: cosmos.outputs.accountId
+    namespaceId: servicebus.outputs.namespaceId
+    apiId: api.outputs.id
+    relayId: relay.outputs.id
+    relayName: relayName
+    relayDeployed: relay.outputs.deployed
+    eventTtlHours: eventTtlHours
+  }
+}
+
+@description('Where azd pushes images.')
+output AZURE_CONTAINER_REGISTRY_ENDPOINT string = registry.outputs.server
+
+@description('Where azd finds the apps.')
+output AZURE_RESOURCE_GROUP string = group.name
+
+@description('Address of the contacts API.')
+output API_URL string = api.outputs.url
+
+@description('Subscription that consumers read, with its topic and namespace.')
+output EVENTS_SUBSCRIPTION string = '${servicebus.outputs.host}/${servicebus.outputs.topicName}/${servicebus.outputs.subscriptionName}'

@@ -1,0 +1,10 @@
+// Development, by azd: the values are those of the azd environment.
+using './main.bicep'
+
+param environmentName = readEnvironmentVariable('AZURE_ENV_NAME')
+param location = readEnvironmentVariable('AZURE_LOCATION')
+param apiAudience = readEnvironmentVariable('FEEDBOX_AUTH_AUDIENCE')
+param tokenKeys = readEnvironmentVariable('FEEDBOX_API_TOKEN_KEYS')
+param apiExists = bool(readEnvironmentVariable('SERVICE_API_RESOURCE_EXISTS', 'false'))
+param relayExists = bool(readEnvironmentVariable('SERVICE_RELAY_RESOURCE_EXISTS', 'false'))
+param alertEmail = readEnvironmentVariable('ALERT_EMAIL', '')

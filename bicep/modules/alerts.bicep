@@ -1,0 +1,384 @@
+// What wakes a person, and why. Log alerts read the relay's JSON log lines; tests/infra
+// holds their names against the code.
+
+@description('Region of the log alerts.')
+param location string
+
+@description('Tags of the alerts.')
+param tags object
+
+@description('Address that alerts are mailed to; empty is none.')
+param email string
+
+@description('Workspace with the logs.')
+param workspaceId string
+
+@description('Cosmos DB account.')
+param accountId string
+
+@description('Service Bus namespace.')
+param namespaceId string
+
+@description('API app.')
+param apiId string
+
+@description('Relay app.')
+param relayId string
+
+@description('Name of the relay app, as it stands in logs.')
+param relayName string
+
+@description('Whether the relay runs; before, nothing can be missing.')
+param relayDeployed bool
+
+@description('Lifetime of event documents in hours.')
+param eventTtlHours int
+
+resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
+  name: 'feedbox'
+  location: 'global'
+  tags: tags
+  properties: {
+    enabled: true
+    groupShortName: 'feedbox'
+    emailReceivers: empty(email) ? [] : [ { name: 'mail', emailAddress: email, useCommonAlertSchema: true } ]
+  }
+}
+
+var relayLog = 'ContainerAppConsoleLogs | where ContainerAppName == "${relayName}" | extend entry = parse_json(Log) | extend msg = tostring(entry.msg)'
+
+// A quarter of the lifetime of events: three quarters are left to act in.
+resource eventsGrowOld 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
+  name: 'feedbox-events-grow-old'
+  location: location
+  tags: tags
+  kind: 'LogAlert'
+  properties: {
+    displayName: 'Feedbox: unsent events are older than a quarter of their lifetime'
+    severity: 1
+    enabled: true
+    scopes: [ workspaceId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    skipQueryValidation: true
+    autoMitigate: true
+    criteria: {
+      allOf: [
+        {
+          query: '${relayLog} | where msg == "relay.lag" | project TimeGenerated, age = todouble(entry.oldest_age_s)'
+          timeAggregation: 'Maximum'
+          metricMeasureColumn: 'age'
+          operator: 'GreaterThan'
+          threshold: eventTtlHours * 900
+        }
+      ]
+    }
+    actions: { actionGroups: [ people.id ] }
+  }
+}
+
+// Minutes, not days: what a consumer notices.
+resource eventsLate 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
+  name: 'feedbox-events-late'
+  location: location
+  tags: tags
+  kind: 'LogAlert'
+  properties: {
+    displayName: 'Feedbox: events wait for more than five minutes'
+    severity: 2
+    enabled: true
+    scopes: [ workspaceId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT10M'
+    skipQueryValidation: true
+    autoMitigate: true
+    criteria: {
+      allOf: [
+        {
+          query: '${relayLog} | where msg == "relay.lag" | project TimeGenerated, age = todouble(entry.oldest_age_s)'
+          timeAggregation: 'Maximum'
+          metricMeasureColumn: 'age'
+          operator: 'GreaterThan'
+          threshold: 300
+        }
+      ]
+    }
+    actions: { actionGroups: [ people.id ] }
+  }
+}
+
+// A dead relay has no lag to report.
+resource heartbeatMissing 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
+  name: 'feedbox-heartbeat-missing'
+  location: location
+  tags: tags
+  kind: 'LogAlert'
+  properties: {
+    displayName: 'Feedbox: no relay has reported for ten minutes'
+    severity: 1
+    enabled: relayDeployed
+    scopes: [ workspaceId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT10M'
+    skipQueryValidation: true
+    autoMitigate: true
+    criteria: {
+      allOf: [
+        {
+          query: '${relayLog} | where msg == "relay.lag"'
+          timeAggregation: 'Count'
+          operator: 'LessThan'
+          threshold: 1
+        }
+      ]
+    }
+    actions: { actionGroups: [ people.id ] }
+  }
+}
+
+// Each waits for an operator: parked keys send nothing until they are drained.
+resource eventsParked 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
+  name: 'feedbox-events-parked'
+  location: location
+  tags: tags
+  kind: 'LogAlert'
+  properties: {
+    displayName: 'Feedbox: events were parked, given up or found missing'
+    severity: 1
+    enabled: true
+    scopes: [ workspaceId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    skipQueryValidation: true
+    autoMitigate: true
+    criteria: {
+      allOf: [
+        {
+          query: '${relayLog} | where msg in ("event parked", "event given up", "events missing from the feed", "range is stuck")'
+          timeAggregation: 'Count'
+          operator: 'GreaterThan'
+          threshold: 0
+        }
+      ]
+    }
+    actions: { actionGroups: [ people.id ] }
+  }
+}
+
+// Leases that wander mean replicas that stall or fight.
+resource leasesWander 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
+  name: 'feedbox-leases-wander'
+  location: location
+  tags: tags
+  kind: 'LogAlert'
+  properties: {
+    displayName: 'Feedbox: leases change hands too often'
+    severity: 3
+    enabled: true
+    scopes: [ workspaceId ]
+    evaluationFrequency: 'PT10M'
+    windowSize: 'PT10M'
+    skipQueryValidation: true
+    autoMitigate: true
+    criteria: {
+      allOf: [
+        {
+          query: '${relayLog} | where msg == "lease lost"'
+          timeAggregation: 'Count'
+          operator: 'GreaterThan'
+          threshold: 10
+        }
+      ]
+    }
+    actions: { actionGroups: [ people.id ] }
+  }
+}
+
+resource deadLetters 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+  name: 'feedbox-dead-letters'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'A consumer could not process messages.'
+    severity: 2
+    enabled: true
+    scopes: [ namespaceId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    autoMitigate: true
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          criterionType: 'StaticThresholdCriterion'
+          name: 'dead letters'
+          metricNamespace: 'Microsoft.ServiceBus/namespaces'
+          metricName: 'DeadletteredMessages'
+          timeAggregation: 'Maximum'
+          operator: 'GreaterThan'
+          threshold: 0
+          dimensions: [
+            { name: 'EntityName', operator: 'Include', values: [ '*' ] }
+          ]
+        }
+      ]
+    }
+    actions: [ { actionGroupId: people.id } ]
+  }
+}
+
+resource busThrottles 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+  name: 'feedbox-service-bus-throttles'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'Service Bus refuses requests for lack of capacity; the relay repeats them.'
+    severity: 3
+    enabled: true
+    scopes: [ namespaceId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT15M'
+    autoMitigate: true
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          criterionType: 'StaticThresholdCriterion'
+          name: 'throttled'
+          metricNamespace: 'Microsoft.ServiceBus/namespaces'
+          metricName: 'ThrottledRequests'
+          timeAggregation: 'Total'
+          operator: 'GreaterThan'
+          threshold: 100
+        }
+      ]
+    }
+    actions: [ { actionGroupId: people.id } ]
+  }
+}
+
+resource databaseThrottles 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+  name: 'feedbox-database-throttles'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'Cosmos DB answers with 429: throughput is too low, or one key is too hot.'
+    severity: 2
+    enabled: true
+    scopes: [ accountId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    autoMitigate: true
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          criterionType: 'StaticThresholdCriterion'
+          name: '429'
+          metricNamespace: 'Microsoft.DocumentDB/databaseAccounts'
+          metricName: 'TotalRequests'
+          timeAggregation: 'Count'
+          operator: 'GreaterThan'
+          threshold: 100
+          dimensions: [
+            { name: 'StatusCode', operator: 'Include', values: [ '429' ] }
+          ]
+        }
+      ]
+    }
+    actions: [ { actionGroupId: people.id } ]
+  }
+}
+
+resource relayRestarts 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+  name: 'feedbox-relay-restarts'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'The relay restarts again and again.'
+    severity: 2
+    enabled: true
+    scopes: [ relayId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT15M'
+    autoMitigate: true
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          criterionType: 'StaticThresholdCriterion'
+          name: 'restarts'
+          metricNamespace: 'Microsoft.App/containerapps'
+          metricName: 'RestartCount'
+          timeAggregation: 'Maximum'
+          operator: 'GreaterThan'
+          threshold: 3
+        }
+      ]
+    }
+    actions: [ { actionGroupId: people.id } ]
+  }
+}
+
+resource apiRestarts 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+  name: 'feedbox-api-restarts'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'The API restarts again and again.'
+    severity: 2
+    enabled: true
+    scopes: [ apiId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT15M'
+    autoMitigate: true
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          criterionType: 'StaticThresholdCriterion'
+          name: 'restarts'
+          metricNamespace: 'Microsoft.App/containerapps'
+          metricName: 'RestartCount'
+          timeAggregation: 'Maximum'
+          operator: 'GreaterThan'
+          threshold: 3
+        }
+      ]
+    }
+    actions: [ { actionGroupId: people.id } ]
+  }
+}
+
+resource apiFails 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+  name: 'feedbox-api-fails'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'The API answers with 5xx.'
+    severity: 2
+    enabled: true
+    scopes: [ apiId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    autoMitigate: true
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          criterionType: 'StaticThresholdCriterion'
+          name: '5xx'
+          metricNamespace: 'Microsoft.App/containerapps'
+          metricName: 'Requests'
+          timeAggregation: 'Total'
+          operator: 'GreaterThan'
+          threshold: 10
+          dimensions: [
+            { name: 'statusCodeCategory', operator: 'Include', values: [ '5xx' ] }
+          ]
+        }
+      ]
+    }
+    actions: [ { actionGroupId: people.id } ]
+  }
+}

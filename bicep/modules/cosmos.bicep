@@ -1,0 +1,183 @@
+// The database: contacts with their events, the relay's leases, parked events.
+// The service creates none of it, because data-plane roles cannot; it verifies at
+// start that everything is as here.
+
+@description('Name of the account.')
+@minLength(3)
+@maxLength(44)
+param name string
+
+@description('Region of the account.')
+param location string
+
+@description('Tags of the account.')
+param tags object
+
+@description('Autoscale throughput, zones and 30 days of backup instead of serverless and 7.')
+param production bool
+
+@description('Second region, production only; empty is none.')
+param failoverLocation string
+
+@description('Log every request of the data plane.')
+param dataPlaneLogs bool
+
+@description('Most request units per second of the data container, production only.')
+@minValue(1000)
+param dataThroughput int = 4000
+
+@description('Workspace for logs and metrics.')
+param workspaceId string
+
+var twoRegions = production && !empty(failoverLocation)
+var otherRegions = twoRegions ? [ { locationName: failoverLocation, failoverPriority: 1, isZoneRedundant: true } ] : []
+
+resource account 'Microsoft.DocumentDB/databaseAccounts@2025-04-15' = {
+  name: name
+  location: location
+  tags: tags
+  kind: 'GlobalDocumentDB'
+  properties: {
+    databaseAccountOfferType: 'Standard'
+    locations: concat([ { locationName: location, failoverPriority: 0, isZoneRedundant: production } ], otherRegions)
+    // Keys are off: every request carries a token of an identity with a role.
+    disableLocalAuth: true
+    disableKeyBasedMetadataWriteAccess: true
+    minimalTlsVersion: 'Tls12'
+    publicNetworkAccess: 'Enabled'
+    networkAclBypass: 'None'
+    consistencyPolicy: { defaultConsistencyLevel: 'Session' }
+    capabilities: production ? [] : [ { name: 'EnableServerless' } ]
+    enableBurstCapacity: production
+    enableAutomaticFailover: twoRegions
+    // Never: with several write regions the change feed has no common order.
+    enableMultipleWriteLocations: false
+    backupPolicy: {
+      type: 'Continuous'
+      continuousModeProperties: { tier: production ? 'Continuous30Days' : 'Continuous7Days' }
+    }
+  }
+}
+
+resource database 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases@2025-04-15' = {
+  parent: account
+  name: 'contacts'
+  properties: {
+    resource: { id: 'contacts' }
+  }
+}
+
+resource data 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2025-04-15' = {
+  parent: database
+  name: 'data'
+  properties: {
+    resource: {
+      id: 'data'
+      partitionKey: { paths: [ '/partitionKey' ], kind: 'Hash', version: 2 }
+      // On, with no default: only what carries a ttl of its own expires.
+      defaultTtl: -1
+      // What queries filter or sort by. Events are found by the change feed.
+      indexingPolicy: {
+        automatic: true
+        indexingMode: 'consistent'
+        includedPaths: [
+          { path: '/type/?' }
+          { path: '/data/deleted/?' }
+          { path: '/data/version/?' }
+        ]
+        excludedPaths: [
+          { path: '/*' }
+          { path: '/"_etag"/?' }
+        ]
+      }
+    }
+    options: production ? { autoscaleSettings: { maxThroughput: dataThroughput } } : {}
+  }
+}
+
+resource leases 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2025-04-15' = {
+  parent: database
+  name: 'leases'
+  properties: {
+    resource: {
+      id: 'leases'
+      // The key that .NET's change feed processor and KEDA's scaler expect. No TTL:
+      // an expired lease would be read from the beginning again.
+      partitionKey: { paths: [ '/id' ], kind: 'Hash', version: 2 }
+      // Leases are found by id, which is always indexed.
+      indexingPolicy: {
+        automatic: true
+        indexingMode: 'consistent'
+        includedPaths: []
+        excludedPaths: [
+          { path: '/*' }
+        ]
+      }
+    }
+    options: production ? { autoscaleSettings: { maxThroughput: 1000 } } : {}
+  }
+}
+
+resource parked 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2025-04-15' = {
+  parent: database
+  name: 'parked'
+  properties: {
+    resource: {
+      id: 'parked'
+      // No TTL: a parked event waits for a person.
+      partitionKey: { paths: [ '/partitionKey' ], kind: 'Hash', version: 2 }
+      indexingPolicy: {
+        automatic: true
+        indexingMode: 'consistent'
+        includedPaths: [
+          { path: '/type/?' }
+          { path: '/position/?' }
+          { path: '/intent/*' }
+        ]
+        excludedPaths: [
+          { path: '/*' }
+          { path: '/"_etag"/?' }
+        ]
+      }
+    }
+    options: production ? { autoscaleSettings: { maxThroughput: 1000 } } : {}
+  }
+}
+
+resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
+  name: 'all'
+  scope: account
+  properties: {
+    workspaceId: workspaceId
+    logAnalyticsDestinationType: 'Dedicated'
+    logs: [
+      { category: 'ControlPlaneRequests', enabled: true }
+      { category: 'PartitionKeyRUConsumption', enabled: production }
+      { category: 'DataPlaneRequests', enabled: dataPlaneLogs }
+    ]
+    metrics: [
+      { category: 'AllMetrics', enabled: true }
+    ]
+  }
+}
+
+@description('Name, for roles.')
+output accountName string = account.name
+
+@description('Resource id, for alerts.')
+output accountId string = account.id
+
+@description('Address of the account.')
+output endpoint string = account.properties.documentEndpoint
+
+@description('Name of the database.')
+output databaseName string = database.name
+
+@description('Name of the container of contacts and events.')
+output dataContainer string = data.name
+
+@description('Name of the container of leases.')
+output leasesContainer string = leases.name
+
+@description('Name of the container of parked events.')
+output parkedContainer string = parked.name

@@ -1,0 +1,25 @@
+// One user-assigned identity: who an app is to every other resource.
+
+@description('Name of the identity.')
+param name string
+
+@description('Region of the identity.')
+param location string
+
+@description('Tags of the identity.')
+param tags object
+
+resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' = {
+  name: name
+  location: location
+  tags: tags
+}
+
+@description('Resource id, for assigning the identity to an app.')
+output id string = identity.id
+
+@description('Object id, for assigning roles to the identity.')
+output principalId string = identity.properties.principalId
+
+@description('Client id, by which a process picks the identity.')
+output clientId string = identity.properties.clientId

@@ -1,0 +1,32 @@
+// The workspace that all logs and metrics go to.
+
+@description('Name of the workspace.')
+param name string
+
+@description('Region of the workspace.')
+param location string
+
+@description('Tags of the workspace.')
+param tags object
+
+@description('Days that logs are kept.')
+@minValue(30)
+@maxValue(730)
+param retentionDays int
+
+resource workspace 'Microsoft.OperationalInsights/workspaces@2025-02-01' = {
+  name: name
+  location: location
+  tags: tags
+  properties: {
+    sku: { name: 'PerGB2018' }
+    retentionInDays: retentionDays
+    features: {
+      disableLocalAuth: true
+      enableLogAccessUsingOnlyResourcePermissions: true
+    }
+  }
+}
+
+@description('Resource id, for diagnostic settings and log alerts.')
+output workspaceId string = workspace.id

@@ -1,0 +1,50 @@
+// The registry of the service's images. Pulling takes the role AcrPull; there is no
+// admin user and no anonymous pull.
+
+@description('Name of the registry: 5 to 50 letters and digits.')
+@minLength(5)
+@maxLength(50)
+param name string
+
+@description('Region of the registry.')
+param location string
+
+@description('Tags of the registry.')
+param tags object
+
+@description('Standard instead of Basic.')
+param production bool
+
+@description('Workspace for logs and metrics.')
+param workspaceId string
+
+resource registry 'Microsoft.ContainerRegistry/registries@2025-04-01' = {
+  name: name
+  location: location
+  tags: tags
+  sku: { name: production ? 'Standard' : 'Basic' }
+  properties: {
+    adminUserEnabled: false
+    anonymousPullEnabled: false
+  }
+}
+
+resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
+  name: 'all'
+  scope: registry
+  properties: {
+    workspaceId: workspaceId
+    logs: [
+      { categoryGroup: 'allLogs', enabled: true }
+    ]
+    metrics: [
+      { category: 'AllMetrics', enabled: true }
+    ]
+  }
+}
+
+@description('Name, for role assignments.')
+output name string = registry.name
+
+@description('Host name that images are pushed to and pulled from.')
+output server string = registry.properties.loginServer

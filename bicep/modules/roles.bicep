@@ -1,0 +1,232 @@
+// Who may do what. Nobody may do anything that is not here:
+//
+//              data                            leases          parked         topic   registry
+//   api        create, read, replace, query    -               -              -       pull
+//   relay      change feed, read               read and write  read and write send    pull
+//
+// Both may read metadata, without which the SDK cannot start: names of databases and
+// containers, partition keys, partitions; no data.
+
+@description('Name of the Cosmos DB account.')
+param accountName string
+
+@description('Name of the database.')
+param databaseName string
+
+@description('Name of the container of contacts and events.')
+param dataContainer string
+
+@description('Name of the container of leases.')
+param leasesContainer string
+
+@description('Name of the container of parked events.')
+param parkedContainer string
+
+@description('Name of the Service Bus namespace.')
+param namespaceName string
+
+@description('Name of the topic.')
+param topicName string
+
+@description('Name of the container registry.')
+param registryName string
+
+@description('Object id of the identity of the API.')
+param apiPrincipalId string
+
+@description('Object id of the identity of the relay.')
+param relayPrincipalId string
+
+// Built-in roles of Azure, by their fixed ids.
+var acrPull = '7f951dda-4ed3-4680-a7ca-43fe172d538d'
+var serviceBusDataSender = '69a216fc-b8fb-44d8-bc22-1f3c2cd27a39'
+
+resource account 'Microsoft.DocumentDB/databaseAccounts@2025-04-15' existing = {
+  name: accountName
+}
+
+resource namespace 'Microsoft.ServiceBus/namespaces@2024-01-01' existing = {
+  name: namespaceName
+}
+
+resource topic 'Microsoft.ServiceBus/namespaces/topics@2024-01-01' existing = {
+  parent: namespace
+  name: topicName
+}
+
+resource registry 'Microsoft.ContainerRegistry/registries@2025-04-01' existing = {
+  name: registryName
+}
+
+var dataScope = '${account.id}/dbs/${databaseName}/colls/${dataContainer}'
+var leasesScope = '${account.id}/dbs/${databaseName}/colls/${leasesContainer}'
+var parkedScope = '${account.id}/dbs/${databaseName}/colls/${parkedContainer}'
+
+resource metadataRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-04-15' = {
+  parent: account
+  name: guid(account.id, 'feedbox-metadata')
+  properties: {
+    roleName: 'Feedbox metadata reader'
+    type: 'CustomRole'
+    assignableScopes: [ account.id ]
+    permissions: [
+      {
+        dataActions: [
+          'Microsoft.DocumentDB/databaseAccounts/readMetadata'
+        ]
+      }
+    ]
+  }
+}
+
+// No upsert: the API always knows whether it creates or replaces. No delete: a
+// deleted contact is replaced by a document that expires.
+resource apiRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-04-15' = {
+  parent: account
+  name: guid(account.id, 'feedbox-api')
+  properties: {
+    roleName: 'Feedbox API'
+    type: 'CustomRole'
+    assignableScopes: [ account.id ]
+    permissions: [
+      {
+        dataActions: [
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/executeQuery'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/create'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/replace'
+        ]
+      }
+    ]
+  }
+}
+
+// Reading single items reveals nothing that the change feed does not.
+resource feedRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-04-15' = {
+  parent: account
+  name: guid(account.id, 'feedbox-feed-reader')
+  properties: {
+    roleName: 'Feedbox change feed reader'
+    type: 'CustomRole'
+    assignableScopes: [ account.id ]
+    permissions: [
+      {
+        dataActions: [
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/readChangeFeed'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/read'
+        ]
+      }
+    ]
+  }
+}
+
+resource bookkeepingRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-04-15' = {
+  parent: account
+  name: guid(account.id, 'feedbox-bookkeeper')
+  properties: {
+    roleName: 'Feedbox bookkeeper'
+    type: 'CustomRole'
+    assignableScopes: [ account.id ]
+    permissions: [
+      {
+        dataActions: [
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/executeQuery'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/create'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/replace'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/delete'
+        ]
+      }
+    ]
+  }
+}
+
+resource apiReadsMetadata 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+  parent: account
+  name: guid(account.id, apiPrincipalId, 'feedbox-metadata')
+  properties: {
+    principalId: apiPrincipalId
+    roleDefinitionId: metadataRole.id
+    scope: account.id
+  }
+}
+
+resource relayReadsMetadata 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+  parent: account
+  name: guid(account.id, relayPrincipalId, 'feedbox-metadata')
+  properties: {
+    principalId: relayPrincipalId
+    roleDefinitionId: metadataRole.id
+    scope: account.id
+  }
+}
+
+resource apiUsesData 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+  parent: account
+  name: guid(dataScope, apiPrincipalId, 'feedbox-api')
+  properties: {
+    principalId: apiPrincipalId
+    roleDefinitionId: apiRole.id
+    scope: dataScope
+  }
+}
+
+resource relayReadsFeed 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+  parent: account
+  name: guid(dataScope, relayPrincipalId, 'feedbox-feed-reader')
+  properties: {
+    principalId: relayPrincipalId
+    roleDefinitionId: feedRole.id
+    scope: dataScope
+  }
+}
+
+resource relayKeepsLeases 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+  parent: account
+  name: guid(leasesScope, relayPrincipalId, 'feedbox-bookkeeper')
+  properties: {
+    principalId: relayPrincipalId
+    roleDefinitionId: bookkeepingRole.id
+    scope: leasesScope
+  }
+}
+
+resource relayParks 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+  parent: account
+  name: guid(parkedScope, relayPrincipalId, 'feedbox-bookkeeper')
+  properties: {
+    principalId: relayPrincipalId
+    roleDefinitionId: bookkeepingRole.id
+    scope: parkedScope
+  }
+}
+
+resource relaySends 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
+  name: guid(topic.id, relayPrincipalId, serviceBusDataSender)
+  scope: topic
+  properties: {
+    principalId: relayPrincipalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', serviceBusDataSender)
+  }
+}
+
+resource apiPulls 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
+  name: guid(registry.id, apiPrincipalId, acrPull)
+  scope: registry
+  properties: {
+    principalId: apiPrincipalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', acrPull)
+  }
+}
+
+resource relayPulls 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
+  name: guid(registry.id, relayPrincipalId, acrPull)
+  scope: registry
+  properties: {
+    principalId: relayPrincipalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', acrPull)
+  }
+}

@@ -1,0 +1,95 @@
+// The topic that events go to, and one session subscription for a consumer.
+// requiresDuplicateDetection, requiresSession and enablePartitioning cannot be
+// changed later: another value means another entity.
+
+@description('Name of the namespace.')
+@minLength(6)
+@maxLength(50)
+param name string
+
+@description('Region of the namespace.')
+param location string
+
+@description('Tags of the namespace.')
+param tags object
+
+@description('Premium instead of Standard: capacity of its own, zones, larger messages.')
+param production bool
+
+@description('Window of duplicate detection, 20 seconds to 7 days.')
+param duplicateWindow string
+
+@description('Workspace for logs and metrics.')
+param workspaceId string
+
+resource namespace 'Microsoft.ServiceBus/namespaces@2024-01-01' = {
+  name: name
+  location: location
+  tags: tags
+  sku: production ? { name: 'Premium', tier: 'Premium', capacity: 1 } : { name: 'Standard', tier: 'Standard' }
+  properties: {
+    disableLocalAuth: true
+    minimumTlsVersion: '1.2'
+    publicNetworkAccess: 'Enabled'
+  }
+}
+
+resource topic 'Microsoft.ServiceBus/namespaces/topics@2024-01-01' = {
+  parent: namespace
+  name: 'contacts'
+  properties: {
+    // The relay sends again what it cannot know to have arrived; the topic drops it.
+    requiresDuplicateDetection: true
+    duplicateDetectionHistoryTimeWindow: duplicateWindow
+    // One broker, so that one window sees all messages and one order holds.
+    enablePartitioning: false
+    enableExpress: false
+    supportOrdering: true
+    defaultMessageTimeToLive: 'P14D'
+    maxSizeInMegabytes: 5120
+    // No autoDeleteOnIdle: a quiet week must not delete the topic.
+  }
+}
+
+resource consumer 'Microsoft.ServiceBus/namespaces/topics/subscriptions@2024-01-01' = {
+  parent: topic
+  name: 'contacts'
+  properties: {
+    // A session is one contact: its events in order, one consumer at a time.
+    requiresSession: true
+    lockDuration: 'PT1M'
+    maxDeliveryCount: 10
+    defaultMessageTimeToLive: 'P14D'
+    deadLetteringOnMessageExpiration: true
+    deadLetteringOnFilterEvaluationExceptions: true
+  }
+}
+
+resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
+  name: 'all'
+  scope: namespace
+  properties: {
+    workspaceId: workspaceId
+    logs: [
+      { categoryGroup: 'allLogs', enabled: true }
+    ]
+    metrics: [
+      { category: 'AllMetrics', enabled: true }
+    ]
+  }
+}
+
+@description('Name, for roles.')
+output namespaceName string = namespace.name
+
+@description('Resource id, for alerts.')
+output namespaceId string = namespace.id
+
+@description('Host name, without scheme and port.')
+output host string = split(replace(namespace.properties.serviceBusEndpoint, 'https://', ''), ':')[0]
+
+@description('Name of the topic.')
+output topicName string = topic.name
+
+@description('Name of the session subscription.')
+output subscriptionName string = consumer.name

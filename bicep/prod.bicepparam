@@ -1,0 +1,15 @@
+// Production, by the Azure CLI. Images are named by digest; both apps run the same
+// image. At the very first deployment it is empty: the registry is not there yet.
+using './main.bicep'
+
+param environmentName = readEnvironmentVariable('AZURE_ENV_NAME')
+param location = readEnvironmentVariable('AZURE_LOCATION')
+param production = true
+param apiAudience = readEnvironmentVariable('FEEDBOX_AUTH_AUDIENCE')
+param tokenKeys = readEnvironmentVariable('FEEDBOX_API_TOKEN_KEYS')
+param apiImage = readEnvironmentVariable('FEEDBOX_IMAGE', '')
+param relayImage = readEnvironmentVariable('FEEDBOX_IMAGE', '')
+param failoverLocation = readEnvironmentVariable('FAILOVER_LOCATION', '')
+param expectedPartitions = 8
+param alertEmail = readEnvironmentVariable('ALERT_EMAIL')
+param otlpEndpoint = readEnvironmentVariable('OTEL_EXPORTER_OTLP_ENDPOINT', '')
