@@ -38,6 +38,9 @@ import (
 // sealName is the file that Seal writes and Check removes.
 const sealName = "SEAL"
 
+// sealHeader is how a seal begins.
+const sealHeader = "seal 1\n"
+
 // ErrDamaged is wrapped by what Check returns if it finds damage.
 var ErrDamaged = errors.New("the store is damaged")
 
@@ -48,7 +51,7 @@ func Seal(fs vfs.FS, dir string) error {
 		return err
 	}
 	slices.Sort(names)
-	var seal bytes.Buffer
+	seal := bytes.NewBufferString(sealHeader)
 	for _, name := range names {
 		switch kindOf(name) {
 		case checked:
@@ -56,17 +59,17 @@ func Seal(fs vfs.FS, dir string) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(&seal, "%s %d %08x\n", name, len(data), checksum(data))
+			fmt.Fprintf(seal, "%s %d %08x\n", name, len(data), checksum(data))
 		case sized:
 			info, err := fs.Stat(fs.PathJoin(dir, name))
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(&seal, "%s %d -\n", name, info.Size())
+			fmt.Fprintf(seal, "%s %d -\n", name, info.Size())
 		case ignored:
 		}
 	}
-	fmt.Fprintf(&seal, "end %08x\n", checksum(seal.Bytes()))
+	fmt.Fprintf(seal, "end %08x\n", checksum(seal.Bytes()))
 	return write(fs, dir, sealName, seal.Bytes())
 }
 
@@ -109,6 +112,10 @@ func checkSeal(fs vfs.FS, dir string) error {
 	body, end, ok := bytes.Cut(seal, []byte("end "))
 	if !ok || strings.TrimSpace(string(end)) != fmt.Sprintf("%08x", checksum(body)) {
 		return fmt.Errorf("%w: the seal of its last close does not check", ErrDamaged)
+	}
+	body, ok = bytes.CutPrefix(body, []byte(sealHeader))
+	if !ok {
+		return fmt.Errorf("%w: the seal of its last close is malformed", ErrDamaged)
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
 		fields := strings.Fields(lines.Text())

@@ -1,0 +1,150 @@
+package broker
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSQLFilters(t *testing.T) {
+	at := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
+	fields := &Fields{
+		MessageID: "m1", CorrelationID: "c1", To: "to", ReplyTo: "re", Subject: "Order's",
+		SessionID: "s1", ReplyToSessionID: "rs", ContentType: "application/json",
+		Properties: map[string]any{
+			"color": "red", "Size": int32(10), "big": uint64(1 << 63), "price": 9.5, "float": float32(0.5), "on": true, "off": false,
+			"at": at, "null": nil, "odd name": "x", "byte": uint8(7), "percent": "100%", "bin": []byte("b"),
+		},
+	}
+	parameters := []Parameter{{"@s", "red"}, {"@n", int64(10)}, {"@t", at}, {"@b", true}, {"@f", 9.5}, {"@odd", []int{1}}}
+	for expression, want := range map[string]truth{
+		"1=1":                                    isTrue,
+		"1 = 1.0":                                isTrue,
+		"1=2":                                    isFalse,
+		"color = 'red'":                          isTrue,
+		"COLOR = 'red'":                          isTrue,
+		"color = 'Red'":                          isFalse,
+		"color <> 'blue'":                        isTrue,
+		"color != 'red'":                         isFalse,
+		"user.color = 'red'":                     isTrue,
+		"[odd name] = 'x'":                       isTrue,
+		`"odd name" = 'x'`:                       isTrue,
+		"size = 10":                              isTrue,
+		"size > 9.5 AND size < 11":               isTrue,
+		"size >= 10 and size <= 10":              isTrue,
+		"size = '10'":                            unknown,
+		"big > 1":                                isTrue,
+		"price = 9.5":                            isTrue,
+		"price < size":                           isTrue,
+		"float = .5":                             isTrue,
+		"byte = 7e0":                             isTrue,
+		"size > -1":                              isTrue,
+		"on = TRUE":                              isTrue,
+		"off = true":                             isFalse,
+		"on > off":                               unknown,
+		"on = 1":                                 unknown,
+		"at = @t":                                isTrue,
+		"at > @t":                                isFalse,
+		"at = '2024'":                            unknown,
+		"missing = 1":                            unknown,
+		"missing <> 1":                           unknown,
+		"NOT missing = 1":                        unknown,
+		"missing = 1 OR color = 'red'":           isTrue,
+		"missing = 1 OR color = 'x'":             unknown,
+		"missing = 1 AND color = 'red'":          unknown,
+		"missing = 1 AND color = 'x'":            isFalse,
+		"missing IS NULL":                        isTrue,
+		"[null] IS NULL":                         isTrue,
+		"color IS NOT NULL":                      isTrue,
+		"NOT (color IS NULL)":                    isTrue,
+		"EXISTS(color)":                          isTrue,
+		"NOT EXISTS (missing)":                   isTrue,
+		"color IN ('blue', 'red')":               isTrue,
+		"color NOT IN ('blue')":                  isTrue,
+		"missing IN ('a')":                       unknown,
+		"missing NOT IN ('a')":                   unknown,
+		"color LIKE 'r%'":                        isTrue,
+		"color LIKE '_e_'":                       isTrue,
+		"color LIKE 'e'":                         isFalse,
+		"color NOT LIKE 'b%'":                    isTrue,
+		"percent LIKE '100!%' ESCAPE '!'":        isTrue,
+		"color LIKE 'r!%' ESCAPE '!'":            isFalse,
+		"size LIKE '1%'":                         unknown,
+		"bin = 'b'":                              unknown,
+		"sys.Label = 'Order''s'":                 isTrue,
+		"sys.subject LIKE 'Order%'":              isTrue,
+		"SYS.MessageId = 'm1'":                   isTrue,
+		"sys.CorrelationId='c1' AND sys.To='to'": isTrue,
+		"sys.ReplyTo = 're' AND sys.SessionId = 's1' AND sys.ReplyToSessionId = 'rs' AND sys.ContentType = 'application/json'": isTrue,
+		"color = @S AND size = @n AND on = @b AND price = @f":                                                                  isTrue,
+		"color = @odd":         unknown,
+		"1=2 OR 1=1 AND 1=2":   isFalse,
+		"(1=2 OR 1=1) AND 1=1": isTrue,
+		"NOT NOT 1=1":          isTrue,
+		"color\n=\t'red'\r\n":  isTrue,
+	} {
+		c, err := parseSQL(expression, parameters)
+		if err != nil {
+			t.Errorf("%s: %v", expression, err)
+			continue
+		}
+		if got := c.holds(fields); got != want {
+			t.Errorf("%s: %d, want %d", expression, got, want)
+		}
+	}
+}
+
+func TestUnsupportedSQLIsRefused(t *testing.T) {
+	for _, expression := range []string{
+		"", "color", "color =", "= 1", "color = 'red", "1=1 1=1", "1=1 AND", "(1=1", "1=1)", "color = red blue",
+		"size + 1 = 2", "size = 1 + 1", "size * 2 = 4", "-size = 1", "size % 2 = 0", "newid() = 'x'", "property('a') = 1",
+		"color IS 'x'", "color LIKE other", "color LIKE 'a' ESCAPE 'ab'", "color LIKE 'a!' ESCAPE '!'", "color IN 'a'", "color IN ()", "color BETWEEN 1 AND 2",
+		"sys.Nothing = 1", "sys.EnqueuedTimeUtc > @t", "other.color = 1", "color = NULL", "color = @unknown", "@ = 1", "[ = 1", "1x = 1", "1..2 = 1",
+		"EXISTS('a')", "SET a = 1", "a = 1; b = 2", "a == 1", "a = 1 XOR b = 2", "a = \x00", "TRUE", "NOT", "sys. = 1",
+		strings.Repeat("(", 65) + "1=1" + strings.Repeat(")", 65), strings.Repeat("NOT ", 65) + "1=1", "a = '" + strings.Repeat("x", 1024) + "'",
+	} {
+		if c, err := parseSQL(expression, nil); err == nil {
+			t.Errorf("%q is accepted: %v", expression, c)
+		}
+	}
+}
+
+func TestCorrelationFilters(t *testing.T) {
+	fields := Fields{MessageID: "m", Subject: "s", Properties: map[string]any{"n": int32(2), "b": true}}
+	for _, test := range []struct {
+		filter Fields
+		want   truth
+	}{
+		{Fields{}, isTrue},
+		{Fields{MessageID: "m"}, isTrue},
+		{Fields{MessageID: "m", Subject: "s"}, isTrue},
+		{Fields{MessageID: "m", Subject: "S"}, isFalse},
+		{Fields{To: "x"}, isFalse},
+		{Fields{Properties: map[string]any{"n": int64(2), "b": true}}, isTrue},
+		{Fields{Properties: map[string]any{"n": "2"}}, isFalse},
+		{Fields{Properties: map[string]any{"missing": "2"}}, isFalse},
+	} {
+		if got := correlation(test.filter).holds(&fields); got != test.want {
+			t.Errorf("%+v: %d", test.filter, got)
+		}
+	}
+}
+
+// FuzzParseSQL: no panic, bounded work, and an accepted expression can be evaluated.
+func FuzzParseSQL(f *testing.F) {
+	for _, seed := range []string{"a = 1 AND sys.Label LIKE 'x%' OR NOT b IN (1, 2.5)", "[a]]b] IS NOT NULL", "EXISTS(user.a)", "(((", "'", "1e", "@p <> -3"} {
+		f.Add(seed)
+	}
+	fields := &Fields{Properties: map[string]any{"a": int64(1), "b": "x"}}
+	f.Fuzz(func(t *testing.T, expression string) {
+		c, err := parseSQL(expression, []Parameter{{"@p", int64(1)}})
+		if err != nil {
+			return
+		}
+		first := c.holds(fields)
+		if again, err := parseSQL(" "+expression, []Parameter{{"@p", int64(1)}}); err == nil && again.holds(fields) != first {
+			t.Errorf("%q holds %d, then %d", expression, first, again.holds(fields))
+		}
+		c.holds(&Fields{})
+	})
+}
