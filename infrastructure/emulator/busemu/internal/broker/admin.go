@@ -169,21 +169,21 @@ func (b *Broker) setStatus(ctx context.Context, path string, s Status) error {
 	case n.queue != nil:
 		i, err := b.Queue(n.queue.name)
 		if err == nil {
-			i.QueueProperties.Status = s
+			i.Status = s
 			_, err = b.UpdateQueue(ctx, i.Name, i.QueueProperties)
 		}
 		return err
 	case n.topic != nil:
 		i, err := b.Topic(n.topic.name)
 		if err == nil {
-			i.TopicProperties.Status = s
+			i.Status = s
 			_, err = b.UpdateTopic(ctx, i.Name, i.TopicProperties)
 		}
 		return err
 	}
 	i, err := b.Subscription(n.subscription.topic.name, n.subscription.name)
 	if err == nil {
-		i.SubscriptionProperties.Status = s
+		i.Status = s
 		_, err = b.UpdateSubscription(ctx, i.Topic, i.Name, i.SubscriptionProperties)
 	}
 	return err

@@ -19,7 +19,7 @@ func TestDuplicateWindowEdges(t *testing.T) {
 		time.Sleep(10*time.Second - 1)
 		r.send("q", msg("a"))
 		r.wantPeek("q", "a")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		r.send("q", msg("a")) // 20 s after the first copy: a new message, a new window
 		r.wantPeek("q", "a", "a")
 		r.Advance(20*time.Second - 1)
@@ -35,7 +35,7 @@ func TestDuplicateWindowEdges(t *testing.T) {
 }
 
 func TestDuplicatesAfterCompletionAndInOneBatch(t *testing.T) {
-	modes(t, func(t *testing.T, r *rig) {
+	modes(t, func(_ *testing.T, r *rig) {
 		r.queue("q", window(0))
 		r.send("q", msg("a"), msg("b"), msg("a"), Message{Payload: []byte("no id")}, Message{Payload: []byte("no id")})
 		r.wantPeek("q", "a", "b", "no id", "no id")
@@ -66,7 +66,7 @@ func TestRefusedBatchLeavesNoTrace(t *testing.T) {
 }
 
 func TestDuplicatesOfPartitions(t *testing.T) {
-	modes(t, func(t *testing.T, r *rig) {
+	modes(t, func(_ *testing.T, r *rig) {
 		r.queue("q", QueueProperties{RequiresDuplicateDetection: true, Partitioned: true})
 		r.send("q", of("x", "a"))
 		r.send("q", of("y", "a"))
@@ -80,7 +80,7 @@ func TestDuplicatesOfPartitions(t *testing.T) {
 }
 
 func TestDuplicateWindowSurvivesCrash(t *testing.T) {
-	durable(t, func(t *testing.T, r *rig) {
+	durable(t, func(_ *testing.T, r *rig) {
 		r.queue("q", window(20*time.Second))
 		r.send("q", msg("old"))
 		time.Sleep(12 * time.Second)
@@ -95,7 +95,7 @@ func TestDuplicateWindowSurvivesCrash(t *testing.T) {
 		time.Sleep(8*time.Second - 1)
 		r.send("q", msg("old"), msg("50"))
 		r.wantPeek("q")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		r.send("q", msg("old"), msg("50"))
 		r.wantPeek("q", "old")
 		r.crash()

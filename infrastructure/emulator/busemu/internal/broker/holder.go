@@ -45,7 +45,6 @@ type holder struct {
 type holderConfig struct {
 	lockDuration      int64
 	maxDelivery       uint32
-	defaultTTL        int64 // 0 = none
 	deadLetterExpired bool
 	receiveDisabled   bool
 	forwardTo         string

@@ -25,7 +25,7 @@ func TestTimeToLive(t *testing.T) {
 		}
 		time.Sleep(5*time.Second - 1)
 		r.wantPeek("keep", "short", "long", "none")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		r.wantPeek("drop", "long", "none")
 		r.wantPeek("keep", "long", "none")
 		if d := r.receive("keep/$deadletterqueue", 1).one(); d.DeadLetterReason != "TTLExpiredException" {
@@ -44,7 +44,7 @@ func TestTimeToLive(t *testing.T) {
 }
 
 func TestLockedMessageExpiresWhenItComesBack(t *testing.T) {
-	modes(t, func(t *testing.T, r *rig) {
+	modes(t, func(_ *testing.T, r *rig) {
 		r.queue("q", QueueProperties{DefaultTTL: 10 * time.Second, DeadLetteringOnExpiration: true})
 		r.send("q", msg("a"), msg("b"), msg("c"))
 		c := r.receive("q", 3)

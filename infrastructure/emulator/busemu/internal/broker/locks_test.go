@@ -63,7 +63,7 @@ func TestLockOutlivesReceiver(t *testing.T) {
 }
 
 func TestAdvanceMovesTheClock(t *testing.T) {
-	modes(t, func(t *testing.T, r *rig) {
+	modes(t, func(_ *testing.T, r *rig) {
 		r.queue("q", QueueProperties{})
 		m := msg("later")
 		m.ScheduledAt = r.Now().Add(time.Hour)

@@ -177,6 +177,7 @@ func (c allOf) holds(f *Fields) truth {
 			return isFalse
 		case unknown:
 			result = unknown
+		case isTrue:
 		}
 	}
 	return result
@@ -192,6 +193,7 @@ func (c anyOf) holds(f *Fields) truth {
 			return isTrue
 		case unknown:
 			result = unknown
+		case isFalse:
 		}
 	}
 	return result
@@ -214,6 +216,7 @@ func not(t truth) truth {
 		return isFalse
 	case isFalse:
 		return isTrue
+	case unknown:
 	}
 	return unknown
 }

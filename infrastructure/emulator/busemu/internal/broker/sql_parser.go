@@ -136,14 +136,16 @@ func (p *sqlParser) test() (condition, error) {
 		return nil, err
 	}
 	t := p.next()
-	if t.kind == symbol && strings.Contains("+-*/%", t.text) {
-		return nil, fmt.Errorf("arithmetic (%s) is not supported", t)
+	if t.kind == symbol {
+		switch t.text {
+		case "=", "<>", "!=", "<", "<=", ">", ">=":
+			right, err := p.operand()
+			return comparison{t.text, left, right}, err
+		case "+", "-", "*", "/", "%":
+			return nil, fmt.Errorf("arithmetic (%s) is not supported", t)
+		}
 	}
-	switch {
-	case t.kind == symbol && strings.Contains(" = <> != < <= > >= ", " "+t.text+" "):
-		right, err := p.operand()
-		return comparison{t.text, left, right}, err
-	case t.is("IS"):
+	if t.is("IS") {
 		negated := p.accept("NOT")
 		return negate(isNull{left}, negated), p.expect("NULL")
 	}

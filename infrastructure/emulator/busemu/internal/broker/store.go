@@ -61,7 +61,7 @@ func openStore(o *Options) (*store, error) {
 		FormatMajorVersion: pebble.FormatNewest,
 		Logger:             pebbleLogger{o.Logger},
 		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { o.Logger.Error("pebble: background work failed", "error", err) }, //nolint:sloglint // background work has no ctx
+			BackgroundError: func(err error) { o.Logger.Error("pebble: background work failed", "error", err) },
 			DataCorruption:  func(info pebble.DataCorruptionInfo) { _ = s.fail(info.Details) },
 		},
 		MemTableSize: 32 << 20,
@@ -197,7 +197,7 @@ func (s *store) fail(cause error) error {
 	defer s.mu.Unlock()
 	if s.refused == nil {
 		s.refused = err
-		s.logger.Error("the broker's store failed", "error", cause) //nolint:sloglint // background work has no ctx
+		s.logger.Error("the broker's store failed", "error", cause)
 	}
 	return err
 }
@@ -243,7 +243,7 @@ type pebbleLogger struct{ logger *slog.Logger }
 func (l pebbleLogger) Infof(string, ...any) {}
 
 func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.logger.Error("pebble: " + fmt.Sprintf(format, args...)) //nolint:sloglint // background work has no ctx
+	l.logger.Error("pebble: " + fmt.Sprintf(format, args...))
 }
 
 func (l pebbleLogger) Fatalf(format string, args ...any) {

@@ -138,7 +138,8 @@ func (m *message) merge(properties []Property) *overlay {
 			merged = append(merged, p)
 		}
 	}
-	o.properties = append(merged, properties...)
+	merged = append(merged, properties...)
+	o.properties = merged
 	return &o
 }
 

@@ -100,7 +100,7 @@ func TestUnsupportedRulesAreRefused(t *testing.T) {
 }
 
 func TestFilterErrors(t *testing.T) {
-	modes(t, func(t *testing.T, r *rig) {
+	modes(t, func(_ *testing.T, r *rig) {
 		r.topic("t", TopicProperties{})
 		keep := sub(sqlRule("s", "a = '1'"))
 		keep.DeadLetteringOnFilterErrors = true

@@ -33,7 +33,7 @@ func (f *file) at(offset int) (chunk, bool) {
 	if len(block) < legacyHeader {
 		return chunk{}, false
 	}
-	header := 0
+	var header int
 	switch encoding := block[6]; {
 	case 1 <= encoding && encoding <= 4 && !f.log:
 		header = legacyHeader

@@ -48,7 +48,8 @@ func TestCheckFindsDamageInALog(t *testing.T) {
 	last := starts[len(starts)-1]
 	stale, _ := writeLog(6, payload)
 	before := starts[len(starts)-2]
-	unsynced := append(log[:last:last], chunkOf(7, uint64(before), payload)...) // the one before was not synced yet
+	unsynced := append([]byte{}, log[:last]...)
+	unsynced = append(unsynced, chunkOf(7, uint64(before), payload)...) // the one before was not synced yet
 	for name, test := range map[string]struct {
 		log     []byte
 		flip    int // -1: nothing
