@@ -20,19 +20,7 @@ type administration struct {
 // administer runs change with the catalog locked and waits until what it saved is
 // durable. A change that fails must have changed nothing.
 func (b *Broker) administer(ctx context.Context, change func(*administration) error) error {
-	if b.closed.Load() {
-		return closed()
-	}
-	a := &administration{b: b}
-	done := make(chan error, 1)
-	b.mu.Lock()
-	err := change(a)
-	if err == nil {
-		a.done = done
-		b.submit(a, &a.later)
-	}
-	b.mu.Unlock()
-	a.later.run()
+	done, err := b.change(change)
 	if err != nil {
 		return err
 	}
@@ -42,6 +30,23 @@ func (b *Broker) administer(ctx context.Context, change func(*administration) er
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// change is administer without the wait.
+func (b *Broker) change(change func(*administration) error) (done <-chan error, err error) {
+	if b.closed.Load() {
+		return nil, closed()
+	}
+	ended := make(chan error, 1)
+	a := &administration{b: b, done: ended}
+	defer a.later.run()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := change(a); err != nil {
+		return nil, err
+	}
+	b.submit(a, &a.later)
+	return ended, nil
 }
 
 func (a *administration) write(w *writer) {

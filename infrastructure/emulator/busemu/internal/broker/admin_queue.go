@@ -42,6 +42,7 @@ func (b *Broker) newQueue(r entityRecord) *queue {
 	}
 	q.inlet.config = q.inletConfig(b)
 	b.queues[strings.ToLower(q.name)] = q
+	b.watchQueue(q)
 	return q
 }
 
@@ -87,6 +88,7 @@ func (b *Broker) UpdateQueue(ctx context.Context, name string, p QueueProperties
 		}
 		q.props, q.times.UpdatedAt = p, b.Now()
 		q.inlet.reconfigure(q.inletConfig(b), int64(p.DuplicateDetectionWindow))
+		b.watchQueue(q)
 		q.holders.reconfigure(q.holderConfig(), forwardName(p.ForwardDeadLetteredTo), &a.later)
 		info = q.info()
 		a.save(q.id, q.record())
@@ -124,11 +126,16 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 		if q == nil {
 			return notFound(name)
 		}
-		delete(b.queues, strings.ToLower(name))
-		q.inlet.retire(detached(q.name), &a.later)
-		a.drop(q.id, q.holders)
+		b.dropQueue(a, q)
 		return nil
 	})
+}
+
+func (b *Broker) dropQueue(a *administration, q *queue) {
+	delete(b.queues, strings.ToLower(q.name))
+	b.timers.set(&q.idle, 0)
+	q.inlet.retire(detached(q.name), &a.later)
+	a.drop(q.id, q.holders)
 }
 
 func (q *queue) info() QueueInfo {

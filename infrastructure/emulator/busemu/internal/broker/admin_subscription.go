@@ -63,6 +63,7 @@ func (b *Broker) newSubscription(t *topic, r entityRecord) (*subscription, error
 	t.inlet.targets = append(t.inlet.targets, s.target)
 	t.inlet.mu.Unlock()
 	t.subscriptions[strings.ToLower(s.name)] = s
+	b.watchSubscription(s)
 	return s, nil
 }
 
@@ -103,6 +104,7 @@ func (b *Broker) UpdateSubscription(ctx context.Context, topic, name string, p S
 		in.mu.Lock()
 		s.configureTarget()
 		in.mu.Unlock()
+		b.watchSubscription(s)
 		s.holders.reconfigure(s.holderConfig(), forwardName(p.ForwardDeadLetteredTo), &a.later)
 		info = s.info()
 		a.save(s.id, s.record())
@@ -154,14 +156,19 @@ func (b *Broker) DeleteSubscription(ctx context.Context, topic, name string) err
 		if err != nil {
 			return err
 		}
-		in := s.topic.inlet
-		in.mu.Lock()
-		in.targets = slices.DeleteFunc(slices.Clone(in.targets), func(t *target) bool { return t == s.target })
-		in.mu.Unlock()
-		delete(s.topic.subscriptions, strings.ToLower(name))
-		a.drop(s.id, s.holders)
+		b.dropSubscription(a, s)
 		return nil
 	})
+}
+
+func (b *Broker) dropSubscription(a *administration, s *subscription) {
+	in := s.topic.inlet
+	in.mu.Lock()
+	in.targets = slices.DeleteFunc(slices.Clone(in.targets), func(t *target) bool { return t == s.target })
+	in.mu.Unlock()
+	delete(s.topic.subscriptions, strings.ToLower(s.name))
+	b.timers.set(&s.idle, 0)
+	a.drop(s.id, s.holders)
 }
 
 func (s *subscription) info() SubscriptionInfo {

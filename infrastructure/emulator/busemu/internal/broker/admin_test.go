@@ -227,3 +227,44 @@ func TestDump(t *testing.T) {
 		}
 	})
 }
+
+func TestAutoDeleteOnIdle(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig) {
+		const idle = 5 * time.Minute
+		r.queue("q", QueueProperties{AutoDeleteOnIdle: idle})
+		r.topic("t", TopicProperties{AutoDeleteOnIdle: 2 * idle})
+		r.subscription("t", "s", SubscriptionProperties{AutoDeleteOnIdle: idle})
+		exists := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			for _, path := range []string{"q", "t", "t/subscriptions/s"} {
+				_, err := r.Lookup(path)
+				if is := err == nil; is != strings.Contains(strings.Join(want, " ")+" ", path+" ") {
+					t.Errorf("after %v: %s exists: %t", r.Now().Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), path, is)
+				}
+			}
+		}
+		time.Sleep(4 * time.Minute)
+		r.send("t", msg("a"))
+		c := r.receive("q", 1)
+		time.Sleep(time.Minute)
+		exists("q", "t")
+		time.Sleep(time.Hour)
+		exists("q")
+		c.Close()
+		if r.fs != nil {
+			time.Sleep(4 * time.Minute)
+			r.crash()
+		}
+		time.Sleep(idle - time.Second)
+		exists("q")
+		time.Sleep(time.Second)
+		exists()
+		if r.fs != nil {
+			r.await()
+			if n := r.records(kindEntity) + r.records(kindMessage) + r.records(kindPayload); n != 0 {
+				t.Errorf("%d records left", n)
+			}
+		}
+	})
+}

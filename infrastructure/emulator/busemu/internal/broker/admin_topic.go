@@ -37,6 +37,7 @@ func (b *Broker) newTopic(r entityRecord) *topic {
 	}
 	t.inlet.config = t.inletConfig(b)
 	b.topics[strings.ToLower(t.name)] = t
+	b.watchTopic(t)
 	return t
 }
 
@@ -67,6 +68,7 @@ func (b *Broker) UpdateTopic(ctx context.Context, name string, p TopicProperties
 			return err
 		}
 		t.props, t.times.UpdatedAt = p, b.Now()
+		b.watchTopic(t)
 		t.inlet.reconfigure(t.inletConfig(b), int64(p.DuplicateDetectionWindow))
 		info = t.info()
 		a.save(t.id, t.record())
@@ -112,14 +114,20 @@ func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		delete(b.topics, strings.ToLower(name))
-		t.inlet.retire(detached(t.name), &a.later)
-		for _, s := range t.subscriptions {
-			a.drop(s.id, s.holders)
-		}
-		a.drop(t.id, holders{main: t.inlet.rest})
+		b.dropTopic(a, t)
 		return nil
 	})
+}
+
+func (b *Broker) dropTopic(a *administration, t *topic) {
+	delete(b.topics, strings.ToLower(t.name))
+	b.timers.set(&t.idle, 0)
+	t.inlet.retire(detached(t.name), &a.later)
+	for _, s := range t.subscriptions {
+		b.timers.set(&s.idle, 0)
+		a.drop(s.id, s.holders)
+	}
+	a.drop(t.id, holders{main: t.inlet.rest})
 }
 
 func (t *topic) info() TopicInfo {

@@ -12,6 +12,7 @@ type queue struct {
 	name    string
 	props   QueueProperties
 	times   Times
+	idle    alarm
 	inlet   *inlet
 	holders holders
 }
@@ -21,6 +22,7 @@ type topic struct {
 	name          string
 	props         TopicProperties
 	times         Times
+	idle          alarm
 	inlet         *inlet
 	subscriptions map[string]*subscription // by name in lower case
 }
@@ -31,6 +33,7 @@ type subscription struct {
 	name    string
 	props   SubscriptionProperties
 	times   Times
+	idle    alarm
 	target  *target
 	holders holders
 }
@@ -153,13 +156,15 @@ func (b *Broker) holderAt(path string) (*holder, error) {
 	default:
 		return nil, errorf(NotAllowed, "'%s' is a topic: messages are received from its subscriptions.", n.topic.name)
 	}
+	h := s.main
 	switch n.suffix {
 	case deadLetterSuffix:
-		return s.deadLetter, nil
+		h = s.deadLetter
 	case transferSuffix:
-		return s.transfer, nil
+		h = s.transfer
 	}
-	return s.main, nil
+	h.touch()
+	return h, nil
 }
 
 func (b *Broker) inletAt(path string) (*inlet, error) {

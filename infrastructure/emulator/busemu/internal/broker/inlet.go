@@ -85,6 +85,7 @@ func (s *Sender) Close() {
 	s.inlet.mu.Lock()
 	defer s.inlet.mu.Unlock()
 	s.gone = true
+	s.inlet.lastUsed.Store(s.inlet.b.now())
 	delete(s.inlet.senders, s)
 }
 

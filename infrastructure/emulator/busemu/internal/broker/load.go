@@ -54,10 +54,12 @@ func (b *Broker) load() (resume func(), err error) {
 		return nil, err
 	}
 	for _, h := range l.holders {
+		h.touch() // an entity is not idle for the time the broker was down
 		h.arm()
 		h.forward(&l.later)
 	}
 	for _, in := range l.inlets {
+		in.lastUsed.Store(l.b.now())
 		in.armHistory()
 	}
 	return l.later.run, nil

@@ -131,6 +131,7 @@ func (h *holder) drop(r *Receiver, reason error, later *callbacks) {
 		return
 	}
 	r.gone, r.credit = true, 0
+	h.touch()
 	delete(h.receivers, r)
 	if r.hungry {
 		r.hungry = false
