@@ -145,8 +145,11 @@ func countDetails(b *bytes.Buffer, c *broker.Counts) {
 		name string
 		n    int64
 	}{
-		{"ActiveMessageCount", c.Active}, {"DeadLetterMessageCount", c.DeadLetter}, {"ScheduledMessageCount", c.Scheduled},
-		{"TransferMessageCount", c.Transfer}, {"TransferDeadLetterMessageCount", c.TransferDeadLetter},
+		{"ActiveMessageCount", c.Active},
+		{"DeadLetterMessageCount", c.DeadLetter},
+		{"ScheduledMessageCount", c.Scheduled},
+		{"TransferMessageCount", c.Transfer},
+		{"TransferDeadLetterMessageCount", c.TransferDeadLetter},
 	} {
 		element(b, prefix+e.name, strconv.FormatInt(e.n, 10))
 	}

@@ -40,6 +40,9 @@ func (q *adminRequest) putQueue(d *xmlNode) {
 		return
 	}
 	info, err := b.UpdateQueue(ctx, q.entity, p)
+	if err == nil {
+		defer q.srv.detachSoon(q.entity)
+	}
 	q.replyQueue(http.StatusOK, info, err)
 }
 

@@ -69,6 +69,9 @@ func (q *adminRequest) putSubscription() {
 	}
 	p.Rules = nil
 	info, err := b.UpdateSubscription(ctx, q.entity, q.subscription, p)
+	if err == nil {
+		defer q.srv.detachSoon(q.entity + "/Subscriptions/" + q.subscription)
+	}
 	q.replySubscription(http.StatusOK, info, err)
 }
 

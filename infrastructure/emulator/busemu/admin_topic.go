@@ -35,6 +35,9 @@ func (q *adminRequest) putTopic(d *xmlNode) {
 		return
 	}
 	info, err := b.UpdateTopic(ctx, q.entity, p)
+	if err == nil {
+		defer q.srv.detachSoon(q.entity)
+	}
 	q.replyTopic(http.StatusOK, info, err)
 }
 

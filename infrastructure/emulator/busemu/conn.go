@@ -101,6 +101,10 @@ func (c *conn) signal() {
 // goroutines have ended.
 func (c *conn) run() {
 	defer func() { _ = c.nc.Close() }()
+	if err := c.startTLS(); err != nil {
+		c.log.Debug("TLS handshake ended", "error", err)
+		return
+	}
 	fr := newFrameReader(c.nc)
 	if err := c.handshake(fr); err != nil {
 		c.log.Debug("handshake ended", "error", err)

@@ -31,8 +31,8 @@ type Options struct {
 	// Host is the host:port in connection strings. Default: the listener's address,
 	// or "busemu:5672" without one.
 	Host string
-	// TLS, if set, serves AMQP by TLS. Connection strings then name no development
-	// emulator, and clients dial port 5671 unless told otherwise.
+	// TLS, if set, serves AMQP by TLS too, on the same port. Connection strings then
+	// do not carry UseDevelopmentEmulator, on which the SDKs dial TLS.
 	TLS *tls.Config
 	// AdminTLS, if set, serves the admin API by HTTPS.
 	AdminTLS *tls.Config

@@ -56,7 +56,11 @@ type sasToken struct {
 
 // covers reports whether the token's resource is the path or above it.
 func (t *sasToken) covers(path string) bool {
-	own := audiencePath(t.resource)
+	resource := t.resource
+	if !strings.Contains(resource, "://") { // host and path without a scheme
+		resource = "sb://" + resource
+	}
+	own := audiencePath(resource)
 	return own == "" || path == own || strings.HasPrefix(path, own+"/")
 }
 

@@ -3,7 +3,6 @@ package busemu
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -59,9 +58,6 @@ func (s *Server) start() error {
 		if s.listener, err = net.Listen("tcp", s.o.Addr); err != nil {
 			return err
 		}
-	}
-	if s.listener != nil && s.o.TLS != nil {
-		s.listener = tls.NewListener(s.listener, s.o.TLS)
 	}
 	s.broker, err = broker.Open(&broker.Options{
 		Dir: s.o.DataDir, FS: s.o.FS, NoSync: s.o.NoSync, Premium: s.o.Premium,

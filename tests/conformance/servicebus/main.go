@@ -68,7 +68,7 @@ func run(ctx context.Context, w io.Writer, o *options) (int, error) {
 		return 1, fmt.Errorf("find the live tests: %w", err)
 	}
 	fmt.Fprintf(w, "%d live tests in azservicebus %s\n", len(live), sdkVersion)
-	ns, err := startNamespaces()
+	ns, err := startNamespaces(dir)
 	if err != nil {
 		return 1, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"time"
 
@@ -9,9 +10,24 @@ import (
 
 // namespaces are the emulators the tests expect: a namespace of each tier, with
 // the keys and queues that the SDK's test-resources template makes in Azure.
-type namespaces struct{ standard, premium *busemu.Server }
+type namespaces struct {
+	standard, premium *busemu.Server
+	roots             string // file of the certificate that the clients trust
+}
 
-func startNamespaces() (*namespaces, error) {
+func startNamespaces(dir string) (*namespaces, error) {
+	one, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	two, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, roots, err := selfSigned(dir, one.Addr().String(), two.Addr().String())
+	if err != nil {
+		return nil, err
+	}
 	keys := []busemu.SASKey{
 		{Name: busemu.DefaultKeyName, Key: busemu.DefaultKey},
 		{Name: "NoManage", Key: "no-manage", Rights: busemu.RightSend | busemu.RightListen},
@@ -24,16 +40,16 @@ func startNamespaces() (*namespaces, error) {
 			{Name: "testQueueWithSessions", QueueProperties: busemu.QueueProperties{LockDuration: 5 * time.Minute, RequiresSession: true}},
 		}}
 	}
-	standard, err := busemu.Start(&busemu.Options{Keys: keys, Topology: topology()})
+	standard, err := busemu.Start(&busemu.Options{Listener: one, Keys: keys, Topology: topology(), TLS: tlsConfig})
 	if err != nil {
 		return nil, err
 	}
-	premium, err := busemu.Start(&busemu.Options{Keys: keys, Topology: topology(), Premium: true})
+	premium, err := busemu.Start(&busemu.Options{Listener: two, Keys: keys, Topology: topology(), TLS: tlsConfig, Premium: true})
 	if err != nil {
 		_ = standard.Close()
 		return nil, err
 	}
-	return &namespaces{standard, premium}, nil
+	return &namespaces{standard, premium, roots}, nil
 }
 
 func (n *namespaces) close() {
@@ -41,9 +57,11 @@ func (n *namespaces) close() {
 	_ = n.premium.Close()
 }
 
-// env is the environment the SDK's tests read.
+// env is the environment the SDK's tests read. Their connections are by TLS, as
+// with a real namespace; some of them rebuild connection strings and expect it.
 func (n *namespaces) env() []string {
 	return append(os.Environ(),
+		"SSL_CERT_FILE="+n.roots,
 		"AZURE_RECORD_MODE=live",
 		"SERVICEBUS_ENDPOINT="+n.standard.Addr(),
 		"SERVICEBUS_ENDPOINT_PREMIUM="+n.premium.Addr(),

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 )
 
@@ -34,8 +35,8 @@ type event struct {
 	Elapsed                       float64
 }
 
-// playbackSkip is how the live tests say that they are live.
-const playbackSkip = "Skipping live test"
+// liveSkips are how the live tests say that they are live.
+var liveSkips = regexp.MustCompile("Skipping live test|live-only:")
 
 // liveTests finds the tests that skip, as a whole or in a subtest, when the
 // suite runs without a live namespace.
@@ -46,12 +47,12 @@ func (s *suite) liveTests(ctx context.Context) (map[test]bool, error) {
 	}
 	live := make(map[test]bool)
 	for t, r := range results {
-		if strings.Contains(r.output.String(), playbackSkip) {
+		if liveSkips.MatchString(r.output.String()) {
 			live[t] = true
 		}
 	}
 	if len(live) == 0 {
-		return nil, fmt.Errorf("no test says %q: does the copy build?", playbackSkip)
+		return nil, fmt.Errorf("no test says %q: does the copy build?", liveSkips)
 	}
 	return live, nil
 }
