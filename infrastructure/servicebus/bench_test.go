@@ -21,6 +21,7 @@ func BenchmarkPublish(b *testing.B) {
 	}{
 		{"batch per key, 10 events each", 100, 10, PublisherOptions{}},
 		{"batch per key, 2 events each", 250, 2, PublisherOptions{}},
+		{"batch per key, 1 event each", 500, 1, PublisherOptions{}},
 		{"packed, 10 events each", 100, 10, PublisherOptions{PackKeys: true}},
 		{"packed, 1 event each", 1000, 1, PublisherOptions{PackKeys: true}},
 		{"packed, without CloudEvents", 100, 10, PublisherOptions{PackKeys: true, OmitCloudEvents: true}},

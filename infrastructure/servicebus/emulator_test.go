@@ -300,21 +300,59 @@ func TestClientDoesNotSpinThroughAnOutage(t *testing.T) {
 	})
 }
 
+// TestManyFirstSendersConnectOnce: each of them would connect the client anew, and lose
+// the connections of the others.
+func TestManyFirstSendersConnectOnce(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		opened := 0
+		l := newSenderLink(func() (*azservicebus.Sender, error) {
+			opened++
+			return w.client.NewSender("contacts", nil)
+		})
+		try := func(fail bool) {
+			results := make(chan error)
+			for range 50 {
+				go func() {
+					results <- l.use(t.Context(), func(*azservicebus.Sender) error { return nil })
+				}()
+			}
+			for range 50 {
+				if err := <-results; (err != nil) != fail {
+					t.Errorf("error %v, want one: %v", err, fail)
+				}
+			}
+		}
+		w.cut(true)
+		try(true)
+		if opened != 1 {
+			t.Errorf("%d senders opened through an outage, want 1", opened)
+		}
+		w.down = false
+		try(false)
+		if opened != 2 {
+			t.Errorf("%d senders opened in all, want one more", opened)
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestASenderWhoseLinkEndedForGoodIsReplaced: the client would go on with the dead link.
 func TestASenderWhoseLinkEndedForGoodIsReplaced(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
-		l := &senderLink{open: func() (*azservicebus.Sender, error) { return w.client.NewSender("contacts", nil) }}
+		l := newSenderLink(func() (*azservicebus.Sender, error) { return w.client.NewSender("contacts", nil) })
 		use := func(err error) (used *azservicebus.Sender) {
 			_ = l.use(t.Context(), func(s *azservicebus.Sender) error { used = s; return err })
 			return used
 		}
 		first := use(nil)
-		for _, alive := range []error{&amqp.Error{Condition: amqp.ErrCondNotAllowed}, azservicebus.ErrMessageTooLarge, &azservicebus.Error{Code: azservicebus.CodeConnectionLost}} {
+		for _, alive := range []error{&amqp.Error{Condition: amqp.ErrCondNotAllowed}, azservicebus.ErrMessageTooLarge, context.DeadlineExceeded} {
 			if use(alive) != first || use(nil) != first {
 				t.Errorf("replaced after %v", alive)
 			}
 		}
-		for _, dead := range []error{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: "com.microsoft:entity-disabled"}}, &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}} {
+		for _, dead := range []error{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: "com.microsoft:entity-disabled"}}, &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, &azservicebus.Error{Code: azservicebus.CodeConnectionLost}} {
 			was := use(dead)
 			if use(nil) == was {
 				t.Errorf("not replaced after %v", dead)

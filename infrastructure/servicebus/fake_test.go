@@ -24,7 +24,8 @@ type fakeLink struct {
 	mu       sync.Mutex
 	accepted map[string][]string // ids by key
 	sends    int
-	batches  int
+	batches  int            // sent
+	alone    int            // messages sent outside of a batch
 	keysIn   map[string]int // batches in flight by key
 	overlap  error
 	last     *fakeBatch
@@ -70,6 +71,9 @@ func (l *fakeLink) sendBatch(ctx context.Context, b batch) error {
 }
 
 func (l *fakeLink) sendOne(ctx context.Context, m *azservicebus.AMQPAnnotatedMessage) error {
+	l.mu.Lock()
+	l.alone++
+	l.mu.Unlock()
 	b := &fakeBatch{max: l.maxMessage}
 	if err := b.AddAMQPAnnotatedMessage(m, nil); err != nil {
 		return err

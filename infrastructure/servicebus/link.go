@@ -3,7 +3,7 @@ package servicebus
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -30,58 +30,88 @@ type batch interface {
 	NumBytes() uint64
 }
 
-// senderLink is the link of a real sender. The client leaves a sender alone whose link
-// the broker has ended for a reason that it takes for fatal, such as a disabled entity
-// or an expired token: every later send fails the same way, whatever has become of the
-// reason (internal/amqpLinks.go, Retry). Such a sender is replaced.
+// senderLink is the link of a real sender. It stands between the many goroutines that
+// send and the client, which is not made for them in two ways:
+//
+//   - Goroutines that meet a sender without a connection connect it once each, and all
+//     connections but the last are lost with their token refreshers
+//     (internal/amqpLinks.go, Get). So one connects a sender before the others see it.
+//   - A sender whose link the broker has ended for a reason that the client takes for
+//     fatal, a disabled entity or an expired token, is left as it is: every later send
+//     fails the same way (Retry). So a sender that failed in such a way is replaced.
 type senderLink struct {
-	open func() (*azservicebus.Sender, error)
-
-	mu     sync.Mutex // guards sender
-	sender *azservicebus.Sender
+	open    func() (*azservicebus.Sender, error)
+	current atomic.Pointer[azservicebus.Sender] // connected; nil = the next one connects
+	turn    chan struct{}                       // capacity 1: held while connecting
+	tries   atomic.Uint64                       // how often that was tried
+	failure error                               // of the last try; guarded by turn
 }
 
-// replaceTimeout bounds the closing of a sender that is replaced.
-const replaceTimeout = 5 * time.Second
+func newSenderLink(open func() (*azservicebus.Sender, error)) *senderLink {
+	return &senderLink{open: open, turn: make(chan struct{}, 1)}
+}
 
-// use calls do with the sender and replaces it if its link has ended for good.
+// closeTimeout bounds the closing of a sender that is replaced.
+const closeTimeout = 5 * time.Second
+
+// use calls do with a connected sender and drops the sender if it is of no more use.
 func (l *senderLink) use(ctx context.Context, do func(*azservicebus.Sender) error) error {
-	l.mu.Lock()
-	if l.sender == nil {
-		sender, err := l.open()
-		if err != nil {
-			l.mu.Unlock()
+	sender := l.current.Load()
+	if sender == nil {
+		var err error
+		if sender, err = l.connect(ctx); err != nil {
 			return err
 		}
-		l.sender = sender
 	}
-	sender := l.sender
-	l.mu.Unlock()
 	err := do(sender)
-	if err == nil || !endedForGood(err) {
-		return err
-	}
-	l.mu.Lock()
-	mine := l.sender == sender
-	if mine {
-		l.sender = nil
-	}
-	l.mu.Unlock()
-	if mine {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replaceTimeout)
-		defer cancel()
-		_ = sender.Close(ctx) // its link is gone already
+	if err != nil && isSpent(err) && l.current.CompareAndSwap(sender, nil) {
+		discard(ctx, sender)
 	}
 	return err
 }
 
-// endedForGood reports whether err shows a link that the client will not restore.
-func endedForGood(err error) bool {
+// connect opens a sender and connects it. Who waits for another's try shares its result.
+func (l *senderLink) connect(ctx context.Context) (*azservicebus.Sender, error) {
+	tries := l.tries.Load()
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if sender := l.current.Load(); sender != nil {
+		return sender, nil
+	}
+	if l.tries.Load() != tries {
+		return nil, l.failure
+	}
+	sender, err := l.open()
+	if err == nil {
+		if _, err = sender.NewMessageBatch(ctx, nil); err != nil {
+			discard(ctx, sender)
+		}
+	}
+	l.tries.Add(1)
+	if l.failure = err; err != nil {
+		return nil, err
+	}
+	l.current.Store(sender)
+	return sender, nil
+}
+
+func discard(ctx context.Context, sender *azservicebus.Sender) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	_ = sender.Close(ctx) // what it was connected to is gone already
+}
+
+// isSpent reports whether err shows that the sender's link or connection has ended.
+func isSpent(err error) bool {
 	if _, ended := errors.AsType[*amqp.LinkError](err); ended {
 		return true
 	}
 	coded, _ := errors.AsType[*azservicebus.Error](err)
-	return coded != nil && coded.Code == azservicebus.CodeUnauthorizedAccess
+	return coded != nil && (coded.Code == azservicebus.CodeUnauthorizedAccess || coded.Code == azservicebus.CodeConnectionLost)
 }
 
 func (l *senderLink) newBatch(ctx context.Context) (b batch, err error) {
@@ -107,10 +137,7 @@ func (l *senderLink) sendOne(ctx context.Context, m *azservicebus.AMQPAnnotatedM
 
 // Close implements link.
 func (l *senderLink) Close(ctx context.Context) error {
-	l.mu.Lock()
-	sender := l.sender
-	l.sender = nil
-	l.mu.Unlock()
+	sender := l.current.Swap(nil)
 	if sender == nil {
 		return nil
 	}

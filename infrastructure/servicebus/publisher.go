@@ -67,7 +67,7 @@ type PublisherOptions struct {
 // BatchReport tells of one batch.
 type BatchReport struct {
 	Keys, Messages int
-	Bytes          int           // encoded
+	Bytes          int           // encoded; of a message sent alone, those of its body
 	Took           time.Duration // until the broker's answer
 	Err            error         // nil: accepted
 }
@@ -88,7 +88,7 @@ func NewPublisher(client *azservicebus.Client, entity string, opts *PublisherOpt
 	}
 	links := make([]link, o.Links)
 	for i := range links {
-		links[i] = &senderLink{open: func() (*azservicebus.Sender, error) { return client.NewSender(entity, nil) }}
+		links[i] = newSenderLink(func() (*azservicebus.Sender, error) { return client.NewSender(entity, nil) })
 	}
 	return newPublisher(links, o), nil
 }
