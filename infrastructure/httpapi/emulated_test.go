@@ -26,6 +26,18 @@ import (
 // the Cosmos DB emulator, connected by the real SDK. The audit trail is on.
 func startEmulated(t *testing.T, options *httpapi.Options) (*api, *cosmosemu.Server) {
 	t.Helper()
+	m, emulator := emulated(t, uuid.New)
+	if options == nil {
+		options = &httpapi.Options{}
+	}
+	options.Audit = true
+	return startOver(t, m, options), emulator
+}
+
+// emulated is the application over the emulator. New contacts and events get
+// their ids from ids.
+func emulated(t *testing.T, ids command.IDs) (*mediator.Mediator, *cosmosemu.Server) {
+	t.Helper()
 	emulator := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 2})
 	if err := emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
 		t.Fatal(err)
@@ -47,16 +59,12 @@ func startEmulated(t *testing.T, options *httpapi.Options) (*api, *cosmosemu.Ser
 	reader, readerErr := cosmos.NewContactReader(container)
 	if err := errors.Join(
 		workErr, readerErr,
-		command.Register(m, command.Ports{Work: work, IDs: uuid.New, Now: time.Now, Audit: true}),
+		command.Register(m, command.Ports{Work: work, IDs: ids, Now: time.Now, Audit: true}),
 		query.Register(m, query.Ports{Contacts: reader, Audit: reader}),
 	); err != nil {
 		t.Fatal(err)
 	}
-	if options == nil {
-		options = &httpapi.Options{}
-	}
-	options.Audit = true
-	return startOver(t, m, options), emulator
+	return m, emulator
 }
 
 // TestOverTheEmulator walks every route with the real store behind it.
