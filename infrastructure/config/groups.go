@@ -26,6 +26,8 @@ type ServiceBus struct {
 	Namespace string `env:"NAMESPACE" doc:"host name of the namespace, for example contoso.servicebus.windows.net, used with DefaultAzureCredential"`
 	// Topic receives the events.
 	Topic string `env:"TOPIC" envDefault:"contacts" doc:"topic that receives the events"`
+	// PackKeys puts the events of several keys into one batch.
+	PackKeys bool `env:"PACK_KEYS" envDefault:"false" doc:"put events of several contacts into one batch: much faster, for topics without partitions"`
 }
 
 // Lease holds the timings of lease ownership. Zero Renew and Acquire are

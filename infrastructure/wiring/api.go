@@ -47,18 +47,22 @@ func newContacts(cfg *config.API, client *azcosmos.Client) (*mediator.Mediator, 
 	}
 	m := mediator.New()
 	event.Subscribe(m)
-	work, err := cosmos.NewUnitsOfWork(container, m, &cosmos.Options{EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, Traceparent: traceparent})
+	work, err := cosmos.NewUnitsOfWork(container, m, &cosmos.Options{EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, Traceparent: traceparent})
 	if err != nil {
 		return nil, err
 	}
-	if err := command.Register(m, command.Ports{Work: work, IDs: uuid.New, Now: time.Now}); err != nil {
+	if err := command.Register(m, command.Ports{Work: work, IDs: uuid.New, Now: time.Now, Audit: cfg.Audit}); err != nil {
 		return nil, err
 	}
 	reader, err := cosmos.NewContactReader(container)
 	if err != nil {
 		return nil, err
 	}
-	if err := query.Register(m, query.Ports{Contacts: reader}); err != nil {
+	ports := query.Ports{Contacts: reader}
+	if cfg.Audit {
+		ports.Audit = reader
+	}
+	if err := query.Register(m, ports); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -86,6 +90,7 @@ func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry,
 		RequirePrecondition: cfg.RequirePrecondition,
 		TokenKeys:           cfg.TokenKeys.List(),
 		PublicURL:           cfg.PublicURL,
+		Audit:               cfg.Audit,
 	})
 }
 

@@ -32,6 +32,10 @@ func Relay(cfg *config.Relay, s Surroundings) fx.Option {
 			},
 			func() (*azcosmos.Client, error) { return s.cosmosClient(cfg.Cosmos, feedPolicies()...) },
 			func(lc fx.Lifecycle) (*azservicebus.Client, error) { return s.serviceBusClient(lc, cfg.ServiceBus) },
+			func(t *telemetry.Telemetry) (*relayMetrics, error) {
+				return newRelayMetrics(t.Meters, cfg.ServiceBus.Topic)
+			},
+			func() *health { return newHealth(time.Now) },
 			newPublisher,
 			newParkedLot,
 			newRelay,
@@ -49,8 +53,10 @@ const lanes = 4
 // feedPolicies let the client read feeds better; see cosmosfeed.ClientOptions.
 func feedPolicies() []policy.Policy { return cosmosfeed.ClientOptions(nil).PerCallPolicies }
 
-func newPublisher(lc fx.Lifecycle, cfg *config.Relay, client *azservicebus.Client, log *slog.Logger) (*servicebus.Publisher, error) {
-	p, err := servicebus.NewPublisher(client, cfg.ServiceBus.Topic, &servicebus.PublisherOptions{Logger: log})
+func newPublisher(lc fx.Lifecycle, cfg *config.Relay, client *azservicebus.Client, m *relayMetrics, log *slog.Logger) (*servicebus.Publisher, error) {
+	p, err := servicebus.NewPublisher(client, cfg.ServiceBus.Topic, &servicebus.PublisherOptions{
+		PackKeys: cfg.ServiceBus.PackKeys, Sent: m.batch, Logger: log,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +72,10 @@ func newParkedLot(cfg *config.Relay, client *azcosmos.Client) (*cosmos.ParkedLot
 	return cosmos.NewParkedLot(container)
 }
 
-func newRelay(publisher *servicebus.Publisher, lot *cosmos.ParkedLot, log *slog.Logger) (*relay.Relay, error) {
-	return relay.New(cosmos.EventDecoder{}, publisher, &relay.Options{Lot: lot, Now: time.Now, Hooks: relayLog(log)})
+func newRelay(publisher *servicebus.Publisher, lot *cosmos.ParkedLot, m *relayMetrics, log *slog.Logger) (*relay.Relay, error) {
+	return relay.New(cosmos.EventDecoder{}, publisher, &relay.Options{
+		Lot: lot, Now: time.Now, Hooks: m.hooks(relayLog(log), time.Now),
+	})
 }
 
 // newDrainer returns what sends or skips parked events when an operator asks for it.
@@ -77,7 +85,7 @@ func newDrainer(cfg *config.Relay, publisher *servicebus.Publisher, lot *cosmos.
 	})
 }
 
-func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, log *slog.Logger) (*changefeed.Processor, error) {
+func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, m *relayMetrics, up *health, log *slog.Logger) (*changefeed.Processor, error) {
 	feed, err := cosmosfeed.NewFeed(client, cfg.Cosmos.Database, cfg.Cosmos.Container, nil)
 	if err != nil {
 		return nil, err
@@ -101,7 +109,7 @@ func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, lo
 		Lanes:        lanes,
 		Poison:       changefeed.PoisonDeadLetter,
 		DeadLetter:   h.park,
-		Observer:     h.observe(processorLog(log)),
+		Observer:     up.observe(m.observe(h.observe(processorLog(log)))),
 	})
 }
 
@@ -119,17 +127,23 @@ func start(s config.Start) changefeed.Start {
 
 // runRelay verifies the containers before the first lease is taken.
 func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *azcosmos.Client, sockets Sockets,
-	processor *changefeed.Processor, drainer *relay.Drainer, t *telemetry.Telemetry, log *slog.Logger,
-) {
+	processor *changefeed.Processor, drainer *relay.Drainer, up *health, t *telemetry.Telemetry, log *slog.Logger,
+) error {
 	verify := func(ctx context.Context) error {
 		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, dataContainer(cfg.Cosmos), leasesContainer(cfg.Cosmos), parkedContainer(cfg.Cosmos))
 	}
-	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics})
+	up.lag = processor.Lag
+	if err := observeLag(t.Meters, processor.Lag); err != nil {
+		return err
+	}
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Ready: up.ready})
 	if sockets.Ops != nil {
 		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
 	}
 	lc.Append(fx.Hook{OnStart: verify})
+	background(lc, down, log, "retention guard", retention{ttl: cfg.EventTTL, every: time.Minute, lag: processor.Lag, log: log})
 	background(lc, down, log, "drainer", drainer)
 	background(lc, down, log, "processor", processor)
 	lc.Append(fx.StopHook(ops.Drain))
+	return nil
 }
