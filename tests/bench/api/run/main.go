@@ -14,7 +14,9 @@ import (
 	"feedbox/tests/bench/api"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	var c api.Config
 	flag.IntVar(&c.Clients, "clients", 16, "clients at the same time")
 	flag.IntVar(&c.Contacts, "contacts", 256, "contacts that are updated")
@@ -30,7 +32,7 @@ func main() {
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
+			return 2
 		}
 		defer pprof.StopCPUProfile()
 	}
@@ -40,11 +42,12 @@ func main() {
 	fmt.Fprintln(os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return 1
 	}
 	if *asJSON {
 		_ = json.NewEncoder(os.Stdout).Encode(report)
-		return
+		return 0
 	}
 	fmt.Println(report)
+	return 0
 }
