@@ -147,8 +147,8 @@ func FuzzDecode(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		want, wantEvent, ok, comparable := referenceDecode(raw)
-		if !comparable {
+		want, wantEvent, ok, fair := referenceDecode(raw)
+		if !fair {
 			return
 		}
 		if (err == nil) != ok || (ok && isEvent != wantEvent) {
@@ -162,9 +162,9 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// referenceDecode says the same as Decode by way of encoding/json. comparable is false
+// referenceDecode says the same as Decode by way of encoding/json. fair is false
 // for input whose members repeat, of which encoding/json takes the last.
-func referenceDecode(raw []byte) (m relay.Message, isEvent, ok, comparable bool) {
+func referenceDecode(raw []byte) (m relay.Message, isEvent, ok, fair bool) {
 	doc, members := referenceObject(raw)
 	if doc == nil {
 		return m, false, false, true

@@ -53,6 +53,20 @@ func (n *network) cut(down bool) {
 	n.open = nil
 }
 
+// restore makes new connections possible again.
+func (n *network) restore() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down = false
+}
+
+// dialled returns how many connections were tried.
+func (n *network) dialled() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dials
+}
+
 // world is an emulator with a topic, a session subscription and a plain one, and a
 // client of this package.
 type world struct {
@@ -255,7 +269,7 @@ func TestPublisherComesBackAfterAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.cut(true)
-		dialled := w.dials
+		dialled := w.dialled()
 		for range 10 {
 			err := p.Publish(t.Context(), []relay.Group{group("a", 10), group("b", 10)})
 			if e, ok := errors.AsType[*relay.PublishError](err); !ok || relay.ClassOf(e.Keys[0].Err) != relay.Outage {
@@ -263,12 +277,10 @@ func TestPublisherComesBackAfterAnOutage(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if n := w.dials - dialled; n > 60 {
+		if n := w.dialled() - dialled; n > 60 {
 			t.Errorf("%d dials in about 15 s of outage; the client spins", n)
 		}
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.restore()
 		if err := p.Publish(t.Context(), []relay.Group{group("a", 10), group("b", 10)}); err != nil {
 			t.Fatal(err)
 		}
@@ -286,14 +298,12 @@ func TestClientDoesNotSpinThroughAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.cut(true)
-		dialled := w.dials
+		dialled := w.dialled()
 		time.Sleep(3 * time.Hour) // a token lives for two hours at most
-		if rate := float64(w.dials-dialled) / (3 * 3600); rate > 5 {
+		if rate := float64(w.dialled()-dialled) / (3 * 3600); rate > 5 {
 			t.Errorf("%.1f dials a second through an outage", rate)
 		}
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.restore()
 		if err := p.Publish(t.Context(), []relay.Group{group("b", 10)}); err != nil {
 			t.Fatal(err)
 		}
@@ -327,7 +337,7 @@ func TestManyFirstSendersConnectOnce(t *testing.T) {
 		if opened != 1 {
 			t.Errorf("%d senders opened through an outage, want 1", opened)
 		}
-		w.down = false
+		w.restore()
 		try(false)
 		if opened != 2 {
 			t.Errorf("%d senders opened in all, want one more", opened)
