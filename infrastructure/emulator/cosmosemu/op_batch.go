@@ -79,25 +79,22 @@ func executeBatch(x *exchange) (*reply, error) {
 
 func parseBatch(body []byte) ([]batchOperation, error) {
 	operations := make([]batchOperation, 0, 8)
-	err := document.Elements(body, func(element []byte) error {
-		var op batchOperation
-		err := document.EachMember(element, func(name string, value []byte) error {
-			switch name {
-			case "operationType":
-				return text(&op.kind, name, value)
-			case "id":
-				return text(&op.id, name, value)
-			case "ifMatch":
-				return text(&op.ifMatch, name, value)
-			case "ifNoneMatch":
-				return text(&op.ifNoneMatch, name, value)
-			case "resourceBody":
-				op.body = value
-			}
-			return nil
-		})
-		operations = append(operations, op)
-		return err
+	start := func() { operations = append(operations, batchOperation{}) }
+	err := document.Objects(body, start, func(name, value []byte) error {
+		op := &operations[len(operations)-1]
+		switch string(name) {
+		case "operationType":
+			return text(&op.kind, "operationType", value)
+		case "id":
+			return text(&op.id, "id", value)
+		case "ifMatch":
+			return text(&op.ifMatch, "ifMatch", value)
+		case "ifNoneMatch":
+			return text(&op.ifNoneMatch, "ifNoneMatch", value)
+		case "resourceBody":
+			op.body = value
+		}
+		return nil
 	})
 	switch {
 	case err != nil:

@@ -125,10 +125,10 @@ func (s *Server) enter(listener net.Listener, quirks bool) (err error) {
 			NextProtos:   []string{"http/1.1"},
 		})
 	}
+	// No timeouts: each costs two system calls per request, and the clients are tests.
 	s.entrances = append(s.entrances, &entrance{listener, &http.Server{
-		Handler:           gateway{s, quirks},
-		ReadHeaderTimeout: time.Minute,
-		ErrorLog:          log.New(&serverLog{s.options.Logger}, "", 0),
+		Handler:  gateway{s, quirks},
+		ErrorLog: log.New(&serverLog{s.options.Logger}, "", 0),
 	}})
 	return nil
 }

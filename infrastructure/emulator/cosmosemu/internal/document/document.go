@@ -251,3 +251,36 @@ func EachMember(text []byte, fn func(name string, value []byte) error) error {
 	}
 	return s.end()
 }
+
+// Objects walks an array of objects in one pass: start is called for every object,
+// member for every member of it. Names come as they are spelled, without quotes.
+func Objects(text []byte, start func(), member func(name, value []byte) error) error {
+	s := &scanner{text: text}
+	if s.peek() != '[' {
+		return s.fail("an array is expected")
+	}
+	s.at++
+	for first := true; ; first = false {
+		switch c := s.peek(); {
+		case c == ']' && first:
+			s.at++
+			return s.end()
+		case c != '{':
+			return s.fail("an object is expected")
+		}
+		start()
+		err := s.object(1, func(_ int, name, value []byte) error { return member(name[1:len(name)-1], value) })
+		if err != nil {
+			return err
+		}
+		switch s.peek() {
+		case ',':
+			s.at++
+		case ']':
+			s.at++
+			return s.end()
+		default:
+			return s.fail("a comma or ] is expected")
+		}
+	}
+}

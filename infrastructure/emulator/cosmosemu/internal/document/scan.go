@@ -1,7 +1,9 @@
 package document
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -91,25 +93,50 @@ func (s *scanner) word(w string) error {
 // str skips a string and returns it with its quotes.
 func (s *scanner) str() ([]byte, error) {
 	start := s.at
-	for i := start + 1; i < len(s.text); i++ {
-		switch c := s.text[i]; {
-		case c == '"':
+	for i := start + 1; ; i++ {
+		if i += plain(s.text[i:]); i >= len(s.text) {
+			break
+		}
+		switch s.text[i] {
+		case '"':
 			s.at = i + 1
 			return s.text[start:s.at], nil
-		case c == '\\':
+		case '\\':
 			n := escapeLength(s.text[i:])
 			if n == 0 {
 				s.at = i
 				return nil, s.fail("unknown escape")
 			}
 			i += n - 1
-		case c < ' ':
+		default:
 			s.at = i
 			return nil, s.fail("a control character must be escaped")
 		}
 	}
 	s.at = len(s.text)
 	return nil, s.fail("a string is not closed")
+}
+
+// plain returns the number of bytes before the first quote, backslash or control
+// character. It looks at eight bytes at a time: a byte of x is zero exactly if
+// (x - 0x01..01) &^ x has its top bit set, for the lowest such byte.
+func plain(b []byte) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	n := 0
+	for ; len(b)-n >= 8; n += 8 {
+		w := binary.LittleEndian.Uint64(b[n:])
+		quote, backslash := w^ones*'"', w^ones*'\\'
+		hit := ((quote-ones)&^quote | (backslash-ones)&^backslash | (w-ones*' ')&^w) & tops
+		if hit != 0 {
+			return n + bits.TrailingZeros64(hit)/8
+		}
+	}
+	for ; n < len(b); n++ {
+		if c := b[n]; c == '"' || c == '\\' || c < ' ' {
+			break
+		}
+	}
+	return n
 }
 
 func escapeLength(b []byte) int {

@@ -55,7 +55,7 @@ func TestParseHeaderReadsBothSpellings(t *testing.T) {
 		`["a"]`:                {String("a")},
 		`[]`:                   nil,
 		`[null]`:               {Null()},
-		` [ 1 , true,false ] `: {Number(1), Bool(true), Bool(false)},
+		"[ 1 , true,false ]\n": {Number(1), Bool(true), Bool(false)},
 		`[-1.5e3]`:             {Number(-1500)},
 		`[{}]`:                 {Undefined()},
 		`["\U0001f600"]`:       {String("😀")},

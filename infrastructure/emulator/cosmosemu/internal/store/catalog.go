@@ -202,6 +202,6 @@ func containerKey(n keySpace) []byte {
 
 // randomETag makes the ETag of a catalog record; the caller holds turn.
 func (s *Store) randomETag() string {
-	at := &pointer{position: position{lsn: s.random.Uint64()}, stamp: stamp{millis: s.now().UnixMilli()}}
+	at := &pointer{written: position{lsn: s.random.Uint64()}, stamp: stamp{millis: s.now().UnixMilli()}}
 	return string(appendETag(nil, rid(binary.BigEndian.AppendUint32(nil, s.random.Uint32())), at))
 }

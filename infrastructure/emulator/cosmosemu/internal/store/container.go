@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,10 +40,10 @@ type Container struct {
 	visible atomic.Uint64 // last LSN readers see
 
 	// writing is held while a transaction is judged and applied to Pebble's
-	// memory, never during an fsync. It guards the two fields below.
-	writing      sync.Mutex
-	lsn          uint64
-	lastDocument uint64
+	// memory, never during an fsync. It guards the fields below.
+	writing sync.Mutex
+	lsn     uint64
+	items   *filter // nil in a container that was there when the store was opened
 }
 
 // containerState is the part of a container that can be replaced. Immutable.
@@ -111,6 +110,7 @@ func (s *Store) CreateContainer(db *Database, def Definition, partitions int) (*
 	}
 	s.nextID++
 	c := s.newContainer(number, db.RID, r, state)
+	c.items = newFilter()
 	s.mu.Lock()
 	db.containers[def.ID] = c
 	s.mu.Unlock()
@@ -237,18 +237,8 @@ func (s *Store) loadContainer(number keySpace, value []byte, databases map[strin
 		return fmt.Errorf("%w: container record %s", ErrCorrupt, strings.TrimSpace(rec.RID))
 	}
 	c := s.newContainer(number, rec.Database, r, rec.containerState)
-	counters, closer, err := s.db.Get(c.space.counters(nil))
-	if err == nil {
-		if len(counters) != 16 {
-			return fmt.Errorf("%w: counters of container %s", ErrCorrupt, rec.RID)
-		}
-		c.lsn, c.lastDocument = binary.BigEndian.Uint64(counters), binary.BigEndian.Uint64(counters[8:])
-		err = closer.Close()
-	} else if errors.Is(err, pebble.ErrNotFound) {
-		err = nil
-	}
-	if err != nil {
-		return fmt.Errorf("read counters: %w", err)
+	if err := c.loadCounters(); err != nil {
+		return err
 	}
 	c.applied.Store(c.lsn)
 	c.visible.Store(c.lsn)

@@ -14,8 +14,8 @@ const etagLength = 38
 func appendETag(dst []byte, container rid, at *pointer) []byte {
 	var raw [16]byte
 	copy(raw[:4], container[len(container)-4:])
-	binary.BigEndian.PutUint64(raw[4:], at.lsn)
-	binary.BigEndian.PutUint16(raw[12:], uint16(at.seq))
+	binary.BigEndian.PutUint64(raw[4:], at.written.lsn)
+	binary.BigEndian.PutUint16(raw[12:], uint16(at.written.seq))
 	binary.BigEndian.PutUint16(raw[14:], uint16(at.millis))
 	dst = append(dst, '"')
 	for i, part := range [5][]byte{raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]} {

@@ -12,11 +12,14 @@ import (
 //	D <database rid>                      database record
 //	C <container number>                  container record
 //	O <offer id>                          offer record
-//	c <container> n                       counters: last LSN, last document number
-//	c <container> d <document>            document record
-//	c <container> i <epk> <len pk> <pk> <id>  -> pointer
-//	c <container> x <id> 00 <epk> <pk>    -> document number, length of id
-//	c <container> f <segment> <lsn> <seq> -> feed entry
+//	c <container> n                             last LSN, see counters.go
+//	c <container> d <segment> <lsn> <seq>       document record, at the position of its creation
+//	c <container> i <epk> <len pk> <pk> <id>    -> pointer
+//	c <container> x <id> 00 <epk> <pk>          -> position of the document, length of id
+//	c <container> f <segment> <lsn> <seq>       -> feed entry, at the position of the last write
+//
+// A document that was never replaced has no feed entry: its record stands where
+// its feed entry would.
 const (
 	keyVersion   = 'v'
 	keyDatabase  = 'D'
@@ -48,8 +51,37 @@ func (n keySpace) span() (from, to []byte) {
 
 func (n keySpace) counters(dst []byte) []byte { return n.prefix(dst, kindCounters) }
 
-func (n keySpace) document(dst []byte, number uint64) []byte {
-	return binary.BigEndian.AppendUint64(n.prefix(dst, kindDocument), number)
+// position is a place in the history of a container: a write, of a transaction,
+// to a physical partition.
+type position struct {
+	segment uint32
+	lsn     uint64
+	seq     uint32 // order within the transaction
+}
+
+const positionSize = 4 + 8 + 4
+
+func (p position) append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, p.segment)
+	dst = binary.BigEndian.AppendUint64(dst, p.lsn)
+	return binary.BigEndian.AppendUint32(dst, p.seq)
+}
+
+func decodePosition(b []byte) position {
+	return position{segment: binary.BigEndian.Uint32(b), lsn: binary.BigEndian.Uint64(b[4:]), seq: binary.BigEndian.Uint32(b[12:])}
+}
+
+// number is the place in one integer, rising with time: the last part of a
+// document's resource id. A transaction has fewer than 65,536 writes.
+func (p position) number() uint64 { return p.lsn<<16 | uint64(p.seq) }
+
+// fromNumber is a place by its number, in a segment.
+func fromNumber(segment uint32, number uint64) position {
+	return position{segment: segment, lsn: number >> 16, seq: uint32(number & 0xFFFF)}
+}
+
+func (n keySpace) document(dst []byte, created position) []byte {
+	return created.append(n.prefix(dst, kindDocument))
 }
 
 // partition is the common prefix of the items of one logical partition.
@@ -74,22 +106,23 @@ func (n keySpace) idEntry(dst []byte, id string, p *Partition) []byte {
 }
 
 // idEntrySize is the length of the value of an id entry.
-const idEntrySize = 8 + 4
+const idEntrySize = positionSize + 4
 
-func appendIDEntry(dst []byte, number uint64, id string) []byte {
-	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(dst, number), uint32(len(id)))
+func appendIDEntry(dst []byte, created position, id string) []byte {
+	return binary.BigEndian.AppendUint32(created.append(dst), uint32(len(id)))
 }
 
-func (n keySpace) segment(dst []byte, segment uint32) []byte {
-	return binary.BigEndian.AppendUint32(n.prefix(dst, kindFeed), segment)
+// segment is the common prefix of the documents or feed entries of a segment.
+func (n keySpace) segment(dst []byte, kind byte, segment uint32) []byte {
+	return binary.BigEndian.AppendUint32(n.prefix(dst, kind), segment)
 }
 
-func (n keySpace) feed(dst []byte, pos position) []byte {
-	dst = binary.BigEndian.AppendUint64(n.segment(dst, pos.segment), pos.lsn)
-	return binary.BigEndian.AppendUint32(dst, pos.seq)
+func (n keySpace) feed(dst []byte, written position) []byte {
+	return written.append(n.prefix(dst, kindFeed))
 }
 
-const feedSuffix = 12 // lsn and seq at the end of a feed key
+// historySuffix is the length of lsn and seq at the end of a document or feed key.
+const historySuffix = 12
 
 // after returns the smallest key greater than all keys starting with prefix.
 func after(prefix []byte) []byte {

@@ -6,7 +6,16 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	// memTableSize is what one table in memory grows to, from 256 KB.
+	memTableSize = 32 << 20
+	// cacheSize bounds the block cache and the tables in memory together, so it
+	// must hold a few of these. It is taken as it is needed.
+	cacheSize = 256 << 20
 )
 
 // pebbleOptions tunes Pebble for a small, quick-starting emulator. The format is
@@ -18,13 +27,19 @@ func pebbleOptions(fs vfs.FS, durable bool, cache *pebble.Cache, log *slog.Logge
 		Cache:                 cache,
 		DisableWAL:            !durable,
 		FormatMajorVersion:    pebble.FormatNewest,
-		MemTableSize:          32 << 20,
+		MemTableSize:          memTableSize,
 		L0CompactionThreshold: 4,
 		L0StopWritesThreshold: 64,
 		Logger:                pebbleLogger{log},
 	}
+	if !durable {
+		o.L0CompactionThreshold = 16 // reads are cheap enough, and much is short-lived
+	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		if !durable { // memory on both sides: compression would only cost time
+			o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+		}
 	}
 	return o
 }

@@ -24,14 +24,14 @@ func (c *Container) Get(dst []byte, part *Partition, id string) (Item, error) {
 	if err := errors.Join(err, closer.Close()); err != nil {
 		return Item{}, err
 	}
-	return c.read(v, dst, at.document)
+	return c.read(v, dst, at.created)
 }
 
-// read returns a live document by number. Between finding the number and here
-// the document may have been replaced, which is as good, or deleted.
-func (c *Container) read(v view, dst []byte, number uint64) (Item, error) {
+// read returns a live document by its place. Between finding the place and here the
+// document may have been replaced, which is as good, or deleted.
+func (c *Container) read(v view, dst []byte, created position) (Item, error) {
 	var scratch [32]byte
-	value, closer, err := v.Get(c.space.document(scratch[:0], number))
+	value, closer, err := v.Get(c.space.document(scratch[:0], created))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return Item{}, ErrNotFound
 	}

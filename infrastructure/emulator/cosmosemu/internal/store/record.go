@@ -7,13 +7,6 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
-// position is the place of a document's last write in the feed index.
-type position struct {
-	segment uint32
-	lsn     uint64
-	seq     uint32 // order within the transaction
-}
-
 // stamp is what decides a document's life and ETag.
 type stamp struct {
 	millis int64 // Unix time of the write
@@ -23,18 +16,15 @@ type stamp struct {
 // pointer is the value of the item index: enough to judge preconditions without
 // reading the document.
 type pointer struct {
-	document uint64
-	position
+	created position // where the document is
+	written position // its last write
 	stamp
 }
 
-const pointerSize = 8 + 4 + 8 + 4 + 8 + 4
+const pointerSize = 2*positionSize + 8 + 4
 
 func (p *pointer) append(dst []byte) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, p.document)
-	dst = binary.BigEndian.AppendUint32(dst, p.segment)
-	dst = binary.BigEndian.AppendUint64(dst, p.lsn)
-	dst = binary.BigEndian.AppendUint32(dst, p.seq)
+	dst = p.written.append(p.created.append(dst))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(p.millis))
 	return binary.BigEndian.AppendUint32(dst, uint32(p.ttl))
 }
@@ -44,18 +34,18 @@ func decodePointer(b []byte) (pointer, error) {
 		return pointer{}, fmt.Errorf("%w: item index entry of %d bytes", ErrCorrupt, len(b))
 	}
 	return pointer{
-		document: binary.BigEndian.Uint64(b),
-		position: position{
-			segment: binary.BigEndian.Uint32(b[8:]),
-			lsn:     binary.BigEndian.Uint64(b[12:]),
-			seq:     binary.BigEndian.Uint32(b[20:]),
-		},
+		created: decodePosition(b),
+		written: decodePosition(b[positionSize:]),
 		stamp: stamp{
-			millis: int64(binary.BigEndian.Uint64(b[24:])),
-			ttl:    int32(binary.BigEndian.Uint32(b[32:])),
+			millis: int64(binary.BigEndian.Uint64(b[2*positionSize:])),
+			ttl:    int32(binary.BigEndian.Uint32(b[2*positionSize+8:])),
 		},
 	}, nil
 }
+
+// replaced tells whether the document was written again after its creation: then
+// it has a feed entry.
+func (p *pointer) replaced() bool { return p.written != p.created }
 
 // record is a document as stored: the pointer, its keys, and the JSON text that
 // a read returns.
@@ -115,17 +105,17 @@ func decodeRecord(b []byte) (r record, err error) {
 
 // A feed entry holds what page filters need, so that entries passed over cost no
 // document read.
-const feedEntryHead = 8 + 8 + 4
+const feedEntryHead = positionSize + 8 + 4
 
 func appendFeedEntry(dst []byte, at *pointer, key []byte) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, at.document)
+	dst = at.created.append(dst)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(at.millis))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(at.ttl))
 	return append(dst, key...)
 }
 
 type feedEntry struct {
-	document uint64
+	created position
 	stamp
 	epk []byte
 }
@@ -135,9 +125,12 @@ func decodeFeedEntry(b []byte) (feedEntry, error) {
 		return feedEntry{}, fmt.Errorf("%w: feed entry of %d bytes", ErrCorrupt, len(b))
 	}
 	return feedEntry{
-		document: binary.BigEndian.Uint64(b),
-		stamp:    stamp{millis: int64(binary.BigEndian.Uint64(b[8:])), ttl: int32(binary.BigEndian.Uint32(b[16:]))},
-		epk:      b[feedEntryHead:],
+		created: decodePosition(b),
+		stamp: stamp{
+			millis: int64(binary.BigEndian.Uint64(b[positionSize:])),
+			ttl:    int32(binary.BigEndian.Uint32(b[positionSize+8:])),
+		},
+		epk: b[feedEntryHead:],
 	}, nil
 }
 

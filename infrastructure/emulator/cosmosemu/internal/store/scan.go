@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,35 +31,29 @@ type ItemRef struct {
 // until it returns false. The body is valid during the call only. All of one
 // scan comes from one state of the container.
 //
-// A logical partition and ids are found by index; only a scope with neither
-// passes over other documents.
+// A logical partition and named documents are found by index; only a scope with
+// neither passes over other documents.
 func (c *Container) Scan(scope Scope, fn func(number uint64, body []byte) (more bool)) error {
 	v := c.store.view()
 	defer v.release()
-	lower := c.space.prefix(nil, kindDocument)
-	docs, err := v.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)})
-	if err != nil {
-		return fmt.Errorf("scan: %w", asCorruption(err))
-	}
-	s := &scanner{c: c, scope: scope, docs: docs, now: c.store.now().UnixMilli(), ttl: c.ttl(), fn: fn}
+	s := &scanner{c: c, scope: scope, now: c.store.now().UnixMilli(), ttl: c.ttl(), fn: fn}
 	if scope.Part != nil {
 		s.window = epk.Point(scope.Part.EPK)
 	}
-	switch {
-	case scope.Items != nil:
-		err = s.byName()
-	case scope.Part != nil:
-		err = s.byPartition()
-	default:
-		err = s.all()
+	if scope.Items == nil && scope.Part == nil {
+		return s.all(v)
 	}
-	return errors.Join(err, asCorruption(docs.Close()))
+	from, to := c.space.span()
+	index, err := v.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return fmt.Errorf("scan: %w", asCorruption(err))
+	}
+	return errors.Join(s.indexed(index), asCorruption(index.Close()))
 }
 
 type scanner struct {
 	c      *Container
 	scope  Scope
-	docs   *pebble.Iterator
 	window epk.Range // of scope.Part
 	now    int64     // Unix ms
 	ttl    lifetime
@@ -66,19 +61,39 @@ type scanner struct {
 	key    []byte // scratch
 }
 
-func (s *scanner) all() error {
-	s.key = s.c.space.document(s.key[:0], s.scope.After+1)
-	for s.docs.SeekGE(s.key); s.docs.Valid(); s.docs.Next() {
-		if more, err := s.visit(); err != nil || !more {
-			return err
+// all visits the documents of the container, or those of the ranges that overlap
+// the scope's window.
+func (s *scanner) all(v view) error {
+	t := s.c.Topology()
+	var segments []uint32
+	for i := range t.Ranges {
+		r := &t.Ranges[i]
+		if s.scope.Window != nil {
+			if _, overlaps := r.Bounds().Intersect(*s.scope.Window); !overlaps {
+				continue
+			}
 		}
+		segments = append(segments, r.segments()...)
 	}
-	return s.docs.Error()
+	slices.Sort(segments)
+	segments = slices.Compact(segments)
+	if len(segments) == 0 {
+		return nil
+	}
+	h, err := s.c.openHistory(v, segments, fromNumber(0, s.scope.After+1), kindDocument)
+	if err != nil {
+		return err
+	}
+	more := true
+	for ; h.valid() && more && err == nil; h.next() {
+		more, err = s.visit(h.value())
+	}
+	return errors.Join(err, h.close())
 }
 
-// visit offers the document the iterator stands on, if it is in scope.
-func (s *scanner) visit() (more bool, err error) {
-	rec, err := decodeRecord(s.docs.Value())
+// visit offers a document record, if it is in scope.
+func (s *scanner) visit(value []byte) (more bool, err error) {
+	rec, err := decodeRecord(value)
 	if err != nil {
 		return false, err
 	}
@@ -87,87 +102,73 @@ func (s *scanner) visit() (more bool, err error) {
 		s.scope.Part != nil && (!s.window.Contains(rec.epk) || !bytes.HasPrefix(rec.encoded, s.scope.Part.encoded)) {
 		return true, nil
 	}
-	return s.fn(rec.document, rec.body), nil
+	return s.fn(rec.created.number(), rec.body), nil
 }
 
-// byPartition visits the documents of a logical partition.
-func (s *scanner) byPartition() error {
-	lower := append(s.c.space.prefix(nil, kindItem), s.scope.Part.EPK...)
-	return s.indexed(func(index *pebble.Iterator) (numbers []uint64, err error) {
-		end := after(lower)
-		for index.SeekGE(lower); index.Valid() && bytes.Compare(index.Key(), end) < 0; index.Next() {
-			p, err := decodePointer(index.Value())
-			if err != nil {
-				return nil, err
-			}
-			numbers = append(numbers, p.document)
-		}
-		return numbers, index.Error()
-	}, lower)
-}
-
-// byName visits the documents named in the scope.
-func (s *scanner) byName() error {
-	from, _ := s.c.space.span()
-	return s.indexed(func(index *pebble.Iterator) (numbers []uint64, err error) {
+// indexed visits the documents that an index names, in the order of insertion.
+func (s *scanner) indexed(index *pebble.Iterator) error {
+	var found []position
+	var err error
+	if s.scope.Items == nil {
+		found, err = s.inPartition(index)
+	} else {
 		for i := range s.scope.Items {
-			if numbers, err = s.named(numbers, index, &s.scope.Items[i]); err != nil {
-				return nil, err
+			if found, err = s.named(found, index, &s.scope.Items[i]); err != nil {
+				break
 			}
 		}
-		return numbers, index.Error()
-	}, from)
-}
-
-// named appends the numbers of the documents a reference means.
-func (s *scanner) named(numbers []uint64, index *pebble.Iterator, ref *ItemRef) ([]uint64, error) {
-	if ref.Part != nil {
-		s.key = s.c.space.item(s.key[:0], ref.Part, ref.ID)
-		if !index.SeekGE(s.key) || !bytes.Equal(index.Key(), s.key) {
-			return numbers, nil
-		}
-		p, err := decodePointer(index.Value())
-		return append(numbers, p.document), err
 	}
-	s.key = s.c.space.id(s.key[:0], ref.ID)
-	for index.SeekGE(s.key); index.Valid() && bytes.HasPrefix(index.Key(), s.key); index.Next() {
-		if len(index.Value()) != idEntrySize {
-			return nil, fmt.Errorf("%w: id index entry of %d bytes", ErrCorrupt, len(index.Value()))
-		}
-		number, length := binary.BigEndian.Uint64(index.Value()), binary.BigEndian.Uint32(index.Value()[8:])
-		if int(length) == len(ref.ID) { // else a longer id with a zero byte in it
-			numbers = append(numbers, number)
-		}
+	if err := errors.Join(err, asCorruption(index.Error())); err != nil {
+		return err
 	}
-	return numbers, nil
-}
-
-// indexed collects document numbers from an index, in the state the documents
-// are read in, and visits them in order.
-func (s *scanner) indexed(collect func(*pebble.Iterator) ([]uint64, error), lower []byte) error {
-	index, err := s.docs.Clone(pebble.CloneOptions{IterOptions: &pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)}})
-	if err != nil {
-		return fmt.Errorf("scan: %w", asCorruption(err))
-	}
-	numbers, err := collect(index)
-	if err := errors.Join(err, index.Close()); err != nil {
-		return asCorruption(err)
-	}
-	slices.Sort(numbers)
-	for _, n := range slices.Compact(numbers) {
-		if n <= s.scope.After {
+	slices.SortFunc(found, func(a, b position) int { return cmp.Compare(a.number(), b.number()) })
+	for _, created := range slices.Compact(found) {
+		if created.number() <= s.scope.After {
 			continue
 		}
-		s.key = s.c.space.document(s.key[:0], n)
-		if !s.docs.SeekGE(s.key) || !bytes.Equal(s.docs.Key(), s.key) {
-			if err := s.docs.Error(); err != nil {
-				return asCorruption(err)
-			}
-			return fmt.Errorf("%w: document %d is indexed but not in the store", ErrCorrupt, n)
+		if s.key, err = s.c.find(index, s.key, created); err != nil {
+			return err
 		}
-		if more, err := s.visit(); err != nil || !more {
+		if more, err := s.visit(index.Value()); err != nil || !more {
 			return err
 		}
 	}
 	return nil
+}
+
+// inPartition returns the places of the documents of a logical partition.
+func (s *scanner) inPartition(index *pebble.Iterator) (found []position, err error) {
+	lower := append(s.c.space.prefix(nil, kindItem), s.scope.Part.EPK...)
+	end := after(lower)
+	for index.SeekGE(lower); index.Valid() && bytes.Compare(index.Key(), end) < 0; index.Next() {
+		p, err := decodePointer(index.Value())
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, p.created)
+	}
+	return found, nil
+}
+
+// named appends the places of the documents a reference means.
+func (s *scanner) named(found []position, index *pebble.Iterator, ref *ItemRef) ([]position, error) {
+	if ref.Part != nil {
+		s.key = s.c.space.item(s.key[:0], ref.Part, ref.ID)
+		if !index.SeekGE(s.key) || !bytes.Equal(index.Key(), s.key) {
+			return found, nil
+		}
+		p, err := decodePointer(index.Value())
+		return append(found, p.created), err
+	}
+	s.key = s.c.space.id(s.key[:0], ref.ID)
+	for index.SeekGE(s.key); index.Valid() && bytes.HasPrefix(index.Key(), s.key); index.Next() {
+		value := index.Value()
+		if len(value) != idEntrySize {
+			return nil, fmt.Errorf("%w: id index entry of %d bytes", ErrCorrupt, len(value))
+		}
+		if int(binary.BigEndian.Uint32(value[positionSize:])) == len(ref.ID) { // else a longer id with a zero byte in it
+			found = append(found, decodePosition(value))
+		}
+	}
+	return found, nil
 }

@@ -56,7 +56,7 @@ func Open(o Options) (*Store, error) {
 	if fs == nil {
 		fs = vfs.Default
 		if !durable {
-			fs = vfs.NewMem()
+			fs = newMemFS()
 		}
 	}
 	s := &Store{
@@ -95,7 +95,7 @@ func Open(o Options) (*Store, error) {
 }
 
 func (s *Store) open(dir string, fs vfs.FS, durable bool) error {
-	s.cache = pebble.NewCache(64 << 20)
+	s.cache = pebble.NewCache(cacheSize)
 	db, err := pebble.Open(dir, pebbleOptions(fs, durable, s.cache, s.log))
 	if err != nil {
 		s.cache.Unref()

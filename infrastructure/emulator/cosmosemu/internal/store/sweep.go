@@ -13,7 +13,7 @@ const sweepStep = 2000
 func (s *Store) sweepLoop(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	next := make(map[*Container]uint64) // where the last step ended
+	next := make(map[*Container]position) // where the last step ended
 	for {
 		select {
 		case <-s.stop:
@@ -40,10 +40,10 @@ func (s *Store) sweepLoop(every time.Duration) {
 	}
 }
 
-// sweep looks at the documents after number from and removes the expired ones.
-// It returns where to go on, 0 at the end. Removal takes no LSN: the change feed
-// in latest-version mode does not show it.
-func (c *Container) sweep(from uint64) (next uint64, err error) {
+// sweep looks at the documents behind from and removes the expired ones. It returns
+// where to go on, the zero position at the end. Removal takes no LSN: the change
+// feed in latest-version mode does not show it.
+func (c *Container) sweep(from position) (next position, err error) {
 	expired, next, err := c.findExpired(from)
 	if err != nil || len(expired) == 0 {
 		return next, err
@@ -51,37 +51,41 @@ func (c *Container) sweep(from uint64) (next uint64, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if c.gone.Load() {
-		return 0, nil
+		return next, nil
 	}
 	batch := c.store.db.NewBatch()
 	defer batch.Close()
 	now, ttl := c.store.now().UnixMilli(), c.ttl()
-	for _, number := range expired {
-		key := c.space.document(nil, number)
-		value, closer, err := c.store.db.Get(key)
+	for _, created := range expired {
+		value, closer, err := c.store.db.Get(c.space.document(nil, created))
 		if err != nil {
 			continue // deleted meanwhile
 		}
 		rec, err := decodeRecord(value)
 		if err == nil && ttl.expired(rec.stamp, now) {
-			p := &Partition{EPK: rec.epk, encoded: rec.encoded}
-			_ = batch.Delete(c.space.feed(nil, rec.position), nil) // a batch in memory does not fail
-			_ = batch.Delete(c.space.item(nil, p, string(rec.id)), nil)
-			_ = batch.Delete(c.space.idEntry(nil, string(rec.id), p), nil)
-			_ = batch.Delete(key, nil)
+			w := &writer{Batch: batch, space: c.space, part: &Partition{EPK: rec.epk, encoded: rec.encoded}}
+			w.remove(&change{id: string(rec.id), exists: true, old: rec.pointer})
 		}
 		if err := closer.Close(); err != nil {
 			return from, err
 		}
 	}
+	_ = batch.Set(c.space.counters(nil), appendCounters(nil, c.lsn), nil) // see writer
 	return next, c.store.db.Apply(batch, pebble.NoSync)
 }
 
-func (c *Container) findExpired(from uint64) (expired []uint64, next uint64, err error) {
+func (w *writer) remove(ch *change) {
+	w.document(ch)
+	w.item(ch, nil)
+	w.id(ch)
+	w.feed(ch)
+}
+
+func (c *Container) findExpired(from position) (expired []position, next position, err error) {
 	v := c.store.view()
 	defer v.release()
 	lower := c.space.prefix(nil, kindDocument)
-	it, err := v.NewIter(&pebble.IterOptions{LowerBound: c.space.document(nil, from+1), UpperBound: after(lower)})
+	it, err := v.NewIter(&pebble.IterOptions{LowerBound: c.space.document(nil, from), UpperBound: after(lower)})
 	if err != nil {
 		return nil, from, err
 	}
@@ -94,13 +98,13 @@ func (c *Container) findExpired(from uint64) (expired []uint64, next uint64, err
 			return nil, from, err
 		}
 		if ttl.expired(p.stamp, now) {
-			expired = append(expired, p.document)
+			expired = append(expired, p.created)
 		}
-		next = p.document
+		next = p.created
 		seen++
 	}
 	if seen < sweepStep {
-		next = 0
+		next = position{}
 	}
 	return expired, next, it.Close()
 }

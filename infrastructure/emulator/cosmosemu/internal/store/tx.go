@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -33,11 +32,16 @@ type Tx struct {
 	state   *containerState
 	now     int64
 	lsn     uint64
+	segment uint32 // of the feed, where writes go
 	seq     uint32
-	number  uint64 // last document number given out
 	changes []change
+	looked  change // the last one read from the store
 	key     []byte // scratch
+	arena   []byte // records of this transaction
 }
+
+// keepArena bounds the scratch space a pooled transaction holds on to.
+const keepArena = 1 << 20
 
 // change is what a transaction does to one id; the last one counts.
 type change struct {
@@ -68,8 +72,10 @@ func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, w
 	tx, _ := txPool.Get().(*Tx)
 	defer func() {
 		clear(tx.changes)
-		*tx = Tx{changes: tx.changes[:0], key: tx.key[:0]}
-		txPool.Put(tx)
+		if cap(tx.arena) <= keepArena {
+			*tx = Tx{changes: tx.changes[:0], key: tx.key[:0], arena: tx.arena[:0]}
+			txPool.Put(tx)
+		}
 	}()
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -77,18 +83,18 @@ func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, w
 		return Commit{}, false, fmt.Errorf("container %s: %w", c.RID, ErrNotFound)
 	}
 	tx.c, tx.part, tx.state = c, part, c.state.Load()
-	tx.now, tx.lsn, tx.number = c.store.now().UnixMilli(), c.lsn+1, c.lastDocument
 	at := tx.state.Topology.Locate(part.EPK)
+	tx.now, tx.lsn, tx.segment = c.store.now().UnixMilli(), c.lsn+1, at.Segment
 	if err := fn(tx); err != nil {
 		return Commit{LSN: c.lsn, Range: at.ID}, false, err
 	}
 	if len(tx.changes) == 0 {
 		return Commit{LSN: c.lsn, Range: at.ID}, false, nil
 	}
-	if err := tx.write(at.Segment); err != nil {
+	if err := tx.write(); err != nil {
 		return Commit{}, false, err
 	}
-	c.lsn, c.lastDocument = tx.lsn, tx.number
+	c.lsn = tx.lsn
 	c.applied.Store(tx.lsn)
 	if c.store.durable == nil {
 		c.publish(tx.lsn)
@@ -104,23 +110,35 @@ func (tx *Tx) find(id string) (ch *change, live bool, err error) {
 			return &tx.changes[i], tx.changes[i].value != nil, nil
 		}
 	}
-	found := change{id: id}
+	if tx.looked.id == id && id != "" {
+		return &tx.looked, tx.looked.exists && !tx.expired(&tx.looked), nil
+	}
+	found := &tx.looked
+	*found = change{id: id}
 	tx.key = tx.c.space.item(tx.key[:0], tx.part, id)
+	if !tx.c.items.mayHold(tx.key) {
+		return found, false, nil
+	}
 	value, closer, err := tx.c.store.db.Get(tx.key)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return &found, false, nil
+		return found, false, nil
 	}
 	if err != nil {
+		found.id = ""
 		return nil, false, fmt.Errorf("read item index: %w", asCorruption(err))
 	}
-	found.exists = true
 	found.old, err = decodePointer(value)
 	if err := errors.Join(err, closer.Close()); err != nil {
+		found.id = ""
 		return nil, false, err
 	}
+	found.exists = true
 	found.now = found.old
-	ttl := lifetime(tx.state.Definition.DefaultTTL)
-	return &found, !ttl.expired(found.old.stamp, tx.now), nil
+	return found, !tx.expired(found), nil
+}
+
+func (tx *Tx) expired(ch *change) bool {
+	return lifetime(tx.state.Definition.DefaultTTL).expired(ch.old.stamp, tx.now)
 }
 
 // ETag returns the ETag of a live document; found is false if there is none.
@@ -141,7 +159,7 @@ func (tx *Tx) Get(id string) (item Item, found bool, err error) {
 	if ch.value != nil {
 		return tx.c.item(&ch.now, ch.value[ch.head:]), true, nil
 	}
-	tx.key = tx.c.space.document(tx.key[:0], ch.now.document)
+	tx.key = tx.c.space.document(tx.key[:0], ch.now.created)
 	value, closer, err := tx.c.store.db.Get(tx.key)
 	if err != nil {
 		return Item{}, false, fmt.Errorf("read document: %w", asCorruption(err))
@@ -161,17 +179,18 @@ func (tx *Tx) Put(doc *document.Document) (Item, error) {
 		return Item{}, err
 	}
 	ch := *found
+	ch.now.written = position{segment: tx.segment, lsn: tx.lsn, seq: tx.seq}
 	if !live {
-		tx.number++
-		ch.now.document = tx.number
+		ch.now.created = ch.now.written
 	}
-	ch.now.position = position{lsn: tx.lsn, seq: tx.seq}
 	ch.now.stamp = stamp{millis: tx.now, ttl: doc.TTL}
 	tx.seq++
-	buf := make([]byte, 0, pointerSize+len(tx.part.EPK)+len(tx.part.encoded)+len(doc.ID)+doc.Size()+systemSize)
-	buf = appendRecordHead(buf, &ch.now, tx.part, doc.ID)
-	ch.head = len(buf)
-	ch.value = tx.c.appendSystem(doc.AppendMembers(buf), &ch.now)
+	start := len(tx.arena)
+	buf := appendRecordHead(tx.arena, &ch.now, tx.part, doc.ID)
+	ch.head = len(buf) - start
+	buf = tx.c.appendSystem(doc.AppendMembers(buf), &ch.now)
+	ch.value = buf[start:len(buf):len(buf)] // stays valid if the arena moves
+	tx.arena = buf
 	tx.record(ch)
 	return tx.c.item(&ch.now, ch.value[ch.head:]), nil
 }
@@ -199,51 +218,96 @@ func (tx *Tx) record(ch change) {
 	tx.changes = append(tx.changes, ch)
 }
 
-// write applies all changes to Pebble, atomically and without waiting for the disk.
-func (tx *Tx) write(segment uint32) error {
-	space, key := tx.c.space, tx.key
-	batch := tx.c.store.db.NewBatch()
-	defer batch.Close()
-	var value []byte
+// write applies all changes to Pebble, atomically and without waiting for the
+// disk. It goes kind by kind, for neighbouring keys are cheap to add.
+func (tx *Tx) write() error {
+	size := 256
 	for i := range tx.changes {
-		ch := &tx.changes[i]
-		if ch.exists {
-			key = space.feed(key[:0], ch.old.position)
-			_ = batch.Delete(key, nil) // a batch in memory does not fail
-			if ch.value == nil || ch.now.document != ch.old.document {
-				key = space.document(key[:0], ch.old.document)
-				_ = batch.Delete(key, nil)
-			}
-		}
-		if ch.value == nil {
-			if ch.exists {
-				key = space.item(key[:0], tx.part, ch.id)
-				_ = batch.Delete(key, nil)
-				key = space.idEntry(key[:0], ch.id, tx.part)
-				_ = batch.Delete(key, nil)
-			}
-			continue
-		}
-		ch.now.segment = segment
-		binary.BigEndian.PutUint32(ch.value[8:], segment) // the record's head starts with the pointer
-		key = space.document(key[:0], ch.now.document)
-		_ = batch.Set(key, ch.value, nil)
-		key, value = space.item(key[:0], tx.part, ch.id), ch.now.append(value[:0])
-		_ = batch.Set(key, value, nil)
-		key, value = space.feed(key[:0], ch.now.position), appendFeedEntry(value[:0], &ch.now, tx.part.EPK)
-		_ = batch.Set(key, value, nil)
-		if !ch.exists || ch.now.document != ch.old.document {
-			key, value = space.idEntry(key[:0], ch.id, tx.part), appendIDEntry(value[:0], ch.now.document, ch.id)
-			_ = batch.Set(key, value, nil)
-		}
+		size += len(tx.changes[i].value) + 384
 	}
-	key = space.counters(key[:0])
-	value = binary.BigEndian.AppendUint64(value[:0], tx.lsn)
-	value = binary.BigEndian.AppendUint64(value, tx.number)
-	_ = batch.Set(key, value, nil)
-	tx.key = key
+	batch := tx.c.store.db.NewBatchWithSize(size)
+	defer batch.Close()
+	w := &writer{Batch: batch, space: tx.c.space, part: tx.part, key: tx.key}
+	removals := false
+	for i := range tx.changes {
+		w.document(&tx.changes[i])
+		removals = removals || tx.changes[i].value == nil
+	}
+	for i := range tx.changes {
+		w.item(&tx.changes[i], tx.c.items)
+	}
+	for i := range tx.changes {
+		w.id(&tx.changes[i])
+	}
+	for i := range tx.changes {
+		w.feed(&tx.changes[i])
+	}
+	if removals {
+		_ = batch.Set(w.space.counters(nil), appendCounters(nil, tx.lsn), nil) // see writer
+	}
+	tx.key = w.key
 	if err := tx.c.store.db.Apply(batch, pebble.NoSync); err != nil {
 		return fmt.Errorf("write transaction: %w", asCorruption(err))
 	}
 	return nil
+}
+
+// writer collects the keys of changes in a batch. Collecting does not fail.
+type writer struct {
+	*pebble.Batch
+	space      keySpace
+	part       *Partition
+	key, value []byte // scratch
+}
+
+// moved tells whether the document leaves the place it had in the store.
+func (ch *change) moved() bool {
+	return ch.exists && (ch.value == nil || ch.now.created != ch.old.created)
+}
+
+func (w *writer) document(ch *change) {
+	if ch.moved() {
+		w.key = w.space.document(w.key[:0], ch.old.created)
+		_ = w.Delete(w.key, nil)
+	}
+	if ch.value != nil {
+		w.key = w.space.document(w.key[:0], ch.now.created)
+		_ = w.Set(w.key, ch.value, nil)
+	}
+}
+
+func (w *writer) item(ch *change, known *filter) {
+	w.key = w.space.item(w.key[:0], w.part, ch.id)
+	switch {
+	case ch.value != nil:
+		w.value = ch.now.append(w.value[:0])
+		_ = w.Set(w.key, w.value, nil)
+		if !ch.exists {
+			known.add(w.key)
+		}
+	case ch.exists:
+		_ = w.Delete(w.key, nil)
+	}
+}
+
+func (w *writer) id(ch *change) {
+	w.key = w.space.idEntry(w.key[:0], ch.id, w.part)
+	switch {
+	case ch.value != nil && (!ch.exists || ch.moved()):
+		w.value = appendIDEntry(w.value[:0], ch.now.created, ch.id)
+		_ = w.Set(w.key, w.value, nil)
+	case ch.value == nil && ch.exists:
+		_ = w.Delete(w.key, nil)
+	}
+}
+
+func (w *writer) feed(ch *change) {
+	if ch.exists && ch.old.replaced() {
+		w.key = w.space.feed(w.key[:0], ch.old.written)
+		_ = w.Delete(w.key, nil)
+	}
+	if ch.value != nil && ch.now.replaced() {
+		w.key, w.value = w.space.feed(w.key[:0], ch.now.written), appendFeedEntry(w.value[:0], &ch.now, w.part.EPK)
+		_ = w.Set(w.key, w.value, nil)
+	}
 }
