@@ -1,0 +1,38 @@
+# One static binary on an empty base, run by nobody. The two targets differ in their
+# default command only; "feedbox api" and "feedbox relay" are in both.
+#
+#   docker build --target api   -t feedbox-api .
+#   docker build --target relay -t feedbox-relay .
+#
+# Pin both images by digest in production builds:
+#   --build-arg GO_IMAGE=golang:1.26-bookworm@sha256:...
+#   --build-arg BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:...
+# The digests are not written here: they could not be looked up where this file was
+# written, and an invented or stale one is worse than a tag. CI resolves and prints them.
+#
+# No BuildKit feature is used, so that az acr build can build it.
+ARG GO_IMAGE=golang:1.26-bookworm
+ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
+
+FROM ${GO_IMAGE} AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download && go mod verify
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w" -o /out/feedbox ./cmd/feedbox
+
+FROM ${BASE_IMAGE} AS feedbox
+COPY --from=build /out/feedbox /feedbox
+# By number, so that Kubernetes can check runAsNonRoot.
+USER 65532:65532
+# The contacts API; probes and metrics.
+EXPOSE 8080 8090
+# SIGTERM drains.
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/feedbox"]
+
+FROM feedbox AS relay
+CMD ["relay"]
+
+FROM feedbox AS api
+CMD ["api"]

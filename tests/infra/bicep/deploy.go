@@ -1,0 +1,205 @@
+package bicep
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Resource is one that a deployment would create.
+type Resource struct {
+	// File and Symbol say where it is declared.
+	File, Symbol string
+	// Type is without the version, such as Microsoft.App/containerApps.
+	Type, Version string
+	// ID is a stand-in for its resource id: the names of its parents and its own.
+	ID string
+	// Body is what is sent, without parent, scope and dependsOn.
+	Body map[string]any
+	// Scope is the id of what it is attached to, such as by a diagnostic setting.
+	Scope string
+}
+
+// Standins says by resource type what its properties hold at run time.
+type Standins map[string]any
+
+type deployment struct {
+	texts     map[string]string
+	environ   map[string]string
+	standins  Standins
+	resources []Resource
+}
+
+// Deploy evaluates a parameter file (.bicepparam) with the file it names and all
+// modules, in texts by path, and returns what would be created. Every resource and
+// output is evaluated, so that nothing is left untried. environ is what
+// readEnvironmentVariable sees.
+func Deploy(texts map[string]string, parameters string, environ map[string]string, standins Standins) ([]Resource, error) {
+	d := &deployment{texts: texts, environ: environ, standins: standins}
+	file, err := d.parse(parameters)
+	if err != nil {
+		return nil, err
+	}
+	params := &scope{deployment: d, file: file, known: map[string]any{}, busy: map[string]bool{}}
+	arguments := map[string]any{}
+	for _, p := range file.All("param") {
+		if arguments[p.Name], err = params.value(p.Value); err != nil {
+			return nil, err
+		}
+	}
+	main, err := d.open(path.Join(path.Dir(parameters), file.Using), arguments, Pos{File: parameters, Line: 1, Col: 1})
+	if err != nil {
+		return nil, err
+	}
+	if err := main.deploy(); err != nil {
+		return nil, err
+	}
+	return d.resources, nil
+}
+
+func (d *deployment) parse(name string) (*File, error) {
+	text, ok := d.texts[name]
+	if !ok {
+		return nil, fmt.Errorf("there is no file %s", name)
+	}
+	return Parse(name, text)
+}
+
+// open begins a file with its arguments, which have to be those it asks for.
+func (d *deployment) open(name string, arguments map[string]any, caller Pos) (*scope, error) {
+	file, err := d.parse(name)
+	if err != nil {
+		return nil, err
+	}
+	fault := func(format string, args ...any) error {
+		return &SyntaxError{Pos: caller, Problem: fmt.Sprintf(format, args...)}
+	}
+	for given, v := range arguments {
+		p := file.Find(given)
+		switch {
+		case p == nil || p.Keyword != "param":
+			return nil, fault("%s has no parameter %s", name, given)
+		case !fits(p.Type, v):
+			return nil, fault("parameter %s of %s is %T, not %s", given, name, v, p.Type)
+		}
+	}
+	for _, p := range file.All("param") {
+		if _, ok := arguments[p.Name]; !ok && p.Value == nil {
+			return nil, fault("parameter %s of %s is missing", p.Name, name)
+		}
+	}
+	return &scope{deployment: d, file: file, arguments: arguments, known: map[string]any{}, busy: map[string]bool{}}, nil
+}
+
+// deploy evaluates everything that the file declares.
+func (s *scope) deploy() error {
+	for _, decl := range s.file.Declarations {
+		if decl.Keyword == "output" {
+			continue
+		}
+		if _, err := s.symbol(&Node{Kind: Ident, Text: decl.Name, Pos: decl.Pos}); err != nil {
+			return err
+		}
+		if decl.Keyword == "resource" && !decl.Existing {
+			if err := s.create(decl); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := s.outputs()
+	return err
+}
+
+// body evaluates the properties of a declaration but those that are left out.
+func (s *scope) body(d *Declaration, without ...string) (map[string]any, error) {
+	o := &Node{Kind: Object, Pos: d.Value.Pos}
+	for _, property := range d.Value.Kids {
+		if key, _ := property.Kids[0].Literal(); !slices.Contains(without, key) {
+			o.Kids = append(o.Kids, property)
+		}
+	}
+	v, err := s.value(o)
+	body, _ := v.(map[string]any)
+	return body, err
+}
+
+func (d *Declaration) property(name string) *Node {
+	for _, property := range d.Value.Kids {
+		if key, _ := property.Kids[0].Literal(); key == name {
+			return property.Kids[1]
+		}
+	}
+	return nil
+}
+
+// reference works out name and id of a resource, without its properties.
+func (s *scope) reference(d *Declaration) (any, error) {
+	kind, _, _ := strings.Cut(d.Target, "@")
+	if d.Value.Kind != Object || d.property("name") == nil {
+		return nil, &SyntaxError{Pos: d.Pos, Problem: d.Name + " has no name"}
+	}
+	v, err := s.value(d.property("name"))
+	if err != nil {
+		return nil, err
+	}
+	name, ok := v.(string)
+	if !ok {
+		return nil, &SyntaxError{Pos: d.Pos, Problem: fmt.Sprintf("the name of %s is %T", d.Name, v)}
+	}
+	id := "/" + kind + "/" + name
+	if parent := d.property("parent"); parent != nil {
+		v, err := s.value(parent)
+		if err != nil {
+			return nil, err
+		}
+		of, ok := v.(resourceRef)
+		if !ok || kind != of.kind+"/"+path.Base(kind) {
+			return nil, &SyntaxError{Pos: d.Pos, Problem: fmt.Sprintf("%s (%s) cannot be a child of what it names as parent", d.Name, kind)}
+		}
+		id = of.id + "/" + path.Base(kind) + "/" + name
+	}
+	return resourceRef{id: id, name: name, kind: kind, declaration: d}, nil
+}
+
+func (s *scope) create(d *Declaration) error {
+	body, err := s.body(d, "parent", "scope", "dependsOn")
+	if err != nil {
+		return err
+	}
+	r := Resource{File: s.file.Name, Symbol: d.Name, ID: s.known[d.Name].(resourceRef).id, Body: body}
+	r.Type, r.Version, _ = strings.Cut(d.Target, "@")
+	if at := d.property("scope"); at != nil {
+		v, err := s.value(at)
+		if err != nil {
+			return err
+		}
+		of, ok := v.(resourceRef)
+		if !ok {
+			return &SyntaxError{Pos: d.Pos, Problem: fmt.Sprintf("the scope of %s is %T", d.Name, v)}
+		}
+		r.Scope = of.id
+	}
+	s.deployment.resources = append(s.deployment.resources, r)
+	return nil
+}
+
+// module evaluates a module with its arguments.
+func (s *scope) module(d *Declaration) (any, error) {
+	body, err := s.body(d, "dependsOn", "scope")
+	if err != nil {
+		return nil, err
+	}
+	arguments, _ := body["params"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(body)) {
+		if key != "name" && key != "params" {
+			return nil, &SyntaxError{Pos: d.Pos, Problem: fmt.Sprintf("module %s has no %s", d.Name, key)}
+		}
+	}
+	inner, err := s.deployment.open(path.Join(path.Dir(s.file.Name), d.Target), arguments, d.Pos)
+	if err != nil {
+		return nil, err
+	}
+	return moduleRef{inner}, inner.deploy()
+}

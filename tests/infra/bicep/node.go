@@ -1,0 +1,128 @@
+package bicep
+
+import "fmt"
+
+// Kind is what a [Node] is.
+type Kind int
+
+// The kinds of nodes. What Text and Kids hold is said beside each.
+const (
+	Text     Kind = iota // Text: a piece of a string, unescaped
+	String               // Kids: pieces and interpolated expressions
+	Number               // Text: digits
+	Bool                 // Text: true or false
+	Null                 // -
+	Ident                // Text: name
+	Member               // Kids: of; Text: name
+	Index                // Kids: of, index
+	Call                 // Kids: callee, arguments
+	Unary                // Text: operator; Kids: operand
+	Binary               // Text: operator; Kids: left, right
+	Ternary              // Kids: condition, then, else
+	Object               // Kids: properties
+	Property             // Kids: key (a String), value
+	Array                // Kids: items
+)
+
+// Node is an expression or a part of one.
+type Node struct {
+	Kind Kind
+	Text string
+	Kids []*Node
+	Pos  Pos
+}
+
+// Pos is a place in a file, counted from 1.
+type Pos struct {
+	File      string
+	Line, Col int
+}
+
+func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col) }
+
+// Declaration is one statement of a file.
+type Declaration struct {
+	// Keyword is param, var, resource, module or output; in a parameter file param.
+	Keyword string
+	// Name is the symbol.
+	Name string
+	// Type is the type of a parameter or output.
+	Type string
+	// Target is the type@version of a resource or the path of a module.
+	Target string
+	// Existing resources are referred to, not created.
+	Existing bool
+	// Condition, if not nil, decides whether a resource or module is there.
+	Condition *Node
+	// Value is the default of a parameter, or the body.
+	Value *Node
+	// Decorators are the calls before it, such as description('...').
+	Decorators []*Node
+	Pos        Pos
+}
+
+// Decorator returns the arguments of a decorator and whether it is there.
+func (d *Declaration) Decorator(name string) ([]*Node, bool) {
+	for _, call := range d.Decorators {
+		if call.Kids[0].Kind == Ident && call.Kids[0].Text == name {
+			return call.Kids[1:], true
+		}
+	}
+	return nil, false
+}
+
+// File is a parsed .bicep or .bicepparam file.
+type File struct {
+	Name string
+	// Scope is the targetScope; empty means resourceGroup.
+	Scope string
+	// Using is what a parameter file belongs to.
+	Using        string
+	Declarations []*Declaration
+}
+
+// Find returns the declaration of a symbol, or nil.
+func (f *File) Find(name string) *Declaration {
+	for _, d := range f.Declarations {
+		if d.Name == name && d.Keyword != "output" {
+			return d
+		}
+	}
+	return nil
+}
+
+// All returns the declarations with a keyword, in their order.
+func (f *File) All(keyword string) []*Declaration {
+	var found []*Declaration
+	for _, d := range f.Declarations {
+		if d.Keyword == keyword {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// Walk calls visit for n and everything below it, parents first.
+func (n *Node) Walk(visit func(*Node)) {
+	if n == nil {
+		return
+	}
+	visit(n)
+	for _, kid := range n.Kids {
+		kid.Walk(visit)
+	}
+}
+
+// Literal returns the value of a string without interpolation.
+func (n *Node) Literal() (string, bool) {
+	if n == nil || n.Kind != String {
+		return "", false
+	}
+	switch {
+	case len(n.Kids) == 0:
+		return "", true
+	case len(n.Kids) == 1 && n.Kids[0].Kind == Text:
+		return n.Kids[0].Text, true
+	}
+	return "", false
+}

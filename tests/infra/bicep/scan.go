@@ -1,0 +1,138 @@
+package bicep
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth bounds the nesting of expressions.
+const maxDepth = 100
+
+// SyntaxError says where a text leaves the dialect.
+type SyntaxError struct {
+	Pos     Pos
+	Problem string
+}
+
+func (e *SyntaxError) Error() string { return e.Pos.String() + ": " + e.Problem }
+
+// scanner reads characters and words. Faults are panics of *SyntaxError, caught in
+// Parse.
+type scanner struct {
+	file  string
+	text  string
+	at    int
+	depth int
+}
+
+func (s *scanner) pos() Pos {
+	before := s.text[:s.at]
+	line := strings.Count(before, "\n")
+	return Pos{File: s.file, Line: line + 1, Col: utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1}
+}
+
+func (s *scanner) fail(format string, args ...any) {
+	panic(&SyntaxError{Pos: s.pos(), Problem: fmt.Sprintf(format, args...)})
+}
+
+func (s *scanner) enter() {
+	if s.depth++; s.depth > maxDepth {
+		s.fail("nested deeper than %d", maxDepth)
+	}
+}
+
+func (s *scanner) leave() { s.depth-- }
+
+func (s *scanner) rest() string { return s.text[s.at:] }
+
+func (s *scanner) next() byte {
+	if s.at >= len(s.text) {
+		return 0
+	}
+	return s.text[s.at]
+}
+
+// space skips blanks and comments, and line ends if lines is set.
+func (s *scanner) space(lines bool) {
+	for s.at < len(s.text) {
+		switch c := s.next(); {
+		case c == ' ' || c == '\t' || c == '\r' || lines && c == '\n':
+			s.at++
+		case strings.HasPrefix(s.rest(), "//"):
+			end := strings.IndexByte(s.rest(), '\n')
+			if end < 0 {
+				end = len(s.rest())
+			}
+			s.at += end
+		case strings.HasPrefix(s.rest(), "/*"):
+			end := strings.Index(s.rest()[2:], "*/")
+			if end < 0 {
+				s.fail("comment without an end")
+			}
+			s.at += end + 4
+		default:
+			return
+		}
+	}
+}
+
+// accept takes text if it comes next on this line.
+func (s *scanner) accept(text string) bool {
+	s.space(false)
+	if strings.HasPrefix(s.rest(), text) {
+		s.at += len(text)
+		return true
+	}
+	return false
+}
+
+func (s *scanner) expect(text string) {
+	if !s.accept(text) {
+		s.fail("expected %q", text)
+	}
+}
+
+// word returns the identifier that comes next on this line, or "".
+func (s *scanner) word() string {
+	s.space(false)
+	start := s.at
+	for s.at < len(s.text) && (letter(s.next()) || s.at > start && digit(s.next())) {
+		s.at++
+	}
+	return s.text[start:s.at]
+}
+
+// keyword takes a whole word.
+func (s *scanner) keyword(word string) bool {
+	before := s.at
+	if s.word() == word {
+		return true
+	}
+	s.at = before
+	return false
+}
+
+func (s *scanner) name() string {
+	w := s.word()
+	if w == "" {
+		s.fail("expected a name")
+	}
+	return w
+}
+
+// lineEnd demands that nothing follows on this line.
+func (s *scanner) lineEnd() {
+	s.space(false)
+	if s.at < len(s.text) && s.next() != '\n' {
+		s.fail("unexpected %q", firstRune(s.rest()))
+	}
+}
+
+func firstRune(text string) rune {
+	r, _ := utf8.DecodeRuneInString(text)
+	return r
+}
+
+func letter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
+func digit(c byte) bool  { return c >= '0' && c <= '9' }
