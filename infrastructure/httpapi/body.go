@@ -70,7 +70,14 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		w.Header().Set("Connection", "close") // or net/http would read the rest
 		return nil, tooLarge
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var body []byte
+	var err error
+	if r.ContentLength >= 0 { // known to be within the limit
+		body = make([]byte, r.ContentLength)
+		_, err = io.ReadFull(r.Body, body)
+	} else {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	}
 	var exceeded *http.MaxBytesError
 	switch {
 	case errors.As(err, &exceeded):

@@ -85,7 +85,7 @@ func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 // may be unknown.
 func setState(h http.Header, etag, sessionToken string) {
 	if etag != "" {
-		h.Set("ETag", etag)
+		h.Set(headerETag, etag)
 	}
 	if sessionToken != "" {
 		h.Set(headerSession, sessionToken)

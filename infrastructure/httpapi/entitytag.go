@@ -65,7 +65,7 @@ func tagsOf(h http.Header, name string) (tagList, error) {
 // legacyTag reads the request header ETag, by which clients of the original
 // sample state their precondition. Quotes may be missing.
 func legacyTag(h http.Header) (tagList, error) {
-	value, err := single(h, "ETag")
+	value, err := single(h, headerETag)
 	if value = strings.TrimSpace(value); err != nil || value == "" {
 		return tagList{}, err
 	}

@@ -137,15 +137,17 @@ func (g *generator) parameters(r *generated) {
 	query := url.Values{}
 	for _, reference := range r.operation["parameters"].([]any) {
 		name := reference.(map[string]any)["$ref"].(string)
-		name = name[strings.LastIndexByte(name, '/')+1:]
+		name = strings.ToLower(name[strings.LastIndexByte(name, '/')+1:])
 		if name == "id" || !g.chance(12) {
 			continue
 		}
 		value, good := g.parameter(name, r)
 		r.good = r.good && good
 		switch name {
-		case "pageSize", "continuationToken":
-			query.Set(name, value)
+		case "pagesize":
+			query.Set("pageSize", value)
+		case "continuationtoken":
+			query.Set("continuationToken", value)
 		default:
 			r.headers = append(r.headers, name, value)
 		}
@@ -175,19 +177,19 @@ func (g *generator) parameter(name string, r *generated) (value string, good boo
 		}
 	}
 	switch name {
-	case "If-Match", "If-None-Match", "ETag":
+	case "if-match", "if-none-match", "etag":
 		value = pick(g, etag, "W/"+etag, `"a", `+etag, "*", `"other"`, "nonsense", `"`, "", strings.Repeat(`"a",`, 40), `"`+strings.Repeat("x", 60)+`"`)
 		return value, false // may rightly fail
-	case "pageSize":
+	case "pagesize":
 		value = pick(g, "1", "10", "100", "0", "101", "-1", "ten", "1e1", "99999999999999999999")
 		return value, value == "1" || value == "10" || value == "100"
-	case "continuationToken", "x-continuation-token":
+	case "continuationtoken", "x-continuation-token":
 		if len(g.tokens) > 0 && g.chance(70) {
 			token := pick(g, slices.Sorted(maps.Keys(g.tokens))...)
 			return token, g.tokens[token] == r.target
 		}
 		return pick(g, "x", "eyJ9", strings.Repeat("A", 200), "{}"), false
-	case "Idempotency-Key":
+	case "idempotency-key":
 		key := uuid.NewString()
 		value = pick(g, key, `"`+key+`"`, "k1", `"k1"`, `"k`, "", "a\"b", strings.Repeat("k", 256), "ключ")
 		return value, strings.Contains(value, key)
@@ -390,7 +392,7 @@ func (g *generator) learn(r generated, got answer) {
 	if token := got.header.Get("X-Continuation-Token"); token != "" && len(g.tokens) < 50 {
 		g.tokens[token], _, _ = strings.Cut(r.target, "?")
 	}
-	if slices.Contains(r.headers, "Idempotency-Key") && got.status < 300 && len(g.keyed) < 100 {
+	if slices.Contains(r.headers, "idempotency-key") && got.status < 300 && len(g.keyed) < 100 {
 		g.keyed = append(g.keyed, r)
 	}
 	if got.status == http.StatusCreated {

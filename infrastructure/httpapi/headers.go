@@ -2,13 +2,15 @@ package httpapi
 
 import "net/http"
 
-// Header fields of our own. All are sent in this spelling and read in any.
+// Header fields, spelt as net/http keeps them: another spelling would be
+// converted with each use. Clients may spell them as they like.
 const (
-	headerRequest       = "x-ms-request-id"        // of every answer
-	headerClientRequest = "x-ms-client-request-id" // of a request, returned
-	headerErrorCode     = "x-ms-error-code"        // of a problem, its code
-	headerSession       = "x-ms-session-token"     // both ways
-	headerContinuation  = "x-continuation-token"   // both ways
+	headerETag          = "Etag"
+	headerRequest       = "X-Ms-Request-Id"        // of every answer
+	headerClientRequest = "X-Ms-Client-Request-Id" // of a request, returned
+	headerErrorCode     = "X-Ms-Error-Code"        // of a problem, its code
+	headerSession       = "X-Ms-Session-Token"     // both ways
+	headerContinuation  = "X-Continuation-Token"   // both ways
 
 	headerIdempotencyKey = "Idempotency-Key"      // of a change
 	headerReplayed       = "Idempotency-Replayed" // of the answer to a repeat

@@ -152,11 +152,19 @@ func setRequestHeaders(h http.Header, r *http.Request, requestID string) {
 	if id := r.Header.Get(headerClientRequest); id != "" && len(id) <= maxClientRequestID && isVisibleASCII(id) {
 		h.Set(headerClientRequest, id)
 	}
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
+	for name, values := range constantHeaders {
+		h[name] = values
+	}
+}
+
+// constantHeaders are of every answer that does not set its own. They are
+// shared by all answers: replaced with Set, never appended to.
+var constantHeaders = http.Header{
+	"X-Content-Type-Options":       {"nosniff"},
+	"Referrer-Policy":              {"no-referrer"},
+	"Content-Security-Policy":      {"default-src 'none'; frame-ancestors 'none'"},
+	"Cross-Origin-Resource-Policy": {"same-origin"},
+	"Cache-Control":                {"no-store"},
 }
 
 func isVisibleASCII(text string) bool {

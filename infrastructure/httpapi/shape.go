@@ -78,8 +78,11 @@ func fill(document *strictjson.Document, b shape) []fault.Field {
 		return []fault.Field{{Pointer: "", Message: "must be an object, not " + document.Root.Kind.String()}}
 	}
 	var fields []fault.Field
-	refused := map[string]bool{}
+	var refused map[string]bool
 	refuse := func(pointer, message string) {
+		if refused == nil {
+			refused = map[string]bool{}
+		}
 		if !refused[pointer] {
 			refused[pointer] = true
 			fields = append(fields, fault.Field{Pointer: pointer, Message: message})
@@ -91,10 +94,9 @@ func fill(document *strictjson.Document, b shape) []fault.Field {
 	members := b.members()
 	seen := make([]bool, len(members))
 	for _, got := range document.Root.Members {
-		pointer := strictjson.Pointer("", got.Name)
 		i := slices.IndexFunc(members, func(m member) bool { return m.rule.Field == got.Name })
 		if i < 0 {
-			refuse(pointer, "is not a member of this body")
+			refuse(strictjson.Pointer("", got.Name), "is not a member of this body")
 			continue
 		}
 		if seen[i] {
@@ -107,9 +109,9 @@ func fill(document *strictjson.Document, b shape) []fault.Field {
 		case got.Value.Kind == strictjson.Null && m.nullable:
 			m.set(nil)
 		case m.nullable:
-			refuse(pointer, "must be a string or null, not "+got.Value.Kind.String())
+			refuse(strictjson.Pointer("", got.Name), "must be a string or null, not "+got.Value.Kind.String())
 		default:
-			refuse(pointer, "must be a string, not "+got.Value.Kind.String())
+			refuse(strictjson.Pointer("", got.Name), "must be a string, not "+got.Value.Kind.String())
 		}
 	}
 	for i, m := range members {

@@ -12,7 +12,7 @@ func Parse(data []byte, maxDepth int) (*Document, error) {
 	document := &Document{}
 	p.document = document
 	p.space()
-	root, err := p.value("", 0)
+	root, err := p.value()
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,29 @@ type parser struct {
 	data     []byte
 	at       int
 	maxDepth int
+	depth    int
+	path     []step // to the value that is being read
 	document *Document
+}
+
+// step leads from an array or object to one of its values. Pointers are built
+// only where one is reported.
+type step struct {
+	name  string // of a member
+	index int    // of an element, where name does not count
+	array bool
+}
+
+func (p *parser) pointer() string {
+	pointer := ""
+	for _, s := range p.path {
+		if s.array {
+			pointer += "/" + strconv.Itoa(s.index)
+		} else {
+			pointer = Pointer(pointer, s.name)
+		}
+	}
+	return pointer
 }
 
 func (p *parser) fail(problem string) error { return &SyntaxError{Offset: p.at, Problem: problem} }
@@ -60,17 +82,19 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-func (p *parser) value(pointer string, depth int) (Value, error) {
+func (p *parser) value() (Value, error) {
 	switch c := p.peek(); {
 	case c == '{' || c == '[':
-		if depth >= p.maxDepth {
-			return Value{}, &DepthError{Pointer: pointer, Max: p.maxDepth}
+		if p.depth >= p.maxDepth {
+			return Value{}, &DepthError{Pointer: p.pointer(), Max: p.maxDepth}
 		}
 		p.at++
+		p.depth++
+		defer func() { p.depth-- }()
 		if c == '{' {
-			return p.object(pointer, depth+1)
+			return p.object()
 		}
-		return p.array(pointer, depth+1)
+		return p.array()
 	case c == '"':
 		text, err := p.text()
 		return Value{Kind: String, Text: text}, err
@@ -95,7 +119,7 @@ func (p *parser) literal(word string) bool {
 	return true
 }
 
-func (p *parser) object(pointer string, depth int) (Value, error) {
+func (p *parser) object() (Value, error) {
 	object := Value{Kind: Object}
 	var seen map[string]bool // only for objects too large to search
 	p.space()
@@ -118,8 +142,8 @@ func (p *parser) object(pointer string, depth int) (Value, error) {
 		}
 		p.at++
 		p.space()
-		at := Pointer(pointer, name)
-		value, err := p.value(at, depth)
+		p.path = append(p.path, step{name: name})
+		value, err := p.value()
 		if err != nil {
 			return Value{}, err
 		}
@@ -130,8 +154,9 @@ func (p *parser) object(pointer string, depth int) (Value, error) {
 			}
 		}
 		if seen[name] || seen == nil && object.has(name) {
-			p.document.Duplicates = append(p.document.Duplicates, at)
+			p.document.Duplicates = append(p.document.Duplicates, p.pointer())
 		}
+		p.path = p.path[:len(p.path)-1]
 		if seen != nil {
 			seen[name] = true
 		}
@@ -158,7 +183,7 @@ func (v Value) has(name string) bool {
 	return false
 }
 
-func (p *parser) array(pointer string, depth int) (Value, error) {
+func (p *parser) array() (Value, error) {
 	array := Value{Kind: Array}
 	p.space()
 	if p.peek() == ']' {
@@ -167,10 +192,12 @@ func (p *parser) array(pointer string, depth int) (Value, error) {
 	}
 	for {
 		p.space()
-		value, err := p.value(pointer+"/"+strconv.Itoa(len(array.Elements)), depth)
+		p.path = append(p.path, step{index: len(array.Elements), array: true})
+		value, err := p.value()
 		if err != nil {
 			return Value{}, err
 		}
+		p.path = p.path[:len(p.path)-1]
 		array.Elements = append(array.Elements, value)
 		p.space()
 		switch p.peek() {
