@@ -26,6 +26,7 @@ type network struct {
 	down   bool
 	open   []net.Conn
 	dials  int
+	script *script // what becomes of the broker's answers; nil = they pass
 }
 
 func (n *network) dial(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
@@ -36,10 +37,14 @@ func (n *network) dial(ctx context.Context, _ azservicebus.NewWebSocketConnArgs)
 		return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	}
 	conn, err := n.server.Dial(ctx)
-	if err == nil {
-		n.open = append(n.open, conn)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	n.open = append(n.open, conn)
+	if n.script != nil {
+		return newScripted(conn, n.script), nil
+	}
+	return conn, nil
 }
 
 // cut ends all connections; with down no new ones are possible.
