@@ -96,9 +96,9 @@ func TestNothingIsSentWhileTheGatesAreUnknown(t *testing.T) {
 	b, lot := &broker{}, lottest.NewMemory()
 	r := newRelay(t, b, withLot(lot, relay.Options{}))
 	lot.Fail(errors.New("store is away"))
-	err := r.Handle(t.Context(), changes("a a1 1"))
+	err := r.Handle(t.Context(), changes("?", "a a1 1"))
 	batch, ok := errors.AsType[*relay.BatchError](err)
-	if !ok || batch.Class() != relay.Outage || b.sent != 0 {
+	if !ok || batch.Class() != relay.Outage || len(batch.Failures) != 2 || b.sent != 0 {
 		t.Fatalf("error %v with %d sent, want an outage and nothing sent", err, b.sent)
 	}
 	lot.Fail(nil)

@@ -169,7 +169,10 @@ func (r *Relay) report(ctx context.Context, p *page, failures []Failure) error {
 
 // all lists every event of the page as failed for the same reason.
 func all(p *page, err error) []Failure {
-	failures := make([]Failure, 0, len(p.events))
+	failures := make([]Failure, 0, len(p.events)+len(p.keyless))
+	for _, f := range p.keyless {
+		failures = append(failures, Failure{Index: f.Index, ID: f.ID, Err: err})
+	}
 	for i := range p.events {
 		m := &p.events[i]
 		failures = append(failures, Failure{Index: m.Index, ID: m.ID, Key: m.Key, Err: err})
