@@ -1,5 +1,6 @@
 # Feedbox: every task by name. `make help` lists them.
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
 GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION  := v0.12.0
 TOOLS := $(CURDIR)/.cache/bin
@@ -51,6 +52,23 @@ fmt: $(TOOLS)/gofumpt-$(GOFUMPT_VERSION) ## format every Go file
 fmt-check: $(TOOLS)/gofumpt-$(GOFUMPT_VERSION) ## fail if a Go file is not formatted
 	@out=$$($(TOOLS)/gofumpt-$(GOFUMPT_VERSION) -l $$(git ls-files '*.go')); \
 	  if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
+
+.PHONY: conformance-cosmos
+conformance-cosmos: ## azcosmos' own emulator suite and the JavaScript SDK against cosmosemu
+	go test -tags conformance -count=1 -v ./tests/conformance/cosmos | grep -vE '^ +--- PASS|^=== '
+
+.PHONY: conformance-servicebus
+conformance-servicebus: ## azservicebus' own live tests against busemu
+	go run ./tests/conformance/servicebus
+
+.PHONY: bicep-check
+bicep-check: ## parse the Bicep and check every resource against Azure's types
+	tests/infra/bicep-check.sh
+
+.PHONY: bench
+bench: ## the backlog through the relay, beside its floors
+	go run ./tests/bench/relay -pack
+	go run ./tests/bench/relay
 
 .PHONY: check
 check: ## exactly what CI runs
