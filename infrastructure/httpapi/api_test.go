@@ -31,6 +31,27 @@ type api struct {
 	url    string
 	client *http.Client
 	logs   *syncBuffer
+	// session, if not nil, is sent with each request and kept up to date, as a
+	// client does that wants to read its own writes.
+	session *session
+}
+
+// session is a session token that several clients share.
+type session struct {
+	mu    sync.Mutex // guards token
+	token string
+}
+
+func (s *session) get() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.token
+}
+
+func (s *session) set(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token = token
 }
 
 // syncBuffer takes log lines from several goroutines.
@@ -128,16 +149,22 @@ func (a *api) do(method, path, body string, headers ...string) answer {
 		}
 		r.Header.Add(headers[i], headers[i+1])
 	}
+	if a.session != nil && a.session.get() != "" && r.Header.Get("x-ms-session-token") == "" {
+		r.Header.Set("x-ms-session-token", a.session.get())
+	}
 	response, err := a.client.Do(r)
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	defer response.Body.Close()
-	content2, err := io.ReadAll(response.Body)
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, string(content2)}
+	if token := response.Header.Get("x-ms-session-token"); token != "" && a.session != nil {
+		a.session.set(token)
+	}
+	return answer{response.StatusCode, response.Header, string(text)}
 }
 
 const jane = `{"firstName":"Jane","lastName":"Doe","email":"jane@contoso.example","description":"A contact","companyName":"Contoso"}`

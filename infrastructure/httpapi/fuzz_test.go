@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"feedbox/infrastructure/httpapi/internal/strictjson"
 )
 
 // FuzzDecodeBody reads arbitrary bytes as each body. Whatever comes, the
@@ -134,6 +136,107 @@ func FuzzAccept(f *testing.F) {
 		accepts([]string{value}, mediaJSON)
 		if !accepts([]string{value + ", application/json"}, mediaJSON) && !strings.Contains(value, "json") && !strings.Contains(value, `"`) {
 			t.Fatalf("%q with application/json admits no JSON", value)
+		}
+	})
+}
+
+// FuzzMergePatch compares with a plain implementation of RFC 7396: a patch
+// that is accepted has the same effect on every member of a contact.
+func FuzzMergePatch(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"name":{"firstName":"X"},"email":null}`, `{"company":{"city":"Bern","street":null}}`, `{"name":null}`, `[]`, `null`,
+		`{"description":"","description":"x"}`, `{"id":"x"}`, `{"company":{"company":{"city":"x"}}}`, `{"name":{"email":"x"}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	const base = `{"description":"d","email":"e@f.example","name":{"firstName":"a","lastName":"b"},
+		"company":{"companyName":"c","street":"s","houseNumber":"1","postalCode":"2","city":"t","country":"u"}}`
+	f.Fuzz(func(t *testing.T, body []byte) {
+		document, err := strictjson.Parse(body, maxDepth)
+		if err != nil {
+			return
+		}
+		var b patchBody
+		if fields := b.fill(document); len(fields) > 0 {
+			for _, field := range fields {
+				if field.Message == "" {
+					t.Fatalf("%q is refused and nobody knows why", body)
+				}
+			}
+			_ = b.check() // must not panic on what was half read
+			return
+		}
+		var contact, patch any
+		if json.Unmarshal([]byte(base), &contact) != nil || json.Unmarshal(body, &patch) != nil {
+			t.Fatalf("%q is accepted and is not JSON", body)
+		}
+		merged, ok := mergePatch(contact, patch).(map[string]any)
+		if !ok {
+			t.Fatalf("%q is accepted and removes the contact", body)
+		}
+		var original map[string]any
+		_ = json.Unmarshal([]byte(base), &original)
+		for _, group := range b.groups() {
+			want, have := merged, original
+			if group.name != "" {
+				want, _ = merged[group.name].(map[string]any)
+				have, _ = original[group.name].(map[string]any)
+			}
+			for _, m := range group.members {
+				text, _ := want[m.name].(string) // removed: ""
+				got, _ := have[m.name].(string)
+				if m.into.Present {
+					got = ""
+					if m.into.Text != nil {
+						got = *m.into.Text
+					}
+				}
+				if got != text {
+					t.Fatalf("%q makes %s.%s %q, want %q", body, group.name, m.name, got, text)
+				}
+			}
+		}
+	})
+}
+
+// mergePatch is the algorithm of RFC 7396 §2.
+func mergePatch(target, patch any) any {
+	members, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	object, ok := target.(map[string]any)
+	if !ok {
+		object = map[string]any{}
+	}
+	for name, value := range members {
+		if value == nil {
+			delete(object, name)
+		} else {
+			object[name] = mergePatch(object[name], value)
+		}
+	}
+	return object
+}
+
+// FuzzIdempotencyKey: what is read as a key survives quoting.
+func FuzzIdempotencyKey(f *testing.F) {
+	for _, seed := range []string{"abc", `"abc"`, `"a\"b"`, `"`, "", `a"b`, "\x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		key, ok := idempotencyKey(value)
+		if !ok {
+			return
+		}
+		if key == "" {
+			t.Fatalf("%q is read as the empty key", value)
+		}
+		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+		again, ok := idempotencyKey(quoted)
+		printable := !strings.ContainsFunc(key, func(r rune) bool { return r < 0x20 || r > 0x7e })
+		if ok != printable || ok && again != key {
+			t.Fatalf("%q is the key %q; quoted it is %q, %v", value, key, again, ok)
 		}
 	})
 }

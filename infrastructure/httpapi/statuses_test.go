@@ -194,6 +194,8 @@ func TestEveryRouteInEveryStatus(t *testing.T) {
 	s.open = startOver(t, m, &httpapi.Options{Audit: true})
 	s.keyed = startOver(t, m, &httpapi.Options{Audit: true, Auth: apiKeys(t), RateLimit: 1e-6, RateBurst: 1})
 	s.strict = startOver(t, m, &httpapi.Options{Audit: true, RequirePrecondition: true})
+	s.open.session = &session{}
+	s.keyed.session, s.strict.session = s.open.session, s.open.session
 	same, calls := uuid.New(), 0
 	collisions, _ := emulated(t, func() uuid.UUID {
 		if calls++; calls%2 == 1 {
