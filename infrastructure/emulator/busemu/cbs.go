@@ -55,11 +55,26 @@ func (n *cbsNode) handleRequest(s *session, message []byte) {
 		s.c.log.Debug("request to $cbs does not decode", "error", err)
 		return
 	}
-	status, description := s.c.putToken(r)
-	s.reply(node{kind: nodeCBS}, r.replyTo, r.response(func(w *amqp.MapWriter) {
-		w.String("status-code", int32(status))
-		w.String("status-description", description)
-	}, nil))
+	answer := func(status int, description string) {
+		s.reply(node{kind: nodeCBS}, r.replyTo, r.response(func(w *amqp.MapWriter) {
+			w.String("status-code", int32(status))
+			w.String("status-description", description)
+		}, nil))
+	}
+	s.c.perform(work{
+		link:      &linkBase{s: s},
+		unordered: true,
+		call: func() Call {
+			audience, _ := r.properties.String("name")
+			return Call{Operation: OpPutToken, Entity: parseAddress(audience).path}
+		},
+		serve: func() { answer(s.c.putToken(r)) },
+		mute: func(done func()) {
+			s.c.putToken(r)
+			done()
+		},
+		fail: func(e *Error) { answer(mgmtStatus(e), e.Description) },
+	})
 }
 
 // putToken grants what a token allows on its audience.
@@ -92,6 +107,6 @@ func (c *conn) putToken(r *request) (status int, description string) {
 			return http.StatusNotFound, "The messaging entity '" + audience + "' could not be found."
 		}
 	}
-	c.grants.put(path, grant{rights: token.rights, expires: token.expires})
+	c.grant(path, grant{rights: token.rights, expires: token.expires})
 	return http.StatusOK, "OK"
 }

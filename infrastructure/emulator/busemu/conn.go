@@ -49,6 +49,8 @@ type conn struct {
 	idle        time.Duration // a frame is sent at least that often
 	sessions    map[uint16]*session
 	grants      grants
+	expiry      *time.Timer // of the grant that expires first
+	expires     time.Time
 	cbs         cbsNode
 	out         []byte // frames the writer has not been handed
 	free        []byte // the other buffer; nil while the writer has it
@@ -260,8 +262,10 @@ func (c *conn) releaseSessions() {
 // teardown ends what is left of a connection that is gone.
 func (c *conn) teardown() {
 	c.releaseSessions()
-	if c.linger != nil {
-		c.linger.Stop()
+	for _, t := range []*time.Timer{c.linger, c.expiry} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 	c.closeSent = true
 	c.drainInbox()

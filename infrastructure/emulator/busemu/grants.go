@@ -43,11 +43,48 @@ type grants struct {
 	byPath map[string]grant // by lower-case path of the audience
 }
 
-func (g *grants) put(path string, gr grant) {
-	if g.byPath == nil {
-		g.byPath = make(map[string]grant)
+// grant adds what a token allows, and has the connection's links looked at when
+// the token has expired.
+func (c *conn) grant(path string, gr grant) {
+	if c.grants.byPath == nil {
+		c.grants.byPath = make(map[string]grant)
 	}
-	g.byPath[path] = gr
+	c.grants.byPath[path] = gr
+	wait := time.Until(gr.expires) + time.Millisecond
+	if c.expiry == nil {
+		c.expiry = time.AfterFunc(wait, func() { c.post(event{fn: c.expireGrants}) })
+		c.expires = gr.expires
+	} else if gr.expires.Before(c.expires) {
+		c.expiry.Reset(wait)
+		c.expires = gr.expires
+	}
+}
+
+// expireGrants forgets tokens that have expired, detaches the links that lived by
+// them, and waits for the next.
+func (c *conn) expireGrants() {
+	now := time.Now()
+	var next time.Time
+	for path, gr := range c.grants.byPath {
+		if !now.Before(gr.expires) {
+			delete(c.grants.byPath, path)
+		} else if next.IsZero() || gr.expires.Before(next) {
+			next = gr.expires
+		}
+	}
+	for _, s := range c.sessions {
+		for _, l := range s.links {
+			if b := l.base(); b.claim != 0 && b.attach == nil && !b.over() && !c.may(b.claim, b.path) {
+				b.sendDetach(errUnauthorized(b.claim.String(), b.path))
+				l.release()
+			}
+		}
+	}
+	c.expiry = nil
+	if !next.IsZero() {
+		c.expiry = time.AfterFunc(time.Until(next)+time.Millisecond, func() { c.post(event{fn: c.expireGrants}) })
+		c.expires = next
+	}
 }
 
 // of returns the rights on a path: those granted for it or for a path above it.

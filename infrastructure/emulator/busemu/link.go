@@ -16,8 +16,14 @@ type linkBase struct {
 	s          *session
 	name       string
 	handle     uint32
-	detachSent bool // by us: nothing more is sent, everything is ignored
-	gone       bool // off the session's table
+	attach     *amqp.Attach // the peer's, until it is answered
+	detachSent bool         // by us: nothing more is sent, everything is ignored
+	gone       bool         // off the session's table
+	claim      Rights       // what the link needs; 0: nothing
+	path       string       // of the entity, as the peer wrote it
+
+	stalled bool   // a fault delays an operation of the link
+	behind  []work // what waits for it
 }
 
 func (b *linkBase) base() *linkBase { return b }
@@ -39,9 +45,14 @@ func (b *linkBase) sendDetach(e *amqp.Error) {
 	}
 }
 
-// answerDetach answers a Detach of the peer.
+// answerDetach answers a Detach of the peer. If the peer did not wait for its
+// attach to be answered, that is made up for: it expects both.
 func (b *linkBase) answerDetach() {
-	b.sendDetach(nil)
+	if p := b.attach; p != nil {
+		b.refuse(p, &amqp.Error{Condition: amqp.Symbol(broker.OperationCancelled), Description: "The link was detached before it was attached."})
+	} else {
+		b.sendDetach(nil)
+	}
 	b.remove()
 }
 
@@ -61,7 +72,7 @@ func (s *session) handleAttach(p *amqp.Attach) {
 		s.end(condHandleInUse, fmt.Sprintf("handle %d is attached already", p.Handle))
 		return
 	}
-	b := linkBase{s: s, name: p.Name, handle: p.Handle}
+	b := linkBase{s: s, name: p.Name, handle: p.Handle, attach: p}
 	if p.Role == amqp.RoleSender {
 		s.attachIncoming(b, p)
 	} else {
@@ -77,7 +88,8 @@ func (*refused) handleDetach(*amqp.Detach) {}
 func (*refused) release()                  {}
 
 // refuse answers an attach with a null terminus and a Detach.
-func (b linkBase) refuse(p *amqp.Attach, err error) {
+func (b *linkBase) refuse(p *amqp.Attach, err error) {
+	b.attach = nil
 	reply := amqp.Attach{
 		Name: p.Name, Handle: p.Handle, Role: !p.Role,
 		SndSettleMode: p.SndSettleMode, RcvSettleMode: p.RcvSettleMode,
@@ -89,16 +101,33 @@ func (b linkBase) refuse(p *amqp.Attach, err error) {
 		reply.InitialDeliveryCount = amqp.Some(uint32(0))
 	}
 	b.s.send(&reply)
-	b.gone = false // the handle stays taken until the peer has detached
-	l := &refused{linkBase: b}
+	b.gone = true // what replaces it keeps the handle until the peer has detached
+	l := &refused{linkBase: linkBase{s: b.s, name: b.name, handle: b.handle}}
 	b.s.links[b.handle] = l
 	l.sendDetach(wireError(err))
+}
+
+// performAttach serves the attach of a link to an entity, or what a fault makes
+// of it. The link is on the session's table already, so that frames that follow
+// the attach find it.
+func (c *conn) performAttach(l link, p *amqp.Attach, n node, serve func()) {
+	if n.kind != nodeEntity {
+		serve()
+		return
+	}
+	b := l.base()
+	c.perform(work{
+		link:  b,
+		call:  func() Call { return Call{Operation: OpAttach, Entity: n.path, Link: p.Name, Receiver: bool(p.Role)} },
+		serve: serve,
+		fail:  func(e *Error) { b.refuse(p, e) },
+	})
 }
 
 // node is what an address leads to.
 type node struct {
 	kind nodeKind
-	path string // of the entity; for nodeManagement the entity it manages
+	path string // of the entity; for nodeManagement of the entity it manages
 }
 
 type nodeKind uint8

@@ -48,11 +48,22 @@ func (s *session) attachIncoming(b linkBase, p *amqp.Attach) {
 		b.refuse(p, errCoordinator)
 		return
 	}
+	n := parseAddress(p.Target.Address.Or(""))
 	l := &incomingLink{linkBase: b, maxSize: broker.StandardMaxMessageSize}
-	if err := l.open(parseAddress(p.Target.Address.Or(""))); err != nil {
-		b.refuse(p, err)
-		return
-	}
+	l.path = n.path
+	s.links[b.handle] = l
+	s.c.performAttach(l, p, n, func() {
+		if err := l.open(n); err != nil {
+			l.refuse(p, err)
+			return
+		}
+		l.answerAttach()
+	})
+}
+
+func (l *incomingLink) answerAttach() {
+	p := l.attach
+	l.attach = nil
 	reply := amqp.Attach{
 		Name: p.Name, Handle: p.Handle, Role: amqp.RoleReceiver,
 		SndSettleMode: p.SndSettleMode, RcvSettleMode: p.RcvSettleMode,
@@ -64,8 +75,7 @@ func (s *session) attachIncoming(b linkBase, p *amqp.Attach) {
 	if l.sender != nil {
 		reply.Properties = amqp.Map{{Key: amqp.Symbol("com.microsoft:max-message-batch-size"), Value: uint64(l.info.MaxBatchSize)}}
 	}
-	s.links[b.handle] = l
-	s.send(&reply)
+	l.s.send(&reply)
 	l.deliveryCount = p.InitialDeliveryCount.Or(0)
 	l.topUp()
 }
@@ -96,7 +106,7 @@ func (l *incomingLink) open(n node) error {
 	if err != nil {
 		return err
 	}
-	if !c.may(RightSend, n.path) {
+	if l.claim = RightSend; !c.may(l.claim, n.path) {
 		return errUnauthorized("Send", n.path)
 	}
 	l.info, l.maxSize = info, info.MaxMessageSize
@@ -108,7 +118,7 @@ func (l *incomingLink) open(n node) error {
 
 // topUp tells the peer its credit when half of it is used.
 func (l *incomingLink) topUp() {
-	if l.over() || l.credit+l.inflight > incomingCredit/2 {
+	if l.over() || l.attach != nil || l.credit+l.inflight > incomingCredit/2 {
 		return
 	}
 	l.credit = incomingCredit - l.inflight
@@ -131,7 +141,7 @@ func (l *incomingLink) handleFlow(p *amqp.Flow) {
 			l.credit -= skipped
 		}
 	}
-	if p.Echo {
+	if p.Echo && l.attach == nil {
 		l.sendCredit(false)
 		return
 	}
@@ -141,6 +151,10 @@ func (l *incomingLink) handleFlow(p *amqp.Flow) {
 // handleTransfer takes a frame of a delivery (section 2.6.14).
 func (l *incomingLink) handleTransfer(p *amqp.Transfer, payload []byte) {
 	if l.over() || l.doomed {
+		return
+	}
+	if l.attach != nil { // no credit was given yet
+		l.s.end(condWindowViolation, "transfer on a link that is not attached yet")
 		return
 	}
 	if !l.more {
@@ -217,16 +231,38 @@ func (l *incomingLink) accept(message []byte) {
 	id, settled, size := l.deliveryID, l.settled, len(message)
 	c := l.s.c
 	c.inflight += size
+	if c.undisturbed(&l.linkBase) {
+		l.sendOn(batch, id, size, settled, nil)
+		return
+	}
+	c.perform(work{
+		link:  &l.linkBase,
+		call:  func() Call { return Call{Operation: OpSend, Entity: l.path, Link: l.name, Messages: len(batch)} },
+		serve: func() { l.sendOn(batch, id, size, settled, nil) },
+		mute:  func(done func()) { l.sendOn(batch, id, size, true, done) },
+		fail:  func(e *Error) { l.handleEvent(event{id: id, n: size, err: e}) },
+		end: func(e *Error) {
+			c.inflight -= size
+			l.detach(wire(e))
+		},
+	})
+}
+
+// sendOn hands messages to the broker and answers when they are durable, unless
+// the delivery is settled. done, if any, is called then, on the loop.
+func (l *incomingLink) sendOn(batch []broker.Message, id uint32, size int, settled bool, done func()) {
+	c := l.s.c
 	l.sender.Send(batch, func(err error) {
-		if settled && err != nil {
-			c.log.Debug("settled message refused", "link", l.name, "error", err)
-			err = nil
-		}
-		e := event{link: l, id: id, n: size, err: err}
 		if settled {
-			e.err = errPreSettled
+			if err != nil {
+				c.log.Debug("settled message refused", "link", l.name, "error", err)
+			}
+			err = errPreSettled
 		}
-		c.post(e)
+		c.post(event{link: l, id: id, n: size, err: err})
+		if done != nil {
+			c.post(event{fn: done})
+		}
 	})
 }
 
@@ -281,7 +317,9 @@ func (l *incomingLink) release() {
 	if l.sender != nil {
 		l.sender.Close()
 	}
-	if l.request == &l.s.c.cbs {
+	if l.cbs() {
 		l.s.c.cbs.detachRequests()
 	}
 }
+
+func (l *incomingLink) cbs() bool { return l.request == requestNode(&l.s.c.cbs) }

@@ -27,15 +27,16 @@ type outgoingLink struct {
 	info     broker.EntityInfo
 	receiver *broker.Receiver // nil while a session is awaited, and for replies
 	cancel   func()           // gives up awaiting a session; nil otherwise
+	opened   bool             // $cbs: it counts as the connection's receiver
 	preSettle,
 	plainFilter bool // the session filter came without a descriptor
-	attach *amqp.Attach // until it is answered
 
 	deliveryCount uint32
 	credit        uint32 // what the peer has room for, messages in pending included
 	pending       []broker.Delivery
 	replies       [][]byte
 	queued        bool // in session.ready
+	held, let     bool // by a fault: nothing is sent; the next message is sent
 
 	seen    uint32 // the broker's delivery count, as of pending
 	granted uint32 // credit the broker has of this link
@@ -65,21 +66,24 @@ func (s *session) attachOutgoing(b linkBase, p *amqp.Attach) {
 		return
 	}
 	l := &outgoingLink{
-		linkBase: b, node: parseAddress(p.Source.Address.Or("")), attach: p,
+		linkBase: b, node: parseAddress(p.Source.Address.Or("")),
 		preSettle: p.SndSettleMode.Or(amqp.SenderMixed) == amqp.SenderSettled,
 	}
 	if p.Target != nil {
 		l.target = p.Target.Address.Or("")
 	}
+	l.path = l.node.path
 	l.takeArrivals = l.handleArrivals
-	if err := l.open(); err != nil {
-		b.refuse(p, err)
-		return
-	}
 	s.links[b.handle] = l
-	if l.cancel == nil {
-		l.answerAttach()
-	}
+	s.c.performAttach(l, p, l.node, func() {
+		if err := l.open(); err != nil {
+			l.refuse(p, err)
+			return
+		}
+		if l.cancel == nil {
+			l.answerAttach()
+		}
+	})
 }
 
 // open resolves the node, checks the claim and opens the receiver, which for a
@@ -88,7 +92,9 @@ func (l *outgoingLink) open() error {
 	c := l.s.c
 	switch l.node.kind {
 	case nodeCBS:
-		return c.cbs.attachReplies()
+		err := c.cbs.attachReplies()
+		l.opened = err == nil
+		return err
 	case nodeManagement:
 		if !c.may(RightListen|RightSend|RightManage, l.node.path+managementSuffix) {
 			return errUnauthorized("Manage,Listen", l.node.path+managementSuffix)
@@ -100,7 +106,7 @@ func (l *outgoingLink) open() error {
 	if err != nil {
 		return err
 	}
-	if !c.may(RightListen, l.node.path) {
+	if l.claim = RightListen; !c.may(l.claim, l.node.path) {
 		return errUnauthorized("Listen", l.node.path)
 	}
 	l.info = info
@@ -224,7 +230,7 @@ func (l *outgoingLink) handleArrivals() {
 
 // enqueue puts the link in line if it has something it may send.
 func (l *outgoingLink) enqueue() {
-	if l.queued || l.credit == 0 || l.attach != nil || l.over() || len(l.pending) == 0 && len(l.replies) == 0 {
+	if l.queued || l.held || l.credit == 0 || l.attach != nil || l.over() || len(l.pending) == 0 && len(l.replies) == 0 {
 		return
 	}
 	l.queued = true
@@ -235,11 +241,11 @@ func (l *outgoingLink) enqueue() {
 func (l *outgoingLink) sendSome() {
 	s := l.s
 	sent := 0
-	for sent < turn && l.credit > 0 && s.remoteIncomingWindow > 0 && !l.over() && !s.c.outputFull() {
+	for sent < turn && l.credit > 0 && s.remoteIncomingWindow > 0 && !l.held && !l.over() && !s.c.outputFull() {
 		if len(l.replies) > 0 {
 			s.sendMessage(l, nil, true, l.replies[0])
 			l.replies = l.replies[1:]
-		} else if sent < len(l.pending) {
+		} else if sent < len(l.pending) && l.letGo() {
 			l.sendDelivery(&l.pending[sent])
 			sent++
 		} else {
@@ -267,7 +273,8 @@ func (l *outgoingLink) sendDelivery(d *broker.Delivery) {
 	c.scratch, err = appendDelivery(c.scratch[:0], d, false)
 	if err != nil { // checked when it came in
 		c.log.Error("stored message does not decode", "entity", l.node.path, "sequence", d.SequenceNumber, "error", err)
-		l.sendDetach(wireError(err))
+		l.held = true
+		c.post(event{fn: func() { l.cut(wireError(err)) }})
 		return
 	}
 	tag := amqp.UUID(d.LockToken).GUID()
@@ -337,10 +344,16 @@ func (l *outgoingLink) ended(err error) {
 	if l.over() {
 		return
 	}
-	l.s.c.detachLater(err, func() {
-		l.sendDetach(wireError(err))
-		l.release()
-	})
+	l.s.c.detachLater(err, func() { l.cut(wireError(err)) })
+}
+
+// cut detaches the link and gives up what it holds.
+func (l *outgoingLink) cut(e *amqp.Error) {
+	if l.over() {
+		return
+	}
+	l.sendDetach(e)
+	l.release()
 }
 
 func (l *outgoingLink) release() {
@@ -348,7 +361,7 @@ func (l *outgoingLink) release() {
 		l.cancel()
 		l.cancel = nil
 	}
-	if l.node.kind == nodeCBS {
+	if l.opened && l.node.kind == nodeCBS {
 		l.s.c.cbs.detachReplies()
 	}
 	for id, d := range l.s.unsettled {

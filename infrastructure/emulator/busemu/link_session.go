@@ -78,9 +78,7 @@ func (l *outgoingLink) sessionOpened(r *broker.Receiver, err error) {
 		return
 	}
 	if err != nil {
-		p := l.attach
-		l.remove()
-		l.refuse(p, err)
+		l.refuse(l.attach, err)
 		return
 	}
 	l.receiver = r

@@ -11,18 +11,47 @@ func (l *outgoingLink) handleOutcome(d *delivery, state *amqp.State, settled boo
 		return
 	}
 	d.settling = true
-	c, id := l.s.c, d.id
+	c, o := l.s.c, outcomeOf(state)
 	if settled { // rcv-settle-mode first: the peer expects no answer
-		delete(l.s.unsettled, id)
-		l.receiver.Settle(d.token, outcomeOf(state), func(err error) {
-			if err != nil {
-				c.log.Debug("settlement failed", "link", l.name, "error", err)
-			}
-		})
+		delete(l.s.unsettled, d.id)
+	}
+	if c.undisturbed(&l.linkBase) {
+		l.settle(d, o, settled, nil)
 		return
 	}
-	l.receiver.Settle(d.token, outcomeOf(state), func(err error) {
-		c.post(event{link: l, id: id, err: err})
+	c.perform(work{
+		link:      &l.linkBase,
+		unordered: true,
+		call:      func() Call { return l.call(OpSettle) },
+		serve:     func() { l.settle(d, o, settled, nil) },
+		mute:      func(done func()) { l.settle(d, o, true, done) },
+		fail:      func(e *Error) { l.handleEvent(event{id: d.id, err: e}) },
+		end:       func(e *Error) { l.cut(wire(e)) },
+	})
+}
+
+func (l *outgoingLink) call(op Operation) Call {
+	c := Call{Operation: op, Entity: l.node.path, Link: l.name, Receiver: true}
+	if l.receiver != nil {
+		c.Session, _ = l.receiver.Session()
+	}
+	return c
+}
+
+// settle has the broker settle a delivery and answers when that is durable,
+// unless it is to be silent. done, if any, is called then, on the loop.
+func (l *outgoingLink) settle(d *delivery, o broker.Outcome, silent bool, done func()) {
+	c, id := l.s.c, d.id
+	l.receiver.Settle(d.token, o, func(err error) {
+		switch {
+		case !silent:
+			c.post(event{link: l, id: id, err: err})
+		case err != nil:
+			c.log.Debug("settlement failed", "link", l.name, "error", err)
+		}
+		if done != nil {
+			c.post(event{fn: done})
+		}
 	})
 }
 

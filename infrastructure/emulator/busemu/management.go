@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
@@ -25,6 +26,7 @@ type mgmtCall struct {
 	op      string
 	request *request
 	body    amqp.Map
+	muted   func() // set by a fault: called instead of answering
 }
 
 // mgmtOperation is an operation and the right it takes. run calls reply or fail
@@ -68,7 +70,20 @@ func (n *managementNode) handleRequest(s *session, message []byte) {
 		m.respond(http.StatusUnauthorized, errUnauthorized(operation.right.String(), n.path).Description, condUnauthorized, amqp.Map{})
 		return
 	}
-	operation.run(m)
+	s.c.perform(work{
+		link:      &linkBase{s: s},
+		unordered: true,
+		call: func() Call {
+			link, _ := r.properties.String("associated-link-name")
+			return Call{Operation: OpManagement, Entity: n.path, Link: link, Name: strings.TrimPrefix(m.op, "com.microsoft:")}
+		},
+		serve: func() { operation.run(m) },
+		mute: func(done func()) {
+			m.muted = done
+			operation.run(m)
+		},
+		fail: func(e *Error) { m.fail(e) },
+	})
 }
 
 func (m *mgmtCall) broker() *broker.Broker { return m.node.srv.broker }
@@ -160,6 +175,10 @@ func (m *mgmtCall) respond(status int, description string, condition amqp.Symbol
 		}
 	}, body)
 	c := m.s.c
+	if m.muted != nil {
+		c.post(event{fn: m.muted})
+		return
+	}
 	c.post(event{fn: func() {
 		m.s.reply(node{kind: nodeManagement, path: m.node.path}, m.request.replyTo, message)
 	}})

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
@@ -24,12 +25,15 @@ type Server struct {
 	listener    net.Listener
 	admin       *adminServer // nil if there is none
 
-	ctx    context.Context //nolint:containedctx // ends administrative work at Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	mu     sync.Mutex // guards what follows
-	conns  map[*conn]struct{}
-	closed bool
+	ctx       context.Context //nolint:containedctx // ends administrative work at Close
+	cancel    context.CancelFunc
+	published atomic.Pointer[[]*Control] // a copy of controls; nil: none
+
+	wg       sync.WaitGroup
+	mu       sync.Mutex // guards what follows
+	conns    map[*conn]struct{}
+	controls []*Control
+	closed   bool
 }
 
 // Start starts an emulator; nil options are the defaults. All listeners are

@@ -1,0 +1,192 @@
+package busemu
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// LoadConfig reads a topology from a file in the form of the official Service Bus
+// emulator's Config.json. All faults of the file are reported at once; a property
+// that is not known is a fault.
+func LoadConfig(path string) (*Topology, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("busemu: %w", err)
+	}
+	t, err := ParseConfig(b)
+	if err != nil {
+		return nil, fmt.Errorf("busemu: %s: %w", path, err)
+	}
+	return t, nil
+}
+
+type configFile struct {
+	UserConfig struct {
+		Namespaces []configNamespace
+		Logging    json.RawMessage // where the official emulator logs to; no use here
+	}
+}
+
+type configNamespace struct {
+	Name   string
+	Queues []struct {
+		Name       string
+		Properties configQueue
+	}
+	Topics []struct {
+		Name          string
+		Properties    configTopic
+		Subscriptions []struct {
+			Name       string
+			Properties configSubscription
+			Rules      []configRule
+		}
+	}
+}
+
+type configQueue struct {
+	DeadLetteringOnMessageExpiration    bool
+	DefaultMessageTimeToLive            configDuration
+	DuplicateDetectionHistoryTimeWindow configDuration
+	ForwardDeadLetteredMessagesTo       string
+	ForwardTo                           string
+	LockDuration                        configDuration
+	MaxDeliveryCount                    int
+	RequiresDuplicateDetection          bool
+	RequiresSession                     bool
+}
+
+type configTopic struct {
+	DefaultMessageTimeToLive            configDuration
+	DuplicateDetectionHistoryTimeWindow configDuration
+	RequiresDuplicateDetection          bool
+}
+
+type configSubscription struct {
+	DeadLetteringOnMessageExpiration bool
+	DefaultMessageTimeToLive         configDuration
+	ForwardDeadLetteredMessagesTo    string
+	ForwardTo                        string
+	LockDuration                     configDuration
+	MaxDeliveryCount                 int
+	RequiresSession                  bool
+}
+
+type configRule struct {
+	Name       string
+	Properties struct {
+		FilterType        string // "Correlation" or "Sql"
+		CorrelationFilter *configCorrelation
+		SqlFilter         *struct{ SqlExpression string } //nolint:revive // the file's name
+		Action            *struct{ SqlExpression string } //nolint:revive // the file's name
+	}
+}
+
+type configCorrelation struct {
+	ContentType, CorrelationId, Label, MessageId, ReplyTo, ReplyToSessionId, SessionId, To string //nolint:revive // the file's names
+	Properties                                                                             map[string]any
+}
+
+// configDuration is an ISO 8601 duration.
+type configDuration time.Duration
+
+func (d *configDuration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	if s == "" {
+		return nil
+	}
+	v, err := parseDuration(s)
+	*d = configDuration(v)
+	return err
+}
+
+// ParseConfig is LoadConfig on the file's contents.
+func ParseConfig(b []byte) (*Topology, error) {
+	var file configFile
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more follows the document")
+	}
+	spaces := file.UserConfig.Namespaces
+	if len(spaces) != 1 {
+		return nil, fmt.Errorf("%d namespaces: the emulator has one", len(spaces))
+	}
+	return spaces[0].topology()
+}
+
+func (n *configNamespace) topology() (*Topology, error) {
+	var t Topology
+	var faults []error
+	for _, q := range n.Queues {
+		p := q.Properties
+		t.Queues = append(t.Queues, Queue{Name: q.Name, QueueProperties: QueueProperties{
+			DeadLetteringOnExpiration: p.DeadLetteringOnMessageExpiration, DefaultTTL: time.Duration(p.DefaultMessageTimeToLive),
+			DuplicateDetectionWindow: time.Duration(p.DuplicateDetectionHistoryTimeWindow), ForwardDeadLetteredTo: p.ForwardDeadLetteredMessagesTo,
+			ForwardTo: p.ForwardTo, LockDuration: time.Duration(p.LockDuration), MaxDeliveryCount: p.MaxDeliveryCount,
+			RequiresDuplicateDetection: p.RequiresDuplicateDetection, RequiresSession: p.RequiresSession,
+		}})
+	}
+	for _, topic := range n.Topics {
+		p := topic.Properties
+		out := Topic{Name: topic.Name, TopicProperties: TopicProperties{
+			DefaultTTL: time.Duration(p.DefaultMessageTimeToLive), DuplicateDetectionWindow: time.Duration(p.DuplicateDetectionHistoryTimeWindow),
+			RequiresDuplicateDetection: p.RequiresDuplicateDetection,
+		}}
+		for _, sub := range topic.Subscriptions {
+			p := sub.Properties
+			s := Subscription{Name: sub.Name, SubscriptionProperties: SubscriptionProperties{
+				DeadLetteringOnExpiration: p.DeadLetteringOnMessageExpiration, DefaultTTL: time.Duration(p.DefaultMessageTimeToLive),
+				ForwardDeadLetteredTo: p.ForwardDeadLetteredMessagesTo, ForwardTo: p.ForwardTo, LockDuration: time.Duration(p.LockDuration),
+				MaxDeliveryCount: p.MaxDeliveryCount, RequiresSession: p.RequiresSession,
+			}}
+			for _, r := range sub.Rules {
+				rule, err := r.rule()
+				if err != nil {
+					faults = append(faults, fmt.Errorf("topic %s, subscription %s, rule %s: %w", topic.Name, sub.Name, r.Name, err))
+				}
+				s.Rules = append(s.Rules, rule)
+			}
+			out.Subscriptions = append(out.Subscriptions, s)
+		}
+		t.Topics = append(t.Topics, out)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return &t, nil
+}
+
+func (r *configRule) rule() (Rule, error) {
+	out := Rule{Name: r.Name}
+	p := &r.Properties
+	switch {
+	case p.FilterType == "Correlation" && p.CorrelationFilter != nil:
+		c := p.CorrelationFilter
+		out.Filter = Filter{Kind: CorrelationFilter, Correlation: Fields{
+			ContentType: c.ContentType, CorrelationID: c.CorrelationId, Subject: c.Label, MessageID: c.MessageId,
+			ReplyTo: c.ReplyTo, ReplyToSessionID: c.ReplyToSessionId, SessionID: c.SessionId, To: c.To, Properties: c.Properties,
+		}}
+	case p.FilterType == "Sql" && p.SqlFilter != nil:
+		out.Filter = Filter{Kind: SQLFilter, Expression: p.SqlFilter.SqlExpression}
+	default:
+		return out, fmt.Errorf("FilterType is %q: it must be Correlation with a CorrelationFilter, or Sql with a SqlFilter", p.FilterType)
+	}
+	if p.Action != nil && p.Action.SqlExpression != "" {
+		out.Action = &broker.SQLAction{Expression: p.Action.SqlExpression}
+	}
+	return out, nil
+}

@@ -1,0 +1,53 @@
+package busemu
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLoadConfig(t *testing.T) {
+	topology, err := LoadConfig("testdata/Config.json")
+	check(t, err)
+	srv := startT(t, &Options{Topology: topology})
+	q := must(srv.broker.Queue("queue.1"))(t)
+	if q.DefaultTTL != time.Hour || q.DuplicateDetectionWindow != 20*time.Second || q.LockDuration != time.Minute || q.MaxDeliveryCount != 3 || q.RequiresSession {
+		t.Errorf("queue.1 is %+v", q.QueueProperties)
+	}
+	sub := must(srv.broker.Subscription("topic.1", "subscription.1"))(t)
+	if len(sub.Rules) != 1 || sub.Rules[0].Filter.Correlation.Subject != "subject1" || sub.Rules[0].Filter.Correlation.Properties["prop1"] != "value1" {
+		t.Errorf("rules of subscription.1: %+v", sub.Rules)
+	}
+	check(t, srv.Send(t.Context(), "topic.1",
+		Message{ID: "yes", ContentType: "application/text", Subject: "subject1", Properties: map[string]any{"prop1": "value1"}},
+		Message{ID: "no", ContentType: "application/text", Subject: "subject2"}))
+	for name, want := range map[string]int{"subscription.1": 1, "subscription.2": 1, "subscription.3": 2} {
+		if got := must(srv.Peek("topic.1/Subscriptions/"+name, 10))(t); len(got) != want {
+			t.Errorf("%s got %d messages, want %d", name, len(got), want)
+		}
+	}
+}
+
+func TestBadConfigs(t *testing.T) {
+	for text, want := range map[string]string{
+		`{`:                                "unexpected EOF",
+		`{"UserConfig":{"Namespaces":[]}}`: "0 namespaces",
+		`{"UserConfig":{"Namespaces":[{"Queues":[{"Name":"q","Properties":{"LockDuration":"1 min"}}]}]}}`:                                                                "ISO 8601",
+		`{"UserConfig":{"Namespaces":[{"Queues":[{"Name":"q","Properties":{"Nonsense":1}}]}]}}`:                                                                          "Nonsense",
+		`{"UserConfig":{"Namespaces":[{"Topics":[{"Name":"t","Subscriptions":[{"Name":"s","Rules":[{"Name":"a"},{"Name":"b","Properties":{"FilterType":"Sql"}}]}]}]}]}}`: "rule b",
+	} {
+		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	b, err := os.ReadFile("testdata/Config.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = ParseConfig(b) })
+}

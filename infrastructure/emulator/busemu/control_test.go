@@ -1,0 +1,244 @@
+package busemu
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	goamqp "github.com/Azure/go-amqp"
+)
+
+// bubble runs a test in a synctest bubble with an emulator that has no sockets.
+func bubble(t *testing.T, o *Options, test func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		if o == nil {
+			o = &Options{}
+		}
+		o.Addr, o.AdminAddr = "-", "-"
+		srv := startT(t, o)
+		client := clientT(t, srv)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		test(t, ctx, srv, client)
+		check(t, client.Close(ctx))
+	})
+}
+
+func queues(names ...string) *Options {
+	t := &Topology{}
+	for _, name := range names {
+		t.Queues = append(t.Queues, Queue{Name: name})
+	}
+	return &Options{Topology: t}
+}
+
+func condition(t *testing.T, err error) goamqp.ErrCond {
+	t.Helper()
+	var linkErr *goamqp.LinkError
+	if errors.As(err, &linkErr) && linkErr.RemoteErr != nil {
+		return linkErr.RemoteErr.Condition
+	}
+	var amqpErr *goamqp.Error
+	if !errors.As(err, &amqpErr) {
+		t.Fatalf("%v (%T) carries no AMQP error", err, err)
+	}
+	return amqpErr.Condition
+}
+
+func body(s string) *azservicebus.Message {
+	return &azservicebus.Message{Body: []byte(s), MessageID: &s}
+}
+
+// TestServerBusyIsRetried: the SDK sends again on the same link until the broker
+// has time.
+func TestServerBusyIsRetried(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		srv.Fail(2, Call{Operation: OpSend, Entity: "q"}, Fault{Err: &Error{Condition: ServerBusy, Description: "not now"}})
+		sender := must(client.NewSender("q", nil))(t)
+		start := time.Now()
+		check(t, sender.SendMessage(ctx, body("a"), nil))
+		if waited := time.Since(start); waited < 8*time.Second {
+			t.Errorf("sent after %v: the SDK backs off about 4 and 12 s", waited)
+		}
+		if c := must(srv.Counters("q"))(t); c.Accepted != 1 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// TestLostDisposition: the message is accepted, its disposition never comes, the
+// connection is cut; the SDK sends again and duplicate detection drops the second
+// copy.
+func TestLostDisposition(t *testing.T) {
+	o := &Options{Topology: &Topology{Queues: []Queue{{Name: "q", QueueProperties: QueueProperties{RequiresDuplicateDetection: true}}}}}
+	bubble(t, o, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		srv.Fail(1, Call{Operation: OpSend}, Fault{DropReply: true, Disconnect: true})
+		sender := must(client.NewSender("q", nil))(t)
+		sendBatch(t, ctx, sender, body("a"), body("b"))
+		if c := must(srv.Counters("q"))(t); c.Accepted != 4 || c.Duplicates != 2 {
+			t.Errorf("%+v", c)
+		}
+		if left := must(srv.Peek("q", 10))(t); len(left) != 2 {
+			t.Errorf("%d messages in the queue", len(left))
+		}
+	})
+}
+
+func TestQuotaIsReturnedAtOnce(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		sender := must(client.NewSender("q", nil))(t)
+		check(t, sender.SendMessage(ctx, body("a"), nil))
+		check(t, srv.SetQuota("q", 10))
+		start := time.Now()
+		err := sender.SendMessage(ctx, body("b"), nil)
+		if c := condition(t, err); c != goamqp.ErrCondResourceLimitExceeded || time.Since(start) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		check(t, srv.SetQuota("q", 0))
+		check(t, sender.SendMessage(ctx, body("b"), nil))
+	})
+}
+
+func TestDisabledEntity(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		check(t, srv.SetStatus(ctx, "q", StatusSendDisabled))
+		sender := must(client.NewSender("q", nil))(t)
+		if c := condition(t, sender.SendMessage(ctx, body("a"), nil)); c != "com.microsoft:entity-disabled" {
+			t.Errorf("condition %s", c)
+		}
+		check(t, srv.SetStatus(ctx, "q", StatusActive))
+		check(t, sender.SendMessage(ctx, body("a"), nil))
+	})
+}
+
+// TestDelayKeepsOrder: a delayed send holds back those behind it on its link.
+func TestDelayKeepsOrder(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		srv.Fail(1, Call{Operation: OpSend}, Fault{Delay: 5 * time.Second})
+		sender := must(client.NewSender("q", nil))(t)
+		first := make(chan error, 1)
+		start := time.Now()
+		go func() { first <- sender.SendMessage(ctx, body("a"), nil) }()
+		synctest.Wait()
+		check(t, sender.SendMessage(ctx, body("b"), nil))
+		check(t, <-first)
+		if d := time.Since(start); d < 5*time.Second || d > 6*time.Second {
+			t.Errorf("took %v", d)
+		}
+		got := must(srv.Peek("q", 2))(t)
+		if len(got) != 2 || got[0].ID != "a" || got[1].ID != "b" {
+			t.Errorf("queue holds %+v", got)
+		}
+	})
+}
+
+func TestDelayedDeliveryAndDetachedReceiver(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		check(t, srv.Send(ctx, "q", Message{ID: "a"}, Message{ID: "b"}))
+		srv.Fail(1, Call{Operation: OpDeliver}, Fault{Delay: 3 * time.Second})
+		receiver := must(client.NewReceiverForQueue("q", nil))(t)
+		start := time.Now()
+		got := must(receiver.ReceiveMessages(ctx, 2, nil))(t)
+		if len(got) == 0 || time.Since(start) < 3*time.Second {
+			t.Fatalf("%d messages after %v", len(got), time.Since(start))
+		}
+		check(t, receiver.CompleteMessage(ctx, got[0], nil))
+		for len(got) < 2 {
+			got = append(got, must(receiver.ReceiveMessages(ctx, 1, nil))(t)...)
+		}
+		// The link is detached: the SDK settles by $management on a new link.
+		check(t, srv.Detach("q", &Error{Condition: DetachForced, Description: "test"}))
+		synctest.Wait()
+		check(t, receiver.CompleteMessage(ctx, got[1], nil))
+		if left := must(srv.Peek("q", 10))(t); len(left) != 0 {
+			t.Errorf("left %+v", left)
+		}
+	})
+}
+
+func TestLostSettlement(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		check(t, srv.Send(ctx, "q", Message{ID: "a"}))
+		receiver := must(client.NewReceiverForQueue("q", nil))(t)
+		m := must(receiver.ReceiveMessages(ctx, 1, nil))(t)[0]
+		srv.Fail(1, Call{Operation: OpSettle}, Fault{DropReply: true})
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if err := receiver.CompleteMessage(short, m, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("completed with %v", err)
+		}
+		if left := must(srv.Peek("q", 10))(t); len(left) != 0 {
+			t.Errorf("the settlement was not carried out: %+v", left)
+		}
+	})
+}
+
+func TestManagementFault(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		check(t, srv.Send(ctx, "q", Message{ID: "a"}))
+		receiver := must(client.NewReceiverForQueue("q", nil))(t)
+		srv.Fail(1, Call{Operation: OpManagement, Name: "peek-message"}, Fault{Err: &Error{Condition: NotFound, Description: "gone"}})
+		if _, err := receiver.PeekMessages(ctx, 1, nil); err == nil {
+			t.Error("peeked in spite of the fault")
+		}
+		if got := must(receiver.PeekMessages(ctx, 1, nil))(t); len(got) != 1 {
+			t.Errorf("peeked %d", len(got))
+		}
+	})
+}
+
+// TestExpiredSession: the receiver learns that it has lost its session, and the
+// message it had comes to the next receiver with a higher count.
+func TestExpiredSession(t *testing.T) {
+	bubble(t, &Options{Topology: outboxTopology()}, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		check(t, srv.Send(ctx, "contacts", Message{ID: "a-1", Session: ptr("a")}))
+		receiver := must(client.AcceptSessionForSubscription(ctx, "contacts", "all", "a", nil))(t)
+		m := must(receiver.ReceiveMessages(ctx, 1, nil))(t)[0]
+		check(t, srv.ExpireSession("contacts/Subscriptions/all", "a"))
+		synctest.Wait()
+		if err := receiver.CompleteMessage(ctx, m, nil); err == nil {
+			t.Error("completed without the session")
+		}
+		check(t, receiver.Close(ctx))
+		next := must(client.AcceptNextSessionForSubscription(ctx, "contacts", "all", nil))(t)
+		if m := must(next.ReceiveMessages(ctx, 1, nil))(t)[0]; m.DeliveryCount != 2 {
+			t.Errorf("delivery count %d", m.DeliveryCount)
+		}
+	})
+}
+
+// TestMovedClock: what is scheduled comes, and what has a time to live goes, when
+// the broker's clock is moved; the client's clock stands still.
+func TestMovedClock(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		check(t, srv.Send(ctx, "q", Message{ID: "later", ScheduledAt: srv.Now().Add(24 * time.Hour)}, Message{ID: "brief", TTL: time.Hour}))
+		srv.Advance(2 * time.Hour)
+		if got := must(srv.Peek("q", 10))(t); len(got) != 1 || got[0].State != "scheduled" {
+			t.Fatalf("after 2 h: %+v", got)
+		}
+		srv.Advance(23 * time.Hour)
+		receiver := must(client.NewReceiverForQueue("q", nil))(t)
+		m := must(receiver.ReceiveMessages(ctx, 1, nil))(t)[0]
+		if m.MessageID != "later" {
+			t.Errorf("received %s", m.MessageID)
+		}
+		check(t, receiver.CompleteMessage(ctx, m, nil))
+	})
+}
+
+func TestDisconnectedClientRecovers(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		sender := must(client.NewSender("q", nil))(t)
+		check(t, sender.SendMessage(ctx, body("a"), nil))
+		srv.Disconnect()
+		synctest.Wait()
+		if n := srv.Connections(); n != 0 {
+			t.Errorf("%d connections left", n)
+		}
+		check(t, sender.SendMessage(ctx, body("b"), nil))
+	})
+}
