@@ -67,6 +67,9 @@ func (b *Broker) AcceptSession(path string, a AcceptOptions, o ReceiverOptions, 
 		h.grant(s, w, now, &later)
 		return nothing
 	}
+	if len(h.waiters) == 0 || w.until < h.patience {
+		h.patience = w.until
+	}
 	h.waiters = append(h.waiters, w)
 	return func() { h.cancel(w) }
 }
@@ -88,6 +91,11 @@ func (h *holder) cancel(w *waiter) {
 func (h *holder) expireWaiters(now int64, later *callbacks) {
 	h.refuseWaiters(later, func(w *waiter) bool { return w.until <= now }, errorf(Timeout,
 		"No session of '%s' became available within the time allotted to the request.", h.path))
+	for i, w := range h.waiters {
+		if i == 0 || w.until < h.patience {
+			h.patience = w.until
+		}
+	}
 }
 
 func (h *holder) refuseWaiters(later *callbacks, which func(*waiter) bool, err error) {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -137,7 +138,7 @@ func drainSessions(broker *Broker, left *sync.WaitGroup, stop chan struct{}) {
 	}
 }
 
-func topology(b *testing.B, broker *Broker) {
+func topology(b testing.TB, broker *Broker) {
 	b.Helper()
 	if _, err := broker.CreateTopic(b.Context(), "t", TopicProperties{RequiresDuplicateDetection: true, MaxSizeMB: 1 << 20}); err != nil {
 		b.Fatal(err)
@@ -156,4 +157,94 @@ func batchOf(first, n int) []Message {
 		batch[i] = Message{Payload: payload[512*i : 512*(i+1) : 512*(i+1)], MessageID: fmt.Sprintf("00000000-0000-0000-0000-%012d", first+i), SessionID: session, HasSession: true}
 	}
 	return batch
+}
+
+// BenchmarkOpen opens a store with a backlog of 100,000 messages.
+func BenchmarkOpen(b *testing.B) {
+	o := &Options{Dir: b.TempDir()}
+	broker, err := Open(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	topology(b, broker)
+	fillTopic(b, broker, 100000)
+	if err := broker.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		again, err := Open(o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := again.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+func fillTopic(tb testing.TB, broker *Broker, n int) {
+	tb.Helper()
+	var all sync.WaitGroup
+	for i := 0; i < n; i += 100 {
+		all.Add(1)
+		broker.Send("t", batchOf(i, 100), func(err error) {
+			if err != nil {
+				tb.Error(err)
+			}
+			all.Done()
+		})
+	}
+	all.Wait()
+}
+
+// The memory that a waiting message takes beside its payload and the strings it came
+// with stays below 300 bytes, the sessions and the duplicate history included.
+func TestMemoryOfAMessage(t *testing.T) {
+	const n = 100000
+	broker, err := Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	topology(t, broker)
+	payload := make([]byte, 512)
+	ids := make([]string, n)
+	sessions := make([]string, 20000)
+	for i := range ids {
+		ids[i] = fmt.Sprint(i)
+	}
+	for i := range sessions {
+		sessions[i] = fmt.Sprint(i)
+	}
+	before := inUse()
+	batch := make([]Message, 100)
+	for i := 0; i < n; i += len(batch) {
+		for j := range batch {
+			batch[j] = Message{Payload: payload, MessageID: ids[i+j], SessionID: sessions[(i+j)/10%len(sessions)], HasSession: true}
+		}
+		broker.Send("t", batch, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	each := (inUse() - before) / n
+	t.Logf("%d bytes a message", each)
+	if each > 320 {
+		t.Errorf("%d bytes a message", each)
+	}
+	runtime.KeepAlive(ids)
+}
+
+func inUse() int64 {
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
 }

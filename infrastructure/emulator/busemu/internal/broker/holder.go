@@ -29,6 +29,7 @@ type holder struct {
 	available sessionList  // nobody holds them and they have ready messages; oldest first
 	held      sessionList  // by lockedUntil
 	waiters   []*waiter    // for the next session, oldest first
+	patience  int64        // the first of the waiters gives up then, or later
 	expiry    expiryHeap   // ready and deferred messages, some locked ones
 	scheduled scheduleHeap //
 	deferred  int          // messages set aside, locked ones not counted
@@ -200,8 +201,8 @@ func (h *holder) next() (at int64) {
 	if h.scheduled.Len() > 0 {
 		sooner(h.scheduled.messageHeap[0].scheduledAt)
 	}
-	for _, w := range h.waiters {
-		sooner(w.until)
+	if len(h.waiters) > 0 {
+		sooner(h.patience)
 	}
 	return at
 }

@@ -196,6 +196,9 @@ func TestDefer(t *testing.T) {
 		if _, err := bySequence(PeekLock, 1); !errors.Is(err, MessageNotFound) {
 			t.Errorf("received what is locked: %v", err)
 		}
+		if i, _ := r.Queue("q"); i.Deferred != 0 || i.Locked != 2 {
+			t.Errorf("counts %+v", i.Counts)
+		}
 		c.settle(d, Abandon) // remains deferred
 		c.want()
 		d, err = bySequence(PeekLock, 1)

@@ -87,23 +87,24 @@ func TestReceiveAndDelete(t *testing.T) {
 	})
 }
 
-// A receiver that closes while its messages are being removed gives them back.
+// A receiver that closes while its messages are being removed gives them back, and
+// nobody overtakes them meanwhile.
 func TestReceiveAndDeleteLosesNothing(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		sessionQueue(r)
-		var want []string
+		var want, got []string
 		for i := range 200 {
 			s := strconv.Itoa(1000 + i)
 			want = append(want, s)
 			r.send("q", of("x", s))
 		}
-		var got []string
 		id := "x"
+		options := ReceiverOptions{Mode: ReceiveAndDelete, Deliver: func(ds []Delivery) { got = append(got, payloads(ds)...) }}
 		for round := 0; len(got) < len(want) && round < 1000; round++ {
-			c := &client{r: r}
+			var c *Receiver
 			opened := make(chan error, 1)
-			r.AcceptSession("q", AcceptOptions{Session: &id}, c.options(ReceiveAndDelete), func(x *Receiver, err error) {
-				c.Receiver = x
+			r.AcceptSession("q", AcceptOptions{Session: &id}, options, func(x *Receiver, err error) {
+				c = x
 				opened <- err
 			})
 			if err := <-opened; errors.Is(err, SessionCannotBeLocked) {
@@ -115,7 +116,10 @@ func TestReceiveAndDeleteLosesNothing(t *testing.T) {
 				synctest.Wait()
 			}
 			c.Close()
-			got = append(got, payloads(c.take())...)
+			if round%20 == 10 && r.fs != nil {
+				synctest.Wait()
+				r.crash()
+			}
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q", got)
@@ -127,6 +131,69 @@ func TestReceiveAndDeleteLosesNothing(t *testing.T) {
 			r.crash()
 			r.wantPeek("q")
 		}
+	})
+}
+
+// A subscription that is deleted while its messages are on their way out lets go of
+// each shared payload once.
+func TestDeletedWhileReceiving(t *testing.T) {
+	durable(t, func(t *testing.T, r *rig) {
+		r.topic("t", TopicProperties{})
+		r.subscription("t", "stays", SubscriptionProperties{})
+		for i := range 50 {
+			r.subscription("t", "goes", SubscriptionProperties{})
+			r.send("t", msg(strconv.Itoa(i)))
+			c := &client{r: r}
+			var err error
+			if c.Receiver, err = r.OpenReceiver("t/subscriptions/goes", c.options(ReceiveAndDelete)); err != nil {
+				t.Fatal(err)
+			}
+			c.AddCredit(1)
+			if err := r.DeleteSubscription(r.t.Context(), "t", "goes"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.await()
+		if n := r.records(kindPayload); n != 50 {
+			t.Errorf("%d of 50 payloads stored", n)
+		}
+		r.crash()
+		if n := len(r.peek("t/subscriptions/stays")); n != 50 {
+			t.Errorf("%d of 50 messages left", n)
+		}
+	})
+}
+
+// A store that fails takes the broker with it: nothing is acknowledged or shown that is
+// not stored.
+func TestFailedStore(t *testing.T) {
+	durable(t, func(t *testing.T, r *rig) {
+		r.queue("q", QueueProperties{})
+		r.send("q", msg("a"))
+		c := r.receive("q", 1)
+		d := c.one()
+		done := make(chan error, 1)
+		var later callbacks
+		r.store.submit(&waiting{records: func(w *writer) { w.keep(errors.New("disk full")) }, done: func(err error) { done <- err }}, &later)
+		r.Send("q", []Message{msg("b")}, func(err error) { done <- err })
+		for range 2 {
+			if err := <-done; !errors.Is(err, InternalError) {
+				t.Errorf("answer %v", err)
+			}
+		}
+		if err := r.trySend("q", msg("c")); !errors.Is(err, InternalError) {
+			t.Errorf("later send: %v", err)
+		}
+		if err := c.trySettle(d, Outcome{Kind: Complete}); !errors.Is(err, InternalError) {
+			t.Errorf("settlement: %v", err)
+		}
+		if _, err := r.CreateQueue(r.t.Context(), "p", QueueProperties{}); !errors.Is(err, InternalError) {
+			t.Errorf("create: %v", err)
+		}
+		c.AddCredit(5)
+		c.want()
+		r.crash()
+		r.wantPeek("q", "a")
 	})
 }
 
