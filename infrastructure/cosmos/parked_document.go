@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"feedbox/application/relay"
@@ -161,7 +162,7 @@ func decodeParked(raw []byte) (relay.ParkedEvent, *relay.Intent, error) {
 		Error: d.Error, Attempts: d.Attempts, ParkedAt: d.ParkedAt, Position: d.Position,
 	}
 	if d.Type == typeSkippedEvent {
-		e.ID = e.ID[len(skippedID("")):]
+		e.ID = strings.TrimPrefix(e.ID, skippedID(""))
 	}
 	return e, (*relay.Intent)(d.Skipped), nil
 }
