@@ -20,7 +20,7 @@ func TestDevKilledUnderLoad(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
 	binaries, dir := testkit.Build(t), t.TempDir()
-	acked, unknown := map[string]int{}, map[string]int{}
+	acked, unknown, lost := map[string]int{}, map[string]int{}, 0
 	var printed strings.Builder
 	start := func() (*testkit.Process, testkit.Endpoints) {
 		return testkit.StartDev(t, binaries, anyPorts("--data-dir", dir)...)
@@ -42,6 +42,7 @@ func TestDevKilledUnderLoad(t *testing.T) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		a, u, _ := load.History()
+		lost += load.LostCreates()
 		for id, n := range a {
 			acked[id] += n
 		}
@@ -52,7 +53,7 @@ func TestDevKilledUnderLoad(t *testing.T) {
 	}
 
 	dev, e := start()
-	run := testkit.Run{Acked: acked, Unknown: unknown}
+	run := testkit.Run{Acked: acked, Unknown: unknown, LostCreates: lost}
 	run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
 	testkit.Eventually(t, 60*time.Second, "every stored event", func() bool {
 		run.Messages = firstArrivals(t, printed.String()+dev.Output())

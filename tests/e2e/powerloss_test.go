@@ -26,7 +26,7 @@ func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
 	cosmosDisk, busDisk := vfs.NewCrashableMem(), vfs.NewCrashableMem()
-	acked, unknown := map[string]int{}, map[string]int{}
+	acked, unknown, lost := map[string]int{}, map[string]int{}, 0
 	for round := range 5 {
 		world := startWorld(t, cosmosDisk, busDisk)
 		load := &testkit.Workload{
@@ -49,6 +49,7 @@ func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		after, u, _ := load.History()
+		lost += load.LostCreates()
 		for id, n := range a {
 			acked[id] += n
 		}
@@ -60,7 +61,7 @@ func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 
 	world := startWorld(t, cosmosDisk, busDisk)
 	consumer := world.endpoints.StartConsumer(t, 8)
-	run := testkit.Run{Acked: acked, Unknown: unknown}
+	run := testkit.Run{Acked: acked, Unknown: unknown, LostCreates: lost}
 	run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, world.endpoints.ContainerClient(t, "data"))
 	testkit.Eventually(t, 60*time.Second, "every stored event", func() bool { return consumer.Count() >= len(run.Events) })
 	consumer.Stop()

@@ -38,6 +38,9 @@ type Run struct {
 	Acked map[string]int
 	// Unknown counts the changes of each contact whose outcome no client learnt.
 	Unknown map[string]int
+	// LostCreates counts the creates whose reply no client got: so many contacts of
+	// version 1 may be stored that no client knows.
+	LostCreates int
 	// Contacts and Events are read from the store when everything has settled.
 	Contacts []Contact
 	Events   []Event
@@ -70,9 +73,12 @@ func (r Run) Verify() []string {
 
 func (r Run) verifyStore(v *violations, perKey map[string][]Event) {
 	seen := make(map[string]bool, len(r.Contacts))
+	strangers := 0
 	for _, c := range r.Contacts {
 		seen[c.ID] = true
-		if acked, unknown := int64(r.Acked[c.ID]), int64(r.Unknown[c.ID]); r.Acked != nil &&
+		if r.Acked[c.ID] == 0 && r.Unknown[c.ID] == 0 && c.Version == 1 {
+			strangers++
+		} else if acked, unknown := int64(r.Acked[c.ID]), int64(r.Unknown[c.ID]); r.Acked != nil &&
 			(c.Version < acked || c.Version > acked+unknown) {
 			v.add("I2 contact %s: version %d after %d acknowledged changes and %d of unknown outcome", c.ID, c.Version, acked, unknown)
 		}
@@ -94,6 +100,9 @@ func (r Run) verifyStore(v *violations, perKey map[string][]Event) {
 				v.add("I1 contact %s: no event of version %d of %d", c.ID, n, c.Version)
 			}
 		}
+	}
+	if r.Acked != nil && strangers > r.LostCreates {
+		v.add("I2 %d contacts are stored that no client made; %d creates got no reply", strangers, r.LostCreates)
 	}
 	for id, acked := range r.Acked {
 		if acked > 0 && !seen[id] {

@@ -35,6 +35,7 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 		"acked change lost":     {"I2 contact a", func(r *Run) { r.Acked["a"] = 3 }},
 		"acked contact lost":    {"I2 contact c", func(r *Run) { r.Acked["c"] = 1 }},
 		"unacked change stored": {"I2 contact a", func(r *Run) { r.Acked["a"] = 1 }},
+		"contact nobody made":   {"I2 1 contacts are stored", func(r *Run) { delete(r.Acked, "b") }},
 		"event without contact": {"I1 key x", func(r *Run) { r.Events = append(r.Events, Event{"e9", "x", "Created", 1, 1}) }},
 		"event not stored":      {"I1 contact a", func(r *Run) { r.Events = slices.Delete(r.Events, 1, 2) }},
 		"version without event": {"I1 contact a: no event of version 2", func(r *Run) {
@@ -61,6 +62,8 @@ func TestVerifyKnowsParkedEventsAndUnknownOutcomes(t *testing.T) {
 	run.Messages = slices.Delete(run.Messages, 3, 4)
 	run.Parked = map[string]bool{"e3": true}
 	run.Acked["a"], run.Unknown = 1, map[string]int{"a": 1}
+	delete(run.Acked, "b")
+	run.LostCreates = 1
 	if got := run.Verify(); len(got) != 0 {
 		t.Fatalf("violations: %q", got)
 	}

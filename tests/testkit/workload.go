@@ -29,6 +29,7 @@ type Workload struct {
 	mu      sync.Mutex // guards what follows
 	acked   map[string]int
 	unknown map[string]int
+	lost    int // creates without a reply
 	done    int
 }
 
@@ -94,14 +95,23 @@ func (w *Workload) writer(ctx context.Context, n int) error {
 	return nil
 }
 
-// create makes one contact. A create whose reply is lost leaves a contact whose
-// id nobody learnt; the verifier finds it in the store.
+// LostCreates counts the creates whose reply never came: contacts that may be
+// stored under ids nobody learnt.
+func (w *Workload) LostCreates() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
+}
+
 func (w *Workload) create(ctx context.Context, n, i int) (id string, err error) {
 	body := map[string]any{"firstName": fmt.Sprintf("First%d", n), "lastName": fmt.Sprintf("Last%d", i), "companyName": "Contoso", "email": fmt.Sprintf("c%d.%d@contoso.com", n, i)}
 	status, header, err := w.post(ctx, "/api/contacts", body)
 	switch {
 	case err != nil || status >= http.StatusInternalServerError:
-		return "", nil //nolint:nilerr // the outcome is unknown, which the history says by silence
+		w.mu.Lock()
+		w.lost++
+		w.mu.Unlock()
+		return "", nil //nolint:nilerr // the outcome is unknown, which the history says
 	case status != http.StatusCreated:
 		return "", fmt.Errorf("create: status %d", status)
 	}
