@@ -1,0 +1,35 @@
+package console
+
+import "errors"
+
+// Advice is an error with what to do about it.
+type Advice struct {
+	Err  error
+	Next string // a sentence or a command line
+}
+
+// Advise adds what to do next to err; nil stays nil.
+func Advise(err error, next string) error {
+	if err == nil {
+		return nil
+	}
+	return &Advice{Err: err, Next: next}
+}
+
+// Error returns the error without the advice.
+func (a *Advice) Error() string { return a.Err.Error() }
+
+// Unwrap returns the error that the advice is about.
+func (a *Advice) Unwrap() error { return a.Err }
+
+// NextOf returns the innermost advice, "" if there is none.
+func NextOf(err error) string {
+	next := ""
+	for {
+		a, ok := errors.AsType[*Advice](err)
+		if !ok {
+			return next
+		}
+		next, err = a.Next, a.Err
+	}
+}

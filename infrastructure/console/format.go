@@ -1,0 +1,53 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Format is how results are written. It is a flag value.
+type Format string
+
+// The formats.
+const (
+	FormatTable Format = "table"
+	FormatJSON  Format = "json"
+)
+
+// Set implements the flag's value; it takes "table" or "json".
+func (f *Format) Set(text string) error {
+	switch Format(text) {
+	case FormatTable, FormatJSON:
+		*f = Format(text)
+		return nil
+	}
+	return fmt.Errorf("%q is no format: give table or json", text)
+}
+
+// String returns the format, by default table.
+func (f *Format) String() string {
+	if *f == "" {
+		return string(FormatTable)
+	}
+	return string(*f)
+}
+
+// Type is what help shows for the flag's value.
+func (*Format) Type() string { return "table|json" }
+
+// JSON writes v, indented, and a line break.
+func JSON(w io.Writer, v any) error { return write(w, v, "  ") }
+
+// JSONLine writes v in one line, for streams of values.
+func JSONLine(w io.Writer, v any) error { return write(w, v, "") }
+
+func write(w io.Writer, v any, indent string) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}
