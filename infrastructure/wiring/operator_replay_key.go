@@ -1,0 +1,117 @@
+package wiring
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"go.uber.org/fx"
+
+	"feedbox/application/relay"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/servicebus"
+)
+
+// KeyReplay is the events of one key that are still stored, in their order.
+type KeyReplay struct {
+	Resend
+	Key      string
+	Messages []relay.Message
+	// Missing are the sequence numbers between the first and the last that no event has.
+	Missing []int64
+}
+
+// PlanKeyReplay reads the stored events of key. It fails with Conflict if the key is
+// parked, because its line must not be overtaken.
+func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Duration) (*KeyReplay, error) {
+	gate, err := o.Lot.Gate(ctx, key)
+	if err == nil {
+		return nil, fault.New(fault.Conflict, "parked", fmt.Sprintf("the key %s is parked with %d events waiting", key, gate.Events))
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return nil, err
+	}
+	plan := &KeyReplay{Key: key}
+	pager := o.data.NewQueryItemsPager("SELECT * FROM c WHERE c.type = 'domainEvent'", azcosmos.NewPartitionKeyString(key), nil)
+	for pager.More() {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the events of key %s: %w", key, err)
+		}
+		for _, raw := range page.Items {
+			if err := plan.take(raw, window); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.SortStableFunc(plan.Messages, func(a, b relay.Message) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	plan.Missing = missing(plan.Messages)
+	return plan, nil
+}
+
+func (k *KeyReplay) take(raw []byte, window time.Duration) error {
+	m, isEvent, err := cosmos.EventDecoder{}.Decode(raw)
+	if err != nil || !isEvent {
+		return err // none other was asked for
+	}
+	var d struct {
+		Changed int64 `json:"_ts"`
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return fmt.Errorf("event %s: %w", m.ID, err)
+	}
+	m.Index = len(k.Messages)
+	k.Messages = append(k.Messages, m)
+	k.add(time.Unix(d.Changed, 0), time.Now(), window)
+	return nil
+}
+
+// missing lists the holes in the sequence; older events without one have none.
+func missing(messages []relay.Message) []int64 {
+	var holes []int64
+	for i := 1; i < len(messages); i++ {
+		if messages[i-1].Sequence == 0 {
+			continue
+		}
+		for n := messages[i-1].Sequence + 1; n < messages[i].Sequence; n++ {
+			holes = append(holes, n)
+		}
+	}
+	return holes
+}
+
+// keyBatch is how many events of a key are sent between two reports of progress.
+const keyBatch = 200
+
+// SendKey sends the events of a plan in their order, with the message ids they always
+// had. progress is told of what the broker has accepted.
+func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(events int)) error {
+	publisher, err := o.publisher()
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(plan.Messages, keyBatch) {
+		if err := publisher.Publish(ctx, []relay.Group{{Key: plan.Key, Messages: some}}); err != nil {
+			return fmt.Errorf("send the events of key %s: %w", plan.Key, err)
+		}
+		progress(len(some))
+	}
+	return nil
+}
+
+func (o *Operator) publisher() (*servicebus.Publisher, error) {
+	client, err := o.around.serviceBusClient(&o.stops, o.cfg.ServiceBus)
+	if err != nil {
+		return nil, err
+	}
+	p, err := servicebus.NewPublisher(client, o.cfg.ServiceBus.Topic, nil)
+	if err == nil {
+		o.stops.Append(fx.StopHook(p.Close))
+	}
+	return p, err
+}

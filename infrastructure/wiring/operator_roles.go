@@ -1,0 +1,111 @@
+package wiring
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"feedbox/domain/fault"
+)
+
+// Built-in roles of Cosmos DB's data plane, by their ids (azure-docs, "Use data plane
+// role-based access control"), and of Service Bus.
+const (
+	dataReader      = "00000000-0000-0000-0000-000000000001" // Cosmos DB Built-in Data Reader
+	dataContributor = "00000000-0000-0000-0000-000000000002" // Cosmos DB Built-in Data Contributor
+	readMetadata    = dataReader                             // any role has it
+
+	busSender = "Azure Service Bus Data Sender"
+	busOwner  = "Azure Service Bus Data Owner"
+
+	busScope = "https://servicebus.azure.net/.default"
+)
+
+// cosmosAdvice says what to do about err. role is what the relay needs in container,
+// which is "" for the whole account.
+func (o *Operator) cosmosAdvice(ctx context.Context, err error, role, container string) string {
+	code := status(err)
+	withKey := o.cfg.Cosmos.Key.IsSet()
+	switch {
+	case code == http.StatusUnauthorized && withKey:
+		return "FEEDBOX_COSMOS_KEY is not a key of this account, or the clock is off: copy the primary key of the account"
+	case code == http.StatusForbidden && withKey:
+		return "the account refuses keys or this network: use a managed identity (leave FEEDBOX_COSMOS_KEY out), and check the account's firewall"
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		scope := "/"
+		if container != "" {
+			scope = fmt.Sprintf("/dbs/%s/colls/%s", o.cfg.Cosmos.Database, container)
+		}
+		account, _, _ := strings.Cut(o.cosmosHost(), ".")
+		return fmt.Sprintf("az cosmosdb sql role assignment create --resource-group <resource-group> --account-name %s --scope %q --principal-id %s --role-definition-id %s",
+			account, scope, o.principal(ctx, o.cfg.Cosmos.Endpoint), role)
+	case code == http.StatusNotFound:
+		return "create the database and its containers: azd provision"
+	case credentialFailed(err):
+		return "no identity could be had: az login, or run where a managed identity is, or set FEEDBOX_COSMOS_KEY"
+	case code == 0 && (fault.Is(err, fault.Unavailable) || ctx.Err() != nil):
+		return "nothing answers: check FEEDBOX_COSMOS_ENDPOINT, the network and the account's firewall"
+	case code == 0:
+		return "create the container as it has to be: azd provision"
+	}
+	return "try again; if it stays, look into the account's metrics and the status of Azure"
+}
+
+// credentialFailed tells whether no token could be had. azidentity's errors have this
+// mark.
+func credentialFailed(err error) bool {
+	var marked interface {
+		error
+		NonRetriable()
+	}
+	return errors.As(err, &marked) && status(err) == 0
+}
+
+// busAdvice is the line that gives a role on the topic.
+func (o *Operator) busAdvice(ctx context.Context, role string) string {
+	namespace, _, _ := strings.Cut(o.busHost(), ".")
+	return fmt.Sprintf("az role assignment create --role %q --assignee-object-id %s --assignee-principal-type ServicePrincipal --scope /subscriptions/<subscription>/resourceGroups/<resource-group>/providers/Microsoft.ServiceBus/namespaces/%s/topics/%s",
+		role, o.principal(ctx, ""), namespace, o.cfg.ServiceBus.Topic)
+}
+
+// principal is the object id of the identity of this process, as its token for
+// resource tells; for "" the one for Service Bus. A placeholder if there is none.
+func (o *Operator) principal(ctx context.Context, resource string) string {
+	const unknown = "<object-id>"
+	scope := busScope
+	if resource != "" {
+		scope = strings.TrimRight(resource, "/") + "/.default"
+	}
+	credential, err := o.around.credential()
+	if err != nil {
+		return unknown
+	}
+	token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	if err != nil {
+		return unknown
+	}
+	return objectID(token.Token, unknown)
+}
+
+// objectID reads the claim oid of a token (Microsoft identity platform, access token
+// claims). The token came from its issuer; nothing is decided by it.
+func objectID(token, otherwise string) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return otherwise
+	}
+	var claims struct {
+		ObjectID string `json:"oid"`
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
+	if err != nil || json.Unmarshal(raw, &claims) != nil || claims.ObjectID == "" {
+		return otherwise
+	}
+	return claims.ObjectID
+}
