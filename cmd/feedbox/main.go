@@ -1,5 +1,5 @@
-// Command feedbox is the production binary: the contacts API and the relay, one
-// image with two subcommands. `feedbox help` lists them.
+// Command feedbox is the production binary: the contacts API and the relay, and the
+// commands by which people see and steer them; one image. `feedbox help` lists them.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Environ())
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	stop()
 	os.Exit(code)
 }

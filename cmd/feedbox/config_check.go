@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+)
+
+// checkView is the result for one process.
+type checkView struct {
+	Process string      `json:"process"`
+	OK      bool        `json:"ok"`
+	Faults  []faultView `json:"faults"`
+}
+
+type faultView struct {
+	Variable string `json:"variable"`
+	Problem  string `json:"problem"`
+	Hint     string `json:"hint,omitempty"`
+}
+
+func (p *program) configCheckCommand() *cobra.Command {
+	var format console.Format
+	cmd := &cobra.Command{
+		Use:   "check [api|relay]",
+		Short: "Check the configuration and name every fault",
+		Args:  processArg,
+		RunE: func(_ *cobra.Command, args []string) error {
+			views := []checkView{}
+			table := console.NewTable("PROCESS", "VARIABLE", "PROBLEM", "WHAT TO DO")
+			ok := true
+			for _, one := range p.processes(args) {
+				v := checkView{Process: one.name, OK: true, Faults: []faultView{}}
+				_, err := one.load()
+				if wrong, isWrong := errors.AsType[*config.Error](err); isWrong {
+					v.OK, ok = false, false
+					for _, f := range wrong.Faults {
+						v.Faults = append(v.Faults, faultView(f))
+						table.Row(one.name, f.Variable, f.Problem, f.Hint)
+					}
+				} else {
+					table.Row(one.name, "", "none", "")
+				}
+				views = append(views, v)
+			}
+			if err := p.write(format, views, table, ""); err != nil {
+				return err
+			}
+			if !ok {
+				return usageError{errReported}
+			}
+			return nil
+		},
+	}
+	outputFlag(cmd, &format)
+	return cmd
+}

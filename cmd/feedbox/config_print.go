@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+)
+
+// settingView is a variable with its value as it is shown.
+type settingView struct {
+	Name    string   `json:"name"`
+	Value   string   `json:"value"`
+	Source  string   `json:"source"`
+	Secret  bool     `json:"secret,omitempty"`
+	Readers []string `json:"readBy"`
+}
+
+func (p *program) configPrintCommand() *cobra.Command {
+	var format console.Format
+	cmd := &cobra.Command{
+		Use:   "print [api|relay]",
+		Short: "Print every value and where it comes from, secrets masked",
+		Args:  processArg,
+		RunE: func(_ *cobra.Command, args []string) error {
+			views, err := settings(p.processes(args))
+			table := console.NewTable("VARIABLE", "VALUE", "SOURCE", "READ BY")
+			for _, v := range views {
+				table.Row(v.Name, v.Value, v.Source, strings.Join(v.Readers, ", "))
+			}
+			return errors.Join(p.write(format, views, table, ""), err)
+		},
+	}
+	outputFlag(cmd, &format)
+	return cmd
+}
+
+// settings merges the variables of processes. The values are complete although there
+// may be faults, which the error lists, each once.
+func settings(of []process) ([]settingView, error) {
+	views := []settingView{}
+	var faults []config.Fault
+	for _, one := range of {
+		found, err := one.load()
+		if wrong, ok := errors.AsType[*config.Error](err); ok {
+			for _, f := range wrong.Faults {
+				if !slices.Contains(faults, f) {
+					faults = append(faults, f)
+				}
+			}
+		}
+		for _, s := range found {
+			at := slices.IndexFunc(views, func(v settingView) bool { return v.Name == s.Name })
+			if at < 0 {
+				views = append(views, settingView{Name: s.Name, Value: s.Value, Source: string(s.Source), Secret: s.Secret})
+				at = len(views) - 1
+			}
+			views[at].Readers = append(views[at].Readers, one.name)
+		}
+	}
+	slices.SortFunc(views, func(a, b settingView) int { return strings.Compare(a.Name, b.Name) })
+	if len(faults) > 0 {
+		return views, &config.Error{Faults: faults}
+	}
+	return views, nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/wiring"
+)
+
+// findingView is a finding as it is shown.
+type findingView struct {
+	Check  string `json:"check"`
+	Status string `json:"status"`
+	Detail string `json:"detail"`
+	Next   string `json:"next,omitempty"`
+}
+
+func (p *program) doctorCommand() *cobra.Command {
+	var format console.Format
+	options := wiring.DoctorOptions{}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Examine the surroundings of the relay and say what to change",
+		Long: `Examine the surroundings of the relay and say what to change: names, identity and
+roles, containers, clock, topic, leases. Nothing is written and nothing is sent. The
+exit code is 1 if the relay cannot do its work as things are.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if u, err := url.Parse(options.ServiceBusAdmin); options.ServiceBusAdmin != "" && (err != nil || u.Host == "") {
+				return usage(cmd, fmt.Errorf("--servicebus-admin %q: give a URL such as http://127.0.0.1:5300", options.ServiceBusAdmin))
+			}
+			if options.Each < time.Second {
+				return usage(cmd, fmt.Errorf("--each %s: give at least 1s", options.Each))
+			}
+			return p.operate(cmd, true, long, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+				return p.examine(ctx, o, options, format)
+			})
+		},
+	}
+	outputFlag(cmd, &format)
+	cmd.Flags().StringVar(&options.ServiceBusAdmin, "servicebus-admin", "", "URL of the management API, for emulators (default https on the namespace)")
+	cmd.Flags().DurationVar(&options.Each, "each", 15*time.Second, "longest wait of one examination")
+	return cmd
+}
+
+func (p *program) examine(ctx context.Context, o *wiring.Operator, options wiring.DoctorOptions, f console.Format) error {
+	views := []findingView{}
+	bar := console.NewProgress(p.errOut, "examining", -1)
+	options.Found = func(found wiring.Finding) {
+		views = append(views, findingView{found.Check, string(found.Status), console.Clean(found.Detail), found.Next})
+		bar.Add(1)
+	}
+	o.Diagnose(ctx, options)
+	bar.Done()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	table := console.NewTable("CHECK", "STATUS", "FOUND")
+	failed := false
+	for _, v := range views {
+		table.Row(v.Check, v.Status, console.Short(v.Detail, 160))
+		failed = failed || v.Status == string(wiring.FindingFailed)
+	}
+	if err := p.write(f, views, table, ""); err != nil {
+		return err
+	}
+	if f != console.FormatJSON {
+		for _, v := range views {
+			if v.Next != "" {
+				p.say(f, "\n%s (%s):\n  %s", v.Check, v.Status, v.Next)
+			}
+		}
+	}
+	if failed {
+		return errReported
+	}
+	return nil
+}

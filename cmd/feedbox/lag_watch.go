@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/wiring"
+)
+
+// watchLag measures until ctx ends. On a terminal one table stays in place; elsewhere
+// the tables follow each other, or with JSON one line a measurement.
+func (p *program) watchLag(ctx context.Context, cfg *config.Relay, o *wiring.Operator, f lagFlags) error {
+	tick := time.NewTicker(f.interval)
+	defer tick.Stop()
+	var before *lagView
+	for n := 1; ; n++ {
+		v, err := measureLag(ctx, cfg, o)
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // interrupted, which is how it ends
+		case err != nil && before == nil:
+			return err
+		case err != nil: // it may be over at the next look
+			_, _ = fmt.Fprintf(p.errOut, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), console.Short(err.Error(), 160))
+		default:
+			if err := p.showTick(v, before, cfg, f); err != nil {
+				return err
+			}
+			before = &v
+		}
+		if n == f.count {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (p *program) showTick(v lagView, before *lagView, cfg *config.Relay, f lagFlags) error {
+	if f.format == console.FormatJSON {
+		return console.JSONLine(p.out, v)
+	}
+	title := fmt.Sprintf("%s  %d behind, oldest %s", v.At.Format(time.TimeOnly), v.Behind, console.Age(seconds(v.Oldest)))
+	if before != nil {
+		rate := float64(v.Behind-before.Behind) / v.At.Sub(before.At).Seconds()
+		title += fmt.Sprintf(", %+.0f/s", rate)
+	}
+	screen := console.IsTerminal(p.out)
+	if screen {
+		title = console.Clear + title
+	}
+	_, err := fmt.Fprintln(p.out, title)
+	err = errors.Join(err, p.showLag(v, cfg))
+	if !screen {
+		_, _ = fmt.Fprintln(p.out)
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/console"
+)
+
+func (p *program) leasesCommand() *cobra.Command {
+	cmd := group("leases", "See and steer who reads which part of the change feed",
+		p.leasesLsCommand(), p.leasesShowCommand(), p.leasesReleaseCommand(), p.leasesPauseCommand(), p.leasesResumeCommand(), p.leasesRewindCommand())
+	cmd.Long = `See and steer who reads which part of the change feed.
+
+A lease stands for a range of the key space; it has one owner and a checkpoint. What
+these commands want is noted on the lease; its owner carries it out between two pages.
+Leases are named by their range as feedbox leases ls shows it, or by their id.`
+	return cmd
+}
+
+// leaseView is a lease as it is shown.
+type leaseView struct {
+	Lease        string     `json:"lease"`
+	ID           string     `json:"id"`
+	State        string     `json:"state"`
+	Owner        string     `json:"owner"`
+	Previous     string     `json:"previousOwner,omitempty"`
+	Epoch        int64      `json:"epoch"`
+	LSN          int64      `json:"lsn"`
+	Continuation string     `json:"continuation,omitempty"`
+	Changed      *time.Time `json:"lastChange,omitempty"`
+	Written      *time.Time `json:"written,omitempty"`
+	Health       string     `json:"health"`
+	Failures     int        `json:"failures"`
+	Error        string     `json:"error,omitempty"`
+	Wanted       []string   `json:"wanted,omitempty"`
+}
+
+func newLeaseView(l changefeed.Lease) leaseView {
+	v := leaseView{
+		Lease: leaseName(l.Token), ID: l.ID, State: string(l.State), Owner: l.Owner, Previous: l.Previous, Epoch: l.Epoch, LSN: l.LSN,
+		Continuation: l.Continuation, Health: healthName(l.Health), Failures: l.Failures, Error: l.Error, Wanted: wanted(l.Request),
+	}
+	if l.State == changefeed.LeaseLive {
+		v.State = "live"
+	}
+	if l.ChangeTime > 0 {
+		t := time.Unix(l.ChangeTime, 0).UTC()
+		v.Changed = &t
+	}
+	if !l.Timestamp.IsZero() {
+		v.Written = &l.Timestamp
+	}
+	return v
+}
+
+// wanted lists what an operator asked for and the owner has not done yet.
+func wanted(r changefeed.Request) []string {
+	var w []string
+	if r.Paused {
+		w = append(w, "pause")
+	}
+	if r.Release {
+		w = append(w, "release")
+	}
+	if r.Retry {
+		w = append(w, "retry")
+	}
+	if r.Rewind != nil {
+		to := "to a position"
+		switch {
+		case !r.Rewind.Since.IsZero():
+			to = "to " + console.Time(r.Rewind.Since)
+		case r.Rewind.Continuation == "":
+			to = "to the beginning"
+		}
+		w = append(w, "rewind "+to)
+	}
+	return w
+}
+
+// leaseName is the name of a lease as it is shown: its token, with the lowest bound,
+// which is empty, written as 00, or a shell's user would have to keep it from being
+// taken for a flag.
+func leaseName(token string) string {
+	if strings.HasPrefix(token, "-") {
+		return lowest + token
+	}
+	return token
+}
+
+const lowest = "00"
+
+// leaseTokens turns names as they are shown into tokens; ids stay.
+func leaseTokens(names []string) []string {
+	tokens := make([]string, len(names))
+	for i, name := range names {
+		tokens[i] = name
+		if strings.HasPrefix(name, lowest+"-") {
+			tokens[i] = strings.TrimPrefix(name, lowest)
+		}
+	}
+	return tokens
+}
+
+// ago is a time as people say it.
+func ago(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return console.Age(time.Since(*t)) + " ago"
+}
+
+// noSuchLease says where the names come from.
+func noSuchLease(err error) error {
+	return console.Advise(err, "feedbox leases ls shows the leases and their names")
+}
+
+// leasesNamed is "all leases" or their number.
+func leasesNamed(args []string) string {
+	switch len(args) {
+	case 0:
+		return "all leases"
+	case 1:
+		return "lease " + args[0]
+	}
+	return fmt.Sprintf("%d leases", len(args))
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/wiring"
+)
+
+func (p *program) leasesLsCommand() *cobra.Command {
+	var format console.Format
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the leases in the order of their ranges",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.operate(cmd, false, quick, func(ctx context.Context, cfg *config.Relay, o *wiring.Operator) error {
+				leases, err := o.Leases.Leases(ctx)
+				refused, _ := errors.AsType[*changefeed.RefusedError](err)
+				if err != nil && refused == nil {
+					return err
+				}
+				views := make([]leaseView, len(leases))
+				table := console.NewTable("LEASE", "OWNER", "EPOCH", "LSN", "LAST CHANGE", "WRITTEN", "HEALTH", "WANTED")
+				for i, l := range leases {
+					v := newLeaseView(l)
+					views[i] = v
+					state := v.Health
+					if l.State != changefeed.LeaseLive {
+						state = v.State
+					}
+					table.Row(v.Lease, v.Owner, v.Epoch, v.LSN, ago(v.Changed), ago(v.Written), state, strings.Join(v.Wanted, ", "))
+				}
+				if err := p.write(format, views, table, "there are no leases of processor "+cfg.Processor+" yet: no relay has started"); err != nil {
+					return err
+				}
+				if paused, err := o.Leases.Paused(ctx); err != nil {
+					return err
+				} else if paused {
+					p.say(format, "all relays are told to pause; feedbox leases resume --all ends it")
+				}
+				return leasesWhole(leases, refused)
+			})
+		},
+	}
+	outputFlag(cmd, &format)
+	return cmd
+}
+
+// leasesWhole is an error if a part of the key space is read by nobody.
+func leasesWhole(leases []changefeed.Lease, refused *changefeed.RefusedError) error {
+	if refused != nil {
+		return invariantError{console.Advise(refused, "set FEEDBOX_PROCESSOR to a name of its own, or remove the records named")}
+	}
+	if gaps := wiring.Uncovered(leases); len(gaps) > 0 {
+		return invariantError{console.Advise(fmt.Errorf("no lease covers %s: their events are not sent", strings.Join(gaps, ", ")), "a running relay makes the missing leases within a minute; if it does not, restart it and see its log")}
+	}
+	return nil
+}

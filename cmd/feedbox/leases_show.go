@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/wiring"
+)
+
+func (p *program) leasesShowCommand() *cobra.Command {
+	var format console.Format
+	cmd := &cobra.Command{
+		Use:   "show LEASE",
+		Short: "Show everything about one lease",
+		Args:  oneArg("the lease"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+				leases, err := o.Leases.Leases(ctx)
+				if err != nil {
+					return err
+				}
+				name := leaseTokens(args)[0]
+				for _, l := range leases {
+					if l.ID == name || l.Token == name {
+						v := newLeaseView(l)
+						return p.write(format, v, leaseTable(v), "")
+					}
+				}
+				return noSuchLease(fmt.Errorf("there is no lease %s", args[0]))
+			})
+		},
+	}
+	outputFlag(cmd, &format)
+	return cmd
+}
+
+func leaseTable(v leaseView) *console.Table {
+	t := console.NewTable()
+	t.Row("lease", v.Lease)
+	t.Row("id", v.ID)
+	t.Row("state", v.State)
+	t.Row("owner", v.Owner)
+	t.Row("previous owner", v.Previous)
+	t.Row("epoch", v.Epoch)
+	t.Row("checkpoint", v.Continuation)
+	t.Row("lsn", v.LSN)
+	t.Row("last change", ago(v.Changed))
+	t.Row("written", ago(v.Written))
+	t.Row("health", v.Health)
+	t.Row("failures", v.Failures)
+	t.Row("error", v.Error)
+	t.Row("wanted", strings.Join(v.Wanted, ", "))
+	return t
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/spf13/cobra"
+
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/wiring"
+)
+
+// answerTimeout bounds what an operator waits for one answer.
+const answerTimeout = 30 * time.Second
+
+var errNoAnswer = fmt.Errorf("no answer within %s", answerTimeout)
+
+// patient is how long a verb may take as a whole.
+type patient bool
+
+const (
+	quick patient = false // answerTimeout
+	long  patient = true  // until it is done or interrupted
+)
+
+// operate loads the relay's configuration, runs do with an operator and closes it.
+// The faults of Service Bus variables count only if needsBus.
+func (p *program) operate(cmd *cobra.Command, needsBus bool, how patient, do func(ctx context.Context, cfg *config.Relay, o *wiring.Operator) error) error {
+	cfg, err := config.LoadRelay(p.environ)
+	if !needsBus {
+		err = withoutBusFaults(err)
+	}
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if how == quick {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
+		defer cancel()
+	}
+	o, err := wiring.NewOperator(cfg, wiring.Surroundings{Log: slog.New(slog.DiscardHandler), Version: version()})
+	if err != nil {
+		return err
+	}
+	err = do(ctx, cfg, o)
+	return advise(errors.Join(err, o.Close(ctx)))
+}
+
+// withoutBusFaults drops the faults of variables that only sending needs, so that
+// leases and parked events can be looked at without them.
+func withoutBusFaults(err error) error {
+	wrong, ok := errors.AsType[*config.Error](err)
+	if !ok {
+		return err
+	}
+	var kept []config.Fault
+	for _, f := range wrong.Faults {
+		known := f.Variable == "FEEDBOX_SERVICEBUS_CONNECTION_STRING" || f.Variable == "FEEDBOX_SERVICEBUS_NAMESPACE"
+		if !known {
+			kept = append(kept, f)
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return &config.Error{Faults: kept}
+}
+
+// advise adds what to do next to a failure that says nothing of it.
+func advise(err error) error {
+	if err == nil || console.NextOf(err) != "" || errors.Is(err, errReported) || errors.Is(err, console.ErrNotAsked) || errors.Is(err, console.ErrDeclined) {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok {
+		err = &shortened{text: wiring.Brief(err), err: err}
+		if reply.StatusCode == http.StatusTooManyRequests {
+			return console.Advise(err, "try again in a moment; the account has too few request units")
+		}
+	}
+	if fault.Is(err, fault.Throttled) {
+		return console.Advise(err, "try again in a moment; the account has too few request units")
+	}
+	return console.Advise(err, "feedbox doctor examines the surroundings and says what to change")
+}
+
+// shortened is an error with another text.
+type shortened struct {
+	text string
+	err  error
+}
+
+func (s *shortened) Error() string { return s.text }
+func (s *shortened) Unwrap() error { return s.err }
+
+// write writes a result in the chosen format.
+func (p *program) write(f console.Format, value any, table *console.Table, empty string) error {
+	if f == console.FormatJSON {
+		return console.JSON(p.out, value)
+	}
+	return table.Write(p.out, empty)
+}
+
+// say writes a line for people; with JSON it goes beside the result.
+func (p *program) say(f console.Format, format string, args ...any) {
+	w := p.out
+	if f == console.FormatJSON {
+		w = p.errOut
+	}
+	_, _ = fmt.Fprintf(w, format+"\n", args...) // nobody is left to be told
+}
+
+// confirm asks before something is done that cannot be undone.
+func (p *program) confirm(yes bool, format string, args ...any) error {
+	return console.Prompt{In: p.in, Out: p.errOut, Yes: yes}.Confirm(fmt.Sprintf(format, args...))
+}
+
+// who is the name an operator's wish carries: that of the flag, or the login's.
+func (p *program) who(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		for _, pair := range p.environ {
+			if value, ok := strings.CutPrefix(pair, name+"="); ok && value != "" {
+				return value
+			}
+		}
+	}
+	return "unknown"
+}

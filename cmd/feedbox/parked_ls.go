@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/wiring"
+)
+
+func (p *program) parkedLsCommand() *cobra.Command {
+	var format console.Format
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the parked keys, the oldest first",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+				gates, err := o.Lot.Gates(ctx)
+				if err != nil {
+					return err
+				}
+				views := make([]gateView, len(gates))
+				table := console.NewTable("KEY", "EVENTS", "REASON", "PARKED", "STATE", "ERROR")
+				for i, g := range gates {
+					v := newGateView(g)
+					views[i] = v
+					trouble := v.Failure
+					if trouble == "" {
+						trouble = v.Error
+					}
+					table.Row(v.Key, v.Events, v.Reason, console.Age(time.Since(v.ParkedAt))+" ago", v.state(), console.Short(trouble, 60))
+				}
+				return p.write(format, views, table, "no key is parked")
+			})
+		},
+	}
+	outputFlag(cmd, &format)
+	return cmd
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/wiring"
+)
+
+// eventView is a parked event as it is shown.
+type eventView struct {
+	Position int64     `json:"position"`
+	ID       string    `json:"id"`
+	Action   string    `json:"action,omitempty"`
+	Sequence int64     `json:"sequence,omitempty"`
+	LSN      int64     `json:"lsn,omitempty"`
+	Reason   string    `json:"reason"`
+	Error    string    `json:"error,omitempty"`
+	Attempts int       `json:"attempts"`
+	ParkedAt time.Time `json:"parkedAt"`
+	Document any       `json:"document,omitempty"`
+}
+
+// keyView is a parked key with its line and the record of what was left out.
+type keyView struct {
+	gateView
+	Line    []eventView   `json:"line"`
+	Skipped []skippedView `json:"skipped"`
+}
+
+type skippedView struct {
+	Event  eventView  `json:"event"`
+	Intent intentView `json:"intent"`
+}
+
+func (p *program) parkedShowCommand() *cobra.Command {
+	var format console.Format
+	var limit int
+	var documents bool
+	cmd := &cobra.Command{
+		Use:   "show KEY",
+		Short: "Show why a key is parked and what waits behind it",
+		Args:  oneArg("the key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 || limit > 1000 {
+				return usage(cmd, fmt.Errorf("--limit %d: give a number from 1 to 1000", limit))
+			}
+			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+				v, err := readKey(ctx, o, args[0], limit, documents)
+				if err != nil {
+					return err
+				}
+				if format == console.FormatJSON {
+					return console.JSON(p.out, v)
+				}
+				return p.showKey(v)
+			})
+		},
+	}
+	outputFlag(cmd, &format)
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many events of the line are shown")
+	cmd.Flags().BoolVar(&documents, "documents", false, "show the events' documents too, which hold personal data")
+	return cmd
+}
+
+func readKey(ctx context.Context, o *wiring.Operator, key string, limit int, documents bool) (keyView, error) {
+	gate, err := o.Lot.Gate(ctx, key)
+	if err != nil {
+		return keyView{}, notParked(key, err)
+	}
+	events, err := o.Lot.First(ctx, key, limit)
+	if err != nil {
+		return keyView{}, err
+	}
+	skipped, err := o.Lot.Skipped(ctx, key)
+	if err != nil {
+		return keyView{}, err
+	}
+	v := keyView{gateView: newGateView(gate), Line: []eventView{}, Skipped: []skippedView{}}
+	for _, e := range events {
+		v.Line = append(v.Line, newEventView(e, documents))
+	}
+	for _, s := range skipped {
+		v.Skipped = append(v.Skipped, skippedView{newEventView(s.Event, documents), intentView(s.Intent)})
+	}
+	return v, nil
+}
+
+func newEventView(e relay.ParkedEvent, document bool) eventView {
+	v := eventView{
+		Position: e.Position, ID: e.ID, Action: e.Action, Sequence: e.Sequence, LSN: e.LSN,
+		Reason: e.Reason, Error: e.Error, Attempts: e.Attempts, ParkedAt: e.ParkedAt,
+	}
+	switch {
+	case !document:
+	case json.Valid(e.Document):
+		v.Document = json.RawMessage(e.Document)
+	default:
+		v.Document = string(e.Document)
+	}
+	return v
+}
+
+func (p *program) showKey(v keyView) error {
+	head := console.NewTable()
+	head.Row("key", v.Key)
+	head.Row("state", v.state())
+	head.Row("parked", console.Time(v.ParkedAt)+", "+console.Age(time.Since(v.ParkedAt))+" ago")
+	head.Row("reason", v.Reason+" of event "+v.Event)
+	head.Row("error", console.Short(v.Error, 200))
+	if v.Intent != nil {
+		head.Row("wanted", fmt.Sprintf("%s by %s at %s: %s", v.Intent.Verb, v.Intent.By, console.Time(v.Intent.At), v.Intent.Note))
+	}
+	if v.Failure != "" {
+		head.Row("last try", fmt.Sprintf("%s, number %d: %s", console.Time(v.TriedAt), v.Attempts, v.Failure))
+	}
+	if err := head.Write(p.out, ""); err != nil {
+		return err
+	}
+	p.say(console.FormatTable, "\n%d events wait, the first %d:", v.Events, len(v.Line))
+	line := console.NewTable("EVENT", "ACTION", "SEQUENCE", "REASON", "ATTEMPTS", "ERROR")
+	for _, e := range v.Line {
+		line.Row(e.ID, e.Action, e.Sequence, e.Reason, e.Attempts, console.Short(e.Error, 60))
+	}
+	if err := line.Write(p.out, "no event waits"); err != nil {
+		return err
+	}
+	for _, e := range v.Line {
+		if e.Document != nil {
+			p.say(console.FormatTable, "\n%s\n%s", e.ID, e.Document)
+		}
+	}
+	if len(v.Skipped) == 0 {
+		return nil
+	}
+	p.say(console.FormatTable, "\nleft out:")
+	left := console.NewTable("EVENT", "ACTION", "BY", "AT", "NOTE")
+	for _, s := range v.Skipped {
+		left.Row(s.Event.ID, s.Event.Action, s.Intent.By, console.Time(s.Intent.At), s.Intent.Note)
+	}
+	return left.Write(p.out, "")
+}

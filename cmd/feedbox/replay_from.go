@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/wiring"
+)
+
+// replayFrom rewinds the leases that have come past a time.
+func (p *program) replayFrom(cmd *cobra.Command, f replayFlags) error {
+	from, err := parseWhen(f.from)
+	if err != nil {
+		return usage(cmd, fmt.Errorf("--from %w", err))
+	}
+	return p.operate(cmd, false, long, func(ctx context.Context, cfg *config.Relay, o *wiring.Operator) error {
+		bar := console.NewProgress(p.errOut, "reading the change feed", -1)
+		plan, err := o.PlanReplay(ctx, from, f.window, bar.Add)
+		bar.Done()
+		if err != nil {
+			return err
+		}
+		v, rewind := sumReplay(plan)
+		v.From, v.Window, v.DryRun = console.Time(from), f.window.String(), f.dryRun
+		if err := p.showReplayFrom(f, v, cfg, from); err != nil {
+			return err
+		}
+		if !f.dryRun && len(rewind) > 0 {
+			if err := p.confirm(f.yes, "%d leases are rewound to %s.", len(rewind), v.From); err != nil {
+				return err
+			}
+			if err := o.Rewind(ctx, from, rewind...); err != nil {
+				return err
+			}
+			v.Done = true
+			p.say(f.format, "noted: %d leases go back to %s after their current page; see feedbox lag --watch", len(rewind), v.From)
+		}
+		if f.format == console.FormatJSON {
+			return console.JSON(p.out, v)
+		}
+		return nil
+	})
+}
+
+// sumReplay adds the ranges up and names the leases with something to send again.
+func sumReplay(plan []wiring.Resend) (v replayView, rewind []string) {
+	v.Ranges = []resendView{}
+	var sum wiring.Resend
+	for _, r := range plan {
+		v.Ranges = append(v.Ranges, newResendView(r))
+		if r.Events == 0 {
+			continue
+		}
+		rewind = append(rewind, r.Lease)
+		if sum.Oldest.IsZero() || r.Oldest.Before(sum.Oldest) {
+			sum.Oldest = r.Oldest
+		}
+		if r.Newest.After(sum.Newest) {
+			sum.Newest = r.Newest
+		}
+		sum.Events, sum.Covered = sum.Events+r.Events, sum.Covered+r.Covered
+	}
+	v.resendView = newResendView(sum)
+	return v, rewind
+}
+
+func (p *program) showReplayFrom(f replayFlags, v replayView, cfg *config.Relay, from time.Time) error {
+	if f.format == console.FormatJSON {
+		return nil // written once it is known what became of it
+	}
+	table := console.NewTable("LEASE", "OWNER", "EVENTS", "OLDEST", "NEWEST", "COVERED", "LEFT ALONE")
+	for _, r := range v.Ranges {
+		oldest, newest := "", ""
+		if r.Events > 0 {
+			oldest, newest = console.Time(*r.Oldest), console.Time(*r.Newest)
+		}
+		table.Row(r.Lease, r.Owner, r.Events, oldest, newest, r.Covered, r.Left)
+	}
+	if err := table.Write(p.out, "there are no leases of processor "+cfg.Processor+" yet: nothing was sent"); err != nil {
+		return err
+	}
+	p.describe(v)
+	if time.Since(from) > cfg.EventTTL {
+		p.say(f.format, "events older than %s have expired and cannot be sent again", cfg.EventTTL)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/spf13/cobra"
+
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/wiring"
+)
+
+// replayKey sends the stored events of a key.
+func (p *program) replayKey(cmd *cobra.Command, f replayFlags) error {
+	return p.operate(cmd, !f.dryRun, long, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+		plan, err := o.PlanKeyReplay(ctx, f.key, f.window)
+		if err != nil {
+			return replayKeyAdvice(f.key, err)
+		}
+		v := replayView{resendView: newResendView(plan.Resend), Key: f.key, Window: f.window.String(), Missing: plan.Missing, DryRun: f.dryRun}
+		if f.format != console.FormatJSON {
+			p.describe(v)
+		}
+		if len(plan.Messages) == 0 {
+			return console.Advise(fmt.Errorf("the key %s has no stored events: there is no such contact, or they have expired", f.key), "check the id; GET /api/contacts/"+f.key+" tells whether the contact exists")
+		}
+		if !f.dryRun && len(plan.Missing) == 0 {
+			if err := p.confirm(f.yes, "%d events of key %s are sent again, in their order, while a relay may send newer ones.", v.Events, f.key); err != nil {
+				return err
+			}
+			bar := console.NewProgress(p.errOut, "sending", int64(v.Events))
+			err := o.SendKey(ctx, plan, bar.Add)
+			bar.Done()
+			if err != nil {
+				return err
+			}
+			v.Done = true
+			p.say(f.format, "sent: %d events of key %s", v.Events, f.key)
+		}
+		if f.format == console.FormatJSON {
+			if err := console.JSON(p.out, v); err != nil {
+				return err
+			}
+		}
+		if len(plan.Missing) > 0 {
+			return invariantError{console.Advise(fmt.Errorf("events are missing in the middle of key %s: sequences %v; nothing was sent", f.key, plan.Missing),
+				"somebody removed them or their TTL was changed; consumers must read the contact itself")}
+		}
+		return nil
+	})
+}
+
+func replayKeyAdvice(key string, err error) error {
+	reply, _ := errors.AsType[*azcore.ResponseError](err)
+	switch {
+	case fault.Is(err, fault.Conflict):
+		return console.Advise(err, "feedbox parked retry "+key+" sends what waits, in its order")
+	case reply != nil && reply.StatusCode == http.StatusForbidden:
+		return console.Advise(err, "reading the events of a key needs the right to query the data container, which the relay itself has not: use an identity with Cosmos DB Built-in Data Reader")
+	}
+	return err
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/infrastructure/console"
+)
+
+// group is a command that only holds others.
+func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		err := fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		}
+		return usage(cmd, err)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return usage(cmd, fmt.Errorf("a command is missing after %s", cmd.CommandPath()))
+	}
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
+// usage marks err as wrong usage of cmd.
+func usage(cmd *cobra.Command, err error) error {
+	return usageError{console.Advise(err, cmd.CommandPath()+" --help")}
+}
+
+// noArgs refuses arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(cmd, fmt.Errorf("%s takes no arguments, got %q; it is configured by FEEDBOX_ environment variables", cmd.CommandPath(), args))
+	}
+	return nil
+}
+
+// oneArg demands one argument and calls it by name.
+func oneArg(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return usage(cmd, fmt.Errorf("%s takes one argument, %s, got %q", cmd.CommandPath(), name, args))
+		}
+		return nil
+	}
+}
+
+// someOrAll demands arguments, or the flag --all and none.
+func someOrAll(name string, all *bool) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if (len(args) == 0) != *all {
+			return usage(cmd, fmt.Errorf("%s takes the names of one or more %s, or --all", cmd.CommandPath(), name))
+		}
+		return nil
+	}
+}
+
+// outputFlag adds -o.
+func outputFlag(cmd *cobra.Command, f *console.Format) {
+	cmd.Flags().VarP(f, "output", "o", "how the result is written")
+}
+
+// yesFlag adds --yes.
+func yesFlag(cmd *cobra.Command, yes *bool) {
+	cmd.Flags().BoolVar(yes, "yes", false, "do not ask for a confirmation")
+}

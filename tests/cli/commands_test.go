@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+)
+
+func keyAndNumber(ts *testscript.TestScript, neg bool, args []string) (string, int) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("want KEY N, got %q", args)
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	return args[0], n
+}
+
+func seed(ts *testscript.TestScript, neg bool, args []string) {
+	key, n := keyAndNumber(ts, neg, args)
+	w := worldOf(ts)
+	for range n {
+		w.sent[key]++
+		_, err := w.data.CreateItem(context.Background(), azcosmos.NewPartitionKeyString(key), eventDocument(key, w.sent[key]), nil)
+		ts.Check(err)
+	}
+}
+
+func remove(ts *testscript.TestScript, neg bool, args []string) {
+	key, n := keyAndNumber(ts, neg, args)
+	_, err := worldOf(ts).data.DeleteItem(context.Background(), azcosmos.NewPartitionKeyString(key), eventID(key, n), nil)
+	ts.Check(err)
+}
+
+func park(ts *testscript.TestScript, neg bool, args []string) {
+	key, n := keyAndNumber(ts, neg, args)
+	at := time.Now().Add(-3 * time.Minute).UTC()
+	events := make([]relay.ParkedEvent, n)
+	for i := range events {
+		events[i] = relay.ParkedEvent{
+			ID: eventID(key, i+1), Key: key, Action: "ContactNameUpdatedEvent", Document: eventDocument(key, i+1),
+			LSN: int64(i + 1), Sequence: int64(i + 1), Reason: "held", ParkedAt: at,
+		}
+	}
+	events[0].Reason, events[0].Error, events[0].Attempts = "too_large", "refused: too_large: the message is 1,200,000 bytes", 3
+	closing := &relay.Closing{Event: events[0].ID, Reason: events[0].Reason, Error: events[0].Error, At: at}
+	ts.Check(worldOf(ts).lot.Park(context.Background(), key, events, closing))
+}
+
+// await polls other processes, which no bubble can hold.
+func await(ts *testscript.TestScript, what string, ok func() bool) {
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s: not within 10 s", what)
+		}
+	}
+}
+
+func awaitSent(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("want a number, got %q", args)
+	}
+	want, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	await(ts, "messages given to the topic", func() bool {
+		c, err := worldOf(ts).bus.Counters(topic)
+		ts.Check(err)
+		if c.Accepted > want {
+			ts.Fatalf("the topic was given %d messages, want %d", c.Accepted, want)
+		}
+		return c.Accepted == want
+	})
+}
+
+func awaitIdle(ts *testscript.TestScript, _ bool, _ []string) {
+	await(ts, "checkpoints behind all changes", func() bool {
+		lags, err := worldOf(ts).leases.Lag(context.Background())
+		ts.Check(err)
+		return len(lags) > 0 && !slices.ContainsFunc(lags, func(l changefeed.RangeLag) bool { return !l.Known || l.Transactions > 0 })
+	})
+}
+
+func awaitDone(ts *testscript.TestScript, _ bool, _ []string) {
+	await(ts, "owners do what is wanted", func() bool {
+		found, err := worldOf(ts).leases.Leases(context.Background())
+		ts.Check(err)
+		return !slices.ContainsFunc(found, func(l changefeed.Lease) bool { return l.Request.Release || l.Request.Rewind != nil })
+	})
+}
+
+// exits runs a command and compares its exit code; output and errors are kept.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("want CODE COMMAND..., got %q", args)
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = ended.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("%q exits with %d, want %d", args[1:], got, want)
+	}
+}

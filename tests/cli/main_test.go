@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"feedbox/tests/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// Each script has emulators of its own, with an empty data container. It may use:
+//
+//	seed KEY N         append N events of KEY to the data container
+//	remove KEY N       take event N of KEY away
+//	park KEY N         park N events of KEY, the first refused
+//	await-sent N       wait until the topic has been given N messages in all
+//	await-idle         wait until checkpoints are behind all changes
+//	await-done         wait until the owners have done what was wanted of leases
+//	exits CODE ...     run a command that ends with this exit code
+//	exec feedbox ...   the binary; FEEDBOX_ variables are those of the emulators
+func TestScripts(t *testing.T) {
+	bin := testkit.Build(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               func(env *testscript.Env) error { return setup(env, bin.Feedbox) },
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"seed": seed, "remove": remove, "park": park, "await-sent": awaitSent, "await-idle": awaitIdle, "await-done": awaitDone, "exits": exits,
+		},
+	})
+}
