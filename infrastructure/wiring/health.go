@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -75,38 +74,4 @@ func (h *health) observe(o *changefeed.Observer) *changefeed.Observer {
 		failed(e)
 	}
 	return o
-}
-
-// retention warns when what has not been sent grows old against the lifetime of
-// events: an event that expires before it is sent is lost.
-type retention struct {
-	ttl   time.Duration
-	every time.Duration
-	lag   func() []changefeed.RangeLag
-	log   *slog.Logger
-}
-
-// Run looks until ctx ends.
-func (r retention) Run(ctx context.Context) error {
-	tick := time.NewTicker(r.every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			r.look(ctx)
-		}
-	}
-}
-
-func (r retention) look(ctx context.Context) {
-	for _, l := range r.lag() {
-		switch {
-		case l.Age >= r.ttl/2:
-			r.log.ErrorContext(ctx, "unsent events will expire and be lost", "lease", l.Lease, "age", l.Age, "event_ttl", r.ttl)
-		case l.Age >= r.ttl/4:
-			r.log.WarnContext(ctx, "unsent events grow old", "lease", l.Lease, "age", l.Age, "event_ttl", r.ttl)
-		}
-	}
 }

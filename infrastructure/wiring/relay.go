@@ -141,7 +141,7 @@ func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *az
 		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
 	}
 	lc.Append(fx.Hook{OnStart: verify})
-	background(lc, down, log, "retention guard", retention{ttl: cfg.EventTTL, every: time.Minute, lag: processor.Lag, log: log})
+	background(lc, down, log, "retention guard", retentionGuard{judge: relay.Retention{TTL: cfg.EventTTL}, every: time.Minute, lag: processor.Lag, log: log})
 	background(lc, down, log, "drainer", drainer)
 	background(lc, down, log, "processor", processor)
 	lc.Append(fx.StopHook(ops.Drain))
