@@ -8,7 +8,8 @@
 // Queues, topics, subscriptions and their dead-letter queues; rules and filters;
 // sequence numbers; peek-lock, sessions and session state; duplicate detection;
 // time to live, scheduling, deferral, quotas and counters; and the durable copy of
-// all of it. A message's payload is opaque to the broker: the bytes that went in
+// all of it; forwarding within the namespace and the deletion of idle entities. A
+// message's payload is opaque to the broker: the bytes that went in
 // come out. What the broker adds (sequence number, lock, delivery count, properties
 // set when a message was abandoned or dead-lettered) travels beside the payload in
 // a [Delivery]; writing it into the message is the connection engine's work.
@@ -49,7 +50,10 @@
 //
 // Each inlet and each holder has its own mutex; there is no lock over all of them on
 // the path of a message. Order: catalog before inlet before holder before the
-// holder's dead-letter holder. No mutex is held during I/O.
+// holder's dead-letter holder; timers and the committer's queue come last. No mutex is
+// held during I/O. Work that needs locks in another order (forwarding, activating
+// scheduled messages) and all callbacks but Deliver are collected in callbacks and run
+// when every lock has been let go.
 //
 // An open broker runs one timer goroutine (lock expiry, time to live, schedules,
 // accept time-outs, duplicate windows). With storage it runs two more: the
@@ -61,4 +65,11 @@
 // held and must not call into the broker. All other callbacks are called without any
 // of the broker's locks and may; they may be called before the function that took
 // them returns.
+//
+// # Storage
+//
+// Pebble, see keys.go and record.go. In memory mode nothing is encoded and nothing is
+// stored; everything else is the same code. With storage, messages are held in memory
+// too: a backlog must fit. A store that fails stops the broker: every later request is
+// answered with InternalError. Package intact refuses a damaged store at Open.
 package broker

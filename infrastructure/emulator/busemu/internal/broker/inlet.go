@@ -53,7 +53,7 @@ type target struct {
 type Sender struct {
 	inlet  *inlet
 	closed func(error)
-	gone   bool // guarded by inlet.mu
+	gone   error // why it takes no more; guarded by inlet.mu
 }
 
 // OpenSender opens a sender. closed is called at most once, if the broker ends the
@@ -77,14 +77,16 @@ func (b *Broker) OpenSender(path string, closed func(error)) (*Sender, error) {
 // when the batch is durable or refused. Batches of one sender become visible in the
 // order of the calls.
 func (s *Sender) Send(batch []Message, done func(error)) {
-	s.inlet.send(batch, &intake{inlet: s.inlet, done: done})
+	s.inlet.send(batch, &intake{inlet: s.inlet, sender: s, done: done})
 }
 
 // Close closes the sender. Batches under way are finished.
 func (s *Sender) Close() {
 	s.inlet.mu.Lock()
 	defer s.inlet.mu.Unlock()
-	s.gone = true
+	if s.gone == nil {
+		s.gone = errorf(DetachForced, "The sender to '%s' is closed.", s.inlet.path)
+	}
 	s.inlet.lastUsed.Store(s.inlet.b.now())
 	delete(s.inlet.senders, s)
 }
@@ -112,7 +114,7 @@ func (in *inlet) maySend() error {
 // detach ends all senders.
 func (in *inlet) detach(reason error, later *callbacks) {
 	for s := range in.senders {
-		s.gone = true
+		s.gone = reason
 		if s.closed != nil {
 			later.call(func() { s.closed(reason) })
 		}

@@ -312,9 +312,19 @@ func TestCloseEndsEverything(t *testing.T) {
 		c := r.accept("q", "x", 1)
 		waiting := make(chan error, 1)
 		r.AcceptSession("q", AcceptOptions{}, ReceiverOptions{}, func(_ *Receiver, err error) { waiting <- err })
+		s, err := r.OpenSender("q", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
+		done := make(chan error, 1)
+		s.Send([]Message{of("x", "1")}, func(err error) { done <- err })
+		if err := <-done; !errors.Is(err, OperationCancelled) {
+			t.Errorf("send by an old sender: %v", err)
+		}
+		s.Close()
 		if !errors.Is(c.lost(), OperationCancelled) || !errors.Is(<-waiting, OperationCancelled) {
 			t.Errorf("receiver: %v", c.lost())
 		}

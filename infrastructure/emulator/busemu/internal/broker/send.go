@@ -2,6 +2,7 @@ package broker
 
 // intake is a batch on its way in, or scheduled messages whose time has come.
 type intake struct {
+	sender *Sender // nil if there is none
 	inlet  *inlet
 	parts  []part
 	shared []*body  // whose payloads get records of their own
@@ -34,7 +35,11 @@ func (in *inlet) send(batch []Message, o *intake) {
 	}
 	var later callbacks
 	in.mu.Lock()
-	if err := in.check(batch); err != nil {
+	err := in.check(batch)
+	if err == nil && o.sender != nil {
+		err = o.sender.gone
+	}
+	if err != nil {
 		in.counters.Refused += int64(len(batch))
 		in.mu.Unlock()
 		o.finish(err)
