@@ -66,8 +66,8 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		status: http.StatusRequestEntityTooLarge, code: "body_too_large",
 		detail: fmt.Sprintf("the body must have at most %d bytes", limit),
 	}
+	tooLarge.header = http.Header{"Connection": {"close"}} // or net/http would read the rest
 	if r.ContentLength > limit {
-		w.Header().Set("Connection", "close") // or net/http would read the rest
 		return nil, tooLarge
 	}
 	var body []byte

@@ -7,9 +7,10 @@
 //
 // A request passes, from the outside in:
 //
-//	observe      request id, trace, access log, metrics, panics
-//	guard        limits, authentication, rate
-//	dispatch     path and method to route; 404, 405, 406 as problems
+//	observe      request id, trace, time limit, access log, metrics, panics
+//	guard        load
+//	dispatch     path and method to route; 404, 405, 406 as problems;
+//	             authentication, scope and rate of the caller
 //	route        decoding, preconditions, the command or query, the answer
 //
 // Invariants:

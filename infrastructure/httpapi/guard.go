@@ -1,13 +1,12 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"sync/atomic"
 )
 
-// guard bounds how many requests are handled at the same time, and how long
-// each may take. Refusing early keeps the answers of those within fast.
+// guard bounds how many requests are handled at the same time. Refusing early
+// keeps the answers of those within fast.
 func (s *Server) guard(next http.Handler) http.Handler {
 	var inFlight atomic.Int64
 	limit := int64(s.options.MaxInFlight)
@@ -17,8 +16,6 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			fail(w, r, &requestError{status: http.StatusServiceUnavailable, code: "overloaded", detail: "too many requests are being handled; come back soon"})
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), s.options.RequestTimeout)
-		defer cancel()
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r)
 	})
 }

@@ -2,9 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -23,14 +25,15 @@ const scope = "feedbox/infrastructure/httpapi"
 
 // observer is the outermost layer.
 type observer struct {
+	timeout   time.Duration // of a request
 	logger    *slog.Logger
 	tracer    trace.Tracer
 	durations metric.Float64Histogram
 	active    metric.Int64UpDownCounter
 }
 
-func newObserver(logger *slog.Logger, meters metric.MeterProvider, tracers trace.TracerProvider) (*observer, error) {
-	meter := meters.Meter(scope)
+func newObserver(o *Options) (*observer, error) {
+	meter := o.Meters.Meter(scope)
 	// Names, units and buckets of the HTTP semantic conventions.
 	durations, err := meter.Float64Histogram("http.server.request.duration",
 		metric.WithUnit("s"), metric.WithDescription("Duration of HTTP server requests."),
@@ -43,30 +46,33 @@ func newObserver(logger *slog.Logger, meters metric.MeterProvider, tracers trace
 	if err != nil {
 		return nil, fmt.Errorf("instrument: %w", err)
 	}
-	return &observer{logger: logger, tracer: tracers.Tracer(scope), durations: durations, active: active}, nil
+	return &observer{timeout: o.RequestTimeout, logger: o.Logger, tracer: o.Tracers.Tracer(scope), durations: durations, active: active}, nil
 }
 
-// wrap gives each request an id, a trace and an exchange, and records how it
-// ended: one log line, one measurement, one span.
+// wrap gives each request an id, a trace, an exchange and its time limit, and
+// records how it ended: one log line, one measurement, one span.
 func (o *observer) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		x := &exchange{requestID: uuid.NewString()}
+		x := &exchange{requestID: newID().String()}
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		ctx, span := o.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer))
 		ctx = withTraceID(context.WithValue(ctx, exchangeKey{}, x))
+		ctx, cancel := context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		r = r.WithContext(ctx)
 		o.active.Add(ctx, 1)
 
 		setRequestHeaders(w.Header(), r, x.requestID)
 		recorded := &recorder{ResponseWriter: w, exchange: x}
 		defer func() {
 			if recovered := recover(); recovered != nil {
-				o.panicked(recorded, r.WithContext(ctx), recovered)
+				o.panicked(recorded, r, recovered)
 			}
 			o.active.Add(ctx, -1)
 			o.finish(ctx, span, r, x, time.Since(started))
 		}()
-		next.ServeHTTP(recorded, r.WithContext(ctx))
+		next.ServeHTTP(recorded, r)
 	})
 }
 
@@ -76,11 +82,21 @@ func withTraceID(ctx context.Context) context.Context {
 	if trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx
 	}
-	id := uuid.New()
-	span := uuid.New()
+	id, span := newID(), newID()
 	return trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID(id), SpanID: trace.SpanID(span[8:]),
 	}))
+}
+
+// newID makes an id that only has to be unique, not hard to guess: the fast
+// random source will do.
+func newID() uuid.UUID {
+	var id uuid.UUID
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	id[6] = id[6]&0x0f | 0x40 // version 4
+	id[8] = id[8]&0x3f | 0x80 // variant of RFC 9562
+	return id
 }
 
 // panicked turns a panic of a handler into a 500, or cuts the connection when

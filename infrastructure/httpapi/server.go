@@ -43,7 +43,7 @@ func New(m *mediator.Mediator, options *Options) (*Server, error) {
 	if s.tokens, err = newTokenBox(o.TokenKeys); err != nil {
 		return nil, err
 	}
-	if s.observer, err = newObserver(o.Logger, o.Meters, o.Tracers); err != nil {
+	if s.observer, err = newObserver(&s.options); err != nil {
 		return nil, err
 	}
 	if o.RateLimit > 0 {

@@ -1,0 +1,90 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/mediator"
+	"feedbox/infrastructure/emulator/pipenet"
+	"feedbox/infrastructure/httpapi"
+)
+
+// TestHostileConnections speaks to the server below the level of a client.
+func TestHostileConnections(t *testing.T) {
+	for name, tc := range map[string]struct {
+		send  string
+		want  string        // beginning of the answer, "" for none
+		until time.Duration // after this the connection must be closed, 0: at once
+	}{
+		"headers over 16 KB":     {send: "GET /api/contacts HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 24<<10) + "\r\n\r\n", want: "HTTP/1.1 431"},
+		"no host":                {send: "GET /api/contacts HTTP/1.1\r\n\r\n", want: "HTTP/1.1 400"},
+		"no request":             {send: "\x16\x03\x01\x00\x00\r\n\r\n", want: "HTTP/1.1 400"},
+		"two lengths":            {send: "POST /api/contacts HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", want: "HTTP/1.1 400"},
+		"length and chunks":      {send: "POST /api/contacts HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", want: "HTTP/1.1 400", until: 120 * time.Second},
+		"headers that never end": {send: "GET /api/contacts HTTP/1.1\r\nHost: a\r\nX: y", until: 5 * time.Second},
+		"a body that never ends": {send: "POST /api/contacts HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", want: "HTTP/1.1 400", until: 15 * time.Second},
+		"an idle connection":     {send: "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n", want: "HTTP/1.1 404", until: 120 * time.Second},
+		"chunks over 64 KB":      {send: "POST /api/contacts HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(17, 4<<10), want: "HTTP/1.1 413"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, stop := dialServer(t)
+				defer stop()
+				started := time.Now()
+				go func() { _, _ = io.WriteString(conn, tc.send) }() // may be cut off
+				answer := bufio.NewReader(conn)
+				line, _ := answer.ReadString('\n')
+				if !strings.HasPrefix(line, tc.want) || tc.want == "" && line != "" {
+					t.Errorf("answered %q, want %q", line, tc.want)
+				}
+				_, _ = io.Copy(io.Discard, answer) // until the server closes
+				if took := time.Since(started); took < tc.until || took > tc.until+time.Second {
+					t.Errorf("closed after %v, want %v", took, tc.until)
+				}
+			})
+		})
+	}
+}
+
+// dialServer runs a server that has no application in a bubble.
+func dialServer(t *testing.T) (conn net.Conn, stop func()) {
+	t.Helper()
+	server, err := httpapi.New(mediator.New(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := pipenet.New()
+	listener, err := network.Listen("api.test:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx, listener) }()
+	conn, err = network.DialContext(t.Context(), "tcp", "api.test:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, func() {
+		_ = conn.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+}
+
+func chunks(count, size int) string {
+	var b strings.Builder
+	for range count {
+		fmt.Fprintf(&b, "%x\r\n%s\r\n", size, strings.Repeat("x", size))
+	}
+	return b.String() + "0\r\n\r\n"
+}
