@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -24,6 +25,10 @@ type Side struct {
 	PerSecond float64       `json:"perSecond"`
 	P50       time.Duration `json:"p50"`
 	P99       time.Duration `json:"p99"`
+	// CPU is the processor time of this process for one update: API or loop,
+	// SDK, emulator and load generator together. Unlike the rate it says
+	// something on a machine that is busy with other things.
+	CPU time.Duration `json:"cpu"`
 }
 
 // Report is the result of a measurement.
@@ -32,14 +37,17 @@ type Report struct {
 	API     Side    `json:"api"`
 	Bare    Side    `json:"bare"`
 	Ratio   float64 `json:"ratio"` // of updates per second, API to bare
+	// CPURatio is the ratio that processor time alone would give: bare to API.
+	CPURatio float64 `json:"cpuRatio"`
 }
 
-// String is two lines for people.
+// String is a table for people.
 func (r Report) String() string {
 	line := func(name string, s Side) string {
-		return fmt.Sprintf("%-8s %8.0f updates/s   p50 %8v   p99 %8v\n", name, s.PerSecond, s.P50.Round(10*time.Microsecond), s.P99.Round(10*time.Microsecond))
+		return fmt.Sprintf("%-8s %8.0f updates/s   p50 %8v   p99 %8v   CPU %6v\n", name, s.PerSecond,
+			s.P50.Round(10*time.Microsecond), s.P99.Round(10*time.Microsecond), s.CPU.Round(time.Microsecond))
 	}
-	return line("bare", r.Bare) + line("api", r.API) + fmt.Sprintf("ratio    %8.2f   (%d clients)", r.Ratio, r.Clients)
+	return line("bare", r.Bare) + line("api", r.API) + fmt.Sprintf("ratio    %8.2f   by processor time %.2f   (%d clients)", r.Ratio, r.CPURatio, r.Clients)
 }
 
 // worker makes one update.
@@ -75,6 +83,7 @@ func Measure(ctx context.Context, c Config, progress func(done, all int)) (Repor
 	}
 	report := Report{Clients: c.Clients, API: api.result(), Bare: bare.result()}
 	report.Ratio = report.API.PerSecond / report.Bare.PerSecond
+	report.CPURatio = float64(report.Bare.CPU) / float64(report.API.CPU)
 	return report, w.verify(ctx, api.total+bare.total)
 }
 
@@ -103,6 +112,7 @@ type side struct {
 	updates int64
 	total   int64 // with warm-up
 	elapsed time.Duration
+	cpu     time.Duration
 }
 
 func newSide(workers []worker) *side {
@@ -116,13 +126,13 @@ func newHistogram() *hdrhistogram.Histogram {
 }
 
 func (s *side) reset() {
-	s.latency, s.updates, s.elapsed = newHistogram(), 0, 0
+	s.latency, s.updates, s.elapsed, s.cpu = newHistogram(), 0, 0, 0
 }
 
 // run lets all workers update until the turn is over. The clock stops when
 // the last one has finished.
 func (s *side) run(ctx context.Context, turn time.Duration) error {
-	started := time.Now()
+	started, cpu := time.Now(), processorTime()
 	group, ctx := errgroup.WithContext(ctx)
 	histograms := make([]*hdrhistogram.Histogram, len(s.workers))
 	for i, work := range s.workers {
@@ -144,6 +154,7 @@ func (s *side) run(ctx context.Context, turn time.Duration) error {
 		return err
 	}
 	s.elapsed += time.Since(started)
+	s.cpu += processorTime() - cpu
 	for _, h := range histograms {
 		s.updates += h.TotalCount()
 		s.total += h.TotalCount()
@@ -156,5 +167,14 @@ func (s *side) result() Side {
 	quantile := func(q float64) time.Duration {
 		return time.Duration(s.latency.ValueAtQuantile(q)) * time.Microsecond
 	}
-	return Side{Updates: s.updates, PerSecond: float64(s.updates) / s.elapsed.Seconds(), P50: quantile(50), P99: quantile(99)}
+	return Side{Updates: s.updates, PerSecond: float64(s.updates) / s.elapsed.Seconds(), P50: quantile(50), P99: quantile(99), CPU: s.cpu / time.Duration(max(1, s.updates))}
+}
+
+// processorTime is what this process has used, in user and in system mode.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
