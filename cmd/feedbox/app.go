@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"runtime/debug"
-
-	"github.com/spf13/cobra"
 )
 
 // program is what every subcommand needs of its surroundings.
@@ -34,7 +32,7 @@ outbox is found broken.`
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.SetFlagErrorFunc(usage)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		tell(errOut, err)

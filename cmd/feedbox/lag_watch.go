@@ -21,7 +21,7 @@ func (p *program) watchLag(ctx context.Context, cfg *config.Relay, o *wiring.Ope
 		v, err := measureLag(ctx, cfg, o)
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // interrupted, which is how it ends
+			return nil // interrupted, which is how it ends
 		case err != nil && before == nil:
 			return err
 		case err != nil: // it may be over at the next look

@@ -2,8 +2,8 @@ package console
 
 import "errors"
 
-// Advice is an error with what to do about it.
-type Advice struct {
+// AdvisedError is an error with what to do about it.
+type AdvisedError struct {
 	Err  error
 	Next string // a sentence or a command line
 }
@@ -13,20 +13,20 @@ func Advise(err error, next string) error {
 	if err == nil {
 		return nil
 	}
-	return &Advice{Err: err, Next: next}
+	return &AdvisedError{Err: err, Next: next}
 }
 
 // Error returns the error without the advice.
-func (a *Advice) Error() string { return a.Err.Error() }
+func (a *AdvisedError) Error() string { return a.Err.Error() }
 
 // Unwrap returns the error that the advice is about.
-func (a *Advice) Unwrap() error { return a.Err }
+func (a *AdvisedError) Unwrap() error { return a.Err }
 
 // NextOf returns the innermost advice, "" if there is none.
 func NextOf(err error) string {
 	next := ""
 	for {
-		a, ok := errors.AsType[*Advice](err)
+		a, ok := errors.AsType[*AdvisedError](err)
 		if !ok {
 			return next
 		}

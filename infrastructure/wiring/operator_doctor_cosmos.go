@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -158,16 +159,21 @@ func Uncovered(leases []changefeed.Lease) []string {
 	var gaps []string
 	full := changefeed.FullRange()
 	reached := full.Min
+	below := func(a, b string) bool { // 1F and 1F00 are the same bound
+		return strings.TrimRight(a, "0") < strings.TrimRight(b, "0")
+	}
 	for _, l := range leases { // in the order of their ranges
 		if l.State == changefeed.LeaseDone || l.Range.Empty() {
 			continue
 		}
-		if reached < l.Range.Min {
+		if below(reached, l.Range.Min) {
 			gaps = append(gaps, fmt.Sprint(changefeed.FeedRange{Min: reached, Max: l.Range.Min}))
 		}
-		reached = max(reached, l.Range.Max)
+		if below(reached, l.Range.Max) {
+			reached = l.Range.Max
+		}
 	}
-	if len(leases) > 0 && reached < full.Max {
+	if len(leases) > 0 && below(reached, full.Max) {
 		gaps = append(gaps, fmt.Sprint(changefeed.FeedRange{Min: reached, Max: full.Max}))
 	}
 	return gaps

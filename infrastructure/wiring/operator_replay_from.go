@@ -59,7 +59,7 @@ func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.D
 		switch {
 		case l.ChangeTime == 0:
 			r.Left = "nothing was handled yet"
-		case changed.Before(from):
+		case !changed.After(from): // what is not sent yet may be as old
 			r.Left = "has not come to that time"
 		default:
 			c := counter{o: o, until: l.LSN, now: time.Now(), window: window, into: &r, progress: progress}
