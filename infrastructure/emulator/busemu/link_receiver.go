@@ -1,7 +1,7 @@
 package busemu
 
 import (
-	"fmt"
+	"errors"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
@@ -28,6 +28,7 @@ type incomingLink struct {
 	format     uint32
 	settled    bool
 	partial    []byte
+	oversize   int // bytes so far of a message that is too large
 	doomed     bool // the broker has ended the sender; a Detach is to follow
 }
 
@@ -174,17 +175,13 @@ func (l *incomingLink) handleTransfer(p *amqp.Transfer, payload []byte) {
 	l.settled = l.settled || p.Settled
 	if p.Aborted {
 		l.dropPartial()
-		l.more = false
+		l.more, l.oversize = false, 0
 		return
 	}
-	if size := len(l.partial) + len(payload); size > l.maxSize && size > l.info.MaxBatchSize {
-		l.more = false
+	if l.oversize > 0 || len(l.partial)+len(payload) > max(l.maxSize, l.info.MaxBatchSize) {
+		l.oversize += len(l.partial) + len(payload) // too large: only counted from here on
 		l.dropPartial()
-		l.detach(&amqp.Error{
-			Condition:   condMessageSize,
-			Description: fmt.Sprintf("The received message (delivery-id:%d, size:%d bytes) exceeds the limit (%d bytes) currently allowed on the link.", l.deliveryID, size, l.maxSize),
-		})
-		return
+		payload = nil
 	}
 	if l.more || p.More {
 		l.partial = append(l.partial, payload...)
@@ -207,6 +204,12 @@ func (l *incomingLink) handleTransfer(p *amqp.Transfer, payload []byte) {
 	}
 	l.deliveryCount++
 	l.credit--
+	if size := l.oversize; size > 0 {
+		l.oversize = 0
+		l.inflight++
+		l.finish(l.deliveryID, messageTooLarge(size, l.maxSize))
+		return
+	}
 	l.accept(message)
 }
 
@@ -267,7 +270,7 @@ func (l *incomingLink) sendOn(batch []broker.Message, id uint32, size int, settl
 }
 
 // errPreSettled marks a delivery that needs no disposition.
-var errPreSettled = fmt.Errorf("settled by the sender")
+var errPreSettled = errors.New("settled by the sender")
 
 // handleEvent is the broker's answer to a message.
 func (l *incomingLink) handleEvent(e event) {

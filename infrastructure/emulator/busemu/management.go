@@ -66,7 +66,7 @@ func (n *managementNode) handleRequest(s *session, message []byte) {
 		m.fail(&broker.Error{Condition: broker.NotImplemented, Description: fmt.Sprintf("The operation '%s' is not supported by this emulator.", m.op)})
 		return
 	}
-	if !s.c.may(operation.right, n.path) {
+	if !s.c.may(operation.right, n.path+managementSuffix) {
 		m.respond(http.StatusUnauthorized, errUnauthorized(operation.right.String(), n.path).Description, condUnauthorized, amqp.Map{})
 		return
 	}
