@@ -36,7 +36,7 @@ param apiImage string = ''
 @description('Image of the relay, by digest in production. Empty keeps the running one, or a placeholder at first.')
 param relayImage string = ''
 
-@description('Lifetime of event documents in hours. An event that is not sent by then is lost, so an alert fires at a quarter of it.')
+@description('Lifetime of event documents in hours. An event that is not sent by then is lost, so the relay raises an alert at a quarter of it.')
 @minValue(1)
 @maxValue(87600)
 param eventTtlHours int = 240
@@ -253,7 +253,6 @@ module alerts 'modules/alerts.bicep' = {
     relayId: relay.outputs.id
     relayName: relayName
     relayDeployed: relay.outputs.deployed
-    eventTtlHours: eventTtlHours
   }
 }
 

@@ -13,16 +13,16 @@ param email string
 @description('Workspace with the logs.')
 param workspaceId string
 
-@description('Cosmos DB account.')
+@description('Resource id of the Cosmos DB account.')
 param accountId string
 
-@description('Service Bus namespace.')
+@description('Resource id of the Service Bus namespace.')
 param namespaceId string
 
-@description('API app.')
+@description('Resource id of the API app.')
 param apiId string
 
-@description('Relay app.')
+@description('Resource id of the relay app.')
 param relayId string
 
 @description('Name of the relay app, as it stands in logs.')
@@ -30,9 +30,6 @@ param relayName string
 
 @description('Whether the relay runs; before, nothing can be missing.')
 param relayDeployed bool
-
-@description('Lifetime of event documents in hours.')
-param eventTtlHours int
 
 resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
   name: 'feedbox'
@@ -47,7 +44,8 @@ resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
 
 var relayLog = 'ContainerAppConsoleLogs | where ContainerAppName == "${relayName}" | extend entry = parse_json(Log) | extend msg = tostring(entry.msg)'
 
-// A quarter of the lifetime of events: three quarters are left to act in.
+// The relay says so from a quarter of the lifetime of events on (FEEDBOX_EVENT_TTL):
+// three quarters are left to act in.
 resource eventsGrowOld 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: 'feedbox-events-grow-old'
   location: location
@@ -65,11 +63,10 @@ resource eventsGrowOld 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
     criteria: {
       allOf: [
         {
-          query: '${relayLog} | where msg == "relay.lag" | project TimeGenerated, age = todouble(entry.oldest_age_s)'
-          timeAggregation: 'Maximum'
-          metricMeasureColumn: 'age'
+          query: '${relayLog} | where msg == "unsent events grow old and will expire"'
+          timeAggregation: 'Count'
           operator: 'GreaterThan'
-          threshold: eventTtlHours * 900
+          threshold: 0
         }
       ]
     }

@@ -18,27 +18,28 @@ type Resource struct {
 	ID string
 	// Body is what is sent, without parent, scope and dependsOn.
 	Body map[string]any
-	// Scope is the id of what it is attached to, such as by a diagnostic setting.
-	Scope string
+	// Scope is the id of what it is attached to, such as by a diagnostic setting, and
+	// ScopeType its type.
+	Scope, ScopeType string
 }
 
 // Standins says by resource type what its properties hold at run time.
 type Standins map[string]any
 
 type deployment struct {
-	texts     map[string]string
+	files     map[string]*File
 	environ   map[string]string
 	standins  Standins
 	resources []Resource
 }
 
 // Deploy evaluates a parameter file (.bicepparam) with the file it names and all
-// modules, in texts by path, and returns what would be created. Every resource and
+// modules, in files by path, and returns what would be created. Every resource and
 // output is evaluated, so that nothing is left untried. environ is what
 // readEnvironmentVariable sees.
-func Deploy(texts map[string]string, parameters string, environ map[string]string, standins Standins) ([]Resource, error) {
-	d := &deployment{texts: texts, environ: environ, standins: standins}
-	file, err := d.parse(parameters)
+func Deploy(files map[string]*File, parameters string, environ map[string]string, standins Standins) ([]Resource, error) {
+	d := &deployment{files: files, environ: environ, standins: standins}
+	file, err := d.find(parameters)
 	if err != nil {
 		return nil, err
 	}
@@ -59,17 +60,16 @@ func Deploy(texts map[string]string, parameters string, environ map[string]strin
 	return d.resources, nil
 }
 
-func (d *deployment) parse(name string) (*File, error) {
-	text, ok := d.texts[name]
-	if !ok {
-		return nil, fmt.Errorf("there is no file %s", name)
+func (d *deployment) find(name string) (*File, error) {
+	if file, ok := d.files[name]; ok {
+		return file, nil
 	}
-	return Parse(name, text)
+	return nil, fmt.Errorf("there is no file %s", name)
 }
 
 // open begins a file with its arguments, which have to be those it asks for.
 func (d *deployment) open(name string, arguments map[string]any, caller Pos) (*scope, error) {
-	file, err := d.parse(name)
+	file, err := d.find(name)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +101,9 @@ func (s *scope) deploy() error {
 		}
 		if _, err := s.symbol(&Node{Kind: Ident, Text: decl.Name, Pos: decl.Pos}); err != nil {
 			return err
+		}
+		if decl.Condition != nil && !decl.Existing {
+			return &SyntaxError{Pos: decl.Pos, Problem: "only existing resources may be conditional in this dialect"}
 		}
 		if decl.Keyword == "resource" && !decl.Existing {
 			if err := s.create(decl); err != nil {
@@ -179,7 +182,7 @@ func (s *scope) create(d *Declaration) error {
 		if !ok {
 			return &SyntaxError{Pos: d.Pos, Problem: fmt.Sprintf("the scope of %s is %T", d.Name, v)}
 		}
-		r.Scope = of.id
+		r.Scope, r.ScopeType = of.id, of.kind
 	}
 	s.deployment.resources = append(s.deployment.resources, r)
 	return nil

@@ -34,8 +34,21 @@ resource d 'Y/ds@1' = {
 output seen string = p.properties.host`,
 }
 
+func parsed(t *testing.T, texts map[string]string) map[string]*File {
+	t.Helper()
+	files := map[string]*File{}
+	for name, text := range texts {
+		f, err := Parse(name, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = f
+	}
+	return files
+}
+
 func TestDeploy(t *testing.T) {
-	resources, err := Deploy(texts, "b/p.bicepparam", nil, Standins{"X/ps": map[string]any{"host": "h"}})
+	resources, err := Deploy(parsed(t, texts), "b/p.bicepparam", nil, Standins{"X/ps": map[string]any{"host": "h"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +84,7 @@ func TestDeployRefuses(t *testing.T) {
 				seeded[file] = text
 			}
 			seeded[tc.file] = strings.Replace(seeded[tc.file], tc.old, tc.new, 1)
-			_, err := Deploy(seeded, "b/p.bicepparam", nil, Standins{"X/ps": map[string]any{"host": "h"}})
+			_, err := Deploy(parsed(t, seeded), "b/p.bicepparam", nil, Standins{"X/ps": map[string]any{"host": "h"}})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}

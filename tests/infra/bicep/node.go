@@ -102,14 +102,14 @@ func (f *File) All(keyword string) []*Declaration {
 	return found
 }
 
-// Walk calls visit for n and everything below it, parents first.
-func (n *Node) Walk(visit func(*Node)) {
+// Walk calls visit for n, which may be nil, and everything below it, parents first.
+func Walk(n *Node, visit func(*Node)) {
 	if n == nil {
 		return
 	}
 	visit(n)
 	for _, kid := range n.Kids {
-		kid.Walk(visit)
+		Walk(kid, visit)
 	}
 }
 

@@ -9,7 +9,7 @@ type parser struct{ scanner }
 
 // Parse reads a file of the dialect. The error is a *SyntaxError.
 func Parse(name, text string) (file *File, err error) {
-	p := &parser{scanner{file: name, text: text}}
+	p := &parser{newScanner(name, text)}
 	defer func() {
 		if r := recover(); r != nil {
 			fault, ok := r.(error)

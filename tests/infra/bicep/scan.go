@@ -2,6 +2,7 @@ package bicep
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,12 +25,25 @@ type scanner struct {
 	text  string
 	at    int
 	depth int
+	lines []int // where each line begins
+}
+
+func newScanner(file, text string) scanner {
+	s := scanner{file: file, text: text, lines: []int{0}}
+	for i := range len(text) {
+		if text[i] == '\n' {
+			s.lines = append(s.lines, i+1)
+		}
+	}
+	return s
 }
 
 func (s *scanner) pos() Pos {
-	before := s.text[:s.at]
-	line := strings.Count(before, "\n")
-	return Pos{File: s.file, Line: line + 1, Col: utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1}
+	line, found := slices.BinarySearch(s.lines, s.at)
+	if !found {
+		line--
+	}
+	return Pos{File: s.file, Line: line + 1, Col: utf8.RuneCountInString(s.text[s.lines[line]:s.at]) + 1}
 }
 
 func (s *scanner) fail(format string, args ...any) {

@@ -1,0 +1,255 @@
+package infra
+
+import (
+	"slices"
+	"strings"
+
+	"feedbox/tests/infra/bicep"
+)
+
+const (
+	rolesFile      = "bicep/modules/roles.bicep"
+	roleDefinition = account + "/sqlRoleDefinitions"
+	roleAssignment = account + "/sqlRoleAssignments"
+	azureRole      = "Microsoft.Authorization/roleAssignments"
+	actions        = account + "/"
+	itemActions    = account + "/sqlDatabases/containers/"
+)
+
+// builtIn are the roles of Azure that may be assigned, by id: to whom and where.
+var builtIn = map[string]struct{ name, scope, to string }{
+	"7f951dda-4ed3-4680-a7ca-43fe172d538d": {"AcrPull", "Microsoft.ContainerRegistry/registries", "api relay"},
+	"69a216fc-b8fb-44d8-bc22-1f3c2cd27a39": {"Azure Service Bus Data Sender", topic, "relay"},
+}
+
+// allowed is all that each process may do, by scope: "" is the account.
+var allowed = map[string]map[string][]string{
+	"api": {
+		"":     {"readMetadata"},
+		"data": {"executeQuery", "items/create", "items/read", "items/replace"},
+	},
+	"relay": {
+		"":       {"readMetadata"},
+		"data":   {"items/read", "readChangeFeed"},
+		"leases": {"executeQuery", "items/create", "items/delete", "items/read", "items/replace"},
+		"parked": {"executeQuery", "items/create", "items/delete", "items/read", "items/replace"},
+	},
+}
+
+var rightsChecks = []check{
+	{
+		"each process has exactly the rights on data that it uses", exactRights,
+		[]seed{
+			{rolesFile, "items/create'\n", "items/upsert'\n"},
+			{rolesFile, "containers/readChangeFeed'", "containers/items/*'"},
+			{rolesFile, "roleDefinitionId: feedRole.id", "roleDefinitionId: bookkeepingRole.id"},
+			{rolesFile, "    roleDefinitionId: apiRole.id\n    scope: dataScope", "    roleDefinitionId: apiRole.id\n    scope: account.id"},
+			{rolesFile, "var parkedScope = '${account.id}/dbs/${databaseName}/colls/${parkedContainer}'", "var parkedScope = '${account.id}/dbs/${databaseName}/colls/${leasesContainer}'"},
+			{rolesFile, "/colls/${dataContainer}", "/containers/${dataContainer}"},
+			{rolesFile, "principalId: apiPrincipalId\n    roleDefinitionId: metadataRole.id", "principalId: relayPrincipalId\n    roleDefinitionId: metadataRole.id"},
+		},
+	},
+	{
+		"only allowed roles of Azure are assigned, where they belong", azureRoles,
+		[]seed{
+			{rolesFile, "69a216fc-b8fb-44d8-bc22-1f3c2cd27a39", "090c5cfd-751d-490a-894a-3ce6f1109419"},
+			{rolesFile, "  scope: topic\n", "  scope: namespace\n"},
+			{rolesFile, "name: guid(topic.id, relayPrincipalId, serviceBusDataSender)\n  scope: topic\n  properties: {\n    principalId: relayPrincipalId", "name: guid(topic.id, relayPrincipalId, serviceBusDataSender)\n  scope: topic\n  properties: {\n    principalId: apiPrincipalId"},
+			{rolesFile, "    principalType: 'ServicePrincipal'\n", ""},
+		},
+	},
+	{
+		"names of role assignments are stable and differ", roleNames,
+		[]seed{{rolesFile, "guid(parkedScope, relayPrincipalId", "guid(leasesScope, relayPrincipalId"}},
+	},
+	{
+		"no key is listed and no local authentication is on", noKeys,
+		[]seed{
+			{cosmosFile, "output endpoint string = account.properties.documentEndpoint", "output endpoint string = account.properties.documentEndpoint // account.listKeys()"},
+			{"bicep/modules/api.bicep", "{ name: 'FEEDBOX_LOG_FORMAT', value: 'json' }", "{ name: 'FEEDBOX_COSMOS_KEY', value: 'x' }"},
+			{"bicep/modules/registry.bicep", "adminUserEnabled: false", "adminUserEnabled: true"},
+			{"bicep/modules/registry.bicep", "anonymousPullEnabled: false", "anonymousPullEnabled: true"},
+			{"bicep/modules/monitoring.bicep", "disableLocalAuth: true", "disableLocalAuth: false"},
+		},
+	},
+	{
+		"secrets are marked, never defaults and never outputs", secrets,
+		[]seed{
+			{"bicep/modules/api.bicep", "@secure()\n", ""},
+			{"bicep/main.bicep", "param tokenKeys string", "param tokenKeys string = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='"},
+			{"bicep/modules/api.bicep", "secretRef: 'token-keys'", "value: tokenKeys"},
+			{"bicep/modules/api.bicep", "output url string = placeholder ? '' : publicUrl", "output url string = tokenKeys"},
+		},
+	},
+}
+
+// principals tells the identities apart: their objects are known by the parameter that
+// carries them, as stand-ins are the same for all.
+func principals(w *world) map[string]string {
+	to := map[string]string{}
+	for _, d := range w.files[rolesFile].All("resource") {
+		if d.Existing {
+			continue
+		}
+		bicep.Walk(d.Value, func(n *bicep.Node) {
+			if n.Kind != bicep.Property {
+				return
+			}
+			if key, _ := n.Kids[0].Literal(); key == "principalId" {
+				to[d.Name] = strings.TrimSuffix(n.Kids[1].Text, "PrincipalId")
+			}
+		})
+	}
+	return to
+}
+
+// granted is what each process may do, by scope, as deployed.
+func granted(w *world, resources []bicep.Resource, report func(string, ...any)) map[string]map[string][]string {
+	to := principals(w)
+	definitions := map[string][]string{}
+	accountID := ""
+	for _, r := range resources {
+		switch r.Type {
+		case account:
+			accountID = r.ID
+		case roleDefinition:
+			want(report, r.Symbol+".type", at(r.Body, "properties", "type"), "CustomRole")
+			for _, permission := range list(at(r.Body, "properties", "permissions")) {
+				for _, action := range list(at(permission, "dataActions")) {
+					short := strings.TrimPrefix(strings.TrimPrefix(text(action), itemActions), actions)
+					definitions[r.ID] = append(definitions[r.ID], short)
+				}
+			}
+		}
+	}
+	rights := map[string]map[string][]string{"api": {}, "relay": {}}
+	for _, r := range resources {
+		if r.Type != roleAssignment {
+			continue
+		}
+		scope, inside := strings.CutPrefix(text(at(r.Body, "properties", "scope")), accountID)
+		scope, container := strings.CutPrefix(scope, "/dbs/contacts/colls/")
+		if !inside || scope != "" && !container {
+			report("%s has the scope %v", r.Symbol, at(r.Body, "properties", "scope"))
+		}
+		definition, known := definitions[text(at(r.Body, "properties", "roleDefinitionId"))]
+		if !known || rights[to[r.Symbol]] == nil {
+			report("%s assigns an unknown role or to an unknown process %q", r.Symbol, to[r.Symbol])
+			continue
+		}
+		rights[to[r.Symbol]][scope] = append(rights[to[r.Symbol]][scope], definition...)
+	}
+	return rights
+}
+
+func exactRights(w *world, report func(string, ...any)) {
+	for name, resources := range w.running() {
+		rights := granted(w, resources, report)
+		for process, scopes := range allowed {
+			for scope, actions := range rights[process] {
+				if _, ok := scopes[scope]; !ok {
+					report("%s: the %s may %v on %q", name, process, actions, scope)
+				}
+			}
+			for scope, actions := range scopes {
+				got := rights[process][scope]
+				if slices.Sort(got); !slices.Equal(got, actions) {
+					report("%s: the %s may %v on %q, it has to be %v", name, process, got, scope, actions)
+				}
+			}
+		}
+	}
+}
+
+func azureRoles(w *world, report func(string, ...any)) {
+	to := principals(w)
+	w.each(azureRole, report, func(r bicep.Resource) {
+		id := text(at(r.Body, "properties", "roleDefinitionId"))
+		role, ok := builtIn[id[strings.LastIndexByte(id, '/')+1:]]
+		if !ok {
+			report("%s assigns %s, which is not allowed", r.Symbol, id)
+			return
+		}
+		if r.ScopeType != role.scope {
+			report("%s assigns %s on %q, not on a %s", r.Symbol, role.name, r.Scope, role.scope)
+		}
+		if !slices.Contains(strings.Fields(role.to), to[r.Symbol]) {
+			report("%s assigns %s to %q", r.Symbol, role.name, to[r.Symbol])
+		}
+		want(report, r.Symbol+".principalType", at(r.Body, "properties", "principalType"), "ServicePrincipal")
+	})
+}
+
+// roleNames compares the expressions: as stand-ins, both principals are the same.
+func roleNames(w *world, report func(string, ...any)) {
+	names := map[string]string{}
+	for _, d := range w.files[rolesFile].All("resource") {
+		if d.Existing {
+			continue
+		}
+		for _, property := range d.Value.Kids {
+			if key, _ := property.Kids[0].Literal(); key != "name" {
+				continue
+			}
+			name := bicep.Print(property.Kids[1])
+			if !strings.HasPrefix(name, "guid(") {
+				report("the name of %s is %s, not a guid of scope, principal and role", d.Name, name)
+			}
+			if other, taken := names[name]; taken {
+				report("%s and %s have the same name", d.Name, other)
+			}
+			names[name] = d.Name
+		}
+	}
+}
+
+func noKeys(w *world, report func(string, ...any)) {
+	for _, file := range w.bicepFiles() {
+		for _, forbidden := range []string{"listKeys", "listSecrets", "listConnectionStrings", "primaryMasterKey", "sharedKey", "AccountKey", "SharedAccessKey"} {
+			if strings.Contains(w.texts[file], forbidden) {
+				report("%s says %s", file, forbidden)
+			}
+		}
+	}
+	for name, resources := range w.running() {
+		for _, r := range resources {
+			for _, e := range environment(r) {
+				if n := e.name; n == "FEEDBOX_COSMOS_KEY" || n == "FEEDBOX_SERVICEBUS_CONNECTION_STRING" || n == "FEEDBOX_AUTH_API_KEYS" {
+					report("%s gives %s to %s", name, n, r.Symbol)
+				}
+			}
+		}
+	}
+	w.each("Microsoft.ContainerRegistry/registries", report, func(r bicep.Resource) {
+		want(report, "adminUserEnabled", at(r.Body, "properties", "adminUserEnabled"), false)
+		want(report, "anonymousPullEnabled", at(r.Body, "properties", "anonymousPullEnabled"), false)
+	})
+	w.each("Microsoft.OperationalInsights/workspaces", report, func(r bicep.Resource) {
+		want(report, "disableLocalAuth of the workspace", at(r.Body, "properties", "features", "disableLocalAuth"), true)
+	})
+}
+
+// secrets follows tokenKeys, the only secret there is.
+func secrets(w *world, report func(string, ...any)) {
+	for _, file := range w.bicepFiles() {
+		for _, p := range w.files[file].All("param") {
+			if _, secure := p.Decorator("secure"); p.Name == "tokenKeys" && (!secure || p.Value != nil) {
+				report("%s: %s has to be @secure() and without a default", file, p.Name)
+			}
+		}
+		for _, o := range w.files[file].All("output") {
+			bicep.Walk(o.Value, func(n *bicep.Node) {
+				if n.Kind == bicep.Ident && n.Text == "tokenKeys" {
+					report("%s: output %s shows a secret", file, o.Name)
+				}
+			})
+		}
+	}
+	for _, r := range w.prod {
+		for _, e := range environment(r) {
+			if e.name == "FEEDBOX_API_TOKEN_KEYS" && e.secret == "" {
+				report("FEEDBOX_API_TOKEN_KEYS is not a reference to a secret")
+			}
+		}
+	}
+}

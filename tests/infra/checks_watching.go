@@ -1,0 +1,183 @@
+package infra
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"feedbox/tests/infra/bicep"
+)
+
+const (
+	alertsFile = "bicep/modules/alerts.bicep"
+	metric     = "Microsoft.Insights/metricAlerts"
+	logAlert   = "Microsoft.Insights/scheduledQueryRules"
+	diagnostic = "Microsoft.Insights/diagnosticSettings"
+)
+
+// watched are the types that have to have a diagnostic setting, and whether they have
+// logs besides metrics.
+var watched = map[string]bool{
+	account: true, namespace: true, "Microsoft.ContainerRegistry/registries": true, "Microsoft.App/managedEnvironments": true, app: false,
+}
+
+// promised are log messages that alerts read and the service does not write yet. The
+// alerts on them stay silent, or fire for ever if they watch for absence.
+var promised = []string{"relay.lag"}
+
+var watchingChecks = []check{
+	{
+		"every resource sends logs and metrics to the workspace", diagnostics,
+		[]seed{
+			{busFile, "{ categoryGroup: 'allLogs', enabled: true }", "{ categoryGroup: 'allLogs', enabled: false }"},
+			{apiFile, "  scope: app\n", ""},
+			{envFile, "{ category: 'AllMetrics', enabled: true }", "{ category: 'Basic', enabled: true }"},
+			{cosmosFile, "  scope: account\n", "  scope: database\n"},
+		},
+	},
+	{
+		"every alert resolves itself and tells people", alerts,
+		[]seed{
+			{alertsFile, "autoMitigate: true", "autoMitigate: false"},
+			{alertsFile, "actions: [ { actionGroupId: people.id } ]", "actions: []"},
+			{alertsFile, "actions: { actionGroups: [ people.id ] }", "actions: { actionGroups: [] }"},
+			{alertsFile, "    severity: 1\n    enabled: true\n", "    severity: 1\n    enabled: false\n"},
+		},
+	},
+	{
+		"what has to wake people does", reasons,
+		[]seed{
+			{alertsFile, "'DeadletteredMessages'", "'ActiveMessages'"},
+			{alertsFile, "values: [ '429' ]", "values: [ '449' ]"},
+			{alertsFile, "scopes: [ relayId ]", "scopes: [ apiId ]"},
+			{alertsFile, "\"event parked\", ", ""},
+			{alertsFile, "          operator: 'LessThan'\n", "          operator: 'GreaterThan'\n"},
+			{alertsFile, "msg == \"unsent events grow old and will expire\"", "msg == \"lease lost\""},
+		},
+	},
+	{
+		"log alerts look for lines that the service writes", logLines,
+		[]seed{{alertsFile, "\"event given up\"", "\"event was given up\""}, {alertsFile, "msg == \"lease lost\"", "msg == \"lease stolen\""}},
+	},
+}
+
+func diagnostics(w *world, report func(string, ...any)) {
+	for name, resources := range w.running() {
+		set := map[string]bicep.Resource{}
+		for _, r := range resources {
+			if r.Type == diagnostic {
+				set[r.Scope] = r
+			}
+		}
+		for _, r := range resources {
+			logs, ok := watched[r.Type]
+			if !ok {
+				continue
+			}
+			d, ok := set[r.ID]
+			if !ok {
+				report("%s: %s has no diagnostic setting", name, r.ID)
+				continue
+			}
+			want(report, "metrics of "+r.ID, at(d.Body, "properties", "metrics", 0, "category"), "AllMetrics")
+			want(report, "metrics of "+r.ID, at(d.Body, "properties", "metrics", 0, "enabled"), true)
+			if !strings.HasPrefix(text(at(d.Body, "properties", "workspaceId")), "/Microsoft.OperationalInsights/workspaces/") {
+				report("%s: %s sends to %v", name, r.ID, at(d.Body, "properties", "workspaceId"))
+			}
+			if first := at(d.Body, "properties", "logs", 0); logs && at(first, "enabled") != true {
+				report("%s: %s sends no logs", name, r.ID)
+			}
+		}
+	}
+}
+
+func alerts(w *world, report func(string, ...any)) {
+	for _, kind := range []string{metric, logAlert} {
+		w.each(kind, report, func(r bicep.Resource) {
+			want(report, r.Symbol+".autoMitigate", at(r.Body, "properties", "autoMitigate"), true)
+			want(report, r.Symbol+".enabled", at(r.Body, "properties", "enabled"), true)
+			to := at(r.Body, "properties", "actions", 0, "actionGroupId")
+			if kind == logAlert {
+				to = at(r.Body, "properties", "actions", "actionGroups", 0)
+			}
+			if !strings.HasPrefix(text(to), "/Microsoft.Insights/actionGroups/") {
+				report("%s tells nobody", r.Symbol)
+			}
+		})
+	}
+}
+
+// reasons are named by metric and dimension, or by a message in a query.
+func reasons(w *world, report func(string, ...any)) {
+	wanted := []string{
+		"DeadletteredMessages > namespaces", "TotalRequests 429 > databaseAccounts", "RestartCount relay", "RestartCount api", "Requests 5xx api", "ThrottledRequests > namespaces",
+		"unsent events grow old and will expire", "relay.lag missing", "event parked", "events missing from the feed",
+	}
+	found := map[string]bool{}
+	for _, r := range w.prod {
+		first := at(r.Body, "properties", "criteria", "allOf", 0)
+		switch r.Type {
+		case metric:
+			name := text(at(first, "metricName"))
+			if value := text(at(first, "dimensions", 0, "values", 0)); value != "" && value != "*" {
+				name += " " + value
+			}
+			scope := text(at(r.Body, "properties", "scopes", 0))
+			switch {
+			case strings.Contains(scope, "/ca-api-"):
+				name += " api"
+			case strings.Contains(scope, "/ca-relay-"):
+				name += " relay"
+			default:
+				name += " > " + strings.Split(scope, "/")[2]
+			}
+			found[name] = true
+		case logAlert:
+			for _, message := range messages(text(at(first, "query"))) {
+				if at(first, "operator") == "LessThan" {
+					message += " missing"
+				}
+				found[message] = true
+			}
+		}
+	}
+	for _, reason := range wanted {
+		if !found[reason] {
+			report("nothing fires for %q", reason)
+		}
+	}
+}
+
+var quoted = regexp.MustCompile(`"([^"]*)"`)
+
+// messages are the log messages that a query looks for.
+func messages(query string) []string {
+	var all []string
+	_, query, _ = strings.Cut(query, "where msg")
+	for _, m := range quoted.FindAllStringSubmatch(query, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+func logLines(w *world, report func(string, ...any)) {
+	for _, r := range w.prod {
+		if r.Type != logAlert {
+			continue
+		}
+		for _, message := range messages(text(at(r.Body, "properties", "criteria", "allOf", 0, "query"))) {
+			if !logged(w, message) && !slices.Contains(promised, message) {
+				report("%s looks for %q, which the service never logs", r.Symbol, message)
+			}
+		}
+	}
+}
+
+func logged(w *world, message string) bool {
+	for file, source := range w.source {
+		if strings.HasPrefix(file, "infrastructure/wiring/") && strings.Contains(source, `"`+message+`"`) {
+			return true
+		}
+	}
+	return false
+}

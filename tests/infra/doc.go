@@ -1,0 +1,12 @@
+// Package infra holds the deployment against rules: what bicep/, azure.yaml, the
+// Dockerfile, bicep/kubernetes and .github/workflows say is read, the Bicep is
+// evaluated as Azure would, and each rule is a named check with mistakes that it has
+// to find.
+//
+// Files: world.go reads and evaluates everything; checks_*.go hold the rules, one
+// family each; policy_test.go runs them, and runs each again over texts with a mistake
+// in them.
+//
+// What it does not do: it knows no schema of Azure's. bicep-check.sh does that, where
+// the type data is at hand.
+package infra

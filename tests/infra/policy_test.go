@@ -1,0 +1,129 @@
+package infra
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+func repository(t *testing.T) (texts, source map[string]string) {
+	t.Helper()
+	texts, err := readTexts(root, roots, func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err = readTexts(root, sources, func(file string) bool {
+		return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts, source
+}
+
+func findings(c check, w *world) (found []string) {
+	c.run(w, func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) })
+	return found
+}
+
+// TestPolicy holds the deployment against every rule.
+func TestPolicy(t *testing.T) {
+	texts, source := repository(t)
+	w, err := newWorld(texts, source)
+	if err != nil {
+		t.Fatalf("the deployment cannot be evaluated: %v", err)
+	}
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			for _, f := range findings(c, w) {
+				t.Error(f)
+			}
+		})
+	}
+	for _, message := range promised {
+		if logged(w, message) {
+			t.Logf("!!! the service logs %q now: take it off the list of promised messages", message)
+		} else {
+			t.Logf("!!! alerts read %q, which the service does not log yet", message)
+		}
+	}
+}
+
+// TestEveryCheckFindsItsMistakes seeds one mistake at a time. The check itself must
+// find it; breaking the evaluation does not count, unless that is what the mistake is
+// for; see TestEvaluationFindsMistakes.
+func TestEveryCheckFindsItsMistakes(t *testing.T) {
+	texts, source := repository(t)
+	seeds := 0
+	for _, c := range checks() {
+		if len(c.seeds) == 0 {
+			t.Errorf("%s: no seeded mistake shows that it can fail", c.name)
+		}
+		for i, s := range c.seeds {
+			seeds++
+			t.Run(fmt.Sprintf("%s/%d", c.name, i+1), func(t *testing.T) {
+				t.Parallel()
+				w, err := newWorld(sow(t, texts, s), source)
+				if err != nil {
+					t.Fatalf("this mistake breaks the evaluation: %v", err)
+				}
+				found := findings(c, w)
+				if len(found) == 0 {
+					t.Errorf("%q in place of %q in %s was not found", s.new, s.old, s.file)
+				}
+				for _, f := range found {
+					if strings.Contains(f, "%!") {
+						t.Errorf("a finding is not readable: %s", f)
+					}
+				}
+			})
+		}
+	}
+	t.Logf("%d checks, %d seeded mistakes", len(checks()), seeds)
+}
+
+// TestEvaluationFindsMistakes seeds what makes a deployment impossible.
+func TestEvaluationFindsMistakes(t *testing.T) {
+	texts, source := repository(t)
+	for name, tc := range map[string]struct {
+		seed seed
+		want string
+	}{
+		"unknown module":              {seed{"bicep/main.bicep", "'modules/alerts.bicep'", "'modules/alarms.bicep'"}, "there is no file"},
+		"parameter not given":         {seed{"bicep/main.bicep", "    topicName: servicebus.outputs.topicName\n", ""}, "is missing"},
+		"parameter not there":         {seed{"bicep/main.bicep", "    identityClientId: api", "    clientId: api"}, "has no parameter clientId"},
+		"parameter of other type":     {seed{"bicep/main.bicep", "eventTtlHours int = 240", "eventTtlHours string = '240'"}, "is string, not int"},
+		"output not there":            {seed{busFile, "output host string", "output hostName string"}, "there is no host"},
+		"unknown in a parameter file": {seed{"bicep/main.bicepparam", "param alertEmail", "param alertEMail"}, "has no parameter alertEMail"},
+		"required variable of azd":    {seed{"bicep/main.bicepparam", "'AZURE_LOCATION'", "'AZURE_REGION'"}, "AZURE_REGION is not set"},
+		"a key is listed":             {seed{cosmosFile, "account.properties.documentEndpoint", "account.listKeys().primaryMasterKey"}, "methods are not evaluated"},
+		"property only a guess knows": {seed{cosmosFile, "account.properties.documentEndpoint", "account.properties.endpoint"}, "there is no endpoint"},
+		"module of a registry":        {seed{"bicep/main.bicep", "'modules/registry.bicep'", "'br/public:avm/res/container-registry/registry:0.12.0'"}, "there is no file"},
+		"scope of nothing":            {seed{apiFile, "scope: app\n", "scope: other\n"}, "other is not declared"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := newWorld(sow(t, texts, tc.seed), source); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// sow returns texts with the mistake in them.
+func sow(t *testing.T, texts map[string]string, s seed) map[string]string {
+	t.Helper()
+	seeded := maps.Clone(texts)
+	if s.old == "" {
+		seeded[s.file] = s.new
+		return seeded
+	}
+	if !strings.Contains(texts[s.file], s.old) {
+		t.Fatalf("%s no longer contains %q: seed another mistake", s.file, s.old)
+	}
+	seeded[s.file] = strings.ReplaceAll(texts[s.file], s.old, s.new)
+	return seeded
+}

@@ -1,0 +1,195 @@
+package infra
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"feedbox/tests/infra/bicep"
+)
+
+// world is all that the checks look at.
+type world struct {
+	// texts are the files by path below the root of the repository.
+	texts map[string]string
+	// source is the text of all Go files of the service, for what has to agree with it.
+	source map[string]string
+	// files are the parsed Bicep files, by path.
+	files map[string]*bicep.File
+	// dev and prod are what is deployed once the service runs; first is what the very
+	// first deployment creates, with the placeholder.
+	dev, prod, first []bicep.Resource
+}
+
+// roots are the folders and files that are read.
+var roots = []string{"bicep", "azure.yaml", "Dockerfile", ".dockerignore", ".github/workflows"}
+
+// sources are where the service logs and queries.
+var sources = []string{"application", "changefeed", "infrastructure/cosmos", "infrastructure/wiring", "infrastructure/httpapi"}
+
+func readTexts(root string, below []string, keep func(string) bool) (map[string]string, error) {
+	texts := map[string]string{}
+	for _, start := range below {
+		err := filepath.WalkDir(filepath.Join(root, start), func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !keep(file) {
+				return err
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(root, file)
+			texts[filepath.ToSlash(relative)] = string(text)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", start, err)
+		}
+	}
+	return texts, nil
+}
+
+// newWorld parses and evaluates texts. Its error is a finding as well.
+func newWorld(texts, source map[string]string) (*world, error) {
+	w := &world{texts: texts, source: source, files: map[string]*bicep.File{}}
+	for name, text := range texts {
+		if ext := path.Ext(name); ext != ".bicep" && ext != ".bicepparam" {
+			continue
+		}
+		f, err := parse(name, text)
+		if err != nil {
+			return nil, err
+		}
+		w.files[name] = f
+	}
+	environ := map[string]string{
+		"AZURE_ENV_NAME": "e", "AZURE_LOCATION": "westeurope", "ALERT_EMAIL": "a@contoso.com",
+		"FEEDBOX_AUTH_AUDIENCE": "22222222-2222-2222-2222-222222222222", "FEEDBOX_API_TOKEN_KEYS": strings.Repeat("A", 43) + "=",
+	}
+	for _, deployment := range []struct {
+		into       *[]bicep.Resource
+		parameters string
+		environ    map[string]string
+	}{
+		{&w.first, "bicep/main.bicepparam", nil},
+		{&w.dev, "bicep/main.bicepparam", map[string]string{"SERVICE_API_RESOURCE_EXISTS": "true", "SERVICE_RELAY_RESOURCE_EXISTS": "true"}},
+		{&w.prod, "bicep/prod.bicepparam", map[string]string{
+			"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FAILOVER_LOCATION": "northeurope",
+			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
+		}},
+	} {
+		all := map[string]string{}
+		for _, from := range []map[string]string{environ, deployment.environ} {
+			for name, value := range from {
+				all[name] = value
+			}
+		}
+		resources, err := bicep.Deploy(w.files, deployment.parameters, all, standins)
+		if err != nil {
+			return nil, err
+		}
+		*deployment.into = resources
+	}
+	return w, nil
+}
+
+// parsed keeps files that were parsed, by name and text: seeding a mistake changes one
+// of many. They are not changed after parsing.
+var parsed sync.Map
+
+func parse(name, text string) (*bicep.File, error) {
+	key := name + "\x00" + text
+	if f, ok := parsed.Load(key); ok {
+		return f.(*bicep.File), nil
+	}
+	f, err := bicep.Parse(name, text)
+	if err == nil {
+		parsed.Store(key, f)
+	}
+	return f, err
+}
+
+// standins are what only Azure knows.
+var standins = bicep.Standins{
+	"Microsoft.ManagedIdentity/userAssignedIdentities": map[string]any{"principalId": "principal", "clientId": "client"},
+	"Microsoft.ContainerRegistry/registries":           map[string]any{"loginServer": "r.azurecr.io"},
+	"Microsoft.DocumentDB/databaseAccounts":            map[string]any{"documentEndpoint": "https://a.documents.azure.com:443/"},
+	"Microsoft.ServiceBus/namespaces":                  map[string]any{"serviceBusEndpoint": "https://n.servicebus.windows.net:443/"},
+	"Microsoft.App/managedEnvironments":                map[string]any{"defaultDomain": "d.westeurope.azurecontainerapps.io"},
+	"Microsoft.App/containerApps": map[string]any{"template": map[string]any{
+		"containers": []any{map[string]any{"image": "r.azurecr.io/feedbox@sha256:1"}},
+	}},
+}
+
+// running are the two deployments of the service, by name.
+func (w *world) running() map[string][]bicep.Resource {
+	return map[string][]bicep.Resource{"dev": w.dev, "prod": w.prod}
+}
+
+// each calls visit for every resource of a type in both deployments, and complains if
+// there is none.
+func (w *world) each(kind string, report func(string, ...any), visit func(bicep.Resource)) {
+	for name, resources := range w.running() {
+		found := false
+		for _, r := range resources {
+			if r.Type == kind {
+				found = true
+				visit(r)
+			}
+		}
+		if !found {
+			report("%s deploys no %s", name, kind)
+		}
+	}
+}
+
+// bicepFiles are the paths of the .bicep files, sorted.
+func (w *world) bicepFiles() []string {
+	var names []string
+	for name := range w.files {
+		if strings.HasSuffix(name, ".bicep") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// at walks into objects and lists: names, or indexes of lists as int. It returns nil
+// where there is nothing.
+func at(v any, steps ...any) any {
+	for _, step := range steps {
+		switch step := step.(type) {
+		case string:
+			o, _ := v.(map[string]any)
+			v = o[step]
+		case int:
+			list, _ := v.([]any)
+			if step >= len(list) {
+				return nil
+			}
+			v = list[step]
+		}
+	}
+	return v
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func number(v any) int64 {
+	n, _ := v.(int64)
+	return n
+}
