@@ -21,12 +21,14 @@ type continuation struct {
 	key query.SortKey
 }
 
-// mark ties a token to the container and query that made it.
+// mark ties a token to the container and to the query that made it, its WHERE left
+// out: an SDK that resumes a query plan sends the token back with another condition,
+// and a position in the order of rows means the same under any (query.Query.Frame).
 func mark(containerRID string, b *query.Bound) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(containerRID)) // a hash never fails
 	if b != nil {
-		_, _ = h.Write([]byte(b.Query().String()))
+		_, _ = h.Write([]byte(b.Query().Frame()))
 	}
 	return h.Sum32()
 }

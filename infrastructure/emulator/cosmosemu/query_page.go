@@ -194,10 +194,14 @@ func (p *queryPage) compare(a, b *sortedRow) int {
 	if c := p.b.Compare(a.key, b.key); c != 0 {
 		return c
 	}
+	if p.b.Descending() {
+		return cmp.Compare(b.document, a.document)
+	}
 	return cmp.Compare(a.document, b.document)
 }
 
-// ordered serves rows in the order of ORDER BY, ties in the order of insertion.
+// ordered serves rows in the order of ORDER BY, ties in the order of insertion, or
+// in the reverse of it where the first key is DESC.
 // The continuation is the position of the last row, so rows inserted before it
 // meanwhile do not shift the pages.
 func (p *queryPage) ordered(distinct bool) error {
