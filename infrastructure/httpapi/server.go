@@ -67,6 +67,9 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // within the drain time-out. It owns the listener. It returns nil after a
 // clean stop, and an error when serving failed or requests had to be cut off.
 func (s *Server) Run(ctx context.Context, listener net.Listener) error {
+	if len(s.options.TokenKeys) == 0 {
+		s.options.Logger.WarnContext(ctx, "continuation tokens are sealed with a random key: no other process understands them, nor this one after a restart")
+	}
 	if err := serve(ctx, listener, s.handler, s.options.RequestTimeout+writeMargin, s.options.DrainTimeout); err != nil {
 		return fmt.Errorf("contacts API: %w", err)
 	}
