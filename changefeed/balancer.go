@@ -14,8 +14,10 @@ type balanceView struct {
 	self   hostKey
 	hosts  []hostKey // alive and not draining, self included unless it drains
 	leases []balanceLease
-	// least and most bound this host's number of leases; most 0 is no bound.
-	least, most int
+	// least is how many leases this host wants at least; most is how many each
+	// host takes at most, 0 for no bound.
+	least int
+	most  map[hostKey]int
 }
 
 // balanceLease is one live lease.
@@ -26,6 +28,7 @@ type balanceLease struct {
 	previous string  // name of the last owner
 	waiting  bool    // nobody took it for a while: anyone may
 	busy     bool    // held by self, with work in hand
+	order    uint32  // the same on every host
 }
 
 // balancePlan is what self should do now.
@@ -47,8 +50,11 @@ type handoff struct {
 // above its due passes its surplus on to named hosts, so that nothing is ever
 // taken from a live owner and each lease moves at most once.
 func balance(v balanceView) balancePlan {
+	for i := range v.leases {
+		v.leases[i].order = spread(v.leases[i].id)
+	}
 	slices.SortFunc(v.leases, func(a, b balanceLease) int {
-		return cmp.Or(cmp.Compare(spread(a.id), spread(b.id)), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id))
 	})
 	has := map[hostKey]int{}
 	for _, h := range v.hosts {
@@ -61,26 +67,33 @@ func balance(v balanceView) balancePlan {
 			}
 		}
 	}
-	due := shares(len(v.leases), has)
+	due := shares(len(v.leases), has, v.most)
 	if _, here := due[v.self]; here {
 		due[v.self] = max(due[v.self], v.least)
-		if v.most > 0 {
-			due[v.self] = min(due[v.self], v.most)
-		}
 	}
 	return balancePlan{acquire: v.claims(has, due), handoff: v.surplus(has, due)}
 }
 
-// shares is how many of n leases each host is due.
-func shares(n int, has map[hostKey]int) map[hostKey]int {
+// shares is how many of n leases each host is due: rounds of equal parts, until
+// nothing is left or every host has its most.
+func shares(n int, has, most map[hostKey]int) map[hostKey]int {
 	hosts := sortedHosts(has)
 	slices.SortStableFunc(hosts, func(a, b hostKey) int { return cmp.Compare(has[b], has[a]) })
 	due := make(map[hostKey]int, len(hosts))
-	for i, h := range hosts {
-		due[h] = n / len(hosts)
-		if i < n%len(hosts) {
-			due[h]++
-		}
+	for _, h := range hosts {
+		due[h] = 0
+	}
+	for n > 0 && len(hosts) > 0 {
+		part := max(1, n/len(hosts))
+		hosts = slices.DeleteFunc(hosts, func(h hostKey) bool {
+			take := min(part, n)
+			if most[h] > 0 {
+				take = min(take, most[h]-due[h])
+			}
+			due[h] += take
+			n -= take
+			return most[h] > 0 && due[h] >= most[h]
+		})
 	}
 	return due
 }
@@ -112,10 +125,10 @@ func (v *balanceView) claims(has, due map[hostKey]int) []string {
 		}
 	}
 	slices.SortFunc(mine, func(a, b string) int { return cmp.Compare(spread(a), spread(b)) })
-	room := len(free)
-	if v.most > 0 {
-		room = v.most - has[v.self]
-		mine = mine[:max(0, min(len(mine), v.most-v.held()))]
+	room := len(v.leases)
+	if most := v.most[v.self]; most > 0 {
+		room = max(0, most-v.held())
+		mine = mine[:min(len(mine), room)]
 	}
 	// What nobody took within a cycle is anyone's: its taker may be gone or full.
 	for _, id := range orphans {

@@ -12,22 +12,23 @@ import (
 // cycleState belongs to the goroutine of run.
 type cycleState struct {
 	sight      sightings
-	remembered []RangeToken         // positions of the leases last seen
-	gapSince   map[FeedRange]int    // cycles in a row that saw the gap
-	sweepAfter map[string]time.Time // records whose deletion failed
-	heartbeat  *heartbeat           // this host's record, if there is one
+	remembered []memory                // of the leases last seen
+	gapSince   map[FeedRange]time.Time // when a gap was first seen, if ever since
+	infoGone   time.Time               // when the info record was first missed
+	sweepAfter map[string]time.Time    // records whose deletion failed
+	heartbeat  *heartbeat              // this host's record, if there is one
 	heartETag  string
 	heartAt    time.Time        // when it was last written
 	fastUntil  time.Time        // AcquireFast until then
 	shape      string           // hosts and owners last seen
 	twins      map[hostKey]bool // hosts of this name reported already
 	lastView   view
+	decoded    map[string]Lease // by id, as last listed: spares decoding what did not change
 }
 
 // view is one look at all records.
 type view struct {
-	records []Record
-	leases  []Lease
+	leases  []Lease // shared with later looks: copy before a change
 	info    *Lease
 	hosts   []heartbeat
 	paused  bool
@@ -36,13 +37,14 @@ type view struct {
 
 // run is Processor.Run once the run is set up.
 func (r *run) run(ctx context.Context) error {
-	r.gapSince, r.sweepAfter, r.twins = map[FeedRange]int{}, map[string]time.Time{}, map[hostKey]bool{}
+	r.gapSince, r.sweepAfter, r.twins = map[FeedRange]time.Time{}, map[string]time.Time{}, map[hostKey]bool{}
 	if err := r.initialize(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("changefeed: %w", err)
 	}
 	retry := backoff{min: r.opts.RetryMin, max: r.opts.Acquire}
 	var refused *RefusedError
 	for ctx.Err() == nil {
+		began := r.clock.Now()
 		pause, err := r.cycle(ctx)
 		switch {
 		case err == nil:
@@ -57,6 +59,8 @@ func (r *run) run(ctx context.Context) error {
 			pause = min(pause, jitter(r.opts.AcquireFast))
 		}
 		_ = sleep(ctx, r.clock, pause, r.hurried) // the loop's condition asks ctx
+		// Many leases that move at once are one reason to look again.
+		_ = sleep(ctx, r.clock, began.Add(r.opts.AcquireFast/4).Sub(r.clock.Now()), nil)
 	}
 	r.drain(ctx)
 	return nil
@@ -72,16 +76,19 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	if len(v.refused) > 0 {
 		return 0, &RefusedError{Leases: v.refused}
 	}
+	now := r.clock.Now()
+	if wait, missing := r.missInfo(v, now); missing {
+		return wait, nil
+	}
 	if v.info == nil || v.info.State == LeaseSplit {
 		return r.opts.AcquireFast, r.initialize(ctx)
 	}
-	now := r.clock.Now()
 	r.obey(v)
 	r.completeSplits(ctx, v)
 	tiling := inspectTiling(r.opts.Scope, v.leases)
 	r.repair(ctx, v, tiling)
 	r.replaceReplayed(ctx, v, tiling)
-	r.remember(v)
+	r.remember(v, tiling)
 
 	balance := r.balanceView(v, tiling, now)
 	plan := balance.plan()
@@ -91,6 +98,15 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	r.acquire(ctx, v, plan.acquire)
 	r.beat(ctx, v, now)
 	return r.pause(v, now), nil
+}
+
+// byID is the leases by id.
+func (v *view) byID() map[string]Lease {
+	leases := make(map[string]Lease, len(v.leases))
+	for _, l := range v.leases {
+		leases[l.ID] = l
+	}
+	return leases
 }
 
 // look lists and decodes all records of this processor.
@@ -103,17 +119,21 @@ func (r *run) look(ctx context.Context) (view, error) {
 		return v, fmt.Errorf("list leases: %w", err)
 	}
 	r.sight.observe(records, r.clock.Now())
-	v.records = records
+	decoded := make(map[string]Lease, len(records))
 	for _, record := range records {
 		switch {
 		case record.ID == r.ids.info() || r.ids.isLease(record.ID):
-			lease, err := decodeLease(record)
-			switch {
-			case err != nil:
-				v.refused = append(v.refused, RefusedLease{ID: record.ID, Reason: err.Error()})
-			case record.ID == r.ids.info():
+			lease, known := r.decoded[record.ID]
+			if !known || lease.ETag != record.ETag {
+				if lease, err = decodeLease(record); err != nil {
+					v.refused = append(v.refused, RefusedLease{ID: record.ID, Reason: err.Error()})
+					continue
+				}
+			}
+			decoded[record.ID] = lease
+			if record.ID == r.ids.info() {
 				v.info = &lease
-			default:
+			} else {
 				v.leases = append(v.leases, lease)
 			}
 		case record.ID == r.ids.pause():
@@ -124,6 +144,7 @@ func (r *run) look(ctx context.Context) (view, error) {
 			}
 		}
 	}
+	r.decoded = decoded
 	return v, nil
 }
 
@@ -160,7 +181,7 @@ func (r *run) completeSplits(ctx context.Context, v view) {
 		var err error
 		switch {
 		case l.State == LeaseSplit && r.worker(l.ID) == nil:
-			err = r.complete(ctx, l)
+			err = r.complete(ctx, l, v.byID())
 		case l.State == LeaseDone, l.State == LeasePending && !splits[l.Parent]:
 			if now.After(r.sweepAfter[l.ID]) {
 				r.sweepAfter[l.ID] = now.Add(30 * r.opts.Expiry)
@@ -184,10 +205,7 @@ func (r *run) pass(handoffs []handoff) {
 
 // acquire takes leases, several at a time. A lost race is no error.
 func (r *run) acquire(ctx context.Context, v view, ids []string) {
-	byID := make(map[string]Lease, len(v.leases))
-	for _, l := range v.leases {
-		byID[l.ID] = l
-	}
+	byID := v.byID()
 	var group errgroup.Group
 	group.SetLimit(storeParallel)
 	for _, id := range ids {
@@ -203,7 +221,7 @@ func (r *run) acquire(ctx context.Context, v view, ids []string) {
 // The trust window begins before the request does.
 func (r *run) acquireOne(ctx context.Context, l Lease) {
 	from := l.Owner
-	l.Owner, l.Incarnation, l.Expiry = r.opts.Host, r.incarnation, r.opts.Expiry
+	l.Owner, l.Incarnation, l.Expiry, l.Most = r.opts.Host, r.incarnation, r.opts.Expiry, r.opts.MaxLeases
 	l.Epoch++
 	l.Handoff, l.Timestamp = "", r.opts.Now()
 	if l.Request.Rewind != nil || l.Request.Retry {

@@ -146,10 +146,16 @@ func (w *worker) countAttempt(item *Item) (exhausted bool) {
 	return exhausted
 }
 
-// condemned reports whether the document's attempts are used up.
-func (w *worker) condemned(item *Item) bool {
-	n := countOf(w.attempts(), documentName(item))
-	return w.r.opts.MaxAttempts > 0 && n >= w.r.opts.MaxAttempts
+// firstCondemned is the index of the first item whose attempts are used up, -1 if
+// there is none.
+func (w *worker) firstCondemned(items []Item) int {
+	known := w.attempts()
+	if len(known) == 0 || w.r.opts.MaxAttempts <= 0 {
+		return -1
+	}
+	return slices.IndexFunc(items, func(i Item) bool {
+		return countOf(known, documentName(&i)) >= w.r.opts.MaxAttempts
+	})
 }
 
 // bury hands a document to the dead-letter sink.

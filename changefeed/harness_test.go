@@ -1,10 +1,14 @@
 package changefeed_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +24,7 @@ type world struct {
 	feed  *memfeed.Container
 	store *memstore.Store
 	got   *deliveries
+	docs  atomic.Int64
 }
 
 func newWorld(t *testing.T, ranges int) *world {
@@ -31,7 +36,80 @@ func newWorld(t *testing.T, ranges int) *world {
 type host struct {
 	*changefeed.Processor
 	stop func() // drain and wait
+	end  context.CancelFunc
 	done chan error
+	link *link
+}
+
+// link is a host's way to the feed and the store.
+type link struct {
+	changefeed.Feed
+	changefeed.LeaseStore
+	crashed atomic.Bool // nothing works any more
+	noStore atomic.Bool // the lease store cannot be reached
+}
+
+var errCut = errors.New("cannot be reached")
+
+func (l *link) store() error {
+	if l.crashed.Load() || l.noStore.Load() {
+		return errCut
+	}
+	return nil
+}
+
+// linkFeed and linkStore keep the two Reads apart.
+type linkFeed struct{ *link }
+
+func (l linkFeed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	if l.crashed.Load() {
+		return nil, errCut
+	}
+	return l.Feed.Read(ctx, req)
+}
+
+type linkStore struct{ *link }
+
+func (l linkStore) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
+	if err := l.store(); err != nil {
+		return nil, err
+	}
+	return l.LeaseStore.List(ctx, prefix)
+}
+
+func (l linkStore) Read(ctx context.Context, id string) (changefeed.Record, error) {
+	if err := l.store(); err != nil {
+		return changefeed.Record{}, err
+	}
+	return l.LeaseStore.Read(ctx, id)
+}
+
+func (l linkStore) Create(ctx context.Context, r changefeed.Record) (string, error) {
+	if err := l.store(); err != nil {
+		return "", err
+	}
+	return l.LeaseStore.Create(ctx, r)
+}
+
+func (l linkStore) Replace(ctx context.Context, r changefeed.Record) (string, error) {
+	if err := l.store(); err != nil {
+		return "", err
+	}
+	return l.LeaseStore.Replace(ctx, r)
+}
+
+func (l linkStore) Delete(ctx context.Context, id, etag string) error {
+	if err := l.store(); err != nil {
+		return err
+	}
+	return l.LeaseStore.Delete(ctx, id, etag)
+}
+
+// crash ends the host at once for everybody else: its calls fail, its handlers
+// deliver nothing more.
+func (h *host) crash() {
+	h.link.crashed.Store(true)
+	h.end()
 }
 
 // start runs a processor; handler nil records deliveries.
@@ -45,12 +123,22 @@ func (w *world) start(name string, handler changefeed.Handler, options *changefe
 	if handler == nil {
 		handler = w.got
 	}
-	p, err := changefeed.New(w.feed, w.store, handler, &o)
+	h := &host{done: make(chan error, 1), link: &link{Feed: w.feed, LeaseStore: w.store}}
+	if d, recorded := handler.(*deliveries); recorded {
+		handler = changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
+			if h.link.crashed.Load() {
+				return errCut
+			}
+			return d.Handle(ctx, b)
+		})
+	}
+	p, err := changefeed.New(linkFeed{h.link}, linkStore{h.link}, handler, &o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(w.t.Context())
-	h := &host{Processor: p, done: make(chan error, 1)}
+	h.Processor = p
+	ctx, cancel := context.WithCancel(context.Background())
+	h.end = cancel
 	go func() { h.done <- p.Run(ctx) }()
 	h.stop = sync.OnceFunc(func() {
 		cancel()
@@ -62,17 +150,22 @@ func (w *world) start(name string, handler changefeed.Handler, options *changefe
 	return h
 }
 
+// operator looks at the world's processor.
+func (w *world) operator() *changefeed.Operator {
+	return changefeed.NewOperator(w.feed, w.store, nil)
+}
+
 // put writes n documents over keys keys, one transaction each.
 func (w *world) put(n, keys int) {
 	for i := range n {
-		w.feed.Put(memfeed.Document{Key: fmt.Sprintf("key-%d", i%keys), ID: fmt.Sprintf("doc-%d-%d", i, time.Now().UnixNano())})
+		w.feed.Put(memfeed.Document{Key: fmt.Sprintf("key-%d", i%keys), ID: fmt.Sprintf("doc-%d", w.docs.Add(1))})
 	}
 }
 
 // leases lists the lease records.
 func (w *world) leases() []changefeed.Lease {
 	w.t.Helper()
-	leases, err := changefeed.NewOperator(w.feed, w.store, nil).Leases(context.Background())
+	leases, err := w.operator().Leases(context.Background())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -81,11 +174,19 @@ func (w *world) leases() []changefeed.Lease {
 
 // owners counts live leases by owner.
 func (w *world) owners() map[string]int {
+	records, err := w.store.List(context.Background(), "changefeed")
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	owners := map[string]int{}
-	for _, l := range w.leases() {
-		if l.State == changefeed.LeaseLive {
-			owners[l.Owner]++
+	for _, r := range records {
+		if !bytes.Contains(r.Body, []byte(`"LeaseToken"`)) {
+			continue // not a live lease
 		}
+		_, owner, _ := bytes.Cut(r.Body, []byte(`"Owner":`))
+		owner, _, _ = bytes.Cut(owner, []byte(","))
+		name, _ := strconv.Unquote(string(owner)) // null is ""
+		owners[name]++
 	}
 	return owners
 }

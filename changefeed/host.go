@@ -20,6 +20,7 @@ type heartbeat struct {
 	Host        string `json:"host"`
 	Incarnation string `json:"incarnation"`
 	ExpiryMS    int64  `json:"expiryMs"`
+	Most        int    `json:"maxLeases,omitempty"`
 	Draining    bool   `json:"draining,omitempty"`
 	Timestamp   string `json:"timestamp"`
 }

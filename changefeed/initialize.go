@@ -18,7 +18,7 @@ import (
 
 // initialize returns once the leases exist. It tries again whatever may pass.
 func (r *run) initialize(ctx context.Context) error {
-	retry := backoff{min: r.opts.RetryMin, max: r.opts.RetryMax}
+	retry := backoff{min: r.opts.RetryMin, max: min(r.opts.RetryMax, r.opts.Acquire)}
 	for {
 		done, err := r.tryInitialize(ctx)
 		switch {
@@ -65,7 +65,7 @@ func (r *run) tryInitialize(ctx context.Context) (done bool, err error) {
 		return false, fmt.Errorf("the leases of processor %q were made for the scope %q, not %q; use another Processor name: %w",
 			r.opts.Processor, view.info.properties[propScope], scopeName(r.opts.Scope), ErrPermanent)
 	case view.info.State == LeaseSplit:
-		return false, r.complete(ctx, *view.info)
+		return false, r.complete(ctx, *view.info, view.byID())
 	}
 	return true, nil
 }
@@ -108,6 +108,9 @@ func (r *run) createInfo(ctx context.Context, view view) error {
 		}
 	}
 	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, Timestamp: r.opts.Now()}
+	for _, m := range r.remembered { // of leases that are lost: epochs must not begin anew
+		info.Epoch = max(info.Epoch, m.epoch)
+	}
 	if scope := scopeName(r.opts.Scope); scope != "" {
 		info.properties = map[string]string{propScope: scope}
 	}
@@ -200,9 +203,9 @@ func (r *run) recall(children []RangeToken) []RangeToken {
 	var placed []RangeToken
 	for _, c := range children {
 		known := make([]RangeToken, 0, len(r.remembered))
-		for _, t := range r.remembered {
-			if t.Range.Overlaps(c.Range) {
-				known = append(known, t)
+		for _, m := range r.remembered {
+			if m.Range.Overlaps(c.Range) {
+				known = append(known, m.RangeToken)
 			}
 		}
 		if parts := placeTokens(c.Range, known); parts != nil {

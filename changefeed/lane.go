@@ -18,7 +18,9 @@ type lane struct {
 	queue []segment     // guarded by flow.mu
 	alive bool          // guarded by flow.mu; the goroutine runs
 
-	held map[string]*heldKey // the goroutine's own
+	// The goroutine's own:
+	held   map[string]*heldKey
+	outage bool // the last narrowing found nothing that can be handled
 }
 
 // segment is a run of items of one page.
@@ -33,7 +35,9 @@ type heldKey struct {
 	segments []segment // in feed order; the first item of the first failed
 	backoff  backoff
 	due      time.Time
-	tried    time.Time // when the head was last tried
+	since    moment    // when the head first failed
+	tried    moment    // when it was last tried
+	triedAt  time.Time // the same
 	attempt  int
 	dead     bool // attempts are used up: apply the policy instead of trying
 	err      error
@@ -84,6 +88,7 @@ func (l *lane) next() (s segment, ok, more bool) {
 }
 
 func (l *lane) run() {
+	defer func() { l.f.w.r.suspects.Add(-int64(len(l.held))) }()
 	ring := newAlarm(l.f.w.r.clock)
 	defer ring.off()
 	for {
@@ -102,7 +107,7 @@ func (l *lane) run() {
 			}
 			continue
 		}
-		if wait, some := l.soonest(); some {
+		if wait, some := l.soonest(); some && !l.stopping() {
 			ring.set(wait)
 		}
 		select {
@@ -164,6 +169,7 @@ func (l *lane) take(s segment) bool {
 		return true
 	}
 	retry := l.f.w.retryBackoff()
+	narrowed := moment(-1)
 	for attempt := 1; ; attempt++ {
 		err := l.f.w.deliver(s, attempt)
 		if err == nil {
@@ -175,9 +181,14 @@ func (l *lane) take(s segment) bool {
 			return false
 		}
 		l.f.w.failing(l, err)
+		if attempt == 1 {
+			l.f.w.r.suspects.Add(1)
+			defer l.f.w.r.suspects.Add(-1)
+		}
 		if poison, ok := asPoison(err); ok {
 			s.items = l.isolate(s, poison)
-		} else if attempt >= narrowAfter && !l.f.w.r.isOutage(err) {
+		} else if attempt >= narrowAfter && !l.f.w.r.isOutage(err) && l.worthNarrowing(attempt, narrowed) {
+			narrowed = l.f.w.r.moment()
 			s.items = l.narrow(s)
 		}
 		if len(s.items) == 0 {
@@ -187,6 +198,13 @@ func (l *lane) take(s segment) bool {
 			return false
 		}
 	}
+}
+
+// worthNarrowing reports whether to take a failing batch apart: the first time,
+// and in what looked like an outage when something was handled since, or now and
+// then.
+func (l *lane) worthNarrowing(attempt int, narrowed moment) bool {
+	return narrowed < 0 || !l.outage || l.f.w.r.succeededSince(narrowed) || attempt%10 == 0
 }
 
 // narrowAfter is how often a batch that fails without naming a document is
@@ -225,22 +243,21 @@ func (l *lane) condemn(s segment) {
 		if n := countOf(known, documentName(&s.items[i])); n > 0 {
 			// The items before it with the same key are handled first: they are
 			// ahead of it in the key's queue.
-			h := l.hold(key, l.f.w.r.opts.RetryMin)
-			h.due = l.f.w.r.clock.Now()
+			h := l.hold(key)
 			h.err = errors.New("failed before this host had the lease")
 		}
 	}
 }
 
-// hold starts a queue for the key.
-func (l *lane) hold(key string, pause time.Duration) *heldKey {
+// hold starts a queue for the key, due at once.
+func (l *lane) hold(key string) *heldKey {
 	if l.held == nil {
 		l.held = map[string]*heldKey{}
 	}
-	h := &heldKey{key: key, backoff: l.f.w.retryBackoff()}
-	h.backoff.attempt = 1
-	h.due = l.f.w.r.clock.Now().Add(jitter(pause))
+	now := l.f.w.r.clock.Now()
+	h := &heldKey{key: key, backoff: l.f.w.retryBackoff(), due: now, since: l.f.w.r.moment()}
 	l.held[key] = h
+	l.f.w.r.suspects.Add(1)
 	return h
 }
 
@@ -268,7 +285,7 @@ func (l *lane) isolate(s segment, poison *PoisonError) []Item {
 			continue
 		}
 		from[key] = d.Index
-		h := l.hold(key, l.f.w.r.opts.RetryMin)
+		h := l.hold(key)
 		h.fail(l, &s.items[d.Index], d.Err, true)
 		named[key] = h
 	}

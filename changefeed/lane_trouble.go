@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"feedbox/changefeed/internal/jsonscan"
 )
@@ -22,7 +23,7 @@ const outageProbe = 8
 // whose document fails are held. It returns the items to deliver again as a
 // whole: all that is left if nothing could be handled, which is an outage.
 func (l *lane) narrow(s segment) []Item {
-	began := l.f.w.r.clock.Now()
+	began := l.f.w.r.moment()
 	groups, keys := groupByKey(s.items)
 	n := narrowing{
 		groups: groups,
@@ -40,6 +41,7 @@ func (l *lane) narrow(s segment) []Item {
 	n.run()
 	l.f.finish(s.page, len(n.handled))
 	blamed := len(n.handled) > 0 || l.f.w.r.succeededSince(began)
+	l.outage = !blamed
 	rest := map[int]bool{}
 	for i := range s.items {
 		rest[i] = true
@@ -52,7 +54,8 @@ func (l *lane) narrow(s segment) []Item {
 			continue
 		}
 		group := groups[failed.group]
-		h := l.hold(keys[failed.group], l.f.w.r.opts.RetryMin)
+		h := l.hold(keys[failed.group])
+		h.since = began
 		h.fail(l, &s.items[group[failed.at]], failed.err, true)
 		for _, i := range group[failed.at:] {
 			h.add(s.page, s.items[i])
@@ -88,36 +91,59 @@ func groupByKey(items []Item) (groups [][]int, keys []string) {
 // blame.
 func (h *heldKey) fail(l *lane, head *Item, err error, counted bool) {
 	now := l.f.w.r.clock.Now()
-	h.err, h.tried = err, now
+	h.err, h.tried, h.triedAt = err, l.f.w.r.moment(), now
 	h.attempt++
 	if counted && l.f.w.countAttempt(head) {
 		h.dead = true
 	}
-	h.due = now.Add(h.backoff.next(err))
+	pause := h.backoff.next(err)
+	if !counted {
+		pause = max(pause, l.f.w.r.lonePause())
+	}
+	h.due = now.Add(pause)
 	if h.dead {
 		h.due = now
 	}
 	l.f.w.failing(l, err)
 }
 
-// retry tries a held key again, from its first document on.
-func (l *lane) retry(h *heldKey) {
-	s := &h.segments[0]
-	if !h.dead && l.f.w.condemned(&s.items[0]) {
-		h.dead = true
+// blames decides whether an unnamed failure of the key's first document, tried
+// alone, is the document's own: something else was handled since it was last
+// tried. If nothing else is there to be handled, it is enough that it is the only
+// one that fails and that others of its batch were handled after it first failed;
+// then its attempts are spread over Options.StuckAfter.
+func (h *heldKey) blames(l *lane, tried moment) bool {
+	r := l.f.w.r
+	if r.succeededSince(tried) {
+		return true
 	}
-	if h.dead {
+	return r.suspects.Load() == 1 && r.succeededSince(h.since) && r.clock.Now().Sub(h.triedAt) >= r.lonePause()
+}
+
+// lonePause is the time between attempts that nothing else vouches for.
+func (r *run) lonePause() time.Duration {
+	return max(r.opts.RetryMin, r.opts.StuckAfter/time.Duration(max(1, r.opts.MaxAttempts)))
+}
+
+// retry tries a held key again, from its first document on, and up to one whose
+// attempts are used up.
+func (l *lane) retry(h *heldKey) {
+	w := l.f.w
+	s := h.segments[0]
+	if cut := w.firstCondemned(s.items); cut == 0 || h.dead {
 		l.resolve(h)
 		return
+	} else if cut > 0 {
+		s.items = s.items[:cut]
 	}
 	tried := h.tried
-	err := l.f.w.deliver(*s, h.attempt+1)
+	err := w.deliver(s, h.attempt+1)
 	if err == nil {
 		l.advance(h, len(s.items))
 		return
 	}
 	if l.stopping() {
-		h.due = l.f.w.r.clock.Now()
+		h.due = w.r.clock.Now()
 		return
 	}
 	if poison, ok := asPoison(err); ok {
@@ -132,16 +158,15 @@ func (l *lane) retry(h *heldKey) {
 			return
 		}
 	}
-	if l.f.w.r.isOutage(err) || len(s.items) == 1 {
-		h.fail(l, &s.items[0], err, !l.f.w.r.isOutage(err) && l.f.w.r.succeededSince(tried))
+	if w.r.isOutage(err) || len(s.items) == 1 {
+		h.fail(l, &s.items[0], err, !w.r.isOutage(err) && h.blames(l, tried))
 		return
 	}
-	l.narrowKey(h, err)
+	l.narrowKey(h, s, err)
 }
 
 // narrowKey finds the failing document of a held key's first segment.
-func (l *lane) narrowKey(h *heldKey, err error) {
-	s := h.segments[0]
+func (l *lane) narrowKey(h *heldKey, s segment, err error) {
 	tried := h.tried
 	all := make([]int, len(s.items))
 	for i := range all {
@@ -158,7 +183,7 @@ func (l *lane) narrowKey(h *heldKey, err error) {
 	switch {
 	case len(n.failed) > 0:
 		failed := n.failed[0]
-		blamed := failed.named || len(n.handled) > 0 || l.f.w.r.succeededSince(tried)
+		blamed := failed.named || len(n.handled) > 0 || h.blames(l, tried)
 		l.advanceTo(h, failed.at, failed.err, blamed)
 	case len(n.handled) == len(all):
 		l.advance(h, len(all))
@@ -186,11 +211,13 @@ func (l *lane) advance(h *heldKey, n int) {
 	} else {
 		h.segments = h.segments[1:]
 	}
-	h.dead, h.attempt, h.tried = false, 0, l.f.w.r.clock.Now()
+	h.dead, h.attempt = false, 0
+	h.tried, h.triedAt = l.f.w.r.moment(), l.f.w.r.clock.Now()
 	h.backoff.reset()
-	h.due = h.tried
+	h.due, h.since = h.triedAt, h.tried
 	if len(h.segments) == 0 {
 		delete(l.held, h.key)
+		l.f.w.r.suspects.Add(-1)
 	}
 	l.f.finish(s.page, n)
 	if len(l.held) == 0 {

@@ -52,6 +52,8 @@ type Lease struct {
 	Incarnation string
 	// Epoch rises by one each time the lease is acquired: a fencing token.
 	Epoch int64
+	// Most is the owner's MaxLeases, for other hosts to reckon with.
+	Most int
 	// Expiry is how long the owner lets its lease live without a write. An
 	// observer waits at least this long.
 	Expiry time.Duration
@@ -135,6 +137,12 @@ func (l *Lease) clone() Lease {
 		c.Request.Rewind = &rewind
 	}
 	return c
+}
+
+// disown takes everything about the owner off the record but its name.
+func (l *Lease) disown() {
+	l.Previous = l.Owner
+	l.Owner, l.Incarnation, l.Expiry, l.Most, l.Handoff = "", "", 0, 0, ""
 }
 
 // position is where processing of the lease goes on.

@@ -1,12 +1,15 @@
 package changefeed
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"feedbox/changefeed/internal/jsonscan"
 )
 
 // The lease document is the one of the .NET SDK's processor (DocumentService-
@@ -35,6 +38,7 @@ const timestampFormat = "2006-01-02T15:04:05.0000000Z07:00"
 // Names of our members of "properties".
 const (
 	propEpoch       = "epoch"
+	propMost        = "maxLeases"
 	propIncarnation = "incarnation"
 	propExpiry      = "expiry"
 	propState       = "state"
@@ -66,6 +70,7 @@ func (l *Lease) encode() Record {
 		p[k] = v
 	}
 	p.integer(propEpoch, l.Epoch)
+	p.integer(propMost, int64(l.Most))
 	p.text(propIncarnation, l.Incarnation)
 	p.integer(propExpiry, l.Expiry.Milliseconds())
 	p.text(propState, string(l.State))
@@ -122,7 +127,7 @@ func decodeLease(r Record) (Lease, error) {
 	l := Lease{
 		ID: r.ID, ETag: r.ETag, Version: doc.Version, Token: doc.LeaseToken, Mode: doc.Mode,
 		Owner: dereference(doc.Owner), Continuation: dereference(doc.ContinuationToken),
-		Epoch: d.integer(p, propEpoch), Incarnation: p[propIncarnation],
+		Epoch: d.integer(p, propEpoch), Most: int(d.integer(p, propMost)), Incarnation: p[propIncarnation],
 		Expiry: time.Duration(d.integer(p, propExpiry)) * time.Millisecond,
 		State:  LeaseState(p[propState]), Parent: p[propParent],
 		Handoff: hostKey(p[propHandoff]), Previous: p[propPrevious],
@@ -163,7 +168,7 @@ func (l *Lease) check(doc leaseDocument) error {
 	switch {
 	case l.Version != 0 && l.Version != 1:
 		return fmt.Errorf("document version %d is unknown; this processor reads 0 and 1", l.Version)
-	case doc.FeedRange == nil && l.unknown["feedRange"] != nil:
+	case l.unknown["feedRange"] != nil: // as only Java spells it
 		return errors.New("written by the Java processor, whose continuations are not interchangeable")
 	case doc.FeedRange == nil:
 		return errors.New("it has no FeedRange; start the .NET processor once, which adds it, or delete the lease")
@@ -184,16 +189,19 @@ var knownMembers = map[string]bool{
 }
 
 func unknownMembers(body []byte) map[string]json.RawMessage {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(body, &all) != nil {
-		return nil
-	}
-	for name := range all {
+	var unknown map[string]json.RawMessage
+	c := jsonscan.NewCursor(body)
+	for c.Object(); c.Member(); {
+		name, value := string(c.Name()), c.Value()
 		if knownMembers[name] || strings.HasPrefix(name, "_") { // _ is the store's
-			delete(all, name)
+			continue
 		}
+		if unknown == nil {
+			unknown = map[string]json.RawMessage{}
+		}
+		unknown[name] = bytes.Clone(value)
 	}
-	return all
+	return unknown
 }
 
 // merge renders doc and adds the members it does not have.
@@ -286,7 +294,7 @@ func (p properties) unknown() map[string]string {
 	var rest map[string]string
 	for name, value := range p {
 		switch name {
-		case propEpoch, propIncarnation, propExpiry, propState, propParent, propChildren, propHandoff,
+		case propEpoch, propMost, propIncarnation, propExpiry, propState, propParent, propChildren, propHandoff,
 			propPrevious, propSince, propLSN, propChangeTime, propHealth, propFailures, propError,
 			propFailing, propAttempts, propPaused, propRelease, propRetry, propRewind:
 		default:

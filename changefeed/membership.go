@@ -38,7 +38,7 @@ func (v *balanceView) summary(plan balancePlan) Balanced {
 // balanceView is the balancer's input.
 func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 	r.lastView = v
-	b := balanceView{self: r.self, least: r.opts.MinLeases, most: r.opts.MaxLeases}
+	b := balanceView{self: r.self, least: r.opts.MinLeases, most: map[hostKey]int{r.self: r.opts.MaxLeases}}
 	alive := map[hostKey]bool{r.self: true}
 	for _, h := range v.hosts {
 		id := r.ids.host(h.Host, h.Incarnation)
@@ -47,6 +47,7 @@ func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 			continue
 		}
 		alive[h.key()] = true
+		b.most[h.key()] = h.Most
 		r.meet(h.key(), id)
 	}
 	grace := handoffGrace * r.opts.Acquire
@@ -61,6 +62,7 @@ func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 		if owner := b.leases[len(b.leases)-1].owner; owner != "" {
 			alive[owner] = true
 			if owner != r.self {
+				b.most[owner] = l.Most
 				r.meet(owner, l.ID)
 			}
 		}
@@ -164,7 +166,7 @@ func (r *run) beat(ctx context.Context, v view, now time.Time) {
 	}
 	h := heartbeat{
 		ID: r.ids.host(r.opts.Host, r.incarnation), Host: r.opts.Host, Incarnation: r.incarnation,
-		ExpiryMS: r.opts.Expiry.Milliseconds(), Timestamp: r.opts.Now().UTC().Format(timestampFormat),
+		ExpiryMS: r.opts.Expiry.Milliseconds(), Most: r.opts.MaxLeases, Timestamp: r.opts.Now().UTC().Format(timestampFormat),
 	}
 	timed, cancel := context.WithTimeout(ctx, r.opts.Expiry/4)
 	defer cancel()
@@ -236,27 +238,4 @@ func (r *run) goodbye(ctx context.Context) {
 	if r.heartbeat != nil {
 		r.unbeat(context.WithoutCancel(ctx))
 	}
-}
-
-// remember keeps the last known position of every part of the scope, also of
-// leases that are gone without a successor: gaps are repaired from it.
-func (r *run) remember(v view) {
-	var known []RangeToken
-	var covered []FeedRange
-	for _, l := range v.leases {
-		switch l.State {
-		case LeaseLive:
-			known = append(known, l.position())
-			covered = append(covered, l.Range)
-		case LeaseSplit:
-			covered = append(covered, l.Range)
-		case LeasePending, LeaseDone:
-		}
-	}
-	for _, t := range r.remembered {
-		if len(t.Range.subtract(covered)) > 0 {
-			known = append(known, t)
-		}
-	}
-	r.remembered = known
 }

@@ -124,8 +124,8 @@ type run struct {
 	incarnation string
 	self        hostKey
 	paused      atomic.Bool
-	lastSuccess atomic.Int64 // of a handler call, nanoseconds since began; 0 none
-	began       time.Time
+	successes   atomic.Int64  // handler calls that returned nil
+	suspects    atomic.Int64  // keys held and batches failing in place
 	hurried     chan struct{} // capacity 1: look at the leases now
 	raced       atomic.Bool   // a lease wanted was taken by another: look again soon
 	wait        sync.WaitGroup
@@ -140,7 +140,7 @@ type run struct {
 func newRun(p *Processor) *run {
 	r := &run{
 		Processor: p, clock: p.opts.Clock, obs: observers{p.opts.Observer}, incarnation: newIncarnation(),
-		began: p.opts.Clock.Now(), hurried: make(chan struct{}, 1), workers: map[string]*worker{},
+		hurried: make(chan struct{}, 1), workers: map[string]*worker{},
 	}
 	r.self = newHostKey(p.opts.Host, r.incarnation)
 	return r
@@ -219,12 +219,13 @@ func (r *run) isOutage(err error) bool {
 }
 
 // succeeded notes that some handler call of this process returned nil.
-func (r *run) succeeded() {
-	r.lastSuccess.Store(int64(r.clock.Now().Sub(r.began)) + 1)
-}
+func (r *run) succeeded() { r.successes.Add(1) }
 
-// succeededSince reports whether some call did after at: then whatever the
-// handler depends on is up, and a document that fails is itself to blame.
-func (r *run) succeededSince(at time.Time) bool {
-	return r.lastSuccess.Load() > int64(at.Sub(r.began))+1
-}
+// moment is a point in the count of successful handler calls.
+type moment int64
+
+func (r *run) moment() moment { return moment(r.successes.Load()) }
+
+// succeededSince reports whether some call did after m: then whatever the handler
+// depends on is up, and a document that fails is itself to blame.
+func (r *run) succeededSince(m moment) bool { return r.moment() > m }

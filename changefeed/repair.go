@@ -4,17 +4,69 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
-// repair creates leases for parts of the scope that two looks in a row found
-// without one: a single listing is no snapshot. They start at the last position
-// this host remembers of them, else where the processor started: never behind
-// what was delivered.
+// memory is what this host last knew of a lease that may be gone.
+type memory struct {
+	RangeToken
+	epoch int64
+}
+
+// remember keeps the last known position of every part of the scope, also of
+// leases that are gone without a successor: gaps are repaired from it.
+func (r *run) remember(v view, t tiling) {
+	var known []memory
+	var covered []FeedRange
+	for _, l := range v.leases {
+		switch l.State {
+		case LeaseLive:
+			known = append(known, memory{RangeToken: l.position(), epoch: l.Epoch})
+			covered = append(covered, l.Range)
+		case LeaseSplit:
+			covered = append(covered, l.Range)
+		case LeasePending, LeaseDone:
+		}
+	}
+	for _, m := range r.remembered {
+		if len(t.gaps) > 0 && len(m.Range.subtract(covered)) > 0 {
+			known = append(known, m)
+		}
+	}
+	r.remembered = known
+}
+
+// missInfo reports whether the info record, which nobody deletes, is gone for so
+// short a time that a host may still trust a lease that went with it.
+func (r *run) missInfo(v view, now time.Time) (wait time.Duration, missing bool) {
+	switch {
+	case v.info != nil:
+		r.infoGone = time.Time{}
+		return 0, false
+	case r.infoGone.IsZero():
+		r.infoGone = now
+	}
+	if left := r.opts.Expiry - now.Sub(r.infoGone); left > 0 {
+		return min(left, r.opts.AcquireFast), true
+	}
+	return 0, false
+}
+
+// repair creates leases for parts of the scope that every look found without one
+// for the time a lease is trusted: a single listing is no snapshot, and whoever
+// held the lost lease must have noticed. They start at the last position this
+// host remembers of them, else where the processor started: never ahead of what
+// was delivered.
 func (r *run) repair(ctx context.Context, v view, t tiling) {
-	seen := map[FeedRange]int{}
+	seen := map[FeedRange]time.Time{}
+	now := r.clock.Now()
 	for _, gap := range t.gaps {
-		seen[gap] = r.gapSince[gap] + 1
-		if seen[gap] < 2 {
+		since, before := r.gapSince[gap]
+		if !before {
+			since = now
+		}
+		seen[gap] = since
+		if now.Sub(since) < r.opts.Expiry {
 			continue
 		}
 		if err := r.fill(ctx, v, gap); err != nil {
@@ -29,15 +81,16 @@ func (r *run) repair(ctx context.Context, v view, t tiling) {
 
 // fill creates the lease of a gap.
 func (r *run) fill(ctx context.Context, v view, gap FeedRange) error {
-	from := RangeToken{Range: gap, Since: v.info.Since}
+	from := memory{RangeToken: RangeToken{Range: gap, Since: v.info.Since}}
 	for _, known := range r.remembered {
 		if known.Range.Contains(gap) {
-			from = RangeToken{Range: gap, Continuation: known.Continuation, Since: known.Since}
+			from = known
+			from.Range = gap
 		}
 	}
 	lease := Lease{
 		ID: r.ids.lease(gap), Version: 1, Token: gap.String(), Range: gap, Mode: modeIncremental,
-		Continuation: from.Continuation, Since: from.Since, Timestamp: r.opts.Now(),
+		Continuation: from.Continuation, Since: from.Since, Epoch: from.epoch, Timestamp: r.opts.Now(),
 	}
 	_, err := r.store.Create(ctx, lease.encode())
 	if errors.Is(err, ErrExists) {
@@ -46,7 +99,7 @@ func (r *run) fill(ctx context.Context, v view, gap FeedRange) error {
 	if err != nil {
 		return err
 	}
-	r.obs.gapRepaired(GapRepaired{Range: gap, From: from})
+	r.obs.gapRepaired(GapRepaired{Range: gap, From: from.RangeToken})
 	r.hurry()
 	return nil
 }
@@ -65,7 +118,7 @@ func (r *run) revive(ctx context.Context, lease Lease) error {
 	if stored.State != LeaseDone && stored.State != LeasePending {
 		return nil // it is there after all
 	}
-	lease.ETag, lease.Epoch = stored.ETag, stored.Epoch+1
+	lease.ETag, lease.Epoch = stored.ETag, max(lease.Epoch, stored.Epoch)+1
 	if _, err := r.store.Replace(ctx, lease.encode()); err != nil && !errors.Is(err, ErrETagMismatch) {
 		return fmt.Errorf("revive lease %s: %w", lease.ID, err)
 	}
@@ -102,7 +155,7 @@ func (r *run) replaceReplayed(ctx context.Context, v view, t tiling) {
 		}
 		l.ETag = etag
 		r.obs.rangeSplit(RangeSplit{Lease: l.ID, Range: l.Range, Children: rest})
-		if err := r.complete(ctx, l); err != nil {
+		if err := r.complete(ctx, l, v.byID()); err != nil {
 			r.obs.leaseError(LeaseError{Lease: l.ID, Op: "complete split", Err: err})
 		}
 	}

@@ -38,7 +38,7 @@ func (w *worker) replaceBy(ctx context.Context, children []FeedRange) {
 		return
 	}
 	w.r.obs.rangeSplit(RangeSplit{Lease: w.id, Range: w.rng, Children: children})
-	if err := w.r.complete(ctx, w.own.snapshot()); err != nil {
+	if err := w.r.complete(ctx, w.own.snapshot(), nil); err != nil {
 		w.r.obs.leaseError(LeaseError{Lease: w.id, Op: "split", Err: err})
 	}
 }
@@ -47,7 +47,8 @@ func (w *worker) replaceBy(ctx context.Context, children []FeedRange) {
 // checkpoint, which is that of the last page handled, not of the last one read.
 func (l *Lease) replaceBy(children []FeedRange) {
 	l.State = LeaseSplit
-	l.Owner, l.Incarnation, l.Handoff, l.Expiry = "", "", "", 0
+	l.disown()
+	l.Previous = ""
 	l.Children = nil
 	for _, c := range children {
 		l.Children = append(l.Children, RangeToken{Range: c, Continuation: l.Continuation, Since: l.Since})
@@ -73,17 +74,19 @@ func (r *run) childrenOf(ctx context.Context, rng FeedRange, split *SplitError) 
 
 // complete carries a split to its end: children exist, children live, parent
 // done. parent is as last read or written; if that is out of date, somebody else
-// is further along and nothing is changed.
-func (r *run) complete(ctx context.Context, parent Lease) error {
+// is further along and nothing is changed. known are records seen in a listing,
+// to spare requests. Whatever fails is left to the next call.
+func (r *run) complete(ctx context.Context, parent Lease, known map[string]Lease) error {
 	children := make([]Lease, len(parent.Children))
-	group, gctx := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	group.SetLimit(storeParallel)
 	for i, c := range parent.Children {
-		group.Go(func() error {
-			child, err := r.createPending(gctx, parent, c)
-			children[i] = child
-			return err
-		})
+		children[i] = r.childOf(parent, c)
+		if seen, there := known[children[i].ID]; there {
+			children[i].ETag, children[i].State = seen.ETag, seen.State
+			continue
+		}
+		group.Go(func() error { return r.createPending(ctx, &children[i]) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -99,10 +102,12 @@ func (r *run) complete(ctx context.Context, parent Lease) error {
 		return fmt.Errorf("confirm split of %s: %w", parent.ID, err)
 	}
 	parent.ETag = etag
-	group, gctx = errgroup.WithContext(ctx)
+	group = errgroup.Group{}
 	group.SetLimit(storeParallel)
 	for i := range children {
-		group.Go(func() error { return r.activate(gctx, parent, children[i]) })
+		if children[i].State == LeasePending {
+			group.Go(func() error { return r.activate(ctx, children[i]) })
+		}
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -120,35 +125,38 @@ func (r *run) complete(ctx context.Context, parent Lease) error {
 	return nil
 }
 
-// createPending makes sure the child's record exists. It returns it as stored,
-// or without ETag if it was there already.
-func (r *run) createPending(ctx context.Context, parent Lease, c RangeToken) (Lease, error) {
+// childOf is what a split makes of one child, not stored yet.
+func (r *run) childOf(parent Lease, c RangeToken) Lease {
 	child := Lease{
 		ID: r.ids.lease(c.Range), Version: 1, Token: c.Range.String(), Range: c.Range, Mode: modeIncremental,
 		State: LeasePending, Parent: parent.ID, Epoch: parent.Epoch,
 		Continuation: c.Continuation, Since: c.Since, LSN: parent.LSN, ChangeTime: parent.ChangeTime,
 		Attempts: parent.Attempts, Timestamp: r.opts.Now(),
-		Request: Request{Paused: parent.Request.Paused, Rewind: parent.Request.Rewind},
+		Request: Request{Paused: parent.Request.Paused},
 	}
 	if rewind := parent.Request.Rewind; rewind != nil {
-		to := *rewind
-		to.Range = c.Range
-		child.Request.Rewind = &to
+		child.Request.Rewind = &RangeToken{Range: c.Range, Continuation: rewind.Continuation, Since: rewind.Since}
 	}
+	return child
+}
+
+// createPending makes sure the child's record exists. If it was there already
+// its ETag stays unknown.
+func (r *run) createPending(ctx context.Context, child *Lease) error {
 	etag, err := r.store.Create(ctx, child.encode())
 	switch {
 	case err == nil:
 		child.ETag = etag
 	case !errors.Is(err, ErrExists):
-		return child, fmt.Errorf("create lease %s: %w", child.ID, err)
+		return fmt.Errorf("create lease %s: %w", child.ID, err)
 	}
-	return child, nil
+	return nil
 }
 
 // activate makes a pending child live, at its parent's checkpoint whatever
 // position the pending record had: a former owner of the parent may have made
 // it from an older one. A child that is anything but pending is further along.
-func (r *run) activate(ctx context.Context, parent, want Lease) error {
+func (r *run) activate(ctx context.Context, want Lease) error {
 	for range 4 {
 		if want.ETag == "" {
 			record, err := r.store.Read(ctx, want.ID)
@@ -162,7 +170,7 @@ func (r *run) activate(ctx context.Context, parent, want Lease) error {
 			if err != nil {
 				return fmt.Errorf("activate lease %s: %w", want.ID, err)
 			}
-			if stored.State != LeasePending || stored.Parent != parent.ID {
+			if stored.State != LeasePending {
 				return nil
 			}
 			want.ETag = stored.ETag

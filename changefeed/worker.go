@@ -259,8 +259,8 @@ func (w *worker) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.own.untilFence())
 	defer cancel()
 	err := w.own.finish(ctx, func(l *Lease) {
-		l.Previous = l.Owner
-		l.Owner, l.Incarnation, l.Expiry, l.Handoff = "", "", 0, asked.handoff
+		l.disown()
+		l.Handoff = asked.handoff
 	})
 	if err != nil {
 		w.r.obs.leaseLost(LeaseLost{Lease: w.id, Range: w.rng, Epoch: w.epoch, Err: err})
@@ -282,7 +282,7 @@ func (w *worker) lost(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.r.opts.Expiry/4)
 	defer cancel()
 	lease := w.own.snapshot()
-	lease.Previous, lease.Owner, lease.Incarnation, lease.Expiry = lease.Owner, "", "", 0
+	lease.disown()
 	lease.Timestamp = w.r.opts.Now()
 	if _, err := w.r.store.Replace(ctx, lease.encode()); err != nil {
 		w.r.obs.leaseError(LeaseError{Lease: w.id, Op: "release", Err: err})

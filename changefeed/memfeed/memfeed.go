@@ -266,9 +266,10 @@ func full(items []changefeed.Item, most int, lsn int64) bool {
 // splitOf says which physical ranges serve r, if several do. Called with mu.
 func (c *Container) splitOf(r changefeed.FeedRange) *changefeed.SplitError {
 	var children []changefeed.FeedRange
-	for _, p := range c.ranges {
+	first := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].Has(r.Min) || c.ranges[i].Min > r.Min })
+	for _, p := range c.ranges[first:] {
 		if !p.Overlaps(r) {
-			continue
+			break
 		}
 		child := p
 		if !r.Has(p.Min) {

@@ -1,0 +1,230 @@
+package changefeed
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// fleet applies plans the way hosts do: all decide from the same view, then all
+// act.
+type fleet struct {
+	owner   map[string]hostKey
+	handoff map[string]hostKey
+	moves   map[string]int
+	hosts   []hostKey
+	least   map[hostKey]int
+	most    map[hostKey]int
+}
+
+func newFleet(leases int, hosts ...hostKey) *fleet {
+	f := &fleet{
+		owner: map[string]hostKey{}, handoff: map[string]hostKey{}, moves: map[string]int{}, hosts: hosts,
+		least: map[hostKey]int{}, most: map[hostKey]int{},
+	}
+	for i := range leases {
+		f.owner[fmt.Sprintf("p..%d", i)] = ""
+	}
+	return f
+}
+
+func (f *fleet) view(self hostKey, waiting bool) balanceView {
+	v := balanceView{self: self, hosts: append([]hostKey(nil), f.hosts...), least: f.least[self], most: f.most}
+	for id, owner := range f.owner {
+		v.leases = append(v.leases, balanceLease{id: id, owner: owner, handoff: f.handoff[id], waiting: waiting && owner == "" && f.handoff[id] == ""})
+	}
+	return v
+}
+
+// step is one cycle of every host.
+func (f *fleet) step(waiting bool) (changed bool) {
+	plans := map[hostKey]balancePlan{}
+	for _, h := range f.hosts {
+		plans[h] = balance(f.view(h, waiting))
+	}
+	for _, h := range f.hosts {
+		for _, id := range plans[h].acquire {
+			if f.owner[id] == "" { // the ETag decides a race
+				f.owner[id] = h
+				delete(f.handoff, id)
+				changed = true
+			}
+		}
+		for _, pass := range plans[h].handoff {
+			f.owner[pass.lease] = ""
+			f.handoff[pass.lease] = pass.to
+			f.moves[pass.lease]++
+			changed = true
+		}
+	}
+	return changed
+}
+
+func (f *fleet) counts() map[hostKey]int {
+	counts := map[hostKey]int{}
+	for _, h := range f.hosts {
+		counts[h] = 0
+	}
+	for _, h := range f.owner {
+		counts[h]++
+	}
+	return counts
+}
+
+func (f *fleet) requireBalanced(t *testing.T) {
+	t.Helper()
+	low, high := 1<<30, 0
+	for h, n := range f.counts() {
+		if h == "" {
+			t.Errorf("%d leases have no owner", n)
+			continue
+		}
+		low, high = min(low, n), max(high, n)
+	}
+	if high-low > 1 {
+		t.Errorf("unbalanced: %v", f.counts())
+	}
+}
+
+func TestBalanceSettlesAndMovesEachLeaseOnce(t *testing.T) {
+	for _, tt := range []struct{ leases, before, after int }{
+		{1, 1, 1}, {1, 1, 3}, {7, 1, 2}, {100, 1, 2}, {100, 3, 4}, {1000, 4, 8}, {5, 2, 9}, {1000, 1, 100},
+	} {
+		t.Run(fmt.Sprintf("%d leases %d to %d hosts", tt.leases, tt.before, tt.after), func(t *testing.T) {
+			var hosts []hostKey
+			for i := range tt.after {
+				hosts = append(hosts, newHostKey(fmt.Sprintf("h%d", i), "x"))
+			}
+			f := newFleet(tt.leases, hosts[:tt.before]...)
+			for range 3 {
+				f.step(false)
+			}
+			f.requireBalanced(t)
+			f.hosts, f.moves = hosts, map[string]int{}
+			steps := 0
+			for f.step(false) {
+				if steps++; steps > 3 {
+					t.Fatal("does not settle")
+				}
+			}
+			f.requireBalanced(t)
+			moved := 0
+			for id, n := range f.moves {
+				moved++
+				if n > 1 {
+					t.Errorf("lease %s moved %d times", id, n)
+				}
+			}
+			fewest := 0 // leases the new hosts are due
+			for i, n := range f.counts() {
+				if i >= hosts[0] && !contains(hosts[:tt.before], i) {
+					fewest += n
+				}
+			}
+			if moved != fewest {
+				t.Errorf("%d leases moved, want the %d the new hosts are due", moved, fewest)
+			}
+		})
+	}
+}
+
+func contains(hosts []hostKey, h hostKey) bool {
+	for _, o := range hosts {
+		if o == h {
+			return true
+		}
+	}
+	return false
+}
+
+func TestBalanceKeepsABalancedFleetStill(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		hosts := make([]hostKey, 1+rng.IntN(9))
+		for i := range hosts {
+			hosts[i] = newHostKey(fmt.Sprintf("h%d", rng.IntN(1000)+i*1000), "x")
+		}
+		f := newFleet(rng.IntN(60), hosts...)
+		for id := range f.owner { // any owners, or none
+			if n := rng.IntN(len(hosts) + 2); n < len(hosts) {
+				f.owner[id] = hosts[n]
+			}
+		}
+		for range 4 {
+			f.step(false)
+		}
+		f.requireBalanced(t)
+		if f.step(false) {
+			t.Fatal("a balanced fleet moved")
+		}
+	}
+}
+
+func TestBalanceHonoursBounds(t *testing.T) {
+	f := newFleet(10, "a/x", "b/x")
+	f.most["a/x"] = 2
+	for range 6 {
+		f.step(true)
+	}
+	if c := f.counts(); c["a/x"] != 2 || c["b/x"] != 8 {
+		t.Errorf("with at most 2 on a: %v", c)
+	}
+	f = newFleet(10, "a/x", "b/x", "c/x")
+	f.least["c/x"] = 6
+	for range 2 {
+		f.step(false)
+	}
+	if c := f.counts(); c["a/x"]+c["b/x"]+c["c/x"] != 10 {
+		t.Errorf("with at least 6 on c: %v", c)
+	}
+}
+
+func TestBalanceGivesLeasesBackToTheNameThatHadThem(t *testing.T) {
+	v := balanceView{self: "a/new", hosts: []hostKey{"a/new", "b/x"}}
+	for i := range 10 {
+		l := balanceLease{id: fmt.Sprintf("p..%d", i), previous: "a"}
+		if i%2 == 1 {
+			l = balanceLease{id: l.id, owner: "b/x"}
+		}
+		v.leases = append(v.leases, l)
+	}
+	if plan := balance(v); len(plan.acquire) != 5 || len(plan.handoff) != 0 {
+		t.Errorf("the restarted host takes %v", plan)
+	}
+}
+
+func TestBalanceLeavesALeaseToTheHostItIsMeantFor(t *testing.T) {
+	v := balanceView{self: "a/x", hosts: []hostKey{"a/x", "b/x"}, leases: []balanceLease{{id: "p..0", handoff: "b/x"}, {id: "p..1", owner: "a/x"}}}
+	if plan := balance(v); len(plan.acquire)+len(plan.handoff) != 0 {
+		t.Errorf("a takes what is meant for b: %v", plan)
+	}
+	v.self = "b/x"
+	if plan := balance(v); len(plan.acquire) != 1 {
+		t.Errorf("b does not take what is meant for it: %v", plan)
+	}
+}
+
+func TestBalanceOfADrainingHostGivesEverythingAway(t *testing.T) {
+	v := balanceView{self: "a/x", hosts: []hostKey{"b/x", "c/x"}}
+	for i := range 6 {
+		v.leases = append(v.leases, balanceLease{id: fmt.Sprintf("p..%d", i), owner: "a/x"})
+	}
+	plan := balance(v)
+	to := map[hostKey]int{}
+	for _, h := range plan.handoff {
+		to[h.to]++
+	}
+	if len(plan.acquire) != 0 || to["b/x"] != 3 || to["c/x"] != 3 {
+		t.Errorf("plan %v", plan)
+	}
+}
+
+func BenchmarkBalance1000Leases8Hosts(b *testing.B) {
+	f := newFleet(1000, "a/x", "b/x", "c/x", "d/x", "e/x", "f/x", "g/x", "h/x")
+	for range 3 {
+		f.step(false)
+	}
+	for b.Loop() {
+		balance(f.view("a/x", false))
+	}
+}

@@ -1,0 +1,296 @@
+package changefeed_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+)
+
+func TestPauseHoldsAllHostsUntilResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		w.start("a", nil, nil)
+		w.start("b", nil, nil)
+		eventually(t, 10*time.Second, "shared", func() bool { o := w.owners(); return o["a"] == 2 && o["b"] == 2 })
+		op := w.operator()
+		for range 2 {
+			if err := op.Pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(7 * time.Second)
+		if paused, err := op.Paused(t.Context()); !paused || err != nil {
+			t.Errorf("paused %t, error %v", paused, err)
+		}
+		w.put(100, 20)
+		time.Sleep(5 * time.Minute)
+		if n := w.got.count(); n != 0 {
+			t.Errorf("%d deliveries while paused", n)
+		}
+		if o := w.owners(); o["a"] != 2 || o["b"] != 2 {
+			t.Errorf("owners while paused: %v", o)
+		}
+		for range 2 {
+			if err := op.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, 8*time.Second, "delivered", func() bool { return w.got.count() == 100 })
+		w.got.ordered(t)
+	})
+}
+
+func TestPauseOfOneLeaseSurvivesItsOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		a := w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 2 })
+		op := w.operator()
+		held := w.leases()[0]
+		if err := op.PauseLeases(t.Context(), held.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(7 * time.Second)
+		w.put(100, 20)
+		time.Sleep(time.Minute)
+		n := w.got.count()
+		if n == 0 || n == 100 {
+			t.Errorf("%d deliveries with one of two leases paused", n)
+		}
+		a.stop()
+		w.start("b", nil, nil)
+		time.Sleep(time.Minute)
+		if w.got.count() != n {
+			t.Error("another owner delivered from a paused lease")
+		}
+		if err := op.ResumeLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 8*time.Second, "delivered", func() bool { return w.got.count() == 100 })
+		if err := op.PauseLeases(t.Context(), "no such lease"); err == nil {
+			t.Error("pausing a lease that does not exist is no error")
+		}
+	})
+}
+
+func TestRewindDeliversAgainInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.start("a", nil, &changefeed.Options{Lanes: 4})
+		w.put(100, 20)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 100 })
+		time.Sleep(time.Hour)
+		since := time.Now()
+		w.put(50, 20)
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 150 })
+		saved, err := w.operator().Export(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		op := w.operator()
+		rewind := func(to changefeed.Start, n int, leases ...string) {
+			t.Helper()
+			before := w.got.count()
+			time.Sleep(10 * time.Second)
+			if err := op.Rewind(t.Context(), to, leases...); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			if again := w.got.count() - before; again != n {
+				t.Errorf("%d deliveries after a rewind to %s, want %d", again, to, n)
+			}
+		}
+		rewind(changefeed.FromBeginning(), 150)
+		rewind(changefeed.FromTime(since), 50)
+		rewind(changefeed.FromNow(), 0)
+		rewind(changefeed.FromTokens(saved...), 0)
+		one := w.leases()[1]
+		low := 0
+		for i := range 150 {
+			if one.Range.Has(memfeed.EPK(keyOf(i))) {
+				low++
+			}
+		}
+		rewind(changefeed.FromBeginning(), low, one.Token)
+		w.put(10, 20)
+		eventually(t, time.Minute, "later changes go on", func() bool { return w.got.distinct() == 160 })
+		for _, l := range w.leases() {
+			if l.Epoch != 1 || l.Request.Rewind != nil {
+				t.Errorf("lease %s: epoch %d, request %+v; a rewind costs no ownership", l.Token, l.Epoch, l.Request)
+			}
+		}
+	})
+}
+
+func keyOf(i int) string {
+	if i >= 100 {
+		i -= 100
+	}
+	return "key-" + string(rune('0'+i%20/10)) + string(rune('0'+i%10))
+}
+
+func TestReleaseMovesALeaseThroughTheBalancer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 3 })
+		l := w.leases()[0]
+		if err := w.operator().Release(t.Context(), l.ID); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 30*time.Second, "acquired anew", func() bool {
+			now := w.leases()[0]
+			return now.Owner == "a" && now.Epoch == l.Epoch+1 && !now.Request.Release
+		})
+	})
+}
+
+// An operator's write meets the owner's: neither is lost.
+func TestOperatorAndOwnerWriteAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.start("a", nil, &changefeed.Options{CheckpointEvery: -1, MaxItems: 1})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 50 {
+				w.put(10, 10)
+				time.Sleep(20 * time.Millisecond)
+			}
+		}()
+		op := w.operator()
+		for range 20 {
+			if err := errors.Join(op.PauseLeases(t.Context()), op.ResumeLeases(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(70 * time.Millisecond)
+		}
+		<-done
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.distinct() == 500 })
+		w.got.ordered(t)
+	})
+}
+
+func TestLagOfOwnRangesCostsNoRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		block := make(chan struct{})
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
+			select {
+			case <-block:
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		}
+		h := w.start("a", nil, &changefeed.Options{MaxItems: 10, ReadAheadItems: 30, HandlerTimeout: -1})
+		time.Sleep(10 * time.Second)
+		if l := h.Lag(); len(l) != 1 || !l[0].Known || l[0].Transactions != 0 || l[0].Age != 0 {
+			t.Errorf("idle: %+v", l)
+		}
+		w.put(100, 5)
+		time.Sleep(40 * time.Second)
+		before := h.Requests()
+		l := h.Lag()[0]
+		if !l.Known || l.Transactions != 100 || l.Age < 30*time.Second || l.Age > 50*time.Second || l.Owner != "a" {
+			t.Errorf("nothing of 100 handled for 40 s: %+v", l)
+		}
+		if h.Requests() != before {
+			t.Error("measuring cost requests")
+		}
+		// The operator reads: it measures the same, before the first checkpoint.
+		far, err := w.operator().Lag(t.Context())
+		if err != nil || len(far) != 1 || far[0].Transactions != 100 || far[0].Age != l.Age || !far[0].Known {
+			t.Errorf("operator: %+v, error %v", far, err)
+		}
+		close(block)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 100 })
+		time.Sleep(5 * time.Second)
+		if l := h.Lag()[0]; l.Transactions != 0 || l.Age != 0 {
+			t.Errorf("all handled: %+v", l)
+		}
+		w.feed.Split("20")
+		if far, err := w.operator().Lag(t.Context()); err != nil || len(far) == 0 || !far[0].Known || far[0].Transactions != 0 {
+			t.Errorf("operator across a split: %+v, error %v", far, err)
+		}
+	})
+}
+
+func TestDrainHasADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		cause := make(chan error, 1)
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			return ctx.Err()
+		}
+		h := w.start("a", nil, &changefeed.Options{DrainTimeout: 4 * time.Second})
+		w.put(1, 1)
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		h.stop()
+		if d := time.Since(began); d < 4*time.Second || d > 5*time.Second {
+			t.Errorf("drained after %s, want 4 s", d)
+		}
+		if err := <-cause; !errors.Is(err, changefeed.ErrDraining) {
+			t.Errorf("cause %v", err)
+		}
+		if l := w.leases()[0]; l.Owner != "" || l.Continuation != "" {
+			t.Errorf("lease after the drain: owner %q, checkpoint %s", l.Owner, l.Continuation)
+		}
+	})
+}
+
+func TestDrainFinishesWhatIsInHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error { return pause(ctx, 3*time.Second) }
+		w.put(100, 5)
+		h := w.start("a", nil, &changefeed.Options{MaxItems: 10})
+		time.Sleep(4 * time.Second)
+		h.stop()
+		n := w.got.count()
+		if n != 20 {
+			t.Errorf("%d delivered, want the page in hand finished and no other begun", n)
+		}
+		if l := w.leases()[0]; l.Continuation != `"20"` {
+			t.Errorf("checkpoint %s, want 20", l.Continuation)
+		}
+		w.got.before = nil
+		w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() >= 100 })
+		time.Sleep(time.Minute)
+		if n := w.got.count(); n != 100 {
+			t.Errorf("%d deliveries of 100 changes", n)
+		}
+	})
+}
+
+func TestRunAgainAndOnlyOnceAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p, err := changefeed.New(w.feed, w.store, w.got, &changefeed.Options{Host: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			w.put(10, 2)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- p.Run(ctx) }()
+			eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 10*(i+1) })
+			if err := p.Run(ctx); !errors.Is(err, changefeed.ErrRunning) {
+				t.Errorf("a second Run: error %v", err)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

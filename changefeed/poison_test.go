@@ -1,0 +1,409 @@
+package changefeed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+)
+
+// fussy delivers to a recorder but cannot handle some documents.
+type fussy struct {
+	*deliveries
+	bad    func(raw string) bool
+	named  bool // name them in a PoisonError
+	panics bool
+
+	mu    sync.Mutex
+	tried map[string]int
+}
+
+func newFussy(bad func(raw string) bool) *fussy {
+	return &fussy{deliveries: newDeliveries(), bad: bad, tried: map[string]int{}}
+}
+
+func (f *fussy) Handle(ctx context.Context, b *changefeed.Batch) error {
+	var poison changefeed.PoisonError
+	blocked := map[string]bool{}
+	good := *b
+	good.Items = nil
+	for i := range b.Items {
+		if f.bad(string(b.Items[i].Raw)) {
+			f.mu.Lock()
+			f.tried[string(b.Items[i].Raw)]++
+			f.mu.Unlock()
+			if f.panics {
+				panic("cannot handle it")
+			}
+			if !f.named {
+				return errors.New("cannot handle something")
+			}
+			blocked[string(b.Items[i].Key)] = true
+			poison.Documents = append(poison.Documents, changefeed.Poison{Index: i, Err: errors.New("cannot handle this")})
+			continue
+		}
+		if !blocked[string(b.Items[i].Key)] {
+			good.Items = append(good.Items, b.Items[i])
+		}
+	}
+	if err := f.deliveries.Handle(ctx, &good); err != nil {
+		return err
+	}
+	if len(poison.Documents) > 0 {
+		return &poison
+	}
+	return nil
+}
+
+// graves collects dead letters.
+type graves struct {
+	mu      sync.Mutex
+	letters []changefeed.DeadLetter
+	fail    atomic.Int32 // so many calls fail first
+}
+
+func (g *graves) bury(_ context.Context, l changefeed.DeadLetter) error {
+	if g.fail.Add(-1) >= 0 {
+		return errors.New("the sink is down")
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.letters = append(g.letters, l)
+	return nil
+}
+
+func (g *graves) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.letters)
+}
+
+func hasID(id string) func(string) bool {
+	return func(raw string) bool { return strings.Contains(raw, fmt.Sprintf("%q", id)) }
+}
+
+// One document that cannot be handled is dead-lettered after its attempts; its
+// key waits for it, no other does, and nothing else is lost.
+func TestPoisonDocumentIsDeadLettered(t *testing.T) {
+	for _, kind := range []string{"named", "unnamed", "panic"} {
+		for _, lanes := range []int{1, 8} {
+			t.Run(fmt.Sprintf("%s/lanes=%d", kind, lanes), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, 1)
+					h := newFussy(hasID("doc-57"))
+					h.named, h.panics = kind == "named", kind == "panic"
+					var g graves
+					g.fail.Store(2)
+					var poisoned atomic.Int32
+					w.put(100, 10)
+					w.start("a", h, &changefeed.Options{Lanes: lanes, MaxItems: 30, DeadLetter: g.bury, Observer: &changefeed.Observer{
+						DocumentPoisoned: func(changefeed.DocumentPoisoned) { poisoned.Add(1) },
+					}})
+					eventually(t, 30*time.Second, "other keys are delivered", func() bool {
+						h.deliveries.mu.Lock()
+						defer h.deliveries.mu.Unlock()
+						n := 0
+						for key, lsns := range h.byKey {
+							if key != `"key-6"` {
+								n += len(lsns)
+							}
+						}
+						return n >= 90
+					})
+					eventually(t, 3*time.Minute, "all delivered", func() bool { return h.distinct() == 99 })
+					h.ordered(t)
+					if g.count() != 1 || poisoned.Load() != 1 {
+						t.Fatalf("%d dead letters, %d events; want 1", g.count(), poisoned.Load())
+					}
+					l := g.letters[0]
+					if l.ID != "doc-57" || l.LSN != 57 || string(l.Key) != `"key-6"` || l.Attempts != 5 || l.Err == nil || !hasID("doc-57")(string(l.Raw)) || l.Epoch != 1 {
+						t.Errorf("letter %+v", l)
+					}
+					time.Sleep(10 * time.Second)
+					if l := w.leases()[0]; l.Health != changefeed.Healthy || l.Continuation != `"100"` || len(l.Attempts) != 0 {
+						t.Errorf("lease afterwards: health %q, continuation %s, attempts %v", l.Health, l.Continuation, l.Attempts)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Attempts are kept in the lease: restarting and moving hosts neither starts them
+// anew nor hands a condemned document to the handler again.
+func TestAttemptsSurviveRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		h := newFussy(hasID("doc-5"))
+		h.named = true
+		var g graves
+		g.fail.Store(1 << 30)
+		w.put(20, 4)
+		o := &changefeed.Options{DeadLetter: g.bury, RetryMin: 2 * time.Second, RetryMax: 2 * time.Second, MaxAttempts: 6}
+		tries := func() int {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			n := 0
+			for _, c := range h.tried {
+				n += c
+			}
+			return n
+		}
+		for i := range 3 {
+			a := w.start(fmt.Sprintf("a%d", i), h, o)
+			time.Sleep(5 * time.Second)
+			a.stop()
+		}
+		if n := tries(); n < 4 || n > 6 {
+			t.Errorf("%d attempts by three hosts", n)
+		}
+		b := w.start("b", h, o)
+		time.Sleep(30 * time.Second)
+		if n := tries(); n != 6 {
+			t.Errorf("%d attempts in all, want 6", n)
+		}
+		b.stop()
+		g.fail.Store(0)
+		w.start("c", h, o)
+		eventually(t, 10*time.Second, "buried", func() bool { return g.count() == 1 })
+		if n := tries(); n != 6 {
+			t.Errorf("%d attempts: a condemned document went to the handler again", n)
+		}
+		eventually(t, 10*time.Second, "delivered", func() bool { return h.distinct() == 19 })
+	})
+}
+
+// While nothing can be handled, nothing is to blame.
+func TestOutageSpendsNoAttempts(t *testing.T) {
+	for name, down := range map[string]error{
+		"unnamed": errors.New("the broker says no"),
+		"marked":  changefeed.Outage(errors.New("the broker is down")),
+		"timeout": context.DeadlineExceeded,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 3)
+				var g graves
+				var broken atomic.Bool
+				broken.Store(true)
+				var calls atomic.Int64
+				var stuck atomic.Int32
+				w.got.before = func(context.Context, *changefeed.Batch) error {
+					calls.Add(1)
+					if broken.Load() {
+						return down
+					}
+					return nil
+				}
+				w.put(300, 100)
+				w.start("a", nil, &changefeed.Options{Lanes: 4, DeadLetter: g.bury, Observer: &changefeed.Observer{
+					RangeStuck: func(changefeed.RangeStuck) { stuck.Add(1) },
+				}})
+				time.Sleep(time.Hour)
+				for _, l := range w.leases() {
+					if len(l.Attempts) > 0 || l.Health != changefeed.Retrying || l.Error == "" || l.Failures < 5 || time.Since(l.Failing) < 50*time.Minute {
+						t.Errorf("lease in an outage: health %q, %d failures since %s, %q, attempts %v", l.Health, l.Failures, l.Failing, l.Error, l.Attempts)
+					}
+				}
+				if stuck.Load() != 3 {
+					t.Errorf("%d ranges reported stuck, want 3", stuck.Load())
+				}
+				if n := calls.Load(); n > 30_000 {
+					t.Errorf("%d calls in an hour of outage", n)
+				}
+				broken.Store(false)
+				eventually(t, time.Minute, "all delivered", func() bool { return w.got.distinct() == 300 })
+				if g.count() != 0 {
+					t.Errorf("%d documents dead-lettered by an outage", g.count())
+				}
+				w.got.ordered(t)
+				eventually(t, time.Minute, "healthy", func() bool {
+					for _, l := range w.leases() {
+						if l.Health != changefeed.Healthy {
+							return false
+						}
+					}
+					return true
+				})
+			})
+		})
+	}
+}
+
+func TestPolicyStopHoldsTheRangeUntilRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		var fixed atomic.Bool
+		bad := hasID("doc-11")
+		h := newFussy(func(raw string) bool { return !fixed.Load() && bad(raw) })
+		h.named = true
+		w.put(200, 40)
+		o := &changefeed.Options{Lanes: 4, MaxAttempts: 3, MaxItems: 20}
+		a := w.start("a", h, o)
+		stopped := func() *changefeed.Lease {
+			for _, l := range w.leases() {
+				if l.Health == changefeed.Stopped {
+					return &l
+				}
+			}
+			return nil
+		}
+		eventually(t, time.Minute, "stopped", func() bool { return stopped() != nil })
+		time.Sleep(time.Minute)
+		l := stopped()
+		if l == nil || l.Owner != "a" || !strings.Contains(l.Error, "cannot handle this") {
+			t.Fatalf("the stopped lease: %+v", l)
+		}
+		a.stop()
+		b := w.start("b", h, o) // it stays stopped with another owner
+		eventually(t, time.Minute, "stopped again", func() bool { return stopped() != nil })
+		time.Sleep(10 * time.Second)
+		if n := h.tried[string(mustRaw(t, w, "doc-11"))]; n != 3 {
+			t.Errorf("%d attempts, want 3", n)
+		}
+		fixed.Store(true)
+		if err := w.operator().Retry(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "all delivered", func() bool { return h.distinct() == 200 })
+		h.ordered(t)
+		b.stop()
+	})
+}
+
+// mustRaw reads one document back from the feed.
+func mustRaw(t *testing.T, w *world, id string) []byte {
+	t.Helper()
+	ranges, err := w.feed.Ranges(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range ranges {
+		page, err := w.feed.Read(t.Context(), changefeed.ReadRequest{Range: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range page.Items {
+			if hasID(id)(string(i.Raw)) {
+				return i.Raw
+			}
+		}
+	}
+	t.Fatalf("no document %s", id)
+	return nil
+}
+
+func TestPolicySkipGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		h := newFussy(hasID("doc-3"))
+		w.put(50, 5)
+		w.start("a", h, &changefeed.Options{Poison: changefeed.PoisonSkip})
+		eventually(t, 2*time.Minute, "all others delivered", func() bool { return h.distinct() == 49 })
+		h.ordered(t)
+	})
+}
+
+func TestTypedHandlerNamesWhatItCannotDecode(t *testing.T) {
+	type doc struct {
+		ID string `json:"id"`
+		N  int    `json:"n"`
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var g graves
+		var mu sync.Mutex
+		var got []string
+		for i := range 20 {
+			var n any = i
+			if i == 7 {
+				n = "seven"
+			}
+			w.feed.Put(memfeed.Document{Key: fmt.Sprint(i % 4), ID: fmt.Sprint(i), More: map[string]any{"n": n}})
+		}
+		w.start("a", changefeed.Typed(func(_ context.Context, b *changefeed.Batch, docs []doc) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(docs) != len(b.Items) {
+				t.Errorf("%d documents, %d items", len(docs), len(b.Items))
+			}
+			for _, d := range docs {
+				got = append(got, d.ID)
+			}
+			return nil
+		}), &changefeed.Options{DeadLetter: g.bury})
+		eventually(t, time.Minute, "delivered", func() bool { mu.Lock(); defer mu.Unlock(); return len(got) == 19 })
+		if g.count() != 1 || g.letters[0].ID != "7" {
+			t.Errorf("dead letters %+v", g.letters)
+		}
+	})
+}
+
+func TestHandlerTimeoutAndRetryInPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var calls atomic.Int32
+		causes := make(chan error, 10)
+		w.put(10, 10)
+		w.got.before = func(ctx context.Context, b *changefeed.Batch) error {
+			if n := calls.Add(1); n <= 2 {
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				return ctx.Err()
+			}
+			if b.Attempt != 3 {
+				t.Errorf("attempt %d, want 3", b.Attempt)
+			}
+			return nil
+		}
+		var moved atomic.Int32
+		w.start("a", nil, &changefeed.Options{HandlerTimeout: time.Minute, Observer: &changefeed.Observer{
+			LeaseReleased: func(changefeed.LeaseReleased) { moved.Add(1) }, LeaseLost: func(changefeed.LeaseLost) { moved.Add(1) },
+		}})
+		eventually(t, 10*time.Minute, "delivered", func() bool { return w.got.count() == 10 })
+		if err := <-causes; !errors.Is(err, changefeed.ErrHandlerTimeout) {
+			t.Errorf("cause %v", err)
+		}
+		if moved.Load() != 0 {
+			t.Error("a failing handler cost the lease")
+		}
+	})
+}
+
+// An outage may begin at any call, also while a poison document is being looked
+// for: only that one is ever dead-lettered.
+func TestOutageBeginsAtAnyMoment(t *testing.T) {
+	for after := range int32(60) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 2)
+			h := newFussy(hasID("doc-57"))
+			var calls atomic.Int32
+			began := time.Now()
+			h.before = func(context.Context, *changefeed.Batch) error { return nil }
+			var g graves
+			w.put(100, 30)
+			down := func() bool { return calls.Load() > after && time.Since(began) < 30*time.Minute }
+			w.start("a", changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
+				if calls.Add(1); down() {
+					return errors.New("everything fails")
+				}
+				return h.Handle(ctx, b)
+			}), &changefeed.Options{Lanes: 3, MaxItems: 25, DeadLetter: g.bury})
+			time.Sleep(25 * time.Minute)
+			w.put(10, 30)
+			eventually(t, 20*time.Minute, "delivered", func() bool { return h.distinct() == 109 })
+			if g.count() != 1 || g.letters[0].ID != "doc-57" {
+				t.Fatalf("outage after call %d: %d dead letters", after, g.count())
+			}
+			h.ordered(t)
+		})
+	}
+}

@@ -1,0 +1,231 @@
+package changefeed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+)
+
+func TestPollingIsShortWhileActiveAndLongWhenIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var mu sync.Mutex
+		var reads []time.Time
+		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{PageRead: func(changefeed.PageRead) {
+			mu.Lock()
+			defer mu.Unlock()
+			reads = append(reads, time.Now())
+		}}})
+		since := func(d time.Duration) int {
+			mu.Lock()
+			defer mu.Unlock()
+			n := 0
+			for _, r := range reads {
+				if time.Since(r) <= d {
+					n++
+				}
+			}
+			return n
+		}
+		w.put(1, 1)
+		time.Sleep(50 * time.Second)
+		if n := since(30 * time.Second); n < 48 || n > 76 {
+			t.Errorf("%d reads in 30 s of a range that was active within a minute, want one each 500 ms", n)
+		}
+		time.Sleep(10 * time.Minute)
+		if n := since(5 * time.Minute); n < 12 || n > 19 {
+			t.Errorf("%d reads in 5 min of an idle range, want one each 20 s", n)
+		}
+		w.put(1, 1)
+		eventually(t, 25*time.Second, "delivered", func() bool { return w.got.count() == 2 })
+		time.Sleep(10 * time.Second)
+		if n := since(5 * time.Second); n < 8 {
+			t.Errorf("%d reads in 5 s after a change", n)
+		}
+	})
+}
+
+func TestWakeReadsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		h := w.start("a", nil, nil)
+		h.Wake() // before it runs: no harm
+		time.Sleep(10 * time.Minute)
+		w.put(4, 4)
+		h.Wake()
+		synctest.Wait()
+		if n := w.got.count(); n != 4 {
+			t.Errorf("%d changes delivered right after Wake, want 4", n)
+		}
+		reads := h.Requests().FeedReads
+		for range 1000 {
+			h.Wake()
+		}
+		synctest.Wait()
+		if n := h.Requests().FeedReads - reads; n > 16 {
+			t.Errorf("%d reads for 1000 hints at once", n)
+		}
+	})
+}
+
+// A feed that fails is read again with growing pauses, keeping the lease; one
+// that throttles is not asked before it wants to be.
+func TestFeedErrorsBackOffInPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var reads []time.Time
+		var fault error
+		feed := memfeed.New(&memfeed.Options{Before: func(_ context.Context, req changefeed.ReadRequest) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if req.Range != (changefeed.FeedRange{}) && fault != nil {
+				reads = append(reads, time.Now())
+				return fault
+			}
+			return nil
+		}})
+		set := func(err error) int {
+			mu.Lock()
+			defer mu.Unlock()
+			fault = err
+			n := len(reads)
+			reads = nil
+			return n
+		}
+		w := newWorld(t, 1)
+		w.feed = feed
+		lost := 0
+		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{
+			LeaseLost: func(changefeed.LeaseLost) { lost++ }, LeaseReleased: func(changefeed.LeaseReleased) { lost++ },
+		}})
+		eventually(t, 5*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		set(errors.New("broken"))
+		time.Sleep(10 * time.Minute)
+		if n := set(nil); n < 20 || n > 40 {
+			t.Errorf("%d reads in 10 min of failure, want the first ones quickly and then one each 30 s", n)
+		}
+		time.Sleep(time.Minute)
+		set(&changefeed.ThrottledError{RetryAfter: 50 * time.Second, Err: errors.New("429")})
+		time.Sleep(10 * time.Minute)
+		if n := set(nil); n > 13 {
+			t.Errorf("%d reads in 10 min, want none before the 50 s asked for", n)
+		}
+		w.put(10, 2)
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 10 })
+		if lost != 0 {
+			t.Errorf("%d leases given up for a failing feed", lost)
+		}
+	})
+}
+
+// What .NET's defaults cost an idle fleet, by the code: per lease a read each 5 s
+// and a read and a write each 17 s, per host a query each 13 s; takeover 60 to 73 s.
+func dotnetRequests(hosts, leases int, d time.Duration) float64 {
+	s := d.Seconds()
+	return float64(leases)*(s/5+2*s/17) + float64(hosts)*s/13
+}
+
+func TestIdleRequestsAreAThirdOfDotNets(t *testing.T) {
+	for _, tt := range []struct{ hosts, leases int }{{1, 1}, {1, 4}, {2, 8}, {2, 32}, {4, 100}, {8, 8}, {3, 1}} {
+		t.Run(fmt.Sprintf("%d hosts %d leases", tt.hosts, tt.leases), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, tt.leases)
+				// The same takeover time: 50 s and a cycle of at most 18 s.
+				o := &changefeed.Options{Expiry: 50 * time.Second, Acquire: 18 * time.Second, Renew: 24 * time.Second}
+				var hosts []*host
+				for i := range tt.hosts {
+					hosts = append(hosts, w.start(fmt.Sprintf("h%d", i), nil, o))
+				}
+				time.Sleep(10 * time.Minute)
+				total := func() (feed, store int64) {
+					for _, h := range hosts {
+						r := h.Requests()
+						feed += r.FeedReads
+						store += r.Leases()
+					}
+					return feed, store
+				}
+				feed0, store0 := total()
+				time.Sleep(time.Hour)
+				feed1, store1 := total()
+				ours := float64(feed1 - feed0 + store1 - store0)
+				dotnet := dotnetRequests(tt.hosts, tt.leases, time.Hour)
+				t.Logf("%d hosts, %d leases, an idle hour: %.0f requests (%d feed, %d leases); .NET %.0f: %.1f times",
+					tt.hosts, tt.leases, ours, feed1-feed0, store1-store0, dotnet, dotnet/ours)
+				// Below four leases a host, looking at the leases is most of it.
+				if least := map[bool]float64{true: 3, false: 1.5}[tt.leases >= 4*tt.hosts]; dotnet < least*ours {
+					t.Errorf("%.1f times fewer requests, want %.1f", dotnet/ours, least)
+				}
+				hosts[0].crash()
+				owned := w.owners()["h0"]
+				if tt.hosts > 1 {
+					took := eventually(t, 73*time.Second, "taken over", func() bool { return w.owners()["h0"] == 0 })
+					t.Logf("%d leases taken over after %s (.NET: 60 to 73 s)", owned, took)
+				}
+			})
+		})
+	}
+}
+
+// A thousand leases on four hosts, joined by four more.
+func TestBalanceOfAThousandLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1000)
+		var mu sync.Mutex
+		moves := map[string]int{}
+		o := &changefeed.Options{PollMin: 5 * time.Second, Observer: &changefeed.Observer{LeaseAcquired: func(e changefeed.LeaseAcquired) {
+			mu.Lock()
+			defer mu.Unlock()
+			moves[e.Lease]++
+		}}}
+		began := time.Now()
+		for i := range 4 {
+			w.start(fmt.Sprintf("h%d", i), nil, o)
+		}
+		balanced := func(n int) func() bool {
+			return func() bool {
+				owners := w.owners()
+				for i := range n {
+					if owners[fmt.Sprintf("h%d", i)] != 1000/n {
+						return false
+					}
+				}
+				return true
+			}
+		}
+		eventually(t, time.Minute, "four hosts balanced", balanced(4))
+		t.Logf("1,000 leases made and shared by 4 hosts after %s", time.Since(began))
+		time.Sleep(70 * time.Second) // calm: cycles are slow
+		mu.Lock()
+		clear(moves)
+		mu.Unlock()
+		began = time.Now()
+		for i := 4; i < 8; i++ {
+			w.start(fmt.Sprintf("h%d", i), nil, o)
+		}
+		eventually(t, time.Minute, "eight hosts balanced", balanced(8))
+		took := time.Since(began)
+		t.Logf("1,000 leases, 4 hosts joined by 4: balanced after %s (.NET: about 1,625 s)", took)
+		if took > 15*time.Second {
+			t.Errorf("balanced after %s, want 15 s", took)
+		}
+		time.Sleep(15 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(moves) != 500 {
+			t.Errorf("%d leases moved, want 500", len(moves))
+		}
+		for lease, n := range moves {
+			if n > 1 {
+				t.Errorf("lease %s moved %d times", lease, n)
+			}
+		}
+	})
+}

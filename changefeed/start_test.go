@@ -1,0 +1,304 @@
+package changefeed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+)
+
+// From now means from the leases' creation, also if the first batch fails, and
+// also if the host restarts before it saw a change.
+func TestFromNowSkipsNothingAfterTheLeasesExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		w.put(100, 20)
+		now := &changefeed.Options{Start: changefeed.FromNow()}
+		fail := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return errors.New("not yet") })
+		a := w.start("a", fail, now)
+		eventually(t, 5*time.Second, "owned", func() bool { return w.owners()["a"] == 4 })
+		for _, l := range w.leases() {
+			if l.Continuation != `"100"` {
+				t.Errorf("lease %s starts at %q, want a concrete token", l.Token, l.Continuation)
+			}
+		}
+		w.put(10, 10)
+		time.Sleep(10 * time.Second)
+		a.stop() // its first batches failed, nothing was handled
+		w.put(10, 10)
+		w.start("b", nil, now)
+		eventually(t, 10*time.Second, "all 20 delivered", func() bool { return w.got.count() == 20 })
+	})
+}
+
+func TestFromTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.put(50, 10)
+		time.Sleep(time.Hour)
+		since := time.Now()
+		w.put(20, 10)
+		o := &changefeed.Options{Start: changefeed.FromTime(since)}
+		a := w.start("a", nil, o)
+		eventually(t, 5*time.Second, "delivered", func() bool { return w.got.count() == 20 })
+		a.stop()
+		w.start("a", nil, o) // the start is for leases without a checkpoint only
+		time.Sleep(time.Minute)
+		if n := w.got.count(); n != 20 {
+			t.Errorf("%d deliveries, want 20", n)
+		}
+	})
+}
+
+func TestFromSavedTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.put(100, 10)
+		a := w.start("a", nil, nil)
+		eventually(t, 5*time.Second, "delivered", func() bool { return w.got.count() == 100 })
+		a.stop()
+		saved, err := w.operator().Export(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.put(30, 10)
+		w.feed.Split("10")
+		w.feed.Split("30")
+		// Another processor begins where the first one was, on other ranges.
+		other := w.start("a", nil, &changefeed.Options{Processor: "other", Start: changefeed.FromTokens(saved...)})
+		eventually(t, 5*time.Second, "delivered", func() bool { return w.got.count() == 130 })
+		time.Sleep(time.Minute)
+		other.stop()
+		if n := w.got.count(); n != 130 {
+			t.Errorf("%d deliveries, want 130", n)
+		}
+		p, err := changefeed.New(w.feed, memstore.New(nil), w.got, &changefeed.Options{Start: changefeed.FromTokens(saved[0])})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Run(t.Context()); !errors.Is(err, changefeed.ErrPermanent) {
+			t.Errorf("tokens that do not cover the container: error %v", err)
+		}
+	})
+}
+
+// Any number of hosts may initialise at once, over a store that fails and loses
+// answers, and crash while they do: the leases tile the key space, none is
+// processed before that, nothing is skipped.
+func TestManyHostsInitialiseAtOnce(t *testing.T) {
+	for round := range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 7)
+			var calls atomic.Int64
+			w.store = memstore.New(&memstore.Options{
+				Before: func(_ context.Context, op memstore.Op) error {
+					if n := calls.Add(1); n < 150 && (n*7+int64(round))%5 == 0 {
+						return errors.New("unlucky")
+					}
+					return nil
+				},
+				After: func(_ context.Context, op memstore.Op) error {
+					if n := calls.Load(); n < 150 && (n+int64(round))%4 == 0 {
+						return errors.New("the answer got lost")
+					}
+					return nil
+				},
+			})
+			w.put(100, 40)
+			var hosts []*host
+			for i := range 5 {
+				hosts = append(hosts, w.start(fmt.Sprintf("h%d", i), nil, &changefeed.Options{Start: changefeed.FromNow()}))
+			}
+			time.Sleep(time.Duration(round*30) * time.Millisecond)
+			hosts[0].crash()
+			hosts[1].crash()
+			time.Sleep(40 * time.Second)
+			w.put(100, 40)
+			eventually(t, time.Minute, "delivered", func() bool { return w.got.distinct() == 100 })
+			leases := w.leases()
+			at := ""
+			for _, l := range leases {
+				if l.Range.Min != at {
+					t.Errorf("round %d: lease %s begins at %q, want %q", round, l.ID, l.Range.Min, at)
+				}
+				at = l.Range.Max
+			}
+			if at != "FF" || len(leases) != 7 {
+				t.Errorf("round %d: %d leases, up to %q", round, len(leases), at)
+			}
+		})
+	}
+}
+
+// A lease store that was emptied is filled again from what the hosts remember.
+func TestEmptiedLeaseStoreLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		w.start("a", nil, &changefeed.Options{Start: changefeed.FromNow()})
+		eventually(t, 5*time.Second, "owned", func() bool { return w.owners()["a"] == 3 })
+		w.put(100, 20)
+		eventually(t, 5*time.Second, "delivered", func() bool { return w.got.count() == 100 })
+		time.Sleep(30 * time.Second)
+		records, err := w.store.List(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.put(10, 20)
+		for _, r := range records {
+			for {
+				fresh, err := w.store.Read(t.Context(), r.ID)
+				if err != nil {
+					break
+				}
+				if w.store.Delete(t.Context(), fresh.ID, fresh.ETag) == nil {
+					break
+				}
+			}
+		}
+		w.put(10, 20)
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.distinct() == 120 })
+		if n := w.got.count(); n > 140 {
+			t.Errorf("%d deliveries of 120 changes: the remembered positions were not used", n)
+		}
+	})
+}
+
+// One lease that is lost is made again where it was.
+func TestLostLeaseIsRepaired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		var repaired atomic.Int32
+		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{GapRepaired: func(changefeed.GapRepaired) { repaired.Add(1) }}})
+		eventually(t, 5*time.Second, "owned", func() bool { return w.owners()["a"] == 4 })
+		w.put(100, 40)
+		eventually(t, 5*time.Second, "delivered", func() bool { return w.got.count() == 100 })
+		time.Sleep(30 * time.Second)
+		l := w.leases()[1]
+		if err := w.store.Delete(t.Context(), l.ID, l.ETag); err != nil {
+			t.Fatal(err)
+		}
+		w.put(100, 40)
+		eventually(t, time.Minute, "repaired", func() bool { return repaired.Load() == 1 })
+		w.put(100, 40)
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.distinct() == 300 })
+		if n := w.got.count(); n > 360 {
+			t.Errorf("%d deliveries of 300 changes", n)
+		}
+	})
+}
+
+// Leases of physical ranges, as older .NET processors made them, are continued.
+func TestVersion0LeasesAreContinued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.put(100, 20)
+		ranges, err := w.feed.Ranges(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		prefix := "changefeedmemory_db_coll"
+		create(t, w, prefix+".info", fmt.Sprintf(`{"id":%q}`, prefix+".info"))
+		for i, r := range ranges {
+			id := fmt.Sprintf("%s..%d", prefix, i)
+			create(t, w, id, fmt.Sprintf(`{"id":%q,"LeaseToken":"%d","FeedRange":{"Range":{"min":%q,"max":%q}},"Owner":"net",`+
+				`"ContinuationToken":"\"60\"","properties":{},"timestamp":"2026-01-01T00:00:00.0000000Z"}`, id, i, r.Min, r.Max))
+		}
+		w.start("a", nil, nil)
+		eventually(t, 30*time.Second, "the rest is delivered", func() bool { return w.got.count() == 40 })
+		w.feed.Split(memfeed.EPK("key-1"))
+		w.put(50, 20)
+		eventually(t, 30*time.Second, "delivered across a split", func() bool { return w.got.distinct() == 90 })
+		versions := map[int]int{}
+		for _, l := range w.leases() {
+			versions[l.Version]++
+		}
+		if versions[0] != 1 || versions[1] != 2 {
+			t.Errorf("lease versions after a split of one: %v", versions)
+		}
+	})
+}
+
+func TestLeasesThatCannotBeContinuedAreRefused(t *testing.T) {
+	w := newWorld(t, 1)
+	prefix := "changefeedmemory_db_coll"
+	create(t, w, prefix+".info", fmt.Sprintf(`{"id":%q}`, prefix+".info"))
+	create(t, w, prefix+"..0", fmt.Sprintf(`{"id":%q,"LeaseToken":"0","Owner":null,"ContinuationToken":"\"60\""}`, prefix+"..0"))
+	p, err := changefeed.New(w.feed, w.store, w.got, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.Run(t.Context())
+	var refused *changefeed.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "FeedRange") || !strings.Contains(err.Error(), prefix+"..0") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func create(t *testing.T, w *world, id, body string) {
+	t.Helper()
+	if _, err := w.store.Create(t.Context(), changefeed.Record{ID: id, Body: []byte(body)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two processors in one lease container, one name a prefix of the other's, never
+// see each other's leases; the same name on two host names is one with
+// LeasePrefixHost.
+func TestProcessorsShareAStoreWithoutMeeting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		w.put(50, 10)
+		second := newDeliveries()
+		w.start("a", nil, &changefeed.Options{Processor: "app"})
+		w.start("a", second, &changefeed.Options{Processor: "app2"})
+		eventually(t, 10*time.Second, "both deliver all", func() bool { return w.got.count() == 50 && second.count() == 50 })
+		for _, name := range []string{"app", "app2"} {
+			leases, err := changefeed.NewOperator(w.feed, w.store, &changefeed.OperatorOptions{Processor: name}).Leases(t.Context())
+			if err != nil || len(leases) != 3 {
+				t.Errorf("%s has %d leases, error %v", name, len(leases), err)
+			}
+		}
+		time.Sleep(time.Minute)
+		third := newDeliveries()
+		x := w.start("x", third, &changefeed.Options{Processor: "moved", LeasePrefixHost: "account.example"})
+		eventually(t, 10*time.Second, "delivered", func() bool { return third.count() == 50 })
+		x.stop()
+		w.start("y", third, &changefeed.Options{Processor: "moved", LeasePrefixHost: "account.example"})
+		time.Sleep(time.Minute)
+		if third.count() != 50 || w.got.count() != 50 || second.count() != 50 {
+			t.Errorf("deliveries %d, %d, %d; want 50 each", w.got.count(), second.count(), third.count())
+		}
+	})
+}
+
+// A scope is tiled by itself; the same name with another scope is refused.
+func TestScopeLimitsTheProcessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		w.put(400, 80)
+		low := changefeed.FeedRange{Min: "", Max: "18"}
+		high := changefeed.FeedRange{Min: "18", Max: "FF"}
+		rest := newDeliveries()
+		w.start("a", nil, &changefeed.Options{Processor: "low", Scope: []changefeed.FeedRange{low}})
+		w.start("a", rest, &changefeed.Options{Processor: "high", Scope: []changefeed.FeedRange{high}})
+		eventually(t, 10*time.Second, "together they deliver all", func() bool { return w.got.count()+rest.count() == 400 })
+		if w.got.count() == 0 || rest.count() == 0 {
+			t.Errorf("deliveries %d and %d", w.got.count(), rest.count())
+		}
+		p, err := changefeed.New(w.feed, w.store, w.got, &changefeed.Options{Processor: "low", Scope: []changefeed.FeedRange{high}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Run(t.Context()); !errors.Is(err, changefeed.ErrPermanent) {
+			t.Errorf("another scope under the same name: error %v", err)
+		}
+	})
+}

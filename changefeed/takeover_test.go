@@ -1,0 +1,189 @@
+package changefeed_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+)
+
+func TestCrashedHostIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 8)
+		a := w.start("a", nil, nil)
+		w.start("b", nil, nil)
+		eventually(t, 10*time.Second, "shared", func() bool { o := w.owners(); return o["a"] == 4 && o["b"] == 4 })
+		time.Sleep(3 * time.Minute) // the fleet is calm: cycles are slow
+		a.crash()
+		w.put(100, 20)
+		took := eventually(t, 20*time.Second+7*time.Second, "b owns all", func() bool { return w.owners()["b"] == 8 })
+		t.Logf("taken over after %s (Expiry 20 s, Acquire 5 s)", took)
+		if took < 10*time.Second {
+			t.Errorf("taken over after %s: too early for leases that may have been renewed just before", took)
+		}
+		eventually(t, 5*time.Second, "delivered", func() bool { return w.got.distinct() == 100 })
+		w.got.ordered(t)
+	})
+}
+
+// A host that cannot reach the lease store stops by itself before another may
+// have taken its lease, and its handler learns it in time.
+func TestHostWithoutLeaseStoreFencesItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var fenced, last atomic.Int64
+		cause := make(chan error, 1)
+		a := w.start("a", changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
+			for ctx.Err() == nil { // a handler that goes on for ever
+				last.Store(time.Now().UnixNano())
+				select {
+				case <-ctx.Done():
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			fenced.Store(time.Now().UnixNano())
+			select {
+			case cause <- context.Cause(ctx):
+			default:
+			}
+			return ctx.Err()
+		}), nil)
+		eventually(t, 5*time.Second, "a owns the lease", func() bool { return w.owners()["a"] == 1 })
+		w.put(1, 1)
+		var taken atomic.Int64
+		w.start("b", nil, &changefeed.Options{Observer: &changefeed.Observer{LeaseAcquired: func(changefeed.LeaseAcquired) { taken.Store(time.Now().UnixNano()) }}})
+		time.Sleep(30 * time.Second)
+		a.link.noStore.Store(true)
+		eventually(t, time.Minute, "b delivers", func() bool { return w.got.count() == 1 })
+		if fenced.Load() == 0 || fenced.Load() >= taken.Load() {
+			t.Fatalf("a's handler was ended %s after b took the lease", time.Duration(fenced.Load()-taken.Load()))
+		}
+		t.Logf("a's handler ended %s before b took over", time.Duration(taken.Load()-fenced.Load()))
+		if err := <-cause; !errors.Is(err, changefeed.ErrFenced) {
+			t.Errorf("cause %v, want ErrFenced", err)
+		}
+		a.link.noStore.Store(false)
+		eventually(t, 30*time.Second, "a is back", func() bool { return w.owners()["a"]+w.owners()["b"] == 1 })
+	})
+}
+
+// Another's lease is taken only after it was seen unchanged for the owner's
+// expiry, which the owner tells: a host configured with a short one waits too.
+func TestShortExpiryDoesNotStealFromALongOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		a := w.start("a", nil, &changefeed.Options{Expiry: time.Minute})
+		eventually(t, 5*time.Second, "a owns all", func() bool { return w.owners()["a"] == 2 })
+		var lost atomic.Int32
+		w.start("b", nil, &changefeed.Options{Expiry: 3 * time.Second, Observer: &changefeed.Observer{
+			LeaseAcquired: func(e changefeed.LeaseAcquired) {
+				if e.From != "" {
+					lost.Add(1)
+				}
+			},
+		}})
+		time.Sleep(5 * time.Minute)
+		if n := lost.Load(); n > 0 {
+			t.Errorf("b took %d leases of a live owner", n)
+		}
+		a.crash()
+	})
+}
+
+// Two processes with one name are two hosts: both work, neither's leases are the
+// other's, and both say so.
+func TestTwoHostsWithOneName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		var twins atomic.Int32
+		o := &changefeed.Options{Observer: &changefeed.Observer{DuplicateHost: func(e changefeed.DuplicateHost) { twins.Add(1) }}}
+		a := w.start("same", nil, o)
+		b := w.start("same", nil, o)
+		incarnations := func() map[string]int {
+			counts := map[string]int{}
+			for _, l := range w.leases() {
+				counts[l.Incarnation]++
+			}
+			return counts
+		}
+		eventually(t, 10*time.Second, "shared", func() bool {
+			c := incarnations()
+			if len(c) != 2 {
+				return false
+			}
+			for _, n := range c {
+				if n != 2 {
+					return false
+				}
+			}
+			return true
+		})
+		w.put(200, 20)
+		eventually(t, time.Minute, "both noticed", func() bool { return twins.Load() == 2 })
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() >= 200 })
+		if n := w.got.count(); n != 200 {
+			t.Errorf("%d deliveries, want 200", n)
+		}
+		a.stop()
+		b.stop()
+	})
+}
+
+// A host that crashed and comes back under its name does not wait for others,
+// and does not take its former leases before they count as gone.
+func TestRestartUnderTheSameName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		a := w.start("a", nil, nil)
+		eventually(t, 5*time.Second, "a owns all", func() bool { return w.owners()["a"] == 4 })
+		time.Sleep(time.Minute)
+		before := w.leases()[0]
+		a.crash()
+		w.start("a", nil, nil)
+		took := eventually(t, 27*time.Second, "a's successor owns all", func() bool {
+			for _, l := range w.leases() {
+				if l.Incarnation == before.Incarnation || l.Owner != "a" {
+					return false
+				}
+			}
+			return true
+		})
+		if took < 15*time.Second {
+			t.Errorf("after %s: the former process could still be running", took)
+		}
+	})
+}
+
+// A graceful restart costs nobody an expiry.
+func TestDrainedLeasesAreTakenWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 8)
+		a := w.start("a", nil, nil)
+		w.start("b", nil, nil)
+		eventually(t, 10*time.Second, "shared", func() bool { o := w.owners(); return o["a"] == 4 && o["b"] == 4 })
+		time.Sleep(20 * time.Second)
+		a.stop()
+		took := eventually(t, 10*time.Second, "b owns all", func() bool { return w.owners()["b"] == 8 })
+		t.Logf("to a host that runs: after %s", took)
+		if took > time.Second {
+			t.Errorf("a running host took over after %s", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 8)
+		a := w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 8 })
+		time.Sleep(10 * time.Minute)
+		a.stop()
+		w.start("b", nil, nil)
+		took := eventually(t, 10*time.Second, "b owns all", func() bool { return w.owners()["b"] == 8 })
+		t.Logf("to a host that starts: after %s", took)
+		if took > time.Second {
+			t.Errorf("a starting host took over after %s", took)
+		}
+	})
+}
