@@ -41,7 +41,8 @@ type Telemetry struct {
 	// Metrics serves all metrics in the Prometheus text format.
 	Metrics http.Handler
 
-	shutdown []func(context.Context) error
+	exporting bool // of traces
+	shutdown  []func(context.Context) error
 }
 
 // Start builds the providers for a service, for example feedbox-api. The
@@ -106,6 +107,7 @@ func (t *Telemetry) startTraces(ctx context.Context, res *resource.Resource, o *
 		}
 		// The sampler comes from OTEL_TRACES_SAMPLER, by default all.
 		options = append(options, sdktrace.WithBatcher(exporter))
+		t.exporting = true
 	} else {
 		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
 	}
