@@ -82,8 +82,8 @@ func TestTranslation(t *testing.T) {
 	}
 	got := attributesOf([]tracing.Attribute{{Key: "s", Value: "x"}, {Key: "b", Value: true}, {Key: "i", Value: 1}, {Key: "l", Value: int64(2)}, {Key: "f", Value: 0.5}, {Key: "o", Value: []int{1}}})
 	for i, want := range []string{"x", "true", "1", "2", "0.5", "[1]"} {
-		if got[i].Value.Emit() != want {
-			t.Errorf("%s becomes %s", got[i].Key, got[i].Value.Emit())
+		if got[i].Value.String() != want {
+			t.Errorf("%s becomes %s", got[i].Key, got[i].Value.String())
 		}
 	}
 }
