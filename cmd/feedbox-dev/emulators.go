@@ -36,6 +36,13 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	if !opts.ephemeral {
 		cosmosDir, busDir = filepath.Join(opts.dataDir, "cosmos"), filepath.Join(opts.dataDir, "servicebus")
 	}
+	var more *busemu.Topology
+	if opts.config != "" {
+		var err error
+		if more, err = busemu.LoadConfig(opts.config); err != nil {
+			return nil, fmt.Errorf("--config: %w", err)
+		}
+	}
 	e := &emulators{}
 	var err error
 	e.cosmos, err = cosmosemu.Start(&cosmosemu.Options{
@@ -45,7 +52,7 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 		return nil, fmt.Errorf("start the Cosmos DB emulator: %w", err)
 	}
 	e.bus, err = busemu.Start(&busemu.Options{
-		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, DataDir: busDir, Logger: log.With("emulator", "servicebus"),
+		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, DataDir: busDir, Topology: more, Logger: log.With("emulator", "servicebus"),
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the Service Bus emulator: %w", err), e.cosmos.Close())

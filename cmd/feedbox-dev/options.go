@@ -20,6 +20,7 @@ type options struct {
 	ephemeral       bool
 	readyFile       string
 	logLevel        string
+	config          string
 
 	set func(flag string) bool // whether the user gave the flag
 }
@@ -37,6 +38,9 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	flags.StringVar(&o.dataDir, "data-dir", ".feedbox", "folder of the emulators' data")
 	flags.BoolVar(&o.ephemeral, "ephemeral", false, "keep the emulators' data in memory and forget it at exit")
 	flags.StringVar(&o.readyFile, "ready-file", "", "write the endpoints to this JSON file once everything answers")
+	if !service {
+		flags.StringVar(&o.config, "config", "", "create the entities of this Config.json of the official Service Bus emulator, too")
+	}
 	flags.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	o.set = flags.Changed
 }

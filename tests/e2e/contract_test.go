@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
 	"feedbox/tests/testkit"
 )
 
@@ -97,6 +99,32 @@ func TestWrongCommandLinesExitWith2(t *testing.T) {
 			wantExit(t, testkit.Start(t, name, c.binary, c.env, c.args...), 2, c.want...)
 		})
 	}
+}
+
+// The official emulator's Config.json makes its entities; a wrong one is an error.
+func TestEmulatorsTakeTheOfficialConfig(t *testing.T) {
+	binaries := testkit.Build(t)
+	config := filepath.Join(t.TempDir(), "Config.json")
+	write := func(text string) {
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"UserConfig":{"Namespaces":[{"Name":"sbemulatorns","Queues":[{"Name":"orders","Properties":{"RequiresSession":true}}]}]}}`)
+	_, e := testkit.StartDev(t, binaries, emulatorPorts("--ephemeral", "--config", config)...)
+	client, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close(context.Background()) }()
+	session, err := client.AcceptSessionForQueue(t.Context(), "orders", "a", nil)
+	if err != nil {
+		t.Fatalf("the queue of the file is not there: %v", err)
+	}
+	_ = session.Close(t.Context())
+
+	write(`{"UserConfig":{"Namespaces":[{"Name":"sbemulatorns","Queues":[{"Name":"orders","Properties":{"RequiresSessoin":true}}]}]}}`)
+	wantExit(t, testkit.Start(t, "feedbox-dev", binaries.Dev, nil, emulatorPorts("--ephemeral", "--config", config)...), 1, "--config", "RequiresSessoin")
 }
 
 // The service creates nothing: what is missing is named.
