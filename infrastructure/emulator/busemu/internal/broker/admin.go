@@ -66,12 +66,14 @@ func (a *administration) finish(err error)   { a.done <- err }
 // save stores an entity.
 func (a *administration) save(id uint32, r entityRecord) {
 	value, err := json.Marshal(r)
+	last := a.b.lastID
 	a.records = append(a.records, func(w *writer) {
 		if err != nil {
 			w.keep(fmt.Errorf("encode entity %s: %w", r.Name, err))
 			return
 		}
 		w.putEntity(id, value)
+		w.putLastID(last)
 	})
 }
 

@@ -51,7 +51,11 @@ func TestEntitiesAreListed(t *testing.T) {
 		if err := r.DeleteQueue(ctx, "A"); err != nil {
 			t.Fatal(err)
 		}
-		r.queue("a", QueueProperties{}) // takes no id that was used
+		r.crash()
+		r.queue("a", QueueProperties{})
+		if id := r.queues["a"].id; id != 5 {
+			t.Errorf("a new queue has id %d; 1 to 4 were used", id)
+		}
 		r.crash()
 		if len(r.Queues()) != 2 {
 			t.Errorf("queues %+v", r.Queues())

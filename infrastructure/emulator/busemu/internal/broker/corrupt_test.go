@@ -167,10 +167,13 @@ func TestInconsistentRecordsAreRefused(t *testing.T) {
 	queueID := holderID(1, 0)
 	message := appendMessage(nil, &message{body: &body{}})
 	for name, change := range map[string]func(db *pebble.DB) error{
-		"another version":   func(db *pebble.DB) error { return db.Set([]byte{kindVersion}, []byte("busemu 0"), pebble.Sync) },
-		"version missing":   func(db *pebble.DB) error { return db.Delete([]byte{kindVersion}, pebble.Sync) },
-		"entity":            func(db *pebble.DB) error { return db.Set(holderKey(nil, kindEntity, 9), []byte("{"), pebble.Sync) },
-		"entity of no kind": func(db *pebble.DB) error { return db.Set(holderKey(nil, kindEntity, 9), []byte("{}"), pebble.Sync) },
+		"another version": func(db *pebble.DB) error { return db.Set([]byte{kindVersion}, []byte("busemu 0"), pebble.Sync) },
+		"version missing": func(db *pebble.DB) error { return db.Delete([]byte{kindVersion}, pebble.Sync) },
+		"entity":          func(db *pebble.DB) error { return db.Set(holderKey(nil, kindEntity, 9), []byte("{"), pebble.Sync) },
+		"entity of no kind": func(db *pebble.DB) error {
+			return db.Set(holderKey(nil, kindEntity, 1), []byte(`{"ID":1}`), pebble.Sync)
+		},
+		"last id":           func(db *pebble.DB) error { return db.Set([]byte{kindLastID}, make([]byte, 4), pebble.Sync) },
 		"message of nobody": func(db *pebble.DB) error { return db.Set(sequenceKey(nil, kindMessage, 99, 1), message, pebble.Sync) },
 		"message record": func(db *pebble.DB) error {
 			return db.Set(sequenceKey(nil, kindMessage, queueID, 1), []byte{7}, pebble.Sync)

@@ -5,10 +5,11 @@ import (
 	"errors"
 )
 
-// Keys start with the kind of the record. All but the first two go on with the holder's
+// Keys start with the kind of the record. All but the first three go on with the holder's
 // id (4 bytes, big-endian), so that a holder's records can be dropped as ranges.
 //
 //	v                           format of the store
+//	i                           highest id an entity was given
 //	e entity                    entity, JSON
 //	n holder                    last sequence number given out
 //	p holder sequence           payload shared by several messages (holder: the topic's)
@@ -18,6 +19,7 @@ import (
 //	d holder time sequence      hashes of message ids first seen at that time
 const (
 	kindVersion  = 'v'
+	kindLastID   = 'i'
 	kindEntity   = 'e'
 	kindSequence = 'n'
 	kindPayload  = 'p'

@@ -39,6 +39,7 @@ func (b *Broker) load() (resume func(), err error) {
 		kind byte
 		load func(key, value []byte) error
 	}{
+		{kindLastID, l.lastID},
 		{kindEntity, l.entity},
 		{kindSequence, l.sequence},
 		{kindPayload, l.payload},
@@ -107,13 +108,23 @@ func (l *loader) each(kind byte, load func(key, value []byte) error) error {
 	return it.Error()
 }
 
-func (l *loader) entity(_, value []byte) error {
+func (l *loader) lastID(key, value []byte) error {
+	if len(key) != 1 || len(value) != 4 {
+		return errKey
+	}
+	l.b.lastID = binary.BigEndian.Uint32(value)
+	return nil
+}
+
+func (l *loader) entity(key, value []byte) error {
 	var r entityRecord
 	if err := json.Unmarshal(value, &r); err != nil {
 		return err
 	}
 	b := l.b
-	b.lastID = max(b.lastID, r.ID)
+	if id, rest, err := splitKey(key); err != nil || len(rest) != 0 || id != r.ID || id == 0 || id > b.lastID {
+		return fmt.Errorf("entity %s has an id that was not given to it", r.Name)
+	}
 	switch {
 	case r.Queue != nil:
 		q := b.newQueue(r)
@@ -216,88 +227,6 @@ func (l *loader) history(key, value []byte) error {
 		}
 	}
 	in.history.note(at, hashes)
-	return nil
-}
-
-// message returns the loader of message and state records. A state record follows its
-// message.
-func (l *loader) message() func(key, value []byte) error {
-	var last *message
-	return func(key, value []byte) error {
-		h, rest, err := l.holder(key)
-		if err != nil {
-			return err
-		}
-		sequence, suffix, err := splitSequence(rest)
-		switch {
-		case err != nil:
-			return err
-		case len(suffix) == 1 && suffix[0] == stateSuffix && last != nil && last.sequence == sequence && h.index.get(sequence) == last:
-			h.withdraw(last)
-			if err := parseState(value, last); err != nil {
-				return err
-			}
-			h.restore(last)
-			return nil
-		case len(suffix) != 0:
-			return errKey
-		}
-		m, err := parseMessage(value)
-		if err != nil {
-			return err
-		}
-		m.sequence = sequence
-		if sequence > h.sequence.Load() {
-			return fmt.Errorf("its sequence number is above the last one given out, %d", h.sequence.Load())
-		}
-		if err := l.attach(h, m); err != nil {
-			return err
-		}
-		h.index.set(m)
-		if h.sessions != nil {
-			m.session = h.session(m.body.session)
-			m.session.messages++
-		}
-		h.restore(m)
-		last = m
-		return nil
-	}
-}
-
-// attach gives m its body.
-func (l *loader) attach(h *holder, m *message) error {
-	m.body.owner = h.inlet
-	if m.body.shared {
-		k := payloadKey{h.inlet.rest.id, m.body.sequence}
-		known := l.bodies[k]
-		if known == nil {
-			payload, ok := l.payloads[k]
-			if !ok {
-				return fmt.Errorf("its payload %d is missing", k.sequence)
-			}
-			m.body.payload = payload
-			h.inlet.size.Add(int64(len(payload)))
-			l.bodies[k], known = m.body, m.body
-		}
-		m.body = known
-	} else {
-		h.inlet.size.Add(int64(len(m.body.payload)))
-	}
-	m.body.refs.Add(1)
-	return nil
-}
-
-// dropOrphans removes shared payloads that no message refers to. A crash leaves some if
-// it comes just after a subscription was deleted.
-func (l *loader) dropOrphans() error {
-	for k := range l.payloads {
-		if l.bodies[k] != nil {
-			continue
-		}
-		if err := l.db.Delete(sequenceKey(nil, kindPayload, k.holder, k.sequence), pebble.NoSync); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -77,11 +77,13 @@ func (w *writer) putState(id uint32, sequence int64, state []byte) {
 	w.set(w.key, state)
 }
 
-// deleteMessage removes a message's records and lets go of its body.
+// deleteMessage removes a message's records and lets go of its body. The message record
+// is written once before each deletion, so that a SingleDelete will do: Pebble drops
+// both as soon as they meet, most often before they reach a table.
 func (w *writer) deleteMessage(h *holder, m *message, recorded bool) {
 	if w != nil {
 		w.key = sequenceKey(w.key[:0], kindMessage, h.id, m.sequence)
-		w.keep(w.batch.Delete(w.key, nil))
+		w.keep(w.batch.SingleDelete(w.key, nil))
 		if recorded {
 			w.key = append(w.key, stateSuffix)
 			w.keep(w.batch.Delete(w.key, nil))
@@ -158,6 +160,14 @@ func (w *writer) putEntity(id uint32, record []byte) {
 	}
 	w.key = holderKey(w.key[:0], kindEntity, id)
 	w.set(w.key, record)
+}
+
+// putLastID stores the highest id an entity was given.
+func (w *writer) putLastID(id uint32) {
+	if w == nil {
+		return
+	}
+	w.set([]byte{kindLastID}, binary.BigEndian.AppendUint32(nil, id))
 }
 
 func (w *writer) deleteEntity(id uint32) {
