@@ -62,12 +62,13 @@ type resendView struct {
 	Events  int        `json:"events"`
 	Oldest  *time.Time `json:"oldest,omitempty"`
 	Newest  *time.Time `json:"newest,omitempty"`
-	Covered int        `json:"covered"` // by the duplicate window
+	Covered int        `json:"covered"`           // by the duplicate window
+	Refused int        `json:"refused,omitempty"` // cannot be sent as they are
 	Left    string     `json:"left,omitempty"`
 }
 
 func newResendView(r wiring.Resend) resendView {
-	v := resendView{Lease: leaseName(r.Lease), Owner: r.Owner, Events: r.Events, Covered: r.Covered, Left: r.Left}
+	v := resendView{Lease: leaseName(r.Lease), Owner: r.Owner, Events: r.Events, Covered: r.Covered, Refused: r.Refused, Left: r.Left}
 	if r.Events > 0 {
 		oldest, newest := r.Oldest.UTC(), r.Newest.UTC()
 		v.Oldest, v.Newest = &oldest, &newest
@@ -90,6 +91,9 @@ type replayView struct {
 // describe says the plan in sentences.
 func (p *program) describe(v replayView) {
 	say := func(format string, args ...any) { p.say(console.FormatTable, format, args...) }
+	if v.Refused > 0 {
+		say("%d events cannot be sent as they are: they are parked again, also if they were skipped", v.Refused)
+	}
 	if v.Events == 0 {
 		say("no event would be sent again")
 		return

@@ -53,6 +53,7 @@ func sumReplay(plan []wiring.Resend) (v replayView, rewind []string) {
 	var sum wiring.Resend
 	for _, r := range plan {
 		v.Ranges = append(v.Ranges, newResendView(r))
+		sum.Refused += r.Refused
 		if r.Events == 0 {
 			continue
 		}

@@ -60,6 +60,8 @@ func replayKeyAdvice(key string, err error) error {
 	switch {
 	case fault.Is(err, fault.Conflict):
 		return console.Advise(err, "feedbox parked retry "+key+" sends what waits, in its order")
+	case fault.Is(err, fault.Invalid):
+		return console.Advise(err, "mend the document or remove it; consumers can read the contact itself meanwhile")
 	case reply != nil && reply.StatusCode == http.StatusForbidden:
 		return console.Advise(err, "reading the events of a key needs the right to query the data container, which the relay itself has not: use an identity with Cosmos DB Built-in Data Reader")
 	}

@@ -20,6 +20,8 @@ type Resend struct {
 	// Covered counts the events committed less than a duplicate window ago. The broker
 	// drops them if they were sent before. Of the others it may not know any more.
 	Covered int
+	// Refused counts events that cannot be sent as they are; a relay parks them again.
+	Refused int
 	// Left says why the range is not rewound; "" = it is.
 	Left string
 }
@@ -115,7 +117,10 @@ func (c *counter) page(page *changefeed.Page) bool {
 		if item.LSN > c.until {
 			return false
 		}
-		if _, isEvent, err := (cosmos.EventDecoder{}).Decode(item.Raw); isEvent && err == nil {
+		switch _, isEvent, err := (cosmos.EventDecoder{}).Decode(item.Raw); {
+		case err != nil:
+			c.into.Refused++
+		case isEvent:
 			c.into.add(item.Time(), c.now, c.window)
 		}
 	}

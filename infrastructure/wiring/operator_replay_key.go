@@ -56,8 +56,11 @@ func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Du
 
 func (k *KeyReplay) take(raw []byte, window time.Duration) error {
 	m, isEvent, err := cosmos.EventDecoder{}.Decode(raw)
-	if err != nil || !isEvent {
-		return err // none other was asked for
+	if err != nil {
+		return fault.Wrap(fault.Invalid, "unsendable", "an event of the key cannot be sent as it is", err)
+	}
+	if !isEvent {
+		return nil // none other was asked for
 	}
 	var d struct {
 		Changed int64 `json:"_ts"`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
+	"feedbox/domain/fault"
 )
 
 func keyAndNumber(ts *testscript.TestScript, neg bool, args []string) (string, int) {
@@ -32,6 +34,14 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 		_, err := w.data.CreateItem(context.Background(), azcosmos.NewPartitionKeyString(key), eventDocument(key, w.sent[key]), nil)
 		ts.Check(err)
 	}
+}
+
+// spoil appends an event without an action, which no relay can send.
+func spoil(ts *testscript.TestScript, neg bool, args []string) {
+	key, n := keyAndNumber(ts, neg, args)
+	document := bytes.Replace(eventDocument(key, n), []byte(`"action":`), []byte(`"act":`), 1)
+	_, err := worldOf(ts).data.CreateItem(context.Background(), azcosmos.NewPartitionKeyString(key), document, nil)
+	ts.Check(err)
 }
 
 func remove(ts *testscript.TestScript, neg bool, args []string) {
@@ -77,6 +87,19 @@ func awaitSent(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("the topic was given %d messages, want %d", c.Accepted, want)
 		}
 		return c.Accepted == want
+	})
+}
+
+func awaitParked(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("want a key, got %q", args)
+	}
+	await(ts, "the key is parked", func() bool {
+		_, err := worldOf(ts).lot.Gate(context.Background(), args[0])
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			ts.Check(err)
+		}
+		return err == nil
 	})
 }
 

@@ -13,9 +13,11 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // Each script has emulators of its own, with an empty data container. It may use:
 //
 //	seed KEY N         append N events of KEY to the data container
+//	spoil KEY N        append event N of KEY without an action
 //	remove KEY N       take event N of KEY away
 //	park KEY N         park N events of KEY, the first refused
 //	await-sent N       wait until the topic has been given N messages in all
+//	await-parked KEY   wait until KEY is parked
 //	await-idle         wait until checkpoints are behind all changes
 //	await-done         wait until the owners have done what was wanted of leases
 //	exits CODE ...     run a command that ends with this exit code
@@ -28,7 +30,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               func(env *testscript.Env) error { return setup(env, bin.Feedbox) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"seed": seed, "remove": remove, "park": park, "await-sent": awaitSent, "await-idle": awaitIdle, "await-done": awaitDone, "exits": exits,
+			"seed": seed, "spoil": spoil, "remove": remove, "park": park, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "exits": exits,
 		},
 	})
 }
