@@ -19,7 +19,8 @@ const requestTimeout = 10 * time.Second
 func (s *Subscriber) hold(ctx, handling context.Context, held session) {
 	locked, unlock := context.WithCancelCause(handling)
 	var renewal sync.WaitGroup
-	renewal.Go(func() { s.renew(locked, held, unlock) })
+	term := time.Until(held.LockedUntil()) // asked once: the client writes it without a lock when it recovers a link
+	renewal.Go(func() { s.renew(locked, held, term, unlock) })
 	defer func() {
 		unlock(nil)
 		renewal.Wait()

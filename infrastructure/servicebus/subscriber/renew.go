@@ -14,10 +14,10 @@ import (
 const renewSoonest, renewLatest = 500 * time.Millisecond, 10 * time.Second
 
 // renew keeps the session's lock until ctx ends. If the lock is lost, or could not be
-// renewed within its term, renew calls lost.
-func (s *Subscriber) renew(ctx context.Context, held session, lost context.CancelCauseFunc) {
+// renewed within its term, renew calls lost. Term is how long the broker locks the
+// session at a time.
+func (s *Subscriber) renew(ctx context.Context, held session, term time.Duration, lost context.CancelCauseFunc) {
 	renewed := time.Now()
-	term := time.Until(held.LockedUntil())
 	pause := renewalPause(term)
 	for {
 		if wait(ctx, pause); ctx.Err() != nil {
@@ -28,7 +28,6 @@ func (s *Subscriber) renew(ctx context.Context, held session, lost context.Cance
 		switch {
 		case err == nil:
 			renewed = time.Now()
-			term = time.Until(held.LockedUntil())
 			pause = renewalPause(term)
 		case ctx.Err() != nil:
 			return

@@ -20,7 +20,7 @@ var errNoSession = errors.New("no session has messages")
 // session is a locked session. receive is called by one goroutine at a time.
 type session interface {
 	SessionID() string
-	LockedUntil() time.Time // read by the goroutine that renews only
+	LockedUntil() time.Time // asked once, before anything else is done with the session
 	receive(ctx context.Context, limit int) ([]*azservicebus.ReceivedMessage, error)
 	complete(ctx context.Context, m *azservicebus.ReceivedMessage) error
 	abandon(ctx context.Context, m *azservicebus.ReceivedMessage) error
