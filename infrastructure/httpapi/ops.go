@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -19,6 +20,8 @@ type OpsOptions struct {
 	Ready func(ctx context.Context) error
 	// Metrics serves /metrics; default 404.
 	Metrics http.Handler
+	// Logger receives what net/http has to say; default none.
+	Logger *slog.Logger
 	// DrainTimeout bounds the stop; default 2 s.
 	DrainTimeout time.Duration
 }
@@ -44,6 +47,9 @@ func NewOps(options *OpsOptions) *Ops {
 		o.options = *options
 	}
 	o.options.DrainTimeout = cmp.Or(o.options.DrainTimeout, 2*time.Second)
+	if o.options.Logger == nil {
+		o.options.Logger = slog.New(slog.DiscardHandler)
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { writeProbe(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeProbe(w, o.ready(r.Context())) })
@@ -64,7 +70,7 @@ func (o *Ops) Handler() http.Handler { return o.handler }
 // Run serves on listener until ctx ends. It owns the listener and returns nil
 // after a clean stop. Stop it last: probes should answer while draining.
 func (o *Ops) Run(ctx context.Context, listener net.Listener) error {
-	if err := serve(ctx, listener, o.handler, time.Minute, o.options.DrainTimeout); err != nil {
+	if err := serve(ctx, listener, o.handler, o.options.Logger, time.Minute, o.options.DrainTimeout); err != nil {
 		return fmt.Errorf("ops server: %w", err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -70,14 +71,15 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	if len(s.options.TokenKeys) == 0 {
 		s.options.Logger.WarnContext(ctx, "continuation tokens are sealed with a random key: no other process understands them, nor this one after a restart")
 	}
-	if err := serve(ctx, listener, s.handler, s.options.RequestTimeout+writeMargin, s.options.DrainTimeout); err != nil {
+	if err := serve(ctx, listener, s.handler, s.options.Logger, s.options.RequestTimeout+writeMargin, s.options.DrainTimeout); err != nil {
 		return fmt.Errorf("contacts API: %w", err)
 	}
 	return nil
 }
 
-// serve runs an http.Server with this package's limits.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler, write, drain time.Duration) error {
+// serve runs an http.Server with this package's limits. What net/http has to
+// say goes to logger.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger, write, drain time.Duration) error {
 	// Requests outlive ctx: it ends the accepting, not the work.
 	base := context.WithoutCancel(ctx)
 	server := &http.Server{
@@ -88,6 +90,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, wri
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
 		BaseContext:                  func(net.Listener) context.Context { return base },
+		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		DisableGeneralOptionsHandler: true,
 	}
 	stopped := make(chan error, 1)
