@@ -103,6 +103,9 @@ func (x *exchange) answer(b *exchangeBuffers) (a *reply, loss Loss, err error) {
 	if b.request, err = readBody(b.request[:0], x.req); err != nil {
 		return nil, NoLoss, err
 	}
+	if err := x.srv.store.Damaged(); err != nil {
+		return nil, NoLoss, err
+	}
 	x.body = b.request
 	if f := x.srv.judge(x); f != nil {
 		a, err = x.suffer(f)

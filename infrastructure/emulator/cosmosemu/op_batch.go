@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -131,7 +132,8 @@ func (r *batchResult) append(dst []byte) []byte {
 	}
 	if r.message != "" {
 		dst = append(dst, `,"message":`...)
-		dst = strconv.AppendQuote(dst, r.message)
+		message, _ := json.Marshal(r.message) // a string never fails
+		dst = append(dst, message...)
 	}
 	if r.body != nil {
 		dst = append(dst, `,"resourceBody":`...)

@@ -53,6 +53,8 @@ func readChangeFeed(x *exchange) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	q.At = x.moment()
+	defer q.At.Release()
 	head := fmt.Appendf(x.buffer, `{"_rid":%q,"Documents":[`, c.RID)
 	page, err := c.Feed(head, *q)
 	if err != nil {
@@ -65,7 +67,7 @@ func readChangeFeed(x *exchange) (*reply, error) {
 	body = append(body, `],"_count":`...)
 	body = append(strconv.AppendInt(body, int64(page.Count), 10), '}')
 	a := ok(http.StatusOK, body, feedCharge(page.Count, len(body)))
-	a.etag, a.session, a.count = feedETag(page.LSN), sessionToken(rng.ID, c.LSN()), page.Count
+	a.etag, a.session, a.count = feedETag(page.LSN), sessionToken(rng.ID, q.At.LSN(c)), page.Count
 	return a, nil
 }
 

@@ -34,8 +34,10 @@ func readItem(x *exchange) (*reply, error) {
 	if err := x.checkSession(c, rng); err != nil {
 		return nil, err
 	}
-	lsn := c.LSN() // before the read, which may see more
-	item, err := c.Get(x.buffer, part, x.route.id)
+	at := x.moment()
+	defer at.Release()
+	lsn := at.LSN(c) // before the read, which may see more
+	item, err := c.Get(x.buffer, part, x.route.id, at)
 	if err != nil {
 		return nil, x.missing(err)
 	}

@@ -71,7 +71,9 @@ func (x *exchange) runQuery(c *store.Container, b *query.Bound) (*reply, error) 
 	if err != nil {
 		return nil, err
 	}
-	lsn := c.LSN()
+	scope.At = x.moment()
+	defer scope.At.Release()
+	lsn := scope.At.LSN(c)
 	p := &queryPage{c: c, b: b, scope: scope, limit: pageLimit(limit), from: from}
 	p.rows = fmt.Appendf(x.buffer, `{"_rid":%q,"Documents":[`, c.RID)
 	p.head = len(p.rows)
@@ -207,7 +209,12 @@ func lookups(b *query.Bound, paths []string, def *store.Definition, part *store.
 func keyPaths(def *store.Definition) []string {
 	out := make([]string, len(def.Paths))
 	for i, path := range def.Paths {
-		out[i] = "/" + strings.Join(path, "/")
+		for _, name := range path {
+			if strings.Contains(name, "/") {
+				name = strconv.Quote(name)
+			}
+			out[i] += "/" + name
+		}
 	}
 	return out
 }

@@ -67,6 +67,10 @@ type Options struct {
 	Consistency string
 	// Now is the clock, default time.Now. Server.Advance moves it.
 	Now func() time.Time
+	// StaleReads serves reads, queries and change feeds that carry no session token
+	// from a state up to this old, as Session consistency allows. The lag of each is
+	// drawn from Seed; half have none. A read with a token is never staler than the token. Default 0.
+	StaleReads time.Duration
 	// Seed makes resource ids and stale reads repeatable. 0 takes a random one.
 	Seed uint64
 	// Logger gets storage and server failures, default none.
@@ -98,6 +102,9 @@ func (o *Options) resolve() (Options, error) {
 	}
 	if !slices.Contains(consistencyLevels, r.Consistency) {
 		faults = append(faults, fmt.Errorf("option Consistency is %q, allowed are %v", r.Consistency, consistencyLevels))
+	}
+	if r.StaleReads < 0 || r.StaleReads > 0 && (r.Consistency == "Strong" || r.Consistency == "BoundedStaleness") {
+		faults = append(faults, fmt.Errorf("option StaleReads is %v under %s consistency: it must not be negative, and needs Session or weaker", r.StaleReads, r.Consistency))
 	}
 	if r.Listener != nil && r.Network != nil {
 		faults = append(faults, errors.New("options Listener and Network exclude each other"))

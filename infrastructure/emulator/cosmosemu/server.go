@@ -33,6 +33,7 @@ type Server struct {
 	cert      *certificate   // nil without TLS
 
 	controls controls
+	lags     lags
 	done     chan struct{} // closed by Close, releases what faults hold
 
 	clients clients
@@ -60,11 +61,12 @@ func Start(options *Options) (*Server, error) {
 		seed = rand.Uint64()
 	}
 	s.store, err = store.Open(store.Options{
-		Dir: o.DataDir, FS: o.FS, Now: s.now, Logger: o.Logger, Random: rand.New(rand.NewPCG(seed, seed)),
+		Dir: o.DataDir, FS: o.FS, Now: s.now, Logger: o.Logger, Past: o.StaleReads, Random: rand.New(rand.NewPCG(seed, seed)),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cosmosemu: %w", errors.Join(err, s.closeListeners()))
 	}
+	s.lags.random = rand.New(rand.NewPCG(seed, seed+1))
 	for _, e := range s.entrances {
 		s.serving.Go(func() { _ = e.http.Serve(e.listener) }) // ends with ErrServerClosed
 	}

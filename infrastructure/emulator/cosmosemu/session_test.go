@@ -2,9 +2,15 @@ package cosmosemu_test
 
 import (
 	"net/http"
+	"strconv"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/emulator/pipenet"
 )
 
 func TestSessionTokens(t *testing.T) {
@@ -33,4 +39,67 @@ func TestSessionTokens(t *testing.T) {
 	} else if *r.SessionToken != "1:-1#1" && *r.SessionToken != "2:-1#1" {
 		t.Errorf("token %s after the split", *r.SessionToken)
 	}
+}
+
+// Without a session token a read may miss a write; with it, never.
+func TestStaleReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lag = 10 * time.Second
+		_, c := start(t, &cosmosemu.Options{Network: pipenet.New(), StaleReads: lag, Seed: 7})
+		stale, fresh := 0, 0
+		for i := range 50 {
+			id := strconv.Itoa(i)
+			w, err := c.CreateItem(t.Context(), key("a"), doc(id, "a"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.ReadItem(t.Context(), key("a"), id, nil)
+			switch status(err) {
+			case 0:
+				fresh++
+			case http.StatusNotFound:
+				stale++
+			default:
+				t.Fatal(err)
+			}
+			if _, err := c.ReadItem(t.Context(), key("a"), id, &azcosmos.ItemOptions{SessionToken: w.SessionToken}); err != nil {
+				t.Fatalf("a read with the token of the write: %v", err)
+			}
+			time.Sleep(time.Second)
+		}
+		if stale < 10 || fresh < 10 {
+			t.Errorf("%d of 50 reads without a token were stale", stale)
+		}
+		time.Sleep(lag)
+		if n := count(t, c, "select * from c"); n != 50 {
+			t.Errorf("%d items after the lag, want 50", n)
+		}
+		token := ""
+		if n := len(drain(t, c, &token, azcosmos.ChangeFeedOptions{FeedRange: everything})); n != 50 {
+			t.Errorf("%d changes after the lag, want 50", n)
+		}
+	})
+}
+
+// However stale its pages, a feed loses and repeats nothing.
+func TestStaleFeedIsComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := start(t, &cosmosemu.Options{Network: pipenet.New(), StaleReads: 5 * time.Second, Seed: 3})
+		seen := map[string]int{}
+		token := ""
+		for i := range 200 {
+			if i < 150 {
+				create(t, c, strconv.Itoa(i), "pk"+strconv.Itoa(i%7))
+			}
+			time.Sleep(300 * time.Millisecond)
+			for _, ch := range drain(t, c, &token, azcosmos.ChangeFeedOptions{FeedRange: everything, MaxItemCount: 3}) {
+				seen[ch.ID]++
+			}
+		}
+		for i := range 150 {
+			if seen[strconv.Itoa(i)] != 1 {
+				t.Errorf("item %d was seen %d times", i, seen[strconv.Itoa(i)])
+			}
+		}
+	})
 }

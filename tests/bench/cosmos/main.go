@@ -25,6 +25,8 @@ func main() {
 	only := flag.String("phase", "", "run one phase only")
 	dir := flag.String("data-dir", "", "keep the emulator's data here, with fsync")
 	profile := flag.String("cpuprofile", "", "write the emulator's CPU profile here")
+	startup := flag.Bool("startup", false, "measure starting and idling instead")
+	megabytes := flag.Int("reopen", 0, "measure reopening this many MB in -data-dir instead")
 	child := flag.String("serve", "", "internal: be this server")
 	flag.Parse()
 	if *child != "" {
@@ -34,8 +36,22 @@ func main() {
 		}
 		return
 	}
+	ctx := context.Background()
+	if *startup || *megabytes > 0 {
+		var err error
+		if *startup {
+			err = startups(ctx, !*plain)
+		} else {
+			err = reopen(ctx, *megabytes, *dir)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	load := &load{length: time.Duration(*seconds * float64(time.Second)), clients: *clients}
-	if err := run(context.Background(), load, *rounds, *only, !*plain, *dir, *profile); err != nil {
+	if err := run(ctx, load, *rounds, *only, !*plain, *dir, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -20,6 +20,7 @@ type FeedQuery struct {
 	Part     *Partition // only this logical partition, nil: all
 	MaxItems int        // a page ends at the first transaction that reaches it; 0: no limit
 	MaxBytes int        // the same in bytes of documents; 0: no limit
+	At       *Moment    // nil: now
 }
 
 // FeedPage is a page of the change feed in latest-version mode.
@@ -35,13 +36,13 @@ type FeedPage struct {
 func (c *Container) Feed(dst []byte, q FeedQuery) (FeedPage, error) {
 	// Where an empty page ends is read first: changes up to there are in the view,
 	// and if any of them is in a child of the range, the range is known to be gone.
-	page := FeedPage{Documents: dst, LSN: max(q.After, c.LSN())}
+	page := FeedPage{Documents: dst, LSN: max(q.After, q.At.LSN(c))}
 	state := c.state.Load()
 	rng, err := state.Topology.Find(q.Range)
 	if err != nil {
 		return FeedPage{}, err
 	}
-	v := c.store.view()
+	v := c.store.viewAt(q.At)
 	defer v.release()
 	h, err := c.openHistory(v, rng.segments(), position{lsn: q.After + 1}, kindDocument, kindFeed)
 	if err != nil {

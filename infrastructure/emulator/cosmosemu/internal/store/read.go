@@ -7,10 +7,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Get returns the live document id of a logical partition, its body appended to
-// dst. ErrNotFound if there is none.
-func (c *Container) Get(dst []byte, part *Partition, id string) (Item, error) {
-	v := c.store.view()
+// Get returns the live document id of a logical partition as of a moment, its body
+// appended to dst. ErrNotFound if there is none.
+func (c *Container) Get(dst []byte, part *Partition, id string, at *Moment) (Item, error) {
+	v := c.store.viewAt(at)
 	defer v.release()
 	var scratch [256]byte
 	value, closer, err := v.Get(c.space.item(scratch[:0], part, id))
@@ -20,11 +20,11 @@ func (c *Container) Get(dst []byte, part *Partition, id string) (Item, error) {
 	if err != nil {
 		return Item{}, fmt.Errorf("read item index: %w", asCorruption(err))
 	}
-	at, err := decodePointer(value)
+	p, err := decodePointer(value)
 	if err := errors.Join(err, closer.Close()); err != nil {
 		return Item{}, err
 	}
-	return c.read(v, dst, at.created)
+	return c.read(v, dst, p.created)
 }
 
 // read returns a live document by its place. Between finding the place and here the

@@ -19,6 +19,7 @@ type Scope struct {
 	Part   *Partition // a logical partition, or all below a hierarchical prefix; nil: all
 	Items  []ItemRef  // only these, nil: all
 	After  uint64     // only documents inserted later than this number
+	At     *Moment    // nil: now
 }
 
 // ItemRef names a document.
@@ -34,7 +35,7 @@ type ItemRef struct {
 // A logical partition and named documents are found by index; only a scope with
 // neither passes over other documents.
 func (c *Container) Scan(scope Scope, fn func(number uint64, body []byte) (more bool)) error {
-	v := c.store.view()
+	v := c.store.viewAt(scope.At)
 	defer v.release()
 	s := &scanner{c: c, scope: scope, now: c.store.now().UnixMilli(), ttl: c.ttl(), fn: fn}
 	if scope.Part != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -24,6 +25,7 @@ type Options struct {
 	Now    func() time.Time // default time.Now
 	Random *rand.Rand       // source of resource ids, default seeded at random
 	Logger *slog.Logger     // default none
+	Past   time.Duration    // how far back Store.Past reaches, default not at all
 	Sweep  time.Duration    // how often space of expired documents is looked for, default 10s, negative never
 }
 
@@ -35,6 +37,10 @@ type Store struct {
 	sync    *pebble.WriteOptions // of catalog changes: with fsync, unless in memory
 	now     func() time.Time
 	log     *slog.Logger
+
+	past    past
+	seal    func() error          // marks the closed files, nil in memory mode
+	damaged atomic.Pointer[error] // set when Pebble finds corrupt data
 
 	turn   chan struct{} // holds one token while the catalog is being changed
 	random *rand.Rand    // used by the holder of turn
@@ -82,9 +88,11 @@ func Open(o Options) (*Store, error) {
 	if durable {
 		s.sync = pebble.Sync
 	}
+	s.past.reach = o.Past
 	if err := s.open(cmp.Or(o.Dir, "cosmos"), fs, durable); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
+	s.remember()
 	go func() {
 		defer close(s.swept)
 		if every := cmp.Or(o.Sweep, 10*time.Second); every > 0 {
@@ -95,28 +103,54 @@ func Open(o Options) (*Store, error) {
 }
 
 func (s *Store) open(dir string, fs vfs.FS, durable bool) error {
+	hasTables := false
+	if durable {
+		var err error
+		if hasTables, err = inspect(fs, dir); err != nil {
+			return err
+		}
+	}
 	s.cache = pebble.NewCache(cacheSize)
-	db, err := pebble.Open(dir, pebbleOptions(fs, durable, s.cache, s.log))
+	options := pebbleOptions(fs, durable, s.cache, s.log)
+	options.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
+		err := fmt.Errorf("%w: %s: %w", ErrCorrupt, info.Path, info.Details)
+		s.damaged.CompareAndSwap(nil, &err)
+	}}
+	db, err := pebble.Open(dir, options)
 	if err != nil {
 		s.cache.Unref()
 		return asCorruption(err)
 	}
 	s.db = db
-	if err := s.load(); err != nil {
+	if err := s.load(hasTables); err != nil {
 		_ = db.Close() // the first error counts
 		s.cache.Unref()
 		return asCorruption(err)
 	}
 	if durable {
+		s.seal = func() error { return putSeal(fs, dir) }
+		if err := breakSeal(fs, dir); err != nil {
+			_ = db.Close() // the first error counts
+			s.cache.Unref()
+			return err
+		}
 		s.durable = newDurability(db)
 	}
 	return nil
 }
 
-func (s *Store) load() error {
+func (s *Store) load(hasTables bool) error {
 	version, closer, err := s.db.Get([]byte{keyVersion})
 	if errors.Is(err, pebble.ErrNotFound) {
-		return s.db.Set([]byte{keyVersion}, formatVersion, s.sync)
+		if hasTables {
+			return fmt.Errorf("%w: there are tables, but none is in the manifest", ErrCorrupt)
+		}
+		if err := s.db.Set([]byte{keyVersion}, formatVersion, s.sync); err != nil {
+			return err
+		}
+		// Pebble writes the first log of a new database in its oldest format, which
+		// cannot tell damage from the end: start another one.
+		return s.db.Flush()
 	}
 	if err != nil {
 		return err
@@ -136,13 +170,30 @@ func (s *Store) load() error {
 func (s *Store) Close() error {
 	close(s.stop)
 	<-s.swept
+	s.past.close()
 	if s.durable != nil {
 		s.durable.close()
 	}
-	err := s.db.Close()
+	var err error
+	if s.durable != nil && s.Damaged() == nil {
+		err = s.db.Flush() // then files are as long as their directory says: a cut is found
+	}
+	err = errors.Join(err, s.db.Close())
 	s.cache.Unref()
+	if err == nil && s.seal != nil && s.Damaged() == nil {
+		err = s.seal()
+	}
 	if err != nil {
 		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+// Damaged returns an error that wraps ErrCorrupt once corrupt data has been met:
+// nothing must be served from then on.
+func (s *Store) Damaged() error {
+	if err := s.damaged.Load(); err != nil {
+		return *err
 	}
 	return nil
 }
@@ -159,10 +210,13 @@ func (s *Store) view() view {
 
 // acknowledge returns when all that c has applied is visible and, on disk, durable.
 func (s *Store) acknowledge(c *Container) error {
-	if s.durable == nil {
-		return nil // published when it was applied
+	if s.durable != nil { // else it was published when it was applied
+		if err := s.durable.wait(c); err != nil {
+			return err
+		}
 	}
-	return s.durable.wait(c)
+	s.remember()
+	return nil
 }
 
 // asCorruption marks Pebble's corruption errors as ours.

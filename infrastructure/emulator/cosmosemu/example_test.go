@@ -1,0 +1,163 @@
+package cosmosemu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+)
+
+// In a test, StartT(t) does the same and closes the emulator with the test.
+func Example() {
+	srv, err := cosmosemu.Start(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	if err := srv.CreateContainer("shop", cosmosemu.ContainerProps{ID: "orders", PartitionKey: []string{"/customer"}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	orders, err := srv.Client().NewContainer("shop", "orders")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = orders.CreateItem(ctx, azcosmos.NewPartitionKeyString("ann"), []byte(`{"id":"1","customer":"ann","total":12}`), nil)
+	fmt.Println("created:", err == nil)
+	read, err := orders.ReadItem(ctx, azcosmos.NewPartitionKeyString("ann"), "1", nil)
+	fmt.Println("read:", err == nil, read.ETag != "")
+	// Output:
+	// created: true
+	// read: true true
+}
+
+// A batch writes an aggregate and its event together, or neither.
+func Example_batch() {
+	srv, err := cosmosemu.Start(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := srv.Client().NewContainer("db", "data")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stale := azcore.ETag(`"stale"`)
+	b := c.NewTransactionalBatch(azcosmos.NewPartitionKeyString("a"))
+	b.CreateItem([]byte(`{"id":"event","pk":"a"}`), nil)
+	b.ReplaceItem("contact", []byte(`{"id":"contact","pk":"a"}`), &azcosmos.TransactionalBatchItemOptions{IfMatchETag: &stale})
+	r, err := c.ExecuteTransactionalBatch(context.Background(), b, nil)
+	fmt.Println(r.Success, err)
+	for _, op := range r.OperationResults {
+		fmt.Println(op.StatusCode)
+	}
+	// Output:
+	// false <nil>
+	// 424
+	// 404
+}
+
+// Hooks make calls fail: here the next write times out although it is executed.
+func ExampleServer_Control() {
+	srv, err := cosmosemu.Start(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := srv.Client().NewContainer("db", "data")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv.Control(cosmosemu.OpCreateItem, cosmosemu.Times(1, cosmosemu.Fault{Execute: true, Status: http.StatusRequestTimeout}))
+	create := func() int {
+		_, err := c.CreateItem(context.Background(), azcosmos.NewPartitionKeyString("a"), []byte(`{"id":"1","pk":"a"}`), nil)
+		var failed *azcore.ResponseError
+		if errors.As(err, &failed) {
+			return failed.StatusCode
+		}
+		return http.StatusCreated
+	}
+	fmt.Println(create())
+	fmt.Println(create())
+	// Output:
+	// 408
+	// 409
+}
+
+// The clock moves on demand, so time to live needs no waiting.
+func ExampleServer_Advance() {
+	srv, err := cosmosemu.Start(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}, DefaultTTL: 3600}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := srv.Client().NewContainer("db", "data")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pk := azcosmos.NewPartitionKeyString("a")
+	if _, err := c.CreateItem(context.Background(), pk, []byte(`{"id":"1","pk":"a"}`), nil); err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv.Advance(2 * time.Hour)
+	_, err = c.ReadItem(context.Background(), pk, "1", nil)
+	fmt.Println(err != nil)
+	// Output: true
+}
+
+// Physical partitions split on demand.
+func ExampleServer_Split() {
+	srv, err := cosmosemu.Start(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := srv.Split("db", "data", "0"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	ranges, err := srv.PartitionKeyRanges("db", "data")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range ranges {
+		fmt.Printf("%s [%s,%s) from %v\n", r.ID, r.MinInclusive, r.MaxExclusive, r.Parents)
+	}
+	// Output:
+	// 1 [,20000000000000000000000000000000) from [0]
+	// 2 [20000000000000000000000000000000,FF) from [0]
+}

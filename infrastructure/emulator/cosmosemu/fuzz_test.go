@@ -1,0 +1,101 @@
+package cosmosemu
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
+)
+
+// Whatever a client sends as a continuation is a position of this query or refused.
+func FuzzContinuation(f *testing.F) {
+	q, err := query.Parse("SELECT * FROM c ORDER BY c.n, c.s DESC")
+	if err != nil {
+		f.Fatal(err)
+	}
+	b, err := q.Bind(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, document := range []string{`{"n":1,"s":"x"}`, `{"n":null}`, `{"s":"\u00e9\"","n":-1.5e300}`} {
+		at := continuation{Document: 7, Skipped: 1, Emitted: 2, key: b.SortKey([]byte(document))}
+		f.Add(at.text("rid", b))
+	}
+	f.Add("")
+	f.Add("eyJkIjoxfQ")
+	f.Fuzz(func(t *testing.T, text string) {
+		at, err := parseContinuation(text, "rid", b)
+		if err != nil || at == nil {
+			return
+		}
+		again, err := parseContinuation(at.text("rid", b), "rid", b)
+		if err != nil || again.Document != at.Document || again.Skipped != at.Skipped || again.Emitted != at.Emitted || b.Compare(again.key, at.key) != 0 {
+			t.Fatalf("%q: %+v became %+v (%v)", text, at, again, err)
+		}
+	})
+}
+
+// Whatever a client sends as a batch gets an answer, and a batch that succeeds has
+// a result per operation.
+func FuzzBatch(f *testing.F) {
+	srv := StartT(f)
+	if err := srv.CreateContainer("db", ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}); err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{
+		`[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}},{"operationType":"Read","id":"1"},{"operationType":"Delete","id":"1"}]`,
+		`[{"operationType":"Upsert","resourceBody":{"id":"2","pk":"a"}},{"operationType":"Patch","id":"2","resourceBody":{"operations":[{"op":"incr","path":"/n","value":1}]}}]`,
+		`[{"operationType":"Replace","id":"1","ifMatch":"\"x\"","resourceBody":{"id":"1","pk":"a","ttl":-1}}]`,
+		`[]`, `[{}]`, `{}`, `[{"operationType":"Create","resourceBody":null}]`, `[{"operationType":5}]`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x/dbs/db/colls/c/docs", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{headerPartitionKey: {`["a"]`}, headerIsBatch: {"True"}, headerBatchAtomic: {"True"}}
+		x := &exchange{srv: srv, req: r, header: r.Header, body: body}
+		x.route, _ = parseRoute(r)
+		answer, err := executeBatch(x)
+		if err != nil {
+			if e := asWire(err); e.Status >= 500 {
+				t.Fatalf("%q: %v", body, err)
+			}
+			return
+		}
+		if !json.Valid(answer.body) {
+			t.Fatalf("%q: %s", body, answer.body)
+		}
+		operations, err := parseBatch(body)
+		if err != nil || strings.Count(string(answer.body), `{"statusCode":`) < len(operations) {
+			t.Fatalf("%q: %d operations (%v), answer %s", body, len(operations), err, answer.body)
+		}
+	})
+}
+
+func FuzzHeaders(f *testing.F) {
+	f.Add("type%3Dmaster%26ver%3D1.0%26sig%3DabC%2F%3D", "0:-1#5,1:-1#7#0=3", `"12"`, "Sat, 21 Nov 2026 19:39:18 UTC")
+	f.Add("type=aad&ver=1.0&sig=e30.e30.x", "0:5", "W/\"3\"", "Sat, 21 Nov 2026 19:39:18 GMT")
+	f.Fuzz(func(t *testing.T, authorization, session, position, since string) {
+		if kind, signature, ok := parseAuthorization(authorization); ok && (kind == "" || signature == "") {
+			t.Fatalf("%q gave an empty part", authorization)
+		}
+		for part := range strings.SplitSeq(session, ",") {
+			if id, lsn, ok := parseSessionToken(part); ok {
+				if again, n, ok := parseSessionToken(sessionToken(id, lsn)); !ok || n != lsn || again != id {
+					t.Fatalf("%q: %s %d became %s %d", part, id, lsn, again, n)
+				}
+			}
+		}
+		if lsn, err := parsePosition(position); err == nil {
+			if again, err := parsePosition(feedETag(lsn)); err != nil || again != lsn {
+				t.Fatalf("%q: %d became %d (%v)", position, lsn, again, err)
+			}
+		}
+		_, _ = parseSince(since) // must not panic
+	})
+}

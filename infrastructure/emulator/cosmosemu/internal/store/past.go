@@ -1,0 +1,117 @@
+package store
+
+import (
+	"sync"
+	"time"
+)
+
+// Moment is a past state of the store. Release it exactly once. A nil Moment
+// stands for the present.
+type Moment struct {
+	snapshot *snapshot
+	millis   int64               // Unix time of the commit that made it
+	lsns     map[keySpace]uint64 // of the containers, at least
+}
+
+// Release gives the moment back.
+func (m *Moment) Release() {
+	if m != nil {
+		m.snapshot.release()
+	}
+}
+
+// LSN is the container's last log sequence number at the moment, at least.
+func (m *Moment) LSN(c *Container) uint64 {
+	if m == nil {
+		return c.LSN()
+	}
+	return m.lsns[c.space]
+}
+
+// past keeps the states of the last while, for reads that are to be stale. It is
+// off unless Options.Past is set.
+type past struct {
+	reach time.Duration
+
+	mu      sync.Mutex // guards moments
+	moments []*Moment  // oldest first; the first may be older than reach
+}
+
+// maxMoments bounds what is kept; beyond it every second one is dropped.
+const maxMoments = 512
+
+// remember keeps the state of now. It is called after each commit.
+func (s *Store) remember() {
+	if s.past.reach <= 0 {
+		return
+	}
+	m := &Moment{millis: s.now().UnixMilli(), lsns: make(map[keySpace]uint64)}
+	for _, db := range s.Databases() {
+		for _, c := range s.Containers(db) {
+			m.lsns[c.space] = c.LSN() // before the snapshot, which may hold more
+		}
+	}
+	if v := s.view(); v.snapshot != nil {
+		m.snapshot = v.snapshot // acquired
+	} else {
+		m.snapshot = &snapshot{Snapshot: s.db.NewSnapshot(), refs: 1}
+	}
+	s.past.add(m)
+}
+
+func (p *past) add(m *Moment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.moments = append(p.moments, m)
+	for len(p.moments) > 1 && p.moments[1].millis <= m.millis-p.reach.Milliseconds() {
+		p.moments[0].Release()
+		p.moments = p.moments[1:]
+	}
+	if len(p.moments) <= maxMoments {
+		return
+	}
+	kept := p.moments[:0]
+	for i, old := range p.moments {
+		if i%2 == 0 {
+			kept = append(kept, old)
+		} else {
+			old.Release()
+		}
+	}
+	p.moments = kept
+}
+
+// Past returns the state of lag ago; nil if nothing has changed since.
+func (s *Store) Past(lag time.Duration) *Moment {
+	s.past.mu.Lock()
+	defer s.past.mu.Unlock()
+	want := s.now().Add(-lag).UnixMilli()
+	for i := len(s.past.moments) - 1; i >= 0; i-- {
+		if m := s.past.moments[i]; m.millis <= want || i == 0 {
+			if i == len(s.past.moments)-1 {
+				return nil
+			}
+			m.snapshot.acquire()
+			return m
+		}
+	}
+	return nil
+}
+
+func (p *past) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.moments {
+		m.Release()
+	}
+	p.moments = nil
+}
+
+// viewAt is the state to read from.
+func (s *Store) viewAt(m *Moment) view {
+	if m == nil {
+		return s.view()
+	}
+	m.snapshot.acquire()
+	return view{Reader: m.snapshot.Snapshot, snapshot: m.snapshot}
+}

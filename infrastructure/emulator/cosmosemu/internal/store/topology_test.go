@@ -1,0 +1,115 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+)
+
+var seedFlag = flag.Uint64("seed", 0, "seed of the random tests, 0 for a new one")
+
+// random returns a source whose seed is printed when the test fails.
+func random(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("repeat with -seed %d", seed)
+		}
+	})
+	return rand.New(rand.NewPCG(seed, seed))
+}
+
+// However ranges split and merge, they cover the key space without gap or overlap,
+// know their ancestors, and read the segments of all of them.
+func TestTopologyStaysWhole(t *testing.T) {
+	r := random(t)
+	top := newTopology(3)
+	for range 200 {
+		i := r.IntN(len(top.Ranges))
+		var next *Topology
+		var err error
+		if r.IntN(3) > 0 && len(top.Ranges) < 20 {
+			next, err = top.split(top.Ranges[i].ID, nil)
+		} else if i+1 < len(top.Ranges) {
+			next, err = top.merge(top.Ranges[i].ID, top.Ranges[i+1].ID)
+		} else {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkTopology(t, top, next)
+		top = next
+	}
+}
+
+func checkTopology(t *testing.T, before, after *Topology) {
+	t.Helper()
+	if len(after.Ranges[0].Min) != 0 || !bytes.Equal(after.Ranges[len(after.Ranges)-1].Max, []byte{0xFF}) {
+		t.Fatal("the ranges do not reach both ends")
+	}
+	ids := map[string]bool{}
+	for i := range after.Ranges {
+		r := &after.Ranges[i]
+		if ids[r.ID] {
+			t.Fatalf("range id %s is there twice", r.ID)
+		}
+		ids[r.ID] = true
+		if i > 0 && !bytes.Equal(after.Ranges[i-1].Max, r.Min) {
+			t.Fatalf("gap before range %s", r.ID)
+		}
+		for j := range before.Ranges {
+			old := &before.Ranges[j]
+			if _, overlaps := old.Bounds().Intersect(r.Bounds()); !overlaps || old.ID == r.ID {
+				continue
+			}
+			for _, segment := range old.segments() {
+				if !contains(r.segments(), segment) {
+					t.Fatalf("range %s does not read segment %d of its ancestor %s", r.ID, segment, old.ID)
+				}
+			}
+			if !contains(r.Parents, old.ID) {
+				t.Fatalf("range %s does not name its ancestor %s", r.ID, old.ID)
+			}
+		}
+	}
+	for i := range 50 {
+		key := epk.Append(nil, epk.Key{epk.String(strconv.Itoa(i))}, false)
+		if at := after.Locate(key); !at.Bounds().Contains(key) {
+			t.Fatalf("key %s is not in range %s", epk.Format(key), at.ID)
+		}
+	}
+}
+
+func contains[T comparable](list []T, x T) bool {
+	for _, y := range list {
+		if x == y {
+			return true
+		}
+	}
+	return false
+}
+
+func TestTopologyRefusesWhatCannotBe(t *testing.T) {
+	top := newTopology(2)
+	if _, err := top.split("9", nil); !errors.Is(err, ErrRangeGone) {
+		t.Errorf("split of no range: %v", err)
+	}
+	for _, at := range [][]byte{{}, {0xFF}, {0x3F}} {
+		if _, err := top.split("0", at); !errors.Is(err, ErrInvalid) {
+			t.Errorf("split of range 0 at %x: %v", at, err)
+		}
+	}
+	if _, err := top.merge("1", "0"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("merge in the wrong order: %v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package cosmosemu_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+)
+
+func TestAccountAdvertisesTheHostThatWasCalled(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	r := send(t, srv, http.MethodGet, "", "", nil)
+	var account struct {
+		WritableLocations []struct {
+			Endpoint string `json:"databaseAccountEndpoint"`
+		}
+		UserConsistencyPolicy struct{ DefaultConsistencyLevel string }
+	}
+	if err := json.Unmarshal([]byte(r.Body), &account); err != nil {
+		t.Fatal(err)
+	}
+	if got := account.WritableLocations[0].Endpoint; got != srv.Endpoint() {
+		t.Errorf("endpoint %s, want %s", got, srv.Endpoint())
+	}
+	if account.UserConsistencyPolicy.DefaultConsistencyLevel != "Session" {
+		t.Errorf("account %s", r.Body)
+	}
+}
+
+func TestContainersKeepWhatTheyAreTold(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	if err := srv.CreateDatabase("db"); err != nil {
+		t.Fatal(err)
+	}
+	const in = `{"id":"x","partitionKey":{"paths":["/pk"]},"defaultTtl":60,"vectorEmbeddingPolicy":{"vectorEmbeddings":[]},"whatever":{"a":[1, 2]}}`
+	r := send(t, srv, http.MethodPost, "dbs/db/colls", in, nil)
+	for _, want := range []string{`"whatever":{"a":[1, 2]}`, `"vectorEmbeddingPolicy":{"vectorEmbeddings":[]}`, `"version":2`, `"kind":"Hash"`, `"indexingPolicy"`, `"_rid"`} {
+		if r.StatusCode != http.StatusCreated || !strings.Contains(r.Body, want) {
+			t.Errorf("create: %d, %s lacks %s", r.StatusCode, r.Body, want)
+		}
+	}
+	back := send(t, srv, http.MethodPut, "dbs/db/colls/x", strings.Replace(r.Body, `"defaultTtl":60`, `"defaultTtl":-1`, 1), nil)
+	if back.StatusCode != http.StatusOK || !strings.Contains(back.Body, `"defaultTtl":-1`) || strings.Count(back.Body, `"_rid"`) != 1 {
+		t.Errorf("replace: %d %s", back.StatusCode, back.Body)
+	}
+	for name, body := range map[string]string{
+		"another key":      `{"id":"x","partitionKey":{"paths":["/other"]}}`,
+		"another id":       `{"id":"y","partitionKey":{"paths":["/pk"]}}`,
+		"no partition key": `{"id":"x"}`,
+		"ttl 0":            `{"id":"x","partitionKey":{"paths":["/pk"]},"defaultTtl":0}`,
+		"unique keys":      `{"id":"x","partitionKey":{"paths":["/pk"]},"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]}}`,
+		"a range key":      `{"id":"x","partitionKey":{"paths":["/pk"],"kind":"Range"}}`,
+	} {
+		if r := send(t, srv, http.MethodPut, "dbs/db/colls/x", body, nil); r.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", name, r.StatusCode, r.Body)
+		}
+	}
+	if r := send(t, srv, http.MethodPost, "dbs/db/colls", in, nil); r.StatusCode != http.StatusConflict {
+		t.Errorf("create again: %d", r.StatusCode)
+	}
+	if r := send(t, srv, http.MethodGet, "dbs/db/sprocs", "", nil); r.StatusCode != http.StatusMethodNotAllowed || !strings.Contains(r.Body, "UNSUPPORTED") {
+		t.Errorf("an unknown resource: %d %s", r.StatusCode, r.Body)
+	}
+}
+
+// A container that is made again under the same name is another one.
+func TestRecreatedContainerIsEmptyAndHasANewResourceID(t *testing.T) {
+	srv, c := start(t, nil)
+	create(t, c, "1", "a")
+	before, err := c.Read(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Delete(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.ReadItem(t.Context(), key("a"), "1", nil)
+	wantStatus(t, "read in a deleted container", err, http.StatusNotFound)
+	for range 2 { // the helper is idempotent
+		if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, err := c.Read(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.ContainerProperties.ResourceID == before.ContainerProperties.ResourceID || len(after.ContainerProperties.ResourceID) < 8 {
+		t.Errorf("resource id %s, was %s", after.ContainerProperties.ResourceID, before.ContainerProperties.ResourceID)
+	}
+	if n := count(t, c, "SELECT * FROM c"); n != 0 {
+		t.Errorf("%d items in the new container", n)
+	}
+	db, err := srv.Client().NewDatabase("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Delete(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Read(t.Context(), nil)
+	wantStatus(t, "read of a deleted database", err, http.StatusNotFound)
+}
+
+func TestOffers(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	throughput := azcosmos.NewManualThroughputProperties(400)
+	client := srv.Client()
+	if _, err := client.CreateDatabase(t.Context(), azcosmos.DatabaseProperties{ID: "db"}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &throughput}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := client.NewDatabase("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ReplaceThroughput(t.Context(), azcosmos.NewManualThroughputProperties(700), nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := db.ReadThroughput(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, ok := r.ThroughputProperties.ManualThroughput(); !ok || n != 700 {
+		t.Errorf("throughput %d", n)
+	}
+	if _, err := db.CreateContainer(t.Context(), azcosmos.ContainerProperties{ID: "c", PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: []string{"/pk"}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = containerOf(t, srv, "c").ReadThroughput(t.Context(), nil)
+	wantStatus(t, "throughput of a container without", err, http.StatusNotFound)
+}
+
+func TestWrongOptionsAreAllReported(t *testing.T) {
+	_, err := cosmosemu.Start(&cosmosemu.Options{Key: "?", Partitions: 999, Consistency: "Perfect", Host: "nowhere"})
+	for _, want := range []string{"Key", "Partitions", "Consistency", "Host"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not mention %s", err, want)
+		}
+	}
+}
