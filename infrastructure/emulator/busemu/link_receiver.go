@@ -28,7 +28,7 @@ type incomingLink struct {
 	format     uint32
 	settled    bool
 	partial    []byte
-	oversize   int // bytes so far of a message that is too large
+	oversize   int  // bytes so far of a message that is too large
 	doomed     bool // the broker has ended the sender; a Detach is to follow
 }
 

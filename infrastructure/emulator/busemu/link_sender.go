@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	// prefetch is how many messages a link takes from the broker ahead of what it
-	// has sent, however much credit the peer gave.
-	prefetch = 256
+	// A link takes messages from the broker ahead of what it has sent, however much
+	// credit the peer gave: as many as are prefetchBytes together, by the size of
+	// those before, and at most prefetchMax.
+	prefetchBytes = 1 << 20
+	prefetchMax   = 256
 	// turn is how many messages a link sends before the next link's turn.
 	turn = 32
 )
@@ -40,6 +42,7 @@ type outgoingLink struct {
 
 	seen    uint32 // the broker's delivery count, as of pending
 	granted uint32 // credit the broker has of this link
+	average int    // size of the messages so far, the last ones counting most
 
 	drain    bool // the peer asked for it and has not been answered
 	draining bool // the broker was asked
@@ -66,6 +69,7 @@ func (s *session) attachOutgoing(b linkBase, p *amqp.Attach) {
 		return
 	}
 	l := &outgoingLink{
+		average:  prefetchBytes / 16, // until the first messages have been seen
 		linkBase: b, node: parseAddress(p.Source.Address.Or("")),
 		preSettle: p.SndSettleMode.Or(amqp.SenderMixed) == amqp.SenderSettled,
 	}
@@ -182,11 +186,12 @@ func (l *outgoingLink) grant() {
 	if l.receiver == nil || l.draining || l.leaving != nil || l.over() {
 		return
 	}
+	window := uint32(max(1, min(prefetchMax, prefetchBytes/max(l.average, 1))))
 	want := uint32(0)
-	if waiting := uint32(len(l.pending)); l.credit > waiting {
-		want = min(prefetch, l.credit-waiting)
+	if waiting := uint32(len(l.pending)); waiting < window && l.credit > waiting {
+		want = min(window-waiting, l.credit-waiting)
 	}
-	if want == l.granted || want > l.granted && l.granted > prefetch/2 {
+	if want == l.granted || want > l.granted && l.granted > window/2 {
 		return
 	}
 	l.granted = want
@@ -221,6 +226,9 @@ func (l *outgoingLink) handleArrivals() {
 	c.mu.Unlock()
 	l.seen += uint32(n)
 	l.granted -= min(l.granted, uint32(n))
+	for i := range l.pending[len(l.pending)-n:] {
+		l.average += (len(l.pending[len(l.pending)-n+i].Payload) - l.average) / 8
+	}
 	if l.over() {
 		l.giveBack()
 		return

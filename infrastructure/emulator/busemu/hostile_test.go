@@ -1,0 +1,363 @@
+package busemu
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+)
+
+// frameOf is a frame around raw bytes.
+func frameOf(channel uint16, body []byte) []byte {
+	b, mark := amqp.BeginFrame(nil, amqp.FrameAMQP, channel)
+	return amqp.EndFrame(append(b, body...), mark)
+}
+
+// works fails the test unless another client can send and receive.
+func works(t *testing.T, srv *Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	check(t, srv.Healthy(ctx))
+	client := srv.Client()
+	defer func() { _ = client.Close(ctx) }()
+	sender := must(client.NewSender("other", nil))(t)
+	check(t, sender.SendMessage(ctx, body("ok"), nil))
+	receiver := must(client.NewReceiverForQueue("other", nil))(t)
+	m := must(receiver.ReceiveMessages(ctx, 1, nil))(t)[0]
+	check(t, receiver.CompleteMessage(ctx, m, nil))
+}
+
+func TestHostileFrames(t *testing.T) {
+	srv := startT(t, queues("q", "other"))
+	huge := make([]byte, 8)
+	binary.BigEndian.PutUint32(huge, 1<<30)
+	huge[4] = 2
+	for name, c := range map[string]struct {
+		raw  []byte
+		want amqp.Symbol
+	}{
+		"garbage":                 {bytes.Repeat([]byte{0xff}, 100), condFramingError},
+		"frame size below header": {[]byte{0, 0, 0, 4, 2, 0, 0, 0}, condFramingError},
+		"frame of a gigabyte":     {huge, condFramingError},
+		"data offset past end":    {[]byte{0, 0, 0, 8, 9, 0, 0, 0}, condFramingError},
+		"unknown frame type":      {[]byte{0, 0, 0, 8, 2, 7, 0, 0}, condFramingError},
+		"SASL frame":              {amqp.AppendFrame(nil, amqp.FrameSASL, 0, &amqp.SASLInit{Mechanism: "ANONYMOUS"}), condFramingError},
+		"body that is no type":    {frameOf(0, []byte{1, 2, 3}), condDecodeError},
+		"unknown performative":    {frameOf(0, []byte{0, 0x53, 0x99, 0x45}), condDecodeError},
+		"truncated attach":        {frameOf(0, (&amqp.Attach{Name: "n"}).Append(nil)[:6]), condDecodeError},
+		"nested described types":  {frameOf(0, append([]byte{0, 0x53, amqp.CodeFlow, 0xc0, 250, 1}, bytes.Repeat([]byte{0}, 249)...)), condDecodeError},
+		"channel without session": {frameOf(9, (&amqp.Flow{}).Append(nil)), condFramingError},
+		"channel above the max":   {frameOf(60000, (&amqp.Begin{}).Append(nil)), condFramingError},
+		"second Begin":            {frameOf(0, (&amqp.Begin{}).Append(nil)), condNotAllowed},
+		"second Open":             {frameOf(0, (&amqp.Open{ContainerID: "x"}).Append(nil)), condNotAllowed},
+		"handle above the max":    {frameOf(0, (&amqp.Attach{Name: "n", Handle: 1 << 20}).Append(nil)), condFramingError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, srv).open()
+			p.write(c.raw)
+			if got := p.closedWith(); got != c.want {
+				t.Errorf("closed with %q, want %q", got, c.want)
+			}
+		})
+	}
+	works(t, srv)
+}
+
+// TestHostileSessions: what breaks the rules of one session ends that session.
+func TestHostileSessions(t *testing.T) {
+	srv := startT(t, queues("q", "other"))
+	for name, c := range map[string]struct {
+		act  func(p *peer)
+		want amqp.Symbol
+	}{
+		"transfer on no handle":  {func(p *peer) { p.transfer(5, 0, nil) }, condUnattachedHandle},
+		"flow on no handle":      {func(p *peer) { p.send(0, &amqp.Flow{Handle: amqp.Some(uint32(5))}) }, condUnattachedHandle},
+		"detach of no handle":    {func(p *peer) { p.send(0, &amqp.Detach{Handle: 5}) }, condUnattachedHandle},
+		"handle in use":          {func(p *peer) { p.attachSender(0, "q"); p.attachSender(0, "q") }, condHandleInUse},
+		"transfer on a receiver": {func(p *peer) { p.attachReceiver(0, "q"); p.transfer(0, 0, nil) }, condErrantLink},
+		"bad delivery state": {func(p *peer) {
+			p.attachReceiver(0, "q")
+			p.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, State: []byte{0, 0x53, 0x99, 0x45}})
+		}, condDecodeError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, srv).open()
+			c.act(p)
+			end := p.expect(amqp.CodeEnd).(*amqp.End)
+			if end.Error == nil || end.Error.Condition != c.want {
+				t.Errorf("ended with %v, want %s", end.Error, c.want)
+			}
+			// Until the peer's End everything is ignored; then the channel is free.
+			p.transfer(0, 9, nil)
+			p.send(0, &amqp.End{})
+			p.send(0, &amqp.Begin{IncomingWindow: 1, OutgoingWindow: 1})
+			p.expect(amqp.CodeBegin)
+		})
+	}
+	works(t, srv)
+}
+
+// TestHostileLinks: what breaks the rules of one link detaches that link.
+func TestHostileLinks(t *testing.T) {
+	srv := startT(t, queues("q", "other"))
+	for name, c := range map[string]struct {
+		act  func(p *peer)
+		want amqp.Symbol
+	}{
+		"more messages than credit": {func(p *peer) {
+			var b []byte
+			for id := range uint32(3 * incomingCredit) {
+				var mark int
+				b, mark = amqp.BeginFrame(b, amqp.FrameAMQP, 0)
+				b = (&amqp.Transfer{Handle: 0, DeliveryID: amqp.Some(id), DeliveryTag: []byte{1}, Settled: true}).Append(b)
+				b = amqp.EndFrame(amqp.AppendData(b, nil), mark)
+			}
+			p.write(b)
+		}, condTransferLimit},
+		"transfer without delivery-id": {func(p *peer) { p.send(0, &amqp.Transfer{Handle: 0}) }, condInvalidField},
+		"two deliveries mixed": {func(p *peer) {
+			p.send(0, &amqp.Transfer{Handle: 0, DeliveryID: amqp.Some(uint32(0)), DeliveryTag: []byte{1}, More: true})
+			p.send(0, &amqp.Transfer{Handle: 0, DeliveryID: amqp.Some(uint32(1)), DeliveryTag: []byte{2}})
+		}, condInvalidField},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "more messages than credit" {
+				srv.Control(func(c Call) *Fault {
+					if c.Operation == OpSend && c.Entity == "q" {
+						return &Fault{Delay: time.Minute} // no message is answered, so no credit comes
+					}
+					return nil
+				})
+			}
+			p := newPeer(t, srv).open()
+			p.attachSender(0, "q")
+			p.expect(amqp.CodeFlow)
+			c.act(p)
+			d := p.expect(amqp.CodeDetach).(*amqp.Detach)
+			if d.Error == nil || d.Error.Condition != c.want || !d.Closed {
+				t.Errorf("detached with %+v, want %s", d, c.want)
+			}
+		})
+	}
+	works(t, srv)
+}
+
+func TestHostileHandshakes(t *testing.T) {
+	srv := startT(t, queues("other"))
+	for name, raw := range map[string][]byte{
+		"HTTP":               []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+		"AMQP 0.9.1":         []byte("AMQP\x00\x00\x09\x01"),
+		"no SASL":            amqp.AppendProtocolHeader(nil, amqp.ProtocolAMQP),
+		"TLS inside AMQP":    amqp.AppendProtocolHeader(nil, amqp.ProtocolTLS),
+		"nothing":            nil,
+		"half a header":      []byte("AMQ"),
+		"unknown mechanism":  amqp.AppendFrame(amqp.AppendProtocolHeader(nil, amqp.ProtocolSASL), amqp.FrameSASL, 0, &amqp.SASLInit{Mechanism: "X"}),
+		"wrong key":          amqp.AppendFrame(amqp.AppendProtocolHeader(nil, amqp.ProtocolSASL), amqp.FrameSASL, 0, &amqp.SASLInit{Mechanism: "PLAIN", InitialResponse: []byte("\x00a\x00b")}),
+		"oversize init":      append(amqp.AppendProtocolHeader(nil, amqp.ProtocolSASL), 0x7f, 0xff, 0xff, 0xff, 2, 1, 0, 0),
+		"tiny max-frame":     append(opening()[:len(opening())-20], bytes.Repeat([]byte{0}, 20)...),
+		"AMQP frame in SASL": append(amqp.AppendProtocolHeader(nil, amqp.ProtocolSASL), frameOf(0, (&amqp.Open{}).Append(nil))...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, srv)
+			p.write(raw)
+			if tcp, ok := p.nc.(*net.TCPConn); ok {
+				_ = tcp.CloseWrite()
+			}
+			for {
+				if _, err := p.r.ReadByte(); err != nil {
+					break
+				}
+			}
+		})
+	}
+	works(t, srv)
+}
+
+// TestSlowReader: a receiver that asks for everything and reads nothing costs a
+// bounded amount of memory, and others are served meanwhile.
+func TestSlowReader(t *testing.T) {
+	srv := startT(t, queues("q", "other"))
+	const n, size = 400, 100 << 10
+	ctx := context.Background()
+	for range n {
+		check(t, srv.Send(ctx, "q", Message{Body: make([]byte, size)}))
+	}
+	p := newPeer(t, srv).open()
+	p.attachReceiver(0, "q")
+	p.send(0, &amqp.Flow{NextIncomingID: amqp.Some(uint32(0)), IncomingWindow: 1 << 30, OutgoingWindow: 1 << 30, Handle: amqp.Some(uint32(0)), DeliveryCount: amqp.Some(uint32(0)), LinkCredit: amqp.Some(uint32(1 << 30))})
+	time.Sleep(200 * time.Millisecond) // let it fill the socket's buffers
+	works(t, srv)
+	counters := must(srv.Counters("q"))(t)
+	if counters.Delivered >= n {
+		t.Errorf("all %d messages of %d kB were taken out for a peer that does not read", n, size>>10)
+	}
+	// When it reads after all, it gets everything.
+	got := 0
+	for got < n {
+		performative, _, err := p.next()
+		if err != nil {
+			t.Fatalf("after %d messages: %v", got, err)
+		}
+		if transfer, ok := performative.(*amqp.Transfer); ok && !transfer.More {
+			got++
+		}
+	}
+}
+
+// TestSlowReaderOfAnswers: a peer that sends requests and reads no answers is not
+// read from for ever.
+func TestSlowReaderOfAnswers(t *testing.T) {
+	srv := startT(t, queues("q", "other"))
+	p := newPeer(t, srv).open()
+	_ = p.nc.SetWriteDeadline(time.Now().Add(time.Second))
+	echo := frameOf(0, (&amqp.Flow{NextIncomingID: amqp.Some(uint32(0)), Echo: true}).Append(nil))
+	flood := bytes.Repeat(echo, 1000)
+	total := 0
+	for {
+		n, err := p.nc.Write(flood)
+		if total += n; err != nil {
+			break
+		}
+		if total > 256<<20 {
+			t.Fatal("256 MB of requests were taken without an answer being read")
+		}
+	}
+	works(t, srv)
+}
+
+// TestManyConnections: connections that are opened and dropped at any point leave
+// nothing behind.
+func TestManyConnections(t *testing.T) {
+	srv := startT(t, queues("q", "other"))
+	works(t, srv)
+	before := runtime.NumGoroutine()
+	script := opening()
+	script = append(script, frameOf(0, (&amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10}).Append(nil))...)
+	script = append(script, frameOf(0, (&amqp.Attach{Name: "s", Target: &amqp.Target{Address: amqp.Some("q")}}).Append(nil))...)
+	script = append(script, frameOf(0, (&amqp.Attach{Name: "r", Handle: 1, Role: amqp.RoleReceiver, Source: &amqp.Source{Address: amqp.Some("q")}}).Append(nil))...)
+	var wg sync.WaitGroup
+	for worker := range 20 {
+		wg.Go(func() {
+			for i := range 50 {
+				nc, err := net.Dial("tcp", srv.Addr())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = nc.Write(script[:(worker*50+i)*len(script)/1000])
+				_ = nc.Close()
+			}
+		})
+	}
+	wg.Wait()
+	deadline := time.Now().Add(20 * time.Second)
+	for srv.Connections() > 0 || runtime.NumGoroutine() > before+5 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections and %d goroutines are left, %d before", srv.Connections(), runtime.NumGoroutine(), before)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	works(t, srv)
+}
+
+// TestRandomFrames throws frames of the right form with random contents at the
+// broker. The seed is printed when it fails.
+func TestRandomFrames(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 1))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
+	srv := startT(t, queues("q", "other"))
+	for round := range 60 {
+		p := newPeer(t, srv)
+		b := append(opening(), frameOf(0, (&amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10}).Append(nil))...)
+		for range 1 + rng.IntN(40) {
+			b = append(b, frameOf(uint16(rng.IntN(2)), randomPerformative(rng).Append(nil))...)
+		}
+		p.write(b)
+		if round%2 == 0 {
+			_ = p.nc.Close()
+		}
+	}
+	works(t, srv)
+}
+
+func randomPerformative(rng *rand.Rand) amqp.Performative {
+	handle := uint32(rng.IntN(3))
+	address := []string{"q", "Q", "missing", "$cbs", "q/$management", "", "q/$DeadLetterQueue"}[rng.IntN(7)]
+	switch rng.IntN(9) {
+	case 0, 1:
+		p := &amqp.Attach{Name: fmt.Sprint(rng.IntN(3)), Handle: handle, Role: amqp.Role(rng.IntN(2) == 0)}
+		if rng.IntN(5) > 0 {
+			p.Source, p.Target = &amqp.Source{Address: amqp.Some(address)}, &amqp.Target{Address: amqp.Some(address)}
+		}
+		if rng.IntN(3) == 0 {
+			p.SndSettleMode = amqp.Some(uint8(rng.IntN(3)))
+		}
+		return p
+	case 2:
+		return &amqp.Flow{NextIncomingID: amqp.Some(rng.Uint32N(3)), IncomingWindow: rng.Uint32(), NextOutgoingID: rng.Uint32(), Handle: amqp.Some(handle), LinkCredit: amqp.Some(rng.Uint32()), DeliveryCount: amqp.Some(rng.Uint32N(5)), Drain: rng.IntN(2) == 0, Echo: rng.IntN(2) == 0}
+	case 3, 4:
+		return &amqp.Transfer{Handle: handle, DeliveryID: amqp.Some(rng.Uint32N(5)), DeliveryTag: []byte{1}, More: rng.IntN(3) == 0, Aborted: rng.IntN(9) == 0, Settled: rng.IntN(2) == 0, MessageFormat: amqp.Some([]uint32{0, amqp.BatchFormat, 7}[rng.IntN(3)])}
+	case 5:
+		return &amqp.Disposition{Role: amqp.Role(rng.IntN(2) == 0), First: rng.Uint32(), Last: amqp.Some(rng.Uint32()), Settled: rng.IntN(2) == 0, State: amqp.StateAccepted}
+	case 6:
+		return &amqp.Detach{Handle: handle, Closed: rng.IntN(2) == 0}
+	case 7:
+		return &amqp.End{}
+	default:
+		return &amqp.Begin{IncomingWindow: rng.Uint32(), OutgoingWindow: rng.Uint32()}
+	}
+}
+
+// FuzzConnection: no bytes that follow an Open make the broker panic or leave a
+// goroutine behind.
+func FuzzConnection(f *testing.F) {
+	session := frameOf(0, (&amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10}).Append(nil))
+	link := func(p *amqp.Attach) []byte {
+		return append(append([]byte(nil), session...), frameOf(0, p.Append(nil))...)
+	}
+	f.Add(session)
+	f.Add(link(&amqp.Attach{Name: "r", Role: amqp.RoleReceiver, Source: &amqp.Source{Address: amqp.Some("q")}}))
+	f.Add(append(link(&amqp.Attach{Name: "s", Target: &amqp.Target{Address: amqp.Some("q")}}),
+		frameOf(0, append((&amqp.Transfer{DeliveryID: amqp.Some(uint32(0)), DeliveryTag: []byte{1}}).Append(nil), amqp.AppendData(nil, []byte("x"))...))...))
+	f.Add(append(link(&amqp.Attach{Name: "c", Target: &amqp.Target{Address: amqp.Some("$cbs")}}),
+		frameOf(0, append((&amqp.Transfer{DeliveryID: amqp.Some(uint32(0)), DeliveryTag: []byte{1}}).Append(nil), amqp.AppendValueSection(nil, "token")...))...))
+	srv, err := Start(&Options{AdminAddr: "-", Addr: "-", Topology: &Topology{Queues: []Queue{{Name: "q"}}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = srv.Close() })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		nc, err := srv.Dial(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			buf := make([]byte, 4096)
+			for {
+				if _, err := nc.Read(buf); err != nil {
+					return
+				}
+			}
+		}()
+		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = nc.Write(append(opening(), b...))
+		_ = nc.Close()
+		<-read
+	})
+}
