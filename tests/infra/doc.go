@@ -7,6 +7,11 @@
 // family each; policy_test.go runs them, and runs each again over texts with a mistake
 // in them.
 //
+// rights_test.go then runs API and relay on the emulators with the rights that the Bicep
+// grants and no others: gate_test.go stands before the Cosmos DB emulator and enforces
+// them as the service's data plane does. The processes' goroutines end with each test;
+// the package is checked for leaks.
+//
 // What it does not do: it knows no schema of Azure's. bicep-check.sh does that, where
 // the type data is at hand.
 package infra

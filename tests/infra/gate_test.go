@@ -1,0 +1,201 @@
+package infra
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// identity is a token credential with a name.
+type identity string
+
+func (i identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	part := base64.RawURLEncoding.EncodeToString
+	token := part([]byte(`{"alg":"none"}`)) + "." + part(fmt.Appendf(nil, `{"oid":%q}`, string(i))) + "." + part([]byte("-"))
+	return azcore.AccessToken{Token: token, ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// gate stands before a Cosmos DB account and lets through what the roles of one
+// identity grant, as the service does: every request is one or several data actions on
+// the account or a container (Azure Cosmos DB, data plane actions reference). What it
+// does not know it refuses.
+type gate struct {
+	who  identity
+	may  map[string][]string // actions by container, "" is the account
+	next policy.Transporter
+
+	mu      sync.Mutex
+	used    map[string]bool // "action on container"
+	refused []string
+}
+
+func newGate(who identity, may map[string][]string, next policy.Transporter) *gate {
+	return &gate{who: who, may: may, next: next, used: map[string]bool{}}
+}
+
+func (g *gate) Do(r *http.Request) (*http.Response, error) {
+	if problem := g.authenticate(r); problem != "" {
+		return refuse(r, http.StatusUnauthorized, problem), nil
+	}
+	container, needed, err := actionsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, action := range needed {
+		if !g.allows(action, container) {
+			return refuse(r, http.StatusForbidden, fmt.Sprintf(
+				"Request blocked by Auth: principal [%s] does not have required RBAC permissions to perform action [%s] on resource [%s]", g.who, action, r.URL.Path)), nil
+		}
+	}
+	return g.next.Do(r)
+}
+
+// authenticate demands a token of this identity and no key.
+func (g *gate) authenticate(r *http.Request) string {
+	header, err := url.QueryUnescape(r.Header.Get("Authorization"))
+	if err != nil {
+		return "the authorization header is not escaped"
+	}
+	token, _ := g.who.GetToken(r.Context(), policy.TokenRequestOptions{}) // never fails
+	if header != "type=aad&ver=1.0&sig="+token.Token {
+		return "not a token of " + string(g.who)
+	}
+	return ""
+}
+
+// allows says yes if the container's roles or the account's have the action, and takes
+// note.
+func (g *gate) allows(action, container string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, scope := range []string{"", container} {
+		if slices.Contains(g.may[scope], action) {
+			g.used[action+" on "+scope] = true
+			return true
+		}
+	}
+	g.refused = append(g.refused, action+" on "+container)
+	return false
+}
+
+// report returns what was used and what was refused so far.
+func (g *gate) report() (used map[string]bool, refused []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	used = map[string]bool{}
+	for u := range g.used {
+		used[u] = true
+	}
+	return used, slices.Clone(g.refused)
+}
+
+// actionsOf translates a request into data actions. Unknown ones become an action that
+// no role has.
+func actionsOf(r *http.Request) (container string, actions []string, err error) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if len(parts) >= 4 && parts[0] == "dbs" && parts[2] == "colls" {
+		container = parts[3]
+	}
+	header := func(name string) bool { return strings.EqualFold(r.Header.Get(name), "true") }
+	unknown := "control plane: " + r.Method + " " + r.URL.Path
+	switch {
+	case r.Method == http.MethodGet && (len(parts) <= 2 || len(parts) == 4 || len(parts) == 5 && parts[4] == "pkranges"):
+		return container, []string{"readMetadata"}, nil
+	case len(parts) < 5 || parts[4] != "docs":
+		return container, []string{unknown}, nil
+	case len(parts) == 6:
+		byMethod := map[string]string{http.MethodGet: "items/read", http.MethodPut: "items/replace", http.MethodDelete: "items/delete"}
+		if action, ok := byMethod[r.Method]; ok {
+			return container, []string{action}, nil
+		}
+	case r.Method == http.MethodGet && r.Header.Get("A-IM") != "":
+		return container, []string{"readChangeFeed"}, nil
+	case r.Method != http.MethodPost:
+	case header("x-ms-documentdb-query"), header("x-ms-documentdb-isquery"), header("x-ms-cosmos-is-query-plan-request"):
+		return container, []string{"executeQuery"}, nil
+	case header("x-ms-cosmos-is-batch-request"):
+		actions, err = batchActions(r)
+		return container, actions, err
+	case header("x-ms-documentdb-is-upsert"):
+		return container, []string{"items/upsert"}, nil
+	default:
+		return container, []string{"items/create"}, nil
+	}
+	return container, []string{unknown}, nil
+}
+
+// batchActions reads the operations of a transactional batch, one action for each.
+func batchActions(r *http.Request) ([]string, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read a batch: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var operations []struct {
+		Type string `json:"operationType"`
+	}
+	if err := json.Unmarshal(body, &operations); err != nil {
+		return nil, fmt.Errorf("decode a batch: %w", err)
+	}
+	var actions []string
+	for _, operation := range operations {
+		actions = append(actions, "items/"+strings.ToLower(operation.Type))
+	}
+	return actions, nil
+}
+
+func refuse(r *http.Request, status int, message string) *http.Response {
+	body, _ := json.Marshal(map[string]string{"code": http.StatusText(status), "message": message}) // two strings
+	return &http.Response{
+		StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}
+
+// TestGateKnowsTheRequests: each kind of request needs its action and no other.
+func TestGateKnowsTheRequests(t *testing.T) {
+	for _, tc := range []struct{ method, path, header, body, want string }{
+		{"GET", "/", "", "", "readMetadata on "},
+		{"GET", "/dbs/c", "", "", "readMetadata on "},
+		{"GET", "/dbs/c/colls/data", "", "", "readMetadata on data"},
+		{"GET", "/dbs/c/colls/data/pkranges", "", "", "readMetadata on data"},
+		{"GET", "/dbs/c/colls/data/docs/1", "", "", "items/read on data"},
+		{"PUT", "/dbs/c/colls/data/docs/1", "", "", "items/replace on data"},
+		{"DELETE", "/dbs/c/colls/data/docs/1", "", "", "items/delete on data"},
+		{"PATCH", "/dbs/c/colls/data/docs/1", "", "", "control plane: PATCH /dbs/c/colls/data/docs/1 on data"},
+		{"POST", "/dbs/c/colls/data/docs", "", "", "items/create on data"},
+		{"POST", "/dbs/c/colls/data/docs", "x-ms-documentdb-is-upsert", "", "items/upsert on data"},
+		{"POST", "/dbs/c/colls/data/docs", "x-ms-documentdb-query", "", "executeQuery on data"},
+		{"POST", "/dbs/c/colls/data/docs", "x-ms-cosmos-is-batch-request", `[{"operationType":"Create"},{"operationType":"Upsert"}]`, "items/create items/upsert on data"},
+		{"GET", "/dbs/c/colls/data/docs", "A-IM", "", "readChangeFeed on data"},
+		{"GET", "/dbs/c/colls/data/docs", "", "", "control plane: GET /dbs/c/colls/data/docs on data"},
+		{"POST", "/dbs/c/colls", "", "", "control plane: POST /dbs/c/colls on "},
+		{"DELETE", "/dbs/c/colls/data", "", "", "control plane: DELETE /dbs/c/colls/data on data"},
+		{"POST", "/dbs/c/colls/data/sprocs/x", "", "", "control plane: POST /dbs/c/colls/data/sprocs/x on data"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), tc.method, "https://a"+tc.path, strings.NewReader(tc.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tc.header != "" {
+			r.Header.Set(tc.header, "True")
+		}
+		container, actions, err := actionsOf(r)
+		if got := strings.Join(actions, " ") + " on " + container; err != nil || got != tc.want {
+			t.Errorf("%s %s %s: got %q, %v, want %q", tc.method, tc.path, tc.header, got, err, tc.want)
+		}
+	}
+}

@@ -1,0 +1,354 @@
+package infra
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"go.uber.org/fx"
+	"go.uber.org/goleak"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/wiring"
+	"feedbox/tests/infra/bicep"
+	"feedbox/tests/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// azure is what the Bicep deploys, on the emulators: its containers, its topic and its
+// rights.
+type azure struct {
+	cosmos    *cosmosemu.Server
+	bus       *busemu.Server
+	rights    map[string]map[string][]string
+	variables map[string][]variable
+}
+
+func deployHere(t *testing.T) *azure {
+	t.Helper()
+	texts, source := repository(t)
+	w, err := newWorld(texts, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &azure{
+		cosmos: cosmosemu.StartT(t, &cosmosemu.Options{TLS: true}), // tokens are not sent over plain HTTP
+		bus: busemu.StartT(t, &busemu.Options{Keys: []busemu.SASKey{
+			{Name: "owner", Key: "b3duZXI="}, {Name: "sender", Key: "c2VuZGVy", Rights: busemu.RightSend},
+		}}),
+		rights:    granted(w, w.dev, t.Errorf),
+		variables: map[string][]variable{},
+	}
+	for _, r := range w.dev {
+		switch r.Type {
+		case container:
+			a.createContainer(t, at(r.Body, "properties", "resource"))
+		case app:
+			a.variables[process(r)] = environment(r)
+		}
+	}
+	a.createTopic(t, w.dev)
+	return a
+}
+
+func (a *azure) createContainer(t *testing.T, resource any) {
+	t.Helper()
+	props := cosmosemu.ContainerProps{ID: text(at(resource, "id")), DefaultTTL: int(number(at(resource, "defaultTtl"))), Partitions: 2}
+	for _, p := range list(at(resource, "partitionKey", "paths")) {
+		props.PartitionKey = append(props.PartitionKey, text(p))
+	}
+	if err := a.cosmos.CreateContainer("contacts", props); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a *azure) createTopic(t *testing.T, resources []bicep.Resource) {
+	t.Helper()
+	for _, r := range resources {
+		var err error
+		properties := func(name string) any { return at(r.Body, "properties", name) }
+		switch r.Type {
+		case topic:
+			err = a.bus.CreateTopic(t.Context(), text(r.Body["name"]), busemu.TopicProperties{
+				RequiresDuplicateDetection: properties("requiresDuplicateDetection") == true,
+				DuplicateDetectionWindow:   windows[text(properties("duplicateDetectionHistoryTimeWindow"))],
+			})
+		case subscription:
+			err = a.bus.CreateSubscription(t.Context(), "contacts", text(r.Body["name"]), busemu.SubscriptionProperties{
+				RequiresSession: properties("requiresSession") == true, DeadLetteringOnExpiration: properties("deadLetteringOnMessageExpiration") == true,
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// environ is what the Bicep gives to a process, with the addresses of the emulators in
+// place of Azure's, an open API on this machine, and a poll that suits a test.
+func (a *azure) environ(process string) []string {
+	values := map[string]string{}
+	for _, v := range a.variables[process] {
+		if v.secret == "" {
+			values[v.name] = v.value
+		}
+	}
+	maps.Copy(values, map[string]string{
+		"FEEDBOX_COSMOS_ENDPOINT": a.cosmos.Endpoint(), "FEEDBOX_OPS_LISTEN": "127.0.0.1:0", "FEEDBOX_API_LISTEN": "127.0.0.1:0",
+		"FEEDBOX_AUTH": "none", "FEEDBOX_AUTH_ISSUER": "", "FEEDBOX_AUTH_AUDIENCE": "", "FEEDBOX_API_PUBLIC_URL": "",
+	})
+	if process == "relay" {
+		maps.Copy(values, map[string]string{
+			"FEEDBOX_SERVICEBUS_NAMESPACE": "", "FEEDBOX_SERVICEBUS_CONNECTION_STRING": a.bus.ConnectionStringFor("sender"),
+			"FEEDBOX_RELAY_POLL_MAX": "50ms", "FEEDBOX_LEASE_EXPIRY": "2s",
+		})
+	}
+	var environ []string
+	for name, value := range values {
+		environ = append(environ, name+"="+value)
+	}
+	return environ
+}
+
+func (a *azure) gate(process string) *gate {
+	return newGate(identity(process), a.rights[process], a.cosmos.HTTPClient())
+}
+
+func surroundings(g *gate, sockets wiring.Sockets) wiring.Surroundings {
+	return wiring.Surroundings{Sockets: sockets, Log: slog.New(slog.DiscardHandler), Version: "test", CosmosTransport: g, Credential: g.who}
+}
+
+// process builds one of the two as cmd/feedbox does.
+func (a *azure) process(t *testing.T, name string, g *gate, sockets wiring.Sockets) *fx.App {
+	t.Helper()
+	if name == "api" {
+		cfg, err := config.LoadAPI(a.environ(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fx.New(wiring.API(cfg, surroundings(g, sockets)))
+	}
+	cfg, err := config.LoadRelay(a.environ(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fx.New(wiring.Relay(cfg, surroundings(g, sockets)))
+}
+
+// run starts a process and stops it at the end of the test.
+func (a *azure) run(t *testing.T, name string, g *gate) (base string) {
+	t.Helper()
+	listen := ""
+	if name == "api" {
+		listen = "127.0.0.1:0"
+	}
+	sockets, err := wiring.Listen(t.Context(), listen, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	started, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- wiring.Run(ctx, a.process(t, name, g, sockets), func() { close(started) }) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the %s did not stop cleanly: %v", name, err)
+		}
+	})
+	select {
+	case <-started:
+	case err := <-ended:
+		ended <- nil
+		t.Fatalf("the %s did not start: %v", name, err)
+	}
+	if name == "api" {
+		return "http://" + sockets.API.Addr().String() + "/api/contacts"
+	}
+	return ""
+}
+
+// call makes one request of the API and returns the header Location of the reply.
+func call(t *testing.T, method, target, body string, wanted int) (location string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	reply, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	said, err := io.ReadAll(reply.Body)
+	if err != nil || reply.StatusCode != wanted {
+		t.Errorf("%s %s: %d, want %d: %s %v", method, target, reply.StatusCode, wanted, said, err)
+	}
+	return reply.Header.Get("Location")
+}
+
+// unexercised are rights that this test does not use, and when they are.
+var unexercised = map[string]string{
+	"relay items/read on data":      "granted with the change feed, which reveals the same",
+	"relay items/create on parked":  "an event is parked",
+	"relay items/read on parked":    "a parked key is looked at",
+	"relay items/replace on parked": "another event of a parked key comes",
+	"relay items/delete on parked":  "a parked key is drained",
+	"relay items/delete on leases":  "a relay without a lease gets one, or a range has split",
+	"relay items/read on leases":    "a write of a lease was refused",
+}
+
+// TestTheServiceWorksWithTheDeployedRights runs API and relay with the rights that the
+// Bicep grants, tokens instead of keys, and a key of the broker that may only send.
+func TestTheServiceWorksWithTheDeployedRights(t *testing.T) {
+	a := deployHere(t)
+	gates := map[string]*gate{"api": a.gate("api"), "relay": a.gate("relay")}
+	a.run(t, "relay", gates["relay"])
+	base := a.run(t, "api", gates["api"])
+
+	const full = `{"firstName":"A","lastName":"B","email":"a@contoso.com","description":"d","companyName":"C"}`
+	location := call(t, http.MethodPost, base, full, http.StatusCreated)
+	one := base + location[strings.LastIndexByte(location, '/'):]
+	call(t, http.MethodPost, one+"/update-name", `{"firstName":"X","lastName":"Y"}`, http.StatusNoContent)
+	call(t, http.MethodGet, one, "", http.StatusOK)
+	call(t, http.MethodGet, base, "", http.StatusOK)
+	call(t, http.MethodDelete, one, "", http.StatusNoContent)
+	testkit.Eventually(t, 20*time.Second, "three events arrive", func() bool {
+		c, err := a.bus.Counters("contacts")
+		return err == nil && c.Accepted-c.Duplicates == 3
+	})
+
+	for name, g := range gates {
+		used, refused := g.report()
+		if len(refused) > 0 {
+			t.Errorf("the %s was refused %v", name, refused)
+		}
+		for scope, actions := range a.rights[name] {
+			for _, action := range actions {
+				right := action + " on " + scope
+				if _, excused := unexercised[name+" "+right]; !used[right] && !excused {
+					t.Errorf("the %s may %s, and never did", name, right)
+				}
+			}
+		}
+		t.Logf("the %s used %v", name, slices.Sorted(maps.Keys(used)))
+	}
+}
+
+// TestForbiddenCallsFail tries, as each identity, what it must not do.
+func TestForbiddenCallsFail(t *testing.T) {
+	a := deployHere(t)
+	client := func(process string) *azcosmos.DatabaseClient {
+		options := &azcosmos.ClientOptions{}
+		options.Transport = a.gate(process)
+		c, err := azcosmos.NewClient(a.cosmos.Endpoint(), identity(process), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := c.NewDatabase("contacts")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	in := func(process, name string) *azcosmos.ContainerClient {
+		c, err := client(process).NewContainer(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	ctx, key, item := t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(`{"id":"i","partitionKey":"k"}`)
+	query := func(c *azcosmos.ContainerClient) error {
+		_, err := c.NewQueryItemsPager("SELECT * FROM c", key, nil).NextPage(ctx)
+		return err
+	}
+	for name, try := range map[string]func() error{
+		"api: upsert": func() error { _, err := in("api", "data").UpsertItem(ctx, key, item, nil); return err },
+		"api: delete": func() error { _, err := in("api", "data").DeleteItem(ctx, key, "i", nil); return err },
+		"api: change feed": func() error {
+			_, err := in("api", "data").ReadChangeFeed(ctx, &azcosmos.ChangeFeedOptions{FeedRange: &azcosmos.FeedRange{MinInclusive: "", MaxExclusive: "FF"}})
+			return err
+		},
+		"api: leases": func() error { return query(in("api", "leases")) },
+		"api: parked": func() error { _, err := in("api", "parked").ReadItem(ctx, key, "i", nil); return err },
+		"api: create a container": func() error {
+			_, err := client("api").CreateContainer(ctx, azcosmos.ContainerProperties{ID: "x"}, nil)
+			return err
+		},
+		"relay: create":             func() error { _, err := in("relay", "data").CreateItem(ctx, key, item, nil); return err },
+		"relay: replace":            func() error { _, err := in("relay", "data").ReplaceItem(ctx, key, "i", item, nil); return err },
+		"relay: delete":             func() error { _, err := in("relay", "data").DeleteItem(ctx, key, "i", nil); return err },
+		"relay: query":              func() error { return query(in("relay", "data")) },
+		"relay: delete a container": func() error { _, err := in("relay", "leases").Delete(ctx, nil); return err },
+		"relay: batch": func() error {
+			b := in("relay", "data").NewTransactionalBatch(key)
+			b.CreateItem(item, nil)
+			_, err := in("relay", "data").ExecuteTransactionalBatch(ctx, b, nil)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var reply *azcore.ResponseError
+			if err := try(); !errors.As(err, &reply) || reply.StatusCode != http.StatusForbidden || !strings.Contains(err.Error(), "required RBAC permissions") {
+				t.Errorf("it was not forbidden: %v", err)
+			}
+		})
+	}
+	t.Run("relay: receive", func(t *testing.T) {
+		c, err := azservicebus.NewClientFromConnectionString(a.bus.ConnectionStringFor("sender"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(ctx)
+		_, err = c.AcceptNextSessionForSubscription(ctx, "contacts", "contacts", nil)
+		var refused *azservicebus.Error
+		if !errors.As(err, &refused) || refused.Code != azservicebus.CodeUnauthorizedAccess {
+			t.Errorf("it was not refused: %v", err)
+		}
+	})
+}
+
+// TestWithoutARightTheServiceFails takes one right at a time away: what the service
+// cannot do without is noticed, so the rights above are not there for nothing.
+func TestWithoutARightTheServiceFails(t *testing.T) {
+	a := deployHere(t)
+	for _, name := range []string{"api", "relay"} {
+		t.Run(name+" without metadata", func(t *testing.T) {
+			without := maps.Clone(a.rights[name])
+			delete(without, "")
+			sockets, err := wiring.Listen(t.Context(), "127.0.0.1:0", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sockets.Close()
+			g := newGate(identity(name), without, a.cosmos.HTTPClient())
+			err = wiring.Run(t.Context(), a.process(t, name, g, sockets), nil)
+			if err == nil || !strings.Contains(err.Error(), "start") {
+				t.Errorf("it started: %v", err)
+			}
+		})
+	}
+	for action, wanted := range map[string]string{"items/create": http.MethodPost, "executeQuery": http.MethodGet} {
+		t.Run("api without "+action, func(t *testing.T) {
+			without := maps.Clone(a.rights["api"])
+			without["data"] = slices.DeleteFunc(slices.Clone(without["data"]), func(s string) bool { return s == action })
+			base := a.run(t, "api", newGate("api", without, a.cosmos.HTTPClient()))
+			call(t, wanted, base, `{"firstName":"A","lastName":"B","email":"a@contoso.com","companyName":"C"}`, http.StatusInternalServerError)
+		})
+	}
+}
