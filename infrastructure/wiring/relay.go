@@ -46,6 +46,9 @@ func Relay(cfg *config.Relay, s Surroundings) fx.Option {
 	)
 }
 
+// heartbeat is how often the relay reports its lag in the log.
+const heartbeat = 30 * time.Second
+
 // lanes is how many keys of one feed range are sent at a time, page by page; keys
 // of one page are sent together by the publisher anyway.
 const lanes = 4
@@ -141,7 +144,7 @@ func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *az
 		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
 	}
 	lc.Append(fx.Hook{OnStart: verify})
-	background(lc, down, log, "retention guard", retentionGuard{judge: relay.Retention{TTL: cfg.EventTTL}, every: time.Minute, lag: processor.Lag, log: log})
+	background(lc, down, log, "retention guard", retentionGuard{judge: relay.Retention{TTL: cfg.EventTTL}, every: heartbeat, lag: processor.Lag, log: log})
 	background(lc, down, log, "drainer", drainer)
 	background(lc, down, log, "processor", processor)
 	lc.Append(fx.StopHook(ops.Drain))

@@ -2,7 +2,6 @@ package infra
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"feedbox/tests/infra/bicep"
@@ -20,10 +19,6 @@ const (
 var watched = map[string]bool{
 	account: true, namespace: true, "Microsoft.ContainerRegistry/registries": true, "Microsoft.App/managedEnvironments": true, app: false,
 }
-
-// promised are log messages that alerts read and the service does not write yet. The
-// alerts on them stay silent, or fire for ever if they watch for absence.
-var promised = []string{"relay.lag"}
 
 var watchingChecks = []check{
 	{
@@ -166,7 +161,7 @@ func logLines(w *world, report func(string, ...any)) {
 			continue
 		}
 		for _, message := range messages(text(at(r.Body, "properties", "criteria", "allOf", 0, "query"))) {
-			if !logged(w, message) && !slices.Contains(promised, message) {
+			if !logged(w, message) {
 				report("%s looks for %q, which the service never logs", r.Symbol, message)
 			}
 		}
