@@ -29,6 +29,7 @@ type memory struct {
 	sessions []string // tokens that came in
 	fail     error    // returned by every port call
 	hold     chan struct{}
+	queried  func()        // called once, after the next query for a contact
 	entered  chan struct{} // gets a value as a request begins to be held
 }
 
@@ -137,8 +138,15 @@ func (m memoryReader) Read(ctx context.Context, id uuid.UUID, ifNoneMatch, sessi
 		return query.Found{}, err
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	found, ok := m.contacts[id]
+	queried := m.queried
+	m.queried = nil
+	defer func() {
+		m.mu.Unlock()
+		if queried != nil {
+			queried()
+		}
+	}()
 	switch {
 	case !ok:
 		return query.Found{}, contact.NotFound(id)

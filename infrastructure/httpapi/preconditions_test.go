@@ -153,3 +153,19 @@ func TestStrictMode(t *testing.T) {
 		}
 	}
 }
+
+// TestNoneMatchHoldsUntilTheWrite: another writer comes between the
+// comparison and the change. The change must not be made to a state that
+// nobody has compared.
+func TestNoneMatchHoldsUntilTheWrite(t *testing.T) {
+	a := start(t, nil)
+	path, _ := a.create()
+	a.memory.queried = func() { a.do(http.MethodPost, path+"/update-email", `{"email":null}`) }
+	got := a.do(http.MethodPost, path+"/update-name", `{"firstName":"X","lastName":"Y"}`, "If-None-Match", `"other"`)
+	if got.status != 412 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if read := a.do(http.MethodGet, path, ""); strings.Contains(read.body, `"X"`) || !strings.Contains(read.body, `"email":null`) {
+		t.Errorf("the contact is %s", read.body)
+	}
+}
