@@ -91,7 +91,7 @@ func (q *adminRequest) failWith(err error) {
 		q.fail(http.StatusInternalServerError, err.Error())
 		return
 	}
-	status := http.StatusBadRequest
+	var status int
 	switch be.Condition {
 	case broker.NotFound:
 		status = http.StatusNotFound
@@ -103,6 +103,8 @@ func (q *adminRequest) failWith(err error) {
 		status = http.StatusInternalServerError
 	case broker.NotImplemented:
 		status = http.StatusNotImplemented
+	default:
+		status = http.StatusBadRequest
 	}
 	q.fail(status, be.Description)
 }

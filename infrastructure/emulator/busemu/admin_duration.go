@@ -24,20 +24,20 @@ func formatDuration(d time.Duration) string {
 	}
 	var b strings.Builder
 	b.WriteByte('P')
-	if days := d / (24 * time.Hour); days > 0 {
+	if days := int64(d / (24 * time.Hour)); days > 0 {
 		fmt.Fprintf(&b, "%dD", days)
-		d -= days * 24 * time.Hour
+		d %= 24 * time.Hour
 	}
 	if d > 0 {
 		b.WriteByte('T')
 	}
-	if h := d / time.Hour; h > 0 {
+	if h := int64(d / time.Hour); h > 0 {
 		fmt.Fprintf(&b, "%dH", h)
-		d -= h * time.Hour
+		d %= time.Hour
 	}
-	if m := d / time.Minute; m > 0 {
+	if m := int64(d / time.Minute); m > 0 {
 		fmt.Fprintf(&b, "%dM", m)
-		d -= m * time.Minute
+		d %= time.Minute
 	}
 	if d > 0 {
 		b.WriteString(strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "S")

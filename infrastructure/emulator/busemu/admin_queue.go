@@ -57,7 +57,7 @@ func unchanged(d *xmlNode, kind string, session, duplicates, partitioned bool) e
 	f.bool("RequiresSession", &s)
 	f.bool("RequiresDuplicateDetection", &dup)
 	f.bool("EnablePartitioning", &part)
-	text := ""
+	var text string
 	switch {
 	case f.err != nil:
 		return f.err

@@ -28,7 +28,7 @@ func (s *Server) startAdmin() error {
 	l := s.o.AdminListener
 	if l == nil {
 		var err error
-		if l, err = net.Listen("tcp", s.o.AdminAddr); err != nil {
+		if l, err = (&net.ListenConfig{}).Listen(s.ctx, "tcp", s.o.AdminAddr); err != nil {
 			return err
 		}
 	}

@@ -107,7 +107,7 @@ func writeTopic(b *bytes.Buffer, info *broker.TopicInfo) {
 	writeTimes(b, &info.Times)
 	element(b, "SupportOrdering", boolText(info.SupportOrdering))
 	countDetails(b, &info.Counts)
-	element(b, "SubscriptionCount", strconv.Itoa(info.Counts.Subscriptions))
+	element(b, "SubscriptionCount", strconv.Itoa(info.Subscriptions))
 	element(b, "AutoDeleteOnIdle", formatDuration(info.AutoDeleteOnIdle))
 	element(b, "EnablePartitioning", boolText(info.Partitioned))
 	element(b, "EntityAvailabilityStatus", "Available")

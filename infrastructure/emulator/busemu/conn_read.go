@@ -1,6 +1,7 @@
 package busemu
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -110,7 +111,7 @@ func (c *conn) readLoop(f *frameReader) {
 			f.grow(2 * len(f.buf)) // the peer has more than fits: take more at a time
 		}
 		if err != nil && m == 0 {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				c.log.Debug("read ended", "error", err)
 			}
 			return

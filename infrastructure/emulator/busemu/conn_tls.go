@@ -30,7 +30,7 @@ func (c *conn) startTLS() error {
 		return nil
 	}
 	secure := tls.Server(whole, c.srv.o.TLS)
-	if err := secure.Handshake(); err != nil {
+	if err := secure.HandshakeContext(c.srv.ctx); err != nil {
 		return err
 	}
 	c.nc = secure

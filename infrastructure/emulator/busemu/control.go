@@ -37,6 +37,8 @@ type Error = broker.Error
 
 // Conditions for faults, and what the SDK makes of them (azservicebus
 // internal/errors.go).
+//
+//nolint:errname // conditions of AMQP by their names there; they are values of Error.Condition
 const (
 	ServerBusy         = broker.ServerBusy            // retried on the same link
 	Timeout            = broker.Timeout               // retried on the same link

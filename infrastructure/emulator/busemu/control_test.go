@@ -78,7 +78,7 @@ func TestLostDisposition(t *testing.T) {
 	bubble(t, o, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		srv.Fail(1, Call{Operation: OpSend}, Fault{DropReply: true, Disconnect: true})
 		sender := must(client.NewSender("q", nil))(t)
-		sendBatch(t, ctx, sender, body("a"), body("b"))
+		sendBatch(ctx, t, sender, body("a"), body("b"))
 		if c := must(srv.Counters("q"))(t); c.Accepted != 4 || c.Duplicates != 2 {
 			t.Errorf("%+v", c)
 		}

@@ -53,13 +53,11 @@ func (f *floor) connectionString() string {
 }
 
 type floorLink struct {
-	out      bool
-	replies  bool
-	reply    string
-	handle   uint32
-	count    uint32
-	sequence int64
-	session  string
+	out     bool
+	replies bool
+	handle  uint32
+	count   uint32
+	session string
 }
 
 type floorSession struct {

@@ -59,7 +59,7 @@ func message(session string, n int) *azservicebus.Message {
 	return &azservicebus.Message{Body: []byte(id), MessageID: &id, SessionID: &session, Subject: ptr("Created"), ContentType: ptr("application/json")}
 }
 
-func sendBatch(t *testing.T, ctx context.Context, s *azservicebus.Sender, messages ...*azservicebus.Message) {
+func sendBatch(ctx context.Context, t *testing.T, s *azservicebus.Sender, messages ...*azservicebus.Message) {
 	t.Helper()
 	batch := must(s.NewMessageBatch(ctx, nil))(t)
 	for _, m := range messages {

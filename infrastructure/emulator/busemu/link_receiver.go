@@ -102,7 +102,13 @@ func (l *incomingLink) open(n node) error {
 		l.info, l.request = info, &managementNode{srv: c.srv, path: n.path}
 		l.maxSize = max(info.MaxMessageSize, broker.StandardMaxMessageSize)
 		return nil
+	default:
+		return l.openEntity(n)
 	}
+}
+
+func (l *incomingLink) openEntity(n node) error {
+	c := l.s.c
 	info, err := c.srv.broker.Lookup(n.path)
 	if err != nil {
 		return err
@@ -284,7 +290,7 @@ func (l *incomingLink) finish(id uint32, err error) {
 	if l.over() {
 		return
 	}
-	if err != errPreSettled && !l.doomed {
+	if !errors.Is(err, errPreSettled) && !l.doomed {
 		if err == nil {
 			l.s.c.settlements.accepted(l.s, amqp.RoleReceiver, l, id)
 		} else {

@@ -105,7 +105,13 @@ func (l *outgoingLink) open() error {
 		}
 		_, err := c.srv.broker.Lookup(l.node.path)
 		return err
+	default:
+		return l.openEntity()
 	}
+}
+
+func (l *outgoingLink) openEntity() error {
+	c := l.s.c
 	info, err := c.srv.broker.Lookup(l.node.path)
 	if err != nil {
 		return err
@@ -249,15 +255,17 @@ func (l *outgoingLink) enqueue() {
 func (l *outgoingLink) sendSome() {
 	s := l.s
 	sent := 0
+turns:
 	for sent < turn && l.credit > 0 && s.remoteIncomingWindow > 0 && !l.held && !l.over() && !s.c.outputFull() {
-		if len(l.replies) > 0 {
+		switch {
+		case len(l.replies) > 0:
 			s.sendMessage(l, nil, true, l.replies[0])
 			l.replies = l.replies[1:]
-		} else if sent < len(l.pending) && l.letGo() {
+		case sent < len(l.pending) && l.letGo():
 			l.sendDelivery(&l.pending[sent])
 			sent++
-		} else {
-			break
+		default:
+			break turns
 		}
 		l.deliveryCount++
 		l.credit--

@@ -34,8 +34,8 @@ func outboxPath(t *testing.T, srv *Server) {
 	ctx := context.Background()
 	client := clientT(t, srv)
 	sender := must(client.NewSender("contacts", nil))(t)
-	sendBatch(t, ctx, sender, message("a", 1), message("b", 1), message("a", 2))
-	sendBatch(t, ctx, sender, message("a", 2), message("a", 3)) // a-2 is a duplicate
+	sendBatch(ctx, t, sender, message("a", 1), message("b", 1), message("a", 2))
+	sendBatch(ctx, t, sender, message("a", 2), message("a", 3)) // a-2 is a duplicate
 
 	for _, want := range []struct {
 		session string
@@ -83,7 +83,7 @@ func TestAbandonAndDeadLetter(t *testing.T) {
 		ctx := context.Background()
 		srv := startT(t, &Options{Addr: "-", AdminAddr: "-", Topology: outboxTopology()})
 		client := clientT(t, srv)
-		sendBatch(t, ctx, must(client.NewSender("contacts", nil))(t), message("a", 1))
+		sendBatch(ctx, t, must(client.NewSender("contacts", nil))(t), message("a", 1))
 		receiver := must(client.AcceptSessionForSubscription(ctx, "contacts", "all", "a", nil))(t)
 		m := must(receiver.ReceiveMessages(ctx, 1, nil))(t)[0]
 		check(t, receiver.AbandonMessage(ctx, m, &azservicebus.AbandonMessageOptions{PropertiesToModify: map[string]any{"tried": int64(1)}}))

@@ -46,7 +46,7 @@ func (r *request) response(properties func(*amqp.MapWriter), body any) []byte {
 // its target (Go), else by its link name (JavaScript), else to the one receiver
 // on the same node in the same session.
 func (s *session) reply(n node, replyTo string, message []byte) {
-	var byName, any *outgoingLink
+	var byName, near *outgoingLink
 	candidates := func(of *session) *outgoingLink {
 		for _, l := range of.links {
 			out, ok := l.(*outgoingLink)
@@ -59,7 +59,7 @@ func (s *session) reply(n node, replyTo string, message []byte) {
 			case replyTo != "" && out.name == replyTo:
 				byName = out
 			case of == s:
-				any = out
+				near = out
 			}
 		}
 		return nil
@@ -77,7 +77,7 @@ func (s *session) reply(n node, replyTo string, message []byte) {
 		l = byName
 	}
 	if l == nil {
-		l = any
+		l = near
 	}
 	if l == nil {
 		s.c.log.Debug("no receiver for a reply", "reply-to", replyTo)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -25,6 +24,8 @@ const (
 	DefaultKeyName = "RootManageSharedAccessKey"
 	DefaultKey     = "SAS_KEY_VALUE"
 )
+
+func malformed(format string, args ...any) error { return tokenError(fmt.Sprintf(format, args...)) }
 
 // keyring holds the keys of a namespace. It does not change.
 type keyring []SASKey
@@ -64,7 +65,13 @@ func (t *sasToken) covers(path string) bool {
 	return own == "" || path == own || strings.HasPrefix(path, own+"/")
 }
 
-var errSignature = errors.New("InvalidSignature: The token has an invalid signature.")
+// tokenError is why a token is refused, in the service's words: the client is
+// sent it as it is.
+type tokenError string
+
+func (e tokenError) Error() string { return string(e) }
+
+const errSignature tokenError = "InvalidSignature: The token has an invalid signature."
 
 // verify checks a token of the form "SharedAccessSignature sr=…&sig=…&se=…&skn=…"
 // (azservicebus internal/sas): the signature is HMAC-SHA256 over the resource as
@@ -72,19 +79,19 @@ var errSignature = errors.New("InvalidSignature: The token has an invalid signat
 func (k keyring) verify(token string, now time.Time) (*sasToken, error) {
 	rest, ok := strings.CutPrefix(token, "SharedAccessSignature ")
 	if !ok {
-		return nil, errors.New("MalformedToken: The token is not a SharedAccessSignature.")
+		return nil, malformed("MalformedToken: The token is not a SharedAccessSignature.")
 	}
 	fields := make(map[string]string, 4)
 	for part := range strings.SplitSeq(rest, "&") {
 		name, value, ok := strings.Cut(part, "=")
 		if !ok {
-			return nil, errors.New("MalformedToken: The token is not a list of names and values.")
+			return nil, malformed("MalformedToken: The token is not a list of names and values.")
 		}
 		fields[name] = value
 	}
 	for _, name := range []string{"sr", "sig", "se", "skn"} {
 		if fields[name] == "" {
-			return nil, fmt.Errorf("MalformedToken: The token has no '%s'.", name)
+			return nil, malformed("MalformedToken: The token has no '%s'.", name)
 		}
 	}
 	name, err := url.QueryUnescape(fields["skn"])
@@ -106,14 +113,14 @@ func (k keyring) verify(token string, now time.Time) (*sasToken, error) {
 	}
 	seconds, err := strconv.ParseInt(fields["se"], 10, 64)
 	if err != nil {
-		return nil, errors.New("MalformedToken: The token's expiry is not a number.")
+		return nil, malformed("MalformedToken: The token's expiry is not a number.")
 	}
 	t := &sasToken{rights: key.Rights, expires: time.Unix(seconds, 0)}
 	if t.resource, err = url.QueryUnescape(fields["sr"]); err != nil {
-		return nil, errors.New("MalformedToken: The token's resource is not escaped properly.")
+		return nil, malformed("MalformedToken: The token's resource is not escaped properly.")
 	}
 	if !now.Before(t.expires) {
-		return nil, fmt.Errorf("ExpiredToken: The token is expired. Expiration time: '%s'.", t.expires.UTC().Format(time.RFC3339))
+		return nil, tokenError(fmt.Sprintf("ExpiredToken: The token is expired. Expiration time: '%s'.", t.expires.UTC().Format(time.RFC3339)))
 	}
 	return t, nil
 }

@@ -29,14 +29,14 @@ func signWith(resource string, expires time.Time, name, key string) string {
 }
 
 // putToken sends a token to $cbs and fails the test unless it is taken.
-func putToken(t *testing.T, ctx context.Context, session *goamqp.Session, audience, token string) {
+func putToken(ctx context.Context, t *testing.T, session *goamqp.Session, audience, token string) {
 	t.Helper()
-	if status := cbs(t, ctx, session, audience, token); status != 200 {
+	if status := cbs(ctx, t, session, audience, token); status != 200 {
 		t.Fatalf("put-token: status %d", status)
 	}
 }
 
-func cbs(t *testing.T, ctx context.Context, session *goamqp.Session, audience, token string) int32 {
+func cbs(ctx context.Context, t *testing.T, session *goamqp.Session, audience, token string) int32 {
 	t.Helper()
 	sender := must(session.NewSender(ctx, "$cbs", nil))(t)
 	receiver := must(session.NewReceiver(ctx, "$cbs", &goamqp.ReceiverOptions{TargetAddress: "me"}))(t)

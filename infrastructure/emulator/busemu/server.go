@@ -59,7 +59,7 @@ func (s *Server) start() error {
 	var err error
 	s.listener = s.o.Listener
 	if s.listener == nil && s.o.Addr != noAddr {
-		if s.listener, err = net.Listen("tcp", s.o.Addr); err != nil {
+		if s.listener, err = (&net.ListenConfig{}).Listen(s.ctx, "tcp", s.o.Addr); err != nil {
 			return err
 		}
 	}

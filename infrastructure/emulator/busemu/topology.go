@@ -8,14 +8,20 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// The descriptions of entities. Zero values stand for the service's defaults.
 type (
-	QueueProperties        = broker.QueueProperties
-	TopicProperties        = broker.TopicProperties
+	// QueueProperties describe a queue. Zero values stand for the service's defaults.
+	QueueProperties = broker.QueueProperties
+	// TopicProperties describe a topic. Zero values stand for the service's defaults.
+	TopicProperties = broker.TopicProperties
+	// SubscriptionProperties describe a subscription. Zero values stand for the
+	// service's defaults; no Rules means one that lets everything through.
 	SubscriptionProperties = broker.SubscriptionProperties
-	Rule                   = broker.Rule
-	Filter                 = broker.Filter
-	Fields                 = broker.Fields
+	// Rule is a named filter of a subscription.
+	Rule = broker.Rule
+	// Filter decides whether a message goes to a subscription.
+	Filter = broker.Filter
+	// Fields are what a correlation filter compares.
+	Fields = broker.Fields
 )
 
 // Kinds of Filter.

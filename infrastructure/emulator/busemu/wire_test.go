@@ -14,7 +14,7 @@ import (
 )
 
 // dial connects go-amqp with all rights.
-func dial(t *testing.T, ctx context.Context, srv *Server, o *goamqp.ConnOptions) (*goamqp.Conn, *goamqp.Session) {
+func dial(ctx context.Context, t *testing.T, srv *Server, o *goamqp.ConnOptions) (*goamqp.Conn, *goamqp.Session) {
 	t.Helper()
 	if o == nil {
 		o = &goamqp.ConnOptions{}
@@ -29,7 +29,7 @@ func dial(t *testing.T, ctx context.Context, srv *Server, o *goamqp.ConnOptions)
 // TestMultiFrameTransfers: messages larger than either side's frames arrive whole.
 func TestMultiFrameTransfers(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, _ *azservicebus.Client) {
-		conn, session := dial(t, ctx, srv, &goamqp.ConnOptions{MaxFrameSize: 513})
+		conn, session := dial(ctx, t, srv, &goamqp.ConnOptions{MaxFrameSize: 513})
 		sender := must(session.NewSender(ctx, "q", nil))(t)
 		receiver := must(session.NewReceiver(ctx, "q", &goamqp.ReceiverOptions{SettlementMode: goamqp.ReceiverSettleModeSecond.Ptr()}))(t)
 		for _, size := range []int{0, 1, 400, 513, 5000, 200_000} {
@@ -52,7 +52,7 @@ func TestDrain(t *testing.T) {
 		for i := range n {
 			check(t, srv.Send(ctx, "q", Message{ID: fmt.Sprint(i)}))
 		}
-		conn, session := dial(t, ctx, srv, nil)
+		conn, session := dial(ctx, t, srv, nil)
 		receiver := must(session.NewReceiver(ctx, "q", &goamqp.ReceiverOptions{Credit: -1, SettlementMode: goamqp.ReceiverSettleModeSecond.Ptr()}))(t)
 		for range 2 { // the second round finds an empty queue
 			check(t, receiver.IssueCredit(1000))
@@ -86,7 +86,7 @@ func TestCreditIsRespected(t *testing.T) {
 		for i := range 20 {
 			check(t, srv.Send(ctx, "q", Message{ID: fmt.Sprint(i)}))
 		}
-		conn, session := dial(t, ctx, srv, nil)
+		conn, session := dial(ctx, t, srv, nil)
 		receiver := must(session.NewReceiver(ctx, "q", &goamqp.ReceiverOptions{Credit: -1}))(t)
 		total := 0
 		for _, credit := range []int{1, 0, 3, 5, 100} {
@@ -114,7 +114,7 @@ func TestCreditIsRespected(t *testing.T) {
 // window holds do not stall.
 func TestSessionWindows(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, _ *azservicebus.Client) {
-		conn, session := dial(t, ctx, srv, nil)
+		conn, session := dial(ctx, t, srv, nil)
 		const n = 12_000
 		sender := must(session.NewSender(ctx, "q", &goamqp.SenderOptions{SettlementMode: goamqp.SenderSettleModeSettled.Ptr()}))(t)
 		for range n {
@@ -253,13 +253,13 @@ func TestCancelledAcceptLocksNothing(t *testing.T) {
 // TestReleasedSessionKeepsOrder: closing a receiver gives its messages back at
 // once, in order and not counted; abandoning gives a message back to its place.
 func TestReleasedSessionKeepsOrder(t *testing.T) {
-	bubble(t, &Options{Topology: outboxTopology()}, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+	bubble(t, &Options{Topology: outboxTopology()}, func(t *testing.T, ctx context.Context, _ *Server, client *azservicebus.Client) {
 		sender := must(client.NewSender("contacts", nil))(t)
 		var all []*azservicebus.Message
 		for i := range 10 {
 			all = append(all, message("a", i))
 		}
-		sendBatch(t, ctx, sender, all...)
+		sendBatch(ctx, t, sender, all...)
 		next := 0
 		for next < 10 {
 			r := must(client.AcceptNextSessionForSubscription(ctx, "contacts", "all", nil))(t)
@@ -282,7 +282,7 @@ func TestExpiredToken(t *testing.T) {
 		nc := must(srv.Dial(ctx))(t)
 		conn := must(goamqp.NewConn(ctx, nc, &goamqp.ConnOptions{SASLType: goamqp.SASLTypeAnonymous()}))(t)
 		session := must(conn.NewSession(ctx, nil))(t)
-		putToken(t, ctx, session, "sb://host/q", sign(t, "sb://host/q", time.Now().Add(time.Minute)))
+		putToken(ctx, t, session, "sb://host/q", sign(t, "sb://host/q", time.Now().Add(time.Minute)))
 		sender := must(session.NewSender(ctx, "q", nil))(t)
 		check(t, sender.Send(ctx, goamqp.NewMessage(nil), nil))
 		time.Sleep(2 * time.Minute)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -76,7 +77,8 @@ func (s *suite) runLive(ctx context.Context, env []string, o *options) (map[test
 // run one after the other: the SDK's tests name their queues by the second.
 func (s *suite) goTest(ctx context.Context, env []string, args ...string) (map[test]*result, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-p=1"}, args...)...)
-	cmd.Dir, cmd.Env, cmd.Stderr = s.dir, append(env, "GOFLAGS=-mod=mod", "GOWORK=off"), os.Stderr
+	cmd.Dir, cmd.Stderr = s.dir, os.Stderr
+	cmd.Env = slices.Concat(env, []string{"GOFLAGS=-mod=mod", "GOWORK=off"})
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -119,7 +119,7 @@ func appendElement(b []byte, code byte, v any) []byte {
 func appendCompoundElement(b []byte, code byte, v any) []byte {
 	mark := len(b)
 	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
-	count := 0
+	var count int
 	switch t := v.(type) {
 	case List:
 		if code != codeList32 {

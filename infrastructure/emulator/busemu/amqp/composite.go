@@ -60,7 +60,7 @@ func (f *fields) required(name string) bool {
 	return false
 }
 
-func (f *fields) bool() bool { return f.present() && f.Reader.Bool() }
+func (f *fields) bool() bool { return f.present() && f.Bool() }
 
 func (f *fields) text() string {
 	if f.present() {
@@ -109,13 +109,6 @@ func (f *fields) optionalText() Optional[string] {
 		return Some(f.Text())
 	}
 	return Optional[string]{}
-}
-
-func (f *fields) value() any {
-	if f.present() {
-		return f.Value()
-	}
-	return nil
 }
 
 func (f *fields) mapping() Map {
@@ -274,14 +267,6 @@ func (w *fieldWriter) optionalString(v Optional[string]) {
 		return
 	}
 	w.set(AppendString(w.b, v.Value))
-}
-
-func (w *fieldWriter) valueOrNull(v any) {
-	if v == nil {
-		w.null()
-		return
-	}
-	w.set(AppendValue(w.b, v))
 }
 
 func (w *fieldWriter) mapOrNull(v Map) {
