@@ -155,5 +155,9 @@ func runApp(ctx context.Context, t *testing.T, app *fx.App) (wait func()) {
 	case err := <-done:
 		t.Fatal(err)
 	}
-	return func() { _ = <-done }
+	return func() {
+		if err := <-done; err != nil {
+			t.Logf("a part of the service: %v", err)
+		}
+	}
 }
