@@ -1,0 +1,94 @@
+package busemu
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestRestart: messages, sequence numbers, delivery counts, session state and the
+// duplicate history survive a restart, seen through the SDK.
+func TestRestart(t *testing.T) {
+	ctx := t.Context()
+	o := &Options{DataDir: "data", FS: vfs.NewMem(), Topology: outboxTopology()}
+	srv := must(Start(o))(t)
+	client := srv.Client()
+	sender := must(client.NewSender("contacts", nil))(t)
+	sendBatch(ctx, t, sender, message("a", 1), message("a", 2))
+	receiver := must(client.AcceptSessionForSubscription(ctx, "contacts", "all", "a", nil))(t)
+	m := must(receiver.ReceiveMessages(ctx, 1, nil))(t)[0]
+	first := *m.SequenceNumber
+	check(t, receiver.AbandonMessage(ctx, m, nil))
+	check(t, receiver.SetSessionState(ctx, []byte("state"), nil))
+	check(t, client.Close(ctx))
+	check(t, srv.Close())
+
+	srv = startT(t, o)
+	client = clientT(t, srv)
+	sender = must(client.NewSender("contacts", nil))(t)
+	sendBatch(ctx, t, sender, message("a", 2), message("a", 3)) // a-2 is known
+	receiver = must(client.AcceptSessionForSubscription(ctx, "contacts", "all", "a", nil))(t)
+	if state := must(receiver.GetSessionState(ctx, nil))(t); string(state) != "state" {
+		t.Errorf("session state %q", state)
+	}
+	var got []*azservicebus.ReceivedMessage
+	for len(got) < 3 {
+		got = append(got, must(receiver.ReceiveMessages(ctx, 3-len(got), nil))(t)...)
+	}
+	for i, m := range got {
+		if m.MessageID != fmt.Sprintf("a-%d", i+1) {
+			t.Errorf("message %d is %s", i, m.MessageID)
+		}
+		if i > 0 && *m.SequenceNumber <= *got[i-1].SequenceNumber {
+			t.Errorf("sequence numbers %d, %d", *got[i-1].SequenceNumber, *m.SequenceNumber)
+		}
+		check(t, receiver.CompleteMessage(ctx, m, nil))
+	}
+	if *got[0].SequenceNumber != first || got[0].DeliveryCount != 2 {
+		t.Errorf("the first message has number %d, was %d, and delivery count %d", *got[0].SequenceNumber, first, got[0].DeliveryCount)
+	}
+	check(t, client.Close(ctx))
+}
+
+// TestTLS: one port serves TLS and plain TCP.
+func TestTLS(t *testing.T) {
+	ctx := t.Context()
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(web.Certificate())
+	srv := startT(t, &Options{TLS: web.TLS, Topology: &Topology{Queues: []Queue{{Name: "q"}}}})
+	for name, cs := range map[string]string{"TLS": srv.ConnectionString(), "plain": srv.ConnectionString() + ";UseDevelopmentEmulator=true"} {
+		client := must(azservicebus.NewClientFromConnectionString(cs, &azservicebus.ClientOptions{
+			TLSConfig: &tls.Config{RootCAs: roots, ServerName: "example.com"},
+		}))(t)
+		sender := must(client.NewSender("q", nil))(t)
+		if err := sender.SendMessage(ctx, body(name), nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		check(t, client.Close(ctx))
+	}
+	if n := len(must(srv.Peek("q", 10))(t)); n != 2 {
+		t.Errorf("%d messages came", n)
+	}
+}
+
+// TestStartIsQuick: a test that starts an emulator does not wait for it.
+func TestStartIsQuick(t *testing.T) {
+	best := time.Hour
+	for range 10 {
+		start := time.Now()
+		srv := must(Start(&Options{Topology: outboxTopology()}))(t)
+		best = min(best, time.Since(start))
+		check(t, srv.Close())
+	}
+	if best > 15*time.Millisecond {
+		t.Errorf("the quickest of 10 starts took %v", best)
+	}
+}
