@@ -131,19 +131,38 @@ func parseKeyPaths(texts []string, kind string) (paths []document.Path, hierarch
 		return nil, false, refuse(http.StatusBadRequest, "A partition key of %d paths needs kind MultiHash and at most 3", len(texts))
 	}
 	for _, text := range texts {
-		path := document.Path(strings.Split(strings.TrimPrefix(text, "/"), "/"))
-		if !strings.HasPrefix(text, "/") {
-			return nil, false, refuse(http.StatusBadRequest, "The partition key path %q does not start with /", text)
-		}
-		for i, name := range path {
-			path[i] = strings.Trim(name, `"`)
-			if path[i] == "" {
-				return nil, false, refuse(http.StatusBadRequest, "The partition key path %q has an empty part", text)
-			}
+		path, ok := parseKeyPath(text)
+		if !ok {
+			return nil, false, refuse(http.StatusBadRequest, `The partition key path %q is invalid: expected /name, /name/name or /"any name"`, text)
 		}
 		paths = append(paths, path)
 	}
 	return paths, hierarchical, nil
+}
+
+// parseKeyPath splits a path at its slashes. A name in double quotes may hold any
+// character but a quote.
+func parseKeyPath(text string) (path document.Path, ok bool) {
+	for text != "" {
+		rest, found := strings.CutPrefix(text, "/")
+		if !found {
+			return nil, false
+		}
+		var name string
+		if quoted, isQuoted := strings.CutPrefix(rest, `"`); isQuoted {
+			if name, text, found = strings.Cut(quoted, `"`); !found {
+				return nil, false
+			}
+		} else {
+			end := strings.IndexByte(rest+"/", '/')
+			name, text = rest[:end], rest[end:]
+		}
+		if name == "" {
+			return nil, false
+		}
+		path = append(path, name)
+	}
+	return path, len(path) > 0
 }
 
 // definitionText is the client's text with the partition key completed and

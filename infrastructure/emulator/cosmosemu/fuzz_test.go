@@ -2,6 +2,7 @@ package cosmosemu
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -98,4 +99,17 @@ func FuzzHeaders(f *testing.F) {
 		}
 		_, _ = parseSince(since) // must not panic
 	})
+}
+
+func TestPartitionKeyPaths(t *testing.T) {
+	for text, want := range map[string]string{"/a": "[a]", "/a/b": "[a b]", `/"a/b"/c`: "[a/b c]", `/"x y"`: "[x y]"} {
+		if path, ok := parseKeyPath(text); !ok || fmt.Sprint(path) != want {
+			t.Errorf("%s is %v, want %s", text, path, want)
+		}
+	}
+	for _, text := range []string{"", "a", "/", "/a/", "//a", `/"a`, `/""`, `/"a"b`} {
+		if path, ok := parseKeyPath(text); ok {
+			t.Errorf("%s was read as %v", text, path)
+		}
+	}
 }

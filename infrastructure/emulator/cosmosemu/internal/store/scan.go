@@ -41,7 +41,10 @@ func (c *Container) Scan(scope Scope, fn func(number uint64, body []byte) (more 
 	if scope.Part != nil {
 		s.window = epk.Point(scope.Part.EPK)
 	}
-	if scope.Items == nil && scope.Part == nil {
+	switch {
+	case scope.Items != nil:
+		return s.byName(v)
+	case scope.Part == nil:
 		return s.all(v)
 	}
 	from, to := c.space.span()
@@ -106,27 +109,13 @@ func (s *scanner) visit(value []byte) (more bool, err error) {
 	return s.fn(rec.created.number(), rec.body), nil
 }
 
-// indexed visits the documents that an index names, in the order of insertion.
+// indexed visits the documents of a logical partition.
 func (s *scanner) indexed(index *pebble.Iterator) error {
-	var found []position
-	var err error
-	if s.scope.Items == nil {
-		found, err = s.inPartition(index)
-	} else {
-		for i := range s.scope.Items {
-			if found, err = s.named(found, index, &s.scope.Items[i]); err != nil {
-				break
-			}
-		}
-	}
+	found, err := s.inPartition(index)
 	if err := errors.Join(err, asCorruption(index.Error())); err != nil {
 		return err
 	}
-	slices.SortFunc(found, func(a, b position) int { return cmp.Compare(a.number(), b.number()) })
-	for _, created := range slices.Compact(found) {
-		if created.number() <= s.scope.After {
-			continue
-		}
+	for _, created := range s.inOrder(found) {
 		if s.key, err = s.c.find(index, s.key, created); err != nil {
 			return err
 		}
@@ -135,6 +124,14 @@ func (s *scanner) indexed(index *pebble.Iterator) error {
 		}
 	}
 	return nil
+}
+
+// inOrder sorts places by insertion, without repeats and without those before the
+// scope.
+func (s *scanner) inOrder(found []position) []position {
+	slices.SortFunc(found, func(a, b position) int { return cmp.Compare(a.number(), b.number()) })
+	found = slices.Compact(found)
+	return slices.DeleteFunc(found, func(p position) bool { return p.number() <= s.scope.After })
 }
 
 // inPartition returns the places of the documents of a logical partition.
@@ -151,25 +148,66 @@ func (s *scanner) inPartition(index *pebble.Iterator) (found []position, err err
 	return found, nil
 }
 
-// named appends the places of the documents a reference means.
-func (s *scanner) named(found []position, index *pebble.Iterator, ref *ItemRef) ([]position, error) {
-	if ref.Part != nil {
-		s.key = s.c.space.item(s.key[:0], ref.Part, ref.ID)
-		if !index.SeekGE(s.key) || !bytes.Equal(index.Key(), s.key) {
-			return found, nil
-		}
-		p, err := decodePointer(index.Value())
-		return append(found, p.created), err
+// byName visits the documents named in the scope. Look-ups of single keys pass by
+// tables that do not have them, which an iterator cannot.
+func (s *scanner) byName(v view) error {
+	if v.snapshot == nil { // all look-ups must see the same state
+		snapshot := s.c.store.db.NewSnapshot()
+		defer func() { _ = snapshot.Close() }() // reports double closing only
+		v.Reader = snapshot
 	}
-	s.key = s.c.space.id(s.key[:0], ref.ID)
-	for index.SeekGE(s.key); index.Valid() && bytes.HasPrefix(index.Key(), s.key); index.Next() {
-		value := index.Value()
-		if len(value) != idEntrySize {
-			return nil, fmt.Errorf("%w: id index entry of %d bytes", ErrCorrupt, len(value))
+	var found []position
+	var err error
+	for i := range s.scope.Items {
+		if found, err = s.named(found, v, &s.scope.Items[i]); err != nil {
+			return err
 		}
-		if int(binary.BigEndian.Uint32(value[positionSize:])) == len(ref.ID) { // else a longer id with a zero byte in it
+	}
+	for _, created := range s.inOrder(found) {
+		value, closer, err := v.Get(s.c.space.document(s.key[:0], created))
+		if err != nil {
+			return fmt.Errorf("read document: %w", asCorruption(err))
+		}
+		more, err := s.visit(value)
+		if err := errors.Join(err, closer.Close()); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// named appends the places of the documents a reference means.
+func (s *scanner) named(found []position, v view, ref *ItemRef) ([]position, error) {
+	if ref.Part == nil {
+		return s.withID(found, v, ref.ID)
+	}
+	s.key = s.c.space.item(s.key[:0], ref.Part, ref.ID)
+	value, closer, err := v.Get(s.key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return found, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read item index: %w", asCorruption(err))
+	}
+	p, err := decodePointer(value)
+	return append(found, p.created), errors.Join(err, closer.Close())
+}
+
+// withID appends the places of the documents with an id, in any logical partition.
+func (s *scanner) withID(found []position, v view, id string) ([]position, error) {
+	lower := s.c.space.id(nil, id)
+	index, err := v.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)})
+	if err != nil {
+		return nil, fmt.Errorf("read id index: %w", asCorruption(err))
+	}
+	for index.First(); index.Valid() && err == nil; index.Next() {
+		value := index.Value()
+		switch {
+		case len(value) != idEntrySize:
+			err = fmt.Errorf("%w: id index entry of %d bytes", ErrCorrupt, len(value))
+		case int(binary.BigEndian.Uint32(value[positionSize:])) == len(id): // else a longer id with a zero byte in it
 			found = append(found, decodePosition(value))
 		}
 	}
-	return found, nil
+	return found, errors.Join(err, asCorruption(index.Close()))
 }

@@ -37,11 +37,12 @@ func TestTopologyStaysWhole(t *testing.T) {
 		i := r.IntN(len(top.Ranges))
 		var next *Topology
 		var err error
-		if r.IntN(3) > 0 && len(top.Ranges) < 20 {
+		switch {
+		case r.IntN(3) > 0 && len(top.Ranges) < 20:
 			next, err = top.split(top.Ranges[i].ID, nil)
-		} else if i+1 < len(top.Ranges) {
+		case i+1 < len(top.Ranges):
 			next, err = top.merge(top.Ranges[i].ID, top.Ranges[i+1].ID)
-		} else {
+		default:
 			continue
 		}
 		if err != nil {

@@ -1,0 +1,143 @@
+package cosmosemu
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// queryScope decides which documents a query visits, and whether it may. rng is
+// set if they are all in one physical partition.
+func (x *exchange) queryScope(c *store.Container, b *query.Bound) (scope store.Scope, rng *store.Range, err error) {
+	def, t := c.Definition(), c.Topology()
+	key, err := x.keyHeader()
+	if err != nil {
+		return scope, nil, err
+	}
+	if len(key) > len(def.Paths) {
+		return scope, nil, refuse(http.StatusBadRequest, "The partition key %v has %d values, the container has %d paths", key, len(key), len(def.Paths)).sub(subKeyMismatch)
+	}
+	if scope.Window, err = x.window(); err != nil {
+		return scope, nil, err
+	}
+	paths := keyPaths(def)
+	if id := first(x.header, headerRangeID); id != "" {
+		if _, after, found := strings.Cut(id, ","); found {
+			id = after
+		}
+		if rng, err = t.Find(id); err != nil {
+			return scope, nil, err
+		}
+		bounds := rng.Bounds()
+		if scope.Window != nil {
+			bounds, _ = bounds.Intersect(*scope.Window)
+		}
+		scope.Window = &bounds
+	}
+	pinned := key
+	if pinned == nil && b != nil {
+		pinned = keyValues(b.PartitionKey(paths))
+	}
+	if len(pinned) > 0 && (len(pinned) == len(def.Paths) || def.Hierarchical) {
+		scope.Part = store.NewPartition(pinned, def.Hierarchical)
+		if len(pinned) == len(def.Paths) && rng == nil {
+			rng = t.Locate(scope.Part.EPK)
+		}
+	}
+	if rng == nil && key == nil && b != nil {
+		if err := x.checkCrossPartition(b); err != nil {
+			return scope, nil, err
+		}
+	}
+	if b != nil {
+		scope.Items = lookups(b, paths, def, scope.Part, len(pinned) == len(def.Paths))
+	}
+	return scope, rng, nil
+}
+
+// checkCrossPartition refuses what the gateway does not serve over several
+// partitions.
+func (x *exchange) checkCrossPartition(b *query.Bound) error {
+	if !isTrue(x.header, headerCrossPartition) {
+		return refuse(http.StatusBadRequest, "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.")
+	}
+	if b.Query().Shape().Plain() {
+		return nil
+	}
+	plan, err := planOf(b, epk.Full())
+	if err != nil {
+		return err
+	}
+	info, err := json.Marshal(string(plan))
+	if err != nil {
+		return fmt.Errorf("encode query plan: %w", err)
+	}
+	e := refuse(http.StatusBadRequest, "The provided cross partition query can not be directly served by the gateway. "+
+		"This is a first chance (internal) exception that all newer clients will know how to handle gracefully. "+
+		"This exception is traced, but unless you see it bubble up as an exception (which only happens on older SDK clients), then you can safely ignore this message.")
+	e.Extra = `"additionalErrorInfo":` + string(info)
+	return e.sub(subCrossPartition)
+}
+
+// lookups are the items WHERE names, nil if documents must be scanned.
+func lookups(b *query.Bound, paths []string, def *store.Definition, part *store.Partition, whole bool) []store.ItemRef {
+	named, ok := b.Lookups(paths)
+	if !ok {
+		return nil
+	}
+	refs := make([]store.ItemRef, 0, len(named))
+	for _, l := range named {
+		ref := store.ItemRef{ID: l.ID}
+		switch {
+		case whole:
+			ref.Part = part
+		case l.PartitionKey != nil:
+			ref.Part = store.NewPartition(keyValues(l.PartitionKey), def.Hierarchical)
+		}
+		refs = append(refs, ref)
+	}
+	return refs
+}
+
+// keyPaths are the partition key paths as the query engine takes them.
+func keyPaths(def *store.Definition) []string {
+	out := make([]string, len(def.Paths))
+	for i, path := range def.Paths {
+		for _, name := range path {
+			if strings.Contains(name, "/") {
+				name = strconv.Quote(name)
+			}
+			out[i] += "/" + name
+		}
+	}
+	return out
+}
+
+// keyValues turns values of the query engine into a partition key. Arrays and
+// objects are no keys: then nothing can be pinned.
+func keyValues(values []query.Value) epk.Key {
+	var key epk.Key
+	for _, v := range values {
+		switch v.Kind() {
+		case query.Undefined:
+			key = append(key, epk.Undefined())
+		case query.Null:
+			key = append(key, epk.Null())
+		case query.Boolean:
+			key = append(key, epk.Bool(v.Bool()))
+		case query.Number:
+			key = append(key, epk.Number(v.Float()))
+		case query.String:
+			key = append(key, epk.String(v.Text()))
+		default:
+			return nil
+		}
+	}
+	return key
+}
