@@ -142,3 +142,20 @@ func TestWrongOptionsAreAllReported(t *testing.T) {
 		}
 	}
 }
+
+func TestItemsAndDump(t *testing.T) {
+	srv, c := start(t, nil)
+	create(t, c, "1", "a")
+	create(t, c, "2", "b")
+	items, err := srv.Items("db", "c")
+	if err != nil || len(items) != 2 || !strings.Contains(string(items[1]), `"id":"2"`) {
+		t.Errorf("items %s (%v)", items, err)
+	}
+	var out strings.Builder
+	if err := srv.Dump(&out); err != nil || !strings.Contains(out.String(), "db/c: 2 items, LSN 2\n  range 0 [,FF) of []\n") {
+		t.Errorf("dump (%v)\n%s", err, out.String())
+	}
+	if _, err := srv.Items("db", "none"); err == nil {
+		t.Error("items of no container")
+	}
+}

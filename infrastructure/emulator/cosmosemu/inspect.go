@@ -1,0 +1,59 @@
+package cosmosemu
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// Items returns the live items of a container in the order of insertion, as a read
+// would, past the wire and its faults.
+func (s *Server) Items(database, container string) ([][]byte, error) {
+	c, err := s.container(database, container)
+	if err != nil {
+		return nil, fmt.Errorf("cosmosemu: items of %s/%s: %w", database, container, err)
+	}
+	var items [][]byte
+	err = c.Scan(store.Scope{}, func(_ uint64, body []byte) bool {
+		items = append(items, bytes.Clone(body))
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cosmosemu: items of %s/%s: %w", database, container, err)
+	}
+	return items, nil
+}
+
+// Dump writes what the emulator holds, for a test that fails: databases,
+// containers, physical partitions and items.
+func (s *Server) Dump(w io.Writer) error {
+	for _, db := range s.store.Databases() {
+		for _, c := range s.store.Containers(db) {
+			def := c.Definition()
+			items, err := s.Items(db.ID, def.ID)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(w, "%s/%s: %d items, LSN %d\n", db.ID, def.ID, len(items), c.LSN()); err != nil {
+				return err
+			}
+			ranges, err := s.PartitionKeyRanges(db.ID, def.ID)
+			if err != nil {
+				return err
+			}
+			for _, r := range ranges {
+				if _, err := fmt.Fprintf(w, "  range %s [%s,%s) of %v\n", r.ID, r.MinInclusive, r.MaxExclusive, r.Parents); err != nil {
+					return err
+				}
+			}
+			for _, item := range items {
+				if _, err := fmt.Fprintf(w, "  %s\n", item); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
