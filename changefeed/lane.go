@@ -20,7 +20,9 @@ type lane struct {
 
 	// The goroutine's own:
 	held   map[string]*heldKey
-	outage bool // the last narrowing found nothing that can be handled
+	outage bool   // the last narrowing found nothing that can be handled
+	doubt  moment // when that narrowing began
+	first  moment // when the segment that is being delivered was first tried
 }
 
 // segment is a run of items of one page.
@@ -170,6 +172,7 @@ func (l *lane) take(s segment) bool {
 	}
 	retry := l.f.w.retryBackoff()
 	narrowed := moment(-1)
+	l.first = l.f.w.r.moment()
 	for attempt := 1; ; attempt++ {
 		err := l.f.w.deliver(s, attempt)
 		if err == nil {

@@ -40,8 +40,14 @@ func (l *lane) narrow(s segment) []Item {
 	}
 	n.run()
 	l.f.finish(s.page, len(n.handled))
-	blamed := len(n.handled) > 0 || l.f.w.r.succeededSince(began)
-	l.outage = !blamed
+	// What others handled between two attempts vouches as well as what they handled
+	// during one: a batch that was left by an outage may be the last that fails.
+	blamed := len(n.handled) > 0 || l.f.w.r.succeededSince(began) ||
+		l.outage && !n.end && l.f.w.r.succeededSince(l.doubt)
+	l.outage, l.doubt = !blamed, began
+	// The only document that fails, after others were handled: it waits as a held key
+	// does, and is tried alone (heldKey.blames).
+	lone := !blamed && !n.end && len(n.failed) == 1 && l.f.w.r.suspects.Load() == 1 && l.f.w.r.succeededSince(l.first)
 	rest := map[int]bool{}
 	for i := range s.items {
 		rest[i] = true
@@ -50,13 +56,16 @@ func (l *lane) narrow(s segment) []Item {
 		delete(rest, i)
 	}
 	for _, failed := range n.failed {
-		if !blamed && !failed.named {
+		if !blamed && !lone && !failed.named {
 			continue
 		}
 		group := groups[failed.group]
 		h := l.hold(keys[failed.group])
 		h.since = began
-		h.fail(l, &s.items[group[failed.at]], failed.err, true)
+		if lone {
+			h.since = l.first
+		}
+		h.fail(l, &s.items[group[failed.at]], failed.err, blamed || failed.named)
 		for _, i := range group[failed.at:] {
 			h.add(s.page, s.items[i])
 			delete(rest, i)

@@ -88,6 +88,7 @@ func TestRewindDeliversAgainInOrder(t *testing.T) {
 		since := time.Now()
 		w.put(50, 20)
 		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 150 })
+		time.Sleep(10 * time.Second) // until the checkpoints are written
 		saved, err := w.operator().Export(t.Context())
 		if err != nil {
 			t.Fatal(err)
