@@ -25,8 +25,9 @@ test: ## the README's test command
 	go test $(PACKAGES)
 
 .PHONY: race
-race: ## all tests under the race detector
-	go test -race $(PACKAGES)
+race: ## all tests under the race detector, but those that only start other processes
+	go test -race $$(go list $(PACKAGES) | grep -vE '^feedbox/tests/(api|cli|e2e)$$')
+	go test -race -run PowerLoss ./tests/e2e
 
 .PHONY: vet
 vet: ## go vet
