@@ -31,10 +31,10 @@ func BenchmarkThroughput(b *testing.B) {
 		queue    QueueProperties
 	}{
 		{"single/in-flight=64", 64, sendSingles, QueueProperties{}},
-		{"batch=10/in-flight=1", 1, sendBatches(10, 300), QueueProperties{}},
-		{"batch=10/in-flight=16", 16, sendBatches(10, 100), QueueProperties{}},
-		{"batch=100/in-flight=1", 1, sendBatches(100, 100), QueueProperties{}},
-		{"batch=100/in-flight=16", 16, sendBatches(100, 20), QueueProperties{}},
+		{"batch=10/in-flight=1", 1, sendBatches(10, 1000), QueueProperties{}},
+		{"batch=10/in-flight=64", 64, sendBatches(10, 100), QueueProperties{}},
+		{"batch=100/in-flight=1", 1, sendBatches(100, 300), QueueProperties{}},
+		{"batch=100/in-flight=64", 64, sendBatches(100, 15), QueueProperties{}},
 		{"receive/sessions=1000/in-flight=16", 16, receiveSessions, QueueProperties{RequiresSession: true}},
 	} {
 		b.Run(s.name, func(b *testing.B) {
@@ -158,7 +158,7 @@ func sendSingles(b *testing.B, c *azservicebus.Client, inFlight int) int {
 		b.Fatal(err)
 	}
 	defer sender.Close(context.Background())
-	const each = 100
+	const each = 400
 	inParallel(b, inFlight, func() error {
 		for range each {
 			if err := sender.SendMessage(context.Background(), &azservicebus.Message{Body: make([]byte, benchBody)}, nil); err != nil {

@@ -48,6 +48,7 @@ type conn struct {
 	peer        amqp.Open
 	idle        time.Duration // a frame is sent at least that often
 	sessions    map[uint16]*session
+	busy        []*session // with links that are ready
 	grants      grants
 	expiry      *time.Timer // of the grant that expires first
 	expires     time.Time
@@ -198,14 +199,25 @@ func (c *conn) drainInbox() {
 	c.settlements.flush()
 }
 
-// transmit gives every session a turn to send what waits on its links.
+// transmit gives every session with something to send a turn.
 func (c *conn) transmit() {
 	if c.closeSent {
 		return
 	}
-	for _, s := range c.sessions {
+	waiting := c.busy[:0]
+	for _, s := range c.busy {
 		s.transmit()
+		if s.busy = len(s.ready) > 0; s.busy { // its window or the output is full
+			waiting = append(waiting, s)
+		}
 	}
+	clear(c.busy[len(waiting):])
+	if len(waiting) > 1 { // another one is first next time
+		first := waiting[0]
+		copy(waiting, waiting[1:])
+		waiting[len(waiting)-1] = first
+	}
+	c.busy = waiting
 }
 
 // flush hands the output to the writer if it is idle. While it is not, output

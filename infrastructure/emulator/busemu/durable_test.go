@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http/httptest"
+	"runtime"
 	"testing"
 	"time"
 
@@ -90,5 +91,29 @@ func TestStartIsQuick(t *testing.T) {
 	}
 	if best > 15*time.Millisecond {
 		t.Errorf("the quickest of 10 starts took %v", best)
+	}
+}
+
+// TestIdleMemory: an idle emulator with a connected client is small.
+func TestIdleMemory(t *testing.T) {
+	used := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse + m.StackInuse
+	}
+	for name, dir := range map[string]string{"memory": "", "durable": t.TempDir()} {
+		before := used()
+		srv := must(Start(&Options{DataDir: dir, Topology: outboxTopology()}))(t)
+		client := srv.Client()
+		sender := must(client.NewSender("contacts", nil))(t)
+		sendBatch(t.Context(), t, sender, message("a", 1))
+		after := used()
+		t.Logf("%s: %d kB", name, (int64(after)-int64(before))>>10)
+		if after > before+20<<20 {
+			t.Errorf("%s: %d MB in use", name, (after-before)>>20)
+		}
+		check(t, client.Close(t.Context()))
+		check(t, srv.Close())
 	}
 }

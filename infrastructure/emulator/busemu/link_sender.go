@@ -249,6 +249,10 @@ func (l *outgoingLink) enqueue() {
 	}
 	l.queued = true
 	l.s.ready = append(l.s.ready, l)
+	if !l.s.busy {
+		l.s.busy = true
+		l.s.c.busy = append(l.s.c.busy, l.s)
+	}
 }
 
 // sendSome sends a turn's messages.

@@ -36,6 +36,7 @@ type session struct {
 	nextDeliveryID       uint32
 	unsettled            map[uint32]*delivery // sent, not settled
 	ready                []*outgoingLink      // links with something to send, in turn
+	busy                 bool                 // in conn.busy
 }
 
 // link is either end of an attached link: an incomingLink or an outgoingLink.
