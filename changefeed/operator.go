@@ -179,6 +179,7 @@ func (o *Operator) Rewind(ctx context.Context, to Start, leases ...string) error
 	return o.each(ctx, leases, func(l *Lease) error {
 		position := RangeToken{Range: l.Range}
 		switch to.kind {
+		case "", startBeginning: // the zero position
 		case startTime:
 			position.Since = to.since
 		case startNow:

@@ -17,8 +17,15 @@ func TestCompareKeysReadsShortBoundsAsPadded(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "00", 0}, {"", "01", -1}, {"1F", "1F0000", 0}, {"1F", "1F0001", -1}, {"20", "1FFF", 1},
-		{"3FFFFFFF", "FF", -1}, {"FF", "FF", 0}, {"0A", "0AFF", -1},
+		{"", "", 0},
+		{"", "00", 0},
+		{"", "01", -1},
+		{"1F", "1F0000", 0},
+		{"1F", "1F0001", -1},
+		{"20", "1FFF", 1},
+		{"3FFFFFFF", "FF", -1},
+		{"FF", "FF", 0},
+		{"0A", "0AFF", -1},
 	} {
 		if got := compareKeys(tt.a, tt.b); got != tt.want {
 			t.Errorf("compareKeys(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)

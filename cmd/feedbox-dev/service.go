@@ -38,6 +38,7 @@ func newService(environ []string, l *listeners, emulators *emulators, out io.Wri
 		"FEEDBOX_RELAY_POLL_MAX=" + pollMax.String(),
 		"FEEDBOX_LEASE_EXPIRY=" + leaseExpiry.String(),
 	}, environ, []string{
+		"FEEDBOX_API_LISTEN=" + l.api.Addr().String(), // an address that others can reach needs FEEDBOX_AUTH
 		"FEEDBOX_COSMOS_ENDPOINT=" + e.CosmosEndpoint,
 		"FEEDBOX_COSMOS_KEY=" + e.CosmosKey,
 		"FEEDBOX_COSMOS_DATABASE=" + e.Database,

@@ -47,7 +47,7 @@ func newContacts(cfg *config.API, client *azcosmos.Client) (*mediator.Mediator, 
 	}
 	m := mediator.New()
 	event.Subscribe(m)
-	work, err := cosmos.NewUnitsOfWork(container, m, &cosmos.Options{EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, Traceparent: traceparent})
+	work, err := cosmos.NewUnitsOfWork(container, m, &cosmos.Options{EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent})
 	if err != nil {
 		return nil, err
 	}

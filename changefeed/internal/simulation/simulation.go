@@ -139,7 +139,7 @@ func (s *sim) write(ctx context.Context) error {
 	for {
 		pause := time.Duration(rng.ExpFloat64() * float64(s.config.Pace))
 		if wait(ctx, pause) != nil {
-			return nil
+			return nil //nolint:nilerr // the end of the context is the end of the work
 		}
 		key := fmt.Sprintf("key-%d", rng.IntN(s.config.Keys))
 		id := fmt.Sprintf("doc-%d", rng.IntN(40))

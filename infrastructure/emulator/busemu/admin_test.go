@@ -153,7 +153,7 @@ func TestHealth(t *testing.T) {
 	srv := startT(t, nil)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	get := func() (int, string) {
-		req := must(http.NewRequestWithContext(t.Context(), "GET", srv.AdminURL()+"/health", nil))(t)
+		req := must(http.NewRequestWithContext(t.Context(), http.MethodGet, srv.AdminURL()+"/health", nil))(t)
 		resp := must(http.DefaultClient.Do(req))(t)
 		defer resp.Body.Close()
 		return resp.StatusCode, string(must(io.ReadAll(resp.Body))(t))
