@@ -130,7 +130,7 @@ func (w *worker) session() (verdict, *SplitError) {
 	}
 	stopReading()
 	if running {
-		<-read // it was told to end
+		<-read //nolint:errcheck // it was told to end
 	}
 	w.finishFlow(f)
 	w.mu.Lock()
