@@ -179,10 +179,14 @@ func (c *conn) perform(w work) {
 		c.suffer(w, f)
 		return
 	}
-	w.link.stalled = !w.unordered
+	if !w.unordered {
+		w.link.stalled = true
+	}
 	time.AfterFunc(f.Delay, func() {
 		c.post(event{fn: func() {
-			w.link.stalled = w.link.stalled && w.unordered
+			if !w.unordered {
+				w.link.stalled = false
+			}
 			if !w.link.over() {
 				c.suffer(w, f)
 			}

@@ -7,6 +7,15 @@
 //	_ = srv.CreateQueue(ctx, "orders", busemu.QueueProperties{RequiresSession: true})
 //	client := srv.Client() // *azservicebus.Client
 //
+// Topologies come from Options.Topology, LoadConfig (the official emulator's
+// Config.json), the Create methods or the admin API. Send, Peek, Counters and Dump
+// act beside the wire. Control and Fail make operations on the wire go wrong;
+// Advance, Detach, Disconnect, ExpireSession, SetStatus and SetQuota make the world
+// do so.
+//
+// In a testing/synctest bubble use Options{Addr: "-", AdminAddr: "-"} and Client,
+// or pipenet listeners.
+//
 // UNSUPPORTED.md lists what the service does and this package does not. What is
 // not supported is refused with amqp:not-implemented or a text that says so.
 //

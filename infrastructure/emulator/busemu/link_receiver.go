@@ -213,7 +213,7 @@ func (l *incomingLink) handleTransfer(p *amqp.Transfer, payload []byte) {
 	if size := l.oversize; size > 0 {
 		l.oversize = 0
 		l.inflight++
-		l.finish(l.deliveryID, messageTooLarge(size, l.maxSize))
+		l.finishNow(messageTooLarge(size, l.maxSize))
 		return
 	}
 	l.accept(message)
@@ -228,13 +228,13 @@ func (l *incomingLink) dropPartial() {
 func (l *incomingLink) accept(message []byte) {
 	l.inflight++
 	if l.request != nil {
-		l.finish(l.deliveryID, nil)
+		l.finishNow(nil)
 		l.request.handleRequest(l.s, message)
 		return
 	}
 	batch, err := readMessages(message, l.format, &l.info)
 	if err != nil {
-		l.finish(l.deliveryID, err)
+		l.finishNow(err)
 		return
 	}
 	id, settled, size := l.deliveryID, l.settled, len(message)
@@ -282,6 +282,14 @@ var errPreSettled = errors.New("settled by the sender")
 func (l *incomingLink) handleEvent(e event) {
 	l.s.c.inflight -= e.n
 	l.finish(e.id, e.err)
+}
+
+// finishNow answers the delivery that was received last.
+func (l *incomingLink) finishNow(err error) {
+	if l.settled {
+		err = errPreSettled
+	}
+	l.finish(l.deliveryID, err)
 }
 
 // finish answers a delivery.

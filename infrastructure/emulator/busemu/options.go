@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Options configure Start. The zero value, and nil, is an in-memory broker on a
-// free port of the loopback interface without an admin listener's fixed port.
+// Options configure Start. The zero value, and nil, is an in-memory broker of the
+// Standard tier on free ports of the loopback interface.
 type Options struct {
 	// Addr is where AMQP is served. Default "127.0.0.1:0"; "-" serves no address:
 	// connections then come by Dial only. In a testing/synctest bubble use "-" here
