@@ -153,7 +153,15 @@ func TestKeyOptionOrdersByIt(t *testing.T) {
 		for i := range 300 {
 			w.feed.Put(memfeed.Document{Key: fmt.Sprintf("pk-%d", i), ID: "x", More: map[string]any{"tenant": fmt.Sprintf("t%d", i%7)}})
 		}
-		w.start("a", nil, &changefeed.Options{Lanes: 16, Key: changefeed.Field("tenant")})
+		rng := rand.New(rand.NewPCG(9, 9))
+		var mu sync.Mutex
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
+			mu.Lock()
+			d := time.Duration(rng.IntN(50)) * time.Millisecond
+			mu.Unlock()
+			return pause(ctx, d)
+		}
+		w.start("a", nil, &changefeed.Options{Lanes: 16, MaxItems: 20, Key: changefeed.Field("tenant")})
 		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 300 })
 		w.got.ordered(t)
 		w.got.mu.Lock()

@@ -202,11 +202,10 @@ func (r *run) unbeat(ctx context.Context) {
 	timed, cancel := context.WithTimeout(ctx, r.opts.Expiry/4)
 	defer cancel()
 	err := r.store.Delete(timed, r.heartbeat.ID, r.heartETag)
-	if err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrETagMismatch) {
-		r.heartbeat = nil
-		return
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrETagMismatch) {
+		r.obs.leaseError(LeaseError{Op: "heartbeat", Err: err})
 	}
-	r.obs.leaseError(LeaseError{Op: "heartbeat", Err: err})
+	r.heartbeat = nil // one that stays counts as gone soon, and is swept by others
 }
 
 // sweepHosts deletes heartbeats of hosts that are long gone.

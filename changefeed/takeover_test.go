@@ -38,7 +38,7 @@ func TestHostWithoutLeaseStoreFencesItself(t *testing.T) {
 		var fenced, last atomic.Int64
 		cause := make(chan error, 1)
 		a := w.start("a", changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
-			for ctx.Err() == nil { // a handler that goes on for ever
+			for began := time.Now(); ctx.Err() == nil && time.Since(began) < 5*time.Minute; { // a handler that goes on and on
 				last.Store(time.Now().UnixNano())
 				select {
 				case <-ctx.Done():

@@ -109,7 +109,10 @@ func (a *account) put(n, keys int) {
 // drain reads a range from a position to its end.
 func drain(t *testing.T, feed *cosmosfeed.Feed, r changefeed.FeedRange, from string) (ids []string, position string) {
 	t.Helper()
-	for {
+	for pages := 0; ; pages++ {
+		if pages > 1000 {
+			t.Fatalf("range %s has no end", r)
+		}
 		page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: r, Continuation: from, MaxItems: 7})
 		if err != nil {
 			t.Fatal(err)

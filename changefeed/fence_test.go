@@ -1,0 +1,92 @@
+package changefeed
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// manualClock only moves when told; its timers fire only when told.
+type manualClock struct {
+	now    time.Time
+	timers []func()
+}
+
+func (c *manualClock) Now() time.Time { return c.now }
+
+func (c *manualClock) AfterFunc(_ time.Duration, f func()) func() bool {
+	c.timers = append(c.timers, f)
+	return func() bool { return true }
+}
+
+func (c *manualClock) fire() {
+	due := c.timers
+	c.timers = nil
+	for _, f := range due {
+		f()
+	}
+}
+
+func TestFenceEndsTheContextUnlessMoved(t *testing.T) {
+	c := &manualClock{now: time.Unix(100, 0)}
+	ctx, f := newFence(t.Context(), c, c.now.Add(10*time.Second))
+	c.now = c.now.Add(9 * time.Second)
+	f.extend(c.now.Add(10 * time.Second))
+	f.extend(c.now) // never back
+	c.now = c.now.Add(9 * time.Second)
+	c.fire()
+	if ctx.Err() != nil || f.passed() {
+		t.Fatal("ended although it was moved")
+	}
+	c.now = c.now.Add(2 * time.Second)
+	c.fire()
+	if !errors.Is(context.Cause(ctx), ErrFenced) {
+		t.Errorf("cause %v", context.Cause(ctx))
+	}
+}
+
+// After a pause of the process the clock has moved, but no timer has run yet.
+func TestHandlersContextAsksTheClock(t *testing.T) {
+	c := &manualClock{now: time.Unix(100, 0)}
+	ctx, f := newFence(t.Context(), c, c.now.Add(10*time.Second))
+	handler := &fencedContext{Context: ctx, fence: f}
+	if handler.Err() != nil {
+		t.Fatal("ended too early")
+	}
+	c.now = c.now.Add(11 * time.Second)
+	if handler.Err() == nil {
+		t.Error("a handler that looks at its context after a pause is not stopped")
+	}
+	if !errors.Is(context.Cause(handler), ErrFenced) {
+		t.Errorf("cause %v", context.Cause(handler))
+	}
+}
+
+func TestFenceOutlivesItsParent(t *testing.T) {
+	parent, cancel := context.WithCancel(t.Context())
+	c := &manualClock{now: time.Unix(100, 0)}
+	ctx, f := newFence(parent, c, c.now.Add(10*time.Second))
+	cancel()
+	if ctx.Err() != nil {
+		t.Error("a drain ended the handlers at once")
+	}
+	f.revoke(ErrLeaseLost)
+	if !errors.Is(context.Cause(ctx), ErrLeaseLost) {
+		t.Errorf("cause %v", context.Cause(ctx))
+	}
+}
+
+func TestBackoffGrowsIsCappedAndHeedsThrottling(t *testing.T) {
+	b := backoff{min: time.Second, max: 20 * time.Second}
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 20, 20} {
+		want *= time.Second //nolint:durationcheck // a bare number of seconds until here
+		if d := b.next(nil); d < want*8/10 || d > want*12/10 {
+			t.Errorf("pause %d is %s, want about %s", i, d, want)
+		}
+	}
+	b.reset()
+	if d := b.next(&ThrottledError{RetryAfter: time.Minute}); d < time.Minute {
+		t.Errorf("throttled for a minute, comes back after %s", d)
+	}
+}
