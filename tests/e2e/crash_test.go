@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"feedbox/infrastructure/verify"
 	"feedbox/tests/testkit"
 )
 
@@ -53,7 +54,7 @@ func TestDevKilledUnderLoad(t *testing.T) {
 	}
 
 	dev, e := start()
-	run := testkit.Run{Acked: acked, Unknown: unknown, LostCreates: lost}
+	run := verify.Run{Acked: acked, Unknown: unknown, LostCreates: lost}
 	run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
 	testkit.Eventually(t, 60*time.Second, "every stored event", func() bool {
 		run.Messages = firstArrivals(t, printed.String()+dev.Output())
@@ -67,9 +68,9 @@ func TestDevKilledUnderLoad(t *testing.T) {
 
 // firstArrivals reads what the demo subscriber printed. It may print an event
 // twice, if it was killed before the broker knew that it had it.
-func firstArrivals(t *testing.T, output string) []testkit.Message {
+func firstArrivals(t *testing.T, output string) []verify.Message {
 	t.Helper()
-	var messages []testkit.Message
+	var messages []verify.Message
 	seen := map[string]bool{}
 	lines := strings.Split(output, "\n")
 	for i, line := range lines {
@@ -84,7 +85,7 @@ func firstArrivals(t *testing.T, output string) []testkit.Message {
 			continue // cut off by the kill, or seen before
 		}
 		seen[body.ID] = true
-		messages = append(messages, testkit.Message{ID: body.ID, Session: body.ContactID, Subject: body.Action, Version: body.AggregateVersion, Sequence: body.Sequence})
+		messages = append(messages, verify.Message{ID: body.ID, Session: body.ContactID, Subject: body.Action, Version: body.AggregateVersion, Sequence: body.Sequence})
 	}
 	return messages
 }

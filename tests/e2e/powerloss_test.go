@@ -15,6 +15,7 @@ import (
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/verify"
 	"feedbox/infrastructure/wiring"
 	"feedbox/tests/testkit"
 )
@@ -61,7 +62,7 @@ func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 
 	world := startWorld(t, cosmosDisk, busDisk)
 	consumer := world.endpoints.StartConsumer(t, 8)
-	run := testkit.Run{Acked: acked, Unknown: unknown, LostCreates: lost}
+	run := verify.Run{Acked: acked, Unknown: unknown, LostCreates: lost}
 	run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, world.endpoints.ContainerClient(t, "data"))
 	testkit.Eventually(t, 60*time.Second, "every stored event", func() bool { return consumer.Count() >= len(run.Events) })
 	consumer.Stop()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"feedbox/infrastructure/verify"
 	"feedbox/tests/testkit"
 )
 
@@ -64,7 +65,7 @@ func TestRelaysKilledAndReplaced(t *testing.T) {
 		t.Errorf("only %d of %d kills hit a relay that had sent past its checkpoint, want %d", counted, kills, wantKills)
 	}
 
-	var run testkit.Run
+	var run verify.Run
 	run.Acked, run.Unknown, _ = load.History()
 	run.LostCreates = load.LostCreates()
 	run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))

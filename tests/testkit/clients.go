@@ -11,6 +11,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"feedbox/infrastructure/verify"
 )
 
 // ContainerClient opens one container of the emulator as a stranger would: the vendor's
@@ -45,7 +47,7 @@ type storedDocument struct {
 }
 
 // ReadStore reads every contact and event of the data container.
-func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient) (contacts []Contact, events []Event) {
+func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient) (contacts []verify.Contact, events []verify.Event) {
 	t.Helper()
 	pager := data.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKey(), nil)
 	for pager.More() {
@@ -60,9 +62,9 @@ func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient
 			}
 			switch d.Type {
 			case "contact":
-				contacts = append(contacts, Contact{ID: d.ID, Version: d.Data.Version, Sequence: d.Data.Sequence})
+				contacts = append(contacts, verify.Contact{ID: d.ID, Version: d.Data.Version, Sequence: d.Data.Sequence})
 			case "domainEvent":
-				events = append(events, Event{ID: d.ID, Key: d.PartitionKey, Action: d.Data.Action, Version: d.Data.AggregateVersion, Sequence: d.Data.Sequence})
+				events = append(events, verify.Event{ID: d.ID, Key: d.PartitionKey, Action: d.Data.Action, Version: d.Data.AggregateVersion, Sequence: d.Data.Sequence})
 			}
 		}
 	}
@@ -73,7 +75,7 @@ func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient
 // the order of their arrival.
 type Consumer struct {
 	mu       sync.Mutex
-	messages []Message
+	messages []verify.Message
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -106,10 +108,10 @@ func (c *Consumer) Stop() {
 }
 
 // Messages returns a copy of what has arrived.
-func (c *Consumer) Messages() []Message {
+func (c *Consumer) Messages() []verify.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]Message(nil), c.messages...)
+	return append([]verify.Message(nil), c.messages...)
 }
 
 // Count is the number of messages that have arrived.
@@ -157,7 +159,7 @@ func (c *Consumer) drain(ctx context.Context, session *azservicebus.SessionRecei
 				return // it comes again
 			}
 			c.mu.Lock()
-			c.messages = append(c.messages, Message{ID: m.MessageID, Session: *m.SessionID, Subject: *m.Subject, Version: data.AggregateVersion, Sequence: data.Sequence})
+			c.messages = append(c.messages, verify.Message{ID: m.MessageID, Session: *m.SessionID, Subject: *m.Subject, Version: data.AggregateVersion, Sequence: data.Sequence})
 			c.mu.Unlock()
 		}
 	}
