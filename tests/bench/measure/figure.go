@@ -1,0 +1,108 @@
+package measure
+
+import (
+	"fmt"
+	"time"
+)
+
+// Better tells in which direction a figure improves.
+type Better string
+
+// The two directions.
+const (
+	Higher Better = "higher"
+	Lower  Better = "lower"
+)
+
+// Figure is one measured value, beside the floor measured in the same run.
+type Figure struct {
+	Stage  string  `json:"stage"` // set by Run.Add
+	Name   string  `json:"name"`  // unique in its stage
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`
+	Better Better  `json:"better"`
+
+	// Floor is the same measure of the least that could do the work, in the
+	// same unit; 0 means that there is none. Ratio is Value / Floor.
+	Floor float64 `json:"floor,omitempty"`
+	Ratio float64 `json:"ratio,omitempty"`
+
+	// CPU is the processor time of one operation, in microseconds, of the
+	// processes that the figure's note names; FloorCPU is the floor's.
+	CPU      float64 `json:"cpuMicros,omitempty"`
+	FloorCPU float64 `json:"floorCPUMicros,omitempty"`
+
+	Goal *Goal  `json:"goal,omitempty"`
+	Note string `json:"note,omitempty"` // conditions a reader has to know, in a few words
+}
+
+// Rate is a figure that is better when higher: "events/s".
+func Rate(name string, value float64, unit string) Figure {
+	return Figure{Name: name, Value: value, Unit: unit, Better: Higher}
+}
+
+// Cost is a figure that is better when lower: "µs", "MB".
+func Cost(name string, value float64, unit string) Figure {
+	return Figure{Name: name, Value: value, Unit: unit, Better: Lower}
+}
+
+// Over sets the floor and the ratio to it.
+func (f Figure) Over(floor float64) Figure {
+	f.Floor = floor
+	if floor != 0 {
+		f.Ratio = f.Value / floor
+	}
+	return f
+}
+
+// Using sets the processor time of one operation, and of the floor's (0: none).
+func (f Figure) Using(cpu, floor time.Duration) Figure {
+	f.CPU, f.FloorCPU = Micros(cpu), Micros(floor)
+	return f
+}
+
+// Wants sets the goal.
+func (f Figure) Wants(g Goal) Figure {
+	f.Goal = &g
+	return f
+}
+
+// Noting sets the note.
+func (f Figure) Noting(format string, args ...any) Figure {
+	f.Note = fmt.Sprintf(format, args...)
+	return f
+}
+
+// Met tells whether the goal is met; true without one.
+func (f Figure) Met() bool { return f.Goal == nil || f.Goal.met(f) }
+
+// Micros is d in microseconds, with fractions.
+func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// Millis is d in milliseconds, with fractions.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Growth turns the cost of one operation at growing sizes into figures: each
+// size after the first has the first for its floor, and must stay within 1.5
+// times of it. The name of each figure is name and the label of its point.
+func Growth(name, unit string, points ...Point) []Figure {
+	figures := make([]Figure, 0, len(points))
+	for i, p := range points {
+		f := Cost(name+" "+p.At, p.Cost, unit)
+		if i > 0 {
+			f = f.Over(points[0].Cost).Wants(RatioAtMost(GrowthLimit))
+		}
+		figures = append(figures, f)
+	}
+	return figures
+}
+
+// GrowthLimit is how many times the cost at the smallest size an operation may
+// cost at the largest.
+const GrowthLimit = 1.5
+
+// Point is the cost of an operation at one size.
+type Point struct {
+	At   string // the size, for people: "100k"
+	Cost float64
+}

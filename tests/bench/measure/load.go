@@ -1,0 +1,132 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sync/errgroup"
+)
+
+// Sample is work done and what it took. The zero value is none.
+type Sample struct {
+	Operations int64
+	Elapsed    time.Duration
+	CPU        time.Duration
+	latency    *hdrhistogram.Histogram // nil where none was recorded
+}
+
+// Rate is in operations a second.
+func (s Sample) Rate() float64 {
+	if s.Elapsed == 0 {
+		return 0
+	}
+	return float64(s.Operations) / s.Elapsed.Seconds()
+}
+
+// PerOperation is the processor time of one operation.
+func (s Sample) PerOperation() time.Duration {
+	return s.CPU / time.Duration(max(1, s.Operations))
+}
+
+// Latency is the q-th percentile (50, 99) of the time of one operation, 0 where
+// it was not recorded.
+func (s Sample) Latency(q float64) time.Duration {
+	if s.latency == nil {
+		return 0
+	}
+	return time.Duration(s.latency.ValueAtQuantile(q)) * time.Microsecond
+}
+
+// Add is both samples together.
+func (s Sample) Add(t Sample) Sample {
+	sum := Sample{Operations: s.Operations + t.Operations, Elapsed: s.Elapsed + t.Elapsed, CPU: s.CPU + t.CPU}
+	for _, h := range []*hdrhistogram.Histogram{s.latency, t.latency} {
+		if h == nil {
+			continue
+		}
+		if sum.latency == nil {
+			sum.latency = newHistogram()
+		}
+		sum.latency.Merge(h)
+	}
+	return sum
+}
+
+// newHistogram counts microseconds up to a minute, with three digits.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 3)
+}
+
+// Took measures one piece of work that is worth so many operations, in this
+// process.
+func Took(operations int64, work func() error) (Sample, error) {
+	started, cpu := time.Now(), CPU()
+	if err := work(); err != nil {
+		return Sample{}, err
+	}
+	return Sample{Operations: operations, Elapsed: time.Since(started), CPU: CPU() - cpu}, nil
+}
+
+// Loop lets every worker do one operation after the other until length is
+// over, and waits for the last to finish: a closed loop. The first error ends
+// it.
+func Loop(ctx context.Context, length time.Duration, workers ...func(ctx context.Context) error) (Sample, error) {
+	started, cpu := time.Now(), CPU()
+	group, ctx := errgroup.WithContext(ctx)
+	latencies := make([]*hdrhistogram.Histogram, len(workers))
+	for i, work := range workers {
+		group.Go(func() error {
+			latencies[i] = newHistogram()
+			for before := time.Now(); before.Sub(started) < length; {
+				if err := work(ctx); err != nil {
+					return err
+				}
+				after := time.Now()
+				if err := latencies[i].RecordValue(after.Sub(before).Microseconds()); err != nil {
+					return fmt.Errorf("an operation took %v: %w", after.Sub(before), err)
+				}
+				before = after
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Sample{}, err
+	}
+	sum := Sample{Elapsed: time.Since(started), CPU: CPU() - cpu, latency: newHistogram()}
+	for _, h := range latencies {
+		sum.Operations += h.TotalCount()
+		sum.latency.Merge(h)
+	}
+	return sum, nil
+}
+
+// Turn is one turn of one side: it does some work and says what it took.
+type Turn func(ctx context.Context) (Sample, error)
+
+// Alternate gives each side so many turns, one side after the other, and
+// returns the sum of each. What disturbs the machine for longer than a turn
+// disturbs all sides alike. The sides change places every round, so that none
+// always comes after the same neighbour.
+func Alternate(ctx context.Context, rounds int, sides ...Turn) ([]Sample, error) {
+	if rounds < 1 || len(sides) == 0 {
+		return nil, errors.New("there is nothing to alternate: a round and a side at least")
+	}
+	sums := make([]Sample, len(sides))
+	for round := range rounds {
+		for i := range sides {
+			if round%2 == 1 {
+				i = len(sides) - 1 - i
+			}
+			s, err := sides[i](ctx)
+			if err != nil {
+				return nil, err
+			}
+			sums[i] = sums[i].Add(s)
+		}
+	}
+	return sums, nil
+}
