@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/failpoint"
 )
 
 // sender sends the trains of one worker, one batch after the other.
@@ -99,10 +100,13 @@ func (s *sender) sendFront(ctx context.Context, queue []part) ([]part, error) {
 	case closed(ctx):
 		return queue, fmt.Errorf("send: %w", context.DeadlineExceeded)
 	}
+	failpoint.Here("send")
 	began := time.Now()
 	err = s.link.sendBatch(attempt, b)
 	if err != nil {
 		err = classify(ctx, attempt, err)
+	} else {
+		failpoint.Here("sent")
 	}
 	if o.Sent != nil {
 		o.Sent(ctx, BatchReport{Keys: len(s.parts), Messages: count, Bytes: int(b.NumBytes()), Took: time.Since(began), Err: err})
@@ -117,10 +121,13 @@ func (s *sender) sendAlone(ctx, attempt context.Context) error {
 	if closed(ctx) {
 		return fmt.Errorf("send: %w", context.DeadlineExceeded)
 	}
+	failpoint.Here("send")
 	began := time.Now()
 	err := s.link.sendOne(attempt, s.enc.next(m))
 	if err != nil {
 		err = classify(ctx, attempt, err)
+	} else {
+		failpoint.Here("sent")
 	}
 	if sent := s.call.publisher.opts.Sent; sent != nil {
 		sent(ctx, BatchReport{Keys: 1, Messages: 1, Bytes: len(m.Body), Took: time.Since(began), Err: err})

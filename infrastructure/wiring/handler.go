@@ -7,6 +7,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
+	"feedbox/infrastructure/failpoint"
 )
 
 // relayHandler gives the pages of the change feed to the relay and translates
@@ -27,7 +28,11 @@ func (h *relayHandler) Handle(ctx context.Context, batch *changefeed.Batch) erro
 	}
 	resumed, _ := h.resumed.Load(batch.Lease)
 	tenure := relay.Tenure{Lease: batch.Lease, Epoch: batch.Epoch, Resumed: resumed == true}
-	return verdict(h.relay.HandleOwned(ctx, tenure, changes))
+	err := h.relay.HandleOwned(ctx, tenure, changes)
+	if err == nil {
+		failpoint.Here("page-sent")
+	}
+	return verdict(err)
 }
 
 // park sets an event aside that was refused too often.

@@ -98,7 +98,7 @@ func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, m 
 		return nil, err
 	}
 	h := &relayHandler{relay: r}
-	return changefeed.New(feed, leases, h, &changefeed.Options{
+	return changefeed.New(feed, withFailpoints(leases), h, &changefeed.Options{
 		Processor:    cfg.Processor,
 		Host:         cfg.Instance,
 		Start:        start(cfg.Start),

@@ -50,7 +50,7 @@ var layers = []layer{
 	emulator("cosmosemu", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"),
 	emulator("busemu", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"),
 	adapter("cosmos", "github.com/Azure/azure-sdk-for-go/sdk/"),
-	adapter("servicebus", "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp"),
+	adapter("servicebus", "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp", "feedbox/infrastructure/failpoint"),
 	adapter("httpapi"),
 	adapter("config"),
 	adapter("telemetry"),

@@ -1,0 +1,22 @@
+// Package failpoint lets the fault tests strike a process at a named place of its
+// code. Only binaries built with the tag failpoint can be struck; in all others
+// Here is empty and vanishes when it is compiled.
+//
+// The variable FAILPOINT arms one place of the process:
+//
+//	FAILPOINT=sent      the first time the place is reached, the process kills itself
+//	FAILPOINT=sent:7    the seventh time
+//	FAILPOINT=send:7:stop
+//	                    the seventh time it stops itself (SIGSTOP), until SIGCONT
+//
+// The places are:
+//
+//	send           the fence has been checked, the batch is about to be sent
+//	sent           the broker has accepted a batch; others of its page may be unsent
+//	page-sent      all of a page has been accepted, no checkpoint behind it is stored
+//	lease-creating a record of the lease store is about to be created
+//	lease-created  a record of the lease store was created
+//	lease-renewed  a lease was stored: a renewal, a checkpoint or a change of owner
+//
+// tests/testkit.Build makes a tagged binary.
+package failpoint
