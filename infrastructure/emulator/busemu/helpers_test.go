@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"testing"
 	"time"
 
@@ -22,10 +23,22 @@ func startT(t *testing.T, o *Options) *Server {
 	return StartT(t, o)
 }
 
-// clientT is an SDK client that is closed before the server.
+// clientT is an SDK client that is closed before the server and whose connection
+// watches the broker.
 func clientT(t *testing.T, s *Server) *azservicebus.Client {
 	t.Helper()
-	c := s.Client()
+	c, err := azservicebus.NewClientFromConnectionString(s.ConnectionString(), &azservicebus.ClientOptions{
+		NewWebSocketConn: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+			nc, err := s.Dial(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return checkConn(t, nc), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()

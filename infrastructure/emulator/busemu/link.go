@@ -18,6 +18,7 @@ type linkBase struct {
 	handle     uint32
 	attach     *amqp.Attach // the peer's, until it is answered
 	detachSent bool         // by us: nothing more is sent, everything is ignored
+	detachGot  bool         // the peer's has come; ours is owed
 	gone       bool         // off the session's table
 	claim      Rights       // what the link needs; 0: nothing
 	path       string       // of the entity, as the peer wrote it
@@ -40,6 +41,9 @@ func (b *linkBase) sendDetach(e *amqp.Error) {
 	b.s.c.settlements.flush()
 	b.s.send(&amqp.Detach{Handle: b.handle, Closed: true, Error: e})
 	b.detachSent = true
+	if b.detachGot {
+		b.remove()
+	}
 	if e != nil {
 		b.s.c.log.Debug("link detached", "link", b.name, "condition", string(e.Condition), "description", e.Description)
 	}

@@ -125,7 +125,7 @@ func (l *incomingLink) openEntity(n node) error {
 
 // topUp tells the peer its credit when half of it is used.
 func (l *incomingLink) topUp() {
-	if l.over() || l.attach != nil || l.credit+l.inflight > incomingCredit/2 {
+	if l.over() || l.detachGot || l.attach != nil || l.credit+l.inflight > incomingCredit/2 {
 		return
 	}
 	l.credit = incomingCredit - l.inflight
@@ -157,7 +157,7 @@ func (l *incomingLink) handleFlow(p *amqp.Flow) {
 
 // handleTransfer takes a frame of a delivery (section 2.6.14).
 func (l *incomingLink) handleTransfer(p *amqp.Transfer, payload []byte) {
-	if l.over() || l.doomed {
+	if l.over() || l.doomed || l.detachGot {
 		return
 	}
 	if l.attach != nil { // no credit was given yet
@@ -306,6 +306,10 @@ func (l *incomingLink) finish(id uint32, err error) {
 			l.s.send(&amqp.Disposition{Role: amqp.RoleReceiver, First: id, Settled: true, State: amqp.Rejected(wireError(err))})
 		}
 	}
+	if l.detachGot {
+		l.finishLeaving()
+		return
+	}
 	l.topUp()
 }
 
@@ -324,9 +328,14 @@ func (l *incomingLink) ended(err error) {
 	l.s.c.detachLater(err, func() { l.detach(wireError(err)) })
 }
 
-func (l *incomingLink) handleDetach(*amqp.Detach) {
-	l.answerDetach()
-	l.release()
+// handleDetach answers the peer's Detach when everything it has sent is answered.
+func (l *incomingLink) handleDetach(*amqp.Detach) { l.finishLeaving() }
+
+func (l *incomingLink) finishLeaving() {
+	if l.detachGot && l.inflight == 0 && !l.over() {
+		l.answerDetach()
+		l.release()
+	}
 }
 
 func (l *incomingLink) release() {

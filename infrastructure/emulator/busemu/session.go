@@ -216,6 +216,7 @@ func (s *session) handleDetach(p *amqp.Detach) {
 		delete(s.links, p.Handle)
 		return
 	}
+	l.base().detachGot = true
 	l.handleDetach(p)
 }
 

@@ -20,7 +20,7 @@ func dial(ctx context.Context, t *testing.T, srv *Server, o *goamqp.ConnOptions)
 		o = &goamqp.ConnOptions{}
 	}
 	o.SASLType = goamqp.SASLTypePlain(DefaultKeyName, DefaultKey)
-	nc := must(srv.Dial(ctx))(t)
+	nc := checkConn(t, must(srv.Dial(ctx))(t))
 	conn := must(goamqp.NewConn(ctx, nc, o))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn, must(conn.NewSession(ctx, nil))(t)
