@@ -1,0 +1,59 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/servicebus"
+)
+
+// broker is a Service Bus emulator with the topic of the service and one
+// subscription. Every turn has one of its own, and so a broker without history.
+type broker struct {
+	dir string
+	bus *busemu.Server
+}
+
+const (
+	topic        = "contacts"
+	subscription = "all"
+)
+
+func openBroker(ctx context.Context, disk, sessions bool) (*broker, error) {
+	b := &broker{}
+	var options busemu.Options
+	var err error
+	if disk {
+		if b.dir, err = os.MkdirTemp("", "feedbox-bench-bus-"); err != nil {
+			return nil, err
+		}
+		options.DataDir = b.dir
+	}
+	if b.bus, err = busemu.Start(&options); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(b.dir))
+	}
+	err = errors.Join(
+		b.bus.CreateTopic(ctx, topic, busemu.TopicProperties{RequiresDuplicateDetection: true, MaxSizeMB: 80 * 1024}),
+		b.bus.CreateSubscription(ctx, topic, subscription, busemu.SubscriptionProperties{RequiresSession: sessions}),
+	)
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+func (b *broker) client() (*azservicebus.Client, error) {
+	return servicebus.NewClient(servicebus.ClientConfig{ConnectionString: b.bus.ConnectionString()})
+}
+
+func (b *broker) close() error {
+	err := b.bus.Close()
+	if b.dir != "" {
+		err = errors.Join(err, os.RemoveAll(b.dir))
+	}
+	return err
+}

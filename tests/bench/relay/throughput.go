@@ -1,0 +1,84 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"feedbox/tests/bench/measure"
+)
+
+// variant is a way to send the backlog, and what is wanted of it.
+type variant struct {
+	name       string
+	pack, disk bool
+	goal       float64 // events a second with a consumer
+}
+
+var variants = []variant{
+	{"packed, memory", true, false, 60_000},
+	{"a batch per key, memory", false, false, 35_000},
+	{"packed, disk", true, true, 32_500},
+}
+
+// throughput measures one variant.
+func throughput(ctx context.Context, r *measure.Run, v variant) (err error) {
+	s := backlog()
+	s.Pack, s.Disk = v.pack, v.disk
+	rounds, length := 5, time.Minute
+	if r.Quick {
+		s.Contacts, rounds, length = 4000, 1, 0
+	}
+	r.Step("%s: storing %d events", v.name, s.total())
+	st, err := openBacklog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.close()) }()
+	batches, err := s.batches()
+	if err != nil {
+		return err
+	}
+	send := func(ctx context.Context) (measure.Sample, error) { return sendAlone(ctx, s, batches) }
+	r.Step("%s: warming up", v.name)
+	if _, err := measure.Alternate(ctx, 1, st.readAlone, send, st.relayAlone); err != nil {
+		return err
+	}
+	turn := 0
+	told := func(what string, side measure.Turn) measure.Turn {
+		return func(ctx context.Context) (measure.Sample, error) {
+			turn++
+			r.Step("%s: turn %d of %d, %s", v.name, turn, 4*rounds, what)
+			return side(ctx)
+		}
+	}
+	sums, err := measure.Alternate(ctx, rounds,
+		told("reading the feed", st.readAlone), told("sending the batches", send),
+		told("relaying", st.relayAlone), told("relaying and receiving", st.relayAndReceive))
+	if err != nil {
+		return err
+	}
+	batches = nil //nolint:wastedassign,ineffassign // its memory is not to be scanned any more
+	read, sent, relayed, received := sums[0], sums[1], sums[2], sums[3]
+	for received.Elapsed < length {
+		r.Step("%s: relaying and receiving, %v of %v", v.name, received.Elapsed.Round(time.Second), length)
+		more, err := st.relayAndReceive(ctx)
+		if err != nil {
+			return err
+		}
+		received = received.Add(more)
+	}
+	slower := read
+	if sent.Rate() < read.Rate() {
+		slower = sent
+	}
+	r.Add(
+		measure.Rate(v.name+": to the consumer", received.Rate(), "events/s").Using(received.PerOperation(), 0).Wants(measure.AtLeast(v.goal)).
+			Noting("order and ids verified; CPU of emulators, relay and consumer"),
+		measure.Rate(v.name+": relay alone", relayed.Rate(), "events/s").Over(slower.Rate()).Using(relayed.PerOperation(), slower.PerOperation()).
+			Wants(measure.RatioAtLeast(0.8)).Noting("floor: the slower of read and send; CPU with emulators"),
+		measure.Rate(v.name+": azcosmos reads", read.Rate(), "events/s").Using(read.PerOperation(), 0),
+		measure.Rate(v.name+": azservicebus sends", sent.Rate(), "events/s").Using(sent.PerOperation(), 0).Noting("the relay's batches"),
+	)
+	return nil
+}
