@@ -3,14 +3,10 @@ package testkit
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"feedbox/infrastructure/verify"
 )
@@ -69,100 +65,6 @@ func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient
 		}
 	}
 	return contacts, events
-}
-
-// Consumer receives every session of a subscription and keeps the messages in
-// the order of their arrival.
-type Consumer struct {
-	mu       sync.Mutex
-	messages []verify.Message
-
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-	client *azservicebus.Client
-}
-
-// StartConsumer begins to receive with a number of concurrent sessions.
-func (e Endpoints) StartConsumer(t *testing.T, sessions int) *Consumer {
-	t.Helper()
-	client, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &Consumer{cancel: cancel, client: client}
-	for range sessions {
-		c.done.Go(func() { c.receive(ctx, e) })
-	}
-	t.Cleanup(c.Stop)
-	return c
-}
-
-// Stop ends the consumer and waits for it. It can be called twice.
-func (c *Consumer) Stop() {
-	c.cancel()
-	c.done.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	_ = c.client.Close(ctx)
-}
-
-// Messages returns a copy of what has arrived.
-func (c *Consumer) Messages() []verify.Message {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]verify.Message(nil), c.messages...)
-}
-
-// Count is the number of messages that have arrived.
-func (c *Consumer) Count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.messages)
-}
-
-func (c *Consumer) receive(ctx context.Context, e Endpoints) {
-	for ctx.Err() == nil {
-		accept, cancel := context.WithTimeout(ctx, 5*time.Second)
-		session, err := c.client.AcceptNextSessionForSubscription(accept, e.Topic, e.Subscription, nil)
-		cancel()
-		if err != nil {
-			continue // none has messages, or the consumer is being stopped
-		}
-		c.drain(ctx, session)
-		closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		_ = session.Close(closing)
-		cancel()
-	}
-}
-
-// drain takes what the session holds now and leaves it, so that a few receivers
-// serve many sessions. It asks for one message at a time and never again after a
-// time-out: between two calls the client gives back what arrives unasked
-// (azservicebus, receiver.go, newReleaserFunc), and the next call may be faster,
-// which would look like a breach of order.
-func (c *Consumer) drain(ctx context.Context, session *azservicebus.SessionReceiver) {
-	for {
-		wait, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		batch, err := session.ReceiveMessages(wait, 1, nil)
-		cancel()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) || len(batch) == 0 {
-			return
-		}
-		for _, m := range batch {
-			var data struct {
-				AggregateVersion int64 `json:"aggregateVersion"`
-				Sequence         int64 `json:"sequence"`
-			}
-			_ = json.Unmarshal(m.Body, &data) // a body that is no event shows up as a breach
-			if err := session.CompleteMessage(context.WithoutCancel(ctx), m, nil); err != nil {
-				return // it comes again
-			}
-			c.mu.Lock()
-			c.messages = append(c.messages, verify.Message{ID: m.MessageID, Session: *m.SessionID, Subject: *m.Subject, Version: data.AggregateVersion, Sequence: data.Sequence})
-			c.mu.Unlock()
-		}
-	}
 }
 
 // DuplicatesDropped is how many messages the topic has accepted and dropped.

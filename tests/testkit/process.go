@@ -23,38 +23,57 @@ import (
 // Binaries are the paths of the two programs, built from this tree.
 type Binaries struct{ Feedbox, Dev string }
 
-var build struct {
+// builds are the binaries made so far, by their build tags.
+var builds struct {
+	mu   sync.Mutex // guards made
+	made map[string]*built
+}
+
+type built struct {
 	once sync.Once
 	dir  string
 	err  error
 }
 
-// Build compiles both binaries once per test process. Main must run the tests,
-// so that the folder they are in is removed.
-func Build(t *testing.T) Binaries {
+// Build compiles both binaries once per test process and set of build tags. Main
+// must run the tests, so that the folders they are in are removed.
+func Build(t testing.TB, tags ...string) Binaries {
 	t.Helper()
-	build.once.Do(func() {
-		//nolint:usetesting // the binaries serve all tests of the process, not one
-		if build.dir, build.err = os.MkdirTemp("", "feedbox-bin-"); build.err != nil {
-			return
-		}
-		cmd := exec.Command("go", "build", "-o", build.dir, "./cmd/feedbox", "./cmd/feedbox-dev")
-		cmd.Dir = moduleRoot()
-		if out, err := cmd.CombinedOutput(); err != nil {
-			build.err = errors.New(string(out))
-		}
-	})
-	if build.err != nil {
-		t.Fatalf("build the binaries: %v", build.err)
+	name := strings.Join(tags, ",")
+	builds.mu.Lock()
+	if builds.made == nil {
+		builds.made = map[string]*built{}
 	}
-	return Binaries{Feedbox: filepath.Join(build.dir, "feedbox"), Dev: filepath.Join(build.dir, "feedbox-dev")}
+	b := builds.made[name]
+	if b == nil {
+		b = &built{}
+		builds.made[name] = b
+	}
+	builds.mu.Unlock()
+	b.once.Do(func() { b.dir, b.err = compile(name) })
+	if b.err != nil {
+		t.Fatalf("build the binaries: %v", b.err)
+	}
+	return Binaries{Feedbox: filepath.Join(b.dir, "feedbox"), Dev: filepath.Join(b.dir, "feedbox-dev")}
+}
+
+func compile(tags string) (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "feedbox-bin-"); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-tags", tags, "-o", dir, "./cmd/feedbox", "./cmd/feedbox-dev")
+	cmd.Dir = moduleRoot()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return dir, errors.New(string(out))
+	}
+	return dir, nil
 }
 
 // Main runs a package's tests and removes the binaries that Build made.
 func Main(m *testing.M) {
 	code := m.Run()
-	if build.dir != "" {
-		_ = os.RemoveAll(build.dir)
+	for _, b := range builds.made {
+		_ = os.RemoveAll(b.dir)
 	}
 	os.Exit(code)
 }

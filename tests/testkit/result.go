@@ -3,8 +3,10 @@ package testkit
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -32,13 +34,14 @@ type Result struct {
 	Simulated   float64 `json:"simulated"` // hours of virtual time, 0 for a test in real time
 	Note        string  `json:"note"`      // what else is to be known, in a sentence
 	Failed      bool    `json:"failed"`    // filled in by Record
+	Commit      string  `json:"commit"`    // filled in by Record: of the tree that was tested
 }
 
 // Record writes r into the directory named by FEEDBOX_RESULTS when the test ends;
 // without that variable it only logs r.
 func Record(t testing.TB, r Result) {
 	t.Helper()
-	r.Test = t.Name()
+	r.Test, r.Commit = t.Name(), commit()
 	t.Cleanup(func() {
 		r.Failed = t.Failed()
 		data, err := json.Marshal(r)
@@ -57,3 +60,15 @@ func Record(t testing.TB, r Result) {
 		}
 	})
 }
+
+// commit is the short hash of the tree's commit, with a mark if files differ from it;
+// empty outside of a clone.
+var commit = sync.OnceValue(func() string {
+	cmd := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*")
+	cmd.Dir = moduleRoot()
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+})

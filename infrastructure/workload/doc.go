@@ -1,0 +1,15 @@
+// Package workload changes contacts through the HTTP API of this service, as many
+// clients at once, and keeps a history of what they were told. With the history,
+// package verify can say whether the outbox kept its promises. Fault tests and
+// `feedbox-dev load` use it.
+//
+// Invariants:
+//
+//   - A contact belongs to one writer, which sends one request at a time, unless
+//     Load.Hot says otherwise: the number of acknowledged changes of a contact is its
+//     version.
+//   - A change counts as acknowledged only once its whole reply has been read, and as
+//     unknown when the reply never came or was 5xx. Everything else changed nothing.
+//
+// Goroutines: Run starts one for each writer and waits for all of them.
+package workload

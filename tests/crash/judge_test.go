@@ -1,0 +1,48 @@
+//go:build faults
+
+package crash
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/verify"
+	"feedbox/tests/testkit"
+)
+
+// judge verifies a run, fails the test for each breach and counts the breaches.
+func judge(t *testing.T, run verify.Run, r *testkit.Result) {
+	t.Helper()
+	t.Log(run.Summary())
+	for _, breach := range run.Verify() {
+		t.Error(breach)
+		switch {
+		case strings.HasPrefix(breach, "I2"):
+			r.Lost++
+		case strings.HasPrefix(breach, "I3"):
+			r.OrderViolations++
+		case strings.HasPrefix(breach, "I4"):
+			r.DuplicatesSeen++
+		}
+	}
+}
+
+// wantTakeover records how long takeovers took and fails the test if the slowest of
+// a hundred took too long.
+func wantTakeover(t *testing.T, took []time.Duration, limit time.Duration, r *testkit.Result) {
+	t.Helper()
+	r.TakeoverP50, r.TakeoverP99 = quantile(took, 0.5), quantile(took, 0.99)
+	if len(took) == 0 {
+		t.Error("no takeover was measured")
+		return
+	}
+	t.Logf("%d takeovers: p50 %.2f s, p99 %.2f s, longest %s", len(took), r.TakeoverP50, r.TakeoverP99, took[len(took)-1])
+	if r.TakeoverP99 > limit.Seconds() {
+		t.Errorf("takeover p99 %.2f s, want at most %s", r.TakeoverP99, limit)
+	}
+}
+
+// batchSize is FEEDBOX_RELAY_MAX_ITEMS: the most that a page brings, but for one
+// transaction.
+const batchSize = 100

@@ -1,0 +1,11 @@
+//go:build faults
+
+package crash
+
+import (
+	"testing"
+
+	"feedbox/tests/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }

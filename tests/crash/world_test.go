@@ -1,0 +1,244 @@
+//go:build faults
+
+package crash
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/tests/testkit"
+)
+
+// world is one whole system of real processes under load.
+type world struct {
+	t        *testing.T
+	rnd      *rand.Rand
+	binaries testkit.Binaries
+	dev      *testkit.Process
+	e        testkit.Endpoints
+	base     string // of the API
+	leases   *testkit.Leases
+	consumer *testkit.Consumer
+
+	relays  []*testkit.Process
+	started int      // relays so far
+	env     []string // of every relay
+	keys    map[changefeed.FeedRange]map[string]bool
+	history testkit.History
+	load    *testkit.Workload
+	stop    func() // ends the load
+}
+
+// plan says what a world is made of.
+type plan struct {
+	seed     uint64
+	tags     []string // of the binaries
+	emulator []string // flags of feedbox-dev emulators, default --ephemeral
+	relays   int
+	env      []string // of every relay, beside the fast leases
+	contacts int
+	rate     float64
+	writers  int
+	sessions int // of the consumer
+}
+
+// start makes the world and returns once the contacts are there, every range has an
+// owner and events arrive.
+func start(t *testing.T, p plan) *world {
+	t.Helper()
+	if p.emulator == nil {
+		p.emulator = []string{"--ephemeral"}
+	}
+	w := &world{t: t, rnd: rand.New(rand.NewPCG(p.seed, 0)), binaries: testkit.Build(t, p.tags...), env: p.env}
+	w.dev, w.e = testkit.StartDev(t, w.binaries, testkit.EmulatorPorts(p.emulator...)...)
+	_, w.base = testkit.StartAPI(t, w.binaries, w.e)
+	w.leases = w.e.OpenLeases(t, "")
+	for range p.relays {
+		w.addRelay()
+	}
+	w.consumer = w.e.StartConsumer(t, max(p.sessions, 8))
+	w.begin(p)
+	if p.relays > 0 {
+		w.settled()
+	}
+	w.mapKeys()
+	return w
+}
+
+// begin puts the load on the system and waits until its contacts are made.
+func (w *world) begin(p plan) {
+	w.t.Helper()
+	writers := max(p.writers, 8)
+	w.load = &testkit.Workload{
+		Base: w.base, Client: testkit.HTTPClient(w.t, writers),
+		Contacts: p.contacts, Changes: 50_000_000, Writers: writers, Seed: int64(p.seed), Rate: p.rate,
+	}
+	w.stop = testkit.Background(w.t, w.load)
+	testkit.Eventually(w.t, 30*time.Second, "the contacts", func() bool { return w.load.Done() >= p.contacts })
+}
+
+// addRelay starts another relay.
+func (w *world) addRelay(env ...string) *testkit.Process {
+	w.t.Helper()
+	w.started++
+	r := testkit.StartRelay(w.t, w.binaries, w.e, fmt.Sprintf("relay-%d", w.started), append(slices.Clone(w.env), env...)...)
+	w.relays = append(w.relays, r)
+	return r
+}
+
+// forget drops a relay that has ended.
+func (w *world) forget(r *testkit.Process) {
+	w.relays = slices.DeleteFunc(w.relays, func(p *testkit.Process) bool { return p == r })
+}
+
+// settled waits until every range is owned by a relay that runs.
+func (w *world) settled() {
+	w.t.Helper()
+	testkit.Eventually(w.t, 30*time.Second, "an owner for each range", func() bool {
+		owners := w.leases.Owners(w.t.Context())
+		for _, owner := range owners {
+			if !slices.ContainsFunc(w.relays, func(p *testkit.Process) bool { return p.Name == owner && !p.Ended() }) {
+				return false
+			}
+		}
+		return len(owners) > 0
+	})
+}
+
+// balanced waits until each relay owns something.
+func (w *world) balanced() {
+	w.t.Helper()
+	testkit.Eventually(w.t, 30*time.Second, "a range for each relay", func() bool {
+		for _, r := range w.relays {
+			if len(w.owned(r)) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// owned returns the ranges that a relay owns.
+func (w *world) owned(r *testkit.Process) []changefeed.FeedRange {
+	var ranges []changefeed.FeedRange
+	for at, owner := range w.leases.Owners(w.t.Context()) {
+		if owner == r.Name {
+			ranges = append(ranges, at)
+		}
+	}
+	return ranges
+}
+
+// mapKeys learns which keys each range has. No range is split here.
+func (w *world) mapKeys() {
+	w.t.Helper()
+	w.keys = map[changefeed.FeedRange]map[string]bool{}
+	for r := range w.leases.Owners(w.t.Context()) {
+		w.keys[r] = w.leases.Keys(w.t.Context(), w.t, r)
+	}
+}
+
+// outage is a range whose owner was struck.
+type outage struct {
+	at   time.Time
+	keys map[string]bool
+	seen int // messages that had arrived then
+}
+
+// strike notes that the owner of ranges is struck now.
+func (w *world) strike(ranges []changefeed.FeedRange) []outage {
+	out := make([]outage, len(ranges))
+	for i, r := range ranges {
+		out[i] = outage{at: time.Now(), keys: w.keys[r], seen: w.consumer.Count()}
+	}
+	return out
+}
+
+// inFlight is how long after a strike the broker may still accept what the victim
+// had put on the wire.
+const inFlight = 100 * time.Millisecond
+
+// over returns when the first event of the successor was accepted, ok once there is
+// one. What the successor repeats is dropped by the broker, so this is the first
+// event that the victim had not sent.
+func (w *world) over(o outage) (took time.Duration, ok bool) {
+	var first time.Time
+	for _, a := range w.consumer.Arrivals(o.seen) {
+		if o.keys[a.Session] && a.Enqueued.After(o.at.Add(inFlight)) && (first.IsZero() || a.Enqueued.Before(first)) {
+			first = a.Enqueued
+		}
+	}
+	return first.Sub(o.at), !first.IsZero()
+}
+
+// await waits until each outage is over.
+func (w *world) await(outages []outage, limit time.Duration) {
+	w.t.Helper()
+	testkit.Eventually(w.t, limit, "events of the struck relay's ranges", func() bool {
+		for _, o := range outages {
+			if _, ok := w.over(o); !ok {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// takeovers are how long the outages took, sorted. It is called at the end: messages
+// do not reach the consumer in the order in which they were accepted.
+func (w *world) takeovers(outages []outage) []time.Duration {
+	var took []time.Duration
+	for _, o := range outages {
+		if d, ok := w.over(o); ok {
+			took = append(took, d)
+		}
+	}
+	slices.Sort(took)
+	return took
+}
+
+// quantile of sorted durations, in seconds; 0 of none.
+func quantile(sorted []time.Duration, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))].Seconds()
+}
+
+// finish stops the load, waits until everything has arrived and verifies all of it.
+// It fills in what it finds and returns how long the rest took to arrive.
+func (w *world) finish(r *testkit.Result) time.Duration {
+	w.t.Helper()
+	w.stop()
+	w.history.Add(w.load)
+	began := time.Now()
+	run := w.history.Run()
+	run.Contacts, run.Events = testkit.ReadStore(w.t.Context(), w.t, w.e.ContainerClient(w.t, w.e.Container))
+	testkit.Eventually(w.t, time.Minute+time.Duration(len(run.Events))*5*time.Millisecond, fmt.Sprintf("all %d events", len(run.Events)), func() bool {
+		return w.consumer.Count() >= len(run.Events)
+	})
+	rest := time.Since(began)
+	time.Sleep(300 * time.Millisecond) // what should not come would come now
+	w.consumer.Stop()
+	run.Messages = w.consumer.Messages()
+	r.Events, r.DuplicatesSent = int64(len(run.Events)), w.e.DuplicatesDropped(w.t)
+	judge(w.t, run, r)
+	return rest
+}
+
+// drain stops the relays that are left; each must end well.
+func (w *world) drain() {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	for _, r := range w.relays {
+		if code := r.Terminate(ctx); code != 0 {
+			w.t.Errorf("SIGTERM of %s: exit code %d, want 0", r.Name, code)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package testkit
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/cosmosfeed"
+)
+
+// Leases looks at the leases of a relay from outside.
+type Leases struct {
+	feed     *cosmosfeed.Feed
+	operator *changefeed.Operator
+}
+
+// OpenLeases opens the leases of the processor, "" for the relay's default.
+func (e Endpoints) OpenLeases(t *testing.T, processor string) *Leases {
+	t.Helper()
+	cred, err := azcosmos.NewKeyCredential(e.CosmosKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azcosmos.NewClientWithKey(e.CosmosEndpoint, cred, cosmosfeed.ClientOptions(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed, err := cosmosfeed.NewFeed(client, e.Database, e.Container, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := cosmosfeed.NewLeaseStore(client, e.Database, e.Leases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if processor == "" {
+		processor = "feedbox"
+	}
+	return &Leases{feed: feed, operator: changefeed.NewOperator(feed, store, &changefeed.OperatorOptions{Processor: processor})}
+}
+
+// List returns all leases. An error is one of the store, which a fault may explain.
+func (l *Leases) List(ctx context.Context) ([]changefeed.Lease, error) { return l.operator.Leases(ctx) }
+
+// Owners returns the owner of each range; "" for a range nobody owns. It is nil if
+// the store does not answer.
+func (l *Leases) Owners(ctx context.Context) map[changefeed.FeedRange]string {
+	leases, err := l.operator.Leases(ctx)
+	if err != nil {
+		return nil
+	}
+	owners := make(map[changefeed.FeedRange]string, len(leases))
+	for i := range leases {
+		owners[leases[i].Range] = leases[i].Owner
+	}
+	return owners
+}
+
+// Keys reads the change feed of a range and returns the partition keys in it.
+func (l *Leases) Keys(ctx context.Context, t *testing.T, r changefeed.FeedRange) map[string]bool {
+	t.Helper()
+	keys := map[string]bool{}
+	for continuation := ""; ; {
+		page, err := l.feed.Read(ctx, changefeed.ReadRequest{Range: r, Continuation: continuation, MaxItems: 1000})
+		if err != nil {
+			t.Fatalf("read the range %s: %v", r, err)
+		}
+		for _, item := range page.Items {
+			var d struct{ PartitionKey string }
+			if err := json.Unmarshal(item.Raw, &d); err != nil {
+				t.Fatal(err)
+			}
+			keys[d.PartitionKey] = true
+		}
+		caughtUp := page.CaughtUp
+		continuation = page.Continuation
+		if page.Release != nil {
+			page.Release()
+		}
+		if caughtUp {
+			return keys
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package testkit
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// PID is the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Stopped tells whether the process stands still, as SIGSTOP leaves it. Only where
+// there is /proc.
+func (p *Process) Stopped() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	if err != nil {
+		return false // it has ended
+	}
+	// The state follows the name of the program, which is in brackets and may hold any byte.
+	state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return len(state) > 0 && state[0] == 'T'
+}
+
+// PeakMemory is the most memory the process has had in RAM, in bytes; 0 where there
+// is no /proc.
+func (p *Process) PeakMemory(t testing.TB) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		return 0
+	}
+	_, rest, found := bytes.Cut(status, []byte("VmHWM:"))
+	if !found {
+		return 0
+	}
+	fields := bytes.Fields(rest)
+	kib, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	if err != nil {
+		t.Fatalf("peak memory of %s: %v", p.Name, err)
+	}
+	return kib << 10
+}
