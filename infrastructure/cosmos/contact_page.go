@@ -28,11 +28,14 @@ const maxFetches = 10
 
 // pageItem is one row of pageQuery.
 type pageItem struct {
-	ID          uuid.UUID `json:"id"`
-	ETag        string    `json:"_etag"`
-	Email       *string   `json:"email"`
-	Name        nameData  `json:"name"`
-	CompanyName string    `json:"companyName"`
+	ID    uuid.UUID `json:"id"`
+	ETag  string    `json:"_etag"`
+	Email *string   `json:"email"`
+	Name  struct {
+		FirstName string `json:"firstName"`
+		LastName  string `json:"lastName"`
+	} `json:"name"`
+	CompanyName string `json:"companyName"`
 }
 
 // Page implements query.ContactReader. The continuation is the store's own and

@@ -147,18 +147,17 @@ func matches(ifMatch []string, etag azcore.ETag) bool {
 // read returns a document as some replica has it, one that has caught up with
 // the session.
 func (c *ContainerContext) read(ctx context.Context, partitionKey, id string) (DataObject, error) {
-	what := "read document " + id
 	reply, err := c.container.ReadItem(ctx, keyValue(partitionKey), id, &azcosmos.ItemOptions{SessionToken: c.session.option()})
 	if err != nil {
 		c.session.merge(sessionOf(err))
-		return DataObject{}, asFault(what, err)
+		return DataObject{}, asFault("read document "+id, err)
 	}
 	if reply.SessionToken != nil {
 		c.session.merge(*reply.SessionToken)
 	}
 	o, err := decodeObject(reply.Value)
 	if err != nil {
-		return DataObject{}, asFault(what, err)
+		return DataObject{}, asFault("read document "+id, err)
 	}
 	if reply.ETag != "" {
 		o.ETag = reply.ETag

@@ -113,7 +113,7 @@ func TestSizeIsThatOfTheRequest(t *testing.T) {
 	options, _ := (*Options)(nil).withDefaults()
 	c := newContainerContext(container, options, sessionToken{})
 	html := document("replaced", 1)
-	html.Data = json.RawMessage(`{"a":"<b>&\u2028 é"}`)
+	html.Data = json.RawMessage(`{"a":"\u003cb\u003e\u0026\u2028 é"}`) // as it is encoded
 	for _, err := range []error{c.Create(document("created", 10)), c.Update(html), c.Delete(document("deleted", 1))} {
 		if err != nil {
 			t.Fatal(err)

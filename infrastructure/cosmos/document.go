@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"time"
+	"unicode/utf8"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
@@ -24,7 +25,8 @@ type DataObject struct {
 	PartitionKey string
 	// Type says what Data holds.
 	Type string
-	// Data is a JSON object.
+	// Data is a JSON object, compact and escaped as encoding/json writes it where
+	// the document is to be sent.
 	Data json.RawMessage
 	// TTL is the lifetime in seconds from the last write; -1 is for ever.
 	TTL int
@@ -33,32 +35,66 @@ type DataObject struct {
 	ETag azcore.ETag
 }
 
-// storedObject is the wire form of a DataObject.
-type storedObject struct {
-	ID           string          `json:"id"`
-	PartitionKey string          `json:"partitionKey"`
-	Type         string          `json:"type"`
-	Data         json.RawMessage `json:"data"`
-	TTL          int             `json:"ttl"`
-	ETag         azcore.ETag     `json:"_etag,omitempty"`
-}
+// Room for usual documents, in bytes.
+const (
+	dataRoom     = 640
+	envelopeRoom = 192
+)
 
 // encode returns the document as it is sent. The ETag is not part of it.
 func (o DataObject) encode() ([]byte, error) {
-	raw, err := json.Marshal(storedObject{ID: o.ID, PartitionKey: o.PartitionKey, Type: o.Type, Data: o.Data, TTL: o.TTL})
+	w := newJSONWriter(len(o.Data) + envelopeRoom)
+	w.object(func() {
+		w.text("id", o.ID)
+		w.text("partitionKey", o.PartitionKey)
+		w.text("type", o.Type)
+		w.raw("data", o.Data)
+		w.integer("ttl", int64(o.TTL))
+	})
+	raw, err := w.done()
 	if err != nil {
 		return nil, fmt.Errorf("encode document %s: %w", o.ID, err)
 	}
 	return raw, nil
 }
 
-// decodeObject reads a document as it was received.
+// decodeObject reads a document as it was received. It goes over it once, and
+// leaves the data as it stands: what it returns shares the memory of raw.
 func decodeObject(raw []byte) (DataObject, error) {
-	var s storedObject
-	if err := json.Unmarshal(raw, &s); err != nil {
+	var o DataObject
+	s := jsonScanner{buf: raw}
+	err := s.object(func(member string) (err error) {
+		switch member {
+		case "id":
+			o.ID, err = s.requireText()
+		case "partitionKey":
+			o.PartitionKey, err = s.requireText()
+		case "type":
+			o.Type, err = s.requireText()
+		case "data":
+			o.Data, err = s.raw()
+		case "ttl":
+			var ttl int64
+			ttl, err = s.requireInteger()
+			o.TTL = int(ttl)
+		case "_etag":
+			var etag string
+			etag, err = s.requireText()
+			o.ETag = azcore.ETag(etag)
+		default:
+			err = s.skip()
+		}
+		return err
+	})
+	switch {
+	case err != nil:
 		return DataObject{}, fmt.Errorf("decode document: %w", err)
+	case s.peek() != 0:
+		return DataObject{}, fmt.Errorf("decode document: %w", errMalformed)
+	case !utf8.Valid(raw):
+		return DataObject{}, fmt.Errorf("decode document: %w", errNotUTF8)
 	}
-	return DataObject(s), nil
+	return o, nil
 }
 
 // seconds turns a lifetime into a TTL: whole seconds, rounded up, at least 1.

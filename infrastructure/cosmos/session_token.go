@@ -1,7 +1,6 @@
 package cosmos
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,10 +27,11 @@ const (
 // range is kept, and if that gets too long, only the last reply's. The service
 // picks the part it needs. The zero value is empty.
 type sessionToken struct {
-	ranges map[string]rangeToken // by range id
+	ranges []rangeToken // in the order of their ids, each once; shared by copies
 }
 
 type rangeToken struct {
+	id      string
 	text    string // all after the range id and its colon
 	version int64
 	lsn     int64
@@ -43,17 +43,18 @@ func parseSessionToken(text string) (sessionToken, error) {
 	if text == "" {
 		return sessionToken{}, nil
 	}
-	ranges := make(map[string]rangeToken)
+	var t sessionToken
 	for part := range strings.SplitSeq(text, ",") {
 		id, rest, found := strings.Cut(part, ":")
 		token, ok := parseRangeToken(rest)
-		if !found || !ok || !isRangeID(id) || len(text) > maxSessionTokenLength || len(ranges) == maxSessionTokenRanges {
+		if !found || !ok || !isRangeID(id) || len(text) > maxSessionTokenLength || len(t.ranges) == maxSessionTokenRanges {
 			return sessionToken{}, fault.New(fault.Invalid, "invalid_session_token",
 				"the session token is not one this service has issued; leave it out or send the last one received")
 		}
-		ranges[id] = token
+		token.id = id
+		t.ranges = put(t.ranges, token, func(rangeToken) bool { return true })
 	}
-	return sessionToken{ranges: ranges}, nil
+	return t, nil
 }
 
 func isRangeID(id string) bool {
@@ -92,33 +93,56 @@ func (t *sessionToken) merge(text string) {
 	if err != nil {
 		return
 	}
-	merged := make(map[string]rangeToken, len(t.ranges)+len(reply.ranges))
-	maps.Copy(merged, t.ranges)
-	for id, token := range reply.ranges {
-		if known, ok := merged[id]; !ok || known.olderThan(token) {
-			merged[id] = token
-		}
+	merged := slices.Clone(t.ranges)
+	for _, token := range reply.ranges {
+		merged = put(merged, token, token.newerThan)
 	}
-	t.ranges = merged
-	if len(merged) > maxSessionTokenRanges || len(t.String()) > maxSessionTokenLength {
+	if t.ranges = merged; len(merged) > maxSessionTokenRanges || t.length() > maxSessionTokenLength {
 		t.ranges = reply.ranges
 	}
 }
 
-func (r rangeToken) olderThan(other rangeToken) bool {
-	if r.version != other.version {
-		return r.version < other.version
+// put adds token, or replaces the one of the same range if that is wanted.
+func put(ranges []rangeToken, token rangeToken, replaces func(rangeToken) bool) []rangeToken {
+	at, found := slices.BinarySearchFunc(ranges, token.id, func(r rangeToken, id string) int { return strings.Compare(r.id, id) })
+	switch {
+	case !found:
+		return slices.Insert(ranges, at, token)
+	case replaces(ranges[at]):
+		ranges[at] = token
 	}
-	return r.lsn < other.lsn
+	return ranges
+}
+
+func (r rangeToken) newerThan(known rangeToken) bool {
+	if r.version != known.version {
+		return r.version > known.version
+	}
+	return r.lsn > known.lsn
+}
+
+// length is that of the wire form.
+func (t sessionToken) length() int {
+	length := max(0, len(t.ranges)-1) // the commas
+	for _, r := range t.ranges {
+		length += len(r.id) + len(":") + len(r.text)
+	}
+	return length
 }
 
 // String returns the wire form, ranges in order of their ids; empty for none.
 func (t sessionToken) String() string {
-	parts := make([]string, 0, len(t.ranges))
-	for _, id := range slices.Sorted(maps.Keys(t.ranges)) {
-		parts = append(parts, id+":"+t.ranges[id].text)
+	var text strings.Builder
+	text.Grow(t.length())
+	for i, r := range t.ranges {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(r.id)
+		text.WriteByte(':')
+		text.WriteString(r.text)
 	}
-	return strings.Join(parts, ",")
+	return text.String()
 }
 
 // option returns the token for the SDK's request options; nil for none.

@@ -1,0 +1,58 @@
+package cosmos
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"feedbox/domain/contact"
+	"feedbox/domain/event"
+)
+
+func BenchmarkDecodeContact(b *testing.B) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "documents", "contact.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		o, err := decodeObject(raw)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, _, err := decodeContact(o); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEncodeUpdate(b *testing.B) {
+	state := contact.State{
+		ID: uuid.New(), FirstName: "Jane", LastName: "Doe", Description: "A contact", Email: "jane@contoso.example",
+		Company: contact.CompanyFields{CompanyName: "Contoso"}, CreatedAt: time.Now(), ModifiedAt: time.Now(), Version: 7, Sequence: 7,
+	}
+	name, err := contact.NewName("Jane", "Doe")
+	if err != nil {
+		b.Fatal(err)
+	}
+	meta := event.Meta{ID: uuid.New(), AggregateID: state.ID, CreatedAt: time.Now(), AggregateVersion: 7, Sequence: 7}
+	b.ReportAllocs()
+	for b.Loop() {
+		o, err := encodeContact(state, time.Hour)
+		if err == nil {
+			_, err = o.encode()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		if o, err = encodeEvent(contact.ContactNameUpdatedEvent{Meta: meta, Name: name}, time.Hour, goldenTraceparent); err == nil {
+			_, err = o.encode()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
