@@ -229,7 +229,7 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 	}
 	l.Request.Release = false
 	clearHealth(&l) // it fails again, or it does not
-	began := r.clock.Now()
+	began := r.watch().glance()
 	timed, cancel := context.WithTimeout(ctx, r.opts.Expiry/4)
 	defer cancel()
 	etag, err := r.store.Replace(timed, l.encode())

@@ -25,8 +25,9 @@
 //   - No host begins a delivery once another may have begun one for the same
 //     range. The one exception no lease can exclude is a process that is stopped
 //     between that decision and what the handler sends, and wakes after its lease
-//     was taken. Such a handler finds its context ended; what reaches the
-//     destination late anyway must be dropped there, by id or by Batch.Epoch.
+//     was taken: a zombie. Such a handler finds its context ended; what reaches the
+//     destination late anyway must be dropped there, by id or by Batch.Epoch. It
+//     may be a version of a document its successor never saw, and has no order.
 //
 // # A lease
 //
@@ -62,6 +63,10 @@
 // at different speeds. When the fence passes, the context of every handler call
 // ends and no call is begun. The observer's claim is conditional on the ETag it
 // saw, so that a stale listing can only make it fail.
+//
+// A machine that is suspended stops its monotonic clock, not the world. The owner
+// therefore also stops trusting the lease when its wall clock is further ahead of
+// the write's beginning than the window: it wakes knowing.
 //
 // # Splits
 //

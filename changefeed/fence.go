@@ -10,23 +10,44 @@ import (
 // that keeps the rules can have taken the lease. Each successful write moves it
 // to the start of that write + expiry - margin. When it passes, the context of
 // every handler call of the lease ends.
+//
+// It passes when either of the host's clocks says so. The monotonic clock of a
+// machine that was suspended did not run meanwhile, but its wall clock is right
+// again on waking. A wall clock that is set forward costs the lease for nothing;
+// one that is set back costs nothing, because the other clock goes on.
 type fence struct {
-	clock  Clock
+	watch  watch
+	window time.Duration // expiry - margin
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
-	until time.Time   // guarded by mu
+	until glance      // guarded by mu
 	stop  func() bool // guarded by mu; the timer's, nil once revoked
 }
 
+// watch is a host's two clocks.
+type watch struct {
+	clock Clock
+	wall  func() time.Time
+}
+
+// glance is what both showed at one moment.
+type glance struct{ own, wall time.Time }
+
+func (w watch) glance() glance {
+	return glance{own: w.clock.Now(), wall: w.wall().Round(0)} // Round drops Go's monotonic reading
+}
+
+func (g glance) add(d time.Duration) glance { return glance{own: g.own.Add(d), wall: g.wall.Add(d)} }
+
 // newFence returns a context that ends with ErrFenced when the fence passes, or
 // with the cause given to revoke. It does not end with parent: a drain lets
-// handlers finish.
-func newFence(parent context.Context, c Clock, until time.Time) (context.Context, *fence) {
+// handlers finish. The first write began at began.
+func newFence(parent context.Context, w watch, began glance, window time.Duration) (context.Context, *fence) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
-	f := &fence{clock: c, cancel: cancel, until: until}
+	f := &fence{watch: w, window: window, cancel: cancel, until: began.add(window)}
 	f.mu.Lock()
-	f.stop = c.AfterFunc(until.Sub(c.Now()), f.ring)
+	f.stop = w.clock.AfterFunc(f.until.own.Sub(w.clock.Now()), f.ring)
 	f.mu.Unlock()
 	return ctx, f
 }
@@ -38,19 +59,19 @@ func (f *fence) ring() {
 	if f.stop == nil {
 		return
 	}
-	if left := f.until.Sub(f.clock.Now()); left > 0 {
-		f.stop = f.clock.AfterFunc(left, f.ring)
+	if left := f.until.own.Sub(f.watch.clock.Now()); left > 0 {
+		f.stop = f.watch.clock.AfterFunc(left, f.ring)
 		return
 	}
 	f.stop = nil
 	f.cancel(ErrFenced)
 }
 
-// extend moves the fence forward, never back.
-func (f *fence) extend(until time.Time) {
+// extend moves the fence forward, never back: a write that began then succeeded.
+func (f *fence) extend(began glance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if until.After(f.until) {
+	if until := began.add(f.window); until.own.After(f.until.own) {
 		f.until = until
 	}
 }
@@ -66,25 +87,28 @@ func (f *fence) revoke(cause error) {
 	f.cancel(cause)
 }
 
-// trusted reports until when the lease is certainly this host's.
+// trusted reports until when the lease is certainly this host's, on its own clock.
 func (f *fence) trusted() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.until
+	return f.until.own
 }
 
-// passed asks the clock, not the timer: after a pause of the process the timer
+// passed asks the clocks, not the timer: after a pause of the process the timer
 // may not have run yet.
 func (f *fence) passed() bool {
-	if !f.clock.Now().Before(f.trusted()) {
+	now := f.watch.glance()
+	f.mu.Lock()
+	trusted := now.own.Before(f.until.own) && now.wall.Before(f.until.wall)
+	f.mu.Unlock()
+	if !trusted {
 		f.revoke(ErrFenced)
-		return true
 	}
-	return false
+	return !trusted
 }
 
 // fencedContext is what a handler gets. It ends when the fence passes, and its
-// Err asks the clock as well, so that a handler woken after a pause of the
+// Err asks the clocks as well, so that a handler woken after a pause of the
 // process sees the end before it sends anything.
 type fencedContext struct {
 	context.Context //nolint:containedctx // it is a context: an Err that also asks the fence

@@ -7,10 +7,21 @@ import (
 	"time"
 )
 
-// manualClock only moves when told; its timers fire only when told.
+// manualClock only moves when told; its timers fire only when told. Wall is
+// ahead of it by that much.
 type manualClock struct {
 	now    time.Time
+	ahead  time.Duration
 	timers []func()
+}
+
+func (c *manualClock) watch() watch {
+	return watch{clock: c, wall: func() time.Time { return c.now.Add(c.ahead) }}
+}
+
+// fence begins now and passes in 10 s.
+func (c *manualClock) fence(parent context.Context) (context.Context, *fence) {
+	return newFence(parent, c.watch(), c.watch().glance(), 10*time.Second)
 }
 
 func (c *manualClock) Now() time.Time { return c.now }
@@ -30,10 +41,11 @@ func (c *manualClock) fire() {
 
 func TestFenceEndsTheContextUnlessMoved(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
-	ctx, f := newFence(t.Context(), c, c.now.Add(10*time.Second))
+	ctx, f := c.fence(t.Context())
+	first := c.watch().glance()
 	c.now = c.now.Add(9 * time.Second)
-	f.extend(c.now.Add(10 * time.Second))
-	f.extend(c.now) // never back
+	f.extend(c.watch().glance())
+	f.extend(first) // never back
 	c.now = c.now.Add(9 * time.Second)
 	c.fire()
 	if ctx.Err() != nil || f.passed() {
@@ -49,7 +61,7 @@ func TestFenceEndsTheContextUnlessMoved(t *testing.T) {
 // After a pause of the process the clock has moved, but no timer has run yet.
 func TestHandlersContextAsksTheClock(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
-	ctx, f := newFence(t.Context(), c, c.now.Add(10*time.Second))
+	ctx, f := c.fence(t.Context())
 	handler := &fencedContext{Context: ctx, fence: f}
 	if handler.Err() != nil {
 		t.Fatal("ended too early")
@@ -63,10 +75,42 @@ func TestHandlersContextAsksTheClock(t *testing.T) {
 	}
 }
 
+// A machine that was suspended has a monotonic clock that stood still, but a
+// wall clock that did not.
+func TestFenceNoticesASuspension(t *testing.T) {
+	c := &manualClock{now: time.Unix(100, 0)}
+	ctx, f := c.fence(t.Context())
+	handler := &fencedContext{Context: ctx, fence: f}
+	c.ahead = 9 * time.Second
+	if handler.Err() != nil {
+		t.Fatal("ended within the window")
+	}
+	f.extend(c.watch().glance())
+	c.ahead += 11 * time.Second
+	if handler.Err() == nil || !errors.Is(context.Cause(handler), ErrFenced) {
+		t.Errorf("woken 11 s later on the wall clock, with a window of 10 s: %v", context.Cause(handler))
+	}
+}
+
+// A wall clock that is set back neither ends the trust nor prolongs it.
+func TestFenceSurvivesAWallClockSetBack(t *testing.T) {
+	c := &manualClock{now: time.Unix(100, 0)}
+	ctx, f := c.fence(t.Context())
+	c.ahead = -time.Hour
+	c.now = c.now.Add(9 * time.Second)
+	if f.passed() || ctx.Err() != nil {
+		t.Error("ended within the window")
+	}
+	c.now = c.now.Add(2 * time.Second)
+	if !f.passed() {
+		t.Error("prolonged by the wall clock")
+	}
+}
+
 func TestFenceOutlivesItsParent(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())
 	c := &manualClock{now: time.Unix(100, 0)}
-	ctx, f := newFence(parent, c, c.now.Add(10*time.Second))
+	ctx, f := c.fence(parent)
 	cancel()
 	if ctx.Err() != nil {
 		t.Error("a drain ended the handlers at once")

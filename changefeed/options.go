@@ -109,8 +109,10 @@ type Options struct {
 
 	// Observer is told what happens. Default: nobody.
 	Observer *Observer
-	// Now is the wall clock of document timestamps and of lag in seconds; nothing
-	// is decided by it. Default time.Now.
+	// Now is the wall clock of document timestamps and of lag in seconds. The one
+	// thing decided by it: an owner that finds it further than Expiry - Margin
+	// ahead of its last write stops trusting the lease, as after a suspension of
+	// the machine, which stops Clock. Default time.Now.
 	Now func() time.Time
 	// Clock measures leases, pauses and time-outs. Default: the process's own. A
 	// simulation may pass another.

@@ -207,7 +207,7 @@ func (o *owned) markUrgent() {
 // still this host's: an operator or an answer that got lost may have changed the
 // ETag.
 func (o *owned) write(ctx context.Context) error {
-	began := o.r.clock.Now()
+	began := o.r.watch().glance()
 	o.mu.Lock()
 	lease, version, items := o.lease.clone(), o.version, o.items
 	o.mu.Unlock()
@@ -224,16 +224,16 @@ func (o *owned) write(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("write lease %s: %w", lease.ID, err)
 	}
-	o.fence.extend(began.Add(o.r.opts.Expiry - o.r.opts.Margin))
+	o.fence.extend(began)
 	o.mu.Lock()
 	o.lease.ETag = etag
-	o.wrote, o.stored = began, version
-	o.renewAt = began.Add(jitter(o.r.opts.Renew))
+	o.wrote, o.stored = began.own, version
+	o.renewAt = began.own.Add(jitter(o.r.opts.Renew))
 	o.items -= items
 	close(o.synced)
 	o.synced = make(chan struct{})
 	o.mu.Unlock()
-	took := o.r.clock.Now().Sub(began)
+	took := o.r.clock.Now().Sub(began.own)
 	o.r.timing.Checkpoint.observe(took)
 	o.r.obs.checkpointed(CheckpointWritten{Lease: lease.ID, Continuation: lease.Continuation, LSN: lease.LSN, Took: took})
 	return nil

@@ -163,6 +163,9 @@ func (r *run) owned() []*worker {
 	return all
 }
 
+// watch is this host's clocks.
+func (r *run) watch() watch { return watch{clock: r.clock, wall: r.opts.Now} }
+
 func (r *run) worker(lease string) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,14 +180,14 @@ func (r *run) wakeWorker(lease string) {
 }
 
 // start runs a worker for a lease whose acquisition began at began.
-func (r *run) start(ctx context.Context, lease Lease, began time.Time) {
-	fenced, f := newFence(ctx, r.clock, began.Add(r.opts.Expiry-r.opts.Margin))
+func (r *run) start(ctx context.Context, lease Lease, began glance) {
+	fenced, f := newFence(ctx, r.watch(), began, r.opts.Expiry-r.opts.Margin)
 	w := &worker{
 		r: r, id: lease.ID, rng: lease.Range, token: lease.Token, epoch: lease.Epoch,
 		wakeup: make(chan struct{}, 1), kick: make(chan struct{}, 1),
 	}
 	w.ctx, w.cancel = context.WithCancelCause(fenced)
-	w.own = newOwned(r, lease, f, began)
+	w.own = newOwned(r, lease, f, began.own)
 	r.mu.Lock()
 	r.workers[lease.ID] = w
 	r.mu.Unlock()

@@ -12,8 +12,10 @@
 //
 //	V1  every change is delivered, unless a later version replaced it
 //	V2  the first deliveries of a key are in the order of its changes
-//	V3  once a lease's successor has begun to deliver, its former owner begins
-//	    nothing, unless it was stopped in between (a zombie, which is counted)
+//	V3  once a lease has a new owner its former one begins nothing, unless it was
+//	    stopped between its last look at the clocks and sending, or suspended
+//	    while its wall clock was set back (a zombie: counted, and its deliveries
+//	    do not count for V1, V2 and V4)
 //	V4  no stored position is behind a change that was not delivered
 //	V5  once faults end, every lease is owned by a live host within Expiry and
 //	    one cycle, and the leases are shared out evenly

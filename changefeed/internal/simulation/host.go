@@ -25,7 +25,8 @@ type host struct {
 	crashed   bool
 	frozen    chan struct{} // closed when the host runs again; nil if it runs
 	stops     int           // how often it was stopped
-	suspended time.Time     // when it last woke from a suspension, clock and all
+	suspended time.Time     // when it last was, clock and all
+	setBack   time.Time     // when its wall clock last was
 }
 
 func (s *sim) join() error {
@@ -86,8 +87,10 @@ func (h *host) stop(suspend bool) {
 		h.stops++
 	}
 	if suspend {
+		h.suspended = time.Now()
 		h.clock.stop()
 	}
+	h.sim.verifier.struck("%s stops, its clock too: %t", h.name, suspend)
 }
 
 func (h *host) wake() {
@@ -97,9 +100,9 @@ func (h *host) wake() {
 		return
 	}
 	if h.clock.frozen() {
-		h.suspended = time.Now()
 		h.clock.resume()
 	}
+	h.sim.verifier.struck("%s wakes", h.name)
 	close(h.frozen)
 	h.frozen = nil
 }
@@ -114,16 +117,28 @@ func (h *host) crash() {
 	}
 	h.mu.Unlock()
 	h.clock.resume()
+	h.sim.verifier.struck("%s crashes", h.name)
 	h.end()
 }
 
-// wasStopped counts stops, and tells whether a suspension explains that the host
-// does not know the time.
-func (h *host) wasStopped() (stops int, suspended bool) {
+// setWall sets the host's wall clock to be off by that much.
+func (h *host) setWall(off time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	recently := !h.suspended.IsZero() && time.Since(h.suspended) < 2*h.sim.config.Options.Expiry
-	return h.stops, recently
+	if off < time.Duration(h.skew.Swap(int64(off))) {
+		h.setBack = time.Now()
+	}
+	h.sim.verifier.struck("%s has a wall clock off by %s", h.name, off)
+}
+
+// wasStopped counts stops, and tells whether the host cannot know that it was: a
+// suspension stopped its monotonic clock, and its wall clock was set back at about
+// the same time.
+func (h *host) wasStopped() (stops int, unknowingly bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	apart := h.setBack.Sub(h.suspended).Abs()
+	return h.stops, !h.suspended.IsZero() && !h.setBack.IsZero() && apart < 4*h.sim.config.Options.Expiry
 }
 
 // call is one request of the host.
@@ -159,8 +174,7 @@ func (h *host) Handle(ctx context.Context, b *changefeed.Batch) error {
 			return errHandler
 		}
 		var doc struct {
-			Serial int    `json:"serial"`
-			Key    string `json:"key"`
+			Serial int `json:"serial"`
 		}
 		if err := json.Unmarshal(b.Items[i].Raw, &doc); err != nil {
 			return fmt.Errorf("decode %s: %w", b.Items[i].Raw, err)
@@ -172,14 +186,19 @@ func (h *host) Handle(ctx context.Context, b *changefeed.Batch) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := h.gate(); err != nil { // between the decision and the sending
+		// What was decided is sent, whatever becomes of ctx meanwhile; a stop in
+		// between makes the host a zombie.
+		if err := wait(context.WithoutCancel(ctx), h.sim.work()/2); err != nil {
 			return err
 		}
-		now, suspended := h.wasStopped()
+		if err := h.gate(); err != nil {
+			return err
+		}
+		now, unknowingly := h.wasStopped()
 		h.sim.verifier.delivered(delivery{
-			host: h.name, epoch: b.Epoch, lease: b.Token, key: doc.Key, serial: doc.Serial, excused: now != stops || suspended,
+			host: h.name, epoch: b.Epoch, lease: b.Token, serial: doc.Serial, excused: now != stops || unknowingly,
 		})
-		if err := wait(ctx, h.sim.work()); err != nil {
+		if err := wait(ctx, h.sim.work()/2); err != nil {
 			return err
 		}
 	}

@@ -102,7 +102,7 @@ func (s *sim) strike() error {
 		s.handler.set(s.rng.Float64()*0.3, time.Duration(s.rng.IntN(40)+1)*time.Millisecond)
 	default:
 		if h := s.pick(); h != nil {
-			h.skew.Store(int64(s.rng.IntN(1200)-600) * int64(time.Second))
+			h.setWall(time.Duration(s.rng.IntN(1200)-600) * time.Second)
 		}
 	}
 	return nil

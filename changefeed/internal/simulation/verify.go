@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"feedbox/changefeed"
 )
@@ -13,15 +14,19 @@ import (
 // maxFaults keeps a broken run's report readable.
 const maxFaults = 20
 
-// verifier holds what must be true of every run, whatever went wrong in it.
+// verifier holds what must be true of every run, whatever went wrong in it. It
+// sees each lease as it is stored, so it knows the owner of a key at any moment,
+// which no host can. What a zombie sends is counted and otherwise ignored: it
+// neither counts as delivered nor has an order, since it may have read versions
+// its successor never sees, and the other way round.
 type verifier struct {
 	mu       sync.Mutex // guards what follows
 	changes  []*change  // by serial
 	waiting  map[*change]bool
 	latest   map[string]*change // by key and id
-	last     map[string]int     // highest serial first delivered, by key
-	epochs   map[string]int64   // highest epoch that delivered, by key
-	holders  map[string]string  // who delivered with it
+	last     map[string]int     // highest serial delivered by an owner, by key
+	leases   map[string]holder  // as they were last stored with an owner, by id
+	journal  journal
 	faults   []string
 	total    int
 	repeated int
@@ -34,35 +39,54 @@ type change struct {
 	epk       string
 	serial    int
 	lsn       int64
-	delivered bool
+	delivered bool // by an owner
+}
+
+// holder is who owns a lease.
+type holder struct {
+	in    changefeed.FeedRange
+	owner string
+	epoch int64
 }
 
 // delivery is one document a handler sent.
 type delivery struct {
 	host, lease string
 	epoch       int64
-	key         string
 	serial      int
-	excused     bool // the host was stopped between its last look and sending
+	excused     bool // the host could not know that it was stopped
 }
 
 func newVerifier() *verifier {
 	return &verifier{
-		waiting: map[*change]bool{}, latest: map[string]*change{},
-		last: map[string]int{}, epochs: map[string]int64{}, holders: map[string]string{},
+		waiting: map[*change]bool{}, latest: map[string]*change{}, last: map[string]int{},
+		leases: map[string]holder{}, journal: journal{began: time.Now()},
 	}
 }
 
 func (v *verifier) fault(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.faultLocked(format, args...)
+	v.faultLocked(nil, format, args...)
 }
 
-func (v *verifier) faultLocked(format string, args ...any) {
-	if len(v.faults) < maxFaults {
-		v.faults = append(v.faults, fmt.Sprintf(format, args...))
+// faultLocked reports a violation, with the story of the change it is about.
+func (v *verifier) faultLocked(c *change, format string, args ...any) {
+	if len(v.faults) >= maxFaults {
+		return
 	}
+	text := fmt.Sprintf(format, args...)
+	if c != nil && len(v.faults) < 3 {
+		text += v.journal.story(c.key, c.epk)
+	}
+	v.faults = append(v.faults, text)
+}
+
+// struck notes something that happened to a host.
+func (v *verifier) struck(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.journal.note("", changefeed.FullRange(), format, args...)
 }
 
 // written notes a change. It must be called before anybody can read it.
@@ -78,6 +102,7 @@ func (v *verifier) written(key, id, epk string) *change {
 func (v *verifier) committed(c *change, lsn int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.journal.note(c.key, changefeed.FeedRange{}, "serial %d of %s is written, LSN %d", c.serial, c.id, lsn)
 	name := c.key + "/" + c.id
 	delete(v.waiting, v.latest[name])
 	v.latest[name] = c
@@ -93,30 +118,40 @@ func (v *verifier) delivered(d delivery) {
 	defer v.mu.Unlock()
 	v.total++
 	if d.serial >= len(v.changes) {
-		v.faultLocked("V1 %s delivered serial %d, which nobody wrote", d.host, d.serial)
+		v.faultLocked(nil, "V1 %s delivered serial %d, which nobody wrote", d.host, d.serial)
 		return
 	}
-	if d.epoch < v.epochs[d.key] {
-		if d.excused {
-			v.zombies++
-		} else {
-			v.faultLocked("V3 key %s: %s delivers serial %d with epoch %d of %s after %s did with epoch %d",
-				d.key, d.host, d.serial, d.epoch, d.lease, v.holders[d.key], v.epochs[d.key])
-		}
-	} else {
-		v.epochs[d.key], v.holders[d.key] = d.epoch, d.host
-	}
 	c := v.changes[d.serial]
+	v.journal.note(c.key, changefeed.FeedRange{}, "serial %d is sent by %s with epoch %d of %s", d.serial, d.host, d.epoch, d.lease)
+	if now := v.holder(c.epk); now.epoch > d.epoch {
+		v.journal.note(c.key, changefeed.FeedRange{}, "  which is a zombie")
+		v.zombies++
+		if !d.excused {
+			v.faultLocked(c, "V3 key %s: %s delivers serial %d with epoch %d of %s, owned by %s with epoch %d",
+				c.key, d.host, d.serial, d.epoch, d.lease, now.owner, now.epoch)
+		}
+		return
+	}
 	delete(v.waiting, c)
 	if c.delivered {
 		v.repeated++
 		return
 	}
 	c.delivered = true
-	if last, some := v.last[d.key]; some && d.serial < last {
-		v.faultLocked("V2 key %s: %s first delivers serial %d after %d", d.key, d.host, d.serial, last)
+	if last, some := v.last[c.key]; some && d.serial < last {
+		v.faultLocked(c, "V2 key %s: %s first delivers serial %d after %d", c.key, d.host, d.serial, last)
 	}
-	v.last[d.key] = max(v.last[d.key], d.serial)
+	v.last[c.key] = max(v.last[c.key], d.serial)
+}
+
+// holder is the last owner of the range that holds the effective partition key.
+func (v *verifier) holder(epk string) (now holder) {
+	for _, h := range v.leases {
+		if h.epoch > now.epoch && h.in.Has(epk) {
+			now = h
+		}
+	}
+	return now
 }
 
 // stored checks V4 on a lease as it is written.
@@ -126,6 +161,7 @@ func (v *verifier) stored(r changefeed.Record) {
 	}
 	var lease struct {
 		ContinuationToken string
+		Owner             string
 		FeedRange         struct{ Range changefeed.FeedRange }
 		Properties        map[string]string
 	}
@@ -133,19 +169,29 @@ func (v *verifier) stored(r changefeed.Record) {
 		v.fault("V4 lease %s: %v", r.ID, err)
 		return
 	}
-	if lease.ContinuationToken == "" {
-		return
-	}
-	lsn, err := strconv.ParseInt(strings.Trim(lease.ContinuationToken, `"`), 10, 64)
-	if err != nil {
-		v.fault("V4 lease %s: continuation %s", r.ID, lease.ContinuationToken)
-		return
-	}
+	in, position := lease.FeedRange.Range, lease.ContinuationToken
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.journal.note("", in, "lease %s is stored: owner %q, epoch %s, position %s", r.ID, lease.Owner, lease.Properties["epoch"], position)
+	if lease.Owner != "" {
+		epoch, err := strconv.ParseInt(lease.Properties["epoch"], 10, 64)
+		if err != nil {
+			v.faultLocked(nil, "V3 lease %s: epoch %q", r.ID, lease.Properties["epoch"])
+			return
+		}
+		v.leases[r.ID] = holder{in: in, owner: lease.Owner, epoch: epoch}
+	}
+	if position == "" {
+		return
+	}
+	lsn, err := strconv.ParseInt(strings.Trim(position, `"`), 10, 64)
+	if err != nil {
+		v.faultLocked(nil, "V4 lease %s: continuation %s", r.ID, position)
+		return
+	}
 	for c := range v.waiting {
-		if c.lsn <= lsn && lease.FeedRange.Range.Has(c.epk) {
-			v.faultLocked("V4 lease %s (epoch %s): position %d is behind serial %d of key %s, LSN %d, not delivered",
+		if c.lsn <= lsn && in.Has(c.epk) {
+			v.faultLocked(c, "V4 lease %s (epoch %s): position %d is behind serial %d of key %s, LSN %d, not delivered",
 				r.ID, lease.Properties["epoch"], lsn, c.serial, c.key, c.lsn)
 			delete(v.waiting, c)
 		}
