@@ -4,13 +4,17 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"feedbox/infrastructure/wiring"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := wiring.UntilSignal(context.Background(), func() {
+		_, _ = fmt.Fprintln(os.Stderr, "feedbox: told to end twice, not waiting any longer")
+		os.Exit(exitFailure)
+	})
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	stop()
 	os.Exit(code)

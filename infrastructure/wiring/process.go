@@ -15,8 +15,9 @@ import (
 )
 
 // stopMargin is what a stop may take beyond the drain: releasing leases, flushing
-// telemetry, closing connections.
-const stopMargin = 10 * time.Second
+// telemetry, closing connections. With the default drain that is less than the 30 s
+// after which platforms kill.
+const stopMargin = 8 * time.Second
 
 // process is what both processes share: where logs go, and a stop time-out that
 // exceeds the drain deadline.
