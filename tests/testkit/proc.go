@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 	"testing"
 )
 
@@ -41,4 +42,15 @@ func (p *Process) PeakMemory(t testing.TB) int64 {
 		t.Fatalf("peak memory of %s: %v", p.Name, err)
 	}
 	return kib << 10
+}
+
+// Signalled is the signal that ended the process, 0 if none did. The process has
+// ended.
+func (p *Process) Signalled() syscall.Signal {
+	<-p.done
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() {
+		return 0
+	}
+	return status.Signal()
 }

@@ -161,6 +161,9 @@ func (p *Process) Ended() bool {
 	}
 }
 
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
 // Output is what the process has printed so far.
 func (p *Process) Output() string { return p.out.String() }
 
