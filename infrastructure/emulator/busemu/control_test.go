@@ -242,3 +242,31 @@ func TestDisconnectedClientRecovers(t *testing.T) {
 		check(t, sender.SendMessage(ctx, body("b"), nil))
 	})
 }
+
+// TestExpiredTokens: a sender whose token expired is told so at once, and works
+// again when it is made anew with a token that is accepted.
+func TestExpiredTokens(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		unauthorized := func(err error) {
+			t.Helper()
+			var e *azservicebus.Error
+			if !errors.As(err, &e) || e.Code != azservicebus.CodeUnauthorizedAccess {
+				t.Errorf("not refused as unauthorized: %v", err)
+			}
+		}
+		sender := must(client.NewSender("q", nil))(t)
+		check(t, sender.SendMessage(ctx, body("a"), nil))
+		stop := srv.Fail(100, Call{Operation: OpPutToken}, Fault{Err: &Error{Condition: UnauthorizedAccess, Description: "ExpiredToken: The token is expired."}})
+		srv.ExpireTokens()
+		synctest.Wait()
+		unauthorized(sender.SendMessage(ctx, body("b"), nil))
+		_ = sender.Close(ctx) // tells the same again
+		sender = must(client.NewSender("q", nil))(t)
+		unauthorized(sender.SendMessage(ctx, body("b"), nil))
+		stop()
+		check(t, sender.SendMessage(ctx, body("b"), nil))
+		if c := must(srv.Counters("q"))(t); c.Accepted != 2 {
+			t.Errorf("%+v", c)
+		}
+	})
+}

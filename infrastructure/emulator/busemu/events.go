@@ -8,7 +8,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// Events of the world, for tests. Each returns when it has happened.
+// Events of the world, for tests. Each returns when it has happened, if it does
+// not say otherwise.
 
 // Status is an entity's status.
 type Status = broker.Status
@@ -58,7 +59,21 @@ func (s *Server) Detach(entity string, reason *Error) error {
 	return outcome("detach the links of", entity, s.broker.DetachAll(entity, wire(reason)))
 }
 
-// Disconnect cuts all connections as a broken network does.
+// ExpireTokens lets every shared access token that a client has put expire now.
+// Links that lived by one are detached with amqp:unauthorized-access, which the
+// SDK returns at once; until a new token is put nothing can be attached. To have
+// new tokens refused too, Fail OpPutToken with UnauthorizedAccess. It does not
+// wait for the connections.
+func (s *Server) ExpireTokens() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.post(event{fn: c.forgetGrants})
+	}
+}
+
+// Disconnect cuts all connections as a broken network does. It does not wait for
+// them.
 func (s *Server) Disconnect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -60,6 +60,15 @@ func (c *conn) grant(path string, gr grant) {
 	}
 }
 
+// forgetGrants lets all tokens expire at once.
+func (c *conn) forgetGrants() {
+	clear(c.grants.byPath)
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
+	c.expireGrants()
+}
+
 // expireGrants forgets tokens that have expired, detaches the links that lived by
 // them, and waits for the next.
 func (c *conn) expireGrants() {

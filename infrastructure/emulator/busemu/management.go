@@ -192,6 +192,8 @@ func mgmtStatus(err error) int {
 		return http.StatusInternalServerError
 	}
 	switch be.Condition {
+	case UnauthorizedAccess:
+		return http.StatusUnauthorized
 	case broker.NotFound, broker.MessageNotFound:
 		return http.StatusNotFound
 	case broker.MessageLockLost, broker.SessionLockLost:

@@ -87,7 +87,8 @@ func (l *loader) version() error {
 	if err := it.Error(); err != nil {
 		return err
 	}
-	return l.db.Set([]byte{kindVersion}, []byte(storeVersion), pebble.Sync)
+	// The log keeps the order: no record can be durable and this one not.
+	return l.db.Set([]byte{kindVersion}, []byte(storeVersion), pebble.NoSync)
 }
 
 func (l *loader) each(kind byte, load func(key, value []byte) error) error {

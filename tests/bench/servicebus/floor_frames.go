@@ -1,139 +1,12 @@
-package busemu
+package servicebus
 
 import (
-	"bufio"
-	"net"
+	"encoding/binary"
 	"strconv"
-	"sync"
-	"testing"
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
-
-// floor is a broker that accepts and forgets: what a client can reach at most.
-// It speaks just enough AMQP to be sent to and received from, checks nothing,
-// keeps nothing, and answers in the goroutine that reads.
-type floor struct {
-	l       net.Listener
-	wg      sync.WaitGroup
-	payload []byte // of every message that is received from it
-	mu      sync.Mutex
-	session int // the next session to be accepted
-}
-
-func startFloor(tb testing.TB, payload []byte) *floor {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	f := &floor{l: l, payload: payload}
-	var conns sync.Map
-	f.wg.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conns.Store(nc, nil)
-			f.wg.Go(func() { f.serve(nc) })
-		}
-	})
-	tb.Cleanup(func() {
-		_ = l.Close()
-		conns.Range(func(nc, _ any) bool { _ = nc.(net.Conn).Close(); return true })
-		f.wg.Wait()
-	})
-	return f
-}
-
-func (f *floor) connectionString() string {
-	return "Endpoint=sb://" + f.l.Addr().String() + ";SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true"
-}
-
-type floorLink struct {
-	out     bool
-	replies bool
-	handle  uint32
-	count   uint32
-	session string
-}
-
-type floorSession struct {
-	links    map[uint32]*floorLink
-	incoming uint32
-	outgoing uint32
-	delivery uint32
-}
-
-type floorConn struct {
-	f        *floor
-	out      []byte
-	sessions map[uint16]*floorSession
-}
-
-func (f *floor) serve(nc net.Conn) {
-	defer nc.Close()
-	r := bufio.NewReaderSize(nc, 1<<17)
-	c := &floorConn{f: f, sessions: make(map[uint16]*floorSession)}
-	header := make([]byte, amqp.FrameHeaderSize)
-	var body []byte
-	for {
-		if r.Buffered() == 0 && len(c.out) > 0 {
-			if _, err := nc.Write(c.out); err != nil {
-				return
-			}
-			c.out = c.out[:0]
-		}
-		if _, err := readFull(r, header); err != nil {
-			return
-		}
-		if string(header[:4]) == "AMQP" {
-			c.out = append(c.out, header...)
-			if header[4] == byte(amqp.ProtocolSASL) {
-				c.out = amqp.AppendFrame(c.out, amqp.FrameSASL, 0, &amqp.SASLMechanisms{Mechanisms: []amqp.Symbol{"ANONYMOUS"}})
-			}
-			continue
-		}
-		h, err := amqp.ParseFrameHeader(header)
-		if err != nil {
-			return
-		}
-		if cap(body) < int(h.Size) {
-			body = make([]byte, h.Size)
-		}
-		body = body[:h.Size-amqp.FrameHeaderSize]
-		if _, err := readFull(r, body); err != nil {
-			return
-		}
-		if len(body) > 0 && !c.frame(h, body) {
-			_, _ = nc.Write(c.out)
-			return
-		}
-	}
-}
-
-func readFull(r *bufio.Reader, b []byte) (int, error) {
-	n := 0
-	for n < len(b) {
-		m, err := r.Read(b[n:])
-		n += m
-		if err != nil {
-			return n, err
-		}
-	}
-	return n, nil
-}
-
-func (c *floorConn) send(channel uint16, p amqp.Performative) {
-	c.out = amqp.AppendFrame(c.out, amqp.FrameAMQP, channel, p)
-}
-
-func (c *floorConn) flow(channel uint16, s *floorSession, p *amqp.Flow) {
-	p.NextIncomingID, p.IncomingWindow, p.NextOutgoingID, p.OutgoingWindow = amqp.Some(s.incoming), 1<<20, s.outgoing, 1<<20
-	c.send(channel, p)
-}
 
 func (c *floorConn) frame(h amqp.FrameHeader, body []byte) bool {
 	code, _ := amqp.PerformativeCode(body)
@@ -202,8 +75,8 @@ func (c *floorConn) attach(channel uint16, s *floorSession, p *amqp.Attach) {
 		c.f.session++
 		l.session = "s" + strconv.Itoa(c.f.session)
 		c.f.mu.Unlock()
-		reply.Source.Filter = grantedFilter(l.session, false)
-		reply.Properties = amqp.Map{{Key: amqp.Symbol("com.microsoft:locked-until-utc"), Value: ticks(time.Now().Add(time.Minute))}}
+		reply.Source.Filter = amqp.Map{{Key: amqp.Symbol("com.microsoft:session-filter"), Value: amqp.Described{Descriptor: uint64(0x137000000C), Value: l.session}}}
+		reply.Properties = amqp.Map{{Key: amqp.Symbol("com.microsoft:locked-until-utc"), Value: dotNet(time.Now().Add(time.Minute))}}
 	}
 	c.send(channel, &reply)
 }
@@ -215,16 +88,19 @@ func (c *floorConn) transfer(channel uint16, s *floorSession, p *amqp.Transfer, 
 		c.flow(channel, s, &amqp.Flow{})
 	}
 	l := s.links[p.Handle]
+	if c.f.log != nil && !c.f.keep(payload, p.More) {
+		return
+	}
 	if p.More {
 		return
 	}
 	for _, o := range s.links {
 		if o.replies {
-			r, err := parseRequest(payload)
+			answer, err := grantedToken(payload)
 			if err != nil {
 				return
 			}
-			c.message(channel, s, o, nil, true, r.response(func(w *amqp.MapWriter) { w.String("status-code", int32(200)) }, nil))
+			c.message(channel, s, o, nil, true, answer)
 		}
 	}
 	id := p.DeliveryID
@@ -236,7 +112,8 @@ func (c *floorConn) transfer(channel uint16, s *floorSession, p *amqp.Transfer, 
 }
 
 func (c *floorConn) deliver(channel uint16, s *floorSession, l *floorLink) {
-	token := newUUID()
+	var token [16]byte
+	binary.BigEndian.PutUint64(token[8:], uint64(s.delivery)+1)
 	c.message(channel, s, l, token[:], false, c.f.payload)
 }
 
@@ -251,4 +128,36 @@ func (c *floorConn) message(channel uint16, s *floorSession, l *floorLink, tag [
 	s.delivery++
 	s.outgoing++
 	l.count++
+}
+
+// grantedToken is the answer to a put-token request, whatever the token.
+func grantedToken(request []byte) ([]byte, error) {
+	m, err := amqp.SplitMessage(request)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := amqp.DecodeProperties(m.Properties)
+	if err != nil {
+		return nil, err
+	}
+	var p amqp.Properties
+	p[amqp.CorrelationID] = asked[amqp.MessageID]
+	w := amqp.BeginMapSection(p.Append(nil), amqp.CodeApplicationProperties)
+	w.String("status-code", int32(200))
+	return amqp.AppendValueSection(w.Finish(), nil), nil
+}
+
+// dotNet is a time as .NET counts it: 100 ns since the year 1.
+func dotNet(t time.Time) int64 {
+	const epoch = 621355968000000000
+	return t.UnixNano()/100 + epoch
+}
+
+// keep writes a transfer to the log and, at the end of a message, syncs it.
+func (f *floor) keep(payload []byte, more bool) bool {
+	_, err := f.log.Write(payload)
+	if err == nil && !more {
+		err = f.log.Sync()
+	}
+	return err == nil
 }

@@ -1,0 +1,37 @@
+package servicebus_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"feedbox/tests/bench/measure"
+	"feedbox/tests/bench/servicebus"
+)
+
+type figures map[string]measure.Figure
+
+func (figures) Step(string)               {}
+func (f figures) Figure(m measure.Figure) { f[m.Name] = m }
+
+// TestMeasure runs the stage in its quick form: it checks that every side works
+// and loses nothing. It judges no figures.
+func TestMeasure(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for name, stage := range map[string]measure.Stage{"measure": servicebus.Measure, "growth": servicebus.Growth} {
+		got := figures{}
+		run := measure.NewRun("servicebus", got)
+		run.Quick = true
+		if err := stage(t.Context(), run); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := run.Err(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for name, f := range got {
+			if f.Value <= 0 {
+				t.Errorf("%s was not measured: %+v", name, f)
+			}
+		}
+	}
+}
