@@ -2,6 +2,7 @@ package contact
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -39,11 +40,21 @@ type Rule struct {
 
 // Rules lists the rule of every field. It is the one place that says what a
 // contact may hold: value objects apply it, API documents are made from it.
-func Rules() []Rule {
-	return []Rule{
-		firstNameRule, lastNameRule, descriptionRule, emailRule,
-		companyNameRule, streetRule, houseNumberRule, postalCodeRule, cityRule, countryRule,
+func Rules() []Rule { return slices.Clone(rules) }
+
+// RuleOf returns the rule of one field, by its name in requests.
+func RuleOf(field string) (rule Rule, found bool) {
+	for i := range rules {
+		if rules[i].Field == field {
+			return rules[i], true
+		}
 	}
+	return Rule{}, false
+}
+
+var rules = []Rule{
+	firstNameRule, lastNameRule, descriptionRule, emailRule,
+	companyNameRule, streetRule, houseNumberRule, postalCodeRule, cityRule, countryRule,
 }
 
 var (

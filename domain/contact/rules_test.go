@@ -194,3 +194,15 @@ func FuzzFields(f *testing.F) {
 		}
 	})
 }
+
+func TestRuleOf(t *testing.T) {
+	t.Parallel()
+	for _, want := range contact.Rules() {
+		if got, found := contact.RuleOf(want.Field); !found || got != want {
+			t.Errorf("the rule of %s is %+v, %t", want.Field, got, found)
+		}
+	}
+	if _, found := contact.RuleOf("shoeSize"); found {
+		t.Error("a field that is none has a rule")
+	}
+}

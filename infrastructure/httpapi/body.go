@@ -50,7 +50,11 @@ func checkContentType(r *http.Request, want string) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return refuse("content codings are not supported: send the body as it is")
 	}
-	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	sent := r.Header.Get("Content-Type")
+	if sent == want {
+		return nil // what nearly every client sends
+	}
+	mediaType, parameters, err := mime.ParseMediaType(sent)
 	if err != nil || mediaType != want {
 		return refuse("the body must have the Content-Type " + want)
 	}
@@ -62,13 +66,8 @@ func checkContentType(r *http.Request, want string) error {
 
 // readBody reads at most limit bytes; more is 413.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	tooLarge := &requestError{
-		status: http.StatusRequestEntityTooLarge, code: "body_too_large",
-		detail: fmt.Sprintf("the body must have at most %d bytes", limit),
-	}
-	tooLarge.header = http.Header{"Connection": {"close"}} // or net/http would read the rest
 	if r.ContentLength > limit {
-		return nil, tooLarge
+		return nil, bodyTooLarge(limit)
 	}
 	var body []byte
 	var err error
@@ -78,12 +77,20 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	} else {
 		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	}
-	var exceeded *http.MaxBytesError
-	switch {
-	case errors.As(err, &exceeded):
-		return nil, tooLarge
-	case err != nil:
-		return nil, &requestError{status: http.StatusBadRequest, code: "body_unreadable", detail: "the body could not be read to its end", cause: err}
+	if err == nil {
+		return body, nil
 	}
-	return body, nil
+	var exceeded *http.MaxBytesError
+	if errors.As(err, &exceeded) {
+		return nil, bodyTooLarge(limit)
+	}
+	return nil, &requestError{status: http.StatusBadRequest, code: "body_unreadable", detail: "the body could not be read to its end", cause: err}
+}
+
+func bodyTooLarge(limit int64) error {
+	return &requestError{
+		status: http.StatusRequestEntityTooLarge, code: "body_too_large",
+		detail: fmt.Sprintf("the body must have at most %d bytes", limit),
+		header: http.Header{"Connection": {"close"}}, // or net/http would read the rest
+	}
 }

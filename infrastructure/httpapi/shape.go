@@ -29,12 +29,11 @@ type member struct {
 
 // ruleOf finds the domain's rule of a field.
 func ruleOf(field string) contact.Rule {
-	for _, rule := range contact.Rules() {
-		if rule.Field == field {
-			return rule
-		}
+	rule, ok := contact.RuleOf(field)
+	if !ok {
+		panic("httpapi: the domain has no rule for " + field) // caught by any test
 	}
-	panic("httpapi: the domain has no rule for " + field) // caught by any test
+	return rule
 }
 
 // text is a member that must be there and must not be null.

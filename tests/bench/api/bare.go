@@ -45,7 +45,13 @@ type bareEvent struct {
 	Name             bareName  `json:"name"`
 	AggregateVersion int64     `json:"aggregateVersion"`
 	Sequence         int64     `json:"sequence"`
+	SchemaVersion    int       `json:"schemaVersion"`
+	Traceparent      string    `json:"traceparent"`
 }
+
+// traceparent stands for the trace of the request, which the API writes into each
+// event: the documents of both sides have the same members and the same length.
+const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 // bareUpdates reads a contact, changes its name, and replaces it together
 // with an event in one transactional batch: no layers, no checks.
@@ -73,6 +79,7 @@ func bareUpdates(container *azcosmos.ContainerClient, ids []uuid.UUID) worker {
 		e := bareEvent{
 			ID: uuid.NewString(), ContactID: id, Action: "ContactNameUpdatedEvent", CreatedAt: now,
 			Name: c.Name, AggregateVersion: c.Version, Sequence: c.Sequence,
+			SchemaVersion: 1, Traceparent: traceparent,
 		}
 		eventBody, err := json.Marshal(bareDocument{ID: e.ID, PartitionKey: id, Type: "domainEvent", Data: e, TTL: 864000})
 		if err != nil {
