@@ -20,27 +20,33 @@ type guard struct {
 	limit int // keys in each generation; negative: the guard is off
 
 	mu     sync.Mutex // guards the fields below
-	recent map[string]int64
-	older  map[string]int64 // the generation before; what is used moves to recent
+	recent map[string]*int64
+	older  map[string]*int64 // the generation before; what is used moves to recent
 }
 
 // last returns the last sequence seen of key, 0 if it is not known. mu is held.
 func (g *guard) last(key string) int64 {
 	if n, ok := g.recent[key]; ok {
-		return n
+		return *n
 	}
-	return g.older[key]
+	if n, ok := g.older[key]; ok {
+		return *n
+	}
+	return 0
 }
 
-// set notes the last sequence seen of key. mu is held.
+// set notes the last sequence seen of key, whose memory is the page's. An assignment to
+// a map replaces the key, too, by one that is equal: a key that is there must not be
+// assigned to, or the map would hold memory that the next page overwrites. mu is held.
 func (g *guard) set(key string, n int64) {
-	if _, ok := g.recent[key]; !ok {
-		if g.recent == nil || len(g.recent) >= g.limit {
-			g.older, g.recent = g.recent, make(map[string]int64)
-		}
-		key = strings.Clone(key)
+	if last, ok := g.recent[key]; ok {
+		*last = n
+		return
 	}
-	g.recent[key] = n
+	if g.recent == nil || len(g.recent) >= g.limit {
+		g.older, g.recent = g.recent, make(map[string]*int64)
+	}
+	g.recent[strings.Clone(key)] = &n
 }
 
 // watch compares the page with what was seen before and tells what is missing. A page

@@ -3,9 +3,11 @@ package relay_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,5 +91,36 @@ func TestRetentionLevels(t *testing.T) {
 	}
 	if got := (relay.Retention{TTL: -1}).Level(1e18); got != relay.Safe {
 		t.Errorf("without expiry %v, want safe", got)
+	}
+}
+
+// aliasingDecoder reads "key sequence" into strings that share the memory of raw, as
+// the relay's real decoder does.
+type aliasingDecoder struct{}
+
+func (aliasingDecoder) Decode(raw []byte) (relay.Message, bool, error) {
+	text := unsafe.String(unsafe.SliceData(raw), len(raw))
+	key, number, _ := strings.Cut(text, " ")
+	n, err := strconv.ParseInt(number, 10, 64)
+	return relay.Message{ID: text, Key: key, Action: "a", Body: raw, Sequence: n}, true, err
+}
+
+// What the guard remembers must not be the memory of a page, which the feed uses again
+// for the next one.
+func TestTheGuardOutlivesThePage(t *testing.T) {
+	r, err := relay.New(aliasingDecoder{}, &broker{}, &relay.Options{Hooks: relay.Hooks{Missing: func(_ context.Context, m relay.Missing) {
+		t.Errorf("%s: %d to %d are told to be missing", m.Key, m.First, m.Last)
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := make([]byte, 3)
+	for n := 1; n < 10; n++ {
+		for key := 'a'; key <= 'z'; key++ {
+			copy(memory, fmt.Sprintf("%c %d", key, n))
+			if err := r.Handle(t.Context(), []relay.Change{{Raw: memory, LSN: int64(n)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
