@@ -1,0 +1,41 @@
+//go:build faults
+
+package crash
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"feedbox/tests/testkit"
+)
+
+// expiry is FEEDBOX_LEASE_EXPIRY of testkit.FastLeases.
+const expiry = 3 * time.Second
+
+// F10: a relay stands still for twice the expiry of its leases, as a frozen machine
+// does, and goes on when another one has taken its ranges over. What it sends then
+// the broker knows.
+func TestRelayPausedBeyondExpiry(t *testing.T) {
+	const full, limit = 20, 5 * time.Second
+	pauses := testkit.Count(t, full)
+	seed := testkit.Seed(t, 10)
+	w := start(t, plan{seed: seed, relays: 2, contacts: 120, rate: 200})
+	var outages []outage
+	for range pauses {
+		w.balanced()
+		time.Sleep(time.Duration(w.rnd.IntN(1000)) * time.Millisecond)
+		victim := w.relays[w.rnd.IntN(len(w.relays))]
+		struck := w.strike(w.owned(victim))
+		w.signal(victim, syscall.SIGSTOP)
+		w.await(struck, 20*time.Second)
+		time.Sleep(time.Until(struck[0].at.Add(2 * expiry)))
+		w.signal(victim, syscall.SIGCONT)
+		outages = append(outages, struck...)
+	}
+	r := testkit.Result{Fault: "F10", Name: "SIGSTOP of a relay for twice the expiry, inside the duplicate window", Seed: seed, Injections: int64(pauses), Of: full}
+	r.Recovery = w.finish(&r).Seconds()
+	wantTakeover(t, w.takeovers(outages), limit, &r)
+	w.drain()
+	testkit.Record(t, r)
+}

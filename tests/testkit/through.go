@@ -1,0 +1,36 @@
+package testkit
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// Network is the network between one process and the emulators.
+type Network struct{ Cosmos, ServiceBus *Proxy }
+
+// Through puts a network of its own between a process and the emulators: the process
+// is given the endpoints that are returned.
+func (e Endpoints) Through(t testing.TB) (*Network, Endpoints) {
+	t.Helper()
+	cosmos, err := url.Parse(e.CosmosEndpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(e.ServiceBusConnectionString, "Endpoint=sb://")
+	bus, _, _ := strings.Cut(rest, ";")
+	bus = strings.TrimSuffix(bus, "/")
+	n := &Network{StartProxy(t, cosmos.Host), StartProxy(t, bus)}
+	e.CosmosEndpoint = strings.Replace(e.CosmosEndpoint, cosmos.Host, n.Cosmos.Addr(), 1)
+	e.ServiceBusConnectionString = strings.Replace(e.ServiceBusConnectionString, bus, n.ServiceBus.Addr(), 1)
+	return n, e
+}
+
+// Set changes the network to both.
+func (n *Network) Set(up, down Way) {
+	n.Cosmos.Set(up, down)
+	n.ServiceBus.Set(up, down)
+}
+
+// Heal makes the network good again.
+func (n *Network) Heal() { n.Set(Way{}, Way{}) }
