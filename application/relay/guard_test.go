@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -114,11 +115,13 @@ func TestTheGuardOutlivesThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := make([]byte, 3)
-	for n := 1; n < 10; n++ {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	memory := [][]byte{make([]byte, 4), make([]byte, 4)} // used in turn
+	for n := 1; n < 100; n++ {
 		for key := 'a'; key <= 'z'; key++ {
-			copy(memory, fmt.Sprintf("%c %d", key, n))
-			if err := r.Handle(t.Context(), []relay.Change{{Raw: memory, LSN: int64(n)}}); err != nil {
+			raw := memory[rnd.IntN(2)]
+			raw = raw[:copy(raw, fmt.Sprintf("%c %d", key, n))]
+			if err := r.Handle(t.Context(), []relay.Change{{Raw: raw, LSN: int64(n)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
