@@ -20,6 +20,10 @@ type Event struct {
 	Action   string
 	Version  int64
 	Sequence int64
+	// LSN and EPK are where the event stands in the change feed: the number of its
+	// transaction and the effective partition key of its key. Only I6 needs them.
+	LSN int64
+	EPK string
 }
 
 // Message is one message as a consumer received it, in the order of arrival.
@@ -48,6 +52,27 @@ type Run struct {
 	Messages []Message
 	// Parked holds the ids of events that were set aside instead of sent.
 	Parked map[string]bool
+
+	// What follows is optional: a test that does not observe it leaves it out.
+
+	// Expires says that events may have expired before they were sent: that is a loss
+	// then, which must have been reported.
+	Expires bool
+	// Reported are the losses that a relay or a consumer told of.
+	Reported []Loss
+	// Poison holds the ids of documents that cannot be sent and of what follows them
+	// under their keys. They are not among Events.
+	Poison map[string]bool
+	// Checkpoints are the positions that relays wrote or tried to write.
+	Checkpoints []Checkpoint
+	// Handled are the messages that handlers of consumers got, in order. Repeats counts
+	// those that were kept from them.
+	Handled []Message
+	Repeats int
+	// Settled tells of the leases after the faults ended.
+	Settled *Settled
+	// Other are violations that the test found itself.
+	Other []string
 }
 
 // Verify checks the promises of the outbox and returns every breach, worded with
@@ -55,9 +80,16 @@ type Run struct {
 //
 //	I1 atomic   a contact's version n is stored with its events, or not at all
 //	I2 no loss  every acknowledged change is stored, every stored event arrived or is parked
-//	I3 order    the messages of a session have sequence 1, 2, 3, ...
+//	I3 order    the messages of a session have sequence 1, 2, 3, ...; so have those
+//	            that handlers got, repeats apart
 //	I4 dedup    no message id arrived twice
 //	I5 no ghost every message is a stored event
+//	I6 position no checkpoint was behind an event that the broker had not accepted
+//	I7 liveness every lease got an owner in time, and the leases are shared out evenly
+//	I8 poison   what cannot be sent is parked, with the rest of its key and nothing else
+//	I10 ids     no event was sent under two ids
+//
+// I9, bounded memory and no goroutine left over, is the test's own to see.
 func (r Run) Verify() []string {
 	var v violations
 	events := make(map[string]Event, len(r.Events))
@@ -68,6 +100,13 @@ func (r Run) Verify() []string {
 	}
 	r.verifyStore(&v, perKey)
 	r.verifyMessages(&v, events)
+	r.verifyHandled(&v)
+	r.verifyCheckpoints(&v)
+	r.verifyPoison(&v, events)
+	r.Settled.verify(&v)
+	for _, other := range r.Other {
+		v.add("%s", other)
+	}
 	return v
 }
 
@@ -119,6 +158,8 @@ func (r Run) verifyStore(v *violations, perKey map[string][]Event) {
 func (r Run) verifyMessages(v *violations, events map[string]Event) {
 	arrived := make(map[string]bool, len(r.Messages))
 	last := make(map[string]int64)
+	places := make(map[place]string, len(r.Messages))
+	reported := newReports(r.Reported)
 	for _, m := range r.Messages {
 		if arrived[m.ID] {
 			v.add("I4 message %s of session %s arrived twice", m.ID, m.Session)
@@ -132,13 +173,17 @@ func (r Run) verifyMessages(v *violations, events map[string]Event) {
 		case e.Key != m.Session, e.Action != m.Subject, e.Sequence != m.Sequence, e.Version != m.Version:
 			v.add("I5 message %s: %+v differs from the stored event %+v", m.ID, m, e)
 		}
-		if want := last[m.Session] + 1; m.Sequence != want {
+		if other, taken := places[place{m.Session, m.Sequence}]; taken && stored {
+			v.add("I10 session %s: sequence %d was sent as %s and as %s", m.Session, m.Sequence, other, m.ID)
+		}
+		places[place{m.Session, m.Sequence}] = m.ID
+		if want := last[m.Session] + 1; m.Sequence != want && !(r.Expires && m.Sequence > want && reported.cover(m.Session, want, m.Sequence-1)) {
 			v.add("I3 session %s: sequence %d arrived where %d was due", m.Session, m.Sequence, want)
 		}
 		last[m.Session] = max(last[m.Session], m.Sequence)
 	}
 	for id, e := range events {
-		if !arrived[id] && !r.Parked[id] {
+		if !arrived[id] && !r.Parked[id] && !(r.Expires && reported.cover(e.Key, e.Sequence, e.Sequence)) {
 			v.add("I2 event %s (%s, key %s, sequence %d) never arrived", id, e.Action, e.Key, e.Sequence)
 		}
 	}

@@ -6,12 +6,16 @@ import (
 	"testing"
 )
 
+func event(id, key, action string, version, sequence int64) Event {
+	return Event{ID: id, Key: key, Action: action, Version: version, Sequence: sequence}
+}
+
 func goodRun() Run {
 	return Run{
 		Acked:    map[string]int{"a": 2, "b": 1},
 		Contacts: []Contact{{"a", 2, 3}, {"b", 1, 1}},
 		Events: []Event{
-			{"e1", "a", "Created", 1, 1}, {"e2", "a", "Name", 2, 2}, {"e3", "a", "Email", 2, 3}, {"e4", "b", "Created", 1, 1},
+			event("e1", "a", "Created", 1, 1), event("e2", "a", "Name", 2, 2), event("e3", "a", "Email", 2, 3), event("e4", "b", "Created", 1, 1),
 		},
 		Messages: []Message{
 			{"e1", "a", "Created", 1, 1}, {"e4", "b", "Created", 1, 1}, {"e2", "a", "Name", 2, 2}, {"e3", "a", "Email", 2, 3},
@@ -36,7 +40,7 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 		"acked contact lost":    {"I2 contact c", func(r *Run) { r.Acked["c"] = 1 }},
 		"unacked change stored": {"I2 contact a", func(r *Run) { r.Acked["a"] = 1 }},
 		"contact nobody made":   {"I2 1 contacts are stored", func(r *Run) { delete(r.Acked, "b") }},
-		"event without contact": {"I1 key x", func(r *Run) { r.Events = append(r.Events, Event{"e9", "x", "Created", 1, 1}) }},
+		"event without contact": {"I1 key x", func(r *Run) { r.Events = append(r.Events, event("e9", "x", "Created", 1, 1)) }},
 		"event not stored":      {"I1 contact a", func(r *Run) { r.Events = slices.Delete(r.Events, 1, 2) }},
 		"version without event": {"I1 contact a: no event of version 2", func(r *Run) {
 			r.Events[1].Version, r.Events[2].Version = 1, 1

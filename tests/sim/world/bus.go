@@ -1,0 +1,196 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"feedbox/infrastructure/emulator/busemu"
+)
+
+const archivePath = Topic + "/Subscriptions/" + Archive
+
+// busPart is the Service Bus emulator.
+type busPart struct {
+	hooks hooks[busemu.Call, busemu.Fault]
+
+	mu         sync.Mutex // guards what follows
+	srv        *busemu.Server
+	nic        *nic // nil while it does not run
+	disk       *vfs.MemFS
+	random     *rand.Rand
+	kept       int64 // messages in the archive when it was started
+	duplicates int64 // dropped before it was started
+	quota      int64 // 0: the topic's own
+}
+
+func (b *busPart) init(w *World) error {
+	b.random = w.Random(2)
+	if w.topology.OnDisk {
+		b.disk = vfs.NewCrashableMem()
+	}
+	return b.start(w)
+}
+
+func (b *busPart) server() *busemu.Server {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.srv
+}
+
+func (b *busPart) current() *nic {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.nic
+}
+
+func (b *busPart) start(w *World) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.nic != nil {
+		return nil
+	}
+	n := newNIC(w.network)
+	listener, err := n.listen(busAddr)
+	if err != nil {
+		return err
+	}
+	const deliveries = 2000 // faults must not dead-letter
+	o := &busemu.Options{
+		Listener: listener, AdminAddr: "-", Host: busAddr,
+		Topology: &busemu.Topology{Topics: []busemu.Topic{{
+			Name: Topic,
+			TopicProperties: busemu.TopicProperties{
+				RequiresDuplicateDetection: true, DuplicateDetectionWindow: w.topology.DuplicateWindow,
+			},
+			Subscriptions: []busemu.Subscription{
+				{Name: Subscription, SubscriptionProperties: busemu.SubscriptionProperties{RequiresSession: true, LockDuration: 30 * time.Second, MaxDeliveryCount: deliveries}},
+				{Name: Archive},
+			},
+		}}},
+	}
+	if b.disk != nil {
+		o.FS, o.DataDir = b.disk, "data"
+	}
+	if b.srv, err = busemu.Start(o); err != nil {
+		return fmt.Errorf("start the Service Bus emulator: %w", err)
+	}
+	b.nic = n
+	b.srv.Control(b.hooks.ask)
+	kept, err := b.srv.Peek(archivePath, everything)
+	if err != nil {
+		return err
+	}
+	b.kept = int64(len(kept))
+	if b.quota != 0 {
+		if err := b.srv.SetQuota(Topic, b.quota); err != nil {
+			return err
+		}
+	}
+	w.trace.Add(PartBus, "starts with %d messages in the archive", b.kept)
+	return nil
+}
+
+const everything = 1 << 20
+
+// crash loses what was not synced; a part of that is on disk all the same.
+func (b *busPart) crash(w *World) bool {
+	b.mu.Lock()
+	if b.nic == nil || b.disk == nil {
+		b.mu.Unlock()
+		return false
+	}
+	if c, err := b.srv.Counters(Topic); err == nil {
+		b.duplicates += c.Duplicates
+	}
+	b.disk = b.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[b.random.IntN(3)], RNG: b.random})
+	n, srv := b.nic, b.srv
+	b.nic = nil
+	b.mu.Unlock()
+	n.kill()
+	w.wg.Go(func() { _ = srv.Close() })
+	return true
+}
+
+func (b *busPart) close() {
+	b.mu.Lock()
+	srv := b.srv
+	b.mu.Unlock()
+	if srv != nil {
+		_ = srv.Close()
+	}
+}
+
+// accepted is how many messages the broker has accepted since the world began,
+// duplicates left out.
+func (b *busPart) accepted() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c, err := b.srv.Counters(Topic)
+	if err != nil {
+		return b.kept
+	}
+	return b.kept + c.Accepted - c.Duplicates
+}
+
+// restore gives the topic its status and its quota back.
+func (b *busPart) restore(w *World) {
+	if err := b.server().SetStatus(w.ctx, Topic, busemu.StatusActive); err != nil && w.ctx.Err() == nil {
+		w.harness("enable the topic: %v", err)
+	}
+	w.SetQuota(0)
+}
+
+// FaultBus installs a control of the Service Bus emulator. It outlives restarts of the
+// emulator. It runs on the emulator's connections and must not block.
+func (w *World) FaultBus(hook func(busemu.Call) *busemu.Fault) (remove func()) {
+	return w.bus.hooks.add(hook)
+}
+
+// SetStatus disables or enables the topic. It reports whether it could: the emulator
+// may be down.
+func (w *World) SetStatus(status busemu.Status) bool {
+	if w.bus.current() == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+	defer cancel()
+	err := w.Bus().SetStatus(ctx, Topic, status)
+	w.trace.Add(PartBus, "STATUS %s: %v", status, err)
+	return err == nil
+}
+
+// SetQuota makes the topic full at a size in bytes; 0 restores its own quota. It holds
+// after a restart, too.
+func (w *World) SetQuota(bytes int64) {
+	w.bus.mu.Lock()
+	defer w.bus.mu.Unlock()
+	w.bus.quota = bytes
+	if w.bus.nic != nil {
+		err := w.bus.srv.SetQuota(Topic, bytes)
+		w.trace.Add(PartBus, "QUOTA %d: %v", bytes, err)
+	}
+}
+
+// Duplicates is how many messages the broker has accepted and dropped since the world
+// began.
+func (w *World) Duplicates() int64 {
+	w.bus.mu.Lock()
+	defer w.bus.mu.Unlock()
+	c, err := w.bus.srv.Counters(Topic)
+	if err != nil {
+		return w.bus.duplicates
+	}
+	if w.bus.nic == nil {
+		return w.bus.duplicates // counted when it crashed
+	}
+	return w.bus.duplicates + c.Duplicates
+}
+
+// Accepted is how many messages the broker has accepted since the world began, those it
+// dropped left out. Safe for concurrent use.
+func (w *World) Accepted() int64 { return w.bus.accepted() }

@@ -1,0 +1,187 @@
+package world
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// conn is one end of a connection. As on a socket, a write does not wait for the reader:
+// what a frozen part writes leaves when it is thawed, and what is written to it is there
+// when it reads again. There is no back-pressure; AMQP and HTTP have their own.
+type conn struct {
+	nic           *nic
+	local, remote address
+	in, out       *stream
+	peer          *conn
+}
+
+func newConns(dials, listens *nic, addr string) (a, b *conn) {
+	there, back := newStream(), newStream()
+	a = &conn{nic: dials, local: "client", remote: address(addr), in: back, out: there}
+	b = &conn{nic: listens, local: address(addr), remote: "client", in: there, out: back}
+	a.peer, b.peer = b, a
+	return a, b
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	for {
+		if err := c.nic.gate(); err != nil {
+			return 0, err
+		}
+		n, wait, err := c.in.take(p)
+		if n > 0 || err != nil {
+			if _, frozen := c.nic.state(); frozen && n > 0 {
+				_ = c.nic.gate() // it came in when the part was about to stop
+			}
+			return n, err
+		}
+		<-wait
+	}
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	dead, frozen := c.nic.state()
+	if dead {
+		return 0, errDown
+	}
+	return c.out.put(p, frozen)
+}
+
+// Close ends both directions; the peer still gets what was written.
+func (c *conn) Close() error {
+	c.out.finish(io.EOF)
+	c.in.finish(net.ErrClosed)
+	c.nic.remove(c)
+	return nil
+}
+
+// cut breaks the connection for both ends.
+func (c *conn) cut() {
+	for _, s := range []*stream{c.in, c.out} {
+		s.finish(syscall.ECONNRESET)
+	}
+	c.nic.remove(c)
+	c.peer.nic.remove(c.peer)
+}
+
+// thawed lets go what was written while the part was frozen.
+func (c *conn) thawed() { c.out.release() }
+
+func (c *conn) LocalAddr() net.Addr  { return c.local }
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
+
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.in.setDeadline(t)
+	return nil
+}
+
+// SetWriteDeadline does nothing: a write does not wait.
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+// stream is one direction of a connection.
+type stream struct {
+	mu       sync.Mutex // guards what follows
+	ready    []byte     // to be read
+	held     []byte     // written by a frozen part
+	ended    error      // what the reader gets after ready
+	deadline time.Time
+	timer    *time.Timer
+	wake     chan struct{} // closed when something changed for the reader; nil: nobody waits
+}
+
+func newStream() *stream { return &stream{} }
+
+// take moves what is ready to p. If there is nothing, wait says when to ask again.
+func (s *stream) take(p []byte) (n int, wait <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended == net.ErrClosed || s.ended == error(syscall.ECONNRESET): //nolint:errorlint // our own values
+		return 0, nil, s.ended
+	case !s.deadline.IsZero() && !time.Now().Before(s.deadline):
+		return 0, nil, os.ErrDeadlineExceeded
+	case len(p) == 0:
+		return 0, nil, nil
+	case len(s.ready) > 0:
+		n = copy(p, s.ready)
+		s.ready = s.ready[n:]
+		if len(s.ready) == 0 {
+			s.ready = nil
+		}
+		return n, nil, nil
+	case s.ended != nil && len(s.held) == 0:
+		return 0, nil, s.ended
+	}
+	if s.wake == nil {
+		s.wake = make(chan struct{})
+	}
+	return 0, s.wake, nil
+}
+
+func (s *stream) put(p []byte, frozen bool) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return 0, syscall.EPIPE
+	}
+	if frozen || len(s.held) > 0 {
+		s.held = append(s.held, p...)
+		return len(p), nil
+	}
+	s.ready = append(s.ready, p...)
+	s.signalLocked()
+	return len(p), nil
+}
+
+// release makes what was held ready.
+func (s *stream) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready = append(s.ready, s.held...)
+	s.held = nil
+	s.signalLocked()
+}
+
+// finish ends the stream: io.EOF behind what is there, anything else at once.
+func (s *stream) finish(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil || s.ended == io.EOF { //nolint:errorlint // our own value
+		s.ended = err
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.signalLocked()
+}
+
+func (s *stream) setDeadline(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline = t
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	if !t.IsZero() && s.ended == nil {
+		s.timer = time.AfterFunc(time.Until(t), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.signalLocked()
+		})
+	}
+	s.signalLocked()
+}
+
+func (s *stream) signalLocked() {
+	if s.wake != nil {
+		close(s.wake)
+		s.wake = nil
+	}
+}

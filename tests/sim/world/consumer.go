@@ -1,0 +1,146 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/verify"
+)
+
+// received is what the consumers' handlers got and what anybody reported as lost.
+type received struct {
+	inbox *subscriber.MemoryInbox // shared, as one in a database is
+
+	mu      sync.Mutex // guards what follows
+	handled []verify.Message
+	ids     map[string]bool
+	repeats int // deliveries that the inboxes dropped
+	lost    []verify.Loss
+	slow    time.Duration
+}
+
+func (r *received) init() {
+	r.inbox, r.ids = subscriber.NewMemoryInbox(0), map[string]bool{}
+}
+
+// runConsumer runs a consumer until ctx ends. Each of its sessions has a client of its
+// own: sessions of one client wait for each other's mutexes, see nic.dial.
+func (w *World) runConsumer(ctx context.Context, n *nic, log *slog.Logger) error {
+	errs := make(chan error, w.topology.Sessions)
+	for range w.topology.Sessions {
+		go func() { errs <- w.receive(ctx, n, log) }()
+	}
+	var failed []error
+	for range w.topology.Sessions {
+		failed = append(failed, <-errs)
+	}
+	return errors.Join(failed...)
+}
+
+func (w *World) receive(ctx context.Context, n *nic, log *slog.Logger) error {
+	client, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: w.Bus().ConnectionString(), Dial: n.dialBus})
+	if err != nil {
+		return err
+	}
+	handler := func(ctx context.Context, e *subscriber.Event) error { return w.received.handle(ctx, n, e) }
+	s, err := subscriber.New(client, Topic, Subscription, handler, &subscriber.Options{
+		Sessions: 1, Inbox: inbox{w.received.inbox, n}, DrainTimeout: 5 * time.Second, RetryDelayMax: 5 * time.Second,
+		Observe: func(_ context.Context, o subscriber.Outcome) { w.received.observe(n, o) }, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	err = s.Run(ctx)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return errors.Join(err, client.Close(closing))
+}
+
+// handle is the handler of every consumer.
+func (r *received) handle(ctx context.Context, n *nic, e *subscriber.Event) error {
+	if err := n.gate(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	slow := r.slow
+	r.mu.Unlock()
+	if slow > 0 {
+		timer := time.NewTimer(slow)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err := n.gate(); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids[e.ID] = true
+	r.handled = append(r.handled, verify.Message{ID: e.ID, Session: e.Key, Subject: e.Action, Version: e.AggregateVersion, Sequence: e.Sequence})
+	return nil
+}
+
+// observe counts repeats and takes down the gaps that an inbox gave up waiting for.
+func (r *received) observe(n *nic, o subscriber.Outcome) {
+	if !n.alive() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case o.Verdict == subscriber.Duplicate || o.Verdict == subscriber.Stale:
+		r.repeats++
+	case o.Verdict == subscriber.Gap && o.Action != subscriber.PutBack:
+		r.lost = append(r.lost, verify.Loss{Key: o.Event.Key, First: o.Event.Sequence - o.Missing, Last: o.Event.Sequence - 1})
+	}
+}
+
+// missing takes down a relay's report of lost events.
+func (r *received) missing(report map[string]slog.Value) {
+	if lost, ok := report["lost"]; !ok || !lost.Bool() {
+		return // only a new owner's first look at a key
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = append(r.lost, verify.Loss{Key: report["contact_id"].String(), First: report["first"].Int64(), Last: report["last"].Int64()})
+}
+
+func (r *received) setSlow(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.slow = d
+}
+
+// SlowConsumers makes every handler take so long.
+func (w *World) SlowConsumers(d time.Duration) {
+	w.trace.Add("consumers", "SLOW %s", d)
+	w.received.setSlow(d)
+}
+
+// inbox is the shared inbox as one process reaches it.
+type inbox struct {
+	subscriber.Inbox
+	nic *nic
+}
+
+func (i inbox) Last(ctx context.Context, key string) (subscriber.Mark, error) {
+	if err := i.nic.gate(); err != nil {
+		return subscriber.Mark{}, err
+	}
+	return i.Inbox.Last(ctx, key)
+}
+
+func (i inbox) Record(ctx context.Context, key string, m subscriber.Mark) error {
+	if err := i.nic.gate(); err != nil {
+		return err
+	}
+	return i.Inbox.Record(ctx, key, m)
+}

@@ -1,0 +1,217 @@
+package world
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/verify"
+)
+
+// cosmosPart is the Cosmos DB emulator.
+type cosmosPart struct {
+	hooks hooks[*cosmosemu.Call, cosmosemu.Fault]
+	skew  atomic.Int64 // of its clock, nanoseconds
+
+	mu       sync.Mutex // guards what follows
+	srv      *cosmosemu.Server
+	nic      *nic // nil while it does not run
+	disk     *vfs.MemFS
+	random   *rand.Rand
+	writes   []verify.Checkpoint
+	requests map[cosmosemu.Operation]int
+}
+
+func (c *cosmosPart) init(w *World) error {
+	c.random, c.requests = w.Random(1), map[cosmosemu.Operation]int{}
+	if w.topology.OnDisk {
+		c.disk = vfs.NewCrashableMem()
+	}
+	if err := c.start(w); err != nil {
+		return err
+	}
+	for _, props := range []cosmosemu.ContainerProps{
+		{ID: Data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: w.topology.Partitions},
+		{ID: Leases, PartitionKey: []string{"/id"}},
+		{ID: Parked, PartitionKey: []string{"/partitionKey"}},
+	} {
+		if err := c.srv.CreateContainer(Database, props); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cosmosPart) server() *cosmosemu.Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.srv
+}
+
+func (c *cosmosPart) current() *nic {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nic
+}
+
+func (c *cosmosPart) start(w *World) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.nic != nil {
+		return nil
+	}
+	n := newNIC(w.network)
+	listener, err := n.listen(cosmosAddr)
+	if err != nil {
+		return err
+	}
+	o := &cosmosemu.Options{
+		Listener: listener, Host: cosmosAddr, StaleReads: w.topology.StaleReads, Seed: w.seed | 1,
+		Now: func() time.Time { return time.Now().Add(time.Duration(c.skew.Load())) },
+	}
+	if c.disk != nil {
+		o.FS, o.DataDir = c.disk, "data"
+	}
+	if c.srv, err = cosmosemu.Start(o); err != nil {
+		return fmt.Errorf("start the Cosmos DB emulator: %w", err)
+	}
+	c.nic = n
+	c.srv.Control(cosmosemu.OpAny, func(call *cosmosemu.Call) *cosmosemu.Fault {
+		c.note(w, call)
+		return c.hooks.ask(call)
+	})
+	w.trace.Add(PartCosmos, "starts")
+	return nil
+}
+
+// crash loses what was not synced; a part of that is on disk all the same.
+func (c *cosmosPart) crash(w *World) bool {
+	c.mu.Lock()
+	if c.nic == nil || c.disk == nil {
+		c.mu.Unlock()
+		return false
+	}
+	c.disk = c.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[c.random.IntN(3)], RNG: c.random})
+	n, srv := c.nic, c.srv
+	c.nic = nil
+	c.mu.Unlock()
+	n.kill()
+	w.wg.Go(func() { _ = srv.Close() }) // what it still writes goes to the disk that is gone
+	return true
+}
+
+func (c *cosmosPart) close() {
+	c.mu.Lock()
+	srv := c.srv
+	c.mu.Unlock()
+	if srv != nil {
+		_ = srv.Close()
+	}
+}
+
+// note keeps what the verifier needs of a call: the positions that are written to
+// leases, with what the broker had accepted until then.
+func (c *cosmosPart) note(w *World, call *cosmosemu.Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests[call.Operation]++
+	if call.Container != Leases || len(call.Body) == 0 || call.Operation == cosmosemu.OpQueryItems {
+		return
+	}
+	var l leaseDocument
+	if json.Unmarshal(call.Body, &l) != nil || l.Continuation == nil {
+		return
+	}
+	lsn, err := strconv.ParseInt(strings.Trim(*l.Continuation, `"`), 10, 64)
+	if err != nil || l.FeedRange.Range.Max == "" {
+		w.harness("lease %s has a position nobody understands: %s", l.ID, call.Body)
+		return
+	}
+	owner := ""
+	if l.Owner != nil {
+		owner = *l.Owner
+	}
+	c.writes = append(c.writes, verify.Checkpoint{
+		Lease: l.ID, Owner: owner, Min: l.FeedRange.Range.Min, Max: l.FeedRange.Range.Max, LSN: lsn, Accepted: w.bus.accepted(),
+	})
+}
+
+// leaseDocument is what is read of a lease.
+type leaseDocument struct {
+	ID           string  `json:"id"`
+	LeaseToken   string  `json:"LeaseToken"` // only live leases have one
+	Owner        *string `json:"Owner"`
+	Continuation *string `json:"ContinuationToken"`
+	FeedRange    struct {
+		Range struct {
+			Min string `json:"min"`
+			Max string `json:"max"`
+		} `json:"Range"`
+	} `json:"FeedRange"`
+}
+
+// FaultCosmos installs a hook for every call to the Cosmos DB emulator. It outlives
+// restarts of the emulator. The hook is called concurrently.
+func (w *World) FaultCosmos(hook func(*cosmosemu.Call) *cosmosemu.Fault) (remove func()) {
+	return w.cosmos.hooks.add(hook)
+}
+
+// SkewCosmos sets the store's clock off that of everybody else.
+func (w *World) SkewCosmos(d time.Duration) {
+	w.trace.Add(PartCosmos, "CLOCK %s off", d)
+	w.cosmos.skew.Store(int64(d))
+}
+
+// Requests counts the calls to the store by operation since the world began.
+func (w *World) Requests() map[cosmosemu.Operation]int {
+	w.cosmos.mu.Lock()
+	defer w.cosmos.mu.Unlock()
+	counts := make(map[cosmosemu.Operation]int, len(w.cosmos.requests))
+	for op, n := range w.cosmos.requests {
+		counts[op] = n
+	}
+	return counts
+}
+
+// Split splits the physical partition that holds a key. It reports whether it did.
+func (w *World) Split(key string) bool {
+	at := EPK(key)
+	ranges, err := w.Cosmos().PartitionKeyRanges(Database, Data)
+	if err != nil {
+		return false // it does not run
+	}
+	for _, r := range ranges {
+		if r.MinInclusive <= at && at < r.MaxExclusive {
+			err := w.Cosmos().Split(Database, Data, r.ID)
+			w.trace.Add(PartCosmos, "SPLIT of range %s [%s,%s): %v", r.ID, r.MinInclusive, r.MaxExclusive, err)
+			return err == nil
+		}
+	}
+	return false
+}
+
+// Merge joins the physical partition that holds a key with the next one. It reports
+// whether it did.
+func (w *World) Merge(key string) bool {
+	at := EPK(key)
+	ranges, err := w.Cosmos().PartitionKeyRanges(Database, Data)
+	if err != nil {
+		return false
+	}
+	for i, r := range ranges {
+		if i+1 < len(ranges) && r.MinInclusive <= at && at < r.MaxExclusive {
+			err := w.Cosmos().Merge(Database, Data, r.ID, ranges[i+1].ID)
+			w.trace.Add(PartCosmos, "MERGE of ranges %s and %s: %v", r.ID, ranges[i+1].ID, err)
+			return err == nil
+		}
+	}
+	return false
+}

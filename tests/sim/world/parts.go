@@ -1,0 +1,129 @@
+package world
+
+import "fmt"
+
+// part returns a process by name.
+func (w *World) part(name string) *process {
+	p, ok := w.parts[name]
+	if !ok {
+		panic(fmt.Sprintf("world: there is no part %q; there are %v, %s and %s", name, w.Processes(), PartCosmos, PartBus))
+	}
+	return p
+}
+
+// interfaceOf is the network interface of a part, nil while it does not run.
+func (w *World) interfaceOf(name string) *nic {
+	switch name {
+	case PartCosmos:
+		return w.cosmos.current()
+	case PartBus:
+		return w.bus.current()
+	default:
+		n, _ := w.part(name).current()
+		return n
+	}
+}
+
+// Start starts parts that do not run.
+func (w *World) Start(names ...string) {
+	for _, name := range names {
+		var err error
+		switch name {
+		case PartCosmos:
+			err = w.cosmos.start(w)
+		case PartBus:
+			err = w.bus.start(w)
+		default:
+			w.part(name).start()
+		}
+		if err != nil {
+			w.harness("start %s: %v", name, err)
+		}
+	}
+}
+
+// StartAll starts every part that does not run, the emulators first.
+func (w *World) StartAll() {
+	w.Start(PartCosmos, PartBus)
+	w.Start(w.Processes()...)
+}
+
+// Crash ends a part at once, in the state it is in, and reports whether it ran. An
+// emulator that keeps its data in memory does not crash.
+func (w *World) Crash(name string) bool {
+	var ran bool
+	switch name {
+	case PartCosmos:
+		ran = w.cosmos.crash(w)
+	case PartBus:
+		ran = w.bus.crash(w)
+	default:
+		ran = w.part(name).crash()
+	}
+	w.trace.Add(name, "CRASH (ran: %t)", ran)
+	return ran
+}
+
+// Stop asks a process to end, as SIGTERM does, and reports whether it ran. The
+// process drains while virtual time passes; Start may be called before it has ended.
+func (w *World) Stop(name string) bool {
+	ran := w.part(name).stop()
+	w.trace.Add(name, "STOP (ran: %t)", ran)
+	return ran
+}
+
+// Freeze blocks a part's network until Thaw and reports whether it ran.
+func (w *World) Freeze(name string) bool {
+	n := w.interfaceOf(name)
+	if n == nil {
+		return false
+	}
+	w.trace.Add(name, "FREEZE")
+	n.freeze()
+	return true
+}
+
+// Thaw ends Freeze. A part that does not run or is not frozen is left alone.
+func (w *World) Thaw(name string) {
+	if n := w.interfaceOf(name); n != nil {
+		w.trace.Add(name, "THAW")
+		n.thaw()
+	}
+}
+
+// Reset breaks the open connections of a part and reports whether it ran.
+func (w *World) Reset(name string) bool {
+	n := w.interfaceOf(name)
+	if n == nil {
+		return false
+	}
+	w.trace.Add(name, "RESET")
+	n.reset()
+	return true
+}
+
+// Running reports whether a process runs, under any incarnation, and the name of
+// that one: the owner in the leases of a relay.
+func (w *World) Running(name string) (instance string, ok bool) {
+	n, instance := w.part(name).current()
+	return instance, n != nil
+}
+
+// Heal ends every fault the world knows of: hooks are removed, frozen parts thawed,
+// what does not run is started, statuses and quotas are restored.
+func (w *World) Heal() {
+	w.trace.Add("world", "HEAL")
+	w.cosmos.hooks.clear()
+	w.bus.hooks.clear()
+	w.received.setSlow(0)
+	for _, name := range append(w.Processes(), PartCosmos, PartBus) {
+		if n := w.interfaceOf(name); n != nil {
+			n.thaw()
+		}
+	}
+	w.Start(PartCosmos, PartBus)
+	w.bus.restore(w)
+	if !w.closed {
+		w.Start(w.Processes()...)
+	}
+}

@@ -1,0 +1,201 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"go.uber.org/fx"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/wiring"
+)
+
+// restartDelay is how long an orchestrator takes to start what ended by itself.
+const restartDelay = 2 * time.Second
+
+// process is an API, a relay or a consumer: the process that runs under its name
+// now, if any.
+type process struct {
+	w          *World
+	name, kind string
+
+	mu       sync.Mutex // guards what follows
+	number   int        // of incarnations so far
+	nic      *nic       // nil while it does not run
+	instance string
+	cancel   context.CancelFunc
+}
+
+// start starts a new incarnation unless one runs.
+func (p *process) start() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.nic != nil {
+		return
+	}
+	p.number++
+	n := newNIC(p.w.network)
+	instance := fmt.Sprintf("%s.%d", p.name, p.number)
+	ctx, cancel := context.WithCancel(p.w.ctx)
+	p.nic, p.instance, p.cancel = n, instance, cancel
+	p.w.trace.Add(instance, "starts")
+	p.w.wg.Go(func() {
+		err := p.main(ctx, n, instance)
+		if n.alive() {
+			p.w.trace.Add(instance, "ends: %v", err)
+		}
+		p.ended(ctx, n)
+	})
+}
+
+// ended starts the process again if it ended by itself.
+func (p *process) ended(ctx context.Context, n *nic) {
+	n.kill()
+	p.mu.Lock()
+	mine := p.nic == n
+	if mine {
+		p.nic = nil
+		p.cancel()
+	}
+	p.mu.Unlock()
+	if !mine {
+		return // crashed or stopped
+	}
+	timer := time.NewTimer(restartDelay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		p.start()
+	case <-p.w.ctx.Done():
+	}
+	_ = ctx
+}
+
+// crash cuts everything off.
+func (p *process) crash() bool {
+	n, cancel := p.take()
+	if n == nil {
+		return false
+	}
+	n.kill()
+	cancel()
+	return true
+}
+
+// stop ends the process as SIGTERM does. It does not wait.
+func (p *process) stop() bool {
+	n, cancel := p.take()
+	if n == nil {
+		return false
+	}
+	cancel()
+	return true
+}
+
+func (p *process) take() (*nic, context.CancelFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, cancel := p.nic, p.cancel
+	p.nic, p.cancel = nil, nil
+	return n, cancel
+}
+
+func (p *process) current() (*nic, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.nic, p.instance
+}
+
+// main runs the process until ctx ends or it ends by itself.
+func (p *process) main(ctx context.Context, n *nic, instance string) error {
+	log := slog.New(&processLog{w: p.w, who: instance, nic: n})
+	switch p.kind {
+	case "api":
+		return p.w.runAPI(ctx, n, p.name, log)
+	case "relay":
+		return p.w.runRelay(ctx, n, instance, log)
+	default:
+		return p.w.runConsumer(ctx, n, log)
+	}
+}
+
+// environ is the environment of an API or a relay.
+func (w *World) environ(more ...string) []string {
+	t := w.topology
+	env := []string{
+		fmt.Sprintf("FEEDBOX_COSMOS_ENDPOINT=http://account-%d.documents.example:%d/", w.id, 10_000+w.ports.Add(1)),
+		"FEEDBOX_COSMOS_KEY=" + w.Cosmos().Key(),
+		"FEEDBOX_COSMOS_DATABASE=" + Database, "FEEDBOX_COSMOS_CONTAINER=" + Data, "FEEDBOX_COSMOS_LEASES=" + Leases, "FEEDBOX_COSMOS_PARKED=" + Parked,
+		"FEEDBOX_EVENT_TTL=" + t.EventTTL.String(), "FEEDBOX_DRAIN_TIMEOUT=5s", "FEEDBOX_API_RATE_LIMIT=0",
+	}
+	return append(append(env, more...), t.Environ...)
+}
+
+// transport reaches the store from a process.
+func (n *nic) transport() *http.Transport {
+	return &http.Transport{MaxIdleConnsPerHost: 32, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return n.dial(ctx, cosmosAddr)
+	}}
+}
+
+func (w *World) runAPI(ctx context.Context, n *nic, name string, log *slog.Logger) error {
+	cfg, err := config.LoadAPI(w.environ())
+	if err != nil {
+		return err
+	}
+	listener, err := n.listen(name + ":80")
+	if err != nil {
+		return err
+	}
+	transport := n.transport()
+	defer transport.CloseIdleConnections()
+	defer func() { _ = listener.Close() }()
+	return wiring.Run(ctx, fx.New(wiring.API(cfg, wiring.Surroundings{
+		Sockets: wiring.Sockets{API: listener}, Log: log, CosmosTransport: &http.Client{Transport: transport},
+	})), nil)
+}
+
+func (w *World) runRelay(ctx context.Context, n *nic, instance string, log *slog.Logger) error {
+	t := w.topology
+	cfg, err := config.LoadRelay(w.environ(
+		"FEEDBOX_INSTANCE="+instance, "FEEDBOX_SERVICEBUS_TOPIC="+Topic, "FEEDBOX_SERVICEBUS_CONNECTION_STRING="+w.Bus().ConnectionString(),
+		fmt.Sprint("FEEDBOX_SERVICEBUS_PACK_KEYS=", t.PackKeys), "FEEDBOX_LEASE_EXPIRY="+t.LeaseExpiry.String(),
+		"FEEDBOX_RELAY_POLL_MIN="+t.PollMin.String(), "FEEDBOX_RELAY_POLL_MAX="+t.PollMax.String(), fmt.Sprint("FEEDBOX_RELAY_MAX_ITEMS=", t.MaxItems),
+	))
+	if err != nil {
+		return err
+	}
+	transport := n.transport()
+	defer transport.CloseIdleConnections()
+	return wiring.Run(ctx, fx.New(wiring.Relay(cfg, wiring.Surroundings{
+		Log: log, CosmosTransport: &http.Client{Transport: transport}, ServiceBusDial: n.dialBus,
+	})), nil)
+}
+
+func (n *nic) dialBus(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+	return n.dial(ctx, busAddr)
+}
+
+// Processes lists the names of all APIs, relays and consumers, also of those that
+// do not run.
+func (w *World) Processes() []string {
+	var names []string
+	for name := range w.parts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Kind lists the names of the processes of one kind: "api", "relay" or "consumer".
+func (w *World) Kind(kind string) []string {
+	return slices.DeleteFunc(w.Processes(), func(name string) bool { return !strings.HasPrefix(name, kind+"-") })
+}

@@ -1,0 +1,181 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/verify"
+)
+
+type busemuMessage = busemu.PeekedMessage
+
+// patience is how long after the faults ended everything may take to arrive.
+const patience = 10 * time.Minute
+
+// Settle stops the load, ends all faults, waits in virtual time until everything has
+// arrived and the leases are shared out, or patience is over, and returns what there
+// is to verify. What did not come in time is a violation.
+func (w *World) Settle() *verify.Run {
+	for _, l := range w.loads {
+		l.Stop()
+	}
+	w.Heal()
+	began := time.Now()
+	run := &verify.Run{Settled: &verify.Settled{Limit: w.leaseLimit()}}
+	// Whoever was stopped or crashed comes back first.
+	w.Eventually(patience, func() bool {
+		return !slices.ContainsFunc(w.Processes(), func(name string) bool { _, ok := w.Running(name); return !ok })
+	})
+	w.watchLeases(run.Settled)
+	w.Eventually(patience, w.allArrived)
+	run.Settled.Arrived = time.Since(began)
+	w.Eventually(patience, w.allHandled)
+	w.Eventually(patience, func() bool { return w.balanced(run.Settled) })
+	run.Settled.Balanced = time.Since(began)
+	w.collect(run)
+	w.trace.Add("world", "SETTLED after %s", time.Since(began))
+	return run
+}
+
+// leaseLimit is how long a lease may be without an owner that lives: its expiry and a
+// cycle of balancing, after what a restart and a failing store may cost.
+func (w *World) leaseLimit() time.Duration {
+	expiry := w.topology.LeaseExpiry
+	return expiry + expiry/4 + 30*time.Second
+}
+
+// watchLeases waits until every lease has an owner that lives.
+func (w *World) watchLeases(s *verify.Settled) {
+	if w.topology.Relays == 0 {
+		return
+	}
+	began := time.Now()
+	w.Eventually(patience, func() bool {
+		s.Owners = w.owners()
+		return len(s.Owners) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(s.Owners)), func(o string) bool { return !slices.Contains(w.instances(), o) })
+	})
+	s.Unowned = time.Since(began)
+}
+
+// owners maps each live lease to its owner.
+func (w *World) owners() map[string]string {
+	owners := map[string]string{}
+	for _, l := range w.leases() {
+		owners[l.ID] = ""
+		if l.Owner != nil {
+			owners[l.ID] = *l.Owner
+		}
+	}
+	return owners
+}
+
+// instances are the relays that run now.
+func (w *World) instances() []string {
+	var names []string
+	for _, name := range w.Kind("relay") {
+		if instance, ok := w.Running(name); ok {
+			names = append(names, instance)
+		}
+	}
+	return names
+}
+
+func (w *World) balanced(s *verify.Settled) bool {
+	s.Owners, s.Hosts = w.owners(), w.instances()
+	return w.topology.Relays == 0 || s.Unbalanced() == ""
+}
+
+// allArrived tells whether each stored event is accepted or parked, and each poison
+// parked.
+func (w *World) allArrived() bool {
+	parked := w.parked()
+	for id := range w.poisoned() {
+		if !parked[id] {
+			return false
+		}
+	}
+	_, events := w.stored()
+	if w.Accepted()+int64(len(parked)) < int64(len(events)) {
+		return w.topology.expires() // cannot be told by counting then
+	}
+	arrived := map[string]bool{}
+	for _, m := range w.archived() {
+		arrived[m.ID] = true
+	}
+	for _, e := range events {
+		if !arrived[e.ID] && !parked[e.ID] {
+			return false
+		}
+	}
+	return true
+}
+
+// allHandled tells whether the consumers got what the broker accepted.
+func (w *World) allHandled() bool {
+	if w.topology.Consumers == 0 {
+		return true
+	}
+	messages := w.archived()
+	w.received.mu.Lock()
+	defer w.received.mu.Unlock()
+	for _, m := range messages {
+		if !w.received.ids[m.ID] {
+			return false
+		}
+	}
+	return true
+}
+
+// collect fills in what there is to verify.
+func (w *World) collect(run *verify.Run) {
+	run.Acked, run.Unknown = map[string]int{}, map[string]int{}
+	for _, l := range w.loads {
+		l.mu.Lock()
+		for id, n := range l.acked {
+			run.Acked[id] += n
+		}
+		for id, n := range l.unknown {
+			run.Unknown[id] += n
+		}
+		run.LostCreates += l.lost
+		run.Other = append(run.Other, l.surprise...)
+		l.mu.Unlock()
+	}
+	run.Contacts, run.Events = w.stored()
+	if err := w.readEvents(); err != nil {
+		w.harness("read the store: %v", err)
+	}
+	run.Poison = w.poisoned()
+	w.ledger.mu.Lock()
+	present := map[string]bool{}
+	for i := range run.Events {
+		e := &run.Events[i]
+		present[e.ID] = true
+		if seen, ok := w.ledger.events[e.ID]; ok {
+			e.LSN, e.EPK = seen.LSN, seen.EPK
+		}
+	}
+	for id, e := range w.ledger.events {
+		if !present[id] && !run.Poison[id] {
+			run.Events = append(run.Events, e)
+		}
+	}
+	w.ledger.mu.Unlock()
+	run.Messages, run.Parked = w.archived(), w.parked()
+	w.received.mu.Lock()
+	if w.topology.Consumers > 0 {
+		run.Handled = slices.Clone(w.received.handled)
+	}
+	run.Reported = slices.Clone(w.received.lost)
+	run.Repeats = w.received.repeats
+	w.received.mu.Unlock()
+	w.cosmos.mu.Lock()
+	run.Checkpoints = slices.Clone(w.cosmos.writes)
+	w.cosmos.mu.Unlock()
+	run.Expires = w.topology.expires()
+	w.mu.Lock()
+	run.Other = append(run.Other, w.faults...)
+	w.mu.Unlock()
+}

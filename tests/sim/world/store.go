@@ -1,0 +1,285 @@
+package world
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/verify"
+)
+
+// ledger is every event that was ever seen in the store, so that those that expired
+// are known.
+type ledger struct {
+	mu     sync.Mutex // guards what follows
+	events map[string]verify.Event
+	feed   *cosmosfeed.Feed
+}
+
+// keepLedger reads the store often enough that no event expires unseen.
+func (w *World) keepLedger() {
+	tick := time.NewTicker(w.topology.EventTTL / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := w.readEvents(); err != nil && w.ctx.Err() == nil {
+				w.trace.Add("world", "the ledger could not be kept: %v", err)
+			}
+		case <-w.ctx.Done():
+			return
+		}
+	}
+}
+
+// document is what is read of a stored document.
+type document struct {
+	ID           string `json:"id"`
+	PartitionKey string `json:"partitionKey"`
+	Type         string `json:"type"`
+	Data         struct {
+		Action           string `json:"action"`
+		Version          int64  `json:"version"`
+		AggregateVersion int64  `json:"aggregateVersion"`
+		Sequence         int64  `json:"sequence"`
+	} `json:"data"`
+}
+
+// readEvents reads the change feed from its beginning and adds what it finds to the
+// ledger, with the positions in the feed.
+func (w *World) readEvents() error {
+	w.ledger.mu.Lock()
+	defer w.ledger.mu.Unlock()
+	if w.ledger.feed == nil {
+		client, err := w.client()
+		if err != nil {
+			return err
+		}
+		if w.ledger.feed, err = cosmosfeed.NewFeed(client, Database, Data, nil); err != nil {
+			return err
+		}
+		w.ledger.events = map[string]verify.Event{}
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+	defer cancel()
+	ranges, err := w.Cosmos().PartitionKeyRanges(Database, Data)
+	if err != nil {
+		return err
+	}
+	for _, r := range ranges {
+		for at := ""; ; {
+			page, err := w.ledger.feed.Read(ctx, changefeed.ReadRequest{
+				Range: changefeed.FeedRange{Min: r.MinInclusive, Max: r.MaxExclusive}, Continuation: at, MaxItems: 1000,
+			})
+			if err != nil {
+				return err
+			}
+			for i := range page.Items {
+				w.ledger.add(&page.Items[i], w.isPoison)
+			}
+			at = page.Continuation
+			if page.Release != nil {
+				page.Release()
+			}
+			if page.CaughtUp || len(page.Items) == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (l *ledger) add(item *changefeed.Item, isPoison func(id string) bool) {
+	var d document
+	if json.Unmarshal(item.Raw, &d) != nil || d.Type != "domainEvent" {
+		if !isPoison(d.ID) {
+			return
+		}
+	}
+	if d.Data.Action == "" { // poison
+		return
+	}
+	l.events[d.ID] = verify.Event{
+		ID: d.ID, Key: d.PartitionKey, Action: d.Data.Action, Version: d.Data.AggregateVersion, Sequence: d.Data.Sequence,
+		LSN: item.LSN, EPK: EPK(d.PartitionKey),
+	}
+}
+
+// client is the world's own client of the store. It is subject to the faults of the
+// store, not to any of a process.
+func (w *World) client() (*azcosmos.Client, error) {
+	key, err := azcosmos.NewKeyCredential(w.Cosmos().Key())
+	if err != nil {
+		return nil, err
+	}
+	n := newNIC(w.network)
+	transport := n.transport()
+	w.wg.Go(func() {
+		<-w.ctx.Done()
+		n.kill()
+		transport.CloseIdleConnections()
+	})
+	endpoint := fmt.Sprintf("http://account-%d.documents.example:%d/", w.id, 10_000+w.ports.Add(1))
+	return azcosmos.NewClientWithKey(endpoint, key, cosmosfeed.ClientOptions(&azcosmos.ClientOptions{
+		ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
+	}))
+}
+
+// Insert stores a document in the data container as a client of the store would,
+// past the API. It tries until it knows that the document is stored, at most two
+// minutes.
+func (w *World) Insert(key string, document []byte) error {
+	client, err := w.client()
+	if err != nil {
+		return err
+	}
+	data, err := client.NewContainer(Database, Data)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, 2*time.Minute)
+	defer cancel()
+	for {
+		_, err = data.CreateItem(ctx, azcosmos.NewPartitionKeyString(key), document, nil)
+		if failed, ok := errors.AsType[*azcore.ResponseError](err); err == nil || ok && failed.StatusCode == http.StatusConflict {
+			return nil
+		}
+		timer := time.NewTimer(time.Second)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+// Poison stores an event that no relay can send, and n good events behind it under the
+// same key, which is no contact's. All of them must end up parked, and nothing else (I8).
+func (w *World) Poison(name string, n int) error {
+	key := "poison-" + name
+	for i := range n + 1 {
+		id := fmt.Sprintf("%s-%d", key, i)
+		w.mu.Lock()
+		w.poison[id] = true
+		w.mu.Unlock()
+		data := `{"action":"ContactCreatedEvent","sequence":` + fmt.Sprint(i+1) + `,"aggregateVersion":1}`
+		if i == 0 {
+			data = `{"sequence":"one"}`
+		}
+		document := fmt.Sprintf(`{"id":%q,"partitionKey":%q,"type":"domainEvent","data":%s,"ttl":-1}`, id, key, data)
+		if err := w.Insert(key, []byte(document)); err != nil {
+			return fmt.Errorf("insert %s: %w", id, err)
+		}
+	}
+	w.trace.Add("world", "POISON under %s", key)
+	return nil
+}
+
+func (w *World) isPoison(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.poison[id]
+}
+
+// poisoned is a copy of the ids of poison and its followers.
+func (w *World) poisoned() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.poison)
+}
+
+// items reads a container past the wire.
+func (w *World) items(container string) []document {
+	raw, err := w.Cosmos().Items(Database, container)
+	if err != nil {
+		return nil // it does not run
+	}
+	docs := make([]document, 0, len(raw))
+	for _, r := range raw {
+		var d document
+		if json.Unmarshal(r, &d) == nil || d.ID != "" {
+			docs = append(docs, d)
+		}
+	}
+	return docs
+}
+
+// leases reads the leases past the wire.
+func (w *World) leases() []leaseDocument {
+	raw, err := w.Cosmos().Items(Database, Leases)
+	if err != nil {
+		return nil
+	}
+	var live []leaseDocument
+	for _, r := range raw {
+		var l leaseDocument
+		if json.Unmarshal(r, &l) == nil && l.LeaseToken != "" {
+			live = append(live, l)
+		}
+	}
+	return live
+}
+
+// Contacts and events in the store now, past the wire. Poison is left out.
+func (w *World) stored() (contacts []verify.Contact, events []verify.Event) {
+	poison := w.poisoned()
+	for _, d := range w.items(Data) {
+		switch {
+		case poison[d.ID]:
+		case d.Type == "contact":
+			contacts = append(contacts, verify.Contact{ID: d.ID, Version: d.Data.Version, Sequence: d.Data.Sequence})
+		case d.Type == "domainEvent":
+			events = append(events, verify.Event{ID: d.ID, Key: d.PartitionKey, Action: d.Data.Action, Version: d.Data.AggregateVersion, Sequence: d.Data.Sequence})
+		}
+	}
+	return contacts, events
+}
+
+// parked lists the ids of the parked events.
+func (w *World) parked() map[string]bool {
+	ids := map[string]bool{}
+	for _, d := range w.items(Parked) {
+		if d.Type == "parkedEvent" {
+			ids[d.ID] = true
+		}
+	}
+	return ids
+}
+
+// archived lists what the broker accepted, in the order in which it did.
+func (w *World) archived() []verify.Message {
+	peeked, err := w.Bus().Peek(archivePath, everything)
+	if err != nil {
+		return nil
+	}
+	slices.SortFunc(peeked, func(a, b busemuMessage) int { return int(a.SequenceNumber - b.SequenceNumber) })
+	messages := make([]verify.Message, 0, len(peeked))
+	for i := range peeked {
+		p := &peeked[i]
+		m := verify.Message{ID: p.ID, Subject: p.Subject}
+		if p.Session != nil {
+			m.Session = strings.Clone(*p.Session)
+		}
+		var body struct {
+			AggregateVersion int64 `json:"aggregateVersion"`
+			Sequence         int64 `json:"sequence"`
+		}
+		_ = json.Unmarshal(p.Body, &body) // a body that is no event shows up as a breach
+		m.Version, m.Sequence = body.AggregateVersion, body.Sequence
+		messages = append(messages, m)
+	}
+	return messages
+}

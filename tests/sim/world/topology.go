@@ -1,0 +1,55 @@
+package world
+
+import (
+	"cmp"
+	"time"
+)
+
+// Topology is what a world consists of. Zero values stand for the defaults.
+type Topology struct {
+	APIs, Relays, Consumers int // default 2 each; negative: none
+	// Partitions is the number of physical partitions of the data container. Default 2.
+	Partitions int
+	// OnDisk gives the emulators disks that lose what was not fsynced when they crash.
+	// Without it they cannot be crashed.
+	OnDisk bool
+	// StaleReads is how old a state the store may serve without a session token.
+	StaleReads time.Duration
+	// EventTTL is the lifetime of events. Default 240 h. Below an hour the world keeps
+	// book of events that expire.
+	EventTTL time.Duration
+	// LeaseExpiry of the relays. Default 10 s.
+	LeaseExpiry time.Duration
+	// PollMin and PollMax of the relays. Defaults 500 ms and 5 s.
+	PollMin, PollMax time.Duration
+	// MaxItems of a page of the feed. Default 20.
+	MaxItems int
+	// PackKeys lets the relays pack several keys into one batch.
+	PackKeys bool
+	// DuplicateWindow of the topic. Default 20 min.
+	DuplicateWindow time.Duration
+	// Sessions is how many sessions each consumer holds. Default 4.
+	Sessions int
+	// Environ is added to the environment of APIs and relays, for example
+	// "FEEDBOX_AUDIT=true".
+	Environ []string
+	// Manual starts the emulators only; the test calls Start for every process.
+	Manual bool
+}
+
+func (t Topology) withDefaults() Topology {
+	count := func(n int) int { return max(0, cmp.Or(n, 2)) }
+	t.APIs, t.Relays, t.Consumers = count(t.APIs), count(t.Relays), count(t.Consumers)
+	t.Partitions = cmp.Or(t.Partitions, 2)
+	t.EventTTL = cmp.Or(t.EventTTL, 240*time.Hour)
+	t.LeaseExpiry = cmp.Or(t.LeaseExpiry, 10*time.Second)
+	t.PollMin = cmp.Or(t.PollMin, 500*time.Millisecond)
+	t.PollMax = cmp.Or(t.PollMax, 5*time.Second)
+	t.MaxItems = cmp.Or(t.MaxItems, 20)
+	t.DuplicateWindow = cmp.Or(t.DuplicateWindow, 20*time.Minute)
+	t.Sessions = cmp.Or(t.Sessions, 4)
+	return t
+}
+
+// expires tells whether events may expire within a run.
+func (t Topology) expires() bool { return t.EventTTL < time.Hour }

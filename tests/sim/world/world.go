@@ -1,0 +1,172 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/emulator/cosmosemu"
+)
+
+// Names of the things in a world.
+const (
+	Database     = "contacts"
+	Data         = "data"
+	Leases       = "leases"
+	Parked       = "parked"
+	Topic        = "contacts"
+	Subscription = "all"     // the consumers'
+	Archive      = "archive" // nobody's: what the broker has accepted
+
+	PartCosmos = "cosmos"
+	PartBus    = "bus"
+
+	cosmosAddr = "cosmos:8081"
+	busAddr    = "bus:5672"
+)
+
+// World is one simulated system.
+type World struct {
+	t        testing.TB
+	topology Topology
+	seed     uint64
+	id       int64
+	network  *network
+	ctx      context.Context //nolint:containedctx // of the world's own goroutines, ended by Close
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+	trace    *Trace
+	cosmos   cosmosPart
+	bus      busPart
+	parts    map[string]*process
+	received received
+	ledger   ledger
+	loads    []*Load
+	ports    atomic.Int64 // of the addresses under which processes know the store
+	closed   bool
+
+	mu     sync.Mutex // guards what follows
+	faults []string   // of the harness itself
+	poison map[string]bool
+}
+
+// worlds numbers the worlds of this process, for host names that differ.
+var worlds atomic.Int64
+
+var prepared sync.Once
+
+// Bubble runs f in a synctest bubble that worlds can live in. It is called outside
+// of any bubble.
+func Bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	prepared.Do(func() {
+		// os/signal starts a goroutine with its first use, which must not be in a
+		// bubble: fx uses it.
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, os.Interrupt)
+		signal.Stop(c)
+	})
+	synctest.Test(t, f)
+}
+
+// New starts a world. It is closed when the test ends.
+func New(t testing.TB, seed uint64, topology Topology) *World {
+	t.Helper()
+	w := &World{
+		t: t, topology: topology.withDefaults(), seed: seed, id: worlds.Add(1), network: newNetwork(),
+		trace: newTrace(), parts: map[string]*process{}, poison: map[string]bool{},
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	t.Cleanup(w.Close)
+	w.received.init()
+	if err := w.cosmos.init(w); err != nil {
+		t.Fatalf("world: %v", err)
+	}
+	if err := w.bus.init(w); err != nil {
+		t.Fatalf("world: %v", err)
+	}
+	for kind, n := range map[string]int{"api": w.topology.APIs, "relay": w.topology.Relays, "consumer": w.topology.Consumers} {
+		for i := range n {
+			name := fmt.Sprintf("%s-%d", kind, i)
+			w.parts[name] = &process{w: w, name: name, kind: kind}
+		}
+	}
+	if w.topology.expires() {
+		w.wg.Go(w.keepLedger)
+	}
+	if !w.topology.Manual {
+		w.StartAll()
+	}
+	return w
+}
+
+// Close ends everything. Faults are ended first, so that what drains can.
+func (w *World) Close() {
+	if w.closed {
+		return
+	}
+	w.closed = true
+	for _, l := range w.loads {
+		l.Stop()
+	}
+	w.Heal()
+	for _, name := range w.Processes() {
+		w.parts[name].stop()
+	}
+	w.cancel()
+	w.wg.Wait()
+	w.bus.close()
+	w.cosmos.close()
+}
+
+// Topology is what the world consists of, defaults filled in.
+func (w *World) Topology() Topology { return w.topology }
+
+// Random returns a random source that follows from the world's seed and the number
+// of a stream. Streams below 100 are the world's own.
+func (w *World) Random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, stream)) }
+
+// Cosmos is the running Cosmos DB emulator. It is another one after a crash. Safe
+// for concurrent use.
+func (w *World) Cosmos() *cosmosemu.Server { return w.cosmos.server() }
+
+// Bus is the running Service Bus emulator. It is another one after a crash. Safe
+// for concurrent use.
+func (w *World) Bus() *busemu.Server { return w.bus.server() }
+
+// Sleep lets virtual time pass.
+func (w *World) Sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+}
+
+// Eventually waits in virtual time until done is true, at most limit, and reports
+// whether it became so.
+func (w *World) Eventually(limit time.Duration, done func() bool) bool {
+	for end := time.Now().Add(limit); !done(); {
+		if !time.Now().Before(end) {
+			return false
+		}
+		w.Sleep(250 * time.Millisecond)
+	}
+	return true
+}
+
+// harness notes a failure of the harness itself: the run proves nothing then.
+func (w *World) harness(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = append(w.faults, "harness: "+fmt.Sprintf(format, args...))
+}
+
+// Trace is the history of the world so far.
+func (w *World) Trace() *Trace { return w.trace }
