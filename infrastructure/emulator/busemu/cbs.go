@@ -56,10 +56,12 @@ func (n *cbsNode) handleRequest(s *session, message []byte) {
 		return
 	}
 	answer := func(status int, description string) {
-		s.reply(node{kind: nodeCBS}, r.replyTo, r.response(func(w *amqp.MapWriter) {
+		reply := r.response(func(w *amqp.MapWriter) {
 			w.String("status-code", int32(status))
 			w.String("status-description", description)
-		}, nil))
+		}, nil)
+		s.c.owed.Add(int64(len(reply)))
+		s.reply(node{kind: nodeCBS}, r.replyTo, reply)
 	}
 	s.c.perform(work{
 		link:      &linkBase{s: s},

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
@@ -24,6 +25,9 @@ const (
 	// partialMax is how many bytes of messages not yet complete a connection may
 	// hold; beyond it the peer is cut off.
 	partialMax = 32 << 20
+	// owedMax is how many bytes of replies may wait for a receiver's credit before
+	// requests are refused.
+	owedMax = 16 << 20
 )
 
 // conn is one AMQP connection.
@@ -66,6 +70,8 @@ type conn struct {
 	linger      *time.Timer // set by close
 	done        bool        // leave the loop
 	settlements settlementRun
+
+	owed atomic.Int64 // bytes of replies that were made and not sent
 
 	mu    sync.Mutex // guards inbox and every link's arrivals; a leaf lock
 	inbox []event

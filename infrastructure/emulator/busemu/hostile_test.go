@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -182,93 +180,6 @@ func TestHostileHandshakes(t *testing.T) {
 	works(t, srv)
 }
 
-// TestSlowReader: a receiver that asks for everything and reads nothing costs a
-// bounded amount of memory, and others are served meanwhile.
-func TestSlowReader(t *testing.T) {
-	srv := startT(t, queues("q", "other"))
-	const n, size = 400, 100 << 10
-	ctx := context.Background()
-	for range n {
-		check(t, srv.Send(ctx, "q", Message{Body: make([]byte, size)}))
-	}
-	p := newPeer(t, srv).open()
-	p.attachReceiver(0, "q")
-	p.send(0, &amqp.Flow{NextIncomingID: amqp.Some(uint32(0)), IncomingWindow: 1 << 30, OutgoingWindow: 1 << 30, Handle: amqp.Some(uint32(0)), DeliveryCount: amqp.Some(uint32(0)), LinkCredit: amqp.Some(uint32(1 << 30))})
-	time.Sleep(200 * time.Millisecond) // let it fill the socket's buffers
-	works(t, srv)
-	counters := must(srv.Counters("q"))(t)
-	if counters.Delivered >= n {
-		t.Errorf("all %d messages of %d kB were taken out for a peer that does not read", n, size>>10)
-	}
-	// When it reads after all, it gets everything.
-	got := 0
-	for got < n {
-		performative, _, err := p.next()
-		if err != nil {
-			t.Fatalf("after %d messages: %v", got, err)
-		}
-		if transfer, ok := performative.(*amqp.Transfer); ok && !transfer.More {
-			got++
-		}
-	}
-}
-
-// TestSlowReaderOfAnswers: a peer that sends requests and reads no answers is not
-// read from for ever.
-func TestSlowReaderOfAnswers(t *testing.T) {
-	srv := startT(t, queues("q", "other"))
-	p := newPeer(t, srv).open()
-	_ = p.nc.SetWriteDeadline(time.Now().Add(time.Second))
-	echo := frameOf(0, (&amqp.Flow{NextIncomingID: amqp.Some(uint32(0)), Echo: true}).Append(nil))
-	flood := bytes.Repeat(echo, 1000)
-	total := 0
-	for {
-		n, err := p.nc.Write(flood)
-		if total += n; err != nil {
-			break
-		}
-		if total > 256<<20 {
-			t.Fatal("256 MB of requests were taken without an answer being read")
-		}
-	}
-	works(t, srv)
-}
-
-// TestManyConnections: connections that are opened and dropped at any point leave
-// nothing behind.
-func TestManyConnections(t *testing.T) {
-	srv := startT(t, queues("q", "other"))
-	works(t, srv)
-	before := runtime.NumGoroutine()
-	script := opening()
-	script = append(script, frameOf(0, (&amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10}).Append(nil))...)
-	script = append(script, frameOf(0, (&amqp.Attach{Name: "s", Target: &amqp.Target{Address: amqp.Some("q")}}).Append(nil))...)
-	script = append(script, frameOf(0, (&amqp.Attach{Name: "r", Handle: 1, Role: amqp.RoleReceiver, Source: &amqp.Source{Address: amqp.Some("q")}}).Append(nil))...)
-	var wg sync.WaitGroup
-	for worker := range 20 {
-		wg.Go(func() {
-			for i := range 50 {
-				nc, err := net.Dial("tcp", srv.Addr())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				_, _ = nc.Write(script[:(worker*50+i)*len(script)/1000])
-				_ = nc.Close()
-			}
-		})
-	}
-	wg.Wait()
-	deadline := time.Now().Add(20 * time.Second)
-	for srv.Connections() > 0 || runtime.NumGoroutine() > before+5 {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d connections and %d goroutines are left, %d before", srv.Connections(), runtime.NumGoroutine(), before)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	works(t, srv)
-}
-
 // TestRandomFrames throws frames of the right form with random contents at the
 // broker. The seed is printed when it fails.
 func TestRandomFrames(t *testing.T) {
@@ -320,44 +231,4 @@ func randomPerformative(rng *rand.Rand) amqp.Performative {
 	default:
 		return &amqp.Begin{IncomingWindow: rng.Uint32(), OutgoingWindow: rng.Uint32()}
 	}
-}
-
-// FuzzConnection: no bytes that follow an Open make the broker panic or leave a
-// goroutine behind.
-func FuzzConnection(f *testing.F) {
-	session := frameOf(0, (&amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10}).Append(nil))
-	link := func(p *amqp.Attach) []byte {
-		return append(append([]byte(nil), session...), frameOf(0, p.Append(nil))...)
-	}
-	f.Add(session)
-	f.Add(link(&amqp.Attach{Name: "r", Role: amqp.RoleReceiver, Source: &amqp.Source{Address: amqp.Some("q")}}))
-	f.Add(append(link(&amqp.Attach{Name: "s", Target: &amqp.Target{Address: amqp.Some("q")}}),
-		frameOf(0, append((&amqp.Transfer{DeliveryID: amqp.Some(uint32(0)), DeliveryTag: []byte{1}}).Append(nil), amqp.AppendData(nil, []byte("x"))...))...))
-	f.Add(append(link(&amqp.Attach{Name: "c", Target: &amqp.Target{Address: amqp.Some("$cbs")}}),
-		frameOf(0, append((&amqp.Transfer{DeliveryID: amqp.Some(uint32(0)), DeliveryTag: []byte{1}}).Append(nil), amqp.AppendValueSection(nil, "token")...))...))
-	srv, err := Start(&Options{AdminAddr: "-", Addr: "-", Topology: &Topology{Queues: []Queue{{Name: "q"}}}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { _ = srv.Close() })
-	f.Fuzz(func(t *testing.T, b []byte) {
-		nc, err := srv.Dial(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		read := make(chan struct{})
-		go func() {
-			defer close(read)
-			buf := make([]byte, 4096)
-			for {
-				if _, err := nc.Read(buf); err != nil {
-					return
-				}
-			}
-		}()
-		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = nc.Write(append(opening(), b...))
-		_ = nc.Close()
-		<-read
-	})
 }

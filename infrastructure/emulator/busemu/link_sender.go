@@ -264,6 +264,8 @@ turns:
 		switch {
 		case len(l.replies) > 0:
 			s.sendMessage(l, nil, true, l.replies[0])
+			s.c.owed.Add(-int64(len(l.replies[0])))
+			l.replies[0] = nil
 			l.replies = l.replies[1:]
 		case sent < len(l.pending) && l.letGo():
 			l.sendDelivery(&l.pending[sent])
@@ -392,6 +394,9 @@ func (l *outgoingLink) release() {
 	l.giveBack()
 	if l.receiver != nil {
 		l.receiver.Close()
+	}
+	for _, reply := range l.replies {
+		l.s.c.owed.Add(-int64(len(reply)))
 	}
 	l.replies = nil
 }

@@ -66,6 +66,10 @@ func (n *managementNode) handleRequest(s *session, message []byte) {
 		m.fail(&broker.Error{Condition: broker.NotImplemented, Description: fmt.Sprintf("The operation '%s' is not supported by this emulator.", m.op)})
 		return
 	}
+	if s.c.owed.Load() > owedMax {
+		m.fail(&broker.Error{Condition: broker.ServerBusy, Description: "Too many replies wait for the receiver's credit."})
+		return
+	}
 	if !s.c.may(operation.right, n.path+managementSuffix) {
 		m.respond(http.StatusUnauthorized, errUnauthorized(operation.right.String(), n.path).Description, condUnauthorized, amqp.Map{})
 		return
@@ -179,6 +183,7 @@ func (m *mgmtCall) respond(status int, description string, condition amqp.Symbol
 		c.post(event{fn: m.muted})
 		return
 	}
+	c.owed.Add(int64(len(message)))
 	c.post(event{fn: func() {
 		m.s.reply(node{kind: nodeManagement, path: m.node.path}, m.request.replyTo, message)
 	}})

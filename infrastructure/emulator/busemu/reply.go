@@ -44,7 +44,7 @@ func (r *request) response(properties func(*amqp.MapWriter), body any) []byte {
 
 // reply sends a reply to the receiver that the request named: by the address of
 // its target (Go), else by its link name (JavaScript), else to the one receiver
-// on the same node in the same session.
+// on the same node in the same session. The caller has counted it in conn.owed.
 func (s *session) reply(n node, replyTo string, message []byte) {
 	var byName, near *outgoingLink
 	candidates := func(of *session) *outgoingLink {
@@ -81,11 +81,13 @@ func (s *session) reply(n node, replyTo string, message []byte) {
 	}
 	if l == nil {
 		s.c.log.Debug("no receiver for a reply", "reply-to", replyTo)
+		s.c.owed.Add(-int64(len(message)))
 		return
 	}
 	if len(l.replies) >= maxReplies {
 		l.sendDetach(&amqp.Error{Condition: condResourceLimit, Description: "too many replies wait for credit"})
 		l.release()
+		s.c.owed.Add(-int64(len(message)))
 		return
 	}
 	l.replies = append(l.replies, message)
