@@ -1,0 +1,168 @@
+package wiring
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/lottest"
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/cosmos"
+)
+
+// brokenBroker fails as its fault says, and notes what it accepted.
+type brokenBroker struct {
+	mu    sync.Mutex // guards the fields below
+	fault error
+	calls int
+	got   []string
+}
+
+func (b *brokenBroker) Publish(_ context.Context, groups []relay.Group) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls++
+	if b.fault != nil {
+		return b.fault
+	}
+	for _, g := range groups {
+		for i := range g.Messages {
+			b.got = append(b.got, strings.Clone(g.Messages[i].ID))
+		}
+	}
+	return nil
+}
+
+func (b *brokenBroker) mend() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fault = nil
+}
+
+func (b *brokenBroker) count() (calls, accepted int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls, len(b.got)
+}
+
+// startProcess runs relay and processor as newRelay and newProcessor put them together, on
+// stores in memory, until the test ends.
+func startProcess(t *testing.T, b *brokenBroker, events int) *lottest.Memory {
+	t.Helper()
+	container, lot := memfeed.New(nil), lottest.NewMemory()
+	for i := range events {
+		container.Put(memfeed.Document{
+			Key: "k", ID: fmt.Sprint("e", i), Data: map[string]any{"action": "ContactNameUpdatedEvent", "sequence": i + 1},
+			More: map[string]any{"partitionKey": "k", "type": "domainEvent"},
+		})
+	}
+	r, err := relay.New(cosmos.EventDecoder{}, b, &relay.Options{Lot: lot, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &relayHandler{relay: r}
+	p, err := changefeed.New(container, memstore.New(nil), h, &changefeed.Options{
+		Processor: "relay", Host: "a", Start: start(config.Start{}), Lanes: lanes, Poison: changefeed.PoisonDeadLetter, DeadLetter: h.park,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return lot
+}
+
+// Two hours without a broker spend no attempts: nothing is parked, and all is sent in
+// order once it is back.
+func TestAnOutageOfTheBrokerParksNothing(t *testing.T) {
+	for _, class := range []relay.Class{relay.Outage, relay.Blocked} {
+		t.Run(class.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &brokenBroker{fault: &relay.Error{Class: class, Reason: "test", Err: errors.New("away")}}
+				lot := startProcess(t, b, 3)
+				time.Sleep(2 * time.Hour)
+				synctest.Wait()
+				calls, _ := b.count()
+				if closed, err := lot.Closed(t.Context()); err != nil || len(closed) > 0 {
+					t.Errorf("after an outage the keys %q are parked (%v)", closed, err)
+				}
+				b.mend()
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				if _, accepted := b.count(); calls < 100 || strings.Join(b.got, " ") != "e0 e1 e2" {
+					t.Errorf("%d calls during the outage, then %d accepted: %q; want e0 e1 e2", calls, accepted, b.got)
+				}
+			})
+		})
+	}
+}
+
+// A message that the broker refuses for good is parked with its followers, not dropped
+// and not tried for ever.
+func TestARefusedMessageIsParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &brokenBroker{fault: relay.Refuse("too_large", "too large")}
+		lot := startProcess(t, b, 3)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		line, err := lot.First(t.Context(), "k", 10)
+		if err != nil || len(line) != 3 || line[0].ID != "e0" || line[0].Reason != "too_large" || line[1].Reason != "held" {
+			t.Errorf("parked %+v (%v), want e0 refused and its followers held", line, err)
+		}
+		calls, _ := b.count()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if later, _ := b.count(); later != calls {
+			t.Errorf("%d more calls in the next hour", later-calls)
+		}
+	})
+}
+
+func TestUnsentEventsThatGrowOldAreReported(t *testing.T) {
+	const ttl = 10 * 24 * time.Hour
+	for _, c := range []struct {
+		age   time.Duration
+		level string
+	}{{ttl / 5, ""}, {ttl / 3, "WARN"}, {ttl * 3 / 4, "ERROR"}} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			g := retentionGuard{
+				judge: relay.Retention{TTL: ttl}, every: heartbeat, log: slog.New(slog.NewTextHandler(&log, nil)),
+				lag: func() []changefeed.RangeLag { return []changefeed.RangeLag{{Lease: "l", Age: c.age}} },
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), heartbeat+time.Second)
+			defer cancel()
+			if err := g.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for line := range strings.Lines(log.String()) {
+				if strings.Contains(line, "will expire") {
+					_, rest, _ := strings.Cut(line, "level=")
+					got, _, _ = strings.Cut(rest, " ")
+				}
+			}
+			if got != c.level {
+				t.Errorf("unsent for %v of %v: level %q, want %q\n%s", c.age, ttl, got, c.level, log.String())
+			}
+		})
+	}
+}

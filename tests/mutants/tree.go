@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+func moduleRoot(ctx context.Context) (string, error) {
+	return output(ctx, ".", "go", "list", "-m", "-f", "{{.Dir}}")
+}
+
+// copyTree puts the files of HEAD, or of the checkout, into a temporary directory.
+// Building there with -trimpath makes the build cache independent of its name.
+func copyTree(ctx context.Context, root string, checkout bool) (tree string, remove func(), err error) {
+	tree, err = os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { os.RemoveAll(tree) }
+	if tree, err = filepath.EvalSymlinks(tree); err == nil {
+		if checkout {
+			err = copyCheckout(ctx, root, tree)
+		} else {
+			err = copyHead(ctx, root, tree)
+		}
+	}
+	if err != nil {
+		remove()
+		return "", nil, fmt.Errorf("copy the tree: %w", err)
+	}
+	return tree, remove, nil
+}
+
+func copyHead(ctx context.Context, root, tree string) error {
+	archive := exec.CommandContext(ctx, "git", "archive", "HEAD")
+	archive.Dir = root
+	files, err := archive.Output()
+	if err != nil {
+		return err
+	}
+	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", tree)
+	unpack.Stdin = bytes.NewReader(files)
+	return unpack.Run()
+}
+
+// copyCheckout copies tracked and new files, not what git ignores.
+func copyCheckout(ctx context.Context, root, tree string) error {
+	list, err := output(ctx, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
+		err := copyFile(filepath.Join(root, name), filepath.Join(tree, name))
+		if err != nil && !os.IsNotExist(err) { // deleted, not yet committed
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, info.Mode().Perm())
+}
+
+// overlay applies the mutant to copies of its files in dir and returns the file
+// for go build -overlay that puts the copies in place of the originals.
+func (m *mutant) overlay(ctx context.Context, tree, dir string) (string, error) {
+	replace := map[string]string{}
+	for _, name := range m.files {
+		if err := copyFile(filepath.Join(tree, name), filepath.Join(dir, name)); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(tree, name)] = filepath.Join(dir, name)
+	}
+	// Two lines of context on each side must be found; their place may differ.
+	apply := exec.CommandContext(ctx, "git", "apply", "-C2", "--ignore-space-change", m.path)
+	apply.Dir = dir
+	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	if text, err := apply.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, text)
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "overlay.json")
+	return file, os.WriteFile(file, list, 0o644)
+}
+
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	text, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
