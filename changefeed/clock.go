@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Clock is the host's own monotonic clock. Nobody else's ownership is judged by
-// anything else; a host's trust in its own also ends if its wall clock ran ahead,
-// see Options.Now. Implementations are safe for concurrent use.
+// Clock is the host's own monotonic clock. Ownership is judged by it alone; a
+// wall clock can only make an owner look again, see Options.Now. Implementations
+// are safe for concurrent use.
 type Clock interface {
 	Now() time.Time
 	// AfterFunc calls f on a goroutine of its own once d has passed, unless

@@ -8,16 +8,42 @@ import (
 	"time"
 )
 
-// deliver makes one handler call. A panic and a time-out become errors; once the
-// lease is not trusted any more no call is begun.
+// deliver hands a segment to the handler, in one call unless the lease came into
+// doubt during it: then the lease is renewed and the segment handed over again.
 func (w *worker) deliver(s segment, attempt int) error {
-	if w.own.fence.passed() {
-		return ErrFenced
+	for {
+		if err := w.assure(); err != nil {
+			return err
+		}
+		if err := w.call(s, attempt); !errors.Is(err, errDoubt) {
+			return err
+		}
 	}
-	if w.ctx.Err() != nil {
-		return context.Cause(w.ctx)
+}
+
+// assure returns nil if the lease can be trusted; a lease in doubt is renewed
+// first.
+func (w *worker) assure() error {
+	for {
+		switch {
+		case w.own.fence.passed():
+			return ErrFenced
+		case w.ctx.Err() != nil:
+			return context.Cause(w.ctx)
+		case !w.own.fence.doubted():
+			return nil
+		}
+		if err := w.own.renew(w.ctx); err != nil {
+			return err
+		}
 	}
-	ctx := w.ctx
+}
+
+// call makes one handler call. A panic and a time-out become errors; errDoubt is
+// among them if the handler was ended because the lease is in doubt.
+func (w *worker) call(s segment, attempt int) error {
+	ctx, end := context.WithCancelCause(w.ctx)
+	defer end(nil)
 	if limit := w.r.opts.HandlerTimeout; limit > 0 {
 		timed, cancel := context.WithTimeoutCause(ctx, limit, ErrHandlerTimeout)
 		defer cancel()
@@ -31,7 +57,7 @@ func (w *worker) deliver(s segment, attempt int) error {
 	}
 	w.r.obs.batchStarted(BatchStarted{Lease: w.id, Epoch: w.epoch, Items: len(s.items), Attempt: attempt})
 	began := w.r.clock.Now()
-	err := w.invoke(&fencedContext{Context: ctx, fence: w.own.fence}, &batch, s.page)
+	err := w.invoke(&fencedContext{Context: ctx, fence: w.own.fence, end: end}, &batch, s.page)
 	took := w.r.clock.Now().Sub(began)
 	w.r.timing.Handle.observe(took)
 	if err == nil {
@@ -39,8 +65,8 @@ func (w *worker) deliver(s segment, attempt int) error {
 		w.r.obs.batchHandled(BatchHandled{Lease: w.id, Range: w.rng, Items: len(s.items), Attempt: attempt, Took: took})
 		return nil
 	}
-	if errors.Is(context.Cause(ctx), ErrHandlerTimeout) {
-		err = errors.Join(ErrHandlerTimeout, err)
+	if cause := context.Cause(ctx); errors.Is(cause, ErrHandlerTimeout) || errors.Is(cause, errDoubt) {
+		err = errors.Join(cause, err)
 	}
 	w.r.obs.batchFailed(BatchFailed{Lease: w.id, Range: w.rng, Items: len(s.items), Attempt: attempt, Took: took, Err: err})
 	return err
@@ -165,10 +191,12 @@ func (w *worker) bury(letter DeadLetter) (err error) {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	if w.own.fence.passed() {
-		return ErrFenced
+	if err := w.assure(); err != nil {
+		return err
 	}
-	return w.r.opts.DeadLetter(&fencedContext{Context: w.ctx, fence: w.own.fence}, letter)
+	ctx, end := context.WithCancelCause(w.ctx)
+	defer end(nil)
+	return w.r.opts.DeadLetter(&fencedContext{Context: ctx, fence: w.own.fence, end: end}, letter)
 }
 
 // trouble is what makes a range unhealthy, for the lease and the observer.

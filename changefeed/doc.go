@@ -64,9 +64,10 @@
 // ends and no call is begun. The observer's claim is conditional on the ETag it
 // saw, so that a stale listing can only make it fail.
 //
-// A machine that is suspended stops its monotonic clock, not the world. The owner
-// therefore also stops trusting the lease when its wall clock is further ahead of
-// the write's beginning than the window: it wakes knowing.
+// A machine that is suspended stops its monotonic clock, not the world. An owner
+// whose wall clock is ahead of the write's beginning by the window or more is
+// therefore in doubt: it ends its handlers' calls and renews before it delivers
+// anything. It wakes knowing, and a clock set forward costs no more than that.
 //
 // # Splits
 //

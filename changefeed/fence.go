@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -11,10 +12,11 @@ import (
 // to the start of that write + expiry - margin. When it passes, the context of
 // every handler call of the lease ends.
 //
-// It passes when either of the host's clocks says so. The monotonic clock of a
-// machine that was suspended did not run meanwhile, but its wall clock is right
-// again on waking. A wall clock that is set forward costs the lease for nothing;
-// one that is set back costs nothing, because the other clock goes on.
+// The monotonic clock of a machine that was suspended did not run meanwhile, but
+// its wall clock is right again on waking. So the wall clock has a say: if by it
+// the window is over, the lease is in doubt. Handlers are ended, and nothing is
+// delivered before a renewal has shown whose the lease is. That is all a wall
+// clock set forward costs; one set back costs nothing.
 type fence struct {
 	watch  watch
 	window time.Duration // expiry - margin
@@ -71,7 +73,7 @@ func (f *fence) ring() {
 func (f *fence) extend(began glance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if until := began.add(f.window); until.own.After(f.until.own) {
+	if until := began.add(f.window); !until.own.Before(f.until.own) {
 		f.until = until
 	}
 }
@@ -94,18 +96,26 @@ func (f *fence) trusted() time.Time {
 	return f.until.own
 }
 
-// passed asks the clocks, not the timer: after a pause of the process the timer
+// passed asks the clock, not the timer: after a pause of the process the timer
 // may not have run yet.
 func (f *fence) passed() bool {
-	now := f.watch.glance()
-	f.mu.Lock()
-	trusted := now.own.Before(f.until.own) && now.wall.Before(f.until.wall)
-	f.mu.Unlock()
-	if !trusted {
+	if !f.watch.clock.Now().Before(f.trusted()) {
 		f.revoke(ErrFenced)
+		return true
 	}
-	return !trusted
+	return false
 }
+
+// doubted reports whether the wall clock is past the window.
+func (f *fence) doubted() bool {
+	f.mu.Lock()
+	until := f.until.wall
+	f.mu.Unlock()
+	return !f.watch.wall().Round(0).Before(until)
+}
+
+// errDoubt ends a handler call while the lease is in doubt.
+var errDoubt = errors.New("lease in doubt: the wall clock ran ahead")
 
 // fencedContext is what a handler gets. It ends when the fence passes, and its
 // Err asks the clocks as well, so that a handler woken after a pause of the
@@ -113,11 +123,15 @@ func (f *fence) passed() bool {
 type fencedContext struct {
 	context.Context //nolint:containedctx // it is a context: an Err that also asks the fence
 	fence           *fence
+	end             context.CancelCauseFunc // of this call
 }
 
 func (c *fencedContext) Err() error {
-	if c.fence.passed() {
+	switch {
+	case c.fence.passed():
 		<-c.Done()
+	case c.fence.doubted():
+		c.end(errDoubt)
 	}
 	return c.Context.Err()
 }

@@ -62,7 +62,7 @@ func TestFenceEndsTheContextUnlessMoved(t *testing.T) {
 func TestHandlersContextAsksTheClock(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
 	ctx, f := c.fence(t.Context())
-	handler := &fencedContext{Context: ctx, fence: f}
+	handler := &fencedContext{Context: ctx, fence: f, end: f.cancel}
 	if handler.Err() != nil {
 		t.Fatal("ended too early")
 	}
@@ -80,15 +80,23 @@ func TestHandlersContextAsksTheClock(t *testing.T) {
 func TestFenceNoticesASuspension(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
 	ctx, f := c.fence(t.Context())
-	handler := &fencedContext{Context: ctx, fence: f}
+	call, end := context.WithCancelCause(ctx)
+	handler := &fencedContext{Context: call, fence: f, end: end}
 	c.ahead = 9 * time.Second
-	if handler.Err() != nil {
-		t.Fatal("ended within the window")
+	if handler.Err() != nil || f.doubted() {
+		t.Fatal("in doubt within the window")
 	}
 	f.extend(c.watch().glance())
 	c.ahead += 11 * time.Second
-	if handler.Err() == nil || !errors.Is(context.Cause(handler), ErrFenced) {
+	if handler.Err() == nil || !errors.Is(context.Cause(handler), errDoubt) {
 		t.Errorf("woken 11 s later on the wall clock, with a window of 10 s: %v", context.Cause(handler))
+	}
+	if ctx.Err() != nil {
+		t.Error("the lease is given up, although it may still be the host's")
+	}
+	f.extend(c.watch().glance())
+	if f.doubted() {
+		t.Error("in doubt after a renewal")
 	}
 }
 

@@ -74,10 +74,10 @@ func (l *lane) next() (s segment, ok, more bool) {
 	defer f.mu.Unlock()
 	switch {
 	case f.closing && (len(l.queue) == 0 || l.queue[0].page.seq > f.started || f.halted):
-		l.queue, l.alive = nil, false
+		l.leave()
 		return segment{}, false, false
 	case len(l.queue) == 0 && len(l.held) == 0:
-		l.alive = false
+		l.leave()
 		return segment{}, false, false
 	case len(l.queue) == 0 || f.halted:
 		return segment{}, false, true
@@ -90,7 +90,6 @@ func (l *lane) next() (s segment, ok, more bool) {
 }
 
 func (l *lane) run() {
-	defer func() { l.f.w.r.suspects.Add(-int64(len(l.held))) }()
 	ring := newAlarm(l.f.w.r.clock)
 	defer ring.off()
 	for {
@@ -123,11 +122,18 @@ func (l *lane) run() {
 	}
 }
 
-// abandon ends the goroutine when the worker's context did.
+// abandon leaves what is left undone.
 func (l *lane) abandon() {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
-	l.queue, l.alive = nil, false
+	l.leave()
+}
+
+// leave is the last thing the goroutine does with the lane: the next one may
+// begin at once. Called with flow.mu.
+func (l *lane) leave() {
+	l.f.w.r.suspects.Add(-int64(len(l.held)))
+	l.held, l.queue, l.alive = nil, nil, false
 }
 
 // stopping reports whether nothing may be tried again.

@@ -110,8 +110,8 @@ type Options struct {
 	// Observer is told what happens. Default: nobody.
 	Observer *Observer
 	// Now is the wall clock of document timestamps and of lag in seconds. The one
-	// thing decided by it: an owner that finds it further than Expiry - Margin
-	// ahead of its last write stops trusting the lease, as after a suspension of
+	// thing decided by it: an owner that finds it Expiry - Margin or more ahead of
+	// its last write renews the lease before it delivers, as after a suspension of
 	// the machine, which stops Clock. Default time.Now.
 	Now func() time.Time
 	// Clock measures leases, pauses and time-outs. Default: the process's own. A

@@ -133,6 +133,12 @@ func (o *owned) flush(ctx context.Context) error {
 	}
 }
 
+// renew writes the record now, whether it changed or not, and waits for it.
+func (o *owned) renew(ctx context.Context) error {
+	o.markUrgent()
+	return o.flush(ctx)
+}
+
 // keep renews the lease and writes what changes until ctx ends (nil), or until
 // ownership does: ErrLeaseLost or ErrFenced.
 func (o *owned) keep(ctx context.Context) error {

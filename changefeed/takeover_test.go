@@ -187,3 +187,40 @@ func TestDrainedLeasesAreTakenWithinASecond(t *testing.T) {
 		}
 	})
 }
+
+// A wall clock that is set forward costs the batch in hand another delivery and a
+// renewal, not the lease. A suspension costs the lease before anything is sent.
+func TestWallClockAheadOnlyMakesTheOwnerLookAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var ahead atomic.Int64
+		var lost, calls atomic.Int32
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
+			calls.Add(1)
+			if err := pause(ctx, time.Second); err != nil {
+				return err
+			}
+			return ctx.Err()
+		}
+		w.start("a", nil, &changefeed.Options{
+			Now:      func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+			Observer: &changefeed.Observer{LeaseLost: func(changefeed.LeaseLost) { lost.Add(1) }, LeaseReleased: func(changefeed.LeaseReleased) { lost.Add(1) }},
+		})
+		eventually(t, 5*time.Second, "a owns the lease", func() bool { return w.owners()["a"] == 1 })
+		for range 10 {
+			w.put(1, 1)
+			eventually(t, 30*time.Second, "a call", func() bool { return calls.Load() > 0 })
+			ahead.Add(int64(10 * time.Minute))
+			time.Sleep(5 * time.Second)
+			if n := calls.Swap(0); n != 2 {
+				t.Errorf("%d calls, want the one in hand and one after a renewal", n)
+			}
+		}
+		if n := w.got.count(); n != 10 {
+			t.Errorf("%d deliveries, want 10", n)
+		}
+		if n := lost.Load(); n != 0 {
+			t.Errorf("the lease changed hands %d times", n)
+		}
+	})
+}

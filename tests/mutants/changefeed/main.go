@@ -1,7 +1,7 @@
 // Command changefeed proves that the tests of package changefeed can fail: it
 // removes one safeguard at a time and expects the test named for it to turn red.
 //
-//	go run ./tests/mutants/changefeed [-v] [name...]
+//	go run ./tests/mutants/changefeed [-v] [-j 2] [name...]
 //
 // Each *.patch beside this file says what it removes and which test it must turn
 // red. Nothing in the checkout is changed: a patch is applied to copies, which
@@ -19,9 +19,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // mutant is one patch.
@@ -36,14 +40,25 @@ type mutant struct {
 
 func main() {
 	verbose := flag.Bool("v", false, "print the output of each test")
+	parallel := flag.Int("j", max(1, runtime.NumCPU()/2), "how many mutants to try at once")
 	flag.Parse()
-	if err := run(flag.Args(), *verbose); err != nil {
+	if err := run(flag.Args(), *parallel, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(names []string, verbose bool) error {
+// result is what became of a mutant.
+type result struct {
+	mutant
+	dead bool
+	took time.Duration
+	out  string
+	err  error
+}
+
+// run tries the named mutants, or all, and prints a table in Markdown.
+func run(names []string, parallel int, verbose bool) error {
 	root, err := output("go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return err
@@ -52,7 +67,10 @@ func run(names []string, verbose bool) error {
 	if err != nil {
 		return err
 	}
-	killed, survived := 0, 0
+	var results []*result
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	began := time.Now()
 	for _, path := range patches {
 		m, err := parse(path)
 		if err != nil {
@@ -61,28 +79,74 @@ func run(names []string, verbose bool) error {
 		if len(names) > 0 && !slices.Contains(names, m.name) {
 			continue
 		}
-		began := time.Now()
-		dead, out, err := m.run(root)
-		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", m.name, err, out)
+		r := &result{mutant: m}
+		results = append(results, r)
+		group.Go(func() error {
+			began := time.Now()
+			r.dead, r.out, r.err = r.run(root)
+			r.took = time.Since(began)
+			fmt.Fprintf(os.Stderr, "%-9s %s, %.1f s\n", r.verdict(), r.name, r.took.Seconds())
+			if verbose {
+				fmt.Fprintln(os.Stderr, r.out)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions return nil
+	return report(results, time.Since(began))
+}
+
+func (r *result) verdict() string {
+	switch {
+	case r.err != nil:
+		return "BROKEN"
+	case r.dead:
+		return "killed"
+	}
+	return "SURVIVED"
+}
+
+// failed matches a test that turned red.
+var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\w+)`)
+
+// killers names the tests that turned red.
+func (r *result) killers() string {
+	var tests []string
+	for _, m := range failed.FindAllStringSubmatch(r.out, -1) {
+		if !slices.Contains(tests, m[1]) {
+			tests = append(tests, m[1])
 		}
-		verdict := "killed"
-		if dead {
+	}
+	if len(tests) == 0 && r.dead {
+		return r.test + " (the process died)"
+	}
+	return strings.Join(tests, ", ")
+}
+
+// report prints the table and fails if a mutant lives.
+func report(results []*result, took time.Duration) error {
+	fmt.Println("| mutant | removes | killed by | seconds |\n|---|---|---|---|")
+	var errs []error
+	killed := 0
+	for _, r := range results {
+		by := r.killers()
+		switch {
+		case r.err != nil:
+			by = r.verdict()
+			errs = append(errs, fmt.Errorf("%s: %w\n%s", r.name, r.err, r.out))
+		case !r.dead:
+			by = r.verdict()
+			errs = append(errs, fmt.Errorf("%s survives %s: %s", r.name, r.test, r.removes))
+		default:
 			killed++
-		} else {
-			survived++
-			verdict = "SURVIVED"
 		}
-		fmt.Printf("%-9s %-28s %4.1fs  %s  (%s %s)\n", verdict, m.name, time.Since(began).Seconds(), m.removes, m.pkg, m.test)
-		if verbose {
-			fmt.Println(out)
-		}
+		fmt.Printf("| %s | %s | %s | %.1f |\n", r.name, r.removes, by, r.took.Seconds())
 	}
-	fmt.Printf("%d killed, %d survived\n", killed, survived)
-	if survived > 0 || killed == 0 {
-		return errors.New("a safeguard can be removed without a test noticing")
+	fmt.Printf("\n%d mutants, %d killed, in %.0f s\n", len(results), killed, took.Seconds())
+	if len(results) == 0 {
+		errs = append(errs, errors.New("no such mutant"))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // parse reads the lines above the patch itself.
@@ -150,13 +214,13 @@ func (m *mutant) run(root string) (dead bool, out string, err error) {
 	test.Dir = root
 	text, err := test.CombinedOutput()
 	out = string(text)
-	var failed *exec.ExitError
+	var exit *exec.ExitError
 	switch {
 	case err == nil && strings.Contains(out, "no tests to run"):
 		return false, out, errors.New("no such test")
 	case err == nil:
 		return false, out, nil
-	case !errors.As(err, &failed):
+	case !errors.As(err, &exit):
 		return false, out, err
 	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
 		return false, out, errors.New("the mutant does not build")
