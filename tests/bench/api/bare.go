@@ -24,17 +24,26 @@ type bareName struct {
 	LastName  string `json:"lastName"`
 }
 
+type bareCompany struct {
+	CompanyName string `json:"companyName"`
+	Street      string `json:"street"`
+	HouseNumber string `json:"houseNumber"`
+	PostalCode  string `json:"postalCode"`
+	City        string `json:"city"`
+	Country     string `json:"country"`
+}
+
 type bareContact struct {
-	ID          string            `json:"id"`
-	Name        bareName          `json:"name"`
-	Description string            `json:"description,omitempty"`
-	Email       string            `json:"email,omitempty"`
-	Company     map[string]string `json:"company"`
-	CreatedAt   time.Time         `json:"createdAt"`
-	ModifiedAt  *time.Time        `json:"modifiedAt,omitempty"`
-	Deleted     bool              `json:"deleted"`
-	Version     int64             `json:"version"`
-	Sequence    int64             `json:"sequence"`
+	ID          string      `json:"id"`
+	Name        bareName    `json:"name"`
+	Description string      `json:"description,omitempty"`
+	Email       string      `json:"email,omitempty"`
+	Company     bareCompany `json:"company"`
+	CreatedAt   time.Time   `json:"createdAt"`
+	ModifiedAt  *time.Time  `json:"modifiedAt,omitempty"`
+	Deleted     bool        `json:"deleted"`
+	Version     int64       `json:"version"`
+	Sequence    int64       `json:"sequence"`
 }
 
 type bareEvent struct {

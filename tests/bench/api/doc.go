@@ -1,9 +1,18 @@
-// Package api measures what the contacts API costs above the store: updates
-// per second and latency of PUT-like requests over HTTP, beside a bare loop
-// that does the same read and the same two-document batch through azcosmos.
+// Package api is the benchmark's stage for the contacts API: updates per second and
+// latency of requests over HTTP, beside a bare loop that does the same read and the
+// same two-document batch through azcosmos. See package measure.
 //
-// Both run in one process against one emulator in memory, in turns, so that a
-// noisy machine disturbs both alike. The load generator of the API writes
-// prepared HTTP/1.1 requests on its own connections: a general HTTP client
-// would be measured along.
+// # The two sides
+//
+// The API is wired as in production (wiring.API, its defaults): access log, metrics
+// and spans are on, the log goes nowhere. The load generator writes prepared HTTP/1.1
+// requests on its own connections, since a general HTTP client would be measured along.
+//
+// The bare loop has neither an HTTP server nor checks: it decodes and encodes with
+// encoding/json, and its documents have the members and the length of the API's. So
+// the ratio holds all that the API adds, net/http included.
+//
+// Both share one process, one emulator in memory over plain HTTP, and the same kind
+// of HTTP transport; they take short turns, so that a noisy machine disturbs both
+// alike. In the end the versions stored are counted: as many as updates answered.
 package api

@@ -2,179 +2,103 @@ package api
 
 import (
 	"context"
-	"fmt"
-	"syscall"
+	"errors"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-	"golang.org/x/sync/errgroup"
+	"feedbox/tests/bench/measure"
 )
 
-// Config says how much is measured. Zero values mean the defaults.
-type Config struct {
-	Contacts int           // that are updated, default 256
-	Clients  int           // at the same time, default 16
-	Turns    int           // of each side, default 5
-	Turn     time.Duration // length of one turn, default 2 s
-	Warmup   time.Duration // of each side before the first turn, default 1 s
-}
+var _, _ measure.Stage = Measure, Growth
 
-// Side is the result of one side.
-type Side struct {
-	Updates   int64         `json:"updates"`
-	PerSecond float64       `json:"perSecond"`
-	P50       time.Duration `json:"p50"`
-	P99       time.Duration `json:"p99"`
-	// CPU is the processor time of this process for one update: API or loop,
-	// SDK, emulator and load generator together. Unlike the rate it says
-	// something on a machine that is busy with other things.
-	CPU time.Duration `json:"cpu"`
-}
+// The sizes of a measurement.
+const (
+	clients  = 16 // at the same time
+	contacts = 256
+)
 
-// Report is the result of a measurement.
-type Report struct {
-	Clients int     `json:"clients"`
-	API     Side    `json:"api"`
-	Bare    Side    `json:"bare"`
-	Ratio   float64 `json:"ratio"` // of updates per second, API to bare
-	// CPURatio is the ratio that processor time alone would give: bare to API.
-	CPURatio float64 `json:"cpuRatio"`
-}
+// goal is what the API should reach of the bare loop's rate (the goal is of the
+// API's issue).
+const goal = 0.85
 
-// String is a table for people.
-func (r Report) String() string {
-	line := func(name string, s Side) string {
-		return fmt.Sprintf("%-8s %8.0f updates/s   p50 %8v   p99 %8v   CPU %6v\n", name, s.PerSecond,
-			s.P50.Round(10*time.Microsecond), s.P99.Round(10*time.Microsecond), s.CPU.Round(time.Microsecond))
+// Measure measures the API beside the bare loop.
+func Measure(ctx context.Context, r *measure.Run) (err error) {
+	rounds, length := 40, 500*time.Millisecond
+	if r.Quick {
+		rounds, length = 4, 100*time.Millisecond
 	}
-	return line("bare", r.Bare) + line("api", r.API) + fmt.Sprintf("ratio    %8.2f   by processor time %.2f   (%d clients)", r.Ratio, r.CPURatio, r.Clients)
-}
-
-// worker makes one update.
-type worker func(ctx context.Context) error
-
-// Measure runs both sides in turns. Progress, if not nil, is told after each
-// turn how many of all are done.
-func Measure(ctx context.Context, c Config, progress func(done, all int)) (Report, error) {
-	c = c.withDefaults()
-	w, err := newWorld(ctx, c)
+	r.Step("storing %d contacts", contacts)
+	w, err := newWorld(ctx, contacts)
 	if err != nil {
-		return Report{}, err
-	}
-	defer w.close()
-	if progress == nil {
-		progress = func(int, int) {}
-	}
-	api, bare := newSide(w.apiWorkers), newSide(w.bareWorkers)
-	for _, side := range []*side{bare, api} {
-		if err := side.run(ctx, c.Warmup); err != nil {
-			return Report{}, err
-		}
-		side.reset()
-	}
-	all := 2 * c.Turns
-	for turn := range c.Turns {
-		for i, side := range []*side{bare, api} {
-			if err := side.run(ctx, c.Turn); err != nil {
-				return Report{}, err
-			}
-			progress(2*turn+i+1, all)
-		}
-	}
-	report := Report{Clients: c.Clients, API: api.result(), Bare: bare.result()}
-	report.Ratio = report.API.PerSecond / report.Bare.PerSecond
-	report.CPURatio = float64(report.Bare.CPU) / float64(report.API.CPU)
-	return report, w.verify(ctx, api.total+bare.total)
-}
-
-func (c Config) withDefaults() Config {
-	set := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	set(&c.Contacts, 256)
-	set(&c.Clients, 16)
-	set(&c.Turns, 5)
-	if c.Turn == 0 {
-		c.Turn = 2 * time.Second
-	}
-	if c.Warmup == 0 {
-		c.Warmup = time.Second
-	}
-	return c
-}
-
-// side collects the measurements of one side over its turns.
-type side struct {
-	workers []worker
-	latency *hdrhistogram.Histogram
-	updates int64
-	total   int64 // with warm-up
-	elapsed time.Duration
-	cpu     time.Duration
-}
-
-func newSide(workers []worker) *side {
-	s := &side{workers: workers}
-	s.reset()
-	return s
-}
-
-func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, int64(10*time.Second/time.Microsecond), 3)
-}
-
-func (s *side) reset() {
-	s.latency, s.updates, s.elapsed, s.cpu = newHistogram(), 0, 0, 0
-}
-
-// run lets all workers update until the turn is over. The clock stops when
-// the last one has finished.
-func (s *side) run(ctx context.Context, turn time.Duration) error {
-	started, cpu := time.Now(), processorTime()
-	group, ctx := errgroup.WithContext(ctx)
-	histograms := make([]*hdrhistogram.Histogram, len(s.workers))
-	for i, work := range s.workers {
-		group.Go(func() error {
-			histograms[i] = newHistogram()
-			for time.Since(started) < turn {
-				before := time.Now()
-				if err := work(ctx); err != nil {
-					return err
-				}
-				if err := histograms[i].RecordValue(int64(time.Since(before) / time.Microsecond)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.elapsed += time.Since(started)
-	s.cpu += processorTime() - cpu
-	for _, h := range histograms {
-		s.updates += h.TotalCount()
-		s.total += h.TotalCount()
-		s.latency.Merge(h)
+	defer func() { err = errors.Join(err, w.close()) }()
+	r.Step("warming up")
+	if _, err := measure.Alternate(ctx, 1, w.bare(2*length), w.api(2*length)); err != nil {
+		return err
 	}
+	turn := 0
+	told := func(side measure.Turn) measure.Turn {
+		return func(ctx context.Context) (measure.Sample, error) {
+			turn++
+			r.Step("turn %d of %d", turn, 2*rounds)
+			return side(ctx)
+		}
+	}
+	sums, err := measure.Alternate(ctx, rounds, told(w.bare(length)), told(w.api(length)))
+	if err != nil {
+		return err
+	}
+	bare, api := sums[0], sums[1]
+	r.Add(
+		measure.Rate("updates", api.Rate(), "updates/s").Over(bare.Rate()).Using(api.PerOperation(), bare.PerOperation()).
+			Wants(measure.RatioAtLeast(goal)).Noting("%d clients; floor: the same calls without an HTTP server; CPU with emulator and load", clients),
+		measure.Cost("CPU of an update", measure.Micros(api.PerOperation()), "µs").Over(measure.Micros(bare.PerOperation())).
+			Wants(measure.RatioAtMost(1/goal)).Noting("the same goal by processor time"),
+		measure.Cost("update p50", measure.Millis(api.Latency(50)), "ms").Over(measure.Millis(bare.Latency(50))),
+		measure.Cost("update p99", measure.Millis(api.Latency(99)), "ms").Over(measure.Millis(bare.Latency(99))),
+	)
+	return w.verify(ctx)
+}
+
+// Growth measures what an update costs with more and more contacts stored.
+func Growth(ctx context.Context, r *measure.Run) error {
+	sizes, rounds, length := []size{{"1k", 1_000}, {"10k", 10_000}, {"100k", 100_000}}, 10, 500*time.Millisecond
+	if r.Quick {
+		sizes, rounds, length = []size{{"100", 100}, {"1k", 1_000}}, 2, 100*time.Millisecond
+	}
+	var closers []func() error
+	defer func() {
+		for _, closeWorld := range closers {
+			_ = closeWorld() // the figures are there
+		}
+	}()
+	turns := make([]measure.Turn, 0, len(sizes))
+	for _, s := range sizes {
+		r.Step("storing %s contacts", s.name)
+		w, err := newWorld(ctx, s.contacts)
+		if err != nil {
+			return err
+		}
+		closers = append(closers, w.close)
+		turns = append(turns, w.api(length))
+	}
+	r.Step("updating, %d rounds", rounds)
+	if _, err := measure.Alternate(ctx, 2, turns...); err != nil { // warm-up
+		return err
+	}
+	sums, err := measure.Alternate(ctx, rounds, turns...)
+	if err != nil {
+		return err
+	}
+	points := make([]measure.Point, len(sizes))
+	for i, s := range sizes {
+		points[i] = measure.Point{At: s.name, Cost: measure.Micros(sums[i].PerOperation())}
+	}
+	r.Add(measure.Growth("update, contacts", "µs CPU/update", points...)...)
 	return nil
 }
 
-func (s *side) result() Side {
-	quantile := func(q float64) time.Duration {
-		return time.Duration(s.latency.ValueAtQuantile(q)) * time.Microsecond
-	}
-	return Side{Updates: s.updates, PerSecond: float64(s.updates) / s.elapsed.Seconds(), P50: quantile(50), P99: quantile(99), CPU: s.cpu / time.Duration(max(1, s.updates))}
-}
-
-// processorTime is what this process has used, in user and in system mode.
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+type size struct {
+	name     string
+	contacts int
 }

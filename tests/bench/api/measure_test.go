@@ -2,23 +2,35 @@ package api_test
 
 import (
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"feedbox/tests/bench/api"
+	"feedbox/tests/bench/measure"
 )
 
-// TestMeasure runs a short measurement: it checks that both sides work and
-// that every answered update is stored. It judges no figures.
+type figures map[string]measure.Figure
+
+func (figures) Step(string)               {}
+func (f figures) Figure(m measure.Figure) { f[m.Name] = m }
+
+// TestMeasure runs a quick measurement: it checks that both sides work and that
+// every answered update is stored. It judges no figures.
 func TestMeasure(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	report, err := api.Measure(t.Context(), api.Config{Contacts: 16, Clients: 4, Turns: 2, Turn: 100 * time.Millisecond, Warmup: 50 * time.Millisecond}, nil)
-	if err != nil {
+	got := figures{}
+	run := measure.NewRun("api", got)
+	run.Quick = true
+	if err := api.Measure(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	if report.API.Updates == 0 || report.Bare.Updates == 0 {
-		t.Errorf("nothing was measured: %+v", report)
+	if err := run.Err(); err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("\n%v", report)
+	if f := got["updates"]; f.Value <= 0 || f.Floor <= 0 || f.CPU <= 0 || f.FloorCPU <= 0 {
+		t.Errorf("nothing was measured: %+v", f)
+	}
+	if f := got["update p99"]; f.Value <= 0 || f.Floor <= 0 {
+		t.Errorf("no latency: %+v", f)
+	}
 }

@@ -2,26 +2,24 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/google/uuid"
+	"go.uber.org/fx"
 
-	"feedbox/application/command"
-	"feedbox/application/event"
-	"feedbox/application/mediator"
-	"feedbox/application/query"
-	"feedbox/domain/contact"
+	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/wiring"
+	"feedbox/tests/bench/measure"
 )
 
 // world is one emulator, one API over it, and the workers of both sides. Each
@@ -30,32 +28,32 @@ type world struct {
 	emulator  *cosmosemu.Server
 	container *azcosmos.ContainerClient
 	ids       []uuid.UUID
+	updates   atomic.Int64 // answered
 	closers   []func() error
 
 	apiWorkers, bareWorkers []worker
 }
 
-func newWorld(ctx context.Context, c Config) (w *world, err error) {
+// worker makes one update.
+type worker = func(ctx context.Context) error
+
+func newWorld(ctx context.Context, contacts int) (w *world, err error) {
 	w = &world{}
 	defer func() {
 		if err != nil {
-			w.close()
+			err = errors.Join(err, w.close())
 		}
 	}()
 	if w.emulator, err = cosmosemu.Start(nil); err != nil {
 		return w, err
 	}
 	w.closers = append(w.closers, w.emulator.Close)
-	props := cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}
+	props := cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{cosmos.PartitionKeyPath}, DefaultTTL: -1}
 	if err = w.emulator.CreateContainer("contacts", props); err != nil {
 		return w, err
 	}
-	// One transport for both sides: as many idle connections as clients.
-	transport := &http.Transport{MaxIdleConnsPerHost: 4 * c.Clients}
-	w.closers = append(w.closers, func() error { transport.CloseIdleConnections(); return nil })
 	client, err := cosmos.NewClient(cosmos.ClientConfig{
-		Endpoint: w.emulator.Endpoint(), Key: w.emulator.Key(),
-		Options: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
+		Endpoint: w.emulator.Endpoint(), Key: w.emulator.Key(), Options: azcore.ClientOptions{Transport: w.transport()},
 	})
 	if err != nil {
 		return w, err
@@ -63,93 +61,62 @@ func newWorld(ctx context.Context, c Config) (w *world, err error) {
 	if w.container, err = client.NewContainer("contacts", "data"); err != nil {
 		return w, err
 	}
-	m, err := w.application()
+	if err = w.createContacts(ctx, contacts); err != nil {
+		return w, err
+	}
+	address, err := w.serve(ctx)
 	if err != nil {
 		return w, err
 	}
-	if err = w.createContacts(ctx, m, c.Contacts); err != nil {
-		return w, err
-	}
-	address, err := w.serve(ctx, m)
-	if err != nil {
-		return w, err
-	}
-	return w, w.addWorkers(ctx, c, address)
+	return w, w.addWorkers(ctx, address)
 }
 
-func (w *world) application() (*mediator.Mediator, error) {
-	m := mediator.New()
-	event.Subscribe(m)
-	work, workErr := cosmos.NewUnitsOfWork(w.container, m, nil)
-	reader, readerErr := cosmos.NewContactReader(w.container)
-	if err := errors.Join(workErr, readerErr); err != nil {
-		return nil, err
-	}
-	return m, errors.Join(
-		command.Register(m, command.Ports{Work: work, IDs: uuid.New, Now: time.Now}),
-		query.Register(m, query.Ports{Contacts: reader}),
-	)
+// transport has as many idle connections as there are clients.
+func (w *world) transport() *http.Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 4 * clients}
+	w.closers = append(w.closers, func() error { transport.CloseIdleConnections(); return nil })
+	return &http.Client{Transport: transport}
 }
 
-func (w *world) createContacts(ctx context.Context, m *mediator.Mediator, count int) error {
-	description, email := "A contact of the benchmark, with a description of usual length.", "jane@contoso.example"
-	for range count {
-		created, err := mediator.Send(ctx, m, command.CreateContact{
-			FirstName: "Jane", LastName: "Doe", Description: &description, Email: &email,
-			Company: contact.CompanyFields{CompanyName: "Contoso"},
-		})
-		if err != nil {
-			return err
-		}
-		w.ids = append(w.ids, created.Contact.ID)
-	}
-	return nil
-}
-
-// serve runs the API as production does: with metrics, spans and an access
-// log, which goes nowhere.
-func (w *world) serve(ctx context.Context, m *mediator.Mediator) (address string, err error) {
-	tel, err := telemetry.Start(ctx, "feedbox-bench", nil)
+// serve runs the API as production does, all settings at their defaults. Its log
+// is formatted and goes nowhere.
+func (w *world) serve(ctx context.Context) (address string, err error) {
+	cfg, err := config.LoadAPI([]string{"FEEDBOX_COSMOS_ENDPOINT=" + w.emulator.Endpoint(), "FEEDBOX_COSMOS_KEY=" + w.emulator.Key()})
 	if err != nil {
 		return "", err
 	}
-	logger, err := telemetry.NewLogger(discard{}, &telemetry.LogOptions{Format: "json"})
+	log, err := telemetry.NewLogger(io.Discard, &telemetry.LogOptions{Format: "json"})
 	if err != nil {
 		return "", err
 	}
-	server, err := httpapi.New(m, &httpapi.Options{Logger: logger, Meters: tel.Meters, Tracers: tel.Tracers})
+	sockets, err := wiring.Listen(ctx, "127.0.0.1:0", "")
 	if err != nil {
 		return "", err
 	}
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
+	app := fx.New(wiring.API(cfg, wiring.Surroundings{Sockets: sockets, Log: log, CosmosTransport: w.transport()}))
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(serving, listener) }()
-	w.closers = append(w.closers, func() error {
+	started, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- wiring.Run(serving, app, func() { close(started) }) }()
+	select {
+	case <-started:
+	case err := <-ended:
 		stop()
-		return errors.Join(<-ended, tel.Shutdown(context.WithoutCancel(ctx)))
-	})
-	return listener.Addr().String(), nil
+		return "", errors.Join(errors.New("the API did not start"), err)
+	}
+	w.closers = append(w.closers, func() error { stop(); return <-ended })
+	return sockets.API.Addr().String(), nil
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // addWorkers deals the contacts out: both sides get the same ones, since they
 // take turns.
-func (w *world) addWorkers(ctx context.Context, c Config, address string) error {
-	for i := range c.Clients {
+func (w *world) addWorkers(ctx context.Context, address string) error {
+	for i := range clients {
 		var own []uuid.UUID
-		for j := i; j < len(w.ids); j += c.Clients {
+		for j := i; j < len(w.ids); j += clients {
 			own = append(own, w.ids[j])
 		}
 		if len(own) == 0 {
-			return fmt.Errorf("%d contacts are too few for %d clients", len(w.ids), c.Clients)
+			return fmt.Errorf("%d contacts are too few for %d clients", len(w.ids), clients)
 		}
 		client, err := dialRaw(ctx, address)
 		if err != nil {
@@ -162,36 +129,25 @@ func (w *world) addWorkers(ctx context.Context, c Config, address string) error 
 	return nil
 }
 
-// verify counts what is stored: each update must have raised a version and
-// left one event.
-func (w *world) verify(ctx context.Context, updates int64) error {
-	var versions int64
-	for _, id := range w.ids {
-		reply, err := w.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(id.String()), id.String(), nil)
-		if err != nil {
-			return err
-		}
-		var document struct {
-			Data struct {
-				Version, Sequence int64
-			} `json:"data"`
-		}
-		if err := json.Unmarshal(reply.Value, &document); err != nil {
-			return err
-		}
-		if document.Data.Version != document.Data.Sequence {
-			return fmt.Errorf("contact %s has version %d and sequence %d", id, document.Data.Version, document.Data.Sequence)
-		}
-		versions += document.Data.Version - 1
+// api is a turn of the API.
+func (w *world) api(length time.Duration) measure.Turn { return w.turn(length, w.apiWorkers) }
+
+// bare is a turn of the bare loop.
+func (w *world) bare(length time.Duration) measure.Turn { return w.turn(length, w.bareWorkers) }
+
+func (w *world) turn(length time.Duration, workers []worker) measure.Turn {
+	return func(ctx context.Context) (measure.Sample, error) {
+		s, err := measure.Loop(ctx, length, workers...)
+		w.updates.Add(s.Operations)
+		return s, err
 	}
-	if versions != updates {
-		return fmt.Errorf("%d updates were answered, %d are stored", updates, versions)
-	}
-	return nil
 }
 
-func (w *world) close() {
+func (w *world) close() error {
+	var errs []error
 	for i := len(w.closers) - 1; i >= 0; i-- {
-		_ = w.closers[i]()
+		errs = append(errs, w.closers[i]())
 	}
+	w.closers = nil
+	return errors.Join(errs...)
 }

@@ -54,7 +54,7 @@ func (g Goal) met(f Figure) bool {
 // String is ">= 0.85x" for a ratio and "<= 20" for a value.
 func (g Goal) String() string {
 	if g.Of == OfRatio {
-		return fmt.Sprintf("%s %gx", g.Bound, g.Limit)
+		return fmt.Sprintf("%s %.3gx", g.Bound, g.Limit)
 	}
 	return fmt.Sprintf("%s %g", g.Bound, g.Limit)
 }

@@ -1,0 +1,74 @@
+package cosmos
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"feedbox/tests/bench/measure"
+)
+
+var _, _ measure.Stage = Measure, Growth
+
+// clients send operations at the same time.
+const clients = 16
+
+// kinds are the operations with what they may cost beside the floor (the goals are of
+// the emulator's issue); 0 is no goal.
+var kinds = []struct {
+	name string
+	op   operation
+	goal float64
+}{
+	{"create", create, 1.7},
+	{"read", read(stored), 1.5},
+	{"upsert", upsert, 0},
+	{"batch of 5", batchOf5, 2.5},
+	{"feed page of 100", feedPage, 0},
+}
+
+// Measure measures the emulator beside the floor, then starting and idling.
+func Measure(ctx context.Context, r *measure.Run) (err error) {
+	rounds, length := 8, 500*time.Millisecond
+	if r.Quick {
+		rounds, length = 1, 100*time.Millisecond
+	}
+	r.Step("building the servers")
+	s, err := newServers(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := startAndIdle(ctx, r, s); err != nil {
+		return err
+	}
+	emulator, err := s.start(ctx, "-tls")
+	if err != nil {
+		return err
+	}
+	floor, err := s.start(ctx, "-tls", "-floor")
+	if err != nil {
+		return err
+	}
+	if err := emulator.fill(ctx, stored); err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		r.Step("%s, %d rounds", kind.name, rounds)
+		if _, err := measure.Alternate(ctx, 1, floor.turn(length, kind.op), emulator.turn(length, kind.op)); err != nil {
+			return err // of the warm-up
+		}
+		sums, err := measure.Alternate(ctx, rounds, floor.turn(length, kind.op), emulator.turn(length, kind.op))
+		if err != nil {
+			return err
+		}
+		under, over := sums[0], sums[1]
+		f := measure.Cost(kind.name, measure.Micros(over.PerOperation()), "µs CPU").Over(measure.Micros(under.PerOperation())).
+			Using(over.PerOperation(), under.PerOperation()).Noting("server only; %.0f op/s, floor %.0f", over.Rate(), under.Rate())
+		if kind.goal != 0 {
+			f = f.Wants(measure.RatioAtMost(kind.goal))
+		}
+		r.Add(f)
+	}
+	return nil
+}

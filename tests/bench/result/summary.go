@@ -1,0 +1,83 @@
+package result
+
+import (
+	"math"
+	"slices"
+
+	"feedbox/tests/bench/measure"
+)
+
+// Repeatable is the spread of a ratio up to which a benchmark counts as repeatable.
+const Repeatable = 0.15
+
+// Summary is one figure over all runs.
+type Summary struct {
+	measure.Figure         // medians
+	Runs           int     // that have the figure
+	Spread         float64 // of ratio or value; 0 for a single run
+}
+
+// Key names the figure among all of a file.
+func (s Summary) Key() string { return s.Stage + ": " + s.Name }
+
+// comparable is what two files are compared by: the ratio where there is one, for
+// it depends least on the machine.
+func comparable(f measure.Figure) float64 {
+	if f.Floor != 0 {
+		return f.Ratio
+	}
+	return f.Value
+}
+
+// Summaries sums up every figure, in the order in which they were measured. Failed
+// runs count as far as they came.
+func (f *File) Summaries() []Summary {
+	var out []Summary
+	for _, stage := range f.Stages {
+		byName := make(map[string][]measure.Figure)
+		var names []string
+		for _, run := range stage.Runs {
+			for _, figure := range run.Figures {
+				if byName[figure.Name] == nil {
+					names = append(names, figure.Name)
+				}
+				byName[figure.Name] = append(byName[figure.Name], figure)
+			}
+		}
+		for _, name := range names {
+			out = append(out, summarize(byName[name]))
+		}
+	}
+	return out
+}
+
+// summarize takes the medians of one figure's runs. What is no number, such as the
+// note, is the last run's.
+func summarize(runs []measure.Figure) Summary {
+	over := func(of func(measure.Figure) float64) []float64 {
+		values := make([]float64, len(runs))
+		for i, f := range runs {
+			values[i] = of(f)
+		}
+		slices.Sort(values)
+		return values
+	}
+	s := Summary{Figure: runs[len(runs)-1], Runs: len(runs)}
+	s.Value = median(over(func(f measure.Figure) float64 { return f.Value }))
+	s.Floor = median(over(func(f measure.Figure) float64 { return f.Floor }))
+	s.Ratio = median(over(func(f measure.Figure) float64 { return f.Ratio }))
+	s.CPU = median(over(func(f measure.Figure) float64 { return f.CPU }))
+	s.FloorCPU = median(over(func(f measure.Figure) float64 { return f.FloorCPU }))
+	if sorted := over(comparable); len(sorted) > 1 && median(sorted) != 0 {
+		s.Spread = (sorted[len(sorted)-1] - sorted[0]) / math.Abs(median(sorted))
+	}
+	return s
+}
+
+func median(sorted []float64) float64 {
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}

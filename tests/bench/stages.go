@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"feedbox/tests/bench/api"
+	"feedbox/tests/bench/cosmos"
+	"feedbox/tests/bench/measure"
+	"feedbox/tests/bench/relay"
+	"feedbox/tests/bench/servicebus"
+)
+
+// stage is one part of the system that is measured.
+type stage struct {
+	name            string
+	measure, growth measure.Stage
+}
+
+// allStages are in the order in which they are measured.
+var allStages = []stage{
+	{"api", api.Measure, api.Growth},
+	{"cosmos", cosmos.Measure, cosmos.Growth},
+	{"servicebus", servicebus.Measure, servicebus.Growth},
+	{"relay", relay.Measure, relay.Growth},
+}
+
+func stageNames() []string {
+	names := make([]string, len(allStages))
+	for i, s := range allStages {
+		names[i] = s.name
+	}
+	return names
+}
+
+// stagesOf finds the stages of a list separated by commas; all for an empty one.
+func stagesOf(list string) ([]stage, error) {
+	if list == "" {
+		return allStages, nil
+	}
+	var found []stage
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.Index(stageNames(), strings.TrimSpace(name))
+		if i < 0 {
+			return nil, usageError(fmt.Sprintf("there is no stage %q; there are %s", name, strings.Join(stageNames(), ", ")))
+		}
+		found = append(found, allStages[i])
+	}
+	return found, nil
+}
