@@ -18,6 +18,7 @@ const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
+	exitBroken  = 3
 )
 
 // usageError marks a command line that is wrong.
@@ -26,7 +27,7 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 // run executes one command line and returns the exit code: 0 ok, 1 failure,
-// 2 wrong usage or configuration.
+// 2 wrong usage, input or configuration, 3 a promise of the outbox is broken.
 func run(ctx context.Context, args []string, out, errOut io.Writer, environ []string) int {
 	opts := &options{}
 	root := &cobra.Command{
@@ -48,7 +49,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 	}
 	alone.register(emulatorsOnly.Flags(), false)
 
-	root.AddCommand(emulatorsOnly)
+	root.AddCommand(emulatorsOnly, loadCommand(out), dumpCommand(out), verifyCommand(out))
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -58,6 +59,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 		return exitOK
 	}
 	_, _ = fmt.Fprintf(errOut, "feedbox-dev: %v\n", err)
+	if errors.Is(err, errBroken) {
+		return exitBroken
+	}
 	if _, ok := errors.AsType[*config.Error](err); ok {
 		return exitUsage
 	}

@@ -20,6 +20,7 @@ const (
 	parked       = "parked"
 	topic        = "contacts"
 	subscription = "all"
+	recording    = "record" // made by --record, emptied by dump
 
 	duplicateWindow = 10 * time.Minute
 )
@@ -57,16 +58,16 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the Service Bus emulator: %w", err), e.cosmos.Close())
 	}
-	if err := e.ensureTopology(ctx, opts.partitions); err != nil {
+	if err := e.ensureTopology(ctx, opts); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
 }
 
 // ensureTopology creates what is missing; what is there is left as it is.
-func (e *emulators) ensureTopology(ctx context.Context, partitions int) error {
+func (e *emulators) ensureTopology(ctx context.Context, opts *options) error {
 	for _, c := range []cosmosemu.ContainerProps{
-		{ID: data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: partitions},
+		{ID: data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: opts.partitions},
 		{ID: leases, PartitionKey: []string{"/id"}, Partitions: 1},
 		{ID: parked, PartitionKey: []string{"/partitionKey"}, Partitions: 1},
 	} {
@@ -79,9 +80,18 @@ func (e *emulators) ensureTopology(ctx context.Context, partitions int) error {
 	}); err != nil {
 		return err
 	}
-	return e.bus.CreateSubscription(ctx, topic, subscription, busemu.SubscriptionProperties{
-		RequiresSession: true, DeadLetteringOnExpiration: true,
-	})
+	subscriptions := []string{subscription}
+	if opts.record {
+		subscriptions = append(subscriptions, recording)
+	}
+	for _, name := range subscriptions {
+		if err := e.bus.CreateSubscription(ctx, topic, name, busemu.SubscriptionProperties{
+			RequiresSession: true, DeadLetteringOnExpiration: true,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *emulators) close() error { return errors.Join(e.bus.Close(), e.cosmos.Close()) }

@@ -21,6 +21,7 @@ type options struct {
 	readyFile       string
 	logLevel        string
 	config          string
+	record          bool
 
 	set func(flag string) bool // whether the user gave the flag
 }
@@ -41,6 +42,7 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	if !service {
 		flags.StringVar(&o.config, "config", "", "create the entities of this Config.json of the official Service Bus emulator, too")
 	}
+	flags.BoolVar(&o.record, "record", false, "keep a copy of every message in the subscription "+recording+", for feedbox-dev dump")
 	flags.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	o.set = flags.Changed
 }

@@ -48,3 +48,16 @@ func (e *endpoints) write(path string) error {
 	}
 	return nil
 }
+
+// readEndpoints reads a ready file. What is wrong with it is wrong usage.
+func readEndpoints(path string) (*endpoints, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--ready-file: %w; is feedbox-dev running with --ready-file?", err)}
+	}
+	var e endpoints
+	if err := json.Unmarshal(data, &e); err != nil {
+		return nil, usageError{fmt.Errorf("--ready-file %s: %w", path, err)}
+	}
+	return &e, nil
+}

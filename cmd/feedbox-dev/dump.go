@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// dumping are the flags of dump.
+type dumping struct {
+	readyFile, topic, store, subscription string
+	idle                                  time.Duration
+}
+
+func dumpCommand(out io.Writer) *cobra.Command {
+	d := &dumping{}
+	cmd := &cobra.Command{
+		Use:   "dump --ready-file FILE [--topic FILE] [--store FILE]",
+		Short: "Write down what a subscription and the store hold",
+		Long: `Write down what a subscription and the store hold, for feedbox-dev verify.
+
+The messages are taken off the subscription, in the order in which a consumer gets
+them. By default it is the one that feedbox-dev --record keeps for this; another one
+must have sessions and no other consumer.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context(), out) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&d.readyFile, "ready-file", "", "the file of feedbox-dev --ready-file that names the emulators")
+	flags.StringVar(&d.topic, "topic", "", "the file to write the messages to")
+	flags.StringVar(&d.store, "store", "", "the file to write contacts, events and parked events to")
+	flags.StringVar(&d.subscription, "subscription", recording, "the subscription to take the messages off")
+	flags.DurationVar(&d.idle, "idle", 2*time.Second, "the subscription counts as empty when nothing came for so long")
+	return cmd
+}
+
+func (d *dumping) run(ctx context.Context, out io.Writer) error {
+	switch {
+	case d.readyFile == "":
+		return usageError{errors.New("--ready-file is missing: name the file that feedbox-dev --ready-file wrote")}
+	case d.topic == "" && d.store == "":
+		return usageError{errors.New("give --topic, --store or both: the files to write")}
+	case d.idle < 100*time.Millisecond:
+		return usageError{fmt.Errorf("--idle %s: give at least 100ms", d.idle)}
+	}
+	e, err := readEndpoints(d.readyFile)
+	if err != nil {
+		return err
+	}
+	if d.topic != "" {
+		n, err := dumpTopic(ctx, e, d.subscription, d.idle, d.topic)
+		if err != nil {
+			return fmt.Errorf("dump the subscription %s: %w", d.subscription, err)
+		}
+		_, _ = fmt.Fprintf(out, "%d messages taken off the subscription %s\n", n, d.subscription)
+	}
+	if d.store != "" {
+		n, err := dumpStore(ctx, e, d.store)
+		if err != nil {
+			return fmt.Errorf("dump the store: %w", err)
+		}
+		_, _ = fmt.Fprintf(out, "%d documents of the containers %s and %s\n", n, e.Container, e.Parked)
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"golang.org/x/sync/errgroup"
+
+	"feedbox/infrastructure/servicebus"
+)
+
+// sessionsAtOnce is how many sessions are emptied side by side.
+const sessionsAtOnce = 16
+
+// dumpTopic empties a subscription into a file and returns the count. Of each session
+// the order is kept.
+func dumpTopic(ctx context.Context, e *endpoints, subscription string, idle time.Duration, path string) (n int, err error) {
+	client, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString})
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		_ = client.Close(closing) // all that mattered was settled
+	}()
+	file, err := createRecords(path)
+	if err != nil {
+		return 0, err
+	}
+	dump := &topicDump{client: client, topic: e.Topic, subscription: subscription, idle: idle, file: file, turn: make(chan struct{}, 1)}
+	group, workers := errgroup.WithContext(ctx)
+	for range sessionsAtOnce {
+		group.Go(func() error { return dump.work(workers) })
+	}
+	err = errors.Join(group.Wait(), ctx.Err(), file.close())
+	return file.count, err
+}
+
+// topicDump is what the workers that empty a subscription share.
+type topicDump struct {
+	client              *azservicebus.Client
+	topic, subscription string
+	idle                time.Duration
+	file                *recordFile
+	turn                chan struct{} // capacity 1: held to ask for a session
+	empty               bool          // guarded by turn: no session holds messages
+}
+
+// work empties sessions until none is left.
+func (d *topicDump) work(ctx context.Context) error {
+	for {
+		session, err := d.accept(ctx)
+		if err != nil || session == nil {
+			return err
+		}
+		err = d.take(ctx, session)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		_ = session.Close(closing) // its lock expires otherwise
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// accept returns the next session that holds messages, nil if none does.
+func (d *topicDump) accept(ctx context.Context) (*azservicebus.SessionReceiver, error) {
+	select {
+	case d.turn <- struct{}{}:
+		defer func() { <-d.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if d.empty {
+		return nil, nil
+	}
+	wait, cancel := context.WithTimeout(ctx, d.idle)
+	defer cancel()
+	session, err := d.client.AcceptNextSessionForSubscription(wait, d.topic, d.subscription, nil)
+	if err == nil || ctx.Err() != nil {
+		return session, err
+	}
+	// The broker answers that there is none shortly before wait ends, or after.
+	refusal, _ := errors.AsType[*azservicebus.Error](err)
+	if wait.Err() != nil || refusal != nil && refusal.Code == azservicebus.CodeTimeout {
+		d.empty = true
+		return nil, nil
+	}
+	return nil, err
+}
+
+// take settles the messages of a session one by one: the client may turn the order
+// round if it is asked for several (azservicebus, receiver.go, newReleaserFunc).
+func (d *topicDump) take(ctx context.Context, session *azservicebus.SessionReceiver) error {
+	for {
+		wait, cancel := context.WithTimeout(ctx, sessionIdle)
+		messages, err := session.ReceiveMessages(wait, 1, nil)
+		idle := wait.Err() != nil
+		cancel()
+		if len(messages) == 0 && (err == nil || idle) {
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		d.file.add(recordOf(messages[0]))
+		if err := session.CompleteMessage(ctx, messages[0], nil); err != nil {
+			return err
+		}
+	}
+}
+
+// sessionIdle is when a session counts as empty.
+const sessionIdle = 100 * time.Millisecond
+
+// recordOf reads what verify needs. A message without it is written as it is, and
+// refused by verify.
+func recordOf(m *azservicebus.ReceivedMessage) messageRecord {
+	var body struct{ AggregateVersion, Sequence int64 }
+	_ = json.Unmarshal(m.Body, &body) // a body that is no event has no sequence, which verify refuses
+	r := messageRecord{ID: m.MessageID, Version: body.AggregateVersion, Sequence: body.Sequence}
+	if m.SessionID != nil {
+		r.Session = *m.SessionID
+	}
+	if m.Subject != nil {
+		r.Subject = *m.Subject
+	}
+	if m.SequenceNumber != nil {
+		r.Number = *m.SequenceNumber
+	}
+	return r
+}

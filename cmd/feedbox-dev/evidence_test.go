@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The README's way to check the outbox: run everything, put load on it, dump, verify.
+func TestLoadDumpVerify(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		var out, errOut bytes.Buffer
+		ended <- run(ctx, []string{
+			"--ephemeral", "--record", "--ready-file", in("ready.json"), "--api", "127.0.0.1:0", "--ops", "127.0.0.1:0",
+			"--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0",
+		}, &out, &errOut, []string{}) // none would mean the emulators alone
+	}()
+	defer func() {
+		stop()
+		if code := <-ended; code != exitOK {
+			t.Errorf("feedbox-dev ended with code %d", code)
+		}
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if _, err := os.Stat(in("ready.json")); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("feedbox-dev is not ready")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	command := func(want int, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		if code := run(t.Context(), args, &out, &errOut, nil); code != want {
+			t.Fatalf("%s: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
+		}
+		return out.String()
+	}
+	command(exitOK, "load", "--ready-file", in("ready.json"), "--history", in("history.jsonl"), "--changes", "300", "--contacts", "20")
+	command(exitOK, "dump", "--ready-file", in("ready.json"), "--topic", in("topic.jsonl"), "--store", in("store.jsonl"), "--idle", "1s")
+	files := []string{"verify", "--history", in("history.jsonl"), "--topic", in("topic.jsonl"), "--store", in("store.jsonl")}
+	if out := command(exitOK, files...); !strings.Contains(out, "300 changes acknowledged, 0 of unknown outcome, 300 events") {
+		t.Errorf("verdict:\n%s", out)
+	}
+
+	// A message less is a breach.
+	text, err := os.ReadFile(in("topic.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(text, []byte("\n"))
+	if err := os.WriteFile(in("topic.jsonl"), rest, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := command(exitBroken, files...); !strings.Contains(out, "I2 event ") {
+		t.Errorf("verdict:\n%s", out)
+	}
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/infrastructure/workload"
+)
+
+// loading are the flags of load.
+type loading struct {
+	api, readyFile, history    string
+	contacts, changes, writers int
+	rate                       float64
+	seed                       int64
+}
+
+func loadCommand(out io.Writer) *cobra.Command {
+	l := &loading{}
+	cmd := &cobra.Command{
+		Use:   "load (--ready-file FILE | --api URL) --history FILE",
+		Short: "Change contacts through the API and write down what was answered",
+		Long: `Change contacts through the API, as several clients at once, and write down what
+they were told, for feedbox-dev verify. Kill and restart what you like meanwhile: a
+request without an answer counts as one of unknown outcome.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return l.run(cmd.Context(), out) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&l.readyFile, "ready-file", "", "the file of feedbox-dev --ready-file that names the API")
+	flags.StringVar(&l.api, "api", "", "address of the contacts API, for example http://127.0.0.1:8080")
+	flags.StringVar(&l.history, "history", "", "the file to write, one JSON object for each request")
+	flags.IntVar(&l.contacts, "contacts", 100, "contacts to make")
+	flags.IntVar(&l.changes, "changes", 2000, "requests to send, creations included")
+	flags.IntVar(&l.writers, "writers", 8, "clients at once")
+	flags.Float64Var(&l.rate, "rate", 0, "requests a second; 0 sends as fast as answers come")
+	flags.Int64Var(&l.seed, "seed", 1, "of the choice of contacts and changes")
+	return cmd
+}
+
+// requestTimeout bounds a request; then its outcome is unknown.
+const requestTimeout = 10 * time.Second
+
+func (l *loading) run(ctx context.Context, out io.Writer) error {
+	if err := l.validate(); err != nil {
+		return usageError{err}
+	}
+	if l.readyFile != "" {
+		e, err := readEndpoints(l.readyFile)
+		if err != nil {
+			return err
+		}
+		if l.api = e.API; l.api == "" {
+			return usageError{fmt.Errorf("%s names no API: feedbox-dev emulators runs none", l.readyFile)}
+		}
+	}
+	history, err := createRecords(l.history)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: l.writers}
+	defer transport.CloseIdleConnections()
+	load := &workload.Load{
+		Base: l.api, Client: &http.Client{Transport: transport, Timeout: requestTimeout},
+		Contacts: l.contacts, Changes: l.changes, Writers: l.writers, Rate: l.rate, Seed: l.seed,
+		Record: func(o workload.Outcome) { history.add(o) },
+	}
+	began := time.Now()
+	err = errors.Join(load.Run(ctx), history.close())
+	acked, unknown, done := load.History()
+	unknowns := load.LostCreates()
+	for _, n := range unknown {
+		unknowns += n
+	}
+	_, _ = fmt.Fprintf(out, "%d changes of %d contacts in %s: %d of unknown outcome, %d turned away\n",
+		done, len(acked), time.Since(began).Round(time.Millisecond), unknowns, load.Refused())
+	return err
+}
+
+func (l *loading) validate() error {
+	switch {
+	case (l.api == "") == (l.readyFile == ""):
+		return errors.New("give --ready-file or --api")
+	case l.history == "":
+		return errors.New("--history is missing: name the file to write")
+	case l.contacts < 1 || l.changes < l.contacts || l.writers < 1 || l.rate < 0:
+		return fmt.Errorf("--contacts %d, --changes %d, --writers %d, --rate %v: contacts and writers are at least 1, changes at least as many as contacts, the rate is not negative",
+			l.contacts, l.changes, l.writers, l.rate)
+	}
+	return nil
+}

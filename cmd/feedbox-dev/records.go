@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"feedbox/infrastructure/workload"
+)
+
+// The files that verify reads hold one JSON object a line and no personal data: the
+// history of what clients were told (workload.Outcome), what a consumer received, in
+// order, and what the store holds.
+
+// messageRecord is one message of the topic as a consumer received it.
+type messageRecord struct {
+	ID       string `json:"id"`
+	Session  string `json:"session"`
+	Subject  string `json:"subject"`
+	Version  int64  `json:"version"`
+	Sequence int64  `json:"sequence"`
+	// Number is the broker's sequence number. A second line with the same number is the
+	// broker's repetition of one message, and no duplicate. 0: not known.
+	Number int64 `json:"number,omitempty"`
+}
+
+// storeRecord is one document of the store.
+type storeRecord struct {
+	// Kind is contact, event, or parked for an event that was set aside.
+	Kind     string `json:"kind"`
+	ID       string `json:"id"`
+	Key      string `json:"key,omitempty"`
+	Action   string `json:"action,omitempty"`
+	Version  int64  `json:"version,omitempty"`
+	Sequence int64  `json:"sequence,omitempty"`
+}
+
+// The values of storeRecord.Kind.
+const (
+	kindContact = "contact"
+	kindEvent   = "event"
+	kindParked  = "parked"
+)
+
+func checkOutcome(o workload.Outcome) error {
+	switch {
+	case o.Outcome != workload.Acked && o.Outcome != workload.Unknown:
+		return fmt.Errorf("outcome is %q: it must be %q or %q", o.Outcome, workload.Acked, workload.Unknown)
+	case o.Outcome == workload.Acked && o.Contact == "":
+		return errors.New("contact is missing: an acknowledged change has one")
+	}
+	return nil
+}
+
+func checkMessage(m messageRecord) error {
+	switch {
+	case m.ID == "":
+		return errors.New("id is missing")
+	case m.Session == "":
+		return errors.New("session is missing")
+	case m.Sequence < 1 || m.Version < 1:
+		return fmt.Errorf("sequence is %d and version %d: both count from 1", m.Sequence, m.Version)
+	}
+	return nil
+}
+
+func checkStored(s storeRecord) error {
+	switch {
+	case s.ID == "":
+		return errors.New("id is missing")
+	case s.Kind == kindParked:
+		return nil
+	case s.Kind != kindContact && s.Kind != kindEvent:
+		return fmt.Errorf("kind is %q: it must be %s, %s or %s", s.Kind, kindContact, kindEvent, kindParked)
+	case s.Kind == kindEvent && s.Key == "":
+		return errors.New("key is missing: an event has one")
+	case s.Sequence < 1 || s.Version < 1:
+		return fmt.Errorf("sequence is %d and version %d: both count from 1", s.Sequence, s.Version)
+	}
+	return nil
+}
+
+// lineLimit bounds a line of a file.
+const lineLimit = 1 << 20
+
+// readRecords gives each line of a file to use, after check. Errors name file and
+// line; they are wrong input.
+func readRecords[R any](path string, check func(R) error, use func(R)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return usageError{err}
+	}
+	defer func() { _ = f.Close() }() // only read
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, lineLimit)
+	n := 0
+	for lines.Scan() {
+		n++
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var r R
+		err := decodeRecord(lines.Bytes(), &r)
+		if err == nil {
+			err = check(r)
+		}
+		if err != nil {
+			return usageError{fmt.Errorf("%s:%d: %w", path, n, err)}
+		}
+		use(r)
+	}
+	if err := lines.Err(); err != nil {
+		return usageError{fmt.Errorf("%s:%d: %w", path, n+1, err)}
+	}
+	return nil
+}
+
+// decodeRecord refuses members that r does not have: a file of the wrong kind must not
+// pass for an empty one.
+func decodeRecord(line []byte, r any) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(r); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return errors.New("the JSON object is cut off")
+		}
+		return fmt.Errorf("no record of this file: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one JSON object on the line")
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/workload"
+)
+
+// evidence are the files that verify judges by.
+type evidence struct {
+	history, topic, store string
+	format                console.Format
+}
+
+func verifyCommand(out io.Writer) *cobra.Command {
+	e := &evidence{}
+	cmd := &cobra.Command{
+		Use:   "verify --history FILE --topic FILE [--store FILE]",
+		Short: "Judge by files whether the outbox kept its promises",
+		Long: `Judge by files whether the outbox kept its promises: what clients of the API were
+told (feedbox-dev load), what a consumer of the topic received and what the store
+holds (feedbox-dev dump). Each has one JSON object a line:
+
+  history  {"contact":"ID","outcome":"acked"}    a change that was acknowledged, or
+           {"contact":"ID","outcome":"unknown"}  one whose outcome nobody learnt
+           {"outcome":"unknown"}                 a creation whose outcome nobody learnt
+  topic    {"id":"EVENT","session":"KEY","subject":"ACTION","version":1,"sequence":1}
+           in the order of arrival; with "number", the broker's sequence number, a
+           message that the broker delivered twice counts once
+  store    {"kind":"contact","id":"ID","version":1,"sequence":1}
+           {"kind":"event","id":"EVENT","key":"KEY","action":"ACTION","version":1,"sequence":1}
+           {"kind":"parked","id":"EVENT"}
+
+Without the store, I1 and I5 cannot be checked, and I2 takes the topic for the store.
+
+Exit codes: 0 all promises kept, 2 wrong usage or input, 3 a promise is broken.`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return e.verify(out) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&e.history, "history", "", "what clients were told")
+	flags.StringVar(&e.topic, "topic", "", "what a consumer of the topic received")
+	flags.StringVar(&e.store, "store", "", "what the store holds")
+	flags.VarP(&e.format, "output", "o", "how the verdict is written")
+	return cmd
+}
+
+// errBroken ends a verify that found a promise broken; the output has said which.
+var errBroken = errors.New("a promise of the outbox is broken")
+
+func (e *evidence) verify(out io.Writer) error {
+	if e.history == "" || e.topic == "" {
+		return usageError{errors.New("--history and --topic are both needed; feedbox-dev load and feedbox-dev dump write them")}
+	}
+	run, repeated, err := e.read()
+	if err != nil {
+		return err
+	}
+	report := judge(run, e.store != "")
+	report.Redelivered = repeated
+	if e.format == console.FormatJSON {
+		err = console.JSON(out, report)
+	} else {
+		err = report.print(out)
+	}
+	if err != nil {
+		return err
+	}
+	if !report.Kept {
+		return errBroken
+	}
+	return nil
+}
+
+// read makes a run of the files. repeated counts the messages that the broker
+// delivered again.
+func (e *evidence) read() (run verify.Run, repeated int, err error) {
+	run.Acked, run.Unknown, run.Parked = map[string]int{}, map[string]int{}, map[string]bool{}
+	err = readRecords(e.history, checkOutcome, func(o workload.Outcome) {
+		switch {
+		case o.Outcome == workload.Acked:
+			run.Acked[o.Contact]++
+		case o.Contact == "":
+			run.LostCreates++
+		default:
+			run.Unknown[o.Contact]++
+		}
+	})
+	if err != nil {
+		return run, 0, err
+	}
+	numbers := map[int64]bool{}
+	err = readRecords(e.topic, checkMessage, func(m messageRecord) {
+		if m.Number != 0 && numbers[m.Number] {
+			repeated++
+			return
+		}
+		numbers[m.Number] = true
+		run.Messages = append(run.Messages, verify.Message{ID: m.ID, Session: m.Session, Subject: m.Subject, Version: m.Version, Sequence: m.Sequence})
+	})
+	if err != nil {
+		return run, 0, err
+	}
+	if e.store == "" {
+		storeOfMessages(&run)
+		return run, repeated, nil
+	}
+	err = readRecords(e.store, checkStored, func(s storeRecord) {
+		switch s.Kind {
+		case kindContact:
+			run.Contacts = append(run.Contacts, verify.Contact{ID: s.ID, Version: s.Version, Sequence: s.Sequence})
+		case kindEvent:
+			run.Events = append(run.Events, verify.Event{ID: s.ID, Key: s.Key, Action: s.Action, Version: s.Version, Sequence: s.Sequence})
+		case kindParked:
+			run.Parked[s.ID] = true
+		}
+	})
+	return run, repeated, err
+}
+
+// storeOfMessages makes up the store that the messages speak of, so that I2 compares
+// what clients were told with what arrived.
+func storeOfMessages(run *verify.Run) {
+	at := map[string]int{} // session: index into run.Contacts
+	known := map[string]bool{}
+	for _, m := range run.Messages {
+		if !known[m.ID] {
+			known[m.ID] = true
+			run.Events = append(run.Events, verify.Event{ID: m.ID, Key: m.Session, Action: m.Subject, Version: m.Version, Sequence: m.Sequence})
+		}
+		i, met := at[m.Session]
+		if !met {
+			i = len(run.Contacts)
+			at[m.Session] = i
+			run.Contacts = append(run.Contacts, verify.Contact{ID: m.Session})
+		}
+		c := &run.Contacts[i]
+		c.Version, c.Sequence = max(c.Version, m.Version), max(c.Sequence, m.Sequence)
+	}
+}
+
+// print writes the verdict as a table, and every breach below.
+func (r *report) print(out io.Writer) error {
+	table := console.NewTable("PROMISE", "", "CHECKED", "BROKEN")
+	for _, p := range r.Promises {
+		broken := fmt.Sprint(p.Broken)
+		if !p.Tested {
+			broken = "not checked"
+		}
+		table.Row(p.ID, p.Text, p.Checked, broken)
+	}
+	if err := table.Write(out, ""); err != nil {
+		return err
+	}
+	for _, breach := range r.Breaches {
+		if _, err := fmt.Fprintln(out, console.Clean(breach)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

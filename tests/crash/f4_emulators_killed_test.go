@@ -1,0 +1,77 @@
+//go:build faults
+
+package crash
+
+import (
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"feedbox/tests/testkit"
+)
+
+// F4: both emulators, one process on a real disk, are killed with -9 under load and
+// opened again, while API, relays and consumer live on. Nothing acknowledged is lost.
+func TestEmulatorsKilledUnderLoad(t *testing.T) {
+	const full, openLimit = 100, 2 * time.Second
+	kills := testkit.Count(t, full)
+	seed := testkit.Seed(t, 4)
+	flags := append([]string{"--data-dir", t.TempDir()}, fixedPorts(t)...)
+	w := start(t, plan{seed: seed, relays: 2, contacts: 60, rate: 200, emulator: flags})
+
+	var outages []outage
+	var opened []time.Duration
+	var duplicates int64 // counted by emulators that are gone
+	for range kills {
+		time.Sleep(time.Duration(w.rnd.IntN(500)) * time.Millisecond)
+		everything := w.strikeAll()
+		duplicates += w.e.DuplicatesDropped(t)
+		w.dev.Kill()
+		began := time.Now()
+		w.dev, _ = testkit.StartDev(t, w.binaries, testkit.EmulatorPorts(flags...)...)
+		opened = append(opened, time.Since(began))
+		w.await(everything, 60*time.Second)
+		outages = append(outages, everything...)
+	}
+	r := testkit.Result{
+		Fault: "F4", Name: "kill -9 of both emulators under 200 writes/s, opened again on their disk", Seed: seed, Injections: int64(kills), Of: full,
+		Note: "takeover: until the first event of each range after the kill",
+	}
+	r.Recovery = w.finish(&r).Seconds()
+	r.DuplicatesSent += duplicates
+	r.TakeoverP50, r.TakeoverP99 = quantile(w.takeovers(outages), 0.5), quantile(w.takeovers(outages), 0.99)
+	slices.Sort(opened)
+	t.Logf("opened again p50 %.2f s, longest %s; events again p50 %.2f s, p99 %.2f s; %d deliveries repeated",
+		quantile(opened, 0.5), opened[len(opened)-1], r.TakeoverP50, r.TakeoverP99, w.consumer.Redelivered())
+	if quantile(opened, 0.5) > openLimit.Seconds() {
+		t.Errorf("opened again after %.2f s, want at most %s", quantile(opened, 0.5), openLimit)
+	}
+	w.drain()
+	testkit.Record(t, r)
+}
+
+// strikeAll notes that all ranges are struck now.
+func (w *world) strikeAll() []outage {
+	ranges := make([]feedRange, 0, len(w.keys))
+	for r := range w.keys {
+		ranges = append(ranges, r)
+	}
+	return w.strike(ranges)
+}
+
+// fixedPorts are flags with ports that are free now, so that the emulators can be
+// opened again at the same addresses.
+func fixedPorts(t *testing.T) []string {
+	t.Helper()
+	var flags []string
+	for _, flag := range []string{"--cosmos", "--servicebus", "--servicebus-admin"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		flags = append(flags, flag, l.Addr().String())
+		defer func() { _ = l.Close() }()
+	}
+	return flags
+}
