@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			_, _ = fmt.Fprintln(os.Stderr, "reliability:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// run executes one command line.
+func run(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("reliability", flag.ContinueOnError)
+	results := flags.String("results", "", "the folder of records, FEEDBOX_RESULTS of the tests")
+	file := flags.String("file", "RELIABILITY.md", "the document to write the table into")
+	check := flags.Bool("check", false, "only look whether the table is the generated one")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 || *results == "" && !*check {
+		return errors.New("give -results DIR, -check or both, and nothing else; -h explains")
+	}
+	text, err := os.ReadFile(*file)
+	if err != nil {
+		return err
+	}
+	d, err := split(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", *file, err)
+	}
+	if *results == "" {
+		return checkSum(*file, d.table)
+	}
+	records, err := readRecords(*results)
+	if err != nil {
+		return err
+	}
+	table := seal(render(records))
+	switch {
+	case d.table == table:
+		_, err = fmt.Fprintf(out, "%s has the table of the %d records already\n", *file, len(records))
+		return err
+	case *check:
+		return fmt.Errorf("%s does not have the table of the records in %s: go run ./tests/reliability -results %[2]s", *file, *results)
+	}
+	if err := os.WriteFile(*file, []byte(d.before+table+d.after), 0o644); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s: the table of %d records\n", *file, len(records))
+	return err
+}
