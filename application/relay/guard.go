@@ -15,59 +15,65 @@ import (
 //     the event is not there it has expired.
 //
 // What it forgets, or what a new owner has not seen, it cannot compare; the inbox of a
-// consumer finds every gap.
+// consumer finds every gap. What was seen in an earlier tenure does not count: another
+// owner may have sent what followed.
 type guard struct {
 	limit int // keys in each generation; negative: the guard is off
 
 	mu     sync.Mutex // guards the fields below
-	recent map[string]*int64
-	older  map[string]*int64 // the generation before; what is used moves to recent
+	recent map[string]*seen
+	older  map[string]*seen // the generation before; what is used moves to recent
 }
 
-// last returns the last sequence seen of key, 0 if it is not known. mu is held.
-func (g *guard) last(key string) int64 {
-	if n, ok := g.recent[key]; ok {
-		return *n
+// seen is the last sequence of a key and the tenure in which it was seen.
+type seen struct{ sequence, tenure int64 }
+
+// last returns the last sequence of key seen in a tenure, 0 if it is not known. mu is
+// held.
+func (g *guard) last(key string, tenure int64) int64 {
+	s, ok := g.recent[key]
+	if !ok {
+		s, ok = g.older[key]
 	}
-	if n, ok := g.older[key]; ok {
-		return *n
+	if !ok || s.tenure != tenure {
+		return 0
 	}
-	return 0
+	return s.sequence
 }
 
 // set notes the last sequence seen of key, whose memory is the page's. An assignment to
 // a map replaces the key, too, by one that is equal: a key that is there must not be
 // assigned to, or the map would hold memory that the next page overwrites. mu is held.
-func (g *guard) set(key string, n int64) {
-	if last, ok := g.recent[key]; ok {
-		*last = n
+func (g *guard) set(key string, now seen) {
+	if s, ok := g.recent[key]; ok {
+		*s = now
 		return
 	}
 	if g.recent == nil || len(g.recent) >= g.limit {
-		g.older, g.recent = g.recent, make(map[string]*int64)
+		g.older, g.recent = g.recent, make(map[string]*seen)
 	}
-	g.recent[strings.Clone(key)] = &n
+	g.recent[strings.Clone(key)] = &now
 }
 
 // watch compares the page with what was seen before and tells what is missing. A page
-// that is handled again tells nothing again.
-func (r *Relay) watch(ctx context.Context, t Tenure, p *page) {
+// that is handled again tells nothing again. number is the tenure's.
+func (r *Relay) watch(ctx context.Context, t Tenure, number int64, p *page) {
 	if r.guard.limit < 0 || r.opts.Hooks.Missing == nil {
 		return
 	}
-	for _, m := range r.guard.compare(p) {
+	for _, m := range r.guard.compare(p, number) {
 		m.Resumed = t.Resumed
 		r.opts.Hooks.Missing(ctx, m)
 	}
 }
 
-func (g *guard) compare(p *page) []Missing {
+func (g *guard) compare(p *page, tenure int64) []Missing {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var missing []Missing
 	for i := range p.keys {
 		k := &p.keys[i]
-		last := g.last(k.name)
+		last := g.last(k.name, tenure)
 		was := last
 		for n := range k.messages {
 			sequence := k.messages[n].Sequence
@@ -77,12 +83,12 @@ func (g *guard) compare(p *page) []Missing {
 			last = max(last, sequence)
 		}
 		if last != was {
-			g.set(k.name, last)
+			g.set(k.name, seen{last, tenure})
 		}
 	}
 	for i := range p.aggregates {
 		a := &p.aggregates[i]
-		last := g.last(a.Key)
+		last := g.last(a.Key, tenure)
 		if a.Sequence <= last {
 			continue
 		}
@@ -91,7 +97,7 @@ func (g *guard) compare(p *page) []Missing {
 			m.First = last + 1
 		}
 		missing = append(missing, m)
-		g.set(a.Key, a.Sequence)
+		g.set(a.Key, seen{a.Sequence, tenure})
 	}
 	return missing
 }

@@ -95,6 +95,33 @@ func TestRetentionLevels(t *testing.T) {
 	}
 }
 
+// What a relay saw of a key before it lost the range says nothing of what the owner in
+// between has sent.
+func TestTheGuardForgetsEarlierTenures(t *testing.T) {
+	var missing []string
+	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Hooks: relay.Hooks{Missing: func(_ context.Context, m relay.Missing) {
+		missing = append(missing, fmt.Sprintf("%s %d-%d", m.Key, m.First, m.Last))
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle := func(epoch int64, lines ...string) {
+		t.Helper()
+		if err := r.HandleOwned(t.Context(), relay.Tenure{Lease: "l", Epoch: epoch, Resumed: true}, changes(lines...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handle(1, "a a1 1", "= a 1", "b b1 1")
+	handle(3, "a a7 7", "= a 7", "b b5 5") // 2 to 6 and 2 to 4 were sent in epoch 2
+	if len(missing) > 0 {
+		t.Errorf("told to be missing: %q", missing)
+	}
+	handle(3, "a a9 9", "= a 9")
+	if !cmp.Equal(missing, []string{"a 8-8"}) {
+		t.Errorf("told to be missing: %q, want a 8-8", missing)
+	}
+}
+
 // aliasingDecoder reads "key sequence" into strings that share the memory of raw, as
 // the relay's real decoder does.
 type aliasingDecoder struct{}

@@ -88,25 +88,30 @@ type Tenure struct {
 	Resumed bool
 }
 
-// tenures remembers the tenure of each range.
+// tenures remembers the tenure of each range and numbers them.
 type tenures struct {
-	mu     sync.Mutex // guards epochs
-	epochs map[string]int64
+	mu      sync.Mutex // guards what follows
+	byLease map[string]numbered
+	last    int64
 }
 
-// enter notes t and reports whether it is new.
-func (t *tenures) enter(now Tenure) bool {
+// numbered is the tenure of a range.
+type numbered struct{ epoch, number int64 }
+
+// enter notes t. It returns the number of t, which no other tenure has, and whether t is
+// new.
+func (t *tenures) enter(now Tenure) (number int64, entered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	epoch, known := t.epochs[now.Lease]
-	if known && epoch == now.Epoch {
-		return false
+	if n, known := t.byLease[now.Lease]; known && n.epoch == now.Epoch {
+		return n.number, false
 	}
-	if t.epochs == nil {
-		t.epochs = make(map[string]int64)
+	if t.byLease == nil {
+		t.byLease = make(map[string]numbered)
 	}
-	t.epochs[now.Lease] = now.Epoch
-	return true
+	t.last++
+	t.byLease[now.Lease] = numbered{now.Epoch, t.last}
+	return t.last, true
 }
 
 // Handle is HandleOwned with the zero Tenure.
@@ -133,8 +138,9 @@ func (r *Relay) HandleOwned(ctx context.Context, t Tenure, changes []Change) err
 		r.pages.Put(p)
 	}()
 	p.read(r.decoder, changes)
-	r.watch(ctx, t, p)
-	p.first = r.tenures.enter(t)
+	tenure, entered := r.tenures.enter(t)
+	p.first = entered
+	r.watch(ctx, t, tenure, p)
 	if err := r.adopt(ctx, t); err != nil {
 		return r.report(ctx, p, all(p, err))
 	}
