@@ -25,6 +25,7 @@ const (
 	doesNotCompile  verdict = "DOES NOT COMPILE"
 	baselineFails   verdict = "BASELINE FAILS"
 	runnerIsAtFault verdict = "COULD NOT RUN"
+	notRun          verdict = "not run"
 )
 
 // result is one row of the table.
@@ -35,6 +36,7 @@ type result struct {
 	stuck   bool     // the tests did not end in time
 	detail  string   // output
 	took    time.Duration
+	before  *row // of an earlier run, in place of this one
 }
 
 // by names the test that failed, or how the run ended.

@@ -18,9 +18,9 @@
 // in the copy changes, so mutants run side by side and share the build cache. A
 // patch may have moved by any number of lines, as long as its context is found.
 //
-// The table goes to standard output, progress to standard error. With -update, and
-// if all mutants ran, the table is also written to README.md beside this file. The
-// exit status is 1 if a mutant survives, does not apply or does not compile, or if
+// The table goes to standard output, progress to standard error. With -update it is
+// also written to README.md beside this file; rows of mutants that did not run stay as
+// they were. The exit status is 1 if a mutant survives, does not apply or does not compile, or if
 // a named test fails without it. It needs the go and git commands.
 package main
 
@@ -106,13 +106,14 @@ func run(ctx context.Context, o options) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	text := report(results, all, required)
-	fmt.Print(text)
-	if o.update && len(chosen) == len(all) {
-		if err := os.WriteFile(filepath.Join(home, "README.md"), []byte(text), 0o644); err != nil {
+	if o.update {
+		page := filepath.Join(home, "README.md")
+		text := report(merge(results, all, readPage(page)), required)
+		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
+	fmt.Print(report(results, nil))
 	if bad := len(results) - count(results, killed); bad > 0 {
 		return fmt.Errorf("%d of %d mutants were not killed", bad, len(results))
 	}
