@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,6 +31,33 @@ type observer struct {
 	tracer    trace.Tracer
 	durations metric.Float64Histogram
 	active    metric.Int64UpDownCounter
+	labels    sync.Map // outcome -> labels: as many as there are routes, methods and statuses
+}
+
+// outcome is what a measurement tells requests apart by.
+type outcome struct {
+	method, route string
+	status        int
+}
+
+// labels are an outcome's attributes, made once.
+type labels struct {
+	attributes []attribute.KeyValue
+	set        metric.MeasurementOption
+}
+
+func (o *observer) labelsOf(one outcome) labels {
+	if known, ok := o.labels.Load(one); ok {
+		return known.(labels) //nolint:forcetypeassert // nothing else is stored
+	}
+	l := labels{attributes: []attribute.KeyValue{
+		attribute.String("http.request.method", one.method),
+		attribute.String("http.route", one.route),
+		attribute.Int("http.response.status_code", one.status),
+	}}
+	l.set = metric.WithAttributeSet(attribute.NewSet(l.attributes...))
+	o.labels.Store(one, l)
+	return l
 }
 
 func newObserver(o *Options) (*observer, error) {
@@ -119,14 +147,12 @@ func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request,
 		status = http.StatusOK
 	}
 	method := knownMethod(r.Method)
-	attributes := []attribute.KeyValue{
-		attribute.String("http.request.method", method),
-		attribute.String("http.route", x.route),
-		attribute.Int("http.response.status_code", status),
+	l := o.labelsOf(outcome{method: method, route: x.route, status: status})
+	o.durations.Record(ctx, took.Seconds(), l.set)
+	if span.IsRecording() {
+		span.SetName(method + " " + x.route)
+		span.SetAttributes(l.attributes...)
 	}
-	o.durations.Record(ctx, took.Seconds(), metric.WithAttributeSet(attribute.NewSet(attributes...)))
-	span.SetName(method + " " + x.route)
-	span.SetAttributes(attributes...)
 	span.End()
 
 	level := slog.LevelInfo
