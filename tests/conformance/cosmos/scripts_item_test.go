@@ -41,9 +41,15 @@ var itemScripts = []script{
 		seen := map[azcore.ETag]bool{}
 		for _, write := range []func() (azcosmos.ItemResponse, error){
 			func() (azcosmos.ItemResponse, error) { return p.items.CreateItem(p.ctx, key("a"), item("a", "1"), nil) },
-			func() (azcosmos.ItemResponse, error) { return p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1", `"n":1`), nil) },
-			func() (azcosmos.ItemResponse, error) { return p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1"), nil) },
-			func() (azcosmos.ItemResponse, error) { return p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1"), nil) },
+			func() (azcosmos.ItemResponse, error) {
+				return p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1", `"n":1`), nil)
+			},
+			func() (azcosmos.ItemResponse, error) {
+				return p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1"), nil)
+			},
+			func() (azcosmos.ItemResponse, error) {
+				return p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1"), nil)
+			},
 			func() (azcosmos.ItemResponse, error) {
 				_, err := p.items.DeleteItem(p.ctx, key("a"), "1", nil)
 				p.must("delete", err)
