@@ -28,9 +28,11 @@ func API(cfg *config.API, s Surroundings) fx.Option {
 		fx.Supply(cfg, s.Sockets),
 		fx.Provide(
 			func(lc fx.Lifecycle) (*telemetry.Telemetry, error) {
-				return newTelemetry(lc, "feedbox-api", s.Version, "")
+				return s.telemetry(lc, "feedbox-api", "")
 			},
-			func() (*azcosmos.Client, error) { return s.cosmosClient(cfg.Cosmos) },
+			func(t *telemetry.Telemetry) (*azcosmos.Client, error) {
+				return s.cosmosClient(cfg.Cosmos, t.AzureTracing())
+			},
 			newContacts,
 			newAPIServer,
 		),

@@ -5,6 +5,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
@@ -26,10 +27,12 @@ func (s Surroundings) credential() (azcore.TokenCredential, error) {
 }
 
 // cosmosClient connects with the key if one is configured, else with the identity
-// of the process. perCall policies run once per call of the SDK.
-func (s Surroundings) cosmosClient(cfg config.Cosmos, perCall ...policy.Policy) (*azcosmos.Client, error) {
+// of the process. Spans go to spans, whose zero value takes none; perCall policies run
+// once per call of the SDK.
+func (s Surroundings) cosmosClient(cfg config.Cosmos, spans tracing.Provider, perCall ...policy.Policy) (*azcosmos.Client, error) {
 	c := cosmos.ClientConfig{Endpoint: cfg.Endpoint, Key: cfg.Key.Reveal()}
 	c.Options.Transport = s.CosmosTransport
+	c.Options.TracingProvider = spans
 	c.Options.PerCallPolicies = perCall
 	if !cfg.Key.IsSet() {
 		var err error

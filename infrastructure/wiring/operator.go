@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"go.uber.org/fx"
 
@@ -38,7 +39,7 @@ type Operator struct {
 func NewOperator(cfg *config.Relay, s Surroundings) (*Operator, error) {
 	o := &Operator{cfg: cfg, around: s, skew: &clockSkew{}}
 	var err error
-	if o.client, err = s.cosmosClient(cfg.Cosmos, append(feedPolicies(), o.skew)...); err != nil {
+	if o.client, err = s.cosmosClient(cfg.Cosmos, tracing.Provider{}, append(feedPolicies(), o.skew)...); err != nil {
 		return nil, err
 	}
 	if o.data, err = o.client.NewContainer(cfg.Cosmos.Database, cfg.Cosmos.Container); err != nil {

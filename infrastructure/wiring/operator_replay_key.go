@@ -1,14 +1,11 @@
 package wiring
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"go.uber.org/fx"
 
 	"feedbox/application/relay"
@@ -36,42 +33,17 @@ func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Du
 	if !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
-	plan := &KeyReplay{Key: key}
-	pager := o.data.NewQueryItemsPager("SELECT * FROM c WHERE c.type = 'domainEvent'", azcosmos.NewPartitionKeyString(key), nil)
-	for pager.More() {
-		page, err := pager.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read the events of key %s: %w", key, err)
-		}
-		for _, raw := range page.Items {
-			if err := plan.take(raw, window); err != nil {
-				return nil, err
-			}
-		}
+	events, err := cosmos.StoredEvents(ctx, o.data, key)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortStableFunc(plan.Messages, func(a, b relay.Message) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	plan := &KeyReplay{Key: key}
+	for _, e := range events {
+		plan.Messages = append(plan.Messages, e.Message)
+		plan.add(e.StoredAt, time.Now(), window)
+	}
 	plan.Missing = missing(plan.Messages)
 	return plan, nil
-}
-
-func (k *KeyReplay) take(raw []byte, window time.Duration) error {
-	m, isEvent, err := cosmos.EventDecoder{}.Decode(raw)
-	if err != nil {
-		return fault.Wrap(fault.Invalid, "unsendable", "an event of the key cannot be sent as it is", err)
-	}
-	if !isEvent {
-		return nil // none other was asked for
-	}
-	var d struct {
-		Changed int64 `json:"_ts"`
-	}
-	if err := json.Unmarshal(raw, &d); err != nil {
-		return fmt.Errorf("event %s: %w", m.ID, err)
-	}
-	m.Index = len(k.Messages)
-	k.Messages = append(k.Messages, m)
-	k.add(time.Unix(d.Changed, 0), time.Now(), window)
-	return nil
 }
 
 // missing lists the holes in the sequence; older events without one have none.

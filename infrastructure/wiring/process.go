@@ -34,11 +34,15 @@ func process(log *slog.Logger, drain time.Duration) fx.Option {
 	)
 }
 
-// newTelemetry starts metrics and traces and flushes them at the stop.
-func newTelemetry(lc fx.Lifecycle, service, version, instance string) (*telemetry.Telemetry, error) {
+// telemetry returns the one that is shared, or starts metrics and traces and flushes
+// them at the stop.
+func (s Surroundings) telemetry(lc fx.Lifecycle, service, instance string) (*telemetry.Telemetry, error) {
+	if s.Telemetry != nil {
+		return s.Telemetry, nil
+	}
 	ctx := context.Background() //nolint:forbidigo // fx constructors have none; nothing here blocks
 	t, err := telemetry.Start(ctx, service, &telemetry.Options{
-		Version: version, Instance: instance, LookupEnv: os.LookupEnv, //nolint:forbidigo // OTEL_ variables are the process's, by their specification
+		Version: s.Version, Instance: instance, LookupEnv: os.LookupEnv, //nolint:forbidigo // OTEL_ variables are the process's, by their specification
 	})
 	if err != nil {
 		return nil, err

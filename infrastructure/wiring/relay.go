@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/google/uuid"
@@ -28,9 +29,12 @@ func Relay(cfg *config.Relay, s Surroundings) fx.Option {
 		fx.Supply(cfg, s.Sockets),
 		fx.Provide(
 			func(lc fx.Lifecycle) (*telemetry.Telemetry, error) {
-				return newTelemetry(lc, "feedbox-relay", s.Version, cfg.Instance)
+				return s.telemetry(lc, "feedbox-relay", cfg.Instance)
 			},
-			func() (*azcosmos.Client, error) { return s.cosmosClient(cfg.Cosmos, feedPolicies()...) },
+			// No spans of the SDK here: every poll of the feed would be a trace of its own.
+			func() (*azcosmos.Client, error) {
+				return s.cosmosClient(cfg.Cosmos, tracing.Provider{}, feedPolicies()...)
+			},
 			func(lc fx.Lifecycle) (*azservicebus.Client, error) { return s.serviceBusClient(lc, cfg.ServiceBus) },
 			func(t *telemetry.Telemetry) (*relayMetrics, error) {
 				return newRelayMetrics(t.Meters, cfg.ServiceBus.Topic)
@@ -39,7 +43,9 @@ func Relay(cfg *config.Relay, s Surroundings) fx.Option {
 			newPublisher,
 			newParkedLot,
 			newRelay,
-			newDrainer,
+			func(publisher *servicebus.Publisher, lot *cosmos.ParkedLot, log *slog.Logger) (*relay.Drainer, error) {
+				return newDrainer(cfg, s.DrainPoll, publisher, lot, log)
+			},
 			newProcessor,
 		),
 		fx.Invoke(runRelay),
@@ -52,6 +58,11 @@ const heartbeat = 30 * time.Second
 // lanes is how many keys of one feed range are sent at a time, page by page; keys
 // of one page are sent together by the publisher anyway.
 const lanes = 4
+
+// pollBusy is the shortest pause between two reads of a range whose changes come
+// faster than the configured PollMin. Reads are then about as many as changes, and a
+// read that finds nothing costs a tenth of the write that it waited for, or less.
+const pollBusy = time.Millisecond
 
 // feedPolicies let the client read feeds better; see cosmosfeed.ClientOptions.
 func feedPolicies() []policy.Policy { return cosmosfeed.ClientOptions(nil).PerCallPolicies }
@@ -82,9 +93,9 @@ func newRelay(publisher *servicebus.Publisher, lot *cosmos.ParkedLot, m *relayMe
 }
 
 // newDrainer returns what sends or skips parked events when an operator asks for it.
-func newDrainer(cfg *config.Relay, publisher *servicebus.Publisher, lot *cosmos.ParkedLot, log *slog.Logger) (*relay.Drainer, error) {
+func newDrainer(cfg *config.Relay, poll time.Duration, publisher *servicebus.Publisher, lot *cosmos.ParkedLot, log *slog.Logger) (*relay.Drainer, error) {
 	return relay.NewDrainer(lot, cosmos.EventDecoder{}, publisher, relay.DrainOptions{
-		Owner: cfg.Instance, Token: uuid.NewString(), Now: time.Now, Drained: drainLog(log),
+		Owner: cfg.Instance, Token: uuid.NewString(), Now: time.Now, Poll: poll, Drained: drainLog(log),
 	})
 }
 
@@ -107,6 +118,7 @@ func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, m 
 		Acquire:      cfg.Lease.Acquire,
 		MaxItems:     cfg.MaxItems,
 		PollMin:      cfg.PollMin,
+		PollBusy:     min(cfg.PollMin, pollBusy),
 		PollMax:      cfg.PollMax,
 		DrainTimeout: cfg.DrainTimeout,
 		Lanes:        lanes,

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"feedbox/infrastructure/telemetry"
 )
 
 // Surroundings are what a process is given besides its configuration. The zero
@@ -26,6 +29,13 @@ type Surroundings struct {
 	// Credential is used where no key is configured. Default:
 	// DefaultAzureCredential.
 	Credential azcore.TokenCredential
+	// Telemetry is shared by the parts of one process, whose ops endpoint then shows
+	// the metrics of all; its owner shuts it down after them. Default: each part has
+	// its own.
+	Telemetry *telemetry.Telemetry
+	// DrainPoll is the time between two looks for what operators want of parked keys.
+	// Default 5 s.
+	DrainPoll time.Duration
 }
 
 // Sockets are the bound listeners of a process. They are bound before anything

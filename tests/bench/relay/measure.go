@@ -20,7 +20,7 @@ func parts() []part {
 	for _, v := range variants {
 		all = append(all, part{"throughput " + v.name, func(ctx context.Context, r *measure.Run) error { return throughput(ctx, r, v) }})
 	}
-	return all
+	return append(all, part{"latency", latency}, part{"consumer kit", kit})
 }
 
 // Parts are the names of what is measured.

@@ -1,0 +1,75 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/tests/bench/measure"
+)
+
+// kit measures what the consumer kit makes of sessions that have ten events each: it
+// accepts them, handles their events in order and leaves them.
+func kit(ctx context.Context, r *measure.Run) (err error) {
+	sessions := 2000
+	if r.Quick {
+		sessions = 200
+	}
+	const events = 10
+	b, err := openBroker(ctx, false, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	r.Step("consumer kit: %d sessions of %d events", sessions, events)
+	s := Shape{Events: events, Size: 512}
+	for c := range sessions {
+		session := key(c)
+		var messages []busemu.Message
+		for n := 1; n <= events; n++ {
+			messages = append(messages, busemu.Message{
+				ID: eventID(c, n), Session: &session, Subject: action, Body: s.event(c, n),
+				Properties: map[string]any{"sequence": int64(n), "aggregateVersion": int64(1)},
+			})
+		}
+		if err := b.bus.Send(ctx, topic, messages...); err != nil {
+			return err
+		}
+	}
+	client, err := b.client()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close(context.WithoutCancel(ctx))) }()
+	running, stop := context.WithTimeout(ctx, turnTimeout)
+	defer stop()
+	var handled, outOfTurn atomic.Int64
+	consumer, err := subscriber.New(client, topic, subscription, func(context.Context, *subscriber.Event) error { return nil }, &subscriber.Options{
+		Sessions: 64, SessionIdle: 20 * time.Millisecond,
+		Observe: func(_ context.Context, o subscriber.Outcome) {
+			if o.Verdict != subscriber.Fresh || o.Action != subscriber.Handled {
+				outOfTurn.Add(1)
+			}
+			if handled.Add(1) == int64(sessions*events) {
+				stop()
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	sample, err := measure.Took(int64(sessions*events), func() error { return consumer.Run(running) })
+	if err != nil {
+		return err
+	}
+	if handled.Load() < int64(sessions*events) || outOfTurn.Load() > 0 {
+		return fmt.Errorf("the consumer kit handled %d of %d events, %d of them not as the next of their key", handled.Load(), sessions*events, outOfTurn.Load())
+	}
+	r.Add(measure.Rate("consumer kit, sessions of 10 events", sample.Rate(), "events/s").Using(sample.PerOperation(), 0).
+		Noting("%.0f sessions/s, %.0f µs of CPU for each, broker included", sample.Rate()/events, events*measure.Micros(sample.PerOperation())))
+	return nil
+}

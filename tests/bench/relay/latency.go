@@ -1,0 +1,170 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"feedbox/tests/bench/measure"
+)
+
+// latencyContacts is how many contacts the changes are spread over. Each is a session
+// that the consumer holds.
+const latencyContacts = 200
+
+// latency measures how long an event takes from its commit to the consumer's handler,
+// at two rates, with everything at its default settings: API, relay and the consumer
+// kit on a session subscription.
+//
+// The load is open: changes are due at fixed times and start then, however the earlier
+// ones fare, so that a stall counts for every change that fell into it. The commit is
+// when the API's reply has been read. An event that is handled before counts as 0. The
+// time since the change was due includes the API and is a figure of its own.
+func latency(ctx context.Context, r *measure.Run) (err error) {
+	length := 30 * time.Second
+	if r.Quick {
+		length = 3 * time.Second
+	}
+	r.Step("latency: starting API, relay and consumer")
+	l, err := startLine(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.close()) }()
+	for _, rate := range []int{200, 1000} {
+		r.Step("latency: warming up at %d/s", rate)
+		if _, err := l.run(ctx, rate, min(length, 3*time.Second)); err != nil {
+			return err
+		}
+		r.Step("latency: %d/s for %v", rate, length)
+		before := l.reads.Load()
+		got, err := l.run(ctx, rate, length)
+		if err != nil {
+			return err
+		}
+		reads := float64(l.reads.Load()-before) / length.Seconds()
+		p50 := measure.Cost(fmt.Sprintf("latency at %d/s, p50", rate), at(got.sinceCommit, 50), "ms").Using(got.cpu, 0).
+			Noting("reply of the API to handler; since due %.1f ms; %.0f feed reads/s", at(got.sinceDue, 50), reads)
+		p99 := measure.Cost(fmt.Sprintf("latency at %d/s, p99", rate), at(got.sinceCommit, 99), "ms").
+			Noting("since due %.1f ms; worst %.1f ms; %d refused", at(got.sinceDue, 99), at(got.sinceCommit, 100), got.refused)
+		if rate == 1000 {
+			p50, p99 = p50.Wants(measure.AtMost(5)), p99.Wants(measure.AtMost(20))
+		}
+		r.Add(p50, p99)
+	}
+	return nil
+}
+
+// at is the q-th percentile in milliseconds.
+func at(h *hdrhistogram.Histogram, q float64) float64 {
+	return float64(h.ValueAtQuantile(q)) / 1000
+}
+
+// latencies are the times of one run, in microseconds.
+type latencies struct {
+	sinceCommit, sinceDue *hdrhistogram.Histogram
+	cpu                   time.Duration // of the whole process, for one event
+	refused               int64         // changes that an overloaded API did not make
+}
+
+// change is one change of a contact: when it was due, committed and handled, in
+// nanoseconds since the run began; 0 is not yet.
+type change struct {
+	due                int64
+	committed, handled atomic.Int64
+}
+
+// run makes changes at a rate and waits until the consumer has handled them all.
+func (l *line) run(ctx context.Context, rate int, length time.Duration) (latencies, error) {
+	count := rate * int(length/time.Millisecond) / 1000
+	run := &changes{list: make([]change, count), left: make(chan struct{})}
+	run.open.Store(2 * int64(count))
+	l.current.Store(run)
+	cpu := measure.CPU()
+	run.began = time.Now()
+	failed := make(chan error, count)
+	var refused atomic.Int64
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for i := range run.list {
+		c := &run.list[i]
+		due := time.Duration(i) * time.Second / time.Duration(rate)
+		c.due = int64(due)
+		if wait := time.Until(run.began.Add(due)); wait > 0 {
+			timer.Reset(wait)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return latencies{}, ctx.Err()
+			}
+		}
+		go func() {
+			err := l.update(ctx, i%latencyContacts, i)
+			switch {
+			case errors.Is(err, errRefused):
+				refused.Add(1)
+				run.done()
+				run.done() // there is no event
+			case err != nil:
+				failed <- err
+			default:
+				c.committed.Store(int64(time.Since(run.began)))
+				run.done()
+			}
+		}()
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	select {
+	case <-run.left:
+	case err := <-failed:
+		return latencies{}, err
+	case <-ctx.Done():
+		return latencies{}, fmt.Errorf("%d replies and events are missing: %w", run.open.Load(), ctx.Err())
+	}
+	got := run.latencies()
+	got.cpu, got.refused = (measure.CPU()-cpu)/time.Duration(max(count, 1)), refused.Load()
+	return got, nil
+}
+
+// changes are those of one run.
+type changes struct {
+	began time.Time
+	list  []change
+	open  atomic.Int64  // replies and events that are missing
+	left  chan struct{} // closed when none is
+}
+
+// done notes that a change was replied to, or handled.
+func (r *changes) done() {
+	if r.open.Add(-1) == 0 {
+		close(r.left)
+	}
+}
+
+// handled notes that the event of change i reached the handler.
+func (r *changes) handled(i int) {
+	if i < 0 || i >= len(r.list) {
+		return
+	}
+	if c := &r.list[i]; c.handled.CompareAndSwap(0, int64(time.Since(r.began))) {
+		r.done()
+	}
+}
+
+func (r *changes) latencies() latencies {
+	l := latencies{sinceCommit: hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 3), sinceDue: hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 3)}
+	for i := range r.list {
+		c := &r.list[i]
+		if c.committed.Load() == 0 {
+			continue
+		}
+		_ = l.sinceCommit.RecordValue(max(0, c.handled.Load()-c.committed.Load()) / 1000) // within the minute that a run may take
+		_ = l.sinceDue.RecordValue((c.handled.Load() - c.due) / 1000)
+	}
+	return l
+}
