@@ -1,0 +1,52 @@
+package cosmos
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"feedbox/domain/fault"
+)
+
+func storedEventText(id string, sequence, changed int) string {
+	return fmt.Sprintf(`{"id":%q,"partitionKey":"k","type":"domainEvent","data":{"action":"A","sequence":%d},"_ts":%d}`, id, sequence, changed)
+}
+
+func TestStoredEventsAreInTheirOrder(t *testing.T) {
+	t.Parallel()
+	body := fmt.Sprintf(`{"Documents":[%s,%s,%s],"_count":3}`, storedEventText("b", 2, 20), storedEventText("c", 3, 30), storedEventText("a", 1, 10))
+	container, _ := play(t, respond(http.StatusOK, body))
+	events, err := StoredEvents(t.Context(), container, "k")
+	if err != nil || len(events) != 3 {
+		t.Fatalf("%+v, %v", events, err)
+	}
+	for i, want := range []struct {
+		id       string
+		index    int
+		storedAt int64
+	}{{"a", 2, 10}, {"b", 0, 20}, {"c", 1, 30}} {
+		if e := events[i]; e.ID != want.id || e.Index != want.index || e.StoredAt.Unix() != want.storedAt || e.Key != "k" {
+			t.Errorf("event %d is %+v", i, e)
+		}
+	}
+}
+
+func TestStoredEventsFaults(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answer answer
+		kind   fault.Kind
+	}{
+		"an event without an action": {respond(http.StatusOK, `{"Documents":[{"id":"a","partitionKey":"k","type":"domainEvent","data":{}}],"_count":1}`), fault.Invalid},
+		"a time that is none":        {respond(http.StatusOK, `{"Documents":[{"id":"a","partitionKey":"k","type":"domainEvent","data":{"action":"A"},"_ts":"x"}],"_count":1}`), fault.Internal},
+		"a store that refuses":       {status(http.StatusForbidden), fault.Internal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			container, _ := play(t, test.answer)
+			if _, err := StoredEvents(t.Context(), container, "k"); err == nil || fault.KindOf(err) != test.kind {
+				t.Errorf("%v; want %s", err, test.kind)
+			}
+		})
+	}
+}
