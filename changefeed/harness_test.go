@@ -35,6 +35,7 @@ func newWorld(t *testing.T, ranges int) *world {
 // host is one running processor.
 type host struct {
 	*changefeed.Processor
+	name string
 	stop func() // drain and wait
 	end  context.CancelFunc
 	done chan error
@@ -123,7 +124,7 @@ func (w *world) start(name string, handler changefeed.Handler, options *changefe
 	if handler == nil {
 		handler = w.got
 	}
-	h := &host{done: make(chan error, 1), link: &link{Feed: w.feed, LeaseStore: w.store}}
+	h := &host{name: name, done: make(chan error, 1), link: &link{Feed: w.feed, LeaseStore: w.store}}
 	if d, recorded := handler.(*deliveries); recorded {
 		handler = changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
 			if h.link.crashed.Load() {

@@ -87,5 +87,5 @@ func TestSimulation(t *testing.T) {
 			break
 		}
 	}
-	t.Log(&sum)
+	simulation.Record(t, sum.Result("F24", "simulated hosts, faults and splits over a store in memory", 1000))
 }

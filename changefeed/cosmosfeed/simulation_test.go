@@ -138,10 +138,10 @@ func (e *emulated) Merge(epk string) {
 	}
 }
 
-// TestSimulation is the simulation of package changefeed with nothing simulated
+// TestSimulationOverTheWire is the simulation of package changefeed with nothing simulated
 // but time and the network: the SDK, HTTP and the emulator are real. Seeds:
 // CHANGEFEED_WIRE_SEEDS, first one CHANGEFEED_SEED.
-func TestSimulation(t *testing.T) {
+func TestSimulationOverTheWire(t *testing.T) {
 	first, count := uint64(1), 4
 	if n, err := strconv.ParseUint(os.Getenv("CHANGEFEED_SEED"), 10, 64); err == nil {
 		first = n
@@ -149,6 +149,7 @@ func TestSimulation(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("CHANGEFEED_WIRE_SEEDS")); err == nil {
 		count = n
 	}
+	var sum simulation.Report
 	for seed := first; seed < first+uint64(count); seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -169,7 +170,9 @@ func TestSimulation(t *testing.T) {
 					t.Error(err)
 				}
 				t.Log(report)
+				sum.Add(report)
 			})
 		})
 	}
+	simulation.Record(t, sum.Result("F24", "the same over azcosmos and the emulator", 200))
 }

@@ -29,7 +29,9 @@ type Config struct {
 
 // Report is what a run was like.
 type Report struct {
-	Seed                                uint64
+	Seed                                uint64 // the first one
+	Runs                                int
+	Simulated                           time.Duration
 	Written, Delivered, Redelivered     int
 	Zombies                             int
 	Joins, Leaves, Crashes, Stops       int
@@ -42,13 +44,19 @@ type Report struct {
 }
 
 func (r *Report) String() string {
-	return fmt.Sprintf("seed %d: %d written, %d delivered (%d again), %d zombies; %d joins, %d leaves, %d crashes, %d stops (%d suspensions), "+
-		"%d splits, %d merges, %d storms; owned after %s, balanced after %s", r.Seed, r.Written, r.Delivered, r.Redelivered, r.Zombies,
+	return fmt.Sprintf("%d runs from seed %d, %s simulated: %d written, %d delivered (%d again), %d zombies; %d joins, %d leaves, %d crashes, %d stops (%d suspensions), "+
+		"%d splits, %d merges, %d storms; owned after %s, balanced after %s", r.Runs, r.Seed, r.Simulated.Round(time.Second), r.Written, r.Delivered, r.Redelivered, r.Zombies,
 		r.Joins, r.Leaves, r.Crashes, r.Stops, r.Suspensions, r.Splits, r.Merges, r.Storms, r.Owned, r.Balanced)
 }
 
 // Add sums up runs.
 func (r *Report) Add(o *Report) {
+	if r.Runs == 0 {
+		r.Seed = o.Seed
+	}
+	r.Runs += o.Runs
+	r.Simulated += o.Simulated
+	r.Faults = append(r.Faults, o.Faults...)
 	r.Written += o.Written
 	r.Delivered += o.Delivered
 	r.Redelivered += o.Redelivered
@@ -100,7 +108,8 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	s.feed.rng = rand.New(rand.NewPCG(config.Seed, 3))
 	s.handler.rng = rand.New(rand.NewPCG(config.Seed, 4))
 	s.history = newHistory(s.verifier)
-	s.report.Seed = config.Seed
+	s.report.Seed, s.report.Runs = config.Seed, 1
+	began := time.Now()
 	c := &s.config
 	if c.Hosts == 0 {
 		c.Hosts, c.MaxHosts, c.Keys, c.Length, c.Pace = 3, 5, 24, 3*time.Minute, 100*time.Millisecond
@@ -129,7 +138,7 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	}
 	s.report.Written, s.report.Delivered = len(s.verifier.changes), s.verifier.total
 	s.report.Redelivered, s.report.Zombies = s.verifier.repeated, s.verifier.zombies
-	s.report.Faults = s.verifier.faults
+	s.report.Faults, s.report.Simulated = s.verifier.faults, time.Since(began)
 	return &s.report, err
 }
 

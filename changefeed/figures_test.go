@@ -1,0 +1,153 @@
+package changefeed_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/internal/simulation"
+	"feedbox/changefeed/memfeed"
+)
+
+var cycles = flag.Int("cycles", envInt("CHANGEFEED_CYCLES", 5), "restarts, crashes and splits in tests that report figures (CHANGEFEED_CYCLES)")
+
+// How long a range has no owner when its host is gone: from the crash, or from
+// the wish to stop, until a successor owns it.
+func TestTakeoverTimes(t *testing.T) {
+	for _, kind := range []string{"crash", "stop"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				f := newFleet(t, 16, 4, 50, changefeed.Options{})
+				var all []time.Duration
+				for i := range *cycles {
+					time.Sleep(time.Duration(rand.IntN(10_000)) * time.Millisecond)
+					h := f.pick(i)
+					leases := f.of(h.name)
+					at := time.Now()
+					if kind == "crash" {
+						h.crash()
+					} else {
+						go h.stop()
+					}
+					all = append(all, f.taken(leases, at, 40*time.Second)...)
+					f.join()
+					f.balanced(time.Minute)
+				}
+				f.settle()
+				p50, p99 := quantile(all, 0.5), quantile(all, 0.99)
+				t.Logf("%s: %d leases changed hands: p50 %s, p99 %s, most %s", kind, len(all), p50, p99, all[len(all)-1])
+				limit := map[string]time.Duration{"crash": 25 * time.Second, "stop": time.Second}[kind]
+				if p99 > limit {
+					t.Errorf("p99 %s, want %s", p99, limit)
+				}
+				simulation.Record(t, simulation.Result{
+					Fault: "F9", Name: "takeover after a " + kind, Injections: int64(*cycles), Of: 200, Events: int64(f.written),
+					DuplicatesSent: int64(f.again()), TakeoverP50: p50.Seconds(), TakeoverP99: p99.Seconds(), Simulated: time.Since(began).Hours(),
+					Note: "Expiry 20 s, Acquire 5 s; 16 ranges, 4 hosts, 50 changes/s",
+				})
+			})
+		})
+	}
+}
+
+// What is delivered again when the fleet changes under load: after a crash at
+// most what was handled and not checkpointed, else nothing.
+func TestRedeliveriesUnderLoad(t *testing.T) {
+	kinds := map[string]func(f *fleet, i int) (most int){
+		"crash": func(f *fleet, i int) int {
+			h := f.pick(i)
+			h.crash()
+			time.Sleep(time.Second) // handlers that had begun end
+			f.join()
+			return f.unsaved(h.name)
+		},
+		"restart":   func(f *fleet, i int) int { h := f.pick(i); h.stop(); f.join(); return 0 },
+		"rebalance": func(f *fleet, i int) int { f.join(); f.balanced(time.Minute); f.pick(i).stop(); return 0 },
+		"split":     func(f *fleet, i int) int { f.feed.Split(memfeed.EPK(fmt.Sprintf("key-%d", i))); return 0 },
+	}
+	for kind, change := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				f := newFleet(t, 4, 3, 200, changefeed.Options{Lanes: 4, MaxItems: 20})
+				most := 0
+				for i := range *cycles {
+					time.Sleep(time.Duration(2000+rand.IntN(5000)) * time.Millisecond)
+					most += change(f, i)
+					f.balanced(time.Minute)
+				}
+				f.settle()
+				again := f.again()
+				t.Logf("%d times a %s under 200 changes/s: %d of %d changes delivered again; handled and not checkpointed were %d",
+					*cycles, kind, again, f.written, most)
+				if again > most {
+					t.Errorf("%d delivered again, want at most %d", again, most)
+				}
+				simulation.Record(t, simulation.Result{
+					Fault: "F8", Name: "a " + kind + " under load", Injections: int64(*cycles), Of: 200, Events: int64(f.written),
+					DuplicatesSent: int64(again), Simulated: time.Since(began).Hours(),
+					Note: fmt.Sprintf("handled and not checkpointed at that moment: %d", most),
+				})
+			})
+		})
+	}
+}
+
+// F9: hosts come and go every two seconds, for as many minutes as -cycles says.
+func TestChurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		f := newFleet(t, 8, 4, 100, changefeed.Options{})
+		n := 0
+		for ; n < 30*min(*cycles, 5); n++ {
+			time.Sleep(2 * time.Second)
+			go f.pick(rand.IntN(len(f.hosts))).stop()
+			f.join()
+		}
+		took := f.balanced(30 * time.Second)
+		f.settle()
+		t.Logf("%d hosts replaced, 2 s apart: balanced %s after the last; %d of %d changes delivered again", n, took, f.again(), f.written)
+		if took > 10*time.Second || f.again() > 0 {
+			t.Errorf("balanced %s after the last, %d changes delivered again; want 10 s and none", took, f.again())
+		}
+		simulation.Record(t, simulation.Result{
+			Fault: "F9", Name: "hosts replaced every 2 s", Injections: int64(n), Of: 150, Events: int64(f.written),
+			DuplicatesSent: int64(f.again()), Recovery: took.Seconds(), Simulated: time.Since(began).Hours(),
+		})
+	})
+}
+
+// F11: the wall clocks of hosts whose clocks drift are set forward and back, by up
+// to ten minutes. No lease changes hands for it.
+func TestWallClocksJump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		f := newFleet(t, 8, 4, 100, changefeed.Options{})
+		f.mu.Lock()
+		moved := f.moved
+		f.mu.Unlock()
+		jumps := 0
+		for ; time.Since(began) < time.Duration(min(*cycles, 10))*time.Minute; jumps++ {
+			time.Sleep(time.Duration(rand.IntN(4000)) * time.Millisecond)
+			f.walls[jumps%4].Store(int64(rand.IntN(1200)-600) * int64(time.Second))
+		}
+		f.settle()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.lost > 0 || f.moved > moved {
+			t.Errorf("%d leases lost, %d acquired again", f.lost, f.moved-moved)
+		}
+		if n := f.again(); n > 0 {
+			t.Errorf("%d changes delivered again", n)
+		}
+		simulation.Record(t, simulation.Result{
+			Fault: "F11", Name: "wall clocks jump by up to 10 min", Injections: int64(jumps), Of: int64(jumps), Events: int64(f.written),
+			DuplicatesSent: int64(f.again()), Simulated: time.Since(began).Hours(), Note: "no lease changed hands",
+		})
+	})
+}

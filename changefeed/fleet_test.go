@@ -1,0 +1,190 @@
+package changefeed_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+)
+
+// fleet is a changing number of hosts under load: each key is written in order,
+// handlers take a while, and everything delivered is recorded.
+type fleet struct {
+	*world
+	t       *testing.T
+	options changefeed.Options
+	hosts   []*host
+	started int
+	walls   []*atomic.Int64 // how far the hosts' wall clocks are off, nanoseconds
+	stop    func()          // writing
+	written int
+
+	mu       sync.Mutex // guards what follows
+	acquired map[string]time.Time
+	lost     int // leases that were lost, not given up
+	moved    int
+}
+
+// newFleet starts n hosts and writes pace changes a second, of 50 keys.
+func newFleet(t *testing.T, ranges, n, pace int, o changefeed.Options) *fleet {
+	t.Helper()
+	f := &fleet{world: newWorld(t, ranges), t: t, options: o, acquired: map[string]time.Time{}}
+	f.got.before = func(ctx context.Context, b *changefeed.Batch) error {
+		return pause(ctx, time.Duration(len(b.Items))*2*time.Millisecond)
+	}
+	f.options.Observer = &changefeed.Observer{
+		LeaseAcquired: func(e changefeed.LeaseAcquired) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.acquired[e.Lease] = time.Now()
+			f.moved++
+		},
+		LeaseLost: func(changefeed.LeaseLost) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.lost++
+		},
+	}
+	for range n {
+		f.join()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause(ctx, time.Second/time.Duration(pace)) == nil {
+			f.put(1, 50)
+			f.written++
+		}
+	}()
+	f.stop = func() { cancel(); <-done }
+	f.balanced(20 * time.Second)
+	return f
+}
+
+// put writes changes to keys by turns.
+func (f *fleet) put(n, keys int) {
+	for range n {
+		i := f.docs.Add(1)
+		f.feed.Put(memfeed.Document{Key: fmt.Sprintf("key-%d", i%int64(keys)), ID: fmt.Sprintf("doc-%d", i)})
+	}
+}
+
+func (f *fleet) join() *host {
+	f.started++
+	o, wall := f.options, new(atomic.Int64)
+	o.Now = func() time.Time { return time.Now().Add(time.Duration(wall.Load())) }
+	f.walls = append(f.walls, wall)
+	h := f.start(fmt.Sprintf("h%d", f.started), nil, &o)
+	f.hosts = append(f.hosts, h)
+	return h
+}
+
+// pick takes a host out of the fleet, for it to stop or to crash.
+func (f *fleet) pick(i int) *host {
+	h := f.hosts[i%len(f.hosts)]
+	f.hosts = slices.DeleteFunc(f.hosts, func(o *host) bool { return o == h })
+	return h
+}
+
+// balanced waits until the leases are shared evenly by the hosts.
+func (f *fleet) balanced(within time.Duration) time.Duration {
+	f.t.Helper()
+	return eventually(f.t, within, "balanced", func() bool {
+		owners, low, high := f.owners(), 1<<30, 0
+		total := 0
+		for _, h := range f.hosts {
+			n := owners[h.name]
+			low, high, total = min(low, n), max(high, n), total+n
+		}
+		return high-low <= 1 && total == sum(owners) && total > 0
+	})
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// taken waits until every lease of the list has been acquired since began, and
+// returns after how long each was.
+func (f *fleet) taken(leases []string, began time.Time, within time.Duration) []time.Duration {
+	f.t.Helper()
+	var took []time.Duration
+	eventually(f.t, within, "taken over", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		took = took[:0]
+		for _, l := range leases {
+			if at := f.acquired[l]; at.After(began) {
+				took = append(took, at.Sub(began))
+			}
+		}
+		return len(took) == len(leases)
+	})
+	return took
+}
+
+// of lists a host's leases.
+func (f *fleet) of(name string) []string {
+	var ids []string
+	for _, l := range f.leases() {
+		if l.Owner == name {
+			ids = append(ids, l.ID)
+		}
+	}
+	return ids
+}
+
+// settle ends the load and waits until everything is delivered.
+func (f *fleet) settle() {
+	f.t.Helper()
+	f.stop()
+	eventually(f.t, 2*time.Minute, "delivered", func() bool { return f.got.distinct() == f.written })
+	f.got.ordered(f.t)
+}
+
+// again is how many deliveries were not the first of their change.
+func (f *fleet) again() int { return f.got.count() - f.got.distinct() }
+
+// quantile of unsorted durations.
+func quantile(all []time.Duration, q float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[min(len(all)-1, int(q*float64(len(all))))]
+}
+
+// unsaved counts what a host handled, or has in hand, behind its leases' stored
+// positions.
+func (f *fleet) unsaved(name string) (n int) {
+	f.got.mu.Lock()
+	defer f.got.mu.Unlock()
+	for _, l := range f.leases() {
+		if l.Owner != name {
+			continue
+		}
+		at := checkpointLSN(f.t, l.Continuation)
+		for key, lsns := range f.got.byKey {
+			if !l.Range.Has(memfeed.EPK(strings.Trim(key, `"`))) {
+				continue
+			}
+			for _, lsn := range lsns {
+				if lsn > at {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
