@@ -53,6 +53,10 @@ type Options struct {
 	// PollMin is the pause after a read that found nothing, in a range that had a
 	// change within PollIdleAfter. Default 500 ms.
 	PollMin time.Duration
+	// PollBusy is the shortest pause after a read that found nothing, in a range
+	// whose changes come faster than PollMin: it is read about once for each of
+	// them. Default PollMin.
+	PollBusy time.Duration
 	// PollMax is the longest pause in an idle range; pauses grow towards it by
 	// half. Default 20 s, at least PollMin.
 	PollMax time.Duration
@@ -159,6 +163,7 @@ func (o *Options) resolve(h Handler) (Options, error) {
 	c.AcquireFast = cmp.Or(c.AcquireFast, min(500*time.Millisecond, c.Acquire))
 	c.MaxItems = cmp.Or(c.MaxItems, 100)
 	c.PollMin = cmp.Or(c.PollMin, 500*time.Millisecond)
+	c.PollBusy = cmp.Or(c.PollBusy, c.PollMin)
 	c.PollMax = cmp.Or(c.PollMax, max(20*time.Second, c.PollMin))
 	c.PollIdleAfter = cmp.Or(c.PollIdleAfter, time.Minute)
 	c.Lanes = cmp.Or(c.Lanes, 1)
@@ -216,6 +221,7 @@ func (o *Options) faults(h Handler) []error {
 	fault(o.MinLeases < 0 || o.MaxLeases < 0, "MinLeases and MaxLeases must not be negative")
 	fault(o.MaxLeases > 0 && o.MinLeases > o.MaxLeases, "MinLeases %d exceeds MaxLeases %d", o.MinLeases, o.MaxLeases)
 	fault(o.PollMin <= 0 || o.PollMax < o.PollMin, "PollMin %s must be positive and at most PollMax %s", o.PollMin, o.PollMax)
+	fault(o.PollBusy <= 0 || o.PollBusy > o.PollMin, "PollBusy %s must be positive and at most PollMin %s", o.PollBusy, o.PollMin)
 	fault(o.Lanes < 1, "Lanes %d must be at least 1", o.Lanes)
 	fault(manual && o.Lanes > 1, "Lanes %d with a manual handler: a page's checkpoint would vouch for other lanes' items", o.Lanes)
 	fault(o.ReadAheadItems < 1 || o.ReadAheadBytes < 1, "ReadAheadItems and ReadAheadBytes must be positive")

@@ -229,3 +229,56 @@ func TestBalanceOfAThousandLeases(t *testing.T) {
 		}
 	})
 }
+
+// A range whose changes come faster than PollMin is read about once for each of them,
+// and at PollMin again as soon as they stop.
+func TestPollingFollowsTheRateOfChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var mu sync.Mutex
+		var put []time.Time
+		var waited time.Duration
+		var reads int
+		w.start("a", nil, &changefeed.Options{
+			PollMin: 10 * time.Millisecond, PollBusy: time.Millisecond,
+			Observer: &changefeed.Observer{
+				PageRead: func(changefeed.PageRead) {
+					mu.Lock()
+					defer mu.Unlock()
+					reads++
+				},
+				BatchHandled: func(e changefeed.BatchHandled) {
+					mu.Lock()
+					defer mu.Unlock()
+					for range e.Items {
+						waited += time.Since(put[0])
+						put = put[1:]
+					}
+				},
+			},
+		})
+		run := func(changes int, gap time.Duration) (mean time.Duration, readsPerChange float64) {
+			mu.Lock()
+			waited, reads = 0, 0
+			mu.Unlock()
+			for range changes {
+				mu.Lock()
+				put = append(put, time.Now())
+				mu.Unlock()
+				w.put(1, 1)
+				time.Sleep(gap)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			return waited / time.Duration(changes), float64(reads) / float64(changes)
+		}
+		run(200, 4*time.Millisecond) // it finds the rate out
+		if mean, reads := run(1000, 4*time.Millisecond); mean > 3500*time.Microsecond || reads > 1.5 {
+			t.Errorf("changes 4 ms apart wait for %v and cost %.1f reads each, want some 2 ms and one read", mean, reads)
+		}
+		run(1, time.Second)
+		if _, reads := run(1, 10*time.Second); reads > 1300 {
+			t.Errorf("%.0f reads in 10 s without changes, want one each 10 ms", reads)
+		}
+	})
+}

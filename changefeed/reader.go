@@ -46,14 +46,14 @@ func (w *worker) read(ctx context.Context, f *flow) error {
 		if moved {
 			position.Continuation, position.Since = page.Continuation, time.Time{}
 		}
-		caughtUp, items := page.CaughtUp, len(page.Items)
+		caughtUp, items := page.CaughtUp || upToEnd(page), len(page.Items)
 		if items > 0 || moved {
 			f.admit(page) // the page is the flow's from here on
 		} else {
 			release(page)
 		}
 		if items > 0 {
-			pace.changed(ended)
+			pace.changed(ended, items)
 		}
 		if !caughtUp && (items > 0 || moved) {
 			continue
@@ -85,25 +85,44 @@ func (w *worker) readFailed(err error, at time.Time) {
 	w.mu.Unlock()
 }
 
+// upToEnd reports whether the page ends with the last change the service knew: the
+// read that would say so can wait for the next poll.
+func upToEnd(p *Page) bool {
+	n := len(p.Items)
+	return n > 0 && p.EndLSN > 0 && p.Items[n-1].LSN >= p.EndLSN
+}
+
 // poller is the pause between reads of a range with nothing new: short while
-// changes keep coming, growing once there was none for a while.
+// changes keep coming, growing once there was none for a while. Where changes
+// come faster than min it is the time between two of them, so that reads cost no
+// more than the writes that cause them.
 type poller struct {
-	min, max, idleAfter time.Duration
-	last                time.Time // the last change, or the start
-	pauseNow            time.Duration
+	min, max, busy, idleAfter time.Duration
+	last                      time.Time     // the last change, or the start
+	gap                       time.Duration // between two changes, on average of late
+	pauseNow                  time.Duration
 }
 
 func newPoller(o *Options, now time.Time) *poller {
-	return &poller{min: o.PollMin, max: o.PollMax, idleAfter: o.PollIdleAfter, last: now, pauseNow: o.PollMin}
+	return &poller{min: o.PollMin, max: o.PollMax, busy: o.PollBusy, idleAfter: o.PollIdleAfter, last: now, gap: o.PollMin, pauseNow: o.PollMin}
 }
 
-func (p *poller) changed(now time.Time) {
+// changed notes a page with items. A burst counts as a few changes: what comes at
+// once says little about when the next one will.
+func (p *poller) changed(now time.Time, items int) {
+	const most, weight = 8, 8
+	per := min(now.Sub(p.last), p.min) / time.Duration(min(items, most))
+	p.gap += (per - p.gap) / weight
 	p.last, p.pauseNow = now, p.min
 }
 
 func (p *poller) pause(now time.Time) time.Duration {
-	if now.Sub(p.last) >= p.idleAfter {
+	silence := now.Sub(p.last)
+	switch {
+	case silence >= p.idleAfter:
 		p.pauseNow = min(p.pauseNow+p.pauseNow/2, p.max)
+	case silence < p.min:
+		return jitter(min(max(p.gap, p.busy), p.min))
 	}
 	return jitter(p.pauseNow)
 }
