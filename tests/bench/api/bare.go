@@ -62,48 +62,52 @@ type bareEvent struct {
 // event: the documents of both sides have the same members and the same length.
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// bareUpdates reads a contact, changes its name, and replaces it together
-// with an event in one transactional batch: no layers, no checks.
+// bareUpdates updates one contact after the other.
 func bareUpdates(container *azcosmos.ContainerClient, ids []uuid.UUID) worker {
 	n := 0
 	return func(ctx context.Context) error {
 		n++
-		id := ids[n%len(ids)].String()
-		key := azcosmos.NewPartitionKeyString(id)
-		reply, err := container.ReadItem(ctx, key, id, nil)
-		if err != nil {
-			return err
-		}
-		var c bareContact
-		if err := json.Unmarshal(reply.Value, &bareDocument{Data: &c}); err != nil {
-			return err
-		}
-		now := time.Now()
-		c.Name = bareName{FirstName: fmt.Sprint("Bare ", n), LastName: "Doe"}
-		c.ModifiedAt, c.Version, c.Sequence = &now, c.Version+1, c.Sequence+1
-		body, err := json.Marshal(bareDocument{ID: id, PartitionKey: id, Type: "contact", Data: c, TTL: -1})
-		if err != nil {
-			return err
-		}
-		e := bareEvent{
-			ID: uuid.NewString(), ContactID: id, Action: "ContactNameUpdatedEvent", CreatedAt: now,
-			Name: c.Name, AggregateVersion: c.Version, Sequence: c.Sequence,
-			SchemaVersion: 1, Traceparent: traceparent,
-		}
-		eventBody, err := json.Marshal(bareDocument{ID: e.ID, PartitionKey: id, Type: "domainEvent", Data: e, TTL: 864000})
-		if err != nil {
-			return err
-		}
-		batch := container.NewTransactionalBatch(key)
-		batch.CreateItem(eventBody, nil)
-		batch.ReplaceItem(id, body, &azcosmos.TransactionalBatchItemOptions{IfMatchETag: &reply.ETag})
-		stored, err := container.ExecuteTransactionalBatch(ctx, batch, nil)
-		if err != nil {
-			return err
-		}
-		if !stored.Success {
-			return fmt.Errorf("the batch for %s was refused", id)
-		}
-		return nil
+		return bareUpdate(ctx, container, ids[n%len(ids)].String(), bareName{FirstName: fmt.Sprint("Bare ", n), LastName: "Doe"})
 	}
+}
+
+// bareUpdate reads a contact, changes its name, and replaces it together with an
+// event in one transactional batch: no layers, no checks.
+func bareUpdate(ctx context.Context, container *azcosmos.ContainerClient, id string, name bareName) error {
+	key := azcosmos.NewPartitionKeyString(id)
+	reply, err := container.ReadItem(ctx, key, id, nil)
+	if err != nil {
+		return err
+	}
+	var c bareContact
+	if err := json.Unmarshal(reply.Value, &bareDocument{Data: &c}); err != nil {
+		return err
+	}
+	now := time.Now()
+	c.Name = name
+	c.ModifiedAt, c.Version, c.Sequence = &now, c.Version+1, c.Sequence+1
+	body, err := json.Marshal(bareDocument{ID: id, PartitionKey: id, Type: "contact", Data: c, TTL: -1})
+	if err != nil {
+		return err
+	}
+	e := bareEvent{
+		ID: uuid.NewString(), ContactID: id, Action: "ContactNameUpdatedEvent", CreatedAt: now,
+		Name: c.Name, AggregateVersion: c.Version, Sequence: c.Sequence,
+		SchemaVersion: 1, Traceparent: traceparent,
+	}
+	eventBody, err := json.Marshal(bareDocument{ID: e.ID, PartitionKey: id, Type: "domainEvent", Data: e, TTL: 864000})
+	if err != nil {
+		return err
+	}
+	batch := container.NewTransactionalBatch(key)
+	batch.CreateItem(eventBody, nil)
+	batch.ReplaceItem(id, body, &azcosmos.TransactionalBatchItemOptions{IfMatchETag: &reply.ETag})
+	stored, err := container.ExecuteTransactionalBatch(ctx, batch, nil)
+	if err != nil {
+		return err
+	}
+	if !stored.Success {
+		return fmt.Errorf("the batch for %s was refused", id)
+	}
+	return nil
 }

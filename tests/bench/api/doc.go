@@ -2,7 +2,7 @@
 // latency of requests over HTTP, beside a bare loop that does the same read and the
 // same two-document batch through azcosmos. See package measure.
 //
-// # The two sides
+// # The sides
 //
 // The API is wired as in production (wiring.API, its defaults): access log, metrics
 // and spans are on, the log goes nowhere. The load generator writes prepared HTTP/1.1
@@ -10,9 +10,11 @@
 //
 // The bare loop has neither an HTTP server nor checks: it decodes and encodes with
 // encoding/json, and its documents have the members and the length of the API's. So
-// the ratio holds all that the API adds, net/http included.
+// the ratio holds all that the API adds, net/http included. How much of that is
+// net/http's own is shown by a third side: the loop's body in a handler that decodes
+// the request with encoding/json and does nothing else.
 //
-// Both share one process, one emulator in memory over plain HTTP, and the same kind
-// of HTTP transport; they take short turns, so that a noisy machine disturbs both
+// All share one process, one emulator in memory over plain HTTP, and the same kind
+// of HTTP transport; they take short turns, so that a noisy machine disturbs all
 // alike. In the end the versions stored are counted: as many as updates answered.
 package api

@@ -22,7 +22,7 @@ const goal = 0.85
 
 // Measure measures the API beside the bare loop.
 func Measure(ctx context.Context, r *measure.Run) (err error) {
-	rounds, length := 40, 500*time.Millisecond
+	rounds, length := 30, 300*time.Millisecond
 	if r.Quick {
 		rounds, length = 4, 100*time.Millisecond
 	}
@@ -33,27 +33,31 @@ func Measure(ctx context.Context, r *measure.Run) (err error) {
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	r.Step("warming up")
-	if _, err := measure.Alternate(ctx, 1, w.bare(2*length), w.api(2*length)); err != nil {
+	if _, err := measure.Alternate(ctx, 1, w.bare(2*length), w.served(2*length), w.api(2*length)); err != nil {
 		return err
 	}
 	turn := 0
 	told := func(side measure.Turn) measure.Turn {
 		return func(ctx context.Context) (measure.Sample, error) {
 			turn++
-			r.Step("turn %d of %d", turn, 2*rounds)
+			r.Step("turn %d of %d", turn, 3*rounds)
 			return side(ctx)
 		}
 	}
-	sums, err := measure.Alternate(ctx, rounds, told(w.bare(length)), told(w.api(length)))
+	sums, err := measure.Alternate(ctx, rounds, told(w.bare(length)), told(w.served(length)), told(w.api(length)))
 	if err != nil {
 		return err
 	}
-	bare, api := sums[0], sums[1]
+	bare, served, api := sums[0], sums[1], sums[2]
 	r.Add(
 		measure.Rate("updates", api.Rate(), "updates/s").Over(bare.Rate()).Using(api.PerOperation(), bare.PerOperation()).
 			Wants(measure.RatioAtLeast(goal)).Noting("%d clients; floor: the same calls without an HTTP server; CPU with emulator and load", clients),
 		measure.Cost("CPU of an update", measure.Micros(api.PerOperation()), "µs").Over(measure.Micros(bare.PerOperation())).
 			Wants(measure.RatioAtMost(1/goal)).Noting("the same goal by processor time"),
+		measure.Rate("updates, beside net/http", api.Rate(), "updates/s").Over(served.Rate()).Using(api.PerOperation(), served.PerOperation()).
+			Noting("floor: the same calls in a net/http handler without checks, log or metrics"),
+		measure.Rate("the loop behind net/http", served.Rate(), "updates/s").Over(bare.Rate()).Using(served.PerOperation(), bare.PerOperation()).
+			Noting("what the first ratio could be at most"),
 		measure.Cost("update p50", measure.Millis(api.Latency(50)), "ms").Over(measure.Millis(bare.Latency(50))),
 		measure.Cost("update p99", measure.Millis(api.Latency(99)), "ms").Over(measure.Millis(bare.Latency(99))),
 	)

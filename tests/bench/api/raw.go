@@ -29,12 +29,13 @@ func dialRaw(ctx context.Context, address string) (*rawClient, error) {
 
 func (c *rawClient) Close() error { return c.conn.Close() }
 
-// updates posts update-name for one contact after the other.
-func (c *rawClient) updates(ids []uuid.UUID) worker {
+// updates posts update-name for one contact after the other. The names of a side are
+// its own: the API does nothing where a name is the contact's already.
+func (c *rawClient) updates(side string, ids []uuid.UUID) worker {
 	n := 0
 	return func(context.Context) error {
 		n++
-		body := fmt.Sprintf(`{"firstName":"API %d","lastName":"Doe"}`, n)
+		body := fmt.Sprintf(`{"firstName":"%s %d","lastName":"Doe"}`, side, n)
 		c.buffer.Reset()
 		fmt.Fprintf(&c.buffer, "POST /api/contacts/%s/update-name HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 			ids[n%len(ids)], len(body), body)

@@ -22,7 +22,7 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// world is one emulator, one API over it, and the workers of both sides. Each
+// world is one emulator, one API over it, and the workers of all sides. Each
 // worker has contacts of its own, so that no update meets another one.
 type world struct {
 	emulator  *cosmosemu.Server
@@ -31,7 +31,7 @@ type world struct {
 	updates   atomic.Int64 // answered
 	closers   []func() error
 
-	apiWorkers, bareWorkers []worker
+	apiWorkers, servedWorkers, bareWorkers []worker
 }
 
 // worker makes one update.
@@ -68,7 +68,11 @@ func newWorld(ctx context.Context, contacts int) (w *world, err error) {
 	if err != nil {
 		return w, err
 	}
-	return w, w.addWorkers(ctx, address)
+	served, err := w.serveBare(ctx)
+	if err != nil {
+		return w, err
+	}
+	return w, w.addWorkers(ctx, address, served)
 }
 
 // transport has as many idle connections as there are clients.
@@ -107,9 +111,9 @@ func (w *world) serve(ctx context.Context) (address string, err error) {
 	return sockets.API.Addr().String(), nil
 }
 
-// addWorkers deals the contacts out: both sides get the same ones, since they
-// take turns.
-func (w *world) addWorkers(ctx context.Context, address string) error {
+// addWorkers deals the contacts out: all sides get the same ones, since they take
+// turns.
+func (w *world) addWorkers(ctx context.Context, api, served string) error {
 	for i := range clients {
 		var own []uuid.UUID
 		for j := i; j < len(w.ids); j += clients {
@@ -118,12 +122,17 @@ func (w *world) addWorkers(ctx context.Context, address string) error {
 		if len(own) == 0 {
 			return fmt.Errorf("%d contacts are too few for %d clients", len(w.ids), clients)
 		}
-		client, err := dialRaw(ctx, address)
-		if err != nil {
-			return err
+		for _, over := range []struct {
+			side, address string
+			into          *[]worker
+		}{{"API", api, &w.apiWorkers}, {"HTTP", served, &w.servedWorkers}} {
+			client, err := dialRaw(ctx, over.address)
+			if err != nil {
+				return err
+			}
+			w.closers = append(w.closers, client.Close)
+			*over.into = append(*over.into, client.updates(over.side, own))
 		}
-		w.closers = append(w.closers, client.Close)
-		w.apiWorkers = append(w.apiWorkers, client.updates(own))
 		w.bareWorkers = append(w.bareWorkers, bareUpdates(w.container, own))
 	}
 	return nil
@@ -131,6 +140,9 @@ func (w *world) addWorkers(ctx context.Context, address string) error {
 
 // api is a turn of the API.
 func (w *world) api(length time.Duration) measure.Turn { return w.turn(length, w.apiWorkers) }
+
+// served is a turn of the loop behind net/http.
+func (w *world) served(length time.Duration) measure.Turn { return w.turn(length, w.servedWorkers) }
 
 // bare is a turn of the bare loop.
 func (w *world) bare(length time.Duration) measure.Turn { return w.turn(length, w.bareWorkers) }
