@@ -20,7 +20,7 @@ func parts() []part {
 	for _, v := range variants {
 		all = append(all, part{"throughput " + v.name, func(ctx context.Context, r *measure.Run) error { return throughput(ctx, r, v) }})
 	}
-	return append(all, part{"latency", latency}, part{"consumer kit", kit})
+	return append(all, part{"latency", latency}, part{"idle", idle}, part{"consumer kit", kit})
 }
 
 // Parts are the names of what is measured.
@@ -49,6 +49,3 @@ func Only(name string) measure.Stage {
 		return nil
 	}
 }
-
-// Growth measures what an event costs as the system grows.
-func Growth(context.Context, *measure.Run) error { return nil }

@@ -16,6 +16,8 @@ type Shape struct {
 	Partitions int // physical partitions of the container
 	Relays     int // processes, so to speak, that share the work
 
+	EventsOnly bool // the contacts' own documents are left out
+
 	Pack bool // several keys in one batch
 	Disk bool // emulators on disk, with fsync before every acknowledgement
 }

@@ -75,7 +75,9 @@ func (st *store) fill(ctx context.Context) error {
 		for c := range st.shape.Contacts {
 			group.Go(func() error {
 				batch := into.NewTransactionalBatch(azcosmos.NewPartitionKeyString(key(c)))
-				batch.UpsertItem(st.shape.contact(c, commit+1), nil)
+				if !st.shape.EventsOnly {
+					batch.UpsertItem(st.shape.contact(c, commit+1), nil)
+				}
 				for n := range st.shape.Events {
 					batch.CreateItem(st.shape.event(c, commit*st.shape.Events+n+1), nil)
 				}

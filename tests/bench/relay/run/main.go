@@ -50,7 +50,7 @@ func run(ctx context.Context) (err error) {
 	}
 	stage := relay.Only(*only)
 	if *growth {
-		stage = relay.Growth
+		stage = relay.OnlyGrowth(*only)
 	}
 	var runs []*terminal
 	for range *times {
