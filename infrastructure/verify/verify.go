@@ -159,7 +159,7 @@ func (r Run) verifyMessages(v *violations, events map[string]Event) {
 	arrived := make(map[string]bool, len(r.Messages))
 	last := make(map[string]int64)
 	places := make(map[place]string, len(r.Messages))
-	reported := newReports(r.Reported)
+	reported := r.reports()
 	for _, m := range r.Messages {
 		if arrived[m.ID] {
 			v.add("I4 message %s of session %s arrived twice", m.ID, m.Session)
@@ -177,13 +177,13 @@ func (r Run) verifyMessages(v *violations, events map[string]Event) {
 			v.add("I10 session %s: sequence %d was sent as %s and as %s", m.Session, m.Sequence, other, m.ID)
 		}
 		places[place{m.Session, m.Sequence}] = m.ID
-		if want := last[m.Session] + 1; m.Sequence != want && !(r.Expires && m.Sequence > want && reported.cover(m.Session, want, m.Sequence-1)) {
+		if want := last[m.Session] + 1; m.Sequence != want && (m.Sequence < want || !reported.cover(m.Session, want, m.Sequence-1)) {
 			v.add("I3 session %s: sequence %d arrived where %d was due", m.Session, m.Sequence, want)
 		}
 		last[m.Session] = max(last[m.Session], m.Sequence)
 	}
 	for id, e := range events {
-		if !arrived[id] && !r.Parked[id] && !(r.Expires && reported.cover(e.Key, e.Sequence, e.Sequence)) {
+		if !arrived[id] && !r.Parked[id] && !reported.cover(e.Key, e.Sequence, e.Sequence) {
 			v.add("I2 event %s (%s, key %s, sequence %d) never arrived", id, e.Action, e.Key, e.Sequence)
 		}
 	}

@@ -167,7 +167,9 @@ func (c *writer) insist(method, path string, body any, headers ...string) (r Rep
 	return r, ambiguous
 }
 
-func (c *writer) key() string { return fmt.Sprintf("%d-%d-%d-%d", c.w.id, c.w.seed, c.number, c.serial) }
+func (c *writer) key() string {
+	return fmt.Sprintf("%d-%d-%d-%d", c.w.id, c.w.seed, c.number, c.serial)
+}
 
 func (c *writer) value() string { return fmt.Sprintf("v%d.%d", c.number, c.serial) }
 
@@ -297,5 +299,5 @@ func (c *writer) read() {
 		c.send(http.MethodGet, "/api/contacts/"+id, nil)
 		return
 	}
-	c.send(http.MethodGet, "/api/contacts?limit=5", nil)
+	c.send(http.MethodGet, "/api/contacts", nil)
 }

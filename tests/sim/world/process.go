@@ -158,9 +158,28 @@ func (w *World) runAPI(ctx context.Context, n *nic, name string, log *slog.Logge
 	transport := n.transport()
 	defer transport.CloseIdleConnections()
 	defer func() { _ = listener.Close() }()
-	return wiring.Run(ctx, fx.New(wiring.API(cfg, wiring.Surroundings{
+	return run(ctx, wiring.API(cfg, wiring.Surroundings{
 		Sockets: wiring.Sockets{API: listener}, Log: log, CosmosTransport: &http.Client{Transport: transport},
-	})), nil)
+	}))
+}
+
+// run runs a part of the service until ctx ends. While the part starts, ctx is not seen
+// to end: fx does not stop what it has started then (withRollback stops it under the
+// context that has ended), which only the end of a real process makes up for.
+//
+// The stop has all the time it takes, so that what is left of a crashed process in
+// memory ends: fx leaves out the hooks that it has no time for.
+func run(ctx context.Context, part fx.Option) error {
+	app := fx.New(part, fx.StopTimeout(time.Hour))
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var forget func() bool
+	defer func() {
+		if forget != nil {
+			forget()
+		}
+	}()
+	return wiring.Run(running, app, func() { forget = context.AfterFunc(ctx, cancel) })
 }
 
 func (w *World) runRelay(ctx context.Context, n *nic, instance string, log *slog.Logger) error {
@@ -175,9 +194,9 @@ func (w *World) runRelay(ctx context.Context, n *nic, instance string, log *slog
 	}
 	transport := n.transport()
 	defer transport.CloseIdleConnections()
-	return wiring.Run(ctx, fx.New(wiring.Relay(cfg, wiring.Surroundings{
+	return run(ctx, wiring.Relay(cfg, wiring.Surroundings{
 		Log: log, CosmosTransport: &http.Client{Transport: transport}, ServiceBusDial: n.dialBus,
-	})), nil)
+	}))
 }
 
 func (n *nic) dialBus(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {

@@ -25,7 +25,6 @@ import (
 type ledger struct {
 	mu     sync.Mutex // guards what follows
 	events map[string]verify.Event
-	feed   *cosmosfeed.Feed
 }
 
 // keepLedger reads the store often enough that no event expires unseen.
@@ -62,15 +61,17 @@ type document struct {
 func (w *World) readEvents() error {
 	w.ledger.mu.Lock()
 	defer w.ledger.mu.Unlock()
-	if w.ledger.feed == nil {
-		client, err := w.client()
-		if err != nil {
-			return err
-		}
-		if w.ledger.feed, err = cosmosfeed.NewFeed(client, Database, Data, nil); err != nil {
-			return err
-		}
+	if w.ledger.events == nil {
 		w.ledger.events = map[string]verify.Event{}
+	}
+	client, done, err := w.client()
+	if err != nil {
+		return err
+	}
+	defer done()
+	feed, err := cosmosfeed.NewFeed(client, Database, Data, nil)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
 	defer cancel()
@@ -80,7 +81,7 @@ func (w *World) readEvents() error {
 	}
 	for _, r := range ranges {
 		for at := ""; ; {
-			page, err := w.ledger.feed.Read(ctx, changefeed.ReadRequest{
+			page, err := feed.Read(ctx, changefeed.ReadRequest{
 				Range: changefeed.FeedRange{Min: r.MinInclusive, Max: r.MaxExclusive}, Continuation: at, MaxItems: 1000,
 			})
 			if err != nil {
@@ -117,53 +118,59 @@ func (l *ledger) add(item *changefeed.Item, isPoison func(id string) bool) {
 	}
 }
 
-// client is the world's own client of the store. It is subject to the faults of the
-// store, not to any of a process.
-func (w *World) client() (*azcosmos.Client, error) {
+// client is a client of the store of the world itself. It is subject to the faults of
+// the store, not to any of a process. done ends it.
+func (w *World) client() (client *azcosmos.Client, done func(), err error) {
 	key, err := azcosmos.NewKeyCredential(w.Cosmos().Key())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	n := newNIC(w.network)
 	transport := n.transport()
-	w.wg.Go(func() {
-		<-w.ctx.Done()
-		n.kill()
-		transport.CloseIdleConnections()
-	})
 	endpoint := fmt.Sprintf("http://account-%d.documents.example:%d/", w.id, 10_000+w.ports.Add(1))
-	return azcosmos.NewClientWithKey(endpoint, key, cosmosfeed.ClientOptions(&azcosmos.ClientOptions{
+	client, err = azcosmos.NewClientWithKey(endpoint, key, cosmosfeed.ClientOptions(&azcosmos.ClientOptions{
 		ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
 	}))
+	return client, func() {
+		n.kill()
+		transport.CloseIdleConnections()
+	}, err
 }
 
 // Insert stores a document in the data container as a client of the store would,
-// past the API. It tries until it knows that the document is stored, at most two
-// minutes.
+// past the API. It tries until it knows that the document is stored, or the world ends.
+// Each try has a client of its own: azcosmos answers with the error of its first request
+// for five minutes.
 func (w *World) Insert(key string, document []byte) error {
-	client, err := w.client()
-	if err != nil {
-		return err
-	}
-	data, err := client.NewContainer(Database, Data)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(w.ctx, 2*time.Minute)
-	defer cancel()
 	for {
-		_, err = data.CreateItem(ctx, azcosmos.NewPartitionKeyString(key), document, nil)
+		err := w.insert(key, document)
 		if failed, ok := errors.AsType[*azcore.ResponseError](err); err == nil || ok && failed.StatusCode == http.StatusConflict {
 			return nil
 		}
 		timer := time.NewTimer(time.Second)
 		select {
 		case <-timer.C:
-		case <-ctx.Done():
+		case <-w.ctx.Done():
 			timer.Stop()
 			return err
 		}
 	}
+}
+
+func (w *World) insert(key string, document []byte) error {
+	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+	defer cancel()
+	client, done, err := w.client()
+	if err != nil {
+		return err
+	}
+	defer done()
+	data, err := client.NewContainer(Database, Data)
+	if err != nil {
+		return err
+	}
+	_, err = data.CreateItem(ctx, azcosmos.NewPartitionKeyString(key), document, nil)
+	return err
 }
 
 // Poison stores an event that no relay can send, and n good events behind it under the

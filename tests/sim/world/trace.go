@@ -63,7 +63,9 @@ type processLog struct {
 	attrs []slog.Attr
 }
 
-func (h *processLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (h *processLog) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo
+}
 
 func (h *processLog) Handle(_ context.Context, r slog.Record) error {
 	if !h.nic.alive() {

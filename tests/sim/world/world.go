@@ -125,7 +125,14 @@ func (w *World) Close() {
 	w.wg.Wait()
 	w.bus.close()
 	w.cosmos.close()
+	w.Sleep(refreshers)
 }
+
+// refreshers is longer than a token of the Service Bus client lives. When two goroutines
+// meet a link without a connection, each makes one, and the client forgets one pair of
+// its token refreshers (azservicebus internal/amqpLinks.go, Get). Those end with their
+// next look at the clock, as their client is closed by then; all others have ended.
+const refreshers = 3 * time.Hour
 
 // Topology is what the world consists of, defaults filled in.
 func (w *World) Topology() Topology { return w.topology }

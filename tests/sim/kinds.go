@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/tests/sim/world"
+)
+
+// kind is a kind of fault. begin makes it happen and returns what ends it, nil if
+// nothing does; nil and false if it could not happen.
+type kind struct {
+	weight   int
+	target   string        // "", "process", "key", a kind of process, or an emulator
+	longest  time.Duration // of a fault
+	expiries float64       // if set, a fault lasts up to so many lease expiries
+	chance   float64       // greatest probability for each call
+	size     time.Duration // greatest
+	begin    func(s *storm, f Fault) (end func(), struck bool)
+}
+
+// kinds are all kinds of faults by name.
+var kinds = map[string]kind{
+	"crash":        {weight: 12, target: "process", longest: 20 * time.Second, begin: crash},
+	"crash-relay":  {weight: 8, target: "relay", longest: 30 * time.Second, begin: crash},
+	"crash-store":  {weight: 4, target: world.PartCosmos, longest: 8 * time.Second, begin: crash},
+	"crash-broker": {weight: 4, target: world.PartBus, longest: 8 * time.Second, begin: crash},
+	"stop":         {weight: 6, target: "process", longest: 15 * time.Second, begin: stop},
+	"relays-down":  {begin: relaysDown},
+	"freeze":       {weight: 8, target: "relay", expiries: 3, begin: freeze},
+	"freeze-other": {weight: 3, target: "process", longest: 25 * time.Second, begin: freeze},
+	"freeze-store": {weight: 2, target: world.PartCosmos, longest: 15 * time.Second, begin: freeze},
+	"freeze-bus":   {weight: 2, target: world.PartBus, longest: 15 * time.Second, begin: freeze},
+	"reset":        {weight: 4, target: "process", begin: reset},
+	"reset-store":  {weight: 3, target: world.PartCosmos, begin: reset},
+	"reset-broker": {weight: 3, target: world.PartBus, begin: reset},
+
+	"split": {weight: 5, target: "key", begin: func(s *storm, f Fault) (func(), bool) { return nil, s.splits() && s.w.Split(f.Target) }},
+	"merge": {weight: 3, target: "key", begin: func(s *storm, f Fault) (func(), bool) { return nil, s.w.Merge(f.Target) }},
+	"clock": {weight: 3, longest: 60 * time.Second, size: 10 * time.Minute, begin: clock},
+
+	"store-throttles":   store(6, func(f Fault) cosmosemu.Fault { return cosmosemu.Throttled(f.Size / 10) }),
+	"store-retry-with":  store(3, func(Fault) cosmosemu.Fault { return cosmosemu.RetryWith() }),
+	"store-times-out":   store(3, func(Fault) cosmosemu.Fault { return cosmosemu.TimedOut() }),
+	"store-fails":       store(3, func(Fault) cosmosemu.Fault { return cosmosemu.Failed() }),
+	"store-unavailable": store(3, func(Fault) cosmosemu.Fault { return cosmosemu.Unavailable() }),
+	"store-resets":      store(3, func(Fault) cosmosemu.Fault { return cosmosemu.Fault{Loss: cosmosemu.Reset} }),
+	"store-loses-reply": store(6, func(Fault) cosmosemu.Fault { return cosmosemu.LostReply(cosmosemu.Reset) }),
+	"store-truncates":   store(3, func(Fault) cosmosemu.Fault { return cosmosemu.LostReply(cosmosemu.Truncate) }),
+	"store-is-slow":     store(3, func(f Fault) cosmosemu.Fault { return cosmosemu.Fault{Delay: f.Size / 4} }),
+
+	"broker-busy": broker(4, busemu.OpSend, func(Fault) busemu.Fault {
+		return busemu.Fault{Err: refusal(busemu.Error{Condition: busemu.ServerBusy})}
+	}),
+	"broker-detaches": broker(3, busemu.OpSend, func(Fault) busemu.Fault {
+		return busemu.Fault{Detach: refusal(busemu.Error{Condition: busemu.DetachForced})}
+	}),
+	"broker-fails": broker(3, busemu.OpSend, func(Fault) busemu.Fault {
+		return busemu.Fault{Err: refusal(busemu.Error{Condition: busemu.InternalError})}
+	}),
+	"broker-loses-ack": broker(6, busemu.OpSend, func(Fault) busemu.Fault { return busemu.Fault{DropReply: true, Disconnect: true} }),
+	"broker-keeps-ack": broker(4, busemu.OpSend, func(Fault) busemu.Fault { return busemu.Fault{DropReply: true} }),
+	"broker-is-slow":   broker(3, busemu.OpSend, func(f Fault) busemu.Fault { return busemu.Fault{Delay: f.Size / 4} }),
+	"broker-hangs-up":  broker(3, "", func(Fault) busemu.Fault { return busemu.Fault{Disconnect: true} }),
+	"settlement-lost":  broker(3, busemu.OpSettle, func(Fault) busemu.Fault { return busemu.Fault{DropReply: true, Disconnect: true} }),
+	"delivery-is-slow": broker(2, busemu.OpDeliver, func(f Fault) busemu.Fault { return busemu.Fault{Delay: f.Size / 4} }),
+	"token-refused": broker(2, busemu.OpPutToken, func(Fault) busemu.Fault {
+		return busemu.Fault{Err: refusal(busemu.Error{Condition: busemu.UnauthorizedAccess})}
+	}),
+	"attachment-fails": broker(2, busemu.OpAttach, func(Fault) busemu.Fault {
+		return busemu.Fault{Err: refusal(busemu.Error{Condition: busemu.InternalError})}
+	}),
+	"topic-disabled":   {weight: 3, longest: 25 * time.Second, begin: disable(busemu.StatusDisabled)},
+	"sending-disabled": {weight: 3, longest: 25 * time.Second, begin: disable(busemu.StatusSendDisabled)},
+	"topic-full":       {weight: 3, longest: 25 * time.Second, begin: full},
+	"consumers-slow":   {weight: 3, longest: 40 * time.Second, size: 3 * time.Second, begin: slow},
+	"poison":           {weight: 3, target: "key", begin: poison},
+}
+
+// kindsInOrder makes a draw repeatable.
+var kindsInOrder = slices.Sorted(maps.Keys(kinds))
+
+func crash(s *storm, f Fault) (func(), bool) {
+	if !s.w.Crash(f.Target) {
+		return nil, false
+	}
+	return func() { s.w.Start(f.Target) }, true
+}
+
+func stop(s *storm, f Fault) (func(), bool) {
+	if !s.w.Stop(f.Target) {
+		return nil, false
+	}
+	return func() { s.w.Start(f.Target) }, true
+}
+
+// relaysDown keeps every relay down, whatever else would start one.
+func relaysDown(s *storm, _ Fault) (func(), bool) {
+	s.down.Store(true)
+	for _, name := range s.w.Kind("relay") {
+		s.w.Stop(name)
+	}
+	return func() {
+		s.down.Store(false)
+		s.w.Start(s.w.Kind("relay")...)
+	}, true
+}
+
+func freeze(s *storm, f Fault) (func(), bool) {
+	if !s.w.Freeze(f.Target) {
+		return nil, false
+	}
+	return func() { s.w.Thaw(f.Target) }, true
+}
+
+func reset(s *storm, f Fault) (func(), bool) { return nil, s.w.Reset(f.Target) }
+
+func clock(s *storm, f Fault) (func(), bool) {
+	s.w.SkewCosmos(f.Size)
+	return func() { s.w.SkewCosmos(0) }, true
+}
+
+// store is a fault of the calls to the Cosmos DB emulator.
+func store(weight int, fault func(Fault) cosmosemu.Fault) kind {
+	return kind{weight: weight, longest: 30 * time.Second, chance: 0.4, size: 10 * time.Second, begin: func(s *storm, f Fault) (func(), bool) {
+		d := s.dice(f)
+		return s.w.FaultCosmos(func(*cosmosemu.Call) *cosmosemu.Fault {
+			if !d.roll() {
+				return nil
+			}
+			s.count("call: " + f.Kind)
+			made := fault(f)
+			return &made
+		}), true
+	}}
+}
+
+// broker is a fault of one kind of operation of the Service Bus emulator; "" is any.
+func broker(weight int, op busemu.Operation, fault func(Fault) busemu.Fault) kind {
+	return kind{weight: weight, longest: 30 * time.Second, chance: 0.4, size: 10 * time.Second, begin: func(s *storm, f Fault) (func(), bool) {
+		d := s.dice(f)
+		return s.w.FaultBus(func(c busemu.Call) *busemu.Fault {
+			if op != "" && c.Operation != op || !d.roll() {
+				return nil
+			}
+			s.count("call: " + f.Kind)
+			made := fault(f)
+			return &made
+		}), true
+	}}
+}
+
+func refusal(e busemu.Error) *busemu.Error {
+	e.Description = "the simulation wants it so"
+	return &e
+}
+
+func disable(status busemu.Status) func(*storm, Fault) (func(), bool) {
+	return func(s *storm, _ Fault) (func(), bool) {
+		return func() { s.w.SetStatus(busemu.StatusActive) }, s.w.SetStatus(status)
+	}
+}
+
+func full(s *storm, _ Fault) (func(), bool) {
+	s.w.SetQuota(1)
+	return func() { s.w.SetQuota(0) }, true
+}
+
+func slow(s *storm, f Fault) (func(), bool) {
+	s.w.SlowConsumers(f.Size)
+	return func() { s.w.SlowConsumers(0) }, true
+}
+
+func poison(s *storm, f Fault) (func(), bool) {
+	s.begun.Go(func() {
+		if err := s.w.Poison(f.Target+"-"+f.At.String(), 2); err != nil {
+			s.w.Trace().Add("world", "poison: %v", err)
+		}
+	})
+	return nil, true
+}
+
+// dice decides call by call; it is asked concurrently.
+type dice struct {
+	p   float64
+	mu  sync.Mutex // guards rnd
+	rnd *rand.Rand
+}
+
+func (s *storm) dice(f Fault) *dice {
+	return &dice{p: f.P, rnd: rand.New(rand.NewPCG(s.plan.Seed, uint64(f.At)))}
+}
+
+func (d *dice) roll() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rnd.Float64() < d.p
+}

@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"feedbox/tests/sim/world"
+)
+
+// Plan is everything about a run that follows from its seed.
+type Plan struct {
+	Seed     uint64
+	Length   time.Duration // of the time with load and faults
+	Topology world.Topology
+	Load     world.LoadOptions
+	Faults   []Fault // in order of At
+}
+
+// Fault is one thing that goes wrong. Each can be left out without the others losing
+// their sense, which is what shrinking does.
+type Fault struct {
+	At, For time.Duration // when it begins, since the start, and how long it lasts
+	Kind    string        // a key of kinds
+	Target  string        // a part, or a key whose range splits
+	P       float64       // probability for each call
+	Size    time.Duration // of a delay, a jump of a clock
+}
+
+func (f Fault) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "at %s for %s %s", f.At.Round(time.Millisecond), f.For.Round(time.Millisecond), f.Kind)
+	if f.Target != "" {
+		fmt.Fprintf(&b, " %s", f.Target)
+	}
+	if f.P > 0 {
+		fmt.Fprintf(&b, " p=%.2f", f.P)
+	}
+	if f.Size != 0 {
+		fmt.Fprintf(&b, " size=%s", f.Size.Round(time.Millisecond))
+	}
+	return b.String()
+}
+
+// NewPlan draws a plan.
+func NewPlan(seed uint64, length time.Duration) *Plan {
+	rnd := rand.New(rand.NewPCG(seed, 1000))
+	between := func(low, high time.Duration) time.Duration { return low + time.Duration(rnd.Int64N(int64(high-low))) }
+	p := &Plan{Seed: seed, Length: length, Topology: world.Topology{
+		APIs: 1 + rnd.IntN(2), Relays: 2 + rnd.IntN(2), Consumers: 1 + rnd.IntN(2), Sessions: 2 + rnd.IntN(2), Partitions: 1 + rnd.IntN(3),
+		OnDisk: rnd.IntN(2) == 0, LeaseExpiry: between(6*time.Second, 20*time.Second).Round(time.Second),
+		PollMin:  between(400*time.Millisecond, 1500*time.Millisecond).Round(time.Millisecond),
+		MaxItems: 5 + rnd.IntN(40), PackKeys: rnd.IntN(2) == 0,
+	}}
+	t := &p.Topology
+	if rnd.IntN(3) == 0 {
+		t.StaleReads = between(time.Second, 4*time.Second)
+	}
+	if rnd.IntN(8) == 0 {
+		t.EventTTL = 90 * time.Second
+	}
+	p.Load = world.LoadOptions{Writers: 2 + rnd.IntN(2), Contacts: 3 + rnd.IntN(5), Pace: between(1500*time.Millisecond, 3*time.Second)}
+	pace := between(5*time.Second, 15*time.Second)
+	for at := between(2*time.Second, 10*time.Second); at < length-5*time.Second; at += time.Duration(rnd.ExpFloat64() * float64(pace)) {
+		p.Faults = append(p.Faults, p.draw(rnd, at))
+	}
+	if t.EventTTL > 0 && length > 4*time.Minute { // long enough without relays that events expire
+		p.Faults = append(p.Faults, Fault{At: between(time.Minute, length-3*time.Minute), For: t.EventTTL + between(5*time.Second, 30*time.Second), Kind: "relays-down"})
+	}
+	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+	return p
+}
+
+// draw draws one fault.
+func (p *Plan) draw(rnd *rand.Rand, at time.Duration) Fault {
+	total := 0
+	for _, k := range kindsInOrder {
+		total += kinds[k].weight
+	}
+	n := rnd.IntN(total)
+	var name string
+	for _, name = range kindsInOrder {
+		if n -= kinds[name].weight; n < 0 {
+			break
+		}
+	}
+	k := kinds[name]
+	f := Fault{At: at, Kind: name}
+	f.For = time.Duration((0.1 + 0.9*rnd.Float64()) * float64(k.longest))
+	if k.expiries > 0 {
+		f.For = time.Duration(rnd.Float64() * k.expiries * float64(p.Topology.LeaseExpiry))
+	}
+	f.P = (0.05 + 0.95*rnd.Float64()) * k.chance
+	f.Size = time.Duration((0.05 + 0.95*rnd.Float64()) * float64(k.size))
+	switch k.target {
+	case "":
+	case "key":
+		f.Target = fmt.Sprintf("key-%d", rnd.IntN(1000))
+	case "process":
+		kind := []string{"api", "relay", "relay", "consumer"}[rnd.IntN(4)]
+		f.Target = fmt.Sprintf("%s-%d", kind, rnd.IntN(p.count(kind)))
+	default:
+		if f.Target = k.target; p.count(k.target) > 0 {
+			f.Target = fmt.Sprintf("%s-%d", k.target, rnd.IntN(p.count(k.target)))
+		}
+	}
+	if name == "clock" && rnd.IntN(2) == 0 {
+		f.Size = -f.Size
+	}
+	return f
+}
+
+func (p *Plan) count(kind string) int {
+	return map[string]int{"api": p.Topology.APIs, "relay": p.Topology.Relays, "consumer": p.Topology.Consumers}[kind]
+}
+
+// String is the plan on a few lines.
+func (p *Plan) String() string {
+	var b strings.Builder
+	t := p.Topology
+	fmt.Fprintf(&b, "seed %d, %s: %d APIs, %d relays, %d consumers of %d sessions, %d partitions, on disk %t, lease expiry %s, poll %s, %d items a page, pack %t, stale reads %s, event TTL %s; %d writers, pace %s",
+		p.Seed, p.Length, t.APIs, t.Relays, t.Consumers, t.Sessions, t.Partitions, t.OnDisk, t.LeaseExpiry, t.PollMin, t.MaxItems, t.PackKeys,
+		t.StaleReads.Round(time.Millisecond), t.EventTTL, p.Load.Writers, p.Load.Pace.Round(time.Millisecond))
+	for _, f := range p.Faults {
+		fmt.Fprintf(&b, "\n\t%s", f)
+	}
+	return b.String()
+}

@@ -1,0 +1,172 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"feedbox/tests/testkit"
+)
+
+// number is a setting of the environment.
+func number(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s=%q: a whole number is needed", name, text)
+	}
+	return n
+}
+
+// TestSimulation is fault F24. See doc.go for its environment.
+func TestSimulation(t *testing.T) {
+	first := uint64(number(t, "SIM_SEED", 1))
+	seeds := number(t, "SIM_SEEDS", max(6, testkit.Count(t, 1000)))
+	minutes := 10
+	if os.Getenv("FEEDBOX_FAULT_SCALE") == "" {
+		minutes = 4
+	}
+	length := time.Duration(number(t, "SIM_MINUTES", minutes)) * time.Minute
+	sum := newSummary(first, seeds, length)
+	t.Run("seeds", func(t *testing.T) {
+		for seed := first; seed < first+uint64(seeds); seed++ {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				simulate(t, NewPlan(seed, length).only(os.Getenv("SIM_ONLY")), sum)
+			})
+		}
+	})
+	sum.report(t)
+}
+
+// simulate runs one plan. If it fails, it finds out more.
+func simulate(t *testing.T, p *Plan, sum *summary) {
+	t.Helper()
+	began := time.Now()
+	o := Execute(t, p)
+	sum.add(o)
+	if len(o.Violations) > 0 {
+		investigate(t, p, o)
+	}
+	if testing.Verbose() || len(o.Violations) > 0 {
+		t.Logf("%s; %d duplicates dropped, %d repeats kept from handlers; faults %v; arrived after %s, simulated %s in %s",
+			o.Run.Summary(), o.Duplicates, o.Run.Repeats, o.Counts, o.Run.Settled.Arrived, o.Simulated.Round(time.Second), time.Since(began).Round(time.Millisecond))
+	}
+}
+
+// only leaves out faults of other kinds than those named.
+func (p *Plan) only(list string) *Plan {
+	if list != "" {
+		names := strings.Split(list, ",")
+		p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return !slices.Contains(names, f.Kind) })
+	}
+	return p
+}
+
+// summary adds up the seeds of a run.
+type summary struct {
+	first  uint64
+	seeds  int
+	length time.Duration
+	began  time.Time
+
+	mu         sync.Mutex // guards what follows
+	done       int
+	counts     map[string]int
+	events     int
+	requests   int
+	duplicates int64
+	repeats    int
+	order      int
+	lost       int
+	reported   int
+	simulated  time.Duration
+	slowest    time.Duration // until everything had arrived
+	heap       [2]uint64     // after the first few seeds and now
+}
+
+func newSummary(first uint64, seeds int, length time.Duration) *summary {
+	return &summary{first: first, seeds: seeds, length: length, began: time.Now(), counts: map[string]int{}}
+}
+
+// warm is after how many seeds the heap is as large as it gets.
+const warm = 4
+
+func (s *summary) add(o *Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done++
+	for k, n := range o.Counts {
+		s.counts[k] += n
+	}
+	s.events += len(o.Run.Events)
+	s.requests += o.Requests
+	s.duplicates += o.Duplicates
+	s.repeats += o.Run.Repeats
+	s.simulated += o.Simulated
+	s.slowest = max(s.slowest, o.Run.Settled.Arrived)
+	s.reported += len(o.Run.Reported)
+	for _, v := range o.Violations {
+		switch {
+		case strings.HasPrefix(v, "I3"):
+			s.order++
+		case strings.HasPrefix(v, "I2"):
+			s.lost++
+		}
+	}
+	if s.done == warm {
+		s.heap[0] = heap()
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func (s *summary) report(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	took := time.Since(s.began)
+	faults, calls := 0, 0
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(s.counts)) {
+		list = append(list, fmt.Sprintf("%s %d", k, s.counts[k]))
+		if strings.HasPrefix(k, "call: ") {
+			calls += s.counts[k]
+		} else {
+			faults += s.counts[k]
+		}
+	}
+	t.Logf("seeds %d to %d of %s: %d requests, %d events, %d faults and %d failed calls, %d duplicates dropped by the broker, %d repeats kept from handlers, %d losses by expiry reported; all arrived after %s at the latest",
+		s.first, s.first+uint64(s.seeds)-1, s.length, s.requests, s.events, faults, calls, s.duplicates, s.repeats, s.reported, s.slowest)
+	t.Logf("%.1f simulated hours in %s: %.1f simulated hours per real minute", s.simulated.Hours(), took.Round(time.Second), s.simulated.Hours()/took.Minutes())
+	t.Logf("faults: %s", strings.Join(list, ", "))
+	if s.done > warm {
+		s.heap[1] = heap()
+		t.Logf("heap after %d seeds %d KB, after all %d KB", warm, s.heap[0]>>10, s.heap[1]>>10)
+		if s.heap[1] > s.heap[0]+32<<20 {
+			t.Errorf("I9 the heap grew from %d to %d KB over the seeds", s.heap[0]>>10, s.heap[1]>>10)
+		}
+	}
+	testkit.Record(t, testkit.Result{
+		Fault: "F24", Name: fmt.Sprintf("%d seeds of %s simulated, everything at random", s.seeds, s.length), Seed: s.first,
+		Injections: int64(faults + calls), Of: 1000, Events: int64(s.events), DuplicatesSent: s.duplicates, DuplicatesSeen: 0,
+		OrderViolations: int64(s.order), Lost: int64(s.lost), Recovery: s.slowest.Seconds(), Simulated: s.simulated.Hours(),
+		Note: fmt.Sprintf("%d seeds; %.1f simulated hours per real minute", s.done, s.simulated.Hours()/took.Minutes()),
+	})
+}
