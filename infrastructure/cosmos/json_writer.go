@@ -79,12 +79,14 @@ func (w *jsonWriter) uuid(name string, value uuid.UUID) { w.text(name, value.Str
 
 func (w *jsonWriter) time(name string, value time.Time) {
 	w.member(name)
-	text, err := value.AppendText(append(w.buf, '"'))
+	w.buf = append(w.buf, '"')
+	buf, err := value.AppendText(w.buf)
 	if err != nil {
 		w.err = errTime
 		return
 	}
-	w.buf = append(text, '"')
+	w.buf = buf
+	w.buf = append(w.buf, '"')
 }
 
 // timeIfAny leaves the member out where the time is zero.

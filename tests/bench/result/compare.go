@@ -100,7 +100,7 @@ func change(old, now *Summary, sameMachine bool) Change {
 		return c
 	}
 	c.Noise = max(leastNoise, noise(*old), noise(*now))
-	from, to := comparable(old.Figure), comparable(now.Figure)
+	from, to := compared(old.Figure), compared(now.Figure)
 	switch {
 	case (old.Floor == 0) != (now.Floor == 0), old.Floor == 0 && !sameMachine:
 		c.Verdict = Uncertain

@@ -20,9 +20,9 @@ type Summary struct {
 // Key names the figure among all of a file.
 func (s Summary) Key() string { return s.Stage + ": " + s.Name }
 
-// comparable is what two files are compared by: the ratio where there is one, for
+// compared is what two files are compared by: the ratio where there is one, for
 // it depends least on the machine.
-func comparable(f measure.Figure) float64 {
+func compared(f measure.Figure) float64 {
 	if f.Floor != 0 {
 		return f.Ratio
 	}
@@ -68,7 +68,7 @@ func summarize(runs []measure.Figure) Summary {
 	s.Ratio = median(over(func(f measure.Figure) float64 { return f.Ratio }))
 	s.CPU = median(over(func(f measure.Figure) float64 { return f.CPU }))
 	s.FloorCPU = median(over(func(f measure.Figure) float64 { return f.FloorCPU }))
-	if sorted := over(comparable); len(sorted) > 1 && median(sorted) != 0 {
+	if sorted := over(compared); len(sorted) > 1 && median(sorted) != 0 {
 		s.Spread = (sorted[len(sorted)-1] - sorted[0]) / math.Abs(median(sorted))
 	}
 	return s
