@@ -40,25 +40,33 @@ type place struct {
 	sequence int64
 }
 
-// reports are the reported losses by key.
-type reports map[string][]Loss
+// reports are the losses that were told of.
+type reports struct {
+	named map[string][]Loss // by key
+	aged  map[place]bool    // expired, and a warning was given
+}
 
 // reports are those that count: none where nothing can expire.
 func (r Run) reports() reports {
-	byKey := make(reports)
+	told := reports{named: make(map[string][]Loss), aged: make(map[place]bool)}
 	if !r.Expires {
-		return byKey
+		return told
 	}
 	for _, l := range r.Reported {
-		byKey[l.Key] = append(byKey[l.Key], l)
+		told.named[l.Key] = append(told.named[l.Key], l)
 	}
-	return byKey
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Expired && (r.Warned || len(r.Reported) > 0) {
+			told.aged[place{e.Key, e.Sequence}] = true
+		}
+	}
+	return told
 }
 
-// cover tells whether each of the sequences was reported.
+// cover tells whether the loss of each of the sequences was told of.
 func (r reports) cover(key string, first, last int64) bool {
 	for n := first; n <= last; n++ {
-		if !slices.ContainsFunc(r[key], func(l Loss) bool { return l.First <= n && n <= l.Last }) {
+		if !r.aged[place{key, n}] && !slices.ContainsFunc(r.named[key], func(l Loss) bool { return l.First <= n && n <= l.Last }) {
 			return false
 		}
 	}

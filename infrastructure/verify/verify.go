@@ -24,6 +24,8 @@ type Event struct {
 	// transaction and the effective partition key of its key. Only I6 needs them.
 	LSN int64
 	EPK string
+	// Expired says that the store has the event no more.
+	Expired bool
 }
 
 // Message is one message as a consumer received it, in the order of arrival.
@@ -58,8 +60,11 @@ type Run struct {
 	// Expires says that events may have expired before they were sent: that is a loss
 	// then, which must have been reported.
 	Expires bool
-	// Reported are the losses that a relay or a consumer told of.
+	// Reported are the losses that a relay or a consumer told of. Warned says that a relay
+	// warned of events that grow old: the loss of events that expired is then announced,
+	// even where nobody can name them.
 	Reported []Loss
+	Warned   bool
 	// Poison holds the ids of documents that cannot be sent and of what follows them
 	// under their keys. They are not among Events.
 	Poison map[string]bool

@@ -162,7 +162,8 @@ func refusal(e busemu.Error) *busemu.Error {
 
 func disable(status busemu.Status) func(*storm, Fault) (func(), bool) {
 	return func(s *storm, _ Fault) (func(), bool) {
-		return func() { s.w.SetStatus(busemu.StatusActive) }, s.w.SetStatus(status)
+		s.w.SetStatus(status)
+		return func() { s.w.SetStatus(busemu.StatusActive) }, true
 	}
 }
 

@@ -26,6 +26,7 @@ type busPart struct {
 	kept       int64 // messages in the archive when it was started
 	duplicates int64 // dropped before it was started
 	quota      int64 // 0: the topic's own
+	status     busemu.Status
 }
 
 func (b *busPart) init(w *World) error {
@@ -92,7 +93,10 @@ func (b *busPart) start(w *World) error {
 		}
 	}
 	w.trace.Add(PartBus, "starts with %d messages in the archive", b.kept)
-	return nil
+	if b.status == "" {
+		return nil
+	}
+	return b.srv.SetStatus(w.ctx, Topic, b.status)
 }
 
 const everything = 1 << 20
@@ -139,9 +143,7 @@ func (b *busPart) accepted() int64 {
 
 // restore gives the topic its status and its quota back.
 func (b *busPart) restore(w *World) {
-	if err := b.server().SetStatus(w.ctx, Topic, busemu.StatusActive); err != nil && w.ctx.Err() == nil {
-		w.harness("enable the topic: %v", err)
-	}
+	w.SetStatus(busemu.StatusActive)
 	w.SetQuota(0)
 }
 
@@ -151,17 +153,21 @@ func (w *World) FaultBus(hook func(busemu.Call) *busemu.Fault) (remove func()) {
 	return w.bus.hooks.add(hook)
 }
 
-// SetStatus disables or enables the topic. It reports whether it could: the emulator
-// may be down.
-func (w *World) SetStatus(status busemu.Status) bool {
-	if w.bus.current() == nil {
-		return false
+// SetStatus disables or enables the topic. While the emulator is down, the status is
+// set when it starts.
+func (w *World) SetStatus(status busemu.Status) {
+	w.bus.mu.Lock()
+	w.bus.status = status
+	w.bus.mu.Unlock()
+	if w.bus.current() != nil {
+		w.trace.Add(PartBus, "STATUS %s: %v", status, w.applyStatus(status))
 	}
+}
+
+func (w *World) applyStatus(status busemu.Status) error {
 	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 	defer cancel()
-	err := w.Bus().SetStatus(ctx, Topic, status)
-	w.trace.Add(PartBus, "STATUS %s: %v", status, err)
-	return err == nil
+	return w.Bus().SetStatus(ctx, Topic, status)
 }
 
 // SetQuota makes the topic full at a size in bytes; 0 restores its own quota. It holds

@@ -21,6 +21,7 @@ type received struct {
 	ids     map[string]bool
 	repeats int // deliveries that the inboxes dropped
 	lost    []verify.Loss
+	warned  bool // a relay warned of events that grow old
 	slow    time.Duration
 }
 
@@ -111,6 +112,13 @@ func (r *received) missing(report map[string]slog.Value) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lost = append(r.lost, verify.Loss{Key: report["contact_id"].String(), First: report["first"].Int64(), Last: report["last"].Int64()})
+}
+
+// aging takes down a relay's warning that events will expire.
+func (r *received) aging() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.warned = true
 }
 
 func (r *received) setSlow(d time.Duration) {

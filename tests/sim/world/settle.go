@@ -159,6 +159,7 @@ func (w *World) collect(run *verify.Run) {
 	}
 	for id, e := range w.ledger.events {
 		if !present[id] && !run.Poison[id] {
+			e.Expired = true
 			run.Events = append(run.Events, e)
 		}
 	}
@@ -169,7 +170,7 @@ func (w *World) collect(run *verify.Run) {
 		run.Handled = slices.Clone(w.received.handled)
 	}
 	run.Reported = slices.Clone(w.received.lost)
-	run.Repeats = w.received.repeats
+	run.Repeats, run.Warned = w.received.repeats, w.received.warned
 	w.received.mu.Unlock()
 	w.cosmos.mu.Lock()
 	run.Checkpoints = slices.Clone(w.cosmos.writes)

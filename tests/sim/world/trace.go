@@ -82,8 +82,11 @@ func (h *processLog) Handle(_ context.Context, r slog.Record) error {
 		add(a)
 	}
 	r.Attrs(add)
-	if r.Message == "events missing from the feed" {
+	switch r.Message {
+	case "events missing from the feed":
 		h.w.received.missing(report)
+	case "unsent events grow old and will expire":
+		h.w.received.aging()
 	}
 	if r.Level >= slog.LevelWarn || !noisy[r.Message] {
 		h.w.trace.Add(h.who, "%s %s%s", r.Level, r.Message, b.String())
