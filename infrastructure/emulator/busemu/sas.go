@@ -73,11 +73,14 @@ func (e tokenError) Error() string { return string(e) }
 
 const errSignature tokenError = "InvalidSignature: The token has an invalid signature."
 
+// sasScheme begins a token.
+const sasScheme = "SharedAccessSignature "
+
 // verify checks a token of the form "SharedAccessSignature sr=…&sig=…&se=…&skn=…"
 // (azservicebus internal/sas): the signature is HMAC-SHA256 over the resource as
 // it is written in the token, a newline and the expiry.
 func (k keyring) verify(token string, now time.Time) (*sasToken, error) {
-	rest, ok := strings.CutPrefix(token, "SharedAccessSignature ")
+	rest, ok := strings.CutPrefix(token, sasScheme)
 	if !ok {
 		return nil, malformed("MalformedToken: The token is not a SharedAccessSignature.")
 	}

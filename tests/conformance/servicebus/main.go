@@ -1,56 +1,98 @@
-// Command servicebus runs the live tests of azservicebus v1.11.0 against busemu
-// and says how many pass.
+// Command servicebus runs the clients of others against busemu and says how much of
+// their tests passes:
 //
-//	go run ./tests/conformance/servicebus [-min 116] [-run regexp] [-v]
+//	go run ./tests/conformance/servicebus [-suite go,javascript,python] [-run pattern] [-min 116] [-v]
 //
-// The SDK's tests talk to a namespace in Azure. This program copies the SDK's
-// module from the module cache to a temporary directory, patches three files of
-// the copy so that every client is made from a connection string and the admin
-// client's requests go to the emulator's HTTP port, starts two emulators (the
-// Standard and the Premium tier) and runs the copy's tests. Nothing of the SDK
-// is kept.
+// Suite go is the live tests of azservicebus v1.11.0. They talk to a namespace in
+// Azure: this program copies the SDK's module from the module cache to a temporary
+// directory, patches three files of the copy so that every client is made from a
+// connection string and the admin client's requests go to the emulator's HTTP port,
+// starts two emulators (the Standard and the Premium tier) and runs the copy's tests.
+// Nothing of the SDK is kept. Which tests are live is found out, not listed: they are
+// those that skip themselves when the suite runs in its playback mode.
 //
-// Which tests are live is found out, not listed: they are those that skip
-// themselves when the suite runs in its playback mode.
+// Suites javascript and python are the scenarios of ./scenarios, through the SDKs of
+// those languages. With -connection-string, or FEEDBOX_TEST_SERVICEBUS_SCENARIOS, they
+// go to that endpoint, which must have the entities of scenarios/Config.json.
 //
-// It needs the module cache or a module proxy for the SDK's own test
-// dependencies, and takes about two minutes. The exit code is 1 if fewer live
-// tests pass than -min, or if one fails that is not in the list of exceptions.
+// It needs the module cache or a module proxy for the SDK's own test dependencies, and
+// npm's and Python's registries; a language that is not there is told loudly and is no
+// failure. The whole takes about three minutes. The exit code is 1 if fewer live tests
+// pass than -min, if one fails that is not in the list of exceptions, or if a scenario
+// fails.
+//
+// The wire behaviour that Feedbox itself relies on is in this package's tests; they run
+// against any endpoint (wire_test.go).
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-)
+	"slices"
+	"strings"
 
-func main() {
-	var o options
-	flag.IntVar(&o.min, "min", 116, "how many live tests must pass")
-	flag.StringVar(&o.run, "run", "", "run only live tests that match this pattern")
-	flag.BoolVar(&o.verbose, "v", false, "print the output of tests that fail")
-	flag.BoolVar(&o.all, "all", false, "run the exceptions too")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code, err := run(ctx, os.Stdout, &o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "conformance:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+	"feedbox/tests/conformance/servicebus/scenarios"
+)
 
 type options struct {
 	min          int
 	run          string
 	verbose, all bool
+	suites       []string
+	connection   string
 }
 
-func run(ctx context.Context, w io.Writer, o *options) (int, error) {
+func main() {
+	var o options
+	flag.IntVar(&o.min, "min", 116, "how many live tests of the Go SDK must pass")
+	flag.StringVar(&o.run, "run", "", "run only tests that match this pattern, or scenarios that contain it")
+	flag.BoolVar(&o.verbose, "v", false, "print the output of tests that fail")
+	flag.BoolVar(&o.all, "all", false, "run the exceptions too")
+	flag.StringVar(&o.connection, "connection-string", os.Getenv("FEEDBOX_TEST_SERVICEBUS_SCENARIOS"), "endpoint of the scenarios; default: an emulator of our own")
+	suites := flag.String("suite", "go,javascript,python", "what to run")
+	flag.Parse()
+	o.suites = strings.Split(*suites, ",")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Stdout, &o)
+	stop()
+	os.Exit(code)
+}
+
+// run runs the suites one after the other; all are run even if one fails.
+func run(ctx context.Context, w io.Writer, o *options) (code int) {
+	if slices.Contains(o.suites, "go") {
+		var err error
+		if code, err = runGo(ctx, w, o); err != nil {
+			fmt.Fprintln(w, "conformance:", err)
+			code = 1
+		}
+	}
+	for _, l := range scenarios.Languages {
+		if !slices.Contains(o.suites, l.Name) {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s, scenarios:\n", l.SDK)
+		passed, err := l.Run(ctx, w, o.connection, o.run)
+		switch {
+		case errors.Is(err, scenarios.ErrNotInstalled):
+			fmt.Fprintf(w, "NOT RUN, nothing is known of %s: %v\n", l.SDK, err)
+		case err != nil:
+			fmt.Fprintln(w, "conformance:", err)
+			code = 1
+		case !passed:
+			code = 1
+		}
+	}
+	return code
+}
+
+// runGo runs the Go SDK's own live tests.
+func runGo(ctx context.Context, w io.Writer, o *options) (int, error) {
 	dir, err := os.MkdirTemp("", "azservicebus-*")
 	if err != nil {
 		return 1, err

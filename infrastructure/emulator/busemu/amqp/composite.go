@@ -156,34 +156,33 @@ func (f *fields) raw() []byte {
 	return nil
 }
 
-// fieldWriter writes the field list of a composite type. Trailing nulls are
-// left out.
+// fieldWriter writes the field list of a composite type, trailing nulls included:
+// they may be left out (part 1, section 1.4), but the Python SDK (pyamqp _connection.py,
+// session.py, link.py) reads fields by their index without looking at the count, and
+// does not know the empty list as the body of a frame.
 type fieldWriter struct {
 	b     []byte
 	mark  int // start of the list
 	count int // fields written
-	kept  int // fields up to the last that is not null
-	end   int // length of b after that one
 }
 
 func beginComposite(b []byte, code byte) fieldWriter {
 	b, mark := beginCompound(AppendDescriptor(b, code))
-	return fieldWriter{b: b, mark: mark, end: len(b)}
+	return fieldWriter{b: b, mark: mark}
 }
 
 // finish returns the buffer with the list closed.
 func (w *fieldWriter) finish() []byte {
-	if w.kept == 0 {
+	if w.count == 0 {
 		w.b[w.mark] = codeList0
 		return w.b[:w.mark+1]
 	}
-	return endCompound(w.b[:w.end], w.mark, codeList8, codeList32, w.kept)
+	return endCompound(w.b, w.mark, codeList8, codeList32, w.count)
 }
 
 func (w *fieldWriter) set(b []byte) {
 	w.b = b
 	w.count++
-	w.kept, w.end = w.count, len(b)
 }
 
 func (w *fieldWriter) null() {

@@ -1,0 +1,108 @@
+// Package scenarios runs scripts of SDKs in other languages against a Service Bus
+// endpoint: @azure/service-bus in node and azure-servicebus in Python, of the versions
+// in package.json and requirements.txt, installed into a temporary directory.
+//
+// Config.json has the entities the scripts use, in the form of the official emulator's
+// file: it configures busemu here, and can configure the official emulator as it is.
+package scenarios
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"feedbox/infrastructure/emulator/busemu"
+)
+
+//go:embed package.json suite.mjs requirements.txt suite.py Config.json
+var files embed.FS
+
+// ErrNotInstalled says that the language, or the way to its packages, is missing:
+// nothing was found out.
+var ErrNotInstalled = errors.New("not installed")
+
+// Language is a language with scripts.
+type Language struct {
+	Name    string
+	SDK     string
+	tools   []string
+	install [][]string // {venv} is the program's own directory
+	run     []string
+}
+
+// Languages are all there are.
+var Languages = []Language{
+	{
+		Name: "javascript", SDK: "@azure/service-bus 7.9.5", tools: []string{"node", "npm"},
+		install: [][]string{{"npm", "install", "--no-audit", "--no-fund", "--loglevel=error"}},
+		run:     []string{"node", "suite.mjs"},
+	},
+	{
+		Name: "python", SDK: "azure-servicebus 7.14.3", tools: []string{"python3"},
+		install: [][]string{{"python3", "-m", "venv", "venv"}, {"venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"}},
+		run:     []string{"venv/bin/python", "suite.py"},
+	},
+}
+
+// Run runs the scripts whose name contains only ("" is all) and reports whether all
+// passed. They go to the endpoint of the connection string, which must have the
+// entities of Config.json, all empty; "" is a fresh emulator.
+func (l Language) Run(ctx context.Context, w io.Writer, connection, only string) (bool, error) {
+	for _, tool := range l.tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			return false, fmt.Errorf("%s is %w", tool, ErrNotInstalled)
+		}
+	}
+	dir, err := os.MkdirTemp("", "service-bus-"+l.Name+"-*")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.CopyFS(dir, files); err != nil {
+		return false, err
+	}
+	for _, command := range l.install {
+		if out, err := l.command(ctx, dir, command).CombinedOutput(); err != nil {
+			return false, fmt.Errorf("%s of %s: %w: %w: %s", command[0], l.SDK, ErrNotInstalled, err, out)
+		}
+	}
+	if connection == "" {
+		topology, err := busemu.LoadConfig(filepath.Join(dir, "Config.json"))
+		if err != nil {
+			return false, err
+		}
+		srv, err := busemu.Start(&busemu.Options{Topology: topology})
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = srv.Close() }()
+		connection = srv.ConnectionString()
+	}
+	command := l.run
+	if only != "" {
+		command = append(command[:len(command):len(command)], only)
+	}
+	run := l.command(ctx, dir, command)
+	run.Stdout, run.Stderr = w, w
+	run.Env = append(os.Environ(), "SERVICEBUS_CONNECTION_STRING="+connection)
+	err = run.Run()
+	if _, failed := errors.AsType[*exec.ExitError](err); failed {
+		return false, ctx.Err()
+	}
+	return err == nil, err
+}
+
+func (Language) command(ctx context.Context, dir string, command []string) *exec.Cmd {
+	program := command[0]
+	if local := filepath.Join(dir, program); filepath.Dir(program) != "." {
+		program = local
+	}
+	cmd := exec.CommandContext(ctx, program, command[1:]...)
+	cmd.Dir = dir
+	return cmd
+}

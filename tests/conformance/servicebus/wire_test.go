@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+)
+
+// TestWire runs one script for each wire behaviour that Feedbox relies on, through
+// azservicebus. By default it starts the project's emulator; the environment names
+// another endpoint (Azure, Microsoft's emulator, ours in another process):
+//
+//	FEEDBOX_TEST_SERVICEBUS_CONNECTION_STRING  of a key with the rights Send and Listen
+//	FEEDBOX_TEST_SERVICEBUS_TOPIC              default contacts; with duplicate detection
+//	FEEDBOX_TEST_SERVICEBUS_SUBSCRIPTION       default contacts; with sessions, expired messages dead-lettered
+//
+// The scripts use sessions of their own, and leave nothing behind but dead letters
+// that they could not tell from those of others. The subscription must be idle: a
+// consumer of another program would take their messages.
+func TestWire(t *testing.T) {
+	w := openTarget(t)
+	for _, s := range scripts {
+		t.Run(s.name, func(t *testing.T) { w.play(t, s.run) })
+	}
+}
+
+// scripts are in the order in which they run: the first needs no session to have
+// messages.
+var scripts = []struct {
+	name string
+	run  func(p *probe)
+}{
+	{"accept-next-timeout", acceptNextTimesOut},
+	{"session-order", sessionOrder},
+	{"batch-of-many-sessions", batchOfManySessions},
+	{"duplicate-dropped", duplicateDropped},
+	{"duplicate-in-batch", duplicateInBatch},
+	{"session-locked", sessionLocked},
+	{"close-releases", closeReleases},
+	{"abandon-keeps-order", abandonKeepsOrder},
+	{"dead-letter", deadLetter},
+	{"session-state", sessionState},
+	{"round-trip", roundTrip},
+	{"large-message", largeMessage},
+	{"too-large", tooLarge},
+	{"schedule-and-cancel", scheduleAndCancel},
+	{"defer", deferred},
+	{"lock-renewal", lockRenewal},
+	{"peek-in-session", peekInSession},
+	{"expired-message", expiredMessage},
+}
+
+func acceptNextTimesOut(p *probe) {
+	short, cancel := context.WithTimeout(p.ctx, 3*time.Second)
+	defer cancel()
+	_, err := p.client.AcceptNextSessionForSubscription(short, p.topic, p.subscription, nil)
+	if !isCode(err, azservicebus.CodeTimeout) && !errors.Is(err, context.DeadlineExceeded) {
+		p.Errorf("accepting a session when there is none: %v (is the subscription idle and empty?)", err)
+	}
+}
+
+func sessionOrder(p *probe) {
+	p.send(p.message("1"), p.message("2"))
+	p.send(p.message("3"))
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	got := p.take(r, "1", "2", "3")
+	for i, m := range got {
+		if i > 0 && *m.SequenceNumber <= *got[i-1].SequenceNumber || *m.SessionID != p.session || m.DeliveryCount != 1 {
+			p.Errorf("message %d: sequence number %d, session %s, delivery count %d", i, *m.SequenceNumber, *m.SessionID, m.DeliveryCount)
+		}
+	}
+	p.complete(r, got...)
+	p.empty(r)
+}
+
+func batchOfManySessions(p *probe) {
+	var batch []*azservicebus.Message
+	for _, id := range []string{"a1", "b1", "a2", "b2"} {
+		m := p.message(id)
+		m.SessionID = ptr(p.session + id[:1])
+		batch = append(batch, m)
+	}
+	p.send(batch...)
+	for _, s := range []string{"b", "a"} {
+		r := p.accept(p.session + s)
+		p.complete(r, p.take(r, s+"1", s+"2")...)
+		p.empty(r)
+		p.check(r.Close(p.ctx))
+	}
+}
+
+func duplicateDropped(p *probe) {
+	p.send(p.message("1"))
+	p.send(p.message("1"), p.message("2")) // accepted like any other
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	p.complete(r, p.take(r, "1", "2")...)
+	p.send(p.message("1"), p.message("3")) // the history outlives completion
+	p.complete(r, p.take(r, "3")...)
+	p.empty(r)
+}
+
+func duplicateInBatch(p *probe) {
+	p.send(p.message("1"), p.message("1"), p.message("2"))
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	p.complete(r, p.take(r, "1", "2")...)
+	p.empty(r)
+}
+
+func sessionLocked(p *probe) {
+	r := p.accept(p.session)
+	if again, err := p.client.AcceptSessionForSubscription(p.ctx, p.topic, p.subscription, p.session, nil); err == nil {
+		p.Error("a session was accepted twice")
+		p.check(again.Close(p.ctx))
+	}
+	p.check(r.Close(p.ctx))
+	p.check(p.accept(p.session).Close(p.ctx))
+}
+
+func closeReleases(p *probe) {
+	p.send(p.message("1"), p.message("2"), p.message("3"))
+	r := p.accept(p.session)
+	p.complete(r, p.take(r, "1", "2")[0])
+	p.check(r.Close(p.ctx))
+	r = p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	got := p.take(r, "2", "3")
+	if got[0].DeliveryCount != 1 {
+		p.Errorf("giving a session back counted as a delivery: %d", got[0].DeliveryCount)
+	}
+	p.complete(r, got...)
+}
+
+func abandonKeepsOrder(p *probe) {
+	p.send(p.message("1"), p.message("2"), p.message("3"))
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	p.check(r.AbandonMessage(p.ctx, p.take(r, "1")[0], nil))
+	got := p.take(r, "1", "2", "3")
+	if got[0].DeliveryCount != 2 || got[1].DeliveryCount != 1 {
+		p.Errorf("delivery counts %d and %d", got[0].DeliveryCount, got[1].DeliveryCount)
+	}
+	p.complete(r, got...)
+}
+
+func deadLetter(p *probe) {
+	p.send(p.message("bad"), p.message("good"))
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	got := p.take(r, "bad", "good")
+	p.check(r.DeadLetterMessage(p.ctx, got[0], &azservicebus.DeadLetterOptions{Reason: ptr("reason"), ErrorDescription: ptr("description")}))
+	p.complete(r, got[1])
+	p.empty(r)
+	m := p.deadLetters("bad")
+	if m.DeadLetterReason == nil || *m.DeadLetterReason != "reason" || m.DeadLetterErrorDescription == nil || *m.DeadLetterErrorDescription != "description" {
+		p.Errorf("reason %v, description %v", m.DeadLetterReason, m.DeadLetterErrorDescription)
+	}
+}
+
+// deadLetters waits for one message of the script in the dead-letter queue, takes it
+// away and gives those of others back.
+func (p *probe) deadLetters(id string) *azservicebus.ReceivedMessage {
+	p.Helper()
+	r := must(p.client.NewReceiverForSubscription(p.topic, p.subscription, &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter}))(p)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	for {
+		for _, m := range must(r.ReceiveMessages(p.ctx, 10, nil))(p) {
+			if m.MessageID == p.session+"/"+id {
+				p.check(r.CompleteMessage(p.ctx, m, nil))
+				return m
+			}
+		}
+	}
+}
+
+func sessionState(p *probe) {
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	for _, state := range [][]byte{nil, []byte("half way"), nil} {
+		p.check(r.SetSessionState(p.ctx, state, nil))
+		if got := must(r.GetSessionState(p.ctx, nil))(p); !bytes.Equal(got, state) {
+			p.Errorf("state %q, want %q", got, state)
+		}
+	}
+}
+
+func roundTrip(p *probe) {
+	m := p.message("all")
+	m.Subject, m.ContentType, m.CorrelationID, m.To, m.ReplyTo = ptr("Created"), ptr("application/json"), ptr("c"), ptr("t"), ptr("r")
+	m.ApplicationProperties = map[string]any{"text": "é", "n": int64(1) << 40, "yes": true, "half": 0.5}
+	m.PartitionKey = &p.session
+	p.send(m)
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	got := p.take(r, "all")[0]
+	if got.MessageID != *m.MessageID || *got.Subject != "Created" || *got.ContentType != "application/json" || *got.CorrelationID != "c" ||
+		*got.To != "t" || *got.ReplyTo != "r" || *got.PartitionKey != p.session || got.EnqueuedTime == nil || !maps.Equal(got.ApplicationProperties, m.ApplicationProperties) {
+		p.Errorf("came back as %+v", got)
+	}
+	p.complete(r, got)
+}
+
+func largeMessage(p *probe) {
+	m := p.message("large")
+	m.Body = bytes.Repeat([]byte("feedbox "), 200<<10/8) // several frames
+	p.send(m)
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	p.complete(r, p.take(r, string(m.Body))...)
+}
+
+func tooLarge(p *probe) {
+	m := p.message("too large")
+	m.Body = make([]byte, 2<<20) // beyond a batch of any tier
+	batch := must(p.sender.NewMessageBatch(p.ctx, nil))(p)
+	if err := batch.AddMessage(m, nil); !errors.Is(err, azservicebus.ErrMessageTooLarge) {
+		p.Errorf("a message of 2 MB fits into a batch: %v", err)
+	}
+}
+
+func scheduleAndCancel(p *probe) {
+	at := time.Now().Add(2 * time.Second)
+	numbers := must(p.sender.ScheduleMessages(p.ctx, []*azservicebus.Message{p.message("kept"), p.message("cancelled")}, at, nil))(p)
+	p.check(p.sender.CancelScheduledMessages(p.ctx, numbers[1:], nil))
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	got := p.take(r, "kept")
+	if early := time.Until(at); early > 500*time.Millisecond {
+		p.Errorf("it came %v too early", early)
+	}
+	p.complete(r, got...)
+	p.empty(r)
+}
+
+func deferred(p *probe) {
+	p.send(p.message("1"), p.message("2"))
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	got := p.take(r, "1", "2")
+	p.check(r.DeferMessage(p.ctx, got[0], nil))
+	p.complete(r, got[1])
+	back := must(r.ReceiveDeferredMessages(p.ctx, []int64{*got[0].SequenceNumber}, nil))(p)
+	if len(back) != 1 || string(back[0].Body) != "1" {
+		p.Fatalf("%d deferred messages came back", len(back))
+	}
+	p.complete(r, back...)
+	p.empty(r)
+}
+
+func lockRenewal(p *probe) {
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	before := r.LockedUntil()
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-p.ctx.Done():
+	}
+	p.check(r.RenewSessionLock(p.ctx, nil))
+	if !r.LockedUntil().After(before) {
+		p.Errorf("locked until %v before, %v after the renewal", before, r.LockedUntil())
+	}
+}
+
+func peekInSession(p *probe) {
+	p.send(p.message("1"), p.message("2"))
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	var bodies []string
+	for _, m := range must(r.PeekMessages(p.ctx, 10, nil))(p) {
+		bodies = append(bodies, string(m.Body))
+	}
+	if strings.Join(bodies, " ") != "1 2" {
+		p.Errorf("peeked %q", bodies)
+	}
+	p.complete(r, p.take(r, "1", "2")...)
+}
+
+func expiredMessage(p *probe) {
+	m := p.message("brief")
+	m.TimeToLive = ptr(time.Second)
+	p.send(m)
+	if m := p.deadLetters("brief"); m.DeadLetterReason == nil || *m.DeadLetterReason != "TTLExpiredException" {
+		p.Errorf("reason %v", m.DeadLetterReason)
+	}
+}
