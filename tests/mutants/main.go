@@ -20,7 +20,7 @@
 //
 // The table goes to standard output, progress to standard error. With -update it is
 // also written to README.md beside this file; rows of mutants that did not run stay as
-// they were. The exit status is 1 if a mutant survives, does not apply or does not compile, or if
+// they were. An interrupted run keeps what it found so far. The exit status is 1 if a mutant survives, does not apply or does not compile, or if
 // a named test fails without it. It needs the go and git commands.
 package main
 
@@ -33,7 +33,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -61,7 +63,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mutants: wants no arguments, a regular expression for -only and -jobs of 1 or more:", err)
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err = run(ctx, o)
 	stop()
 	if err != nil {
@@ -103,9 +105,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	results := runAll(ctx, tree, chosen, broken, o)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+	results = slices.DeleteFunc(results, func(r result) bool { return r.verdict == notRun })
 	if o.update {
 		page := filepath.Join(home, "README.md")
 		text := report(merge(results, all, readPage(page)), required)
@@ -114,6 +114,9 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	fmt.Print(report(results, nil))
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted after %d of %d mutants", len(results), len(chosen))
+	}
 	if bad := len(results) - count(results, killed); bad > 0 {
 		return fmt.Errorf("%d of %d mutants were not killed", bad, len(results))
 	}
@@ -123,6 +126,9 @@ func run(ctx context.Context, o options) error {
 // runAll runs the mutants, some at a time, and returns their results in order.
 func runAll(ctx context.Context, tree string, chosen []*mutant, broken map[*mutant]string, o options) []result {
 	results := make([]result, len(chosen))
+	for i, m := range chosen {
+		results[i] = result{mutant: m, verdict: notRun}
+	}
 	next := make(chan int)
 	var workers sync.WaitGroup
 	var printing sync.Mutex
@@ -132,6 +138,9 @@ func runAll(ctx context.Context, tree string, chosen []*mutant, broken map[*muta
 				r := result{mutant: chosen[i], verdict: baselineFails, detail: broken[chosen[i]]}
 				if r.detail == "" {
 					r = attempt(ctx, tree, chosen[i], o)
+				}
+				if ctx.Err() != nil {
+					continue // what it ended with shows nothing
 				}
 				results[i] = r
 				printing.Lock()
