@@ -46,7 +46,8 @@ func pebbleOptions(fs vfs.FS, durable bool, cache *pebble.Cache, log *slog.Logge
 
 // pebbleLogger passes Pebble's reports to slog. Pebble calls Fatalf when it can
 // no longer keep its promises (a failed write to the log) and expects not to
-// come back, so it panics: no write is acknowledged after that.
+// come back. So it panics, on a goroutine of its own: net/http would recover from
+// a panic of a request and go on with a store of which nobody knows what it holds.
 type pebbleLogger struct{ log *slog.Logger }
 
 func (l pebbleLogger) Infof(string, ...any) {} // flushes and compactions: noise
@@ -56,5 +57,7 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 }
 
 func (l pebbleLogger) Fatalf(format string, args ...any) {
-	panic("cosmosemu: storage failure: " + fmt.Sprintf(format, args...))
+	failure := "cosmosemu: storage failure: " + fmt.Sprintf(format, args...)
+	go func() { panic(failure) }()
+	select {} // until the process has ended
 }

@@ -55,15 +55,19 @@ type change struct {
 
 // Update runs fn in a transaction on one logical partition and commits what it
 // did. If fn fails nothing is changed and its error is returned as it is. A
-// transaction that changed nothing takes no LSN.
+// transaction that changed nothing takes no LSN. Either way Update returns when
+// what fn saw is durable: a refusal tells of it, too.
 //
 // fn runs while other writers of the container wait: it must not block.
 func (c *Container) Update(part *Partition, fn func(*Tx) error) (Commit, error) {
 	commit, wrote, err := c.apply(part, fn)
-	if err != nil || !wrote {
+	if !wrote && c.applied.Load() == c.visible.Load() {
 		return commit, err
 	}
-	return commit, c.store.acknowledge(c)
+	if failure := c.store.acknowledge(c); failure != nil {
+		return commit, failure
+	}
+	return commit, err
 }
 
 var txPool = sync.Pool{New: func() any { return new(Tx) }}
