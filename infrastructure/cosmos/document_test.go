@@ -279,3 +279,17 @@ func TestSeconds(t *testing.T) {
 		}
 	}
 }
+
+func TestScannerTextIsThatOfEncodingJSON(t *testing.T) {
+	t.Parallel()
+	for _, quoted := range []string{`""`, `"a"`, `"\"0000\""`, `"a\/b\\"`, `"\\\\"`, `"\u00e9"`, `"a\nb"`, `"\"\n"`} {
+		var want string
+		if err := json.Unmarshal([]byte(quoted), &want); err != nil {
+			t.Fatal(err)
+		}
+		s := jsonScanner{buf: []byte(quoted)}
+		if got, ok, err := s.text(); got != want || !ok || err != nil || s.pos != len(quoted) {
+			t.Errorf("%s: %q, %t, %v; want %q", quoted, got, ok, err, want)
+		}
+	}
+}

@@ -98,6 +98,9 @@ func (s *jsonScanner) text() (string, bool, error) {
 	}
 	quoted := s.buf[start+1 : s.pos-1]
 	if bytes.IndexByte(quoted, '\\') >= 0 {
+		if v, ok := unescape(quoted); ok {
+			return v, true, nil
+		}
 		var v string
 		if json.Unmarshal(s.buf[start:s.pos], &v) != nil {
 			return "", false, errMalformed
@@ -105,6 +108,22 @@ func (s *jsonScanner) text() (string, bool, error) {
 		return v, true, nil
 	}
 	return unsafe.String(unsafe.SliceData(quoted), len(quoted)), true, nil
+}
+
+// unescape resolves the escapes of a character by itself, such as the quotes of an
+// ETag. Others are left to encoding/json.
+func unescape(quoted []byte) (string, bool) {
+	text := make([]byte, 0, len(quoted))
+	for i := 0; i < len(quoted); i++ {
+		if quoted[i] == '\\' {
+			i++ // a string does not end in an escape that is open
+			if quoted[i] != '"' && quoted[i] != '\\' && quoted[i] != '/' {
+				return "", false
+			}
+		}
+		text = append(text, quoted[i])
+	}
+	return string(text), true
 }
 
 // integer takes a value and returns it if it is a whole number of 64 bits; the second
