@@ -26,8 +26,11 @@ type Load struct {
 	// that Latencies tell what a client meets who comes at that time. Default 0:
 	// each writer sends as soon as it can.
 	Rate float64
+	// Existing are contacts that are there already, shared out among the writers.
+	Existing []string
 	// Hot is how many percent of the changes go to one contact that all writers share,
-	// the first one made. Default 0.
+	// the first one there is. A change that another one has overtaken is refused.
+	// Default 0.
 	Hot int
 	// Record, if set, is told the outcome of each request. It is called from several
 	// goroutines.
@@ -37,7 +40,7 @@ type Load struct {
 	acked     map[string]int
 	unknown   map[string]int
 	lost      int // creates without a reply
-	refused   int // 429 with Retry-After: nothing was changed
+	refused   int // 429 with Retry-After, or overtaken: nothing was changed
 	done      int
 	hot       string
 	began     time.Time
@@ -103,7 +106,8 @@ func (l *Load) LostCreates() int {
 	return l.lost
 }
 
-// Refused counts the requests that were turned away with 429 and Retry-After.
+// Refused counts the requests that were turned away with 429 and Retry-After, or
+// overtaken by another change of the hot contact.
 func (l *Load) Refused() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,19 +133,22 @@ func (l *Load) writer(ctx context.Context, n int) error {
 		return mine
 	}
 	var mine []string
+	for i := n; i < len(l.Existing); i += l.Writers {
+		mine = append(mine, l.Existing[i])
+	}
+	made := len(mine) + share(l.Contacts)
 	for i := range share(l.Changes) {
 		due, ok := l.await(ctx, n, i)
 		if !ok {
 			return nil
 		}
-		if len(mine) < share(l.Contacts) {
+		if len(mine) < made {
 			id, err := l.create(ctx, n, i)
 			if err != nil {
 				return err
 			}
 			if id != "" {
 				mine = append(mine, id)
-				l.shareHot(id)
 			}
 			continue
 		}
@@ -222,7 +229,7 @@ func (l *Load) change(ctx context.Context, id string, due time.Time, n, i int, r
 	c := changes[rnd.IntN(len(changes))]
 	r, err := l.post(ctx, "/api/contacts/"+id+"/"+c.verb, c.body)
 	switch {
-	case err == nil && r.turnedAway():
+	case err == nil && (r.turnedAway() || l.Hot > 0 && r.overtaken()):
 		l.refuse()
 		return nil
 	case err != nil || r.status >= http.StatusInternalServerError:

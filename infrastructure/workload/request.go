@@ -21,6 +21,11 @@ type reply struct {
 // also end one whose outcome the service does not know.
 func (r reply) turnedAway() bool { return r.status == http.StatusTooManyRequests && r.retryAfter != "" }
 
+// overtaken tells whether another change of the contact came first.
+func (r reply) overtaken() bool {
+	return r.status == http.StatusConflict || r.status == http.StatusPreconditionFailed
+}
+
 func (l *Load) post(ctx context.Context, route string, body any) (reply, error) {
 	data, err := json.Marshal(body)
 	if err != nil {

@@ -187,19 +187,23 @@ func StartDev(t *testing.T, b Binaries, args ...string) (*Process, Endpoints) {
 		if p.Ended() {
 			t.Fatalf("feedbox-dev ended: %s", p.Output())
 		}
-		data, err := os.ReadFile(ready)
-		if errors.Is(err, fs.ErrNotExist) {
-			return false
-		}
-		if err != nil {
+		var err error
+		if e, err = ReadEndpoints(ready); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(data, &e); err != nil {
-			t.Fatal(err)
-		}
-		return true
+		return err == nil
 	})
 	return p, e
+}
+
+// ReadEndpoints reads a ready file.
+func ReadEndpoints(path string) (Endpoints, error) {
+	var e Endpoints
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &e)
+	}
+	return e, err
 }
 
 // ServiceEnv is the environment that points `feedbox api` and `feedbox relay` at
