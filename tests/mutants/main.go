@@ -34,6 +34,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -145,8 +146,10 @@ func runAll(ctx context.Context, tree string, chosen []*mutant, broken map[*muta
 				results[i] = r
 				printing.Lock()
 				fmt.Fprintf(os.Stderr, "%-18s %-44s %5.1fs  %s\n", r.verdict, r.mutant.name, r.took.Seconds(), r.by())
-				if o.verbose || r.verdict != killed {
+				if o.verbose {
 					fmt.Fprintln(os.Stderr, r.detail)
+				} else if r.verdict != killed {
+					fmt.Fprintln(os.Stderr, end(r.detail))
 				}
 				printing.Unlock()
 			}
@@ -161,4 +164,11 @@ func runAll(ctx context.Context, tree string, chosen []*mutant, broken map[*muta
 	close(next)
 	workers.Wait()
 	return results
+}
+
+// end is the last lines of a text.
+func end(text string) string {
+	const most = 25
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-most):], "\n")
 }
