@@ -159,7 +159,6 @@ func TestLateHelperReplaysNothing(t *testing.T) {
 			var a *host
 			var crash atomic.Bool
 			asleep := make(chan struct{})
-			var once atomic.Bool
 			inner := memstore.New(&memstore.Options{
 				Before: func(ctx context.Context, op memstore.Op) error {
 					if !deletes && op.Kind == memstore.Delete {
@@ -185,8 +184,8 @@ func TestLateHelperReplaysNothing(t *testing.T) {
 			crash.Store(true)
 			time.Sleep(2 * time.Second)
 
-			// The sleeper: its first Create waits until the hour is over.
-			late := &sleeper{LeaseStore: inner, until: asleep, once: &once}
+			// The sleeper: its Creates of leases wait until the hour is over.
+			late := &sleeper{LeaseStore: inner, until: asleep}
 			p, err := changefeed.New(w.feed, late, w.got, &changefeed.Options{Host: "late"})
 			if err != nil {
 				t.Fatal(err)
@@ -232,14 +231,11 @@ func TestLateHelperReplaysNothing(t *testing.T) {
 type sleeper struct {
 	changefeed.LeaseStore
 	until chan struct{}
-	once  *atomic.Bool
 }
 
 func (s *sleeper) Create(ctx context.Context, r changefeed.Record) (string, error) {
 	if len(r.ID) > 26 && r.ID[24:26] == ".." {
-		if s.once.CompareAndSwap(false, true) {
-			<-s.until
-		}
+		<-s.until
 	}
 	return s.LeaseStore.Create(context.WithoutCancel(ctx), r)
 }
