@@ -86,6 +86,11 @@ func TestRepeatedCreatesSurviveKills(t *testing.T) {
 	}
 	t.Logf("%d keys sent %d times: %d answered as created, %d contacts, %d events; %d kills, %d requests had to be sent again",
 		keys, copies, created, len(contacts), len(events), kills, load.retries.Load())
+	testkit.Record(t, testkit.Result{
+		Fault: "F3", Name: "kill -9 of the API among creates sent three times under one key", Injections: kills, Of: kills, Events: int64(len(events)),
+		Lost: int64(max(0, keys-len(contacts))), DuplicatesSeen: int64(max(0, len(contacts)-keys)),
+		Note: "1,000 keys; duplicates are contacts too many, lost are contacts too few",
+	})
 }
 
 // service is the API process, always at the same address.

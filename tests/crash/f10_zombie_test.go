@@ -99,6 +99,9 @@ func zombie(t *testing.T, seed uint64, cycles int) testkit.Result {
 	time.Sleep(300 * time.Millisecond)
 	r.DuplicatesSent = w.e.DuplicatesDropped(t)
 	kit.stop()
+	if kit.failed != nil {
+		t.Errorf("the consumer kit: %v", kit.failed)
+	}
 	run.Messages = kit.handled
 	judge(t, run, &r)
 	r.DuplicatesSeen += kit.dropped
@@ -116,6 +119,7 @@ type kit struct {
 	cancel context.CancelFunc
 	done   chan error
 	once   sync.Once
+	failed error // of the kit, valid after stop
 	client *azservicebus.Client
 }
 
@@ -191,7 +195,9 @@ func (k *kit) awaitHandled(t *testing.T, w *world, ranges []feedRange) {
 func (k *kit) stop() {
 	k.once.Do(func() {
 		k.cancel()
-		<-k.done
+		if err := <-k.done; err != nil {
+			k.failed = err
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = k.client.Close(ctx)

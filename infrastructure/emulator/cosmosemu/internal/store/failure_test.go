@@ -34,11 +34,9 @@ func createOnce(tx *Tx) error {
 // onSync is a file system that calls do before each fsync of a log.
 func onSync(do func() error) vfs.FS {
 	return errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		switch op.Kind {
-		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
-			if filepath.Ext(op.Path) == ".log" {
-				return do()
-			}
+		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
+		if sync && filepath.Ext(op.Path) == ".log" {
+			return do()
 		}
 		return nil
 	}))
