@@ -10,8 +10,12 @@
 // scheduler answer anew each time. FEEDBOX_RESULTS names the folder for the records
 // that become the table of RELIABILITY.md (go run ./tests/reliability).
 //
-// The tests need Linux: they read /proc. Those that mount a tmpfs or make network
-// namespaces need root and are skipped loudly without.
+// The tests need Linux: they read /proc. The one that mounts a tmpfs needs root and is
+// skipped loudly without. Bad networks are made by a TCP proxy (testkit.Proxy), not by
+// the kernel: what is lost there is what TCP shows of a loss, the wait for a
+// repetition. So no test needs tc and netem, which many kernels are built without.
+//
+// Most of the time leases expire: -parallel 4 is well spent also on two cores.
 //
 // A relay's name is its place in the leases, so a replaced relay has a new one. The
 // processes are those of cmd/feedbox and cmd/feedbox-dev; tests that strike at named
