@@ -58,9 +58,7 @@ func (p *page) read(decoder Decoder, changes []Change) {
 	}
 	for i := range p.keys {
 		k := &p.keys[i]
-		if !slices.IsSortedFunc(k.messages, byPosition) {
-			slices.SortStableFunc(k.messages, byPosition)
-		}
+		p.sort(k.messages)
 		k.sendable = p.sendable(k.messages)
 	}
 }
@@ -119,6 +117,18 @@ func (p *page) sendable(msgs []Message) int {
 	return n
 }
 
+// sort brings the messages of one key into their order. One that cannot be read may not
+// tell its sequence: it stays where the feed has it, between those before and behind it.
+func (p *page) sort(msgs []Message) {
+	for len(msgs) > 0 {
+		n := p.sendable(msgs)
+		if !slices.IsSortedFunc(msgs[:n], byPosition) {
+			slices.SortStableFunc(msgs[:n], byPosition)
+		}
+		msgs = msgs[min(n+1, len(msgs)):]
+	}
+}
+
 // byPosition orders the messages of one key.
 func byPosition(a, b Message) int {
 	return cmp.Or(cmp.Compare(a.LSN, b.LSN), cmp.Compare(a.Sequence, b.Sequence))
@@ -159,7 +169,8 @@ func (p *page) settle(failed []KeyError) int {
 }
 
 // failures lists the events that were neither accepted nor parked, in the order of the
-// changes.
+// changes. Of each key the first of them is the one that failed: whatever stands before a
+// failed change counts as done, also if the feed has a transaction in another order.
 func (p *page) failures() []Failure {
 	out := slices.Clone(p.keyless)
 	for i := range p.keys {
@@ -171,9 +182,13 @@ func (p *page) failures() []Failure {
 		if cause == nil {
 			cause = p.faults[k.messages[k.sent].Index]
 		}
+		failed := k.messages[k.sent].Index
+		for n := k.sent; n < len(k.messages); n++ {
+			failed = min(failed, k.messages[n].Index)
+		}
 		for n := k.sent; n < len(k.messages); n++ {
 			m := &k.messages[n]
-			out = append(out, Failure{Index: m.Index, ID: m.ID, Key: k.name, Held: n > k.sent, Err: cause})
+			out = append(out, Failure{Index: m.Index, ID: m.ID, Key: k.name, Held: m.Index != failed, Err: cause})
 		}
 	}
 	slices.SortFunc(out, func(a, b Failure) int { return cmp.Compare(a.Index, b.Index) })

@@ -1,0 +1,55 @@
+package relay_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+)
+
+// An event that cannot be read tells no sequence. Among those of its transaction it stays
+// where the feed has it: what stands before it is sent, for its caller takes that as done.
+func TestAnUnreadableEventStaysInItsPlace(t *testing.T) {
+	b := &broker{}
+	page := changes("a a1 1", "a a2 2", "a a3 ?", "a a4 4", "a a5 5")
+	for i := range page {
+		page[i].LSN = 7
+	}
+	err := newRelay(t, b, nil).Handle(t.Context(), page)
+	if diff := cmp.Diff([]string{"a1", "a2"}, b.got["a"]); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"2 a3 false", "3 a4 true", "4 a5 true"}, failures(err)); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+}
+
+// Where the feed has a transaction in another order than its sequence, the first unsent
+// change is the one that is named: nothing before it is left out.
+func TestNothingUnsentStandsBeforeTheFailure(t *testing.T) {
+	b := &broker{fail: map[string]relay.KeyError{"a": {Sent: 1, Err: errTooLarge}}}
+	page := changes("a a3 3", "a a1 1", "a a2 2")
+	for i := range page {
+		page[i].LSN = 7
+	}
+	err := newRelay(t, b, nil).Handle(t.Context(), page)
+	if diff := cmp.Diff([]string{"0 a3 false", "2 a2 true"}, failures(err)); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+}
+
+// failures shows the failures of a page: index, event, held.
+func failures(err error) []string {
+	batch, ok := errors.AsType[*relay.BatchError](err)
+	if !ok {
+		return []string{fmt.Sprint(err)}
+	}
+	var list []string
+	for _, f := range batch.Failures {
+		list = append(list, fmt.Sprint(f.Index, " ", f.ID, " ", f.Held))
+	}
+	return list
+}
