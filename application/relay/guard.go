@@ -62,7 +62,7 @@ func (r *Relay) watch(ctx context.Context, t Tenure, number int64, p *page) {
 		return
 	}
 	for _, m := range r.guard.compare(p, number) {
-		m.Resumed = t.Resumed
+		m.Lost = t.Resumed || m.First > 0
 		r.opts.Hooks.Missing(ctx, m)
 	}
 }
@@ -71,16 +71,30 @@ func (g *guard) compare(p *page, tenure int64) []Missing {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var missing []Missing
+	var blind map[string]bool // keys whose last event is there, with a sequence nobody knows
 	for i := range p.keys {
 		k := &p.keys[i]
 		last := g.last(k.name, tenure)
-		was := last
+		was, unread := last, int64(0) // events that are there and do not tell their sequence
 		for n := range k.messages {
 			sequence := k.messages[n].Sequence
-			if last != 0 && sequence > last+1 {
+			if sequence < 1 {
+				unread++
+				continue
+			}
+			if last != 0 && sequence > last+1+unread {
 				missing = append(missing, Missing{Key: k.name, First: last + 1, Last: sequence - 1})
 			}
-			last = max(last, sequence)
+			last, unread = max(last, sequence), 0
+		}
+		switch {
+		case last != 0:
+			last += unread
+		case unread > 0:
+			if blind == nil {
+				blind = make(map[string]bool)
+			}
+			blind[k.name] = true
 		}
 		if last != was {
 			g.set(k.name, seen{last, tenure})
@@ -96,7 +110,9 @@ func (g *guard) compare(p *page, tenure int64) []Missing {
 		if last != 0 {
 			m.First = last + 1
 		}
-		missing = append(missing, m)
+		if !blind[a.Key] {
+			missing = append(missing, m)
+		}
 		g.set(a.Key, seen{a.Sequence, tenure})
 	}
 	return missing

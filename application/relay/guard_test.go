@@ -30,7 +30,7 @@ func (d aggregateDecoder) Decode(raw []byte) (relay.Message, bool, error) {
 func TestFindsEventsThatAreMissing(t *testing.T) {
 	var missing []string
 	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Hooks: relay.Hooks{Missing: func(_ context.Context, m relay.Missing) {
-		missing = append(missing, fmt.Sprintf("%s %d-%d %v", m.Key, m.First, m.Last, m.Resumed))
+		missing = append(missing, fmt.Sprintf("%s %d-%d %v", m.Key, m.First, m.Last, m.Lost))
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +49,10 @@ func TestFindsEventsThatAreMissing(t *testing.T) {
 		{[]string{"c c7 7", "= c 8"}, []string{"c 8-8 true"}},  // its end is missing
 		{[]string{"d d5 5", "d d7 7"}, []string{"d 6-6 true"}}, // inside a page
 		{[]string{"e e2 ?", "e e3 3", "= e 3"}, nil},           // cannot be read, but is there
+		{[]string{"e e4 ?", "e e5 5", "= e 5"}, nil},
+		{[]string{"e e6 ?", "= e 6"}, nil},
+		{[]string{"h h4 ?", "= h 4"}, nil}, // it is there, whatever its number
+		{[]string{"h h5 5", "= h 5"}, nil},
 		{[]string{"f f1 1", "f f3 3", "= f 3", "g g1 1"}, []string{"f 2-2 true"}},
 	} {
 		missing = nil

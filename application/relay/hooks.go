@@ -53,6 +53,7 @@ type Retry struct {
 type Missing struct {
 	Key         string
 	First, Last int64 // their sequences; First is 0 if only the end is known
-	// Resumed is that of the tenure: true means that the events were not sent.
-	Resumed bool
+	// Lost means that the events were not sent: the tenure was resumed from a checkpoint,
+	// or has itself seen what came before them. Otherwise they may have been sent long ago.
+	Lost bool
 }

@@ -126,8 +126,12 @@ func (m *relayMetrics) hooks(next relay.Hooks, now func() time.Time) relay.Hooks
 			next.Parked(ctx, e)
 		},
 		Missing: func(ctx context.Context, e relay.Missing) {
-			if e.Resumed {
-				m.expired.Add(ctx, max(1, e.Last-e.First+1))
+			if e.Lost {
+				n := int64(1) // of which is known where they end, but not where they begin
+				if e.First > 0 {
+					n = e.Last - e.First + 1
+				}
+				m.expired.Add(ctx, n)
 			}
 			next.Missing(ctx, e)
 		},

@@ -64,7 +64,7 @@ func relayLog(log *slog.Logger) relay.Hooks {
 			log.ErrorContext(ctx, "event parked", "event_id", e.ID, "contact_id", e.Key, "action", e.Action, "reason", e.Reason, "attempts", e.Attempts)
 		},
 		Missing: func(ctx context.Context, m relay.Missing) {
-			log.ErrorContext(ctx, "events missing from the feed", "contact_id", m.Key, "first", m.First, "last", m.Last, "lost", m.Resumed)
+			log.ErrorContext(ctx, "events missing from the feed", "contact_id", m.Key, "first", m.First, "last", m.Last, "lost", m.Lost)
 		},
 	}
 }
