@@ -20,6 +20,7 @@ type page struct {
 	skipped    int           // changes that are no events
 	resent     int           // events sent again that an earlier try may have sent
 	first      bool          // the first page of a tenure
+	turn       int           // the key that goes ahead next during an outage, an index into keys
 
 	groups []Group // of the round being published
 	at     []int32 // at[i] is the key of groups[i]

@@ -17,12 +17,15 @@ func (r *Relay) publish(ctx context.Context, p *page) {
 	}
 	patience, cancel := context.WithTimeout(ctx, r.opts.Patience)
 	defer cancel()
+	r.outage.enter()
+	defer r.outage.leave()
 	for round := 1; waiting != nil && patience.Err() == nil; round++ {
-		pause := r.pause(round, waiting)
+		over, rounds, pages := r.outage.failed()
+		pause := r.pause(max(round, rounds), waiting) * time.Duration(pages)
 		if hook := r.opts.Hooks.Retrying; hook != nil {
 			hook(ctx, Retry{Round: round, Keys: keys, Pause: pause, Err: waiting})
 		}
-		if !sleep(patience, pause) {
+		if !sleepUntil(patience, pause, over) {
 			return
 		}
 		r.round(ctx, p)
@@ -44,8 +47,12 @@ func firstOutage(p *page) (keys int, first error) {
 }
 
 // round publishes once what is left: first the keys that nothing speaks against, then
-// each suspect on its own, so that it cannot stop the others.
+// each suspect on its own, so that it cannot stop the others. During an outage one key
+// goes ahead of them all.
 func (r *Relay) round(ctx context.Context, p *page) {
+	if r.outage.lasts() && !r.probe(ctx, p) {
+		return
+	}
 	suspected := r.suspects.any()
 	left := func(k *keyState) bool {
 		return k.err == nil || ClassOf(k.err) != Refused
@@ -65,11 +72,56 @@ func (r *Relay) round(ctx context.Context, p *page) {
 	}
 }
 
+// probe sends one key, another one each time, and reports whether the others are worth
+// a try. All pages and lanes of a relay meet the same outage: if each sent all it has,
+// the broker would be asked more often the less it can do.
+func (r *Relay) probe(ctx context.Context, p *page) bool {
+	k := r.ahead(p)
+	if k == nil {
+		return true
+	}
+	r.send(ctx, p, p.gather(func(other *keyState) bool { return other == k }))
+	if k.err == nil || ClassOf(k.err) == Refused {
+		return true
+	}
+	for i := range p.keys {
+		if other := &p.keys[i]; other.pending() && other.err == nil {
+			other.err, other.untried = k.err, true
+		}
+	}
+	return false
+}
+
+// ahead returns the key whose turn it is to go ahead, a suspect only if there are no
+// others; nil if nothing is left to send.
+func (r *Relay) ahead(p *page) *keyState {
+	var found *keyState
+	at := p.turn
+	for n := range p.keys {
+		i := (at + n) % len(p.keys)
+		k := &p.keys[i]
+		if !k.pending() || k.err != nil && ClassOf(k.err) == Refused {
+			continue
+		}
+		suspect := r.suspects.has(k.name)
+		if found == nil || !suspect {
+			found, p.turn = k, i+1
+		}
+		if !suspect {
+			break
+		}
+	}
+	return found
+}
+
 // send publishes groups, the ones that p has gathered last, and notes the result.
 func (r *Relay) send(ctx context.Context, p *page, groups []Group) {
 	before := r.accepted.Load()
 	failed := failedKeys(r.publisher.Publish(ctx, groups), groups)
-	r.accepted.Add(uint64(p.settle(failed)))
+	if accepted := p.settle(failed); accepted > 0 {
+		r.accepted.Add(uint64(accepted))
+		r.outage.end()
+	}
 	if len(failed) == 0 && !r.suspects.any() {
 		return
 	}
@@ -109,11 +161,16 @@ func (r *Relay) pause(n int, err error) time.Duration {
 }
 
 // sleep returns true after d, false if ctx ends before.
-func sleep(ctx context.Context, d time.Duration) bool {
+func sleep(ctx context.Context, d time.Duration) bool { return sleepUntil(ctx, d, nil) }
+
+// sleepUntil is sleep that also ends, with true, when over is closed.
+func sleepUntil(ctx context.Context, d time.Duration, over <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
+	case <-over:
 		return true
 	case <-ctx.Done():
 		return false

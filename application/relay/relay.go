@@ -17,6 +17,7 @@ type Relay struct {
 	opts      Options
 	pages     sync.Pool     // of *page
 	accepted  atomic.Uint64 // messages that the broker accepted
+	outage    outage
 	suspects  suspects
 	gates     gates
 	guard     guard
