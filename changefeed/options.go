@@ -51,7 +51,8 @@ type Options struct {
 	// MaxItems bounds a page. Default 100, negative leaves it to the service.
 	MaxItems int
 	// PollMin is the pause after a read that found nothing, in a range that had a
-	// change within PollIdleAfter. Default 500 ms.
+	// change within PollIdleAfter; or a hundredth of the time since that change, if
+	// that is more. Default 500 ms.
 	PollMin time.Duration
 	// PollBusy is the shortest pause after a read that found nothing, in a range
 	// whose changes come faster than PollMin: it is read about once for each of

@@ -93,7 +93,7 @@ func upToEnd(p *Page) bool {
 }
 
 // poller is the pause between reads of a range with nothing new: short while
-// changes keep coming, growing once there was none for a while. Where changes
+// changes keep coming, growing with the time since the last one. Where changes
 // come faster than min it is the time between two of them, so that reads cost no
 // more than the writes that cause them.
 type poller struct {
@@ -123,6 +123,8 @@ func (p *poller) pause(now time.Time) time.Duration {
 		p.pauseNow = min(p.pauseNow+p.pauseNow/2, p.max)
 	case silence < p.min:
 		return jitter(min(max(p.gap, p.busy), p.min))
+	default: // a change that comes after a silence can wait for a hundredth of it
+		p.pauseNow = min(max(p.min, silence/100), p.max)
 	}
 	return jitter(p.pauseNow)
 }
