@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -81,7 +82,8 @@ type change struct {
 // run makes changes at a rate and waits until the consumer has handled them all.
 func (l *line) run(ctx context.Context, rate int, length time.Duration) (latencies, error) {
 	count := rate * int(length/time.Millisecond) / 1000
-	run := &changes{list: make([]change, count), left: make(chan struct{})}
+	l.runs++
+	run := &changes{name: strconv.Itoa(l.runs), list: make([]change, count), left: make(chan struct{})}
 	run.open.Store(2 * int64(count))
 	l.current.Store(run)
 	cpu := measure.CPU()
@@ -103,7 +105,7 @@ func (l *line) run(ctx context.Context, rate int, length time.Duration) (latenci
 			}
 		}
 		go func() {
-			err := l.update(ctx, i%latencyContacts, i)
+			err := l.update(ctx, i%latencyContacts, run.name, i)
 			switch {
 			case errors.Is(err, errRefused):
 				refused.Add(1)
@@ -133,6 +135,7 @@ func (l *line) run(ctx context.Context, rate int, length time.Duration) (latenci
 
 // changes are those of one run.
 type changes struct {
+	name  string
 	began time.Time
 	list  []change
 	open  atomic.Int64  // replies and events that are missing

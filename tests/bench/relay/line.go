@@ -35,6 +35,7 @@ type line struct {
 	contacts []string
 	reads    atomic.Int64            // of the change feed
 	current  atomic.Pointer[changes] // nil before the first run
+	runs     int
 }
 
 func startLine(ctx context.Context) (l *line, err error) {
@@ -121,15 +122,17 @@ func (l *line) startConsumer(ctx context.Context) error {
 	return nil
 }
 
-// firstName carries the number of the change through the system.
+// firstName carries run and number of the change through the system. The run makes
+// every name new: a change to the same name is none.
 const firstName = `"firstName":"Change `
 
 func (l *line) handle(_ context.Context, e *subscriber.Event) error {
 	_, after, found := strings.Cut(string(e.Body), firstName)
-	number, _, _ := strings.Cut(after, `"`)
+	name, _, _ := strings.Cut(after, `"`)
+	run, number, _ := strings.Cut(name, " ")
 	if i, err := strconv.Atoi(number); found && err == nil {
-		if run := l.current.Load(); run != nil {
-			run.handled(i)
+		if current := l.current.Load(); current != nil && current.name == run {
+			current.handled(i)
 		}
 	}
 	return nil
@@ -149,8 +152,8 @@ func (l *line) create(ctx context.Context) (id string, err error) {
 	return created.ID, nil
 }
 
-func (l *line) update(ctx context.Context, contact, change int) error {
-	body := fmt.Sprintf(`{%s%d","lastName":"Doe"}`, firstName, change)
+func (l *line) update(ctx context.Context, contact int, run string, change int) error {
+	body := fmt.Sprintf(`{%s%s %d","lastName":"Doe"}`, firstName, run, change)
 	_, err := l.post(ctx, l.api+"/"+l.contacts[contact]+"/update-name", body, http.StatusNoContent)
 	return err
 }
