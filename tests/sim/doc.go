@@ -15,9 +15,9 @@
 // Environment:
 //
 //	SIM_SEED     the first seed, default 1
-//	SIM_SEEDS    how many; default 1,000 times FEEDBOX_FAULT_SCALE, at least 6
+//	SIM_SEEDS    how many; default 1,000 times FEEDBOX_FAULT_SCALE, without it 6
 //	SIM_MINUTES  simulated time with faults of each; default 10, without
-//	             FEEDBOX_FAULT_SCALE 4
+//	             FEEDBOX_FAULT_SCALE 3
 //	SIM_RERUNS   how often a failing seed is run again, default 5
 //	SIM_SHRINK   real time for shrinking its schedule, default 2m; 0 does not
 //	SIM_ONLY     run only faults of these kinds, separated by commas

@@ -32,11 +32,11 @@ func number(t *testing.T, name string, otherwise int) int {
 // TestSimulation is fault F24. See doc.go for its environment.
 func TestSimulation(t *testing.T) {
 	first := uint64(number(t, "SIM_SEED", 1))
-	seeds := number(t, "SIM_SEEDS", max(6, testkit.Count(t, 1000)))
-	minutes := 10
+	seeds, minutes := testkit.Count(t, 1000), 10
 	if os.Getenv("FEEDBOX_FAULT_SCALE") == "" {
-		minutes = 4
+		seeds, minutes = 6, 3
 	}
+	seeds = number(t, "SIM_SEEDS", max(5, seeds))
 	length := time.Duration(number(t, "SIM_MINUTES", minutes)) * time.Minute
 	sum := newSummary(first, seeds, length)
 	t.Run("seeds", func(t *testing.T) {

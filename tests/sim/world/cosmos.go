@@ -126,6 +126,9 @@ func (c *cosmosPart) note(w *World, call *cosmosemu.Call) {
 	if call.Container != Leases || len(call.Body) == 0 || call.Operation == cosmosemu.OpQueryItems {
 		return
 	}
+	if call.Operation == cosmosemu.OpReplaceItem && call.Header.Get("If-Match") == "" {
+		w.violation("I6 the lease %s was written without its ETag", call.ID)
+	}
 	var l leaseDocument
 	if json.Unmarshal(call.Body, &l) != nil || l.Continuation == nil {
 		return

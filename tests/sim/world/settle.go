@@ -12,7 +12,7 @@ import (
 type busemuMessage = busemu.PeekedMessage
 
 // patience is how long after the faults ended everything may take to arrive.
-const patience = 10 * time.Minute
+const patience = 5 * time.Minute
 
 // Settle stops the load, ends all faults, waits in virtual time until everything has
 // arrived and the leases are shared out, or patience is over, and returns what there

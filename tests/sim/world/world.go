@@ -54,7 +54,7 @@ type World struct {
 	closed   bool
 
 	mu     sync.Mutex // guards what follows
-	faults []string   // of the harness itself
+	faults []string   // violations seen on the way, and failures of the harness
 	poison map[string]bool
 }
 
@@ -157,22 +157,29 @@ func (w *World) Sleep(d time.Duration) {
 }
 
 // Eventually waits in virtual time until done is true, at most limit, and reports
-// whether it became so.
+// whether it became so. It looks less and less often, at least every ten seconds.
 func (w *World) Eventually(limit time.Duration, done func() bool) bool {
+	pause := 250 * time.Millisecond
 	for end := time.Now().Add(limit); !done(); {
 		if !time.Now().Before(end) {
 			return false
 		}
-		w.Sleep(250 * time.Millisecond)
+		w.Sleep(pause)
+		pause = min(pause+pause/4, 10*time.Second)
 	}
 	return true
 }
 
 // harness notes a failure of the harness itself: the run proves nothing then.
-func (w *World) harness(format string, args ...any) {
+func (w *World) harness(format string, args ...any) { w.violation("harness: "+format, args...) }
+
+// violation notes a breach that is seen when it happens. The first twenty are kept.
+func (w *World) violation(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.faults = append(w.faults, "harness: "+fmt.Sprintf(format, args...))
+	if len(w.faults) < 20 {
+		w.faults = append(w.faults, fmt.Sprintf(format, args...))
+	}
 }
 
 // Trace is the history of the world so far.
