@@ -22,8 +22,10 @@ type ClientConfig struct {
 	// PreferredRegions are tried in this order for reads.
 	PreferredRegions []string
 	// Options are those of the HTTP pipeline: transport, retries, telemetry. What
-	// they leave open: application id "feedbox", 3 retries of throttled reads, each
-	// after at most 2 s. Commits have their own retries, see Options.
+	// they leave open: application id "feedbox", 10 s for each try (azcosmos has no
+	// limit of its own, and a connection that a firewall has forgotten answers
+	// nothing), 3 retries of throttled reads, each after at most 2 s. Commits have
+	// their own retries, see Options.
 	Options azcore.ClientOptions
 }
 
@@ -36,6 +38,7 @@ func NewClient(c ClientConfig) (*azcosmos.Client, error) {
 	}
 	options := &azcosmos.ClientOptions{ClientOptions: c.Options, PreferredRegions: c.PreferredRegions}
 	options.Telemetry.ApplicationID = cmp.Or(options.Telemetry.ApplicationID, "feedbox")
+	options.Retry.TryTimeout = cmp.Or(options.Retry.TryTimeout, 10*time.Second)
 	options.Retry.MaxRetries = cmp.Or(options.Retry.MaxRetries, 3)
 	options.Retry.MaxRetryDelay = cmp.Or(options.Retry.MaxRetryDelay, 2*time.Second)
 	options.Retry.RetryDelay = cmp.Or(options.Retry.RetryDelay, 100*time.Millisecond)
