@@ -22,9 +22,9 @@ type ClientConfig struct {
 	// PreferredRegions are tried in this order for reads.
 	PreferredRegions []string
 	// Options are those of the HTTP pipeline: transport, retries, telemetry. What
-	// they leave open: application id "feedbox", 10 s for each try (azcosmos has no
-	// limit of its own, and a connection that a firewall has forgotten answers
-	// nothing), 3 retries of throttled reads, each after at most 2 s. Commits have
+	// they leave open: application id "feedbox", 10 s for an answer (azcosmos has no
+	// limit of its own, and a connection that a firewall has forgotten stays silent;
+	// it does not try again then, see cosmos_client_retry_policy.go), 3 retries of throttled reads, each after at most 2 s. Commits have
 	// their own retries, see Options.
 	Options azcore.ClientOptions
 }
