@@ -1,0 +1,114 @@
+package faults
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/tests/sim/world"
+	"feedbox/tests/testkit"
+)
+
+// F6: the store throttles three calls of ten, of everybody, with waits of 10 ms to 1 s.
+// Nothing is lost, the feed is not read before its time, callers of the API are told how
+// long to wait, and half a minute after the storm all has arrived.
+func TestThrottledStore(t *testing.T) {
+	const full = 3600 // seconds of storm
+	tell(t, testkit.Result{
+		Fault: "F6", Name: "Cosmos DB answers 30 % of calls with 429", Seed: 6, Of: 30_000,
+		Note: "Retry-After reaches callers of the API; the feed is not read sooner than the store asks",
+	}, world.Topology{APIs: 1, Consumers: 1}, func(s *story) {
+		var all atomic.Bool // throttle every transaction
+		s.FaultCosmos(func(c *cosmosemu.Call) *cosmosemu.Fault {
+			if c.Operation != cosmosemu.OpBatch || !all.Load() {
+				return nil
+			}
+			s.struck.Add(1)
+			f := cosmosemu.Throttled(1500 * time.Millisecond)
+			return &f
+		})
+		var reads readers
+		s.FaultCosmos(func(c *cosmosemu.Call) *cosmosemu.Fault {
+			reads.come(c)
+			if !s.chance(0.3) {
+				return nil
+			}
+			s.struck.Add(1)
+			wait := s.between(10*time.Millisecond, time.Second).Truncate(time.Millisecond) // as the header says it
+			reads.sentAway(c, wait)
+			f := cosmosemu.Throttled(wait)
+			return &f
+		})
+		load := s.StartLoad(world.LoadOptions{Writers: 3, Pace: 500 * time.Millisecond})
+		s.Sleep(time.Duration(testkit.Count(s, full)) * time.Second)
+
+		all.Store(true)
+		client := s.NewClient()
+		defer client.Close()
+		r := client.Do(s.Context(), "api-0", http.MethodPost, "/api/contacts", map[string]any{
+			"firstName": "Ada", "lastName": "Doe", "companyName": "Contoso", "email": "ada@contoso.com",
+		})
+		if wait, err := strconv.Atoi(r.Header.Get("Retry-After")); r.Status != http.StatusTooManyRequests || err != nil || wait != 2 {
+			s.Errorf("a throttled transaction was answered with %d, Retry-After %q: %s; want 429 and 2", r.Status, r.Header.Get("Retry-After"), r.Body)
+		}
+		all.Store(false)
+
+		early, throttled := reads.figures()
+		if throttled == 0 || early > 0 {
+			s.Errorf("%d of %d throttled reads of the feed were repeated before the time the store asked for", early, throttled)
+		}
+		run := s.judge()
+		if run.Settled.Arrived > 30*time.Second {
+			s.Errorf("it took %s after the storm until all had arrived, at most 30 s are allowed", run.Settled.Arrived)
+		}
+		s.Logf("%v; %d reads of the feed throttled", load.Requests(), throttled)
+	})
+}
+
+// readers watches who reads the change feed again before its time.
+type readers struct {
+	mu               sync.Mutex           // guards what follows
+	until            map[string]time.Time // by the range and position that is asked for
+	early, throttled int
+}
+
+func (r *readers) come(c *cosmosemu.Call) {
+	if c.Operation != cosmosemu.OpReadChangeFeed {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Now().Before(r.until[place(c)]) {
+		r.early++
+	}
+	delete(r.until, place(c))
+}
+
+func (r *readers) sentAway(c *cosmosemu.Call, wait time.Duration) {
+	if c.Operation != cosmosemu.OpReadChangeFeed {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.until == nil {
+		r.until = map[string]time.Time{}
+	}
+	r.until[place(c)] = time.Now().Add(wait)
+	r.throttled++
+}
+
+func (r *readers) figures() (early, throttled int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.early, r.throttled
+}
+
+// place is what one reader of the feed asks for.
+func place(c *cosmosemu.Call) string {
+	h := c.Header
+	return c.Container + h.Get("x-ms-documentdb-partitionkeyrangeid") + h.Get("x-ms-start-epk") + h.Get("x-ms-end-epk") + h.Get("If-None-Match")
+}

@@ -1,0 +1,99 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"path"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/tests/sim/world"
+	"feedbox/tests/testkit"
+)
+
+// F7: each call to the store fails in one of six ways, 5 % each: 449, 408, 500, 503, a
+// reset connection, a body that breaks off. Half of those that leave the client in doubt
+// were carried out. Nothing is lost and nothing happens twice.
+func TestFailingStore(t *testing.T) {
+	const full = 3600 // seconds of storm
+	tell(t, testkit.Result{
+		Fault: "F7", Name: "Cosmos DB answers with 449, 408, 500, 503, resets or breaks off, 5 % each", Seed: 7, Of: 30_000,
+	}, world.Topology{APIs: 1, Consumers: 1}, func(s *story) {
+		s.FaultCosmos(func(*cosmosemu.Call) *cosmosemu.Fault {
+			faults := []cosmosemu.Fault{
+				cosmosemu.RetryWith(), cosmosemu.TimedOut(), cosmosemu.Failed(), cosmosemu.Unavailable(),
+				{Loss: cosmosemu.Reset},
+				{Loss: cosmosemu.Truncate},
+			}
+			n := s.pick(100) / 5
+			if n >= len(faults) {
+				return nil
+			}
+			s.struck.Add(1)
+			f := faults[n]
+			f.Execute = n > 0 && s.chance(0.5) // 449 says that it was not
+			return &f
+		})
+		load := s.StartLoad(world.LoadOptions{Writers: 3, Pace: 500 * time.Millisecond})
+		s.Sleep(time.Duration(testkit.Count(s, full)) * time.Second)
+		run := s.Settle()
+		// A change that was carried out without a reply, and tried again when the contact
+		// was deleted, is answered with 404; the load takes it for one that was not made.
+		for gone, i := load.Requests()[http.StatusNotFound], 0; gone > 0 && i < len(run.Contacts); i++ {
+			c := run.Contacts[i]
+			if n := run.Acked[c.ID]; n > 0 && int(c.Version) == n+run.Unknown[c.ID]+1 {
+				run.Unknown[c.ID]++
+				gone--
+			}
+		}
+		s.verify(run)
+		s.sessionsHandledOnce(run)
+		s.Log(load.Requests())
+	})
+}
+
+// The reply to a creation is lost after it was carried out: the same request finds out
+// that it was, and answers as if nothing had happened. There is one contact then, with
+// one event for each thing that happened.
+func TestCreationInDoubt(t *testing.T) {
+	const full = 1000
+	tell(t, testkit.Result{
+		Fault: "F7", Name: "reply to a creation lost after it was carried out", Seed: 71, Of: full,
+	}, world.Topology{APIs: 1, Relays: 1, Consumers: 1}, func(s *story) {
+		var lose atomic.Bool
+		s.FaultCosmos(func(c *cosmosemu.Call) *cosmosemu.Fault {
+			if c.Operation != cosmosemu.OpBatch || c.Container != world.Data || !lose.CompareAndSwap(true, false) {
+				return nil
+			}
+			s.struck.Add(1)
+			f := cosmosemu.LostReply([]cosmosemu.Loss{cosmosemu.Reset, cosmosemu.Truncate}[s.pick(2)])
+			return &f
+		})
+		client := s.NewClient()
+		defer client.Close()
+		s.Sleep(5 * time.Second)
+		acked := map[string]int{}
+		for i := range testkit.Count(s, full) {
+			lose.Store(true)
+			var headers []string
+			if i%2 == 0 {
+				headers = []string{"Idempotency-Key", fmt.Sprint("key-", i)}
+			}
+			r := client.Do(s.Context(), "api-0", http.MethodPost, "/api/contacts", map[string]any{
+				"firstName": "Ada", "lastName": "Doe", "companyName": "Contoso", "email": fmt.Sprintf("a%d@contoso.com", i),
+			}, headers...)
+			if r.Status != http.StatusCreated {
+				s.Fatalf("a creation whose reply was lost once was answered with %d: %s", r.Status, r.Body)
+			}
+			acked[path.Base(r.Header.Get("Location"))]++
+		}
+		run := s.Settle()
+		if len(run.Contacts) != len(acked) {
+			s.Errorf("%d contacts are stored after %d creations", len(run.Contacts), len(acked))
+		}
+		run.Acked = acked
+		s.verify(run)
+	})
+}
