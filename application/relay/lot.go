@@ -14,13 +14,15 @@ import (
 // several processes: every change of a gate, and every event put behind it or taken
 // away, is one transaction guarded by the gate's version.
 type Lot interface {
-	// Closed returns the keys whose gates are closed.
+	// Closed returns the keys whose gates are closed, every one that was closed before the
+	// call by whatever process, and perhaps some that are open.
 	Closed(ctx context.Context) ([]string, error)
 	// Park puts events behind the gate of key in their order, after those that are there.
 	// An event that is there already stays where it is. The events are copied.
 	//
 	// closing, if not nil, closes the gate if it is open. Without it Park returns
-	// ErrGateOpen if the gate is open, and changes nothing.
+	// ErrGateOpen if the gate is open, and changes nothing. An old state of the gate is not
+	// enough for that.
 	Park(ctx context.Context, key string, events []ParkedEvent, closing *Closing) error
 }
 
@@ -63,6 +65,7 @@ type Gate struct {
 	Attempts int       // how often it was tried to drain
 	Error    string    // why the last try failed; "" = it did not
 	TriedAt  time.Time // when the last try ended; zero = never tried
+	Listed   string    // the Lot's own note on how Closed finds the gate; kept as it is
 	Version  string    // changes with every change of the gate
 }
 

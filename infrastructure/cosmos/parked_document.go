@@ -37,6 +37,7 @@ type gateDocument struct {
 	Attempts     int             `json:"attempts"`
 	Error        string          `json:"error,omitempty"`
 	TriedAt      time.Time       `json:"triedAt,omitzero"`
+	Listed       string          `json:"listed,omitempty"`
 	ETag         json.RawMessage `json:"_etag,omitempty"`
 }
 
@@ -59,6 +60,7 @@ func encodeGate(g relay.Gate) ([]byte, error) {
 	d := gateDocument{
 		ID: gateID, PartitionKey: g.Key, Type: typeGate, Closing: closingData(g.Closing), Events: g.Events, Last: g.Last,
 		Intent: (*intentData)(g.Intent), Claim: g.Claim, Attempts: g.Attempts, Error: g.Error, TriedAt: g.TriedAt,
+		Listed: g.Listed,
 	}
 	raw, err := json.Marshal(d)
 	if err != nil {
@@ -79,7 +81,7 @@ func decodeGate(raw []byte) (relay.Gate, error) {
 	}
 	return relay.Gate{
 		Key: d.PartitionKey, Closing: relay.Closing(d.Closing), Events: d.Events, Last: d.Last, Intent: (*relay.Intent)(d.Intent),
-		Claim: d.Claim, Attempts: d.Attempts, Error: d.Error, TriedAt: d.TriedAt, Version: version,
+		Claim: d.Claim, Attempts: d.Attempts, Error: d.Error, TriedAt: d.TriedAt, Listed: d.Listed, Version: version,
 	}, nil
 }
 

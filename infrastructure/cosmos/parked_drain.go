@@ -10,15 +10,6 @@ import (
 	"feedbox/application/relay"
 )
 
-// Gate implements relay.DrainLot.
-func (l *ParkedLot) Gate(ctx context.Context, key string) (relay.Gate, error) {
-	reply, err := l.container.ReadItem(ctx, keyValue(key), gateID, &azcosmos.ItemOptions{SessionToken: l.seen()})
-	if err != nil {
-		return relay.Gate{}, asFault("read the gate of key "+key, err)
-	}
-	return decodeGate(reply.Value)
-}
-
 // Update implements relay.DrainLot.
 func (l *ParkedLot) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
 	body, err := encodeGate(g)
@@ -30,9 +21,7 @@ func (l *ParkedLot) Update(ctx context.Context, g relay.Gate) (relay.Gate, error
 	if err != nil {
 		return relay.Gate{}, asFault("update the gate of key "+g.Key, err)
 	}
-	if reply.SessionToken != nil {
-		l.saw(*reply.SessionToken)
-	}
+	l.sawReply(reply.SessionToken)
 	g.Version = string(reply.ETag)
 	return g, nil
 }
@@ -79,24 +68,16 @@ func (l *ParkedLot) Remove(ctx context.Context, g relay.Gate, ids []string, skip
 	}
 }
 
-// Open implements relay.DrainLot.
+// Open implements relay.DrainLot. The gate goes first, then its entry in the list.
 func (l *ParkedLot) Open(ctx context.Context, g relay.Gate) error {
 	etag := azcore.ETag(g.Version)
 	reply, err := l.container.DeleteItem(ctx, keyValue(g.Key), gateID, &azcosmos.ItemOptions{IfMatchEtag: &etag})
 	if err != nil {
 		return asFault("open the gate of key "+g.Key, err)
 	}
-	if reply.SessionToken != nil {
-		l.saw(*reply.SessionToken)
-	}
+	l.sawReply(reply.SessionToken)
+	l.unlist(ctx, g.Key, g.Listed)
 	return nil
-}
-
-// Closed implements relay.Lot.
-func (l *ParkedLot) Closed(ctx context.Context) ([]string, error) {
-	var keys []string
-	err := l.gates(ctx, "list parked keys", "SELECT * FROM c WHERE c.type = @type", func(g relay.Gate) { keys = append(keys, g.Key) })
-	return keys, err
 }
 
 // Intents implements relay.DrainLot.
@@ -122,13 +103,21 @@ func (l *ParkedLot) gates(ctx context.Context, what, query string, visit func(re
 
 // query calls visit for each result of a query whose parameter @type is kind.
 func (l *ParkedLot) query(ctx context.Context, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
+	return l.queryAt(ctx, l.seen(), what, key, query, kind, visit)
+}
+
+// queryAt is query by a replica that is not behind position.
+func (l *ParkedLot) queryAt(ctx context.Context, position *string, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
 	pager := l.container.NewQueryItemsPager(query, key, &azcosmos.QueryOptions{
-		SessionToken: l.seen(), QueryParameters: []azcosmos.QueryParameter{{Name: "@type", Value: kind}},
+		SessionToken: position, QueryParameters: []azcosmos.QueryParameter{{Name: "@type", Value: kind}},
 	})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
 			return asFault(what, err)
+		}
+		if page.RawResponse != nil {
+			l.saw(page.RawResponse.Header.Get(headerSessionToken))
 		}
 		for _, raw := range page.Items {
 			if err := visit(raw); err != nil {
