@@ -41,6 +41,20 @@ func TestNothingUnsentStandsBeforeTheFailure(t *testing.T) {
 	}
 }
 
+// The two sides of a merge need not count alike. An LSN that falls does not turn the
+// order of the feed around, also not within a page.
+func TestTheFeedsOrderStandsOverTheLSN(t *testing.T) {
+	b := &broker{}
+	page := changes("a a1 1@90", "b b1 1@91", "a a3 3@92", "a a2 2@92", "a a5 5@4", "a a4 4@4", "b b2 2@3", "a a6 6@5", "a a7 ?@2", "a a8 8@1")
+	err := newRelay(t, b, nil).Handle(t.Context(), page)
+	if diff := cmp.Diff(map[string][]string{"a": {"a1", "a2", "a3", "a4", "a5", "a6"}, "b": {"b1", "b2"}}, b.got); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"8 a7 false", "9 a8 true"}, failures(err)); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+}
+
 // failures shows the failures of a page: index, event, held.
 func failures(err error) []string {
 	batch, ok := errors.AsType[*relay.BatchError](err)

@@ -29,7 +29,7 @@ type page struct {
 // keyState is what is to be sent of one key, and how far that has come.
 type keyState struct {
 	name     string
-	messages []Message // in order of (LSN, sequence)
+	messages []Message // in the order of the feed, those of a transaction by sequence
 	sendable int       // messages before the first that cannot be sent
 	sent     int       // messages accepted by the broker
 	parked   bool      // all of them went to the parked events instead
@@ -118,22 +118,34 @@ func (p *page) sendable(msgs []Message) int {
 	return n
 }
 
-// sort brings the messages of one key into their order. One that cannot be read may not
-// tell its sequence: it stays where the feed has it, between those before and behind it.
+// sort brings the messages of one key into their order, which is that of the feed: LSNs
+// tell which of them share a transaction, but not which came first, since those of the
+// two sides of a merge need not be comparable. Only within a transaction does the feed
+// promise no order. A message that cannot be read may not tell its sequence: it stays
+// where the feed has it, between those before and behind it.
 func (p *page) sort(msgs []Message) {
 	for len(msgs) > 0 {
+		n := 1
+		for n < len(msgs) && msgs[n].LSN == msgs[0].LSN {
+			n++
+		}
+		p.sortTransaction(msgs[:n])
+		msgs = msgs[n:]
+	}
+}
+
+func (p *page) sortTransaction(msgs []Message) {
+	for len(msgs) > 1 {
 		n := p.sendable(msgs)
-		if !slices.IsSortedFunc(msgs[:n], byPosition) {
-			slices.SortStableFunc(msgs[:n], byPosition)
+		if !slices.IsSortedFunc(msgs[:n], bySequence) {
+			slices.SortStableFunc(msgs[:n], bySequence)
 		}
 		msgs = msgs[min(n+1, len(msgs)):]
 	}
 }
 
-// byPosition orders the messages of one key.
-func byPosition(a, b Message) int {
-	return cmp.Or(cmp.Compare(a.LSN, b.LSN), cmp.Compare(a.Sequence, b.Sequence))
-}
+// bySequence orders the messages of one key and transaction.
+func bySequence(a, b Message) int { return cmp.Compare(a.Sequence, b.Sequence) }
 
 // gather fills groups with what is still to be sent of the keys that want tells.
 func (p *page) gather(want func(k *keyState) bool) []Group {

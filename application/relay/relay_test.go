@@ -97,7 +97,7 @@ func TestHandleSendsEachKeyInOrderOfPosition(t *testing.T) {
 	b := &broker{}
 	var sum relay.Summary
 	r := newRelay(t, b, &relay.Options{Hooks: relay.Hooks{Handled: func(_ context.Context, s relay.Summary) { sum = s }}})
-	err := r.Handle(t.Context(), changes("a a2 2@7", "-", "b b1 1@7", "a a1 1@7", "a a0 9@6", "b b2 2@8", "-"))
+	err := r.Handle(t.Context(), changes("a a0 9@6", "a a2 2@7", "-", "b b1 1@7", "a a1 1@7", "b b2 2@8", "-"))
 	if err != nil {
 		t.Fatal(err)
 	}
