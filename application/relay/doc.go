@@ -18,13 +18,16 @@
 //   - Handle returns nil only when each event among the changes it was given has been
 //     accepted by the broker, or stands behind the gate of its key. The caller may then
 //     move its checkpoint past them.
-//   - Events of one key leave in the order (LSN, sequence). An event that cannot be
-//     sent holds back the later events of its key, and no other key.
+//   - Events of one key leave in the order of the feed, those of one transaction, which
+//     share an LSN, by sequence. An event that cannot be sent holds back the later events
+//     of its key, and no other key.
 //   - A message is the same on every attempt: same id, same key, same bytes. The
 //     broker's duplicate detection rests on that.
 //   - The body is the stored bytes. Nothing is decoded that is only passed on.
 //   - An outage spends no attempts. A failure that does not tell whose fault it is
-//     counts as the message's only if it hits one key while others pass.
+//     counts as the message's only if it hits one key while others pass. A refusal that
+//     does not tell it counts as the message's until it has hit three keys without any
+//     message being accepted in between; then it is an outage that a person must end.
 //   - While a gate is closed only the holder of its claim sends events of the key. It
 //     opens only if nothing has come behind it since it was found empty.
 //

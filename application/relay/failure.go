@@ -41,9 +41,15 @@ type Error struct {
 	Class      Class
 	Reason     string        // stable slug for metrics and parked documents, for example "too_large"
 	RetryAfter time.Duration // how long the broker asked to wait; 0 = it did not say
-	// Ambiguous says that the failure may as well be the message's fault: the
-	// connection was lost, say, which a message can bring about. If it happens to one
-	// key again and again while others pass, the relay takes it for Refused.
+	// Ambiguous says that the failure does not tell whose fault it is.
+	//
+	// An Outage may as well be the message's fault: the connection was lost, say, which a
+	// message can bring about. If it happens to one key again and again while others
+	// pass, the relay takes it for Refused.
+	//
+	// Refused may as well be the fault of the set-up: "not allowed" fits a message and an
+	// entity. If it happens to Options.BlockAfter keys and nothing is accepted in
+	// between, the relay takes it for Blocked.
 	Ambiguous bool
 	Err       error // cause; may be nil
 }

@@ -118,9 +118,11 @@ func (r *Relay) ahead(p *page) *keyState {
 func (r *Relay) send(ctx context.Context, p *page, groups []Group) {
 	before := r.accepted.Load()
 	failed := failedKeys(r.publisher.Publish(ctx, groups), groups)
-	if accepted := p.settle(failed); accepted > 0 {
+	accepted := p.settle(failed)
+	if accepted > 0 {
 		r.accepted.Add(uint64(accepted))
 		r.outage.end()
+		r.refusals.end()
 	}
 	if len(failed) == 0 && !r.suspects.any() {
 		return
@@ -128,6 +130,9 @@ func (r *Relay) send(ctx context.Context, p *page, groups []Group) {
 	for _, i := range p.at {
 		k := &p.keys[i]
 		k.err = r.suspects.judge(k, before, r.opts.SuspectAfter)
+	}
+	if accepted == 0 {
+		r.refusals.judge(p, r.opts.BlockAfter)
 	}
 }
 

@@ -19,6 +19,7 @@ type Relay struct {
 	accepted  atomic.Uint64 // messages that the broker accepted
 	outage    outage
 	suspects  suspects
+	refusals  refusals
 	gates     gates
 	guard     guard
 	tenures   tenures
@@ -37,6 +38,10 @@ type Options struct {
 	// SuspectAfter is how often an Ambiguous failure may hit a key while others pass
 	// before it is taken for the message's own. Default 5.
 	SuspectAfter int
+	// BlockAfter is how many keys an Ambiguous refusal may hit, with no message accepted
+	// in between, before it is taken for the fault of the broker's set-up. So many keys
+	// less one may get parked for such a fault. Default 3; negative: it never is.
+	BlockAfter int
 	// Sequences is how many keys' last sequences are remembered, to find events that
 	// expired before they were sent. Default 100,000; negative: none is looked for.
 	Sequences int
@@ -66,6 +71,7 @@ func New(decoder Decoder, publisher Publisher, opts *Options) (*Relay, error) {
 	o.PauseMin = cmp.Or(o.PauseMin, 100*time.Millisecond)
 	o.PauseMax = cmp.Or(o.PauseMax, max(5*time.Second, o.PauseMin))
 	o.SuspectAfter = cmp.Or(o.SuspectAfter, 5)
+	o.BlockAfter = cmp.Or(o.BlockAfter, 3)
 	o.Sequences = cmp.Or(o.Sequences, 100_000)
 	if o.PauseMin < 0 || o.PauseMax < o.PauseMin || o.SuspectAfter < 0 {
 		errs = append(errs, errors.New("options PauseMin, PauseMax and SuspectAfter must be positive, PauseMax not below PauseMin"))

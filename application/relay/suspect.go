@@ -42,7 +42,7 @@ func (s *suspects) has(key string) bool {
 // a refusal. accepted is how many messages the broker had accepted before that send.
 func (s *suspects) judge(k *keyState, accepted uint64, limit int) error {
 	failure, _ := errors.AsType[*Error](k.err)
-	ambiguous := failure != nil && failure.Ambiguous && !k.untried
+	ambiguous := failure != nil && failure.Ambiguous && failure.Class != Refused && !k.untried
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !ambiguous {

@@ -19,7 +19,13 @@ type verdict struct {
 
 // The client reports as a lost connection, and without the condition, whatever it does
 // not know, a refusal of the message included (internal/errors.go, GetRecoveryKind).
-const reasonConnectionLost, reasonUnknown = "connection_lost", "unknown"
+const (
+	reasonConnectionLost = "connection_lost"
+	reasonUnknown        = "unknown"
+)
+
+// reasonTooLarge is that of a message which exceeds the limit of the link or the entity.
+const reasonTooLarge = "too_large"
 
 // byCondition gives the verdict for the AMQP condition of a broker's answer. The
 // client hands most conditions on (internal/errors.go, TransformError); those that it
@@ -39,7 +45,7 @@ var byCondition = map[amqp.ErrCond]verdict{
 	"com.microsoft:entity-disabled":   {relay.Blocked, "entity_disabled"},
 	amqp.ErrCondResourceLimitExceeded: {relay.Blocked, "entity_full"},
 
-	amqp.ErrCondMessageSizeExceeded:       {relay.Refused, "too_large"},
+	amqp.ErrCondMessageSizeExceeded:       {relay.Refused, reasonTooLarge},
 	amqp.ErrCondNotAllowed:                {relay.Refused, "not_allowed"},
 	amqp.ErrCondDecodeError:               {relay.Refused, "malformed"},
 	amqp.ErrCondInvalidField:              {relay.Refused, "malformed"},
@@ -62,13 +68,14 @@ var byCode = map[azservicebus.Code]verdict{
 // classify turns the failure of a send into what the relay decides by. ctx is the
 // context of the Publish call, attempt that of the one send.
 //
-// What nobody knows is an outage: it costs time, never an event.
+// What nobody knows is an outage: it costs time, never an event. Of the refusals only
+// that of the size is certain to be the message's own; the others may be meant for all.
 func classify(ctx, attempt context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("send: %w", context.Cause(ctx))
 	case errors.Is(err, azservicebus.ErrMessageTooLarge):
-		return &relay.Error{Class: relay.Refused, Reason: "too_large", Err: err}
+		return &relay.Error{Class: relay.Refused, Reason: reasonTooLarge, Err: err}
 	case attempt.Err() != nil:
 		return &relay.Error{Class: relay.Outage, Reason: "send_timeout", Err: err}
 	}
@@ -90,6 +97,6 @@ func classify(ctx, attempt context.Context, err error) error {
 	}
 	return &relay.Error{
 		Class: v.class, Reason: v.reason, Err: err,
-		Ambiguous: v.reason == reasonConnectionLost || v.reason == reasonUnknown,
+		Ambiguous: v.reason == reasonConnectionLost || v.reason == reasonUnknown || v.class == relay.Refused && v.reason != reasonTooLarge,
 	}
 }

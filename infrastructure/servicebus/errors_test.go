@@ -47,6 +47,19 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// Only its size is certain to be a message's own fault.
+func TestClassifyDoubtsRefusals(t *testing.T) {
+	for cond, doubtful := range map[amqp.ErrCond]bool{
+		amqp.ErrCondMessageSizeExceeded: false, "com.microsoft:entity-disabled": false, "com.microsoft:server-busy": false,
+		amqp.ErrCondNotAllowed: true, "com.microsoft:argument-error": true, amqp.ErrCondDecodeError: true, "some:thing-new": true,
+	} {
+		e, ok := errors.AsType[*relay.Error](classify(t.Context(), t.Context(), &amqp.Error{Condition: cond}))
+		if !ok || e.Ambiguous != doubtful {
+			t.Errorf("%s is %+v, want ambiguous %v", cond, e, doubtful)
+		}
+	}
+}
+
 func TestClassifyContext(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	lost := errors.New("lease lost")
