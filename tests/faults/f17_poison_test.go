@@ -38,7 +38,7 @@ func TestPoison(t *testing.T) {
 	tell(t, testkit.Result{
 		Fault: "F17", Name: "bad documents among 20,000 events, later mended and retried", Seed: 17, Of: full,
 		Note: "exactly the bad ones and their followers parked; drained in order while new events came",
-	}, world.Topology{APIs: -1, Relays: 2, Consumers: 1, MaxItems: 100}, func(s *story) {
+	}, world.Topology{APIs: -1, Relays: 2, Consumers: 1, Sessions: 32, MaxItems: 100}, func(s *story) {
 		c := s.containers(world.Data, world.Parked)
 		p := &poisoning{s: s, data: c[0], parked: c[1], bad: map[string]int{}, last: make([]int, max(30, testkit.Count(s, fullEvents)/each))}
 		p.choose(max(len(badData), testkit.Count(s, full)), each)
