@@ -175,6 +175,24 @@ func TestStoppingWhileParkingHidesNoGate(t *testing.T) {
 	}
 }
 
+func TestStoppingBehindTheGateLeavesAnEntry(t *testing.T) {
+	for i := range tries {
+		s := newStale(t)
+		gates := 0
+		lot := s.lot(func(r *http.Request) bool { // nothing gets out behind the second batch, which stores the gate
+			if isBatch(r) {
+				gates++
+				return gates > 2
+			}
+			return gates == 2
+		})
+		_ = s.close(lot, "k") // it may have said what it had to say
+		if got := s.closed(s.lot(nil)); !slices.Equal(got, []string{"k"}) {
+			t.Fatalf("try %d: closed keys %v, want k", i, got)
+		}
+	}
+}
+
 // open drains the gate of key as the drainer does.
 func (s *account) open(lot *cosmos.ParkedLot, key string) error {
 	s.t.Helper()
