@@ -4,6 +4,7 @@ SHELL := /bin/bash
 GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION  := v0.12.0
 TOOLS := $(CURDIR)/.cache/bin
+RESULTS := $(CURDIR)/.cache/results
 PACKAGES := ./...
 
 .DEFAULT_GOAL := help
@@ -59,7 +60,7 @@ conformance-cosmos: ## azcosmos' own emulator suite and the JavaScript SDK again
 	go test -tags conformance -count=1 -v ./tests/conformance/cosmos | grep -vE '^ +--- PASS|^=== '
 
 .PHONY: conformance-servicebus
-conformance-servicebus: ## azservicebus' own live tests against busemu
+conformance-servicebus: ## azservicebus' own live tests, the JavaScript and Python SDKs against busemu
 	go run ./tests/conformance/servicebus
 
 .PHONY: bicep-check
@@ -67,9 +68,40 @@ bicep-check: ## parse the Bicep and check every resource against Azure's types
 	tests/infra/bicep-check.sh
 
 .PHONY: bench
-bench: ## the backlog through the relay, beside its floors
-	go run ./tests/bench/relay -pack
-	go run ./tests/bench/relay
+bench: ## every figure of BENCHMARKS.md beside its floor, in one run
+	mkdir -p $(RESULTS)
+	go run ./tests/bench -json $(RESULTS)/bench.json
+
+.PHONY: growth
+growth: ## what an operation costs as the system grows
+	mkdir -p $(RESULTS)
+	go run ./tests/bench -growth -json $(RESULTS)/growth.json
+
+.PHONY: mutants
+mutants: ## take each safeguard away and see a test turn red
+	go run ./tests/mutants
+
+# Faults run at FEEDBOX_FAULT_SCALE of their full counts: 0.05 in CI, 1 in a night.
+# Every part runs even if one fails; the records of all become RELIABILITY.md.
+.PHONY: faults
+faults: ## the whole system under every fault, simulated and with real processes
+	rm -rf $(RESULTS)/faults && mkdir -p $(RESULTS)/faults
+	export FEEDBOX_RESULTS=$(RESULTS)/faults FEEDBOX_FAULT_SCALE=$${FEEDBOX_FAULT_SCALE:-0.05}; failed=0; \
+	go test -count=1 -timeout 1h ./tests/faults || failed=1; \
+	go test -count=1 -timeout 3h ./tests/sim || failed=1; \
+	go test -count=1 -timeout 1h -run RepeatedCreates ./tests/api || failed=1; \
+	go test -count=1 -timeout 1h ./changefeed ./changefeed/cosmosfeed || failed=1; \
+	go test -count=1 -timeout 1h -tags failpoint ./infrastructure/failpoint || failed=1; \
+	go test -count=1 -timeout 3h -tags faults -parallel 4 ./tests/crash || failed=1; \
+	exit $$failed
+
+.PHONY: nightly
+nightly: ## what takes hours: all faults at full count, 1,000 seeds, every mutant; writes the tables
+	failed=0; \
+	FEEDBOX_FAULT_SCALE=1 CHANGEFEED_SEEDS=1000 $(MAKE) faults || failed=1; \
+	go run ./tests/reliability -results $(RESULTS)/faults || failed=1; \
+	go run ./tests/mutants -update || failed=1; \
+	exit $$failed
 
 .PHONY: check
 check: ## exactly what CI runs
