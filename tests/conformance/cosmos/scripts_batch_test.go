@@ -80,6 +80,20 @@ var batchScripts = []script{
 		got, _ = p.execute(func(b *azcosmos.TransactionalBatch) { b.ReadItem("absent", nil) })
 		p.expect(slices.Equal(got, []int{404}), "a batch that reads what is not there: %v, want 404", got)
 	}},
+	{name: "batch-asks-for-absence", topic: "batch-error", source: learnBatch + "; ParkedLot asks so whether a gate is open", run: func(p *probe) {
+		p.create("a", "gate")
+		ask := func(id string) []int {
+			got, _ := p.execute(func(b *azcosmos.TransactionalBatch) {
+				b.ReadItem(id, nil)
+				b.DeleteItem("never", nil)
+			})
+			return got
+		}
+		got := ask("gate")
+		p.expect(slices.Equal(got, []int{424, 404}), "of what is there: %v, want 424 404", got)
+		got = ask("absent")
+		p.expect(slices.Equal(got, []int{404, 424}), "of what is not there: %v, want 404 424", got)
+	}},
 	{name: "batch-repeated-is-refused", topic: "batch-atomic", source: learnBatch + "; the recognition of lost answers rests on it", run: func(p *probe) {
 		etag := p.create("a", "contact", `"n":1`)
 		change := func(b *azcosmos.TransactionalBatch) {
