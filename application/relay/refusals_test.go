@@ -3,7 +3,7 @@ package relay_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,7 +33,7 @@ func classes(t *testing.T, r *relay.Relay, keys ...string) []relay.Class {
 
 func wantClasses(t *testing.T, what string, got []relay.Class, want ...relay.Class) {
 	t.Helper()
-	if fmt.Sprint(got) != fmt.Sprint(want) {
+	if !slices.Equal(got, want) {
 		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }

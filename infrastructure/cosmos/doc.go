@@ -30,6 +30,10 @@
 //     guarded by its ETag, and a read that would end in NotFound, in
 //     PreconditionFailed or in "nothing to change" is confirmed by the primary.
 //
+// Parked events are kept by ParkedLot, in a container of their own. Which keys are parked
+// must not be learnt from a stale replica: keys are listed in one logical partition before
+// their gates close, and who takes a range over writes there before it reads the list.
+//
 // The read side is ContactReader. It needs no unit of work.
 //
 // Errors leave this package as faults (errors.go). The package starts no
