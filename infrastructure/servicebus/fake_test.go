@@ -58,6 +58,8 @@ func (b *fakeBatch) AddAMQPAnnotatedMessage(m *azservicebus.AMQPAnnotatedMessage
 	return nil
 }
 
+func (*fakeLink) open(context.Context) error { return nil }
+
 func (l *fakeLink) newBatch(context.Context) (batch, error) {
 	return &fakeBatch{max: l.maxBatch}, nil
 }

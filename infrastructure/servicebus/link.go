@@ -13,8 +13,9 @@ import (
 // link is the part of azservicebus.Sender that a publisher uses. Safe for concurrent
 // use.
 type link interface {
-	// newBatch returns an empty batch that knows the size limit of the entity. The
-	// first call connects.
+	// open connects, unless that is done.
+	open(ctx context.Context) error
+	// newBatch returns an empty batch that knows the size limit of the entity.
 	newBatch(ctx context.Context) (batch, error)
 	// sendBatch sends a batch of newBatch. All of it is accepted, or nothing.
 	sendBatch(ctx context.Context, b batch) error
@@ -40,15 +41,15 @@ type batch interface {
 //     fatal, a disabled entity or an expired token, is left as it is: every later send
 //     fails the same way (Retry). So a sender that failed in such a way is replaced.
 type senderLink struct {
-	open    func() (*azservicebus.Sender, error)
+	make    func() (*azservicebus.Sender, error)
 	current atomic.Pointer[azservicebus.Sender] // connected; nil = the next one connects
 	turn    chan struct{}                       // capacity 1: held while connecting
 	tries   atomic.Uint64                       // how often that was tried
 	failure error                               // of the last try; guarded by turn
 }
 
-func newSenderLink(open func() (*azservicebus.Sender, error)) *senderLink {
-	return &senderLink{open: open, turn: make(chan struct{}, 1)}
+func newSenderLink(sender func() (*azservicebus.Sender, error)) *senderLink {
+	return &senderLink{make: sender, turn: make(chan struct{}, 1)}
 }
 
 // closeTimeout bounds the closing of a sender that is replaced.
@@ -85,7 +86,7 @@ func (l *senderLink) connect(ctx context.Context) (*azservicebus.Sender, error) 
 	if l.tries.Load() != tries {
 		return nil, l.failure
 	}
-	sender, err := l.open()
+	sender, err := l.make()
 	if err == nil {
 		if _, err = sender.NewMessageBatch(ctx, nil); err != nil {
 			discard(ctx, sender)
@@ -135,11 +136,22 @@ func (l *senderLink) sendOne(ctx context.Context, m *azservicebus.AMQPAnnotatedM
 	})
 }
 
-// Close implements link.
+func (l *senderLink) open(ctx context.Context) error {
+	if l.current.Load() != nil {
+		return nil
+	}
+	_, err := l.connect(ctx)
+	return err
+}
+
+// Close implements link. A link that the broker has ended already is closed.
 func (l *senderLink) Close(ctx context.Context) error {
 	sender := l.current.Swap(nil)
 	if sender == nil {
 		return nil
 	}
-	return sender.Close(ctx)
+	if err := sender.Close(ctx); err != nil && !isSpent(err) {
+		return err
+	}
+	return nil
 }

@@ -49,6 +49,9 @@ type PublisherOptions struct {
 	MaxBatchMessages int
 	// SendTimeout bounds one send. Default 15 s; negative: only the call's context does.
 	SendTimeout time.Duration
+	// ConnectTimeout bounds one try to connect, which a send that needs it waits for
+	// first. Default 30 s; negative: only the call's context does.
+	ConnectTimeout time.Duration
 
 	// Source is the CloudEvents source attribute, a URI reference. Default "/" and the
 	// name of the entity.
@@ -120,6 +123,7 @@ func (o *PublisherOptions) withDefaults(entity string) (PublisherOptions, error)
 		}
 	}
 	d.SendTimeout = cmp.Or(d.SendTimeout, 15*time.Second)
+	d.ConnectTimeout = cmp.Or(d.ConnectTimeout, 30*time.Second)
 	d.Source = cmp.Or(d.Source, "/"+entity)
 	d.Logger = cmp.Or(d.Logger, slog.New(slog.DiscardHandler))
 	return d, errors.Join(errs...)

@@ -74,13 +74,12 @@ func (s *sender) deliver(ctx context.Context, queue []part) {
 // rest. s.parts tells what it tried.
 func (s *sender) sendFront(ctx context.Context, queue []part) ([]part, error) {
 	o := &s.call.publisher.opts
-	attempt, cancel := ctx, context.CancelFunc(func() {})
-	if o.SendTimeout > 0 {
-		attempt, cancel = context.WithTimeout(ctx, o.SendTimeout)
-	}
-	defer cancel()
-
 	s.parts = append(s.parts[:0], part{group: queue[0].group, first: queue[0].first, end: queue[0].first + 1})
+	if err := s.connect(ctx); err != nil {
+		return queue, err
+	}
+	attempt, cancel := within(ctx, o.SendTimeout)
+	defer cancel()
 	if len(queue) == 1 && queue[0].end-queue[0].first == 1 {
 		if err := check(s.message(queue[0])); err != nil {
 			return queue, err
@@ -112,6 +111,24 @@ func (s *sender) sendFront(ctx context.Context, queue []part) ([]part, error) {
 		o.Sent(ctx, BatchReport{Keys: len(s.parts), Messages: count, Bytes: int(b.NumBytes()), Took: time.Since(began), Err: err})
 	}
 	return rest, err
+}
+
+// connect opens the link. It takes some 15 round trips, so it has a limit of its own.
+func (s *sender) connect(ctx context.Context) error {
+	opening, cancel := within(ctx, s.call.publisher.opts.ConnectTimeout)
+	defer cancel()
+	if err := s.link.open(opening); err != nil {
+		return classify(ctx, opening, err)
+	}
+	return nil
+}
+
+// within bounds ctx, unless d is negative.
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d < 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, d)
 }
 
 // sendAlone sends the message in s.parts outside of a batch, which costs the client a
