@@ -103,7 +103,7 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	}
 
 	e.API, e.Ops = "http://"+bound.api.Addr().String(), "http://"+bound.ops.Addr().String()
-	parts, err := newService(environ, bound, emulators, out, log)
+	parts, err := newService(ctx, environ, bound, emulators, out, log)
 	if err != nil {
 		bound.close()
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/telemetry"
 	"feedbox/infrastructure/wiring"
 )
 
@@ -23,16 +25,20 @@ const (
 	leaseExpiry = 2 * time.Second
 )
 
+// flushTimeout bounds the last export of metrics and traces.
+const flushTimeout = 5 * time.Second
+
 // service is the contacts API and the relay, wired as in production and pointed
 // at the emulators, and a consumer of their events.
 type service struct {
 	relay, api *fx.App
 	subscriber *demoSubscriber
+	telemetry  *telemetry.Telemetry // of API and relay: one ops endpoint shows both
 }
 
 // newService configures all parts. FEEDBOX_ variables of the environment still
 // count for what the demo does not set itself.
-func newService(environ []string, l *listeners, emulators *emulators, out io.Writer, log *slog.Logger) (*service, error) {
+func newService(ctx context.Context, environ []string, l *listeners, emulators *emulators, out io.Writer, log *slog.Logger) (*service, error) {
 	e := emulators.endpoints()
 	environ = slices.Concat([]string{
 		"FEEDBOX_RELAY_POLL_MAX=" + pollMax.String(),
@@ -57,23 +63,45 @@ func newService(environ []string, l *listeners, emulators *emulators, out io.Wri
 	if err != nil {
 		return nil, err
 	}
-	around := wiring.Surroundings{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient()}
-	inAPI := around
-	inAPI.Sockets = wiring.Sockets{API: l.api, Ops: l.ops}
 	subscriber, err := newDemoSubscriber(e, out, log)
 	if err != nil {
 		return nil, err
 	}
+	shared, err := telemetry.Start(ctx, "feedbox-dev", &telemetry.Options{Version: "dev", LookupEnv: lookup(environ)})
+	if err != nil {
+		return nil, err
+	}
+	around := wiring.Surroundings{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient(), Telemetry: shared}
+	inAPI := around
+	inAPI.Sockets = wiring.Sockets{API: l.api, Ops: l.ops}
 	return &service{
 		relay:      fx.New(wiring.Relay(relayConfig, around)),
 		api:        fx.New(wiring.API(apiConfig, inAPI)),
 		subscriber: subscriber,
+		telemetry:  shared,
 	}, nil
+}
+
+// lookup finds a variable in environ, the last one of its name.
+func lookup(environ []string) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, entry := range slices.Backward(environ) {
+			if key, value, _ := strings.Cut(entry, "="); key == name {
+				return value, true
+			}
+		}
+		return "", false
+	}
 }
 
 // run starts the parts one after the other, then runs until, and stops them in
 // reverse. It ends early if a part does.
-func (s *service) run(ctx context.Context, until func(ctx context.Context) error) error {
+func (s *service) run(ctx context.Context, until func(ctx context.Context) error) (err error) {
+	defer func() {
+		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		defer cancel()
+		err = errors.Join(err, s.telemetry.Shutdown(flush))
+	}()
 	starts := []func(ctx context.Context, started func()) error{
 		s.subscriber.run,
 		func(ctx context.Context, started func()) error { return wiring.Run(ctx, s.relay, started) },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,13 @@ func TestTheReadyFileNamesEveryEndpoint(t *testing.T) {
 			}
 			if len(got) != len(want) {
 				t.Errorf("the ready file has %d members, want %d: %s", len(got), len(want), data)
+			}
+			if ops := got["ops"]; ops != "" {
+				for _, name := range []string{"outbox_lease_owned", "go_goroutines"} { // of the relay, of the process
+					testkit.Eventually(t, 20*time.Second, "metric "+name, func() bool {
+						return strings.Contains(request(t, http.MethodGet, ops+"/metrics", "", nil).body, name)
+					})
+				}
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
