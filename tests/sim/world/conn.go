@@ -29,26 +29,29 @@ func newConns(dials, listens *nic, addr string) (a, b *conn) {
 
 func (c *conn) Read(p []byte) (int, error) {
 	for {
-		if err := c.nic.gate(); err != nil {
-			return 0, err
+		if !c.breaks() {
+			if err := c.nic.gate(); err != nil {
+				return 0, err
+			}
 		}
 		n, wait, err := c.in.take(p)
 		if n > 0 || err != nil {
-			if _, frozen := c.nic.state(); frozen && n > 0 {
-				_ = c.nic.gate() // it came in when the part was about to stop
-			}
 			return n, err
 		}
 		<-wait
 	}
 }
 
+// breaks tells whether the connection breaks when a part is frozen, see nic.freeze.
+func (c *conn) breaks() bool { return c.local == busAddr || c.remote == busAddr }
+
 func (c *conn) Write(p []byte) (int, error) {
-	dead, frozen := c.nic.state()
-	if dead {
+	c.nic.mu.Lock() // or what is held now would not be released by a thaw that is under way
+	defer c.nic.mu.Unlock()
+	if c.nic.dead {
 		return 0, errDown
 	}
-	return c.out.put(p, frozen)
+	return c.out.put(p, c.nic.frozen)
 }
 
 // Close ends both directions; the peer still gets what was written.

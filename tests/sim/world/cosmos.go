@@ -20,6 +20,7 @@ import (
 type cosmosPart struct {
 	hooks hooks[*cosmosemu.Call, cosmosemu.Fault]
 	skew  atomic.Int64 // of its clock, nanoseconds
+	using sync.RWMutex // held for reading while the world looks into the emulator
 
 	mu       sync.Mutex // guards what follows
 	srv      *cosmosemu.Server
@@ -86,6 +87,9 @@ func (c *cosmosPart) start(w *World) error {
 	c.nic = n
 	c.srv.Control(cosmosemu.OpAny, func(call *cosmosemu.Call) *cosmosemu.Fault {
 		c.note(w, call)
+		if isMetadata(call.Method, call.Path) {
+			return nil
+		}
 		return c.hooks.ask(call)
 	})
 	w.trace.Add(PartCosmos, "starts")
@@ -104,6 +108,8 @@ func (c *cosmosPart) crash(w *World) bool {
 	c.nic = nil
 	c.mu.Unlock()
 	n.kill()
+	c.using.Lock()                      // whoever looks into it has done so then
+	c.using.Unlock()                    //nolint:staticcheck // a barrier
 	w.wg.Go(func() { _ = srv.Close() }) // what it still writes goes to the disk that is gone
 	return true
 }
@@ -114,6 +120,18 @@ func (c *cosmosPart) close() {
 	c.mu.Unlock()
 	if srv != nil {
 		_ = srv.Close()
+	}
+}
+
+// look calls f with the emulator unless it is down.
+func (c *cosmosPart) look(f func(*cosmosemu.Server)) {
+	c.using.RLock()
+	defer c.using.RUnlock()
+	c.mu.Lock()
+	srv, up := c.srv, c.nic != nil
+	c.mu.Unlock()
+	if up {
+		f(srv)
 	}
 }
 
@@ -162,7 +180,8 @@ type leaseDocument struct {
 }
 
 // FaultCosmos installs a hook for every call to the Cosmos DB emulator. It outlives
-// restarts of the emulator. The hook is called concurrently.
+// restarts of the emulator. The hook is called concurrently; it is not asked about
+// metadata, see metadata.
 func (w *World) FaultCosmos(hook func(*cosmosemu.Call) *cosmosemu.Fault) (remove func()) {
 	return w.cosmos.hooks.add(hook)
 }
@@ -186,10 +205,13 @@ func (w *World) Requests() map[cosmosemu.Operation]int {
 
 // Split splits the physical partition that holds a key. It reports whether it did.
 func (w *World) Split(key string) bool {
+	if w.cosmos.current() == nil {
+		return false
+	}
 	at := EPK(key)
 	ranges, err := w.Cosmos().PartitionKeyRanges(Database, Data)
 	if err != nil {
-		return false // it does not run
+		return false
 	}
 	for _, r := range ranges {
 		if r.MinInclusive <= at && at < r.MaxExclusive {
@@ -204,6 +226,9 @@ func (w *World) Split(key string) bool {
 // Merge joins the physical partition that holds a key with the next one. It reports
 // whether it did.
 func (w *World) Merge(key string) bool {
+	if w.cosmos.current() == nil {
+		return false
+	}
 	at := EPK(key)
 	ranges, err := w.Cosmos().PartitionKeyRanges(Database, Data)
 	if err != nil {

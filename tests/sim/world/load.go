@@ -267,7 +267,9 @@ func (c *writer) change() {
 		}
 		fallthrough
 	default:
-		r, _ = c.insist(method, at, body, append(headers, "Idempotency-Key", c.key())...)
+		var tried bool
+		r, tried = c.insist(method, at, body, append(headers, "Idempotency-Key", c.key())...)
+		ambiguous = tried && r.Status == http.StatusNotFound // carried out, then deleted by another
 	}
 	c.expected("a change", r, http.StatusNotFound, http.StatusPreconditionFailed, http.StatusConflict, http.StatusGone)
 	switch {

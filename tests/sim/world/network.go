@@ -63,8 +63,8 @@ func (n *nic) alive() bool {
 	return !dead
 }
 
-// dial connects to an address of the network. A frozen part gets an error at once
-// rather than when it runs again: the Azure SDKs dial with a mutex held, for which
+// dial connects to an address of the network. A frozen part, and who dials one, gets an
+// error at once rather than when it runs again: the Azure SDKs dial with a mutex held, for which
 // others then wait, and virtual time stands still while anybody waits for a mutex.
 func (n *nic) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if dead, frozen := n.state(); dead || frozen {
@@ -75,6 +75,9 @@ func (n *nic) dial(ctx context.Context, addr string) (net.Conn, error) {
 	n.network.mu.Unlock()
 	if l == nil {
 		return nil, fmt.Errorf("world: dial %s: connection refused", addr)
+	}
+	if _, frozen := l.nic.state(); frozen {
+		return nil, fmt.Errorf("world: dial %s: no answer", addr)
 	}
 	mine, theirs := newConns(n, l.nic, addr)
 	if !n.add(mine) || !l.nic.add(theirs) {
@@ -96,7 +99,7 @@ func (n *nic) dial(ctx context.Context, addr string) (net.Conn, error) {
 func (n *nic) add(c *conn) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.dead {
+	if n.dead || n.frozen {
 		return false
 	}
 	n.conns[c] = true
@@ -109,7 +112,9 @@ func (n *nic) remove(c *conn) {
 	delete(n.conns, c)
 }
 
-// freeze holds everything up: nothing arrives, nothing leaves.
+// freeze holds everything up: nothing arrives, nothing leaves. Connections to the broker
+// break instead, for the same reason: azservicebus restores a link, over a connection
+// that does not answer, with a mutex held.
 func (n *nic) freeze() { n.set(true) }
 
 // thaw lets it go on, with what was held up.
@@ -125,6 +130,10 @@ func (n *nic) set(frozen bool) {
 	conns := n.changeLocked()
 	n.mu.Unlock()
 	for _, c := range conns {
+		if frozen && c.breaks() {
+			c.cut()
+			continue
+		}
 		c.thawed()
 	}
 }

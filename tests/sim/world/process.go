@@ -140,10 +140,10 @@ func (w *World) environ(more ...string) []string {
 }
 
 // transport reaches the store from a process.
-func (n *nic) transport() *http.Transport {
-	return &http.Transport{MaxIdleConnsPerHost: 32, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+func (w *World) transport(n *nic) roundTripper {
+	return roundTripper{nic: n, metadata: w.metadata, Transport: &http.Transport{MaxIdleConnsPerHost: 32, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return n.dial(ctx, cosmosAddr)
-	}}
+	}}}
 }
 
 func (w *World) runAPI(ctx context.Context, n *nic, name string, log *slog.Logger) error {
@@ -155,7 +155,7 @@ func (w *World) runAPI(ctx context.Context, n *nic, name string, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	transport := n.transport()
+	transport := w.transport(n)
 	defer transport.CloseIdleConnections()
 	defer func() { _ = listener.Close() }()
 	return run(ctx, wiring.API(cfg, wiring.Surroundings{
@@ -192,7 +192,7 @@ func (w *World) runRelay(ctx context.Context, n *nic, instance string, log *slog
 	if err != nil {
 		return err
 	}
-	transport := n.transport()
+	transport := w.transport(n)
 	defer transport.CloseIdleConnections()
 	return run(ctx, wiring.Relay(cfg, wiring.Surroundings{
 		Log: log, CosmosTransport: &http.Client{Transport: transport}, ServiceBusDial: n.dialBus,

@@ -17,6 +17,7 @@ import (
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/verify"
 )
 
@@ -27,16 +28,20 @@ type ledger struct {
 	events map[string]verify.Event
 }
 
-// keepLedger reads the store often enough that no event expires unseen.
+// keepLedger looks at the store often enough that no event expires unseen, past the
+// wire and its faults.
 func (w *World) keepLedger() {
-	tick := time.NewTicker(w.topology.EventTTL / 4)
+	tick := time.NewTicker(w.topology.EventTTL / 8)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if err := w.readEvents(); err != nil && w.ctx.Err() == nil {
-				w.trace.Add("world", "the ledger could not be kept: %v", err)
+			_, events := w.stored()
+			w.ledger.mu.Lock()
+			for _, e := range events {
+				w.ledger.events[e.ID] = e
 			}
+			w.ledger.mu.Unlock()
 		case <-w.ctx.Done():
 			return
 		}
@@ -61,9 +66,6 @@ type document struct {
 func (w *World) readEvents() error {
 	w.ledger.mu.Lock()
 	defer w.ledger.mu.Unlock()
-	if w.ledger.events == nil {
-		w.ledger.events = map[string]verify.Event{}
-	}
 	client, done, err := w.client()
 	if err != nil {
 		return err
@@ -126,7 +128,7 @@ func (w *World) client() (client *azcosmos.Client, done func(), err error) {
 		return nil, nil, err
 	}
 	n := newNIC(w.network)
-	transport := n.transport()
+	transport := w.transport(n)
 	endpoint := fmt.Sprintf("http://account-%d.documents.example:%d/", w.id, 10_000+w.ports.Add(1))
 	client, err = azcosmos.NewClientWithKey(endpoint, key, cosmosfeed.ClientOptions(&azcosmos.ClientOptions{
 		ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
@@ -208,12 +210,20 @@ func (w *World) poisoned() map[string]bool {
 	return maps.Clone(w.poison)
 }
 
+// raw reads a container past the wire; nothing while the store is down.
+func (w *World) raw(container string) (raw [][]byte) {
+	w.cosmos.look(func(srv *cosmosemu.Server) {
+		var err error
+		if raw, err = srv.Items(Database, container); err != nil {
+			w.harness("read %s: %v", container, err)
+		}
+	})
+	return raw
+}
+
 // items reads a container past the wire.
 func (w *World) items(container string) []document {
-	raw, err := w.Cosmos().Items(Database, container)
-	if err != nil {
-		return nil // it does not run
-	}
+	raw := w.raw(container)
 	docs := make([]document, 0, len(raw))
 	for _, r := range raw {
 		var d document
@@ -226,12 +236,8 @@ func (w *World) items(container string) []document {
 
 // leases reads the leases past the wire.
 func (w *World) leases() []leaseDocument {
-	raw, err := w.Cosmos().Items(Database, Leases)
-	if err != nil {
-		return nil
-	}
 	var live []leaseDocument
-	for _, r := range raw {
+	for _, r := range w.raw(Leases) {
 		var l leaseDocument
 		if json.Unmarshal(r, &l) == nil && l.LeaseToken != "" {
 			live = append(live, l)

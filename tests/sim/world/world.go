@@ -14,6 +14,7 @@ import (
 
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/verify"
 )
 
 // Names of the things in a world.
@@ -40,6 +41,7 @@ type World struct {
 	seed     uint64
 	id       int64
 	network  *network
+	metadata *metadata
 	ctx      context.Context //nolint:containedctx // of the world's own goroutines, ended by Close
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
@@ -85,8 +87,10 @@ func New(t testing.TB, seed uint64, topology Topology) *World {
 		trace: newTrace(), parts: map[string]*process{}, poison: map[string]bool{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.metadata = newMetadata(w.network)
 	t.Cleanup(w.Close)
 	w.received.init()
+	w.ledger.events = map[string]verify.Event{}
 	if err := w.cosmos.init(w); err != nil {
 		t.Fatalf("world: %v", err)
 	}
