@@ -201,13 +201,13 @@ func (w *worker) bury(letter DeadLetter) (err error) {
 
 // trouble is what makes a range unhealthy, for the lease and the observer.
 type trouble struct {
-	lanes    map[*lane]bool // that fail right now
+	lanes    map[*lane]bool // that fail right now; nil is the reader
 	since    time.Time
 	failures int
 	stuck    bool // the observer was told
 }
 
-// failing notes a failed delivery.
+// failing notes a failed delivery, or with no lane a failed read.
 func (w *worker) failing(l *lane, err error) {
 	at := w.r.clock.Now()
 	w.mu.Lock()
@@ -241,11 +241,12 @@ func (w *worker) failing(l *lane, err error) {
 	}
 }
 
-// recovered notes that a lane has no failing work any more.
+// recovered notes that a lane, or without one the reader, has no failing work any
+// more.
 func (w *worker) recovered(l *lane) {
 	w.mu.Lock()
 	was := w.trouble.lanes[l]
-	if !was || len(l.held) > 0 {
+	if !was || (l != nil && len(l.held) > 0) {
 		w.mu.Unlock()
 		return
 	}

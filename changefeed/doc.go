@@ -88,8 +88,8 @@
 // a DONE record nobody heeds. Initialisation is the same protocol, with the
 // record {prefix}.info as the parent of all first leases.
 //
-// After a merge of physical ranges the leases stay as they are; a feed filters
-// each document by its own key.
+// After a merge of physical ranges the leases stay as they are; only then does a feed
+// part the documents of one range between leases, by each document's own key.
 //
 // Leases must tile the scope, which is judged on their bounds alone. A gap seen
 // twice is filled from the last position known of it; a lease that contains

@@ -66,6 +66,9 @@ type Page struct {
 	Bytes int
 	// Decode is the time spent on the body, part of the time Read took.
 	Decode time.Duration
+	// Doubt, if set, says that the feed found something it relies on untrue.
+	// Nothing is missing on this page. It is passed to Observer.LeaseError.
+	Doubt error
 	// Release, if set, is called once nobody uses the items any more. The feed
 	// may then reuse their memory.
 	Release func()

@@ -51,8 +51,9 @@ type LeaseLost struct {
 	Err   error
 }
 
-// LeaseError says that an operation on the lease store failed; it is tried again. Lease
-// is empty for operations on all leases.
+// LeaseError says that an operation on the lease store failed, which is tried again,
+// or that a check of the leases or of the feed (Page.Doubt) found something wrong.
+// Lease is empty for operations on all leases.
 type LeaseError struct {
 	Lease string
 	Op    string
@@ -125,7 +126,8 @@ type DocumentPoisoned struct {
 	Err      error
 }
 
-// RangeStuck says that deliveries of the range have failed for Options.StuckAfter.
+// RangeStuck says that deliveries of the range have failed for Options.StuckAfter, or
+// its reads with errors marked ErrPermanent.
 type RangeStuck struct {
 	Lease    string
 	Range    FeedRange

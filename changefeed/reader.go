@@ -72,17 +72,25 @@ func (w *worker) pageRead(p *Page, began, ended time.Time) {
 	w.mu.Lock()
 	w.lag.read(p, ended)
 	w.mu.Unlock()
+	w.recovered(nil)
+	if p.Doubt != nil {
+		w.r.obs.leaseError(LeaseError{Lease: w.id, Op: "check the feed", Err: p.Doubt})
+	}
 	w.r.obs.pageRead(PageRead{
 		Lease: w.id, Range: w.rng, Items: len(p.Items), Bytes: p.Bytes, CaughtUp: p.CaughtUp,
 		RequestCharge: p.RequestCharge, Took: took, Decode: p.Decode,
 	})
 }
 
-// readFailed notes an error for the lag: from here on the range may be behind.
+// readFailed notes an error for the lag: from here on the range may be behind. One
+// that time will not mend makes the range unhealthy.
 func (w *worker) readFailed(err error, at time.Time) {
 	w.mu.Lock()
 	w.lag.failed(err, at)
 	w.mu.Unlock()
+	if errors.Is(err, ErrPermanent) {
+		w.failing(nil, err)
+	}
 }
 
 // upToEnd reports whether the page ends with the last change the service knew: the

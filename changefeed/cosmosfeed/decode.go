@@ -13,13 +13,12 @@ var errNotAPage = errors.New("the reply is not a page of documents")
 // document is decoded but its LSN, its time and its partition key.
 type decoder struct {
 	keys   keyPaths
-	filter keyFilter
+	gate   *gate
 	values [][]byte // of the document at hand
-	hashed []byte   // scratch of the filter
 }
 
-func newDecoder(keys keyPaths, r changefeed.FeedRange) decoder {
-	return decoder{keys: keys, filter: newKeyFilter(r, keys.hierarchical), values: make([][]byte, len(keys.paths))}
+func newDecoder(keys keyPaths, g *gate) decoder {
+	return decoder{keys: keys, gate: g, values: make([][]byte, len(keys.paths))}
 }
 
 // page reads the body of a feed reply. Items are parts of body.
@@ -38,7 +37,12 @@ func (d *decoder) page(body []byte, items []changefeed.Item) ([]changefeed.Item,
 			if !ok {
 				return nil, errNotAPage
 			}
-			if item.Raw = body[start:c.Pos()]; d.filter.has(d.values, &d.hashed) {
+			item.Raw = body[start:c.Pos()]
+			mine, err := d.gate.admits(d.values, item.LSN)
+			if err != nil {
+				return nil, err
+			}
+			if mine {
 				items = append(items, item)
 			}
 		}
@@ -68,12 +72,13 @@ func (d *decoder) document(c *jsonscan.Cursor) (item changefeed.Item, ok bool) {
 }
 
 // single reads one document the SDK has cut out already.
-func (d *decoder) single(raw []byte) (item changefeed.Item, in bool, err error) {
+func (d *decoder) single(raw []byte) (item changefeed.Item, mine bool, err error) {
 	c := jsonscan.NewCursor(raw)
 	item, ok := d.document(&c)
 	if !ok {
 		return item, false, errNotAPage
 	}
 	item.Raw = raw
-	return item, d.filter.has(d.values, &d.hashed), nil
+	mine, err = d.gate.admits(d.values, item.LSN)
+	return item, mine, err
 }

@@ -7,8 +7,8 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
-	"feedbox/changefeed"
 	"feedbox/changefeed/internal/jsonscan"
 )
 
@@ -56,35 +56,42 @@ const (
 	endOfString   = 0xFF
 )
 
-// encodeKey appends the encoding of one key value given as raw JSON; nil is
-// undefined, which a document without the member has.
-func encodeKey(buf, raw []byte) []byte {
+// encodeKey appends the encoding of one key value given as raw JSON. sure is false
+// for what nobody should stake a document on: no value at all, an object or an
+// array, a number beyond 64 bits, text that is not Unicode.
+func encodeKey(buf, raw []byte) (encoded []byte, sure bool) {
 	switch {
 	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[':
-		return append(buf, markUndefined)
+		return append(buf, markUndefined), false
 	case raw[0] == '"':
-		buf = append(buf, markString)
-		if text, plain := jsonscan.Unquote(raw); plain {
-			buf = append(buf, text...)
-		} else {
-			var text string
-			if json.Unmarshal(raw, &text) == nil {
-				buf = append(buf, text...)
-			}
-		}
-		return append(buf, endOfString)
+		return encodeText(buf, raw)
 	case raw[0] == 'n':
-		return append(buf, markNull)
+		return append(buf, markNull), true
 	case raw[0] == 't':
-		return append(buf, markTrue)
+		return append(buf, markTrue), true
 	case raw[0] == 'f':
-		return append(buf, markFalse)
+		return append(buf, markFalse), true
 	}
 	n, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
-		return append(buf, markUndefined)
+		return append(buf, markUndefined), false
 	}
-	return binary.LittleEndian.AppendUint64(append(buf, markNumber), math.Float64bits(n))
+	return binary.LittleEndian.AppendUint64(append(buf, markNumber), math.Float64bits(n)), true
+}
+
+func encodeText(buf, raw []byte) (encoded []byte, sure bool) {
+	text, plain := jsonscan.Unquote(raw)
+	if !plain {
+		var unescaped string
+		if json.Unmarshal(raw, &unescaped) != nil {
+			return append(buf, markUndefined), false
+		}
+		text = []byte(unescaped)
+		if strings.ContainsRune(unescaped, utf8.RuneError) { // half a surrogate pair
+			return append(append(append(buf, markString), text...), endOfString), false
+		}
+	}
+	return append(append(append(buf, markString), text...), endOfString), true
 }
 
 // hashKey is the effective partition key of an encoded value.
@@ -123,47 +130,4 @@ func finalMix(k uint64) uint64 {
 	k ^= k >> 33
 	k *= 0xc4ceb9fe1a85ec53
 	return k ^ k>>33
-}
-
-// keyFilter decides whether a document belongs to a feed range by its own key.
-type keyFilter struct {
-	rng      changefeed.FeedRange
-	all      bool // the whole key space: nothing to decide
-	hashed   bool // bounds fit 128 bits
-	min, max epk
-}
-
-func newKeyFilter(r changefeed.FeedRange, hierarchical bool) keyFilter {
-	f := keyFilter{rng: r, all: r.Contains(changefeed.FullRange())}
-	if !hierarchical {
-		var ok1, ok2 bool
-		f.min, ok1 = parseBound(r.Min)
-		f.max, ok2 = parseBound(r.Max)
-		f.hashed = ok1 && ok2
-	}
-	return f
-}
-
-// has reports whether the document with these key values is in the range.
-func (f *keyFilter) has(values [][]byte, scratch *[]byte) bool {
-	if f.all {
-		return true
-	}
-	if f.hashed {
-		*scratch = encodeKey((*scratch)[:0], values[0])
-		key := hashKey(*scratch)
-		return !key.less(f.min) && key.less(f.max)
-	}
-	return f.rng.Has(keyText(values))
-}
-
-// keyText is the effective partition key of a whole key in hexadecimal: the
-// concatenation of its parts, each hashed by itself.
-func keyText(values [][]byte) string {
-	var text, encoded []byte
-	for _, v := range values {
-		encoded = encodeKey(encoded[:0], v)
-		text = hashKey(encoded).append(text)
-	}
-	return string(text)
 }

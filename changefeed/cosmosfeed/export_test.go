@@ -8,16 +8,25 @@ func EPK(key string) string {
 	if err != nil {
 		panic(err)
 	}
-	return keyText([][]byte{raw})
+	return KeyText(string(raw))
 }
 
-// KeyText is the effective partition key of raw key values.
+// KeyText is the effective partition key of raw key values: the concatenation of
+// the parts, each hashed by itself.
 func KeyText(values ...string) string {
-	raw := make([][]byte, len(values))
-	for i, v := range values {
-		if v != "" {
-			raw[i] = []byte(v)
-		}
+	var text []byte
+	for _, v := range values {
+		encoded, _ := encodeKey(nil, []byte(v))
+		text = hashKey(encoded).append(text)
 	}
-	return keyText(raw)
+	return string(text)
+}
+
+// BreakHash makes the feed compute wrong effective partition keys.
+func (f *Feed) BreakHash() {
+	f.hash = func(encoded []byte) epk {
+		key := hashKey(encoded)
+		key.high ^= 1 << 61 // the other half of the key space
+		return key
+	}
 }

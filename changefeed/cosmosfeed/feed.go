@@ -1,13 +1,12 @@
 package cosmosfeed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"sync/atomic"
-	"time"
 
 	"feedbox/changefeed"
 
@@ -18,8 +17,8 @@ var _ changefeed.Feed = (*Feed)(nil)
 
 // FeedOptions tune a Feed. The zero value is usable.
 type FeedOptions struct {
-	// PartitionKey limits reads to one partition key. Use it together with
-	// changefeed.Options.Scope set to what Feed.KeyRange returns for that key.
+	// PartitionKey limits reads to one partition key. Use it together with a
+	// changefeed.Options.Scope that holds the key.
 	PartitionKey *azcosmos.PartitionKey
 	// PriorityLevel and ThroughputBucket of feed reads; nil is the client's.
 	PriorityLevel    *azcosmos.PriorityLevel
@@ -32,7 +31,10 @@ type Feed struct {
 	database  *azcosmos.DatabaseClient
 	container *azcosmos.ContainerClient
 	opts      FeedOptions
+	hash      func(encoded []byte) epk
 	about     atomic.Pointer[about] // once read
+	physical  physicalRanges
+	doubt     atomic.Pointer[error] // what showed that hash is wrong
 }
 
 // about is what does not change about a container.
@@ -52,7 +54,7 @@ func NewFeed(client *azcosmos.Client, database, container string, options *FeedO
 	if err != nil {
 		return nil, fmt.Errorf("cosmosfeed: container %q: %w", container, err)
 	}
-	f := &Feed{endpoint: client.Endpoint(), database: db, container: coll}
+	f := &Feed{endpoint: client.Endpoint(), database: db, container: coll, hash: hashKey}
 	if options != nil {
 		f.opts = *options
 	}
@@ -107,7 +109,7 @@ func (f *Feed) Ranges(ctx context.Context) ([]changefeed.FeedRange, error) {
 	}
 	found := make([]changefeed.FeedRange, len(ranges))
 	for i, r := range ranges {
-		found[i] = changefeed.FeedRange{Min: r.MinInclusive, Max: r.MaxExclusive}
+		found[i] = changefeed.FeedRange{Min: r.MinInclusive, Max: cmp.Or(r.MaxExclusive, changefeed.FullRange().Max)}
 	}
 	return found, nil
 }
@@ -126,78 +128,4 @@ func (f *Feed) Now(ctx context.Context, r changefeed.FeedRange) (string, error) 
 		return "", errors.New("the service gave no position for the end of the feed")
 	}
 	return page.Continuation, nil
-}
-
-// Read implements changefeed.Feed.
-func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
-	a, err := f.describe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	continuation, err := encodeToken(a.source.Container, req.Range, req.Continuation)
-	if err != nil {
-		return nil, err
-	}
-	options := azcosmos.ChangeFeedOptions{
-		Continuation: &continuation, MaxItemCount: int32(min(req.MaxItems, 1<<30)),
-		PartitionKey: f.opts.PartitionKey, PriorityLevel: f.opts.PriorityLevel, ThroughputBucket: f.opts.ThroughputBucket,
-	}
-	if req.Continuation == "" && !req.Since.IsZero() {
-		options.StartFrom = &req.Since // never together with a position
-	}
-	x := &exchange{rng: req.Range}
-	resp, err := f.container.ReadChangeFeed(withExchange(ctx, x), &options)
-	if err != nil {
-		recycle(x.body)
-		return nil, fmt.Errorf("read change feed of %s, range %s: %w", f.container.ID(), req.Range, translate(err))
-	}
-	page, err := newPage(a, req, &resp, x)
-	if err != nil {
-		recycle(x.body)
-		return nil, fmt.Errorf("read change feed of %s, range %s: %w", f.container.ID(), req.Range, err)
-	}
-	return page, nil
-}
-
-// newPage turns an answer into a page. If the SDK had to ask several physical
-// ranges, the answer is one of several and nothing of it is used.
-func newPage(a *about, req changefeed.ReadRequest, resp *azcosmos.ChangeFeedResponse, x *exchange) (*changefeed.Page, error) {
-	position, err := decodeToken(resp.ContinuationToken, req.Range)
-	if err != nil {
-		return nil, err
-	}
-	page := &changefeed.Page{
-		Continuation: position, RequestCharge: float64(resp.RequestCharge),
-		CaughtUp: resp.RawResponse != nil && resp.RawResponse.StatusCode == http.StatusNotModified,
-	}
-	if resp.RawResponse != nil {
-		page.SessionToken = resp.RawResponse.Header.Get(headerSession)
-		page.EndLSN = sessionLSN(page.SessionToken)
-	}
-	began := time.Now()
-	d := newDecoder(a.keys, req.Range)
-	if x.body != nil {
-		body := x.body
-		x.body = nil
-		page.Release = func() { recycle(body) }
-		page.Bytes = len(*body)
-		if page.Items, err = d.page(*body, make([]changefeed.Item, 0, max(req.MaxItems, 16))); err != nil {
-			page.Release()
-			return nil, err
-		}
-	} else {
-		page.Items = make([]changefeed.Item, 0, len(resp.Items))
-		for _, raw := range resp.Items {
-			item, in, err := d.single(raw)
-			if err != nil {
-				return nil, err
-			}
-			page.Bytes += len(raw)
-			if in {
-				page.Items = append(page.Items, item)
-			}
-		}
-	}
-	page.Decode = time.Since(began)
-	return page, nil
 }

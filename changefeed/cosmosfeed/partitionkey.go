@@ -12,17 +12,21 @@ import (
 
 // keyPaths finds the partition key values of a document in its raw bytes.
 type keyPaths struct {
-	paths        [][]string // members from the document inwards, one per key part
-	hierarchical bool
+	paths [][]string // members from the document inwards, one per key part
+	// unhashed says why effective partition keys are not computed here; empty if
+	// they are.
+	unhashed string
 }
 
 // newKeyPaths reads a container's partition key definition.
 func newKeyPaths(d azcosmos.PartitionKeyDefinition) (keyPaths, error) {
-	if d.Version != 2 {
-		return keyPaths{}, fmt.Errorf("the container's partition key has hash version %d; only version 2 is supported, "+
-			"because a processor must tell by a document's key which range it is in: %w", max(d.Version, 1), changefeed.ErrPermanent)
+	var k keyPaths
+	switch {
+	case d.Kind == azcosmos.PartitionKeyKindMultiHash || len(d.Paths) > 1:
+		k.unhashed = "the container's partition key is hierarchical"
+	case d.Version != 2:
+		k.unhashed = fmt.Sprintf("the container's partition key has hash version %d", max(d.Version, 1))
 	}
-	k := keyPaths{hierarchical: d.Kind == azcosmos.PartitionKeyKindMultiHash}
 	for _, p := range d.Paths {
 		var path []string
 		for part := range strings.SplitSeq(strings.TrimPrefix(p, "/"), "/") {

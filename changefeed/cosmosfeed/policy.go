@@ -20,9 +20,9 @@ import (
 // a copy of o with one more policy; nil o is the defaults. A Feed works with any
 // client. With these options its reads also
 //
-//   - carry the range as x-ms-start-epk and x-ms-end-epk, so that the service
-//     need not send what the range does not hold (after a merge of physical
-//     partitions, or with a narrow scope),
+//   - carry the range as x-ms-start-epk and x-ms-end-epk if it is a part of a
+//     physical one, so that the service need not send what the range does not hold
+//     (after a merge of physical partitions, or with a narrow scope),
 //   - write If-Modified-Since in the form HTTP asks for,
 //   - are decoded in one pass over a reused buffer, in place of the SDK's decoding.
 //
@@ -49,8 +49,10 @@ const (
 
 // exchange is one feed read, known to the policy through the context.
 type exchange struct {
-	rng  changefeed.FeedRange
-	body *[]byte // the last reply's, if the policy took it; from buffers
+	rng      changefeed.FeedRange
+	physical *physicalRanges
+	seen     sighting
+	body     *[]byte // the last reply's, if the policy took it; from buffers
 }
 
 type exchangeKey struct{}
@@ -78,7 +80,7 @@ func (feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	if x == nil || header.Get("A-IM") == "" || header.Get(headerRangeID) == "" {
 		return req.Next()
 	}
-	if !x.rng.Contains(changefeed.FullRange()) {
+	if x.narrow(header.Get(headerRangeID)) {
 		header.Set(headerReadKeyType, epkRangeRead)
 		header.Set(headerStartEPK, x.rng.Min)
 		header.Set(headerEndEPK, x.rng.Max)
@@ -94,6 +96,16 @@ func (feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 		return resp, err
 	}
 	return resp, x.take(resp)
+}
+
+// narrow reports whether what is read is known to be more than the range. That a
+// sighting may yet prove wrong does no harm: then its reply is not used.
+func (x *exchange) narrow(id string) bool {
+	read, known := x.physical.bounds(id)
+	if !known && id == x.seen.id {
+		read, known = x.seen.bounds, true
+	}
+	return known && !x.rng.Contains(read)
 }
 
 // take reads the body into the exchange and leaves the SDK one that only tells
