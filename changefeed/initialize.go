@@ -19,7 +19,8 @@ import (
 // initialize returns once the leases exist. It tries again whatever may pass.
 func (r *run) initialize(ctx context.Context) error {
 	retry := backoff{min: r.opts.RetryMin, max: min(r.opts.RetryMax, r.opts.Acquire)}
-	for {
+	const atOnce = 4 // steps; more means that what was written is not seen
+	for steps := 1; ; steps++ {
 		done, err := r.tryInitialize(ctx)
 		switch {
 		case done:
@@ -28,14 +29,16 @@ func (r *run) initialize(ctx context.Context) error {
 			return context.Cause(ctx)
 		case errors.Is(err, ErrPermanent):
 			return err
-		case err == nil:
+		case err == nil && steps < atOnce:
 			continue // somebody else was first, or a step is done
 		}
 		var refused *RefusedError
 		if errors.As(err, &refused) {
 			return err
 		}
-		r.obs.leaseError(LeaseError{Op: "initialize", Err: err})
+		if err != nil {
+			r.obs.leaseError(LeaseError{Op: "initialize", Err: err})
+		}
 		if err := sleep(ctx, r.clock, retry.next(err), nil); err != nil {
 			return err
 		}

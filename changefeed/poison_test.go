@@ -381,7 +381,16 @@ func TestHandlerTimeoutAndRetryInPlace(t *testing.T) {
 // An outage may begin at any call, also while a poison document is being looked
 // for: only that one is ever dead-lettered.
 func TestOutageBeginsAtAnyMoment(t *testing.T) {
+	var onsets []int32 // in calls of the handler
 	for after := range int32(60) {
+		onsets = append(onsets, after)
+	}
+	for range 5 { // where the first attempts at doc-57 fall, in more orders of the lanes
+		for after := range int32(8) {
+			onsets = append(onsets, 14+after)
+		}
+	}
+	for _, after := range onsets {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 2)
 			h := newFussy(hasID("doc-57"))
