@@ -220,7 +220,7 @@ func (r *run) acquire(ctx context.Context, v view, ids []string) {
 // acquireOne makes this host the owner, if the record is still as it was seen.
 // The trust window begins before the request does.
 func (r *run) acquireOne(ctx context.Context, l Lease) {
-	from := l.Owner
+	from, written := l.Owner, l.Timestamp
 	l.Owner, l.Incarnation, l.Expiry, l.Most = r.opts.Host, r.incarnation, r.opts.Expiry, r.opts.MaxLeases
 	l.Epoch++
 	l.Handoff, l.Timestamp = "", r.opts.Now()
@@ -245,7 +245,7 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 		return
 	}
 	l.ETag = etag
-	r.obs.leaseAcquired(LeaseAcquired{Lease: l.ID, Range: l.Range, Epoch: l.Epoch, Continuation: l.Continuation, From: from})
+	r.obs.leaseAcquired(LeaseAcquired{Lease: l.ID, Range: l.Range, Epoch: l.Epoch, Continuation: l.Continuation, From: from, Written: written})
 	r.start(ctx, l, began)
 }
 

@@ -32,6 +32,9 @@ type LeaseAcquired struct {
 	Epoch        int64
 	Continuation string
 	From         string // the owner before, empty if it had been released
+	// Written is when the lease was last written before, by that writer's wall clock;
+	// for how long nobody may have read the range. Zero if it is new.
+	Written time.Time
 }
 
 // LeaseReleased says that this host gave the lease up by itself.

@@ -124,7 +124,7 @@ func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, m 
 		Lanes:        lanes,
 		Poison:       changefeed.PoisonDeadLetter,
 		DeadLetter:   h.park,
-		Observer:     up.observe(m.observe(h.observe(processorLog(log)))),
+		Observer:     up.observe(m.observe(h.observe(reportAbsence(cfg.EventTTL, time.Now, log, processorLog(log))))),
 	})
 }
 

@@ -43,3 +43,19 @@ func (r retentionGuard) look(ctx context.Context) {
 		}
 	}
 }
+
+// reportAbsence adds to o the report of a range that nobody read for longer than
+// events live. Which events have expired meanwhile is not known where a contact's
+// events are gone from their first on; that some may have is.
+func reportAbsence(ttl time.Duration, now func() time.Time, log *slog.Logger, o *changefeed.Observer) *changefeed.Observer {
+	ctx := context.Background() //nolint:forbidigo // slog wants one, the processor's hooks have none
+	next := o.LeaseAcquired
+	o.LeaseAcquired = func(e changefeed.LeaseAcquired) {
+		if away := now().Sub(e.Written); ttl > 0 && e.Continuation != "" && !e.Written.IsZero() && away > ttl {
+			log.ErrorContext(ctx, "nobody read this range for longer than events live: events may have expired before they were sent",
+				"lease", e.Lease, "absence", away.Round(time.Second), "event_ttl", ttl)
+		}
+		next(e)
+	}
+	return o
+}
