@@ -24,6 +24,7 @@ func (p *program) relayCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			wiring.CollectLess(p.environ)
 			sockets, err := wiring.Listen(ctx, "", cfg.OpsListen)
 			if err != nil {
 				return err

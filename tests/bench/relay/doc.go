@@ -37,5 +37,7 @@
 //
 // Clients, emulators, relay and consumer share one process and its cores, and CPU is
 // the time of them all for one event. The relay's own share is measured with a real
-// relay process beside it.
+// relay process beside it. Backlogs are relayed with the collector of garbage set as the
+// service's relay sets it (wiring.GarbagePercent), floors included, but without its limit:
+// this process holds what is in the emulators.
 package relay

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
+	"feedbox/infrastructure/wiring"
 	"feedbox/tests/bench/measure"
 )
 
@@ -64,6 +66,7 @@ func OnlyGrowth(name string) measure.Stage {
 }
 
 func growth(ctx context.Context, r *measure.Run, only string) error {
+	defer debug.SetGCPercent(debug.SetGCPercent(wiring.GarbagePercent))
 	events, turns := 100_000, 3
 	if r.Quick {
 		events, turns = 2000, 1

@@ -3,8 +3,10 @@ package relay
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"time"
 
+	"feedbox/infrastructure/wiring"
 	"feedbox/tests/bench/measure"
 )
 
@@ -23,6 +25,7 @@ var variants = []variant{
 
 // throughput measures one variant.
 func throughput(ctx context.Context, r *measure.Run, v variant) (err error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(wiring.GarbagePercent)) // for floors and relay alike
 	s := backlog()
 	s.Pack, s.Disk = v.pack, v.disk
 	rounds, length := 5, time.Minute

@@ -1,0 +1,38 @@
+package wiring
+
+import (
+	"runtime/debug"
+	"strings"
+)
+
+// How much memory the relay gives to spare its processor the search for garbage.
+//
+// Garbage comes at the rate of the events, most of it from the clients: some kilobytes
+// for each. With GarbagePercent the heap grows to five times what lives before it is
+// searched, in place of twice. GarbageLimit bounds that, in bytes of the whole process:
+// near it the collector works as often as it must. It is half of the smallest container
+// in the deployment templates. Measured with a backlog of 200,000 events: a tenth less
+// processor time an event, a peak of 261 MB in place of 141 MB.
+const (
+	GarbagePercent = 400
+	GarbageLimit   = 256 << 20
+)
+
+// CollectLess applies GarbagePercent and GarbageLimit to this process. What the operator
+// set in environ, a list of NAME=value, as GOGC or GOMEMLIMIT, stays (package runtime).
+func CollectLess(environ []string) {
+	given := func(name string) bool {
+		for _, e := range environ {
+			if value, found := strings.CutPrefix(e, name+"="); found && value != "" {
+				return true
+			}
+		}
+		return false
+	}
+	if !given("GOGC") {
+		debug.SetGCPercent(GarbagePercent)
+	}
+	if !given("GOMEMLIMIT") {
+		debug.SetMemoryLimit(GarbageLimit)
+	}
+}
