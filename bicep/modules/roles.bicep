@@ -141,6 +141,29 @@ resource bookkeepingRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitio
   }
 }
 
+// Upsert: what a repeated closing or skipping of a key writes may be there already.
+resource parkingRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-04-15' = {
+  parent: account
+  name: guid(account.id, 'feedbox-parking')
+  properties: {
+    roleName: 'Feedbox parking'
+    type: 'CustomRole'
+    assignableScopes: [ account.id ]
+    permissions: [
+      {
+        dataActions: [
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/executeQuery'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/create'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/replace'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/delete'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/upsert'
+        ]
+      }
+    ]
+  }
+}
+
 resource apiReadsMetadata 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
   parent: account
   name: guid(account.id, apiPrincipalId, 'feedbox-metadata')
@@ -193,10 +216,10 @@ resource relayKeepsLeases 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignme
 
 resource relayParks 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
   parent: account
-  name: guid(parkedScope, relayPrincipalId, 'feedbox-bookkeeper')
+  name: guid(parkedScope, relayPrincipalId, 'feedbox-parking')
   properties: {
     principalId: relayPrincipalId
-    roleDefinitionId: bookkeepingRole.id
+    roleDefinitionId: parkingRole.id
     scope: parkedScope
   }
 }

@@ -32,7 +32,7 @@ var allowed = map[string]map[string][]string{
 		"":       {"readMetadata"},
 		"data":   {"items/read", "readChangeFeed"},
 		"leases": {"executeQuery", "items/create", "items/delete", "items/read", "items/replace"},
-		"parked": {"executeQuery", "items/create", "items/delete", "items/read", "items/replace"},
+		"parked": {"executeQuery", "items/create", "items/delete", "items/read", "items/replace", "items/upsert"},
 	},
 }
 
@@ -60,7 +60,7 @@ var rightsChecks = []check{
 	},
 	{
 		"names of role assignments are stable and differ", roleNames,
-		[]seed{{rolesFile, "guid(parkedScope, relayPrincipalId", "guid(leasesScope, relayPrincipalId"}},
+		[]seed{{rolesFile, "guid(parkedScope, relayPrincipalId, 'feedbox-parking')", "guid(leasesScope, relayPrincipalId, 'feedbox-bookkeeper')"}},
 	},
 	{
 		"no key is listed and no local authentication is on", noKeys,
