@@ -17,7 +17,7 @@ import (
 type farConn struct{ net.Conn }
 
 func (c farConn) Write(p []byte) (int, error) {
-	time.Sleep(time.Second) //nolint:forbidigo // virtual time: how far away the broker is
+	time.Sleep(time.Second) // virtual: how far away the broker is
 	return c.Conn.Write(p)
 }
 
