@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -31,7 +33,7 @@ func dumpTopic(ctx context.Context, e *endpoints, subscription string, idle time
 	if err != nil {
 		return 0, err
 	}
-	dump := &topicDump{client: client, topic: e.Topic, subscription: subscription, idle: idle, file: file, turn: make(chan struct{}, 1)}
+	dump := &topicDump{client: client, topic: e.Topic, subscription: subscription, idle: idle, file: file, turn: make(chan struct{}, 1), emptied: -1}
 	group, workers := errgroup.WithContext(ctx)
 	for range sessionsAtOnce {
 		group.Go(func() error { return dump.work(workers) })
@@ -46,8 +48,9 @@ type topicDump struct {
 	topic, subscription string
 	idle                time.Duration
 	file                *recordFile
+	released            atomic.Int64  // sessions given back, each perhaps before it was empty
 	turn                chan struct{} // capacity 1: held to ask for a session
-	empty               bool          // guarded by turn: no session holds messages
+	emptied             int64         // guarded by turn: released when the broker began to find nothing
 }
 
 // work empties sessions until none is left.
@@ -61,6 +64,7 @@ func (d *topicDump) work(ctx context.Context) error {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		_ = session.Close(closing) // its lock expires otherwise
 		cancel()
+		d.released.Add(1)
 		if err != nil {
 			return err
 		}
@@ -75,22 +79,33 @@ func (d *topicDump) accept(ctx context.Context) (*azservicebus.SessionReceiver, 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if d.empty {
-		return nil, nil
+	for idle := d.idle; ; idle = min(2*idle, answerTimeout) {
+		released := d.released.Load()
+		if d.emptied == released {
+			return nil, nil
+		}
+		session, err := d.ask(ctx, idle)
+		refusal, _ := errors.AsType[*azservicebus.Error](err)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return session, err
+		case refusal != nil && refusal.Code == azservicebus.CodeTimeout:
+			d.emptied = released
+		case !errors.Is(err, context.DeadlineExceeded):
+			return nil, err
+		case idle == answerTimeout:
+			return nil, fmt.Errorf("the broker did not say within %s whether a session holds messages: %w", idle, err)
+		}
 	}
-	wait, cancel := context.WithTimeout(ctx, d.idle)
+}
+
+// ask takes the next session that holds messages, or fails. The client has the broker
+// answer shortly before the time is over (azservicebus, session_receiver.go): an end
+// without its answer says nothing of the subscription, only that something was slow.
+func (d *topicDump) ask(ctx context.Context, idle time.Duration) (*azservicebus.SessionReceiver, error) {
+	wait, cancel := context.WithTimeout(ctx, idle)
 	defer cancel()
-	session, err := d.client.AcceptNextSessionForSubscription(wait, d.topic, d.subscription, nil)
-	if err == nil || ctx.Err() != nil {
-		return session, err
-	}
-	// The broker answers that there is none shortly before wait ends, or after.
-	refusal, _ := errors.AsType[*azservicebus.Error](err)
-	if wait.Err() != nil || refusal != nil && refusal.Code == azservicebus.CodeTimeout {
-		d.empty = true
-		return nil, nil
-	}
-	return nil, err
+	return d.client.AcceptNextSessionForSubscription(wait, d.topic, d.subscription, nil)
 }
 
 // take settles the messages of a session one by one: the client may turn the order
@@ -99,12 +114,12 @@ func (d *topicDump) take(ctx context.Context, session *azservicebus.SessionRecei
 	for {
 		wait, cancel := context.WithTimeout(ctx, sessionIdle)
 		messages, err := session.ReceiveMessages(wait, 1, nil)
-		idle := wait.Err() != nil
 		cancel()
-		if len(messages) == 0 && (err == nil || idle) {
+		switch {
+		case len(messages) > 0:
+		case err == nil || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
 			return ctx.Err()
-		}
-		if err != nil {
+		default:
 			return err
 		}
 		d.file.add(recordOf(messages[0]))
@@ -114,8 +129,10 @@ func (d *topicDump) take(ctx context.Context, session *azservicebus.SessionRecei
 	}
 }
 
-// sessionIdle is when a session counts as empty.
-const sessionIdle = 100 * time.Millisecond
+const (
+	sessionIdle   = 100 * time.Millisecond // when a session counts as empty: it is offered again if it is not
+	answerTimeout = time.Minute            // how long the broker may take to offer a session
+)
 
 // recordOf reads what verify needs. A message without it is written as it is, and
 // refused by verify.
