@@ -56,12 +56,12 @@ func (w *worker) call(s segment, attempt int) error {
 		fence: w.own.fence,
 	}
 	w.r.obs.batchStarted(BatchStarted{Lease: w.id, Epoch: w.epoch, Items: len(s.items), Attempt: attempt})
-	began := w.r.clock.Now()
+	began, number := w.r.clock.Now(), w.r.beginCall()
 	err := w.invoke(&fencedContext{Context: ctx, fence: w.own.fence, end: end}, &batch, s.page)
 	took := w.r.clock.Now().Sub(began)
 	w.r.timing.Handle.observe(took)
 	if err == nil {
-		w.r.succeeded()
+		w.r.succeeded(number)
 		w.r.obs.batchHandled(BatchHandled{Lease: w.id, Range: w.rng, Items: len(s.items), Attempt: attempt, Took: took})
 		return nil
 	}

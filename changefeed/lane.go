@@ -22,7 +22,7 @@ type lane struct {
 	held   map[string]*heldKey
 	outage bool   // the last narrowing found nothing that can be handled
 	doubt  moment // when that narrowing began
-	first  moment // when the segment that is being delivered was first tried
+	first  moment // when the segment that is being delivered first failed
 }
 
 // segment is a run of items of one page.
@@ -178,7 +178,6 @@ func (l *lane) take(s segment) bool {
 	}
 	retry := l.f.w.retryBackoff()
 	narrowed := moment(-1)
-	l.first = l.f.w.r.moment()
 	for attempt := 1; ; attempt++ {
 		err := l.f.w.deliver(s, attempt)
 		if err == nil {
@@ -191,6 +190,7 @@ func (l *lane) take(s segment) bool {
 		}
 		l.f.w.failing(l, err)
 		if attempt == 1 {
+			l.first = l.f.w.r.moment()
 			l.f.w.r.suspects.Add(1)
 			defer l.f.w.r.suspects.Add(-1)
 		}

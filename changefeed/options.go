@@ -91,7 +91,11 @@ type Options struct {
 	// Defaults 100 ms and 30 s.
 	RetryMin, RetryMax time.Duration
 	// MaxAttempts is how often a document may fail before Poison decides about
-	// it. Default 5, negative retries for ever.
+	// it. Default 5, negative retries for ever. A failure counts if the handler
+	// names the document with a *PoisonError, or else if this process handled
+	// another one since: a document that fails without a name when nothing else
+	// is left to be handled cannot be told from an outage. It is tried on, and its
+	// range shows as stuck, until something else was handled.
 	MaxAttempts int
 	// Poison is what becomes of a document that failed MaxAttempts times.
 	// Default: PoisonDeadLetter if there is a DeadLetter, else PoisonStop.

@@ -124,7 +124,8 @@ type run struct {
 	incarnation string
 	self        hostKey
 	paused      atomic.Bool
-	successes   atomic.Int64  // handler calls that returned nil
+	calls       atomic.Int64  // handler calls begun
+	proof       atomic.Int64  // number of the latest begun of those that returned nil
 	suspects    atomic.Int64  // keys held and batches failing in place
 	hurried     chan struct{} // capacity 1: look at the leases now
 	raced       atomic.Bool   // a lease wanted was taken by another: look again soon
@@ -221,14 +222,25 @@ func (r *run) isOutage(err error) bool {
 	return errors.As(err, &marked) || r.opts.IsOutage(err)
 }
 
-// succeeded notes that some handler call of this process returned nil.
-func (r *run) succeeded() { r.successes.Add(1) }
+// beginCall numbers a handler call of this process; succeeded is told the number if
+// the call returned nil.
+func (r *run) beginCall() int64 { return r.calls.Add(1) }
 
-// moment is a point in the count of successful handler calls.
+func (r *run) succeeded(call int64) {
+	for {
+		known := r.proof.Load()
+		if call <= known || r.proof.CompareAndSwap(known, call) {
+			return
+		}
+	}
+}
+
+// moment is a point in the sequence of handler calls.
 type moment int64
 
-func (r *run) moment() moment { return moment(r.successes.Load()) }
+func (r *run) moment() moment { return moment(r.calls.Load()) }
 
-// succeededSince reports whether some call did after m: then whatever the handler
-// depends on is up, and a document that fails is itself to blame.
-func (r *run) succeededSince(m moment) bool { return r.moment() > m }
+// succeededSince reports whether a call returned nil that began after m: then
+// whatever the handler depends on was up after m, and a document that fails is itself
+// to blame. A call that began before proves nothing, however late it ends.
+func (r *run) succeededSince(m moment) bool { return moment(r.proof.Load()) > m }
