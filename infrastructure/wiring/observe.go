@@ -23,6 +23,10 @@ func processorLog(log *slog.Logger) *changefeed.Observer {
 			log.WarnContext(ctx, "lease lost", "lease", e.Lease, "epoch", e.Epoch, "error", e.Err)
 		},
 		LeaseError: func(e changefeed.LeaseError) {
+			if found, wrong := checks[e.Op]; wrong {
+				log.ErrorContext(ctx, found.message, "lease", e.Lease, "error", e.Err, "next", found.next)
+				return
+			}
 			log.WarnContext(ctx, "lease store", "lease", e.Lease, "op", e.Op, "error", e.Err)
 		},
 		ReadFailed: func(e changefeed.ReadFailed) {
@@ -50,6 +54,22 @@ func processorLog(log *slog.Logger) *changefeed.Observer {
 			log.ErrorContext(ctx, "another relay has this instance name, set FEEDBOX_INSTANCE", "instance", e.Host, "incarnation", e.Incarnation)
 		},
 	}
+}
+
+// checks are the operations of changefeed.LeaseError that look whether something holds
+// on which delivery rests. Their failures do not pass by themselves, other than those of
+// the lease store; somebody has to act.
+var checks = map[string]struct{ message, next string }{
+	"check the feed": {
+		"partition keys hash differently than computed here",
+		"nothing is lost: ranges as wide as a physical partition are delivered whole; but a range that becomes narrower, as when physical partitions are merged, stops: " +
+			"do not merge partitions, check that the data container is partitioned by /partitionKey alone with hash version 2, and report this line as a defect",
+	},
+	"check tiling": {
+		"two leases overlap",
+		"events of the overlap are sent twice, in no order between the two: look at both with feedbox leases ls; stop all relays of this processor, " +
+			"give FEEDBOX_PROCESSOR a new name and FEEDBOX_RELAY_START a time before the overlap began, and start them again",
+	},
 }
 
 // relayLog writes what the relay itself has to say. Personal data stays out: keys

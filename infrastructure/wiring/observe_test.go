@@ -1,0 +1,73 @@
+package wiring
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+)
+
+// What a check of the feed or of the leases finds does not pass by itself: it is an
+// error, and says what to do. An operation on the lease store is tried again: a warning.
+func TestFindingsOfChecksAreErrorsWithAdvice(t *testing.T) {
+	for op, want := range map[string]string{"check the feed": "level=ERROR", "check tiling": "level=ERROR", "renew": "level=WARN"} {
+		var log bytes.Buffer
+		processorLog(slog.New(slog.NewTextHandler(&log, nil))).LeaseError(changefeed.LeaseError{Lease: "l-1", Op: op, Err: errors.New("no match")})
+		line := log.String()
+		advised := strings.Contains(line, "next=")
+		if !strings.Contains(line, want) || advised != (want == "level=ERROR") || !strings.Contains(line, "l-1") || !strings.Contains(line, "no match") {
+			t.Errorf("%s: %s", op, line)
+		}
+	}
+}
+
+// The processor still calls the check what checks calls it.
+func TestADoubtOfTheFeedIsLoggedAsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedLog
+		feed := doubtful{memfeed.New(nil)}
+		startProcessor(t, feed, memstore.New(nil), processorLog(slog.New(slog.NewTextHandler(&log, nil))))
+		if got := log.String(); !strings.Contains(got, "level=ERROR msg=\"partition keys hash differently") || !strings.Contains(got, errDoubted.Error()) {
+			t.Errorf("logged\n%s", got)
+		}
+	})
+}
+
+var errDoubted = errors.New("outside the range")
+
+// doubtful says of every page that something is wrong with it.
+type doubtful struct{ changefeed.Feed }
+
+func (d doubtful) Read(ctx context.Context, r changefeed.ReadRequest) (*changefeed.Page, error) {
+	p, err := d.Feed.Read(ctx, r)
+	if p != nil {
+		p.Doubt = errDoubted
+	}
+	return p, err
+}
+
+// lockedLog is a log that several goroutines write.
+type lockedLog struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
