@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"feedbox/infrastructure/verify"
 	"feedbox/infrastructure/workload"
 )
 
@@ -29,9 +30,10 @@ type messageRecord struct {
 	Number int64 `json:"number,omitempty"`
 }
 
-// storeRecord is one document of the store.
+// storeRecord is one document of the store: a verify.Document with the names that its
+// members have in the file.
 type storeRecord struct {
-	// Kind is contact, event, or parked for an event that was set aside.
+	// Kind is verify.KindContact, KindEvent or KindParked.
 	Kind     string `json:"kind"`
 	ID       string `json:"id"`
 	Key      string `json:"key,omitempty"`
@@ -39,13 +41,6 @@ type storeRecord struct {
 	Version  int64  `json:"version,omitempty"`
 	Sequence int64  `json:"sequence,omitempty"`
 }
-
-// The values of storeRecord.Kind.
-const (
-	kindContact = "contact"
-	kindEvent   = "event"
-	kindParked  = "parked"
-)
 
 func checkOutcome(o workload.Outcome) error {
 	switch {
@@ -73,11 +68,11 @@ func checkStored(s storeRecord) error {
 	switch {
 	case s.ID == "":
 		return errors.New("id is missing")
-	case s.Kind == kindParked:
+	case s.Kind == verify.KindParked:
 		return nil
-	case s.Kind != kindContact && s.Kind != kindEvent:
-		return fmt.Errorf("kind is %q: it must be %s, %s or %s", s.Kind, kindContact, kindEvent, kindParked)
-	case s.Kind == kindEvent && s.Key == "":
+	case s.Kind != verify.KindContact && s.Kind != verify.KindEvent:
+		return fmt.Errorf("kind is %q: it must be %s, %s or %s", s.Kind, verify.KindContact, verify.KindEvent, verify.KindParked)
+	case s.Kind == verify.KindEvent && s.Key == "":
 		return errors.New("key is missing: an event has one")
 	case s.Sequence < 1 || s.Version < 1:
 		return fmt.Errorf("sequence is %d and version %d: both count from 1", s.Sequence, s.Version)

@@ -112,13 +112,13 @@ func (e *evidence) read() (run verify.Run, repeated int, err error) {
 		return run, repeated, nil
 	}
 	err = readRecords(e.store, checkStored, func(s storeRecord) {
-		switch s.Kind {
-		case kindContact:
-			run.Contacts = append(run.Contacts, verify.Contact{ID: s.ID, Version: s.Version, Sequence: s.Sequence})
-		case kindEvent:
-			run.Events = append(run.Events, verify.Event{ID: s.ID, Key: s.Key, Action: s.Action, Version: s.Version, Sequence: s.Sequence})
-		case kindParked:
-			run.Parked[s.ID] = true
+		switch d := verify.Document(s); d.Kind {
+		case verify.KindContact:
+			run.Contacts = append(run.Contacts, d.Contact())
+		case verify.KindEvent:
+			run.Events = append(run.Events, d.Event())
+		case verify.KindParked:
+			run.Parked[d.ID] = true
 		}
 	})
 	return run, repeated, err

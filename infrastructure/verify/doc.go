@@ -3,6 +3,7 @@
 // as a command.
 //
 // It knows nothing of Cosmos DB, Service Bus or HTTP: a [Run] is what clients were
-// told, what the store holds and what a consumer received. It is safe for
-// concurrent use, as it only reads.
+// told, what the store holds and what a consumer received. [DecodeDocument] reads the
+// stored documents into it, however they were got. All is safe for concurrent use, as
+// it only reads.
 package verify

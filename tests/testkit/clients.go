@@ -30,18 +30,6 @@ func (e Endpoints) ContainerClient(t *testing.T, name string) *azcosmos.Containe
 	return c
 }
 
-type storedDocument struct {
-	ID           string `json:"id"`
-	PartitionKey string `json:"partitionKey"`
-	Type         string `json:"type"`
-	Data         struct {
-		Action           string `json:"action"`
-		Version          int64  `json:"version"`
-		AggregateVersion int64  `json:"aggregateVersion"`
-		Sequence         int64  `json:"sequence"`
-	} `json:"data"`
-}
-
 // ReadStore reads every contact and event of the data container.
 func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient) (contacts []verify.Contact, events []verify.Event) {
 	t.Helper()
@@ -52,15 +40,15 @@ func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient
 			t.Fatalf("read the store: %v", err)
 		}
 		for _, raw := range page.Items {
-			var d storedDocument
-			if err := json.Unmarshal(raw, &d); err != nil {
-				t.Fatal(err)
+			d, err := verify.DecodeDocument(raw)
+			if err != nil {
+				t.Fatalf("read the store: %v", err)
 			}
-			switch d.Type {
-			case "contact":
-				contacts = append(contacts, verify.Contact{ID: d.ID, Version: d.Data.Version, Sequence: d.Data.Sequence})
-			case "domainEvent":
-				events = append(events, verify.Event{ID: d.ID, Key: d.PartitionKey, Action: d.Data.Action, Version: d.Data.AggregateVersion, Sequence: d.Data.Sequence})
+			switch d.Kind {
+			case verify.KindContact:
+				contacts = append(contacts, d.Contact())
+			case verify.KindEvent:
+				events = append(events, d.Event())
 			}
 		}
 	}

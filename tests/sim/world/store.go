@@ -48,19 +48,6 @@ func (w *World) keepLedger() {
 	}
 }
 
-// document is what is read of a stored document.
-type document struct {
-	ID           string `json:"id"`
-	PartitionKey string `json:"partitionKey"`
-	Type         string `json:"type"`
-	Data         struct {
-		Action           string `json:"action"`
-		Version          int64  `json:"version"`
-		AggregateVersion int64  `json:"aggregateVersion"`
-		Sequence         int64  `json:"sequence"`
-	} `json:"data"`
-}
-
 // readEvents reads the change feed from its beginning and adds what it finds to the
 // ledger, with the positions in the feed.
 func (w *World) readEvents() error {
@@ -90,7 +77,7 @@ func (w *World) readEvents() error {
 				return err
 			}
 			for i := range page.Items {
-				w.ledger.add(&page.Items[i], w.isPoison)
+				w.ledger.add(&page.Items[i])
 			}
 			at = page.Continuation
 			if page.Release != nil {
@@ -104,20 +91,15 @@ func (w *World) readEvents() error {
 	return nil
 }
 
-func (l *ledger) add(item *changefeed.Item, isPoison func(id string) bool) {
-	var d document
-	if json.Unmarshal(item.Raw, &d) != nil || d.Type != "domainEvent" {
-		if !isPoison(d.ID) {
-			return
-		}
-	}
-	if d.Data.Action == "" { // poison
+// add adds an event of the feed. Poison is none.
+func (l *ledger) add(item *changefeed.Item) {
+	d, err := verify.DecodeDocument(item.Raw)
+	if err != nil || d.Kind != verify.KindEvent {
 		return
 	}
-	l.events[d.ID] = verify.Event{
-		ID: d.ID, Key: d.PartitionKey, Action: d.Data.Action, Version: d.Data.AggregateVersion, Sequence: d.Data.Sequence,
-		LSN: item.LSN, EPK: EPK(d.PartitionKey),
-	}
+	e := d.Event()
+	e.LSN, e.EPK = item.LSN, EPK(e.Key)
+	l.events[e.ID] = e
 }
 
 // client is a client of the store of the world itself. It is subject to the faults of
@@ -197,12 +179,6 @@ func (w *World) Poison(name string, n int) error {
 	return nil
 }
 
-func (w *World) isPoison(id string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.poison[id]
-}
-
 // poisoned is a copy of the ids of poison and its followers.
 func (w *World) poisoned() map[string]bool {
 	w.mu.Lock()
@@ -221,13 +197,13 @@ func (w *World) raw(container string) (raw [][]byte) {
 	return raw
 }
 
-// items reads a container past the wire.
-func (w *World) items(container string) []document {
+// items reads a container past the wire. A damaged document counts, too, with what can
+// be read of it: it must not get lost either.
+func (w *World) items(container string) []verify.Document {
 	raw := w.raw(container)
-	docs := make([]document, 0, len(raw))
+	docs := make([]verify.Document, 0, len(raw))
 	for _, r := range raw {
-		var d document
-		if json.Unmarshal(r, &d) == nil || d.ID != "" {
+		if d, _ := verify.DecodeDocument(r); d.ID != "" {
 			docs = append(docs, d)
 		}
 	}
@@ -252,20 +228,20 @@ func (w *World) stored() (contacts []verify.Contact, events []verify.Event) {
 	for _, d := range w.items(Data) {
 		switch {
 		case poison[d.ID]:
-		case d.Type == "contact":
-			contacts = append(contacts, verify.Contact{ID: d.ID, Version: d.Data.Version, Sequence: d.Data.Sequence})
-		case d.Type == "domainEvent":
-			events = append(events, verify.Event{ID: d.ID, Key: d.PartitionKey, Action: d.Data.Action, Version: d.Data.AggregateVersion, Sequence: d.Data.Sequence})
+		case d.Kind == verify.KindContact:
+			contacts = append(contacts, d.Contact())
+		case d.Kind == verify.KindEvent:
+			events = append(events, d.Event())
 		}
 	}
 	return contacts, events
 }
 
-// parked lists the ids of the parked events.
+// parked lists the ids of the parked events. Nobody skips any here.
 func (w *World) parked() map[string]bool {
 	ids := map[string]bool{}
 	for _, d := range w.items(Parked) {
-		if d.Type == "parkedEvent" {
+		if d.Kind == verify.KindParked {
 			ids[d.ID] = true
 		}
 	}
