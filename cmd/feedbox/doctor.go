@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,27 +25,34 @@ type findingView struct {
 func (p *program) doctorCommand() *cobra.Command {
 	var format console.Format
 	options := wiring.DoctorOptions{}
+	process := string(wiring.ProcessRelay)
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Examine the surroundings of the relay and say what to change",
-		Long: `Examine the surroundings of the relay and say what to change: names, identity and
-roles, containers, clock, topic, leases. Nothing is written and nothing is sent. The
-exit code is 1 if the relay cannot do its work as things are.`,
+		Short: "Examine the surroundings of the relay or the API and say what to change",
+		Long: `Examine the surroundings of the relay, or with --process api of the API, and say what
+to change: names, identity and roles, containers, clock, and of the relay topic and
+leases. Run it with the identity of that process. Nothing is written and nothing is
+sent. The exit code is 1 if the process cannot do its work as things are.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if u, err := url.Parse(options.ServiceBusAdmin); options.ServiceBusAdmin != "" && (err != nil || u.Host == "") {
 				return usage(cmd, fmt.Errorf("--servicebus-admin %q: give a URL such as http://127.0.0.1:5300", options.ServiceBusAdmin))
 			}
+			options.Process = wiring.Process(process)
+			if options.Process != wiring.ProcessRelay && options.Process != wiring.ProcessAPI {
+				return usage(cmd, fmt.Errorf("--process %q: give relay or api", process))
+			}
 			if options.Each < time.Second {
 				return usage(cmd, fmt.Errorf("--each %s: give at least 1s", options.Each))
 			}
-			return p.operate(cmd, true, long, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+			return p.operate(cmd, options.Process == wiring.ProcessRelay, long, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
 				return p.examine(ctx, o, options, format)
 			})
 		},
 	}
 	outputFlag(cmd, &format)
 	cmd.Flags().StringVar(&options.ServiceBusAdmin, "servicebus-admin", "", "URL of the management API, for emulators (default https on the namespace)")
+	cmd.Flags().StringVar(&process, "process", process, "whose surroundings: relay or api")
 	cmd.Flags().DurationVar(&options.Each, "each", 15*time.Second, "longest wait of one examination")
 	return cmd
 }
@@ -73,7 +81,7 @@ func (p *program) examine(ctx context.Context, o *wiring.Operator, options wirin
 	if f != console.FormatJSON {
 		for _, v := range views {
 			if v.Next != "" {
-				p.say(f, "\n%s (%s):\n  %s", v.Check, v.Status, v.Next)
+				p.say(f, "\n%s (%s):\n  %s", v.Check, v.Status, strings.ReplaceAll(v.Next, "\n", "\n  "))
 			}
 		}
 	}

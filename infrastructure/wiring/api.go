@@ -118,7 +118,7 @@ func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, client *azcosm
 	server *httpapi.Server, t *telemetry.Telemetry, log *slog.Logger,
 ) {
 	verify := func(ctx context.Context) error {
-		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, dataContainer(cfg.Cosmos))
+		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, containers(ProcessAPI, cfg.Cosmos)...)
 	}
 	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics})
 	if sockets.Ops != nil {

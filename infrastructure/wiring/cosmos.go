@@ -56,3 +56,11 @@ func leasesContainer(cfg config.Cosmos) cosmos.ContainerSpec {
 func parkedContainer(cfg config.Cosmos) cosmos.ContainerSpec {
 	return cosmos.ContainerSpec{ID: cfg.Parked, PartitionKeyPath: "/partitionKey"}
 }
+
+// containers are those that process uses.
+func containers(process Process, cfg config.Cosmos) []cosmos.ContainerSpec {
+	if process == ProcessAPI {
+		return []cosmos.ContainerSpec{dataContainer(cfg)}
+	}
+	return []cosmos.ContainerSpec{dataContainer(cfg), leasesContainer(cfg), parkedContainer(cfg)}
+}

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -16,7 +17,7 @@ type FindingStatus string
 const (
 	FindingOK      FindingStatus = "ok"
 	FindingWarning FindingStatus = "warning" // works, but look at it
-	FindingFailed  FindingStatus = "failed"  // the relay cannot do its work
+	FindingFailed  FindingStatus = "failed"  // the process cannot do its work
 	FindingUnknown FindingStatus = "unknown" // could not be examined
 )
 
@@ -37,8 +38,19 @@ func (f Finding) is(status FindingStatus, next string) Finding {
 	return f
 }
 
+// Process is one of the two that the service consists of.
+type Process string
+
+// The processes.
+const (
+	ProcessRelay Process = "relay"
+	ProcessAPI   Process = "api"
+)
+
 // DoctorOptions are the choices of Diagnose. Zero means the default.
 type DoctorOptions struct {
+	// Process is the one whose surroundings are examined. Default ProcessRelay.
+	Process Process
 	// ServiceBusAdmin is the base URL of the namespace's management API. Default: https
 	// on the namespace's host. Emulators have it elsewhere.
 	ServiceBusAdmin string
@@ -48,7 +60,7 @@ type DoctorOptions struct {
 	Found func(Finding)
 }
 
-// Diagnose examines the surroundings of the relay, reading only. Nothing is sent: the
+// Diagnose examines the surroundings of a process, reading only. Nothing is sent: the
 // link to the topic is opened and closed again. What cannot be examined because of an
 // earlier failure is left out.
 func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
@@ -66,13 +78,18 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 		}
 		return ok
 	}
+	process := cmp.Or(d.Process, ProcessRelay)
 	if run(o.examineCosmosName) {
-		usable := run(o.examineContainers)
+		usable := run(func(ctx context.Context) []Finding { return o.examineContainers(ctx, process) })
 		run(o.examineClock)
-		if usable && run(o.examineAccess) {
+		usable = usable && run(func(ctx context.Context) []Finding { return o.examineAccess(ctx, process) })
+		if usable && process == ProcessRelay {
 			run(o.examineLeases)
 			run(o.examineParked)
 		}
+	}
+	if process == ProcessAPI {
+		return // it knows nothing of Service Bus
 	}
 	if run(o.examineBusName) {
 		run(o.examineSend)

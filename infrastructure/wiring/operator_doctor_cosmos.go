@@ -9,16 +9,18 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/google/uuid"
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos"
 )
 
 // examineContainers checks that the containers are there and as they have to be.
-func (o *Operator) examineContainers(ctx context.Context) []Finding {
+func (o *Operator) examineContainers(ctx context.Context, process Process) []Finding {
 	var found []Finding
-	for _, spec := range []cosmos.ContainerSpec{dataContainer(o.cfg.Cosmos), leasesContainer(o.cfg.Cosmos), parkedContainer(o.cfg.Cosmos)} {
+	for _, spec := range containers(process, o.cfg.Cosmos) {
 		check := "container " + spec.ID
 		err := cosmos.Verify(ctx, o.client, o.cfg.Cosmos.Database, spec)
 		if err == nil {
@@ -29,7 +31,7 @@ func (o *Operator) examineContainers(ctx context.Context) []Finding {
 			found = append(found, fine(check, "%s", detail))
 			continue
 		}
-		f := fine(check, "%s", Brief(err)).is(FindingFailed, o.cosmosAdvice(ctx, err, readMetadata, ""))
+		f := fine(check, "%s", Brief(err)).is(FindingFailed, o.cosmosAdvice(ctx, err, metadataRole, ""))
 		found = append(found, f)
 		if status(err) != http.StatusNotFound && status(err) != 0 || ctx.Err() != nil {
 			break // the others would fail the same way
@@ -38,30 +40,54 @@ func (o *Operator) examineContainers(ctx context.Context) []Finding {
 	return found
 }
 
-// examineAccess uses each container as the relay does, without a change.
-func (o *Operator) examineAccess(ctx context.Context) []Finding {
-	var found []Finding
-	for _, try := range []struct {
-		check, container, role string
-		do                     func() error
-	}{
-		{"read the change feed", o.cfg.Cosmos.Container, dataReader, func() error { return o.readFeed(ctx) }},
-		{"read the leases", o.cfg.Cosmos.Leases, dataContributor, func() error {
+// access is one way in which a process uses a container.
+type access struct {
+	check, container string
+	try              func(ctx context.Context) error
+}
+
+// accesses are those of process, without a change.
+func (o *Operator) accesses(process Process) []access {
+	if process == ProcessAPI {
+		return []access{{"read contacts", o.cfg.Cosmos.Container, o.readContacts}}
+	}
+	return []access{
+		{"read the change feed", o.cfg.Cosmos.Container, o.readFeed},
+		{"read the leases", o.cfg.Cosmos.Leases, func(ctx context.Context) error {
 			_, err := o.Leases.Paused(ctx)
 			return err
 		}},
-		{"read parked events", o.cfg.Cosmos.Parked, dataContributor, func() error {
+		{"read parked events", o.cfg.Cosmos.Parked, func(ctx context.Context) error {
 			_, err := o.Lot.Intents(ctx)
 			return err
 		}},
-	} {
-		f := fine(try.check, "allowed")
-		if err := try.do(); err != nil {
-			f = fine(try.check, "%s", Brief(err)).is(FindingFailed, o.cosmosAdvice(ctx, err, try.role, try.container))
+	}
+}
+
+// examineAccess uses each container as the process does.
+func (o *Operator) examineAccess(ctx context.Context, process Process) []Finding {
+	var found []Finding
+	for _, a := range o.accesses(process) {
+		f := fine(a.check, "allowed")
+		if err := a.try(ctx); err != nil {
+			f = fine(a.check, "%s", Brief(err)).is(FindingFailed, o.cosmosAdvice(ctx, err, DataRoles(process, o.cfg.Cosmos)[a.container], a.container))
 		}
 		found = append(found, f)
 	}
 	return found
+}
+
+// readContacts reads and queries as the API does.
+func (o *Operator) readContacts(ctx context.Context) error {
+	reader, err := cosmos.NewContactReader(o.data)
+	if err != nil {
+		return err
+	}
+	if _, err := reader.Read(ctx, uuid.Nil, "", ""); err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	_, err = reader.Page(ctx, 1, "", "")
+	return err
 }
 
 // readFeed reads one document of each physical range.
@@ -94,7 +120,7 @@ func (o *Operator) examineLeases(ctx context.Context) []Finding {
 	case refused != nil:
 		return []Finding{fine(check, "%s", Brief(err)).is(FindingFailed, "feedbox leases ls lists the others; give FEEDBOX_PROCESSOR another name, or remove the records named")}
 	case err != nil:
-		return []Finding{fine(check, "%s", Brief(err)).is(FindingFailed, o.cosmosAdvice(ctx, err, dataContributor, o.cfg.Cosmos.Leases))}
+		return []Finding{fine(check, "%s", Brief(err)).is(FindingFailed, o.cosmosAdvice(ctx, err, bookkeepingRole, o.cfg.Cosmos.Leases))}
 	case len(leases) == 0:
 		return []Finding{fine(check, "none yet of processor %s", o.cfg.Processor).is(FindingWarning, "start a relay: feedbox relay")}
 	}
@@ -142,7 +168,7 @@ func (o *Operator) examineAge(ctx context.Context) Finding {
 func (o *Operator) examineParked(ctx context.Context) []Finding {
 	gates, err := o.Lot.Gates(ctx)
 	if err != nil {
-		return []Finding{fine("parked", "%s", Brief(err)).is(FindingFailed, o.cosmosAdvice(ctx, err, dataContributor, o.cfg.Cosmos.Parked))}
+		return []Finding{fine("parked", "%s", Brief(err)).is(FindingFailed, o.cosmosAdvice(ctx, err, parkingRole, o.cfg.Cosmos.Parked))}
 	}
 	if len(gates) == 0 {
 		return []Finding{fine("parked", "none")}

@@ -12,24 +12,55 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/config"
 )
 
-// Built-in roles of Cosmos DB's data plane, by their ids (azure-docs, "Use data plane
-// role-based access control"), and of Service Bus.
-const (
-	dataReader      = "00000000-0000-0000-0000-000000000001" // Cosmos DB Built-in Data Reader
-	dataContributor = "00000000-0000-0000-0000-000000000002" // Cosmos DB Built-in Data Contributor
-	readMetadata    = dataReader                             // any role has it
+// DataRole gives rights on the data plane of Cosmos DB.
+type DataRole struct {
+	// Name is what bicep/modules/roles.bicep calls the role. It allows what the process
+	// does and nothing else.
+	Name string
+	// BuiltIn and BuiltInName are the role every account has (azure-docs, "Use data plane
+	// role-based access control") that allows this, and more.
+	BuiltIn, BuiltInName string
+}
 
+// The roles. tests/infra holds them against the Bicep.
+var (
+	metadataRole    = reading("Feedbox metadata reader")
+	apiRole         = writing("Feedbox API")
+	feedRole        = reading("Feedbox change feed reader")
+	bookkeepingRole = writing("Feedbox bookkeeper")
+	parkingRole     = writing("Feedbox parking")
+)
+
+func reading(name string) DataRole {
+	return DataRole{name, "00000000-0000-0000-0000-000000000001", "Cosmos DB Built-in Data Reader"}
+}
+
+func writing(name string) DataRole {
+	return DataRole{name, "00000000-0000-0000-0000-000000000002", "Cosmos DB Built-in Data Contributor"}
+}
+
+// DataRoles are the roles process needs, by the container they are for; "" is the account.
+func DataRoles(process Process, cfg config.Cosmos) map[string]DataRole {
+	if process == ProcessAPI {
+		return map[string]DataRole{"": metadataRole, cfg.Container: apiRole}
+	}
+	return map[string]DataRole{"": metadataRole, cfg.Container: feedRole, cfg.Leases: bookkeepingRole, cfg.Parked: parkingRole}
+}
+
+// The roles of Service Bus, all built in.
+const (
 	busSender = "Azure Service Bus Data Sender"
 	busOwner  = "Azure Service Bus Data Owner"
 
 	busScope = "https://servicebus.azure.net/.default"
 )
 
-// cosmosAdvice says what to do about err. role is what the relay needs in container,
+// cosmosAdvice says what to do about err. role is what the process needs in container,
 // which is "" for the whole account.
-func (o *Operator) cosmosAdvice(ctx context.Context, err error, role, container string) string {
+func (o *Operator) cosmosAdvice(ctx context.Context, err error, role DataRole, container string) string {
 	code := status(err)
 	withKey := o.cfg.Cosmos.Key.IsSet()
 	switch {
@@ -38,13 +69,7 @@ func (o *Operator) cosmosAdvice(ctx context.Context, err error, role, container 
 	case code == http.StatusForbidden && withKey:
 		return "the account refuses keys or this network: use a managed identity (leave FEEDBOX_COSMOS_KEY out), and check the account's firewall"
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		scope := "/"
-		if container != "" {
-			scope = fmt.Sprintf("/dbs/%s/colls/%s", o.cfg.Cosmos.Database, container)
-		}
-		account, _, _ := strings.Cut(o.cosmosHost(), ".")
-		return fmt.Sprintf("az cosmosdb sql role assignment create --resource-group <resource-group> --account-name %s --scope %q --principal-id %s --role-definition-id %s",
-			account, scope, o.principal(ctx, o.cfg.Cosmos.Endpoint), role)
+		return o.assignment(ctx, role, container)
 	case code == http.StatusNotFound:
 		return "create the database and its containers: azd provision"
 	case credentialFailed(err):
@@ -55,6 +80,19 @@ func (o *Operator) cosmosAdvice(ctx context.Context, err error, role, container 
 		return "create the container as it has to be: azd provision"
 	}
 	return "try again; if it stays, look into the account's metrics and the status of Azure"
+}
+
+// assignment is the line that gives role in container, and what to write in it where the
+// deployment has not made the role.
+func (o *Operator) assignment(ctx context.Context, role DataRole, container string) string {
+	scope := "/"
+	if container != "" {
+		scope = fmt.Sprintf("/dbs/%s/colls/%s", o.cfg.Cosmos.Database, container)
+	}
+	account, _, _ := strings.Cut(o.cosmosHost(), ".")
+	return fmt.Sprintf("az cosmosdb sql role assignment create --resource-group <resource-group> --account-name %s --scope %q --principal-id %s --role-definition-name %q\n"+
+		"That role comes with bicep/modules/roles.bicep. In an account without it, put --role-definition-id %s in place of the name: %s, which allows more.",
+		account, scope, o.principal(ctx, o.cfg.Cosmos.Endpoint), role.Name, role.BuiltIn, role.BuiltInName)
 }
 
 // credentialFailed tells whether no token could be had. azidentity's errors have this

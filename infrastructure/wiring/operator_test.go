@@ -3,6 +3,7 @@ package wiring
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -64,20 +65,34 @@ func newTestOperator(t *testing.T, a account) *Operator {
 
 func TestRefusedIdentityGetsTheExactLine(t *testing.T) {
 	o := newTestOperator(t, account{forbid: func(path string) bool { return strings.Contains(path, "dbs") }, date: time.Now()})
-	found := o.examineContainers(t.Context())
+	found := o.examineContainers(t.Context(), ProcessRelay)
 	if len(found) != 1 || found[0].Status != FindingFailed {
 		t.Fatalf("%+v, want one failure that stands for all", found)
 	}
-	want := `az cosmosdb sql role assignment create --resource-group <resource-group> --account-name contoso --scope "/" --principal-id 11111111-2222-3333-4444-555555555555 --role-definition-id 00000000-0000-0000-0000-000000000001`
+	const line = `az cosmosdb sql role assignment create --resource-group <resource-group> --account-name contoso --scope %q --principal-id 11111111-2222-3333-4444-555555555555 --role-definition-name %q
+That role comes with bicep/modules/roles.bicep. In an account without it, put --role-definition-id 00000000-0000-0000-0000-00000000000%d in place of the name: Cosmos DB Built-in Data %s, which allows more.`
+	want := fmt.Sprintf(line, "/", "Feedbox metadata reader", 1, "Reader")
 	if found[0].Next != want {
 		t.Errorf("next\n%s\nwant\n%s", found[0].Next, want)
 	}
 	if !strings.Contains(found[0].Detail, "status 403") {
 		t.Errorf("detail %q", found[0].Detail)
 	}
-	access := o.examineAccess(t.Context())
-	if !strings.Contains(access[1].Next, `--scope "/dbs/contacts/colls/leases"`) || !strings.Contains(access[1].Next, dataContributor) {
-		t.Errorf("leases: %+v", access[1])
+	for process, wanted := range map[Process][]string{
+		ProcessAPI: {fmt.Sprintf(line, "/dbs/contacts/colls/data", "Feedbox API", 2, "Contributor")},
+		ProcessRelay: {
+			fmt.Sprintf(line, "/dbs/contacts/colls/data", "Feedbox change feed reader", 1, "Reader"),
+			fmt.Sprintf(line, "/dbs/contacts/colls/leases", "Feedbox bookkeeper", 2, "Contributor"),
+			fmt.Sprintf(line, "/dbs/contacts/colls/parked", "Feedbox parking", 2, "Contributor"),
+		},
+	} {
+		var got []string
+		for _, f := range o.examineAccess(t.Context(), process) {
+			got = append(got, f.Next)
+		}
+		if !slices.Equal(got, wanted) {
+			t.Errorf("%s\n%q\nwant\n%q", process, got, wanted)
+		}
 	}
 	want = `az role assignment create --role "Azure Service Bus Data Sender" --assignee-object-id 11111111-2222-3333-4444-555555555555 --assignee-principal-type ServicePrincipal --scope /subscriptions/<subscription>/resourceGroups/<resource-group>/providers/Microsoft.ServiceBus/namespaces/events/topics/contacts`
 	if got := o.busAdvice(t.Context(), busSender); got != want {
@@ -91,7 +106,7 @@ func TestClock(t *testing.T) {
 		if f := o.examineClock(t.Context())[0]; f.Status != FindingUnknown {
 			t.Errorf("before any reply: %+v", f)
 		}
-		o.examineContainers(t.Context())
+		o.examineContainers(t.Context(), ProcessRelay)
 		if f := o.examineClock(t.Context())[0]; f.Status != want {
 			t.Errorf("%s off: %+v, want %s", off, f, want)
 		}

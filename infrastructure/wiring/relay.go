@@ -145,7 +145,7 @@ func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *az
 	processor *changefeed.Processor, drainer *relay.Drainer, up *health, t *telemetry.Telemetry, log *slog.Logger,
 ) error {
 	verify := func(ctx context.Context) error {
-		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, dataContainer(cfg.Cosmos), leasesContainer(cfg.Cosmos), parkedContainer(cfg.Cosmos))
+		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, containers(ProcessRelay, cfg.Cosmos)...)
 	}
 	up.lag = processor.Lag
 	if err := observeLag(t.Meters, processor.Lag); err != nil {

@@ -1,9 +1,12 @@
 package infra
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/wiring"
 	"feedbox/tests/infra/bicep"
 )
 
@@ -47,6 +50,13 @@ var rightsChecks = []check{
 			{rolesFile, "var parkedScope = '${account.id}/dbs/${databaseName}/colls/${parkedContainer}'", "var parkedScope = '${account.id}/dbs/${databaseName}/colls/${leasesContainer}'"},
 			{rolesFile, "/colls/${dataContainer}", "/containers/${dataContainer}"},
 			{rolesFile, "principalId: apiPrincipalId\n    roleDefinitionId: metadataRole.id", "principalId: relayPrincipalId\n    roleDefinitionId: metadataRole.id"},
+		},
+	},
+	{
+		"feedbox doctor names the roles that are deployed, and built-in ones that allow as much", doctorRoles,
+		[]seed{
+			{rolesFile, "roleName: 'Feedbox parking'", "roleName: 'Feedbox parked'"},
+			{rolesFile, "roleDefinitionId: parkingRole.id", "roleDefinitionId: bookkeepingRole.id"},
 		},
 	},
 	{
@@ -156,6 +166,44 @@ func exactRights(w *world, report func(string, ...any)) {
 				if slices.Sort(got); !slices.Equal(got, actions) {
 					report("%s: the %s may %v on %q, it has to be %v", name, process, got, scope, actions)
 				}
+			}
+		}
+	}
+}
+
+// doctorRoles compares wiring.DataRoles with the assignments. A built-in role without the
+// right to write must not stand for one that has it.
+func doctorRoles(w *world, report func(string, ...any)) {
+	cfg := config.Cosmos{Database: "contacts", Container: "data", Leases: "leases", Parked: "parked"}
+	to := principals(w)
+	for file, resources := range w.running() {
+		names := map[string]string{}
+		for _, r := range resources {
+			if r.Type == roleDefinition {
+				names[r.ID] = text(at(r.Body, "properties", "roleName"))
+			}
+		}
+		deployed := map[wiring.Process]map[string]string{wiring.ProcessAPI: {}, wiring.ProcessRelay: {}}
+		for _, r := range resources {
+			if r.Type != roleAssignment {
+				continue
+			}
+			_, container, _ := strings.Cut(text(at(r.Body, "properties", "scope")), "/colls/")
+			deployed[wiring.Process(to[r.Symbol])][container] = names[text(at(r.Body, "properties", "roleDefinitionId"))]
+		}
+		for process, roles := range deployed {
+			advised := map[string]string{}
+			for container, role := range wiring.DataRoles(process, cfg) {
+				advised[container] = role.Name
+				writes := slices.ContainsFunc(allowed[string(process)][container], func(action string) bool {
+					return strings.HasPrefix(action, "items/") && action != "items/read"
+				})
+				if writes != strings.HasSuffix(role.BuiltInName, "Contributor") {
+					report("%s: doctor has %s stand for %s of the %s", file, role.BuiltInName, role.Name, process)
+				}
+			}
+			if !maps.Equal(advised, roles) {
+				report("%s: doctor advises the %s %v, deployed are %v", file, process, advised, roles)
 			}
 		}
 	}
