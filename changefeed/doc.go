@@ -103,6 +103,9 @@
 //	                            │
 //	                 low-water checkpoint ─▶ keeper ─▶ store
 //
+// A range that is caught up is read again once a lane is free: what is read while all
+// of them work would only wait for them.
+//
 // A failing batch is tried again in place. If the handler names documents
 // (PoisonError), or the lane finds out which fail, only their keys are held; the
 // others go on until the window is full. Attempts are counted in the lease. While

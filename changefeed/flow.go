@@ -3,7 +3,9 @@ package changefeed
 import (
 	"context"
 	"hash/maphash"
+	"slices"
 	"sync"
+	"time"
 )
 
 // flow is what one range has in hand: the window of pages read and not yet
@@ -30,6 +32,7 @@ type flow struct {
 	halted  bool   // poison policy stop: begin nothing
 
 	room    chan struct{}  // capacity 1: a page was finished
+	free    chan struct{}  // capacity 1: a lane has nothing to begin
 	closed  chan struct{}  // closed by close
 	running sync.WaitGroup // lanes with a goroutine
 }
@@ -44,7 +47,7 @@ type page struct {
 }
 
 func newFlow(w *worker) *flow {
-	f := &flow{w: w, seed: maphash.MakeSeed(), room: make(chan struct{}, 1), closed: make(chan struct{})}
+	f := &flow{w: w, seed: maphash.MakeSeed(), room: make(chan struct{}, 1), free: make(chan struct{}, 1), closed: make(chan struct{})}
 	f.limit.items, f.limit.bytes = w.r.opts.ReadAheadItems, w.r.opts.ReadAheadBytes
 	f.lanes = make([]*lane, w.r.opts.Lanes)
 	for i := range f.lanes {
@@ -165,6 +168,39 @@ func (f *flow) settle(done []*page, moved bool) {
 		select {
 		case f.room <- struct{}{}:
 		default:
+		}
+	}
+}
+
+// laneFree tells waitLane. Called with mu.
+func (f *flow) laneFree() {
+	select {
+	case f.free <- struct{}{}:
+	default:
+	}
+}
+
+// waitLane returns once some lane has nothing to do, or after most: what is read while
+// all of them work would only wait for them.
+func (f *flow) waitLane(ctx context.Context, most time.Duration, wake <-chan struct{}) error {
+	a := newAlarm(f.w.r.clock)
+	a.set(most)
+	defer a.off()
+	for {
+		f.mu.Lock()
+		all := !slices.ContainsFunc(f.lanes, func(l *lane) bool { return !l.works && len(l.queue) == 0 })
+		f.mu.Unlock()
+		if !all {
+			return nil
+		}
+		select {
+		case <-f.free:
+		case <-a.ring:
+			return nil
+		case <-wake:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }

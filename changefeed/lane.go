@@ -17,6 +17,7 @@ type lane struct {
 	kick  chan struct{} // capacity 1: more work, or the flow is closing
 	queue []segment     // guarded by flow.mu
 	alive bool          // guarded by flow.mu; the goroutine runs
+	works bool          // guarded by flow.mu; it delivers a segment
 
 	// The goroutine's own:
 	held   map[string]*heldKey
@@ -72,6 +73,10 @@ func (l *lane) next() (s segment, ok, more bool) {
 	f := l.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	l.works = false
+	if len(l.queue) == 0 {
+		f.laneFree()
+	}
 	switch {
 	case f.closing && (len(l.queue) == 0 || l.queue[0].page.seq > f.started || f.halted):
 		l.leave()
@@ -86,6 +91,7 @@ func (l *lane) next() (s segment, ok, more bool) {
 	l.queue[0] = segment{}
 	l.queue = l.queue[1:]
 	f.started = max(f.started, s.page.seq)
+	l.works = true
 	return s, true, true
 }
 
@@ -133,7 +139,7 @@ func (l *lane) abandon() {
 // begin at once. Called with flow.mu.
 func (l *lane) leave() {
 	l.f.w.r.suspects.Add(-int64(len(l.held)))
-	l.held, l.queue, l.alive = nil, nil, false
+	l.held, l.queue, l.alive, l.works = nil, nil, false, false
 }
 
 // stopping reports whether nothing may be tried again.

@@ -52,7 +52,8 @@ type Options struct {
 	MaxItems int
 	// PollMin is the pause after a read that found nothing, in a range that had a
 	// change within PollIdleAfter; or a hundredth of the time since that change, if
-	// that is more. Default 500 ms.
+	// that is more. While all lanes work nothing is read ahead of them in a range
+	// that is caught up, for at most PollMax. Default 500 ms.
 	PollMin time.Duration
 	// PollBusy is the shortest pause after a read that found nothing, in a range
 	// whose changes come faster than PollMin: it is read about once for each of

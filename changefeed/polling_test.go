@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -230,6 +231,34 @@ func TestBalanceOfAThousandLeases(t *testing.T) {
 				t.Errorf("lease %s moved %d times", lease, n)
 			}
 		}
+	})
+}
+
+// Reading ahead of lanes that all work brings nothing once the range is caught up. The
+// first lane that is free has what came meanwhile at the next poll.
+func TestPollingWaitsForALane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var reads atomic.Int32
+		w.start("a", changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
+			if err := pause(ctx, 10*time.Second); err != nil {
+				return err
+			}
+			return w.got.Handle(ctx, b)
+		}), &changefeed.Options{
+			Lanes: 2, PollMin: 10 * time.Millisecond,
+			Observer: &changefeed.Observer{PageRead: func(changefeed.PageRead) { reads.Add(1) }},
+		})
+		eventually(t, 5*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		w.put(40, 40)
+		time.Sleep(time.Second)
+		before := reads.Load()
+		time.Sleep(8 * time.Second)
+		if n := reads.Load() - before; n > 1 {
+			t.Errorf("%d reads in 8 s in which both lanes worked", n)
+		}
+		w.put(1, 40)
+		eventually(t, 15*time.Second, "delivered", func() bool { return w.got.distinct() == 41 })
 	})
 }
 

@@ -61,6 +61,9 @@ func (w *worker) read(ctx context.Context, f *flow) error {
 		if err := sleep(ctx, w.r.clock, pace.pause(ended), w.wakeup); err != nil {
 			return err
 		}
+		if err := f.waitLane(ctx, w.r.opts.PollMax, w.wakeup); err != nil {
+			return err
+		}
 	}
 }
 
