@@ -2,19 +2,21 @@ package wiring
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 	"time"
 )
 
 func TestUntilSignal(t *testing.T) {
+	kill := killer(t)
 	abandoned := make(chan struct{})
 	ctx, stop := UntilSignal(t.Context(), func() { close(abandoned) })
 	defer stop()
 	if ctx.Err() != nil {
 		t.Fatal("the context has ended before a signal")
 	}
-	kill(t)
+	kill()
 	<-ctx.Done()
 	select {
 	case <-abandoned:
@@ -22,7 +24,7 @@ func TestUntilSignal(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	began := time.Now()
-	kill(t)
+	kill()
 	<-abandoned
 	if took := time.Since(began); took < hurry {
 		t.Errorf("abandoned %s after the second signal, want %s", took, hurry)
@@ -30,16 +32,26 @@ func TestUntilSignal(t *testing.T) {
 }
 
 func TestUntilSignalIsStopped(t *testing.T) {
+	kill := killer(t)
 	ctx, stop := UntilSignal(t.Context(), func() { t.Error("abandoned although it ended in time") })
-	kill(t)
+	kill()
 	<-ctx.Done()
-	kill(t)
+	kill()
 	stop()
 }
 
-func kill(t *testing.T) {
+// killer returns what sends SIGTERM to this process and waits until it has come: the
+// system may deliver it late, and after the test has ended nobody would catch it.
+func killer(t *testing.T) (kill func()) {
 	t.Helper()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, syscall.SIGTERM)
+	t.Cleanup(func() { signal.Stop(came) })
+	return func() {
+		t.Helper()
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		<-came
 	}
 }
