@@ -30,8 +30,9 @@ func API(cfg *config.API, s Surroundings) fx.Option {
 			func(lc fx.Lifecycle) (*telemetry.Telemetry, error) {
 				return s.telemetry(lc, "feedbox-api", "")
 			},
-			func(t *telemetry.Telemetry) (*azcosmos.Client, error) {
-				return s.cosmosClient(cfg.Cosmos, t.AzureTracing())
+			func() *cosmos.Account { return &cosmos.Account{} },
+			func(t *telemetry.Telemetry, account *cosmos.Account) (*azcosmos.Client, error) {
+				return s.cosmosClient(cfg.Cosmos, t.AzureTracing(), account)
 			},
 			newContacts,
 			newAPIServer,
@@ -113,18 +114,18 @@ func authenticator(cfg config.Auth) (auth.Authenticator, error) {
 	}
 }
 
-// runAPI verifies the containers before the first request is taken.
-func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, client *azcosmos.Client, sockets Sockets,
+// runAPI verifies account and containers before the first request is taken.
+func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, client *azcosmos.Client, account *cosmos.Account, sockets Sockets,
 	server *httpapi.Server, t *telemetry.Telemetry, log *slog.Logger,
 ) {
-	verify := func(ctx context.Context) error {
-		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, containers(ProcessAPI, cfg.Cosmos)...)
+	check := func(ctx context.Context) error {
+		return verify(ctx, ProcessAPI, cfg.Cosmos, client, account)
 	}
 	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics})
 	if sockets.Ops != nil {
 		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
 	}
-	lc.Append(fx.Hook{OnStart: verify})
+	lc.Append(fx.Hook{OnStart: check})
 	background(lc, down, log, "api", serveOn{server.Run, sockets.API})
 	lc.Append(fx.StopHook(ops.Drain))
 }

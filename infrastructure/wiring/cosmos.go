@@ -1,6 +1,8 @@
 package wiring
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -63,4 +65,10 @@ func containers(process Process, cfg config.Cosmos) []cosmos.ContainerSpec {
 		return []cosmos.ContainerSpec{dataContainer(cfg)}
 	}
 	return []cosmos.ContainerSpec{dataContainer(cfg), leasesContainer(cfg), parkedContainer(cfg)}
+}
+
+// verify is the check at the start of process: it refuses what its promises do not hold on.
+func verify(ctx context.Context, process Process, cfg config.Cosmos, client *azcosmos.Client, account *cosmos.Account) error {
+	err := cosmos.Verify(ctx, client, cfg.Database, containers(process, cfg)...)
+	return errors.Join(account.Verify(), err)
 }

@@ -31,15 +31,16 @@ type Operator struct {
 	data   *azcosmos.ContainerClient
 	feed   *cosmosfeed.Feed
 	skew   *clockSkew
+	about  *cosmos.Account
 	stops  hooks
 }
 
 // NewOperator connects nothing yet; the first use does. Of s, only the transports and
 // the credential count.
 func NewOperator(cfg *config.Relay, s Surroundings) (*Operator, error) {
-	o := &Operator{cfg: cfg, around: s, skew: &clockSkew{}}
+	o := &Operator{cfg: cfg, around: s, skew: &clockSkew{}, about: &cosmos.Account{}}
 	var err error
-	if o.client, err = s.cosmosClient(cfg.Cosmos, tracing.Provider{}, append(feedPolicies(), o.skew)...); err != nil {
+	if o.client, err = s.cosmosClient(cfg.Cosmos, tracing.Provider{}, append(feedPolicies(), o.skew, o.about)...); err != nil {
 		return nil, err
 	}
 	if o.data, err = o.client.NewContainer(cfg.Cosmos.Database, cfg.Cosmos.Container); err != nil {

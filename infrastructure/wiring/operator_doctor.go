@@ -81,6 +81,7 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 	process := cmp.Or(d.Process, ProcessRelay)
 	if run(o.examineCosmosName) {
 		usable := run(func(ctx context.Context) []Finding { return o.examineContainers(ctx, process) })
+		run(o.examineAccount)
 		run(o.examineClock)
 		usable = usable && run(func(ctx context.Context) []Finding { return o.examineAccess(ctx, process) })
 		if usable && process == ProcessRelay {

@@ -40,6 +40,19 @@ func (o *Operator) examineContainers(ctx context.Context, process Process) []Fin
 	return found
 }
 
+// examineAccount looks at what the account told with the first reply.
+func (o *Operator) examineAccount(context.Context) []Finding {
+	const check = "account"
+	level := o.about.Level()
+	if level == "" {
+		return []Finding{fine(check, "it did not describe itself").is(FindingUnknown, "")}
+	}
+	if err := o.about.Verify(); err != nil {
+		return []Finding{fine(check, "%s", Brief(err)).is(FindingFailed, "change the account as it says; relay and API do not start on it")}
+	}
+	return []Finding{fine(check, "consistency %s, one write region", level)}
+}
+
 // access is one way in which a process uses a container.
 type access struct {
 	check, container string

@@ -32,9 +32,10 @@ func Relay(cfg *config.Relay, s Surroundings) fx.Option {
 				return s.telemetry(lc, "feedbox-relay", cfg.Instance)
 			},
 			// No spans of the SDK here: every poll of the feed would be a trace of its own.
-			func() (*azcosmos.Client, error) {
-				return s.cosmosClient(cfg.Cosmos, tracing.Provider{}, feedPolicies()...)
+			func(account *cosmos.Account) (*azcosmos.Client, error) {
+				return s.cosmosClient(cfg.Cosmos, tracing.Provider{}, append(feedPolicies(), account)...)
 			},
+			func() *cosmos.Account { return &cosmos.Account{} },
 			func(lc fx.Lifecycle) (*azservicebus.Client, error) { return s.serviceBusClient(lc, cfg.ServiceBus) },
 			func(t *telemetry.Telemetry) (*relayMetrics, error) {
 				return newRelayMetrics(t.Meters, cfg.ServiceBus.Topic)
@@ -140,12 +141,12 @@ func start(s config.Start) changefeed.Start {
 	}
 }
 
-// runRelay verifies the containers before the first lease is taken.
-func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *azcosmos.Client, sockets Sockets,
+// runRelay verifies account and containers before the first lease is taken.
+func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *azcosmos.Client, account *cosmos.Account, sockets Sockets,
 	processor *changefeed.Processor, drainer *relay.Drainer, up *health, t *telemetry.Telemetry, log *slog.Logger,
 ) error {
-	verify := func(ctx context.Context) error {
-		return cosmos.Verify(ctx, client, cfg.Cosmos.Database, containers(ProcessRelay, cfg.Cosmos)...)
+	check := func(ctx context.Context) error {
+		return verify(ctx, ProcessRelay, cfg.Cosmos, client, account)
 	}
 	up.lag = processor.Lag
 	if err := observeLag(t.Meters, processor.Lag); err != nil {
@@ -155,7 +156,7 @@ func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *az
 	if sockets.Ops != nil {
 		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
 	}
-	lc.Append(fx.Hook{OnStart: verify})
+	lc.Append(fx.Hook{OnStart: check})
 	background(lc, down, log, "retention guard", retentionGuard{judge: relay.Retention{TTL: cfg.EventTTL}, every: heartbeat, lag: processor.Lag, log: log})
 	background(lc, down, log, "drainer", drainer)
 	background(lc, down, log, "processor", processor)

@@ -15,6 +15,7 @@ import (
 	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
 func keyAndNumber(ts *testscript.TestScript, neg bool, args []string) (string, int) {
@@ -136,4 +137,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("%q exits with %d, want %d", args[1:], got, want)
 	}
+}
+
+// weakAccount points the script to another account.
+func weakAccount(ts *testscript.TestScript, _ bool, _ []string) {
+	emulator, err := cosmosemu.Start(&cosmosemu.Options{Consistency: "Eventual"})
+	ts.Check(err)
+	ts.Defer(func() { _ = emulator.Close() })
+	ts.Check(createContainers(emulator))
+	ts.Setenv("FEEDBOX_COSMOS_ENDPOINT", emulator.Endpoint())
 }

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 //	await-parked KEY   wait until KEY is parked
 //	await-idle         wait until checkpoints are behind all changes
 //	await-done         wait until the owners have done what was wanted of leases
+//	weak-account       from here on FEEDBOX_COSMOS_ENDPOINT is an account of Eventual consistency
 //	exits CODE ...     run a command that ends with this exit code
 //	exec feedbox ...   the binary; FEEDBOX_ variables are those of the emulators
 func TestScripts(t *testing.T) {
@@ -30,7 +31,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               func(env *testscript.Env) error { return setup(env, bin.Feedbox) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"seed": seed, "spoil": spoil, "remove": remove, "park": park, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "exits": exits,
+			"seed": seed, "spoil": spoil, "remove": remove, "park": park, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "exits": exits, "weak-account": weakAccount,
 		},
 	})
 }

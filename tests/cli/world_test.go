@@ -59,14 +59,8 @@ func newWorld() (*world, error) {
 	if w.cosmos, err = cosmosemu.Start(&cosmosemu.Options{}); err != nil {
 		return nil, err
 	}
-	for _, c := range []cosmosemu.ContainerProps{
-		{ID: data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: 2},
-		{ID: leases, PartitionKey: []string{"/id"}, Partitions: 1},
-		{ID: parked, PartitionKey: []string{"/partitionKey"}, Partitions: 1},
-	} {
-		if err := w.cosmos.CreateContainer(database, c); err != nil {
-			return nil, err
-		}
+	if err := createContainers(w.cosmos); err != nil {
+		return nil, err
 	}
 	if w.bus, err = busemu.Start(&busemu.Options{Keys: []busemu.SASKey{
 		{Name: "root", Key: "cm9vdA==", Rights: busemu.RightManage | busemu.RightSend | busemu.RightListen},
@@ -99,6 +93,19 @@ func newWorld() (*world, error) {
 	store, err := cosmosfeed.NewLeaseStore(client, database, leases)
 	w.leases = changefeed.NewOperator(feed, store, &changefeed.OperatorOptions{Processor: "feedbox"})
 	return w, err
+}
+
+func createContainers(emulator *cosmosemu.Server) error {
+	for _, c := range []cosmosemu.ContainerProps{
+		{ID: data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: 2},
+		{ID: leases, PartitionKey: []string{"/id"}, Partitions: 1},
+		{ID: parked, PartitionKey: []string{"/partitionKey"}, Partitions: 1},
+	} {
+		if err := emulator.CreateContainer(database, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *world) close() {

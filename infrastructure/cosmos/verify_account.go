@@ -1,0 +1,88 @@
+package cosmos
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+)
+
+// Account learns what kind of account a client talks to. As a per-call policy of the
+// client (ClientConfig.Options) it reads the description that azcosmos itself asks for
+// before its first request (cosmos_global_endpoint_manager.go): that costs no request, and
+// the SDK has no call for it. Safe for concurrent use; the zero value knows nothing yet.
+type Account struct {
+	mu    sync.Mutex // guards known
+	known *accountProperties
+}
+
+var _ policy.Policy = (*Account)(nil)
+
+// accountProperties are the parts of the reply to GET / that count here.
+type accountProperties struct {
+	ManyWriteRegions bool `json:"enableMultipleWriteLocations"`
+	Policy           struct {
+		Level string `json:"defaultConsistencyLevel"`
+	} `json:"userConsistencyPolicy"`
+}
+
+// weakLevels do not honour session tokens. A client cannot ask for more than the
+// account's default.
+var weakLevels = []string{"ConsistentPrefix", "Eventual"}
+
+// Do implements policy.Policy.
+func (a *Account) Do(req *policy.Request) (*http.Response, error) {
+	resp, err := req.Next()
+	if err != nil || resp.StatusCode != http.StatusOK || req.Raw().Method != http.MethodGet || len(req.Raw().URL.Path) > 1 {
+		return resp, err
+	}
+	body, err := runtime.Payload(resp) // can be read again
+	if err != nil {
+		return resp, err
+	}
+	var p accountProperties
+	if json.Unmarshal(body, &p) == nil && p.Policy.Level != "" {
+		a.mu.Lock()
+		a.known = &p
+		a.mu.Unlock()
+	}
+	return resp, nil
+}
+
+// Level is the account's default consistency level, "" before the client's first request.
+func (a *Account) Level() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil {
+		return ""
+	}
+	return a.known.Policy.Level
+}
+
+// Verify returns all that makes the account unfit; nil if nothing is known yet, so it is
+// called after a request.
+//
+// Below Session consistency a new owner may not see which keys are parked and send their
+// later events first, and a caller of the API may not see its own write. With several
+// write regions two owners may each win a lease, and the change feed has an order per
+// region only.
+func (a *Account) Verify() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil {
+		return nil
+	}
+	var faults []error
+	if level := a.known.Policy.Level; slices.Contains(weakLevels, level) {
+		faults = append(faults, fmt.Errorf("the account's default consistency level is %s, it needs Session or stronger to keep the order of parked keys: az cosmosdb update --default-consistency-level Session", level))
+	}
+	if a.known.ManyWriteRegions {
+		faults = append(faults, errors.New("the account writes in several regions, where leases and the order of events do not hold: az cosmosdb update --enable-multiple-write-locations false"))
+	}
+	return errors.Join(faults...)
+}
