@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"feedbox/changefeed"
-	"feedbox/changefeed/internal/simulation"
 	"feedbox/changefeed/memfeed"
+	"feedbox/tests/record"
 )
 
 var cycles = flag.Int("cycles", envInt("CHANGEFEED_CYCLES", 5), "restarts, crashes and splits in tests that report figures (CHANGEFEED_CYCLES)")
@@ -45,7 +45,7 @@ func TestTakeoverTimes(t *testing.T) {
 				if p99 > limit {
 					t.Errorf("p99 %s, want %s", p99, limit)
 				}
-				simulation.Record(t, simulation.Result{
+				record.Write(t, record.Result{
 					Fault: "F9", Name: "takeover after a " + kind, Injections: int64(*cycles), Of: 200, Events: int64(f.written),
 					DuplicatesSent: int64(f.again()), TakeoverP50: p50.Seconds(), TakeoverP99: p99.Seconds(), Simulated: time.Since(began).Hours(),
 					Note: "Expiry 20 s, Acquire 5 s; 16 ranges, 4 hosts, 50 changes/s",
@@ -88,7 +88,7 @@ func TestRedeliveriesUnderLoad(t *testing.T) {
 				if again > most {
 					t.Errorf("%d delivered again, want at most %d", again, most)
 				}
-				simulation.Record(t, simulation.Result{
+				record.Write(t, record.Result{
 					Fault: "F8", Name: "a " + kind + " under load", Injections: int64(*cycles), Of: 200, Events: int64(f.written),
 					DuplicatesSent: int64(again), Simulated: time.Since(began).Hours(),
 					Note: fmt.Sprintf("handled and not checkpointed at that moment: %d", most),
@@ -115,7 +115,7 @@ func TestChurn(t *testing.T) {
 		if took > 10*time.Second || f.again() > 0 {
 			t.Errorf("balanced %s after the last, %d changes delivered again; want 10 s and none", took, f.again())
 		}
-		simulation.Record(t, simulation.Result{
+		record.Write(t, record.Result{
 			Fault: "F9", Name: "hosts replaced every 2 s", Injections: int64(n), Of: 150, Events: int64(f.written),
 			DuplicatesSent: int64(f.again()), Recovery: took.Seconds(), Simulated: time.Since(began).Hours(),
 		})
@@ -145,7 +145,7 @@ func TestWallClocksJump(t *testing.T) {
 		if n := f.again(); n > 0 {
 			t.Errorf("%d changes delivered again", n)
 		}
-		simulation.Record(t, simulation.Result{
+		record.Write(t, record.Result{
 			Fault: "F11", Name: "wall clocks jump by up to 10 min", Injections: int64(jumps), Of: int64(jumps), Events: int64(f.written),
 			DuplicatesSent: int64(f.again()), Simulated: time.Since(began).Hours(), Note: "no lease changed hands",
 		})

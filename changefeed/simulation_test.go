@@ -14,6 +14,7 @@ import (
 	"feedbox/changefeed/internal/simulation"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
+	"feedbox/tests/record"
 )
 
 var (
@@ -88,5 +89,9 @@ func TestSimulation(t *testing.T) {
 			break
 		}
 	}
-	simulation.Record(t, sum.Result("F24", "simulated hosts, faults and splits over a store in memory", 1000))
+	record.Write(t, record.Result{
+		Fault: "F24", Name: "simulated hosts, faults and splits over a store in memory", Seed: sum.Seed, Injections: int64(sum.Runs), Of: 1000, Events: int64(sum.Written),
+		DuplicatesSent: int64(sum.Redelivered), OrderViolations: sum.Count("V2", "V3"), Lost: sum.Count("V1", "V4"),
+		Recovery: sum.Owned.Seconds(), Simulated: sum.Simulated.Hours(), Note: sum.String(),
+	})
 }

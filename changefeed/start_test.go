@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"feedbox/changefeed"
-	"feedbox/changefeed/internal/simulation"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
+	"feedbox/tests/record"
 )
 
 // From now means from the leases' creation, also if the first batch fails, and
@@ -175,7 +175,7 @@ func TestEmptiedLeaseStoreLosesNothing(t *testing.T) {
 		if n := w.got.count(); n > 160 {
 			t.Errorf("%d deliveries of 130 changes: the remembered positions were not used", n)
 		}
-		simulation.Record(t, simulation.Result{
+		record.Write(t, record.Result{
 			Fault: "F23", Name: "every lease deleted while hosts run", Injections: 1, Of: 1, Events: 130,
 			DuplicatesSent: int64(w.got.count() - 130), Note: "positions are remembered by the hosts that run; a fleet started on an empty store begins at Options.Start",
 		})

@@ -1,5 +1,5 @@
 // Command reliability writes the fault table of RELIABILITY.md from the records that
-// fault tests leave (testkit.Record).
+// fault tests leave (tests/record).
 //
 //	FEEDBOX_RESULTS=DIR make nightly
 //	go run ./tests/reliability -results DIR          # writes the table

@@ -1,74 +1,16 @@
 package testkit
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
+
+	"feedbox/tests/record"
 )
 
-// Result is what a fault test found. Results of a run become the table of
-// RELIABILITY.md (go run ./tests/reliability).
-type Result struct {
-	Fault      string `json:"fault"`      // number in the list of faults: F1 ... F24
-	Name       string `json:"name"`       // a few words on what was done
-	Test       string `json:"test"`       // filled in by Record: package-relative name of the test
-	Seed       uint64 `json:"seed"`       // 0 if nothing was random
-	Injections int64  `json:"injections"` // how often the fault struck
-	Of         int64  `json:"of"`         // the full count, as `make nightly` runs it
-	Events     int64  `json:"events"`     // events committed while it did
-	// DuplicatesSent counts sends of an event beyond its first, DuplicatesSeen those
-	// that a consumer met.
-	DuplicatesSent  int64 `json:"duplicatesSent"`
-	DuplicatesSeen  int64 `json:"duplicatesSeen"`
-	OrderViolations int64 `json:"orderViolations"`
-	Lost            int64 `json:"lost"`
-	// TakeoverP50 and TakeoverP99 are seconds from a fault to the first event sent by
-	// the successor; Recovery is seconds until everything had arrived. 0: not measured.
-	TakeoverP50 float64 `json:"takeoverP50"`
-	TakeoverP99 float64 `json:"takeoverP99"`
-	Recovery    float64 `json:"recovery"`
-	Simulated   float64 `json:"simulated"` // hours of virtual time, 0 for a test in real time
-	Note        string  `json:"note"`      // what else is to be known, in a sentence
-	Failed      bool    `json:"failed"`    // filled in by Record
-	Commit      string  `json:"commit"`    // filled in by Record: of the tree that was tested
-}
+// Result is what a fault test found.
+type Result = record.Result
 
-// Record writes r into the directory named by FEEDBOX_RESULTS when the test ends;
-// without that variable it only logs r.
+// Record writes r down when the test ends (record.Write).
 func Record(t testing.TB, r Result) {
 	t.Helper()
-	r.Test, r.Commit = t.Name(), commit()
-	t.Cleanup(func() {
-		r.Failed = t.Failed()
-		data, err := json.Marshal(r)
-		if err != nil {
-			t.Errorf("record the result of %s: %v", r.Test, err)
-			return
-		}
-		t.Logf("result: %s", data)
-		dir := os.Getenv("FEEDBOX_RESULTS")
-		if dir == "" {
-			return
-		}
-		name := strings.NewReplacer("/", "_", " ", "_").Replace(r.Fault+"-"+r.Test) + ".json"
-		if err := os.WriteFile(filepath.Join(dir, name), append(data, '\n'), 0o600); err != nil {
-			t.Errorf("record the result of %s: %v", r.Test, err)
-		}
-	})
+	record.Write(t, r)
 }
-
-// commit is the short hash of the tree's commit, with a mark if files differ from it;
-// empty outside of a clone.
-var commit = sync.OnceValue(func() string {
-	cmd := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*")
-	cmd.Dir = moduleRoot()
-	out, err := cmd.Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
-})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +80,17 @@ func (r *Report) Err() error {
 		return nil
 	}
 	return fmt.Errorf("%s\n\t%s", r, strings.Join(r.Faults, "\n\t"))
+}
+
+// Count is how many of what was violated has one of the names that doc.go lists.
+func (r *Report) Count(names ...string) int64 {
+	n := int64(0)
+	for _, f := range r.Faults {
+		if name, _, _ := strings.Cut(f, " "); slices.Contains(names, name) {
+			n++
+		}
+	}
+	return n
 }
 
 type sim struct {
