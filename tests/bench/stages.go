@@ -8,6 +8,7 @@ import (
 	"feedbox/tests/bench/api"
 	"feedbox/tests/bench/cosmos"
 	"feedbox/tests/bench/measure"
+	"feedbox/tests/bench/processor"
 	"feedbox/tests/bench/relay"
 	"feedbox/tests/bench/servicebus"
 )
@@ -23,6 +24,7 @@ var allStages = []stage{
 	{"api", api.Measure, api.Growth},
 	{"cosmos", cosmos.Measure, cosmos.Growth},
 	{"servicebus", servicebus.Measure, servicebus.Growth},
+	{"changefeed", processor.Measure, processor.Growth},
 	{"relay", relay.Measure, relay.Growth},
 }
 

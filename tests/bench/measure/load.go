@@ -4,31 +4,60 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
 )
 
-// Sample is work done and what it took. The zero value is none.
+// Sample is work done and what it took. The zero value is none. A sum of samples
+// ([Sample.Add]) remembers its parts: its rate and its processor time of an operation
+// are their medians, so that one turn that was disturbed does not tell.
 type Sample struct {
 	Operations int64
 	Elapsed    time.Duration
 	CPU        time.Duration
 	latency    *hdrhistogram.Histogram // nil where none was recorded
+	parts      []Sample                // of a sum, without parts of their own
 }
 
 // Rate is in operations a second.
 func (s Sample) Rate() float64 {
-	if s.Elapsed == 0 {
-		return 0
-	}
-	return float64(s.Operations) / s.Elapsed.Seconds()
+	return s.median(func(part Sample) float64 {
+		if part.Elapsed == 0 {
+			return 0
+		}
+		return float64(part.Operations) / part.Elapsed.Seconds()
+	})
 }
 
 // PerOperation is the processor time of one operation.
 func (s Sample) PerOperation() time.Duration {
-	return s.CPU / time.Duration(max(1, s.Operations))
+	return time.Duration(s.median(func(part Sample) float64 {
+		return float64(part.CPU) / float64(max(1, part.Operations))
+	}))
+}
+
+// median of what of tells of the parts.
+func (s Sample) median(of func(Sample) float64) float64 {
+	values := make([]float64, 0, len(s.parts)+1)
+	for _, part := range s.partsOrSelf() {
+		values = append(values, of(part))
+	}
+	slices.Sort(values)
+	middle := len(values) / 2
+	if len(values)%2 == 1 {
+		return values[middle]
+	}
+	return (values[middle-1] + values[middle]) / 2
+}
+
+func (s Sample) partsOrSelf() []Sample {
+	if len(s.parts) > 0 {
+		return s.parts
+	}
+	return []Sample{{Operations: s.Operations, Elapsed: s.Elapsed, CPU: s.CPU}}
 }
 
 // Latency is the q-th percentile (50, 99) of the time of one operation, 0 where
@@ -43,6 +72,11 @@ func (s Sample) Latency(q float64) time.Duration {
 // Add is both samples together.
 func (s Sample) Add(t Sample) Sample {
 	sum := Sample{Operations: s.Operations + t.Operations, Elapsed: s.Elapsed + t.Elapsed, CPU: s.CPU + t.CPU}
+	for _, part := range slices.Concat(s.partsOrSelf(), t.partsOrSelf()) {
+		if part.Operations > 0 || part.Elapsed > 0 {
+			sum.parts = append(sum.parts, part)
+		}
+	}
 	for _, h := range []*hdrhistogram.Histogram{s.latency, t.latency} {
 		if h == nil {
 			continue

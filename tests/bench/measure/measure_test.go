@@ -93,6 +93,23 @@ func TestAlternateSwapsTheSidesAndAddsUp(t *testing.T) {
 	}
 }
 
+func TestOneDisturbedTurnDoesNotTell(t *testing.T) {
+	var sum measure.Sample
+	for _, stall := range []time.Duration{0, 0, 8 * time.Second, 0, 0} {
+		sum = sum.Add(measure.Sample{Operations: 100, Elapsed: time.Second + stall, CPU: 100*time.Millisecond + stall})
+	}
+	if sum.Rate() != 100 || sum.PerOperation() != time.Millisecond {
+		t.Errorf("%.1f a second, %v an operation", sum.Rate(), sum.PerOperation())
+	}
+	if sum.Operations != 500 || sum.Elapsed != 13*time.Second {
+		t.Errorf("the sum is %+v", sum)
+	}
+	both := sum.Add(sum).Add(measure.Sample{Operations: 1, Elapsed: time.Second})
+	if both.Rate() != 100 {
+		t.Errorf("sums of sums: %.1f a second", both.Rate())
+	}
+}
+
 func TestLoopRecordsEveryOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		work := func(d time.Duration) func(context.Context) error {

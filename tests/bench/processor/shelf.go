@@ -1,14 +1,18 @@
-package changefeed
+package processor
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 )
+
+// body is 512 bytes of a document's data.
+var body = strings.Repeat("abcdefghijklmnop", 32)
 
 // shelf is a feed whose pages lie ready, range by range: reading costs the same
 // however many ranges there are, which a container that searches one log does not.
@@ -68,10 +72,10 @@ func (s *shelf) Read(_ context.Context, req changefeed.ReadRequest) (*changefeed
 	all := s.items[req.Range]
 	to := min(len(all), after+req.MaxItems)
 	// A copy: the processor owns a page's items.
-	page := &changefeed.Page{Items: append([]changefeed.Item(nil), all[after:to]...), EndLSN: int64(len(all)), CaughtUp: after == to, RequestCharge: 1}
-	page.Continuation = strconv.Quote(strconv.Itoa(to))
-	for i := range page.Items {
-		page.Bytes += len(page.Items[i].Raw)
+	read := &changefeed.Page{Items: append([]changefeed.Item(nil), all[after:to]...), EndLSN: int64(len(all)), CaughtUp: after == to, RequestCharge: 1}
+	read.Continuation = strconv.Quote(strconv.Itoa(to))
+	for i := range read.Items {
+		read.Bytes += len(read.Items[i].Raw)
 	}
-	return page, nil
+	return read, nil
 }
