@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"sync"
@@ -31,7 +32,7 @@ func TestThrottledStore(t *testing.T) {
 			f := cosmosemu.Throttled(1500 * time.Millisecond)
 			return &f
 		})
-		var reads readers
+		reads := readers{until: map[string]time.Time{}, owners: map[string]string{}}
 		s.FaultCosmos(func(c *cosmosemu.Call) *cosmosemu.Fault {
 			reads.come(c)
 			if !s.chance(0.3) {
@@ -69,19 +70,28 @@ func TestThrottledStore(t *testing.T) {
 	})
 }
 
-// readers watches who reads the change feed again before its time.
+// readers watches who reads the change feed again before its time. Who has just got a
+// lease reads at once: it was not it that the store sent away.
 type readers struct {
 	mu               sync.Mutex           // guards what follows
 	until            map[string]time.Time // by the range and position that is asked for
+	owners           map[string]string    // of the leases
 	early, throttled int
 }
 
 func (r *readers) come(c *cosmosemu.Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.Operation == cosmosemu.OpReplaceItem && c.Container == world.Leases {
+		var lease struct{ Owner string }
+		if json.Unmarshal(c.Body, &lease) == nil && r.owners[c.ID] != lease.Owner {
+			r.owners[c.ID] = lease.Owner
+			clear(r.until)
+		}
+	}
 	if c.Operation != cosmosemu.OpReadChangeFeed {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if time.Now().Before(r.until[place(c)]) {
 		r.early++
 	}
@@ -94,9 +104,6 @@ func (r *readers) sentAway(c *cosmosemu.Call, wait time.Duration) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.until == nil {
-		r.until = map[string]time.Time{}
-	}
 	r.until[place(c)] = time.Now().Add(wait)
 	r.throttled++
 }
