@@ -54,15 +54,17 @@ const exitEnded = 1
 var ErrEnded = errors.New("stopped by itself, the log says why")
 
 // Run starts app, calls started, waits until ctx ends or the app stops itself,
-// and stops it within its stop time-out. It returns nil after a clean stop that
-// ctx asked for. started may be nil.
+// and stops it within its stop time-out. If ctx ends before app has started, what had
+// started is stopped the same way. It returns nil after a clean stop that ctx asked
+// for. started may be nil.
 func Run(ctx context.Context, app *fx.App, started func()) error {
 	if err := app.Err(); err != nil {
 		return dig.RootCause(err) // without fx's account of constructors
 	}
-	start, cancelStart := context.WithTimeout(ctx, app.StartTimeout())
-	defer cancelStart()
-	if err := app.Start(start); err != nil {
+	if err := startApp(ctx, app); err != nil {
+		if err == errInterrupted { //nolint:errorlint // joined to another error it is a failed stop
+			return nil
+		}
 		return fmt.Errorf("start: %w", err)
 	}
 	if started != nil {

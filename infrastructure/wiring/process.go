@@ -20,11 +20,12 @@ import (
 const stopMargin = 8 * time.Second
 
 // process is what both processes share: where logs go, and a stop time-out that
-// exceeds the drain deadline.
+// exceeds the drain deadline and of which every stop hook gets its part.
 func process(log *slog.Logger, drain time.Duration) fx.Option {
 	return fx.Options(
 		fx.Supply(log),
 		fx.StopTimeout(drain+stopMargin),
+		fx.Decorate(func(lc fx.Lifecycle) fx.Lifecycle { return &stops{Lifecycle: lc, total: drain + stopMargin} }),
 		fx.WithLogger(func() fxevent.Logger {
 			events := &fxevent.SlogLogger{Logger: log}
 			events.UseLogLevel(slog.LevelDebug)

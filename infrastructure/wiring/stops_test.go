@@ -1,0 +1,121 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/fx"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+)
+
+const testDrain = 20 * time.Second
+
+// watchSignals starts os/signal's goroutine, which fx wants, outside of any bubble.
+func watchSignals() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt)
+	signal.Stop(c)
+}
+
+// stuck is a service that outlasts its stop.
+type stuck struct{ until chan struct{} }
+
+func (s stuck) Run(context.Context) error { <-s.until; return nil }
+
+// A service that uses all its time leaves the hooks after it theirs: links are closed and
+// telemetry is flushed, within the stop time-out.
+func TestAllStopHooksRunHoweverLongTheFirstTakes(t *testing.T) {
+	watchSignals()
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan struct{})
+		var ran []string
+		slow := func(name string) fx.Hook { // a close that waits for as long as it may
+			return fx.Hook{OnStop: func(ctx context.Context) error {
+				if ctx.Err() == nil {
+					ran = append(ran, name)
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}}
+		}
+		app := fx.New(process(slog.New(slog.DiscardHandler), testDrain), fx.Invoke(func(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger) {
+			for _, name := range []string{"telemetry", "client", "publisher"} {
+				lc.Append(slow(name))
+			}
+			background(lc, down, log, "processor", stuck{over})
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Time{}
+		err := Run(ctx, app, func() { cancel(); began = time.Now() })
+		took := time.Since(began)
+		close(over)
+		synctest.Wait()
+		if want := []string{"publisher", "client", "telemetry"}; !slices.Equal(ran, want) {
+			t.Errorf("these ran %v, want %v", ran, want)
+		}
+		if err == nil || !strings.Contains(err.Error(), "processor did not stop in time") {
+			t.Errorf("error %v", err)
+		}
+		if took < testDrain || took > testDrain+stopMargin {
+			t.Errorf("the stop took %v, the drain is %v and the margin %v", took, testDrain, stopMargin)
+		}
+	})
+}
+
+// Told to end while it starts, a process stops what it has started: the processor hands
+// its leases back.
+func TestAnInterruptedStartReleasesLeases(t *testing.T) {
+	watchSignals()
+	for name, interrupt := range map[string]func(ctx context.Context, cancel func()) error{
+		"by a signal, while a hook waits": func(ctx context.Context, cancel func()) error {
+			cancel()
+			<-ctx.Done()
+			return ctx.Err()
+		},
+		"by a signal, as the last hook ends": func(_ context.Context, cancel func()) error { cancel(); return nil },
+		"by its time-out":                    func(ctx context.Context, _ func()) error { <-ctx.Done(); return ctx.Err() },
+		"by a failure":                       func(context.Context, func()) error { return errors.New("no such container") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var acquired, released int
+				observer := processorLog(slog.New(slog.DiscardHandler))
+				observer.LeaseAcquired = func(changefeed.LeaseAcquired) { acquired++ }
+				observer.LeaseReleased = func(changefeed.LeaseReleased) { released++ }
+				handle := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil })
+				p, err := changefeed.New(memfeed.New(nil), memstore.New(nil), handle, &changefeed.Options{Host: "a", Observer: observer})
+				if err != nil {
+					t.Fatal(err)
+				}
+				app := fx.New(process(slog.New(slog.DiscardHandler), testDrain), fx.Invoke(func(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger) {
+					background(lc, down, log, "processor", p)
+					lc.Append(fx.StartHook(func(ctx context.Context) error {
+						time.Sleep(5 * time.Second) // it has its leases then
+						return interrupt(ctx, cancel)
+					}))
+				}))
+				err = Run(ctx, app, nil)
+				synctest.Wait()
+				if acquired == 0 || released != acquired {
+					t.Errorf("%d leases acquired, %d released", acquired, released)
+				}
+				if asked := strings.HasPrefix(name, "by a signal"); (err == nil) != asked {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
+	}
+}
