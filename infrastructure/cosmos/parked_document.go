@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"feedbox/application/relay"
 )
@@ -141,10 +142,11 @@ func (d parkedDocument) encode(event []byte) ([]byte, error) {
 
 // keepsBytes reports whether a document that is part of a transaction arrives as it is:
 // azcosmos passes operations through json.Marshal, which takes white space out and
-// escapes some characters. Documents that were written in that way do.
+// escapes some characters. Documents that were written in that way do, unless they are
+// not UTF-8, which the store refuses.
 func keepsBytes(raw []byte) bool {
 	sent, err := json.Marshal(json.RawMessage(raw))
-	return err == nil && bytes.Equal(sent, raw)
+	return err == nil && bytes.Equal(sent, raw) && utf8.Valid(raw)
 }
 
 func decodeParked(raw []byte) (relay.ParkedEvent, *relay.Intent, error) {

@@ -48,17 +48,26 @@ func TestOversizeRequests(t *testing.T) {
 
 // F16, behind the API: events that somebody else has put there. Batches are divided where
 // they would be too large; what cannot be sent at all is parked, after few attempts.
-func TestOversizeEvents(t *testing.T) {
-	const message = 256 << 10
+func TestOversizeEvents(t *testing.T) { testOversizeEvents(t, "Standard", false, 256<<10, 161) }
+
+// F16, the same on a namespace of the Premium tier, of which a message and a batch may be
+// four times as large.
+func TestOversizeEventsPremium(t *testing.T) { testOversizeEvents(t, "Premium", true, 1<<20, 162) }
+
+// testOversizeEvents stores events around the limit of a message and a batch, in bytes.
+func testOversizeEvents(t *testing.T, tier string, premium bool, message int, seed uint64) {
 	tell(t, testkit.Result{
-		Fault: "F16", Name: "events, batches, ids and properties at the broker's limits and beyond", Seed: 161, Of: 17,
+		Fault: "F16", Name: fmt.Sprintf("events, batches, ids and properties at the broker's limits (%s: %d KB) and beyond", tier, message>>10), Seed: seed, Of: 17,
 		Note: "divided or parked; no attempt is made again",
-	}, world.Topology{APIs: -1, Relays: 1, Consumers: 1, Partitions: 1}, func(s *story) {
+	}, world.Topology{APIs: -1, Relays: 1, Consumers: 1, Partitions: 1, Premium: premium}, func(s *story) {
 		data := s.containers(world.Data)[0]
-		var sends atomic.Int64
+		var sends, together atomic.Int64
 		s.FaultBus(func(c busemu.Call) *busemu.Fault {
 			if c.Operation == busemu.OpSend {
 				sends.Add(1)
+				if c.Messages > 1 {
+					together.Add(1)
+				}
 			}
 			return nil
 		})
@@ -83,7 +92,7 @@ func TestOversizeEvents(t *testing.T) {
 		}
 		put(0, "almost", sized("almost", 1, message-2048))
 		put(1, "large", sized("large", 1, message+1))
-		put(2, "larger", sized("larger", 1, 1<<20+1), sized("larger", 2, 10))
+		put(2, "larger", sized("larger", 1, max(1<<20+1, message*3/2)), sized("larger", 2, 10))
 		for _, rest := range []int{-1025, -1024, -1023, -1, 0, 1} { // two messages around one batch
 			key := fmt.Sprint("two", rest)
 			put(0, key, sized(key, 1, message/2), sized(key, 2, message/2+rest))
@@ -111,6 +120,9 @@ func TestOversizeEvents(t *testing.T) {
 		run.Acked, run.Poison = nil, poison
 		s.verify(run)
 		s.Logf("%d sends, %d parked", settled, len(run.Parked))
+		if together.Load() == 0 {
+			s.Error("no batch was of more than one message: where they are divided was not tried")
+		}
 		if settled == 0 || settled > 80 {
 			s.Errorf("%d sends for %d events", settled, len(run.Events))
 		}

@@ -68,7 +68,7 @@ func (s *story) startRelay(name string, seen func(*http.Request, int), more ...s
 		defer network.Close()
 		err := wiring.Run(ctx, fx.New(wiring.Relay(cfg, wiring.Surroundings{
 			Sockets: wiring.Sockets{Ops: listener}, Log: slog.New(&relayLog{relay: r}),
-			CosmosTransport: &wire{client: network, cut: r.isDead, seen: seen}, ServiceBusDial: r.dial,
+			CosmosTransport: &wire{client: network, cut: r.isDead, seen: seen, spoil: s.spoil}, ServiceBusDial: r.dial,
 		})), nil)
 		s.Trace().Add(name, "ends: %v", err)
 	}()

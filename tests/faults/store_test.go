@@ -23,6 +23,8 @@ type wire struct {
 	cut    func() bool
 	// seen, if set, gets every answer. It is called concurrently.
 	seen func(r *http.Request, status int)
+	// spoil, if set, changes the body of every answer. It is called concurrently.
+	spoil func(body []byte) []byte
 }
 
 var errCut = errors.New("the process has no network")
@@ -55,6 +57,9 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	}
 	if w.seen != nil {
 		w.seen(r, reply.Status)
+	}
+	if w.spoil != nil {
+		reply.Body = w.spoil(reply.Body)
 	}
 	return &http.Response{
 		StatusCode: reply.Status, Status: fmt.Sprint(reply.Status, " ", http.StatusText(reply.Status)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -18,9 +18,10 @@ type story struct {
 	*testing.T
 	*world.World
 	result *testkit.Result
-	struck atomic.Int64 // how often the fault struck
-	number int64        // of the story in this process
-	ports  atomic.Int64 // of the store's addresses
+	struck atomic.Int64             // how often the fault struck
+	number int64                    // of the story in this process
+	ports  atomic.Int64             // of the store's addresses
+	spoil  func(body []byte) []byte // the store's answers to relays of the test's own; set before they start
 
 	mu  sync.Mutex // guards rnd
 	rnd *rand.Rand

@@ -62,7 +62,7 @@ func (b *busPart) start(w *World) error {
 	}
 	const deliveries = 2000 // faults must not dead-letter
 	o := &busemu.Options{
-		Listener: listener, AdminAddr: "-", Host: busAddr,
+		Listener: listener, AdminAddr: "-", Host: busAddr, Premium: w.topology.Premium,
 		Topology: &busemu.Topology{Topics: []busemu.Topic{{
 			Name: Topic,
 			TopicProperties: busemu.TopicProperties{

@@ -28,6 +28,8 @@ type Topology struct {
 	PackKeys bool
 	// DuplicateWindow of the topic. Default 20 min.
 	DuplicateWindow time.Duration
+	// Premium raises the broker's limit of a message and of a batch from 256 KB to 1 MB.
+	Premium bool
 	// Sessions is how many sessions each consumer holds. Default 4.
 	Sessions int
 	// Environ is added to the environment of APIs and relays, for example
