@@ -99,7 +99,7 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	defer func() { err = errors.Join(err, emulators.close()) }()
 	e := emulators.endpoints()
 	if environ == nil {
-		return announce(ctx, opts, out, e)
+		return emulators.watch(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, e) })
 	}
 
 	e.API, e.Ops = "http://"+bound.api.Addr().String(), "http://"+bound.ops.Addr().String()
@@ -108,7 +108,9 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 		bound.close()
 		return err
 	}
-	return parts.run(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, e) })
+	return emulators.watch(ctx, func(ctx context.Context) error {
+		return parts.run(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, e) })
+	})
 }
 
 // announce says where everything is, writes the ready file, and waits until ctx

@@ -52,9 +52,13 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	if err != nil {
 		return nil, fmt.Errorf("start the Cosmos DB emulator: %w", err)
 	}
-	e.bus, err = busemu.Start(&busemu.Options{
+	bus := &busemu.Options{
 		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, DataDir: busDir, Topology: more, Logger: log.With("emulator", "servicebus"),
-	})
+	}
+	if opts.tuneBus != nil {
+		opts.tuneBus(bus)
+	}
+	e.bus, err = busemu.Start(bus)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the Service Bus emulator: %w", err), e.cosmos.Close())
 	}
@@ -92,6 +96,32 @@ func (e *emulators) ensureTopology(ctx context.Context, opts *options) error {
 		}
 	}
 	return nil
+}
+
+// errDisk says that what an emulator acknowledged can no longer be kept.
+var errDisk = errors.New("the Service Bus emulator cannot write to its data folder")
+
+// watch runs do, and ends it when the disk of an emulator fails. (The Cosmos DB emulator
+// ends the process itself then: a request under way must not be answered.)
+func (e *emulators) watch(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case err := <-e.bus.Failed():
+			end(fmt.Errorf("%w: %w; see that the disk has space and the folder is writable, then start again: nothing acknowledged is lost", errDisk, err))
+		case <-ctx.Done():
+		}
+	}()
+	err := do(ctx)
+	end(nil)
+	<-watched
+	if cause := context.Cause(ctx); errors.Is(cause, errDisk) {
+		return errors.Join(cause, err)
+	}
+	return err
 }
 
 func (e *emulators) close() error { return errors.Join(e.bus.Close(), e.cosmos.Close()) }

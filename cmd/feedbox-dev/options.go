@@ -5,6 +5,8 @@ import (
 	"net"
 
 	"github.com/spf13/pflag"
+
+	"feedbox/infrastructure/emulator/busemu"
 )
 
 // options are the flags of feedbox-dev; each has a working default.
@@ -23,7 +25,8 @@ type options struct {
 	config          string
 	record          bool
 
-	set func(flag string) bool // whether the user gave the flag
+	set     func(flag string) bool // whether the user gave the flag
+	tuneBus func(*busemu.Options)  // for tests; may be nil
 }
 
 func (o *options) register(flags *pflag.FlagSet, service bool) {

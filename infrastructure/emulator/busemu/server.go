@@ -184,6 +184,10 @@ func (s *Server) connectionString(key SASKey) string {
 	return cs
 }
 
+// Failed receives why the storage of DataDir failed, once, if it does. From then on the
+// emulator refuses everything and has to be started anew. It is nil in memory.
+func (s *Server) Failed() <-chan error { return s.broker.Failed() }
+
 // Close closes all connections, waits for their goroutines and closes the
 // broker; accepted messages are durable when it returns. It is idempotent.
 func (s *Server) Close() error {

@@ -56,6 +56,15 @@ func Open(o *Options) (*Broker, error) {
 	return b, nil
 }
 
+// Failed receives why the store failed, once, if it does; from then on everything is
+// answered with InternalError. It is nil in memory mode.
+func (b *Broker) Failed() <-chan error {
+	if b.store == nil {
+		return nil
+	}
+	return b.store.failed
+}
+
 // Close ends all senders and receivers (their Closed is called), lets accepted work
 // become durable and stops the goroutines. Calls after Close fail with
 // OperationCancelled.

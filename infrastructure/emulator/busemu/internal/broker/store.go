@@ -33,6 +33,7 @@ type store struct {
 	stop   chan struct{} // closed by close
 	groups chan group    // closed by the committer
 	done   chan struct{} // closed by the publisher
+	failed chan error    // capacity 1: the first failure
 
 	mu      sync.Mutex
 	pending []op
@@ -51,6 +52,7 @@ func openStore(o *Options) (*store, error) {
 		sync: !o.NoSync, logger: o.Logger,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		groups: make(chan group, 4), done: make(chan struct{}),
+		failed: make(chan error, 1),
 	}
 	s.fs, s.dir = o.FS, o.Dir
 	if s.fs == nil {
@@ -219,6 +221,7 @@ func (s *store) fail(cause error) error {
 	defer s.mu.Unlock()
 	if s.refused == nil {
 		s.refused = err
+		s.failed <- cause
 		s.logger.Error("the broker's store failed", "error", cause)
 	}
 	return err

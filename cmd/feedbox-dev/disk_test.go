@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/spf13/pflag"
+
+	"feedbox/infrastructure/emulator/busemu"
+)
+
+// When the broker's disk fails, feedbox-dev does not live on as a broker that refuses
+// everything: it ends, and says why and what to do.
+func TestAFailedDiskEndsTheProcess(t *testing.T) {
+	var broken atomic.Bool
+	full := errors.New("no space left on device")
+	fs := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
+		if broken.Load() && sync && filepath.Ext(op.Path) == ".log" {
+			return full
+		}
+		return nil
+	}))
+	opts := &options{}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	opts.register(flags, false)
+	ready := filepath.Join(t.TempDir(), "ready.json")
+	if err := flags.Parse([]string{
+		"--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0",
+		"--data-dir", t.TempDir(), "--ready-file", ready,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	opts.tuneBus = func(o *busemu.Options) { o.FS = fs }
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- dev(ctx, opts, io.Discard, io.Discard, nil) }()
+	e := awaitReady(t, ready)
+	broken.Store(true)
+	reply, err := http.Get(e.ServiceBusAdmin + "/health") // sends a message
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reply.Body.Close()
+	err = <-ended
+	if !errors.Is(err, errDisk) || !errors.Is(err, full) || !strings.Contains(err.Error(), "start again") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// awaitReady polls for the ready file of a process in this test.
+func awaitReady(t *testing.T, path string) *endpoints {
+	t.Helper()
+	for {
+		e, err := readEndpoints(path)
+		if err == nil {
+			return e
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatal(err)
+		}
+	}
+}
