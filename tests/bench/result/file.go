@@ -23,6 +23,9 @@ type File struct {
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"` // that everything took
 	Stages  []Stage   `json:"stages"`  // in the order in which they were measured
+	// Summary is the figures of all runs with their spreads. Write makes it from Stages;
+	// Compare does so again, and does not trust it.
+	Summary []Summary `json:"summary"`
 }
 
 // Stage is what was measured of one part of the system.
@@ -63,8 +66,9 @@ func (f *File) Failures() []string {
 	return failures
 }
 
-// Write stores f as JSON.
+// Write sums f up and stores it as JSON.
 func (f *File) Write(path string) error {
+	f.Summary = f.Summaries()
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false) // ">=" stays readable

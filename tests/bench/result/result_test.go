@@ -42,6 +42,9 @@ func TestSummariesAreMediansWithTheirSpread(t *testing.T) {
 	if len(s) != 1 || s[0].Value != 88 || s[0].Ratio != 0.88 || s[0].Runs != 3 || math.Abs(s[0].Spread-0.10/0.88) > 1e-9 || !s[0].Met() {
 		t.Errorf("%+v", s)
 	}
+	if s := rates(90, 70, 88).Summaries(); !s[0].Wide || costs(90, 70, 88).Summaries()[0].Wide {
+		t.Errorf("a ratio that spreads by 23 %% is wide, a value is not judged: %+v", s)
+	}
 	if s := rates(80, 90).Summaries(); s[0].Value != 85 {
 		t.Errorf("the median of two: %+v", s)
 	}
@@ -62,6 +65,7 @@ func TestCompareRule(t *testing.T) {
 		"6 % are not":                              {rates(100, 100), rates(94, 94), result.Regressed},
 		"unless the old runs spread more":          {rates(96, 100, 104), rates(94, 94), result.Steady},
 		"or the new ones":                          {rates(100, 100), rates(89, 94, 99), result.Steady},
+		"one run beside several: 14 % are noise":   {rates(100), rates(86, 86, 86), result.Steady},
 		"more than the spread":                     {rates(96, 100, 104), rates(90, 91), result.Regressed},
 		"a single run: 14 % are noise":             {rates(100), rates(86), result.Steady},
 		"a single run: 16 % are not":               {rates(100), rates(84), result.Regressed},
@@ -135,6 +139,9 @@ func TestFileIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("(-written +read):\n%s", diff)
 	}
 	raw, err := os.ReadFile(path)
+	if s := again.Summary; len(s) != 1 || s[0].Runs != 2 || math.Abs(s[0].Spread-0.1/0.85) > 1e-9 || s[0].Wide {
+		t.Errorf("the summary in the file: %+v", s)
+	}
 	if err != nil || !strings.Contains(string(raw), `"bound": ">="`) {
 		t.Errorf("the file is hard to read: %s, %v", raw, err)
 	}

@@ -10,11 +10,13 @@ import (
 // Repeatable is the spread of a ratio up to which a benchmark counts as repeatable.
 const Repeatable = 0.15
 
-// Summary is one figure over all runs.
+// Summary is one figure over all runs. Its figure is medians.
 type Summary struct {
-	measure.Figure         // medians
-	Runs           int     // that have the figure
-	Spread         float64 // of ratio or value; 0 for a single run
+	measure.Figure
+	Runs   int     `json:"runs"`             // that have the figure
+	Spread float64 `json:"spread,omitempty"` // of ratio or value; 0 for a single run
+	// Wide tells that the figure is a ratio and does not repeat within Repeatable.
+	Wide bool `json:"wide,omitempty"`
 }
 
 // Key names the figure among all of a file.
@@ -71,6 +73,7 @@ func summarize(runs []measure.Figure) Summary {
 	if sorted := over(compared); len(sorted) > 1 && median(sorted) != 0 {
 		s.Spread = (sorted[len(sorted)-1] - sorted[0]) / math.Abs(median(sorted))
 	}
+	s.Wide = s.Floor != 0 && s.Spread > Repeatable
 	return s
 }
 

@@ -50,7 +50,7 @@ func (f *File) repeatability(summaries []Summary) string {
 			continue
 		}
 		ratios++
-		if s.Spread <= Repeatable {
+		if !s.Wide {
 			within++
 		}
 		if s.Spread >= widest.Spread {
@@ -157,7 +157,7 @@ func spread(s Summary) string {
 	switch {
 	case s.Runs < 2:
 		return ""
-	case s.Floor != 0 && s.Spread > Repeatable:
+	case s.Wide:
 		return fmt.Sprintf("%.0f %% WIDE", 100*s.Spread)
 	default:
 		return fmt.Sprintf("%.0f %%", 100*s.Spread)
