@@ -69,8 +69,8 @@ var apiName = 'ca-api-${token}'
 var relayName = 'ca-relay-${token}'
 
 // The one source of times that depend on each other. After the drain the process
-// needs up to 10 s to release leases and flush telemetry (infrastructure/wiring,
-// stopMargin); the platform must not kill it before.
+// needs up to 8 s to release leases and flush telemetry (infrastructure/wiring,
+// StopMargin); the platform must not kill it before.
 var drainSeconds = 20
 var graceSeconds = drainSeconds + 40
 

@@ -7,5 +7,6 @@
 //
 // Order of a stop: what takes in work first (API server, processor), then the
 // clients, telemetry, and the ops server last, so that probes answer while the
-// process drains.
+// process drains. Each hook leaves the later ones their part of the stop time-out. A
+// start that is interrupted stops what it had started in the same way (stops.go).
 package wiring

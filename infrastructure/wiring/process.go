@@ -14,18 +14,18 @@ import (
 	"feedbox/infrastructure/telemetry"
 )
 
-// stopMargin is what a stop may take beyond the drain: releasing leases, flushing
+// StopMargin is what a stop may take beyond the drain: releasing leases, flushing
 // telemetry, closing connections. With the default drain that is less than the 30 s
 // after which platforms kill.
-const stopMargin = 8 * time.Second
+const StopMargin = 8 * time.Second
 
 // process is what both processes share: where logs go, and a stop time-out that
 // exceeds the drain deadline and of which every stop hook gets its part.
 func process(log *slog.Logger, drain time.Duration) fx.Option {
 	return fx.Options(
 		fx.Supply(log),
-		fx.StopTimeout(drain+stopMargin),
-		fx.Decorate(func(lc fx.Lifecycle) fx.Lifecycle { return &stops{Lifecycle: lc, total: drain + stopMargin} }),
+		fx.StopTimeout(drain+StopMargin),
+		fx.Decorate(func(lc fx.Lifecycle) fx.Lifecycle { return &stops{Lifecycle: lc, total: drain + StopMargin} }),
 		fx.WithLogger(func() fxevent.Logger {
 			events := &fxevent.SlogLogger{Logger: log}
 			events.UseLogLevel(slog.LevelDebug)

@@ -67,8 +67,8 @@ func TestAllStopHooksRunHoweverLongTheFirstTakes(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "processor did not stop in time") {
 			t.Errorf("error %v", err)
 		}
-		if took < testDrain || took > testDrain+stopMargin {
-			t.Errorf("the stop took %v, the drain is %v and the margin %v", took, testDrain, stopMargin)
+		if took < testDrain || took > testDrain+StopMargin {
+			t.Errorf("the stop took %v, the drain is %v and the margin %v", took, testDrain, StopMargin)
 		}
 	})
 }

@@ -34,7 +34,8 @@ type Surroundings struct {
 	// its own.
 	Telemetry *telemetry.Telemetry
 	// DrainPoll is the time between two looks for what operators want of parked keys.
-	// Default 5 s.
+	// Default 5 s. It is no setting of the configuration: it costs one small query each
+	// time, and bounds only how long feedbox parked retry waits before something happens.
 	DrainPoll time.Duration
 }
 

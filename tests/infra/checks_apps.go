@@ -2,7 +2,9 @@ package infra
 
 import (
 	"strings"
+	"time"
 
+	"feedbox/infrastructure/wiring"
 	"feedbox/tests/infra/bicep"
 )
 
@@ -12,7 +14,7 @@ const (
 	relayFile = "bicep/modules/relay.bicep"
 	envFile   = "bicep/modules/environment.bicep"
 	// stopMargin is what the process takes beyond its drain; see infrastructure/wiring.
-	stopMargin = 10
+	stopMargin = int(wiring.StopMargin / time.Second)
 )
 
 // variable is an environment variable of a container.
