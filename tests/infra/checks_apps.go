@@ -14,7 +14,7 @@ const (
 	relayFile = "bicep/modules/relay.bicep"
 	envFile   = "bicep/modules/environment.bicep"
 	// stopMargin is what the process takes beyond its drain; see infrastructure/wiring.
-	stopMargin = int(wiring.StopMargin / time.Second)
+	stopMargin = int64(wiring.StopMargin / time.Second)
 )
 
 // variable is an environment variable of a container.
