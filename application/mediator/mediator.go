@@ -63,6 +63,9 @@ func Send[In Request[Out], Out any](ctx context.Context, m *Mediator, in In) (Ou
 	if !ok {
 		return out, fmt.Errorf("send %T: no handler is registered", in)
 	}
+	if len(m.behaviors) == 0 {
+		return found.handle(ctx, in)
+	}
 	call := func(ctx context.Context) (err error) {
 		out, err = found.handle(ctx, in)
 		return err

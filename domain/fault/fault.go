@@ -80,6 +80,9 @@ func KindOf(err error) Kind {
 
 // Is reports whether err holds a fault whose kind is kind.
 func Is(err error, kind Kind) bool {
+	if err == nil {
+		return false
+	}
 	var f *Error
 	return errors.As(err, &f) && f.Kind == kind
 }

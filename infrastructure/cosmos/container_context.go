@@ -94,16 +94,13 @@ func (op operation) isEventCreate() bool {
 // the order they were noted. A batch is executed in order and stops at its first
 // failure, so an event that is stored already is met before anything else.
 func (c *ContainerContext) ordered() []operation {
-	ordered := slices.Clone(c.operations)
-	slices.SortStableFunc(ordered, func(a, b operation) int {
-		switch {
-		case a.isEventCreate() == b.isEventCreate():
-			return 0
-		case a.isEventCreate():
-			return -1
-		default:
-			return 1
+	ordered := make([]operation, 0, len(c.operations))
+	for _, events := range []bool{true, false} {
+		for _, op := range c.operations {
+			if op.isEventCreate() == events {
+				ordered = append(ordered, op)
+			}
 		}
-	})
+	}
 	return ordered
 }

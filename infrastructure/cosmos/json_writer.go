@@ -75,7 +75,19 @@ func (w *jsonWriter) boolean(name string, value bool) {
 	w.buf = strconv.AppendBool(w.buf, value)
 }
 
-func (w *jsonWriter) uuid(name string, value uuid.UUID) { w.text(name, value.String()) }
+func (w *jsonWriter) uuid(name string, value uuid.UUID) {
+	w.member(name)
+	w.buf = append(w.buf, '"')
+	for i, b := range value {
+		if i == 4 || i == 6 || i == 8 || i == 10 { // the form of RFC 9562 4
+			w.buf = append(w.buf, '-')
+		}
+		w.buf = append(w.buf, hexDigits[b>>4], hexDigits[b&0xf])
+	}
+	w.buf = append(w.buf, '"')
+}
+
+const hexDigits = "0123456789abcdef"
 
 func (w *jsonWriter) time(name string, value time.Time) {
 	w.member(name)

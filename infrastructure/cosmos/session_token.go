@@ -93,6 +93,10 @@ func (t *sessionToken) merge(text string) {
 	if err != nil {
 		return
 	}
+	if len(t.ranges) == 0 {
+		t.ranges = reply.ranges
+		return
+	}
 	merged := slices.Clone(t.ranges)
 	for _, token := range reply.ranges {
 		merged = put(merged, token, token.newerThan)

@@ -104,8 +104,9 @@ func (w *UnitOfWork) Commit(ctx context.Context) (command.Receipt, error) {
 	w.requests, w.audits = nil, nil
 	for _, change := range changes {
 		change.contact.Committed(change.commit)
+		id := change.contact.ID().String()
 		for _, o := range saved {
-			if o.ID == change.commit.State.ID.String() {
+			if o.ID == id {
 				change.etag = o.ETag
 			}
 		}

@@ -85,9 +85,9 @@ func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 // may be unknown.
 func setState(h http.Header, etag, sessionToken string) {
 	if etag != "" {
-		h.Set(headerETag, etag)
+		h[headerETag] = []string{etag}
 	}
 	if sessionToken != "" {
-		h.Set(headerSession, sessionToken)
+		h[headerSession] = []string{sessionToken}
 	}
 }

@@ -9,7 +9,11 @@ import (
 
 // deleteContact answers 204, also when the contact is deleted already.
 func (s *Server) deleteContact(w http.ResponseWriter, r *http.Request) error {
-	target, err := s.target(r)
+	id, err := contactID(r)
+	if err != nil {
+		return err
+	}
+	target, err := s.target(r, id)
 	if err != nil {
 		return err
 	}

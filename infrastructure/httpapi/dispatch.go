@@ -60,7 +60,7 @@ func (rs resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	exchangeOf(r.Context()).route = found.path
-	if answers := found.answers(); answers != "" && !accepts(r.Header.Values("Accept"), answers) {
+	if answers := found.answers(); answers != "" && !accepts(r.Header["Accept"], answers) {
 		fail(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + answers})
 		return
 	}

@@ -49,9 +49,9 @@ func (l tagList) matchesWeak(etag string) bool {
 	return l.any
 }
 
-// tagsOf reads a precondition header. Several lines of it count as one list.
+// tagsOf reads a precondition header, by its canonical name. Several lines of it count as one list.
 func tagsOf(h http.Header, name string) (tagList, error) {
-	lines := h.Values(name)
+	lines := h[name]
 	if len(lines) == 0 {
 		return tagList{}, nil
 	}

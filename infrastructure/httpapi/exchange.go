@@ -42,10 +42,10 @@ func (x *exchange) traceID(ctx context.Context) string {
 	return x.requestID
 }
 
-// recorder notes status and size of an answer.
+// recorder notes status and size of an answer in the exchange, which it owns.
 type recorder struct {
 	http.ResponseWriter
-	exchange *exchange
+	exchange exchange
 }
 
 func (w *recorder) WriteHeader(status int) {

@@ -10,6 +10,7 @@ const (
 	headerClientRequest = "X-Ms-Client-Request-Id" // of a request, returned
 	headerErrorCode     = "X-Ms-Error-Code"        // of a problem, its code
 	headerSession       = "X-Ms-Session-Token"     // both ways
+	headerTraceparent   = "Traceparent"            // of a request, W3C Trace Context
 	headerContinuation  = "X-Continuation-Token"   // both ways
 
 	headerIdempotencyKey = "Idempotency-Key"      // of a change
@@ -29,12 +30,15 @@ const (
 // maxClientRequestID is the longest id of a client that is returned.
 const maxClientRequestID = 128
 
-// single returns a header that may occur once. Two of them could contradict
-// each other, so they are refused.
+// single returns a header that may occur once, by its canonical name. Two of them
+// could contradict each other, so they are refused.
 func single(h http.Header, name string) (string, error) {
-	values := h.Values(name)
-	if len(values) > 1 {
+	switch values := h[name]; len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], nil
+	default:
 		return "", badRequest("repeated_header", "the header "+name+" must be given once")
 	}
-	return h.Get(name), nil
 }

@@ -82,9 +82,13 @@ func newObserver(o *Options) (*observer, error) {
 func (o *observer) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		x := &exchange{requestID: newID().String()}
-		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-		ctx, span := o.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer))
+		recorded := &recorder{ResponseWriter: w, exchange: exchange{requestID: newID().String()}}
+		x := &recorded.exchange
+		ctx := r.Context()
+		if _, traced := r.Header[headerTraceparent]; traced {
+			ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
+		}
+		ctx, span := o.tracer.Start(ctx, r.Method, ofServer...)
 		ctx = withTraceID(context.WithValue(ctx, exchangeKey{}, x))
 		ctx, cancel := context.WithTimeout(ctx, o.timeout)
 		defer cancel()
@@ -92,7 +96,6 @@ func (o *observer) wrap(next http.Handler) http.Handler {
 		o.active.Add(ctx, 1)
 
 		setRequestHeaders(w.Header(), r, x.requestID)
-		recorded := &recorder{ResponseWriter: w, exchange: x}
 		defer func() {
 			if recovered := recover(); recovered != nil {
 				o.panicked(recorded, r, recovered)
@@ -103,6 +106,8 @@ func (o *observer) wrap(next http.Handler) http.Handler {
 		next.ServeHTTP(recorded, r)
 	})
 }
+
+var ofServer = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
 
 // withTraceID makes up a span context where neither the caller nor a tracer
 // gave one, so that every request can be found by a trace id.
@@ -155,27 +160,42 @@ func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request,
 	}
 	span.End()
 
+	o.log(ctx, x, method, status, took)
+}
+
+// log writes the access log. It goes to the handler, past the logger, which would look
+// for the line of code that it is called from.
+func (o *observer) log(ctx context.Context, x *exchange, method string, status int, took time.Duration) {
 	level := slog.LevelInfo
-	line := make([]slog.Attr, 0, 10)
-	line = append(line, slog.String("request_id", x.requestID), slog.String("method", method), slog.String("route", x.route),
+	failed := x.failure != nil && status != statusClientClosed
+	switch {
+	case failed && (status == http.StatusInternalServerError || status < http.StatusBadRequest):
+		level = slog.LevelError
+	case failed:
+		level = slog.LevelWarn
+	}
+	handler := o.logger.Handler()
+	if !handler.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 10)
+	attrs = append(attrs, slog.String("request_id", x.requestID), slog.String("method", method), slog.String("route", x.route),
 		slog.Int("status", status), slog.Int64("bytes", x.bytes), slog.Duration("took", took))
 	if x.contactID != "" {
-		line = append(line, slog.String("contact_id", x.contactID))
+		attrs = append(attrs, slog.String("contact_id", x.contactID))
 	}
 	if x.principal.ID != "" && x.principal.ID != auth.Anonymous {
-		line = append(line, slog.String("principal", x.principal.Pseudonym()))
+		attrs = append(attrs, slog.String("principal", x.principal.Pseudonym()))
 	}
 	if x.code != "" {
-		line = append(line, slog.String("code", x.code))
+		attrs = append(attrs, slog.String("code", x.code))
 	}
-	if x.failure != nil && status != statusClientClosed {
-		level = slog.LevelWarn
-		if status == http.StatusInternalServerError || status < http.StatusBadRequest {
-			level = slog.LevelError
-		}
-		line = append(line, slog.String("error", x.failure.Error()))
+	if failed {
+		attrs = append(attrs, slog.String("error", x.failure.Error()))
 	}
-	o.logger.LogAttrs(ctx, level, "request", line...)
+	line := slog.NewRecord(time.Now(), level, "request", 0)
+	line.AddAttrs(attrs...)
+	_ = handler.Handle(ctx, line) // as slog does: there is nobody to tell
 }
 
 // knownMethod keeps what clients invent out of the metrics.
@@ -190,23 +210,26 @@ func knownMethod(method string) string {
 
 // setRequestHeaders sets what every answer carries.
 func setRequestHeaders(h http.Header, r *http.Request, requestID string) {
-	h.Set(headerRequest, requestID)
+	h[headerRequest] = []string{requestID}
 	if id := r.Header.Get(headerClientRequest); id != "" && len(id) <= maxClientRequestID && isVisibleASCII(id) {
 		h.Set(headerClientRequest, id)
 	}
-	for name, values := range constantHeaders {
-		h[name] = values
+	for _, constant := range constantHeaders {
+		h[constant.name] = constant.values
 	}
 }
 
 // constantHeaders are of every answer that does not set its own. They are
 // shared by all answers: replaced with Set, never appended to.
-var constantHeaders = http.Header{
-	"X-Content-Type-Options":       {"nosniff"},
-	"Referrer-Policy":              {"no-referrer"},
-	"Content-Security-Policy":      {"default-src 'none'; frame-ancestors 'none'"},
-	"Cross-Origin-Resource-Policy": {"same-origin"},
-	"Cache-Control":                {"no-store"},
+var constantHeaders = []struct {
+	name   string
+	values []string
+}{
+	{"X-Content-Type-Options", []string{"nosniff"}},
+	{"Referrer-Policy", []string{"no-referrer"}},
+	{"Content-Security-Policy", []string{"default-src 'none'; frame-ancestors 'none'"}},
+	{"Cross-Origin-Resource-Policy", []string{"same-origin"}},
+	{"Cache-Control", []string{"no-store"}},
 }
 
 func isVisibleASCII(text string) bool {

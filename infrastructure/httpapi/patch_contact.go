@@ -44,7 +44,8 @@ func (b *patchBody) groups() []patchGroup {
 // patchContact answers 200 with the contact after the change. Several changes
 // are one commit, with one event for each kind of change.
 func (s *Server) patchContact(w http.ResponseWriter, r *http.Request) error {
-	if _, err := contactID(r); err != nil {
+	id, err := contactID(r)
+	if err != nil {
 		return err
 	}
 	document, err := readJSON(w, r, mediaMergePatch, s.options.MaxBody)
@@ -55,7 +56,7 @@ func (s *Server) patchContact(w http.ResponseWriter, r *http.Request) error {
 	if fields := b.fill(document); len(fields) > 0 {
 		return fault.Fields(withBreaches(fields, b.check())...)
 	}
-	if b.Target, err = s.target(r); err != nil {
+	if b.Target, err = s.target(r, id); err != nil {
 		return err
 	}
 	patched, err := mediator.Send(r.Context(), s.mediator, b.PatchContact)

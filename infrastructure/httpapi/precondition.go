@@ -46,13 +46,9 @@ var errPreconditionFailed = &requestError{
 	detail: "the contact is not in the state that the precondition demands",
 }
 
-// target reads path and preconditions of a change. In strict mode a change
+// target reads the preconditions of a change of a contact. In strict mode a change
 // without If-Match is refused with 428 (RFC 6585 §3).
-func (s *Server) target(r *http.Request) (command.Target, error) {
-	id, err := contactID(r)
-	if err != nil {
-		return command.Target{}, err
-	}
+func (s *Server) target(r *http.Request, id uuid.UUID) (command.Target, error) {
 	p, err := preconditionsOf(r.Header, func(p *preconditions) *tagList { return &p.match })
 	if err != nil {
 		return command.Target{}, err

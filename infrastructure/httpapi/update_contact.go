@@ -12,13 +12,14 @@ import (
 // update decodes b, reads preconditions and lets send make the change. It
 // answers 204 with the new ETag.
 func (s *Server) update(w http.ResponseWriter, r *http.Request, b shape, send func(context.Context, command.Target) (command.Updated, error)) error {
-	if _, err := contactID(r); err != nil {
+	id, err := contactID(r)
+	if err != nil {
 		return err
 	}
 	if err := s.decode(w, r, b); err != nil {
 		return err
 	}
-	target, err := s.target(r)
+	target, err := s.target(r, id)
 	if err != nil {
 		return err
 	}
