@@ -85,7 +85,7 @@ var kubernetesChecks = []check{
 			{apiYAML, "livenessProbe:\n            httpGet: {path: /livez", "livenessProbe:\n            httpGet: {path: /readyz"},
 			{relayYAML, "          startupProbe:\n", "          startupProbes:\n"},
 			{relayYAML, "limits: {cpu: \"1\", memory: 512Mi}", "limits: {cpu: \"1\"}"},
-			{relayYAML, "terminationGracePeriodSeconds: 60", "terminationGracePeriodSeconds: 30"},
+			{relayYAML, "terminationGracePeriodSeconds: 60", "terminationGracePeriodSeconds: 28"},
 			{apiYAML, "maxUnavailable: 1\n  selector:\n    matchLabels: {app: feedbox-api}", "maxUnavailable: 1\n  selector:\n    matchLabels: {app: feedbox}"},
 			{envSettings, "FEEDBOX_OPS_LISTEN=:8090", "FEEDBOX_OPS_LISTEN=127.0.0.1:8090"},
 		},
