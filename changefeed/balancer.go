@@ -56,7 +56,13 @@ func balance(v balanceView) balancePlan {
 	slices.SortFunc(v.leases, func(a, b balanceLease) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id))
 	})
-	has := map[hostKey]int{}
+	has, due := v.dues()
+	return balancePlan{acquire: v.claims(has, due), handoff: v.surplus(has, due)}
+}
+
+// dues counts what each host has, and what it is due.
+func (v *balanceView) dues() (has, due map[hostKey]int) {
+	has = map[hostKey]int{}
 	for _, h := range v.hosts {
 		has[h] = 0
 	}
@@ -67,11 +73,29 @@ func balance(v balanceView) balancePlan {
 			}
 		}
 	}
-	due := shares(len(v.leases), has, v.most)
+	due = shares(len(v.leases), has, v.most)
 	if _, here := due[v.self]; here {
 		due[v.self] = max(due[v.self], v.least)
 	}
-	return balancePlan{acquire: v.claims(has, due), handoff: v.surplus(has, due)}
+	return has, due
+}
+
+// spare reports whether self is due nothing: there are hosts enough without it.
+func (v *balanceView) spare() bool {
+	_, due := v.dues()
+	return due[v.self] == 0
+}
+
+// alone reports whether no other host matters to self: it holds every lease, and would
+// keep them all if another host came.
+func (v *balanceView) alone() bool {
+	if len(v.leases) == 0 || v.held() < len(v.leases) {
+		return false
+	}
+	has, _ := v.dues()
+	const newcomer hostKey = ""
+	has[newcomer] = 0
+	return shares(len(v.leases), has, v.most)[newcomer] == 0
 }
 
 // shares is how many of n leases each host is due: rounds of equal parts, until

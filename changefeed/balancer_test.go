@@ -228,3 +228,34 @@ func BenchmarkBalance1000Leases8Hosts(b *testing.B) {
 		balance(f.view("a/x", false))
 	}
 }
+
+func TestWhoIsSpareAndWhoIsAlone(t *testing.T) {
+	owned := func(by ...hostKey) (leases []balanceLease) {
+		for i, h := range by {
+			leases = append(leases, balanceLease{id: fmt.Sprint(i), owner: h})
+		}
+		return leases
+	}
+	for name, tt := range map[string]struct {
+		view         balanceView
+		spare, alone bool
+	}{
+		"the one host of one lease":       {view: balanceView{hosts: []hostKey{"a"}, leases: owned("a")}, alone: true},
+		"beside a spare host":             {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("a")}, alone: true},
+		"the spare host":                  {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("b")}, spare: true},
+		"but it wants one":                {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("b"), least: 1}},
+		"one that could share":            {view: balanceView{hosts: []hostKey{"a"}, leases: owned("a", "a")}},
+		"one that watches another":        {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("a", "b")}},
+		"a lease is free":                 {view: balanceView{hosts: []hostKey{"a"}, leases: owned("a", "")}},
+		"it is to be given one":           {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("b", "b")}},
+		"a lease waits for it":            {view: balanceView{hosts: []hostKey{"a", "b"}, leases: append(owned("b"), balanceLease{id: "x", handoff: "a"})}},
+		"there are no leases yet":         {view: balanceView{hosts: []hostKey{"a"}}, spare: true},
+		"the other has its most":          {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("b", "b"), most: map[hostKey]int{"b": 1}}},
+		"more hosts than leases, it owns": {view: balanceView{hosts: []hostKey{"a", "b", "c"}, leases: owned("a", "c")}},
+	} {
+		tt.view.self = "a"
+		if spare, alone := tt.view.spare(), tt.view.alone(); spare != tt.spare || alone != tt.alone {
+			t.Errorf("%s: spare %t, alone %t; want %t, %t", name, spare, alone, tt.spare, tt.alone)
+		}
+	}
+}

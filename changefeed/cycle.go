@@ -96,8 +96,9 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	r.obs.balanced(balance.summary(plan))
 	r.pass(plan.handoff)
 	r.acquire(ctx, v, plan.acquire)
-	r.beat(ctx, v, now)
-	return r.pause(v, now), nil
+	r.beat(ctx, v, now, balance.spare())
+	settled := len(balance.leases) == len(v.leases) && len(tiling.gaps) == 0 && !v.paused
+	return r.pause(v, now, settled && balance.alone()), nil
 }
 
 // byID is the leases by id.

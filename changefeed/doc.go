@@ -117,8 +117,9 @@
 // Each host lists all records, at most every Options.Acquire, and computes the
 // same pure plan: hosts short of their share claim free leases, hosts with more
 // pass theirs on by name. Nothing is taken from a live owner, so that no work is
-// torn off and each lease moves at most once. A host that owns nothing writes a
-// heartbeat, so that it counts.
+// torn off and each lease moves at most once. A host that owns nothing and is due
+// something writes a heartbeat, so that it counts; one that is due nothing, because
+// there are more hosts than leases, only looks.
 //
 // # Goroutines
 //

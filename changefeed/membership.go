@@ -128,11 +128,15 @@ func (r *run) noteShape(b balanceView, now time.Time) {
 }
 
 // pause is the time until the next cycle: short while things change, and never
-// past the moment at which a lease or host that is not renewed counts as gone.
-func (r *run) pause(v view, now time.Time) time.Duration {
+// past the moment at which a lease or host that is not renewed counts as gone. A host
+// alone has nothing to find out: the end of a worker of its own hurries the cycle.
+func (r *run) pause(v view, now time.Time, alone bool) time.Duration {
 	d := r.opts.Acquire
-	if now.Before(r.fastUntil) {
+	switch {
+	case now.Before(r.fastUntil):
 		d = r.opts.AcquireFast
+	case alone:
+		d = max(d, 2*r.opts.Expiry)
 	}
 	d = jitter(d)
 	now = r.clock.Now()
@@ -151,11 +155,14 @@ func (r *run) pause(v view, now time.Time) time.Duration {
 // out of date.
 func (r *run) hurryAfterRace() { r.raced.Store(true) }
 
-// beat writes this host's heartbeat while it owns nothing, so that others count
-// it, and removes it once its leases speak for it.
-func (r *run) beat(ctx context.Context, v view, now time.Time) {
-	if len(r.owned()) > 0 {
-		if r.heartbeat != nil && r.visible(v) {
+// beat writes this host's heartbeat while it is due something and owns nothing, so
+// that others count it, and removes it once its leases speak for it. A spare host
+// would change nobody's plan by being counted, and writes none: when a lease becomes
+// free the spare hosts race for it, and its ETag decides.
+func (r *run) beat(ctx context.Context, v view, now time.Time, spare bool) {
+	owns := len(r.owned()) > 0
+	if owns || spare {
+		if r.heartbeat != nil && (spare && !owns || r.visible(v)) {
 			r.unbeat(ctx)
 		}
 		r.sweepHosts(ctx, v, now)

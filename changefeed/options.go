@@ -39,7 +39,9 @@ type Options struct {
 	// checkpoint counts. Default 2/5 of Expiry.
 	Renew time.Duration
 	// Acquire is the time between two looks at all leases. It is AcquireFast
-	// while hosts come, go or pass leases on. Default Expiry/4.
+	// while hosts come, go or pass leases on, and at least twice Expiry for a host
+	// that holds all leases and could not share them, because it has one only. A look
+	// is also how a host learns of Operator.Pause. Default Expiry/4.
 	Acquire time.Duration
 	// AcquireFast is Acquire for a minute after something changed. Default 500 ms,
 	// at most Acquire.

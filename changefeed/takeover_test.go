@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
 )
 
 func TestCrashedHostIsTakenOver(t *testing.T) {
@@ -222,5 +223,60 @@ func TestWallClockAheadOnlyMakesTheOwnerLookAgain(t *testing.T) {
 		if n := lost.Load(); n != 0 {
 			t.Errorf("the lease changed hands %d times", n)
 		}
+	})
+}
+
+// More hosts than leases: the spare ones write nothing, take over what becomes free,
+// and are given leases as soon as there are enough.
+func TestSpareHostsOnlyLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		hosts := map[string]*host{}
+		for _, name := range []string{"a", "b", "c"} {
+			hosts[name] = w.start(name, nil, nil)
+		}
+		owner := func() *host {
+			for name, n := range w.owners() {
+				if n > 0 && hosts[name] != nil {
+					return hosts[name]
+				}
+			}
+			return nil
+		}
+		eventually(t, 5*time.Second, "owned", func() bool { return owner() != nil })
+		time.Sleep(5 * time.Minute)
+		before := map[string]changefeed.RequestSnapshot{}
+		for name, h := range hosts {
+			before[name] = h.Requests()
+		}
+		time.Sleep(10 * time.Minute)
+		for name, h := range hosts {
+			was, is := before[name], h.Requests()
+			writes := is.LeaseCreates + is.LeaseReplaces + is.LeaseDeletes - was.LeaseCreates - was.LeaseReplaces - was.LeaseDeletes
+			looks := is.LeaseLists - was.LeaseLists
+			switch {
+			case h == owner() && looks > 20:
+				t.Errorf("the owner of everything looked %d times in 10 min, want one look each 40 s", looks)
+			case h != owner() && writes > 0:
+				t.Errorf("spare host %s wrote %d times", name, writes)
+			}
+		}
+		first := owner()
+		first.crash()
+		took := eventually(t, 27*time.Second, "taken over", func() bool { h := owner(); return h != nil && h != first })
+		delete(hosts, first.name)
+		t.Logf("a spare host took over after %s", took)
+		time.Sleep(2 * time.Minute)
+		w.put(10, 10)
+		w.feed.Split(memfeed.EPK("key-1"))
+		eventually(t, time.Minute, "shared", func() bool {
+			n := w.owners()
+			for name := range hosts {
+				if n[name] != 1 {
+					return false
+				}
+			}
+			return len(w.leases()) == 2
+		})
 	})
 }
