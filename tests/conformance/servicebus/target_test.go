@@ -19,6 +19,7 @@ import (
 // session subscription, which the tests have to themselves.
 type target struct {
 	client              *azservicebus.Client
+	once                *azservicebus.Client // tries once, on a connection of its own: for what is refused
 	topic, subscription string
 	ours                bool
 }
@@ -41,18 +42,25 @@ func openTarget(t *testing.T) *target {
 			}}},
 		}}}}).ConnectionString()
 	}
-	var err error
-	if w.client, err = azservicebus.NewClientFromConnectionString(connection, nil); err != nil {
+	w.client = connect(t, connection, nil)
+	w.once = connect(t, connection, &azservicebus.ClientOptions{RetryOptions: azservicebus.RetryOptions{MaxRetries: -1}})
+	return w
+}
+
+func connect(t *testing.T, connection string, o *azservicebus.ClientOptions) *azservicebus.Client {
+	t.Helper()
+	client, err := azservicebus.NewClientFromConnectionString(connection, o)
+	if err != nil {
 		t.Fatalf("FEEDBOX_TEST_SERVICEBUS_CONNECTION_STRING: %v", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 		defer cancel()
-		if err := w.client.Close(ctx); err != nil {
+		if err := client.Close(ctx); err != nil {
 			t.Logf("close the client: %v", err)
 		}
 	})
-	return w
+	return client
 }
 
 // probe is what a script works with.

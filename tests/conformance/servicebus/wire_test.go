@@ -54,6 +54,14 @@ var scripts = []struct {
 	{"lock-renewal", lockRenewal},
 	{"peek-in-session", peekInSession},
 	{"expired-message", expiredMessage},
+	{"batch-refused-whole", batchRefusedWhole},
+	{"batch-full", batchFull},
+	{"batches-in-order", batchesInOrder},
+	{"partition-key-differs", partitionKeyDiffers},
+	{"id-limits", idLimits},
+	{"entity-not-found", entityNotFound},
+	{"deliveries-exhausted", deliveriesExhausted},
+	{"message-without-session", messageWithoutSession},
 }
 
 func acceptNextTimesOut(p *probe) {

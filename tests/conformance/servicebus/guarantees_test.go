@@ -1,0 +1,177 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+)
+
+// More scripts of TestWire: what the relay and its consumers take for granted when the
+// broker refuses, is filled up or gives up (UNVERIFIED.md, S3 to S11 and R4).
+
+// batchRefusedWhole sends a batch of which one message cannot be accepted.
+func batchRefusedWhole(p *probe) {
+	bad := p.message("bad")
+	bad.PartitionKey = ptr("another than the session")
+	p.refused(p.message("1"), bad, p.message("2"))
+	p.send(p.message("1"), p.message("2")) // had one been stored, it would be dropped here and come sooner or twice
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	p.complete(r, p.take(r, "1", "2")...)
+	p.empty(r)
+}
+
+// refused sends a batch, which must be refused, and not for lack of the broker's answer.
+func (p *probe) refused(messages ...*azservicebus.Message) {
+	p.Helper()
+	sender := must(p.once.NewSender(p.topic, nil))(p)
+	defer func() { _ = sender.Close(p.ctx) }() // the refusal may have ended it
+	batch := must(sender.NewMessageBatch(p.ctx, nil))(p)
+	for _, m := range messages {
+		p.check(batch.AddMessage(m, nil))
+	}
+	if err := sender.SendMessageBatch(p.ctx, batch, nil); err == nil || p.ctx.Err() != nil {
+		p.Errorf("a batch with what cannot be accepted: %v", err)
+	}
+}
+
+// batchFull fills a batch up to what the link allows; all of it is accepted, in order.
+func batchFull(p *probe) {
+	batch := must(p.sender.NewMessageBatch(p.ctx, nil))(p)
+	var want []string
+	for {
+		m := p.message(fmt.Sprint(len(want)))
+		m.Body = append(m.Body, strings.Repeat(".", 20<<10)...)
+		err := batch.AddMessage(m, nil)
+		if errors.Is(err, azservicebus.ErrMessageTooLarge) {
+			break
+		}
+		p.check(err)
+		want = append(want, string(m.Body))
+	}
+	if len(want) < 8 {
+		p.Errorf("%d messages of 20 KB fill a batch of %d bytes", len(want), batch.NumBytes())
+	}
+	p.check(p.sender.SendMessageBatch(p.ctx, batch, nil))
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	p.complete(r, p.take(r, want...)...)
+	p.empty(r)
+}
+
+// batchesInOrder sends batches one after the other, each after the answer to the one
+// before.
+func batchesInOrder(p *probe) {
+	const batches, each = 10, 20
+	var want []string
+	for range batches {
+		var messages []*azservicebus.Message
+		for range each {
+			id := fmt.Sprintf("%03d", len(want))
+			want = append(want, id)
+			messages = append(messages, p.message(id))
+		}
+		p.send(messages...)
+	}
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	p.complete(r, p.take(r, want...)...)
+	p.empty(r)
+}
+
+// partitionKeyDiffers: a message whose partition key is not its session id is refused;
+// one whose is, is not (round-trip).
+func partitionKeyDiffers(p *probe) {
+	m := p.message("1")
+	m.PartitionKey = ptr("another than the session")
+	p.refused(m)
+}
+
+// idLimits: ids of 128 characters are accepted, longer ones refused.
+func idLimits(p *probe) {
+	pad := func(s string, n int) string { return s + strings.Repeat("x", n-len(s)) }
+	longest := pad(p.session, 128)
+	p.check(p.sender.SendMessage(p.ctx, &azservicebus.Message{MessageID: &longest, SessionID: &longest, PartitionKey: &longest, Body: []byte("1")}, nil))
+	r := p.accept(longest)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	got := p.take(r, "1")
+	if got[0].MessageID != longest || *got[0].SessionID != longest {
+		p.Errorf("ids came back as %q and %q", got[0].MessageID, *got[0].SessionID)
+	}
+	p.complete(r, got...)
+	p.refused(&azservicebus.Message{MessageID: ptr(pad(p.session, 129)), SessionID: &p.session})
+	p.refused(&azservicebus.Message{SessionID: ptr(pad(p.session, 129))})
+}
+
+// entityNotFound sends to a topic that is not there. A key that is only the topic's may
+// not know that it is not.
+func entityNotFound(p *probe) {
+	s := must(p.client.NewSender(p.topic+"-"+random(), nil))(p)
+	defer func() { p.check(s.Close(p.ctx)) }()
+	err := s.SendMessage(p.ctx, p.message("1"), nil)
+	switch {
+	case isCode(err, azservicebus.CodeNotFound):
+	case isCode(err, azservicebus.CodeUnauthorizedAccess) && !p.ours:
+		p.Logf("the key is not the namespace's: %v", err)
+	default:
+		p.Errorf("a topic that is not there: %v", err)
+	}
+}
+
+// deliveriesExhausted abandons a message until it is a dead letter. The next one of the
+// session follows then.
+func deliveriesExhausted(p *probe) {
+	const most = 100 // the subscription's maximum must be lower
+	p.send(p.message("bad"), p.message("good"))
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	for n := 0; ; n++ {
+		got := must(r.ReceiveMessages(p.ctx, 1, nil))(p)
+		if string(got[0].Body) == "good" {
+			p.complete(r, got...)
+			break
+		}
+		if n == most {
+			p.Fatalf("a message that was abandoned %d times comes again", n)
+		}
+		p.check(r.AbandonMessage(p.ctx, got[0], nil))
+	}
+	p.empty(r)
+	if m := p.deadLetters("bad"); m.DeadLetterReason == nil || *m.DeadLetterReason != "MaxDeliveryCountExceeded" {
+		p.Errorf("reason %v", m.DeadLetterReason)
+	}
+}
+
+// messageWithoutSession: the subscription keeps it for nobody and drops it not.
+func messageWithoutSession(p *probe) {
+	m := p.message("stray")
+	m.SessionID = nil
+	p.check(p.sender.SendMessage(p.ctx, m, nil))
+	p.deadLetters("stray")
+}
+
+// TestScriptsAreListed keeps UNVERIFIED.md and the scripts together.
+func TestScriptsAreListed(t *testing.T) {
+	text, err := os.ReadFile("../../../UNVERIFIED.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, found := range regexp.MustCompile("`servicebus/([a-z-]+)`").FindAllSubmatch(text, -1) {
+		listed[string(found[1])] = true
+	}
+	for _, s := range scripts {
+		if !listed[s.name] {
+			t.Errorf("UNVERIFIED.md does not name the script servicebus/%s", s.name)
+		}
+		delete(listed, s.name)
+	}
+	for name := range listed {
+		t.Errorf("UNVERIFIED.md names a script servicebus/%s that does not exist", name)
+	}
+}
