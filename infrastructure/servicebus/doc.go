@@ -23,5 +23,6 @@
 //
 // Goroutines: Publish runs up to InFlight of them and waits for all before it returns.
 // The client keeps its own for connection, links and the refresh of its token until it
-// is closed.
+// is closed. Gather (gather.go) is for clients that settle many messages at a time; it
+// starts one goroutine, and closing the connection waits for it.
 package servicebus
