@@ -40,23 +40,27 @@ func Example() {
 	// read: true true
 }
 
-// A batch writes an aggregate and its event together, or neither.
-func Example_batch() {
+// start starts an emulator with a container in the database db, as the first example
+// does step by step.
+func start(props cosmosemu.ContainerProps) (*cosmosemu.Server, *azcosmos.ContainerClient) {
 	srv, err := cosmosemu.Start(nil)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
-	defer srv.Close()
-	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
-		fmt.Println(err)
-		return
+	if err := srv.CreateContainer("db", props); err != nil {
+		panic(err)
 	}
-	c, err := srv.Client().NewContainer("db", "data")
+	container, err := srv.Client().NewContainer("db", props.ID)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
+	return srv, container
+}
+
+// A batch writes an aggregate and its event together, or neither.
+func Example_batch() {
+	srv, c := start(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
+	defer srv.Close()
 	stale := azcore.ETag(`"stale"`)
 	b := c.NewTransactionalBatch(azcosmos.NewPartitionKeyString("a"))
 	b.CreateItem([]byte(`{"id":"event","pk":"a"}`), nil)
@@ -74,21 +78,8 @@ func Example_batch() {
 
 // Hooks make calls fail: here the next write times out although it is executed.
 func ExampleServer_Control() {
-	srv, err := cosmosemu.Start(nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	srv, c := start(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
 	defer srv.Close()
-	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	c, err := srv.Client().NewContainer("db", "data")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	srv.Control(cosmosemu.OpCreateItem, cosmosemu.Times(1, cosmosemu.Fault{Execute: true, Status: http.StatusRequestTimeout}))
 	create := func() int {
 		_, err := c.CreateItem(context.Background(), azcosmos.NewPartitionKeyString("a"), []byte(`{"id":"1","pk":"a"}`), nil)
@@ -107,44 +98,23 @@ func ExampleServer_Control() {
 
 // The clock moves on demand, so time to live needs no waiting.
 func ExampleServer_Advance() {
-	srv, err := cosmosemu.Start(nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	srv, c := start(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}, DefaultTTL: 3600})
 	defer srv.Close()
-	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}, DefaultTTL: 3600}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	c, err := srv.Client().NewContainer("db", "data")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	pk := azcosmos.NewPartitionKeyString("a")
 	if _, err := c.CreateItem(context.Background(), pk, []byte(`{"id":"1","pk":"a"}`), nil); err != nil {
 		fmt.Println(err)
 		return
 	}
 	srv.Advance(2 * time.Hour)
-	_, err = c.ReadItem(context.Background(), pk, "1", nil)
+	_, err := c.ReadItem(context.Background(), pk, "1", nil)
 	fmt.Println(err != nil)
 	// Output: true
 }
 
 // Physical partitions split on demand.
 func ExampleServer_Split() {
-	srv, err := cosmosemu.Start(nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	srv, _ := start(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
 	defer srv.Close()
-	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
-		fmt.Println(err)
-		return
-	}
 	if err := srv.Split("db", "data", "0"); err != nil {
 		fmt.Println(err)
 		return
