@@ -40,9 +40,9 @@ func Example() {
 	// read: true true
 }
 
-// start starts an emulator with a container in the database db, as the first example
+// withContainer starts an emulator with a container in the database db, as the first example
 // does step by step.
-func start(props cosmosemu.ContainerProps) (*cosmosemu.Server, *azcosmos.ContainerClient) {
+func withContainer(props cosmosemu.ContainerProps) (*cosmosemu.Server, *azcosmos.ContainerClient) {
 	srv, err := cosmosemu.Start(nil)
 	if err != nil {
 		panic(err)
@@ -59,7 +59,7 @@ func start(props cosmosemu.ContainerProps) (*cosmosemu.Server, *azcosmos.Contain
 
 // A batch writes an aggregate and its event together, or neither.
 func Example_batch() {
-	srv, c := start(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
+	srv, c := withContainer(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
 	defer srv.Close()
 	stale := azcore.ETag(`"stale"`)
 	b := c.NewTransactionalBatch(azcosmos.NewPartitionKeyString("a"))
@@ -78,7 +78,7 @@ func Example_batch() {
 
 // Hooks make calls fail: here the next write times out although it is executed.
 func ExampleServer_Control() {
-	srv, c := start(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
+	srv, c := withContainer(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
 	defer srv.Close()
 	srv.Control(cosmosemu.OpCreateItem, cosmosemu.Times(1, cosmosemu.Fault{Execute: true, Status: http.StatusRequestTimeout}))
 	create := func() int {
@@ -98,7 +98,7 @@ func ExampleServer_Control() {
 
 // The clock moves on demand, so time to live needs no waiting.
 func ExampleServer_Advance() {
-	srv, c := start(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}, DefaultTTL: 3600})
+	srv, c := withContainer(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}, DefaultTTL: 3600})
 	defer srv.Close()
 	pk := azcosmos.NewPartitionKeyString("a")
 	if _, err := c.CreateItem(context.Background(), pk, []byte(`{"id":"1","pk":"a"}`), nil); err != nil {
@@ -113,7 +113,7 @@ func ExampleServer_Advance() {
 
 // Physical partitions split on demand.
 func ExampleServer_Split() {
-	srv, _ := start(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
+	srv, _ := withContainer(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
 	defer srv.Close()
 	if err := srv.Split("db", "data", "0"); err != nil {
 		fmt.Println(err)
