@@ -22,13 +22,16 @@
 //
 // # The consumer
 //
-// It is azservicebus itself on a subscription without sessions: one receiver, peek
-// lock, every message completed. Order can be checked on it, as one receiver gets the
-// messages in the order in which the broker took them. A session subscription is not
-// used here because the client opens four AMQP sessions and seven links for each
-// session that it accepts (internal/amqpLinks.go, initWithoutLocking): with ten events
-// a session that costs several times what is to be measured. What the consumer kit
-// makes of sessions is a figure of its own.
+// It is azservicebus itself on a subscription without sessions: two connections with a
+// receiver each, peek lock, every message completed by itself and the broker's answer
+// awaited. The connections gather what is settled at a time (servicebus.Gather). Each
+// receiver must get its messages in the order in which the broker took them; put
+// together they are in that order by the broker's sequence numbers, and so the order of
+// each key can be checked. A session subscription is not used here because the client
+// opens four AMQP sessions and seven links for each session that it accepts
+// (internal/amqpLinks.go, initWithoutLocking): with ten events a session that costs
+// several times what is to be measured. What the consumer kit makes of sessions is a
+// figure of its own.
 //
 // Every message of every turn with a consumer is checked by package verify: nothing
 // lost, nothing twice, nothing made up, each key in order.

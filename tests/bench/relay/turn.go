@@ -37,7 +37,11 @@ func (st *store) relayAndReceive(ctx context.Context) (measure.Sample, error) {
 	if err != nil {
 		return sample, err
 	}
-	run := verify.Run{Messages: got.messages}
+	messages, err := got.messages()
+	if err != nil {
+		return sample, err
+	}
+	run := verify.Run{Messages: messages}
 	run.Contacts, run.Events = st.shape.stored()
 	if breaches := run.Verify(); len(breaches) > 0 {
 		return sample, fmt.Errorf("the promises of the outbox were broken:\n%s", strings.Join(breaches, "\n"))
@@ -55,10 +59,10 @@ func (st *store) turn(ctx context.Context, into *consumer) (sample measure.Sampl
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
 	if into != nil {
+		defer func() { err = errors.Join(err, into.close(context.WithoutCancel(ctx))) }()
 		if err := into.connect(ctx, b, st.shape.total()); err != nil {
 			return sample, err
 		}
-		defer func() { err = errors.Join(err, into.close(context.WithoutCancel(ctx))) }()
 	}
 	gate := make(chan struct{})
 	remove := st.cosmos.Control(cosmosemu.OpReadChangeFeed, func(*cosmosemu.Call) *cosmosemu.Fault { return &cosmosemu.Fault{Hold: gate} })
