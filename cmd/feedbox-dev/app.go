@@ -53,7 +53,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	})
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK

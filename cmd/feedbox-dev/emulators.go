@@ -41,7 +41,7 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	if opts.config != "" {
 		var err error
 		if more, err = busemu.LoadConfig(opts.config); err != nil {
-			return nil, fmt.Errorf("--config: %w", err)
+			return nil, usageError{fmt.Errorf("--config: %w; give a Config.json of the official Service Bus emulator", err)}
 		}
 	}
 	e := &emulators{}
@@ -50,7 +50,7 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 		Listener: l.cosmos, TLS: opts.cosmosTLS, DataDir: cosmosDir, Logger: log.With("emulator", "cosmos"),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("start the Cosmos DB emulator: %w", err)
+		return nil, fmt.Errorf("start the Cosmos DB emulator: %w", adviseStore(cosmosDir, err))
 	}
 	bus := &busemu.Options{
 		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, DataDir: busDir, Topology: more, Logger: log.With("emulator", "servicebus"),
@@ -60,7 +60,7 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	}
 	e.bus, err = busemu.Start(bus)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the Service Bus emulator: %w", err), e.cosmos.Close())
+		return nil, errors.Join(fmt.Errorf("start the Service Bus emulator: %w", adviseStore(busDir, err)), e.cosmos.Close())
 	}
 	if err := e.ensureTopology(ctx, opts); err != nil {
 		return nil, errors.Join(err, e.close())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,7 @@ request without an answer counts as one of unknown outcome.`,
 	flags.StringVar(&l.history, "history", "", "the file to write, one JSON object for each request")
 	flags.IntVar(&l.contacts, "contacts", 100, "contacts to make")
 	flags.IntVar(&l.changes, "changes", 2000, "requests to send, creations included")
-	flags.IntVar(&l.writers, "writers", 8, "clients at once")
+	flags.IntVar(&l.writers, "writers", 8, "clients at once; not more than contacts, each of which has one")
 	flags.Float64Var(&l.rate, "rate", 0, "requests a second; 0 sends as fast as answers come")
 	flags.Int64Var(&l.seed, "seed", 1, "of the choice of contacts and changes")
 	return cmd
@@ -68,7 +69,7 @@ func (l *loading) run(ctx context.Context, out io.Writer) error {
 	defer transport.CloseIdleConnections()
 	load := &workload.Load{
 		Base: l.api, Client: &http.Client{Transport: transport, Timeout: requestTimeout},
-		Contacts: l.contacts, Changes: l.changes, Writers: l.writers, Rate: l.rate, Seed: l.seed,
+		Contacts: l.contacts, Changes: l.changes, Writers: min(l.writers, l.contacts), Rate: l.rate, Seed: l.seed,
 		Record: func(o workload.Outcome) { history.add(o) },
 	}
 	began := time.Now()
@@ -78,15 +79,25 @@ func (l *loading) run(ctx context.Context, out io.Writer) error {
 	for _, n := range unknown {
 		unknowns += n
 	}
+	if err == nil && done == 0 && load.Refused() == 0 {
+		err = fmt.Errorf("none of %d requests to %s was answered: start the API (feedbox-dev, feedbox api), or give its address with --api", l.changes, l.api)
+	}
 	_, _ = fmt.Fprintf(out, "%d changes of %d contacts in %s: %d of unknown outcome, %d turned away\n",
 		done, len(acked), time.Since(began).Round(time.Millisecond), unknowns, load.Refused())
 	return err
+}
+
+func isURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 func (l *loading) validate() error {
 	switch {
 	case (l.api == "") == (l.readyFile == ""):
 		return errors.New("give --ready-file or --api")
+	case l.api != "" && !isURL(l.api):
+		return fmt.Errorf("--api %q: give a URL such as http://127.0.0.1:8080", l.api)
 	case l.history == "":
 		return errors.New("--history is missing: name the file to write")
 	case l.contacts < 1 || l.changes < l.contacts || l.writers < 1 || l.rate < 0:

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/pflag"
 
@@ -67,8 +70,17 @@ func (o *options) validate() error {
 		if addr == "" {
 			continue // not a flag of this command
 		}
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			return fmt.Errorf("--%s %q: give host:port, for example 127.0.0.1:0", flag, addr)
+		_, port, err := net.SplitHostPort(addr)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
+		if err != nil {
+			return fmt.Errorf("--%s %q: give host:port with a port up to 65535, for example 127.0.0.1:0", flag, addr)
+		}
+	}
+	if o.readyFile != "" {
+		if folder, err := os.Stat(filepath.Dir(o.readyFile)); err != nil || !folder.IsDir() {
+			return fmt.Errorf("--ready-file %s: there is no folder %s: make it, or name another file", o.readyFile, filepath.Dir(o.readyFile))
 		}
 	}
 	return nil

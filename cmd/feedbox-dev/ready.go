@@ -57,7 +57,7 @@ func readEndpoints(path string) (*endpoints, error) {
 	}
 	var e endpoints
 	if err := json.Unmarshal(data, &e); err != nil {
-		return nil, usageError{fmt.Errorf("--ready-file %s: %w", path, err)}
+		return nil, usageError{fmt.Errorf("--ready-file %s: %w; give the file that feedbox-dev --ready-file writes", path, err)}
 	}
 	return &e, nil
 }

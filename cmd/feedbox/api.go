@@ -26,10 +26,10 @@ func (p *program) apiCommand() *cobra.Command {
 			}
 			sockets, err := wiring.Listen(ctx, cfg.Listen, cfg.OpsListen)
 			if err != nil {
-				return err
+				return adviseListen(err)
 			}
 			log.InfoContext(ctx, "contacts API", "version", version(), "api", sockets.API.Addr().String(), "ops", sockets.Ops.Addr().String(), "config", cfg)
-			return wiring.Run(ctx, fx.New(wiring.API(cfg, wiring.Surroundings{Sockets: sockets, Log: log, Version: version()})), nil)
+			return adviseStart(wiring.Run(ctx, fx.New(wiring.API(cfg, wiring.Surroundings{Sockets: sockets, Log: log, Version: version()})), nil), wiring.ProcessAPI)
 		},
 	}
 }

@@ -27,10 +27,10 @@ func (p *program) relayCommand() *cobra.Command {
 			wiring.CollectLess(p.environ)
 			sockets, err := wiring.Listen(ctx, "", cfg.OpsListen)
 			if err != nil {
-				return err
+				return adviseListen(err)
 			}
 			log.InfoContext(ctx, "relay", "version", version(), "ops", sockets.Ops.Addr().String(), "config", cfg)
-			return wiring.Run(ctx, fx.New(wiring.Relay(cfg, wiring.Surroundings{Sockets: sockets, Log: log, Version: version()})), nil)
+			return adviseStart(wiring.Run(ctx, fx.New(wiring.Relay(cfg, wiring.Surroundings{Sockets: sockets, Log: log, Version: version()})), nil), wiring.ProcessRelay)
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -146,4 +147,12 @@ func weakAccount(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Defer(func() { _ = emulator.Close() })
 	ts.Check(createContainers(emulator))
 	ts.Setenv("FEEDBOX_COSMOS_ENDPOINT", emulator.Endpoint())
+}
+
+func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	await(ts, args[0], func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
 }

@@ -21,8 +21,10 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 //	await-idle         wait until checkpoints are behind all changes
 //	await-done         wait until the owners have done what was wanted of leases
 //	weak-account       from here on FEEDBOX_COSMOS_ENDPOINT is an account of Eventual consistency
+//	await-file PATH    wait until a file is there
 //	exits CODE ...     run a command that ends with this exit code
-//	exec feedbox ...   the binary; FEEDBOX_ variables are those of the emulators
+//	exec feedbox ...   the binary; FEEDBOX_ variables are those of the emulators,
+//	                   $TAKEN is an address in use, nothing answers at $CLOSED
 func TestScripts(t *testing.T) {
 	bin := testkit.Build(t)
 	testscript.Run(t, testscript.Params{
@@ -31,7 +33,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               func(env *testscript.Env) error { return setup(env, bin.Feedbox) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"seed": seed, "spoil": spoil, "remove": remove, "park": park, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "exits": exits, "weak-account": weakAccount,
+			"seed": seed, "spoil": spoil, "remove": remove, "park": park, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "exits": exits, "await-file": awaitFile, "weak-account": weakAccount,
 		},
 	})
 }

@@ -49,6 +49,8 @@ func setup(env *testscript.Env, binary string) error {
 		env.Setenv("FEEDBOX_"+name, value)
 	}
 	env.Setenv("ADMIN", w.bus.AdminURL())
+	env.Setenv("TAKEN", w.bus.Addr())
+	env.Setenv("CLOSED", "127.0.0.1:1")
 	env.Setenv("LISTENER", w.bus.ConnectionStringFor("listener"))
 	return nil
 }

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+)
+
+// adviseStore adds to the error of an emulator's start what to do about the data folder.
+// With dir "", in memory, there is none.
+func adviseStore(dir string, err error) error {
+	switch {
+	case err == nil || dir == "":
+		return err
+	case errors.Is(err, syscall.EAGAIN):
+		return fmt.Errorf("the data folder %s is in use by another process: stop that one, or give another --data-dir: %w", dir, err)
+	case isAny(err, fs.ErrPermission, fs.ErrNotExist, syscall.ENOTDIR, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT):
+		return fmt.Errorf("the data folder %s cannot be written: mend that, give another --data-dir, or keep nothing with --ephemeral: %w", dir, err)
+	}
+	return fmt.Errorf("%w; if the data is damaged, move the folder %s away to start empty, or put a copy of it back", err, dir)
+}
+
+func isAny(err error, targets ...error) bool {
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
