@@ -109,7 +109,8 @@ func (c *ContainerContext) sendPoint(ctx context.Context, op operation) outcome 
 
 func (c *ContainerContext) sendBatch(ctx context.Context, ops []operation) outcome {
 	batch := c.container.NewTransactionalBatch(keyValue(c.partitionKey))
-	for _, op := range ops {
+	for i := range ops {
+		op := &ops[i]
 		match := &azcosmos.TransactionalBatchItemOptions{IfMatchETag: &op.object.ETag}
 		switch op.verb {
 		case verbCreate:

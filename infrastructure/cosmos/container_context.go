@@ -18,6 +18,9 @@ type ContainerContext struct {
 	operations   []operation
 }
 
+// usualOperations is how many most transactions have: an event and its contact.
+const usualOperations = 2
+
 type verb uint8
 
 const (
@@ -33,8 +36,8 @@ type operation struct {
 	body   []byte // the document as it is sent; none for a delete
 }
 
-func newContainerContext(container *azcosmos.ContainerClient, options Options, session sessionToken) *ContainerContext {
-	return &ContainerContext{container: container, options: options, session: session}
+func newContainerContext(container *azcosmos.ContainerClient, options Options, session sessionToken) ContainerContext {
+	return ContainerContext{container: container, options: options, session: session}
 }
 
 // Create notes that o is to be stored. An id that exists fails Save with
@@ -80,6 +83,9 @@ func (c *ContainerContext) track(v verb, o DataObject) error {
 		op.body = body
 	}
 	c.partitionKey = o.PartitionKey
+	if c.operations == nil {
+		c.operations = make([]operation, 0, usualOperations)
+	}
 	c.operations = append(c.operations, op)
 	return nil
 }
@@ -94,13 +100,15 @@ func (op operation) isEventCreate() bool {
 // the order they were noted. A batch is executed in order and stops at its first
 // failure, so an event that is stored already is met before anything else.
 func (c *ContainerContext) ordered() []operation {
-	ordered := make([]operation, 0, len(c.operations))
-	for _, events := range []bool{true, false} {
-		for _, op := range c.operations {
-			if op.isEventCreate() == events {
-				ordered = append(ordered, op)
-			}
+	slices.SortStableFunc(c.operations, func(a, b operation) int {
+		switch {
+		case a.isEventCreate() == b.isEventCreate():
+			return 0
+		case a.isEventCreate():
+			return -1
+		default:
+			return 1
 		}
-	}
-	return ordered
+	})
+	return c.operations
 }

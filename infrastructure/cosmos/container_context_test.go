@@ -12,7 +12,8 @@ import (
 
 func emptyContext() *ContainerContext {
 	options, _ := (*Options)(nil).withDefaults()
-	return newContainerContext(nil, options, sessionToken{})
+	c := newContainerContext(nil, options, sessionToken{})
+	return &c
 }
 
 func document(id string, size int) DataObject {

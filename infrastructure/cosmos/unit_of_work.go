@@ -29,10 +29,10 @@ type UnitsOfWork struct {
 
 // UnitOfWork is one command's view of the container. It serves one goroutine.
 type UnitOfWork struct {
-	context   *ContainerContext
+	context   ContainerContext
 	publisher Publisher
 	events    *EventRepository
-	contacts  *ContactRepository
+	contacts  ContactRepository
 	requests  []DataObject // notes that come before the contact in the transaction
 	audits    []DataObject // notes that come after it
 }
@@ -61,17 +61,14 @@ func (u *UnitsOfWork) Begin(session string) (command.UnitOfWork, error) {
 	if err != nil {
 		return nil, err
 	}
-	documents := newContainerContext(u.container, u.options, token)
-	return &UnitOfWork{
-		context:   documents,
-		publisher: u.publisher,
-		events:    &EventRepository{documents: documents},
-		contacts:  &ContactRepository{documents: documents},
-	}, nil
+	w := &UnitOfWork{context: newContainerContext(u.container, u.options, token), publisher: u.publisher}
+	w.events = &EventRepository{documents: &w.context}
+	w.contacts.documents = &w.context
+	return w, nil
 }
 
 // Contacts implements command.UnitOfWork.
-func (w *UnitOfWork) Contacts() command.Contacts { return w.contacts }
+func (w *UnitOfWork) Contacts() command.Contacts { return &w.contacts }
 
 // SessionToken implements command.UnitOfWork.
 func (w *UnitOfWork) SessionToken() string { return w.context.session.String() }

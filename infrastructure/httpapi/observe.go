@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,8 +31,8 @@ type observer struct {
 	logger    *slog.Logger
 	tracer    trace.Tracer
 	durations metric.Float64Histogram
-	active    metric.Int64UpDownCounter
-	labels    sync.Map // outcome -> labels: as many as there are routes, methods and statuses
+	active    atomic.Int64 // requests being handled
+	labels    sync.Map     // outcome -> labels: as many as there are routes, methods and statuses
 }
 
 // outcome is what a measurement tells requests apart by.
@@ -69,12 +70,17 @@ func newObserver(o *Options) (*observer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instrument: %w", err)
 	}
-	active, err := meter.Int64UpDownCounter("http.server.active_requests",
-		metric.WithUnit("{request}"), metric.WithDescription("Number of active HTTP server requests."))
+	observed := &observer{timeout: o.RequestTimeout, logger: o.Logger, tracer: o.Tracers.Tracer(scope), durations: durations}
+	_, err = meter.Int64ObservableUpDownCounter("http.server.active_requests",
+		metric.WithUnit("{request}"), metric.WithDescription("Number of active HTTP server requests."),
+		metric.WithInt64Callback(func(_ context.Context, observe metric.Int64Observer) error {
+			observe.Observe(observed.active.Load())
+			return nil
+		}))
 	if err != nil {
 		return nil, fmt.Errorf("instrument: %w", err)
 	}
-	return &observer{timeout: o.RequestTimeout, logger: o.Logger, tracer: o.Tracers.Tracer(scope), durations: durations, active: active}, nil
+	return observed, nil
 }
 
 // wrap gives each request an id, a trace, an exchange and its time limit, and
@@ -93,14 +99,14 @@ func (o *observer) wrap(next http.Handler) http.Handler {
 		ctx, cancel := context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
-		o.active.Add(ctx, 1)
+		o.active.Add(1)
 
 		setRequestHeaders(w.Header(), r, x.requestID)
 		defer func() {
 			if recovered := recover(); recovered != nil {
 				o.panicked(recorded, r, recovered)
 			}
-			o.active.Add(ctx, -1)
+			o.active.Add(-1)
 			o.finish(ctx, span, r, x, time.Since(started))
 		}()
 		next.ServeHTTP(recorded, r)
