@@ -103,7 +103,7 @@ func zombie(t *testing.T, seed uint64, cycles int) testkit.Result {
 		t.Errorf("the consumer kit: %v", kit.failed)
 	}
 	run.Messages = kit.handled
-	judge(t, run, &r)
+	testkit.Judge(t, &run, &r)
 	r.DuplicatesSeen += kit.dropped
 	t.Logf("%d events came late and were dropped", kit.dropped)
 	w.drain()

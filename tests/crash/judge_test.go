@@ -3,30 +3,11 @@
 package crash
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"feedbox/infrastructure/verify"
 	"feedbox/tests/testkit"
 )
-
-// judge verifies a run, fails the test for each breach and counts the breaches.
-func judge(t *testing.T, run verify.Run, r *testkit.Result) {
-	t.Helper()
-	t.Log(run.Summary())
-	for _, breach := range run.Verify() {
-		t.Error(breach)
-		switch {
-		case strings.HasPrefix(breach, "I2"):
-			r.Lost++
-		case strings.HasPrefix(breach, "I3"):
-			r.OrderViolations++
-		case strings.HasPrefix(breach, "I4"):
-			r.DuplicatesSeen++
-		}
-	}
-}
 
 // wantTakeover records how long takeovers took and fails the test if the slowest of
 // a hundred took too long.

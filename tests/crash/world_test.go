@@ -237,7 +237,7 @@ func (w *world) finish(r *testkit.Result) time.Duration {
 	w.consumer.Stop()
 	run.Messages = w.consumer.Messages()
 	r.Events, r.DuplicatesSent = int64(len(run.Events)), w.e.DuplicatesDropped(w.t)
-	judge(w.t, run, r)
+	testkit.Judge(w.t, &run, r)
 	return rest
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"testing"
 	"time"
 
@@ -26,7 +25,7 @@ func TestRelaysKilledAndReplaced(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
 	binaries := testkit.Build(t)
 	_, e := testkit.StartDev(t, binaries, emulatorPorts("--ephemeral")...)
-	api := startAPI(t, binaries, e)
+	_, api := testkit.StartAPI(t, binaries, e)
 	relays := []*testkit.Process{startRelay(t, binaries, e, 0), startRelay(t, binaries, e, 1)}
 	started := len(relays)
 	consumer := e.StartConsumer(t, 8)
@@ -85,30 +84,6 @@ func TestRelaysKilledAndReplaced(t *testing.T) {
 			t.Errorf("SIGTERM of a relay: exit code %d, want 0", code)
 		}
 	}
-}
-
-// startAPI runs `feedbox api` and returns its base URL.
-func startAPI(t *testing.T, b testkit.Binaries, e testkit.Endpoints) string {
-	t.Helper()
-	p := testkit.Start(t, "feedbox api", b.Feedbox, e.ServiceEnv("FEEDBOX_API_LISTEN=127.0.0.1:0", "FEEDBOX_LOG_FORMAT=json"), "api")
-	var base string
-	testkit.Eventually(t, 10*time.Second, "the address of the API", func() bool {
-		if p.Ended() {
-			t.Fatalf("feedbox api ended: %s", p.Output())
-		}
-		m := regexp.MustCompile(`"api":"([^"]+)"`).FindStringSubmatch(p.Output())
-		if m == nil {
-			return false
-		}
-		base = "http://" + m[1]
-		resp, err := http.Get(base + "/api/contacts")
-		if err != nil {
-			return false
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
-	return base
 }
 
 // startRelay runs `feedbox relay` with timings fit for a test.

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -63,7 +62,6 @@ func (s *story) judge() *verify.Run {
 // verify fails the test for each breach of a promise and counts them.
 func (s *story) verify(run *verify.Run) {
 	s.Helper()
-	s.Log(run.Summary())
 	r := s.result
 	r.Events += int64(len(run.Events))
 	r.DuplicatesSent = s.Duplicates()
@@ -71,17 +69,7 @@ func (s *story) verify(run *verify.Run) {
 	if len(run.Events) == 0 {
 		s.Error("no event was committed: the test proves nothing")
 	}
-	for _, breach := range run.Verify() {
-		s.Error(breach)
-		switch {
-		case strings.HasPrefix(breach, "I2"):
-			r.Lost++
-		case strings.HasPrefix(breach, "I3"):
-			r.OrderViolations++
-		case strings.HasPrefix(breach, "I4"):
-			r.DuplicatesSeen++
-		}
-	}
+	testkit.Judge(s, run, r)
 }
 
 // chance is true with probability p. Safe for concurrent use.
