@@ -67,11 +67,14 @@ func park(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(worldOf(ts).lot.Park(context.Background(), key, events, closing))
 }
 
+// patience is for what comes in an instant; a loaded machine may take it for long.
+const patience = 2 * time.Minute
+
 // await polls other processes, which no bubble can hold.
 func await(ts *testscript.TestScript, what string, ok func() bool) {
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			ts.Fatalf("%s: not within 10 s", what)
+			ts.Fatalf("%s: not within %s", what, patience)
 		}
 	}
 }
