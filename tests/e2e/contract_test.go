@@ -132,7 +132,7 @@ func TestEmulatorsTakeTheOfficialConfig(t *testing.T) {
 	_ = session.Close(t.Context())
 
 	write(`{"UserConfig":{"Namespaces":[{"Name":"sbemulatorns","Queues":[{"Name":"orders","Properties":{"RequiresSessoin":true}}]}]}}`)
-	wantExit(t, testkit.Start(t, "feedbox-dev", binaries.Dev, nil, emulatorPorts("--ephemeral", "--config", config)...), 1, "--config", "RequiresSessoin")
+	wantExit(t, testkit.Start(t, "feedbox-dev", binaries.Dev, nil, emulatorPorts("--ephemeral", "--config", config)...), 2, "--config", "RequiresSessoin")
 }
 
 // The service creates nothing: what is missing is named.
