@@ -11,9 +11,10 @@ import (
 
 // balanceView is what one host sees.
 type balanceView struct {
-	self   hostKey
-	hosts  []hostKey // alive and not draining, self included unless it drains
-	leases []balanceLease
+	self    hostKey
+	hosts   []hostKey // alive and not leaving, self included unless it drains
+	leaving []hostKey // about to release what they own
+	leases  []balanceLease
 	// least is how many leases this host wants at least; most is how many each
 	// host takes at most, 0 for no bound.
 	least int

@@ -249,19 +249,3 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 	r.obs.leaseAcquired(LeaseAcquired{Lease: l.ID, Range: l.Range, Epoch: l.Epoch, Continuation: l.Continuation, From: from, Written: written})
 	r.start(ctx, l, began)
 }
-
-// drain gives all leases to the hosts that stay.
-func (r *run) drain(ctx context.Context) {
-	r.mu.Lock()
-	r.drainEnd = r.clock.Now().Add(max(0, r.opts.DrainTimeout))
-	r.mu.Unlock()
-	to := map[string]hostKey{}
-	for _, h := range r.leaving().handoff {
-		to[h.lease] = h.to
-	}
-	for _, w := range r.owned() {
-		w.ask(ask{stop: true, drain: true, handoff: to[w.id], reason: "drain"})
-	}
-	r.wait.Wait()
-	r.goodbye(ctx)
-}

@@ -119,7 +119,10 @@
 // pass theirs on by name. Nothing is taken from a live owner, so that no work is
 // torn off and each lease moves at most once. A host that owns nothing and is due
 // something writes a heartbeat, so that it counts; one that is due nothing, because
-// there are more hosts than leases, only looks.
+// there are more hosts than leases, only looks, and says rarely that it is there.
+//
+// A host that leaves says so, works on until the others look often, and then gives
+// its leases up: each is nobody's for less than a second. See drain.
 //
 // # Goroutines
 //

@@ -28,6 +28,7 @@ type fleet struct {
 
 	mu       sync.Mutex // guards what follows
 	acquired map[string]time.Time
+	released map[string]time.Time
 	lost     int // leases that were lost, not given up
 	moved    int
 }
@@ -35,7 +36,7 @@ type fleet struct {
 // newFleet starts n hosts and writes pace changes a second, of 50 keys.
 func newFleet(t *testing.T, ranges, n, pace int, o changefeed.Options) *fleet {
 	t.Helper()
-	f := &fleet{world: newWorld(t, ranges), t: t, options: o, acquired: map[string]time.Time{}}
+	f := &fleet{world: newWorld(t, ranges), t: t, options: o, acquired: map[string]time.Time{}, released: map[string]time.Time{}}
 	f.got.before = func(ctx context.Context, b *changefeed.Batch) error {
 		return pause(ctx, time.Duration(len(b.Items))*2*time.Millisecond)
 	}
@@ -45,6 +46,11 @@ func newFleet(t *testing.T, ranges, n, pace int, o changefeed.Options) *fleet {
 			defer f.mu.Unlock()
 			f.acquired[e.Lease] = time.Now()
 			f.moved++
+		},
+		LeaseReleased: func(e changefeed.LeaseReleased) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.released[e.Lease] = time.Now()
 		},
 		LeaseLost: func(changefeed.LeaseLost) {
 			f.mu.Lock()
@@ -115,8 +121,8 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// taken waits until every lease of the list has been acquired since began, and
-// returns after how long each was.
+// taken waits until every lease of the list has been acquired since began, and says
+// after how long nobody's each was: from began on, or from its release.
 func (f *fleet) taken(leases []string, began time.Time, within time.Duration) []time.Duration {
 	f.t.Helper()
 	var took []time.Duration
@@ -126,7 +132,11 @@ func (f *fleet) taken(leases []string, began time.Time, within time.Duration) []
 		took = took[:0]
 		for _, l := range leases {
 			if at := f.acquired[l]; at.After(began) {
-				took = append(took, at.Sub(began))
+				from := began
+				if released := f.released[l]; released.After(began) {
+					from = released
+				}
+				took = append(took, at.Sub(from))
 			}
 		}
 		return len(took) == len(leases)

@@ -14,14 +14,16 @@ func (h hostKey) name() string {
 }
 
 // heartbeat is the record by which a host that owns nothing is counted. A host
-// that owns leases writes none: its renewals show that it lives.
+// that owns leases writes none, its renewals show that it lives, but for one that
+// tells others that it leaves.
 type heartbeat struct {
 	ID          string `json:"id"`
 	Host        string `json:"host"`
 	Incarnation string `json:"incarnation"`
 	ExpiryMS    int64  `json:"expiryMs"`
 	Most        int    `json:"maxLeases,omitempty"`
-	Draining    bool   `json:"draining,omitempty"`
+	Draining    bool   `json:"draining,omitempty"` // it is about to release its leases
+	Spare       bool   `json:"spare,omitempty"`    // it is due nothing
 	Timestamp   string `json:"timestamp"`
 }
 

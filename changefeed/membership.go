@@ -43,7 +43,10 @@ func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 	for _, h := range v.hosts {
 		id := r.ids.host(h.Host, h.Incarnation)
 		expiry := max(r.opts.Expiry, time.Duration(h.ExpiryMS)*time.Millisecond)
-		if h.key() == r.self || h.Draining || r.sight.age(id, now) >= expiry {
+		if h.Draining && r.sight.age(id, now) < expiry {
+			b.leaving = append(b.leaving, h.key())
+		}
+		if h.key() == r.self || h.Draining || h.Spare || r.sight.age(id, now) >= expiry {
 			continue
 		}
 		alive[h.key()] = true
@@ -68,9 +71,12 @@ func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 		}
 	}
 	for h := range alive {
-		b.hosts = append(b.hosts, h)
+		if !slices.Contains(b.leaving, h) {
+			b.hosts = append(b.hosts, h)
+		}
 	}
 	slices.Sort(b.hosts)
+	slices.Sort(b.leaving)
 	return b
 }
 
@@ -116,6 +122,10 @@ func (r *run) noteShape(b balanceView, now time.Time) {
 		shape.WriteString(string(h))
 		shape.WriteByte(' ')
 	}
+	for _, h := range b.leaving {
+		shape.WriteString(string(h))
+		shape.WriteByte('-')
+	}
 	slices.SortFunc(b.leases, func(x, y balanceLease) int { return strings.Compare(x.id, y.id) })
 	for _, l := range b.leases {
 		shape.WriteString(string(l.owner))
@@ -157,24 +167,39 @@ func (r *run) hurryAfterRace() { r.raced.Store(true) }
 
 // beat writes this host's heartbeat while it is due something and owns nothing, so
 // that others count it, and removes it once its leases speak for it. A spare host
-// would change nobody's plan by being counted, and writes none: when a lease becomes
-// free the spare hosts race for it, and its ETag decides.
+// would change nobody's plan by being counted: when a lease becomes free the spare
+// hosts race for it, and its ETag decides. In calm it says once that it is there, so
+// that a host that leaves tells it (see announce).
 func (r *run) beat(ctx context.Context, v view, now time.Time, spare bool) {
-	owns := len(r.owned()) > 0
-	if owns || spare {
-		if r.heartbeat != nil && (spare && !owns || r.visible(v)) {
+	defer r.sweepHosts(ctx, v, now)
+	if len(r.owned()) > 0 {
+		if r.heartbeat != nil && r.visible(v) {
 			r.unbeat(ctx)
 		}
-		r.sweepHosts(ctx, v, now)
 		return
 	}
-	if r.heartbeat != nil && now.Sub(r.heartAt) < r.opts.Renew {
+	every := r.opts.Renew
+	if spare {
+		if r.heartbeat == nil && now.Before(r.fastUntil) {
+			return
+		}
+		every = spareExpiries / 2 * r.opts.Expiry
+	}
+	if r.heartbeat != nil && r.heartbeat.Spare == spare && now.Sub(r.heartAt) < every {
 		return
 	}
-	h := heartbeat{
-		ID: r.ids.host(r.opts.Host, r.incarnation), Host: r.opts.Host, Incarnation: r.incarnation,
-		ExpiryMS: r.opts.Expiry.Milliseconds(), Most: r.opts.MaxLeases, Timestamp: r.opts.Now().UTC().Format(timestampFormat),
-	}
+	r.writeHeartbeat(ctx, heartbeat{Spare: spare}, now)
+}
+
+// spareExpiries is after how many times Expiry without a word a spare host is gone. It
+// costs a host that leaves a short wait to believe too long in it, and nobody anything else.
+const spareExpiries = 100
+
+// writeHeartbeat writes this host's record and reports whether it stands.
+func (r *run) writeHeartbeat(ctx context.Context, h heartbeat, now time.Time) bool {
+	h.ID, h.Host, h.Incarnation = r.ids.host(r.opts.Host, r.incarnation), r.opts.Host, r.incarnation
+	h.ExpiryMS, h.Most = r.opts.Expiry.Milliseconds(), r.opts.MaxLeases
+	h.Timestamp = r.opts.Now().UTC().Format(timestampFormat)
 	timed, cancel := context.WithTimeout(ctx, r.opts.Expiry/4)
 	defer cancel()
 	var etag string
@@ -187,6 +212,7 @@ func (r *run) beat(ctx context.Context, v view, now time.Time, spare bool) {
 	switch {
 	case err == nil:
 		r.heartbeat, r.heartETag, r.heartAt = &h, etag, now
+		return true
 	case errors.Is(err, ErrNotFound):
 		r.heartbeat = nil
 	case errors.Is(err, ErrExists), errors.Is(err, ErrETagMismatch):
@@ -197,7 +223,7 @@ func (r *run) beat(ctx context.Context, v view, now time.Time, spare bool) {
 	default:
 		r.obs.leaseError(LeaseError{Op: "heartbeat", Err: err})
 	}
-	r.sweepHosts(ctx, v, now)
+	return false
 }
 
 // visible reports whether the last look showed a lease of this host.
@@ -219,29 +245,16 @@ func (r *run) unbeat(ctx context.Context) {
 func (r *run) sweepHosts(ctx context.Context, v view, now time.Time) {
 	for _, h := range v.hosts {
 		id := r.ids.host(h.Host, h.Incarnation)
-		if h.key() == r.self || r.sight.age(id, now) < 10*r.opts.Expiry || now.Before(r.sweepAfter[id]) {
+		gone := 10 * r.opts.Expiry
+		if h.Spare {
+			gone = spareExpiries * r.opts.Expiry
+		}
+		if h.key() == r.self || r.sight.age(id, now) < gone || now.Before(r.sweepAfter[id]) {
 			continue
 		}
 		r.sweepAfter[id] = now.Add(30 * r.opts.Expiry)
 		timed, cancel := context.WithTimeout(ctx, r.opts.Expiry/4)
 		_ = r.store.Delete(timed, id, r.sight.seen[id].etag) // somebody will
 		cancel()
-	}
-}
-
-// leaving plans a drain: every lease goes to a host that stays.
-func (r *run) leaving() balancePlan {
-	b := r.balanceView(r.lastView, tiling{}, r.clock.Now())
-	b.hosts = slices.DeleteFunc(b.hosts, func(h hostKey) bool { return h == r.self })
-	if len(b.hosts) == 0 {
-		return balancePlan{}
-	}
-	return b.plan()
-}
-
-// goodbye removes this host's heartbeat.
-func (r *run) goodbye(ctx context.Context) {
-	if r.heartbeat != nil {
-		r.unbeat(context.WithoutCancel(ctx))
 	}
 }

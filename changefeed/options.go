@@ -114,9 +114,12 @@ type Options struct {
 	// Default 1 min.
 	StuckAfter time.Duration
 
-	// DrainTimeout is how long Run waits for handlers when ctx has ended, and how
-	// long a lease that is passed on waits for its. Default 10 s, negative ends
-	// handlers at once.
+	// DrainTimeout bounds what Run does when ctx has ended. Where others will take
+	// the leases over it first tells them, and works on for a bit more than Acquire,
+	// at most 3/5 of DrainTimeout, until all have seen it: a lease is then nobody's
+	// for about AcquireFast. What is left is for handlers to end. It is also how
+	// long a lease that is passed on waits for its handlers. Default 10 s, negative
+	// tells nobody and ends handlers at once.
 	DrainTimeout time.Duration
 
 	// Observer is told what happens. Default: nobody.

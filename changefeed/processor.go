@@ -50,10 +50,10 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 	return p, nil
 }
 
-// Run processes until ctx ends, then drains: it stops reading, waits for
-// handlers (Options.DrainTimeout), saves what is handled and passes the leases
-// on. It returns nil after that, or why it could not begin: an error marked
-// ErrPermanent, or *RefusedError. Errors after initialisation never end it.
+// Run processes until ctx ends, then drains, within Options.DrainTimeout: it tells
+// others that it leaves, stops reading, waits for handlers, saves what is handled and
+// passes the leases on. It returns nil after that, or why it could not begin: an error
+// marked ErrPermanent, or *RefusedError. Errors after initialisation never end it.
 func (p *Processor) Run(ctx context.Context) error {
 	r, err := p.begin()
 	if err != nil {

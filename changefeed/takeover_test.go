@@ -3,6 +3,8 @@ package changefeed_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -161,19 +163,49 @@ func TestRestartUnderTheSameName(t *testing.T) {
 
 // A graceful restart costs nobody an expiry.
 func TestDrainedLeasesAreTakenWithinASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 8)
-		a := w.start("a", nil, nil)
-		w.start("b", nil, nil)
-		eventually(t, 10*time.Second, "shared", func() bool { o := w.owners(); return o["a"] == 4 && o["b"] == 4 })
-		time.Sleep(20 * time.Second)
-		a.stop()
-		took := eventually(t, 10*time.Second, "b owns all", func() bool { return w.owners()["b"] == 8 })
-		t.Logf("to a host that runs: after %s", took)
-		if took > time.Second {
-			t.Errorf("a running host took over after %s", took)
-		}
-	})
+	for _, c := range []struct {
+		calm        time.Duration
+		ranges      int
+		goes, stays string
+	}{
+		{20 * time.Second, 8, "a", "b"},
+		{10 * time.Minute, 8, "a", "b"},
+		{10 * time.Minute, 8, "b", "a"},
+		{10 * time.Minute, 1, "a", "b"}, // b is spare
+	} {
+		t.Run(fmt.Sprintf("%s of %d ranges, %s of calm", c.goes, c.ranges, c.calm), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, c.ranges)
+				var mu sync.Mutex
+				released, acquired := map[string]time.Time{}, map[string]time.Time{}
+				note := func(at map[string]time.Time, lease string) {
+					mu.Lock()
+					defer mu.Unlock()
+					at[lease] = time.Now()
+				}
+				o := &changefeed.Options{Observer: &changefeed.Observer{
+					LeaseReleased: func(e changefeed.LeaseReleased) { note(released, e.Lease) },
+					LeaseAcquired: func(e changefeed.LeaseAcquired) { note(acquired, e.Lease) },
+				}}
+				hosts := map[string]*host{"a": w.start("a", nil, o)}
+				eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == c.ranges })
+				hosts["b"] = w.start("b", nil, o)
+				eventually(t, 10*time.Second, "shared", func() bool { return w.owners()["b"] == c.ranges/2 })
+				time.Sleep(c.calm)
+				began := time.Now()
+				hosts[c.goes].stop()
+				if took := time.Since(began); took > 7*time.Second {
+					t.Errorf("an idle host stopped in %s", took)
+				}
+				eventually(t, 10*time.Second, "taken", func() bool { return w.owners()[c.stays] == c.ranges })
+				for lease, at := range acquired {
+					if gap := at.Sub(released[lease]); released[lease].After(began) && gap > time.Second {
+						t.Errorf("lease %s was nobody's for %s", lease, gap)
+					}
+				}
+			})
+		})
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 8)
 		a := w.start("a", nil, nil)

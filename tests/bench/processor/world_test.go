@@ -69,6 +69,7 @@ type moves struct {
 	mu    sync.Mutex // guards all below
 	owner map[string]string
 	at    map[string]time.Time
+	freed map[string]time.Time // when it was last released
 	count map[string]int
 }
 
@@ -76,7 +77,7 @@ func newWorld(t *testing.T, ranges int) *world {
 	t.Helper()
 	return &world{
 		t: t, feed: memfeed.New(&memfeed.Options{Ranges: ranges}), store: memstore.New(nil), hosts: map[string]*host{},
-		moved: moves{owner: map[string]string{}, at: map[string]time.Time{}, count: map[string]int{}},
+		moved: moves{owner: map[string]string{}, at: map[string]time.Time{}, freed: map[string]time.Time{}, count: map[string]int{}},
 	}
 }
 
@@ -124,6 +125,7 @@ func (w *world) join(o changefeed.Options, handler changefeed.Handler) string {
 	}
 	observer := *o.Observer
 	observer.LeaseAcquired = func(e changefeed.LeaseAcquired) { w.moved.note(e.Lease, name) }
+	observer.LeaseReleased = func(e changefeed.LeaseReleased) { w.moved.free(e.Lease) }
 	o.Observer = &observer
 	h := &host{ended: make(chan error, 1)}
 	p, err := changefeed.New(w.feed, cutStore{w.store, h}, handler, &o)
@@ -166,6 +168,12 @@ func (m *moves) note(lease, host string) {
 	m.count[lease]++
 }
 
+func (m *moves) free(lease string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.freed[lease] = time.Now()
+}
+
 // of lists the leases that a host acquired last.
 func (m *moves) of(host string) (leases []string) {
 	m.mu.Lock()
@@ -194,16 +202,19 @@ func (w *world) balanced(leases int) time.Duration {
 	})
 }
 
-// taken waits until these leases have other owners than before, and returns after how
-// long each had.
-func (w *world) taken(leases []string, gone string) (took []time.Duration) {
+// taken waits until these leases have other owners than before, and returns how long
+// nobody had each: since its release, or since began if it was not released.
+func (w *world) taken(leases []string, gone string, began time.Time) (took []time.Duration) {
 	w.t.Helper()
-	began := time.Now()
 	w.until(4*time.Minute, "taken over", func() bool { return len(w.moved.of(gone)) == 0 })
 	w.moved.mu.Lock()
 	defer w.moved.mu.Unlock()
 	for _, l := range leases {
-		took = append(took, w.moved.at[l].Sub(began))
+		from := began
+		if freed := w.moved.freed[l]; freed.After(from) {
+			from = freed
+		}
+		took = append(took, w.moved.at[l].Sub(from))
 	}
 	return took
 }

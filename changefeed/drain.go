@@ -1,0 +1,73 @@
+package changefeed
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// drain gives all leases to the hosts that stay.
+//
+//	ctx ends ─▶ announce: others look more often ─▶ stop workers, pass leases on ─▶ gone
+//	            └── go on working ──────────────┘  └── wait for handlers, save ──┘
+//	 0                              at most 3/5 of DrainTimeout          DrainTimeout
+func (r *run) drain(ctx context.Context) {
+	began := r.clock.Now()
+	r.mu.Lock()
+	r.drainEnd = began.Add(max(0, r.opts.DrainTimeout))
+	r.mu.Unlock()
+	r.announce(context.WithoutCancel(ctx), began)
+	to := map[string]hostKey{}
+	for _, h := range r.handOver().handoff {
+		to[h.lease] = h.to
+	}
+	for _, w := range r.owned() {
+		w.ask(ask{stop: true, drain: true, handoff: to[w.id], reason: "drain"})
+	}
+	r.wait.Wait()
+	r.goodbye(ctx)
+}
+
+// announce tells the other hosts that this one is about to go, and works on until each
+// has looked. In calm they look only each Options.Acquire, and a lease that is released
+// would wait for that long; told, they look each Options.AcquireFast.
+func (r *run) announce(ctx context.Context, began time.Time) {
+	wait := min(r.opts.Acquire*6/5+r.opts.AcquireFast/2, max(0, r.opts.DrainTimeout)*3/5)
+	if wait <= 0 || len(r.owned()) == 0 || !r.watched(began) || began.Before(r.fastUntil.Add(-2*r.opts.Acquire)) {
+		return
+	}
+	if !r.writeHeartbeat(ctx, heartbeat{Draining: true}, began) {
+		return
+	}
+	for end := began.Add(wait); len(r.owned()) > 0; {
+		left := end.Sub(r.clock.Now())
+		if left <= 0 {
+			return
+		}
+		_ = sleep(ctx, r.clock, left, r.hurried) // ctx never ends
+	}
+}
+
+// watched reports whether the last look showed another host that stays.
+func (r *run) watched(now time.Time) bool {
+	b := r.balanceView(r.lastView, tiling{}, now)
+	return slices.ContainsFunc(b.hosts, func(h hostKey) bool { return h != r.self }) ||
+		slices.ContainsFunc(r.lastView.hosts, func(h heartbeat) bool { return h.Spare && h.key() != r.self })
+}
+
+// handOver plans a drain: every lease goes to a host that stays.
+func (r *run) handOver() balancePlan {
+	b := r.balanceView(r.lastView, tiling{}, r.clock.Now())
+	b.hosts = slices.DeleteFunc(b.hosts, func(h hostKey) bool { return h == r.self })
+	if len(b.hosts) == 0 {
+		return balancePlan{}
+	}
+	return b.plan()
+}
+
+// goodbye removes this host's heartbeat.
+func (r *run) goodbye(ctx context.Context) {
+	if r.heartbeat != nil {
+		r.unbeat(context.WithoutCancel(ctx))
+	}
+}
