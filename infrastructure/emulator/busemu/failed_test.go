@@ -38,7 +38,7 @@ func TestAFailedDiskIsTold(t *testing.T) {
 	default:
 	}
 	broken.Store(true)
-	for _, name := range []string{"r", "s"} {
+	for _, name := range []string{"r", "s", "r"} { // the last one is known, but not stored
 		if err := srv.CreateQueue(t.Context(), name, busemu.QueueProperties{}); err == nil || !strings.Contains(err.Error(), full.Error()) {
 			t.Errorf("a queue on a broken disk: %v", err)
 		}

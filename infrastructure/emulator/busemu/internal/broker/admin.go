@@ -37,6 +37,9 @@ func (b *Broker) change(change func(*administration) error) (done <-chan error, 
 	if b.closed.Load() {
 		return nil, closed()
 	}
+	if err := b.store.refusal(); err != nil {
+		return nil, err // also of what is there already: it may not be stored
+	}
 	ended := make(chan error, 1)
 	a := &administration{b: b, done: ended}
 	defer a.later.run()

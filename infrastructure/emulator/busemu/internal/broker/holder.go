@@ -102,6 +102,18 @@ func (h *holder) enqueue(m *message, now int64, later *callbacks) {
 		h.expire(m, later)
 		return
 	}
+	h.place(m)
+	if s := m.session; s != nil && !m.deferred {
+		h.offer(s, now, later)
+		if s.receiver != nil && !s.fed {
+			s.fed = true
+			h.fed = append(h.fed, s)
+		}
+	}
+}
+
+// place puts m where it waits.
+func (h *holder) place(m *message) {
 	if m.expiresAt != 0 && m.expiryIndex == 0 && !h.config.keepsExpired {
 		heap.Push(&h.expiry, m)
 	}
@@ -112,13 +124,7 @@ func (h *holder) enqueue(m *message, now int64, later *callbacks) {
 	case m.session == nil:
 		h.ready.push(m)
 	default:
-		s := m.session
-		s.ready.push(m)
-		h.offer(s, now, later)
-		if s.receiver != nil && !s.fed {
-			s.fed = true
-			h.fed = append(h.fed, s)
-		}
+		m.session.ready.push(m)
 	}
 }
 

@@ -97,19 +97,8 @@ func (h *holder) restore(m *message) {
 		heap.Push(&h.scheduled, m)
 		return
 	}
-	if m.expiresAt != 0 && m.expiryIndex == 0 && !h.config.keepsExpired {
-		heap.Push(&h.expiry, m)
-	}
-	switch {
-	case m.deferred:
-		m.place = inDeferred
-		h.deferred++
-	case m.session == nil:
-		h.ready.push(m)
-	default:
-		m.session.ready.push(m)
-		if m.session.list == nil {
-			h.available.append(m.session)
-		}
+	h.place(m)
+	if s := m.session; s != nil && !m.deferred && s.list == nil {
+		h.available.append(s)
 	}
 }

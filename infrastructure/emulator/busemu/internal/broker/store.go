@@ -227,6 +227,16 @@ func (s *store) fail(cause error) error {
 	return err
 }
 
+// refusal is why nothing more is taken, nil while all is well or in memory mode.
+func (s *store) refusal() error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
 // await returns when everything submitted before is durable and published.
 func (s *store) await() {
 	done := make(chan struct{})
