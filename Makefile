@@ -98,7 +98,7 @@ faults: ## the whole system under every fault, simulated and with real processes
 .PHONY: nightly
 nightly: ## what takes hours: all faults at full count, 1,000 seeds, every mutant; writes the tables
 	failed=0; \
-	FEEDBOX_FAULT_SCALE=1 CHANGEFEED_SEEDS=1000 $(MAKE) faults || failed=1; \
+	FEEDBOX_FAULT_SCALE=1 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 $(MAKE) faults || failed=1; \
 	go run ./tests/reliability -results $(RESULTS)/faults || failed=1; \
 	go run ./tests/mutants -update || failed=1; \
 	exit $$failed

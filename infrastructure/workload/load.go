@@ -64,8 +64,11 @@ const (
 // Run makes the contacts and then changes them until Changes is reached or ctx
 // ends. A request that is refused as wrong is an error; one that is turned away with
 // 429 and Retry-After is counted and not sent again; one whose reply never came is
-// counted as unknown.
+// counted as unknown. More writers than contacts are an error: some would have none.
 func (l *Load) Run(ctx context.Context) error {
+	if n := l.Contacts + len(l.Existing); l.Writers < 1 || l.Writers > n {
+		return fmt.Errorf("workload: %d writers for %d contacts: each needs one of its own", l.Writers, n)
+	}
 	l.mu.Lock()
 	l.acked, l.unknown = make(map[string]int), make(map[string]int)
 	l.began = time.Now()

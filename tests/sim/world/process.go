@@ -164,8 +164,7 @@ func (w *World) runAPI(ctx context.Context, n *nic, name string, log *slog.Logge
 }
 
 // run runs a part of the service until ctx ends. While the part starts, ctx is not seen
-// to end: fx does not stop what it has started then (withRollback stops it under the
-// context that has ended), which only the end of a real process makes up for.
+// to end: a crash then would be an orderly roll-back of the start.
 //
 // The stop has all the time it takes, so that what is left of a crashed process in
 // memory ends: fx leaves out the hooks that it has no time for.
