@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,6 +65,26 @@ func TestTheTreeIsComplete(t *testing.T) {
 	required, err := readRequired("required.txt", all)
 	if err != nil || len(required) < 24 || len(all) < 150 {
 		t.Errorf("%d mutants, %d required: %v", len(all), len(required), err)
+	}
+}
+
+// Every patch fits the code as it is: one that does not tests nothing.
+func TestEveryPatchApplies(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git, which applies the patches, is not installed")
+	}
+	tree, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readMutants(filepath.Join(tree, "tests", "mutants"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if _, err := m.overlay(t.Context(), tree, t.TempDir()); err != nil {
+			t.Errorf("%s: %v", m.name, err)
+		}
 	}
 }
 
