@@ -39,10 +39,14 @@ func TestSimulation(t *testing.T) {
 	seeds = number(t, "SIM_SEEDS", max(5, seeds))
 	length := time.Duration(number(t, "SIM_MINUTES", minutes)) * time.Minute
 	sum := newSummary(first, seeds, length)
+	sum.resume(t)
+	defer sum.watch(t)()
 	t.Run("seeds", func(t *testing.T) {
-		for seed := first; seed < first+uint64(seeds); seed++ {
+		for _, seed := range slices.Sorted(maps.Keys(sum.left)) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
+				sum.begin(seed)
+				defer sum.end(t, seed)
 				simulate(t, NewPlan(seed, length).only(os.Getenv("SIM_ONLY")), sum)
 			})
 		}
@@ -81,23 +85,49 @@ type summary struct {
 	length time.Duration
 	began  time.Time
 
-	mu         sync.Mutex // guards what follows
-	done       int
-	counts     map[string]int
-	events     int
-	requests   int
-	duplicates int64
-	repeats    int
-	order      int
-	lost       int
-	reported   int
-	simulated  time.Duration
-	slowest    time.Duration // until everything had arrived
-	heap       [2]uint64     // after the first few seeds and now
+	mu sync.Mutex // guards what follows
+	tally
+	left map[uint64]bool // to be run; true while they are
+	here int             // done in this process
+	heap [2]uint64       // after the first few seeds and now
+}
+
+// tally is what the seeds add up to.
+type tally struct {
+	Done       int
+	Counts     map[string]int
+	Events     int
+	Requests   int
+	Duplicates int64
+	Repeats    int
+	Order      int
+	Lost       int
+	Reported   int
+	Simulated  time.Duration
+	Slowest    time.Duration // until everything had arrived
+	Failed     bool
 }
 
 func newSummary(first uint64, seeds int, length time.Duration) *summary {
-	return &summary{first: first, seeds: seeds, length: length, began: time.Now(), counts: map[string]int{}}
+	s := &summary{first: first, seeds: seeds, length: length, began: time.Now(), left: map[uint64]bool{}}
+	s.Counts = map[string]int{}
+	for seed := first; seed < first+uint64(seeds); seed++ {
+		s.left[seed] = false
+	}
+	return s
+}
+
+func (s *summary) begin(seed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left[seed] = true
+}
+
+func (s *summary) end(t *testing.T, seed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.left, seed)
+	s.Failed = s.Failed || t.Failed()
 }
 
 // warm is after how many seeds the heap is as large as it gets.
@@ -106,26 +136,27 @@ const warm = 4
 func (s *summary) add(o *Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.done++
+	s.Done++
+	s.here++
 	for k, n := range o.Counts {
-		s.counts[k] += n
+		s.Counts[k] += n
 	}
-	s.events += len(o.Run.Events)
-	s.requests += o.Requests
-	s.duplicates += o.Duplicates
-	s.repeats += o.Run.Repeats
-	s.simulated += o.Simulated
-	s.slowest = max(s.slowest, o.Run.Settled.Arrived)
-	s.reported += len(o.Run.Reported)
+	s.Events += len(o.Run.Events)
+	s.Requests += o.Requests
+	s.Duplicates += o.Duplicates
+	s.Repeats += o.Run.Repeats
+	s.Simulated += o.Simulated
+	s.Slowest = max(s.Slowest, o.Run.Settled.Arrived)
+	s.Reported += len(o.Run.Reported)
 	for _, v := range o.Violations {
 		switch {
 		case strings.HasPrefix(v, "I3"):
-			s.order++
+			s.Order++
 		case strings.HasPrefix(v, "I2"):
-			s.lost++
+			s.Lost++
 		}
 	}
-	if s.done == warm {
+	if s.here == warm {
 		s.heap[0] = heap()
 	}
 }
@@ -144,19 +175,19 @@ func (s *summary) report(t *testing.T) {
 	took := time.Since(s.began)
 	faults, calls := 0, 0
 	var list []string
-	for _, k := range slices.Sorted(maps.Keys(s.counts)) {
-		list = append(list, fmt.Sprintf("%s %d", k, s.counts[k]))
+	for _, k := range slices.Sorted(maps.Keys(s.Counts)) {
+		list = append(list, fmt.Sprintf("%s %d", k, s.Counts[k]))
 		if strings.HasPrefix(k, "call: ") {
-			calls += s.counts[k]
+			calls += s.Counts[k]
 		} else {
-			faults += s.counts[k]
+			faults += s.Counts[k]
 		}
 	}
 	t.Logf("seeds %d to %d of %s: %d requests, %d events, %d faults and %d failed calls, %d duplicates dropped by the broker, %d repeats kept from handlers, %d losses by expiry reported; all arrived after %s at the latest",
-		s.first, s.first+uint64(s.seeds)-1, s.length, s.requests, s.events, faults, calls, s.duplicates, s.repeats, s.reported, s.slowest)
-	t.Logf("%.1f simulated hours in %s: %.1f simulated hours per real minute", s.simulated.Hours(), took.Round(time.Second), s.simulated.Hours()/took.Minutes())
+		s.first, s.first+uint64(s.seeds)-1, s.length, s.Requests, s.Events, faults, calls, s.Duplicates, s.Repeats, s.Reported, s.Slowest)
+	t.Logf("%.1f simulated hours in %s: %.1f simulated hours per real minute", s.Simulated.Hours(), took.Round(time.Second), s.Simulated.Hours()/took.Minutes())
 	t.Logf("faults: %s", strings.Join(list, ", "))
-	if s.done > warm {
+	if s.here > warm {
 		s.heap[1] = heap()
 		t.Logf("heap after %d seeds %d KB, after all %d KB", warm, s.heap[0]>>10, s.heap[1]>>10)
 		if s.heap[1] > s.heap[0]+32<<20 {
@@ -165,8 +196,8 @@ func (s *summary) report(t *testing.T) {
 	}
 	testkit.Record(t, testkit.Result{
 		Fault: "F24", Name: fmt.Sprintf("%d seeds of %s simulated, everything at random", s.seeds, s.length), Seed: s.first,
-		Injections: int64(faults + calls), Of: 1000, Events: int64(s.events), DuplicatesSent: s.duplicates, DuplicatesSeen: 0,
-		OrderViolations: int64(s.order), Lost: int64(s.lost), Recovery: s.slowest.Seconds(), Simulated: s.simulated.Hours(),
-		Note: fmt.Sprintf("%d seeds; %.1f simulated hours per real minute", s.done, s.simulated.Hours()/took.Minutes()),
+		Injections: int64(faults + calls), Of: 1000, Events: int64(s.Events), DuplicatesSent: s.Duplicates, DuplicatesSeen: 0,
+		OrderViolations: int64(s.Order), Lost: int64(s.Lost), Recovery: s.Slowest.Seconds(), Simulated: s.Simulated.Hours(),
+		Note: fmt.Sprintf("%d seeds; %.1f simulated hours per real minute%s", s.Done, s.Simulated.Hours()/took.Minutes(), s.stalls()),
 	})
 }
