@@ -61,7 +61,7 @@ func grow(ctx context.Context, r *measure.Run, name string, rounds int, sizes []
 func sendToSessions(k kind, sessions, messages int) measure.Turn {
 	const inBatch, inFlight = 100, 16
 	return turn(k, busemu.QueueProperties{RequiresSession: true}, func(ctx context.Context, b *broker) (measure.Sample, error) {
-		sender, err := b.client.NewSender(queueName, nil)
+		sender, err := b.sender(ctx)
 		if err != nil {
 			return measure.Sample{}, err
 		}

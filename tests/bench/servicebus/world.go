@@ -93,6 +93,18 @@ func (b *broker) stop() error {
 	return errors.Join(errs...)
 }
 
+// sender returns a sender that is connected. azservicebus opens the link of a sender
+// once for each of those who use it first at the same time, and closes only the last
+// (internal/amqpLinks.go, Get); so one user connects it before the others see it.
+func (b *broker) sender(ctx context.Context) (*azservicebus.Sender, error) {
+	sender, err := b.client.NewSender(queueName, nil)
+	if err != nil {
+		return nil, err
+	}
+	_, err = sender.NewMessageBatch(ctx, nil)
+	return sender, err
+}
+
 // turn starts a broker, lets work measure on it, and stops it.
 func turn(k kind, queue busemu.QueueProperties, work func(ctx context.Context, b *broker) (measure.Sample, error)) measure.Turn {
 	return func(ctx context.Context) (measure.Sample, error) {
