@@ -24,6 +24,7 @@ func (p *program) apiCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			wiring.CollectLess(p.environ)
 			sockets, err := wiring.Listen(ctx, cfg.Listen, cfg.OpsListen)
 			if err != nil {
 				return adviseListen(err)

@@ -3,6 +3,8 @@ package wiring
 import (
 	"testing"
 
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/fx/fxtest"
 
 	"feedbox/infrastructure/telemetry"
@@ -32,4 +34,21 @@ func TestPartsShareTelemetry(t *testing.T) {
 		t.Errorf("a part on its own got %p, %v", own, err)
 	}
 	lc.RequireStart().RequireStop()
+}
+
+// The text is the propagator's, for spans that are sampled, that are not, and none.
+func TestTraceparentIsThePropagators(t *testing.T) {
+	t.Parallel()
+	one := trace.SpanContextConfig{TraceID: trace.TraceID{0x0a, 15: 0xf7}, SpanID: trace.SpanID{0xb7, 7: 1}}
+	sampled, strange := one, one
+	sampled.TraceFlags = trace.FlagsSampled
+	strange.TraceFlags = 0xff
+	for _, config := range []trace.SpanContextConfig{{}, one, sampled, strange, {TraceID: one.TraceID}} {
+		ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(config))
+		carrier := propagation.MapCarrier{}
+		propagation.TraceContext{}.Inject(ctx, carrier)
+		if got, want := traceparent(ctx), carrier.Get("traceparent"); got != want {
+			t.Errorf("span %+v: traceparent %q, want %q", config, got, want)
+		}
+	}
 }

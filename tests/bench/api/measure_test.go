@@ -27,10 +27,12 @@ func TestMeasure(t *testing.T) {
 	if err := run.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if f := got["updates"]; f.Value <= 0 || f.Floor <= 0 || f.CPU <= 0 || f.FloorCPU <= 0 {
-		t.Errorf("nothing was measured: %+v", f)
-	}
-	if f := got["update p99"]; f.Value <= 0 || f.Floor <= 0 {
-		t.Errorf("no latency: %+v", f)
+	for _, at := range []string{"disk", "memory"} {
+		if f := got["updates, "+at]; f.Value <= 0 || f.Floor <= 0 || f.CPU <= 0 || f.FloorCPU <= 0 {
+			t.Errorf("%s: nothing was measured: %+v", at, f)
+		}
+		if f := got["update p99, "+at]; f.Value <= 0 || f.Floor <= 0 {
+			t.Errorf("%s: no latency: %+v", at, f)
+		}
 	}
 }

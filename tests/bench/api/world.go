@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,14 @@ import (
 	"feedbox/infrastructure/telemetry"
 	"feedbox/infrastructure/wiring"
 	"feedbox/tests/bench/measure"
+)
+
+// store says where the emulator keeps its data.
+type store string
+
+const (
+	memory store = "memory"
+	disk   store = "disk" // fsynced before a write is acknowledged
 )
 
 // world is one emulator, one API over it, and the workers of all sides. Each
@@ -37,14 +46,21 @@ type world struct {
 // worker makes one update.
 type worker = func(ctx context.Context) error
 
-func newWorld(ctx context.Context, contacts int) (w *world, err error) {
+func newWorld(ctx context.Context, at store, contacts int) (w *world, err error) {
 	w = &world{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
 		}
 	}()
-	if w.emulator, err = cosmosemu.Start(nil); err != nil {
+	var options cosmosemu.Options
+	if at == disk {
+		if options.DataDir, err = os.MkdirTemp("", "feedbox-bench-*"); err != nil {
+			return w, err
+		}
+		w.closers = append(w.closers, func() error { return os.RemoveAll(options.DataDir) })
+	}
+	if w.emulator, err = cosmosemu.Start(&options); err != nil {
 		return w, err
 	}
 	w.closers = append(w.closers, w.emulator.Close)
