@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"time"
 
+	"feedbox/infrastructure/wiring"
 	"feedbox/tests/bench/measure"
 )
 
@@ -32,6 +34,7 @@ func Measure(ctx context.Context, r *measure.Run) error {
 }
 
 func measureAt(ctx context.Context, r *measure.Run, at store) (err error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(wiring.GarbagePercent)) // for floors and API alike
 	rounds, length := 30, 300*time.Millisecond
 	if r.Quick {
 		rounds, length = 4, 100*time.Millisecond

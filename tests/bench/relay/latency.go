@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"feedbox/infrastructure/wiring"
 	"feedbox/tests/bench/measure"
 )
 
@@ -25,7 +27,10 @@ const latencyContacts = 200
 // ones fare, so that a stall counts for every change that fell into it. The commit is
 // when the API's reply has been read. An event that is handled before counts as 0. The
 // time since the change was due includes the API and is a figure of its own.
+//
+// All of it is one process, which collects garbage as rarely as the services do.
 func latency(ctx context.Context, r *measure.Run) (err error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(wiring.GarbagePercent))
 	length := 30 * time.Second
 	if r.Quick {
 		length = 3 * time.Second

@@ -18,7 +18,7 @@ const (
 // Measure is the stage's figures: rates beside the floor's, then what it takes to
 // start and to idle.
 func Measure(ctx context.Context, r *measure.Run) error {
-	rounds, length := 10, 500*time.Millisecond
+	rounds, length := 20, 300*time.Millisecond
 	sessions := 1000
 	if r.Quick {
 		rounds, length, sessions = 1, 50*time.Millisecond, 64
