@@ -14,7 +14,10 @@ type balanceView struct {
 	self    hostKey
 	hosts   []hostKey // alive and not leaving, self included unless it drains
 	leaving []hostKey // about to release what they own
-	leases  []balanceLease
+	// quiet hosts count as alive, but have shown no life for half an expiry: they are
+	// given nothing. A host of which some leases have expired may well be gone.
+	quiet  []hostKey
+	leases []balanceLease
 	// least is how many leases this host wants at least; most is how many each
 	// host takes at most, 0 for no bound.
 	least int
@@ -245,7 +248,9 @@ func (v *balanceView) surplus(has, due map[hostKey]int) []handoff {
 	to := min(len(vacancies), from+over)
 	plan := make([]handoff, 0, over)
 	for i, h := range vacancies[from:to] {
-		plan = append(plan, handoff{lease: own[i].id, to: h})
+		if !slices.Contains(v.quiet, h) {
+			plan = append(plan, handoff{lease: own[i].id, to: h})
+		}
 	}
 	return plan
 }

@@ -3,6 +3,7 @@ package changefeed
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -201,6 +202,20 @@ func TestBalanceLeavesALeaseToTheHostItIsMeantFor(t *testing.T) {
 	v.self = "b/x"
 	if plan := balance(v); len(plan.acquire) != 1 {
 		t.Errorf("b does not take what is meant for it: %v", plan)
+	}
+}
+
+// A host that has not shown life of late is given nothing: it would not take it.
+func TestBalanceGivesNothingToAQuietHost(t *testing.T) {
+	leases := []balanceLease{{id: "p..0", owner: "a/x"}, {id: "p..1", owner: "a/x"}, {id: "p..2", owner: "a/x"}, {id: "p..3", owner: "b/x"}}
+	for _, tt := range []struct {
+		quiet []hostKey
+		want  int
+	}{{nil, 1}, {[]hostKey{"b/x"}, 0}, {[]hostKey{"c/x"}, 1}} {
+		v := balanceView{self: "a/x", hosts: []hostKey{"a/x", "b/x"}, leases: slices.Clone(leases), quiet: tt.quiet}
+		if plan := balance(v); len(plan.handoff) != tt.want {
+			t.Errorf("quiet %v: %d leases are handed off, want %d", tt.quiet, len(plan.handoff), tt.want)
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ func (v *balanceView) summary(plan balancePlan) Balanced {
 func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 	r.lastView = v
 	b := balanceView{self: r.self, least: r.opts.MinLeases, most: map[hostKey]int{r.self: r.opts.MaxLeases}}
+	fresh := map[hostKey]bool{r.self: true}
 	alive := map[hostKey]bool{r.self: true}
 	for _, h := range v.hosts {
 		id := r.ids.host(h.Host, h.Incarnation)
@@ -50,6 +51,7 @@ func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 			continue
 		}
 		alive[h.key()] = true
+		fresh[h.key()] = fresh[h.key()] || r.sight.age(id, now) < expiry/2
 		b.most[h.key()] = h.Most
 		r.meet(h.key(), id)
 	}
@@ -65,6 +67,7 @@ func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 		if owner := b.leases[len(b.leases)-1].owner; owner != "" {
 			alive[owner] = true
 			if owner != r.self {
+				fresh[owner] = fresh[owner] || r.sight.age(l.ID, now) < max(r.opts.Expiry, l.Expiry)/2
 				b.most[owner] = l.Most
 				r.meet(owner, l.ID)
 			}
@@ -73,6 +76,9 @@ func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 	for h := range alive {
 		if !slices.Contains(b.leaving, h) {
 			b.hosts = append(b.hosts, h)
+		}
+		if !fresh[h] {
+			b.quiet = append(b.quiet, h)
 		}
 	}
 	slices.Sort(b.hosts)
