@@ -42,11 +42,12 @@ func TestTakeoverTimes(t *testing.T) {
 					f.balanced(time.Minute)
 				}
 				f.settle()
-				p50, p99 := quantile(all, 0.5), quantile(all, 0.99)
-				t.Logf("%s: %d leases changed hands: p50 %s, p99 %s, most %s", kind, len(all), p50, p99, all[len(all)-1])
-				limit := map[string]time.Duration{"crash": 25 * time.Second, "stop": time.Second}[kind]
-				if p99 > limit {
-					t.Errorf("p99 %s, want %s", p99, limit)
+				p50, p99, most := quantile(all, 0.5), quantile(all, 0.99), all[len(all)-1]
+				t.Logf("%s: %d leases changed hands: p50 %s, p99 %s, most %s", kind, len(all), p50, p99, most)
+				// A renewal is seen up to a jittered Acquire after it was written.
+				limit := map[string]time.Duration{"crash": 20*time.Second + 6*time.Second, "stop": 1500 * time.Millisecond}[kind]
+				if most > limit {
+					t.Errorf("a lease had no owner for %s, want at most %s", most, limit)
 				}
 				record.Write(t, record.Result{
 					Fault: "F9", Name: "takeover after a " + kind, Injections: int64(*cycles), Of: 200, Events: int64(f.written),
