@@ -25,10 +25,12 @@ build: ## both binaries into bin/
 test: ## the README's test command
 	go test $(PACKAGES)
 
+RACE = GORACE="suppressions=$(CURDIR)/tests/race-suppressions.txt" go test -race
+
 .PHONY: race
 race: ## all tests under the race detector, but those that only start other processes
-	go test -race $$(go list $(PACKAGES) | grep -vE '^feedbox/tests/(api|cli|e2e)$$')
-	go test -race -run PowerLoss ./tests/e2e
+	$(RACE) $$(go list $(PACKAGES) | grep -vE '^feedbox/tests/(api|cli|e2e)$$')
+	$(RACE) -run PowerLoss ./tests/e2e
 
 .PHONY: vet
 vet: ## go vet
