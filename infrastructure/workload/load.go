@@ -61,10 +61,12 @@ const (
 	Unknown = "unknown"
 )
 
-// Run makes the contacts and then changes them until Changes is reached or ctx
-// ends. A request that is refused as wrong is an error; one that is turned away with
-// 429 and Retry-After is counted and not sent again; one whose reply never came is
-// counted as unknown. More writers than contacts are an error: some would have none.
+// Run makes the contacts and then changes them until Changes is reached or ctx ends.
+// A request that is under way then is finished, so that nothing changes any more when
+// Run returns; Client's Timeout bounds it. A request that is refused as wrong is an
+// error; one that is turned away with 429 and Retry-After is counted and not sent
+// again; one whose reply never came is counted as unknown. More writers than contacts
+// are an error: some would have none.
 func (l *Load) Run(ctx context.Context) error {
 	if n := l.Contacts + len(l.Existing); l.Writers < 1 || l.Writers > n {
 		return fmt.Errorf("workload: %d writers for %d contacts: each needs one of its own", l.Writers, n)
@@ -127,6 +129,7 @@ func (l *Load) Latencies() []time.Duration {
 
 // writer sends the share of one client.
 func (l *Load) writer(ctx context.Context, n int) error {
+	whole := context.WithoutCancel(ctx)
 	rnd := rand.New(rand.NewPCG(uint64(l.Seed), uint64(n)))
 	share := func(total int) int {
 		mine := total / l.Writers
@@ -146,7 +149,7 @@ func (l *Load) writer(ctx context.Context, n int) error {
 			return nil
 		}
 		if len(mine) < made {
-			id, err := l.create(ctx, n, i)
+			id, err := l.create(whole, n, i)
 			if err != nil {
 				return err
 			}
@@ -159,7 +162,7 @@ func (l *Load) writer(ctx context.Context, n int) error {
 		if l.Hot > 0 && rnd.IntN(100) < l.Hot {
 			id = l.shareHot(id)
 		}
-		if err := l.change(ctx, id, due, n, i, rnd); err != nil {
+		if err := l.change(whole, id, due, n, i, rnd); err != nil {
 			return err
 		}
 	}
