@@ -118,16 +118,18 @@ func (w *world) settled() {
 	})
 }
 
-// balanced waits until each relay owns something.
+// balanced waits until each relay owns its share of the ranges.
 func (w *world) balanced() {
 	w.t.Helper()
-	testkit.Eventually(w.t, 30*time.Second, "a range for each relay", func() bool {
-		for _, r := range w.relays {
-			if len(w.owned(r)) == 0 {
-				return false
-			}
+	testkit.Eventually(w.t, 30*time.Second, "a share of the ranges for each relay", func() bool {
+		shares, ranges := map[string]int{}, 0
+		for _, owner := range w.leases.Owners(w.t.Context()) {
+			shares[owner]++
+			ranges++
 		}
-		return true
+		return ranges > 0 && shares[""] == 0 && !slices.ContainsFunc(w.relays, func(r *testkit.Process) bool {
+			return shares[r.Name] < max(1, ranges/len(w.relays))
+		})
 	})
 }
 
