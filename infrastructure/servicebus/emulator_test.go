@@ -379,6 +379,27 @@ func TestASenderWhoseLinkEndedForGoodIsReplaced(t *testing.T) {
 	})
 }
 
+// A broker that has ended its connections, and which nothing was sent to since, is no
+// reason why a service cannot stop well.
+func TestCloseAfterTheBrokerHasEnded(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		if err := p.Publish(t.Context(), []relay.Group{group("a", 1)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := w.client.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestPublishToNothing(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p, err := NewPublisher(w.client, "nowhere", nil)

@@ -144,14 +144,16 @@ func (l *senderLink) open(ctx context.Context) error {
 	return err
 }
 
-// Close implements link. A link that the broker has ended already is closed.
+// Close implements link. It fails only when ctx ends first: of a link or connection that
+// the broker has ended already the client tells no more than a text
+// (internal/amqpLinks.go, closeWithoutLocking), and that one is closed.
 func (l *senderLink) Close(ctx context.Context) error {
 	sender := l.current.Swap(nil)
 	if sender == nil {
 		return nil
 	}
-	if err := sender.Close(ctx); err != nil && !isSpent(err) {
-		return err
+	if err := sender.Close(ctx); err != nil {
+		return ctx.Err()
 	}
 	return nil
 }
