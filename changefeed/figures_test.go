@@ -15,8 +15,8 @@ import (
 
 var cycles = flag.Int("cycles", envInt("CHANGEFEED_CYCLES", 5), "restarts, crashes and splits in tests that report figures (CHANGEFEED_CYCLES)")
 
-// How long a range has no owner when its host is gone: from the crash, or from
-// the wish to stop, until a successor owns it.
+// How long a range has no owner when its host is gone: from the crash, or from its
+// release, until a successor owns it.
 func TestTakeoverTimes(t *testing.T) {
 	for _, kind := range []string{"crash", "stop"} {
 		t.Run(kind, func(t *testing.T) {
