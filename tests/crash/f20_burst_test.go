@@ -13,7 +13,7 @@ import (
 
 // F20: ten times the load, from 200 to 2,000 writes a second, open loop, with a
 // contact that gets a tenth of it. The API stays quick or says no, where the machine
-// is fast enough for that load at all; the backlog is gone in time; the relay's memory
+// has processors to spare for that load at all; the backlog is gone in time; the relay's memory
 // is bounded.
 func TestBurst(t *testing.T) {
 	const (
@@ -44,10 +44,13 @@ func TestBurst(t *testing.T) {
 		Existing: sortedKeys(ids), Hot: 10,
 	}
 	began := time.Now()
+	all, idle := testkit.ProcessorTime()
 	if err := w.load.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(began)
+	allAfter, idleAfter := testkit.ProcessorTime()
+	free := float64(idleAfter-idle) / float64(max(1, allAfter-all))
 	latencies := w.load.Latencies()
 	slices.Sort(latencies)
 	r := testkit.Result{
@@ -62,10 +65,10 @@ func TestBurst(t *testing.T) {
 		w.load.Done(), took.Round(time.Millisecond), float64(w.load.Done())/took.Seconds(), w.load.Refused(),
 		quantile(latencies, 0.5)*1000, quantile(latencies, 0.99)*1000, r.Recovery, memory>>20)
 	p99, rate := quantile(latencies, 0.99), float64(w.load.Done())/took.Seconds()
-	r.Note = fmt.Sprintf("injections: seconds; %.0f writes/s came through on this machine, p99 from when they were due %.0f ms, relay at most %d MB", rate, p99*1000, memory>>20)
+	r.Note = fmt.Sprintf("injections: seconds; %.0f writes/s came through on this machine, whose processors were idle for %.0f %%; p99 from when they were due %.0f ms, relay at most %d MB", rate, free*100, p99*1000, memory>>20)
 	switch {
-	case rate < 0.9*burst:
-		t.Logf("LATENCY NOT JUDGED: all processes together do %.0f writes/s on this machine, not %d", rate, burst)
+	case rate < 0.9*burst || allAfter > all && free < 0.1:
+		t.Logf("LATENCY NOT JUDGED: p99 %.0f ms; all processes together do %.0f of %d writes/s on this machine, with processors idle for %.0f %%", p99*1000, rate, burst, free*100)
 	case p99 > latencyLimit.Seconds():
 		t.Errorf("p99 of the API is %.0f ms, want at most %s", p99*1000, latencyLimit)
 	}

@@ -54,3 +54,24 @@ func (p *Process) Signalled() syscall.Signal {
 	}
 	return status.Signal()
 }
+
+// ProcessorTime is how long all processors together have been there and how long they
+// had nothing to do, in ticks since the machine began; 0 where there is no /proc.
+func ProcessorTime() (all, idle int64) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0
+	}
+	line, _, _ := bytes.Cut(stat, []byte("\n"))
+	for i, field := range bytes.Fields(line) { // cpu user nice system idle iowait irq softirq steal guest guest_nice
+		ticks, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil || i > 8 { // guests count as user
+			continue
+		}
+		all += ticks
+		if i == 4 || i == 5 {
+			idle += ticks
+		}
+	}
+	return all, idle
+}
