@@ -39,8 +39,7 @@ func (v *balanceView) summary(plan balancePlan) Balanced {
 func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 	r.lastView = v
 	b := balanceView{self: r.self, least: r.opts.MinLeases, most: map[hostKey]int{r.self: r.opts.MaxLeases}}
-	fresh := map[hostKey]bool{r.self: true}
-	alive := map[hostKey]bool{r.self: true}
+	alive := map[hostKey]bool{r.self: true} // and whether it has shown life of late
 	for _, h := range v.hosts {
 		id := r.ids.host(h.Host, h.Incarnation)
 		expiry := max(r.opts.Expiry, time.Duration(h.ExpiryMS)*time.Millisecond)
@@ -50,8 +49,7 @@ func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 		if h.key() == r.self || h.Draining || h.Spare || r.sight.age(id, now) >= expiry {
 			continue
 		}
-		alive[h.key()] = true
-		fresh[h.key()] = fresh[h.key()] || r.sight.age(id, now) < expiry/2
+		alive[h.key()] = alive[h.key()] || r.sight.age(id, now) < expiry/2
 		b.most[h.key()] = h.Most
 		r.meet(h.key(), id)
 	}
@@ -65,19 +63,18 @@ func (r *run) balanceView(v view, t tiling, now time.Time) balanceView {
 		}
 		b.leases = append(b.leases, r.balanceLease(&l, now, grace))
 		if owner := b.leases[len(b.leases)-1].owner; owner != "" {
-			alive[owner] = true
+			alive[owner] = alive[owner] || r.sight.age(l.ID, now) < max(r.opts.Expiry, l.Expiry)/2
 			if owner != r.self {
-				fresh[owner] = fresh[owner] || r.sight.age(l.ID, now) < max(r.opts.Expiry, l.Expiry)/2
 				b.most[owner] = l.Most
 				r.meet(owner, l.ID)
 			}
 		}
 	}
-	for h := range alive {
+	for h, fresh := range alive {
 		if !slices.Contains(b.leaving, h) {
 			b.hosts = append(b.hosts, h)
 		}
-		if !fresh[h] {
+		if !fresh {
 			b.quiet = append(b.quiet, h)
 		}
 	}

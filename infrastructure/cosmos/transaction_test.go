@@ -50,7 +50,7 @@ var outcomes = []outcomeCase{
 	{name: "forbidden", answers: []answer{status(403)}, kind: fault.Internal},
 	{name: "bad request", answers: []answer{status(400)}, kind: fault.Internal},
 
-	// Refused for now: nothing was written, try again.
+	// Refused this time: nothing was written, try again.
 	{name: "throttled, then stored", answers: []answer{status(429, headerRetryAfter, "1500"), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
 	{name: "an operation throttled, then stored", answers: []answer{refused(424, 429), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
 	{name: "throttled for long", answers: []answer{status(429, headerRetryAfter, "60000")}, kind: fault.Throttled, retry: time.Minute},

@@ -13,8 +13,8 @@ import (
 
 // F20: ten times the load, from 200 to 2,000 writes a second, open loop, with a
 // contact that gets a tenth of it. The API stays quick or says no, where the machine
-// has processors to spare for that load at all; the backlog is gone in time; the relay's memory
-// is bounded.
+// has processors to spare for that load at all; the backlog is gone in time; the
+// relay's memory is bounded.
 func TestBurst(t *testing.T) {
 	const (
 		full         = 60 // seconds

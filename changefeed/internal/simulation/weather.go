@@ -18,7 +18,7 @@ var (
 	errHandler    = errors.New("simulation: the handler failed")
 )
 
-// weather is how a service behaves for now.
+// weather is how a service behaves at a time.
 type weather struct {
 	mu  sync.Mutex // guards what follows
 	rng *rand.Rand
