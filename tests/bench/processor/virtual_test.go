@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -128,18 +129,12 @@ func TestVirtualTakeover(t *testing.T) {
 func takeovers(w *world, o changefeed.Options, leases, times int, crash bool) (all []time.Duration) {
 	for range times {
 		time.Sleep(calm + rand.N(30*time.Second))
-		var gone string // one that owns something
-		for _, name := range w.names() {
-			if gone = name; len(w.moved.of(name)) > 0 && rand.N(2) == 0 {
-				break
-			}
-		}
+		owners := slices.DeleteFunc(w.names(), func(name string) bool { return len(w.moved.of(name)) == 0 })
+		gone := owners[rand.N(len(owners))]
 		lost := w.moved.of(gone)
 		began := time.Now()
 		w.leave(gone, crash)
-		if len(lost) > 0 {
-			all = append(all, w.taken(lost, gone, began)...)
-		}
+		all = append(all, w.taken(lost, gone, began)...)
 		w.join(o, nil)
 		w.balanced(leases)
 	}
