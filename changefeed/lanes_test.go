@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -52,13 +53,19 @@ func laneRate(t *testing.T, lanes, n int) time.Duration {
 	return took
 }
 
+// How full the fullest of 128 lanes is depends on the seed of their hash: the middle of
+// five counts.
 func TestLanesAreFiftyTimesTheSerialRate(t *testing.T) {
 	const n = 20_000
 	serial := float64(n) / laneRate(t, 1, n).Seconds()
-	lanes := float64(n) / laneRate(t, 128, n).Seconds()
-	t.Logf("5 ms a document, one range, 1,000 keys: %.0f documents/s serial, %.0f with 128 lanes: %.1f times", serial, lanes, lanes/serial)
-	if lanes < 50*serial {
-		t.Errorf("%.1f times the serial rate, want 50", lanes/serial)
+	var times []float64
+	for range 5 {
+		times = append(times, float64(n)/laneRate(t, 128, n).Seconds()/serial)
+	}
+	slices.Sort(times)
+	t.Logf("5 ms a document, one range, 1,000 keys: %.0f documents/s serial; with 128 lanes %.1f times that", serial, times)
+	if times[2] < 50 {
+		t.Errorf("%.1f times the serial rate, want 50", times[2])
 	}
 }
 
