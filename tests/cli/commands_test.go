@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -122,6 +123,17 @@ func awaitDone(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Check(err)
 		return !slices.ContainsFunc(found, func(l changefeed.Lease) bool { return l.Request.Release || l.Request.Rewind != nil })
 	})
+}
+
+// awaitAsked waits for a request to the account: the process that sends it is well under
+// way.
+func awaitAsked(ts *testscript.TestScript, _ bool, _ []string) {
+	var asked atomic.Bool
+	defer worldOf(ts).cosmos.Control(cosmosemu.OpAny, func(*cosmosemu.Call) *cosmosemu.Fault {
+		asked.Store(true)
+		return nil
+	})()
+	await(ts, "a request", asked.Load)
 }
 
 // exits runs a command and compares its exit code; output and errors are kept.

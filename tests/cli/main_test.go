@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 //	await-idle         wait until checkpoints are behind all changes
 //	await-done         wait until the owners have done what was wanted of leases
 //	weak-account       from here on FEEDBOX_COSMOS_ENDPOINT is an account of Eventual consistency
+//	await-asked        wait until a process asks the account for something
 //	await-file PATH    wait until a file is there
 //	exits CODE ...     run a command that ends with this exit code
 //	exec feedbox ...   the binary; FEEDBOX_ variables are those of the emulators,
@@ -33,7 +34,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               func(env *testscript.Env) error { return setup(env, bin.Feedbox) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"seed": seed, "spoil": spoil, "remove": remove, "park": park, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "exits": exits, "await-file": awaitFile, "weak-account": weakAccount,
+			"seed": seed, "spoil": spoil, "remove": remove, "park": park, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "await-asked": awaitAsked, "exits": exits, "await-file": awaitFile, "weak-account": weakAccount,
 		},
 	})
 }
