@@ -157,8 +157,8 @@ var idle = []struct {
 }
 
 // idleOptions have a takeover within .NET's: who watches another's lease looks at least
-// each Expiry, so that it is taken at most 72 s after its last write.
-var idleOptions = changefeed.Options{Expiry: 36 * time.Second, Acquire: 45 * time.Second, Renew: 20 * time.Second}
+// each Expiry, so that it is taken at most 73 s after its last write.
+var idleOptions = changefeed.Options{Expiry: 36500 * time.Millisecond, Acquire: 45 * time.Second, Renew: 20 * time.Second}
 
 // TestVirtualIdle counts an hour's requests.
 func TestVirtualIdle(t *testing.T) {
