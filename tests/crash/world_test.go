@@ -199,6 +199,14 @@ func (w *world) await(outages []outage, limit time.Duration) {
 	})
 }
 
+// flowing waits until an event of each range has arrived that was sent from now on: the
+// owners are connected.
+func (w *world) flowing() {
+	w.t.Helper()
+	w.mapKeys()
+	w.await(w.strikeAll(), 30*time.Second)
+}
+
 // takeovers are how long the outages took, sorted. It is called at the end: messages
 // do not reach the consumer in the order in which they were accepted.
 func (w *world) takeovers(outages []outage) []time.Duration {
