@@ -51,15 +51,6 @@ func TestEmulatorsKilledUnderLoad(t *testing.T) {
 	testkit.Record(t, r)
 }
 
-// strikeAll notes that all ranges are struck now.
-func (w *world) strikeAll() []outage {
-	ranges := make([]feedRange, 0, len(w.keys))
-	for r := range w.keys {
-		ranges = append(ranges, r)
-	}
-	return w.strike(ranges)
-}
-
 // fixedPorts are flags with ports that are free now, so that the emulators can be
 // opened again at the same addresses.
 func fixedPorts(t *testing.T) []string {

@@ -1,0 +1,95 @@
+//go:build faults
+
+package crash
+
+import (
+	"slices"
+	"time"
+
+	"feedbox/tests/testkit"
+)
+
+// mapKeys learns which keys each range has. No range is split here.
+func (w *world) mapKeys() {
+	w.t.Helper()
+	w.keys = map[feedRange]map[string]bool{}
+	for r := range w.leases.Owners(w.t.Context()) {
+		w.keys[r] = w.leases.Keys(w.t.Context(), w.t, r)
+	}
+}
+
+// outage is a range whose owner was struck.
+type outage struct {
+	at   time.Time
+	keys map[string]bool
+	seen int // messages that had arrived then
+}
+
+// strike notes that the owner of ranges is struck now.
+func (w *world) strike(ranges []feedRange) []outage {
+	out := make([]outage, len(ranges))
+	for i, r := range ranges {
+		out[i] = outage{at: time.Now(), keys: w.keys[r], seen: w.consumer.Count()}
+	}
+	return out
+}
+
+// strikeAll notes that all ranges are struck now.
+func (w *world) strikeAll() []outage {
+	ranges := make([]feedRange, 0, len(w.keys))
+	for r := range w.keys {
+		ranges = append(ranges, r)
+	}
+	return w.strike(ranges)
+}
+
+// inFlight is how long after a strike the broker may still accept what the victim
+// had put on the wire.
+const inFlight = 100 * time.Millisecond
+
+// over returns when the first event of the successor was accepted, ok once there is
+// one. What the successor repeats is dropped by the broker, so this is the first
+// event that the victim had not sent.
+func (w *world) over(o outage) (took time.Duration, ok bool) {
+	var first time.Time
+	for _, a := range w.consumer.Arrivals(o.seen) {
+		if o.keys[a.Session] && a.Enqueued.After(o.at.Add(inFlight)) && (first.IsZero() || a.Enqueued.Before(first)) {
+			first = a.Enqueued
+		}
+	}
+	return first.Sub(o.at), !first.IsZero()
+}
+
+// await waits until each outage is over.
+func (w *world) await(outages []outage, limit time.Duration) {
+	w.t.Helper()
+	testkit.Eventually(w.t, limit, "events of the struck relay's ranges", func() bool {
+		for _, o := range outages {
+			if _, ok := w.over(o); !ok {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// flowing waits until an event of each range has arrived that was sent from now on: the
+// owners are connected.
+func (w *world) flowing() {
+	w.t.Helper()
+	w.mapKeys()
+	w.await(w.strikeAll(), 30*time.Second)
+}
+
+// takeovers are how long the outages took, sorted. It is called at the end: messages
+// do not reach the consumer in the order in which they were accepted.
+func (w *world) takeovers(outages []outage) []time.Duration {
+	var took []time.Duration
+	for _, o := range outages {
+		if d, ok := w.over(o); ok {
+			took = append(took, d)
+		}
+	}
+	slices.Sort(took)
+	return took
+}
