@@ -3,6 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
 GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION  := v0.12.0
+GREMLINS_VERSION := v0.6.0
 TOOLS := $(CURDIR)/.cache/bin
 RESULTS := $(CURDIR)/.cache/results
 PACKAGES := ./...
@@ -58,19 +59,31 @@ fmt-check: $(TOOLS)/gofumpt-$(GOFUMPT_VERSION) ## fail if a Go file is not forma
 	  if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
 
 .PHONY: conformance-cosmos
-conformance-cosmos: ## azcosmos' own emulator suite and the JavaScript SDK against cosmosemu
+conformance-cosmos: ## azcosmos' own emulator suite, the JavaScript, Python and .NET SDKs against cosmosemu
 	go test -tags conformance -count=1 -v ./tests/conformance/cosmos | grep -vE '^ +--- PASS|^=== '
 
 .PHONY: conformance-servicebus
-conformance-servicebus: ## azservicebus' own live tests, the JavaScript and Python SDKs against busemu
+conformance-servicebus: ## azservicebus' own live tests, the JavaScript, Python and Java SDKs, JMS and rhea against busemu
 	go run ./tests/conformance/servicebus
+
+.PHONY: conformance-api
+conformance-api: ## Schemathesis against the contacts API: all checks, 5,000 examples and more
+	tests/conformance/api/run.sh
 
 .PHONY: bicep-check
 bicep-check: ## parse the Bicep and check every resource against Azure's types
 	tests/infra/bicep-check.sh
 
+.PHONY: module
+module: ## give the module the path of your repository: MODULE=github.com/you/feedbox
+	go run ./tests/module -to "$(MODULE)"
+
+.PHONY: module-check
+module-check: ## build, vet and test a copy of the repository under another module path
+	go test -count=1 ./tests/module -build
+
 .PHONY: bench
-bench: ## every figure of BENCHMARKS.md beside its floor, in one run
+bench: ## every figure of tests/bench/README.md beside its floor, in one run
 	mkdir -p $(RESULTS)
 	go run ./tests/bench -json $(RESULTS)/bench.json
 
@@ -83,8 +96,27 @@ growth: ## what an operation costs as the system grows
 mutants: ## take each safeguard away and see a test turn red
 	go run ./tests/mutants
 
+$(TOOLS)/gremlins-$(GREMLINS_VERSION):
+	GOBIN=$(TOOLS) go install github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
+	mv $(TOOLS)/gremlins $@
+
+# One package at a time, by its own tests at a few seeds; each mutant has
+# MUTATION_TIMEOUT times as long as these tests take. MUTATION_FLAGS are more flags of
+# gremlins, for example -E 'message[.]go' to leave files out. On a busy machine a longer
+# time tells a slow build from a mutant that hangs. See tests/mutants/MUTATION.md.
+PKG := ./application/relay
+MUTATION_TIMEOUT := 20
+MUTATION_FLAGS :=
+.PHONY: mutation
+mutation: $(TOOLS)/gremlins-$(GREMLINS_VERSION) ## change each operator of one package, PKG=./application/relay, and see a test fail
+	mkdir -p $(RESULTS)
+	GOFLAGS="$$(go env GOFLAGS) -trimpath -vet=off" CHANGEFEED_SEEDS=2 CHANGEFEED_WIRE_SEEDS=1 CHANGEFEED_CYCLES=1 SIM_SEEDS=1 SIM_MINUTES=1 \
+	$(TOOLS)/gremlins-$(GREMLINS_VERSION) unleash --workers 2 --timeout-coefficient $(MUTATION_TIMEOUT) \
+	  --invert-logical --invert-loopctrl --invert-assignments --remove-self-assignments $(MUTATION_FLAGS) \
+	  --output $(RESULTS)/mutation$(subst /,-,$(PKG:.%=%)).json $(PKG)
+
 # Faults run at FEEDBOX_FAULT_SCALE of their full counts: 0.05 in CI, 1 in a night.
-# Every part runs even if one fails; the records of all become RELIABILITY.md.
+# Every part runs even if one fails; the records of all become the table of tests/faults/README.md.
 .PHONY: faults
 faults: ## the whole system under every fault, simulated and with real processes
 	rm -rf $(RESULTS)/faults && mkdir -p $(RESULTS)/faults

@@ -18,7 +18,7 @@
 //
 // Sub-packages:
 //
-//   - mediator: typed requests, domain events, behaviours around both;
+//   - mediator: typed requests and domain events;
 //   - command: one file per use case that changes a contact, and their ports;
 //   - query: one file per use case that reads, their views and ports;
 //   - event: what happens to domain events within a commit;

@@ -1,8 +1,12 @@
 package changefeed
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"feedbox/changefeed/internal/jsonscan"
 )
 
 // A document's attempts are kept in its lease under "LSN:id": a later version of
@@ -19,10 +23,7 @@ func documentName(item *Item) string {
 
 func documentLSN(name string) int64 {
 	lsn, _, _ := strings.Cut(name, ":")
-	n, err := strconv.ParseInt(lsn, 10, 64)
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.ParseInt(lsn, 10, 64) // written here
 	return n
 }
 
@@ -45,13 +46,24 @@ func addAttempt(attempts []DocumentAttempts, name string) ([]DocumentAttempts, i
 	}
 	attempts = append(attempts, DocumentAttempts{Document: name, Count: 1})
 	if len(attempts) > maxAttemptEntries {
-		last := 0
-		for i := range attempts {
-			if documentLSN(attempts[i].Document) > documentLSN(attempts[last].Document) {
-				last = i
-			}
-		}
-		attempts = append(attempts[:last], attempts[last+1:]...)
+		last := slices.MaxFunc(attempts, func(a, b DocumentAttempts) int {
+			return cmp.Compare(documentLSN(a.Document), documentLSN(b.Document))
+		})
+		attempts = slices.DeleteFunc(attempts, func(a DocumentAttempts) bool { return a == last })
 	}
 	return attempts, 1
+}
+
+// documentID is the document's "id", or "".
+func documentID(item *Item) string {
+	id := jsonscan.Member(item.Raw, "id")
+	if text, ok := jsonscan.Unquote(id); ok {
+		return string(text)
+	}
+	return string(id)
+}
+
+// prune forgets the attempts of documents the checkpoint has passed.
+func prune(attempts []DocumentAttempts, lsn int64) []DocumentAttempts {
+	return slices.DeleteFunc(slices.Clone(attempts), func(a DocumentAttempts) bool { return documentLSN(a.Document) <= lsn })
 }

@@ -3,6 +3,7 @@ package changefeed
 import (
 	"cmp"
 	"hash/fnv"
+	"maps"
 	"slices"
 )
 
@@ -18,10 +19,6 @@ type balanceView struct {
 	// given nothing. A host of which some leases have expired may well be gone.
 	quiet  []hostKey
 	leases []balanceLease
-	// least is how many leases this host wants at least; most is how many each
-	// host takes at most, 0 for no bound.
-	least int
-	most  map[hostKey]int
 }
 
 // balanceLease is one live lease.
@@ -32,7 +29,6 @@ type balanceLease struct {
 	previous string  // name of the last owner
 	waiting  bool    // nobody took it for a while: anyone may
 	busy     bool    // held by self, with work in hand
-	order    uint32  // the same on every host
 }
 
 // balancePlan is what self should do now.
@@ -48,17 +44,11 @@ type handoff struct {
 
 // balance computes this host's part of the plan.
 //
-// Every host is due an equal number of leases, give or take one; those that
-// have more already get the one more, so that a balanced set never moves. Free
-// leases go to hosts below their due, in an order that spreads them; a host
-// above its due passes its surplus on to named hosts, so that nothing is ever
-// taken from a live owner and each lease moves at most once.
+// Every host is due an equal number of leases, give or take one; those that have more
+// already get the one more, so that a balanced set never moves.
 func balance(v balanceView) balancePlan {
-	for i := range v.leases {
-		v.leases[i].order = spread(v.leases[i].id)
-	}
 	slices.SortFunc(v.leases, func(a, b balanceLease) int {
-		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(hashOrder(a.id), hashOrder(b.id)), cmp.Compare(a.id, b.id))
 	})
 	has, due := v.dues()
 	return balancePlan{acquire: v.claims(has, due), handoff: v.surplus(has, due)}
@@ -71,17 +61,12 @@ func (v *balanceView) dues() (has, due map[hostKey]int) {
 		has[h] = 0
 	}
 	for _, l := range v.leases {
-		if holder := cmp.Or(l.owner, l.handoff); holder != "" {
-			if _, alive := has[holder]; alive {
-				has[holder]++
-			}
+		holder := cmp.Or(l.owner, l.handoff)
+		if _, alive := has[holder]; alive {
+			has[holder]++
 		}
 	}
-	due = shares(len(v.leases), has, v.most)
-	if _, here := due[v.self]; here {
-		due[v.self] = max(due[v.self], v.least)
-	}
-	return has, due
+	return has, shares(len(v.leases), has)
 }
 
 // spare reports whether self is due nothing: there are hosts enough without it.
@@ -99,29 +84,20 @@ func (v *balanceView) alone() bool {
 	has, _ := v.dues()
 	const newcomer hostKey = ""
 	has[newcomer] = 0
-	return shares(len(v.leases), has, v.most)[newcomer] == 0
+	return shares(len(v.leases), has)[newcomer] == 0
 }
 
-// shares is how many of n leases each host is due: rounds of equal parts, until
-// nothing is left or every host has its most.
-func shares(n int, has, most map[hostKey]int) map[hostKey]int {
-	hosts := sortedHosts(has)
+// shares is how many of n leases each host is due: equal parts, and the rest to those
+// that have most already.
+func shares(n int, has map[hostKey]int) map[hostKey]int {
+	hosts := slices.Sorted(maps.Keys(has))
 	slices.SortStableFunc(hosts, func(a, b hostKey) int { return cmp.Compare(has[b], has[a]) })
 	due := make(map[hostKey]int, len(hosts))
-	for _, h := range hosts {
-		due[h] = 0
-	}
-	for n > 0 && len(hosts) > 0 {
-		part := max(1, n/len(hosts))
-		hosts = slices.DeleteFunc(hosts, func(h hostKey) bool {
-			take := min(part, n)
-			if most[h] > 0 {
-				take = min(take, most[h]-due[h])
-			}
-			due[h] += take
-			n -= take
-			return most[h] > 0 && due[h] >= most[h]
-		})
+	for i, h := range hosts {
+		due[h] = n / len(hosts)
+		if i < n%len(hosts) {
+			due[h]++
+		}
 	}
 	return due
 }
@@ -152,15 +128,10 @@ func (v *balanceView) claims(has, due map[hostKey]int) []string {
 			mine = append(mine, id)
 		}
 	}
-	slices.SortFunc(mine, func(a, b string) int { return cmp.Compare(spread(a), spread(b)) })
-	room := len(v.leases)
-	if most := v.most[v.self]; most > 0 {
-		room = max(0, most-v.held())
-		mine = mine[:min(len(mine), room)]
-	}
-	// What nobody took within a cycle is anyone's: its taker may be gone or full.
+	slices.SortFunc(mine, func(a, b string) int { return cmp.Compare(hashOrder(a), hashOrder(b)) })
+	// What nobody took within a cycle is anyone's: its taker may be gone.
 	for _, id := range orphans {
-		if len(mine) < room && !slices.Contains(mine, id) {
+		if !slices.Contains(mine, id) {
 			mine = append(mine, id)
 		}
 	}
@@ -183,7 +154,7 @@ func (v *balanceView) held() int {
 func assign(free []string, previous map[string]string, has, due map[hostKey]int) map[string]hostKey {
 	missing := map[hostKey]int{}
 	var hosts []hostKey
-	for _, h := range sortedHosts(due) {
+	for _, h := range slices.Sorted(maps.Keys(due)) {
 		if n := due[h] - has[h]; n > 0 {
 			missing[h] = n
 			hosts = append(hosts, h)
@@ -219,24 +190,26 @@ func assign(free []string, previous map[string]string, has, due map[hostKey]int)
 
 // surplus lists the leases self should pass on, and to whom; idle ones first.
 func (v *balanceView) surplus(has, due map[hostKey]int) []handoff {
-	var own []balanceLease
+	var idle, busy []string
 	free := 0
 	for _, l := range v.leases {
 		switch {
+		case l.owner == v.self && l.busy:
+			busy = append(busy, l.id)
 		case l.owner == v.self:
-			own = append(own, l)
+			idle = append(idle, l.id)
 		case l.owner == "" && l.handoff == "":
 			free++
 		}
 	}
+	own := slices.Concat(idle, busy)
 	over := len(own) - due[v.self]
 	if over <= 0 {
 		return nil
 	}
-	slices.SortStableFunc(own, func(a, b balanceLease) int { return compareBool(a.busy, b.busy) })
 	var vacancies []hostKey
 	before := 0 // surplus of the hosts that name their takers before self does
-	for _, h := range sortedHosts(due) {
+	for _, h := range slices.Sorted(maps.Keys(due)) {
 		for range due[h] - has[h] {
 			vacancies = append(vacancies, h)
 		}
@@ -249,34 +222,15 @@ func (v *balanceView) surplus(has, due map[hostKey]int) []handoff {
 	plan := make([]handoff, 0, over)
 	for i, h := range vacancies[from:to] {
 		if !slices.Contains(v.quiet, h) {
-			plan = append(plan, handoff{lease: own[i].id, to: h})
+			plan = append(plan, handoff{lease: own[i], to: h})
 		}
 	}
 	return plan
 }
 
-func sortedHosts(m map[hostKey]int) []hostKey {
-	hosts := make([]hostKey, 0, len(m))
-	for h := range m {
-		hosts = append(hosts, h)
-	}
-	slices.Sort(hosts)
-	return hosts
-}
-
-// spread orders leases the same way on every host, unrelated to their ids.
-func spread(s string) uint32 {
+// hashOrder orders leases the same way on every host, unrelated to their ids.
+func hashOrder(s string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s))
 	return h.Sum32()
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

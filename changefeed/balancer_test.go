@@ -14,14 +14,11 @@ type fleet struct {
 	handoff map[string]hostKey
 	moves   map[string]int
 	hosts   []hostKey
-	least   map[hostKey]int
-	most    map[hostKey]int
 }
 
 func newFleet(leases int, hosts ...hostKey) *fleet {
 	f := &fleet{
 		owner: map[string]hostKey{}, handoff: map[string]hostKey{}, moves: map[string]int{}, hosts: hosts,
-		least: map[hostKey]int{}, most: map[hostKey]int{},
 	}
 	for i := range leases {
 		f.owner[fmt.Sprintf("p..%d", i)] = ""
@@ -30,7 +27,7 @@ func newFleet(leases int, hosts ...hostKey) *fleet {
 }
 
 func (f *fleet) view(self hostKey, waiting bool) balanceView {
-	v := balanceView{self: self, hosts: append([]hostKey(nil), f.hosts...), least: f.least[self], most: f.most}
+	v := balanceView{self: self, hosts: append([]hostKey(nil), f.hosts...)}
 	for id, owner := range f.owner {
 		v.leases = append(v.leases, balanceLease{id: id, owner: owner, handoff: f.handoff[id], waiting: waiting && owner == "" && f.handoff[id] == ""})
 	}
@@ -138,6 +135,36 @@ func contains(hosts []hostKey, h hostKey) bool {
 	return false
 }
 
+// Leases a host was given and has not taken yet are its own in the count.
+func TestBalanceCountsWhatAHostIsAwaitedFor(t *testing.T) {
+	v := balanceView{self: "a/1", hosts: []hostKey{"a/1", "b/1"}, leases: []balanceLease{
+		{id: "p..1", handoff: "a/1"}, {id: "p..2", handoff: "a/1"}, {id: "p..3", owner: "b/1"}, {id: "p..4"},
+	}}
+	plan := balance(v)
+	slices.Sort(plan.acquire)
+	if !slices.Equal(plan.acquire, []string{"p..1", "p..2"}) {
+		t.Errorf("a acquires %v, want the two it was given: the fourth is b's share", plan.acquire)
+	}
+}
+
+// Of the leases a host has too many those go first that have nothing in hand.
+func TestBalancePassesIdleLeasesOnFirst(t *testing.T) {
+	for n := range 6 { // whatever their order is by id
+		v := balanceView{self: "a/1", hosts: []hostKey{"a/1", "b/1"}}
+		for i := range 4 {
+			v.leases = append(v.leases, balanceLease{id: fmt.Sprintf("p%d..%d", n, i), owner: "a/1", busy: i%2 == 0})
+		}
+		var passed []string
+		for _, h := range balance(v).handoff {
+			passed = append(passed, h.lease)
+		}
+		slices.Sort(passed)
+		if want := []string{fmt.Sprintf("p%d..1", n), fmt.Sprintf("p%d..3", n)}; !slices.Equal(passed, want) {
+			t.Errorf("a passes %v on, want the idle ones %v", passed, want)
+		}
+	}
+}
+
 func TestBalanceKeepsABalancedFleetStill(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
@@ -158,25 +185,6 @@ func TestBalanceKeepsABalancedFleetStill(t *testing.T) {
 		if f.step(false) {
 			t.Fatal("a balanced fleet moved")
 		}
-	}
-}
-
-func TestBalanceHonoursBounds(t *testing.T) {
-	f := newFleet(10, "a/x", "b/x")
-	f.most["a/x"] = 2
-	for range 6 {
-		f.step(true)
-	}
-	if c := f.counts(); c["a/x"] != 2 || c["b/x"] != 8 {
-		t.Errorf("with at most 2 on a: %v", c)
-	}
-	f = newFleet(10, "a/x", "b/x", "c/x")
-	f.least["c/x"] = 6
-	for range 2 {
-		f.step(false)
-	}
-	if c := f.counts(); c["a/x"]+c["b/x"]+c["c/x"] != 10 {
-		t.Errorf("with at least 6 on c: %v", c)
 	}
 }
 
@@ -258,19 +266,35 @@ func TestWhoIsSpareAndWhoIsAlone(t *testing.T) {
 		"the one host of one lease":       {view: balanceView{hosts: []hostKey{"a"}, leases: owned("a")}, alone: true},
 		"beside a spare host":             {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("a")}, alone: true},
 		"the spare host":                  {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("b")}, spare: true},
-		"but it wants one":                {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("b"), least: 1}},
 		"one that could share":            {view: balanceView{hosts: []hostKey{"a"}, leases: owned("a", "a")}},
 		"one that watches another":        {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("a", "b")}},
 		"a lease is free":                 {view: balanceView{hosts: []hostKey{"a"}, leases: owned("a", "")}},
 		"it is to be given one":           {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("b", "b")}},
 		"a lease waits for it":            {view: balanceView{hosts: []hostKey{"a", "b"}, leases: append(owned("b"), balanceLease{id: "x", handoff: "a"})}},
 		"there are no leases yet":         {view: balanceView{hosts: []hostKey{"a"}}, spare: true},
-		"the other has its most":          {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("b", "b"), most: map[hostKey]int{"b": 1}}},
 		"more hosts than leases, it owns": {view: balanceView{hosts: []hostKey{"a", "b", "c"}, leases: owned("a", "c")}},
 	} {
 		tt.view.self = "a"
 		if spare, alone := tt.view.spare(), tt.view.alone(); spare != tt.spare || alone != tt.alone {
 			t.Errorf("%s: spare %t, alone %t; want %t, %t", name, spare, alone, tt.spare, tt.alone)
+		}
+	}
+}
+
+// A free lease goes back to a host of the name that had it, as after a restart.
+func TestBalanceGivesLeasesBack(t *testing.T) {
+	v := balanceView{hosts: []hostKey{"a/2", "b/2"}}
+	want := map[hostKey][]string{}
+	for i := range 10 {
+		name := []string{"a", "b"}[i%2]
+		l := balanceLease{id: fmt.Sprintf("p..%d", i), previous: name}
+		v.leases, want[hostKey(name+"/2")] = append(v.leases, l), append(want[hostKey(name+"/2")], l.id)
+	}
+	for _, h := range v.hosts {
+		v.self = h
+		got := slices.Sorted(slices.Values(balance(v).acquire))
+		if !slices.Equal(got, want[h]) {
+			t.Errorf("%s acquires %v, want %v", h, got, want[h])
 		}
 	}
 }

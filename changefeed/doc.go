@@ -6,13 +6,19 @@
 // cosmosfeed adapts Azure Cosmos DB, package memfeed and memstore are a container
 // and a lease store in memory, package leasetest is what a lease store must pass.
 //
+//	handler := changefeed.Each(func(ctx context.Context, change changefeed.Item) error {
+//		return nil // done; Refuse(err): the document is at fault; any other error: it waits
+//	})
 //	p, err := changefeed.New(feed, leases, handler, &changefeed.Options{Processor: "orders"})
 //	err = p.Run(ctx) // blocks; nil once ctx ended and everything is drained
+//
+// Start as many hosts as you like with the same Options.Processor. README.md has a
+// program that runs; what follows is the contract, then the protocol.
 //
 // # The guarantee
 //
 //   - Every change is delivered at least once: a checkpoint is written only
-//     behind changes the handler returned nil for, or that the poison policy
+//     behind changes that the handler said are done, or that the poison policy
 //     dealt with. (Latest-version feed: a version that was replaced before it was
 //     read is not a change any more.)
 //   - The changes of one key are first delivered in feed order, by one handler
@@ -46,7 +52,8 @@
 //	           └───────────────────────────┘
 //
 // Every arrow is one conditional write of one record. Records have the format of
-// the .NET SDK's processor; what it has no place for is in "properties".
+// the .NET SDK's processor; what it has no place for is in "properties". INTEROP.md
+// says what working beside that one means.
 //
 // # The trust window
 //
@@ -106,11 +113,27 @@
 // A range that is caught up is read again once a lane is free: what is read while all
 // of them work would only wait for them.
 //
-// A failing batch is tried again in place. If the handler names documents
-// (PoisonError), or the lane finds out which fail, only their keys are held; the
-// others go on until the window is full. Attempts are counted in the lease. While
-// nothing succeeds anywhere in the process it is an outage, and nobody's attempts
-// are counted.
+// # When a handler fails
+//
+// A handler says of each document that it is done, that it waits or that it is
+// refused (Batch.Answer). What it does not answer for is not done; an error says why.
+//
+//	lane ─▶ handler ── done ─────────────────────────────▶ behind the checkpoint
+//	           │                                                  ▲
+//	           ├─ waits ──┐                                       │
+//	           ├─ refused ┼─▶ key held, followers behind it       │
+//	           └─ nothing ┘      │  due: ─▶ handler again ── done ┤
+//	                             │                                │
+//	                             └─ refused MaxAttempts times,    │
+//	                                or waiting for WaitLimit ─▶ Options.Poison
+//
+// Only the key is held: the other keys go on, and their pages keep no memory behind
+// the one that is not done. What is done is not handed over again while the host owns
+// the range. Only refusals are counted, in the lease. A call that only fails may be the
+// fault of any of its documents, or of what the handler depends on: one is tried alone
+// then, with growing pauses while nothing is handled, and twice as many after each
+// success. A document that waits although others are handled goes to Options.DeadLetter
+// after Options.WaitLimit, or when what waits fills the range.
 //
 // # Balancing
 //
@@ -123,6 +146,18 @@
 //
 // A host that leaves says so, works on until the others look often, and then gives
 // its leases up: each is nobody's for less than a second. See drain.
+//
+// # Rooms
+//
+// The files are in rooms, and what one declares is used in its room and above
+// (tests/arch holds the list):
+//
+//	process    Run: look at all leases, decide, acquire, pass on, drain; the operator
+//	worker     one owned lease: sessions, stop, pause, rewind, release, calls of Own
+//	delivery   reader, window, lanes
+//	ownership  the keeper of a lease record, the fence, the split protocol
+//	plan       pure: balancing, tiling, children, records and their documents
+//	contract   what the package asks of others and tells them
 //
 // # Goroutines
 //

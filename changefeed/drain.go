@@ -13,19 +13,13 @@ import (
 //	 0                              at most 3/5 of DrainTimeout          DrainTimeout
 func (r *run) drain(ctx context.Context) {
 	began := r.clock.Now()
-	r.mu.Lock()
-	r.drainEnd = began.Add(max(0, r.opts.DrainTimeout))
-	r.mu.Unlock()
 	r.announce(context.WithoutCancel(ctx), began)
 	to := map[string]hostKey{}
-	for _, h := range r.handOver().handoff {
+	for _, h := range r.drainPlan().handoff {
 		to[h.lease] = h.to
 	}
-	for _, w := range r.owned() {
-		w.ask(ask{stop: true, drain: true, handoff: to[w.id], reason: "drain"})
-	}
-	r.wait.Wait()
-	r.goodbye(ctx)
+	r.workers.drain(to, began.Add(max(0, r.opts.DrainTimeout)))
+	r.presence.deleteHeartbeat(context.WithoutCancel(ctx))
 }
 
 // announce tells the other hosts that this one is about to go, and works on until each
@@ -33,41 +27,34 @@ func (r *run) drain(ctx context.Context) {
 // would wait for that long; told, they look each Options.AcquireFast.
 func (r *run) announce(ctx context.Context, began time.Time) {
 	wait := min(r.opts.Acquire*6/5+r.opts.AcquireFast/2, max(0, r.opts.DrainTimeout)*3/5)
-	if wait <= 0 || len(r.owned()) == 0 || !r.watched(began) || began.Before(r.fastUntil.Add(-2*r.opts.Acquire)) {
+	if wait <= 0 || len(r.workers.all()) == 0 || !r.watched(began) || r.interval.changing(began.Add(2*r.opts.Acquire)) {
 		return
 	}
-	if !r.writeHeartbeat(ctx, heartbeat{Draining: true}, began) {
+	if !r.presence.write(ctx, heartbeat{Draining: true}, began) {
 		return
 	}
-	for end := began.Add(wait); len(r.owned()) > 0; {
+	for end := began.Add(wait); len(r.workers.all()) > 0; {
 		left := end.Sub(r.clock.Now())
 		if left <= 0 {
 			return
 		}
-		_ = sleep(ctx, r.clock, left, r.hurried) // ctx never ends
+		_ = sleep(ctx, r.clock, left, r.relist) // ctx never ends
 	}
 }
 
 // watched reports whether the last look showed another host that stays.
 func (r *run) watched(now time.Time) bool {
-	b := r.balanceView(r.lastView, tiling{}, now)
+	b := r.membership.balanceView(r.last, tiling{}, now)
 	return slices.ContainsFunc(b.hosts, func(h hostKey) bool { return h != r.self }) ||
-		slices.ContainsFunc(r.lastView.hosts, func(h heartbeat) bool { return h.Spare && h.key() != r.self })
+		slices.ContainsFunc(r.last.hosts, func(h heartbeat) bool { return h.Spare && h.key() != r.self })
 }
 
-// handOver plans a drain: every lease goes to a host that stays.
-func (r *run) handOver() balancePlan {
-	b := r.balanceView(r.lastView, tiling{}, r.clock.Now())
+// drainPlan plans a drain: every lease goes to a host that stays.
+func (r *run) drainPlan() balancePlan {
+	b := r.membership.balanceView(r.last, tiling{}, r.clock.Now())
 	b.hosts = slices.DeleteFunc(b.hosts, func(h hostKey) bool { return h == r.self })
 	if len(b.hosts) == 0 {
 		return balancePlan{}
 	}
-	return b.plan()
-}
-
-// goodbye removes this host's heartbeat.
-func (r *run) goodbye(ctx context.Context) {
-	if r.heartbeat != nil {
-		r.unbeat(context.WithoutCancel(ctx))
-	}
+	return balance(b)
 }

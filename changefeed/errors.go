@@ -33,6 +33,8 @@ var (
 	ErrHandlerTimeout = errors.New("handler timed out")
 	// ErrRunning: Run was called on a processor that is running.
 	ErrRunning = errors.New("processor is already running")
+	// ErrNotOwned: this host does not process the range now.
+	ErrNotOwned = errors.New("range not owned by this host")
 	// ErrPermanent marks an error that no retry will mend, such as a container
 	// that does not exist. During initialisation Run returns it.
 	ErrPermanent = errors.New("permanent")
@@ -83,6 +85,25 @@ func (e *RefusedError) Error() string {
 	return "leases that cannot be continued: " + strings.Join(lines, "; ")
 }
 
+// Check is an operation that looks whether something holds on which delivery rests.
+type Check string
+
+// The checks.
+const (
+	CheckFeed   Check = "check the feed" // documents lie where their range says
+	CheckTiling Check = "check tiling"   // leases do not overlap
+)
+
+// CheckError is what a check found. It does not pass by itself: somebody has to act.
+type CheckError struct {
+	Check Check
+	Err   error
+}
+
+func (e *CheckError) Error() string { return e.Err.Error() }
+
+func (e *CheckError) Unwrap() error { return e.Err }
+
 // PanicError is a handler's panic, turned into an error.
 type PanicError struct {
 	Value any
@@ -90,49 +111,3 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.Value) }
-
-// outageError marks an error as the destination's fault.
-type outageError struct{ err error }
-
-func (e *outageError) Error() string { return e.err.Error() }
-func (e *outageError) Unwrap() error { return e.err }
-
-// Outage marks a handler's error as an outage of what the handler depends on,
-// not a fault of any document: the batch is retried in place for as long as it
-// takes and no document's attempts are counted. Outage(nil) is nil.
-func Outage(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &outageError{err: err}
-}
-
-// PoisonError names the documents of a batch that the handler could not handle.
-// Every other document counts as handled, except those behind a named one with
-// the same key: they are handed over again, together with the named ones, after
-// a pause. Each time a document is named counts as one attempt.
-type PoisonError struct {
-	Documents []Poison
-}
-
-// Poison is one document of a batch that could not be handled.
-type Poison struct {
-	Index int // in Batch.Items
-	Err   error
-}
-
-func (e *PoisonError) Error() string {
-	if len(e.Documents) == 0 {
-		return "no document could be blamed"
-	}
-	return fmt.Sprintf("%d documents could not be handled, first: %v", len(e.Documents), e.Documents[0].Err)
-}
-
-// Unwrap gives the causes to errors.Is and errors.As.
-func (e *PoisonError) Unwrap() []error {
-	errs := make([]error, 0, len(e.Documents))
-	for _, d := range e.Documents {
-		errs = append(errs, d.Err)
-	}
-	return errs
-}

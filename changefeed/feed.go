@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"feedbox/changefeed/internal/jsonscan"
 )
 
 // Feed reads the change feed of one container. Implementations are safe for
@@ -25,6 +27,13 @@ type Feed interface {
 	// document whose key is outside the range, must keep the changes of one
 	// transaction on one page, and orders items by LSN.
 	Read(ctx context.Context, req ReadRequest) (*Page, error)
+}
+
+// Placer is a Feed that knows where keys lie; Processor.Own needs it.
+type Placer interface {
+	// Place returns the effective partition key of a partition key with one string
+	// value. It is safe for concurrent use, and fails before Source has succeeded.
+	Place(key string) (string, error)
 }
 
 // Source names the container a feed reads. Its parts become the lease prefix
@@ -92,3 +101,9 @@ type Item struct {
 
 // Time is Timestamp as a time.Time.
 func (i *Item) Time() time.Time { return time.Unix(i.Timestamp, 0) }
+
+// Field returns a function for Options.Key that finds the raw JSON of one
+// top-level member without decoding the document.
+func Field(name string) func(raw json.RawMessage) []byte {
+	return func(raw json.RawMessage) []byte { return jsonscan.Member(raw, name) }
+}

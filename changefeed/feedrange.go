@@ -82,10 +82,12 @@ func compareKeys(a, b string) int {
 	return 0
 }
 
+func byMin(a, b FeedRange) int { return compareKeys(a.Min, b.Min) }
+
 // subtract returns what is left of r, in order, once the holes are cut out.
 func (r FeedRange) subtract(holes []FeedRange) []FeedRange {
 	holes = slices.Clone(holes)
-	slices.SortFunc(holes, func(a, b FeedRange) int { return compareKeys(a.Min, b.Min) })
+	slices.SortFunc(holes, byMin)
 	var rest []FeedRange
 	from := r.Min
 	for _, hole := range holes {

@@ -7,62 +7,57 @@ import (
 	"time"
 )
 
-// fence is the trust window of one owned lease: until it passes, no other host
-// that keeps the rules can have taken the lease. Each successful write moves it
-// to the start of that write + expiry - margin. When it passes, the context of
-// every handler call of the lease ends.
-//
-// The monotonic clock of a machine that was suspended did not run meanwhile, but
-// its wall clock is right again on waking. So the wall clock has a say: if by it
-// the window is over, the lease is in doubt. Handlers are ended, and nothing is
-// delivered before a renewal has shown whose the lease is. That is all a wall
-// clock set forward costs; one set back costs nothing.
+// fence is the trust window of one owned lease, drawn in doc.go: each successful write
+// moves it. When it passes, the context of every handler call of the lease ends. When
+// the wall clock alone is past it, as after a suspension, the lease is in doubt.
 type fence struct {
-	watch  watch
+	clocks clocks
 	window time.Duration // expiry - margin
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
-	until glance      // guarded by mu
-	stop  func() bool // guarded by mu; the timer's, nil once revoked
+	until clockReading // guarded by mu
+	stop  func() bool  // guarded by mu; the timer's, nil once revoked
 }
 
-// watch is a host's two clocks.
-type watch struct {
+// clocks is a host's two clocks.
+type clocks struct {
 	clock Clock
 	wall  func() time.Time
 }
 
-// glance is what both showed at one moment.
-type glance struct{ own, wall time.Time }
+// clockReading is what both showed at one moment.
+type clockReading struct{ monotonic, wall time.Time }
 
-func (w watch) glance() glance {
-	return glance{own: w.clock.Now(), wall: w.wall().Round(0)} // Round drops Go's monotonic reading
+func (w clocks) read() clockReading {
+	return clockReading{monotonic: w.clock.Now(), wall: w.wall().Round(0)} // Round drops Go's monotonic reading
 }
 
-func (g glance) add(d time.Duration) glance { return glance{own: g.own.Add(d), wall: g.wall.Add(d)} }
+func (g clockReading) add(d time.Duration) clockReading {
+	return clockReading{monotonic: g.monotonic.Add(d), wall: g.wall.Add(d)}
+}
 
 // newFence returns a context that ends with ErrFenced when the fence passes, or
 // with the cause given to revoke. It does not end with parent: a drain lets
 // handlers finish. The first write began at began.
-func newFence(parent context.Context, w watch, began glance, window time.Duration) (context.Context, *fence) {
+func newFence(parent context.Context, w clocks, began clockReading, window time.Duration) (context.Context, *fence) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
-	f := &fence{watch: w, window: window, cancel: cancel, until: began.add(window)}
+	f := &fence{clocks: w, window: window, cancel: cancel, until: began.add(window)}
 	f.mu.Lock()
-	f.stop = w.clock.AfterFunc(f.until.own.Sub(w.clock.Now()), f.ring)
+	f.stop = w.clock.AfterFunc(f.until.monotonic.Sub(w.clock.Now()), f.onTimer)
 	f.mu.Unlock()
 	return ctx, f
 }
 
-// ring runs when the timer does: the fence has passed unless it was moved.
-func (f *fence) ring() {
+// onTimer runs when the timer does: the fence has passed unless it was moved.
+func (f *fence) onTimer() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stop == nil {
 		return
 	}
-	if left := f.until.own.Sub(f.watch.clock.Now()); left > 0 {
-		f.stop = f.watch.clock.AfterFunc(left, f.ring)
+	if left := f.until.monotonic.Sub(f.clocks.clock.Now()); left > 0 {
+		f.stop = f.clocks.clock.AfterFunc(left, f.onTimer)
 		return
 	}
 	f.stop = nil
@@ -70,10 +65,10 @@ func (f *fence) ring() {
 }
 
 // extend moves the fence forward, never back: a write that began then succeeded.
-func (f *fence) extend(began glance) {
+func (f *fence) extend(began clockReading) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if until := began.add(f.window); !until.own.Before(f.until.own) {
+	if until := began.add(f.window); !until.monotonic.Before(f.until.monotonic) {
 		f.until = until
 	}
 }
@@ -89,29 +84,29 @@ func (f *fence) revoke(cause error) {
 	f.cancel(cause)
 }
 
-// trusted reports until when the lease is certainly this host's, on its own clock.
-func (f *fence) trusted() time.Time {
+// trustedUntil reports until when the lease is certainly this host's, on its own clock.
+func (f *fence) trustedUntil() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.until.own
+	return f.until.monotonic
 }
 
-// passed asks the clock, not the timer: after a pause of the process the timer
+// endIfPassed asks the clock, not the timer: after a pause of the process the timer
 // may not have run yet.
-func (f *fence) passed() bool {
-	if !f.watch.clock.Now().Before(f.trusted()) {
+func (f *fence) endIfPassed() bool {
+	if !f.clocks.clock.Now().Before(f.trustedUntil()) {
 		f.revoke(ErrFenced)
 		return true
 	}
 	return false
 }
 
-// doubted reports whether the wall clock is past the window.
-func (f *fence) doubted() bool {
+// inDoubt reports whether the wall clock is past the window.
+func (f *fence) inDoubt() bool {
 	f.mu.Lock()
 	until := f.until.wall
 	f.mu.Unlock()
-	return !f.watch.wall().Round(0).Before(until)
+	return !f.clocks.wall().Round(0).Before(until)
 }
 
 // errDoubt ends a handler call while the lease is in doubt.
@@ -128,9 +123,9 @@ type fencedContext struct {
 
 func (c *fencedContext) Err() error {
 	switch {
-	case c.fence.passed():
+	case c.fence.endIfPassed():
 		<-c.Done()
-	case c.fence.doubted():
+	case c.fence.inDoubt():
 		c.end(errDoubt)
 	}
 	return c.Context.Err()

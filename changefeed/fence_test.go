@@ -15,13 +15,13 @@ type manualClock struct {
 	timers []func()
 }
 
-func (c *manualClock) watch() watch {
-	return watch{clock: c, wall: func() time.Time { return c.now.Add(c.ahead) }}
+func (c *manualClock) watch() clocks {
+	return clocks{clock: c, wall: func() time.Time { return c.now.Add(c.ahead) }}
 }
 
 // fence begins now and passes in 10 s.
 func (c *manualClock) fence(parent context.Context) (context.Context, *fence) {
-	return newFence(parent, c.watch(), c.watch().glance(), 10*time.Second)
+	return newFence(parent, c.watch(), c.watch().read(), 10*time.Second)
 }
 
 func (c *manualClock) Now() time.Time { return c.now }
@@ -42,13 +42,13 @@ func (c *manualClock) fire() {
 func TestFenceEndsTheContextUnlessMoved(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
 	ctx, f := c.fence(t.Context())
-	first := c.watch().glance()
+	first := c.watch().read()
 	c.now = c.now.Add(9 * time.Second)
-	f.extend(c.watch().glance())
+	f.extend(c.watch().read())
 	f.extend(first) // never back
 	c.now = c.now.Add(9 * time.Second)
 	c.fire()
-	if ctx.Err() != nil || f.passed() {
+	if ctx.Err() != nil || f.endIfPassed() {
 		t.Fatal("ended although it was moved")
 	}
 	c.now = c.now.Add(2 * time.Second)
@@ -83,10 +83,10 @@ func TestFenceNoticesASuspension(t *testing.T) {
 	call, end := context.WithCancelCause(ctx)
 	handler := &fencedContext{Context: call, fence: f, end: end}
 	c.ahead = 9 * time.Second
-	if handler.Err() != nil || f.doubted() {
+	if handler.Err() != nil || f.inDoubt() {
 		t.Fatal("in doubt within the window")
 	}
-	f.extend(c.watch().glance())
+	f.extend(c.watch().read())
 	c.ahead += 11 * time.Second
 	if handler.Err() == nil || !errors.Is(context.Cause(handler), errDoubt) {
 		t.Errorf("woken 11 s later on the wall clock, with a window of 10 s: %v", context.Cause(handler))
@@ -94,8 +94,8 @@ func TestFenceNoticesASuspension(t *testing.T) {
 	if ctx.Err() != nil {
 		t.Error("the lease is given up, although it may still be the host's")
 	}
-	f.extend(c.watch().glance())
-	if f.doubted() {
+	f.extend(c.watch().read())
+	if f.inDoubt() {
 		t.Error("in doubt after a renewal")
 	}
 }
@@ -106,11 +106,11 @@ func TestFenceSurvivesAWallClockSetBack(t *testing.T) {
 	ctx, f := c.fence(t.Context())
 	c.ahead = -time.Hour
 	c.now = c.now.Add(9 * time.Second)
-	if f.passed() || ctx.Err() != nil {
+	if f.endIfPassed() || ctx.Err() != nil {
 		t.Error("ended within the window")
 	}
 	c.now = c.now.Add(2 * time.Second)
-	if !f.passed() {
+	if !f.endIfPassed() {
 		t.Error("prolonged by the wall clock")
 	}
 }

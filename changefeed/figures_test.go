@@ -1,7 +1,6 @@
 package changefeed_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -11,9 +10,15 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/tests/record"
+	"feedbox/tests/testenv"
 )
 
-var cycles = flag.Int("cycles", envInt("CHANGEFEED_CYCLES", 5), "restarts, crashes and splits in tests that report figures (CHANGEFEED_CYCLES)")
+// cyclesOf is how many restarts, crashes or splits there are in a test that reports
+// figures: CHANGEFEED_CYCLES.
+func cyclesOf(t *testing.T) int {
+	t.Helper()
+	return testenv.Count(t, "CHANGEFEED_CYCLES", 5)
+}
 
 // How long a range has no owner when its host is gone: from the crash, or from its
 // release, until a successor owns it.
@@ -24,7 +29,7 @@ func TestTakeoverTimes(t *testing.T) {
 				began := time.Now()
 				f := newFleet(t, 16, 4, 50, changefeed.Options{})
 				var all []time.Duration
-				for i := range *cycles {
+				for i := range cyclesOf(t) {
 					time.Sleep(time.Duration(rand.IntN(10_000)) * time.Millisecond)
 					if i%2 == 0 {
 						time.Sleep(70 * time.Second) // calm: hosts look each 5 s
@@ -50,7 +55,7 @@ func TestTakeoverTimes(t *testing.T) {
 					t.Errorf("a lease had no owner for %s, want at most %s", most, limit)
 				}
 				record.Write(t, record.Result{
-					Fault: "F9", Name: "takeover after a " + kind, Injections: int64(*cycles), Of: 200, Events: int64(f.written),
+					Fault: "F9", Name: "takeover after a " + kind, Injections: int64(cyclesOf(t)), Of: 200, Events: int64(f.written),
 					DuplicatesSent: int64(f.again()), TakeoverP50: p50.Seconds(), TakeoverP99: p99.Seconds(), Simulated: time.Since(began).Hours(),
 					Note: "Expiry 20 s, Acquire 5 s; 16 ranges, 4 hosts, 50 changes/s",
 				})
@@ -80,7 +85,7 @@ func TestRedeliveriesUnderLoad(t *testing.T) {
 				began := time.Now()
 				f := newFleet(t, 4, 3, 200, changefeed.Options{Lanes: 4, MaxItems: 20})
 				most := 0
-				for i := range *cycles {
+				for i := range cyclesOf(t) {
 					time.Sleep(time.Duration(2000+rand.IntN(5000)) * time.Millisecond)
 					most += change(f, i)
 					f.balanced(time.Minute)
@@ -88,12 +93,12 @@ func TestRedeliveriesUnderLoad(t *testing.T) {
 				f.settle()
 				again := f.again()
 				t.Logf("%d times a %s under 200 changes/s: %d of %d changes delivered again; handled and not checkpointed were %d",
-					*cycles, kind, again, f.written, most)
+					cyclesOf(t), kind, again, f.written, most)
 				if again > most {
 					t.Errorf("%d delivered again, want at most %d", again, most)
 				}
 				record.Write(t, record.Result{
-					Fault: "F8", Name: "a " + kind + " under load", Injections: int64(*cycles), Of: 200, Events: int64(f.written),
+					Fault: "F8", Name: "a " + kind + " under load", Injections: int64(cyclesOf(t)), Of: 200, Events: int64(f.written),
 					DuplicatesSent: int64(again), Simulated: time.Since(began).Hours(),
 					Note: fmt.Sprintf("handled and not checkpointed at that moment: %d", most),
 				})
@@ -102,13 +107,13 @@ func TestRedeliveriesUnderLoad(t *testing.T) {
 	}
 }
 
-// F9: hosts come and go every two seconds, for as many minutes as -cycles says.
+// F9: hosts come and go every two seconds, for as many minutes as CHANGEFEED_CYCLES says.
 func TestChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		f := newFleet(t, 8, 4, 100, changefeed.Options{})
 		n := 0
-		for ; n < 30*min(*cycles, 5); n++ {
+		for ; n < 30*min(cyclesOf(t), 5); n++ {
 			time.Sleep(2 * time.Second)
 			go f.pick(rand.IntN(len(f.hosts))).stop()
 			f.join()
@@ -136,7 +141,7 @@ func TestWallClocksJump(t *testing.T) {
 		moved := f.moved
 		f.mu.Unlock()
 		jumps := 0
-		for ; time.Since(began) < time.Duration(min(*cycles, 10))*time.Minute; jumps++ {
+		for ; time.Since(began) < time.Duration(min(cyclesOf(t), 10))*time.Minute; jumps++ {
 			time.Sleep(time.Duration(rand.IntN(4000)) * time.Millisecond)
 			f.walls[jumps%4].Store(int64(rand.IntN(1200)-600) * int64(time.Second))
 		}

@@ -8,182 +8,101 @@ import (
 	"time"
 )
 
-// flow is what one range has in hand: the window of pages read and not yet
-// finished, oldest first, and the lanes that work on them. The checkpoint is the
-// low-water page: the last page before which everything is finished.
-//
-//	feed ─▶ admit ─▶ window [p3 p4 p5 p6] ─▶ lanes ─▶ handler
-//	                         ▲ finished: p3, p5    checkpoint: behind p3
-//
-// The reader admits, lanes finish; a flow is done for good once closed.
+// flow is one session of delivery: the window of pages in hand, the lanes that
+// deliver their items first, and the keys that are held because an item of theirs
+// is not done (held.go). A flow is done for good once closed.
 type flow struct {
-	w     *worker
-	limit struct{ items, bytes int }
-	seed  maphash.Seed
+	*delivery
+	window *window
+	seed   maphash.Seed
 
-	mu      sync.Mutex // guards what follows
-	window  []*page
-	lanes   []*lane
-	items   int // in window, unfinished pages only
-	bytes   int
-	started uint64 // highest page a lane has begun
-	seq     uint64 // of the last page admitted
-	closing bool   // begin no page that is not begun, retry nothing
-	halted  bool   // poison policy stop: begin nothing
+	mu       sync.Mutex // guards what follows
+	lanes    []*lane
+	held     map[string]*heldKey
+	retrying bool // the goroutine of retry runs
+	budget   int  // items in the next retry
+	pause    backoff
+	resting  time.Time // nothing is retried before
+	started  uint64    // highest page a lane has begun
+	closing  bool      // begin no page that is not begun, retry nothing
+	halted   bool      // poison policy stop: begin nothing
 
-	room    chan struct{}  // capacity 1: a page was finished
-	free    chan struct{}  // capacity 1: a lane has nothing to begin
+	kick    signal         // look at the held keys
+	free    signal         // a lane has nothing to begin
 	closed  chan struct{}  // closed by close
-	running sync.WaitGroup // lanes with a goroutine
+	running sync.WaitGroup // lanes with a goroutine, and retry
 }
 
-// page is one page in the window.
-type page struct {
-	seq    uint64
-	src    *Page
-	items  []Item // permuted by lane; within a lane in feed order
-	open   int    // items not finished
-	weight int    // bytes
-}
-
-func newFlow(w *worker) *flow {
-	f := &flow{w: w, seed: maphash.MakeSeed(), room: make(chan struct{}, 1), free: make(chan struct{}, 1), closed: make(chan struct{})}
-	f.limit.items, f.limit.bytes = w.r.opts.ReadAheadItems, w.r.opts.ReadAheadBytes
-	f.lanes = make([]*lane, w.r.opts.Lanes)
+func newFlow(d *delivery) *flow {
+	f := &flow{
+		delivery: d, window: newWindow(&d.opts, d.progress), seed: maphash.MakeSeed(), held: map[string]*heldKey{},
+		kick: newSignal(), free: newSignal(), closed: make(chan struct{}),
+	}
+	f.budget, f.pause = f.maxRetry(), f.newBackoff()
+	f.lanes = make([]*lane, d.opts.Lanes)
 	for i := range f.lanes {
-		f.lanes[i] = newLane(f)
+		f.lanes[i] = &lane{}
 	}
 	return f
-}
-
-// waitRoom returns once another page may be read.
-func (f *flow) waitRoom(ctx context.Context) error {
-	for {
-		f.mu.Lock()
-		free := f.items < f.limit.items && f.bytes < f.limit.bytes && !f.halted
-		f.mu.Unlock()
-		if free {
-			return nil
-		}
-		select {
-		case <-f.room:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // admit takes a page from the reader, in feed order, and hands its items to the
 // lanes. A page without items only moves the checkpoint, in its turn.
 func (f *flow) admit(src *Page) {
-	items := src.Items
-	if key := f.w.r.opts.Key; key != nil {
-		for i := range items {
-			items[i].Key = key(items[i].Raw)
+	if key := f.opts.Key; key != nil {
+		for i := range src.Items {
+			src.Items[i].Key = key(src.Items[i].Raw)
 		}
 	}
 	f.mu.Lock()
-	if f.closing {
-		f.mu.Unlock()
+	defer f.mu.Unlock()
+	if f.closing || f.halted {
 		release(src)
 		return
 	}
-	f.seq++
-	p := &page{seq: f.seq, src: src, items: items, open: len(items), weight: src.Bytes}
-	f.window = append(f.window, p)
-	f.items += len(items)
-	f.bytes += p.weight
-	f.route(p)
-	done, moved := f.sweep()
-	f.mu.Unlock()
-	f.settle(done, moved)
+	parts := f.byLane(src)
+	p := f.window.add(src, src.Items)
+	for i, part := range parts {
+		if len(part) > 0 {
+			f.push(f.lanes[i], segment{page: p, items: part})
+		}
+	}
 }
 
-// route gives each lane its items of the page, in feed order. Called with mu.
-func (f *flow) route(p *page) {
-	if len(p.items) == 0 {
-		return
-	}
+// byLane orders the items of a page by lane, those of each lane in feed order, and
+// returns the parts.
+func (f *flow) byLane(src *Page) [][]Item {
 	if len(f.lanes) == 1 {
-		f.lanes[0].push(segment{page: p, items: p.items})
-		return
+		return [][]Item{src.Items}
 	}
-	// A counting sort by lane: stable, and one allocation for the whole page.
+	// A counting sort: stable, and one allocation for the whole page.
 	counts := make([]int, len(f.lanes)+1)
-	of := make([]int, len(p.items))
-	for i := range p.items {
-		of[i] = int(maphash.Bytes(f.seed, p.items[i].Key) % uint64(len(f.lanes)))
+	of := make([]int, len(src.Items))
+	for i := range src.Items {
+		of[i] = int(maphash.Bytes(f.seed, src.Items[i].Key) % uint64(len(f.lanes)))
 		counts[of[i]+1]++
 	}
 	for i := 1; i < len(counts); i++ {
 		counts[i] += counts[i-1]
 	}
-	sorted := make([]Item, len(p.items))
-	next := append([]int(nil), counts[:len(f.lanes)]...)
-	for i := range p.items {
-		sorted[next[of[i]]] = p.items[i]
+	sorted := make([]Item, len(src.Items))
+	next := slices.Clone(counts[:len(f.lanes)])
+	for i := range src.Items {
+		sorted[next[of[i]]] = src.Items[i]
 		next[of[i]]++
 	}
-	p.items = sorted
-	for i, l := range f.lanes {
-		if part := sorted[counts[i]:counts[i+1]]; len(part) > 0 {
-			l.push(segment{page: p, items: part})
-		}
+	src.Items = sorted
+	parts := make([][]Item, len(f.lanes))
+	for i := range parts {
+		parts[i] = sorted[counts[i]:counts[i+1]]
 	}
-}
-
-// finish counts n items of the page as handled, or as dealt with for good.
-func (f *flow) finish(p *page, n int) {
-	f.mu.Lock()
-	p.open -= n
-	done, moved := f.sweep()
-	f.mu.Unlock()
-	f.settle(done, moved)
-}
-
-// sweep takes the finished pages off the front of the window. Called with mu.
-func (f *flow) sweep() (done []*page, moved bool) {
-	n := 0
-	for n < len(f.window) && f.window[n].open == 0 {
-		f.items -= len(f.window[n].items)
-		f.bytes -= f.window[n].weight
-		n++
-	}
-	if n == 0 {
-		return nil, false
-	}
-	done = append(done, f.window[:n]...)
-	f.window = append(f.window[:0], f.window[n:]...)
-	// The checkpoint moves under mu, so that it can only move forward.
-	f.w.progress(done)
-	return done, true
-}
-
-// settle gives the pages' memory back and lets the reader go on.
-func (f *flow) settle(done []*page, moved bool) {
-	for _, p := range done {
-		release(p.src)
-	}
-	if moved {
-		select {
-		case f.room <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// laneFree tells waitLane. Called with mu.
-func (f *flow) laneFree() {
-	select {
-	case f.free <- struct{}{}:
-	default:
-	}
+	return parts
 }
 
 // waitLane returns once some lane has nothing to do, or after most: what is read while
 // all of them work would only wait for them.
 func (f *flow) waitLane(ctx context.Context, most time.Duration, wake <-chan struct{}) error {
-	a := newAlarm(f.w.r.clock)
+	a := newAlarm(f.clock)
 	a.set(most)
 	defer a.off()
 	for {
@@ -205,49 +124,26 @@ func (f *flow) waitLane(ctx context.Context, most time.Duration, wake <-chan str
 	}
 }
 
-// oldest is the first item not finished, for the lag; nil if there is none.
-func (f *flow) oldest() (changed int64, lsn int64, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, p := range f.window {
-		for i := range p.items {
-			if !ok || p.items[i].Timestamp < changed {
-				changed, lsn, ok = p.items[i].Timestamp, p.items[i].LSN, true
-			}
-		}
-		if ok {
-			return changed, lsn, ok
-		}
+// stopping reports whether nothing may be tried again.
+func (f *flow) stopping() bool {
+	if f.ctx.Err() != nil {
+		return true
 	}
-	return 0, 0, false
-}
-
-// busy reports whether anything is in hand.
-func (f *flow) busy() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.items > 0
+	return f.closing || f.halted
 }
 
-// close lets lanes finish the pages they have begun and drop the rest; nothing
-// that fails is tried again. It returns when no handler runs. Handlers that must
-// not go on are ended through the worker's context.
+// close lets lanes finish the pages that any of them has begun and drop the rest;
+// nothing that fails is tried again. It returns when no handler runs. Handlers that
+// must not go on are ended through the delivery's context.
 func (f *flow) close() {
 	f.mu.Lock()
 	f.closing = true
 	close(f.closed)
-	for _, l := range f.lanes {
-		l.nudge()
-	}
 	f.mu.Unlock()
 	f.running.Wait()
-	f.mu.Lock()
-	left := f.window
-	f.window, f.items, f.bytes = nil, 0, 0
-	f.mu.Unlock()
-	for _, p := range left {
-		release(p.src)
-	}
+	f.window.drop()
 }
 
 // halt begins nothing more until the worker starts a new flow.
@@ -255,11 +151,65 @@ func (f *flow) halt() {
 	f.mu.Lock()
 	f.halted = true
 	f.mu.Unlock()
+	f.window.stop()
 }
 
-func release(p *Page) {
-	if p.Release != nil {
-		p.Release()
-		p.Release = nil
+// lane delivers its items for the first time, one batch after the other. Keys are
+// spread over lanes by hash, so items with one key meet no other lane. The
+// goroutine of a lane exists only while there is work.
+type lane struct {
+	queue []segment // guarded by flow.mu
+	alive bool      // guarded by flow.mu; the goroutine runs
+	works bool      // guarded by flow.mu; it delivers a segment
+}
+
+// segment is a run of items of one page.
+type segment struct {
+	page  *page
+	items []Item
+}
+
+// push queues work and starts the goroutine if there is none. Called with flow.mu.
+func (f *flow) push(l *lane, s segment) {
+	l.queue = append(l.queue, s)
+	if !l.alive {
+		l.alive = true
+		f.running.Go(func() { f.deliver(l) })
 	}
+}
+
+// deliver hands the segments of a lane to the handler until none is left.
+func (f *flow) deliver(l *lane) {
+	for {
+		s, ok := f.next(l)
+		if !ok {
+			return
+		}
+		if len(s.items) == 0 {
+			continue
+		}
+		verdicts := f.call(s.page, s.items, 1)
+		f.settle(s, verdicts)
+	}
+}
+
+// next takes the next segment to deliver, less what joins keys that are held. The
+// goroutine ends when ok is false.
+func (f *flow) next(l *lane) (s segment, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l.works = false
+	if len(l.queue) == 0 {
+		f.free.send()
+	}
+	if len(l.queue) == 0 || f.halted || f.ctx.Err() != nil || f.closing && l.queue[0].page.seq > f.started {
+		l.queue, l.alive = nil, false // what is left is delivered again from the checkpoint
+		return segment{}, false
+	}
+	s = l.queue[0]
+	l.queue[0] = segment{}
+	l.queue = l.queue[1:]
+	f.started = max(f.started, s.page.seq)
+	l.works = true
+	return f.withhold(s), true
 }

@@ -8,14 +8,16 @@ import (
 )
 
 // Handler processes changes. It is called from several goroutines: for
-// different ranges, and with Options.Lanes > 1 also within one range, but never
-// at the same time for two changes of one key.
+// different ranges, and also within one range, but never at the same time for two
+// changes of one key.
 //
 // ctx ends before the trust window of the lease does. A handler that sends
-// anything must stop when it ends: another host may already be sending. nil says
-// that all items are handled. *PoisonError says which are not; Outage(err) says
-// that none can be now; any other error says that some could not be and lets the
-// processor find out which.
+// anything must stop when it ends: another host may already be sending.
+//
+// A handler that returns nil and has answered for nothing has handled all items.
+// Otherwise what it has not answered for (Batch.Answer) is not done: an error
+// means that nothing else was. See doc.go for what becomes of items that wait or
+// are refused.
 type Handler interface {
 	Handle(ctx context.Context, batch *Batch) error
 }
@@ -26,8 +28,32 @@ type HandlerFunc func(ctx context.Context, batch *Batch) error
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, batch *Batch) error { return f(ctx, batch) }
 
-// Batch is what a handler is given: the items of one page, or with lanes those
-// of one page and lane, in feed order. The batch and everything in it is valid
+// Each returns a handler that is given one item after the other. An error is that
+// item's answer, as for Batch.Answer, and skips the items behind it with the same
+// key; the others are handled.
+func Each(handle func(ctx context.Context, item Item) error) Handler {
+	return HandlerFunc(func(ctx context.Context, batch *Batch) error {
+		held := map[string]bool{} // keys with an item that is not done
+		for i := range batch.Items {
+			if held[string(batch.Items[i].Key)] {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := handle(ctx, batch.Items[i])
+			batch.Answer(i, err)
+			if err != nil {
+				held[string(batch.Items[i].Key)] = true
+			}
+		}
+		return nil
+	})
+}
+
+// Batch is what a handler is given: the items of one page and lane in feed order,
+// or items that are tried again, those of each key in feed order. It holds all that is
+// not done of a key's part in a transaction. The batch and everything in it is valid
 // until the handler returns.
 type Batch struct {
 	// Lease is the lease's id, Token its lease token, Range its feed range.
@@ -37,18 +63,18 @@ type Batch struct {
 	// Epoch rises by one with each change of ownership: pass it on as a fencing
 	// token where the destination can use one.
 	Epoch int64
-	// Items in feed order.
 	Items []Item
 	// Attempt is 1 on the first delivery of these items by this host.
 	Attempt int
 	// RequestCharge of the page in request units, not of the batch.
 	RequestCharge float64
 	SessionToken  string
-	// Continuation is the position behind the page, the checkpoint once all of
-	// it is handled.
+	// Continuation is the position behind the page of the last item, the checkpoint
+	// once all up to it is handled.
 	Continuation string
 
-	fence *fence
+	trustedUntil func() time.Time
+	answers      *answers
 }
 
 // FirstLSN is the LSN of the first item, 0 if there is none.
@@ -69,7 +95,7 @@ func (b *Batch) LastLSN() int64 {
 
 // TrustedUntil is when the lease's trust window closes as things stand, on the
 // host's monotonic clock. Renewals move it; ctx ends when it is reached.
-func (b *Batch) TrustedUntil() time.Time { return b.fence.trusted() }
+func (b *Batch) TrustedUntil() time.Time { return b.trustedUntil() }
 
 // Checkpointer saves progress on behalf of a manual handler.
 type Checkpointer interface {
@@ -97,57 +123,43 @@ func Manual(handle func(ctx context.Context, batch *Batch, checkpointer Checkpoi
 }
 
 // Typed returns a handler whose items are decoded from JSON first. A document
-// that cannot be decoded is named in a PoisonError, and documents of the same
-// key behind it wait with it; the others are handled.
+// that cannot be decoded is refused, and documents of the same key behind it wait
+// with it; the others are handled. Indices of batch.Answer are those of items.
 func Typed[T any](handle func(ctx context.Context, batch *Batch, items []T) error) Handler {
 	return HandlerFunc(func(ctx context.Context, batch *Batch) error {
-		var poison []Poison
-		var held map[string]bool
-		whole := batch.Items
-		good := make([]Item, 0, len(whole))
-		at := make([]int, 0, len(whole)) // index in whole of each good item
-		items := make([]T, 0, len(whole))
-		for i := range whole {
-			if held[string(whole[i].Key)] {
+		held := map[string]bool{} // keys with a document that cannot be decoded
+		part := *batch
+		part.Items, part.answers = make([]Item, 0, len(batch.Items)), &answers{}
+		at := make([]int, 0, len(batch.Items)) // index in batch of each of part's
+		items := make([]T, 0, len(batch.Items))
+		for i := range batch.Items {
+			if held[string(batch.Items[i].Key)] {
 				continue
 			}
 			var item T
-			if err := json.Unmarshal(whole[i].Raw, &item); err != nil {
-				if held == nil {
-					held = map[string]bool{}
-				}
-				held[string(whole[i].Key)] = true
-				poison = append(poison, Poison{Index: i, Err: fmt.Errorf("decode %T: %w", item, err)})
+			if err := json.Unmarshal(batch.Items[i].Raw, &item); err != nil {
+				held[string(batch.Items[i].Key)] = true
+				batch.Answer(i, Refuse(fmt.Errorf("decode %T: %w", item, err)))
 				continue
 			}
-			good, at, items = append(good, whole[i]), append(at, i), append(items, item)
+			part.Items, at, items = append(part.Items, batch.Items[i]), append(at, i), append(items, item)
 		}
-		if len(good) > 0 {
-			part := *batch
-			part.Items = good
-			if err := handle(ctx, &part, items); err != nil {
-				return reindex(err, at, poison)
+		if len(items) == 0 {
+			return nil
+		}
+		err := handle(ctx, &part, items)
+		verdicts := part.verdicts(err)
+		if verdicts == nil && len(items) == len(batch.Items) {
+			return nil
+		}
+		for n := range items {
+			switch {
+			case verdicts == nil:
+				batch.Answer(at[n], nil)
+			case verdicts[n].kind != unanswered:
+				batch.answers.set(at[n], len(batch.Items), verdicts[n])
 			}
 		}
-		if len(poison) > 0 {
-			return &PoisonError{Documents: poison}
-		}
-		return nil
-	})
-}
-
-// reindex translates a PoisonError about a part of a batch to the whole batch
-// and adds what was found before. Other errors stay as they are.
-func reindex(err error, at []int, more []Poison) error {
-	poison, ok := asPoison(err)
-	if !ok {
 		return err
-	}
-	all := &PoisonError{Documents: more}
-	for _, d := range poison.Documents {
-		if d.Index >= 0 && d.Index < len(at) {
-			all.Documents = append(all.Documents, Poison{Index: at[d.Index], Err: d.Err})
-		}
-	}
-	return all
+	})
 }

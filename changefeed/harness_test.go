@@ -15,6 +15,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
+	"feedbox/tests/requests"
 )
 
 // world is a container, a lease store and the hosts of one processor, inside a
@@ -35,6 +36,7 @@ func newWorld(t *testing.T, ranges int) *world {
 // host is one running processor.
 type host struct {
 	*changefeed.Processor
+	requests.Counts
 	name string
 	stop func() // drain and wait
 	end  context.CancelFunc
@@ -68,6 +70,8 @@ func (l linkFeed) Read(ctx context.Context, req changefeed.ReadRequest) (*change
 	}
 	return l.Feed.Read(ctx, req)
 }
+
+func (l linkFeed) Place(key string) (string, error) { return memfeed.EPK(key), nil }
 
 type linkStore struct{ *link }
 
@@ -133,7 +137,7 @@ func (w *world) start(name string, handler changefeed.Handler, options *changefe
 			return d.Handle(ctx, b)
 		})
 	}
-	p, err := changefeed.New(linkFeed{h.link}, linkStore{h.link}, handler, &o)
+	p, err := changefeed.New(h.Feed(linkFeed{h.link}), h.Store(linkStore{h.link}), handler, &o)
 	if err != nil {
 		w.t.Fatal(err)
 	}

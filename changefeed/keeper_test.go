@@ -46,6 +46,39 @@ func TestTrustBeginsBeforeTheWrite(t *testing.T) {
 	})
 }
 
+// A change made while a write is under way is not in it: whoever waits for it to be
+// stored waits for the next write.
+func TestAChangeDuringAWriteIsNotStoredByIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var slow atomic.Bool
+		applied := make(chan struct{}, 1)
+		w.store = memstore.New(&memstore.Options{After: func(ctx context.Context, op memstore.Op) error {
+			if op.Kind == memstore.Replace && slow.Swap(false) {
+				applied <- struct{}{}
+				return pause(ctx, 3*time.Second)
+			}
+			return nil
+		}})
+		saved := make(chan string, 1)
+		w.start("a", changefeed.Manual(func(ctx context.Context, b *changefeed.Batch, c changefeed.Checkpointer) error {
+			if err := c.Checkpoint(ctx); err != nil {
+				return err
+			}
+			saved <- w.leases()[0].Continuation
+			return nil
+		}), &changefeed.Options{PollMax: 500 * time.Millisecond})
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		time.Sleep(time.Second)
+		slow.Store(true)
+		<-applied // a renewal is stored; its answer is on its way
+		w.put(1, 1)
+		if at := <-saved; at != `"1"` {
+			t.Errorf("a checkpoint returned while the stored position was %q", at)
+		}
+	})
+}
+
 // A store that fails for long ends nothing: hosts go on when it is back.
 func TestStoreOutageIsSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -52,10 +52,8 @@ type Lease struct {
 	Incarnation string
 	// Epoch rises by one each time the lease is acquired: a fencing token.
 	Epoch int64
-	// Most is the owner's MaxLeases, for other hosts to reckon with.
-	Most int
 	// Expiry is how long the owner lets its lease live without a write. An
-	// observer waits at least this long.
+	// observer waits at least this long; see lifetime for an owner that does not say.
 	Expiry time.Duration
 	// Continuation is the checkpoint; empty until the first one, then Since says
 	// where to start.
@@ -64,6 +62,11 @@ type Lease struct {
 	// LSN and ChangeTime are those of the last change before the checkpoint.
 	LSN        int64
 	ChangeTime int64
+	// Delivered is the LSN of the last change that was handled, which lies behind the
+	// checkpoint while a key before it waits; Handled counts the documents handled since
+	// the lease was made. Both are of the record's last write.
+	Delivered int64
+	Handled   int64
 	// Timestamp is the writer's wall clock. Nobody decides by it.
 	Timestamp time.Time
 	// Mode of the feed; empty is the incremental (latest version) feed.
@@ -82,6 +85,11 @@ type Lease struct {
 	Attempts []DocumentAttempts
 
 	Request Request // what an operator asks of the owner
+
+	// foreign: another product wrote the record last. What "properties" say of the owner
+	// is about the one before, and is not decoded. robbed: it took the lease from an
+	// owner that may not know it yet.
+	foreign, takenOver bool
 
 	properties map[string]string          // members of properties this package does not know
 	unknown    map[string]json.RawMessage // members of the document it does not know
@@ -102,28 +110,31 @@ type Request struct {
 }
 
 func (r Request) equal(o Request) bool {
-	if (r.Rewind == nil) != (o.Rewind == nil) {
-		return false
-	}
-	if r.Rewind != nil && (r.Rewind.Continuation != o.Rewind.Continuation || !r.Rewind.Since.Equal(o.Rewind.Since)) {
-		return false
-	}
-	return r.Paused == o.Paused && r.Release == o.Release && r.Retry == o.Retry
+	a, b := r.Rewind, o.Rewind
+	r.Rewind, o.Rewind = nil, nil
+	return r == o && (a == b || a != nil && b != nil && a.Continuation == b.Continuation && a.Since.Equal(b.Since))
 }
 
-// hostKey identifies a running host: name and incarnation. Two processes with
-// one name have different keys.
-type hostKey string
+// ownerKey is the key of the lease's owner, or "".
+func (l *Lease) ownerKey() hostKey { return newHostKey(l.Owner, l.Incarnation) }
 
-func newHostKey(name, incarnation string) hostKey {
-	if name == "" && incarnation == "" {
-		return ""
+// foreignExpiry is how long a lease lives whose owner is another product's processor:
+// what .NET's and Java's have by default. They renew each 17 s.
+const foreignExpiry = time.Minute
+
+// lifetime is for how long the lease must be seen unchanged before it may be
+// acquired; least is the observer's own Expiry. One that was given up is free at once,
+// unless another product gave it up that took it from a host of ours: that one may
+// trust it for its Expiry, which began before.
+func (l *Lease) lifetime(least time.Duration) time.Duration {
+	switch {
+	case l.Owner == "" && !l.takenOver:
+		return 0
+	case l.Owner != "" && l.Expiry == 0:
+		return max(least, foreignExpiry)
 	}
-	return hostKey(name + "/" + incarnation)
+	return max(least, l.Expiry)
 }
-
-// host is the key of the lease's owner, or "".
-func (l *Lease) host() hostKey { return newHostKey(l.Owner, l.Incarnation) }
 
 // clone is a copy that shares nothing that is ever changed in place.
 func (l *Lease) clone() Lease {
@@ -142,10 +153,43 @@ func (l *Lease) clone() Lease {
 // disown takes everything about the owner off the record but its name.
 func (l *Lease) disown() {
 	l.Previous = l.Owner
-	l.Owner, l.Incarnation, l.Expiry, l.Most, l.Handoff = "", "", 0, 0, ""
+	l.Owner, l.Incarnation, l.Expiry, l.Handoff = "", "", 0, ""
+}
+
+// givenUpAs reports whether the record is what a host wrote last that gave the lease
+// up: nobody's, and without anything another product leaves behind of an owner.
+func (l *Lease) givenUpAs(last *Lease) bool {
+	return l.ownerKey() == "" && !l.foreign && l.State == last.State && l.Handoff == last.Handoff && l.Continuation == last.Continuation
 }
 
 // position is where processing of the lease goes on.
 func (l Lease) position() RangeToken {
 	return RangeToken{Range: l.Range, Continuation: l.Continuation, Since: l.Since}
+}
+
+// replaceBy turns a live lease into a split one: children go on from its
+// checkpoint, which is that of the last page handled, not of the last one read.
+func (l *Lease) replaceBy(children []FeedRange) {
+	l.State = LeaseSplit
+	l.disown()
+	l.Previous = ""
+	l.Children = nil
+	for _, c := range children {
+		l.Children = append(l.Children, RangeToken{Range: c, Continuation: l.Continuation, Since: l.Since})
+	}
+}
+
+// child is what a split makes of one child, not stored yet.
+func (l *Lease) child(c RangeToken, id string, now time.Time) Lease {
+	child := Lease{
+		ID: id, Version: 1, Token: c.Range.String(), Range: c.Range, Mode: modeIncremental,
+		State: LeasePending, Parent: l.ID, Epoch: l.Epoch,
+		Continuation: c.Continuation, Since: c.Since, LSN: l.LSN, ChangeTime: l.ChangeTime,
+		Attempts: l.Attempts, Timestamp: now,
+		Request: Request{Paused: l.Request.Paused},
+	}
+	if rewind := l.Request.Rewind; rewind != nil {
+		child.Request.Rewind = &RangeToken{Range: c.Range, Continuation: rewind.Continuation, Since: rewind.Since}
+	}
+	return child
 }

@@ -1,15 +1,13 @@
 package changefeed
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"maps"
 	"strings"
 	"time"
-
-	"feedbox/changefeed/internal/jsonscan"
 )
 
 // The lease document is the one of the .NET SDK's processor (DocumentService-
@@ -21,8 +19,8 @@ type leaseDocument struct {
 	Version           int               `json:"version"`
 	LeaseToken        string            `json:"LeaseToken,omitempty"`
 	FeedRange         *feedRangeJSON    `json:"FeedRange,omitempty"`
-	Owner             *string           `json:"Owner"`
-	ContinuationToken *string           `json:"ContinuationToken"`
+	Owner             nullable          `json:"Owner"`
+	ContinuationToken nullable          `json:"ContinuationToken"`
 	Properties        map[string]string `json:"properties"`
 	Timestamp         string            `json:"timestamp,omitempty"`
 	Mode              string            `json:"Mode,omitempty"`
@@ -32,74 +30,44 @@ type feedRangeJSON struct {
 	Range FeedRange `json:"Range"`
 }
 
+// nullable is null where .NET has null: empty.
+type nullable string
+
+func (s nullable) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(s))
+}
+
 // timestampFormat is .NET's round-trip format of a UTC time.
 const timestampFormat = "2006-01-02T15:04:05.0000000Z07:00"
 
-// Names of our members of "properties".
-const (
-	propEpoch       = "epoch"
-	propMost        = "maxLeases"
-	propIncarnation = "incarnation"
-	propExpiry      = "expiry"
-	propState       = "state"
-	propParent      = "parent"
-	propChildren    = "children"
-	propHandoff     = "handoff"
-	propPrevious    = "previousOwner"
-	propSince       = "since"
-	propLSN         = "lsn"
-	propChangeTime  = "changeTime"
-	propHealth      = "health"
-	propFailures    = "failures"
-	propError       = "lastError"
-	propFailing     = "failingSince"
-	propAttempts    = "attempts"
-	propPaused      = "paused"
-	propRelease     = "release"
-	propRetry       = "retry"
-	propRewind      = "rewind"
-)
+// propSigned is the member of "properties" that shows that this package wrote the
+// record last; the others are in ownProperties.
+const propSigned = "signed"
 
 // maxErrorText bounds the error text kept in a lease.
 const maxErrorText = 512
 
+// signature is what shows that this package wrote the record last: another product
+// changes Owner or timestamp and leaves it behind.
+func signature(owner, timestamp string) string { return owner + " " + timestamp }
+
 // encode renders the record to store.
 func (l *Lease) encode() Record {
-	p := properties{}
-	for k, v := range l.properties {
-		p[k] = v
+	p := maps.Clone(l.properties)
+	if p == nil {
+		p = map[string]string{}
 	}
-	p.integer(propEpoch, l.Epoch)
-	p.integer(propMost, int64(l.Most))
-	p.text(propIncarnation, l.Incarnation)
-	p.integer(propExpiry, l.Expiry.Milliseconds())
-	p.text(propState, string(l.State))
-	p.text(propParent, l.Parent)
-	p.text(propHandoff, string(l.Handoff))
-	p.text(propPrevious, l.Previous)
-	p.time(propSince, l.Since)
-	p.integer(propLSN, l.LSN)
-	p.integer(propChangeTime, l.ChangeTime)
-	p.text(propHealth, string(l.Health))
-	p.integer(propFailures, int64(l.Failures))
-	p.text(propError, clip(l.Error, maxErrorText))
-	p.time(propFailing, l.Failing)
-	p.flag(propPaused, l.Request.Paused)
-	p.flag(propRelease, l.Request.Release)
-	p.flag(propRetry, l.Request.Retry)
-	if len(l.Children) > 0 {
-		p.json(propChildren, l.Children)
+	for _, own := range l.ownProperties() {
+		if text := own.text(); text != "" {
+			p[own.name] = text
+		}
 	}
-	if len(l.Attempts) > 0 {
-		p.json(propAttempts, l.Attempts)
-	}
-	if l.Request.Rewind != nil {
-		p.json(propRewind, l.Request.Rewind)
-	}
-
 	doc := leaseDocument{
 		ID: l.ID, Version: l.Version, LeaseToken: l.Token, Properties: p, Mode: l.Mode,
-		Owner: optional(l.Owner), ContinuationToken: optional(l.Continuation),
+		Owner: nullable(l.Owner), ContinuationToken: nullable(l.Continuation),
 	}
 	if l.State == LeasePending || l.State == LeaseSplit || l.State == LeaseDone {
 		doc.LeaseToken = "" // what has none is no lease to KEDA and the estimator
@@ -110,7 +78,18 @@ func (l *Lease) encode() Record {
 	if !l.Timestamp.IsZero() {
 		doc.Timestamp = l.Timestamp.UTC().Format(timestampFormat)
 	}
-	return Record{ID: l.ID, ETag: l.ETag, Body: merge(doc, l.unknown)}
+	if !l.foreign && (l.Owner != "" || l.Epoch > 0) {
+		p[propSigned] = signature(l.Owner, doc.Timestamp)
+	}
+	body := mustMarshal(doc)
+	if len(l.unknown) > 0 {
+		all := maps.Clone(l.unknown)
+		if err := json.Unmarshal(body, &all); err != nil {
+			panic("changefeed: lease document: " + err.Error()) // it was marshalled above
+		}
+		body = mustMarshal(all)
+	}
+	return Record{ID: l.ID, ETag: l.ETag, Body: body}
 }
 
 // decodeLease reads a lease record. The error says why it cannot be continued.
@@ -119,28 +98,20 @@ func decodeLease(r Record) (Lease, error) {
 	if err := json.Unmarshal(r.Body, &doc); err != nil {
 		return Lease{}, fmt.Errorf("not a lease document: %w", err)
 	}
-	p := properties(doc.Properties)
-	if p == nil {
-		p = properties{}
-	}
-	var d propertyDecoder
 	l := Lease{
 		ID: r.ID, ETag: r.ETag, Version: doc.Version, Token: doc.LeaseToken, Mode: doc.Mode,
-		Owner: dereference(doc.Owner), Continuation: dereference(doc.ContinuationToken),
-		Epoch: d.integer(p, propEpoch), Most: int(d.integer(p, propMost)), Incarnation: p[propIncarnation],
-		Expiry: time.Duration(d.integer(p, propExpiry)) * time.Millisecond,
-		State:  LeaseState(p[propState]), Parent: p[propParent],
-		Handoff: hostKey(p[propHandoff]), Previous: p[propPrevious],
-		Since: d.time(p, propSince), LSN: d.integer(p, propLSN), ChangeTime: d.integer(p, propChangeTime),
-		Health: Health(p[propHealth]), Failures: int(d.integer(p, propFailures)),
-		Error: p[propError], Failing: d.time(p, propFailing),
-		Request: Request{
-			Paused: p[propPaused] == "true", Release: p[propRelease] == "true", Retry: p[propRetry] == "true",
-		},
+		Owner: string(doc.Owner), Continuation: string(doc.ContinuationToken),
 	}
-	d.json(p, propChildren, &l.Children)
-	d.json(p, propAttempts, &l.Attempts)
-	d.json(p, propRewind, &l.Request.Rewind)
+	var errs []error
+	p := doc.Properties
+	for _, own := range l.ownProperties() {
+		if text := p[own.name]; text != "" {
+			if err := own.parse(text); err != nil {
+				errs = append(errs, fmt.Errorf("property %s: %w", own.name, err))
+			}
+		}
+		delete(p, own.name)
+	}
 	if doc.FeedRange != nil {
 		l.Range = doc.FeedRange.Range
 		if l.Range.Max == "" {
@@ -152,12 +123,52 @@ func decodeLease(r Record) (Lease, error) {
 			l.Timestamp = t
 		} // written for others, read by nobody here
 	}
-	l.properties = p.unknown()
+	if signed := p[propSigned]; signed != "" && signed != signature(l.Owner, doc.Timestamp) {
+		l.foreign, l.takenOver = true, !strings.HasPrefix(signed, signature("", ""))
+		l.Incarnation, l.Handoff = "", ""
+		if l.Owner != "" {
+			l.Expiry = 0
+		}
+		l.LSN, l.ChangeTime = 0, 0 // of our last checkpoint, not of theirs
+		l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
+	}
+	if !l.foreign { // an operator's write keeps it as it is
+		delete(p, propSigned)
+	}
+	if len(p) > 0 {
+		l.properties = p
+	}
 	l.unknown = unknownMembers(r.Body)
 	if l.State != LeaseLive && l.Token == "" && l.Range != (FeedRange{}) {
 		l.Token = l.Range.String()
 	}
-	return l, errors.Join(append(d.errs, l.check(doc))...)
+	return l, errors.Join(append(errs, l.check(doc))...)
+}
+
+// errUnreadable marks a record that cannot be continued.
+var errUnreadable = errors.New("lease record cannot be continued")
+
+// readLease reads one lease. A record that is there but cannot be continued is an
+// error marked errUnreadable.
+func readLease(ctx context.Context, store LeaseStore, id string) (Lease, error) {
+	record, err := store.Read(ctx, id)
+	if err != nil {
+		return Lease{}, fmt.Errorf("read lease %s: %w", id, err)
+	}
+	l, err := decodeLease(record)
+	if err != nil {
+		return Lease{}, fmt.Errorf("lease %s: %w: %w", id, errUnreadable, err)
+	}
+	return l, nil
+}
+
+// replace stores the record in place of the one with its ETag, and takes the new one.
+func (l *Lease) replace(ctx context.Context, store LeaseStore) error {
+	etag, err := store.Replace(ctx, l.encode())
+	if err == nil {
+		l.ETag = etag
+	}
+	return err
 }
 
 // check says why this processor cannot continue a lease another product wrote.
@@ -188,59 +199,26 @@ var knownMembers = map[string]bool{
 	"ContinuationToken": true, "properties": true, "timestamp": true, "Mode": true,
 }
 
-func unknownMembers(body []byte) map[string]json.RawMessage {
-	var unknown map[string]json.RawMessage
-	c := jsonscan.NewCursor(body)
-	for c.Object(); c.Member(); {
-		name, value := string(c.Name()), c.Value()
-		if knownMembers[name] || strings.HasPrefix(name, "_") { // _ is the store's
-			continue
-		}
-		if unknown == nil {
-			unknown = map[string]json.RawMessage{}
-		}
-		unknown[name] = bytes.Clone(value)
+func unknownMembers(body []byte) (unknown map[string]json.RawMessage) {
+	if json.Unmarshal(body, &unknown) != nil {
+		return nil // it is decoded before
+	}
+	maps.DeleteFunc(unknown, func(name string, _ json.RawMessage) bool {
+		return knownMembers[name] || strings.HasPrefix(name, "_") // _ is the store's
+	})
+	if len(unknown) == 0 {
+		return nil
 	}
 	return unknown
 }
 
-// merge renders doc and adds the members it does not have.
-func merge(doc any, more map[string]json.RawMessage) json.RawMessage {
-	body, err := json.Marshal(doc)
+// mustMarshal is for what always marshals: strings, numbers, and what was decoded before.
+func mustMarshal(v any) json.RawMessage {
+	body, err := json.Marshal(v)
 	if err != nil {
-		panic("changefeed: lease document: " + err.Error()) // strings, numbers and maps of strings always marshal
-	}
-	if len(more) == 0 {
-		return body
-	}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(body, &all); err != nil {
-		panic("changefeed: lease document: " + err.Error())
-	}
-	for name, value := range more {
-		if _, taken := all[name]; !taken {
-			all[name] = value
-		}
-	}
-	body, err = json.Marshal(all)
-	if err != nil {
-		panic("changefeed: lease document: " + err.Error()) // more came out of a decoder
+		panic("changefeed: record: " + err.Error())
 	}
 	return body
-}
-
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func dereference(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 func clip(s string, n int) string {
@@ -248,95 +226,4 @@ func clip(s string, n int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "")
-}
-
-// properties is the string map of a lease document; absent means zero.
-type properties map[string]string
-
-func (p properties) text(name, value string) {
-	delete(p, name)
-	if value != "" {
-		p[name] = value
-	}
-}
-
-func (p properties) integer(name string, value int64) {
-	delete(p, name)
-	if value != 0 {
-		p[name] = strconv.FormatInt(value, 10)
-	}
-}
-
-func (p properties) flag(name string, value bool) {
-	delete(p, name)
-	if value {
-		p[name] = "true"
-	}
-}
-
-func (p properties) time(name string, value time.Time) {
-	delete(p, name)
-	if !value.IsZero() {
-		p[name] = value.UTC().Format(time.RFC3339Nano)
-	}
-}
-
-func (p properties) json(name string, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
-		panic("changefeed: lease property " + name + ": " + err.Error()) // strings and numbers
-	}
-	p[name] = string(body)
-}
-
-// unknown returns the members this package did not write.
-func (p properties) unknown() map[string]string {
-	var rest map[string]string
-	for name, value := range p {
-		switch name {
-		case propEpoch, propMost, propIncarnation, propExpiry, propState, propParent, propChildren, propHandoff,
-			propPrevious, propSince, propLSN, propChangeTime, propHealth, propFailures, propError,
-			propFailing, propAttempts, propPaused, propRelease, propRetry, propRewind:
-		default:
-			if rest == nil {
-				rest = map[string]string{}
-			}
-			rest[name] = value
-		}
-	}
-	return rest
-}
-
-// propertyDecoder collects what is wrong with our own members.
-type propertyDecoder struct{ errs []error }
-
-func (d *propertyDecoder) integer(p properties, name string) int64 {
-	if p[name] == "" {
-		return 0
-	}
-	n, err := strconv.ParseInt(p[name], 10, 64)
-	if err != nil {
-		d.errs = append(d.errs, fmt.Errorf("property %s: %w", name, err))
-	}
-	return n
-}
-
-func (d *propertyDecoder) time(p properties, name string) time.Time {
-	if p[name] == "" {
-		return time.Time{}
-	}
-	t, err := time.Parse(time.RFC3339Nano, p[name])
-	if err != nil {
-		d.errs = append(d.errs, fmt.Errorf("property %s: %w", name, err))
-	}
-	return t
-}
-
-func (d *propertyDecoder) json(p properties, name string, to any) {
-	if p[name] == "" {
-		return
-	}
-	if err := json.Unmarshal([]byte(p[name]), to); err != nil {
-		d.errs = append(d.errs, fmt.Errorf("property %s: %w", name, err))
-	}
 }

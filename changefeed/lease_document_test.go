@@ -17,7 +17,7 @@ func TestLeaseDocumentIsTheOneOfDotNet(t *testing.T) {
 	}
 	want := `{"id":"feedboxacc.documents.azure.com_AbcdEA==_AbcdEKx1-yk=..-1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF","version":1,` +
 		`"LeaseToken":"-1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF","FeedRange":{"Range":{"min":"","max":"1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"}},` +
-		`"Owner":"relay-1","ContinuationToken":"\"1234\"","properties":{"changeTime":"1700000000","epoch":"7","expiry":"20000","incarnation":"00ff","lsn":"1230"},` +
+		`"Owner":"relay-1","ContinuationToken":"\"1234\"","properties":{"changeTime":"1700000000","epoch":"7","expiry":"20000","incarnation":"00ff","lsn":"1230","signed":"relay-1 2026-11-21T10:20:30.1234567Z"},` +
 		`"timestamp":"2026-11-21T10:20:30.1234567Z","Mode":"Incremental Feed"}`
 	if got := string(l.encode().Body); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

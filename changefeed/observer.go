@@ -1,6 +1,8 @@
 package changefeed
 
-import "time"
+import (
+	"time"
+)
 
 // Observer is told what happens: for logs, metrics, traces and tests. Every
 // field may be nil. Hooks are called on the processor's goroutines, several at
@@ -51,6 +53,7 @@ type LeaseLost struct {
 	Lease string
 	Range FeedRange
 	Epoch int64
+	To    string // the owner found in the record, empty if it is not known or nobody's
 	Err   error
 }
 
@@ -174,29 +177,53 @@ type Balanced struct {
 	Handoff int // how many it passes on now
 }
 
-// observers calls the hooks that are set.
-type observers struct{ o *Observer }
-
-func call[E any](hook func(E), event E) {
+// tell calls a hook that is set.
+func tell[E any](hook func(E), event E) {
 	if hook != nil {
 		hook(event)
 	}
 }
 
-func (o observers) leaseAcquired(e LeaseAcquired)       { call(o.o.LeaseAcquired, e) }
-func (o observers) leaseReleased(e LeaseReleased)       { call(o.o.LeaseReleased, e) }
-func (o observers) leaseLost(e LeaseLost)               { call(o.o.LeaseLost, e) }
-func (o observers) leaseError(e LeaseError)             { call(o.o.LeaseError, e) }
-func (o observers) checkpointed(e CheckpointWritten)    { call(o.o.CheckpointWritten, e) }
-func (o observers) pageRead(e PageRead)                 { call(o.o.PageRead, e) }
-func (o observers) readFailed(e ReadFailed)             { call(o.o.ReadFailed, e) }
-func (o observers) batchStarted(e BatchStarted)         { call(o.o.BatchStarted, e) }
-func (o observers) batchHandled(e BatchHandled)         { call(o.o.BatchHandled, e) }
-func (o observers) batchFailed(e BatchFailed)           { call(o.o.BatchFailed, e) }
-func (o observers) documentPoisoned(e DocumentPoisoned) { call(o.o.DocumentPoisoned, e) }
-func (o observers) rangeStuck(e RangeStuck)             { call(o.o.RangeStuck, e) }
-func (o observers) rangeRecovered(e RangeRecovered)     { call(o.o.RangeRecovered, e) }
-func (o observers) rangeSplit(e RangeSplit)             { call(o.o.RangeSplit, e) }
-func (o observers) gapRepaired(e GapRepaired)           { call(o.o.GapRepaired, e) }
-func (o observers) duplicateHost(e DuplicateHost)       { call(o.o.DuplicateHost, e) }
-func (o observers) balanced(e Balanced)                 { call(o.o.Balanced, e) }
+// JoinObservers returns an observer that tells each of the given ones, in order.
+// A nil observer is left out.
+func JoinObservers(observers ...*Observer) *Observer {
+	joined := &Observer{}
+	for _, o := range observers {
+		if o == nil {
+			continue
+		}
+		joined = &Observer{
+			LeaseAcquired:     join(joined.LeaseAcquired, o.LeaseAcquired),
+			LeaseReleased:     join(joined.LeaseReleased, o.LeaseReleased),
+			LeaseLost:         join(joined.LeaseLost, o.LeaseLost),
+			LeaseError:        join(joined.LeaseError, o.LeaseError),
+			CheckpointWritten: join(joined.CheckpointWritten, o.CheckpointWritten),
+			PageRead:          join(joined.PageRead, o.PageRead),
+			ReadFailed:        join(joined.ReadFailed, o.ReadFailed),
+			BatchStarted:      join(joined.BatchStarted, o.BatchStarted),
+			BatchHandled:      join(joined.BatchHandled, o.BatchHandled),
+			BatchFailed:       join(joined.BatchFailed, o.BatchFailed),
+			DocumentPoisoned:  join(joined.DocumentPoisoned, o.DocumentPoisoned),
+			RangeStuck:        join(joined.RangeStuck, o.RangeStuck),
+			RangeRecovered:    join(joined.RangeRecovered, o.RangeRecovered),
+			RangeSplit:        join(joined.RangeSplit, o.RangeSplit),
+			GapRepaired:       join(joined.GapRepaired, o.GapRepaired),
+			DuplicateHost:     join(joined.DuplicateHost, o.DuplicateHost),
+			Balanced:          join(joined.Balanced, o.Balanced),
+		}
+	}
+	return joined
+}
+
+func join[E any](a, b func(E)) func(E) {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return func(e E) {
+		a(e)
+		b(e)
+	}
+}

@@ -1,12 +1,12 @@
 package changefeed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -33,9 +33,7 @@ func NewOperator(feed Feed, leases LeaseStore, options *OperatorOptions) *Operat
 	if options != nil {
 		o.opts = *options
 	}
-	if o.opts.Processor == "" {
-		o.opts.Processor = "changefeed"
-	}
+	o.opts.Processor = cmp.Or(o.opts.Processor, "changefeed")
 	if o.opts.Now == nil {
 		o.opts.Now = time.Now
 	}
@@ -65,10 +63,7 @@ func (o *Operator) Leases(ctx context.Context) ([]Lease, error) {
 		}
 	}
 	slices.SortFunc(leases, func(a, b Lease) int {
-		if c := compareKeys(a.Range.Min, b.Range.Min); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(compareKeys(a.Range.Min, b.Range.Min), cmp.Compare(a.ID, b.ID))
 	})
 	if len(refused.Leases) > 0 {
 		return leases, &refused
@@ -114,17 +109,13 @@ func (o *Operator) Resume(ctx context.Context) error {
 	}
 	for {
 		record, err := o.store.Read(ctx, ids.pause())
-		if errors.Is(err, ErrNotFound) {
+		if err == nil {
+			err = o.store.Delete(ctx, record.ID, record.ETag)
+		}
+		switch {
+		case err == nil, errors.Is(err, ErrNotFound):
 			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("resume: %w", err)
-		}
-		err = o.store.Delete(ctx, record.ID, record.ETag)
-		if err == nil || errors.Is(err, ErrNotFound) {
-			return nil
-		}
-		if !errors.Is(err, ErrETagMismatch) {
+		case !errors.Is(err, ErrETagMismatch):
 			return fmt.Errorf("resume: %w", err)
 		}
 	}
@@ -137,13 +128,13 @@ func (o *Operator) Paused(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	_, err = o.store.Read(ctx, ids.pause())
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, ErrNotFound):
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("read pause: %w", err)
-	}
-	return true, nil
+	return false, fmt.Errorf("read pause: %w", err)
 }
 
 // PauseLeases and ResumeLeases do the same for single leases, by id; none named
@@ -177,83 +168,16 @@ func (o *Operator) Rewind(ctx context.Context, to Start, leases ...string) error
 		return err
 	}
 	return o.each(ctx, leases, func(l *Lease) error {
-		position := RangeToken{Range: l.Range}
-		switch to.kind {
-		case "", startBeginning: // the zero position
-		case startTime:
-			position.Since = to.since
-		case startNow:
-			now, err := o.feed.Now(ctx, l.Range)
-			if err != nil {
-				return fmt.Errorf("resolve now for %s: %w", l.Range, err)
-			}
-			position.Continuation = now
-		case startTokens:
-			parts := placeTokens(l.Range, to.tokens)
-			if len(parts) != 1 {
-				return fmt.Errorf("%d of the tokens are for %s, want 1", len(parts), l.Range)
-			}
-			position = parts[0]
+		parts, err := to.place(ctx, o.feed, l.Range)
+		if err != nil {
+			return err
 		}
-		l.Request.Rewind = &position
+		if len(parts) != 1 {
+			return fmt.Errorf("%d of the tokens are for %s, want 1", len(parts), l.Range)
+		}
+		l.Request.Rewind = &parts[0]
 		return nil
 	})
-}
-
-// Lag measures every live range with at least one read of the feed each, also of
-// ranges nobody owns.
-func (o *Operator) Lag(ctx context.Context) ([]RangeLag, error) {
-	leases, err := o.live(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	lags := make([]RangeLag, 0, len(leases))
-	for _, l := range leases {
-		lag := RangeLag{
-			Lease: l.ID, Range: l.Range, Owner: l.Owner,
-			Health: l.Health, Failures: l.Failures, Error: l.Error, Failing: l.Failing,
-		}
-		err := o.measure(ctx, l.position(), &lag)
-		switch {
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case err != nil && lag.Error == "":
-			lag.Error = err.Error()
-		}
-		lag.Known = err == nil
-		lags = append(lags, lag)
-	}
-	return lags, nil
-}
-
-// measure adds what waits behind a position. A range that split is measured by
-// its parts.
-func (o *Operator) measure(ctx context.Context, at RangeToken, lag *RangeLag) error {
-	page, err := o.feed.Read(ctx, ReadRequest{Range: at.Range, Continuation: at.Continuation, Since: at.Since, MaxItems: 1})
-	var split *SplitError
-	if errors.As(err, &split) && len(split.Children) > 1 {
-		for _, child := range split.Children {
-			if err := o.measure(ctx, RangeToken{Range: child, Continuation: at.Continuation, Since: at.Since}, lag); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer release(page)
-	if len(page.Items) == 0 {
-		if !page.CaughtUp && page.Continuation != "" && page.Continuation != at.Continuation {
-			// A page of other ranges' documents only: look behind it.
-			return o.measure(ctx, RangeToken{Range: at.Range, Continuation: page.Continuation}, lag)
-		}
-		return nil
-	}
-	first := &page.Items[0]
-	lag.Age = max(lag.Age, o.opts.Now().Sub(first.Time()))
-	lag.Transactions += max(1, page.EndLSN-(first.LSN-1))
-	return nil
 }
 
 // live lists live leases, all or those named.
@@ -296,11 +220,7 @@ func (o *Operator) update(ctx context.Context, l Lease, edit func(*Lease) error)
 		if !errors.Is(err, ErrETagMismatch) {
 			return err
 		}
-		record, err := o.store.Read(ctx, l.ID)
-		if err != nil {
-			return err
-		}
-		if l, err = decodeLease(record); err != nil {
+		if l, err = readLease(ctx, o.store, l.ID); err != nil {
 			return err
 		}
 		if l.State != LeaseLive {
@@ -310,12 +230,5 @@ func (o *Operator) update(ctx context.Context, l Lease, edit func(*Lease) error)
 }
 
 func (o *Operator) ids(ctx context.Context) (recordIDs, error) {
-	source, err := o.feed.Source(ctx)
-	if err != nil {
-		return recordIDs{}, fmt.Errorf("identify the container: %w", err)
-	}
-	if o.opts.LeasePrefixHost != "" {
-		source.Host = o.opts.LeasePrefixHost
-	}
-	return newRecordIDs(o.opts.Processor, source), nil
+	return identify(ctx, o.feed, o.opts.Processor, o.opts.LeasePrefixHost)
 }

@@ -3,6 +3,7 @@ package changefeed_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,46 @@ func TestPauseOfOneLeaseSurvivesItsOwner(t *testing.T) {
 	})
 }
 
+// A lease that is paused while it is being split stays paused: so do its children.
+func TestChildrenOfAPausedLeaseArePaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var slow atomic.Bool
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
+			if slow.Swap(false) {
+				return pause(ctx, 5*time.Second)
+			}
+			return nil
+		}
+		w.start("a", nil, &changefeed.Options{PollMax: time.Second, CheckpointEvery: time.Hour, Expiry: time.Hour})
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		time.Sleep(3 * time.Second)
+		slow.Store(true)
+		w.put(1, 1)
+		time.Sleep(2 * time.Second)
+		w.feed.Split("20") // noticed at once; the page in hand is finished first
+		time.Sleep(2 * time.Second)
+		if err := w.operator().PauseLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "split", func() bool { return w.owners()["a"] == 2 })
+		w.put(20, 10)
+		time.Sleep(time.Minute)
+		for _, l := range w.leases() {
+			if !l.Request.Paused {
+				t.Errorf("lease %s, child of a paused one, is not paused", l.Token)
+			}
+		}
+		if n := w.got.count(); n != 1 {
+			t.Errorf("%d deliveries of paused leases", n-1)
+		}
+		if err := w.operator().ResumeLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 30*time.Minute, "delivered", func() bool { return w.got.count() == 21 })
+	})
+}
+
 func TestRewindDeliversAgainInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -103,7 +144,7 @@ func TestRewindDeliversAgainInOrder(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			if again := w.got.count() - before; again != n {
-				t.Errorf("%d deliveries after a rewind to %s, want %d", again, to, n)
+				t.Errorf("%d deliveries after a rewind to %v, want %d", again, to, n)
 			}
 		}
 		rewind(changefeed.FromBeginning(), 150)
@@ -230,8 +271,8 @@ func TestDrainHasADeadline(t *testing.T) {
 			cause <- context.Cause(ctx)
 			return ctx.Err()
 		}
-		h := w.start("a", nil, &changefeed.Options{DrainTimeout: 4 * time.Second})
 		w.put(1, 1)
+		h := w.start("a", nil, &changefeed.Options{DrainTimeout: 4 * time.Second})
 		time.Sleep(5 * time.Second)
 		began := time.Now()
 		h.stop()

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,11 +32,9 @@ type Options struct {
 	Scope []FeedRange
 
 	// Expiry is how long a lease lives without a write: when its owner is gone,
-	// others wait this long, judged on their own clocks. Default 20 s.
+	// others wait this long, judged on their own clocks. The owner stops trusting it a
+	// tenth earlier (the margin), for clocks that run at different speeds. Default 20 s.
 	Expiry time.Duration
-	// Margin is how long before Expiry the owner stops trusting its lease. It
-	// covers clocks that run at different speeds. Default Expiry/10.
-	Margin time.Duration
 	// Renew is the longest time between two writes of an owned lease. A
 	// checkpoint counts. Default 2/5 of Expiry.
 	Renew time.Duration
@@ -46,14 +46,11 @@ type Options struct {
 	// AcquireFast is Acquire for a minute after something changed. Default 500 ms,
 	// at most Acquire.
 	AcquireFast time.Duration
-	// MinLeases and MaxLeases bound how many leases this host takes; 0 is no
-	// bound.
-	MinLeases, MaxLeases int
 
 	// MaxItems bounds a page. Default 100, negative leaves it to the service.
 	MaxItems int
 	// PollMin is the pause after a read that found nothing, in a range that had a
-	// change within PollIdleAfter; or a hundredth of the time since that change, if
+	// change within a minute; or a hundredth of the time since that change, if
 	// that is more. While all lanes work nothing is read ahead of them in a range
 	// that is caught up, for at most PollMax. Default 500 ms.
 	PollMin time.Duration
@@ -64,52 +61,46 @@ type Options struct {
 	// PollMax is the longest pause in an idle range; pauses grow towards it by
 	// half. Default 20 s, at least PollMin.
 	PollMax time.Duration
-	// PollIdleAfter is how long after the last change a range counts as idle.
-	// Default 60 s.
-	PollIdleAfter time.Duration
 
-	// Lanes is how many handler calls may run at once within one range. Default
-	// 1. Items with the same key never run at once and never overtake each other.
+	// Lanes is how many handler calls may run at once within one range, and one more
+	// for what is tried again. Default 1. Items with the same key never run at once
+	// and never overtake each other.
 	Lanes int
 	// Key gives the ordering key of a document, a part of raw or nil. Default:
 	// the partition key as the feed reports it. See Field.
 	Key func(raw json.RawMessage) []byte
-	// ReadAheadItems and ReadAheadBytes bound what one range holds in memory
-	// between the feed and the checkpoint; the page that crosses a bound is the
-	// last one read. Defaults 10 × MaxItems and 8 MiB.
+	// ReadAheadItems and ReadAheadBytes bound what one range holds in memory, what
+	// waits included; the page that crosses a bound is the last one read. Also, no
+	// more than 100 × ReadAheadItems changes are handled ahead of the checkpoint.
+	// Defaults 10 × MaxItems and 8 MiB.
 	ReadAheadItems, ReadAheadBytes int
 	// HandlerTimeout ends the context of a handler call. Default 5 min, negative
 	// disables.
 	HandlerTimeout time.Duration
 
 	// CheckpointEvery is the shortest time between two checkpoint writes of one
-	// range. What a crash in between redelivers is what was handled in it.
+	// range, unless 10,000 items were handled since. What a crash in between
+	// redelivers is what was handled in it.
 	// Default 1 s, negative writes after each page.
 	CheckpointEvery time.Duration
-	// CheckpointItems writes a checkpoint at once when so many items were handled
-	// since the last one. Default 10,000.
-	CheckpointItems int
 
 	// RetryMin and RetryMax bound the pauses between attempts to read or handle.
 	// Defaults 100 ms and 30 s.
 	RetryMin, RetryMax time.Duration
-	// MaxAttempts is how often a document may fail before Poison decides about
-	// it. Default 5, negative retries for ever. A failure counts if the handler
-	// names the document with a *PoisonError, or else if this process handled
-	// another one since: a document that fails without a name when nothing else
-	// is left to be handled cannot be told from an outage. It is tried on, and its
-	// range shows as stuck, until something else was handled.
+	// MaxAttempts is how often a document may be refused (see Refuse) before Poison
+	// decides about it. Default 5, negative retries for ever. Waiting spends none.
 	MaxAttempts int
-	// Poison is what becomes of a document that failed MaxAttempts times.
+	// Poison is what becomes of a document that was refused MaxAttempts times.
 	// Default: PoisonDeadLetter if there is a DeadLetter, else PoisonStop.
 	Poison PoisonPolicy
 	// DeadLetter keeps a document the handler cannot handle. It is called again
 	// until it returns nil, and may be called again for the same document.
 	DeadLetter func(ctx context.Context, letter DeadLetter) error
-	// IsOutage reports whether a handler's error is an outage of what the handler
-	// depends on: it spends no attempts. It is asked for errors that are neither
-	// Outage(err) nor *PoisonError. Default: network errors and time-outs.
-	IsOutage func(err error) bool
+	// WaitLimit is how long a document may wait, while this host handles others,
+	// before it goes to DeadLetter with Waiting set, so that the checkpoint can pass
+	// it; sooner if what waits has filled the range's memory. Default: no limit. It
+	// needs PoisonDeadLetter.
+	WaitLimit time.Duration
 	// StuckAfter is how long a range fails before Observer.RangeStuck is called.
 	// Default 1 min.
 	StuckAfter time.Duration
@@ -124,8 +115,11 @@ type Options struct {
 
 	// Observer is told what happens. Default: nobody.
 	Observer *Observer
+	// Logger is told what an operator needs to know, as by LogObserver. Default:
+	// slog.Default() if there is no Observer, else none.
+	Logger *slog.Logger
 	// Now is the wall clock of document timestamps and of lag in seconds. The one
-	// thing decided by it: an owner that finds it Expiry - Margin or more ahead of
+	// thing decided by it: an owner that finds it nine tenths of Expiry or more ahead of
 	// its last write renews the lease before it delivers, as after a suspension of
 	// the machine, which stops Clock. Default time.Now.
 	Now func() time.Time
@@ -156,8 +150,11 @@ type DeadLetter struct {
 	LSN      int64
 	Changed  time.Time
 	Attempts int
-	Err      error
-	Raw      json.RawMessage
+	// Waiting says that the document was not refused: it waited for longer than
+	// Options.WaitLimit.
+	Waiting bool
+	Err     error
+	Raw     json.RawMessage
 }
 
 // resolve fills the defaults in and reports every fault at once.
@@ -168,7 +165,6 @@ func (o *Options) resolve(h Handler) (Options, error) {
 	}
 	c.Processor = cmp.Or(c.Processor, "changefeed")
 	c.Expiry = cmp.Or(c.Expiry, 20*time.Second)
-	c.Margin = cmp.Or(c.Margin, c.Expiry/10)
 	c.Renew = cmp.Or(c.Renew, c.Expiry*2/5)
 	c.Acquire = cmp.Or(c.Acquire, c.Expiry/4)
 	c.AcquireFast = cmp.Or(c.AcquireFast, min(500*time.Millisecond, c.Acquire))
@@ -176,13 +172,11 @@ func (o *Options) resolve(h Handler) (Options, error) {
 	c.PollMin = cmp.Or(c.PollMin, 500*time.Millisecond)
 	c.PollBusy = cmp.Or(c.PollBusy, c.PollMin)
 	c.PollMax = cmp.Or(c.PollMax, max(20*time.Second, c.PollMin))
-	c.PollIdleAfter = cmp.Or(c.PollIdleAfter, time.Minute)
 	c.Lanes = cmp.Or(c.Lanes, 1)
 	c.ReadAheadItems = cmp.Or(c.ReadAheadItems, 10*max(c.MaxItems, 100))
 	c.ReadAheadBytes = cmp.Or(c.ReadAheadBytes, 8<<20)
 	c.HandlerTimeout = cmp.Or(c.HandlerTimeout, 5*time.Minute)
 	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, time.Second)
-	c.CheckpointItems = cmp.Or(c.CheckpointItems, 10_000)
 	c.RetryMin = cmp.Or(c.RetryMin, 100*time.Millisecond)
 	c.RetryMax = cmp.Or(c.RetryMax, max(30*time.Second, c.RetryMin))
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 5)
@@ -194,11 +188,11 @@ func (o *Options) resolve(h Handler) (Options, error) {
 			c.Poison = PoisonDeadLetter
 		}
 	}
-	if c.IsOutage == nil {
-		c.IsOutage = isNetworkError
+	if c.Observer == nil && c.Logger == nil {
+		c.Logger = slog.Default()
 	}
-	if c.Observer == nil {
-		c.Observer = &Observer{}
+	if c.Logger != nil {
+		c.Observer = JoinObservers(c.Observer, LogObserver(c.Logger))
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -211,6 +205,9 @@ func (o *Options) resolve(h Handler) (Options, error) {
 	}
 	return c, errors.Join(c.faults(h)...)
 }
+
+// margin is how long before Expiry an owner stops trusting its lease.
+func (o *Options) margin() time.Duration { return o.Expiry / 10 }
 
 // faults lists what is wrong with resolved options.
 func (o *Options) faults(h Handler) []error {
@@ -226,24 +223,18 @@ func (o *Options) faults(h Handler) []error {
 	fault(strings.ContainsAny(o.Processor+o.LeasePrefixHost+o.Host, `\?#`), `Processor, Host and LeasePrefixHost must not contain \ ? or #, which record ids cannot`)
 	fault(strings.Contains(o.Processor+o.LeasePrefixHost, "/"), "Processor and LeasePrefixHost must not contain a slash")
 	fault(o.Expiry <= 0, "Expiry %s must be positive", o.Expiry)
-	fault(o.Margin <= 0 || o.Margin >= o.Expiry/2, "Margin %s must be positive and below half of Expiry %s", o.Margin, o.Expiry)
-	fault(o.Renew <= 0 || o.Renew*12/10 >= o.Expiry-o.Margin, "Renew %s must leave time for a retry before Expiry - Margin = %s", o.Renew, o.Expiry-o.Margin)
+	fault(o.Renew <= 0 || o.Renew*12/10 >= o.Expiry-o.margin(), "Renew %s must leave time for a retry within nine tenths of Expiry, %s", o.Renew, o.Expiry-o.margin())
 	fault(o.Acquire <= 0 || o.AcquireFast <= 0 || o.AcquireFast > o.Acquire, "AcquireFast %s must be positive and at most Acquire %s", o.AcquireFast, o.Acquire)
-	fault(o.MinLeases < 0 || o.MaxLeases < 0, "MinLeases and MaxLeases must not be negative")
-	fault(o.MaxLeases > 0 && o.MinLeases > o.MaxLeases, "MinLeases %d exceeds MaxLeases %d", o.MinLeases, o.MaxLeases)
 	fault(o.PollMin <= 0 || o.PollMax < o.PollMin, "PollMin %s must be positive and at most PollMax %s", o.PollMin, o.PollMax)
 	fault(o.PollBusy <= 0 || o.PollBusy > o.PollMin, "PollBusy %s must be positive and at most PollMin %s", o.PollBusy, o.PollMin)
 	fault(o.Lanes < 1, "Lanes %d must be at least 1", o.Lanes)
 	fault(manual && o.Lanes > 1, "Lanes %d with a manual handler: a page's checkpoint would vouch for other lanes' items", o.Lanes)
 	fault(o.ReadAheadItems < 1 || o.ReadAheadBytes < 1, "ReadAheadItems and ReadAheadBytes must be positive")
-	fault(o.CheckpointItems < 1, "CheckpointItems %d must be positive", o.CheckpointItems)
 	fault(o.RetryMin <= 0 || o.RetryMax < o.RetryMin, "RetryMin %s must be positive and at most RetryMax %s", o.RetryMin, o.RetryMax)
 	fault(o.Poison == PoisonDeadLetter && o.DeadLetter == nil, "Poison is dead-letter but there is no DeadLetter")
-	switch o.Poison {
-	case PoisonStop, PoisonSkip, PoisonDeadLetter:
-	default:
-		fault(true, "Poison %q is unknown", o.Poison)
-	}
+	fault(o.WaitLimit < 0, "WaitLimit %s must not be negative", o.WaitLimit)
+	fault(o.WaitLimit > 0 && o.Poison != PoisonDeadLetter, "WaitLimit %s without DeadLetter: there is nowhere to put what waited too long", o.WaitLimit)
+	fault(!slices.Contains([]PoisonPolicy{PoisonStop, PoisonSkip, PoisonDeadLetter}, o.Poison), "Poison %q is unknown", o.Poison)
 	for i, r := range o.Scope {
 		if err := r.validate(); err != nil {
 			errs = append(errs, fmt.Errorf("options: Scope: %w", err))

@@ -2,29 +2,19 @@ package changefeed
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Processor distributes the feed ranges of one container over all hosts that
 // share its lease store, and hands their changes to a handler. Its methods are
 // safe for concurrent use; Run may be called again after it returned.
 type Processor struct {
-	feed    Feed
-	store   LeaseStore
-	handler Handler
-	opts    Options
-	timing  Timing
-	counts  RequestCounts
+	env env
 
-	mu      sync.Mutex
-	current *run // of the Run in progress, or nil
+	running atomic.Pointer[run] // of the Run in progress, or nil
 }
 
 // New returns a processor. It does no I/O and starts nothing. The error lists
@@ -44,10 +34,9 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 		}
 		opts.Host = name
 	}
-	p := &Processor{feed: feed, handler: handler, opts: opts}
-	p.store = &countingStore{LeaseStore: leases, counts: &p.counts}
-	p.feed = &countingFeed{Feed: feed, counts: &p.counts}
-	return p, nil
+	return &Processor{env: env{
+		feed: feed, store: leases, handler: handler, opts: opts, clock: opts.Clock, obs: opts.Observer,
+	}}, nil
 }
 
 // Run processes until ctx ends, then drains, within Options.DrainTimeout: it tells
@@ -55,37 +44,21 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 // passes the leases on. It returns nil after that, or why it could not begin: an error
 // marked ErrPermanent, or *RefusedError. Errors after initialisation never end it.
 func (p *Processor) Run(ctx context.Context) error {
-	r, err := p.begin()
-	if err != nil {
-		return err
+	r := newRun(&p.env)
+	if !p.running.CompareAndSwap(nil, r) {
+		return ErrRunning
 	}
-	defer p.end()
+	defer p.running.Store(nil)
 	return r.run(ctx)
-}
-
-func (p *Processor) begin() (*run, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.current != nil {
-		return nil, ErrRunning
-	}
-	p.current = newRun(p)
-	return p.current, nil
-}
-
-func (p *Processor) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.current = nil
 }
 
 // Wake makes every owned range that waits for its next poll read at once. Call
 // it after writing to the container in the same process. It does not block and
 // may be called at any rate.
 func (p *Processor) Wake() {
-	if r := p.running(); r != nil {
-		for _, w := range r.owned() {
-			w.wake()
+	if r := p.running.Load(); r != nil {
+		for _, w := range r.workers.all() {
+			w.wakeup.send()
 		}
 	}
 }
@@ -93,154 +66,52 @@ func (p *Processor) Wake() {
 // Lag reports on the ranges this host owns, without a request.
 func (p *Processor) Lag() []RangeLag {
 	var lags []RangeLag
-	if r := p.running(); r != nil {
-		for _, w := range r.owned() {
+	if r := p.running.Load(); r != nil {
+		for _, w := range r.workers.all() {
 			lags = append(lags, w.lagNow())
 		}
 	}
 	return lags
 }
 
-// Timing holds the durations measured since New.
-func (p *Processor) Timing() *Timing { return &p.timing }
-
-// Requests counts what the processor asked of its feed and lease store since
-// New.
-func (p *Processor) Requests() RequestSnapshot { return p.counts.snapshot() }
-
-func (p *Processor) running() *run {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.current
-}
-
-// run is one call of Run. Its goroutines are the cycle (run itself) and, for
-// each owned lease, those of a worker.
-type run struct {
-	*Processor
-	clock       Clock
-	obs         observers
-	ids         recordIDs
-	incarnation string
-	self        hostKey
-	paused      atomic.Bool
-	calls       atomic.Int64  // handler calls begun
-	proof       atomic.Int64  // number of the latest begun of those that returned nil
-	suspects    atomic.Int64  // keys held and batches failing in place
-	hurried     chan struct{} // capacity 1: look at the leases now
-	raced       atomic.Bool   // a lease wanted was taken by another: look again soon
-	wait        sync.WaitGroup
-
-	mu       sync.Mutex
-	workers  map[string]*worker // by lease id
-	drainEnd time.Time          // set when the drain begins
-
-	cycleState
-}
-
-func newRun(p *Processor) *run {
-	r := &run{
-		Processor: p, clock: p.opts.Clock, obs: observers{p.opts.Observer}, incarnation: newIncarnation(),
-		hurried: make(chan struct{}, 1), workers: map[string]*worker{},
+// Own calls do while this host owns the range that the partition key lies in, with one
+// string value as the key. It is for work beside the feed that must not be done by two
+// hosts at once, such as sending what a handler set aside.
+//
+// ctx ends when a handler's would: the lease is lost, its trust window passes or is in
+// doubt, the drain deadline passes; or when the caller's ctx does. do must stop then.
+// Whatever takes the range from this host (a drain, a hand-off, a split) or moves its
+// position waits for do, for at most Options.DrainTimeout. Handlers go on meanwhile.
+//
+// Own returns do's error, and beside it the reason if the ownership ended before do did.
+// It returns ErrNotOwned without a call if this host does not process the range now:
+// another one does, nobody, or it is paused. The feed must be a Placer. Any number of
+// calls may run at once, also for one key.
+func (p *Processor) Own(ctx context.Context, key string, do func(ctx context.Context) error) error {
+	placer, ok := p.env.feed.(Placer)
+	if !ok {
+		return fmt.Errorf("changefeed: the feed does not tell where a key lies (Placer): %w", errors.ErrUnsupported)
 	}
-	r.self = newHostKey(p.opts.Host, r.incarnation)
-	return r
-}
-
-func newIncarnation() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
-	return hex.EncodeToString(b[:])
-}
-
-// owned lists the workers of this moment.
-func (r *run) owned() []*worker {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]*worker, 0, len(r.workers))
-	for _, w := range r.workers {
-		all = append(all, w)
+	var owned []*worker
+	if r := p.running.Load(); r != nil {
+		owned = r.workers.all()
 	}
-	return all
-}
-
-// watch is this host's clocks.
-func (r *run) watch() watch { return watch{clock: r.clock, wall: r.opts.Now} }
-
-func (r *run) worker(lease string) *worker {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.workers[lease]
-}
-
-// wakeWorker makes a lease's worker look at its record's request.
-func (r *run) wakeWorker(lease string) {
-	if w := r.worker(lease); w != nil {
-		w.nudge()
+	if len(owned) == 0 { // also before the feed has learnt how keys are placed
+		return ErrNotOwned
 	}
-}
-
-// start runs a worker for a lease whose acquisition began at began.
-func (r *run) start(ctx context.Context, lease Lease, began glance) {
-	fenced, f := newFence(ctx, r.watch(), began, r.opts.Expiry-r.opts.Margin)
-	w := &worker{
-		r: r, id: lease.ID, rng: lease.Range, token: lease.Token, epoch: lease.Epoch,
-		wakeup: make(chan struct{}, 1), kick: make(chan struct{}, 1),
+	place, err := placer.Place(key)
+	if err != nil {
+		return fmt.Errorf("changefeed: place of the key: %w", err)
 	}
-	w.ctx, w.cancel = context.WithCancelCause(fenced)
-	w.own = newOwned(r, lease, f, began.own)
-	r.mu.Lock()
-	r.workers[lease.ID] = w
-	r.mu.Unlock()
-	r.wait.Go(func() {
-		w.run(ctx)
-		r.mu.Lock()
-		delete(r.workers, lease.ID)
-		r.mu.Unlock()
-		r.hurry()
-	})
-}
-
-// hurry makes the next cycle begin now.
-func (r *run) hurry() {
-	select {
-	case r.hurried <- struct{}{}:
-	default:
-	}
-}
-
-// drainLeft is the time handlers still have.
-func (r *run) drainLeft() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.drainEnd.Sub(r.clock.Now())
-}
-
-// isOutage classifies a handler's error.
-func (r *run) isOutage(err error) bool {
-	var marked *outageError
-	return errors.As(err, &marked) || r.opts.IsOutage(err)
-}
-
-// beginCall numbers a handler call of this process; succeeded is told the number if
-// the call returned nil.
-func (r *run) beginCall() int64 { return r.calls.Add(1) }
-
-func (r *run) succeeded(call int64) {
-	for {
-		known := r.proof.Load()
-		if call <= known || r.proof.CompareAndSwap(known, call) {
-			return
+	var owner *worker
+	for _, w := range owned {
+		// Of a parent that came back and its children, the children are right.
+		if w.rng.Has(place) && (owner == nil || owner.rng.Contains(w.rng)) {
+			owner = w
 		}
 	}
+	if owner == nil {
+		return ErrNotOwned
+	}
+	return owner.callOwned(ctx, do)
 }
-
-// moment is a point in the sequence of handler calls.
-type moment int64
-
-func (r *run) moment() moment { return moment(r.calls.Load()) }
-
-// succeededSince reports whether a call returned nil that began after m: then
-// whatever the handler depends on was up after m, and a document that fails is itself
-// to blame. A call that began before proves nothing, however late it ends.
-func (r *run) succeededSince(m moment) bool { return moment(r.proof.Load()) > m }

@@ -9,19 +9,19 @@ import (
 // read reads pages ahead of the lanes, from the checkpoint on, until ctx ends or
 // the range turns out to have split (*SplitError). Every other error is tried
 // again in place: the lease stays.
-func (w *worker) read(ctx context.Context, f *flow) error {
-	position := w.own.snapshot().position()
-	retry := backoff{min: w.r.opts.RetryMin, max: w.r.opts.RetryMax}
-	pace := newPoller(&w.r.opts, w.r.clock.Now())
+func (d *delivery) read(ctx context.Context, f *flow) error {
+	position := d.keeper.snapshot().position()
+	retry := backoff{min: d.opts.RetryMin, max: d.opts.RetryMax}
+	poll := newPoller(&d.opts, d.clock.Now())
 	for {
-		if err := f.waitRoom(ctx); err != nil {
+		if err := f.window.waitRoom(ctx); err != nil {
 			return err
 		}
-		began := w.r.clock.Now()
-		page, err := w.r.feed.Read(ctx, ReadRequest{
-			Range: w.rng, Continuation: position.Continuation, Since: position.Since, MaxItems: max(0, w.r.opts.MaxItems),
+		began := d.clock.Now()
+		page, err := d.feed.Read(ctx, ReadRequest{
+			Range: d.rng, Continuation: position.Continuation, Since: position.Since, MaxItems: max(0, d.opts.MaxItems),
 		})
-		ended := w.r.clock.Now()
+		ended := d.clock.Now()
 		var split *SplitError
 		switch {
 		case ctx.Err() != nil:
@@ -33,15 +33,15 @@ func (w *worker) read(ctx context.Context, f *flow) error {
 			return split
 		case err != nil:
 			pause := retry.next(err)
-			w.readFailed(err, ended)
-			w.r.obs.readFailed(ReadFailed{Lease: w.id, Range: w.rng, Err: err, Pause: pause})
-			if err := sleep(ctx, w.r.clock, pause, nil); err != nil {
+			d.readFailed(err)
+			tell(d.obs.ReadFailed, ReadFailed{Lease: d.id, Range: d.rng, Err: err, Pause: pause})
+			if err := sleep(ctx, d.clock, pause, nil); err != nil {
 				return err
 			}
 			continue
 		}
 		retry.reset()
-		w.pageRead(page, began, ended)
+		d.pageRead(page, began, ended)
 		moved := page.Continuation != "" && page.Continuation != position.Continuation
 		if moved {
 			position.Continuation, position.Since = page.Continuation, time.Time{}
@@ -53,46 +53,47 @@ func (w *worker) read(ctx context.Context, f *flow) error {
 			release(page)
 		}
 		if items > 0 {
-			pace.changed(ended, items)
+			poll.changed(ended, items)
+		}
+		if caughtUp && items == 0 && !f.window.busy() {
+			f.report(nil) // nothing is left that could fail, of what did before this session
 		}
 		if !caughtUp && (items > 0 || moved) {
 			continue
 		}
-		if err := sleep(ctx, w.r.clock, pace.pause(ended), w.wakeup); err != nil {
+		if err := sleep(ctx, d.clock, poll.pause(ended), d.wakeup); err != nil {
 			return err
 		}
-		if err := f.waitLane(ctx, w.r.opts.PollMax, w.wakeup); err != nil {
+		if err := f.waitLane(ctx, d.opts.PollMax, d.wakeup); err != nil {
 			return err
 		}
 	}
 }
 
 // pageRead notes a reply for the lag and for observers.
-func (w *worker) pageRead(p *Page, began, ended time.Time) {
+func (d *delivery) pageRead(p *Page, began, ended time.Time) {
 	took := ended.Sub(began)
-	w.r.timing.Read.observe(took)
-	w.r.timing.Decode.observe(p.Decode)
-	w.mu.Lock()
-	w.lag.read(p, ended)
-	w.mu.Unlock()
-	w.recovered(nil)
+	d.state.Lock()
+	d.lag.read(p)
+	d.state.Unlock()
+	d.noteSuccess(ofReads)
 	if p.Doubt != nil {
-		w.r.obs.leaseError(LeaseError{Lease: w.id, Op: "check the feed", Err: p.Doubt})
+		tell(d.obs.LeaseError, LeaseError{Lease: d.id, Op: string(CheckFeed), Err: &CheckError{CheckFeed, p.Doubt}})
 	}
-	w.r.obs.pageRead(PageRead{
-		Lease: w.id, Range: w.rng, Items: len(p.Items), Bytes: p.Bytes, CaughtUp: p.CaughtUp,
+	tell(d.obs.PageRead, PageRead{
+		Lease: d.id, Range: d.rng, Items: len(p.Items), Bytes: p.Bytes, CaughtUp: p.CaughtUp,
 		RequestCharge: p.RequestCharge, Took: took, Decode: p.Decode,
 	})
 }
 
-// readFailed notes an error for the lag: from here on the range may be behind. One
-// that time will not mend makes the range unhealthy.
-func (w *worker) readFailed(err error, at time.Time) {
-	w.mu.Lock()
-	w.lag.failed(err, at)
-	w.mu.Unlock()
+// readFailed notes an error for the lag; one that time will not mend makes the range
+// unhealthy.
+func (d *delivery) readFailed(err error) {
+	d.state.Lock()
+	d.lag.err = err
+	d.state.Unlock()
 	if errors.Is(err, ErrPermanent) {
-		w.failing(nil, err)
+		d.noteFailure(ofReads, err)
 	}
 }
 
@@ -108,14 +109,14 @@ func upToEnd(p *Page) bool {
 // come faster than min it is the time between two of them, so that reads cost no
 // more than the writes that cause them.
 type poller struct {
-	min, max, busy, idleAfter time.Duration
-	last                      time.Time     // the last change, or the start
-	gap                       time.Duration // between two changes, on average of late
-	pauseNow                  time.Duration
+	min, max, busy time.Duration
+	last           time.Time     // the last change, or the start
+	gap            time.Duration // between two changes, on average of late
+	pauseNow       time.Duration
 }
 
 func newPoller(o *Options, now time.Time) *poller {
-	return &poller{min: o.PollMin, max: o.PollMax, busy: o.PollBusy, idleAfter: o.PollIdleAfter, last: now, gap: o.PollMin, pauseNow: o.PollMin}
+	return &poller{min: o.PollMin, max: o.PollMax, busy: o.PollBusy, last: now, gap: o.PollMin, pauseNow: o.PollMin}
 }
 
 // changed notes a page with items. A burst counts as a few changes: what comes at
@@ -130,7 +131,7 @@ func (p *poller) changed(now time.Time, items int) {
 func (p *poller) pause(now time.Time) time.Duration {
 	silence := now.Sub(p.last)
 	switch {
-	case silence >= p.idleAfter:
+	case silence >= time.Minute:
 		p.pauseNow = min(p.pauseNow+p.pauseNow/2, p.max)
 	case silence < p.min:
 		return jitter(min(max(p.gap, p.busy), p.min))

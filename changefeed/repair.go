@@ -7,120 +7,121 @@ import (
 	"time"
 )
 
-// memory is what this host last knew of a lease that may be gone.
-type memory struct {
+// gaps finds parts of the scope that no lease stands for, and fills them.
+type gaps struct {
+	*env
+	remembered []knownPosition         // of the leases last seen
+	since      map[FeedRange]time.Time // when a gap was first seen, if ever since
+	infoGone   time.Time               // when the info record was first missed
+}
+
+// knownPosition is what this host last knew of a lease that may be gone.
+type knownPosition struct {
 	RangeToken
 	epoch int64
 }
 
 // remember keeps the last known position of every part of the scope, also of
 // leases that are gone without a successor: gaps are repaired from it.
-func (r *run) remember(v view, t tiling) {
-	var known []memory
+func (g *gaps) remember(seen listing, t tiling) {
+	var known []knownPosition
 	var covered []FeedRange
-	for _, l := range v.leases {
+	for _, l := range seen.leases {
 		switch l.State {
 		case LeaseLive:
-			known = append(known, memory{RangeToken: l.position(), epoch: l.Epoch})
+			known = append(known, knownPosition{RangeToken: l.position(), epoch: l.Epoch})
 			covered = append(covered, l.Range)
 		case LeaseSplit:
 			covered = append(covered, l.Range)
 		case LeasePending, LeaseDone:
 		}
 	}
-	for _, m := range r.remembered {
+	for _, m := range g.remembered {
 		if len(t.gaps) > 0 && len(m.Range.subtract(covered)) > 0 {
 			known = append(known, m)
 		}
 	}
-	r.remembered = known
+	g.remembered = known
 }
 
 // missInfo reports whether the info record, which nobody deletes, is gone for so
 // short a time that a host may still trust a lease that went with it.
-func (r *run) missInfo(v view, now time.Time) (wait time.Duration, missing bool) {
+func (g *gaps) missInfo(seen listing, now time.Time) (wait time.Duration, missing bool) {
 	switch {
-	case v.info != nil:
-		r.infoGone = time.Time{}
+	case seen.info != nil:
+		g.infoGone = time.Time{}
 		return 0, false
-	case r.infoGone.IsZero():
-		r.infoGone = now
+	case g.infoGone.IsZero():
+		g.infoGone = now
 	}
-	if left := r.opts.Expiry - now.Sub(r.infoGone); left > 0 {
-		return min(left, r.opts.AcquireFast), true
+	if left := g.opts.Expiry - now.Sub(g.infoGone); left > 0 {
+		return min(left, g.opts.AcquireFast), true
 	}
 	return 0, false
 }
 
-// repair creates leases for parts of the scope that every look found without one
-// for the time a lease is trusted: a single listing is no snapshot, and whoever
-// held the lost lease must have noticed. They start at the last position this
-// host remembers of them, else where the processor started: never ahead of what
-// was delivered.
-func (r *run) repair(ctx context.Context, v view, t tiling) {
-	seen := map[FeedRange]time.Time{}
-	now := r.clock.Now()
+// repair creates leases for parts of the scope that every listing found without one
+// for the time a lease is trusted: one listing is no snapshot, and whoever held the
+// lost lease must have noticed.
+func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
+	still := map[FeedRange]time.Time{}
+	now := g.clock.Now()
 	for _, gap := range t.gaps {
-		since, before := r.gapSince[gap]
+		since, before := g.since[gap]
 		if !before {
 			since = now
 		}
-		seen[gap] = since
-		if now.Sub(since) < r.opts.Expiry {
+		still[gap] = since
+		if now.Sub(since) < g.opts.Expiry {
 			continue
 		}
-		if err := r.fill(ctx, v, gap); err != nil {
-			r.obs.leaseError(LeaseError{Op: "repair gap " + gap.String(), Err: err})
-		}
+		g.reportError("", "repair gap "+gap.String(), g.fill(ctx, seen, gap))
 	}
-	r.gapSince = seen
+	g.since = still
 	for _, pair := range t.overlaps {
-		r.obs.leaseError(LeaseError{Lease: pair[0], Op: "check tiling", Err: fmt.Errorf("overlaps %s, and neither contains the other", pair[1])})
+		g.reportError(pair[0], string(CheckTiling), &CheckError{CheckTiling, fmt.Errorf("overlaps %s, and neither contains the other", LeaseName(pair[1]))})
 	}
 }
 
-// fill creates the lease of a gap.
-func (r *run) fill(ctx context.Context, v view, gap FeedRange) error {
-	from := memory{RangeToken: RangeToken{Range: gap, Since: v.info.Since}}
-	for _, known := range r.remembered {
+// fill creates the lease of a gap, at the last position this host remembers of it, else
+// where the processor started: never ahead of what was delivered.
+func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
+	from := knownPosition{RangeToken: RangeToken{Range: gap, Since: seen.info.Since}}
+	for _, known := range g.remembered {
 		if known.Range.Contains(gap) {
 			from = known
 			from.Range = gap
 		}
 	}
 	lease := Lease{
-		ID: r.ids.lease(gap), Version: 1, Token: gap.String(), Range: gap, Mode: modeIncremental,
-		Continuation: from.Continuation, Since: from.Since, Epoch: from.epoch, Timestamp: r.opts.Now(),
+		ID: g.ids.lease(gap), Version: 1, Token: gap.String(), Range: gap, Mode: modeIncremental,
+		Continuation: from.Continuation, Since: from.Since, Epoch: from.epoch, Timestamp: g.opts.Now(),
 	}
-	_, err := r.store.Create(ctx, lease.encode())
+	_, err := g.store.Create(ctx, lease.encode())
 	if errors.Is(err, ErrExists) {
-		err = r.revive(ctx, lease)
+		err = g.revive(ctx, lease)
 	}
 	if err != nil {
 		return err
 	}
-	r.obs.gapRepaired(GapRepaired{Range: gap, From: from.RangeToken})
-	r.hurry()
+	tell(g.obs.GapRepaired, GapRepaired{Range: gap, From: from.RangeToken})
+	g.relist.send()
 	return nil
 }
 
 // revive turns a record that stands for nothing any more into the lease of a
 // gap; its id is the gap's.
-func (r *run) revive(ctx context.Context, lease Lease) error {
-	record, err := r.store.Read(ctx, lease.ID)
+func (g *gaps) revive(ctx context.Context, lease Lease) error {
+	stored, err := readLease(ctx, g.store, lease.ID)
 	if err != nil {
-		return fmt.Errorf("read lease %s: %w", lease.ID, err)
-	}
-	stored, err := decodeLease(record)
-	if err != nil {
-		return fmt.Errorf("read lease %s: %w", lease.ID, err)
+		return err
 	}
 	if stored.State != LeaseDone && stored.State != LeasePending {
 		return nil // it is there after all
 	}
 	lease.ETag, lease.Epoch = stored.ETag, max(lease.Epoch, stored.Epoch)+1
-	if _, err := r.store.Replace(ctx, lease.encode()); err != nil && !errors.Is(err, ErrETagMismatch) {
-		return fmt.Errorf("revive lease %s: %w", lease.ID, err)
+	if err := lease.replace(ctx, g.store); err != nil && !errors.Is(err, ErrETagMismatch) {
+		return fmt.Errorf("revive lease %s: %w", LeaseName(lease.ID), err)
 	}
 	return nil
 }
@@ -128,35 +129,28 @@ func (r *run) revive(ctx context.Context, lease Lease) error {
 // replaceReplayed retires leases that contain narrower ones. What those leave
 // open goes on from the wide lease's checkpoint. A lease another host holds is
 // that host's to retire.
-func (r *run) replaceReplayed(ctx context.Context, v view, t tiling) {
-	for _, l := range v.leases {
+func (r *run) replaceReplayed(ctx context.Context, seen listing, t tiling) {
+	for _, l := range seen.leases {
 		rest, replayed := t.replaced[l.ID]
 		if !replayed {
 			continue
 		}
-		if w := r.worker(l.ID); w != nil {
-			w.ask(ask{stop: true, replace: true, rest: rest, reason: "replaced by narrower leases"})
+		if w := r.workers.of(l.ID); w != nil {
+			w.stop(stopOrder{replace: true, rest: rest, reason: "replaced by narrower leases"})
 			continue
 		}
 		now := r.clock.Now()
-		if l.Owner != "" && l.host() != r.self && r.sight.age(l.ID, now) < max(r.opts.Expiry, l.Expiry) {
+		if l.ownerKey() != r.self && r.lister.etags.unchangedFor(l.ID, now) < l.lifetime(r.opts.Expiry) {
 			continue
 		}
 		l.Epoch++
 		l.replaceBy(rest)
 		l.Timestamp = r.opts.Now()
-		etag, err := r.store.Replace(ctx, l.encode())
-		switch {
-		case errors.Is(err, ErrETagMismatch), errors.Is(err, ErrNotFound):
-			continue
-		case err != nil:
-			r.obs.leaseError(LeaseError{Lease: l.ID, Op: "replace", Err: err})
+		if err := l.replace(ctx, r.store); err != nil {
+			r.reportError(l.ID, "replace", unlessLostRace(err))
 			continue
 		}
-		l.ETag = etag
-		r.obs.rangeSplit(RangeSplit{Lease: l.ID, Range: l.Range, Children: rest})
-		if err := r.complete(ctx, l, v.byID()); err != nil {
-			r.obs.leaseError(LeaseError{Lease: l.ID, Op: "complete split", Err: err})
-		}
+		tell(r.obs.RangeSplit, RangeSplit{Lease: l.ID, Range: l.Range, Children: rest})
+		r.reportError(l.ID, "complete split", r.splits.complete(ctx, l, seen.byID()))
 	}
 }

@@ -2,10 +2,7 @@ package changefeed_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,19 +12,8 @@ import (
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
 	"feedbox/tests/record"
+	"feedbox/tests/testenv"
 )
-
-var (
-	seeds = flag.Int("seeds", envInt("CHANGEFEED_SEEDS", 60), "number of simulated runs (CHANGEFEED_SEEDS)")
-	seed  = flag.Uint64("seed", uint64(envInt("CHANGEFEED_SEED", 1)), "first seed (CHANGEFEED_SEED)")
-)
-
-func envInt(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
-}
 
 // memBackend is a container and a store in memory.
 type memBackend struct {
@@ -59,11 +45,14 @@ func simConfig(seed uint64) simulation.Config {
 	}
 }
 
+// TestSimulation runs CHANGEFEED_SEEDS seeds, 60 if that is not set, the first of them
+// CHANGEFEED_SEED.
 func TestSimulation(t *testing.T) {
+	first, seeds := testenv.Seed(t, "CHANGEFEED_SEED", 1), testenv.Count(t, "CHANGEFEED_SEEDS", 60)
 	var sum simulation.Report
 	failed := 0
-	for i := range uint64(*seeds) {
-		n := *seed + i
+	for i := range uint64(seeds) {
+		n := first + i
 		ok := t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				config := simConfig(n)

@@ -14,13 +14,13 @@ type Start struct {
 	tokens []RangeToken
 }
 
-type startKind string
+type startKind int
 
 const (
-	startBeginning startKind = "beginning"
-	startNow       startKind = "now"
-	startTime      startKind = "time"
-	startTokens    startKind = "tokens"
+	startBeginning startKind = iota
+	startNow
+	startTime
+	startTokens
 )
 
 // RangeToken is a position in one feed range.
@@ -50,7 +50,7 @@ func FromTokens(tokens ...RangeToken) Start { return Start{kind: startTokens, to
 
 func (s Start) validate() error {
 	switch s.kind {
-	case "", startBeginning, startNow:
+	case startBeginning, startNow:
 	case startTime:
 		if s.since.IsZero() {
 			return fmt.Errorf("start: FromTime needs a time, FromBeginning has none")
@@ -66,16 +66,4 @@ func (s Start) validate() error {
 		}
 	}
 	return nil
-}
-
-// String is the name of the mode.
-func (s Start) String() string {
-	switch s.kind {
-	case "":
-		return string(startBeginning)
-	case startTime:
-		return s.since.UTC().Format(time.RFC3339)
-	default:
-		return string(s.kind)
-	}
 }

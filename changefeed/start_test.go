@@ -94,6 +94,22 @@ func TestFromSavedTokens(t *testing.T) {
 // Any number of hosts may initialise at once, over a store that fails and loses
 // answers, and crash while they do: the leases tile the key space, none is
 // processed before that, nothing is skipped.
+// A saved position may be a time: of a range that had no checkpoint yet.
+func TestSavedTokensKeepTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.put(50, 10)
+		time.Sleep(time.Hour)
+		since := time.Now()
+		w.put(20, 10)
+		w.start("a", nil, &changefeed.Options{Start: changefeed.FromTokens(changefeed.RangeToken{Range: changefeed.FullRange(), Since: since})})
+		time.Sleep(time.Minute)
+		if n := w.got.count(); n != 20 {
+			t.Errorf("%d deliveries, want the 20 since the saved time", n)
+		}
+	})
+}
+
 func TestManyHostsInitialiseAtOnce(t *testing.T) {
 	for round := range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -223,7 +239,7 @@ func TestVersion0LeasesAreContinued(t *testing.T) {
 				`"ContinuationToken":"\"60\"","properties":{},"timestamp":"2026-01-01T00:00:00.0000000Z"}`, id, i, r.Min, r.Max))
 		}
 		w.start("a", nil, nil)
-		eventually(t, 30*time.Second, "the rest is delivered", func() bool { return w.got.count() == 40 })
+		eventually(t, 80*time.Second, "the rest is delivered", func() bool { return w.got.count() == 40 })
 		w.feed.Split(memfeed.EPK("key-1"))
 		w.put(50, 20)
 		eventually(t, 30*time.Second, "delivered across a split", func() bool { return w.got.distinct() == 90 })
@@ -288,6 +304,12 @@ func TestProcessorsShareAStoreWithoutMeeting(t *testing.T) {
 		time.Sleep(time.Minute)
 		if third.count() != 50 || w.got.count() != 50 || second.count() != 50 {
 			t.Errorf("deliveries %d, %d, %d; want 50 each", w.got.count(), second.count(), third.count())
+		}
+		for host, want := range map[string]int{"account.example": 3, "": 0} { // "": the feed's
+			leases, err := changefeed.NewOperator(w.feed, w.store, &changefeed.OperatorOptions{Processor: "moved", LeasePrefixHost: host}).Leases(t.Context())
+			if err != nil || len(leases) != want {
+				t.Errorf("of host %q the operator sees %d leases, error %v; want %d", host, len(leases), err, want)
+			}
 		}
 	})
 }

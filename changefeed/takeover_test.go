@@ -12,6 +12,7 @@ import (
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
+	"feedbox/tests/requests"
 )
 
 func TestCrashedHostIsTakenOver(t *testing.T) {
@@ -283,7 +284,7 @@ func TestSpareHostsOnlyLook(t *testing.T) {
 		}
 		eventually(t, 5*time.Second, "owned", func() bool { return owner() != nil })
 		time.Sleep(5 * time.Minute)
-		before := map[string]changefeed.RequestSnapshot{}
+		before := map[string]requests.Snapshot{}
 		for name, h := range hosts {
 			before[name] = h.Requests()
 		}

@@ -76,7 +76,7 @@ func cut(r FeedRange, physical []FeedRange) []FeedRange {
 			parts = append(parts, part)
 		}
 	}
-	slices.SortFunc(parts, func(a, b FeedRange) int { return compareKeys(a.Min, b.Min) })
+	slices.SortFunc(parts, byMin)
 	return parts
 }
 

@@ -11,51 +11,35 @@ import (
 // the lease record, the reader, and one per lane that has work; run ends when
 // all others have.
 type worker struct {
-	r     *run
-	id    string
-	rng   FeedRange
-	token string
-	epoch int64
-	own   *owned
+	*delivery
+	workers *workers
+	cancel  context.CancelCauseFunc // ends the delivery's context
+	calls   ownCalls
+	kick    signal // look at asked and at the record's request
 
-	// ctx is the context handlers get: it ends when the fence passes, the lease
-	// is lost or a drain runs out of time.
-	ctx    context.Context //nolint:containedctx // one lifetime, shared by goroutines that start at different times
-	cancel context.CancelCauseFunc
-
-	wakeup chan struct{} // capacity 1: poll now
-	kick   chan struct{} // capacity 1: look at asked and at the record's request
-
-	mu      sync.Mutex
-	asked   ask
-	flow    *flow // of the current session, nil between sessions
-	trouble trouble
-	lag     lagState
-
-	manual struct { // of a manual handler, used by the lane and by progress
-		sync.Mutex
-		unsaved int // handled pages behind the last checkpoint
-	}
+	mu    sync.Mutex
+	order stopOrder
+	flow  *flow // of the current session, nil between sessions
 }
 
-// ask is what the processor wants of a worker.
-type ask struct {
-	stop    bool
-	drain   bool // stop because the processor drains: mind its deadline
-	handoff hostKey
-	replace bool // stop because narrower leases exist: split into rest
-	rest    []FeedRange
-	reason  string
+// stopOrder tells a worker to stop, and what for.
+type stopOrder struct {
+	given    bool      // set by stop
+	deadline time.Time // of handlers, because the processor drains; zero otherwise
+	handoff  hostKey
+	replace  bool // because narrower leases exist: split into rest
+	rest     []FeedRange
+	reason   string
 }
 
-// verdict is why a session ended.
-type verdict int
+// ending is why a session ended.
+type ending int
 
 const (
-	endedLost  verdict = iota // the lease is another's or the fence passed
-	endedAsked                // stop was asked for
-	endedSplit                // the range is served by several physical ranges
-	endedAgain                // start a new session from the checkpoint
+	endedLost  ending = iota // the lease is another's or the fence passed
+	endedAsked               // stop was asked for
+	endedSplit               // the range is served by several physical ranges
+	endedAgain               // start a new session from the checkpoint
 )
 
 // run processes until it is asked to stop or the lease is lost, and says what
@@ -63,27 +47,23 @@ const (
 func (w *worker) run(ctx context.Context) {
 	keepCtx, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopKeeping()
-	kept := make(chan struct{}) // closed by the keeper's goroutine
-	go func() {
-		defer close(kept)
-		if err := w.own.keep(keepCtx); err != nil {
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
+		if err := w.keeper.run(keepCtx); err != nil {
 			w.cancel(err)
 		}
-	}()
-	var why verdict
+	})
+	var why ending
 	var split *SplitError
 	for why = endedAgain; why == endedAgain; {
 		why, split = w.session() //nolint:contextcheck // reading lives as long as the lease, not as long as Run's context
 	}
 	stopKeeping()
-	<-kept
+	keeping.Wait()
 	switch why {
 	case endedAsked:
-		w.mu.Lock()
-		asked := w.asked
-		w.mu.Unlock()
-		if asked.replace {
-			w.replaceBy(ctx, asked.rest)
+		if order, _ := w.current(); order.replace {
+			w.replaceBy(ctx, order.rest)
 		} else {
 			w.release(ctx)
 		}
@@ -93,91 +73,82 @@ func (w *worker) run(ctx context.Context) {
 		w.lost(ctx)
 	}
 	w.cancel(ErrLeaseLost)
-	w.own.fence.revoke(ErrLeaseLost)
+	w.keeper.fence.revoke(ErrLeaseLost)
 }
 
 // session reads and delivers from the checkpoint until something ends it.
-func (w *worker) session() (verdict, *SplitError) {
-	if why, ok := w.obey(); ok {
+func (w *worker) session() (ending, *SplitError) {
+	if why, ok := w.carryOutRequests(); ok {
 		return why, nil
 	}
-	f := newFlow(w)
-	w.mu.Lock()
-	w.flow, w.trouble = f, trouble{}
-	w.mu.Unlock()
-	w.own.change(clearHealth) // it fails again, or it does not
+	f := newFlow(w.delivery)
+	w.setFlow(f)
+	w.inheritTrouble()
 	readCtx, stopReading := context.WithCancel(w.ctx)
 	defer stopReading()
 	read := make(chan error, 1)
-	go func() { read <- w.read(readCtx, f) }()
-	running := true
+	var reading sync.WaitGroup
+	reading.Go(func() { read <- w.read(readCtx, f) })
+	w.calls.open()
 	why, split := endedLost, (*SplitError)(nil)
 	for waiting := true; waiting; {
 		select {
 		case err := <-read:
-			running = false
 			if errors.As(err, &split) {
 				why = endedSplit
 			}
 			waiting = false
 		case <-w.kick:
-			if verdict, ok := w.obey(); ok {
-				why, waiting = verdict, false
+			if ending, ok := w.carryOutRequests(); ok {
+				why, waiting = ending, false
 			}
 		case <-w.ctx.Done():
 			waiting = false
 		}
 	}
 	stopReading()
-	if running {
-		<-read //nolint:errcheck // it was told to end
-	}
+	reading.Wait()
 	w.finishFlow(f)
-	w.mu.Lock()
-	w.flow = nil
-	w.mu.Unlock()
+	w.setFlow(nil)
 	if w.ctx.Err() != nil && !errors.Is(context.Cause(w.ctx), ErrDraining) {
 		return endedLost, nil
 	}
 	return why, split
 }
 
-// finishFlow waits for handlers, not longer than the drain timeout.
+// finishFlow waits for handlers and calls of Processor.Own, not longer than the drain timeout.
 func (w *worker) finishFlow(f *flow) {
-	limit := w.r.opts.DrainTimeout
-	w.mu.Lock()
-	if w.asked.drain {
-		limit = min(limit, w.r.drainLeft())
+	limit := w.opts.DrainTimeout
+	if order, _ := w.current(); !order.deadline.IsZero() {
+		limit = min(limit, order.deadline.Sub(w.clock.Now()))
 	}
-	w.mu.Unlock()
-	stop := w.r.clock.AfterFunc(max(0, limit), func() { w.cancel(ErrDraining) })
+	stop := w.clock.AfterFunc(max(0, limit), func() { w.cancel(ErrDraining) })
 	f.close()
+	w.calls.closeAndWait()
 	stop()
 }
 
-// obey carries out what the processor or an operator asks. It reports how the
+// carryOutRequests carries out what the processor or an operator asks. It reports how the
 // session ends, if it does.
-func (w *worker) obey() (verdict, bool) {
-	w.mu.Lock()
-	asked := w.asked
-	running := w.flow != nil
-	w.mu.Unlock()
-	if asked.stop {
+func (w *worker) carryOutRequests() (ending, bool) {
+	order, f := w.current()
+	if order.given {
 		return endedAsked, true
 	}
-	request := w.own.snapshot().Request
+	running := f != nil
+	request := w.keeper.snapshot().Request
 	switch {
 	case request.Release:
-		w.own.change(func(l *Lease) urgency { l.Request.Release = false; return now })
-		w.ask(ask{stop: true, reason: "operator"})
+		w.keeper.change(func(l *Lease) urgency { l.Request.Release = false; return now })
+		w.stop(stopOrder{reason: "operator"})
 		return endedAsked, true
 	case request.Rewind != nil || request.Retry:
 		if running {
 			return endedAgain, true // deliver nothing while the position changes
 		}
-		w.own.change(applyRequest)
+		w.keeper.change(applyRequest)
 	}
-	if paused := request.Paused || w.r.paused.Load(); paused {
+	if paused := request.Paused || w.workers.paused.Load(); paused {
 		if running {
 			return endedAgain, true
 		}
@@ -190,6 +161,7 @@ func (w *worker) obey() (verdict, bool) {
 func applyRequest(l *Lease) urgency {
 	if to := l.Request.Rewind; to != nil {
 		l.Continuation, l.Since, l.LSN, l.ChangeTime = to.Continuation, to.Since, 0, 0
+		l.Delivered = 0
 	}
 	l.Attempts, l.Health, l.Error, l.Failures, l.Failing = nil, Healthy, "", 0, time.Time{}
 	l.Request.Rewind, l.Request.Retry = nil, false
@@ -197,94 +169,56 @@ func applyRequest(l *Lease) urgency {
 }
 
 // holdStill waits, holding the lease, until the pause is over.
-func (w *worker) holdStill() (verdict, bool) {
+func (w *worker) holdStill() (ending, bool) {
 	for {
 		select {
 		case <-w.ctx.Done():
 			return endedLost, true
 		case <-w.kick:
 		}
-		w.mu.Lock()
-		stop := w.asked.stop
-		w.mu.Unlock()
-		request := w.own.snapshot().Request
-		if stop || request.Release || (!request.Paused && !w.r.paused.Load()) {
-			return w.obey()
+		request := w.keeper.snapshot().Request
+		if order, _ := w.current(); order.given || request.Release || (!request.Paused && !w.workers.paused.Load()) {
+			return w.carryOutRequests()
 		}
 		if request.Rewind != nil || request.Retry {
-			w.own.change(applyRequest)
+			w.keeper.change(applyRequest)
 		}
 	}
 }
 
-// ask tells the worker what is wanted of it; a stop cannot be taken back, but a
+// stop tells the worker what is wanted of it; a stop cannot be taken back, but a
 // drain overrules a hand-off.
-func (w *worker) ask(a ask) {
+func (w *worker) stop(order stopOrder) {
+	order.given = true
 	w.mu.Lock()
-	if !w.asked.stop || a.drain {
-		w.asked = a
+	if !w.order.given || !order.deadline.IsZero() {
+		w.order = order
 	}
 	w.mu.Unlock()
-	w.nudge()
+	w.kick.send()
 }
 
-func (w *worker) nudge() {
-	select {
-	case w.kick <- struct{}{}:
-	default:
-	}
+// current is what is wanted of the worker, and its flow if a session is under way.
+func (w *worker) current() (stopOrder, *flow) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.order, w.flow
 }
 
-// wake cuts the current poll pause short.
-func (w *worker) wake() {
-	select {
-	case w.wakeup <- struct{}{}:
-	default:
-	}
+func (w *worker) setFlow(f *flow) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flow = f
 }
 
 // inHand reports whether pages are being handled.
 func (w *worker) inHand() bool {
-	w.mu.Lock()
-	f := w.flow
-	w.mu.Unlock()
-	return f != nil && f.busy()
+	_, f := w.current()
+	return f != nil && f.window.busy()
 }
 
-// release gives the lease up, with the checkpoint, in one write.
-func (w *worker) release(ctx context.Context) {
-	w.mu.Lock()
-	asked := w.asked
-	w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.own.untilFence())
-	defer cancel()
-	err := w.own.finish(ctx, func(l *Lease) {
-		l.disown()
-		l.Handoff = asked.handoff
-	})
-	if err != nil {
-		w.r.obs.leaseLost(LeaseLost{Lease: w.id, Range: w.rng, Epoch: w.epoch, Err: err})
-		return
-	}
-	w.r.obs.leaseReleased(LeaseReleased{
-		Lease: w.id, Range: w.rng, Epoch: w.epoch, To: asked.handoff.name(), Reason: asked.reason,
-	})
-}
-
-// lost ends a worker whose lease is gone. If nobody has taken it yet, a release
-// spares the next owner the wait; the ETag keeps that harmless.
-func (w *worker) lost(ctx context.Context) {
-	cause := context.Cause(w.ctx) //nolint:contextcheck // the lease's context, which ended; ctx is Run's
-	w.r.obs.leaseLost(LeaseLost{Lease: w.id, Range: w.rng, Epoch: w.epoch, Err: cause})
-	if errors.Is(cause, ErrLeaseLost) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.r.opts.Expiry/4)
-	defer cancel()
-	lease := w.own.snapshot()
-	lease.disown()
-	lease.Timestamp = w.r.opts.Now()
-	if _, err := w.r.store.Replace(ctx, lease.encode()); err != nil {
-		w.r.obs.leaseError(LeaseError{Lease: w.id, Op: "release", Err: err})
-	}
+// lagNow is the worker's lag at this moment.
+func (w *worker) lagNow() RangeLag {
+	_, f := w.current()
+	return w.lagIn(f)
 }

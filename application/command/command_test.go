@@ -1,8 +1,11 @@
 package command_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -217,16 +220,37 @@ func TestALostRaceIsRunAgain(t *testing.T) {
 	}
 }
 
+// A command that named no state is never told that it named the wrong one.
 func TestALostRaceIsNotRunForEver(t *testing.T) {
 	t.Parallel()
-	m, s := app(t)
-	id := created(t, m)
-	racer(s, id, 100)
-	s.begun = 0
-	_, err := mediator.Send(t.Context(), m, command.UpdateName{Target: command.Target{ContactID: id}, FirstName: "Jane", LastName: "Doe"})
-	if !fault.Is(err, fault.PreconditionFailed) || s.begun != 5 {
-		t.Errorf("%v after %d units of work; want precondition failed after 5", err, s.begun)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m, s := app(t)
+		id := created(t, m)
+		var waits []time.Duration
+		for _, ifMatch := range [][]string{nil, {"*"}} {
+			racer(s, id, 100)
+			s.begun = 0
+			started := time.Now()
+			_, err := mediator.Send(t.Context(), m, command.UpdateName{Target: command.Target{ContactID: id, IfMatch: ifMatch}, FirstName: "Jane", LastName: "Doe"})
+			if !fault.Is(err, fault.Unavailable) || codeOf(err) != command.CodeContended || fault.RetryAfter(err) <= 0 || s.begun != 24 {
+				t.Errorf("%v after %d units of work; want unavailable, with a time to come back, after 24", err, s.begun)
+			}
+			took := time.Since(started)
+			if took < time.Second || took > 7500*time.Millisecond {
+				t.Errorf("it took %v", took)
+			}
+			waits = append(waits, took)
+		}
+		if waits[0] == waits[1] {
+			t.Errorf("two that lost as often waited for %v each: they meet again", waits[0])
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err := mediator.Send(ctx, m, command.UpdateName{Target: command.Target{ContactID: id}, FirstName: "Joan", LastName: "Doe"})
+		if codeOf(err) != command.CodeContended {
+			t.Errorf("out of time: %v", err)
+		}
+	})
 }
 
 func TestALostRaceWithAPreconditionFails(t *testing.T) {
@@ -238,8 +262,28 @@ func TestALostRaceWithAPreconditionFails(t *testing.T) {
 	_, err := mediator.Send(t.Context(), m, command.UpdateName{
 		Target: command.Target{ContactID: id, IfMatch: []string{`"v1"`}}, FirstName: "Jane", LastName: "Doe",
 	})
-	if !fault.Is(err, fault.PreconditionFailed) || s.begun != 1 {
-		t.Errorf("%v after %d units of work; want precondition failed after 1", err, s.begun)
+	if !fault.Is(err, fault.PreconditionFailed) || s.begun != 2 {
+		t.Errorf("%v after %d units of work; want precondition failed after 2", err, s.begun)
+	}
+}
+
+// Who loses the race against a deletion finds the contact deleted, precondition or not.
+func TestALostRaceAgainstADeletion(t *testing.T) {
+	t.Parallel()
+	for _, ifMatch := range [][]string{nil, {"*"}, {`"v1"`}} {
+		m, s := app(t)
+		id := created(t, m)
+		target := command.Target{ContactID: id, IfMatch: ifMatch}
+		s.before = func() {
+			s.before = nil
+			if _, err := mediator.Send(t.Context(), m, command.DeleteContact{Target: target}); err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := mediator.Send(t.Context(), m, command.UpdateName{Target: target, FirstName: "Jane", LastName: "Doe"})
+		if !fault.Is(err, fault.NotFound) {
+			t.Errorf("update, %q: %v; want not found", ifMatch, err)
+		}
 	}
 }
 

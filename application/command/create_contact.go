@@ -21,19 +21,22 @@ const CodeContactDeleted = "contact_deleted"
 // a repeat finds what the first request has made, for as long as the contact
 // exists: it is answered with the contact as it is now, Replayed. If the contact
 // was deleted meanwhile the repeat is Gone; if it is another request under the
-// same key it is Invalid (CodeKeyReused).
+// same key it is Invalid (CodeKeyReused). Once the deleted contact is erased, the
+// request makes a new one, which continues its version and sequence.
 //
-// Faults: Invalid (lists all fields), Conflict when ContactID is taken, Gone, and
-// those of UnitOfWork.Commit.
+// Faults: Invalid (lists all fields), Conflict when ContactID is taken, Gone,
+// PreconditionFailed, and those of UnitOfWork.Commit.
 type CreateContact struct {
 	// ContactID is the new contact's id; uuid.Nil lets the service make one. It goes
-	// without an idempotency key only.
+	// without an idempotency key only, and must never have been used.
 	ContactID   uuid.UUID
 	FirstName   string
 	LastName    string
 	Description *string // nil: none
 	Email       *string // nil: none
 	Company     contact.CompanyFields
+	// IfMatch demands a state of the contact. It has none yet, so any demand fails.
+	IfMatch []string
 	// SessionToken is what the client has seen so far; it may be empty.
 	SessionToken string
 	Sender
@@ -41,7 +44,9 @@ type CreateContact struct {
 
 // ContactCreated answers CreateContact.
 type ContactCreated struct {
-	Contact      query.Contact
+	Contact query.Contact
+	// ETag is empty where the contact was changed since the request created it, see
+	// Updated.
 	ETag         string
 	SessionToken string
 	// Replayed says that an earlier request under the same key has created the
@@ -65,11 +70,14 @@ func (p Ports) createContact(ctx context.Context, in CreateContact) (ContactCrea
 	if err != nil {
 		return ContactCreated{}, err
 	}
+	if len(in.IfMatch) > 0 {
+		return ContactCreated{}, fault.New(fault.PreconditionFailed, "", "there is no contact yet whose state could match")
+	}
 	c, err := contact.New(id, details, p.IDs(), p.Now())
 	if err != nil {
 		return ContactCreated{}, err
 	}
-	if err := work.Contacts().Add(c); err != nil {
+	if err := work.Contacts().Add(ctx, c); err != nil {
 		return ContactCreated{}, err
 	}
 	receipt, err := p.commit(ctx, work, c, in.Sender)
@@ -113,6 +121,9 @@ func (p Ports) createdBefore(ctx context.Context, id uuid.UUID, hash, session st
 		return ContactCreated{}, errKeyReused()
 	case state.Deleted:
 		return ContactCreated{}, fault.New(fault.Gone, CodeContactDeleted, "the contact that this request had created is deleted")
+	}
+	if !state.ModifiedAt.IsZero() {
+		now.ETag = ""
 	}
 	return ContactCreated{
 		Contact: query.NewContact(state), ETag: now.ETag, SessionToken: now.SessionToken, Replayed: true,

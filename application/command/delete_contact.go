@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"feedbox/domain/contact"
-	"feedbox/domain/fault"
 )
 
 // DeleteContact marks a contact deleted and records ContactDeletedEvent. Deleting
@@ -28,23 +27,6 @@ func (p Ports) deleteContact(ctx context.Context, in DeleteContact) (Updated, er
 		}
 		return c.Delete(p.IDs(), p.Now())
 	}, "DeleteContact")
-	if fault.Is(err, fault.PreconditionFailed) && in.isConditional() {
-		return p.deletedAlready(ctx, in, err)
-	}
 	updated.ETag = ""
 	return updated, err
-}
-
-// deletedAlready turns a failed precondition into success if the contact is
-// deleted, and returns the failure otherwise.
-func (p Ports) deletedAlready(ctx context.Context, in DeleteContact, failed error) (Updated, error) {
-	deleted := false
-	now, err := p.current(ctx, in.ContactID, in.SessionToken, func(c *contact.Contact) error {
-		deleted = c.Deleted()
-		return nil
-	})
-	if err != nil || !deleted {
-		return Updated{}, failed
-	}
-	return now, nil
 }

@@ -70,7 +70,7 @@ func (w *work) Contacts() command.Contacts { return w }
 
 func (w *work) SessionToken() string { return fmt.Sprintf("0:-1#%d", len(w.store.events)) }
 
-func (w *work) Add(c *contact.Contact) error {
+func (w *work) Add(_ context.Context, c *contact.Contact) error {
 	w.c = c
 	return nil
 }
@@ -81,7 +81,7 @@ func (w *work) Read(_ context.Context, id uuid.UUID, ifMatch []string) (*contact
 		return nil, contact.NotFound(id)
 	}
 	w.etag = etagOf(state)
-	if len(ifMatch) > 0 && !slices.Contains(ifMatch, "*") && !slices.Contains(ifMatch, w.etag) {
+	if !state.Deleted && len(ifMatch) > 0 && !slices.Contains(ifMatch, "*") && !slices.Contains(ifMatch, w.etag) {
 		return nil, fault.New(fault.PreconditionFailed, "", "changed")
 	}
 	c, err := contact.Rehydrate(state)

@@ -65,9 +65,12 @@ func (p Ports) patchContact(ctx context.Context, in PatchContact) (ContactPatche
 		return p.applyPatch(in, c)
 	}, in.parts()...)
 	if err == nil && updated.Replayed {
-		now := updated
-		updated, err = p.current(ctx, in.ContactID, now.SessionToken, look)
+		replayed := updated
+		updated, err = p.current(ctx, in.ContactID, replayed.SessionToken, look)
 		updated.Replayed = true
+		if updated.ETag != replayed.ETag {
+			updated.ETag = "" // that of another's change, see Updated
+		}
 	}
 	if err != nil {
 		return ContactPatched{}, err

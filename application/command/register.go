@@ -2,17 +2,26 @@ package command
 
 import (
 	"errors"
+	"time"
+
+	"github.com/google/uuid"
 
 	"feedbox/application/mediator"
 )
+
+// Clock tells the time, such as time.Now. It is safe for concurrent use.
+type Clock func() time.Time
+
+// IDs makes ids that were never used before, such as uuid.New. It is safe for
+// concurrent use.
+type IDs func() uuid.UUID
 
 // Ports are what the handlers need. Work, IDs and Now are required.
 type Ports struct {
 	Work UnitsOfWork
 	IDs  IDs
 	Now  Clock
-	// Audit stores an audit entry with each commit. The units of work must be
-	// journals then.
+	// Audit stores an audit entry with each commit.
 	Audit bool
 }
 

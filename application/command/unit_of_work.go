@@ -20,6 +20,7 @@ type UnitsOfWork interface {
 // transaction. It serves one goroutine and one commit at a time. Dropping it
 // without a commit writes nothing.
 type UnitOfWork interface {
+	Journal
 	// Contacts returns the contacts as this unit of work sees them.
 	Contacts() Contacts
 	// Commit stores the pending changes of all contacts that were added or read, with
@@ -37,13 +38,15 @@ type UnitOfWork interface {
 
 // Contacts is the collection of contacts within one unit of work.
 type Contacts interface {
-	// Add takes a new contact, to be stored by the commit.
-	Add(c *contact.Contact) error
+	// Add takes a new contact, to be stored by the commit. If a contact of its id was
+	// deleted and is gone, the new one continues its version and sequence. Faults:
+	// Throttled, Unavailable.
+	Add(ctx context.Context, c *contact.Contact) error
 	// Read returns the contact; the commit stores what is changed in it. With
 	// ifMatch, one of these ETags must be the contact's ("*" is any), else
 	// PreconditionFailed.
 	//
-	// A deleted contact is returned as such. Faults: NotFound, PreconditionFailed,
+	// A deleted contact is returned as such, whatever ifMatch says. Faults: NotFound, PreconditionFailed,
 	// Throttled, Unavailable.
 	Read(ctx context.Context, id uuid.UUID, ifMatch []string) (*contact.Contact, error)
 }

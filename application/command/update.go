@@ -15,7 +15,8 @@ import (
 type Target struct {
 	ContactID uuid.UUID
 	// IfMatch demands that the contact's ETag is one of these. "*" is any ETag;
-	// empty is no precondition.
+	// empty is no precondition. A deleted contact has none to compare: the command
+	// then ends as it would without a precondition (RFC 9110 13.2.1).
 	IfMatch []string
 	// SessionToken is what the client has seen so far; it may be empty.
 	SessionToken string
@@ -24,7 +25,9 @@ type Target struct {
 
 // Updated answers every command that changes a contact.
 type Updated struct {
-	// ETag of the contact now. It may be empty, see Receipt.
+	// ETag of the contact as the request has left it. It is empty where another has
+	// changed it since: with the ETag of a state it has not seen, the client's next
+	// change would overwrite what it does not know of. See also Receipt.
 	ETag         string
 	SessionToken string
 	// Version of the contact now. It did not rise if nothing was changed.
@@ -33,10 +36,6 @@ type Updated struct {
 	// nothing was done, and the rest tells of the contact as it is now.
 	Replayed bool
 }
-
-// updateAttempts bounds how often a command without a precondition is run when
-// it loses the race against other writers.
-const updateAttempts = 5
 
 // changeFunc calls the verbs of a contact. It may be called again, with the
 // contact read anew.
@@ -58,7 +57,7 @@ func (p Ports) update(ctx context.Context, t Target, change changeFunc, parts ..
 		if err != nil {
 			return Updated{}, err
 		}
-		updated, err := p.updateOnce(ctx, work, t, request, change)
+		updated, raced, err := p.updateOnce(ctx, work, t, request, change)
 		// The winner's write is behind this token: the next read sees it.
 		session = work.SessionToken()
 		if err == nil {
@@ -67,35 +66,43 @@ func (p Ports) update(ctx context.Context, t Target, change changeFunc, parts ..
 		if replayed, found, replayErr := p.replay(ctx, work, request, err); found || replayErr != nil {
 			return replayed, replayErr
 		}
-		if attempt == updateAttempts || t.isConditional() || !fault.Is(err, fault.PreconditionFailed) {
+		switch {
+		case !raced:
 			return Updated{}, err
+		case t.isConditional() && attempt > 1:
+			return Updated{}, err
+		case t.isConditional(): // the read tells what the winner has left: another state, or a deleted contact
+		case !standBack(ctx, attempt):
+			return Updated{}, errContended(err)
 		}
 	}
 }
 
-// updateOnce makes one attempt. Request is nil for a command without a key.
-func (p Ports) updateOnce(ctx context.Context, work UnitOfWork, t Target, request *Request, change changeFunc) (Updated, error) {
+// updateOnce makes one attempt. Request is nil for a command without a key. It raced
+// if another changed the contact between the read and the commit.
+func (p Ports) updateOnce(ctx context.Context, work UnitOfWork, t Target, request *Request, change changeFunc) (updated Updated, raced bool, err error) {
 	c, err := work.Contacts().Read(ctx, t.ContactID, t.IfMatch)
 	if err != nil {
-		return Updated{}, err
+		return Updated{}, false, err
 	}
 	if err := change(c); err != nil {
-		return Updated{}, err
+		return Updated{}, false, err
 	}
 	if request != nil {
-		journal, err := journalOf(work)
-		if err != nil {
-			return Updated{}, err
+		note := *request
+		note.Version = c.Version()
+		if commit, changed := c.Pending(); changed {
+			note.Version = commit.State.Version
 		}
-		if err := journal.NoteRequest(*request); err != nil {
-			return Updated{}, err
+		if err := work.NoteRequest(note); err != nil {
+			return Updated{}, false, err
 		}
 	}
 	receipt, err := p.commit(ctx, work, c, t.Sender)
 	if err != nil {
-		return Updated{}, err
+		return Updated{}, fault.Is(err, fault.PreconditionFailed), err
 	}
-	return Updated{ETag: receipt.ETag, SessionToken: receipt.SessionToken, Version: c.Version()}, nil
+	return Updated{ETag: receipt.ETag, SessionToken: receipt.SessionToken, Version: c.Version()}, false, nil
 }
 
 // requestOf returns the note about the command, or nil if it has no key.
@@ -121,11 +128,7 @@ func (p Ports) replay(ctx context.Context, work UnitOfWork, request *Request, fa
 	if request == nil {
 		return Updated{}, false, nil
 	}
-	journal, err := journalOf(work)
-	if err != nil {
-		return Updated{}, false, err
-	}
-	answered, err := journal.FindRequest(ctx, request.ContactID, request.ID)
+	answered, err := work.FindRequest(ctx, request.ContactID, request.ID)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return Updated{}, false, nil
@@ -136,6 +139,9 @@ func (p Ports) replay(ctx context.Context, work UnitOfWork, request *Request, fa
 	}
 	now, err := p.current(ctx, request.ContactID, work.SessionToken(), func(*contact.Contact) error { return nil })
 	now.Replayed = true
+	if now.Version != answered.Version {
+		now.ETag = ""
+	}
 	return now, err == nil, err
 }
 

@@ -7,23 +7,13 @@ import (
 
 // Mediator holds the handlers. Create it with New.
 type Mediator struct {
-	behaviors []Behavior
-	requests  map[any]any                 // key[In]{} -> *request[In, Out]
-	events    map[string][]subscribedFunc // by action
+	requests map[any]any                 // key[In]{} -> Handler[In, Out]
+	events   map[string][]subscribedFunc // by action
 }
 
-// Behavior runs around a request. It calls next, once, and returns what next
-// returned or an error of its own. Name is the request's type, such as
-// "command.UpdateName".
-type Behavior func(ctx context.Context, name string, next func(context.Context) error) error
-
-// New returns an empty mediator. The first behaviour is the outermost.
-func New(behaviors ...Behavior) *Mediator {
-	return &Mediator{
-		behaviors: behaviors,
-		requests:  make(map[any]any),
-		events:    make(map[string][]subscribedFunc),
-	}
+// New returns an empty mediator.
+func New() *Mediator {
+	return &Mediator{requests: make(map[any]any), events: make(map[string][]subscribedFunc)}
 }
 
 // Request is a command or a query whose answer has the type Out. The method only
@@ -38,42 +28,24 @@ type Handler[In Request[Out], Out any] func(ctx context.Context, in In) (Out, er
 // key finds a handler by the type of its request, without reflection.
 type key[In any] struct{}
 
-type request[In Request[Out], Out any] struct {
-	name   string
-	handle Handler[In, Out]
-}
-
 // Register makes handle answer requests of type In. A second handler for the
 // same type is an error.
 func Register[In Request[Out], Out any](m *Mediator, handle Handler[In, Out]) error {
-	var zero In
-	name := fmt.Sprintf("%T", zero)
 	if _, taken := m.requests[key[In]{}]; taken {
-		return fmt.Errorf("register a handler for %s: there is one already", name)
+		var zero In
+		return fmt.Errorf("register a handler for %T: there is one already", zero)
 	}
-	m.requests[key[In]{}] = &request[In, Out]{name: name, handle: handle}
+	m.requests[key[In]{}] = handle
 	return nil
 }
 
-// Send gives in to its handler, through the behaviours, and returns the answer.
+// Send gives in to its handler and returns the answer.
 // It fails when nobody registered for the type.
 func Send[In Request[Out], Out any](ctx context.Context, m *Mediator, in In) (Out, error) {
-	var out Out
-	found, ok := m.requests[key[In]{}].(*request[In, Out])
+	handle, ok := m.requests[key[In]{}].(Handler[In, Out])
 	if !ok {
-		return out, fmt.Errorf("send %T: no handler is registered", in)
+		var none Out
+		return none, fmt.Errorf("send %T: no handler is registered", in)
 	}
-	if len(m.behaviors) == 0 {
-		return found.handle(ctx, in)
-	}
-	call := func(ctx context.Context) (err error) {
-		out, err = found.handle(ctx, in)
-		return err
-	}
-	for i := len(m.behaviors) - 1; i >= 0; i-- {
-		behavior, next := m.behaviors[i], call
-		call = func(ctx context.Context) error { return behavior(ctx, found.name, next) }
-	}
-	err := call(ctx)
-	return out, err
+	return handle(ctx, in)
 }

@@ -3,7 +3,6 @@ package mediator_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 
 	"feedbox/application/mediator"
@@ -51,45 +50,6 @@ func TestSendWithoutHandlerAndSecondHandlerAreErrors(t *testing.T) {
 	}
 	if err := mediator.Register(m, handler); err == nil {
 		t.Error("a second handler is accepted")
-	}
-}
-
-func TestBehavioursWrapInOrder(t *testing.T) {
-	t.Parallel()
-	var trace []string
-	note := func(who string) mediator.Behavior {
-		return func(ctx context.Context, name string, next func(context.Context) error) error {
-			trace = append(trace, who+" before "+name)
-			err := next(ctx)
-			trace = append(trace, who+" after")
-			return err
-		}
-	}
-	m := mediator.New(note("outer"), note("inner"))
-	failed := errors.New("failed")
-	if err := mediator.Register(m, func(context.Context, double) (int, error) { return 0, failed }); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := mediator.Send(t.Context(), m, double{}); !errors.Is(err, failed) {
-		t.Errorf("error %v; want the handler's", err)
-	}
-	want := []string{"outer before mediator_test.double", "inner before mediator_test.double", "inner after", "outer after"}
-	if !slices.Equal(trace, want) {
-		t.Errorf("trace %q; want %q", trace, want)
-	}
-}
-
-func TestBehaviourCanRefuse(t *testing.T) {
-	t.Parallel()
-	refused := errors.New("refused")
-	m := mediator.New(func(context.Context, string, func(context.Context) error) error { return refused })
-	called := false
-	err := mediator.Register(m, func(context.Context, double) (int, error) { called = true; return 0, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := mediator.Send(t.Context(), m, double{}); !errors.Is(err, refused) || called {
-		t.Errorf("error %v, called %t; want refused before the handler", err, called)
 	}
 }
 

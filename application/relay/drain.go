@@ -1,166 +1,216 @@
 package relay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"feedbox/domain/fault"
 )
 
-// Drainer does what operators want of parked keys: it sends the events behind a gate in
-// their order, then opens the gate. Any relay may drain any gate; a claim on the gate
-// sees to it that one does.
-//
-//	          intent                claimed                       nothing left
-//	[closed] -------> [to be drained] -----> [draining] --------------------------> open
-//	    ^                    ^                  |  |  send 100, remove them, renew
-//	    |                    +--- outage -------+  |
-//	    +----------------------- refused ----------+
-//
-// While it drains, new events of the key keep coming to the range's owner, which parks
-// them at the end of the line: it finds the gate closed. The gate opens only if its
-// version says that nothing has come since the line was found empty; from then on the
-// owner finds it open and sends by itself.
-//
-// A Drainer runs one goroutine, that of Run.
-type Drainer struct {
-	lot       DrainLot
-	decoder   Decoder
-	publisher Publisher
-	opts      DrainOptions
-	seen      map[string]sighting // claims of others, by key
-}
-
-// DrainOptions are the choices of NewDrainer. Zero means the default.
-type DrainOptions struct {
-	// Owner names this process in claims. Required.
-	Owner string
-	// Token tells this run of the process from any other. Required.
-	Token string
-	// Now is the clock of claims and of what is stored. Required. Only differences of its
-	// monotonic readings decide anything.
-	Now func() time.Time
-	// Poll is the time between two looks for intents. Default 5 s.
-	Poll time.Duration
-	// ClaimExpiry is how long a claim without a beat counts. Its holder sends nothing
-	// after four fifths of it. Default 30 s.
-	ClaimExpiry time.Duration
-	// Batch is how many events are sent at a time. Default 100.
-	Batch int
-	// Drained, if set, is called after each try to drain a gate.
-	Drained func(ctx context.Context, d Drained)
-}
-
 // Drained tells of a try to drain a gate.
 type Drained struct {
-	Key  string
-	Sent int   // events sent
-	Skip bool  // one was left out
-	Open bool  // the gate is open now
-	Err  error // why not
+	Key    string
+	Sent   int   // events sent
+	Differ int   // of these, how many were sent with other content than was parked
+	Skip   bool  // one was left out
+	Open   bool  // the gate is open now
+	Err    error // why not
 }
 
-// sighting is when a claim was last seen to change.
-type sighting struct {
-	token string
-	beat  int64
-	at    time.Time
+// drain is one try to drain a gate.
+type drain struct {
+	*Drainer
+	acceptedBefore int // Drainer.accepted when the key could not be sent the last time
+	report         Drained
+	refused        error // why the intent was given up
+	done           bool  // there is no further step
 }
 
-// NewDrainer returns a drainer. lot, decoder and publisher are required.
-func NewDrainer(lot DrainLot, decoder Decoder, publisher Publisher, opts DrainOptions) (*Drainer, error) {
-	var errs []error
-	if lot == nil || decoder == nil || publisher == nil {
-		errs = append(errs, errors.New("lot, decoder and publisher are required"))
+// drain works on a gate, step by step, until it is open or a step fails. It returns an
+// error if the gate is to be tried again. accepted is that of the key's try before.
+func (d *Drainer) drain(ctx context.Context, key string, accepted int) error {
+	w := &drain{Drainer: d, acceptedBefore: accepted, report: Drained{Key: key}}
+	var err error
+	for err == nil && !w.done {
+		err = d.ranges.Own(ctx, key, w.step)
 	}
-	if opts.Owner == "" || opts.Token == "" || opts.Now == nil {
-		errs = append(errs, errors.New("options Owner, Token and Now are required"))
+	w.report.Err = errors.Join(err, w.refused)
+	if w.report.Sent > 0 || w.report.Skip || w.report.Open || w.report.Err != nil && !errors.Is(err, ErrNotOwned) {
+		d.opts.Drained(ctx, w.report)
 	}
-	opts.Poll = cmp.Or(opts.Poll, 5*time.Second)
-	opts.ClaimExpiry = cmp.Or(opts.ClaimExpiry, 30*time.Second)
-	opts.Batch = cmp.Or(opts.Batch, 100)
-	if opts.Poll < 0 || opts.ClaimExpiry < 0 || opts.Batch < 0 {
-		errs = append(errs, errors.New("options Poll, ClaimExpiry and Batch must be positive"))
-	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("new drainer: %w", errors.Join(errs...))
-	}
-	if opts.Drained == nil {
-		opts.Drained = func(context.Context, Drained) {}
-	}
-	return &Drainer{lot: lot, decoder: decoder, publisher: publisher, opts: opts, seen: make(map[string]sighting)}, nil
+	return err
 }
 
-// Run drains what it finds until ctx ends, then returns nil. It survives failures of
-// the lot and of the broker.
-func (d *Drainer) Run(ctx context.Context) error {
-	for {
-		gates, err := d.lot.Intents(ctx)
-		if err != nil && ctx.Err() == nil {
-			d.opts.Drained(ctx, Drained{Err: fmt.Errorf("look for intents: %w", err)})
+// step skips what is to be skipped, or sends the first events, or opens the gate if there
+// are none. ctx is that of the ownership of the key's range.
+func (w *drain) step(ctx context.Context) error {
+	gate, err := w.store.Gate(ctx, w.report.Key)
+	if fault.Is(err, fault.NotFound) || err == nil && gate.Wanted() == nil {
+		w.done = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the gate of key %q: %w", w.report.Key, err)
+	}
+	intent, limit := *gate.Wanted(), w.opts.Batch
+	if intent.Verb == VerbSkip {
+		limit = 1
+	}
+	events, err := w.store.First(ctx, gate.Key, limit)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read parked events of key %q: %w", gate.Key, err)
+	case intent.Verb == VerbSkip:
+		return w.skip(ctx, gate, intent, events)
+	case len(events) > 0:
+		return w.send(ctx, gate, intent, events)
+	}
+	err = w.store.Open(ctx, gate)
+	if fault.Is(err, fault.PreconditionFailed) { // events have come since
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open the gate of key %q: %w", gate.Key, err)
+	}
+	w.report.Open, w.done = true, true
+	return nil
+}
+
+// skip takes the first event away, with a record, and turns the intent into a retry.
+func (w *drain) skip(ctx context.Context, gate Gate, intent Intent, first []ParkedEvent) error {
+	if len(first) == 0 || intent.Event != "" && first[0].ID != intent.Event {
+		return w.giveUp(ctx, gate, Refuse("not_first", "event %q is not the first in line of key %q", intent.Event, gate.Key), nil)
+	}
+	retry := intent
+	retry.Verb, retry.Event = VerbRetry, ""
+	gate.Intent = &retry
+	_, err := w.store.Remove(ctx, gate, first, &Skipped{Event: first[0], Intent: intent})
+	if fault.Is(err, fault.PreconditionFailed) { // the gate has changed: look again
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("skip event %q of key %q: %w", first[0].ID, gate.Key, err)
+	}
+	w.report.Skip = true
+	return nil
+}
+
+// send publishes the first events of the line and takes away those that were accepted.
+func (w *drain) send(ctx context.Context, gate Gate, intent Intent, events []ParkedEvent) error {
+	messages, differ, failure := w.decode(ctx, intent, events)
+	sent := len(messages)
+	if sent > 0 {
+		groups := []Group{{Key: gate.Key, Messages: messages}}
+		if err := w.publisher.Publish(ctx, groups); err != nil {
+			k := failedKeys(err, groups)[0]
+			sent, failure = k.Sent, k.Err
 		}
-		for _, g := range gates {
-			if ctx.Err() == nil {
-				d.drain(ctx, g)
+	}
+	if sent > 0 {
+		w.accepted += sent
+		err := w.change(ctx, &gate, func(g Gate) (Gate, error) { return w.store.Remove(ctx, g, events[:sent], nil) })
+		if err != nil {
+			return fmt.Errorf("remove sent events of key %q: %w", gate.Key, errors.Join(failure, err))
+		}
+		w.report.Sent += sent
+		w.report.Differ += differ[sent]
+	}
+	// A refusal that does not tell may be the fault of the broker's set-up as long as nothing
+	// was accepted since the try before. An operator who asked hears of it all the same.
+	doubtful := gate.Intent == nil && w.accepted == w.acceptedBefore && mayBeTheBroker(failure)
+	if ClassOf(failure) != Refused || doubtful {
+		return failure // what is wanted stays; a later look tries again
+	}
+	return w.giveUp(ctx, gate, failure, &events[sent])
+}
+
+// notStored is the reason of an intent that the store cannot fulfil.
+const notStored = "not_stored"
+
+// decode reads events again, since an operator may have mended them, up to the first
+// that cannot be sent. differ[n] is how many of the first n messages are others than were
+// parked.
+func (w *drain) decode(ctx context.Context, intent Intent, events []ParkedEvent) (messages []Message, differ []int, failure error) {
+	differ = []int{0}
+	for i := range events {
+		e := &events[i]
+		document := e.Document
+		if intent.FromStore {
+			var err error
+			if document, err = w.stored(ctx, e); err != nil {
+				return messages, differ, err
 			}
 		}
-		d.forget(gates)
-		if !sleep(ctx, time.Duration(float64(d.opts.Poll)*(0.8+0.4*rand.Float64()))) {
+		m, isEvent, err := w.decoder.Decode(document)
+		switch {
+		case err != nil:
+			return messages, differ, err
+		case !isEvent:
+			return messages, differ, Refuse("not_an_event", "document %q is no event", e.ID)
+		case m.ID != e.ID || m.Key != e.Key:
+			return messages, differ, Refuse("identity_changed", "document %q of key %q became %q of key %q", e.ID, e.Key, m.ID, m.Key)
+		}
+		messages, differ = append(messages, m), append(differ, differ[i])
+		if intent.FromStore && !SameContent(w.decoder, e.Document, document) {
+			differ[i+1]++
+		}
+	}
+	return messages, differ, nil
+}
+
+// stored reads the document of e where it was committed.
+func (w *drain) stored(ctx context.Context, e *ParkedEvent) ([]byte, error) {
+	if w.opts.Stored == nil {
+		return nil, Refuse(notStored, "this relay cannot read events from the store")
+	}
+	document, err := w.opts.Stored.Event(ctx, e.Key, e.ID)
+	if fault.Is(err, fault.NotFound) {
+		return nil, Refuse(notStored, "event %q of key %q is no longer in the store, it has expired or was removed: retry without the store sends it as it was parked", e.ID, e.Key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read event %q of key %q from the store: %w", e.ID, e.Key, err)
+	}
+	return document, nil
+}
+
+// giveUp takes the intent off the gate and notes why; the gate stays closed. If event was
+// refused, the key waits for an operator from now on.
+func (w *drain) giveUp(ctx context.Context, gate Gate, reason error, event *ParkedEvent) error {
+	given, now := gate.Intent, w.opts.Now().UTC().Round(time.Millisecond)
+	err := w.change(ctx, &gate, func(g Gate) (Gate, error) {
+		if g.Intent != nil && given != nil && *g.Intent == *given {
+			g.Intent = nil // an operator's newer one stays
+		}
+		if g.Closing.Auto && event != nil && ReasonOf(reason) != notStored {
+			g.Closing = Closing{Event: event.ID, Reason: ReasonOf(reason), Error: reason.Error(), At: now}
+		}
+		g.Attempts++
+		g.Error, g.TriedAt = reason.Error(), now
+		return w.store.Update(ctx, g)
+	})
+	if err != nil {
+		return errors.Join(reason, fmt.Errorf("take the intent off key %q: %w", gate.Key, err))
+	}
+	w.refused, w.done = reason, true
+	return nil
+}
+
+// change stores gate as store leaves it. If events have come behind it in the meantime, or
+// another intent, it tries again on the gate as it is now.
+func (w *drain) change(ctx context.Context, gate *Gate, store func(Gate) (Gate, error)) error {
+	for {
+		stored, err := store(*gate)
+		if err == nil {
+			*gate = stored
 			return nil
 		}
-	}
-}
-
-// forget drops the sightings of gates that have no intent any more.
-func (d *Drainer) forget(gates []Gate) {
-	current := make(map[string]bool, len(gates))
-	for _, g := range gates {
-		current[g.Key] = true
-	}
-	for key := range d.seen {
-		if !current[key] {
-			delete(d.seen, key)
+		if !fault.Is(err, fault.PreconditionFailed) || ctx.Err() != nil {
+			return err
+		}
+		if *gate, err = w.store.Gate(ctx, gate.Key); err != nil {
+			return err
 		}
 	}
-}
-
-// drain claims g, if nobody else has, and works on it until it is open or fails.
-func (d *Drainer) drain(ctx context.Context, g Gate) {
-	if !d.claimable(g) {
-		return
-	}
-	w := &draining{d: d, gate: g}
-	err := w.claim(ctx)
-	if changedByOthers(err) {
-		return // somebody was faster; the next look tells
-	}
-	if err == nil {
-		err = w.run(ctx)
-	}
-	w.report.Key, w.report.Err = g.Key, err
-	d.opts.Drained(ctx, w.report)
-}
-
-// claimable reports whether nobody holds g, or its holder has shown no beat for long
-// enough.
-func (d *Drainer) claimable(g Gate) bool {
-	c := g.Claim
-	if c == nil || c.Token == d.opts.Token {
-		return true
-	}
-	s, known := d.seen[g.Key]
-	if !known || s.token != c.Token || s.beat != c.Beat {
-		d.seen[g.Key] = sighting{token: c.Token, beat: c.Beat, at: d.opts.Now()}
-		return false
-	}
-	return d.opts.Now().Sub(s.at) >= d.opts.ClaimExpiry
-}
-
-// changedByOthers reports whether a change failed because the gate is not as it was.
-func changedByOthers(err error) bool {
-	return fault.Is(err, fault.PreconditionFailed) || fault.Is(err, fault.NotFound)
 }

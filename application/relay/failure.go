@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -25,41 +24,28 @@ const (
 
 // String returns the class as it appears in logs and metrics.
 func (c Class) String() string {
-	switch c {
-	case Outage:
-		return "outage"
-	case Blocked:
-		return "blocked"
-	case Refused:
-		return "refused"
-	}
-	return fmt.Sprintf("class(%d)", uint8(c))
+	return [...]string{"outage", "blocked", "refused"}[c]
 }
 
 // Error is a classified failure to send or to read an event.
 type Error struct {
-	Class      Class
-	Reason     string        // stable slug for metrics and parked documents, for example "too_large"
-	RetryAfter time.Duration // how long the broker asked to wait; 0 = it did not say
-	// Ambiguous says that the failure does not tell whose fault it is.
-	//
-	// An Outage may as well be the message's fault: the connection was lost, say, which a
-	// message can bring about. If it happens to one key again and again while others
-	// pass, the relay takes it for Refused.
-	//
-	// Refused may as well be the fault of the set-up: "not allowed" fits a message and an
-	// entity. If it happens to Options.BlockAfter keys and nothing is accepted in
-	// between, the relay takes it for Blocked.
+	Class     Class
+	Reason    string    // stable slug for metrics and parked documents, for example "too_large"
+	NotBefore time.Time // of an Outage or Blocked: no use to try again before; zero = not known
+	// Ambiguous, of a Refused, says that it may as well be the fault of the set-up: "not
+	// allowed" fits a message and an entity. If it happens to three keys and nothing is
+	// accepted in between, the relay takes it for Blocked (judge.go).
 	Ambiguous bool
 	Err       error // cause; may be nil
 }
 
 // Error implements error.
 func (e *Error) Error() string {
-	if e.Err == nil {
-		return e.Class.String() + ": " + e.Reason
+	text := e.Class.String() + ": " + e.Reason
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
 	}
-	return e.Class.String() + ": " + e.Reason + ": " + e.Err.Error()
+	return text
 }
 
 // Unwrap returns the cause.
@@ -97,10 +83,9 @@ type PublishError struct {
 
 // KeyError is the failure of one key.
 type KeyError struct {
-	Group   int   // index into the groups given to Publish
-	Sent    int   // messages of the group that the broker accepted; Messages[Sent] failed
-	Untried bool  // nothing behind Sent was sent: Err is the failure of another key
-	Err     error // why; never nil
+	Group int   // index into the groups given to Publish
+	Sent  int   // messages of the group that the broker accepted; Messages[Sent] failed
+	Err   error // why; never nil
 }
 
 // Error implements error.
@@ -120,57 +105,11 @@ func (e *PublishError) Unwrap() []error {
 	return errs
 }
 
-// BatchError is what Handle returns when some events were not accepted. Everything
-// that it does not name was accepted, or is no event.
-type BatchError struct {
-	Failures []Failure // in the order of the changes
-}
-
-// Failure is one event that was not accepted.
+// Failure is one event that was neither accepted nor parked.
 type Failure struct {
 	Index int    // place in the changes given to Handle
 	ID    string // event id; "" if the document has none
 	Key   string // partition key; "" if the document has none
-	Held  bool   // it was not tried: an earlier event of its key failed
+	Held  bool   // it waits for an earlier event of its key, which failed
 	Err   error  // the failure, or for a held event the failure that holds it
-}
-
-// Class returns the most patient class among the failures: as long as one of them is
-// an outage, waiting may cure the batch.
-func (e *BatchError) Class() Class {
-	class := Refused
-	for _, f := range e.Failures {
-		class = min(class, ClassOf(f.Err))
-	}
-	return class
-}
-
-// Error implements error. It names up to three events.
-func (e *BatchError) Error() string {
-	const named = 3
-	var b strings.Builder
-	fmt.Fprintf(&b, "relay: %d events not accepted", len(e.Failures))
-	n := 0
-	for _, f := range e.Failures {
-		if f.Held {
-			continue
-		}
-		if n++; n > named {
-			b.WriteString("; ...")
-			break
-		}
-		fmt.Fprintf(&b, "; event %q of key %q: %v", f.ID, f.Key, f.Err)
-	}
-	return b.String()
-}
-
-// Unwrap returns the distinct causes, held events left out.
-func (e *BatchError) Unwrap() []error {
-	var errs []error
-	for _, f := range e.Failures {
-		if !f.Held {
-			errs = append(errs, f.Err)
-		}
-	}
-	return errs
 }

@@ -30,4 +30,5 @@ type Message struct {
 type Group struct {
 	Key      string
 	Messages []Message
+	Alone    bool // not to be put into one batch with other keys: it failed before
 }

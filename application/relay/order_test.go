@@ -1,7 +1,6 @@
 package relay_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -18,25 +17,25 @@ func TestAnUnreadableEventStaysInItsPlace(t *testing.T) {
 	for i := range page {
 		page[i].LSN = 7
 	}
-	err := newRelay(t, b, nil).Handle(t.Context(), page)
+	failed := newRelay(t, b, nil).Handle(t.Context(), relay.Ownership{}, page)
 	if diff := cmp.Diff([]string{"a1", "a2"}, b.got["a"]); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"2 a3 false", "3 a4 true", "4 a5 true"}, failures(err)); diff != "" {
+	if diff := cmp.Diff([]string{"2 a3 false", "3 a4 true", "4 a5 true"}, failures(failed)); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}
 }
 
-// Where the feed has a transaction in another order than its sequence, the first unsent
-// change is the one that is named: nothing before it is left out.
-func TestNothingUnsentStandsBeforeTheFailure(t *testing.T) {
+// Where the feed has a transaction in another order than its sequence, the event that was
+// refused is named, not the first that waits for it.
+func TestTheRefusedEventIsNamedWhateverTheFeedsOrder(t *testing.T) {
 	b := &broker{fail: map[string]relay.KeyError{"a": {Sent: 1, Err: errTooLarge}}}
 	page := changes("a a3 3", "a a1 1", "a a2 2")
 	for i := range page {
 		page[i].LSN = 7
 	}
-	err := newRelay(t, b, nil).Handle(t.Context(), page)
-	if diff := cmp.Diff([]string{"0 a3 false", "2 a2 true"}, failures(err)); diff != "" {
+	failed := newRelay(t, b, nil).Handle(t.Context(), relay.Ownership{}, page)
+	if diff := cmp.Diff([]string{"0 a3 true", "2 a2 false"}, failures(failed)); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}
 }
@@ -46,23 +45,18 @@ func TestNothingUnsentStandsBeforeTheFailure(t *testing.T) {
 func TestTheFeedsOrderStandsOverTheLSN(t *testing.T) {
 	b := &broker{}
 	page := changes("a a1 1@90", "b b1 1@91", "a a3 3@92", "a a2 2@92", "a a5 5@4", "a a4 4@4", "b b2 2@3", "a a6 6@5", "a a7 ?@2", "a a8 8@1")
-	err := newRelay(t, b, nil).Handle(t.Context(), page)
+	failed := newRelay(t, b, nil).Handle(t.Context(), relay.Ownership{}, page)
 	if diff := cmp.Diff(map[string][]string{"a": {"a1", "a2", "a3", "a4", "a5", "a6"}, "b": {"b1", "b2"}}, b.got); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"8 a7 false", "9 a8 true"}, failures(err)); diff != "" {
+	if diff := cmp.Diff([]string{"8 a7 false", "9 a8 true"}, failures(failed)); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}
 }
 
 // failures shows the failures of a page: index, event, held.
-func failures(err error) []string {
-	batch, ok := errors.AsType[*relay.BatchError](err)
-	if !ok {
-		return []string{fmt.Sprint(err)}
-	}
-	var list []string
-	for _, f := range batch.Failures {
+func failures(failed []relay.Failure) (list []string) {
+	for _, f := range failed {
 		list = append(list, fmt.Sprint(f.Index, " ", f.ID, " ", f.Held))
 	}
 	return list

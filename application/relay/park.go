@@ -1,121 +1,45 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
+	"slices"
 	"time"
 )
 
-// gates are the keys known to be parked, and the tenures for which that is known.
-//
-// The set may name a key that is open, never the other way around for a key of a range
-// that this relay owns: only the owner closes gates, and a new owner asks for the closed
-// ones before its first page. A key that turns out to be open leaves the set.
-type gates struct {
-	mu     sync.Mutex // guards the fields below
-	closed map[string]struct{}
-	epochs map[string]int64 // by lease: the tenure whose gates are loaded
-}
-
-func (g *gates) any() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.closed) > 0
-}
-
-func (g *gates) has(key string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, ok := g.closed[key]
-	return ok
-}
-
-func (g *gates) close(keys ...string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed == nil {
-		g.closed = make(map[string]struct{})
-	}
-	for _, key := range keys {
-		g.closed[strings.Clone(key)] = struct{}{}
-	}
-}
-
-func (g *gates) open(key string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.closed, key)
-}
-
-// loaded reports whether the gates were loaded for t.
-func (g *gates) loaded(t Tenure) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	epoch, ok := g.epochs[t.Lease]
-	return ok && epoch == t.Epoch
-}
-
-func (g *gates) load(t Tenure, keys []string) {
-	g.close(keys...)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.epochs == nil {
-		g.epochs = make(map[string]int64)
-	}
-	g.epochs[t.Lease] = t.Epoch
-}
-
-// adopt loads the gates before the first page of a tenure.
-func (r *Relay) adopt(ctx context.Context, t Tenure) error {
-	if r.opts.Lot == nil || r.gates.loaded(t) {
-		return nil
-	}
-	keys, err := r.opts.Lot.Closed(ctx)
-	if err != nil {
-		return &Error{Class: Outage, Reason: "gates_unknown", Err: fmt.Errorf("load gates: %w", err)}
-	}
-	r.gates.load(t, keys)
-	return nil
-}
-
-// parkClosed puts the events of parked keys behind their gates. A key whose gate turns
+// parkFollowers puts the events of parked keys behind their gates. A key whose gate turns
 // out to be open is left for publish.
-func (r *Relay) parkClosed(ctx context.Context, p *page) {
-	if r.opts.Lot == nil || !r.gates.any() {
-		return
-	}
-	for i := range p.keys {
-		k := &p.keys[i]
-		if !r.gates.has(k.name) {
-			continue
-		}
+func (r *Relay) parkFollowers(ctx context.Context, p *page) {
+	for _, k := range r.owned.parkedOf(p) {
 		events := make([]ParkedEvent, len(k.messages))
 		for n := range k.messages {
-			events[n] = r.parked(&k.messages[n], p.changes[k.messages[n].Index].Raw, p.faults[k.messages[n].Index], 0)
+			m := &k.messages[n]
+			events[n] = r.parkedEvent(m, p.changes[m.Index].Raw, p.fault(m), 0)
 		}
-		err := r.opts.Lot.Park(ctx, k.name, events, nil)
+		done, err := r.opts.Parked.Park(ctx, k.name, events, nil)
 		switch {
 		case err == nil:
 			k.parked = true
-			r.tellParked(ctx, events)
+			r.tell(ctx, events, done)
 		case errors.Is(err, ErrGateOpen):
-			r.gates.open(k.name)
+			r.owned.setParked(k.name, false)
 		default:
 			k.err = &Error{Class: Outage, Reason: "not_parked", Err: fmt.Errorf("park events of key %q: %w", k.name, err)}
-			k.sendable = 0
 		}
 	}
 }
 
-// Letter is an event that was refused too often.
-type Letter struct {
+// DeadLetter is an event that was refused too often, or waited too long.
+type DeadLetter struct {
 	Change   Change
 	Attempts int   // how often it was tried
-	Err      error // the last refusal
+	Err      error // the last failure
+	// Waiting says that it was not refused: it waited too long while others passed. Its
+	// key is drained without an operator; see Closing.Auto.
+	Waiting bool
 }
 
 // noKey is the key under which events are parked that have none. It has no gate: there
@@ -123,31 +47,35 @@ type Letter struct {
 const noKey = "(no key)"
 
 // Park closes the gate of the event's key with the event behind it. Later events of the
-// key that HandleOwned is given are parked too. It returns nil once that is stored; the
-// caller may then move its checkpoint past the event. ctx is that of the tenure.
-func (r *Relay) Park(ctx context.Context, l Letter) error {
-	if r.opts.Lot == nil {
+// key that Handle is given are parked too. It returns nil once that is stored; the
+// caller may then move its checkpoint past the event. ctx is that of the ownership.
+func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
+	if r.opts.Parked == nil {
 		return errors.New("park: there is no place for parked events")
 	}
 	m, _, _ := r.decoder.Decode(l.Change.Raw) // what can be read of it; l.Err tells the rest
 	if l.Change.LSN != 0 {
 		m.LSN = l.Change.LSN
 	}
-	if m.Key == "" {
-		m.Key = noKey
+	if m.Key == "" { // neither its sequence nor its LSN compares with those of the others
+		m.Key, m.Sequence = noKey, 0
 	}
-	event := r.parked(&m, l.Change.Raw, l.Err, l.Attempts)
-	closing := &Closing{Event: event.ID, Reason: event.Reason, Error: event.Error, At: event.ParkedAt}
-	if err := r.opts.Lot.Park(ctx, m.Key, []ParkedEvent{event}, closing); err != nil {
+	event := r.parkedEvent(&m, l.Change.Raw, l.Err, l.Attempts)
+	closing := &Closing{Event: event.ID, Reason: event.Reason, Error: event.Error, At: event.ParkedAt, Auto: l.Waiting, Progress: r.failing.progress(&m)}
+	done, err := r.opts.Parked.Park(ctx, m.Key, []ParkedEvent{event}, closing)
+	if err != nil {
 		return fmt.Errorf("park event %q of key %q: %w", event.ID, event.Key, err)
 	}
-	r.gates.close(m.Key)
-	r.tellParked(ctx, []ParkedEvent{event})
+	r.owned.setParked(m.Key, true)
+	if len(done.Before) > 0 { // it may be this call's, whose answer was lost before
+		done.Parked = []ParkedEvent{event}
+	}
+	r.tell(ctx, []ParkedEvent{event}, done)
 	return nil
 }
 
-// parked returns the event of m. fault is why it cannot be sent; nil = it is held.
-func (r *Relay) parked(m *Message, document []byte, fault error, attempts int) ParkedEvent {
+// parkedEvent returns the event of m. fault is why it cannot be sent; nil = it is held.
+func (r *Relay) parkedEvent(m *Message, document []byte, fault error, attempts int) ParkedEvent {
 	e := ParkedEvent{
 		ID: m.ID, Key: m.Key, Action: m.Action, Document: document, LSN: m.LSN, Sequence: m.Sequence,
 		Reason: "held", Attempts: attempts, ParkedAt: r.opts.Now().UTC().Round(time.Millisecond),
@@ -162,11 +90,29 @@ func (r *Relay) parked(m *Message, document []byte, fault error, attempts int) P
 	return e
 }
 
-func (r *Relay) tellParked(ctx context.Context, events []ParkedEvent) {
-	if r.opts.Hooks.Parked == nil {
+// tell tells the observer what became of events.
+func (r *Relay) tell(ctx context.Context, events []ParkedEvent, done Parking) {
+	if parked := r.opts.Observer.Parked; parked != nil {
+		for _, e := range done.Parked {
+			parked(ctx, e)
+		}
+	}
+	newer := r.opts.Observer.Newer
+	if newer == nil {
 		return
 	}
-	for _, e := range events {
-		r.opts.Hooks.Parked(ctx, e)
+	for _, old := range done.Before {
+		i := slices.IndexFunc(events, func(e ParkedEvent) bool { return e.ID == old.ID })
+		if i >= 0 && !SameContent(r.decoder, old.Document, events[i].Document) {
+			newer(ctx, events[i])
+		}
 	}
+}
+
+// SameContent reports whether two documents of an event make the same message, or are
+// unfit for the same reason. What the store adds to a document may differ.
+func SameContent(decoder Decoder, a, b []byte) bool {
+	x, isX, errX := decoder.Decode(a)
+	y, isY, errY := decoder.Decode(b)
+	return isX == isY && bytes.Equal(x.Body, y.Body) && fmt.Sprint(errX) == fmt.Sprint(errY)
 }

@@ -1,6 +1,9 @@
 package relay
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Decoder reads an event out of a stored document.
 type Decoder interface {
@@ -22,13 +25,31 @@ type Publisher interface {
 	// accepted all of them. Each group has its own key. Messages of a key are sent in
 	// their order, at most one batch of a key at a time; keys are independent.
 	//
-	// If some were not accepted the error is a *PublishError that tells for each key
-	// how many were accepted and why the next one was not: an *Error, or an error that
-	// wraps the cause of ctx's end. After an Outage or Blocked failure it starts no
-	// further sends and reports the rest as untried.
+	// If some were not accepted the error is a *PublishError; the error of a key is an
+	// *Error or wraps the cause of ctx's end. A failure of one key stops no other.
 	//
 	// No send starts after ctx has ended, and ctx bounds each send: its deadline is
 	// the fence of a sender that may have lost its lease. Publish keeps nothing of
 	// groups after it returned, and is safe for concurrent use.
 	Publish(ctx context.Context, groups []Group) error
+}
+
+// Ranges is the ownership of feed ranges in this process.
+type Ranges interface {
+	// Own runs do under the ownership of the feed range that key lies in and returns what
+	// do does. Its context ends when the range's lease can no longer be trusted; an owner
+	// that gives the range up waits for do first. If this process does not own the range,
+	// do is not run and the error is ErrNotOwned; that also comes beside do's own error if
+	// the ownership ended before do did. Own is safe for concurrent use.
+	Own(ctx context.Context, key string, do func(ctx context.Context) error) error
+}
+
+// ErrNotOwned says that the feed range of a key belongs to another process, or to none.
+var ErrNotOwned = errors.New("the feed range of the key is not owned by this process")
+
+// Stored reads events where they were committed.
+type Stored interface {
+	// Event returns the document of an event of key as it stands now. It is the caller's.
+	// fault.NotFound says that it has expired or was removed.
+	Event(ctx context.Context, key, id string) ([]byte, error)
 }

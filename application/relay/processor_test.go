@@ -3,7 +3,6 @@ package relay_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,9 +14,10 @@ import (
 	"time"
 
 	"feedbox/application/relay"
-	"feedbox/application/relay/lottest"
+	"feedbox/application/relay/parkedtest"
 	"feedbox/changefeed"
 	"feedbox/changefeed/memstore"
+	"feedbox/infrastructure/relayfeed"
 )
 
 // logFeed is a feed of one range over lines in memory, "key id sequence".
@@ -61,31 +61,6 @@ func (f *logFeed) Read(_ context.Context, req changefeed.ReadRequest) (*changefe
 	return page, nil
 }
 
-// relayHandler is how a process connects the processor with the relay.
-func relayHandler(r *relay.Relay) changefeed.Handler {
-	return changefeed.HandlerFunc(func(ctx context.Context, batch *changefeed.Batch) error {
-		page := make([]relay.Change, len(batch.Items))
-		for i := range batch.Items {
-			page[i] = relay.Change{Raw: batch.Items[i].Raw, LSN: batch.Items[i].LSN, Timestamp: batch.Items[i].Time()}
-		}
-		err := r.HandleOwned(ctx, relay.Tenure{Lease: batch.Lease, Epoch: batch.Epoch}, page)
-		failed, ok := errors.AsType[*relay.BatchError](err)
-		if !ok {
-			return err
-		}
-		if failed.Class() != relay.Refused {
-			return changefeed.Outage(err)
-		}
-		poison := &changefeed.PoisonError{}
-		for _, f := range failed.Failures {
-			if !f.Held {
-				poison.Documents = append(poison.Documents, changefeed.Poison{Index: f.Index, Err: f.Err})
-			}
-		}
-		return poison
-	})
-}
-
 // TestPoisonAmongManyEvents runs the processor with the relay over 20,000 events of
 // 2,000 keys, 200 of them bad: exactly those and the ones behind them in their keys are
 // parked, all else is sent in order. Then the bad ones are mended and retried, while new
@@ -120,13 +95,11 @@ func TestPoisonAmongManyEvents(t *testing.T) {
 			feed.append(line)
 		}
 
-		b, lot := &broker{}, lottest.NewMemory()
+		b, lot := &broker{}, parkedtest.NewMemory()
 		r := newRelay(t, b, withLot(lot, relay.Options{}))
-		p, err := changefeed.New(feed, memstore.New(nil), relayHandler(r), &changefeed.Options{
-			Lanes: 4, MaxItems: 500, MaxAttempts: 3,
-			DeadLetter: func(ctx context.Context, l changefeed.DeadLetter) error {
-				return r.Park(ctx, relay.Letter{Change: relay.Change{Raw: l.Raw, LSN: l.LSN}, Attempts: l.Attempts, Err: l.Err})
-			},
+		h := relayfeed.NewHandler(r)
+		p, err := changefeed.New(feed, memstore.New(nil), h, &changefeed.Options{
+			Lanes: 4, MaxItems: 500, MaxAttempts: 3, DeadLetter: h.Park, Observer: h.Observe(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +111,7 @@ func TestPoisonAmongManyEvents(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		running.Go(func() { _ = newDrainer(t, lot, b, "t", nil).Run(ctx) })
+		running.Go(func() { _ = newDrainer(t, lot, b, relay.DrainOptions{}, nil).Run(ctx) })
 		settle(10 * time.Minute)
 
 		b.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -96,27 +97,36 @@ func newRelay(t *testing.T, p relay.Publisher, opts *relay.Options) *relay.Relay
 func TestHandleSendsEachKeyInOrderOfPosition(t *testing.T) {
 	b := &broker{}
 	var sum relay.Summary
-	r := newRelay(t, b, &relay.Options{Hooks: relay.Hooks{Handled: func(_ context.Context, s relay.Summary) { sum = s }}})
-	err := r.Handle(t.Context(), changes("a a0 9@6", "a a2 2@7", "-", "b b1 1@7", "a a1 1@7", "b b2 2@8", "-"))
-	if err != nil {
-		t.Fatal(err)
+	r := newRelay(t, b, &relay.Options{Observer: relay.Observer{Handled: func(_ context.Context, s relay.Summary) { sum = s }}})
+	page := changes("a a0 9@6", "a a2 2@7", "-", "b b1 1@7", "a a1 1@7", "b b2 2@8", "-")
+	for i := range page {
+		page[i].Timestamp = time.Unix(int64(max(i, 10-i)), 0)
+	}
+	page[3].Timestamp = time.Unix(3, 0)
+	page[2].Timestamp = time.Unix(1, 0)
+	failed := r.Handle(t.Context(), relay.Ownership{}, page)
+	if failed != nil {
+		t.Fatal(failed)
 	}
 	if diff := cmp.Diff(map[string][]string{"a": {"a0", "a1", "a2"}, "b": {"b1", "b2"}}, b.got); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
-	if want := (relay.Summary{Changes: 7, Skipped: 2, Accepted: 5, Keys: 2, First: true}); sum != want {
+	if want := (relay.Summary{First: true, Oldest: page[3].Timestamp}); sum != want {
 		t.Errorf("summary %+v, want %+v", sum, want)
+	}
+	if r.Handle(t.Context(), relay.Ownership{}, changes("a a3 3")); sum.First {
+		t.Error("the second page is called the first")
 	}
 }
 
 func TestHandleWithoutEventsDoesNotCallThePublisher(t *testing.T) {
 	called := publisherFunc(func([]relay.Group) error { return errors.New("must not be called") })
 	r := newRelay(t, called, nil)
-	if err := r.Handle(t.Context(), changes("-", "-")); err != nil {
-		t.Fatal(err)
+	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("-", "-")); failed != nil {
+		t.Fatal(failed)
 	}
-	if err := r.Handle(t.Context(), nil); err != nil {
-		t.Fatal(err)
+	if failed := r.Handle(t.Context(), relay.Ownership{}, nil); failed != nil {
+		t.Fatal(failed)
 	}
 }
 
@@ -127,13 +137,8 @@ func (f publisherFunc) Publish(_ context.Context, groups []relay.Group) error { 
 func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
 	outage := &relay.Error{Class: relay.Outage, Reason: "busy"}
 	b := &broker{fail: map[string]relay.KeyError{"a": {Sent: 1, Err: outage}}}
-	r := newRelay(t, b, &relay.Options{Patience: -1})
-	err := r.Handle(t.Context(), changes("a a1 1", "b b1 1", "a a2 2", "?", "a a3 3", "c c1 1", "c c2 ?", "c c3 3", "a a4 ?"))
-
-	batch, ok := errors.AsType[*relay.BatchError](err)
-	if !ok {
-		t.Fatalf("error %v, want a BatchError", err)
-	}
+	r := newRelay(t, b, nil)
+	failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "b b1 1", "a a2 2", "?", "a a3 3", "c c1 1", "c c2 ?", "c c3 3", "a a4 ?"))
 	type failure struct {
 		Index   int
 		ID, Key string
@@ -141,7 +146,7 @@ func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
 		Reason  string
 	}
 	var got []failure
-	for _, f := range batch.Failures {
+	for _, f := range failed {
 		got = append(got, failure{f.Index, f.ID, f.Key, f.Held, relay.ReasonOf(f.Err)})
 	}
 	want := []failure{
@@ -157,22 +162,6 @@ func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string][]string{"a": {"a1"}, "b": {"b1"}, "c": {"c1"}}, b.got); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
-	}
-	if batch.Class() != relay.Outage {
-		t.Errorf("class %v, want outage", batch.Class())
-	}
-	if !errors.Is(err, outage) {
-		t.Error("the cause is not reachable")
-	}
-}
-
-func TestHandleTakesAnUnknownErrorAsFailureOfAll(t *testing.T) {
-	cause := errors.New("no contact")
-	r := newRelay(t, publisherFunc(func([]relay.Group) error { return cause }), &relay.Options{Patience: -1})
-	err := r.Handle(t.Context(), changes("a a1 1", "-", "b b1 1"))
-	batch, ok := errors.AsType[*relay.BatchError](err)
-	if !ok || len(batch.Failures) != 2 || !errors.Is(err, cause) {
-		t.Fatalf("error %v, want both events failed with the cause", err)
 	}
 }
 
@@ -201,8 +190,8 @@ func TestHandleInterleaved(t *testing.T) {
 			want[key] = append(want[key], id)
 			total++
 		}
-		if err := r.Handle(t.Context(), changes(lines...)); err != nil {
-			t.Fatal(err)
+		if failed := r.Handle(t.Context(), relay.Ownership{}, changes(lines...)); failed != nil {
+			t.Fatal(failed)
 		}
 	}
 	if diff := cmp.Diff(want, b.got); diff != "" || b.sent != total {
@@ -232,8 +221,8 @@ func BenchmarkHandle(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.Handle(b.Context(), page); err != nil {
-			b.Fatal(err)
+		if failed := r.Handle(b.Context(), relay.Ownership{}, page); failed != nil {
+			b.Fatal(failed)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(page)), "ns/event")

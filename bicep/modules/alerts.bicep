@@ -151,7 +151,7 @@ resource eventsParked 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
     criteria: {
       allOf: [
         {
-          query: '${relayLog} | where msg in ("event parked", "event given up", "events missing from the feed", "range is stuck", "partition keys hash differently than computed here", "two leases overlap")'
+          query: '${relayLog} | where msg in ("event parked", "events missing from the feed", "range is stuck", "partition keys hash differently than computed here", "two leases overlap")'
           timeAggregation: 'Count'
           operator: 'GreaterThan'
           threshold: 0

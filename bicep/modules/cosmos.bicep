@@ -133,6 +133,7 @@ resource parked 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2
           { path: '/type/?' }
           { path: '/position/?' }
           { path: '/intent/*' }
+          { path: '/closing/auto/?' }
         ]
         excludedPaths: [
           { path: '/*' }

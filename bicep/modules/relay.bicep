@@ -159,7 +159,7 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
         minReplicas: placeholder ? 0 : 2
         maxReplicas: maxReplicas
         // The lag would be the right measure; KEDA's scaler for it is not available in
-        // Container Apps. See kubernetes/scaledobject.yaml for AKS.
+        // Container Apps. See kubernetes/keda for AKS.
         rules: [
           {
             name: 'cpu'

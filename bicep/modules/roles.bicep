@@ -101,7 +101,8 @@ resource apiRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-
   }
 }
 
-// Reading single items reveals nothing that the change feed does not.
+// Single items: a parked event is sent as it stands in the store, if an operator wants
+// that. It reveals nothing that the change feed does not.
 resource feedRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-04-15' = {
   parent: account
   name: guid(account.id, 'feedbox-feed-reader')

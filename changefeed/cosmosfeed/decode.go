@@ -2,9 +2,13 @@ package cosmosfeed
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/internal/jsonscan"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
 var errNotAPage = errors.New("the reply is not a page of documents")
@@ -13,12 +17,12 @@ var errNotAPage = errors.New("the reply is not a page of documents")
 // document is decoded but its LSN, its time and its partition key.
 type decoder struct {
 	keys   keyPaths
-	gate   *gate
+	filter *filter
 	values [][]byte // of the document at hand
 }
 
-func newDecoder(keys keyPaths, g *gate) decoder {
-	return decoder{keys: keys, gate: g, values: make([][]byte, len(keys.paths))}
+func newDecoder(keys keyPaths, g *filter) decoder {
+	return decoder{keys: keys, filter: g, values: make([][]byte, len(keys.paths))}
 }
 
 // page reads the body of a feed reply. Items are parts of body.
@@ -32,17 +36,11 @@ func (d *decoder) page(body []byte, items []changefeed.Item) ([]changefeed.Item,
 		}
 		found = true
 		for c.Array(); c.Element(); {
-			start := c.Pos()
-			item, ok := d.document(&c)
-			if !ok {
-				return nil, errNotAPage
-			}
-			item.Raw = body[start:c.Pos()]
-			mine, err := d.gate.admits(d.values, item.LSN)
+			item, own, err := d.document(&c, body)
 			if err != nil {
 				return nil, err
 			}
-			if mine {
+			if own {
 				items = append(items, item)
 			}
 		}
@@ -53,8 +51,10 @@ func (d *decoder) page(body []byte, items []changefeed.Item) ([]changefeed.Item,
 	return items, nil
 }
 
-// document reads one document, without its Raw.
-func (d *decoder) document(c *jsonscan.Cursor) (item changefeed.Item, ok bool) {
+// document reads the document of body that c stands before; own is false if it is
+// another lease's.
+func (d *decoder) document(c *jsonscan.Cursor, body []byte) (item changefeed.Item, own bool, err error) {
+	start := c.Pos()
 	clear(d.values)
 	for c.Object(); c.Member(); {
 		name := c.Name()
@@ -67,18 +67,66 @@ func (d *decoder) document(c *jsonscan.Cursor) (item changefeed.Item, ok bool) {
 		}
 		d.keys.note(d.values, name, value)
 	}
-	item.Key = d.keys.key(d.values)
-	return item, !c.Failed()
-}
-
-// single reads one document the SDK has cut out already.
-func (d *decoder) single(raw []byte) (item changefeed.Item, mine bool, err error) {
-	c := jsonscan.NewCursor(raw)
-	item, ok := d.document(&c)
-	if !ok {
+	if c.Failed() {
 		return item, false, errNotAPage
 	}
-	item.Raw = raw
-	mine, err = d.gate.admits(d.values, item.LSN)
-	return item, mine, err
+	item.Key, item.Raw = d.keys.key(d.values), body[start:c.Pos()]
+	own, err = d.filter.admits(d.values, item.LSN)
+	return item, own, err
+}
+
+// keyPaths finds the partition key values of a document in its raw bytes.
+type keyPaths struct {
+	paths [][]string // members from the document inwards, one per key part
+	// unhashed says why effective partition keys are not computed here; empty if
+	// they are.
+	unhashed string
+}
+
+// newKeyPaths reads a container's partition key definition.
+func newKeyPaths(d azcosmos.PartitionKeyDefinition) (keyPaths, error) {
+	var k keyPaths
+	switch {
+	case d.Kind == azcosmos.PartitionKeyKindMultiHash || len(d.Paths) > 1:
+		k.unhashed = "the container's partition key is hierarchical"
+	case d.Version != 2:
+		k.unhashed = fmt.Sprintf("the container's partition key has hash version %d", max(d.Version, 1))
+	}
+	for _, p := range d.Paths {
+		var path []string
+		for part := range strings.SplitSeq(strings.TrimPrefix(p, "/"), "/") {
+			path = append(path, strings.Trim(part, `"'`))
+		}
+		k.paths = append(k.paths, path)
+	}
+	if len(k.paths) == 0 {
+		return keyPaths{}, fmt.Errorf("the container has no partition key path: %w", changefeed.ErrPermanent)
+	}
+	return k, nil
+}
+
+// note keeps a top-level member if it leads to a key part.
+func (k *keyPaths) note(values [][]byte, name, value []byte) {
+	for i, path := range k.paths {
+		if string(name) != path[0] {
+			continue
+		}
+		for _, part := range path[1:] {
+			value = jsonscan.Member(value, part)
+		}
+		values[i] = value
+	}
+}
+
+// key is the raw JSON of the key, for ordering: the value itself, or the parts
+// of a hierarchical key one after another.
+func (k *keyPaths) key(values [][]byte) []byte {
+	if len(values) == 1 {
+		return values[0]
+	}
+	var joined []byte
+	for _, v := range values {
+		joined = append(append(joined, v...), ',')
+	}
+	return joined
 }

@@ -2,7 +2,7 @@
 // keep its leases in another, through azcosmos v1.5.0.
 //
 //	client, err := azcosmos.NewClient(endpoint, credential, cosmosfeed.ClientOptions(nil))
-//	feed, err := cosmosfeed.NewFeed(client, "shop", "orders", nil)
+//	feed, err := cosmosfeed.NewFeed(client, "shop", "orders")
 //	leases, err := cosmosfeed.NewLeaseStore(client, "shop", "leases")
 //
 // # What azcosmos leaves to this package

@@ -3,6 +3,7 @@ package cosmosfeed
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/bits"
 	"strconv"
@@ -23,16 +24,8 @@ func (k epk) less(o epk) bool {
 	return k.high < o.high || (k.high == o.high && k.low < o.low)
 }
 
-// append adds the 32 hexadecimal digits.
-func (k epk) append(text []byte) []byte {
-	const digits = "0123456789ABCDEF"
-	for _, half := range [2]uint64{k.high, k.low} {
-		for shift := 60; shift >= 0; shift -= 4 {
-			text = append(text, digits[half>>shift&15])
-		}
-	}
-	return text
-}
+// String is the 32 hexadecimal digits.
+func (k epk) String() string { return fmt.Sprintf("%016X%016X", k.high, k.low) }
 
 // parseBound reads a range bound of at most 32 digits, as if zeros followed.
 func parseBound(bound string) (epk, bool) {
@@ -80,18 +73,15 @@ func encodeKey(buf, raw []byte) (encoded []byte, sure bool) {
 }
 
 func encodeText(buf, raw []byte) (encoded []byte, sure bool) {
-	text, plain := jsonscan.Unquote(raw)
-	if !plain {
+	text, sure := jsonscan.Unquote(raw)
+	if !sure {
 		var unescaped string
 		if json.Unmarshal(raw, &unescaped) != nil {
 			return append(buf, markUndefined), false
 		}
-		text = []byte(unescaped)
-		if strings.ContainsRune(unescaped, utf8.RuneError) { // half a surrogate pair
-			return append(append(append(buf, markString), text...), endOfString), false
-		}
+		text, sure = []byte(unescaped), !strings.ContainsRune(unescaped, utf8.RuneError) // half a surrogate pair
 	}
-	return append(append(append(buf, markString), text...), endOfString), true
+	return append(append(append(buf, markString), text...), endOfString), sure
 }
 
 // hashKey is the effective partition key of an encoded value.

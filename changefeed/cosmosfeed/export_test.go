@@ -17,7 +17,7 @@ func KeyText(values ...string) string {
 	var text []byte
 	for _, v := range values {
 		encoded, _ := encodeKey(nil, []byte(v))
-		text = hashKey(encoded).append(text)
+		text = append(text, hashKey(encoded).String()...)
 	}
 	return string(text)
 }

@@ -3,34 +3,28 @@ package cosmosfeed
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"feedbox/changefeed"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-var _ changefeed.Feed = (*Feed)(nil)
-
-// FeedOptions tune a Feed. The zero value is usable.
-type FeedOptions struct {
-	// PartitionKey limits reads to one partition key. Use it together with a
-	// changefeed.Options.Scope that holds the key.
-	PartitionKey *azcosmos.PartitionKey
-	// PriorityLevel and ThroughputBucket of feed reads; nil is the client's.
-	PriorityLevel    *azcosmos.PriorityLevel
-	ThroughputBucket *int32
-}
+var (
+	_ changefeed.Feed   = (*Feed)(nil)
+	_ changefeed.Placer = (*Feed)(nil)
+)
 
 // Feed reads the change feed of one container. It is safe for concurrent use.
 type Feed struct {
 	endpoint  string
 	database  *azcosmos.DatabaseClient
 	container *azcosmos.ContainerClient
-	opts      FeedOptions
 	hash      func(encoded []byte) epk
 	about     atomic.Pointer[about] // once read
 	physical  physicalRanges
@@ -45,7 +39,7 @@ type about struct {
 
 // NewFeed returns the feed of a container. It does no I/O. Build the client with
 // ClientOptions.
-func NewFeed(client *azcosmos.Client, database, container string, options *FeedOptions) (*Feed, error) {
+func NewFeed(client *azcosmos.Client, database, container string) (*Feed, error) {
 	db, err := client.NewDatabase(database)
 	if err != nil {
 		return nil, fmt.Errorf("cosmosfeed: database %q: %w", database, err)
@@ -54,11 +48,7 @@ func NewFeed(client *azcosmos.Client, database, container string, options *FeedO
 	if err != nil {
 		return nil, fmt.Errorf("cosmosfeed: container %q: %w", container, err)
 	}
-	f := &Feed{endpoint: client.Endpoint(), database: db, container: coll, hash: hashKey}
-	if options != nil {
-		f.opts = *options
-	}
-	return f, nil
+	return &Feed{endpoint: client.Endpoint(), database: db, container: coll, hash: hashKey}, nil
 }
 
 // Source implements changefeed.Feed.
@@ -68,6 +58,31 @@ func (f *Feed) Source(ctx context.Context) (changefeed.Source, error) {
 		return changefeed.Source{}, err
 	}
 	return a.source, nil
+}
+
+// Place implements changefeed.Placer: the effective partition key of a container with
+// one key path and hash version 2. Others are refused, and so is every key once a
+// document was found where it should not be (Page.Doubt).
+func (f *Feed) Place(key string) (string, error) {
+	a := f.about.Load()
+	switch {
+	case a == nil:
+		return "", errors.New("the container was not read yet")
+	case a.keys.unhashed != "":
+		return "", fmt.Errorf("%s: %w", a.keys.unhashed, errors.ErrUnsupported)
+	}
+	if doubt := f.doubt.Load(); doubt != nil {
+		return "", *doubt
+	}
+	raw, err := json.Marshal(key)
+	if err != nil {
+		return "", err
+	}
+	encoded, sure := encodeKey(nil, raw)
+	if !sure || !utf8.ValidString(key) {
+		return "", fmt.Errorf("partition key %q is not Unicode text", key)
+	}
+	return f.hash(encoded).String(), nil
 }
 
 // describe reads the container's properties, the first time only.

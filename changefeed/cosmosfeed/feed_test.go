@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"feedbox/changefeed"
+	"feedbox/changefeed/cosmosfeed"
 	"feedbox/changefeed/leasetest"
 )
 
@@ -130,5 +131,41 @@ func TestProcessorOverAzcosmos(t *testing.T) {
 	stopB()
 	if n := got.count(); n != 700 {
 		t.Errorf("%d deliveries, want 700: nobody crashed", n)
+	}
+}
+
+// The place of a key is where the service puts it, by its partition key ranges.
+func TestPlaceIsTheServices(t *testing.T) {
+	a := newAccount(t, 4, true)
+	feed, err := cosmosfeed.NewFeed(a.client, "db", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := feed.Place("x"); err == nil {
+		t.Error("a place in a container that was not read yet")
+	}
+	if _, err := feed.Source(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ranges, err := feed.Ranges(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.put(40, 40)
+	for _, r := range ranges {
+		for ids, _ := drain(t, feed, r, ""); len(ids) > 0; ids = ids[1:] {
+			place, err := feed.Place("key-" + ids[0])
+			if err != nil || !r.Has(place) {
+				t.Errorf("key-%s lies in %s, not at %s: error %v", ids[0], r, place, err)
+			}
+		}
+	}
+	for _, key := range []string{"<&>\u2028\"\\", "ä€😀", ""} {
+		if place, err := feed.Place(key); err != nil || place != cosmosfeed.EPK(key) {
+			t.Errorf("key %q lies at %q, error %v", key, place, err)
+		}
+	}
+	if _, err := feed.Place("\xff"); err == nil {
+		t.Error("a key that is no text has a place")
 	}
 }

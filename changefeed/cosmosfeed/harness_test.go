@@ -117,7 +117,7 @@ func (a *account) createContainer(id string, paths ...string) {
 
 func (a *account) feed(container string) *cosmosfeed.Feed {
 	a.t.Helper()
-	feed, err := cosmosfeed.NewFeed(a.client, "db", container, nil)
+	feed, err := cosmosfeed.NewFeed(a.client, "db", container)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"feedbox/changefeed"
@@ -78,6 +79,14 @@ func (s *LeaseStore) record(raw []byte) (changefeed.Record, error) {
 	return changefeed.Record{ID: head.ID, ETag: head.ETag, Body: raw}, nil
 }
 
+// named is a record as errors call it: a lease by its short name, as people do.
+func named(id string) string {
+	if strings.Contains(id, "..") { // of leases alone, see package changefeed
+		return "lease " + changefeed.LeaseName(id)
+	}
+	return id
+}
+
 // Read implements changefeed.LeaseStore.
 func (s *LeaseStore) Read(ctx context.Context, id string) (changefeed.Record, error) {
 	key, err := s.key(ctx, id)
@@ -86,24 +95,20 @@ func (s *LeaseStore) Read(ctx context.Context, id string) (changefeed.Record, er
 	}
 	resp, err := s.container.ReadItem(ctx, key, id, nil)
 	if err != nil {
-		return changefeed.Record{}, fmt.Errorf("read %s: %w", id, translate(err))
+		return changefeed.Record{}, fmt.Errorf("read %s: %w", named(id), translate(err))
 	}
 	return changefeed.Record{ID: id, ETag: string(resp.ETag), Body: resp.Value}, nil
 }
 
 // Create implements changefeed.LeaseStore.
 func (s *LeaseStore) Create(ctx context.Context, record changefeed.Record) (string, error) {
-	key, err := s.key(ctx, record.ID)
-	if err != nil {
-		return "", err
-	}
-	body, err := s.body(ctx, record)
+	key, body, err := s.item(ctx, record)
 	if err != nil {
 		return "", err
 	}
 	resp, err := s.container.CreateItem(ctx, key, body, nil)
 	if err != nil {
-		return "", fmt.Errorf("create %s: %w", record.ID, translate(err))
+		return "", fmt.Errorf("create %s: %w", named(record.ID), translate(err))
 	}
 	return string(resp.ETag), nil
 }
@@ -111,20 +116,16 @@ func (s *LeaseStore) Create(ctx context.Context, record changefeed.Record) (stri
 // Replace implements changefeed.LeaseStore.
 func (s *LeaseStore) Replace(ctx context.Context, record changefeed.Record) (string, error) {
 	if record.ETag == "" {
-		return "", fmt.Errorf("replace %s: %w: no ETag given", record.ID, changefeed.ErrETagMismatch)
+		return "", fmt.Errorf("replace %s: %w: no ETag given", named(record.ID), changefeed.ErrETagMismatch)
 	}
-	key, err := s.key(ctx, record.ID)
-	if err != nil {
-		return "", err
-	}
-	body, err := s.body(ctx, record)
+	key, body, err := s.item(ctx, record)
 	if err != nil {
 		return "", err
 	}
 	etag := azcore.ETag(record.ETag)
 	resp, err := s.container.ReplaceItem(ctx, key, record.ID, body, &azcosmos.ItemOptions{IfMatchEtag: &etag})
 	if err != nil {
-		return "", fmt.Errorf("replace %s: %w", record.ID, translate(err))
+		return "", fmt.Errorf("replace %s: %w", named(record.ID), translate(err))
 	}
 	return string(resp.ETag), nil
 }
@@ -132,7 +133,7 @@ func (s *LeaseStore) Replace(ctx context.Context, record changefeed.Record) (str
 // Delete implements changefeed.LeaseStore.
 func (s *LeaseStore) Delete(ctx context.Context, id, etag string) error {
 	if etag == "" {
-		return fmt.Errorf("delete %s: %w: no ETag given", id, changefeed.ErrETagMismatch)
+		return fmt.Errorf("delete %s: %w: no ETag given", named(id), changefeed.ErrETagMismatch)
 	}
 	key, err := s.key(ctx, id)
 	if err != nil {
@@ -140,7 +141,7 @@ func (s *LeaseStore) Delete(ctx context.Context, id, etag string) error {
 	}
 	match := azcore.ETag(etag)
 	if _, err := s.container.DeleteItem(ctx, key, id, &azcosmos.ItemOptions{IfMatchEtag: &match}); err != nil {
-		return fmt.Errorf("delete %s: %w", id, translate(err))
+		return fmt.Errorf("delete %s: %w", named(id), translate(err))
 	}
 	return nil
 }
@@ -190,27 +191,25 @@ func (s *LeaseStore) key(ctx context.Context, id string) (azcosmos.PartitionKey,
 	return azcosmos.NewPartitionKeyString(value), nil
 }
 
-// body adds the member a container keyed by /partitionKey needs.
-func (s *LeaseStore) body(ctx context.Context, record changefeed.Record) ([]byte, error) {
-	path, err := s.keyPath(ctx)
+// item is the key and the body of a record; a container keyed by /partitionKey needs
+// that member.
+func (s *LeaseStore) item(ctx context.Context, record changefeed.Record) (azcosmos.PartitionKey, []byte, error) {
+	key, err := s.key(ctx, record.ID)
 	if err != nil {
-		return nil, err
+		return key, nil, err
 	}
-	if path == pathID || jsonscan.Member(record.Body, "partitionKey") != nil {
-		return record.Body, nil
+	if path, err := s.keyPath(ctx); err != nil || path == pathID || jsonscan.Member(record.Body, pathPartitionKey[1:]) != nil {
+		return key, record.Body, err
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(record.Body, &members); err != nil || members == nil {
-		return nil, errors.Join(fmt.Errorf("record %s is not a JSON object", record.ID), err)
+		return key, nil, errors.Join(fmt.Errorf("record %s is not a JSON object", record.ID), err)
 	}
-	value, err := json.Marshal(record.ID)
+	id, err := json.Marshal(record.ID)
 	if err != nil {
-		return nil, fmt.Errorf("record %s: %w", record.ID, err)
+		return key, nil, fmt.Errorf("record %s: %w", record.ID, err)
 	}
-	members["partitionKey"] = value
+	members[pathPartitionKey[1:]] = id
 	body, err := json.Marshal(members)
-	if err != nil {
-		return nil, fmt.Errorf("record %s: %w", record.ID, err)
-	}
-	return body, nil
+	return key, body, err
 }

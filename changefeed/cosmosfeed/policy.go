@@ -47,15 +47,15 @@ const (
 	epkRangeRead          = "EffectivePartitionKeyRange"
 )
 
-// exchange is one feed read, known to the policy through the context.
-type exchange struct {
+// feedRead is one feed read, known to the policy through the context.
+type feedRead struct {
 	rng      changefeed.FeedRange
 	physical *physicalRanges
-	seen     sighting
+	seen     seenRange
 	body     *[]byte // the last reply's, if the policy took it; from buffers
 }
 
-type exchangeKey struct{}
+type feedReadKey struct{}
 
 // buffers are reply bodies that may be used again.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 256<<10); return &b }}
@@ -75,42 +75,42 @@ func recycle(b *[]byte) {
 type feedPolicy struct{}
 
 func (feedPolicy) Do(req *policy.Request) (*http.Response, error) {
-	x, _ := req.Raw().Context().Value(exchangeKey{}).(*exchange)
+	r, _ := req.Raw().Context().Value(feedReadKey{}).(*feedRead)
 	header := req.Raw().Header
-	if x == nil || header.Get("A-IM") == "" || header.Get(headerRangeID) == "" {
+	if r == nil || header.Get("A-IM") == "" || header.Get(headerRangeID) == "" {
 		return req.Next()
 	}
-	if x.narrow(header.Get(headerRangeID)) {
+	if r.isPart(header.Get(headerRangeID)) {
 		header.Set(headerReadKeyType, epkRangeRead)
-		header.Set(headerStartEPK, x.rng.Min)
-		header.Set(headerEndEPK, x.rng.Max)
+		header.Set(headerStartEPK, r.rng.Min)
+		header.Set(headerEndEPK, r.rng.Max)
 	}
 	if since := header.Get(headerIfModifiedSince); strings.HasSuffix(since, " UTC") {
 		header.Set(headerIfModifiedSince, strings.TrimSuffix(since, "UTC")+"GMT")
 	}
-	recycle(x.body)
-	x.body = nil
+	recycle(r.body)
+	r.body = nil
 	runtime.SkipBodyDownload(req)
 	resp, err := req.Next()
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return resp, err
 	}
-	return resp, x.take(resp)
+	return resp, r.takeBody(resp)
 }
 
-// narrow reports whether what is read is known to be more than the range. That a
-// sighting may yet prove wrong does no harm: then its reply is not used.
-func (x *exchange) narrow(id string) bool {
-	read, known := x.physical.bounds(id)
-	if !known && id == x.seen.id {
-		read, known = x.seen.bounds, true
+// isPart reports whether what is read is known to be more than the range. That a
+// range seen may yet prove another does no harm: then its reply is not used.
+func (r *feedRead) isPart(id string) bool {
+	read, known := r.physical.bounds(id)
+	if !known && id == r.seen.id {
+		read, known = r.seen.bounds, true
 	}
-	return known && !x.rng.Contains(read)
+	return known && !r.rng.Contains(read)
 }
 
-// take reads the body into the exchange and leaves the SDK one that only tells
+// takeBody reads the body into the read and leaves the SDK one that only tells
 // that there are documents.
-func (x *exchange) take(resp *http.Response) error {
+func (r *feedRead) takeBody(resp *http.Response) error {
 	b, _ := buffers.Get().(*[]byte)
 	buf := bytes.NewBuffer((*b)[:0])
 	if n := resp.ContentLength; n > 0 {
@@ -125,11 +125,11 @@ func (x *exchange) take(resp *http.Response) error {
 		recycle(b)
 		return fmt.Errorf("read the page: %w", err)
 	}
-	x.body = b
+	r.body = b
 	resp.Body = io.NopCloser(strings.NewReader(`{"_rid":"","Documents":[],"_count":1}`))
 	return nil
 }
 
-func withExchange(ctx context.Context, x *exchange) context.Context {
-	return context.WithValue(ctx, exchangeKey{}, x)
+func withFeedRead(ctx context.Context, r *feedRead) context.Context {
+	return context.WithValue(ctx, feedReadKey{}, r)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/emulator/pipenet"
 	"feedbox/tests/record"
+	"feedbox/tests/testenv"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -85,7 +85,7 @@ func (e *emulated) Connect(host string) (changefeed.Feed, changefeed.LeaseStore,
 	if err != nil {
 		return nil, nil, err
 	}
-	feed, err := cosmosfeed.NewFeed(client, "db", "data", nil)
+	feed, err := cosmosfeed.NewFeed(client, "db", "data")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,13 +143,7 @@ func (e *emulated) Merge(epk string) {
 // but time and the network: the SDK, HTTP and the emulator are real. Seeds:
 // CHANGEFEED_WIRE_SEEDS, first one CHANGEFEED_SEED.
 func TestSimulationOverTheWire(t *testing.T) {
-	first, count := uint64(1), 4
-	if n, err := strconv.ParseUint(os.Getenv("CHANGEFEED_SEED"), 10, 64); err == nil {
-		first = n
-	}
-	if n, err := strconv.Atoi(os.Getenv("CHANGEFEED_WIRE_SEEDS")); err == nil {
-		count = n
-	}
+	first, count := testenv.Seed(t, "CHANGEFEED_SEED", 1), testenv.Count(t, "CHANGEFEED_WIRE_SEEDS", 4)
 	var sum simulation.Report
 	for seed := first; seed < first+uint64(count); seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -24,7 +24,10 @@ import (
 	"feedbox/changefeed"
 )
 
-var _ changefeed.Feed = (*Container)(nil)
+var (
+	_ changefeed.Feed   = (*Container)(nil)
+	_ changefeed.Placer = (*Container)(nil)
+)
 
 // Options tune a Container. The zero value has one physical range.
 type Options struct {
@@ -104,6 +107,9 @@ func EPK(key string) string {
 	x ^= x >> 33
 	return fmt.Sprintf("%016X", x>>2)
 }
+
+// Place implements changefeed.Placer.
+func (c *Container) Place(key string) (string, error) { return EPK(key), nil }
 
 // Put writes documents in one transaction and returns its LSN.
 func (c *Container) Put(docs ...Document) int64 {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/telemetry"
 )
 
@@ -45,11 +45,11 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 		Use:   "emulators",
 		Short: "Run the Cosmos DB and Service Bus emulators alone",
 		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), alone, out, errOut, nil) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), alone, out, errOut, environ) },
 	}
 	alone.register(emulatorsOnly.Flags(), false)
 
-	root.AddCommand(emulatorsOnly, loadCommand(out), dumpCommand(out), verifyCommand(out))
+	root.AddCommand(emulatorsOnly, envCommand(out), loadCommand(out), spoilCommand(out), dumpCommand(out), verifyCommand(out))
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -74,21 +74,27 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && cmd.HasSubCommands() {
+		return usageError{fmt.Errorf("%w; see %s --help", console.NoCommand(cmd, args[0]), cmd.CommandPath())}
+	}
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("%s takes no arguments, got %q; see %s --help", cmd.CommandPath(), args, cmd.CommandPath())}
 	}
 	return nil
 }
 
-// dev runs until ctx ends. Without an environment only the emulators run.
+// dev runs until ctx ends.
 func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []string) (err error) {
 	if err := opts.validate(); err != nil {
 		return usageError{err}
 	}
-	log, err := telemetry.NewLogger(errOut, &telemetry.LogOptions{Level: opts.logLevel})
+	noColour := console.NoColour(environ)
+	log, err := telemetry.NewLogger(errOut, &telemetry.LogOptions{Level: opts.logLevel, NoColor: noColour})
 	if err != nil {
 		return usageError{err}
 	}
+	style := console.NewStyle(out, noColour)
+	_, _ = fmt.Fprintln(out, style.Faint(opts.intent()))
 	bound, err := bind(ctx, opts, out)
 	if err != nil {
 		return err
@@ -100,31 +106,30 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	}
 	defer func() { err = errors.Join(err, emulators.close()) }()
 	e := emulators.endpoints()
-	if environ == nil {
-		return emulators.watch(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, e) })
+	if opts.alone {
+		return emulators.watch(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, style, e) })
 	}
 
 	e.API, e.Ops = "http://"+bound.api.Addr().String(), "http://"+bound.ops.Addr().String()
-	parts, err := newService(ctx, environ, bound, emulators, out, log)
+	parts, err := newService(ctx, environ, bound, emulators, e, &printer{out: out, style: style}, log)
 	if err != nil {
 		bound.close()
 		return err
 	}
 	return emulators.watch(ctx, func(ctx context.Context) error {
-		return parts.run(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, e) })
+		return parts.run(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, style, e) })
 	})
 }
 
-// announce says where everything is, writes the ready file, and waits until ctx
-// ends. The file goes with the process.
-func announce(ctx context.Context, opts *options, out io.Writer, e endpoints) error {
-	if opts.readyFile != "" {
-		if err := e.write(opts.readyFile); err != nil {
-			return err
-		}
-		defer func() { _ = os.Remove(opts.readyFile) }() // somebody else may have removed it
+// announce says where everything is, also in files that go with the process, and
+// waits until ctx ends.
+func announce(ctx context.Context, opts *options, out io.Writer, style console.Style, e endpoints) error {
+	retract, err := e.publish(opts)
+	if err != nil {
+		return err
 	}
-	e.print(out, opts)
+	defer retract()
+	e.print(out, style, opts)
 	<-ctx.Done()
 	_, _ = fmt.Fprintln(out, "stopping")
 	return nil

@@ -3,34 +3,74 @@ package main
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"feedbox/infrastructure/console"
 )
 
-// print shows where everything is and what to try first.
-func (e *endpoints) print(out io.Writer, opts *options) {
-	storage := "in memory, gone at exit"
-	if !opts.ephemeral {
-		storage = opts.dataDir
+// print shows where everything is and what to try first. Each command stands on lines
+// of its own, ready to be copied.
+func (e *endpoints) print(out io.Writer, style console.Style, opts *options) {
+	row := func(name, value string) {
+		_, _ = fmt.Fprintf(out, "%s  %s\n", style.Bold(fmt.Sprintf("%-20s", name)), value)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(name, value string) { _, _ = fmt.Fprintf(w, "%s\t%s\n", name, value) }
+	_, _ = fmt.Fprintln(out)
 	if e.API != "" {
 		row("contacts API", e.API+"/api/contacts")
+		row("its description", e.API+"/docs")
 		row("operations", e.Ops+"/readyz")
 	}
-	row("Cosmos DB emulator", e.CosmosEndpoint)
-	row("Service Bus emulator", mask(e.ServiceBusConnectionString))
+	row("Cosmos DB emulator", strings.TrimSuffix(e.CosmosEndpoint, "/"))
+	row("Service Bus emulator", brokerOf(e.ServiceBusConnectionString))
 	row("Service Bus admin", e.ServiceBusAdmin)
-	row("data", storage)
-	_ = w.Flush()
-	if e.API == "" {
-		return
-	}
-	_, _ = fmt.Fprintf(out, `
-Try it in another terminal; the events appear below.
+	row("data", opts.storage())
+	if e.API != "" {
+		_, _ = fmt.Fprintf(out, `
+In another terminal, a contact; its event appears below:
 
 curl -i -X POST %s/api/contacts -H 'Content-Type: application/json' \
   -d '{"firstName":"John","lastName":"Doe","email":"johndoe@contoso.com","companyName":"Contoso"}'
-
 `, e.API)
+	}
+	if flag := opts.found(); flag != nil {
+		_, _ = fmt.Fprintf(out, "\nWhat points feedbox and curl here:\n\neval \"$(%s)\"\n", strings.Join(append([]string{program(os.Args[0]), "env"}, flag...), " "))
+	}
+	_, _ = fmt.Fprintln(out)
+}
+
+// found is the flag by which other commands find this process, none if they find it
+// without. It is nil if they cannot find it.
+func (o *options) found() []string {
+	switch {
+	case o.readyFile != "":
+		return []string{"--ready-file", quote(o.readyFile)}
+	case o.ephemeral:
+		return nil
+	case o.dataDir != defaultDataDir:
+		return []string{"--data-dir", quote(o.dataDir)}
+	}
+	return []string{}
+}
+
+// program is how this program is called: what `go run` builds has a name that nobody
+// types, in a cache whose folders end in -d or in a temporary one.
+func program(path string) string {
+	folder := filepath.ToSlash(filepath.Dir(path))
+	if strings.Contains(folder, "/go-build") || strings.HasSuffix(folder, "-d") {
+		return "go run ./cmd/feedbox-dev"
+	}
+	return path
+}
+
+// brokerOf is the host of a connection string. Its key is no secret, but nothing to
+// read either: `feedbox-dev env` and the ready file have all of it.
+func brokerOf(connectionString string) string {
+	for part := range strings.SplitSeq(connectionString, ";") {
+		if address, ok := strings.CutPrefix(part, "Endpoint="); ok {
+			return strings.Trim(address, "/")
+		}
+	}
+	return connectionString
 }

@@ -12,14 +12,16 @@ import (
 
 // dumping are the flags of dump.
 type dumping struct {
-	readyFile, topic, store, subscription string
-	idle                                  time.Duration
+	place
+
+	topic, store, subscription string
+	idle                       time.Duration
 }
 
 func dumpCommand(out io.Writer) *cobra.Command {
 	d := &dumping{}
 	cmd := &cobra.Command{
-		Use:   "dump --ready-file FILE [--topic FILE] [--store FILE]",
+		Use:   "dump [--topic FILE] [--store FILE]",
 		Short: "Write down what a subscription and the store hold",
 		Long: `Write down what a subscription and the store hold, for feedbox-dev verify.
 
@@ -30,7 +32,7 @@ must have sessions and no other consumer.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context(), out) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&d.readyFile, "ready-file", "", "the file of feedbox-dev --ready-file that names the emulators")
+	d.register(flags)
 	flags.StringVar(&d.topic, "topic", "", "the file to write the messages to")
 	flags.StringVar(&d.store, "store", "", "the file to write contacts, events and parked events to")
 	flags.StringVar(&d.subscription, "subscription", recording, "the subscription to take the messages off")
@@ -40,14 +42,12 @@ must have sessions and no other consumer.`,
 
 func (d *dumping) run(ctx context.Context, out io.Writer) error {
 	switch {
-	case d.readyFile == "":
-		return usageError{errors.New("--ready-file is missing: name the file that feedbox-dev --ready-file wrote")}
 	case d.topic == "" && d.store == "":
 		return usageError{errors.New("give --topic, --store or both: the files to write")}
 	case d.idle < 100*time.Millisecond:
 		return usageError{fmt.Errorf("--idle %s: give at least 100ms", d.idle)}
 	}
-	e, err := readEndpoints(d.readyFile)
+	e, err := d.findLiving(ctx)
 	if err != nil {
 		return err
 	}

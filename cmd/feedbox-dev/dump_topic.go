@@ -44,7 +44,7 @@ func dumpTopic(ctx context.Context, e *endpoints, subscription string, idle time
 
 // topicDump is what the workers that empty a subscription share.
 type topicDump struct {
-	client              *azservicebus.Client
+	client              *servicebus.Client
 	topic, subscription string
 	idle                time.Duration
 	file                *recordFile

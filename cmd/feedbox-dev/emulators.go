@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -55,6 +56,9 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	bus := &busemu.Options{
 		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, DataDir: busDir, Topology: more, Logger: log.With("emulator", "servicebus"),
 	}
+	if err := serveTLS(bus, opts.certificate); err != nil {
+		return nil, errors.Join(err, e.cosmos.Close())
+	}
 	if opts.tuneBus != nil {
 		opts.tuneBus(bus)
 	}
@@ -68,6 +72,23 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	return e, nil
 }
 
+// serveTLS has the Service Bus emulator serve TLS with a certificate that it writes to a
+// file, if one is named.
+func serveTLS(bus *busemu.Options, file string) error {
+	if file == "" {
+		return nil
+	}
+	certificate, err := busemu.NewCertificate(bus.Listener.Addr().String(), bus.AdminListener.Addr().String())
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, certificate.PEM, 0o644); err != nil {
+		return usageError{fmt.Errorf("--servicebus-certificate: %w; name a file that can be written", err)}
+	}
+	bus.TLS, bus.AdminTLS = certificate.Config(), certificate.Config()
+	return nil
+}
+
 // ensureTopology creates what is missing; what is there is left as it is.
 func (e *emulators) ensureTopology(ctx context.Context, opts *options) error {
 	for _, c := range []cosmosemu.ContainerProps{
@@ -79,8 +100,8 @@ func (e *emulators) ensureTopology(ctx context.Context, opts *options) error {
 			return err
 		}
 	}
-	if err := e.bus.CreateTopic(ctx, topic, busemu.TopicProperties{
-		RequiresDuplicateDetection: true, DuplicateDetectionWindow: duplicateWindow,
+	if err := e.bus.CreateTopic(ctx, busemu.Topic{
+		Name: topic, RequiresDuplicateDetection: true, DuplicateDetectionWindow: duplicateWindow,
 	}); err != nil {
 		return err
 	}
@@ -89,8 +110,8 @@ func (e *emulators) ensureTopology(ctx context.Context, opts *options) error {
 		subscriptions = append(subscriptions, recording)
 	}
 	for _, name := range subscriptions {
-		if err := e.bus.CreateSubscription(ctx, topic, name, busemu.SubscriptionProperties{
-			RequiresSession: true, DeadLetteringOnExpiration: true,
+		if err := e.bus.CreateSubscription(ctx, topic, busemu.Subscription{
+			Name: name, RequiresSession: true, DeadLetteringOnExpiration: true,
 		}); err != nil {
 			return err
 		}
@@ -99,21 +120,26 @@ func (e *emulators) ensureTopology(ctx context.Context, opts *options) error {
 }
 
 // errDisk says that what an emulator acknowledged can no longer be kept.
-var errDisk = errors.New("the Service Bus emulator cannot write to its data folder")
+var errDisk = errors.New("an emulator cannot keep its data")
 
-// watch runs do, and ends it when the disk of an emulator fails. (The Cosmos DB emulator
-// ends the process itself then: a request under way must not be answered.)
+// watch runs do, and ends it when the disk of an emulator fails.
 func (e *emulators) watch(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
+		var name string
+		var err error
 		select {
-		case err := <-e.bus.Failed():
-			end(fmt.Errorf("%w: %w; see that the disk has space and the folder is writable, then start again: nothing acknowledged is lost", errDisk, err))
+		case err = <-e.cosmos.Failed():
+			name = "Cosmos DB"
+		case err = <-e.bus.Failed():
+			name = "Service Bus"
 		case <-ctx.Done():
+			return
 		}
+		end(fmt.Errorf("%w: %s: %w; see that the disk has space and the folder is writable, then start again: nothing acknowledged is lost", errDisk, name, err))
 	}()
 	err := do(ctx)
 	end(nil)
@@ -129,8 +155,9 @@ func (e *emulators) close() error { return errors.Join(e.bus.Close(), e.cosmos.C
 // endpoints describes the emulators to other processes.
 func (e *emulators) endpoints() endpoints {
 	return endpoints{
+		PID:            os.Getpid(),
 		CosmosEndpoint: e.cosmos.Endpoint(), CosmosKey: e.cosmos.Key(),
-		ServiceBusConnectionString: e.bus.ConnectionString(), ServiceBusAdmin: "http://" + e.bus.AdminAddr(),
+		ServiceBusConnectionString: e.bus.ConnectionString(), ServiceBusAdmin: e.bus.AdminURL(),
 		Database: database, Container: data, Leases: leases, Parked: parked,
 		Topic: topic, Subscription: subscription,
 	}

@@ -16,7 +16,9 @@ import (
 
 // loading are the flags of load.
 type loading struct {
-	api, readyFile, history    string
+	place
+
+	api, history               string
 	contacts, changes, writers int
 	rate                       float64
 	seed                       int64
@@ -25,22 +27,24 @@ type loading struct {
 func loadCommand(out io.Writer) *cobra.Command {
 	l := &loading{}
 	cmd := &cobra.Command{
-		Use:   "load (--ready-file FILE | --api URL) --history FILE",
+		Use:   "load --history FILE",
 		Short: "Change contacts through the API and write down what was answered",
 		Long: `Change contacts through the API, as several clients at once, and write down what
 they were told, for feedbox-dev verify. Kill and restart what you like meanwhile: a
-request without an answer counts as one of unknown outcome.`,
+request without an answer counts as one of unknown outcome.
+
+The API is that of the running feedbox-dev, or the one that --api names.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return l.run(cmd.Context(), out) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&l.readyFile, "ready-file", "", "the file of feedbox-dev --ready-file that names the API")
-	flags.StringVar(&l.api, "api", "", "address of the contacts API, for example http://127.0.0.1:8080")
+	l.register(flags)
+	flags.StringVar(&l.api, "api", "", "address of the contacts API, for example http://127.0.0.1:8080, instead of feedbox-dev's")
 	flags.StringVar(&l.history, "history", "", "the file to write, one JSON object for each request")
 	flags.IntVar(&l.contacts, "contacts", 100, "contacts to make")
-	flags.IntVar(&l.changes, "changes", 2000, "requests to send, creations included")
+	flags.IntVar(&l.changes, "changes", 3000, "requests to send, creations included")
 	flags.IntVar(&l.writers, "writers", 8, "clients at once; not more than contacts, each of which has one")
-	flags.Float64Var(&l.rate, "rate", 0, "requests a second; 0 sends as fast as answers come")
+	flags.Float64Var(&l.rate, "rate", 100, "requests a second; 0 sends as fast as answers come")
 	flags.Int64Var(&l.seed, "seed", 1, "of the choice of contacts and changes")
 	return cmd
 }
@@ -52,13 +56,13 @@ func (l *loading) run(ctx context.Context, out io.Writer) error {
 	if err := l.validate(); err != nil {
 		return usageError{err}
 	}
-	if l.readyFile != "" {
-		e, err := readEndpoints(l.readyFile)
+	if l.api == "" {
+		e, err := l.find()
 		if err != nil {
 			return err
 		}
 		if l.api = e.API; l.api == "" {
-			return usageError{fmt.Errorf("%s names no API: feedbox-dev emulators runs none", l.readyFile)}
+			return usageError{errors.New("there is no API: feedbox-dev emulators runs none; give one with --api")}
 		}
 	}
 	history, err := createRecords(l.history)
@@ -72,6 +76,7 @@ func (l *loading) run(ctx context.Context, out io.Writer) error {
 		Contacts: l.contacts, Changes: l.changes, Writers: min(l.writers, l.contacts), Rate: l.rate, Seed: l.seed,
 		Record: func(o workload.Outcome) { history.add(o) },
 	}
+	_, _ = fmt.Fprintln(out, l.intent())
 	began := time.Now()
 	err = errors.Join(load.Run(ctx), history.close())
 	acked, unknown, done := load.History()
@@ -87,6 +92,15 @@ func (l *loading) run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
+// intent says what is about to happen.
+func (l *loading) intent() string {
+	text := fmt.Sprintf("%d requests go to %s", l.changes, l.api)
+	if l.rate > 0 {
+		text += fmt.Sprintf(", %g a second: about %s", l.rate, time.Duration(float64(l.changes)/l.rate*float64(time.Second)).Round(time.Second))
+	}
+	return text
+}
+
 func isURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
@@ -94,8 +108,8 @@ func isURL(text string) bool {
 
 func (l *loading) validate() error {
 	switch {
-	case (l.api == "") == (l.readyFile == ""):
-		return errors.New("give --ready-file or --api")
+	case l.api != "" && l.readyFile != "":
+		return errors.New("--api and --ready-file exclude each other: leave one out")
 	case l.api != "" && !isURL(l.api):
 		return fmt.Errorf("--api %q: give a URL such as http://127.0.0.1:8080", l.api)
 	case l.history == "":

@@ -12,6 +12,9 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
+// defaultDataDir is where the data are, relative to where feedbox-dev was started.
+const defaultDataDir = ".feedbox"
+
 // options are the flags of feedbox-dev; each has a working default.
 type options struct {
 	api             string
@@ -20,6 +23,7 @@ type options struct {
 	cosmosTLS       bool
 	serviceBus      string
 	serviceBusAdmin string
+	certificate     string // file for the Service Bus emulator's; empty: no TLS
 	partitions      int
 	dataDir         string
 	ephemeral       bool
@@ -27,12 +31,14 @@ type options struct {
 	logLevel        string
 	config          string
 	record          bool
+	alone           bool // the emulators without the service
 
 	set     func(flag string) bool // whether the user gave the flag
 	tuneBus func(*busemu.Options)  // for tests; may be nil
 }
 
 func (o *options) register(flags *pflag.FlagSet, service bool) {
+	o.alone = !service
 	if service {
 		flags.StringVar(&o.api, "api", "127.0.0.1:8080", "address of the contacts API")
 		flags.StringVar(&o.ops, "ops", "127.0.0.1:8090", "address of the operations endpoints (health, metrics)")
@@ -42,15 +48,33 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	flags.StringVar(&o.serviceBus, "servicebus", "127.0.0.1:5672", "address of the Service Bus emulator (AMQP)")
 	flags.StringVar(&o.serviceBusAdmin, "servicebus-admin", "127.0.0.1:5300", "address of the Service Bus emulator's admin API (HTTP)")
 	flags.IntVar(&o.partitions, "partitions", 4, "physical partitions of the data container, 1 to 64")
-	flags.StringVar(&o.dataDir, "data-dir", ".feedbox", "folder of the emulators' data")
+	flags.StringVar(&o.dataDir, "data-dir", defaultDataDir, "folder of the emulators' data")
 	flags.BoolVar(&o.ephemeral, "ephemeral", false, "keep the emulators' data in memory and forget it at exit")
 	flags.StringVar(&o.readyFile, "ready-file", "", "write the endpoints to this JSON file once everything answers")
 	if !service {
+		flags.StringVar(&o.certificate, "servicebus-certificate", "", "serve the Service Bus emulator by TLS too, its admin API by HTTPS, and write the certificate clients must trust to this PEM file")
 		flags.StringVar(&o.config, "config", "", "create the entities of this Config.json of the official Service Bus emulator, too")
 	}
 	flags.BoolVar(&o.record, "record", false, "keep a copy of every message in the subscription "+recording+", for feedbox-dev dump")
 	flags.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	o.set = flags.Changed
+}
+
+// storage says where the data are.
+func (o *options) storage() string {
+	if o.ephemeral {
+		return "in memory, gone at exit"
+	}
+	return o.dataDir
+}
+
+// intent says what is about to start.
+func (o *options) intent() string {
+	what := "starting the emulators of Cosmos DB and Service Bus"
+	if !o.alone {
+		what += ", the contacts API, the relay and a demo subscriber"
+	}
+	return what + "; data: " + o.storage()
 }
 
 // validate reports the first flag that cannot work, in words a user can act on.

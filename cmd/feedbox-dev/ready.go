@@ -1,15 +1,31 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
 )
 
-// endpoints is the content of the ready file: all another process needs to use
+// What a running feedbox-dev keeps in its data folder besides the data.
+const (
+	readyName = "ready.json" // its endpoints
+	pidName   = "pid"        // the number of its process, and no more
+)
+
+// endpoints is the content of a ready file: all another process needs to use
 // what this one runs. The API's two are absent from `feedbox-dev emulators`.
 type endpoints struct {
+	PID                        int    `json:"pid"`
 	API                        string `json:"api,omitempty"`
 	Ops                        string `json:"ops,omitempty"`
 	CosmosEndpoint             string `json:"cosmosEndpoint"`
@@ -33,31 +49,106 @@ func (e *endpoints) write(path string) error {
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("--ready-file: %w", err)
+		return fmt.Errorf("write the endpoints: %w", err)
 	}
 	defer func() { _ = os.Remove(tmp.Name()) }() // gone already once renamed
 	if _, err := tmp.Write(append(data, '\n')); err != nil {
 		_ = tmp.Close()
-		return fmt.Errorf("--ready-file: %w", err)
+		return fmt.Errorf("write the endpoints: %w", err)
 	}
 	if err := tmp.Close(); err != nil {
-		return fmt.Errorf("--ready-file: %w", err)
+		return fmt.Errorf("write the endpoints: %w", err)
 	}
 	if err := os.Rename(tmp.Name(), path); err != nil {
-		return fmt.Errorf("--ready-file: %w", err)
+		return fmt.Errorf("write the endpoints: %w", err)
 	}
 	return nil
 }
 
-// readEndpoints reads a ready file. What is wrong with it is wrong usage.
+// publish leaves the endpoints where others look for them: the data folder, unless
+// there is none, and the ready file, if one was asked for. retract takes them away.
+func (e *endpoints) publish(opts *options) (retract func(), err error) {
+	var files []string
+	retract = func() {
+		for _, file := range files {
+			_ = os.Remove(file) // somebody else may have removed it
+		}
+	}
+	put := func(file string, write func(string) error) {
+		if err == nil {
+			if err = write(file); err == nil {
+				files = append(files, file)
+			}
+		}
+	}
+	if !opts.ephemeral {
+		put(filepath.Join(opts.dataDir, pidName), func(file string) error {
+			return os.WriteFile(file, []byte(strconv.Itoa(e.PID)+"\n"), 0o600)
+		})
+		put(filepath.Join(opts.dataDir, readyName), e.write)
+	}
+	if opts.readyFile != "" {
+		put(opts.readyFile, e.write)
+	}
+	if err != nil {
+		retract()
+	}
+	return retract, err
+}
+
+// place is how a command finds a running feedbox-dev.
+type place struct{ dataDir, readyFile string }
+
+func (p *place) register(flags *pflag.FlagSet) {
+	flags.StringVar(&p.dataDir, "data-dir", defaultDataDir, "data folder of the running feedbox-dev")
+	flags.StringVar(&p.readyFile, "ready-file", "", "the file of feedbox-dev --ready-file, instead of --data-dir")
+}
+
+// find reads where the running feedbox-dev is. What is wrong is wrong usage.
+func (p *place) find() (*endpoints, error) {
+	if p.readyFile != "" {
+		e, err := readEndpoints(p.readyFile)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--ready-file %w; is feedbox-dev running with --ready-file?", err)}
+		}
+		return e, nil
+	}
+	e, err := readEndpoints(filepath.Join(p.dataDir, readyName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usageError{fmt.Errorf("no feedbox-dev runs on the data folder %s: start it, go to the folder where you did, or name its data folder with --data-dir (or, of an --ephemeral one, its --ready-file)", p.dataDir)}
+	}
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--data-dir: %w", err)}
+	}
+	return e, nil
+}
+
+// findLiving is find for commands that need it to answer now: what a killed process
+// left behind is no help.
+func (p *place) findLiving(ctx context.Context) (*endpoints, error) {
+	e, err := p.find()
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(e.CosmosEndpoint)
+	if err == nil {
+		var conn net.Conn
+		dialer := net.Dialer{Timeout: 2 * time.Second}
+		if conn, err = dialer.DialContext(ctx, "tcp", u.Host); err == nil {
+			return e, conn.Close()
+		}
+	}
+	return nil, fmt.Errorf("the feedbox-dev that ran as process %d does not answer: start it again: %w", e.PID, err)
+}
+
 func readEndpoints(path string) (*endpoints, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--ready-file: %w; is feedbox-dev running with --ready-file?", err)}
+		return nil, err
 	}
 	var e endpoints
 	if err := json.Unmarshal(data, &e); err != nil {
-		return nil, usageError{fmt.Errorf("--ready-file %s: %w; give the file that feedbox-dev --ready-file writes", path, err)}
+		return nil, fmt.Errorf("%s: %w; give the file that feedbox-dev --ready-file writes", path, err)
 	}
 	return &e, nil
 }

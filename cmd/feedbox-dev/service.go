@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -23,6 +23,7 @@ import (
 const (
 	pollMax     = 250 * time.Millisecond
 	leaseExpiry = 2 * time.Second
+	tokenKey    = "continuation tokens outlive this" // process; 32 bytes, as little a secret as the emulators' keys
 )
 
 // flushTimeout bounds the last export of metrics and traces.
@@ -38,11 +39,12 @@ type service struct {
 
 // newService configures all parts. FEEDBOX_ variables of the environment still
 // count for what the demo does not set itself.
-func newService(ctx context.Context, environ []string, l *listeners, emulators *emulators, out io.Writer, log *slog.Logger) (*service, error) {
-	e := emulators.endpoints()
+func newService(ctx context.Context, environ []string, l *listeners, emulators *emulators, e endpoints, screen *printer, log *slog.Logger) (*service, error) {
 	environ = slices.Concat([]string{
 		"FEEDBOX_RELAY_POLL_MAX=" + pollMax.String(),
 		"FEEDBOX_LEASE_EXPIRY=" + leaseExpiry.String(),
+		"FEEDBOX_API_TOKEN_KEYS=" + base64.StdEncoding.EncodeToString([]byte(tokenKey)),
+		"FEEDBOX_API_DRAIN_DELAY=0s", // no balancer has to look
 	}, environ, []string{
 		"FEEDBOX_API_LISTEN=" + l.api.Addr().String(), // an address that others can reach needs FEEDBOX_AUTH
 		"FEEDBOX_COSMOS_ENDPOINT=" + e.CosmosEndpoint,
@@ -63,7 +65,7 @@ func newService(ctx context.Context, environ []string, l *listeners, emulators *
 	if err != nil {
 		return nil, err
 	}
-	subscriber, err := newDemoSubscriber(e, out, log)
+	subscriber, err := newDemoSubscriber(e, screen, log)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +73,9 @@ func newService(ctx context.Context, environ []string, l *listeners, emulators *
 	if err != nil {
 		return nil, err
 	}
-	around := wiring.Surroundings{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient(), Telemetry: shared}
+	around := wiring.Params{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient(), Telemetry: shared}
 	inAPI := around
+	inAPI.Home = home(e)
 	inAPI.Sockets = wiring.Sockets{API: l.api, Ops: l.ops}
 	return &service{
 		relay:      fx.New(wiring.Relay(relayConfig, around)),
@@ -132,13 +135,4 @@ func runAll(ctx context.Context, parts []func(ctx context.Context, started func(
 		}
 	})
 	return group.Wait()
-}
-
-// mask hides the keys in a text for people; the ready file has them.
-func mask(connectionString string) string {
-	before, _, found := strings.Cut(connectionString, "SharedAccessKey=")
-	if !found {
-		return connectionString
-	}
-	return before + "SharedAccessKey=..."
 }

@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-
+	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
 )
@@ -20,21 +19,26 @@ const closeTimeout = 5 * time.Second
 
 // demoSubscriber is a consumer of the topic that prints what it receives.
 type demoSubscriber struct {
-	client *azservicebus.Client
+	client *servicebus.Client
 	kit    *subscriber.Subscriber
+}
+
+// printer shows events to a person.
+type printer struct {
+	style console.Style
 
 	mu  sync.Mutex // guards out
 	out io.Writer
 }
 
-func newDemoSubscriber(e endpoints, out io.Writer, log *slog.Logger) (*demoSubscriber, error) {
-	d := &demoSubscriber{out: out}
+func newDemoSubscriber(e endpoints, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
+	d := &demoSubscriber{}
 	var err error
 	d.client, err = servicebus.NewClient(servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString})
 	if err != nil {
 		return nil, err
 	}
-	d.kit, err = subscriber.New(d.client, e.Topic, e.Subscription, d.print, &subscriber.Options{
+	d.kit, err = subscriber.New(d.client.Client, e.Topic, e.Subscription, screen.event, &subscriber.Options{
 		// Many contacts change once: leave a session soon, so that the next gets its turn.
 		Sessions: 32, SessionIdle: 100 * time.Millisecond,
 		Logger: log.With("part", "subscriber"),
@@ -54,14 +58,14 @@ func (d *demoSubscriber) run(ctx context.Context, started func()) error {
 	return err
 }
 
-// print shows one event: two lines, the second one its body as it was stored.
-func (d *demoSubscriber) print(_ context.Context, e *subscriber.Event) error {
+// event shows one: two lines, the second one its body as it was stored.
+func (p *printer) event(_ context.Context, e *subscriber.Event) error {
 	if !json.Valid(e.Body) {
 		return subscriber.DeadLetter("not_json", fmt.Errorf("event %s has a body that is not JSON", e.ID))
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, err := fmt.Fprintf(d.out, "event %s  contact %s  sequence %d  version %d\n  %s\n",
-		e.Action, e.Key, e.Sequence, e.AggregateVersion, e.Body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := fmt.Fprintf(p.out, "event %s  contact %s  sequence %d  version %d\n  %s\n",
+		p.style.Good(e.Action), e.Key, e.Sequence, e.AggregateVersion, p.style.Faint(string(e.Body)))
 	return err
 }

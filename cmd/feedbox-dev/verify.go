@@ -147,13 +147,13 @@ func storeOfMessages(run *verify.Run) {
 
 // print writes the verdict as a table, and every breach below.
 func (r *report) print(out io.Writer) error {
-	table := console.NewTable("PROMISE", "", "CHECKED", "BROKEN")
+	table := console.NewTable("PROMISE", "BROKEN", "CHECKED")
 	for _, p := range r.Promises {
 		broken := fmt.Sprint(p.Broken)
 		if !p.Tested {
 			broken = "not checked"
 		}
-		table.Row(p.ID, p.Text, p.Checked, broken)
+		table.Row(p.ID, broken, p.Text+": "+p.Checked)
 	}
 	if err := table.Write(out, ""); err != nil {
 		return err

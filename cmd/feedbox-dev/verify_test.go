@@ -164,14 +164,17 @@ func TestWrongUsage(t *testing.T) {
 		"verify --history nowhere --topic nowhere":                  "no such file",
 		"verify --history a --topic b -o xml":                       `"xml" is no format`,
 		"verify a":                                                  "takes no arguments",
-		"dump --topic a":                                            "--ready-file is missing",
+		"dump --topic a":                                            "no feedbox-dev runs on the data folder .feedbox",
+		"env":                                                       "start it, go to the folder where you did",
+		"spoil --ready-file nowhere":                                "is feedbox-dev running with --ready-file?",
 		"dump --ready-file a":                                       "give --topic, --store or both",
 		"dump --ready-file nowhere --store a":                       "is feedbox-dev running with --ready-file?",
 		"dump --ready-file a --store b --idle 1ms":                  "at least 100ms",
-		"load --history a":                                          "give --ready-file or --api",
+		"load --history a":                                          "no feedbox-dev runs on the data folder .feedbox",
+		"load --history a --api http://x --ready-file b":            "exclude each other",
 		"load --api http://127.0.0.1:1":                             "--history is missing",
 		"load --api http://x --history a --changes 5 --contacts 10": "at least as many as contacts",
-		"load --history a --ready-file " + file:                     "names no API",
+		"load --history a --ready-file " + file:                     "there is no API",
 	} {
 		var out, errOut bytes.Buffer
 		code := run(t.Context(), strings.Fields(command), &out, &errOut, nil)

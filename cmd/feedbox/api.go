@@ -5,7 +5,7 @@ import (
 	"go.uber.org/fx"
 
 	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/wiring"
 )
 
@@ -15,22 +15,11 @@ func (p *program) apiCommand() *cobra.Command {
 		Short: "Serve the contacts API until SIGTERM",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
 			cfg, err := config.LoadAPI(p.environ)
 			if err != nil {
 				return err
 			}
-			log, err := telemetry.NewLogger(p.errOut, &telemetry.LogOptions{Level: cfg.Log.Level, Format: cfg.Log.Format})
-			if err != nil {
-				return err
-			}
-			wiring.CollectLess(p.environ)
-			sockets, err := wiring.Listen(ctx, cfg.Listen, cfg.OpsListen)
-			if err != nil {
-				return adviseListen(err)
-			}
-			log.InfoContext(ctx, "contacts API", "version", version(), "api", sockets.API.Addr().String(), "ops", sockets.Ops.Addr().String(), "config", cfg)
-			return adviseStart(wiring.Run(ctx, fx.New(wiring.API(cfg, wiring.Surroundings{Sockets: sockets, Log: log, Version: version()})), nil), wiring.ProcessAPI)
+			return p.serve(cmd.Context(), operator.ProcessAPI, cfg.Log, cfg.Listen, cfg.OpsListen, cfg, func(given wiring.Params) fx.Option { return wiring.API(cfg, given) })
 		},
 	}
 }

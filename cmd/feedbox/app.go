@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"runtime/debug"
+
+	"feedbox/infrastructure/console"
 )
 
 // program is what every subcommand needs of its surroundings.
@@ -11,11 +13,12 @@ type program struct {
 	in          io.Reader
 	out, errOut io.Writer
 	environ     []string // NAME=value
+	style       console.Style
 }
 
 // run executes one command line and returns its exit code; see exitCode.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, environ []string) int {
-	p := &program{in: in, out: out, errOut: errOut, environ: environ}
+	p := &program{in: in, out: out, errOut: errOut, environ: environ, style: console.NewStyle(out, console.NoColour(environ))}
 	root := group("feedbox", "Contacts with a transactional outbox on Azure Cosmos DB and Service Bus",
 		p.apiCommand(), p.relayCommand(),
 		p.lagCommand(), p.leasesCommand(), p.parkedCommand(), p.replayCommand(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,7 @@ func (p *program) configCheckCommand() *cobra.Command {
 		Args:  processArg,
 		RunE: func(_ *cobra.Command, args []string) error {
 			views := []checkView{}
-			table := console.NewTable("PROCESS", "VARIABLE", "PROBLEM", "WHAT TO DO")
+			table := console.NewTable("PROCESS", "VARIABLE", "PROBLEM")
 			ok := true
 			for _, one := range p.processes(args) {
 				v := checkView{Process: one.name, OK: true, Faults: []faultView{}}
@@ -39,10 +40,10 @@ func (p *program) configCheckCommand() *cobra.Command {
 					v.OK, ok = false, false
 					for _, f := range wrong.Faults {
 						v.Faults = append(v.Faults, faultView(f))
-						table.Row(one.name, f.Variable, f.Problem, f.Hint)
+						table.Row(one.name, f.Variable, strings.TrimPrefix(f.String(), f.Variable+" "))
 					}
 				} else {
-					table.Row(one.name, "", "none", "")
+					table.Row(one.name, "", "none")
 				}
 				views = append(views, v)
 			}

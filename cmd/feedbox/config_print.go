@@ -28,9 +28,9 @@ func (p *program) configPrintCommand() *cobra.Command {
 		Args:  processArg,
 		RunE: func(_ *cobra.Command, args []string) error {
 			views, err := settings(p.processes(args))
-			table := console.NewTable("VARIABLE", "VALUE", "SOURCE", "READ BY")
+			table := console.NewTable("VARIABLE", "SOURCE", "READ BY", "VALUE")
 			for _, v := range views {
-				table.Row(v.Name, v.Value, v.Source, strings.Join(v.Readers, ", "))
+				table.Row(v.Name, v.Source, strings.Join(v.Readers, ", "), v.Value)
 			}
 			return errors.Join(p.write(format, views, table, ""), err)
 		},

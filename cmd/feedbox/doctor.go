@@ -11,7 +11,7 @@ import (
 
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 // findingView is a finding as it is shown.
@@ -24,8 +24,8 @@ type findingView struct {
 
 func (p *program) doctorCommand() *cobra.Command {
 	var format console.Format
-	options := wiring.DoctorOptions{}
-	process := string(wiring.ProcessRelay)
+	options := operator.DoctorOptions{}
+	process := string(operator.ProcessRelay)
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine the surroundings of the relay or the API and say what to change",
@@ -38,14 +38,14 @@ sent. The exit code is 1 if the process cannot do its work as things are.`,
 			if u, err := url.Parse(options.ServiceBusAdmin); options.ServiceBusAdmin != "" && (err != nil || u.Host == "") {
 				return usage(cmd, fmt.Errorf("--servicebus-admin %q: give a URL such as http://127.0.0.1:5300", options.ServiceBusAdmin))
 			}
-			options.Process = wiring.Process(process)
-			if options.Process != wiring.ProcessRelay && options.Process != wiring.ProcessAPI {
+			options.Process = operator.Process(process)
+			if options.Process != operator.ProcessRelay && options.Process != operator.ProcessAPI {
 				return usage(cmd, fmt.Errorf("--process %q: give relay or api", process))
 			}
 			if options.Each < time.Second {
 				return usage(cmd, fmt.Errorf("--each %s: give at least 1s", options.Each))
 			}
-			return p.operate(cmd, options.Process == wiring.ProcessRelay, long, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+			return p.operate(cmd, options.Process == operator.ProcessRelay, long, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 				return p.examine(ctx, o, options, format)
 			})
 		},
@@ -57,10 +57,10 @@ sent. The exit code is 1 if the process cannot do its work as things are.`,
 	return cmd
 }
 
-func (p *program) examine(ctx context.Context, o *wiring.Operator, options wiring.DoctorOptions, f console.Format) error {
+func (p *program) examine(ctx context.Context, o *operator.Operator, options operator.DoctorOptions, f console.Format) error {
 	views := []findingView{}
 	bar := console.NewProgress(p.errOut, "examining", -1)
-	options.Found = func(found wiring.Finding) {
+	options.Found = func(found operator.Finding) {
 		views = append(views, findingView{found.Check, string(found.Status), console.Clean(found.Detail), found.Next})
 		bar.Add(1)
 	}
@@ -70,10 +70,11 @@ func (p *program) examine(ctx context.Context, o *wiring.Operator, options wirin
 		return context.Cause(ctx)
 	}
 	table := console.NewTable("CHECK", "STATUS", "FOUND")
+	table.Paint = p.paintStatus(1)
 	failed := false
 	for _, v := range views {
-		table.Row(v.Check, v.Status, console.Short(v.Detail, 160))
-		failed = failed || v.Status == string(wiring.FindingFailed)
+		table.Row(v.Check, v.Status, v.Detail)
+		failed = failed || v.Status == string(operator.FindingFailed)
 	}
 	if err := p.write(f, views, table, ""); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (p *program) examine(ctx context.Context, o *wiring.Operator, options wirin
 	if f != console.FormatJSON {
 		for _, v := range views {
 			if v.Next != "" {
-				p.say(f, "\n%s (%s):\n  %s", v.Check, v.Status, strings.ReplaceAll(v.Next, "\n", "\n  "))
+				p.say(f, "\n%s (%s):\n  %s", v.Check, p.status(v.Status), strings.ReplaceAll(v.Next, "\n", "\n  "))
 			}
 		}
 	}

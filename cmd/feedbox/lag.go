@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,7 +13,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 // lagView is one measurement.
@@ -25,14 +27,21 @@ type lagView struct {
 }
 
 type rangeView struct {
-	Lease    string  `json:"lease"`
-	Owner    string  `json:"owner"`
-	Known    bool    `json:"known"`
-	Behind   int64   `json:"behind"`
-	Oldest   float64 `json:"oldestSeconds"`
-	Health   string  `json:"health"`
-	Failures int     `json:"failures,omitempty"`
-	Error    string  `json:"error,omitempty"`
+	Lease  string  `json:"lease"`
+	Range  string  `json:"range"`
+	Owner  string  `json:"owner"`
+	Known  bool    `json:"known"`
+	Behind int64   `json:"behind"`
+	Oldest float64 `json:"oldestSeconds"`
+	// Checkpoint and Delivered are LSNs: all before the one was handled; the other is the
+	// last change that was, which is ahead of it while a key waits.
+	Checkpoint int64   `json:"checkpoint"`
+	Delivered  int64   `json:"delivered"`
+	Handled    int64   `json:"handled"` // documents in all
+	Health     string  `json:"health"`
+	Silent     float64 `json:"silentSeconds,omitempty"` // of the owner
+	Failures   int     `json:"failures,omitempty"`
+	Error      string  `json:"error,omitempty"`
 }
 
 type lagFlags struct {
@@ -48,8 +57,11 @@ func (p *program) lagCommand() *cobra.Command {
 		Use:   "lag",
 		Short: "Show how far the relay is behind",
 		Long: `Show how far the relay is behind, range by range: how many transactions are not yet
-behind the checkpoint, and how old the oldest of them is. Each look costs one small
-read of the change feed per range.`,
+behind the checkpoint, and how old the oldest of them is. CHECKPOINT and DELIVERED are
+positions (LSN): all before the first was delivered, and what came last; while one
+contact waits, the others go on, and the second is ahead. Each look costs one small read
+of the change feed per range. With --watch the title has the documents that were handled
+a second: events, and the contacts they were stored with.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.interval < 100*time.Millisecond || f.count < 0 {
@@ -58,7 +70,7 @@ read of the change feed per range.`,
 			if !f.watch && cmd.Flags().Changed("interval") || !f.watch && cmd.Flags().Changed("count") {
 				return usage(cmd, fmt.Errorf("--interval and --count go with --watch"))
 			}
-			return p.operate(cmd, false, long, func(ctx context.Context, cfg *config.Relay, o *wiring.Operator) error {
+			return p.operate(cmd, false, long, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {
 				if f.watch {
 					return p.watchLag(ctx, cfg, o, f)
 				}
@@ -80,19 +92,30 @@ read of the change feed per range.`,
 	return cmd
 }
 
-func measureLag(ctx context.Context, cfg *config.Relay, o *wiring.Operator) (lagView, error) {
+func measureLag(ctx context.Context, cfg *config.Relay, o *operator.Operator) (lagView, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
 	lags, err := o.Leases.Lag(ctx)
 	if err != nil {
 		return lagView{}, err
 	}
+	leases, err := o.Leases.Leases(ctx)
+	if _, refused := errors.AsType[*changefeed.RefusedError](err); err != nil && !refused {
+		return lagView{}, err
+	}
+	byID := make(map[string]changefeed.Lease, len(leases))
+	for _, l := range leases {
+		byID[l.ID] = l
+	}
 	v := lagView{At: time.Now().UTC(), Ranges: []rangeView{}}
 	var oldest time.Duration
 	for _, l := range lags {
+		lease := byID[l.Lease]
+		silent := o.Silence(lease, v.At)
 		r := rangeView{
-			Lease: leaseName(l.Range.String()), Owner: l.Owner, Known: l.Known, Behind: l.Transactions, Oldest: l.Age.Seconds(),
-			Health: healthName(l.Health), Failures: l.Failures, Error: l.Error,
+			Lease: changefeed.LeaseName(l.Lease), Range: l.Range.String(), Owner: l.Owner, Known: l.Known, Behind: l.Transactions, Oldest: l.Age.Seconds(),
+			Checkpoint: lease.LSN, Delivered: max(lease.LSN, lease.Delivered), Handled: lease.Handled,
+			Health: healthOf(l.Health, lease, silent), Silent: silent.Seconds(), Failures: l.Failures, Error: l.Error,
 		}
 		v.Ranges = append(v.Ranges, r)
 		v.Behind += l.Transactions
@@ -103,15 +126,9 @@ func measureLag(ctx context.Context, cfg *config.Relay, o *wiring.Operator) (lag
 	return v, nil
 }
 
-func healthName(h changefeed.Health) string {
-	if h == changefeed.Healthy {
-		return "healthy"
-	}
-	return string(h)
-}
-
 func (p *program) showLag(v lagView, cfg *config.Relay) error {
-	table := console.NewTable("RANGE", "OWNER", "BEHIND", "OLDEST", "HEALTH", "ERROR")
+	table := console.NewTable("LEASE", "OWNER", "BEHIND", "OLDEST", "CHECKPOINT", "DELIVERED", "HEALTH")
+	table.Paint = p.paintStatus(6)
 	for _, r := range v.Ranges {
 		behind, oldest := any(r.Behind), console.Age(seconds(r.Oldest))
 		if !r.Known {
@@ -121,15 +138,23 @@ func (p *program) showLag(v lagView, cfg *config.Relay) error {
 		if owner == "" {
 			owner = "(nobody)"
 		}
-		table.Row(r.Lease, owner, behind, oldest, r.Health, console.Short(r.Error, 60))
+		table.Row(r.Lease, console.Tail(owner, lagOwnerWidth), behind, oldest, r.Checkpoint, r.Delivered, r.Health)
 	}
 	if err := table.Write(p.out, "there are no leases of processor "+cfg.Processor+" yet: no relay has started"); err != nil {
 		return err
+	}
+	for _, r := range v.Ranges {
+		if r.Error != "" { // whole: the cause may stand at its end
+			p.say(console.FormatTable, "\n%s:\n  %s", r.Lease, strings.Join(console.Wrap(console.Clean(r.Error), console.Width(p.out)-2), "\n  "))
+		}
 	}
 	if v.Retention != relay.Safe.String() {
 		p.say(console.FormatTable, "%s: the oldest unsent event is %s old, events are lost after %s", v.Retention, console.Age(seconds(v.Oldest)), cfg.EventTTL)
 	}
 	return nil
 }
+
+// lagOwnerWidth leaves room for two positions.
+const lagOwnerWidth = 14
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

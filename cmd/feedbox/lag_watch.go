@@ -8,12 +8,12 @@ import (
 
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 // watchLag measures until ctx ends. On a terminal one table stays in place; elsewhere
 // the tables follow each other, or with JSON one line a measurement.
-func (p *program) watchLag(ctx context.Context, cfg *config.Relay, o *wiring.Operator, f lagFlags) error {
+func (p *program) watchLag(ctx context.Context, cfg *config.Relay, o *operator.Operator, f lagFlags) error {
 	tick := time.NewTicker(f.interval)
 	defer tick.Stop()
 	var before *lagView
@@ -49,8 +49,7 @@ func (p *program) showTick(v lagView, before *lagView, cfg *config.Relay, f lagF
 	}
 	title := fmt.Sprintf("%s  %d behind, oldest %s", v.At.Format(time.TimeOnly), v.Behind, console.Age(seconds(v.Oldest)))
 	if before != nil {
-		rate := float64(v.Behind-before.Behind) / v.At.Sub(before.At).Seconds()
-		title += fmt.Sprintf(", %+.0f/s", rate)
+		title += fmt.Sprintf(", %.0f documents/s (events and contacts)", v.rate(before))
 	}
 	screen := console.IsTerminal(p.out)
 	if screen {
@@ -62,4 +61,20 @@ func (p *program) showTick(v lagView, before *lagView, cfg *config.Relay, f lagF
 		_, _ = fmt.Fprintln(p.out)
 	}
 	return err
+}
+
+// rate is how many documents were handled a second since another measurement, over the
+// leases that both know.
+func (v *lagView) rate(before *lagView) float64 {
+	handled := map[string]int64{}
+	for _, r := range before.Ranges {
+		handled[r.Lease] = r.Handled
+	}
+	var n int64
+	for _, r := range v.Ranges {
+		if was, known := handled[r.Lease]; known {
+			n += max(0, r.Handled-was)
+		}
+	}
+	return float64(n) / v.At.Sub(before.At).Seconds()
 }

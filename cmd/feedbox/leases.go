@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,18 +11,20 @@ import (
 
 func (p *program) leasesCommand() *cobra.Command {
 	cmd := group("leases", "See and steer who reads which part of the change feed",
-		p.leasesLsCommand(), p.leasesShowCommand(), p.leasesReleaseCommand(), p.leasesPauseCommand(), p.leasesResumeCommand(), p.leasesRewindCommand())
+		p.leasesLsCommand(), p.leasesShowCommand(), p.leasesReleaseCommand(), p.leasesPauseCommand(), p.leasesResumeCommand(), p.leasesRetryCommand(), p.leasesRewindCommand())
 	cmd.Long = `See and steer who reads which part of the change feed.
 
 A lease stands for a range of the key space; it has one owner and a checkpoint. What
 these commands want is noted on the lease; its owner carries it out between two pages.
-Leases are named by their range as feedbox leases ls shows it, or by their id.`
+A lease is named as feedbox leases ls shows it, and as logs and metrics do, or by the
+first digits of that; by its range or id as well.`
 	return cmd
 }
 
 // leaseView is a lease as it is shown.
 type leaseView struct {
 	Lease        string     `json:"lease"`
+	Range        string     `json:"range"`
 	ID           string     `json:"id"`
 	State        string     `json:"state"`
 	Owner        string     `json:"owner"`
@@ -35,15 +35,16 @@ type leaseView struct {
 	Changed      *time.Time `json:"lastChange,omitempty"`
 	Written      *time.Time `json:"written,omitempty"`
 	Health       string     `json:"health"`
+	Silent       float64    `json:"silentSeconds,omitempty"`
 	Failures     int        `json:"failures"`
 	Error        string     `json:"error,omitempty"`
 	Wanted       []string   `json:"wanted,omitempty"`
 }
 
-func newLeaseView(l changefeed.Lease) leaseView {
+func newLeaseView(l changefeed.Lease, silent time.Duration) leaseView {
 	v := leaseView{
-		Lease: leaseName(l.Token), ID: l.ID, State: string(l.State), Owner: l.Owner, Previous: l.Previous, Epoch: l.Epoch, LSN: l.LSN,
-		Continuation: l.Continuation, Health: healthName(l.Health), Failures: l.Failures, Error: l.Error, Wanted: wanted(l.Request),
+		Lease: changefeed.LeaseName(l.ID), Range: l.Token, ID: l.ID, State: string(l.State), Owner: l.Owner, Previous: l.Previous, Epoch: l.Epoch, LSN: l.LSN,
+		Continuation: l.Continuation, Health: healthOf(l.Health, l, silent), Silent: silent.Seconds(), Failures: l.Failures, Error: l.Error, Wanted: wanted(l.Request),
 	}
 	if l.State == changefeed.LeaseLive {
 		v.State = "live"
@@ -83,28 +84,12 @@ func wanted(r changefeed.Request) []string {
 	return w
 }
 
-// leaseName is the name of a lease as it is shown: its token, with the lowest bound,
-// which is empty, written as 00, or a shell's user would have to keep it from being
-// taken for a flag.
-func leaseName(token string) string {
-	if strings.HasPrefix(token, "-") {
-		return lowest + token
+// since is how long ago a time was.
+func since(t *time.Time) string {
+	if t == nil {
+		return ""
 	}
-	return token
-}
-
-const lowest = "00"
-
-// leaseTokens turns names as they are shown into tokens; ids stay.
-func leaseTokens(names []string) []string {
-	tokens := make([]string, len(names))
-	for i, name := range names {
-		tokens[i] = name
-		if strings.HasPrefix(name, lowest+"-") {
-			tokens[i] = strings.TrimPrefix(name, lowest)
-		}
-	}
-	return tokens
+	return console.Age(time.Since(*t))
 }
 
 // ago is a time as people say it.
@@ -118,15 +103,4 @@ func ago(t *time.Time) string {
 // noSuchLease says where the names come from.
 func noSuchLease(err error) error {
 	return console.Advise(err, "feedbox leases ls shows the leases and their names")
-}
-
-// leasesNamed is "all leases" or their number.
-func leasesNamed(args []string) string {
-	switch len(args) {
-	case 0:
-		return "all leases"
-	case 1:
-		return "lease " + args[0]
-	}
-	return fmt.Sprintf("%d leases", len(args))
 }

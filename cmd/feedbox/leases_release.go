@@ -6,26 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 func (p *program) leasesReleaseCommand() *cobra.Command {
-	var all bool
-	cmd := &cobra.Command{
+	return p.leasesVerb("all leases", &cobra.Command{
 		Use:   "release LEASE... | --all",
 		Short: "Have owners give up leases once; the relays decide who goes on",
-		Args:  someOrAll("leases", &all),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
-				if err := o.Leases.Release(ctx, leaseTokens(args)...); err != nil {
-					return noSuchLease(err)
-				}
-				p.say(console.FormatTable, "noted: the owners of %s release them at their next renewal", leasesNamed(args))
-				return nil
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "all leases")
-	return cmd
+	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, m meant) (string, error) {
+		return "the owners of " + m.words + " release them at their next renewal", o.Leases.Release(ctx, m.ids...)
+	})
 }

@@ -6,31 +6,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 func (p *program) leasesResumeCommand() *cobra.Command {
-	var all bool
-	cmd := &cobra.Command{
+	return p.leasesVerb("all leases, however they were paused", &cobra.Command{
 		Use:   "resume LEASE... | --all",
 		Short: "End a pause",
-		Args:  someOrAll("leases", &all),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
-				if all {
-					if err := o.Leases.Resume(ctx); err != nil {
-						return err
-					}
-				}
-				if err := o.Leases.ResumeLeases(ctx, leaseTokens(args)...); err != nil {
-					return noSuchLease(err)
-				}
-				p.say(console.FormatTable, "noted: %s go on", leasesNamed(args))
-				return nil
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "all leases, however they were paused")
-	return cmd
+	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, m meant) (string, error) {
+		if m.all {
+			if err := o.Leases.Resume(ctx); err != nil {
+				return "", err
+			}
+		}
+		return m.words + " go on", o.Leases.ResumeLeases(ctx, m.ids...)
+	})
 }

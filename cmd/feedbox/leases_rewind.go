@@ -9,37 +9,31 @@ import (
 	"feedbox/changefeed"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 func (p *program) leasesRewindCommand() *cobra.Command {
-	var all, yes bool
-	var to string
-	cmd := &cobra.Command{
+	var yes bool
+	var to, consequence string
+	var start changefeed.Start
+	cmd := p.leasesVerb("all leases", &cobra.Command{
 		Use:   "rewind LEASE... | --all --to beginning|now|TIME",
 		Short: "Move checkpoints, whatever it repeats or skips",
 		Long: `Move checkpoints, whatever it repeats or skips. Moving one ahead loses the events
 between. To send events again, feedbox replay is safer: it says what it will repeat
 and moves nothing ahead.`,
-		Args: someOrAll("leases", &all),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			start, consequence, err := parseRewind(to)
-			if err != nil {
+		PreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if start, consequence, err = parseRewind(to); err != nil {
 				return usage(cmd, err)
 			}
-			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
-				if err := p.confirm(yes, "The checkpoints of %s move to %s. %s", leasesNamed(args), to, consequence); err != nil {
-					return err
-				}
-				if err := o.Leases.Rewind(ctx, start, leaseTokens(args)...); err != nil {
-					return noSuchLease(err)
-				}
-				p.say(console.FormatTable, "noted: the owners of %s go on from %s after their current page; see feedbox leases ls", leasesNamed(args), to)
-				return nil
-			})
+			return nil
 		},
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "all leases")
+	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, m meant) (string, error) {
+		if err := p.confirm(yes, "The checkpoints of %s move to %s. %s", m.words, to, consequence); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("the owners of %s go on from %s after their current page; see feedbox leases ls", m.words, to), o.Leases.Rewind(ctx, start, m.ids...)
+	})
 	cmd.Flags().StringVar(&to, "to", "", "beginning, now, a time such as 2026-01-31T08:00:00Z, or how long ago, such as 2h")
 	yesFlag(cmd, &yes)
 	return cmd

@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 func (p *program) leasesShowCommand() *cobra.Command {
@@ -19,19 +19,17 @@ func (p *program) leasesShowCommand() *cobra.Command {
 		Short: "Show everything about one lease",
 		Args:  oneArg("the lease"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 				leases, err := o.Leases.Leases(ctx)
 				if err != nil {
 					return err
 				}
-				name := leaseTokens(args)[0]
-				for _, l := range leases {
-					if l.ID == name || l.Token == name {
-						v := newLeaseView(l)
-						return p.write(format, v, leaseTable(v), "")
-					}
+				l, err := leaseNamed(leases, args[0])
+				if err != nil {
+					return err
 				}
-				return noSuchLease(fmt.Errorf("there is no lease %s", args[0]))
+				v := newLeaseView(l, o.Silence(l, time.Now()))
+				return p.write(format, v, leaseTable(v), "")
 			})
 		},
 	}
@@ -42,6 +40,7 @@ func (p *program) leasesShowCommand() *cobra.Command {
 func leaseTable(v leaseView) *console.Table {
 	t := console.NewTable()
 	t.Row("lease", v.Lease)
+	t.Row("range", v.Range)
 	t.Row("id", v.ID)
 	t.Row("state", v.State)
 	t.Row("owner", v.Owner)

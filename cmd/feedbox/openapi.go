@@ -2,41 +2,77 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"feedbox/application/mediator"
 	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/httpapi/auth"
 )
 
 func (p *program) openAPICommand() *cobra.Command {
-	var audit bool
+	options := &httpapi.Options{PublicURL: p.variable("FEEDBOX_API_PUBLIC_URL")}
+	mode := "none"
+	if set := p.variable("FEEDBOX_AUTH"); set != "" {
+		mode = set
+	}
 	cmd := &cobra.Command{
 		Use:   "openapi",
 		Short: "Print the OpenAPI 3.1 document of the contacts API",
-		Args:  noArgs,
+		Long: `Print the OpenAPI 3.1 document of the contacts API, as feedbox api serves it at
+/openapi.json with the same environment. Flags override the environment.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			server, err := httpapi.New(mediator.New(), &httpapi.Options{Audit: audit})
-			if err != nil {
-				return err
+			var ok bool
+			if options.Auth, ok = documented[mode]; !ok {
+				return usage(cmd, fmt.Errorf("--auth is none, apikey or entra, not %q", mode))
 			}
-			r, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, "/openapi.json", nil)
-			if err != nil {
-				return fmt.Errorf("ask for the document: %w", err)
-			}
-			reply := recorder{header: http.Header{}, status: http.StatusOK}
-			server.Handler().ServeHTTP(&reply, r)
-			if reply.status != http.StatusOK {
-				return fmt.Errorf("the API answers with %d for its own document", reply.status)
-			}
-			_, err = p.out.Write(append(bytes.TrimSpace(reply.body.Bytes()), '\n'))
-			return err
+			return p.printOpenAPI(cmd.Context(), options)
 		},
 	}
-	cmd.Flags().BoolVar(&audit, "audit", false, "with the audit trail (FEEDBOX_AUDIT)")
+	isSet := func(name string) bool { set, _ := strconv.ParseBool(p.variable(name)); return set }
+	cmd.Flags().StringVar(&mode, "auth", mode, "who may call: none, apikey or entra (FEEDBOX_AUTH)")
+	cmd.Flags().BoolVar(&options.Audit, "audit", isSet("FEEDBOX_AUDIT"), "with the audit trail (FEEDBOX_AUDIT)")
+	cmd.Flags().BoolVar(&options.RequirePrecondition, "require-precondition", isSet("FEEDBOX_API_REQUIRE_PRECONDITION"), "If-Match is required (FEEDBOX_API_REQUIRE_PRECONDITION)")
 	return cmd
+}
+
+// documented are the modes of authentication. For the document they need neither keys
+// nor an issuer.
+var documented = map[string]auth.Authenticator{"none": auth.Open{}, "apikey": &auth.APIKeys{}, "entra": &auth.Entra{}}
+
+// variable returns a variable of the environment, the last of its name.
+func (p *program) variable(name string) string {
+	for _, entry := range slices.Backward(p.environ) {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}
+
+func (p *program) printOpenAPI(ctx context.Context, options *httpapi.Options) error {
+	server, err := httpapi.New(mediator.New(), options)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/openapi.json", nil)
+	if err != nil {
+		return fmt.Errorf("ask for the document: %w", err)
+	}
+	reply := recorder{header: http.Header{}, status: http.StatusOK}
+	server.Handler().ServeHTTP(&reply, r)
+	if reply.status != http.StatusOK {
+		return fmt.Errorf("the API answers with %d for its own document", reply.status)
+	}
+	_, err = p.out.Write(append(bytes.TrimSpace(reply.body.Bytes()), '\n'))
+	return err
 }
 
 // recorder keeps an answer.

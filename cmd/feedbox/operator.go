@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"os/user"
 	"strings"
 	"time"
 
@@ -15,6 +17,8 @@ import (
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/wiring"
 )
 
@@ -33,7 +37,7 @@ const (
 
 // operate loads the relay's configuration, runs do with an operator and closes it.
 // The faults of Service Bus variables count only if needsBus.
-func (p *program) operate(cmd *cobra.Command, needsBus bool, how patient, do func(ctx context.Context, cfg *config.Relay, o *wiring.Operator) error) error {
+func (p *program) operate(cmd *cobra.Command, needsBus bool, how patient, do func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error) error {
 	cfg, err := config.LoadRelay(p.environ)
 	if !needsBus {
 		err = withoutBusFaults(err)
@@ -47,7 +51,7 @@ func (p *program) operate(cmd *cobra.Command, needsBus bool, how patient, do fun
 		ctx, cancel = context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 		defer cancel()
 	}
-	o, err := wiring.NewOperator(cfg, wiring.Surroundings{Log: slog.New(slog.DiscardHandler), Version: version()})
+	o, err := wiring.Operator(cfg, wiring.Params{Log: slog.New(slog.DiscardHandler), Version: version()})
 	if err != nil {
 		return err
 	}
@@ -84,7 +88,7 @@ func advise(err error) error {
 		err = fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		err = &shortened{text: wiring.Brief(err), err: err}
+		err = &shortened{text: cosmos.Brief(err), err: err}
 		if reply.StatusCode == http.StatusTooManyRequests {
 			return console.Advise(err, "try again in a moment; the account has too few request units")
 		}
@@ -126,7 +130,8 @@ func (p *program) confirm(yes bool, format string, args ...any) error {
 	return console.Prompt{In: p.in, Out: p.errOut, Yes: yes}.Confirm(fmt.Sprintf(format, args...))
 }
 
-// who is the name an operator's wish carries: that of the flag, or the login's.
+// who is the name an operator's wish carries: that of the flag, the login's, or what
+// the system knows of the process: in a pod that is a number, and the pod's name.
 func (p *program) who(flag string) string {
 	if flag != "" {
 		return flag
@@ -138,5 +143,12 @@ func (p *program) who(flag string) string {
 			}
 		}
 	}
-	return "unknown"
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unnamed host"
+	}
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username + " on " + host
+	}
+	return fmt.Sprintf("uid %d on %s", os.Getuid(), host)
 }

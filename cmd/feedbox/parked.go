@@ -16,8 +16,9 @@ func (p *program) parkedCommand() *cobra.Command {
 	cmd.Long = `See and release the events that the broker refused.
 
 An event that is refused for good is parked, and with it the later events of its key,
-so that their order stays. The commands only note what is wanted; a running relay
-sends the events in their order and then lets the key flow again.`
+so that their order stays. The commands only note what is wanted; the relay that owns
+the key's range sends the events in their order and then lets the key flow again. A key
+that only waited too long for the broker is sent without being asked for.`
 	return cmd
 }
 
@@ -30,7 +31,7 @@ type gateView struct {
 	Error    string      `json:"error,omitempty"`
 	ParkedAt time.Time   `json:"parkedAt"`
 	Intent   *intentView `json:"intent,omitempty"`
-	Draining string      `json:"drainedBy,omitempty"`
+	Auto     bool        `json:"auto"`
 	Attempts int         `json:"attempts"`
 	Failure  string      `json:"lastFailure,omitempty"`
 	TriedAt  time.Time   `json:"triedAt,omitzero"`
@@ -42,26 +43,25 @@ type intentView struct {
 	By    string     `json:"by,omitempty"`
 	Note  string     `json:"note,omitempty"`
 	At    time.Time  `json:"at"`
+
+	FromStore bool `json:"fromStore,omitempty"`
 }
 
 func newGateView(g relay.Gate) gateView {
-	v := gateView{
+	return gateView{
 		Key: g.Key, Events: g.Events, Reason: g.Closing.Reason, Event: g.Closing.Event, Error: g.Closing.Error,
-		ParkedAt: g.Closing.At, Intent: (*intentView)(g.Intent), Attempts: g.Attempts, Failure: g.Error, TriedAt: g.TriedAt,
+		ParkedAt: g.Closing.At, Auto: g.Closing.Auto, Intent: (*intentView)(g.Intent),
+		Attempts: g.Attempts, Failure: g.Error, TriedAt: g.TriedAt,
 	}
-	if g.Claim != nil {
-		v.Draining = g.Claim.Owner
-	}
-	return v
 }
 
 // state says in a word or two what happens to the key.
 func (g gateView) state() string {
 	switch {
-	case g.Draining != "":
-		return "draining"
 	case g.Intent != nil:
 		return string(g.Intent.Verb) + " wanted"
+	case g.Auto:
+		return "retried by itself"
 	case g.Failure != "":
 		return "refused again"
 	}

@@ -8,7 +8,7 @@ import (
 
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 func (p *program) parkedLsCommand() *cobra.Command {
@@ -18,7 +18,7 @@ func (p *program) parkedLsCommand() *cobra.Command {
 		Short: "List the parked keys, the oldest first",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 				gates, err := o.Lot.Gates(ctx)
 				if err != nil {
 					return err

@@ -12,26 +12,48 @@ import (
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 func (p *program) parkedRetryCommand() *cobra.Command {
 	var format console.Format
-	var by, note string
+	var by, note, reason string
 	var wait time.Duration
+	var all, fromStore, yes bool
 	cmd := &cobra.Command{
-		Use:   "retry KEY",
+		Use:   "retry KEY | --all | --reason REASON",
 		Short: "Have a relay send the parked events of a key in their order",
-		Args:  oneArg("the key"),
+		Long: `Have a relay send the parked events of a key in their order.
+
+What is sent is what was parked. After the event was mended in the store, --from-store
+sends each event as it stands there now.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || (len(args) == 1) == (all || reason != "") || all && reason != "" {
+				return usage(cmd, fmt.Errorf("%s takes one argument, the key, or --all, or --reason REASON, got %q", cmd.CommandPath(), args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.operate(cmd, false, long, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
-				intent := relay.Intent{Verb: relay.VerbRetry, By: p.who(by), Note: note}
+			return p.operate(cmd, false, long, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
+				intent := relay.Intent{Verb: relay.VerbRetry, By: p.who(by), Note: note, FromStore: fromStore}
+				if len(args) == 0 {
+					return p.wantAll(ctx, o, reason, intent, yes, wait, format)
+				}
+				if fromStore {
+					if err := p.compare(ctx, o, args[0], format); err != nil {
+						return err
+					}
+				}
 				return p.want(ctx, o, args[0], intent, wait, format)
 			})
 		},
 	}
 	outputFlag(cmd, &format)
 	intentFlags(cmd, &by, &note, &wait)
+	yesFlag(cmd, &yes)
+	cmd.Flags().BoolVar(&all, "all", false, "every parked key")
+	cmd.Flags().StringVar(&reason, "reason", "", "every key that is parked for this reason, as feedbox parked ls shows it")
+	cmd.Flags().BoolVar(&fromStore, "from-store", false, "send the events as they stand in the store now, not as they were parked")
 	return cmd
 }
 
@@ -42,11 +64,8 @@ func intentFlags(cmd *cobra.Command, by, note *string, wait *time.Duration) {
 }
 
 // want notes an intent on the gate of key, and waits for a relay if asked to.
-func (p *program) want(ctx context.Context, o *wiring.Operator, key string, intent relay.Intent, wait time.Duration, f console.Format) error {
-	bounded, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
-	defer cancel()
-	intent.At = time.Now().UTC().Round(time.Millisecond)
-	gate, err := o.Lot.SetIntent(bounded, key, intent)
+func (p *program) want(ctx context.Context, o *operator.Operator, key string, intent relay.Intent, wait time.Duration, f console.Format) error {
+	gate, err := note(ctx, o, key, intent)
 	if err != nil {
 		return notParked(key, err)
 	}
@@ -63,12 +82,20 @@ func (p *program) want(ctx context.Context, o *wiring.Operator, key string, inte
 	return p.await(ctx, o, key, gate, wait, f)
 }
 
+// note puts an intent on the gate of key.
+func note(ctx context.Context, o *operator.Operator, key string, intent relay.Intent) (relay.Gate, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
+	defer cancel()
+	intent.At = time.Now().UTC().Round(time.Millisecond)
+	return o.Lot.SetIntent(ctx, key, intent)
+}
+
 // awaitPoll is the pause between two looks at a gate.
 const awaitPoll = 200 * time.Millisecond
 
 // await returns nil once the gate is open, and an error if a relay gave up or limit
 // passes.
-func (p *program) await(ctx context.Context, o *wiring.Operator, key string, before relay.Gate, limit time.Duration, f console.Format) error {
+func (p *program) await(ctx context.Context, o *operator.Operator, key string, before relay.Gate, limit time.Duration, f console.Format) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	bar := console.NewProgress(p.errOut, "sending", before.Events)

@@ -11,12 +11,12 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 // eventView is a parked event as it is shown.
 type eventView struct {
-	Position int64     `json:"position"`
+	Place    int       `json:"place,omitempty"` // in the line, from 1
 	ID       string    `json:"id"`
 	Action   string    `json:"action,omitempty"`
 	Sequence int64     `json:"sequence,omitempty"`
@@ -52,7 +52,7 @@ func (p *program) parkedShowCommand() *cobra.Command {
 			if limit < 1 || limit > 1000 {
 				return usage(cmd, fmt.Errorf("--limit %d: give a number from 1 to 1000", limit))
 			}
-			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 				v, err := readKey(ctx, o, args[0], limit, documents)
 				if err != nil {
 					return err
@@ -70,7 +70,7 @@ func (p *program) parkedShowCommand() *cobra.Command {
 	return cmd
 }
 
-func readKey(ctx context.Context, o *wiring.Operator, key string, limit int, documents bool) (keyView, error) {
+func readKey(ctx context.Context, o *operator.Operator, key string, limit int, documents bool) (keyView, error) {
 	gate, err := o.Lot.Gate(ctx, key)
 	if err != nil {
 		return keyView{}, notParked(key, err)
@@ -84,8 +84,10 @@ func readKey(ctx context.Context, o *wiring.Operator, key string, limit int, doc
 		return keyView{}, err
 	}
 	v := keyView{gateView: newGateView(gate), Line: []eventView{}, Skipped: []skippedView{}}
-	for _, e := range events {
-		v.Line = append(v.Line, newEventView(e, documents))
+	for i, e := range events {
+		shown := newEventView(e, documents)
+		shown.Place = i + 1
+		v.Line = append(v.Line, shown)
 	}
 	for _, s := range skipped {
 		v.Skipped = append(v.Skipped, skippedView{newEventView(s.Event, documents), intentView(s.Intent)})
@@ -95,7 +97,7 @@ func readKey(ctx context.Context, o *wiring.Operator, key string, limit int, doc
 
 func newEventView(e relay.ParkedEvent, document bool) eventView {
 	v := eventView{
-		Position: e.Position, ID: e.ID, Action: e.Action, Sequence: e.Sequence, LSN: e.LSN,
+		ID: e.ID, Action: e.Action, Sequence: e.Sequence, LSN: e.LSN,
 		Reason: e.Reason, Error: e.Error, Attempts: e.Attempts, ParkedAt: e.ParkedAt,
 	}
 	switch {
@@ -116,7 +118,11 @@ func (p *program) showKey(v keyView) error {
 	head.Row("reason", v.Reason+" of event "+v.Event)
 	head.Row("error", console.Short(v.Error, 200))
 	if v.Intent != nil {
-		head.Row("wanted", fmt.Sprintf("%s by %s at %s: %s", v.Intent.Verb, v.Intent.By, console.Time(v.Intent.At), v.Intent.Note))
+		verb := string(v.Intent.Verb)
+		if v.Intent.FromStore {
+			verb += " from the store"
+		}
+		head.Row("wanted", fmt.Sprintf("%s by %s at %s: %s", verb, v.Intent.By, console.Time(v.Intent.At), v.Intent.Note))
 	}
 	if v.Failure != "" {
 		head.Row("last try", fmt.Sprintf("%s, number %d: %s", console.Time(v.TriedAt), v.Attempts, v.Failure))

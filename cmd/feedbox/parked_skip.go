@@ -12,7 +12,7 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 func (p *program) parkedSkipCommand() *cobra.Command {
@@ -35,7 +35,7 @@ func (p *program) parkedSkipCommand() *cobra.Command {
 			if err := errors.Join(faults...); err != nil {
 				return usage(cmd, err)
 			}
-			return p.operate(cmd, false, long, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+			return p.operate(cmd, false, long, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 				if err := isFirst(ctx, o, args[0], event); err != nil {
 					return err
 				}
@@ -55,7 +55,7 @@ func (p *program) parkedSkipCommand() *cobra.Command {
 }
 
 // isFirst refuses early what a relay would refuse later.
-func isFirst(ctx context.Context, o *wiring.Operator, key, event string) error {
+func isFirst(ctx context.Context, o *operator.Operator, key, event string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
 	if _, err := o.Lot.Gate(ctx, key); err != nil {

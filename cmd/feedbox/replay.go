@@ -6,8 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"feedbox/changefeed"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 // replayFlags are the choices of a replay.
@@ -67,13 +68,21 @@ type resendView struct {
 	Left    string     `json:"left,omitempty"`
 }
 
-func newResendView(r wiring.Resend) resendView {
-	v := resendView{Lease: leaseName(r.Lease), Owner: r.Owner, Events: r.Events, Covered: r.Covered, Refused: r.Refused, Left: r.Left}
+func newResendView(r operator.Resend) resendView {
+	v := resendView{Lease: nameOf(r.Lease), Owner: r.Owner, Events: r.Events, Covered: r.Covered, Refused: r.Refused, Left: r.Left}
 	if r.Events > 0 {
 		oldest, newest := r.Oldest.UTC(), r.Newest.UTC()
 		v.Oldest, v.Newest = &oldest, &newest
 	}
 	return v
+}
+
+// nameOf is the short name of a lease; a sum has none.
+func nameOf(lease string) string {
+	if lease == "" {
+		return ""
+	}
+	return changefeed.LeaseName(lease)
 }
 
 // replayView is the plan of a replay and what became of it.

@@ -9,7 +9,7 @@ import (
 
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 // replayFrom rewinds the leases that have come past a time.
@@ -18,7 +18,7 @@ func (p *program) replayFrom(cmd *cobra.Command, f replayFlags) error {
 	if err != nil {
 		return usage(cmd, fmt.Errorf("--from %w", err))
 	}
-	return p.operate(cmd, false, long, func(ctx context.Context, cfg *config.Relay, o *wiring.Operator) error {
+	return p.operate(cmd, false, long, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {
 		bar := console.NewProgress(p.errOut, "reading the change feed", -1)
 		plan, err := o.PlanReplay(ctx, from, f.window, bar.Add)
 		bar.Done()
@@ -48,9 +48,9 @@ func (p *program) replayFrom(cmd *cobra.Command, f replayFlags) error {
 }
 
 // sumReplay adds the ranges up and names the leases with something to send again.
-func sumReplay(plan []wiring.Resend) (v replayView, rewind []string) {
+func sumReplay(plan []operator.Resend) (v replayView, rewind []string) {
 	v.Ranges = []resendView{}
-	var sum wiring.Resend
+	var sum operator.Resend
 	for _, r := range plan {
 		v.Ranges = append(v.Ranges, newResendView(r))
 		sum.Refused += r.Refused
@@ -74,13 +74,13 @@ func (p *program) showReplayFrom(f replayFlags, v replayView, cfg *config.Relay,
 	if f.format == console.FormatJSON {
 		return nil // written once it is known what became of it
 	}
-	table := console.NewTable("LEASE", "OWNER", "EVENTS", "OLDEST", "NEWEST", "COVERED", "LEFT ALONE")
+	table := console.NewTable("LEASE", "EVENTS", "COVERED", "OLDEST", "NEWEST", "LEFT ALONE")
 	for _, r := range v.Ranges {
 		oldest, newest := "", ""
 		if r.Events > 0 {
 			oldest, newest = console.Time(*r.Oldest), console.Time(*r.Newest)
 		}
-		table.Row(r.Lease, r.Owner, r.Events, oldest, newest, r.Covered, r.Left)
+		table.Row(r.Lease, r.Events, r.Covered, oldest, newest, r.Left)
 	}
 	if err := table.Write(p.out, "there are no leases of processor "+cfg.Processor+" yet: nothing was sent"); err != nil {
 		return err

@@ -12,12 +12,12 @@ import (
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 )
 
 // replayKey sends the stored events of a key.
 func (p *program) replayKey(cmd *cobra.Command, f replayFlags) error {
-	return p.operate(cmd, !f.dryRun, long, func(ctx context.Context, _ *config.Relay, o *wiring.Operator) error {
+	return p.operate(cmd, !f.dryRun, long, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 		plan, err := o.PlanKeyReplay(ctx, f.key, f.window)
 		if err != nil {
 			return replayKeyAdvice(f.key, err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,16 +11,11 @@ import (
 // group is a command that only holds others.
 func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short}
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		err := fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
-		}
-		return usage(cmd, err)
+		return usage(cmd, console.NoCommand(cmd, args[0]))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return usage(cmd, fmt.Errorf("a command is missing after %s", cmd.CommandPath()))

@@ -34,6 +34,7 @@ func (c *Contact) Pending() (Commit, bool) {
 // Committed confirms that what Pending returned is stored: the contact takes the
 // commit's version and sequence and forgets its events.
 func (c *Contact) Committed(commit Commit) {
+	c.stored = true
 	c.version, c.sequence = commit.State.Version, commit.State.Sequence
 	c.events.Clear()
 }

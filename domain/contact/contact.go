@@ -23,7 +23,8 @@ type Contact struct {
 	deleted     bool
 	requestHash string
 
-	version  int64 // of the last commit; 0: never committed
+	stored   bool  // was committed
+	version  int64 // of the last commit; 0: none, also of no other contact of this id
 	sequence int64 // of the last committed event
 	events   event.Recorder
 }
@@ -61,11 +62,12 @@ func New(id uuid.UUID, d Details, eventID uuid.UUID, now time.Time) (*Contact, e
 // ID returns the contact's id, which is also its partition key.
 func (c *Contact) ID() uuid.UUID { return c.id }
 
-// Version returns the version of the last commit; 0 before the first.
+// Version returns the version of the last commit; before the first 0, or that of the
+// contact it continues.
 func (c *Contact) Version() int64 { return c.version }
 
 // IsNew reports whether the contact was never committed.
-func (c *Contact) IsNew() bool { return c.version == 0 }
+func (c *Contact) IsNew() bool { return !c.stored }
 
 // Deleted reports whether the contact is deleted. A deleted contact stays so.
 func (c *Contact) Deleted() bool { return c.deleted }

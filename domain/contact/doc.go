@@ -15,6 +15,9 @@
 //	                                            │
 //	                                            └──Delete, Pending/Committed──▶ deleted (final)
 //
+// A contact that is created again under the id of a deleted one continues its version
+// and sequence (Tombstone), also when nothing else is left of it.
+//
 // A new contact raises only ContactCreatedEvent, which carries the contact as it
 // is committed, whatever verbs were called before that.
 //

@@ -36,6 +36,10 @@ type Rule struct {
 	MaxLength int
 	// Email demands an address (see NewEmail), so an empty text is refused too.
 	Email bool
+	// Prose may hold the invisible characters that scripts and emoji are joined with.
+	// Any other field refuses them (see Invisible): two names that look the same
+	// would differ, and text would not be in the order in which it is shown.
+	Prose bool
 }
 
 // Rules lists the rule of every field. It is the one place that says what a
@@ -60,7 +64,7 @@ var rules = []Rule{
 var (
 	firstNameRule   = Rule{Field: "firstName", Required: true, MaxLength: MaxFirstName}
 	lastNameRule    = Rule{Field: "lastName", Required: true, MaxLength: MaxLastName}
-	descriptionRule = Rule{Field: "description", MaxLength: MaxDescription}
+	descriptionRule = Rule{Field: "description", MaxLength: MaxDescription, Prose: true}
 	emailRule       = Rule{Field: "email", MaxLength: MaxEmail, Email: true}
 	companyNameRule = Rule{Field: "companyName", Required: true, MaxLength: MaxCompanyName}
 	streetRule      = Rule{Field: "street", MaxLength: MaxStreet}
@@ -70,6 +74,31 @@ var (
 	countryRule     = Rule{Field: "country", MaxLength: MaxCountry}
 )
 
+// invisible are the characters, as ranges from first to last, that are shown as nothing
+// or only turn the direction of others (Unicode Standard, chapters 23.2, 23.3 and 18.6).
+var invisible = [][2]rune{
+	{0x00ad, 0x00ad},
+	{0x061c, 0x061c},
+	{0x115f, 0x1160},
+	{0x180e, 0x180e},
+	{0x200b, 0x200f},
+	{0x202a, 0x202e},
+	{0x2060, 0x206f},
+	{0x3164, 0x3164},
+	{0xfeff, 0xfeff},
+	{0xffa0, 0xffa0},
+	{0xfff9, 0xfffb},
+	{0xe0000, 0xe007f},
+}
+
+// Invisible returns the ranges, from first to last, of the characters that no field but
+// prose takes.
+func Invisible() [][2]rune { return slices.Clone(invisible) }
+
+func isInvisible(char rune) bool {
+	return char >= invisible[0][0] && slices.ContainsFunc(invisible, func(r [2]rune) bool { return r[0] <= char && char <= r[1] })
+}
+
 // breach returns what is wrong with text, at most one thing, or nothing.
 func (r Rule) breach(text string) []fault.Field {
 	switch {
@@ -77,6 +106,8 @@ func (r Rule) breach(text string) []fault.Field {
 		return r.fault("must be valid UTF-8")
 	case strings.ContainsFunc(text, unicode.IsControl):
 		return r.fault("must not contain control characters")
+	case !r.Prose && strings.ContainsFunc(text, isInvisible):
+		return r.fault("must not contain invisible characters or marks of direction")
 	case r.Required && strings.TrimSpace(text) == "":
 		return r.fault("must not be empty")
 	case utf8.RuneCountInString(text) > r.MaxLength:

@@ -75,6 +75,17 @@ func TestRulesOfEveryField(t *testing.T) {
 			"not UTF-8":            "a\xffb",
 			"half a character":     "a\xc3",
 		}
+		for kind, text := range map[string]string{
+			"zero width space": "a\u200bb", "zero width joiner": "a\u200db", "byte order mark": "\ufeffab", "soft hyphen": "a\u00adb",
+			"right-to-left override": "a\u202eb", "right-to-left mark": "a\u200fb", "isolate": "\u2066ab\u2069", "Arabic letter mark": "a\u061cb",
+			"Hangul filler": "\u3164", "tag": "a\U000e0041b",
+		} {
+			if rule.Prose {
+				accepted[kind] = text
+			} else {
+				refused[kind] = text
+			}
+		}
 		for kind, text := range map[string]string{"empty": "", "blank": " \u00a0 "} {
 			if rule.Required || rule.Email {
 				refused[kind] = text
@@ -101,6 +112,9 @@ func TestLimitsOfTheTable(t *testing.T) {
 	got := map[string]string{}
 	for _, r := range contact.Rules() {
 		got[r.Field] = fmt.Sprint(r.Required, r.MaxLength)
+		if r.Prose != (r.Field == "description") {
+			t.Errorf("%s is prose: %t", r.Field, r.Prose)
+		}
 	}
 	want := map[string]string{
 		"firstName": "true 100", "lastName": "true 100", "description": "false 500", "email": "false 254",

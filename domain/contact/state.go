@@ -21,7 +21,8 @@ type State struct {
 	DeletedAt   time.Time // zero: not deleted
 	Deleted     bool
 	RequestHash string // see Details
-	// Version rises by one per commit, from 1.
+	// Version rises by one per commit, from 1, or from that of a deleted contact of the
+	// same id.
 	Version int64
 	// Sequence is the sequence of the contact's last event.
 	Sequence int64
@@ -43,6 +44,7 @@ func Rehydrate(s State) (*Contact, error) {
 		return nil, fmt.Errorf("rehydrate contact %s: version %d and sequence %d cannot be; a commit raises both", s.ID, s.Version, s.Sequence)
 	}
 	return &Contact{
+		stored:      true,
 		id:          s.ID,
 		name:        Name{first: s.FirstName, last: s.LastName},
 		description: Description{text: s.Description},

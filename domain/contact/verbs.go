@@ -100,12 +100,13 @@ func NotFound(id uuid.UUID) error {
 	return fault.New(fault.NotFound, "contact_not_found", "there is no contact "+id.String())
 }
 
-// changed notes the time of a change and records its event. A new contact
-// records nothing here: ContactCreatedEvent will say it all.
+// changed notes the time of a change and records its event, in the place of one of
+// the same action: events of a contact carry the state of a part, so the last says
+// all. A new contact records nothing here: ContactCreatedEvent will say it all.
 func (c *Contact) changed(now time.Time, happened func(at time.Time) event.Event) {
 	if c.IsNew() {
 		return
 	}
 	c.modifiedAt = wallClock(now)
-	c.events.Record(happened(c.modifiedAt))
+	c.events.RecordLast(happened(c.modifiedAt))
 }

@@ -1,22 +1,29 @@
 package event
 
-// Recorder keeps the events of one aggregate until they are committed, at most
-// one per action: the last one says all a reader needs. The zero value is empty
-// and ready. It is not safe for concurrent use, as aggregates are not.
+import "slices"
+
+// Recorder keeps the events of one aggregate until they are committed, in order.
+// Whether a later event says all that an earlier one of its action did is for the
+// aggregate to know: it calls Record where each event counts, as one line added to
+// an order and then another, and RecordLast where only the last state does. The zero
+// value is empty and ready. It is not safe for concurrent use, as aggregates are not.
 type Recorder struct {
 	events []Event
 }
 
-// Record appends e. An event of the same action that is already there is
-// replaced in its place.
-func (r *Recorder) Record(e Event) {
-	for i, recorded := range r.events {
+// Record appends e.
+func (r *Recorder) Record(e Event) { r.events = append(r.events, e) }
+
+// RecordLast puts e in the place of the last event of its action, or appends it if
+// there is none.
+func (r *Recorder) RecordLast(e Event) {
+	for i, recorded := range slices.Backward(r.events) {
 		if recorded.Action() == e.Action() {
 			r.events[i] = e
 			return
 		}
 	}
-	r.events = append(r.events, e)
+	r.Record(e)
 }
 
 // Len returns how many events are recorded.

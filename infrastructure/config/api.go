@@ -13,15 +13,17 @@ type API struct {
 	// OpsListen is the address of probes and metrics.
 	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
 	// PublicURL is what clients call, for absolute links.
-	PublicURL string `env:"API_PUBLIC_URL" doc:"scheme and host by which clients reach the API, for links; default those of each request"`
+	PublicURL string `env:"API_PUBLIC_URL" doc:"scheme and host by which clients reach the API, for links; default relative links"`
 	// RequirePrecondition refuses changes without If-Match.
 	RequirePrecondition bool `env:"API_REQUIRE_PRECONDITION" envDefault:"false" doc:"refuse updates and deletions without If-Match with 428"`
 	// RequestTimeout bounds one request.
 	RequestTimeout time.Duration `env:"API_REQUEST_TIMEOUT" envDefault:"20s" min:"100ms" max:"5m" doc:"longest handling of one request"`
 	// MaxInFlight bounds the requests handled at the same time.
-	MaxInFlight int `env:"API_MAX_IN_FLIGHT" envDefault:"512" min:"1" max:"1000000" doc:"requests handled at the same time; beyond, 503"`
+	MaxInFlight int `env:"API_MAX_IN_FLIGHT" envDefault:"512" min:"1" max:"1000000" doc:"requests handled at the same time, counted once their bodies have arrived; beyond, 503"`
+	// MaxConnections bounds the open connections.
+	MaxConnections int `env:"API_MAX_CONNECTIONS" envDefault:"2000" min:"1" max:"1000000" doc:"open connections; one more takes the place of the longest idle one; each costs some 20 KB, and 64 KB more while a body arrives"`
 	// RateLimit and RateBurst bound the requests of each caller.
-	RateLimit float64 `env:"API_RATE_LIMIT" envDefault:"100" min:"0" max:"1000000" doc:"requests per second of each authenticated caller on average; beyond, 429; 0 is no limit"`
+	RateLimit float64 `env:"API_RATE_LIMIT" envDefault:"100" min:"0" max:"1000000" doc:"requests per second of each authenticated caller on average, and of refusals to each address; beyond, 429; 0 is no limit"`
 	RateBurst int     `env:"API_RATE_BURST" envDefault:"200" min:"1" max:"1000000" doc:"requests of each authenticated caller at once"`
 	// TokenKeys protect continuation tokens.
 	TokenKeys TokenKeys `env:"API_TOKEN_KEYS" doc:"keys that protect continuation tokens, base64 of at least 32 random bytes, separated by commas, the first is used for new tokens; default a random key of this process"`
@@ -34,8 +36,12 @@ type API struct {
 	AuditTTL time.Duration `env:"AUDIT_TTL" envDefault:"8760h" min:"1m" max:"87600h" doc:"lifetime of audit entries"`
 	// EventTTL is how long an event document lives in the container.
 	EventTTL time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
-	// DrainTimeout bounds the graceful stop.
+	// DrainTimeout bounds the graceful stop, DrainDelay included.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" min:"100ms" max:"10m" doc:"longest graceful stop after SIGTERM"`
+	// DrainDelay is how long the API goes on taking requests after /readyz began to say
+	// 503, so that balancers have looked before connections are refused. Default a
+	// quarter of DrainTimeout.
+	DrainDelay time.Duration `env:"API_DRAIN_DELAY" min:"0s" max:"5m" doc:"part of FEEDBOX_DRAIN_TIMEOUT in which /readyz says 503 already and requests are still taken, so that balancers can look elsewhere; default a quarter of it"`
 
 	settings settings
 }
@@ -48,8 +54,23 @@ func LoadAPI(environ []string) (*API, error) {
 	checkCosmos(report, c.Cosmos)
 	checkAuth(report, c.Auth, c.Listen)
 	checkPublicURL(report, c.PublicURL)
+	c.deriveDrain(report)
 	c.settings = report.settings
 	return c, report.err()
+}
+
+// deriveDrain fills the delay if none was given, and refuses one that leaves requests
+// no time to end.
+func (c *API) deriveDrain(report *report) {
+	const name, whole = "FEEDBOX_API_DRAIN_DELAY", "FEEDBOX_DRAIN_TIMEOUT"
+	switch {
+	case report.faulty(name, whole):
+	case !report.settings.given(name):
+		c.DrainDelay = c.DrainTimeout / 4
+		report.settings.derive(name, c.DrainDelay.String())
+	case c.DrainDelay > c.DrainTimeout/2:
+		report.add(name, "is "+c.DrainDelay.String()+", more than half of "+whole+", "+c.DrainTimeout.String(), "requests under way need time to end: lower the first or raise the second")
+	}
 }
 
 // Settings lists every value with its source, secrets masked.

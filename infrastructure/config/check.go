@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -55,6 +56,7 @@ func IsLoopback(address string) bool {
 
 func checkCosmos(report *report, c Cosmos) {
 	const name = "FEEDBOX_COSMOS_ENDPOINT"
+	checkRegions(report, c.PreferredRegions)
 	if c.Endpoint == "" {
 		return // reported as missing
 	}
@@ -66,6 +68,13 @@ func checkCosmos(report *report, c Cosmos) {
 		report.add(name, "has more than scheme, host and port", "write for example https://contoso.documents.azure.com:443/")
 	case u.Scheme == "http" && !c.Key.IsSet():
 		report.add(name, "is http, over which no credential is sent", "use https, or set FEEDBOX_COSMOS_KEY for an emulator")
+	}
+}
+
+// checkRegions refuses an empty name, as a comma too many leaves it.
+func checkRegions(report *report, regions []string) {
+	if slices.ContainsFunc(regions, func(region string) bool { return strings.TrimSpace(region) == "" }) {
+		report.add("FEEDBOX_COSMOS_PREFERRED_REGIONS", "names a region that is empty", "write for example West Europe,North Europe")
 	}
 }
 

@@ -59,6 +59,44 @@ func TestLeaseTimingsFollowExpiry(t *testing.T) {
 	}
 }
 
+func TestDrainDelayFollowsTheDrain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		environ []string
+		delay   time.Duration
+		fault   string
+	}{
+		"default": {nil, 5 * time.Second, ""},
+		"derived": {[]string{"FEEDBOX_DRAIN_TIMEOUT=2s"}, 500 * time.Millisecond, ""},
+		"none":    {[]string{"FEEDBOX_API_DRAIN_DELAY=0s"}, 0, ""},
+		"most":    {[]string{"FEEDBOX_API_DRAIN_DELAY=11s"}, 0, "more than half of FEEDBOX_DRAIN_TIMEOUT"},
+	} {
+		api, err := config.LoadAPI(append([]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example"}, tc.environ...))
+		if tc.fault != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.fault) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || api.DrainDelay != tc.delay {
+			t.Errorf("%s: %v, %v; want %v", name, api.DrainDelay, err, tc.delay)
+		}
+	}
+}
+
+func TestPreferredRegions(t *testing.T) {
+	api, err := config.LoadAPI([]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_COSMOS_PREFERRED_REGIONS=West Europe,North Europe"})
+	if err != nil || len(api.Cosmos.PreferredRegions) != 2 || api.Cosmos.PreferredRegions[0] != "West Europe" {
+		t.Errorf("API: %q, %v", api.Cosmos.PreferredRegions, err)
+	}
+	relay, err := config.LoadRelay(relayEnviron("FEEDBOX_COSMOS_PREFERRED_REGIONS=West Europe"))
+	if err != nil || len(relay.Cosmos.PreferredRegions) != 1 {
+		t.Errorf("relay: %q, %v", relay.Cosmos.PreferredRegions, err)
+	}
+	if _, err := config.LoadRelay(relayEnviron("FEEDBOX_COSMOS_PREFERRED_REGIONS=West Europe,")); err == nil || !strings.Contains(err.Error(), "names a region that is empty") {
+		t.Errorf("a comma too many: %v", err)
+	}
+}
+
 func TestStart(t *testing.T) {
 	for text, want := range map[string]config.Start{
 		"beginning":                 {},
@@ -114,6 +152,24 @@ func TestEveryFaultAtOnce(t *testing.T) {
 	}
 	if text := err.Error(); strings.Contains(text, "hunter2") || strings.Contains(text, "c2VjcmV0") {
 		t.Errorf("the error shows a secret:\n%s", text)
+	}
+}
+
+// What Kubernetes adds for services of this name is no setting; what only looks like it
+// is a fault as ever.
+func TestServiceLinksAreNoSettings(t *testing.T) {
+	_, err := config.LoadRelay(relayEnviron(
+		"FEEDBOX_API_SERVICE_HOST=10.0.0.1", "FEEDBOX_API_SERVICE_PORT=80", "FEEDBOX_API_SERVICE_PORT_HTTP=80", "FEEDBOX_API_PORT=tcp://10.0.0.1:80",
+		"FEEDBOX_API_PORT_80_TCP=tcp://10.0.0.1:80", "FEEDBOX_API_PORT_80_TCP_PROTO=tcp", "FEEDBOX_API_PORT_80_TCP_PORT=80", "FEEDBOX_API_PORT_80_TCP_ADDR=10.0.0.1",
+		"FEEDBOX_SERVICE_HOST=10.0.0.1", "FEEDBOX_PORT=udp://10.0.0.1:80", "FEEDBOX_A_B_PORT_53_UDP_ADDR=10.0.0.1",
+	))
+	if err != nil {
+		t.Errorf("service links are refused: %v", err)
+	}
+	for _, slip := range []string{"FEEDBOX_API_PORT=8080", "FEEDBOX_OPS_PORT=8090", "FEEDBOX_API_PORT_TCP=1", "FEEDBOX_API_SERVICE=x"} {
+		if _, err := config.LoadRelay(relayEnviron(slip)); err == nil || !strings.Contains(err.Error(), "is not a known variable") {
+			t.Errorf("%s: %v, want a fault", slip, err)
+		}
 	}
 }
 

@@ -10,7 +10,8 @@
 //     unparsable, out of range, contradictory and unknown names.
 //   - A FEEDBOX_ name that no process knows is a fault, because a misspelt
 //     setting that is silently ignored is worse than a refused start. Names
-//     beginning with FEEDBOX_TEST_ are reserved for tests and ignored.
+//     beginning with FEEDBOX_TEST_ are reserved for tests and ignored, as are
+//     those that Kubernetes makes for services named feedbox-...
 //   - A secret is never printed: [Secret] masks itself in fmt, slog, JSON and
 //     in fault messages.
 //   - An empty value means "not set".

@@ -8,6 +8,8 @@ type Cosmos struct {
 	Endpoint string `env:"ENDPOINT,required,notEmpty" doc:"URL of the Cosmos DB account, for example https://contoso.documents.azure.com:443/"`
 	// Key is the account key. Without it DefaultAzureCredential is used.
 	Key Secret `env:"KEY" doc:"account key; absent: DefaultAzureCredential"`
+	// PreferredRegions are tried in this order for reads.
+	PreferredRegions []string `env:"PREFERRED_REGIONS" doc:"regions of the account to read from, the nearest first, separated by commas, for example West Europe,North Europe; default the account's order"`
 	// Database holds all containers.
 	Database string `env:"DATABASE" envDefault:"contacts" doc:"database"`
 	// Container holds contacts and their events.
@@ -29,6 +31,9 @@ type ServiceBus struct {
 	// PackKeys puts the events of several keys into one batch.
 	PackKeys bool `env:"PACK_KEYS" envDefault:"false" doc:"put events of several contacts into one batch: much faster, for topics without partitions"`
 }
+
+// IsSet tells whether it is said how to reach the namespace.
+func (s ServiceBus) IsSet() bool { return s.ConnectionString.IsSet() != (s.Namespace != "") }
 
 // Lease holds the timings of lease ownership. Zero Renew and Acquire are
 // derived from Expiry when loading, so that changing Expiry alone is safe.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +51,11 @@ func load(target any, environ []string) *report {
 	return report
 }
 
+// serviceLink is what Kubernetes puts into the environment of each container for a
+// service whose name begins with feedbox: FEEDBOX_API_SERVICE_HOST,
+// FEEDBOX_API_SERVICE_PORT_HTTP, FEEDBOX_API_PORT=tcp://..., FEEDBOX_API_PORT_80_TCP_ADDR.
+var serviceLink = regexp.MustCompile(`^FEEDBOX(_[A-Z0-9_]+)?_(SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)=|PORT=(tcp|udp|sctp)://|PORT_\d+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?=)`)
+
 // given keeps the variables of this service that are not empty. Where a name
 // occurs twice the last one counts, as in os/exec.
 func given(environ []string) map[string]string {
@@ -57,7 +63,7 @@ func given(environ []string) map[string]string {
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		switch {
-		case !strings.HasPrefix(name, Prefix) || strings.HasPrefix(name, testPrefix):
+		case !strings.HasPrefix(name, Prefix) || strings.HasPrefix(name, testPrefix) || serviceLink.MatchString(pair):
 		case value == "":
 			delete(out, name)
 		default:

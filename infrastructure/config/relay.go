@@ -39,6 +39,11 @@ type Relay struct {
 	settings settings
 }
 
+// WaitLimit is how long an event may wait while others are sent, before its key is
+// parked: while it waits, a crash sends all again that was sent behind it, and that has to
+// lie well within the topic's duplicate window (10 minutes by default). It is no setting.
+const WaitLimit = time.Minute
+
 // LoadRelay reads the relay's configuration from environ, a list of
 // NAME=value in the manner of os.Environ. The error is an [*Error] that lists
 // every fault.

@@ -12,9 +12,6 @@ const masked = "********"
 // way of printing it yields a mask; [Secret.Reveal] is the only way out.
 type Secret struct{ value string }
 
-// NewSecret wraps value.
-func NewSecret(value string) Secret { return Secret{value: value} }
-
 // Reveal returns the secret itself, for the client that needs it.
 func (s Secret) Reveal() string { return s.value }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 )
 
 // Source tells where a value comes from.
@@ -45,6 +46,11 @@ func (s *settings) record(v Variable, field reflect.Value, set bool) {
 		setting.Value = ""
 	}
 	*s = append(*s, setting)
+}
+
+// given tells whether the environment sets the variable.
+func (s settings) given(name string) bool {
+	return slices.ContainsFunc(s, func(one Setting) bool { return one.Name == name && one.Source == SourceEnv })
 }
 
 func (s settings) derive(name, value string) {

@@ -79,3 +79,57 @@ func TestAdviceTravels(t *testing.T) {
 		t.Error("advice out of nothing")
 	}
 }
+
+func TestStyle(t *testing.T) {
+	for environ, want := range map[string]bool{"": false, "NO_COLOR=": false, "NO_COLOR=1": true, "NO_COLOR=1 NO_COLOR=": false, "TERM=dumb": true, "TERM=xterm": false} {
+		if got := NoColour(strings.Fields(environ)); got != want {
+			t.Errorf("%q: no colour is %v, want %v", environ, got, want)
+		}
+	}
+	if got := NewStyle(&bytes.Buffer{}, false).Bad("x"); got != "x" {
+		t.Errorf("not on a terminal: %q", got)
+	}
+	if got := (Style{on: true}).Bad("x"); got != "\x1b[31mx\x1b[0m" {
+		t.Errorf("on a terminal: %q", got)
+	}
+}
+
+// However long its cells are, a table has no line beyond 80 characters, as long as its
+// last column is what is long, and loses nothing of it.
+func TestTableFitsATerminal(t *testing.T) {
+	for _, first := range []string{"k", strings.Repeat("k", 36), strings.Repeat("k", 70)} {
+		for _, last := range []string{"short", "first the cause, " + strings.Repeat("then much more ", 20), strings.Repeat("x", 200)} {
+			table := NewTable("KEY", "N", "ERROR")
+			table.Row(first, 1, last)
+			table.Row("z", 2, "")
+			var out bytes.Buffer
+			if err := table.Write(&out, ""); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(out.String()) {
+				if n := len([]rune(line)) - 1; n > 80 {
+					t.Errorf("%d characters: %s", n, line)
+				}
+			}
+			all := strings.Join(strings.Fields(out.String()), "")
+			if !strings.Contains(all, strings.Join(strings.Fields(last), "")) {
+				t.Errorf("%q is not whole in\n%s", last, out.String())
+			}
+		}
+	}
+	if got := Wrap("", 10); len(got) != 1 || got[0] != "" {
+		t.Errorf("nothing becomes %q", got)
+	}
+	if got := Tail("relay-7d9f-abcde", 7); got != "…-abcde" {
+		t.Errorf("Tail = %q", got)
+	}
+	table := NewTable()
+	table.Paint = func(column int, text string) string { return fmt.Sprintf("<%d%s>", column, text) }
+	table.Row("a", "b")
+	table.Row("long", "b")
+	var out bytes.Buffer
+	_ = table.Write(&out, "")
+	if want := "<0a>     <1b>\n<0long>  <1b>\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}

@@ -2,9 +2,9 @@
 // JSON on standard output, questions and progress on a terminal only.
 //
 // Invariants:
-//   - What a script reads goes to one writer, what a person reads meanwhile to
-//     another; with JSON the first carries nothing but JSON.
-//   - Nothing is asked where nobody can answer: Confirm refuses instead.
+//   - Results for scripts go to one writer, messages for people to another; with
+//     JSON the first gets JSON only.
+//   - Without a terminal nothing is asked: Confirm refuses instead.
 //   - Text from outside cannot move the cursor: tables hold no control characters.
 //
 // It knows nothing of the service and starts no goroutines.

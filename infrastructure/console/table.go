@@ -3,15 +3,28 @@ package console
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
-	"text/tabwriter"
 	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
-// Table is rows under a heading.
+// standardWidth is what every terminal has, and what a table keeps to where there is none.
+const standardWidth = 80
+
+// minLast is the least width of a last column beside the others.
+const minLast = 20
+
+// Table is rows under a heading. It is written no wider than 80 characters, or the
+// terminal if that is wider: the last column is broken into lines, and stands below its
+// row if there is no room beside it. The other columns are written whole.
 type Table struct {
 	heading []string
 	rows    [][]string
+	// Paint colours a cell when it is written. Default: nothing is coloured.
+	Paint func(column int, text string) string
 }
 
 // NewTable returns an empty table.
@@ -34,17 +47,103 @@ func (t *Table) Write(w io.Writer, empty string) error {
 		_, err := fmt.Fprintln(w, empty)
 		return err
 	}
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var out strings.Builder
+	widths, last := t.widths(), Width(w)
+	for _, width := range widths {
+		last -= width + 2
+	}
 	if len(t.heading) > 0 {
-		_, _ = fmt.Fprintln(columns, strings.Join(t.heading, "\t")) // Flush tells of errors
+		line(&out, t.heading, widths, last, nil)
 	}
 	for _, row := range t.rows {
-		_, _ = fmt.Fprintln(columns, strings.Join(row, "\t"))
+		line(&out, row, widths, last, t.Paint)
 	}
-	if err := columns.Flush(); err != nil {
+	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
 	return nil
+}
+
+// widths are those of all columns but the last.
+func (t *Table) widths() []int {
+	rows := t.rows
+	if len(t.heading) > 0 {
+		rows = append([][]string{t.heading}, rows...)
+	}
+	widths := make([]int, len(rows[0])-1)
+	for _, row := range rows {
+		for i := range widths {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	return widths
+}
+
+// line writes one row, with room for so many characters in its last column.
+func line(out *strings.Builder, row []string, widths []int, room int, paint func(int, string) string) {
+	if paint == nil {
+		paint = func(_ int, text string) string { return text }
+	}
+	indent := 0
+	for i, width := range widths {
+		out.WriteString(paint(i, row[i]))
+		out.WriteString(strings.Repeat(" ", width+2-utf8.RuneCountInString(row[i])))
+		indent += width + 2
+	}
+	end := len(row) - 1
+	parts := Wrap(row[end], max(room, minLast))
+	if len(parts) > 1 && room < minLast || room < utf8.RuneCountInString(parts[0]) {
+		indent = 4 // below the row
+		parts = append([]string{""}, Wrap(row[end], room+sum(widths)-indent)...)
+	}
+	for i, part := range parts {
+		if i > 0 {
+			out.WriteString("\n" + strings.Repeat(" ", indent))
+		}
+		if part != "" {
+			out.WriteString(paint(end, part))
+		}
+	}
+	out.WriteString("\n")
+}
+
+// sum is the room that columns take, with what separates them.
+func sum(widths []int) int {
+	all := 0
+	for _, width := range widths {
+		all += width + 2
+	}
+	return all
+}
+
+// Width is how many characters a line has: those of a terminal, but not fewer than 80.
+func Width(w any) int {
+	if file, ok := w.(*os.File); ok && IsTerminal(file) {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+			return max(width, standardWidth)
+		}
+	}
+	return standardWidth
+}
+
+// Wrap breaks text into lines of at most width characters, between words where it can.
+// It returns at least one line.
+func Wrap(text string, width int) []string {
+	var lines []string
+	for rest := []rune(text); ; {
+		if len(rest) <= width {
+			return append(lines, string(rest))
+		}
+		at := width
+		for at > 0 && rest[at] != ' ' {
+			at--
+		}
+		if at == 0 { // one long word
+			lines, rest = append(lines, string(rest[:width])), rest[width:]
+			continue
+		}
+		lines, rest = append(lines, string(rest[:at])), rest[at+1:]
+	}
 }
 
 // Clean returns text in one line without control characters.
@@ -59,4 +158,13 @@ func Short(text string, n int) string {
 		return string(runes)
 	}
 	return string(runes[:n-1]) + "…"
+}
+
+// Tail is Short for names that differ at their end: it keeps that.
+func Tail(text string, n int) string {
+	runes := []rune(Clean(text))
+	if len(runes) <= n {
+		return string(runes)
+	}
+	return "…" + string(runes[len(runes)-n+1:])
 }

@@ -2,7 +2,6 @@ package cosmos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos/internal/store"
 )
 
 // outcome is what one attempt to save came to.
@@ -50,7 +50,7 @@ func (o outcome) final() bool {
 
 // transient reports whether the attempt was refused for a reason that passes.
 func (o outcome) transient() bool {
-	return (fault.Is(o.err, fault.Throttled) || fault.Is(o.err, fault.Unavailable)) && !neverSent(o.err)
+	return (fault.Is(o.err, fault.Throttled) || fault.Is(o.err, fault.Unavailable)) && !store.NeverSent(o.err)
 }
 
 // send makes one attempt: a point write for one operation, else a batch.
@@ -65,7 +65,7 @@ func (c *ContainerContext) send(ctx context.Context, ops []operation) outcome {
 		o = c.sendBatch(ctx, ops)
 	}
 	if o.err != nil {
-		c.session.merge(sessionOf(o.err))
+		c.session.Merge(store.SessionOf(o.err))
 	}
 	return o
 }
@@ -79,8 +79,8 @@ func (c *ContainerContext) withAttemptTimeout(ctx context.Context) (context.Cont
 
 // refusedRequest is the outcome of a request that failed as a whole.
 func (c *ContainerContext) refusedRequest(ops []operation, err error) outcome {
-	unknown := isAmbiguous(err)
-	return outcome{err: asFault(c.describe(ops), err), unknown: unknown, failed: -1}
+	unknown := store.Ambiguous(err)
+	return outcome{err: store.AsFault(c.describe(ops), err), unknown: unknown, failed: -1}
 }
 
 func (c *ContainerContext) sendPoint(ctx context.Context, op operation) outcome {
@@ -95,14 +95,12 @@ func (c *ContainerContext) sendPoint(ctx context.Context, op operation) outcome 
 		reply, err = c.container.CreateItem(ctx, key, op.body, nil)
 	case verbReplace:
 		reply, err = c.container.ReplaceItem(ctx, key, op.object.ID, op.body, match)
-	case verbDelete:
-		reply, err = c.container.DeleteItem(ctx, key, op.object.ID, match)
 	}
 	if err != nil {
 		return c.refusedRequest([]operation{op}, err)
 	}
 	if reply.SessionToken != nil {
-		c.session.merge(*reply.SessionToken)
+		c.session.Merge(*reply.SessionToken)
 	}
 	return outcome{saved: []DataObject{op.saved(reply.ETag)}}
 }
@@ -117,15 +115,13 @@ func (c *ContainerContext) sendBatch(ctx context.Context, ops []operation) outco
 			batch.CreateItem(op.body, nil)
 		case verbReplace:
 			batch.ReplaceItem(op.object.ID, op.body, match)
-		case verbDelete:
-			batch.DeleteItem(op.object.ID, match)
 		}
 	}
 	reply, err := c.container.ExecuteTransactionalBatch(ctx, batch, nil)
 	if err != nil {
 		return c.refusedRequest(ops, err)
 	}
-	c.session.merge(reply.SessionToken)
+	c.session.Merge(reply.SessionToken)
 	return c.readBatchReply(ops, reply)
 }
 
@@ -134,7 +130,7 @@ func (c *ContainerContext) sendBatch(ctx context.Context, ops []operation) outco
 func (c *ContainerContext) readBatchReply(ops []operation, reply azcosmos.TransactionalBatchResponse) outcome {
 	if len(reply.OperationResults) != len(ops) {
 		err := fmt.Errorf("%s: the reply has %d results", c.describe(ops), len(reply.OperationResults))
-		return outcome{err: asFault(c.describe(ops), err), unknown: true, failed: -1}
+		return outcome{err: store.AsFault(c.describe(ops), err), unknown: true, failed: -1}
 	}
 	saved := make([]DataObject, len(ops))
 	for i, result := range reply.OperationResults {
@@ -144,29 +140,21 @@ func (c *ContainerContext) readBatchReply(ops []operation, reply azcosmos.Transa
 		}
 		if status >= http.StatusBadRequest {
 			what := fmt.Sprintf("%s: operation %d (%s)", c.describe(ops), i, ops[i].object.Type)
-			err := statusFault(what, status, reply.RawResponse, errRefused)
+			err := store.StatusFault(what, status, reply.RawResponse, store.ErrRefused)
 			return outcome{err: err, failed: i}
 		}
 		saved[i] = ops[i].saved(result.ETag)
 	}
 	if !reply.Success {
-		err := fault.Wrap(fault.Internal, "", "the store refused the change", fmt.Errorf("%s: %w", c.describe(ops), errRefused))
+		err := fault.Wrap(fault.Internal, "", "the store refused the change", fmt.Errorf("%s: %w", c.describe(ops), store.ErrRefused))
 		return outcome{err: err, failed: -1}
 	}
 	return outcome{saved: saved}
 }
 
-var (
-	errRefused  = errors.New("refused")
-	errNoResult = errors.New("the reply has no result")
-)
-
 // saved returns the document as it is stored after the operation.
 func (op operation) saved(etag azcore.ETag) DataObject {
 	o := op.object
 	o.ETag = etag
-	if op.verb == verbDelete {
-		o.ETag = ""
-	}
 	return o
 }

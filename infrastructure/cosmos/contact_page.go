@@ -14,6 +14,7 @@ import (
 	"feedbox/application/query"
 	"feedbox/domain/contact"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos/internal/store"
 )
 
 // pageQuery is one the gateway serves across partitions by itself: a filter and a
@@ -42,7 +43,7 @@ type pageItem struct {
 // is always at the end of one of its pages, so no contact is shown twice or
 // skipped by it.
 func (r *ContactReader) Page(ctx context.Context, size int, continuation, session string) (query.ContactPage, error) {
-	token, err := parseSessionToken(session)
+	token, err := store.ParseSession(session)
 	if err != nil {
 		return query.ContactPage{}, err
 	}
@@ -60,32 +61,49 @@ func (r *ContactReader) Page(ctx context.Context, size int, continuation, sessio
 }
 
 // fetch adds one page of the store, of at most size contacts.
-func (r *ContactReader) fetch(ctx context.Context, size int, page *query.ContactPage, token *sessionToken) error {
+func (r *ContactReader) fetch(ctx context.Context, size int, page *query.ContactPage, token *store.Session) (err error) {
+	of := documents{what: "read a page of contacts", query: pageQuery, key: azcosmos.NewPartitionKey(), kind: typeContact}
+	page.Continuation, err = readPage(ctx, r.container, of, size, page.Continuation, token, func(item pageItem) {
+		page.Items = append(page.Items, item.view())
+	})
+	return err
+}
+
+// documents are those of a type that a query selects under a partition key, or under all.
+type documents struct {
+	what  string // is done, for errors
+	query string
+	key   azcosmos.PartitionKey
+	kind  string
+}
+
+// readPage gives visit one page of the store, of at most size documents, and returns where
+// the next one begins; "" if there is none.
+func readPage[T any](ctx context.Context, container *azcosmos.ContainerClient, of documents, size int, continuation string, token *store.Session, visit func(T)) (string, error) {
 	options := &azcosmos.QueryOptions{
 		PageSizeHint:    int32(size), //nolint:gosec // at most query.MaxPageSize
-		SessionToken:    token.option(),
-		QueryParameters: []azcosmos.QueryParameter{{Name: "@type", Value: typeContact}},
+		SessionToken:    token.Option(),
+		QueryParameters: []azcosmos.QueryParameter{{Name: "@type", Value: of.kind}},
 	}
-	if page.Continuation != "" {
-		options.ContinuationToken = &page.Continuation
+	if continuation != "" {
+		options.ContinuationToken = &continuation
 	}
-	reply, err := r.container.NewQueryItemsPager(pageQuery, azcosmos.NewPartitionKey(), options).NextPage(ctx)
+	reply, err := container.NewQueryItemsPager(of.query, of.key, options).NextPage(ctx)
 	if err != nil {
-		return pageFault("read a page of contacts", err, page.Continuation)
+		return "", pageFault(of.what, err, continuation)
 	}
-	token.merge(header(reply.RawResponse, headerSessionToken))
+	token.Merge(store.Header(reply.RawResponse, store.HeaderSession))
 	for _, raw := range reply.Items {
-		var item pageItem
+		var item T
 		if err := json.Unmarshal(raw, &item); err != nil {
-			return fmt.Errorf("read a page of contacts: decode an item: %w", err)
+			return "", fmt.Errorf("%s: decode an item: %w", of.what, err)
 		}
-		page.Items = append(page.Items, item.view())
+		visit(item)
 	}
-	page.Continuation = ""
-	if reply.ContinuationToken != nil {
-		page.Continuation = *reply.ContinuationToken
+	if reply.ContinuationToken == nil {
+		return "", nil
 	}
-	return nil
+	return *reply.ContinuationToken, nil
 }
 
 func (i pageItem) view() query.ContactItem {
@@ -99,7 +117,7 @@ func pageFault(what string, err error, continuation string) error {
 	var reply *azcore.ResponseError
 	if continuation != "" && errors.As(err, &reply) && reply.StatusCode == http.StatusBadRequest {
 		return fault.Wrap(fault.Invalid, "invalid_continuation",
-			"the continuation is not one this service has issued; start from the first page", fmt.Errorf("%s: %w", what, responseCause(reply)))
+			"the continuation is not one this service has issued; start from the first page", fmt.Errorf("%s: %w", what, store.Cause(reply)))
 	}
-	return asFault(what, err)
+	return store.AsFault(what, err)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos/internal/store"
 )
 
 // rows answers a query with n contacts and a continuation. It notes the page size
@@ -20,7 +21,7 @@ func rows(n int, continuation string, asked *[]string) answer {
 	body := fmt.Sprintf(`{"Documents":[%s],"_count":%d}`, strings.Join(items, ","), n)
 	return func(r *http.Request) (*http.Response, error) {
 		*asked = append(*asked, r.Header.Get("x-ms-max-item-count")+" "+r.Header.Get("x-ms-continuation"))
-		return respond(http.StatusOK, body, "x-ms-continuation", continuation, headerSessionToken, "0:-1#5")(r)
+		return respond(http.StatusOK, body, "x-ms-continuation", continuation, store.HeaderSession, "0:-1#5")(r)
 	}
 }
 

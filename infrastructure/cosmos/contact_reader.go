@@ -13,6 +13,7 @@ import (
 	"feedbox/application/query"
 	"feedbox/domain/contact"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos/internal/store"
 )
 
 // ContactReader reads contacts for queries. It is safe for concurrent use.
@@ -32,7 +33,7 @@ func NewContactReader(container *azcosmos.ContainerClient) (*ContactReader, erro
 
 // Read implements query.ContactReader.
 func (r *ContactReader) Read(ctx context.Context, id uuid.UUID, ifNoneMatch, session string) (query.Found, error) {
-	token, err := parseSessionToken(session)
+	token, err := store.ParseSession(session)
 	if err != nil {
 		return query.Found{}, err
 	}
@@ -41,15 +42,15 @@ func (r *ContactReader) Read(ctx context.Context, id uuid.UUID, ifNoneMatch, ses
 		// The SDK has no option for it. It passes the 304 on as a success without a body.
 		ctx = policy.WithHTTPHeader(ctx, http.Header{"If-None-Match": {ifNoneMatch}})
 	}
-	reply, err := r.container.ReadItem(ctx, keyValue(partitionKeyOf(id)), id.String(), &azcosmos.ItemOptions{SessionToken: token.option()})
+	reply, err := r.container.ReadItem(ctx, keyValue(partitionKeyOf(id)), id.String(), &azcosmos.ItemOptions{SessionToken: token.Option()})
 	if err != nil {
-		if err = asFault(what, err); fault.Is(err, fault.NotFound) {
+		if err = store.AsFault(what, err); fault.Is(err, fault.NotFound) {
 			return query.Found{}, contact.NotFound(id)
 		}
 		return query.Found{}, err
 	}
 	if reply.SessionToken != nil {
-		token.merge(*reply.SessionToken)
+		token.Merge(*reply.SessionToken)
 	}
 	if reply.RawResponse != nil && reply.RawResponse.StatusCode == http.StatusNotModified {
 		return query.Found{}, fault.New(fault.NotModified, "", "the contact has not changed")

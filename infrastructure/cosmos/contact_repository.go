@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
@@ -31,9 +30,12 @@ var errChanged = fault.New(fault.PreconditionFailed, "", "the contact was change
 var _ command.Contacts = (*ContactRepository)(nil)
 
 // Add implements command.Contacts.
-func (r *ContactRepository) Add(c *contact.Contact) error {
+func (r *ContactRepository) Add(ctx context.Context, c *contact.Contact) error {
 	if r.find(c.ID()) != nil {
 		return fmt.Errorf("add %s: the unit of work has it already", c)
+	}
+	if err := r.succeed(ctx, c); err != nil {
+		return err
 	}
 	r.tracked = append(r.tracked, &trackedContact{contact: c})
 	return nil
@@ -52,7 +54,7 @@ func (r *ContactRepository) Read(ctx context.Context, id uuid.UUID, ifMatch []st
 		}
 		r.tracked = append(r.tracked, found)
 	}
-	if !matches(ifMatch, found.etag) {
+	if !found.contact.Deleted() && !matches(ifMatch, found.etag) {
 		return nil, errChanged
 	}
 	return found.contact, nil
@@ -73,8 +75,8 @@ func (r *ContactRepository) read(ctx context.Context, id uuid.UUID, ifMatch []st
 }
 
 // store puts the contact into the transaction: created if it is new, else in the
-// place of the state that was read.
-func (r *ContactRepository) store(t *trackedContact, commit contact.Commit) error {
+// place of the state that was read; with its tombstone if it was deleted.
+func (r *ContactRepository) store(ctx context.Context, t *trackedContact, commit contact.Commit) error {
 	o, err := encodeContact(commit.State, r.documents.options.DeletedTTL)
 	if err != nil {
 		return err
@@ -83,7 +85,10 @@ func (r *ContactRepository) store(t *trackedContact, commit contact.Commit) erro
 		return r.documents.Create(o)
 	}
 	o.ETag = t.etag
-	return r.documents.Update(o)
+	if err := r.documents.Update(o); err != nil {
+		return err
+	}
+	return r.bury(ctx, commit.State)
 }
 
 // confirm makes sure that the contacts are as they were read. A command that
@@ -142,25 +147,4 @@ func rehydrate(id uuid.UUID, o DataObject) (*trackedContact, error) {
 // matches evaluates If-Match (RFC 9110 13.1.1) for a document that exists.
 func matches(ifMatch []string, etag azcore.ETag) bool {
 	return len(ifMatch) == 0 || slices.Contains(ifMatch, "*") || slices.Contains(ifMatch, string(etag))
-}
-
-// read returns a document as some replica has it, one that has caught up with
-// the session.
-func (c *ContainerContext) read(ctx context.Context, partitionKey, id string) (DataObject, error) {
-	reply, err := c.container.ReadItem(ctx, keyValue(partitionKey), id, &azcosmos.ItemOptions{SessionToken: c.session.option()})
-	if err != nil {
-		c.session.merge(sessionOf(err))
-		return DataObject{}, asFault("read document "+id, err)
-	}
-	if reply.SessionToken != nil {
-		c.session.merge(*reply.SessionToken)
-	}
-	o, err := decodeObject(reply.Value)
-	if err != nil {
-		return DataObject{}, asFault("read document "+id, err)
-	}
-	if reply.ETag != "" {
-		o.ETag = reply.ETag
-	}
-	return o, nil
 }

@@ -5,14 +5,16 @@ import (
 	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/cosmos/internal/store"
 )
 
-// ContainerContext collects what is to be created, replaced and deleted under one
+// ContainerContext collects what is to be created and replaced under one
 // partition key, and saves it as one transaction. It serves one goroutine.
 type ContainerContext struct {
 	container *azcosmos.ContainerClient
 	options   Options
-	session   sessionToken
+	session   store.Session
 
 	partitionKey string // of all operations; empty while there are none
 	operations   []operation
@@ -26,17 +28,16 @@ type verb uint8
 const (
 	verbCreate verb = iota
 	verbReplace
-	verbDelete
 )
 
 // operation is one change of one document.
 type operation struct {
 	verb   verb
 	object DataObject
-	body   []byte // the document as it is sent; none for a delete
+	body   []byte // the document as it is sent
 }
 
-func newContainerContext(container *azcosmos.ContainerClient, options Options, session sessionToken) ContainerContext {
+func newContainerContext(container *azcosmos.ContainerClient, options Options, session store.Session) ContainerContext {
 	return ContainerContext{container: container, options: options, session: session}
 }
 
@@ -47,10 +48,6 @@ func (c *ContainerContext) Create(o DataObject) error { return c.track(verbCreat
 // Update notes that o replaces the stored document that has o's ETag. Another
 // ETag fails Save with fault.PreconditionFailed.
 func (c *ContainerContext) Update(o DataObject) error { return c.track(verbReplace, o) }
-
-// Delete notes that the stored document with o's id and ETag is to be removed.
-// Another ETag fails Save with fault.PreconditionFailed.
-func (c *ContainerContext) Delete(o DataObject) error { return c.track(verbDelete, o) }
 
 // Reset forgets all that was noted. Nothing of it was or will be written.
 func (c *ContainerContext) Reset() {
@@ -72,21 +69,17 @@ func (c *ContainerContext) track(v verb, o DataObject) error {
 	case c.Contains(o.ID):
 		return fmt.Errorf("track document %s: it has an operation in this transaction already", o.ID)
 	case v != verbCreate && o.ETag == "":
-		return fmt.Errorf("track document %s: it has no ETag, so it cannot be replaced or deleted safely", o.ID)
+		return fmt.Errorf("track document %s: it has no ETag, so it cannot be replaced safely", o.ID)
 	}
-	op := operation{verb: v, object: o}
-	if v != verbDelete {
-		body, err := o.encode()
-		if err != nil {
-			return err
-		}
-		op.body = body
+	body, err := o.encode()
+	if err != nil {
+		return err
 	}
 	c.partitionKey = o.PartitionKey
 	if c.operations == nil {
 		c.operations = make([]operation, 0, usualOperations)
 	}
-	c.operations = append(c.operations, op)
+	c.operations = append(c.operations, operation{verb: v, object: o, body: body})
 	return nil
 }
 

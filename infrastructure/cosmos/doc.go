@@ -30,13 +30,11 @@
 //     guarded by its ETag, and a read that would end in NotFound, in
 //     PreconditionFailed or in "nothing to change" is confirmed by the primary.
 //
-// Parked events are kept by ParkedLot, in a container of their own. Which keys are parked
-// must not be learnt from a stale replica: keys are listed in one logical partition before
-// their gates close, and who takes a range over writes there before it reads the list.
+// Parked events are another subject: package parked beside this one.
 //
 // The read side is ContactReader. It needs no unit of work.
 //
-// Errors leave this package as faults (errors.go). The package starts no
+// Errors leave this package as faults (internal/store). The package starts no
 // goroutines. UnitsOfWork and ContactReader are safe for concurrent use; a
 // UnitOfWork and what hangs on it serve one goroutine.
 //

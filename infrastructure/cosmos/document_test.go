@@ -159,7 +159,8 @@ func TestStoredNotes(t *testing.T) {
 	t.Parallel()
 	state := goldenState(t)
 	request := command.Request{
-		ID: "0f1e2d", ContactID: state.ID, Hash: "a1b2c3", CreatedAt: state.CreatedAt,
+		Version: 2,
+		ID:      "0f1e2d", ContactID: state.ID, Hash: "a1b2c3", CreatedAt: state.CreatedAt,
 		CommandID: uuid.MustParse("d6a5f4b2-84c3-4ac7-ae22-6f4025ba9ca0"),
 	}
 	o, err := encodeRequest(request, 24*time.Hour)
@@ -167,6 +168,11 @@ func TestStoredNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareGolden(t, "request.json", o)
+	tombstone, err := encodeTombstone(contact.Tombstone{ID: state.ID, Version: 3, Sequence: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareGolden(t, "tombstone.json", tombstone)
 	if again, err := decodeRequest("0f1e2d", o); err != nil || !cmp.Equal(again, request) {
 		t.Errorf("read again: %+v, %v", again, err)
 	}

@@ -9,8 +9,6 @@ import (
 	"feedbox/application/query"
 )
 
-var _ command.Journal = (*UnitOfWork)(nil)
-
 // NoteRequest implements command.Journal.
 func (w *UnitOfWork) NoteRequest(r command.Request) error {
 	o, err := encodeRequest(r, w.context.options.RequestTTL)

@@ -39,8 +39,6 @@ func requestSize(ops []operation) int {
 			size += len(`{"operationType":"Create","resourceBody":}`) + len(op.body)
 		case verbReplace:
 			size += len(`{"operationType":"Replace","ifMatch":,"id":"","resourceBody":}`) + jsonLength(string(op.object.ETag)) + len(op.object.ID) + len(op.body)
-		case verbDelete:
-			size += len(`{"operationType":"Delete","id":"","ifMatch":}`) + jsonLength(string(op.object.ETag)) + len(op.object.ID)
 		}
 	}
 	return size

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
 	"reflect"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/domain/fault"
 )
@@ -32,9 +29,6 @@ func (c *ContainerContext) readBack(ctx context.Context, ops []operation, failed
 			return nil, false, err
 		}
 		applied := !gone && sameJSON(stored.Data, op.object.Data)
-		if op.verb == verbDelete {
-			applied = gone
-		}
 		if i == failed && !applied {
 			return nil, false, nil
 		}
@@ -44,40 +38,6 @@ func (c *ContainerContext) readBack(ctx context.Context, ops []operation, failed
 		}
 	}
 	return saved, true, nil
-}
-
-// readPrimary reads a document as it is now. A plain read may be answered by a
-// replica that lags behind; a transactional batch is executed by the primary,
-// also one that only reads.
-func (c *ContainerContext) readPrimary(ctx context.Context, partitionKey, id string) (DataObject, error) {
-	what := "read document " + id
-	batch := c.container.NewTransactionalBatch(keyValue(partitionKey))
-	batch.ReadItem(id, nil)
-	reply, err := c.container.ExecuteTransactionalBatch(ctx, batch, nil)
-	if err != nil {
-		c.session.merge(sessionOf(err))
-		return DataObject{}, asFault(what, err)
-	}
-	c.session.merge(reply.SessionToken)
-	if len(reply.OperationResults) != 1 {
-		return DataObject{}, asFault(what, errNoResult)
-	}
-	result := reply.OperationResults[0]
-	if result.StatusCode != http.StatusOK {
-		return DataObject{}, statusFault(what, int(result.StatusCode), reply.RawResponse, errRefused)
-	}
-	return decodeObjectOf(result)
-}
-
-func decodeObjectOf(result azcosmos.TransactionalBatchResult) (DataObject, error) {
-	o, err := decodeObject(result.ResourceBody)
-	if err != nil {
-		return DataObject{}, err
-	}
-	if result.ETag != "" {
-		o.ETag = result.ETag
-	}
-	return o, nil
 }
 
 // sameJSON reports whether two texts are the same JSON value. A store may space

@@ -20,6 +20,7 @@ type requestData struct {
 	Hash      string    `json:"hash"`
 	CommandID uuid.UUID `json:"commandId"`
 	CreatedAt time.Time `json:"createdAt"`
+	Version   int64     `json:"version"`
 }
 
 // requestDocumentID keeps the ids of these documents apart from those of contacts
@@ -27,7 +28,7 @@ type requestData struct {
 func requestDocumentID(id string) string { return "request-" + id }
 
 func encodeRequest(r command.Request, ttl time.Duration) (DataObject, error) {
-	data, err := json.Marshal(requestData{ContactID: r.ContactID, Hash: r.Hash, CommandID: r.CommandID, CreatedAt: r.CreatedAt})
+	data, err := json.Marshal(requestData{ContactID: r.ContactID, Hash: r.Hash, CommandID: r.CommandID, CreatedAt: r.CreatedAt, Version: r.Version})
 	if err != nil {
 		return DataObject{}, fmt.Errorf("encode request: %w", err)
 	}
@@ -40,5 +41,5 @@ func decodeRequest(id string, o DataObject) (command.Request, error) {
 	if err := json.Unmarshal(o.Data, &data); err != nil {
 		return command.Request{}, fmt.Errorf("decode request: %w", err)
 	}
-	return command.Request{ID: id, ContactID: data.ContactID, Hash: data.Hash, CommandID: data.CommandID, CreatedAt: data.CreatedAt}, nil
+	return command.Request{ID: id, ContactID: data.ContactID, Hash: data.Hash, CommandID: data.CommandID, CreatedAt: data.CreatedAt, Version: data.Version}, nil
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/cosmos/internal/store"
 )
 
 // script is a transport that answers one request after the other as written and
@@ -105,7 +107,7 @@ func stored(n int) answer {
 	for i := range n {
 		results = append(results, fmt.Sprintf(`{"statusCode":201,"requestCharge":1,"eTag":"\"e%d\""}`, i))
 	}
-	return respond(http.StatusOK, "["+strings.Join(results, ",")+"]", headerSessionToken, "0:-1#7")
+	return respond(http.StatusOK, "["+strings.Join(results, ",")+"]", store.HeaderSession, "0:-1#7")
 }
 
 // refused answers a batch with these statuses per operation.
@@ -114,7 +116,7 @@ func refused(codes ...int) answer {
 	for _, code := range codes {
 		results = append(results, fmt.Sprintf(`{"statusCode":%d,"requestCharge":1}`, code))
 	}
-	return respond(http.StatusMultiStatus, "["+strings.Join(results, ",")+"]", headerSessionToken, "0:-1#9")
+	return respond(http.StatusMultiStatus, "["+strings.Join(results, ",")+"]", store.HeaderSession, "0:-1#9")
 }
 
 // found answers a batch of one read.

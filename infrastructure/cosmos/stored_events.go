@@ -11,6 +11,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos/internal/store"
 )
 
 // StoredEvent is an event that is still in the container.
@@ -33,7 +34,7 @@ func StoredEvents(ctx context.Context, container *azcosmos.ContainerClient, part
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return nil, asFault("read the events of key "+partitionKey, err)
+			return nil, store.AsFault("read the events of key "+partitionKey, err)
 		}
 		for _, raw := range page.Items {
 			e, isEvent, err := storedEvent(raw)

@@ -8,7 +8,13 @@ import (
 	"time"
 
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos/internal/store"
 )
+
+// CodeOutcomeUnknown is the code of an Unavailable fault after which the change
+// may be stored or not. A client finds out by reading, or by repeating the
+// request under its idempotency key.
+const CodeOutcomeUnknown = "outcome_unknown"
 
 // Save stores all that was noted, everything or nothing, and returns the stored
 // documents with their new ETags in the order they were sent. It forgets nothing:
@@ -46,7 +52,7 @@ func (c *ContainerContext) Save(ctx context.Context) ([]DataObject, error) {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, asFault(c.describe(ops), err)
+		return nil, store.AsFault(c.describe(ops), err)
 	}
 	unknown := false // some attempt may have stored it
 	for attempt := 1; ; attempt++ {

@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos/internal/store"
 )
 
 var (
@@ -51,10 +52,10 @@ var outcomes = []outcomeCase{
 	{name: "bad request", answers: []answer{status(400)}, kind: fault.Internal},
 
 	// Refused this time: nothing was written, try again.
-	{name: "throttled, then stored", answers: []answer{status(429, headerRetryAfter, "1500"), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
+	{name: "throttled, then stored", answers: []answer{status(429, store.HeaderRetryAfter, "1500"), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
 	{name: "an operation throttled, then stored", answers: []answer{refused(424, 429), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
-	{name: "throttled for long", answers: []answer{status(429, headerRetryAfter, "60000")}, kind: fault.Throttled, retry: time.Minute},
-	{name: "throttled for ever", answers: []answer{status(429), status(429), status(429, headerRetryAfter, "70")}, kind: fault.Throttled, retry: 70 * time.Millisecond},
+	{name: "throttled for long", answers: []answer{status(429, store.HeaderRetryAfter, "60000")}, kind: fault.Throttled, retry: time.Minute},
+	{name: "throttled for ever", answers: []answer{status(429), status(429), status(429, store.HeaderRetryAfter, "70")}, kind: fault.Throttled, retry: 70 * time.Millisecond},
 	{name: "concurrent write, then stored", answers: []answer{status(449), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
 	{name: "partition moves, then stored", answers: []answer{status(410), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
 	{name: "nobody listens", answers: []answer{broken(errRefuse), broken(errRefuse), broken(errRefuse), broken(errRefuse)}, kind: fault.Unavailable, code: "store_unavailable"},
@@ -99,7 +100,7 @@ func TestOutcomesOfACommit(t *testing.T) {
 func (test outcomeCase) run(t *testing.T) {
 	container, s := play(t, test.answers...)
 	options, _ := (*Options)(nil).withDefaults()
-	c := newContainerContext(container, options, sessionToken{})
+	c := newContainerContext(container, options, store.Session{})
 	if err := errors.Join(c.Update(aContact), c.Create(anEvent)); err != nil {
 		t.Fatal(err)
 	}
@@ -147,26 +148,23 @@ type pointCase struct {
 }
 
 func TestOutcomesOfAPointWrite(t *testing.T) {
-	ok := func(code int) answer { return respond(code, "", "etag", `"new"`, headerSessionToken, "0:-1#3") }
+	ok := func(code int) answer { return respond(code, "", "etag", `"new"`, store.HeaderSession, "0:-1#3") }
 	for _, test := range []pointCase{
 		{name: "created", verb: verbCreate, answers: []answer{ok(201)}, etag: `"new"`},
 		{name: "replaced", verb: verbReplace, answers: []answer{ok(200)}, etag: `"new"`},
-		{name: "deleted", verb: verbDelete, answers: []answer{ok(204)}},
 		{name: "exists", verb: verbCreate, answers: []answer{status(409)}, kind: fault.Conflict, fails: true},
 		{name: "lost race", verb: verbReplace, answers: []answer{status(412)}, kind: fault.PreconditionFailed, fails: true},
-		{name: "not there", verb: verbDelete, answers: []answer{status(404)}, kind: fault.NotFound, fails: true},
+		{name: "not there", verb: verbReplace, answers: []answer{status(404)}, kind: fault.NotFound, fails: true},
 		{name: "create, reset, own", verb: verbCreate, answers: []answer{broken(errReset), status(409), found(asStored, `"r"`)}, etag: `"r"`},
 		{name: "create, reset, foreign", verb: verbCreate, answers: []answer{broken(errReset), status(409), found(changed, `"r"`)}, kind: fault.Conflict, fails: true},
 		{name: "replace, reset, own", verb: verbReplace, answers: []answer{broken(errReset), status(412), found(asStored, `"r"`)}, etag: `"r"`},
 		{name: "replace, reset, foreign", verb: verbReplace, answers: []answer{broken(errReset), status(412), found(changed, `"r"`)}, kind: fault.PreconditionFailed, fails: true},
-		{name: "delete, reset, own", verb: verbDelete, answers: []answer{broken(errReset), status(404), missing()}},
-		{name: "delete, reset, foreign", verb: verbDelete, answers: []answer{broken(errReset), status(412), found(changed, `"r"`)}, kind: fault.PreconditionFailed, fails: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				container, s := play(t, test.answers...)
 				options, _ := (*Options)(nil).withDefaults()
-				c := newContainerContext(container, options, sessionToken{})
+				c := newContainerContext(container, options, store.Session{})
 				if err := c.track(test.verb, aContact); err != nil {
 					t.Fatal(err)
 				}
@@ -189,7 +187,7 @@ func TestACommitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		container, s := play(t, silent)
 		options, _ := (*Options)(nil).withDefaults()
-		c := newContainerContext(container, options, sessionToken{})
+		c := newContainerContext(container, options, store.Session{})
 		if err := errors.Join(c.Create(anEvent), c.Update(aContact)); err != nil {
 			t.Fatal(err)
 		}
@@ -213,9 +211,9 @@ func TestACommitEndsWithItsContext(t *testing.T) {
 
 func TestAThrottledCommitWaitsAsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		container, _ := play(t, status(429, headerRetryAfter, "1500"), stored(2))
+		container, _ := play(t, status(429, store.HeaderRetryAfter, "1500"), stored(2))
 		options, _ := (*Options)(nil).withDefaults()
-		c := newContainerContext(container, options, sessionToken{})
+		c := newContainerContext(container, options, store.Session{})
 		if err := errors.Join(c.Create(anEvent), c.Update(aContact)); err != nil {
 			t.Fatal(err)
 		}
@@ -232,9 +230,9 @@ func TestAThrottledCommitWaitsAsAsked(t *testing.T) {
 // A failed commit tells the session too: what was seen must be seen by the next read.
 func TestSaveKeepsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		container, _ := play(t, status(500, headerSessionToken, "1:-1#4"), refused(424, http.StatusPreconditionFailed))
+		container, _ := play(t, status(500, store.HeaderSession, "1:-1#4"), refused(424, http.StatusPreconditionFailed))
 		options, _ := (*Options)(nil).withDefaults()
-		token, _ := parseSessionToken("0:-1#2")
+		token, _ := store.ParseSession("0:-1#2")
 		c := newContainerContext(container, options, token)
 		if err := errors.Join(c.Create(anEvent), c.Update(aContact)); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"feedbox/application/mediator"
 	"feedbox/domain/contact"
 	"feedbox/domain/event"
+	"feedbox/infrastructure/cosmos/internal/store"
 )
 
 // Publisher gives a domain event to its handlers, which put it into the outbox.
@@ -57,7 +58,7 @@ func NewUnitsOfWork(container *azcosmos.ContainerClient, publisher Publisher, o 
 
 // Begin implements command.UnitsOfWork.
 func (u *UnitsOfWork) Begin(session string) (command.UnitOfWork, error) {
-	token, err := parseSessionToken(session)
+	token, err := store.ParseSession(session)
 	if err != nil {
 		return nil, err
 	}
@@ -72,13 +73,6 @@ func (w *UnitOfWork) Contacts() command.Contacts { return &w.contacts }
 
 // SessionToken implements command.UnitOfWork.
 func (w *UnitOfWork) SessionToken() string { return w.context.session.String() }
-
-// Discard forgets all contacts. Their changes are not written.
-func (w *UnitOfWork) Discard() {
-	w.context.Reset()
-	w.contacts.tracked = nil
-	w.requests, w.audits = nil, nil
-}
 
 // Commit implements command.UnitOfWork.
 func (w *UnitOfWork) Commit(ctx context.Context) (command.Receipt, error) {
@@ -138,7 +132,7 @@ func (w *UnitOfWork) collect(ctx context.Context) ([]pendingChange, error) {
 				return nil, fmt.Errorf("commit %s: no handler has put %s into the outbox, it would be lost", tracked.contact, e.Action())
 			}
 		}
-		if err := w.contacts.store(tracked, commit); err != nil {
+		if err := w.contacts.store(ctx, tracked, commit); err != nil {
 			return nil, fmt.Errorf("commit %s: %w", tracked.contact, err)
 		}
 		changes = append(changes, pendingChange{trackedContact: tracked, commit: commit})

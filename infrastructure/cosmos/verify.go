@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos/internal/store"
 )
 
 // ContainerSpec is what a container has to be like.
@@ -17,8 +18,9 @@ type ContainerSpec struct {
 	ID string
 	// PartitionKeyPath is its only partition key path, such as /partitionKey.
 	PartitionKeyPath string
-	// TTL demands that documents may carry a TTL of their own and that those without
-	// one do not expire: a default TTL of -1.
+	// TTL demands that documents may carry a TTL of their own: a default TTL of -1.
+	// Without it the default TTL may be off, too; never may documents that have none of
+	// their own expire.
 	TTL bool
 }
 
@@ -31,7 +33,7 @@ func Verify(ctx context.Context, client *azcosmos.Client, database string, conta
 		return fmt.Errorf("verify database %s: %w", database, err)
 	}
 	if _, err := db.Read(ctx, nil); err != nil {
-		err = asFault("read database "+database, err)
+		err = store.AsFault("read database "+database, err)
 		if fault.Is(err, fault.NotFound) {
 			return fmt.Errorf("the database %q does not exist in the account %s: create it with its containers", database, client.Endpoint())
 		}
@@ -53,7 +55,7 @@ func Verify(ctx context.Context, client *azcosmos.Client, database string, conta
 func (s ContainerSpec) verify(ctx context.Context, container *azcosmos.ContainerClient) error {
 	reply, err := container.Read(ctx, nil)
 	if err != nil {
-		err = asFault("read container "+s.ID, err)
+		err = store.AsFault("read container "+s.ID, err)
 		if fault.Is(err, fault.NotFound) {
 			return fmt.Errorf("the container %q does not exist: create it with the partition key %s", s.ID, s.PartitionKeyPath)
 		}
@@ -64,10 +66,24 @@ func (s ContainerSpec) verify(ctx context.Context, container *azcosmos.Container
 	if paths := properties.PartitionKeyDefinition.Paths; !slices.Equal(paths, []string{s.PartitionKeyPath}) {
 		faults = append(faults, fmt.Errorf("the container %q has the partition key %v, it needs %s: create it anew", s.ID, paths, s.PartitionKeyPath))
 	}
-	if ttl := properties.DefaultTimeToLive; s.TTL && (ttl == nil || *ttl != never) {
+	switch ttl := properties.DefaultTimeToLive; {
+	case s.TTL && (ttl == nil || *ttl != never):
 		faults = append(faults, fmt.Errorf("the container %q has the default TTL %s, it needs -1 (on, no default): change it", s.ID, describeTTL(ttl)))
+	case ttl != nil && *ttl > 0:
+		faults = append(faults, &ExpiryError{Container: s.ID, TTL: *ttl})
 	}
 	return errors.Join(faults...)
+}
+
+// ExpiryError says that the documents of a container expire that must not.
+type ExpiryError struct {
+	Container string
+	TTL       int32 // the default, in seconds
+}
+
+// Error implements error.
+func (e *ExpiryError) Error() string {
+	return fmt.Sprintf("the container %q has the default TTL %d, after which what is kept in it would vanish: az cosmosdb sql container update --name %s --ttl -1", e.Container, e.TTL, e.Container)
 }
 
 func describeTTL(ttl *int32) string {

@@ -38,6 +38,20 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// What has no TTL of its own must not expire, or parked events and leases vanish.
+func TestVerifyRefusesADefaultTTL(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	for id, ttl := range map[string]int{"off": 0, "on": -1, "hour": 3600} {
+		must(t, w.emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: id, PartitionKey: []string{"/partitionKey"}, DefaultTTL: ttl}))
+		err := cosmos.Verify(t.Context(), w.client, "contacts", cosmos.ContainerSpec{ID: id, PartitionKeyPath: cosmos.PartitionKeyPath})
+		const want = `the container "hour" has the default TTL 3600, after which what is kept in it would vanish: az cosmosdb sql container update --name hour --ttl -1`
+		if ttl > 0 && (err == nil || err.Error() != want) || ttl <= 0 && err != nil {
+			t.Errorf("default TTL %d: %v", ttl, err)
+		}
+	}
+}
+
 func TestVerifyOfAnAccountThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})

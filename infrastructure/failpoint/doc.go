@@ -1,6 +1,6 @@
-// Package failpoint lets the fault tests strike a process at a named place of its
-// code. Only binaries built with the tag failpoint can be struck; in all others
-// Here is empty and vanishes when it is compiled.
+// Package failpoint lets the fault tests kill or stop a process at a named place in its
+// code. It does so only in binaries built with the tag failpoint; in all others Here is
+// empty and the compiler removes it.
 //
 // The variable FAILPOINT arms one place of the process:
 //
@@ -14,6 +14,7 @@
 //	send           the fence has been checked, the batch is about to be sent
 //	sent           the broker has accepted a batch; others of its page may be unsent
 //	page-sent      all of a page has been accepted, no checkpoint behind it is stored
+//	parked         an event was parked, no checkpoint behind it is stored
 //	lease-creating a record of the lease store is about to be created
 //	lease-created  a record of the lease store was created
 //	lease-renewed  a lease was stored: a renewal, a checkpoint or a change of owner

@@ -113,10 +113,42 @@ func TestRateLimitIsPerPrincipal(t *testing.T) {
 	}
 }
 
+// TestRefusalsHaveARate: what is refused before a principal is known counts for the
+// address it comes from, and takes nothing from those who are served.
+func TestRefusalsHaveARate(t *testing.T) {
+	for name, send := range map[string]func(a *api) answer{
+		"401, no key":    func(a *api) answer { return a.do(http.MethodGet, "/api/contacts", "") },
+		"401, wrong key": func(a *api) answer { return a.do(http.MethodPost, "/api/contacts", jane, "x-api-key", "nokey") },
+		"404":            func(a *api) answer { return a.do(http.MethodGet, "/nowhere", "", "x-api-key", "rkey") },
+		"404, unclean":   func(a *api) answer { return a.do(http.MethodGet, "/api/../x", "") },
+		"405":            func(a *api) answer { return a.do(http.MethodPut, "/api/contacts", "", "x-api-key", "rkey") },
+		"405, document":  func(a *api) answer { return a.do(http.MethodPost, "/openapi.json", "{}") },
+		"406": func(a *api) answer {
+			return a.do(http.MethodGet, "/api/contacts", "", "Accept", "text/html", "x-api-key", "rkey")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := start(t, &httpapi.Options{Auth: apiKeys(t), RateLimit: 0.01, RateBurst: 3})
+			for i := range 5 {
+				got := send(a)
+				if want := i >= 3; (got.status == 429) != want || want && (problemOf(t, got).Code != "rate_limited" || got.header.Get("Retry-After") == "") {
+					t.Errorf("request %d: %d %s", i+1, got.status, got.body)
+				}
+			}
+			if got := a.do(http.MethodGet, "/api/contacts", "", "x-api-key", "rkey"); got.status != 200 {
+				t.Errorf("a request that is not refused: %d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
 func TestAnonymousHasNoRate(t *testing.T) {
 	a := start(t, &httpapi.Options{RateLimit: 0.01, RateBurst: 1})
 	for range 5 {
 		if got := a.do(http.MethodGet, "/api/contacts", ""); got.status != 200 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		if got := a.do(http.MethodGet, "/nowhere", ""); got.status != 404 {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}

@@ -15,20 +15,24 @@ import (
 // maxDepth is far more than any body needs.
 const maxDepth = 16
 
-// readJSON reads the body of r as one JSON document of the given media type.
-func readJSON(w http.ResponseWriter, r *http.Request, mediaType string, limit int64) (*strictjson.Document, error) {
+// readJSON reads the body of r as one JSON document of the given media type. From
+// then on the request counts as being handled.
+func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, mediaType string) (*strictjson.Document, error) {
 	if err := checkContentType(r, mediaType); err != nil {
 		return nil, err
 	}
-	body, err := readBody(w, r, limit)
+	body, err := readBody(w, r, s.options.MaxBody)
 	if err != nil {
 		return nil, err
 	}
+	if err := s.capacity.enter(stateOf(r.Context())); err != nil {
+		return nil, err
+	}
 	document, err := strictjson.Parse(body, maxDepth)
-	var deep *strictjson.DepthError
+	var beyond *strictjson.LimitError
 	switch {
-	case errors.As(err, &deep):
-		return nil, fault.Fields(fault.Field{Pointer: deep.Pointer, Message: "must not be " + deep.Error()})
+	case errors.As(err, &beyond):
+		return nil, fault.Fields(fault.Field{Pointer: beyond.Pointer, Message: beyond.Error()})
 	case err != nil:
 		return nil, badRequest("malformed_json", "the body is not JSON: "+err.Error())
 	}
@@ -64,14 +68,18 @@ func checkContentType(r *http.Request, want string) error {
 	return nil
 }
 
-// readBody reads at most limit bytes; more is 413.
+// usualBody is what is set aside for a body of known length before any of it has come.
+const usualBody = 4 << 10
+
+// readBody reads at most limit bytes; more is 413. The memory of a body longer than
+// usual grows as it arrives: announcing one costs nothing here.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, bodyTooLarge(limit)
 	}
 	var body []byte
 	var err error
-	if r.ContentLength >= 0 { // known to be within the limit
+	if r.ContentLength >= 0 && r.ContentLength <= usualBody {
 		body = make([]byte, r.ContentLength)
 		_, err = io.ReadFull(r.Body, body)
 	} else {

@@ -41,10 +41,6 @@ func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if p.match.present() {
-		// There is nothing yet whose state could match. If-None-Match always holds.
-		return errPreconditionFailed
-	}
 	session, err := single(r.Header, headerSession)
 	if err != nil {
 		return err
@@ -63,13 +59,14 @@ func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 		Email:        b.email,
 		Description:  b.description,
 		Company:      contact.CompanyFields{CompanyName: b.companyName},
+		IfMatch:      p.match.list(), // If-None-Match always holds
 		Sender:       sender,
 		SessionToken: session,
 	})
 	if err != nil {
 		return err
 	}
-	exchangeOf(r.Context()).contactID = created.Contact.ID.String()
+	stateOf(r.Context()).contactID = created.Contact.ID.String()
 	w.Header().Set("Location", contactPath(created.Contact.ID))
 	setState(w.Header(), created.ETag, created.SessionToken)
 	setReplayed(w.Header(), created.Replayed)

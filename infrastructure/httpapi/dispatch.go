@@ -26,21 +26,21 @@ func (s *Server) dispatcher(routes []route, documents map[string]http.Handler) h
 		mux.Handle(p, resource{server: s, routes: resources[p]})
 	}
 	for p, document := range documents {
-		mux.Handle(p, readOnly(p, document))
+		mux.Handle(p, s.readOnly(p, document))
 	}
-	mux.HandleFunc("/", notFound)
+	mux.HandleFunc("/", s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// ServeMux would redirect such paths, with a body of its own.
 		if p := r.URL.Path; p != "/" && (!strings.HasPrefix(p, "/") || path.Clean(p) != p) {
-			notFound(w, r)
+			s.notFound(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
-func notFound(w http.ResponseWriter, r *http.Request) {
-	fail(w, r, &requestError{status: http.StatusNotFound, code: "route_not_found", detail: "there is nothing at this address"})
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	s.turnAway(w, r, &requestError{status: http.StatusNotFound, code: "route_not_found", detail: "there is nothing at this address"})
 }
 
 // resource is what one path offers, by method.
@@ -56,15 +56,24 @@ func (rs resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	found, ok := rs.routes[method]
 	if !ok {
-		fail(w, r, methodNotAllowed(rs.methods()))
+		rs.server.turnAway(w, r, methodNotAllowed(rs.methods()))
 		return
 	}
-	exchangeOf(r.Context()).route = found.path
+	x := stateOf(r.Context())
+	x.route = found.path
 	if answers := found.answers(); answers != "" && !accepts(r.Header["Accept"], answers) {
-		fail(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + answers})
+		rs.server.turnAway(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + answers})
 		return
 	}
+	defer rs.server.capacity.leave(x)
 	err := rs.server.admit(r, found.scope)
+	if err != nil && x.principal.ID == "" {
+		rs.server.turnAway(w, r, err)
+		return
+	}
+	if err == nil && found.doc.body == nil {
+		err = rs.server.capacity.enter(x) // else once the body is read
+	}
 	if err == nil {
 		err = found.handle(w, r)
 	}

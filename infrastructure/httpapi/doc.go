@@ -8,9 +8,9 @@
 // A request passes, from the outside in:
 //
 //	observe      request id, trace, time limit, access log, metrics, panics
-//	guard        load
 //	dispatch     path and method to route; 404, 405, 406 as problems;
 //	             authentication, scope and rate of the caller
+//	capacity     load; a request with a body counts once that has arrived
 //	route        decoding, preconditions, the command or query, the answer
 //
 // Invariants:
@@ -22,7 +22,7 @@
 //     headers over the limit) is answered by net/http itself.
 //   - One table (status.go) maps kinds of faults to statuses.
 //   - A precondition is never ignored (RFC 9110 §13).
-//   - Personal data stays in bodies: logs, metrics and spans carry routes,
+//   - Personal data appears in bodies only: logs, metrics and spans carry routes,
 //     statuses, ids and codes only.
 //
 // Goroutines: [Server.Run] and [Ops.Run] block; each starts the goroutine

@@ -62,11 +62,11 @@ func docsText(contentType, text string) http.Handler {
 }
 
 // readOnly serves a document to GET and HEAD.
-func readOnly(path string, next http.Handler) http.Handler {
+func (s *Server) readOnly(path string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		exchangeOf(r.Context()).route = path
+		stateOf(r.Context()).route = path
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			fail(w, r, methodNotAllowed("GET, HEAD"))
+			s.turnAway(w, r, methodNotAllowed("GET, HEAD"))
 			return
 		}
 		next.ServeHTTP(w, r)

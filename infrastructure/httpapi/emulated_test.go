@@ -179,6 +179,29 @@ func TestWritersWithIfMatch(t *testing.T) {
 	t.Logf("%d writers: %d changes accepted, %d refused", writers, accepted.Load(), refused.Load())
 }
 
+// TestWritersWithoutAPrecondition: fifty at once change one contact, and none of them
+// is told that it failed a precondition it has not stated.
+func TestWritersWithoutAPrecondition(t *testing.T) {
+	a, _ := startEmulated(t, nil)
+	path, _ := a.create()
+	const writers = 50
+	begin := make(chan struct{})
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			<-begin
+			if got := a.do(http.MethodPost, path+"/update-name", fmt.Sprintf(`{"firstName":"Writer %d","lastName":"Doe"}`, w)); got.status != 204 {
+				t.Errorf("writer %d: %d %s", w, got.status, got.body)
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	if got := a.do(http.MethodGet, path, ""); !strings.Contains(got.body, fmt.Sprintf(`"version":%d}`, writers+1)) {
+		t.Errorf("the contact is %s", got.body)
+	}
+}
+
 // TestReadYourOwnWrite: the store serves old states to those who do not say
 // what they have seen. A client that returns its session token always reads
 // what it wrote.

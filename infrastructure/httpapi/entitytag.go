@@ -66,13 +66,16 @@ func tagsOf(h http.Header, name string) (tagList, error) {
 // sample state their precondition. Quotes may be missing.
 func legacyTag(h http.Header) (tagList, error) {
 	value, err := single(h, headerETag)
-	if value = strings.TrimSpace(value); err != nil || value == "" {
+	if _, given := h[headerETag]; err != nil || !given {
 		return tagList{}, err
 	}
-	if value != "*" && !strings.HasSuffix(value, `"`) {
+	if value != "" && value != "*" && !strings.HasSuffix(value, `"`) {
 		value = `"` + value + `"`
 	}
 	list, problem := parseTags(value)
+	if len(list.tags) > 1 {
+		problem = "must be one entity tag"
+	}
 	if problem != "" {
 		return tagList{}, badRequest("invalid_precondition", "ETag "+problem)
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -14,7 +15,7 @@ func senderOf(r *http.Request) (command.Sender, error) {
 	if err != nil {
 		return command.Sender{}, err
 	}
-	sender := command.Sender{Principal: exchangeOf(r.Context()).principal.ID}
+	sender := command.Sender{Principal: stateOf(r.Context()).principal.ID}
 	if sender.Principal == auth.Anonymous {
 		sender.Principal = ""
 	}
@@ -23,7 +24,7 @@ func senderOf(r *http.Request) (command.Sender, error) {
 	}
 	key, ok := idempotencyKey(value)
 	if !ok {
-		return sender, badRequest(command.CodeKeyInvalid, headerIdempotencyKey+" must be a text of visible characters, with or without double quotes around it")
+		return sender, badRequest(command.CodeKeyInvalid, fmt.Sprintf("%s must be a text of 1 to %d visible ASCII characters, with or without double quotes around it", headerIdempotencyKey, command.MaxIdempotencyKey))
 	}
 	sender.IdempotencyKey = key
 	return sender, nil
@@ -34,14 +35,20 @@ func senderOf(r *http.Request) (command.Sender, error) {
 // most clients send it bare. Both forms are the same key.
 func idempotencyKey(value string) (string, bool) {
 	value = strings.Trim(value, " \t")
-	if !strings.HasPrefix(value, `"`) {
-		return value, value != "" && !strings.Contains(value, `"`)
+	key, ok := value, !strings.Contains(value, `"`) && !strings.ContainsFunc(value, func(c rune) bool { return c < 0x20 || c > 0x7e })
+	if strings.HasPrefix(value, `"`) {
+		key, ok = unquote(value)
 	}
+	return key, ok && strings.TrimSpace(key) != "" && len(key) <= command.MaxIdempotencyKey
+}
+
+// unquote reads a string of RFC 8941 §3.3.3.
+func unquote(value string) (string, bool) {
 	var key strings.Builder
 	for i := 1; i < len(value); i++ {
 		switch c := value[i]; {
 		case c == '"':
-			return key.String(), i == len(value)-1 && key.Len() > 0
+			return key.String(), i == len(value)-1
 		case c == '\\':
 			if i++; i == len(value) || value[i] != '"' && value[i] != '\\' {
 				return "", false

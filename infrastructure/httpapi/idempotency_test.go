@@ -39,8 +39,8 @@ func TestCreateUnderAKey(t *testing.T) {
 		t.Errorf("another key: %d %v", got.status, got.header)
 	}
 	a.do(http.MethodPost, path+"/update-name", `{"firstName":"Janet","lastName":"Roe"}`)
-	if got := create("key-1", jane); got.status != 200 || !strings.Contains(got.body, "Janet") {
-		t.Errorf("after a change: %d %s", got.status, got.body)
+	if got := create("key-1", jane); got.status != 200 || !strings.Contains(got.body, "Janet") || got.header.Get("ETag") != "" {
+		t.Errorf("after a change: %d %v %s; want no ETag, it is that of another's change", got.status, got.header, got.body)
 	}
 	a.do(http.MethodDelete, path, "")
 	if got := create("key-1", jane); got.status != 410 || problemOf(t, got).Code != "contact_deleted" {
@@ -73,10 +73,15 @@ func TestChangesUnderAKey(t *testing.T) {
 		if again.header.Get("Idempotency-Replayed") != "true" || again.header.Get("ETag") != first.header.Get("ETag") || again.body != first.body {
 			t.Errorf("%s %s: the repeat is answered with %v %s", verb.method, verb.path, again.header, again.body)
 		}
+		a.do(http.MethodPost, path+"/update-company", `{"companyName":"Another"}`)
+		if got := send(verb.body); got.status != first.status || got.header.Get("Idempotency-Replayed") != "true" || got.header.Get("ETag") != "" {
+			t.Errorf("%s %s: after another's change the repeat is answered with %d %v; with that ETag the client would overwrite what it has not seen",
+				verb.method, verb.path, got.status, got.header)
+		}
 		if got := send(verb.other); got.status != 422 || problemOf(t, got).Code != "idempotency_key_reused" {
 			t.Errorf("%s %s, another content: %d %s", verb.method, verb.path, got.status, got.body)
 		}
-		if got := a.do(http.MethodGet, path, ""); !strings.Contains(got.body, `"version":2}`) {
+		if got := a.do(http.MethodGet, path, ""); !strings.Contains(got.body, `"version":3}`) {
 			t.Errorf("%s %s was done twice: %s", verb.method, verb.path, got.body)
 		}
 	}

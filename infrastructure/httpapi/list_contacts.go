@@ -13,7 +13,7 @@ import (
 type pageView struct {
 	Items    []itemView `json:"items" doc:"the contacts of this page, in no promised order"`
 	HasMore  bool       `json:"hasMore" doc:"whether there is a next page; it may turn out to be empty"`
-	NextLink string     `json:"nextLink,omitempty" doc:"address of the next page, absent on the last"`
+	NextLink string     `json:"nextLink,omitempty" doc:"address of the next page, absolute or relative to this one; absent on the last"`
 }
 
 // itemView is a contact in a page.

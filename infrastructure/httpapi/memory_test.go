@@ -73,16 +73,17 @@ func (m *memory) Begin(session string) (command.UnitOfWork, error) {
 
 // memoryWork is a unit of work of one contact.
 type memoryWork struct {
-	memory  *memory
-	session string
-	contact *contact.Contact
-	etag    string
+	command.Journal // nil: no request of these tests has a key
+	memory          *memory
+	session         string
+	contact         *contact.Contact
+	etag            string
 }
 
 func (w *memoryWork) Contacts() command.Contacts { return w }
 func (w *memoryWork) SessionToken() string       { return w.session }
 
-func (w *memoryWork) Add(c *contact.Contact) error {
+func (w *memoryWork) Add(_ context.Context, c *contact.Contact) error {
 	w.contact = c
 	return nil
 }
@@ -97,7 +98,7 @@ func (w *memoryWork) Read(ctx context.Context, id uuid.UUID, ifMatch []string) (
 	if !ok {
 		return nil, contact.NotFound(id)
 	}
-	if len(ifMatch) > 0 && !slices.Contains(ifMatch, "*") && !slices.Contains(ifMatch, found.etag) {
+	if !found.state.Deleted && len(ifMatch) > 0 && !slices.Contains(ifMatch, "*") && !slices.Contains(ifMatch, found.etag) {
 		return nil, fault.New(fault.PreconditionFailed, "", "the contact has changed")
 	}
 	c, err := contact.Rehydrate(found.state)

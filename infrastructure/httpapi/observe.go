@@ -83,19 +83,19 @@ func newObserver(o *Options) (*observer, error) {
 	return observed, nil
 }
 
-// wrap gives each request an id, a trace, an exchange and its time limit, and
+// wrap gives each request an id, a trace, a state and its time limit, and
 // records how it ended: one log line, one measurement, one span.
 func (o *observer) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		recorded := &recorder{ResponseWriter: w, exchange: exchange{requestID: newID().String()}}
-		x := &recorded.exchange
+		recorded := &recorder{ResponseWriter: w, state: requestState{requestID: newID().String()}}
+		x := &recorded.state
 		ctx := r.Context()
 		if _, traced := r.Header[headerTraceparent]; traced {
 			ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
 		}
 		ctx, span := o.tracer.Start(ctx, r.Method, ofServer...)
-		ctx = withTraceID(context.WithValue(ctx, exchangeKey{}, x))
+		ctx = withTraceID(context.WithValue(ctx, stateKey{}, x))
 		ctx, cancel := context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
@@ -145,14 +145,14 @@ func (o *observer) panicked(w *recorder, r *http.Request, recovered any) {
 		panic(recovered)
 	}
 	err := fmt.Errorf("panic: %v\n%s", recovered, debug.Stack())
-	if w.exchange.status != 0 {
-		w.exchange.failure = err
+	if w.state.status != 0 {
+		w.state.failure = err
 		panic(http.ErrAbortHandler)
 	}
 	fail(w, r, err)
 }
 
-func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request, x *exchange, took time.Duration) {
+func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request, x *requestState, took time.Duration) {
 	status := x.status
 	if status == 0 {
 		status = http.StatusOK
@@ -171,7 +171,7 @@ func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request,
 
 // log writes the access log. It goes to the handler, past the logger, which would look
 // for the line of code that it is called from.
-func (o *observer) log(ctx context.Context, x *exchange, method string, status int, took time.Duration) {
+func (o *observer) log(ctx context.Context, x *requestState, method string, status int, took time.Duration) {
 	level := slog.LevelInfo
 	failed := x.failure != nil && status != statusClientClosed
 	switch {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,12 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	"feedbox/application/command"
-	"feedbox/application/query"
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-const pathOpenAPI = "/openapi.json"
+const (
+	pathOpenAPI = "/openapi.json"
+	tagContacts = "contacts"
+)
 
 // everyProblem are the statuses that any route may answer.
 var everyProblem = []int{
@@ -29,8 +31,9 @@ var viewNames = map[reflect.Type]string{
 	reflect.TypeFor[auditView]():   "AuditPage",
 }
 
-// openAPI builds the OpenAPI 3.1 document of the routes.
-func openAPI(routes []route, challenge string) ([]byte, error) {
+// openAPI builds the OpenAPI 3.1 document of the routes, as these options make them.
+func openAPI(routes []route, o *Options) ([]byte, error) {
+	challenge := o.Auth.Challenge()
 	schemas := object{}
 	for view, name := range viewNames {
 		schemas[name] = schemaOfView(view)
@@ -45,9 +48,9 @@ func openAPI(routes []route, challenge string) ([]byte, error) {
 		if one.doc.body != nil {
 			schemas[one.doc.body.name] = one.doc.body.schema
 		}
-		item[strings.ToLower(one.method)] = operationObject(one, challenge)
+		item[strings.ToLower(one.method)] = operationObject(one, o)
 	}
-	components := object{"schemas": schemas, "parameters": parameterDocs(), "headers": headerDocs(), "responses": problemResponses()}
+	components := object{"schemas": schemas, "parameters": parameterDocs(o.RequirePrecondition), "headers": headerDocs(), "responses": problemResponses()}
 	if schemes := securitySchemes(challenge); len(schemes) > 0 {
 		components["securitySchemes"] = schemes
 	}
@@ -57,6 +60,8 @@ func openAPI(routes []route, challenge string) ([]byte, error) {
 			"title": "Feedbox contacts", "version": "1",
 			"description": "Contacts whose every change is published as an event. Changes and events are stored in one transaction.",
 		},
+		"servers":    []object{{"url": cmp.Or(o.PublicURL, "/")}},
+		"tags":       []object{{"name": tagContacts, "description": "Contacts, and who changed them."}},
 		"paths":      paths,
 		"components": components,
 	}, "", "  ")
@@ -76,9 +81,9 @@ func serveOpenAPI(document []byte) http.HandlerFunc {
 	}
 }
 
-func operationObject(one route, challenge string) object {
+func operationObject(one route, o *Options) object {
 	doc := one.doc
-	out := object{"operationId": doc.id, "summary": doc.summary, "tags": []string{"contacts"}}
+	out := object{"operationId": doc.id, "summary": doc.summary, "tags": []string{tagContacts}}
 	if doc.description != "" {
 		out["description"] = doc.description
 	}
@@ -97,14 +102,14 @@ func operationObject(one route, challenge string) object {
 			doc.body.mediaType: object{"schema": object{"$ref": "#/components/schemas/" + doc.body.name}},
 		}}
 	}
-	out["responses"] = responsesObject(one)
-	if challenge != "" {
+	out["responses"] = responsesObject(one, o)
+	if o.Auth.Challenge() != "" {
 		out["security"] = []object{{"caller": []string{string(one.scope)}}}
 	}
 	return out
 }
 
-func responsesObject(one route) object {
+func responsesObject(one route, o *Options) object {
 	responses := object{}
 	for _, reply := range one.doc.replies {
 		response := object{"description": reply.description}
@@ -122,6 +127,9 @@ func responsesObject(one route) object {
 	if one.answers() != "" {
 		problems = append(problems, http.StatusNotAcceptable)
 	}
+	if o.RequirePrecondition && slices.Contains(one.doc.parameters, requiredIfMatch) {
+		problems = append(problems, http.StatusPreconditionRequired)
+	}
 	for _, status := range problems {
 		responses[strconv.Itoa(status)] = object{"$ref": "#/components/responses/" + strconv.Itoa(status)}
 	}
@@ -131,7 +139,7 @@ func responsesObject(one route) object {
 func securitySchemes(challenge string) object {
 	switch challenge {
 	case (&auth.Entra{}).Challenge():
-		return object{"caller": object{"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Access token of the configured issuer with the scope or role contacts.read or contacts.write."}}
+		return object{"caller": object{"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Access token of the configured issuer: one that acts for a user with the scope contacts.read or contacts.write, one of an application itself with the role of that name."}}
 	case (&auth.APIKeys{}).Challenge():
 		return object{"caller": object{"type": "apiKey", "in": "header", "name": auth.HeaderAPIKey}}
 	default:
@@ -148,14 +156,14 @@ var problemDocs = map[int]string{
 	http.StatusNotAcceptable:         "The Accept header excludes the media type of the answer.",
 	http.StatusConflict:              "There is a contact of this id already.",
 	http.StatusGone:                  "The contact was deleted.",
-	http.StatusPreconditionFailed:    "The contact is not in the state that the precondition demands.",
+	http.StatusPreconditionFailed:    "The contact is not in the state that the precondition demands. A repeat under an Idempotency-Key is answered as a replay, whatever its preconditions are.",
 	http.StatusRequestEntityTooLarge: "The body, or what would have to be stored, is too large.",
 	http.StatusUnsupportedMediaType:  "The body has another media type, charset or coding than is read here.",
-	http.StatusUnprocessableEntity:   "The content breaks rules; errors lists them all.",
-	http.StatusPreconditionRequired:  "If-Match is needed; answered only where the operator demands it.",
+	http.StatusUnprocessableEntity:   "The content breaks rules, which errors lists, or (code idempotency_key_reused) the Idempotency-Key was used for another request.",
+	http.StatusPreconditionRequired:  "If-Match is needed.",
 	http.StatusTooManyRequests:       "The caller, or the service, has used up its rate; wait as Retry-After says.",
 	http.StatusInternalServerError:   "Something unexpected happened.",
-	http.StatusServiceUnavailable:    "The request could not be handled now; try again as Retry-After says. With the code outcome_unknown or timeout a change may have been made.",
+	http.StatusServiceUnavailable:    "The request could not be handled now; try again as Retry-After says. With the code outcome_unknown, timeout or client_closed a change may have been made.",
 }
 
 func problemResponses() object {
@@ -183,35 +191,11 @@ func problemResponses() object {
 	return out
 }
 
-// parameterDocs are the parameters that operations refer to by name.
-func parameterDocs() object {
-	text := func(limit int) object { return object{"type": "string", "maxLength": limit} }
-	out := map[string]object{
-		"id":                 {"in": "path", "required": true, "description": "id of the contact", "schema": object{"type": "string", "format": "uuid"}},
-		"pageSize":           {"in": "query", "description": "contacts in a page", "schema": object{"type": "integer", "minimum": 1, "maximum": query.MaxPageSize, "default": query.DefaultPageSize}},
-		queryContinuation:    {"in": "query", "description": "continuation token of the page before", "schema": object{"type": "string"}},
-		headerContinuation:   {"in": "header", "description": "continuation token of the page before; the query parameter does the same", "schema": object{"type": "string"}},
-		headerSession:        {"in": "header", "description": "session token of an earlier answer; this request then sees at least what that one saw", "schema": object{"type": "string"}},
-		"If-Match":           {"in": "header", "description": "entity tags of which the contact must have one, or *", "schema": object{"type": "string"}},
-		"If-None-Match":      {"in": "header", "description": "entity tags of which the contact must have none, or *", "schema": object{"type": "string"}},
-		"ETag":               {"in": "header", "deprecated": true, "description": "as If-None-Match when reading and as If-Match when changing; send those instead", "schema": text(maxEntityTagLength)},
-		headerIdempotencyKey: {"in": "header", "description": "the client's name for this request: a repeat under the same name does nothing and is answered as a replay", "schema": object{"type": "string", "minLength": 1, "maxLength": command.MaxIdempotencyKey}},
-		headerClientRequest:  {"in": "header", "description": "id of the request, made by the client and returned", "schema": text(maxClientRequestID)},
-		"traceparent":        {"in": "header", "description": "W3C trace context", "schema": text(512)},
-	}
-	named := object{}
-	for name, parameter := range out {
-		parameter["name"] = name
-		named[name] = parameter
-	}
-	return named
-}
-
 // headerDocs are the headers that answers refer to by name.
 func headerDocs() object {
 	out := object{}
 	for name, description := range map[string]string{
-		"ETag":             "state of the contact, for If-Match and If-None-Match",
+		"ETag":             "state of the contact as this request has left or found it, for If-Match and If-None-Match; absent from a replay if another request has changed the contact since",
 		"Location":         "address of the contact",
 		headerReplayed:     "true where an earlier request under the same key had been answered",
 		headerSession:      "stands for what this request has seen; send it to read your own writes",

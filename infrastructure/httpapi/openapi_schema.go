@@ -22,17 +22,23 @@ const (
 )
 
 // schemaOfRule is the JSON Schema of a field under the domain's rule. The
-// patterns say what the rule says: no control characters, and where a text is
-// required, something besides white space.
+// patterns say what the rule says: no control characters, no invisible ones but in
+// prose, and where a text is required, something besides white space.
 func schemaOfRule(rule contact.Rule, nullable bool) object {
-	schema := object{"type": "string", "maxLength": rule.MaxLength, "pattern": "^[^" + controls + "]*$"}
+	refused := controls
+	if !rule.Prose {
+		for _, r := range contact.Invisible() {
+			refused += string(r[0]) + "-" + string(r[1])
+		}
+	}
+	schema := object{"type": "string", "maxLength": rule.MaxLength, "pattern": "^[^" + refused + "]*$"}
 	if rule.Required {
 		schema["minLength"] = 1
-		schema["pattern"] = "^[^" + controls + "]*[^" + controls + separators + "][^" + controls + "]*$"
+		schema["pattern"] = "^[^" + refused + "]*[^" + refused + separators + "][^" + refused + "]*$"
 	}
 	if rule.Email {
 		schema["format"] = "email"
-		schema["pattern"] = "^[^@" + controls + separators + "]+@[^@" + controls + separators + "]+$"
+		schema["pattern"] = "^[^@" + refused + separators + "]+@[^@" + refused + separators + "]+$"
 	}
 	if nullable {
 		schema["type"] = []string{"string", "null"}

@@ -158,6 +158,100 @@ func checkResponses(t *testing.T, where string, operation map[string]any) {
 	}
 }
 
+// parametersOf resolves the parameters of an operation, by name.
+func parametersOf(doc map[string]any, operation any) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	for _, reference := range operation.(map[string]any)["parameters"].([]any) {
+		key := reference.(map[string]any)["$ref"].(string)
+		parameter := doc["components"].(map[string]any)["parameters"].(map[string]any)[key[strings.LastIndexByte(key, '/')+1:]].(map[string]any)
+		out[parameter["name"].(string)] = parameter
+	}
+	return out
+}
+
+// TestOpenAPIFollowsTheOptions: what the operator has set is what the document says.
+func TestOpenAPIFollowsTheOptions(t *testing.T) {
+	for name, options := range map[string]*httpapi.Options{
+		"default": {}, "strict": {RequirePrecondition: true, PublicURL: "https://api.contoso.example/", Auth: apiKeys(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			strict := options.RequirePrecondition
+			a := start(t, options)
+			doc := document(t, a)
+			server := doc["servers"].([]any)[0].(map[string]any)["url"]
+			if want := map[bool]string{false: "/", true: "https://api.contoso.example"}[strict]; server != want {
+				t.Errorf("the server is %v, want %s", server, want)
+			}
+			var tags []string
+			for _, tag := range doc["tags"].([]any) {
+				tags = append(tags, tag.(map[string]any)["name"].(string))
+			}
+			for path, item := range doc["paths"].(map[string]any) {
+				for method, operation := range item.(map[string]any) {
+					for _, tag := range operation.(map[string]any)["tags"].([]any) {
+						if !slices.Contains(tags, tag.(string)) {
+							t.Errorf("%s %s has the tag %v, which is not declared", method, path, tag)
+						}
+					}
+					change := method != "get" && strings.Contains(path, "{id}")
+					ifMatch, declared := parametersOf(doc, operation)["If-Match"]
+					if required, _ := ifMatch["required"].(bool); declared && required != (strict && change) {
+						t.Errorf("%s %s: If-Match is required: %t", method, path, required)
+					}
+					if _, listed := operation.(map[string]any)["responses"].(map[string]any)["428"]; listed != (strict && change) {
+						t.Errorf("%s %s: 428 is listed: %t", method, path, listed)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestDeclaredLimitsAreKept sends, for each limit of a parameter, a value at it and one
+// beyond it: what is declared is kept, and what is kept is declared.
+func TestDeclaredLimitsAreKept(t *testing.T) {
+	a, _ := startEmulated(t, nil)
+	path, _ := a.create()
+	doc := document(t, a)
+	operation := doc["paths"].(map[string]any)["/api/contacts/{id}/update-email"].(map[string]any)["post"]
+	for name, values := range map[string]map[string]bool{ // value: whether it is well formed
+		"If-Match": {
+			`"` + strings.Repeat("x", 48) + `"`: true, `"` + strings.Repeat("x", 49) + `"`: false, strings.Repeat(`"a",`, 31) + `"a"`: true,
+			"*": true, "a": false, "": false, `"a" "b"`: false, `W/"a", "b"`: true,
+		},
+		"If-None-Match":          {`"` + strings.Repeat("x", 48) + `"`: true, `"` + strings.Repeat("x", 49) + `"`: false, `w/"a"`: false},
+		"Idempotency-Key":        {strings.Repeat("k", 255): true, "": false, `"`: false, `a"b`: false, `"a\\"`: true, `"a\n"`: false, "ключ": false, "a b": true},
+		"X-Ms-Session-Token":     {"0:-1#1": true, strings.Repeat("0:1,", 2048) + "0:1": false},
+		"traceparent":            {strings.Repeat("x", 600): true, "garbage": true},
+		"X-Ms-Client-Request-Id": {strings.Repeat("x", 600): true, "two words": true},
+	} {
+		parameter := parametersOf(doc, operation)[name]
+		if parameter == nil {
+			t.Errorf("%s is not declared", name)
+			continue
+		}
+		schema := parameter["schema"].(map[string]any)
+		for value, good := range values {
+			if pattern, ok := schema["pattern"].(string); ok && regexp.MustCompile(pattern).MatchString(value) != good {
+				t.Errorf("%s: the pattern matches %q: %t", name, value, !good)
+			}
+			if limit, ok := schema["maxLength"].(float64); ok && !good && len(value) <= int(limit) {
+				t.Errorf("%s: %q is within the limit that is declared", name, value)
+			}
+			got := a.do(http.MethodPost, path+"/update-email", `{"email":null}`, name, value)
+			if refused := got.status == 400; refused == good {
+				t.Errorf("%s: %.60q is answered %d %s", name, value, got.status, got.body)
+			}
+			if _, limited := schema["maxLength"]; good && !limited && schema["pattern"] == nil && got.status >= 300 {
+				t.Errorf("%s without a limit: %d", name, got.status)
+			}
+		}
+	}
+	if id := parametersOf(doc, operation)["id"]["schema"].(map[string]any); !regexp.MustCompile(id["pattern"].(string)).MatchString(path[len("/api/contacts/"):]) {
+		t.Error("the pattern of ids does not match one")
+	}
+}
+
 // TestRoutesAreDocumented: whatever answers something else than 404 or 405
 // is in the document.
 func TestRoutesAreDocumented(t *testing.T) {

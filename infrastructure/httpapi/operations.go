@@ -34,10 +34,10 @@ func shapeDoc(name string, b shape) *bodyDoc {
 var badBody = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}
 
 // changeParameters are those of every change of one contact.
-var changeParameters = []string{"If-Match", "If-None-Match", "ETag", headerIdempotencyKey, headerSession}
+var changeParameters = []string{requiredIfMatch, "If-None-Match", "ETag", headerIdempotencyKey, headerSession}
 
 // badTarget are the statuses of every change of one contact.
-var badTarget = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusPreconditionFailed, http.StatusPreconditionRequired}
+var badTarget = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusPreconditionFailed}
 
 var createDoc = operation{
 	id: "createContact", summary: "Create a contact",

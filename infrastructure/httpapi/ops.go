@@ -15,9 +15,12 @@ import (
 // OpsOptions adjust an Ops server. The zero value means the defaults.
 type OpsOptions struct {
 	// Ready returns nil when the process can do its work. It is called for
-	// each probe and must return within a second. Default always ready. See
-	// [ReadyOnce].
+	// each probe and must return within a second. Default always ready.
 	Ready func(ctx context.Context) error
+	// Dependencies tells how the services that the process needs answer, by name, in the
+	// body of /readyz. It decides nothing: an outage of theirs is no reason to send
+	// requests elsewhere or to restart. Default none.
+	Dependencies func() map[string]Dependency
 	// Metrics serves /metrics; default 404.
 	Metrics http.Handler
 	// Logger receives what net/http has to say; default none.
@@ -26,11 +29,14 @@ type OpsOptions struct {
 	DrainTimeout time.Duration
 }
 
+// maxOpsConnections is far more than probes and scrapers need.
+const maxOpsConnections = 100
+
 // Ops serves probes and metrics on a listener of its own, so that they are
 // never reachable from where clients are:
 //
 //	/livez    200 while the process runs
-//	/readyz   200, or 503 with the reason
+//	/readyz   200, or 503 with the reason; the body has the state of the dependencies
 //	/metrics  Prometheus text format
 //
 // It is safe for concurrent use.
@@ -51,8 +57,8 @@ func NewOps(options *OpsOptions) *Ops {
 		o.options.Logger = slog.New(slog.DiscardHandler)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { writeProbe(w, nil) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeProbe(w, o.ready(r.Context())) })
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { writeProbe(w, nil, nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeProbe(w, o.ready(r.Context()), o.dependencies()) })
 	if o.options.Metrics != nil {
 		mux.Handle("GET /metrics", o.options.Metrics)
 	}
@@ -70,7 +76,7 @@ func (o *Ops) Handler() http.Handler { return o.handler }
 // Run serves on listener until ctx ends. It owns the listener and returns nil
 // after a clean stop. Stop it last: probes should answer while draining.
 func (o *Ops) Run(ctx context.Context, listener net.Listener) error {
-	if err := serve(ctx, listener, o.handler, o.options.Logger, time.Minute, o.options.DrainTimeout); err != nil {
+	if err := serve(ctx, listener, o.handler, o.options.Logger, limits{connections: maxOpsConnections, write: time.Minute, drain: o.options.DrainTimeout}); err != nil {
 		return fmt.Errorf("ops server: %w", err)
 	}
 	return nil
@@ -88,11 +94,27 @@ func (o *Ops) ready(ctx context.Context) error {
 	return o.options.Ready(ctx)
 }
 
-func writeProbe(w http.ResponseWriter, err error) {
+// Dependency is how a service that the process needs answers.
+type Dependency struct {
+	Status   string    `json:"status"`            // ok, failing, or unknown before its first use
+	Answered time.Time `json:"answered,omitzero"` // its last answer
+	Failing  time.Time `json:"failing,omitzero"`  // since when it fails
+	Error    string    `json:"error,omitempty"`   // the last failure
+}
+
+func (o *Ops) dependencies() map[string]Dependency {
+	if o.options.Dependencies == nil {
+		return nil
+	}
+	return o.options.Dependencies()
+}
+
+func writeProbe(w http.ResponseWriter, err error, dependencies map[string]Dependency) {
 	answer := struct {
-		Status string `json:"status"`
-		Reason string `json:"reason,omitempty"`
-	}{Status: "ok"}
+		Status       string                `json:"status"`
+		Reason       string                `json:"reason,omitempty"`
+		Dependencies map[string]Dependency `json:"dependencies,omitempty"`
+	}{Status: "ok", Dependencies: dependencies}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
@@ -100,22 +122,4 @@ func writeProbe(w http.ResponseWriter, err error) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_ = json.NewEncoder(w).Encode(answer) // the prober has gone away
-}
-
-// ReadyOnce returns a readiness test that asks check until it succeeds once
-// and is satisfied from then on. Throttling or a short outage of the store
-// must not take the API out of rotation: clients are better served by its own
-// 503 with Retry-After.
-func ReadyOnce(check func(ctx context.Context) error) func(ctx context.Context) error {
-	var passed atomic.Bool
-	return func(ctx context.Context) error {
-		if passed.Load() {
-			return nil
-		}
-		if err := check(ctx); err != nil {
-			return err
-		}
-		passed.Store(true)
-		return nil
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -40,13 +41,19 @@ type Options struct {
 	Auth auth.Authenticator
 	// RateLimit is how many requests per second each principal may make on
 	// average, and RateBurst how many at once; beyond is 429. Default 100 and
-	// twice RateLimit; a negative RateLimit is no limit. The anonymous
-	// principal of auth.Open has none.
+	// twice RateLimit; a negative RateLimit is no limit. Requests that are refused
+	// before the principal is known count for the address they come from. The
+	// anonymous principal of auth.Open has no limit, nor have refusals then.
 	RateLimit float64
 	RateBurst int
-	// MaxInFlight bounds the requests handled at the same time; beyond is 503.
-	// Default 512; negative is no limit.
+	// MaxInFlight bounds the requests handled at the same time; beyond is 503. A
+	// request counts once its body has arrived. Default 512; negative is no limit.
 	MaxInFlight int
+	// MaxConnections bounds the open connections. One more takes the place of the one
+	// that has been without a request for longest; it is closed if all have one. Default
+	// 2000, negative is no limit. A connection takes some 20 KB, and up to MaxBody more
+	// while a body arrives.
+	MaxConnections int
 
 	// RequirePrecondition refuses updates and deletions that carry no
 	// If-Match with 428; default false.
@@ -58,8 +65,10 @@ type Options struct {
 	// has at least 32 bytes. Default one random key, so that tokens end with
 	// the process and are not understood by another.
 	TokenKeys [][]byte
+	// Home serves GET /; default 404.
+	Home http.Handler
 	// PublicURL is what clients call, such as https://api.contoso.example,
-	// for absolute links. Default the scheme and host of each request.
+	// for absolute links. Default none: links are relative, without scheme and host.
 	PublicURL string
 }
 
@@ -86,6 +95,7 @@ func (o *Options) withDefaults() (Options, error) {
 	out.RateLimit = cmp.Or(out.RateLimit, 100)
 	out.RateBurst = cmp.Or(out.RateBurst, max(1, int(2*out.RateLimit)))
 	out.MaxInFlight = cmp.Or(out.MaxInFlight, 512)
+	out.MaxConnections = cmp.Or(out.MaxConnections, 2000)
 	out.MaxBody = cmp.Or(out.MaxBody, 64<<10)
 	out.RequestTimeout = cmp.Or(out.RequestTimeout, 20*time.Second)
 	out.DrainTimeout = cmp.Or(out.DrainTimeout, 20*time.Second)

@@ -39,12 +39,13 @@ func (s *Server) pageRequestOf(r *http.Request) (pageRequest, error) {
 }
 
 // setNext sets the header that leads to the next page and returns the link
-// that does.
+// that does. Without a public URL the link is relative: Host and X-Forwarded-Proto
+// are whatever the client, or somebody before it, has written.
 func (s *Server) setNext(h http.Header, r *http.Request, asked pageRequest, continuation string) string {
 	token := s.tokens.seal(continuation, r.URL.Path)
 	h.Set(headerContinuation, token)
 	values := url.Values{"pageSize": {strconv.Itoa(asked.size)}, queryContinuation: {token}}
-	return s.publicURL(r) + r.URL.Path + "?" + values.Encode()
+	return s.options.PublicURL + r.URL.Path + "?" + values.Encode()
 }
 
 // queryOf reads the query string. Unknown and repeated parameters are
@@ -96,16 +97,4 @@ func continuationOf(r *http.Request, parameters map[string]string) (string, erro
 		return header, nil
 	}
 	return inQuery, nil
-}
-
-// publicURL is the scheme and host by which this client reaches the API.
-func (s *Server) publicURL(r *http.Request) string {
-	if s.options.PublicURL != "" {
-		return s.options.PublicURL
-	}
-	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
 }

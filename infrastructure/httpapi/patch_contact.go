@@ -48,13 +48,13 @@ func (s *Server) patchContact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	document, err := readJSON(w, r, mediaMergePatch, s.options.MaxBody)
+	document, err := s.readJSON(w, r, mediaMergePatch)
 	if err != nil {
 		return err
 	}
 	var b patchBody
-	if fields := b.fill(document); len(fields) > 0 {
-		return fault.Fields(withBreaches(fields, b.check())...)
+	if err := fault.Fields(withBreaches(b.fill(document), b.check())...); err != nil {
+		return err
 	}
 	if b.Target, err = s.target(r, id); err != nil {
 		return err

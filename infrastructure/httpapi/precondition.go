@@ -98,14 +98,14 @@ func (s *Server) targetNoneMatch(r *http.Request, p preconditions, target comman
 // an id that does not exist.
 var errNoSuchContact = &requestError{status: http.StatusNotFound, code: "contact_not_found", detail: "there is no such contact"}
 
-// contactID reads the id in the path. Only the usual form of 36 characters is
-// an id, so that a contact has one address.
+// contactID reads the id in the path. Only the form that the service writes, of 36
+// characters in lower case, is an id, so that a contact has one address.
 func contactID(r *http.Request) (uuid.UUID, error) {
 	text := r.PathValue("id")
 	id, err := uuid.Parse(text)
-	if err != nil || len(text) != 36 || id == uuid.Nil {
+	if err != nil || text != id.String() || id == uuid.Nil {
 		return uuid.Nil, errNoSuchContact
 	}
-	exchangeOf(r.Context()).contactID = id.String()
+	stateOf(r.Context()).contactID = id.String()
 	return id, nil
 }

@@ -32,6 +32,8 @@ func TestConditionalRead(t *testing.T) {
 		"legacy without quotes":   {[]string{"ETag", strings.Trim(etag, `"`)}, 304},
 		"legacy other":            {[]string{"ETag", `"other"`}, 200},
 		"legacy beside standard":  {[]string{"ETag", etag, "If-None-Match", etag}, 400},
+		"legacy, empty":           {[]string{"ETag", ""}, 400},
+		"legacy, a list":          {[]string{"ETag", `"a", ` + etag}, 400},
 		"legacy too long":         {[]string{"ETag", strings.Repeat("x", 51)}, 400},
 		"unquoted":                {[]string{"If-None-Match", "abc"}, 400},
 		"unterminated":            {[]string{"If-None-Match", `"abc`}, 400},
@@ -107,6 +109,41 @@ func TestConditionalWrite(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestPreconditionsOfADeletedContact: there is nothing whose state could fail to match.
+// RFC 9110 §13.2.1 wants the answer that the request would have without a precondition.
+func TestPreconditionsOfADeletedContact(t *testing.T) {
+	a, _ := startEmulated(t, nil)
+	for name, headers := range map[string][]string{
+		"none": nil, "stale": {"If-Match", `"stale"`}, "any": {"If-Match", "*"}, "legacy": {"ETag", `"stale"`},
+		"none-match": {"If-None-Match", "*"}, "none-match other": {"If-None-Match", `"other"`}, "keyed": {"If-Match", `"stale"`, "Idempotency-Key", "k"},
+	} {
+		path, etag := a.create()
+		a.do(http.MethodDelete, path, "")
+		if name == "stale" {
+			headers = []string{"If-Match", etag}
+		}
+		for _, verb := range []struct {
+			method, path, body, mediaType string
+			status                        int
+		}{
+			{"POST", "/update-name", `{"firstName":"X","lastName":"Y"}`, "application/json", 404},
+			{"POST", "/update-description", `{"description":"new"}`, "application/json", 404},
+			{"POST", "/update-email", `{"email":null}`, "application/json", 404},
+			{"POST", "/update-company", `{"companyName":"X"}`, "application/json", 404},
+			{"PATCH", "", `{"email":null}`, "application/merge-patch+json", 404},
+			{"GET", "", "", "", 404},
+			{"DELETE", "", "", "", 204},
+		} {
+			if verb.method == "GET" && name == "keyed" {
+				continue
+			}
+			if got := a.do(verb.method, path+verb.path, verb.body, append([]string{"Content-Type", verb.mediaType}, headers...)...); got.status != verb.status {
+				t.Errorf("%s: %s %s: %d %s, want %d", name, verb.method, verb.path, got.status, got.body, verb.status)
+			}
 		}
 	}
 }

@@ -63,11 +63,14 @@ const defaultRetryAfter = time.Second
 // fail answers r with what err means. The error goes to the access log, where
 // it is written once.
 func fail(w http.ResponseWriter, r *http.Request, err error) {
-	x := exchangeOf(r.Context())
+	x := stateOf(r.Context())
 	p, header := describe(r.Context(), err)
 	x.code = p.Code
-	if p.Status >= http.StatusInternalServerError || p.Status == statusClientClosed {
+	if p.Status >= http.StatusInternalServerError {
 		x.failure = err
+	}
+	if p.Code == codeClientClosed {
+		x.status = statusClientClosed
 	}
 	for name, values := range header {
 		w.Header()[name] = values
@@ -75,10 +78,6 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status == http.StatusNotModified {
 		w.Header().Del("Content-Type")
 		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	if p.Status == statusClientClosed {
-		x.status = statusClientClosed // nobody is left to read an answer
 		return
 	}
 	p.TraceID = x.traceID(r.Context())
@@ -99,7 +98,9 @@ func describe(ctx context.Context, err error) (problem, http.Header) {
 		p.Errors = problemFields(request.fields)
 		header = request.header.Clone()
 	case errors.Is(ctx.Err(), context.Canceled):
-		p.Status, p.Code = statusClientClosed, "client_closed"
+		// Half a connection may be left: a client that sends no more may still read. An
+		// answer is due then, and none but this is true.
+		p.Status, p.Code, p.Detail = http.StatusServiceUnavailable, codeClientClosed, "the connection was closed before the answer; the outcome of the request is not known"
 	case errors.As(err, &known) && known.Kind != fault.Internal:
 		p.Status, p.Code, p.Detail = statusOf(known), known.Code, known.Message
 		p.Errors = problemFields(known.Fields)

@@ -14,7 +14,7 @@ import (
 type auditView struct {
 	Items    []auditEntryView `json:"items" doc:"the entries of this page, oldest first"`
 	HasMore  bool             `json:"hasMore" doc:"whether there is a next page; it may turn out to be empty"`
-	NextLink string           `json:"nextLink,omitempty" doc:"address of the next page, absent on the last"`
+	NextLink string           `json:"nextLink,omitempty" doc:"address of the next page, absolute or relative to this one; absent on the last"`
 }
 
 type auditEntryView struct {

@@ -30,6 +30,7 @@ type Server struct {
 	tokens   *tokenBox
 	observer *observer
 	rates    *rateLimiter // nil: no limit
+	capacity capacity
 	handler  http.Handler
 }
 
@@ -40,7 +41,7 @@ func New(m *mediator.Mediator, options *Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, mediator: m}
+	s := &Server{options: o, mediator: m, capacity: capacity{limit: int64(o.MaxInFlight)}}
 	if s.tokens, err = newTokenBox(o.TokenKeys); err != nil {
 		return nil, err
 	}
@@ -51,13 +52,16 @@ func New(m *mediator.Mediator, options *Options) (*Server, error) {
 		s.rates = newRateLimiter(o.RateLimit, o.RateBurst)
 	}
 	routes := s.routes()
-	document, err := openAPI(routes, o.Auth.Challenge())
+	document, err := openAPI(routes, &s.options)
 	if err != nil {
 		return nil, err
 	}
 	documents := docs()
 	documents[pathOpenAPI] = serveOpenAPI(document)
-	s.handler = s.observer.wrap(s.guard(s.dispatcher(routes, documents)))
+	if o.Home != nil {
+		documents["/{$}"] = o.Home
+	}
+	s.handler = s.observer.wrap(s.dispatcher(routes, documents))
 	return s, nil
 }
 
@@ -71,24 +75,33 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	if len(s.options.TokenKeys) == 0 {
 		s.options.Logger.WarnContext(ctx, "continuation tokens are sealed with a random key: no other process understands them, nor this one after a restart")
 	}
-	if err := serve(ctx, listener, s.handler, s.options.Logger, s.options.RequestTimeout+writeMargin, s.options.DrainTimeout); err != nil {
+	limits := limits{connections: s.options.MaxConnections, write: s.options.RequestTimeout + writeMargin, drain: s.options.DrainTimeout}
+	if err := serve(ctx, listener, s.handler, s.options.Logger, limits); err != nil {
 		return fmt.Errorf("contacts API: %w", err)
 	}
 	return nil
 }
 
+// limits are those in which the servers of this package differ.
+type limits struct {
+	connections  int           // open at the same time
+	write, drain time.Duration // longest answer, longest stop
+}
+
 // serve runs an http.Server with this package's limits. What net/http has to
 // say goes to logger.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger, write, drain time.Duration) error {
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger, limits limits) error {
+	bounded := newConnections(listener, limits.connections)
 	// Requests outlive ctx: it ends the accepting, not the work.
 	base := context.WithoutCancel(ctx)
 	server := &http.Server{
 		Handler:                      handler,
 		ReadHeaderTimeout:            readHeaderTimeout,
 		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 write,
+		WriteTimeout:                 limits.write,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
+		ConnState:                    bounded.observe,
 		BaseContext:                  func(net.Listener) context.Context { return base },
 		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		DisableGeneralOptionsHandler: true,
@@ -97,15 +110,15 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	serving, cancel := context.WithCancel(ctx)
 	go func() {
 		<-serving.Done()
-		within, cancel := context.WithTimeout(base, drain)
+		within, cancel := context.WithTimeout(base, limits.drain)
 		defer cancel()
 		err := server.Shutdown(within)
 		if err != nil {
-			err = errors.Join(fmt.Errorf("requests were cut off after %v: %w", drain, err), server.Close())
+			err = errors.Join(fmt.Errorf("requests were cut off after %v: %w", limits.drain, err), server.Close())
 		}
 		stopped <- err
 	}()
-	err := server.Serve(listener)
+	err := server.Serve(bounded)
 	cancel()
 	if stopErr := <-stopped; errors.Is(err, http.ErrServerClosed) {
 		return stopErr

@@ -60,15 +60,13 @@ func optionalText(field string, required bool, into **string) member {
 // decode reads the body of r into b. Faults of structure and breaches of the
 // domain's rules are reported together, at most one for each member.
 func (s *Server) decode(w http.ResponseWriter, r *http.Request, b shape) error {
-	document, err := readJSON(w, r, mediaJSON, s.options.MaxBody)
+	document, err := s.readJSON(w, r, mediaJSON)
 	if err != nil {
 		return err
 	}
-	fields := fill(document, b)
-	if len(fields) == 0 {
-		return nil // the command applies the rules
-	}
-	return fault.Fields(withBreaches(fields, b.check())...)
+	// The command applies the rules as well. A fault of content is told before a failed
+	// precondition (RFC 9110 §13.2.1).
+	return fault.Fields(withBreaches(fill(document, b), b.check())...)
 }
 
 // fill copies the members of an object into b and returns what does not fit.

@@ -7,9 +7,13 @@ import (
 	"feedbox/domain/fault"
 )
 
-// statusClientClosed is logged when the client went away before the answer.
-// It is never sent.
-const statusClientClosed = 499
+// statusClientClosed is logged and measured when the client closed its side of the
+// connection before the answer. What is sent, should anybody read it, is 503 with
+// codeClientClosed.
+const (
+	statusClientClosed = 499
+	codeClientClosed   = "client_closed"
+)
 
 // statusOf is the one table from kinds of faults to statuses.
 //

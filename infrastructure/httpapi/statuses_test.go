@@ -22,7 +22,8 @@ type statusTable struct {
 	t        *testing.T
 	emulator *cosmosemu.Server
 	open     *api // everybody may call
-	keyed    *api // callers need an API key; "reader" has used up its rate
+	keyed    *api
+	limited  *api // callers need an API key; "reader" has used up its rate
 	strict   *api // changes need If-Match
 	// colliding makes the same id for each contact: the one way to a conflict.
 	colliding *api
@@ -178,8 +179,8 @@ var causes = []cause{
 	}},
 	{"strict mode", 428, func(c call) bool { return c.changes() && c.ofContact() }, func(s *statusTable, c call) answer { return s.to(s.strict, c) }},
 	{"rate of the caller", 429, always, func(s *statusTable, c call) answer {
-		s.to(s.keyed, c, "x-api-key", "wkey") // spends what there is
-		return s.to(s.keyed, c, "x-api-key", "wkey")
+		s.to(s.limited, c, "x-api-key", "wkey") // spends what there is
+		return s.to(s.limited, c, "x-api-key", "wkey")
 	}},
 	{"throttled store", 429, always, func(s *statusTable, c call) answer { return s.under(cosmosemu.Throttled(30*time.Second), c) }},
 	{"unforeseen answer of the store", 500, always, func(s *statusTable, c call) answer {
@@ -192,10 +193,11 @@ func TestEveryRouteInEveryStatus(t *testing.T) {
 	m, emulator := emulated(t, uuid.New)
 	s := &statusTable{t: t, emulator: emulator, seen: map[string]map[int]bool{}}
 	s.open = startOver(t, m, &httpapi.Options{Audit: true})
-	s.keyed = startOver(t, m, &httpapi.Options{Audit: true, Auth: apiKeys(t), RateLimit: 1e-6, RateBurst: 1})
+	s.keyed = startOver(t, m, &httpapi.Options{Audit: true, Auth: apiKeys(t)})
+	s.limited = startOver(t, m, &httpapi.Options{Audit: true, Auth: apiKeys(t), RateLimit: 1e-6, RateBurst: 1})
 	s.strict = startOver(t, m, &httpapi.Options{Audit: true, RequirePrecondition: true})
 	s.open.session = &session{}
-	s.keyed.session, s.strict.session = s.open.session, s.open.session
+	s.keyed.session, s.limited.session, s.strict.session = s.open.session, s.open.session, s.open.session
 	same, calls := uuid.New(), 0
 	collisions, _ := emulated(t, func() uuid.UUID {
 		if calls++; calls%2 == 1 {

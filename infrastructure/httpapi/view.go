@@ -17,7 +17,7 @@ type contactView struct {
 	Company     companyView `json:"company"`
 	CreatedAt   time.Time   `json:"createdAt" doc:"when the contact was created"`
 	ModifiedAt  *time.Time  `json:"modifiedAt" doc:"when the contact was last changed, or null"`
-	Version     int64       `json:"version" doc:"number of commits, from 1"`
+	Version     int64       `json:"version" doc:"rises by one with each change, from 1, or from that of a deleted contact of this id"`
 }
 
 type nameView struct {

@@ -2,7 +2,6 @@ package servicebus
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -32,15 +31,18 @@ func TestAnswersOfTheBroker(t *testing.T) {
 		{"com.microsoft:server-busy", "outage server_busy"},
 		{"com.microsoft:timeout", "outage server_timeout"},
 		{"com.microsoft:operation-cancelled", "outage operation_cancelled"},
-		{"amqp:internal-error", "outage connection_lost"},
+		{"amqp:internal-error", "outage server_error"},
 		{"amqp:unauthorized-access", "outage unauthorized"},
 		{"amqp:resource-limit-exceeded", "blocked entity_full"},
 		{"com.microsoft:entity-disabled", "blocked entity_disabled"},
 		{"amqp:not-found", "blocked entity_not_found"},
 		{"amqp:link:message-size-exceeded", "refused too_large"},
 		{"amqp:not-allowed", "refused not_allowed"},
-		{"amqp:decode-error", "outage connection_lost"}, // the client keeps the condition to itself
-		{"com.microsoft:unheard-of", "outage connection_lost"},
+		{"amqp:decode-error", "refused malformed"}, // the client would tell of a lost connection
+		{"amqp:invalid-field", "refused malformed"},
+		{"com.microsoft:argument-error", "refused malformed"},
+		{"com.microsoft:session-cannot-be-locked", "outage unknown"},
+		{"com.microsoft:unheard-of", "outage unknown"},
 	} {
 		t.Run(string(tt.cond), func(t *testing.T) {
 			inScript(t, func(t *testing.T, w *world, s *script) {
@@ -56,6 +58,9 @@ func TestAnswersOfTheBroker(t *testing.T) {
 				want := map[string][]string{"a": {"a.1", "a.2"}, "b": {"b.1", "b.2"}}
 				if diff := cmp.Diff(want, idsByKey(w.received(t))); diff != "" {
 					t.Errorf("received (-want +got):\n%s", diff)
+				}
+				if n := w.dialled(); n != 1 {
+					t.Errorf("%d connections, want 1: the answer is no reason to lose it", n)
 				}
 			})
 		})
@@ -111,7 +116,7 @@ func TestLinksThatTheBrokerEnds(t *testing.T) {
 // TestLostAnswers loses every third answer; what is sent again for it is dropped.
 func TestLostAnswers(t *testing.T) {
 	inScript(t, func(t *testing.T, w *world, s *script) {
-		p := w.publisher(t, &PublisherOptions{SendTimeout: 2 * time.Second})
+		p := w.publisher(t, &PublisherOptions{limits: limits{sendTimeout: 2 * time.Second}})
 		n := 0
 		s.set(func([]byte) answer { n++; return answer{lose: n%3 == 0} })
 		want := map[string][]string{}
@@ -169,34 +174,24 @@ func (lines) Decode(raw []byte) (relay.Message, bool, error) {
 	return m, true, err
 }
 
-// TestAMessageThatBreaksTheConnection is refused in the end although the client tells of
-// nothing but lost connections; other keys get through, and no other is refused.
-func TestAMessageThatBreaksTheConnection(t *testing.T) {
+// TestAMessageThatFailsForAReasonNobodyKnows waits, for it may be the broker's fault; the
+// other keys get through, every time.
+func TestAMessageThatFailsForAReasonNobodyKnows(t *testing.T) {
 	inScript(t, func(t *testing.T, w *world, s *script) {
-		s.set(has("bad.1", "amqp:decode-error"))
-		r, err := relay.New(lines{}, w.publisher(t, nil), &relay.Options{Patience: 20 * time.Second})
+		s.set(has("bad.1", "com.microsoft:unheard-of"))
+		r, err := relay.New(lines{}, w.publisher(t, nil), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for n := range 20 {
 			changes := []relay.Change{{Raw: []byte("bad bad.1")}, {Raw: fmt.Appendf(nil, "a a.%d", n)}, {Raw: []byte("bad bad.2")}}
-			err := r.Handle(t.Context(), changes)
-			failed, ok := errors.AsType[*relay.BatchError](err)
-			if !ok {
-				t.Fatalf("error %v, want the bad event to fail", err)
+			failed := r.Handle(t.Context(), relay.Ownership{}, changes)
+			if len(failed) != 2 || failed[0].Key != "bad" || failed[1].Key != "bad" {
+				t.Fatalf("page %d: %v, want both events of the bad key to fail and no other", n, failed)
 			}
-			for _, f := range failed.Failures {
-				if f.Key != "bad" && relay.ClassOf(f.Err) == relay.Refused {
-					t.Fatalf("refused %+v", f)
-				}
-			}
-			if failed.Class() == relay.Refused {
-				if relay.ReasonOf(err) != "unaccepted" || n == 0 {
-					t.Errorf("refused in page %d: %v", n, err)
-				}
-				return
+			if c := relay.ClassOf(failed[0].Err); c != relay.Outage {
+				t.Fatalf("page %d: %s, want it to wait", n, c)
 			}
 		}
-		t.Fatal("never refused")
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -76,7 +77,7 @@ func (n *network) dialled() int {
 // client of this package.
 type world struct {
 	*network
-	client *azservicebus.Client
+	client *Client
 }
 
 func newWorld(t *testing.T, o *busemu.Options) *world {
@@ -88,9 +89,9 @@ func newWorld(t *testing.T, o *busemu.Options) *world {
 		o.AdminAddr = "-"
 	}
 	o.Topology = &busemu.Topology{Topics: []busemu.Topic{{
-		Name: "contacts", TopicProperties: busemu.TopicProperties{RequiresDuplicateDetection: true},
+		Name: "contacts", RequiresDuplicateDetection: true,
 		Subscriptions: []busemu.Subscription{
-			{Name: "all", SubscriptionProperties: busemu.SubscriptionProperties{RequiresSession: true}},
+			{Name: "all", RequiresSession: true},
 			{Name: "plain"},
 		},
 	}}}
@@ -150,9 +151,18 @@ func (w *world) received(t *testing.T) []*azservicebus.ReceivedMessage {
 func idsByKey(messages []*azservicebus.ReceivedMessage) map[string][]string {
 	ids := map[string][]string{}
 	for _, m := range messages {
-		ids[*m.SessionID] = append(ids[*m.SessionID], m.MessageID)
+		key := text(m.SessionID)
+		ids[key] = append(ids[key], m.MessageID)
 	}
 	return ids
+}
+
+// text is the string that a message has, "none" if it has none.
+func text(s *string) string {
+	if s == nil {
+		return "none"
+	}
+	return *s
 }
 
 // inWorld runs a test in a bubble against an emulator.
@@ -180,8 +190,8 @@ func TestMessageOnTheWire(t *testing.T) {
 			t.Fatalf("%d messages, want 2 and the repeated one dropped", len(got))
 		}
 		r := got[0]
-		if string(r.Body) != string(m.Body) || r.MessageID != m.ID || *r.SessionID != m.Key || *r.PartitionKey != m.Key ||
-			*r.Subject != m.Action || *r.ContentType != "application/json" {
+		if string(r.Body) != string(m.Body) || r.MessageID != m.ID || text(r.SessionID) != m.Key || text(r.PartitionKey) != m.Key ||
+			text(r.Subject) != m.Action || text(r.ContentType) != "application/json" {
 			t.Errorf("received %+v", r)
 		}
 		want := map[string]any{
@@ -199,10 +209,58 @@ func TestMessageOnTheWire(t *testing.T) {
 	})
 }
 
+// TestMessagesLeaveNothingBehind: the memory of a message serves the next, in a batch and
+// outside of one, and what the next does not have it must not get.
+func TestMessagesLeaveNothingBehind(t *testing.T) {
+	full := relay.Message{
+		Action: "A", Body: []byte(`{}`), Sequence: 12, AggregateVersion: 7, CreatedAt: "2021-09-22T11:37:37.3022907+02:00",
+		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	}
+	bare := relay.Message{Action: "B", Body: []byte(`{}`)}
+	of := func(key string, messages ...relay.Message) relay.Group {
+		for i := range messages {
+			messages[i].Key, messages[i].ID = key, fmt.Sprintf("%s.%d", key, i+1)
+		}
+		return relay.Group{Key: key, Messages: messages}
+	}
+	for name, groups := range map[string][]relay.Group{
+		"batch":  {of("a", full, full, bare, full, bare)},
+		"packed": {of("a", full), of("b", full), of("c", bare), of("d", bare)},
+		"single": {of("a", full), of("b", bare), of("c", full), of("d", bare)},
+	} {
+		inWorld(t, nil, func(t *testing.T, w *world) {
+			p := w.publisher(t, &PublisherOptions{PackKeys: name == "packed", limits: limits{inFlight: 1}})
+			if err := p.Publish(t.Context(), groups); err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]map[string]any{}
+			for _, m := range w.received(t) {
+				got[m.MessageID] = m.ApplicationProperties
+			}
+			want := map[string]map[string]any{}
+			for _, g := range groups {
+				for _, m := range g.Messages {
+					want[m.ID] = map[string]any{
+						"cloudEvents_specversion": "1.0", "cloudEvents_id": m.ID, "cloudEvents_source": "/contacts", "cloudEvents_type": m.Action,
+					}
+					if m.Sequence > 0 {
+						maps.Copy(want[m.ID], map[string]any{
+							"traceparent": m.Traceparent, "sequence": int64(12), "aggregateVersion": int64(7), "cloudEvents_time": m.CreatedAt,
+						})
+					}
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: properties (-want +got):\n%s", name, diff)
+			}
+		})
+	}
+}
+
 func TestPublishManyToTheEmulator(t *testing.T) {
 	for _, pack := range []bool{false, true} {
 		inWorld(t, nil, func(t *testing.T, w *world) {
-			p := w.publisher(t, &PublisherOptions{PackKeys: pack, Links: 2})
+			p := w.publisher(t, &PublisherOptions{PackKeys: pack})
 			want := map[string][]string{}
 			for page := range 3 {
 				var groups []relay.Group
@@ -353,6 +411,35 @@ func TestManyFirstSendersConnectOnce(t *testing.T) {
 	})
 }
 
+// TestWhoGivesUpFailsAlone: a range that loses its lease while it connects takes no other
+// with it.
+func TestWhoGivesUpFailsAlone(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		ctx, giveUp := context.WithCancel(t.Context())
+		started := make(chan struct{})
+		l := newSenderLink(func() (*azservicebus.Sender, error) {
+			if ctx.Err() == nil {
+				close(started)
+				synctest.Wait() // the other waits for this one
+				giveUp()
+			}
+			return w.client.NewSender("contacts", nil)
+		})
+		gaveUp := make(chan error)
+		go func() { gaveUp <- l.open(ctx) }()
+		<-started
+		if err := l.open(t.Context()); err != nil {
+			t.Errorf("the other failed too: %v", err)
+		}
+		if err := <-gaveUp; err == nil {
+			t.Error("connected although it gave up")
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestASenderWhoseLinkEndedForGoodIsReplaced: the client would go on with the dead link.
 func TestASenderWhoseLinkEndedForGoodIsReplaced(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
@@ -362,12 +449,12 @@ func TestASenderWhoseLinkEndedForGoodIsReplaced(t *testing.T) {
 			return used
 		}
 		first := use(nil)
-		for _, alive := range []error{&amqp.Error{Condition: amqp.ErrCondNotAllowed}, azservicebus.ErrMessageTooLarge, context.DeadlineExceeded} {
+		for _, alive := range []error{rejected(amqp.ErrCondNotAllowed), azservicebus.ErrMessageTooLarge, context.DeadlineExceeded} {
 			if use(alive) != first || use(nil) != first {
 				t.Errorf("replaced after %v", alive)
 			}
 		}
-		for _, dead := range []error{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: "com.microsoft:entity-disabled"}}, &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, &azservicebus.Error{Code: azservicebus.CodeConnectionLost}} {
+		for _, dead := range []error{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: "com.microsoft:entity-disabled"}}, &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, &azservicebus.Error{Code: azservicebus.CodeConnectionLost}, rejected(amqp.ErrCondUnauthorizedAccess)} {
 			was := use(dead)
 			if use(nil) == was {
 				t.Errorf("not replaced after %v", dead)

@@ -94,7 +94,7 @@ func TestPublisherSurvivesADeletedTopic(t *testing.T) {
 		for range 3 {
 			wantFailed(t, p.Publish(t.Context(), []relay.Group{group("b", 10)}), "a after 0: blocked entity_not_found")
 		}
-		if err := w.server.CreateTopic(context.WithoutCancel(t.Context()), "contacts", busemu.TopicProperties{}); err != nil {
+		if err := w.server.CreateTopic(context.WithoutCancel(t.Context()), busemu.Topic{Name: "contacts"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Publish(t.Context(), []relay.Group{group("b", 10)}); err != nil {

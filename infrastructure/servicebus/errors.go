@@ -3,7 +3,6 @@ package servicebus
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
@@ -11,92 +10,125 @@ import (
 	"feedbox/application/relay"
 )
 
-// verdict is how a failure is reported.
+// verdict is a line of the table: how a failure is reported, and whether it may be the
+// message's fault as well as that of the broker, its set-up or the way to it.
 type verdict struct {
 	class  relay.Class
 	reason string
+	doubt  bool
 }
 
-// The client reports as a lost connection, and without the condition, whatever it does
-// not know, a refusal of the message included (internal/errors.go, GetRecoveryKind).
-const (
-	reasonConnectionLost = "connection_lost"
-	reasonUnknown        = "unknown"
-)
+const certain, unsure = false, true
 
-// reasonTooLarge is that of a message which exceeds the limit of the link or the entity.
-const reasonTooLarge = "too_large"
-
-// byCondition gives the verdict for the AMQP condition of a broker's answer. The
-// client hands most conditions on (internal/errors.go, TransformError); those that it
-// takes for a lost connection come without the condition and are found by byCode.
+// byCondition gives the verdict for what the broker said: the condition of an AMQP error,
+// or the outcome of a delivery that has none.
 var byCondition = map[amqp.ErrCond]verdict{
-	"com.microsoft:server-busy":         {relay.Outage, "server_busy"},
-	"com.microsoft:timeout":             {relay.Outage, "server_timeout"},
-	"com.microsoft:operation-cancelled": {relay.Outage, "operation_cancelled"},
-	amqp.ErrCondInternalError:           {relay.Outage, "server_error"},
-	amqp.ErrCondConnectionForced:        {relay.Outage, reasonConnectionLost},
-	amqp.ErrCondDetachForced:            {relay.Outage, "link_detached"},
-	amqp.ErrCondTransferLimitExceeded:   {relay.Outage, "no_credit"},
-	amqp.ErrCondUnauthorizedAccess:      {relay.Outage, "unauthorized"},
+	"com.microsoft:server-busy":         {relay.Outage, "server_busy", certain},
+	"com.microsoft:timeout":             {relay.Outage, "server_timeout", certain},
+	"com.microsoft:operation-cancelled": {relay.Outage, "operation_cancelled", certain},
+	amqp.ErrCondInternalError:           {relay.Outage, "server_error", unsure},
+	amqp.ErrCondConnectionForced:        {relay.Outage, "connection_lost", unsure},
+	amqp.ErrCondDetachForced:            {relay.Outage, "link_detached", certain},
+	amqp.ErrCondTransferLimitExceeded:   {relay.Outage, "no_credit", certain},
+	amqp.ErrCondUnauthorizedAccess:      {relay.Outage, "unauthorized", certain},
+	"released":                          {relay.Outage, "released", unsure},
+	"modified":                          {relay.Outage, "modified", unsure},
+	"no outcome":                        {relay.Outage, "no_outcome", unsure},
 
-	amqp.ErrCondNotFound:              {relay.Blocked, "entity_not_found"},
-	amqp.ErrCondResourceDeleted:       {relay.Blocked, "entity_not_found"},
-	"com.microsoft:entity-disabled":   {relay.Blocked, "entity_disabled"},
-	amqp.ErrCondResourceLimitExceeded: {relay.Blocked, "entity_full"},
+	amqp.ErrCondNotFound:              {relay.Blocked, "entity_not_found", certain},
+	amqp.ErrCondResourceDeleted:       {relay.Blocked, "entity_not_found", certain},
+	"com.microsoft:entity-disabled":   {relay.Blocked, "entity_disabled", certain},
+	amqp.ErrCondResourceLimitExceeded: {relay.Blocked, "entity_full", certain},
 
-	amqp.ErrCondMessageSizeExceeded:       {relay.Refused, reasonTooLarge},
-	amqp.ErrCondNotAllowed:                {relay.Refused, "not_allowed"},
-	amqp.ErrCondDecodeError:               {relay.Refused, "malformed"},
-	amqp.ErrCondInvalidField:              {relay.Refused, "malformed"},
-	amqp.ErrCondNotImplemented:            {relay.Refused, "malformed"},
-	amqp.ErrCondPreconditionFailed:        {relay.Refused, "malformed"},
-	"com.microsoft:argument-error":        {relay.Refused, "malformed"},
-	"com.microsoft:argument-out-of-range": {relay.Refused, "malformed"},
+	amqp.ErrCondMessageSizeExceeded:       {relay.Refused, "too_large", certain},
+	amqp.ErrCondNotAllowed:                {relay.Refused, "not_allowed", unsure},
+	amqp.ErrCondDecodeError:               {relay.Refused, "malformed", unsure},
+	amqp.ErrCondInvalidField:              {relay.Refused, "malformed", unsure},
+	amqp.ErrCondNotImplemented:            {relay.Refused, "malformed", unsure},
+	amqp.ErrCondPreconditionFailed:        {relay.Refused, "malformed", unsure},
+	"com.microsoft:argument-error":        {relay.Refused, "malformed", unsure},
+	"com.microsoft:argument-out-of-range": {relay.Refused, "malformed", unsure},
+	"rejected":                            {relay.Refused, "rejected", unsure}, // without a reason
 }
 
 // byCode gives the verdict for the codes of the client's own errors, which keep the
 // AMQP condition to themselves.
 var byCode = map[azservicebus.Code]verdict{
-	azservicebus.CodeConnectionLost:     {relay.Outage, reasonConnectionLost},
-	azservicebus.CodeTimeout:            {relay.Outage, "server_timeout"},
-	azservicebus.CodeUnauthorizedAccess: {relay.Outage, "unauthorized"},
-	azservicebus.CodeClosed:             {relay.Outage, "client_closed"},
-	azservicebus.CodeNotFound:           {relay.Blocked, "entity_not_found"},
+	azservicebus.CodeConnectionLost:     {relay.Outage, "connection_lost", unsure},
+	azservicebus.CodeTimeout:            {relay.Outage, "server_timeout", certain},
+	azservicebus.CodeUnauthorizedAccess: {relay.Outage, "unauthorized", certain},
+	azservicebus.CodeClosed:             {relay.Outage, "client_closed", certain},
+	azservicebus.CodeNotFound:           {relay.Blocked, "entity_not_found", certain},
 }
+
+// The verdicts for what neither broker nor client have a word for. What nobody knows is
+// an outage: it costs time, never an event.
+var (
+	unknown     = verdict{relay.Outage, "unknown", unsure}
+	timedOut    = verdict{relay.Outage, "send_timeout", certain}
+	credential  = verdict{relay.Outage, "credential", certain}
+	linkRefused = verdict{relay.Blocked, "link_refused", certain}
+)
 
 // classify turns the failure of a send into what the relay decides by. ctx is the
 // context of the Publish call, attempt that of the one send.
-//
-// What nobody knows is an outage: it costs time, never an event. Of the refusals only
-// that of the size is certain to be the message's own; the others may be meant for all.
 func classify(ctx, attempt context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("send: %w", context.Cause(ctx))
-	case errors.Is(err, azservicebus.ErrMessageTooLarge):
-		return &relay.Error{Class: relay.Refused, Reason: reasonTooLarge, Err: err}
-	case attempt.Err() != nil:
-		return &relay.Error{Class: relay.Outage, Reason: "send_timeout", Err: err}
+	if ctx.Err() != nil {
+		return ended(ctx)
 	}
-	v := verdict{relay.Outage, reasonUnknown}
-	var credential interface {
+	v := verdictOn(attempt, err)
+	return &relay.Error{Class: v.class, Reason: v.reason, Ambiguous: v.doubt, Err: err}
+}
+
+func verdictOn(attempt context.Context, err error) verdict {
+	v, known := unknown, false
+	outcome, answered := errors.AsType[*notAcceptedError](err)
+	condition, worded := errors.AsType[*amqp.Error](err)
+	coded, ofClient := errors.AsType[*azservicebus.Error](err)
+	switch {
+	case errors.Is(err, azservicebus.ErrMessageTooLarge):
+		return byCondition[amqp.ErrCondMessageSizeExceeded]
+	case answered:
+		v, known = byCondition[outcome.word()]
+	case attempt.Err() != nil:
+		return timedOut
+	case worded:
+		if v, known = byCondition[condition.Condition]; v.doubt && v.class == relay.Refused {
+			v = unheard(err, v)
+		}
+	case isCredential(err):
+		return credential
+	case ofClient:
+		v, known = byCode[coded.Code]
+	}
+	if !known {
+		return unknown
+	}
+	return v
+}
+
+// unheard returns the verdict for a refusal that is no answer to a message. A link that
+// ended while it was in use may have ended because of one; with a session or connection
+// many others end too. All else was said when a link was opened, at first or anew inside
+// of a send, and the broker has seen no message on it.
+func unheard(err error, v verdict) verdict {
+	_, link := errors.AsType[*amqp.LinkError](err)
+	_, session := errors.AsType[*amqp.SessionError](err)
+	_, conn := errors.AsType[*amqp.ConnError](err)
+	switch {
+	case link:
+		return v
+	case session, conn:
+		return byCode[azservicebus.CodeConnectionLost]
+	}
+	return linkRefused
+}
+
+// isCredential reports whether err is one of azidentity's, which have this mark.
+func isCredential(err error) bool {
+	var marked interface {
 		error
 		NonRetriable()
 	}
-	if answer, ok := errors.AsType[*amqp.Error](err); ok {
-		if known, ok := byCondition[answer.Condition]; ok {
-			v = known
-		}
-	} else if errors.As(err, &credential) { // azidentity's errors have this mark
-		v = verdict{relay.Outage, "credential"}
-	} else if coded, ok := errors.AsType[*azservicebus.Error](err); ok {
-		if known, ok := byCode[coded.Code]; ok {
-			v = known
-		}
-	}
-	return &relay.Error{
-		Class: v.class, Reason: v.reason, Err: err,
-		Ambiguous: v.reason == reasonConnectionLost || v.reason == reasonUnknown || v.class == relay.Refused && v.reason != reasonTooLarge,
-	}
+	return errors.As(err, &marked)
 }

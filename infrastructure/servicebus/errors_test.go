@@ -14,7 +14,7 @@ import (
 )
 
 func TestClassify(t *testing.T) {
-	answer := func(cond amqp.ErrCond) error { return &amqp.Error{Condition: cond} }
+	answer := rejected
 	tests := []struct {
 		err    error
 		class  relay.Class
@@ -32,7 +32,15 @@ func TestClassify(t *testing.T) {
 		{azservicebus.ErrMessageTooLarge, relay.Refused, "too_large"},
 		{answer(amqp.ErrCondDecodeError), relay.Refused, "malformed"},
 		{answer(amqp.ErrCondNotAllowed), relay.Refused, "not_allowed"},
+		{&notAcceptedError{&amqp.StateRejected{}}, relay.Refused, "rejected"},
+		{&notAcceptedError{&amqp.StateReceived{}}, relay.Outage, "no_outcome"},
 		{fmt.Errorf("wrapped: %w", &amqp.LinkError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotFound}}), relay.Blocked, "entity_not_found"},
+		{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotAllowed}}, relay.Refused, "not_allowed"},
+		{&amqp.SessionError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotAllowed}}, relay.Outage, "connection_lost"},
+		{&amqp.ConnError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondInvalidField}}, relay.Outage, "connection_lost"},
+		{&amqp.Error{Condition: amqp.ErrCondNotAllowed}, relay.Blocked, "link_refused"},
+		{&amqp.Error{Condition: amqp.ErrCondMessageSizeExceeded}, relay.Refused, "too_large"},
+		{&amqp.Error{Condition: "some:thing-new"}, relay.Outage, "unknown"},
 		{&azservicebus.Error{Code: azservicebus.CodeConnectionLost}, relay.Outage, "connection_lost"},
 		{&azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, relay.Outage, "unauthorized"},
 		{&azservicebus.Error{Code: azservicebus.CodeNotFound}, relay.Blocked, "entity_not_found"},
@@ -52,8 +60,9 @@ func TestClassifyDoubtsRefusals(t *testing.T) {
 	for cond, doubtful := range map[amqp.ErrCond]bool{
 		amqp.ErrCondMessageSizeExceeded: false, "com.microsoft:entity-disabled": false, "com.microsoft:server-busy": false,
 		amqp.ErrCondNotAllowed: true, "com.microsoft:argument-error": true, amqp.ErrCondDecodeError: true, "some:thing-new": true,
+		"released": true,
 	} {
-		e, ok := errors.AsType[*relay.Error](classify(t.Context(), t.Context(), &amqp.Error{Condition: cond}))
+		e, ok := errors.AsType[*relay.Error](classify(t.Context(), t.Context(), rejected(cond)))
 		if !ok || e.Ambiguous != doubtful {
 			t.Errorf("%s is %+v, want ambiguous %v", cond, e, doubtful)
 		}

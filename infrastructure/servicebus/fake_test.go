@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/go-amqp"
 
 	"feedbox/application/relay"
 )
@@ -64,26 +65,22 @@ func (l *fakeLink) newBatch(context.Context) (batch, error) {
 	return &fakeBatch{max: l.maxBatch}, nil
 }
 
-func (l *fakeLink) sendBatch(ctx context.Context, b batch) error {
+func (l *fakeLink) send(ctx context.Context, sent batch, m *azservicebus.AMQPAnnotatedMessage) error {
+	b, batched := sent.(*fakeBatch)
 	l.mu.Lock()
-	l.batches++
-	l.last = b.(*fakeBatch)
-	l.mu.Unlock()
-	return l.send(ctx, b.(*fakeBatch))
-}
-
-func (l *fakeLink) sendOne(ctx context.Context, m *azservicebus.AMQPAnnotatedMessage) error {
-	l.mu.Lock()
-	l.alone++
-	l.mu.Unlock()
-	b := &fakeBatch{max: l.maxMessage}
-	if err := b.AddAMQPAnnotatedMessage(m, nil); err != nil {
-		return err
+	if batched {
+		l.batches++
+		l.last = b
+	} else {
+		l.alone++
 	}
-	return l.send(ctx, b)
-}
-
-func (l *fakeLink) send(ctx context.Context, b *fakeBatch) error {
+	l.mu.Unlock()
+	if !batched {
+		b = &fakeBatch{max: l.maxMessage}
+		if err := b.AddAMQPAnnotatedMessage(m, nil); err != nil {
+			return err
+		}
+	}
 	keys := make(map[string]bool)
 	for _, k := range b.keys {
 		keys[k] = true
@@ -140,11 +137,7 @@ func publisherOver(t *testing.T, l *fakeLink, opts *PublisherOptions) *Publisher
 	if l.maxBatch == 0 {
 		l.maxBatch, l.maxMessage = 1000, 1000
 	}
-	o, err := opts.withDefaults("contacts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newPublisher([]link{l}, o)
+	return newPublisher(l, "contacts", opts)
 }
 
 // group returns messages of a key with bodies of the given sizes, ids key.1, key.2, ...
@@ -156,4 +149,9 @@ func group(key string, sizes ...int) relay.Group {
 		})
 	}
 	return g
+}
+
+// rejected is what the broker says of a message that it rejects.
+func rejected(condition amqp.ErrCond) error {
+	return &notAcceptedError{&amqp.StateRejected{Error: &amqp.Error{Condition: condition}}}
 }

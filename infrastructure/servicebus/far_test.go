@@ -2,6 +2,7 @@ package servicebus
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,49 @@ func (c farConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// TestADeadBrokerCostsOneTry: a broker that does not answer is tried once for all groups
+// of a call, not once for each, or for each batch in flight.
+func TestADeadBrokerCostsOneTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &busemu.Options{})
+		defer w.close(t)
+		dials := 0
+		client, err := NewClient(ClientConfig{
+			ConnectionString: w.server.ConnectionString(),
+			Dial: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+				dials++
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := NewPublisher(client, "contacts", &PublisherOptions{limits: limits{inFlight: 8}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups := make([]relay.Group, 26)
+		for i := range groups {
+			groups[i] = group(string('a'+rune(i)), 1)
+		}
+		for n := range 3 {
+			began := time.Now()
+			err := p.Publish(t.Context(), groups)
+			failed, _ := errors.AsType[*relay.PublishError](err)
+			if failed == nil || len(failed.Keys) != len(groups) || relay.ClassOf(err) != relay.Outage {
+				t.Fatalf("error %v, want an outage of all keys", err)
+			}
+			if took := time.Since(began); took > connectTimeout || dials != n+1 {
+				t.Errorf("call %d took %v, %d connections were tried by then", n, took, dials)
+			}
+		}
+		if err := client.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Connecting takes many round trips. What bounds one send must not end it, or a
 // broker that is far away is never reached.
 func TestConnectingMayTakeLongerThanASend(t *testing.T) {
@@ -36,7 +80,7 @@ func TestConnectingMayTakeLongerThanASend(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := NewPublisher(client, "contacts", &PublisherOptions{SendTimeout: 3 * time.Second})
+		p, err := NewPublisher(client, "contacts", &PublisherOptions{limits: limits{sendTimeout: 3 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,10 +17,9 @@ type link interface {
 	open(ctx context.Context) error
 	// newBatch returns an empty batch that knows the size limit of the entity.
 	newBatch(ctx context.Context) (batch, error)
-	// sendBatch sends a batch of newBatch. All of it is accepted, or nothing.
-	sendBatch(ctx context.Context, b batch) error
-	// sendOne sends one message outside of a batch, where another limit holds.
-	sendOne(ctx context.Context, m *azservicebus.AMQPAnnotatedMessage) error
+	// send sends a batch of newBatch, all of which is accepted, or nothing; or without one
+	// the message m, for which another limit holds.
+	send(ctx context.Context, b batch, m *azservicebus.AMQPAnnotatedMessage) error
 	Close(ctx context.Context) error
 }
 
@@ -64,14 +63,15 @@ func (l *senderLink) use(ctx context.Context, do func(*azservicebus.Sender) erro
 			return err
 		}
 	}
-	err := do(sender)
+	err := said(do(sender))
 	if err != nil && isSpent(err) && l.current.CompareAndSwap(sender, nil) {
 		discard(ctx, sender)
 	}
 	return err
 }
 
-// connect opens a sender and connects it. Who waits for another's try shares its result.
+// connect opens a sender and connects it. Who waits for another's try shares its result,
+// unless the other gave up.
 func (l *senderLink) connect(ctx context.Context) (*azservicebus.Sender, error) {
 	tries := l.tries.Load()
 	select {
@@ -92,9 +92,12 @@ func (l *senderLink) connect(ctx context.Context) (*azservicebus.Sender, error) 
 			discard(ctx, sender)
 		}
 	}
+	if errors.Is(ctx.Err(), context.Canceled) && err != nil {
+		return nil, err // says nothing about the broker
+	}
 	l.tries.Add(1)
-	if l.failure = err; err != nil {
-		return nil, err
+	if l.failure = said(err); err != nil {
+		return nil, l.failure
 	}
 	l.current.Store(sender)
 	return sender, nil
@@ -106,10 +109,14 @@ func discard(ctx context.Context, sender *azservicebus.Sender) {
 	_ = sender.Close(ctx) // what it was connected to is gone already
 }
 
-// isSpent reports whether err shows that the sender's link or connection has ended.
+// isSpent reports whether err shows that the sender's link or connection has ended, or
+// that its token has.
 func isSpent(err error) bool {
 	if _, ended := errors.AsType[*amqp.LinkError](err); ended {
 		return true
+	}
+	if outcome, ok := errors.AsType[*notAcceptedError](err); ok {
+		return outcome.word() == amqp.ErrCondUnauthorizedAccess
 	}
 	coded, _ := errors.AsType[*azservicebus.Error](err)
 	return coded != nil && (coded.Code == azservicebus.CodeUnauthorizedAccess || coded.Code == azservicebus.CodeConnectionLost)
@@ -124,15 +131,12 @@ func (l *senderLink) newBatch(ctx context.Context) (b batch, err error) {
 	return b, err
 }
 
-func (l *senderLink) sendBatch(ctx context.Context, b batch) error {
+func (l *senderLink) send(ctx context.Context, b batch, m *azservicebus.AMQPAnnotatedMessage) error {
 	return l.use(ctx, func(s *azservicebus.Sender) error {
+		if b == nil {
+			return s.SendAMQPAnnotatedMessage(ctx, m, nil)
+		}
 		return s.SendMessageBatch(ctx, b.(*azservicebus.MessageBatch), nil)
-	})
-}
-
-func (l *senderLink) sendOne(ctx context.Context, m *azservicebus.AMQPAnnotatedMessage) error {
-	return l.use(ctx, func(s *azservicebus.Sender) error {
-		return s.SendAMQPAnnotatedMessage(ctx, m, nil)
 	})
 }
 

@@ -34,11 +34,8 @@ var (
 
 // encoder builds the AMQP messages of a batch. The client encodes a message while it
 // is added, so one message's memory serves the next; but it keeps the maps of the
-// first as the batch's envelope, hence envelope.
-type encoder struct {
-	source  any // of the CloudEvents attributes; nil = none are sent
-	scratch amqpMessage
-}
+// first as the batch's envelope.
+type encoder struct{ scratch amqpMessage }
 
 // amqpMessage is a message with the memory of its parts.
 type amqpMessage struct {
@@ -47,17 +44,12 @@ type amqpMessage struct {
 	data       [1][]byte
 }
 
-// next returns m encoded in memory that the next call uses again.
-func (e *encoder) next(m *relay.Message) *azservicebus.AMQPAnnotatedMessage {
-	return e.fill(&e.scratch, m)
-}
-
-// envelope returns m encoded in memory of its own.
-func (e *encoder) envelope(m *relay.Message) *azservicebus.AMQPAnnotatedMessage {
-	return e.fill(new(amqpMessage), m)
-}
-
-func (e *encoder) fill(a *amqpMessage, m *relay.Message) *azservicebus.AMQPAnnotatedMessage {
+// encode returns m, from source, encoded in memory that the next call uses again, unless it is to be kept.
+func (e *encoder) encode(m *relay.Message, source any, kept bool) *azservicebus.AMQPAnnotatedMessage {
+	a := &e.scratch
+	if kept {
+		a = new(amqpMessage)
+	}
 	a.data[0] = m.Body
 	a.properties = azservicebus.AMQPAnnotatedMessageProperties{
 		MessageID: m.ID, ContentType: &contentTypeJSON, Subject: &m.Action, GroupID: &m.Key,
@@ -73,13 +65,11 @@ func (e *encoder) fill(a *amqpMessage, m *relay.Message) *azservicebus.AMQPAnnot
 	setOrDelete(p, PropertyTraceparent, m.Traceparent, m.Traceparent != "")
 	setOrDelete(p, PropertySequence, m.Sequence, m.Sequence != 0)
 	setOrDelete(p, PropertyAggregateVersion, m.AggregateVersion, m.AggregateVersion != 0)
-	if e.source != nil {
-		p[propertySpecVersion] = specVersion
-		p[propertyID] = a.properties.MessageID
-		p[propertySource] = e.source
-		p[propertyType] = m.Action
-		setOrDelete(p, propertyTime, m.CreatedAt, m.CreatedAt != "")
-	}
+	p[propertySpecVersion] = specVersion
+	p[propertyID] = a.properties.MessageID
+	p[propertySource] = source
+	p[propertyType] = m.Action
+	setOrDelete(p, propertyTime, m.CreatedAt, m.CreatedAt != "")
 	return &a.AMQPAnnotatedMessage
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func TestPublishSendsABatchPerKey(t *testing.T) {
 
 func TestPublishPacksKeys(t *testing.T) {
 	l := &fakeLink{}
-	p := publisherOver(t, l, &PublisherOptions{PackKeys: true, PackMessages: 4})
+	p := publisherOver(t, l, &PublisherOptions{PackKeys: true, limits: limits{packMessages: 4}})
 	if err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1, 1), group("b", 1), group("c", 1, 1), group("d", 1)}); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func wantFailed(t *testing.T, err error, want ...string) {
 
 func TestPublishRespectsTheMessageCap(t *testing.T) {
 	l := &fakeLink{}
-	p := publisherOver(t, l, &PublisherOptions{MaxBatchMessages: 2})
+	p := publisherOver(t, l, &PublisherOptions{limits: limits{batchMessages: 2}})
 	if err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1, 1, 1, 1)}); err != nil {
 		t.Fatal(err)
 	}
@@ -109,31 +110,34 @@ func TestPublishRespectsTheByteCap(t *testing.T) {
 
 func TestPublishFindsTheRefusedMessage(t *testing.T) {
 	for _, pack := range []bool{false, true} {
-		t.Run(fmt.Sprintf("pack=%v", pack), func(t *testing.T) {
-			l := &fakeLink{refuse: func(ids []string, _ map[string]bool) error {
-				if slices.Contains(ids, "b.3") {
-					return &amqp.Error{Condition: amqp.ErrCondNotAllowed}
+		for at, key := range []string{"a", "b", "c"} {
+			t.Run(fmt.Sprintf("pack=%v %s", pack, key), func(t *testing.T) {
+				l := &fakeLink{refuse: func(ids []string, _ map[string]bool) error {
+					if slices.Contains(ids, key+".3") {
+						return rejected(amqp.ErrCondNotAllowed)
+					}
+					return nil
+				}}
+				p := publisherOver(t, l, &PublisherOptions{PackKeys: pack})
+				groups := []relay.Group{group("a", 1, 1), group("b", 1, 1), group("c", 1, 1)}
+				groups[at] = group(key, 1, 1, 1, 1, 1)
+				wantFailed(t, p.Publish(t.Context(), groups), key+" after 2: refused not_allowed")
+				want := map[string][]string{"a": {"a.1", "a.2"}, "b": {"b.1", "b.2"}, "c": {"c.1", "c.2"}}
+				if diff := cmp.Diff(want, l.accepted); diff != "" {
+					t.Errorf("accepted (-want +got):\n%s", diff)
 				}
-				return nil
-			}}
-			p := publisherOver(t, l, &PublisherOptions{PackKeys: pack})
-			err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1), group("b", 1, 1, 1, 1, 1), group("c", 1, 1)})
-			wantFailed(t, err, "b after 2: refused not_allowed")
-			want := map[string][]string{"a": {"a.1", "a.2"}, "b": {"b.1", "b.2"}, "c": {"c.1", "c.2"}}
-			if diff := cmp.Diff(want, l.accepted); diff != "" {
-				t.Errorf("accepted (-want +got):\n%s", diff)
-			}
-			if p.unpacked.Load() {
-				t.Error("packing ended because of one refused message")
-			}
-		})
+				if p.unpacked.Load() {
+					t.Error("packing ended because of one refused message")
+				}
+			})
+		}
 	}
 }
 
 func TestPublishStopsPackingWhereItIsRefused(t *testing.T) {
 	l := &fakeLink{refuse: func(_ []string, keys map[string]bool) error {
 		if len(keys) > 1 {
-			return &amqp.Error{Condition: amqp.ErrCondNotAllowed}
+			return rejected(amqp.ErrCondNotAllowed)
 		}
 		return nil
 	}}
@@ -160,43 +164,57 @@ func TestPublishRefusesLongIDsWithoutSending(t *testing.T) {
 	fits.Messages[0].ID = strings.Repeat("ü", 128)
 	err := p.Publish(t.Context(), []relay.Group{group("a", 1), long, key, fits})
 	wantFailed(t, err, "b after 1: refused id_too_long", "c after 0: refused key_too_long")
-}
-
-func TestPublishHaltsOnAnOutage(t *testing.T) {
-	l := &fakeLink{refuse: func([]string, map[string]bool) error {
-		return &amqp.Error{Condition: "com.microsoft:server-busy"}
-	}}
-	p := publisherOver(t, l, &PublisherOptions{InFlight: 2})
-	var groups []relay.Group
-	var want []string
-	for i := range 20 {
-		groups = append(groups, group(string('a'+rune(i)), 1, 1))
-		want = append(want, fmt.Sprintf("%c after 0: outage server_busy", 'a'+rune(i)))
-	}
-	err := p.Publish(t.Context(), groups)
-	wantFailed(t, err, want...)
-	if l.sends > 2 {
-		t.Errorf("%d sends, want no more than were in flight", l.sends)
-	}
-	if tried := len(want) - untried(err); tried != l.sends {
-		t.Errorf("%d keys reported as tried, %d were", tried, l.sends)
+	want := map[string][]string{"a": {"a.1"}, "b": {"b.1"}, "d": {fits.Messages[0].ID}}
+	if diff := cmp.Diff(want, l.accepted); diff != "" || l.sends != 3 {
+		t.Errorf("%d sends, want 3; accepted (-want +got):\n%s", l.sends, diff)
 	}
 }
 
-func untried(err error) (n int) {
-	e, _ := errors.AsType[*relay.PublishError](err)
-	for _, k := range e.Keys {
-		if k.Untried {
-			n++
+// TestPublishGoesOnWithTheOtherKeys: what stops one key does not stop another, and each
+// is tried once.
+func TestPublishGoesOnWithTheOtherKeys(t *testing.T) {
+	for _, inFlight := range []int{1, 4} {
+		l := &fakeLink{refuse: func(_ []string, keys map[string]bool) error {
+			if keys["b"] || keys["d"] {
+				return rejected("com.microsoft:server-busy")
+			}
+			return nil
+		}}
+		p := publisherOver(t, l, &PublisherOptions{limits: limits{inFlight: inFlight}})
+		var groups []relay.Group
+		for _, key := range []string{"a", "b", "c", "d", "e"} {
+			groups = append(groups, group(key, 1, 1))
+		}
+		wantFailed(t, p.Publish(t.Context(), groups), "b after 0: outage server_busy", "d after 0: outage server_busy")
+		if l.sends != len(groups) || len(l.accepted) != 3 {
+			t.Errorf("%d sends, accepted %v; want one send a key", l.sends, l.accepted)
 		}
 	}
-	return n
+}
+
+// TestPublishSendsAKeyAloneThatMustBe: what fails with others in one batch does not tell
+// which of them it was.
+func TestPublishSendsAKeyAloneThatMustBe(t *testing.T) {
+	var packed []string
+	l := &fakeLink{refuse: func(_ []string, keys map[string]bool) error {
+		packed = append(packed, fmt.Sprint(slices.Sorted(maps.Keys(keys))))
+		return nil
+	}}
+	p := publisherOver(t, l, &PublisherOptions{PackKeys: true, limits: limits{inFlight: 1}})
+	groups := []relay.Group{group("a", 1), group("b", 1), group("c", 1, 1), group("d", 1), group("e", 1)}
+	groups[2].Alone = true
+	if err := p.Publish(t.Context(), groups); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"[a b]", "[c]", "[d e]"}, packed); diff != "" {
+		t.Errorf("keys of the batches (-want +got):\n%s", diff)
+	}
 }
 
 func TestPublishEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLink{delay: time.Minute}
-		p := publisherOver(t, l, &PublisherOptions{InFlight: 1, SendTimeout: -1})
+		p := publisherOver(t, l, &PublisherOptions{limits: limits{inFlight: 1, sendTimeout: time.Hour}})
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()
 		began := time.Now()
@@ -214,7 +232,7 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 func TestPublishBoundsOneSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLink{delay: time.Minute}
-		p := publisherOver(t, l, &PublisherOptions{SendTimeout: 5 * time.Second})
+		p := publisherOver(t, l, &PublisherOptions{limits: limits{sendTimeout: 5 * time.Second}})
 		began := time.Now()
 		wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 1)}), "a after 0: outage send_timeout")
 		if took := time.Since(began); took != 5*time.Second {
@@ -245,7 +263,7 @@ func (c staleContext) Deadline() (time.Time, bool) { return c.deadline, true }
 func TestPublishBoundsWhatIsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLink{delay: time.Second}
-		p := publisherOver(t, l, &PublisherOptions{InFlight: 5})
+		p := publisherOver(t, l, &PublisherOptions{limits: limits{inFlight: 5}})
 		var groups []relay.Group
 		for i := range 50 {
 			groups = append(groups, group(fmt.Sprintf("k%d", i), 1))
@@ -281,13 +299,11 @@ func TestPublishRandom(t *testing.T) {
 		}
 		l := &fakeLink{maxBatch: 40 + rng.IntN(100), maxMessage: 100, refuse: func(ids []string, _ map[string]bool) error {
 			if slices.ContainsFunc(ids, func(id string) bool { return bad[id] }) {
-				return &amqp.Error{Condition: amqp.ErrCondNotAllowed}
+				return rejected(amqp.ErrCondNotAllowed)
 			}
 			return nil
 		}}
-		p := publisherOver(t, l, &PublisherOptions{
-			PackKeys: rng.IntN(2) == 0, PackMessages: 1 + rng.IntN(30), InFlight: 1 + rng.IntN(8), MaxBatchMessages: 1 + rng.IntN(20),
-		})
+		p := publisherOver(t, l, &PublisherOptions{PackKeys: rng.IntN(2) == 0, limits: limits{packMessages: 1 + rng.IntN(30), inFlight: 1 + rng.IntN(8), batchMessages: 1 + rng.IntN(20)}})
 		err := p.Publish(t.Context(), groups)
 		if l.overlap != nil {
 			t.Fatal(l.overlap)
@@ -316,11 +332,11 @@ func TestPublishRandom(t *testing.T) {
 	}
 }
 
-func TestOptionsReportAllFaults(t *testing.T) {
-	_, err := NewPublisher(nil, "", &PublisherOptions{Links: -1, InFlight: -2})
-	for _, part := range []string{"client", "topic", "Links", "InFlight"} {
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("error %v does not name %s", err, part)
-		}
+func TestAPublisherNeedsAClientAndAName(t *testing.T) {
+	if _, err := NewPublisher(nil, "contacts", nil); err == nil {
+		t.Error("a publisher without a client")
+	}
+	if _, err := NewPublisher(&Client{}, "", nil); err == nil {
+		t.Error("a publisher to nowhere")
 	}
 }

@@ -15,6 +15,7 @@ type answer struct {
 	lose   bool        // it never arrives
 	reject amqp.Symbol // the message is rejected with this condition instead
 	detach amqp.Symbol // the link ends with this condition instead
+	state  []byte      // the delivery has this encoded state instead
 }
 
 // script changes the broker's answers on their way to the client. The broker itself has
@@ -94,8 +95,8 @@ func frames(b []byte, visit func(frame []byte)) []byte {
 	return b
 }
 
-// performative returns what a frame holds, nil for one without.
-func performative(frame []byte) (uint16, amqp.Performative, []byte) {
+// decoded returns what a frame holds, nil for one without.
+func decoded(frame []byte) (uint16, amqp.Performative, []byte) {
 	if bytes.HasPrefix(frame, []byte("AMQP")) || len(frame) == amqp.FrameHeaderSize || frame[5] != byte(amqp.FrameAMQP) {
 		return 0, nil, nil
 	}
@@ -132,7 +133,7 @@ func (c *scripted) Write(b []byte) (int, error) {
 func (c *scripted) sending(frame []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	channel, p, payload := performative(frame)
+	channel, p, payload := decoded(frame)
 	switch p := p.(type) {
 	case *amqp.Attach:
 		if p.Target != nil && p.Target.Address.Value == "contacts" {
@@ -175,7 +176,7 @@ func (c *scripted) Read(b []byte) (int, error) {
 func (c *scripted) arriving(frame []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	channel, p, _ := performative(frame)
+	channel, p, _ := decoded(frame)
 	switch p := p.(type) {
 	case *amqp.Attach:
 		c.brokers[p.Name] = link16{channel, p.Handle}
@@ -210,6 +211,9 @@ func (c *scripted) answers(channel uint16, p *amqp.Disposition, frame []byte) []
 		default:
 			one := *p
 			one.First, one.Last = id, amqp.Optional[uint32]{}
+			if a.state != nil {
+				one.State = a.state
+			}
 			if a.reject != "" {
 				one.State = amqp.Rejected(&amqp.Error{Condition: a.reject, Description: "as the script says"})
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -12,233 +14,234 @@ import (
 	"feedbox/infrastructure/failpoint"
 )
 
-// sender sends the trains of one worker, one batch after the other.
+// call is one Publish call. Its groups are cut into trains, which go beside each other; a
+// train is sent batch by batch.
+type call struct {
+	publisher *Publisher
+	groups    []relay.Group
+	results   []relay.KeyError      // by group; written by the sender of its train only
+	next      atomic.Int64          // the first train that no sender has taken
+	cutOff    atomic.Pointer[error] // why the broker cannot be reached; nil = no try has failed
+}
+
+// item is a message of a group.
+type item struct{ group, message int }
+
+// plan returns the trains: one a key, or with pack one for every so many messages. A
+// key is never cut, so its batches follow each other.
+func (c *call) plan(pack bool) (trains [][]item) {
+	var items []item
+	first := 0 // of the train
+	cut := func() {
+		if len(items) > first {
+			trains, first = append(trains, items[first:]), len(items)
+		}
+	}
+	for i := range c.groups {
+		alone := !pack || c.groups[i].Alone
+		if alone {
+			cut()
+		}
+		for n := range c.groups[i].Messages {
+			items = append(items, item{i, n})
+		}
+		if alone || len(items)-first >= c.publisher.opts.limits.packMessages {
+			cut()
+		}
+	}
+	cut()
+	return trains
+}
+
+// fail makes err the result of the groups of items.
+func (c *call) fail(items []item, err error) {
+	for _, i := range items {
+		c.results[i.group].Err = err
+	}
+}
+
+func (c *call) failed(i item) bool { return c.results[i.group].Err != nil }
+
+func (c *call) message(i item) *relay.Message { return &c.groups[i.group].Messages[i.message] }
+
+// sender sends trains, one batch after the other.
 type sender struct {
-	call  *call
-	link  link
-	enc   encoder
-	parts []part // of the batch that is being filled
-	queue []part
+	*call
+	enc encoder
 }
 
-// part is the messages from first up to, not including, end of a group.
-type part struct{ group, first, end int }
-
-func (s *sender) prepare(c *call) {
-	s.call = c
-	if !c.publisher.opts.OmitCloudEvents {
-		s.enc.source = c.publisher.opts.Source
+// send sends trains until none is left.
+func (s *sender) send(ctx context.Context, trains [][]item) {
+	for n := s.next.Add(1); n <= int64(len(trains)); n = s.next.Add(1) {
+		select {
+		case s.publisher.slots <- struct{}{}:
+			s.deliver(ctx, trains[n-1])
+			<-s.publisher.slots
+		case <-ctx.Done():
+			s.fail(trains[n-1], ended(ctx))
+		}
 	}
-}
-
-// send sends the groups of t and records what became of each.
-func (s *sender) send(ctx context.Context, t train) {
-	s.queue = s.queue[:0]
-	for g := t.first; g < t.end; g++ {
-		s.queue = append(s.queue, part{group: g, end: len(s.call.groups[g].Messages)})
-	}
-	s.deliver(ctx, s.queue)
 }
 
 // deliver sends the messages of queue in their order, in as few batches as they fit
-// into. It drops the parts of a group that has failed.
-func (s *sender) deliver(ctx context.Context, queue []part) {
+// into. A failure ends the keys of its batch; the others go on.
+func (s *sender) deliver(ctx context.Context, queue []item) {
 	for len(queue) > 0 {
-		if s.call.results[queue[0].group].Err != nil {
+		if s.failed(queue[0]) {
 			queue = queue[1:]
 			continue
 		}
-		if reason := s.call.halted.Load(); reason != nil {
-			s.fail(queue, *reason, true)
-			return
-		}
-		var err error
-		queue, err = s.sendFront(ctx, queue)
-		switch {
+		n, err := s.sendFront(ctx, queue)
+		switch tried := queue[:n]; {
 		case err == nil:
-			for _, p := range s.parts {
-				s.call.results[p.group].Sent += p.end - p.first
+			for _, i := range tried {
+				s.results[i.group].Sent++
 			}
-		case relay.ClassOf(err) == relay.Refused && s.divisible():
-			s.divide(ctx)
+		case relay.ClassOf(err) == relay.Refused && n > 1:
+			s.divide(ctx, tried)
 		default:
-			if relay.ClassOf(err) != relay.Refused {
-				s.call.halted.CompareAndSwap(nil, &err)
-			}
-			s.fail(s.parts, err, false)
+			s.fail(tried, err)
 		}
+		queue = queue[n:]
 	}
 }
 
-// sendFront sends what fits into one batch from the front of queue and returns the
-// rest. s.parts tells what it tried.
-func (s *sender) sendFront(ctx context.Context, queue []part) ([]part, error) {
-	o := &s.call.publisher.opts
-	s.parts = append(s.parts[:0], part{group: queue[0].group, first: queue[0].first, end: queue[0].first + 1})
+// divide sends a refused batch again in smaller pieces: by key if it had several, else
+// message by message. What stands before the refused message is accepted, what stands
+// behind it in its key is not tried.
+func (s *sender) divide(ctx context.Context, refused []item) {
+	keys := keysOf(refused)
+	for rest := refused; len(rest) > 0; {
+		n := 1
+		for keys > 1 && n < len(rest) && rest[n].group == rest[0].group {
+			n++
+		}
+		s.deliver(ctx, rest[:n])
+		rest = rest[n:]
+	}
+	if keys > 1 && !slices.ContainsFunc(refused, s.failed) && s.publisher.unpacked.CompareAndSwap(false, true) {
+		s.publisher.opts.Logger.WarnContext(ctx, "the entity refuses batches of several keys; sending a batch per key from now on",
+			"keys", keys)
+	}
+}
+
+func keysOf(items []item) int {
+	keys := 1
+	for n := 1; n < len(items); n++ {
+		if items[n].group != items[n-1].group {
+			keys++
+		}
+	}
+	return keys
+}
+
+// sendFront sends what fits into one batch from the front of queue. It returns how many
+// messages it tried.
+func (s *sender) sendFront(ctx context.Context, queue []item) (tried int, err error) {
 	if err := s.connect(ctx); err != nil {
-		return queue, err
+		return 1, err
 	}
-	attempt, cancel := within(ctx, o.SendTimeout)
+	attempt, cancel := context.WithTimeout(ctx, s.publisher.opts.limits.sendTimeout)
 	defer cancel()
-	if len(queue) == 1 && queue[0].end-queue[0].first == 1 {
-		if err := check(s.message(queue[0])); err != nil {
-			return queue, err
+	if len(queue) > 1 {
+		b, err := s.publisher.link.newBatch(attempt)
+		if err != nil {
+			return 1, classify(ctx, attempt, err)
 		}
-		return nil, s.sendAlone(ctx, attempt)
-	}
-	b, err := s.link.newBatch(attempt)
-	if err != nil {
-		return queue, classify(ctx, attempt, err)
-	}
-	rest, count, err := s.fill(b, queue)
-	switch {
-	case errors.Is(err, azservicebus.ErrMessageTooLarge): // outside of a batch another limit holds
-		return advance(queue), s.sendAlone(ctx, attempt)
-	case err != nil:
-		return queue, err
-	case closed(ctx):
-		return queue, fmt.Errorf("send: %w", context.DeadlineExceeded)
-	}
-	failpoint.Here("send")
-	began := time.Now()
-	err = s.link.sendBatch(attempt, b)
-	if err != nil {
-		err = classify(ctx, attempt, err)
-	} else {
-		failpoint.Here("sent")
-	}
-	if o.Sent != nil {
-		o.Sent(ctx, BatchReport{Keys: len(s.parts), Messages: count, Bytes: int(b.NumBytes()), Took: time.Since(began), Err: err})
-	}
-	return rest, err
-}
-
-// connect opens the link. It takes some 15 round trips, so it has a limit of its own.
-func (s *sender) connect(ctx context.Context) error {
-	opening, cancel := within(ctx, s.call.publisher.opts.ConnectTimeout)
-	defer cancel()
-	if err := s.link.open(opening); err != nil {
-		return classify(ctx, opening, err)
-	}
-	return nil
-}
-
-// within bounds ctx, unless d is negative.
-func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if d < 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, d)
-}
-
-// sendAlone sends the message in s.parts outside of a batch, which costs the client a
-// third of a batch of one.
-func (s *sender) sendAlone(ctx, attempt context.Context) error {
-	m := s.message(s.parts[0])
-	if closed(ctx) {
-		return fmt.Errorf("send: %w", context.DeadlineExceeded)
-	}
-	failpoint.Here("send")
-	began := time.Now()
-	err := s.link.sendOne(attempt, s.enc.next(m))
-	if err != nil {
-		err = classify(ctx, attempt, err)
-	} else {
-		failpoint.Here("sent")
-	}
-	if sent := s.call.publisher.opts.Sent; sent != nil {
-		sent(ctx, BatchReport{Keys: 1, Messages: 1, Bytes: len(m.Body), Took: time.Since(began), Err: err})
-	}
-	return err
-}
-
-// closed reports whether the deadline of ctx has passed. The timer behind ctx.Done may
-// fire late after the process stood still, and the fence must hold then above all.
-func closed(ctx context.Context) bool {
-	deadline, ok := ctx.Deadline()
-	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
-}
-
-// fill adds messages from the front of queue to b until it is full, notes them in
-// s.parts and returns the rest and the count. If not even the first can be added, the
-// error says why: ErrMessageTooLarge, or a Refused error.
-func (s *sender) fill(b batch, queue []part) ([]part, int, error) {
-	o := &s.call.publisher.opts
-	count := 0
-	s.parts = s.parts[:0]
-	for i, p := range queue {
-		if s.call.results[p.group].Err != nil {
-			continue
+		n, err := s.fill(b, queue)
+		if n > 0 {
+			return n, s.transmit(ctx, attempt, b, nil, queue[:n])
 		}
-		taken := part{group: p.group, first: p.first, end: p.first}
-		for taken.end < p.end {
-			err := s.add(b, taken, count == 0)
-			if count == 0 && err != nil {
-				s.parts = append(s.parts, part{group: p.group, first: p.first, end: p.first + 1})
-				return queue, 0, err
-			}
-			if err == nil {
-				count++
-				taken.end++
-			}
-			if err != nil || count == o.MaxBatchMessages {
-				return s.rest(queue[i:], taken), count, nil //nolint:nilerr // the message that does not fit opens the next batch
-			}
+		if !errors.Is(err, azservicebus.ErrMessageTooLarge) { // outside of a batch another limit holds
+			return 1, err
 		}
-		s.parts = append(s.parts, taken)
 	}
-	return nil, count, nil
+	m := s.message(queue[0])
+	if err := check(m); err != nil {
+		return 1, err
+	}
+	return 1, s.transmit(ctx, attempt, nil, s.enc.encode(m, s.publisher.source, false), queue[:1])
 }
 
-// rest notes taken, if it has messages, and returns queue behind it.
-func (s *sender) rest(queue []part, taken part) []part {
-	if taken.end > taken.first {
-		s.parts = append(s.parts, taken)
+// fill adds messages from the front of queue to b until it is full. It returns how many,
+// and why the next could not be added: ErrMessageTooLarge, or a Refused error.
+func (s *sender) fill(b batch, queue []item) (n int, err error) {
+	for n < min(len(queue), s.publisher.opts.limits.batchMessages) {
+		if err := s.add(b, s.message(queue[n]), n == 0); err != nil {
+			return n, err
+		}
+		n++
 	}
-	if queue[0].first = taken.end; queue[0].first == queue[0].end {
-		return queue[1:]
-	}
-	return queue
+	return n, nil
 }
 
-// advance returns queue behind its first message.
-func advance(queue []part) []part {
-	if queue[0].first++; queue[0].first == queue[0].end {
-		return queue[1:]
-	}
-	return queue
-}
-
-// add encodes the message at the end of taken into b.
-func (s *sender) add(b batch, taken part, first bool) error {
-	o := &s.call.publisher.opts
-	m := &s.call.groups[taken.group].Messages[taken.end]
+// add encodes a message into b. The client keeps parts of the first one.
+func (s *sender) add(b batch, m *relay.Message, first bool) error {
 	if err := check(m); err != nil {
 		return err
 	}
-	if !first && int(b.NumBytes())+sizeBound(m, len(o.Source)) > o.MaxBatchBytes {
+	if !first && int(b.NumBytes())+sizeBound(m, len(s.publisher.source.(string))) > maxBatchBytes {
 		return azservicebus.ErrMessageTooLarge
 	}
-	encoded := s.enc.next
-	if first {
-		encoded = s.enc.envelope
-	}
-	err := b.AddAMQPAnnotatedMessage(encoded(m), nil)
+	err := b.AddAMQPAnnotatedMessage(s.enc.encode(m, s.publisher.source, first), nil)
 	if err != nil && !errors.Is(err, azservicebus.ErrMessageTooLarge) {
 		return &relay.Error{Class: relay.Refused, Reason: "malformed", Err: err}
 	}
 	return err
 }
 
-func (s *sender) message(p part) *relay.Message {
-	return &s.call.groups[p.group].Messages[p.first]
+// connect opens the link. It takes some 15 round trips, so it has a limit of its own. One
+// try that fails is enough for all groups of a call.
+func (s *sender) connect(ctx context.Context) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	if err := s.cutOff.Load(); err != nil {
+		return *err
+	}
+	opening, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	err := s.publisher.link.open(opening)
+	if err != nil {
+		err = classify(ctx, opening, err)
+		s.cutOff.CompareAndSwap(nil, &err)
+	}
+	return err
 }
 
-// fail records err for the groups of parts.
-func (s *sender) fail(parts []part, err error, untried bool) {
-	for _, p := range parts {
-		if r := &s.call.results[p.group]; r.Err == nil {
-			r.Err, r.Untried = err, untried
-		}
+// connectTimeout bounds one try to connect, which a send that needs it waits for first.
+const connectTimeout = 30 * time.Second
+
+// ended returns why no send may start any more, nil while ctx lasts. The timer behind
+// ctx.Done may fire late after the process stood still, and the fence must hold then
+// above all.
+func ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) {
+		cause = context.DeadlineExceeded
 	}
+	if cause == nil {
+		return nil
+	}
+	return fmt.Errorf("send: %w", cause)
+}
+
+// transmit sends b, or without a batch m, which costs the client a third of a batch of
+// one. It is the one place where a send starts.
+func (s *sender) transmit(ctx, attempt context.Context, b batch, m *azservicebus.AMQPAnnotatedMessage, items []item) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	failpoint.Here("send")
+	began := time.Now()
+	err := s.publisher.link.send(attempt, b, m)
+	if err != nil {
+		err = classify(ctx, attempt, err)
+	} else {
+		failpoint.Here("sent")
+	}
+	if sent := s.publisher.opts.Sent; sent != nil {
+		sent(ctx, BatchReport{Keys: keysOf(items), Messages: len(items), Took: time.Since(began), Err: err})
+	}
+	return err
 }

@@ -54,13 +54,22 @@ func NewLogger(w io.Writer, o *LogOptions) (*slog.Logger, error) {
 	var handler slog.Handler
 	switch format {
 	case "json":
-		handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
+		handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: readable})
 	case "text":
 		handler = tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly + ".000", NoColor: o.NoColor || !terminal})
 	default:
 		return nil, fmt.Errorf("log format %q: use auto, json or text", o.Format)
 	}
 	return slog.New(spanHandler{handler}), nil
+}
+
+// readable writes durations as people and duration parsers read them, such as 1.5s; JSON
+// has nanoseconds otherwise.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // isTerminal tells whether w is a character device, which is what a person

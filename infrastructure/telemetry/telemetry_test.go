@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
@@ -129,5 +130,19 @@ func shutdown(t *testing.T, tel *telemetry.Telemetry) {
 	t.Helper()
 	if err := tel.Shutdown(context.WithoutCancel(t.Context())); err != nil {
 		t.Errorf("shutdown: %v", err)
+	}
+}
+
+func TestDurationsAreText(t *testing.T) {
+	var out bytes.Buffer
+	log, err := telemetry.NewLogger(&out, &telemetry.LogOptions{Format: "json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.With("since", time.Minute).Info("x", "pause", 1500*time.Millisecond, "in", slog.GroupValue(slog.Duration("age", time.Second)))
+	for _, want := range []string{`"since":"1m0s"`, `"pause":"1.5s"`, `"age":"1s"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s lacks %s", out.String(), want)
+		}
 	}
 }

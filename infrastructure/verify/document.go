@@ -33,7 +33,7 @@ var ErrUnknownType = errors.New("the service writes no such document")
 // but that of leases.
 var kinds = map[string]string{
 	"contact": KindContact, "domainEvent": KindEvent, "parkedEvent": KindParked, "skippedEvent": KindParked,
-	"request": KindOther, "auditEntry": KindOther, "gate": KindOther, "closedKey": KindOther, "fence": KindOther,
+	"request": KindOther, "tombstone": KindOther, "auditEntry": KindOther, "gate": KindOther, "closedKey": KindOther, "fence": KindOther,
 }
 
 // skippedPrefix begins the id of the record of an event that an operator skipped.

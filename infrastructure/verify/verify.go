@@ -70,6 +70,9 @@ type Run struct {
 	Poison map[string]bool
 	// Checkpoints are the positions that relays wrote or tried to write.
 	Checkpoints []Checkpoint
+	// SetAside holds the events that were parked, also those that were sent later, by id:
+	// how many of Checkpoints had been written before.
+	SetAside map[string]int
 	// Handled are the messages that handlers of consumers got, in order. Repeats counts
 	// those that were kept from them.
 	Handled []Message

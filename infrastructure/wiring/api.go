@@ -2,8 +2,9 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"log/slog"
-	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -18,24 +19,27 @@ import (
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/httpapi/auth"
+	"feedbox/infrastructure/monitor"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/telemetry"
 )
 
 // API is the process that serves contacts.
-func API(cfg *config.API, s Surroundings) fx.Option {
+func API(cfg *config.API, p Params) fx.Option {
 	return fx.Options(
-		process(s.Log, cfg.DrainTimeout),
-		fx.Supply(cfg, s.Sockets),
+		process(p.Log, cfg.DrainTimeout),
+		fx.Supply(cfg, p, monitor.NewDependencies(time.Now, monitor.OnCosmos), &cosmos.Account{}),
 		fx.Provide(
 			func(lc fx.Lifecycle) (*telemetry.Telemetry, error) {
-				return s.telemetry(lc, "feedbox-api", "")
+				return p.telemetry(lc, "feedbox-api", "")
 			},
-			func() *cosmos.Account { return &cosmos.Account{} },
-			func(t *telemetry.Telemetry, account *cosmos.Account) (*azcosmos.Client, error) {
-				return s.cosmosClient(cfg.Cosmos, t.AzureTracing(), account)
+			func(t *telemetry.Telemetry, account *cosmos.Account, needs monitor.Dependencies) (*azcosmos.Client, error) {
+				return p.cosmosClient(cfg.Cosmos, t.AzureTracing(), account, needs[monitor.OnCosmos])
 			},
 			newContacts,
-			newAPIServer,
+			func(m *mediator.Mediator, t *telemetry.Telemetry) (*httpapi.Server, error) {
+				return newAPIServer(cfg, m, t, p)
+			},
 		),
 		fx.Invoke(runAPI),
 	)
@@ -71,7 +75,7 @@ func newContacts(cfg *config.API, client *azcosmos.Client) (*mediator.Mediator, 
 	return m, nil
 }
 
-func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry, log *slog.Logger) (*httpapi.Server, error) {
+func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry, p Params) (*httpapi.Server, error) {
 	who, err := authenticator(cfg.Auth)
 	if err != nil {
 		return nil, err
@@ -81,19 +85,21 @@ func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry,
 		rate = -1 // no limit
 	}
 	return httpapi.New(m, &httpapi.Options{
-		Logger:              log,
+		Logger:              p.Log,
 		Meters:              t.Meters,
 		Tracers:             t.Tracers,
 		RequestTimeout:      cfg.RequestTimeout,
-		DrainTimeout:        cfg.DrainTimeout,
+		DrainTimeout:        cfg.DrainTimeout - cfg.DrainDelay,
 		Auth:                who,
 		RateLimit:           rate,
 		RateBurst:           cfg.RateBurst,
 		MaxInFlight:         cfg.MaxInFlight,
+		MaxConnections:      cfg.MaxConnections,
 		RequirePrecondition: cfg.RequirePrecondition,
 		TokenKeys:           cfg.TokenKeys.List(),
 		PublicURL:           cfg.PublicURL,
 		Audit:               cfg.Audit,
+		Home:                p.Home,
 	})
 }
 
@@ -114,26 +120,39 @@ func authenticator(cfg config.Auth) (auth.Authenticator, error) {
 	}
 }
 
-// runAPI verifies account and containers before the first request is taken.
-func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, client *azcosmos.Client, account *cosmos.Account, sockets Sockets,
-	server *httpapi.Server, t *telemetry.Telemetry, log *slog.Logger,
-) {
-	check := func(ctx context.Context) error {
-		return verify(ctx, ProcessAPI, cfg.Cosmos, client, account)
+// runAPI verifies account and containers before the first request is taken. The
+// process is ready once they are and requests are; later outages of the store do not
+// take it out of rotation, since clients are better served by its own 503 with
+// Retry-After.
+//
+// A stop begins with the readiness, goes on after cfg.DrainDelay with the listener,
+// and ends with the probes.
+func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, client *azcosmos.Client, account *cosmos.Account, p Params,
+	server *httpapi.Server, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger,
+) error {
+	if err := needs.Register(t.Meters); err != nil {
+		return err
 	}
-	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics})
-	if sockets.Ops != nil {
-		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
-	}
-	lc.Append(fx.Hook{OnStart: check})
-	background(lc, down, log, "api", serveOn{server.Run, sockets.API})
-	lc.Append(fx.StopHook(ops.Drain))
+	var ready atomic.Bool
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Dependencies: needs.States, Ready: func(context.Context) error {
+		if !ready.Load() {
+			return errors.New("the store has not answered yet")
+		}
+		return nil
+	}})
+	runOps(lc, down, log, ops, p.Sockets)
+	lc.Append(fx.StartHook(func(ctx context.Context) error { return verify(ctx, operator.ProcessAPI, cfg.Cosmos, client, account) }))
+	background(lc, down, log, "api", serveOn{server.Run, p.API})
+	lc.Append(fx.Hook{
+		OnStart: func(context.Context) error { ready.Store(true); return nil },
+		OnStop: func(ctx context.Context) error {
+			ops.Drain()
+			select {
+			case <-time.After(cfg.DrainDelay):
+			case <-ctx.Done():
+			}
+			return nil
+		},
+	})
+	return nil
 }
-
-// serveOn is a service that serves one listener.
-type serveOn struct {
-	run func(ctx context.Context, l net.Listener) error
-	l   net.Listener
-}
-
-func (s serveOn) Run(ctx context.Context) error { return s.run(ctx, s.l) }

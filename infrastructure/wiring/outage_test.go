@@ -1,11 +1,9 @@
 package wiring
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -13,12 +11,13 @@ import (
 	"time"
 
 	"feedbox/application/relay"
-	"feedbox/application/relay/lottest"
+	"feedbox/application/relay/parkedtest"
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/relayfeed"
 )
 
 // brokenBroker fails as its fault says, and notes what it accepted.
@@ -58,22 +57,22 @@ func (b *brokenBroker) count() (calls, accepted int) {
 
 // startProcess runs relay and processor as newRelay and newProcessor put them together, on
 // stores in memory, until the test ends.
-func startProcess(t *testing.T, b *brokenBroker, events int) *lottest.Memory {
+func startProcess(t *testing.T, b *brokenBroker, events int) *parkedtest.Memory {
 	t.Helper()
-	container, lot := memfeed.New(nil), lottest.NewMemory()
+	container, lot := memfeed.New(nil), parkedtest.NewMemory()
 	for i := range events {
 		container.Put(memfeed.Document{
 			Key: "k", ID: fmt.Sprint("e", i), Data: map[string]any{"action": "ContactNameUpdatedEvent", "sequence": i + 1},
 			More: map[string]any{"partitionKey": "k", "type": "domainEvent"},
 		})
 	}
-	r, err := relay.New(cosmos.EventDecoder{}, b, &relay.Options{Lot: lot, Now: time.Now})
+	r, err := relay.New(cosmos.EventDecoder{}, b, &relay.Options{Parked: lot, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &relayHandler{relay: r}
+	h := relayfeed.NewHandler(r)
 	p, err := changefeed.New(container, memstore.New(nil), h, &changefeed.Options{
-		Processor: "relay", Host: "a", Start: start(config.Start{}), Lanes: lanes, Poison: changefeed.PoisonDeadLetter, DeadLetter: h.park,
+		Processor: "relay", Host: "a", Start: start(config.Start{}), Lanes: lanes, Poison: changefeed.PoisonDeadLetter, DeadLetter: h.Park,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -134,35 +133,4 @@ func TestARefusedMessageIsParked(t *testing.T) {
 			t.Errorf("%d more calls in the next hour", later-calls)
 		}
 	})
-}
-
-func TestUnsentEventsThatGrowOldAreReported(t *testing.T) {
-	const ttl = 10 * 24 * time.Hour
-	for _, c := range []struct {
-		age   time.Duration
-		level string
-	}{{ttl / 5, ""}, {ttl / 3, "WARN"}, {ttl * 3 / 4, "ERROR"}} {
-		synctest.Test(t, func(t *testing.T) {
-			var log bytes.Buffer
-			g := retentionGuard{
-				judge: relay.Retention{TTL: ttl}, every: heartbeat, log: slog.New(slog.NewTextHandler(&log, nil)),
-				lag: func() []changefeed.RangeLag { return []changefeed.RangeLag{{Lease: "l", Age: c.age}} },
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), heartbeat+time.Second)
-			defer cancel()
-			if err := g.Run(ctx); err != nil {
-				t.Fatal(err)
-			}
-			got := ""
-			for line := range strings.Lines(log.String()) {
-				if strings.Contains(line, "will expire") {
-					_, rest, _ := strings.Cut(line, "level=")
-					got, _, _ = strings.Cut(rest, " ")
-				}
-			}
-			if got != c.level {
-				t.Errorf("unsent for %v of %v: level %q, want %q\n%s", c.age, ttl, got, c.level, log.String())
-			}
-		})
-	}
 }

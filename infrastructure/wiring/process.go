@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"log/slog"
+	"net"
 	"os"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 
+	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/telemetry"
 )
 
@@ -37,13 +39,13 @@ func process(log *slog.Logger, drain time.Duration) fx.Option {
 
 // telemetry returns the one that is shared, or starts metrics and traces and flushes
 // them at the stop.
-func (s Surroundings) telemetry(lc fx.Lifecycle, service, instance string) (*telemetry.Telemetry, error) {
-	if s.Telemetry != nil {
-		return s.Telemetry, nil
+func (p Params) telemetry(lc fx.Lifecycle, service, instance string) (*telemetry.Telemetry, error) {
+	if p.Telemetry != nil {
+		return p.Telemetry, nil
 	}
 	ctx := context.Background() //nolint:forbidigo // fx constructors have none; nothing here blocks
 	t, err := telemetry.Start(ctx, service, &telemetry.Options{
-		Version: s.Version, Instance: instance, LookupEnv: os.LookupEnv, //nolint:forbidigo // OTEL_ variables are the process's, by their specification
+		Version: p.Version, Instance: instance, LookupEnv: os.LookupEnv, //nolint:forbidigo // OTEL_ variables are the process's, by their specification
 	})
 	if err != nil {
 		return nil, err
@@ -65,4 +67,19 @@ func traceparent(ctx context.Context) string {
 	text = hex.AppendEncode(append(text, "00-"...), traceID[:])
 	text = hex.AppendEncode(append(text, '-'), spanID[:])
 	return string(hex.AppendEncode(append(text, '-'), []byte{byte(span.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom))}))
+}
+
+// serveOn is a service that serves one listener.
+type serveOn struct {
+	run func(ctx context.Context, l net.Listener) error
+	l   net.Listener
+}
+
+func (s serveOn) Run(ctx context.Context) error { return s.run(ctx, s.l) }
+
+// runOps serves probes and metrics, if there is a socket for them.
+func runOps(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger, ops *httpapi.Ops, sockets Sockets) {
+	if sockets.Ops != nil {
+		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
+	}
 }

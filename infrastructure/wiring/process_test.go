@@ -19,7 +19,7 @@ func TestPartsShareTelemetry(t *testing.T) {
 	}
 	for _, service := range []string{"feedbox-api", "feedbox-relay"} {
 		lc := fxtest.NewLifecycle(t)
-		got, err := Surroundings{Telemetry: shared}.telemetry(lc, service, "")
+		got, err := Params{Telemetry: shared}.telemetry(lc, service, "")
 		if err != nil || got != shared {
 			t.Errorf("%s got %p, %v, want the shared %p", service, got, err, shared)
 		}
@@ -29,7 +29,7 @@ func TestPartsShareTelemetry(t *testing.T) {
 		t.Errorf("the parts have shut it down: %v", err)
 	}
 	lc := fxtest.NewLifecycle(t)
-	own, err := Surroundings{}.telemetry(lc, "feedbox-api", "")
+	own, err := Params{}.telemetry(lc, "feedbox-api", "")
 	if err != nil || own == nil || own == shared {
 		t.Errorf("a part on its own got %p, %v", own, err)
 	}

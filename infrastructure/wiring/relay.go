@@ -2,14 +2,11 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-	"github.com/google/uuid"
 	"go.uber.org/fx"
 
 	"feedbox/application/relay"
@@ -17,37 +14,42 @@ import (
 	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/cosmos/parked"
 	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/monitor"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/relayfeed"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/telemetry"
 )
 
 // Relay is the process that sends the events of the change feed to the topic.
-func Relay(cfg *config.Relay, s Surroundings) fx.Option {
+func Relay(cfg *config.Relay, p Params) fx.Option {
 	return fx.Options(
-		process(s.Log, cfg.DrainTimeout),
-		fx.Supply(cfg, s.Sockets),
+		process(p.Log, cfg.DrainTimeout),
+		fx.Supply(cfg, p, monitor.NewDependencies(time.Now, monitor.OnCosmos, monitor.OnServiceBus), &cosmos.Account{}, monitor.NewHealth(time.Now)),
 		fx.Provide(
 			func(lc fx.Lifecycle) (*telemetry.Telemetry, error) {
-				return s.telemetry(lc, "feedbox-relay", cfg.Instance)
+				return p.telemetry(lc, "feedbox-relay", cfg.Instance)
 			},
-			// No spans of the SDK here: every poll of the feed would be a trace of its own.
-			func(account *cosmos.Account) (*azcosmos.Client, error) {
-				return s.cosmosClient(cfg.Cosmos, tracing.Provider{}, append(feedPolicies(), account)...)
+			func(account *cosmos.Account, needs monitor.Dependencies) (*azcosmos.Client, error) {
+				return p.feedClient(cfg.Cosmos, account, needs[monitor.OnCosmos])
 			},
-			func() *cosmos.Account { return &cosmos.Account{} },
-			func(lc fx.Lifecycle) (*azservicebus.Client, error) { return s.serviceBusClient(lc, cfg.ServiceBus) },
-			func(t *telemetry.Telemetry) (*relayMetrics, error) {
-				return newRelayMetrics(t.Meters, cfg.ServiceBus.Topic)
+			func(lc fx.Lifecycle) (*servicebus.Client, error) {
+				client, err := p.serviceBusClient(cfg.ServiceBus)
+				if err == nil {
+					lc.Append(fx.StopHook(client.Close))
+				}
+				return client, err
 			},
-			func() *health { return newHealth(time.Now) },
+			func(t *telemetry.Telemetry) (*monitor.Metrics, error) {
+				return monitor.NewMetrics(t.Meters, cfg.ServiceBus.Topic)
+			},
 			newPublisher,
 			newParkedLot,
 			newRelay,
-			func(publisher *servicebus.Publisher, lot *cosmos.ParkedLot, log *slog.Logger) (*relay.Drainer, error) {
-				return newDrainer(cfg, s.DrainPoll, publisher, lot, log)
-			},
 			newProcessor,
+			newDrainer,
 		),
 		fx.Invoke(runRelay),
 	)
@@ -65,43 +67,40 @@ const lanes = 4
 // read that finds nothing costs a tenth of the write that it waited for, or less.
 const pollBusy = time.Millisecond
 
-// feedPolicies let the client read feeds better; see cosmosfeed.ClientOptions.
-func feedPolicies() []policy.Policy { return cosmosfeed.ClientOptions(nil).PerCallPolicies }
+// retryMax is the longest pause between two tries of a key that waits.
+const retryMax = 5 * time.Second
 
-func newPublisher(lc fx.Lifecycle, cfg *config.Relay, client *azservicebus.Client, m *relayMetrics, log *slog.Logger) (*servicebus.Publisher, error) {
-	p, err := servicebus.NewPublisher(client, cfg.ServiceBus.Topic, &servicebus.PublisherOptions{
-		PackKeys: cfg.ServiceBus.PackKeys, Sent: m.batch, Logger: log,
+func newPublisher(lc fx.Lifecycle, cfg *config.Relay, client *servicebus.Client, m *monitor.Metrics, needs monitor.Dependencies, log *slog.Logger) (*servicebus.Publisher, error) {
+	publisher, err := servicebus.NewPublisher(client, cfg.ServiceBus.Topic, &servicebus.PublisherOptions{
+		PackKeys: cfg.ServiceBus.PackKeys, Logger: log,
+		Sent: func(ctx context.Context, r servicebus.BatchReport) {
+			m.Batch(ctx, r)
+			needs[monitor.OnServiceBus].Batch(r)
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	lc.Append(fx.StopHook(p.Close))
-	return p, nil
+	lc.Append(fx.StopHook(publisher.Close))
+	return publisher, nil
 }
 
-func newParkedLot(cfg *config.Relay, client *azcosmos.Client) (*cosmos.ParkedLot, error) {
+func newParkedLot(cfg *config.Relay, client *azcosmos.Client) (*parked.Lot, error) {
 	container, err := client.NewContainer(cfg.Cosmos.Database, cfg.Cosmos.Parked)
 	if err != nil {
 		return nil, err
 	}
-	return cosmos.NewParkedLot(container)
+	return parked.New(container)
 }
 
-func newRelay(publisher *servicebus.Publisher, lot *cosmos.ParkedLot, m *relayMetrics, log *slog.Logger) (*relay.Relay, error) {
-	return relay.New(cosmos.EventDecoder{}, publisher, &relay.Options{
-		Lot: lot, Now: time.Now, Hooks: m.hooks(relayLog(log), time.Now),
+func newRelay(publisher *servicebus.Publisher, lot *parked.Lot, m *monitor.Metrics, log *slog.Logger) (*relay.Relay, error) {
+	return relay.New(cosmos.EventDecoder{}, m.Timed(publisher, time.Now), &relay.Options{
+		Parked: lot, Now: time.Now, Observer: m.Hooks(monitor.RelayLog(log), time.Now),
 	})
 }
 
-// newDrainer returns what sends or skips parked events when an operator asks for it.
-func newDrainer(cfg *config.Relay, poll time.Duration, publisher *servicebus.Publisher, lot *cosmos.ParkedLot, log *slog.Logger) (*relay.Drainer, error) {
-	return relay.NewDrainer(lot, cosmos.EventDecoder{}, publisher, relay.DrainOptions{
-		Owner: cfg.Instance, Token: uuid.NewString(), Now: time.Now, Poll: poll, Drained: drainLog(log),
-	})
-}
-
-func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, m *relayMetrics, up *health, log *slog.Logger) (*changefeed.Processor, error) {
-	feed, err := cosmosfeed.NewFeed(client, cfg.Cosmos.Database, cfg.Cosmos.Container, nil)
+func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, m *monitor.Metrics, health *monitor.Health, log *slog.Logger) (*changefeed.Processor, error) {
+	feed, err := cosmosfeed.NewFeed(client, cfg.Cosmos.Database, cfg.Cosmos.Container)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +108,7 @@ func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, m 
 	if err != nil {
 		return nil, err
 	}
-	h := &relayHandler{relay: r}
+	h := relayfeed.NewHandler(r)
 	return changefeed.New(feed, withFailpoints(leases), h, &changefeed.Options{
 		Processor:    cfg.Processor,
 		Host:         cfg.Instance,
@@ -124,8 +123,25 @@ func newProcessor(cfg *config.Relay, client *azcosmos.Client, r *relay.Relay, m 
 		DrainTimeout: cfg.DrainTimeout,
 		Lanes:        lanes,
 		Poison:       changefeed.PoisonDeadLetter,
-		DeadLetter:   h.park,
-		Observer:     up.observe(m.observe(h.observe(reportAbsence(cfg.EventTTL, time.Now, log, processorLog(log))))),
+		RetryMax:     retryMax,
+		DeadLetter:   h.Park,
+		WaitLimit:    config.WaitLimit,
+		Observer: changefeed.JoinObservers(h.Observe(), health.Observer(), m.Observer(),
+			monitor.AbsenceLog(cfg.EventTTL, time.Now, log), monitor.ProcessorLog(log)),
+	})
+}
+
+func newDrainer(p Params, cfg *config.Relay, client *azcosmos.Client, processor *changefeed.Processor, publisher *servicebus.Publisher, lot *parked.Lot, log *slog.Logger) (*relay.Drainer, error) {
+	container, err := client.NewContainer(cfg.Cosmos.Database, cfg.Cosmos.Container)
+	if err != nil {
+		return nil, err
+	}
+	events, err := cosmos.NewEventStore(container)
+	if err != nil {
+		return nil, err
+	}
+	return relay.NewDrainer(lot, relayfeed.Ranges{Processor: processor}, cosmos.EventDecoder{}, publisher, relay.DrainOptions{
+		Now: time.Now, Poll: p.DrainPoll, Stored: events, Drained: monitor.DrainLog(log), LookFailed: monitor.DrainLookLog(log),
 	})
 }
 
@@ -142,22 +158,23 @@ func start(s config.Start) changefeed.Start {
 }
 
 // runRelay verifies account and containers before the first lease is taken.
-func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *azcosmos.Client, account *cosmos.Account, sockets Sockets,
-	processor *changefeed.Processor, drainer *relay.Drainer, up *health, t *telemetry.Telemetry, log *slog.Logger,
+func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, client *azcosmos.Client, account *cosmos.Account, p Params,
+	processor *changefeed.Processor, drainer *relay.Drainer, lot *parked.Lot, health *monitor.Health, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger,
 ) error {
-	check := func(ctx context.Context) error {
-		return verify(ctx, ProcessRelay, cfg.Cosmos, client, account)
-	}
-	up.lag = processor.Lag
-	if err := observeLag(t.Meters, processor.Lag); err != nil {
+	lag := &monitor.LagGauge{Lag: processor.Lag, Failing: needs[monitor.OnCosmos].Failing, Now: time.Now}
+	gauge := &monitor.ParkedGauge{Lot: lot, Every: heartbeat, Log: log}
+	if err := errors.Join(lag.Register(t.Meters), gauge.Register(t.Meters), needs.Register(t.Meters)); err != nil {
 		return err
 	}
-	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Ready: up.ready})
-	if sockets.Ops != nil {
-		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
-	}
-	lc.Append(fx.Hook{OnStart: check})
-	background(lc, down, log, "retention guard", retentionGuard{judge: relay.Retention{TTL: cfg.EventTTL}, every: heartbeat, lag: processor.Lag, log: log})
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Dependencies: needs.States, Ready: func(context.Context) error {
+		return health.Ready(processor.Lag)
+	}})
+	runOps(lc, down, log, ops, p.Sockets)
+	lc.Append(fx.StartHook(func(ctx context.Context) error {
+		return verify(ctx, operator.ProcessRelay, cfg.Cosmos, client, account)
+	}))
+	background(lc, down, log, "retention report", monitor.Retention{TTL: cfg.EventTTL, Every: heartbeat, Lag: processor.Lag, Log: log})
+	background(lc, down, log, "parked gauge", gauge)
 	background(lc, down, log, "drainer", drainer)
 	background(lc, down, log, "processor", processor)
 	lc.Append(fx.StopHook(ops.Drain))

@@ -92,9 +92,10 @@ func TestAnInterruptedStartReleasesLeases(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var acquired, released int
-				observer := processorLog(slog.New(slog.DiscardHandler))
-				observer.LeaseAcquired = func(changefeed.LeaseAcquired) { acquired++ }
-				observer.LeaseReleased = func(changefeed.LeaseReleased) { released++ }
+				observer := &changefeed.Observer{
+					LeaseAcquired: func(changefeed.LeaseAcquired) { acquired++ },
+					LeaseReleased: func(changefeed.LeaseReleased) { released++ },
+				}
 				handle := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil })
 				p, err := changefeed.New(memfeed.New(nil), memstore.New(nil), handle, &changefeed.Options{Host: "a", Observer: observer})
 				if err != nil {

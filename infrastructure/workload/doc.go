@@ -1,6 +1,6 @@
-// Package workload changes contacts through the HTTP API of this service, as many
-// clients at once, and keeps a history of what they were told. With the history,
-// package verify can say whether the outbox kept its promises. Fault tests and
+// Package workload is a load generator: many clients at once change contacts through the
+// HTTP API of this service, and a history keeps the answers they got. With that history,
+// package verify can decide whether the outbox kept its promises. Fault tests and
 // `feedbox-dev load` use it.
 //
 // Invariants:

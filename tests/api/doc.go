@@ -1,3 +1,3 @@
-// Package api tests the contacts API as a process: what its clients were
-// promised must hold over kill -9.
+// Package api tests the contacts API as a process: what it has acknowledged must
+// survive kill -9.
 package api

@@ -43,28 +43,49 @@ var layers = []layer{
 	},
 	{
 		path:   "infrastructure/emulator",
-		except: []string{"infrastructure/emulator/cosmosemu", "infrastructure/emulator/busemu"},
+		except: []string{"infrastructure/emulator/cosmosemu", "infrastructure/emulator/busemu", "infrastructure/emulator/internal/disk"},
 		allow:  []string{"std"},
 		deny:   []string{"testing"},
 	},
+	{
+		path:  "infrastructure/emulator/internal/disk",
+		allow: []string{"std", "github.com/cockroachdb/pebble/v2"},
+		deny:  []string{"testing"},
+	},
 	emulator("cosmosemu", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"),
-	emulator("busemu", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"),
+	emulator("busemu", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus", "github.com/coder/websocket"),
 	adapter("cosmos", "github.com/Azure/azure-sdk-for-go/sdk/"),
 	adapter("servicebus", "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp", "feedbox/infrastructure/failpoint"),
 	adapter("httpapi"),
 	adapter("config"),
 	adapter("telemetry"),
+	{
+		path: "infrastructure/operator",
+		allow: []string{
+			"std", "github.com/google/uuid", "github.com/Azure/", "feedbox/domain", "feedbox/application", "feedbox/changefeed",
+			"feedbox/infrastructure/config", "feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus",
+		},
+		deny: []string{"testing"},
+	},
+	{
+		path: "infrastructure/monitor",
+		allow: []string{
+			"std", "go.opentelemetry.io/otel", "github.com/Azure/azure-sdk-for-go/sdk/azcore", "feedbox/application", "feedbox/changefeed",
+			"feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/httpapi",
+		},
+		deny: []string{"testing"},
+	},
 }
 
-// emulator is the rule of one emulator: its own tree, Pebble, and the vendor's
-// SDK for the one convenience that hands a test a ready client.
-func emulator(name, sdk string) layer {
+// emulator is the rule of one emulator: its own tree, Pebble, the vendor's SDK for
+// the one convenience that hands a test a ready client, and what else it names.
+func emulator(name, sdk string, more ...string) layer {
 	return layer{
 		path: "infrastructure/emulator/" + name,
-		allow: []string{
+		allow: append([]string{
 			"std", "feedbox/infrastructure/emulator/", "github.com/cockroachdb/pebble/v2",
 			sdk, "github.com/Azure/azure-sdk-for-go/sdk/azcore",
-		},
+		}, more...),
 		deny: []string{"testing"},
 	}
 }

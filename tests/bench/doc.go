@@ -7,9 +7,9 @@
 // printed and is no error: a slow or busy machine misses goals, too.
 //
 //	-only     the stages to measure, separated by commas (default all)
-//	-runs     how often each stage is measured; the spread of each figure is told
+//	-runs     how often each stage is measured; the spread of each figure is printed
 //	-json     a file for the results
-//	-quick    a few seconds a stage: shows that it works, the figures are coarse
+//	-quick    a few seconds a stage: shows that it works, the figures are rough
 //	-growth   measure the cost of an operation as the system grows instead
 //	-profile  a directory for a processor and a heap profile of each stage
 //
@@ -20,8 +20,8 @@
 //
 // Each run of a stage is a process of its own: this program calls itself with "stage"
 // and reads events from it, one JSON object a line. So the processor time, the memory
-// and the profile of a stage are its own, and one that fails takes no other along.
-// Runs of a stage do not follow each other: all stages are measured, then all again.
+// and the profile of a stage are its own, and a stage that fails does not end the others.
+// The runs of a stage are not made in a row: all stages are measured, then all again.
 //
 // Goroutines: one reads the events of the running stage, and ends with its process.
 package main

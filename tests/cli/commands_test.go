@@ -47,6 +47,13 @@ func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
+// mend puts event n of a key in its place as it should have been.
+func mend(ts *testscript.TestScript, neg bool, args []string) {
+	key, n := keyAndNumber(ts, neg, args)
+	_, err := worldOf(ts).data.UpsertItem(context.Background(), azcosmos.NewPartitionKeyString(key), eventDocument(key, n), nil)
+	ts.Check(err)
+}
+
 func remove(ts *testscript.TestScript, neg bool, args []string) {
 	key, n := keyAndNumber(ts, neg, args)
 	_, err := worldOf(ts).data.DeleteItem(context.Background(), azcosmos.NewPartitionKeyString(key), eventID(key, n), nil)
@@ -54,6 +61,14 @@ func remove(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func park(ts *testscript.TestScript, neg bool, args []string) {
+	parkAs(ts, neg, args, relay.Closing{Reason: "too_large", Error: "refused: too_large: the message is 1,200,000 bytes"}, 3)
+}
+
+func parkWaiting(ts *testscript.TestScript, neg bool, args []string) {
+	parkAs(ts, neg, args, relay.Closing{Reason: "busy", Error: "outage: busy", Auto: true}, 0)
+}
+
+func parkAs(ts *testscript.TestScript, neg bool, args []string, closing relay.Closing, attempts int) {
 	key, n := keyAndNumber(ts, neg, args)
 	at := time.Now().Add(-3 * time.Minute).UTC()
 	events := make([]relay.ParkedEvent, n)
@@ -63,9 +78,17 @@ func park(ts *testscript.TestScript, neg bool, args []string) {
 			LSN: int64(i + 1), Sequence: int64(i + 1), Reason: "held", ParkedAt: at,
 		}
 	}
-	events[0].Reason, events[0].Error, events[0].Attempts = "too_large", "refused: too_large: the message is 1,200,000 bytes", 3
-	closing := &relay.Closing{Event: events[0].ID, Reason: events[0].Reason, Error: events[0].Error, At: at}
-	ts.Check(worldOf(ts).lot.Park(context.Background(), key, events, closing))
+	events[0].Reason, events[0].Error, events[0].Attempts = closing.Reason, closing.Error, attempts
+	closing.Event, closing.At = events[0].ID, at
+	_, err := worldOf(ts).lot.Park(context.Background(), key, events, &closing)
+	ts.Check(err)
+}
+
+// expiring makes a container whose documents expire and has a variable name it.
+func expiring(ts *testscript.TestScript, _ bool, args []string) {
+	name := "expiring-" + args[1]
+	ts.Check(worldOf(ts).cosmos.CreateContainer(database, cosmosemu.ContainerProps{ID: name, PartitionKey: []string{"/" + args[1]}, DefaultTTL: 3600}))
+	ts.Setenv(args[0], name)
 }
 
 // patience is for what comes in an instant; a loaded machine may take it for long.

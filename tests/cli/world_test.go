@@ -11,7 +11,7 @@ import (
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
-	"feedbox/infrastructure/cosmos"
+	parkedlot "feedbox/infrastructure/cosmos/parked"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
@@ -24,7 +24,7 @@ type world struct {
 	cosmos *cosmosemu.Server
 	bus    *busemu.Server
 	data   *azcosmos.ContainerClient
-	lot    *cosmos.ParkedLot
+	lot    *parkedlot.Lot
 	leases *changefeed.Operator
 	sent   map[string]int // events seeded, by key
 }
@@ -71,10 +71,10 @@ func newWorld() (*world, error) {
 		return nil, err
 	}
 	ctx := context.Background()
-	if err := w.bus.CreateTopic(ctx, topic, busemu.TopicProperties{RequiresDuplicateDetection: true, DuplicateDetectionWindow: 10 * time.Minute}); err != nil {
+	if err := w.bus.CreateTopic(ctx, busemu.Topic{Name: topic, RequiresDuplicateDetection: true, DuplicateDetectionWindow: 10 * time.Minute}); err != nil {
 		return nil, err
 	}
-	if err := w.bus.CreateSubscription(ctx, topic, subscription, busemu.SubscriptionProperties{RequiresSession: true}); err != nil {
+	if err := w.bus.CreateSubscription(ctx, topic, busemu.Subscription{Name: subscription, RequiresSession: true}); err != nil {
 		return nil, err
 	}
 	client := w.cosmos.Client()
@@ -85,10 +85,10 @@ func newWorld() (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.lot, err = cosmos.NewParkedLot(lot); err != nil {
+	if w.lot, err = parkedlot.New(lot); err != nil {
 		return nil, err
 	}
-	feed, err := cosmosfeed.NewFeed(client, database, data, nil)
+	feed, err := cosmosfeed.NewFeed(client, database, data)
 	if err != nil {
 		return nil, err
 	}

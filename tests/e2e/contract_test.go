@@ -34,22 +34,22 @@ func TestTheReadyFileNamesEveryEndpoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got map[string]string
+			var got map[string]any
 			if err := json.Unmarshal(data, &got); err != nil {
 				t.Fatal(err)
 			}
 			want := append([]string{
-				"cosmosEndpoint", "cosmosKey", "serviceBusConnectionString", "serviceBusAdmin", "database", "container", "leases", "parked", "topic", "subscription",
+				"cosmosEndpoint", "cosmosKey", "serviceBusConnectionString", "serviceBusAdmin", "database", "container", "leases", "parked", "topic", "subscription", "pid",
 			}, c.want...)
 			for _, key := range want {
-				if got[key] == "" {
+				if value := got[key]; value == nil || value == "" {
 					t.Errorf("the ready file lacks %q: %s", key, data)
 				}
 			}
 			if len(got) != len(want) {
 				t.Errorf("the ready file has %d members, want %d: %s", len(got), len(want), data)
 			}
-			if ops := got["ops"]; ops != "" {
+			if ops, _ := got["ops"].(string); ops != "" {
 				for _, name := range []string{"outbox_lease_owned", "go_goroutines"} { // of the relay, of the process
 					testkit.Eventually(t, 20*time.Second, "metric "+name, func() bool {
 						return strings.Contains(request(t, http.MethodGet, ops+"/metrics", "", nil).body, name)

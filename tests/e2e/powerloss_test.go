@@ -99,10 +99,10 @@ func startWorld(t *testing.T, cosmosDisk, busDisk vfs.FS) *world {
 			t.Fatal(err)
 		}
 	}
-	if err := bus.CreateTopic(t.Context(), "contacts", busemu.TopicProperties{RequiresDuplicateDetection: true}); err != nil {
+	if err := bus.CreateTopic(t.Context(), busemu.Topic{Name: "contacts", RequiresDuplicateDetection: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := bus.CreateSubscription(t.Context(), "contacts", "all", busemu.SubscriptionProperties{RequiresSession: true}); err != nil {
+	if err := bus.CreateSubscription(t.Context(), "contacts", busemu.Subscription{Name: "all", RequiresSession: true}); err != nil {
 		t.Fatal(err)
 	}
 	w := &world{endpoints: testkit.Endpoints{
@@ -124,7 +124,7 @@ func startWorld(t *testing.T, cosmosDisk, busDisk vfs.FS) *world {
 		t.Fatal(err)
 	}
 	w.endpoints.API = "http://" + listener.Addr().String()
-	around := wiring.Surroundings{Log: slog.New(slog.DiscardHandler)}
+	around := wiring.Params{Log: slog.New(slog.DiscardHandler)}
 	inAPI := around
 	inAPI.API = listener
 	ctx, cancel := context.WithCancel(context.Background())

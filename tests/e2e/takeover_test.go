@@ -16,6 +16,7 @@ import (
 // through. A kill counts only if its victim had sent past its checkpoint: the
 // broker then drops what its successor repeats.
 func TestRelaysKilledAndReplaced(t *testing.T) {
+	t.Parallel()
 	const (
 		changes, contacts = 2000, 200
 		wantKills         = 3

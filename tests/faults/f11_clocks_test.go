@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/relayfeed"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/tests/sim/world"
 	"feedbox/tests/testkit"
@@ -76,7 +79,15 @@ func (s *story) runProcessor(host string, c *clock, moves *atomic.Int64) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	bus := s.Bus().Client()
+	bus, err := servicebus.NewClient(servicebus.ClientConfig{
+		ConnectionString: s.Bus().ConnectionString(),
+		Dial: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+			return s.Bus().Dial(ctx)
+		},
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
 	publisher, err := servicebus.NewPublisher(bus, world.Topic, nil)
 	if err != nil {
 		s.Fatal(err)
@@ -85,22 +96,12 @@ func (s *story) runProcessor(host string, c *clock, moves *atomic.Int64) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	feed, err1 := cosmosfeed.NewFeed(client, world.Database, world.Data, nil)
+	feed, err1 := cosmosfeed.NewFeed(client, world.Database, world.Data)
 	leases, err2 := cosmosfeed.NewLeaseStore(client, world.Database, world.Leases)
 	if err := errors.Join(err1, err2); err != nil {
 		s.Fatal(err)
 	}
-	handler := changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
-		changes := make([]relay.Change, len(b.Items))
-		for i := range b.Items {
-			changes[i] = relay.Change{Raw: b.Items[i].Raw, LSN: b.Items[i].LSN, Timestamp: b.Items[i].Time()}
-		}
-		if err := r.HandleOwned(ctx, relay.Tenure{Lease: b.Lease, Epoch: b.Epoch}, changes); err != nil {
-			return changefeed.Outage(err)
-		}
-		return nil
-	})
-	p, err := changefeed.New(feed, leases, handler, &changefeed.Options{
+	p, err := changefeed.New(feed, leases, relayfeed.NewHandler(r), &changefeed.Options{
 		Host: host, Expiry: 10 * time.Second, PollMin: 200 * time.Millisecond, PollMax: time.Second, Lanes: 4,
 		Now: func() time.Time { return time.Now().Add(time.Duration(c.wall.Load())) }, Clock: c,
 		Observer: &changefeed.Observer{

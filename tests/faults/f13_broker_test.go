@@ -82,7 +82,7 @@ type attempts struct{ sends, links, tokens atomic.Int64 }
 // countAttempts counts from now on. Consumers are left out.
 func countAttempts(s *story) *attempts {
 	var a attempts
-	s.FaultBus(func(c busemu.Call) *busemu.Fault {
+	s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 		if c.Receiver || strings.Contains(strings.ToLower(c.Entity), "subscriptions") {
 			return nil
 		}
@@ -111,7 +111,7 @@ type outage struct {
 
 func outages(s *story) []outage {
 	refuse := func(op busemu.Operation, f busemu.Fault) func() {
-		return s.FaultBus(func(c busemu.Call) *busemu.Fault {
+		return s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 			if c.Operation != op {
 				return nil
 			}

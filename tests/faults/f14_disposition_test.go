@@ -17,12 +17,12 @@ func TestLostDispositions(t *testing.T) {
 	tell(t, testkit.Result{
 		Fault: "F14", Name: "the answer to 5 % of sends is lost, half of them with the connection", Seed: 14, Of: 1000,
 	}, world.Topology{APIs: 1, Consumers: 1}, func(s *story) {
-		s.FaultBus(func(c busemu.Call) *busemu.Fault {
+		s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 			if c.Operation != busemu.OpSend || !s.chance(0.05) {
 				return nil
 			}
 			s.struck.Add(1)
-			return &busemu.Fault{DropReply: true, Disconnect: s.chance(0.5)}
+			return &busemu.Fault{Execute: true, Loss: s.loss()}
 		})
 		s.StartLoad(world.LoadOptions{Writers: 3, Pace: 700 * time.Millisecond})
 		s.Sleep(max(40*time.Second, time.Duration(testkit.Count(s, full))*time.Second))
@@ -32,4 +32,12 @@ func TestLostDispositions(t *testing.T) {
 			s.Error("nothing was sent twice: the test proves nothing")
 		}
 	})
+}
+
+// loss is one of the two ways to lose an answer: with the connection, or without.
+func (s *story) loss() busemu.Loss {
+	if s.chance(0.5) {
+		return busemu.Reset
+	}
+	return busemu.Drop
 }

@@ -20,14 +20,14 @@ func TestLostLocks(t *testing.T) {
 		Fault: "F15", Name: "session locks stolen, settlements refused or unanswered, renewals refused", Seed: 15, Of: 3000,
 	}, world.Topology{APIs: 1, Relays: 1}, func(s *story) {
 		seen := &sessions{held: map[string]bool{}, stolen: map[string]bool{}}
-		s.FaultBus(func(c busemu.Call) *busemu.Fault {
+		s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 			seen.note(c)
 			var f busemu.Fault
 			switch n := s.pick(100); {
 			case c.Operation == busemu.OpSettle && n < 5:
 				f.Err = &busemu.Error{Condition: busemu.MessageLockLost, Description: "The lock supplied is invalid."}
 			case c.Operation == busemu.OpSettle && n < 10:
-				f.DropReply, f.Disconnect = true, s.chance(0.5)
+				f.Execute, f.Loss = true, s.loss()
 			case c.Operation == busemu.OpSettle && n < 12:
 				f.Delay = 40 * time.Second // until the lock has expired
 			case c.Operation == busemu.OpDeliver && n < 2:
@@ -92,7 +92,7 @@ func (h *sessions) handledAgain(s *story, run *verify.Run) int {
 	return again
 }
 
-func (h *sessions) note(c busemu.Call) {
+func (h *sessions) note(c *busemu.Call) {
 	if c.Operation != busemu.OpDeliver || c.Session == "" {
 		return
 	}

@@ -62,7 +62,7 @@ func testOversizeEvents(t *testing.T, tier string, premium bool, message int, se
 	}, world.Topology{APIs: -1, Relays: 1, Consumers: 1, Partitions: 1, Premium: premium}, func(s *story) {
 		data := s.containers(world.Data)[0]
 		var sends, together atomic.Int64
-		s.FaultBus(func(c busemu.Call) *busemu.Fault {
+		s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 			if c.Operation == busemu.OpSend {
 				sends.Add(1)
 				if c.Messages > 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/cosmos/parked"
 	"feedbox/infrastructure/verify"
 	"feedbox/tests/sim/world"
 	"feedbox/tests/testkit"
@@ -70,18 +70,7 @@ func TestPoison(t *testing.T) {
 		s.Eventually(10*time.Minute, func() bool { return len(p.ids()) == 0 })
 		run := s.Settle()
 		s.result.Recovery = time.Since(retried).Seconds()
-		run.Acked, run.Contacts, run.Events = nil, nil, nil
-		for i, last := range p.last {
-			run.Contacts = append(run.Contacts, verify.Contact{ID: p.key(i), Version: int64(last), Sequence: int64(last)})
-			for n := 1; n <= last; n++ {
-				run.Events = append(run.Events, verify.Event{ID: eventID(p.key(i), n), Key: p.key(i), Action: "ContactNameUpdatedEvent", Version: int64(n), Sequence: int64(n)})
-			}
-		}
-		run.Parked = map[string]bool{}
-		for _, id := range p.ids() {
-			run.Parked[id] = true
-			s.Errorf("%s is still parked", id)
-		}
+		p.history(run)
 		s.verify(run)
 	})
 }
@@ -185,11 +174,28 @@ func (p *poisoning) ids() []string {
 	return ids
 }
 
+// history puts what was written in the place of what the store says, where bad
+// documents stand.
+func (p *poisoning) history(run *verify.Run) {
+	p.s.Helper()
+	run.Acked, run.Contacts, run.Events, run.Parked = nil, nil, nil, map[string]bool{}
+	for i, last := range p.last {
+		run.Contacts = append(run.Contacts, verify.Contact{ID: p.key(i), Version: int64(last), Sequence: int64(last)})
+		for n := 1; n <= last; n++ {
+			run.Events = append(run.Events, verify.Event{ID: eventID(p.key(i), n), Key: p.key(i), Action: "ContactNameUpdatedEvent", Version: int64(n), Sequence: int64(n)})
+		}
+	}
+	for _, id := range p.ids() {
+		run.Parked[id] = true
+		p.s.Errorf("%s is still parked", id)
+	}
+}
+
 // mend puts good documents in the place of the bad ones that are parked and has every
 // key retried, as an operator does with feedbox parked retry.
 func (p *poisoning) mend() {
 	p.s.Helper()
-	lot, err := cosmos.NewParkedLot(p.parked)
+	lot, err := parked.New(p.parked)
 	if err != nil {
 		p.s.Fatal(err)
 	}

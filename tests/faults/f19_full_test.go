@@ -19,7 +19,7 @@ func TestFullTopic(t *testing.T) {
 		Note: "injections are the refused sends; at most one attempt a second and lease; no request to the API failed",
 	}, world.Topology{APIs: 1, Relays: 2, Consumers: 1, Partitions: 2}, func(s *story) {
 		var sends atomic.Int64
-		s.FaultBus(func(c busemu.Call) *busemu.Fault {
+		s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 			if c.Operation == busemu.OpSend {
 				sends.Add(1)
 			}

@@ -66,7 +66,7 @@ func (s *story) startRelay(name string, seen func(*http.Request, int), more ...s
 	go func() {
 		defer close(r.done)
 		defer network.Close()
-		err := wiring.Run(ctx, fx.New(wiring.Relay(cfg, wiring.Surroundings{
+		err := wiring.Run(ctx, fx.New(wiring.Relay(cfg, wiring.Params{
 			Sockets: wiring.Sockets{Ops: listener}, Log: slog.New(&relayLog{relay: r}),
 			CosmosTransport: &wire{client: network, cut: r.isDead, seen: seen, spoil: s.spoil}, ServiceBusDial: r.dial,
 		})), nil)

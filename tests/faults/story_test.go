@@ -34,15 +34,25 @@ func tell(t *testing.T, r testkit.Result, topology world.Topology, scenario func
 	t.Parallel()
 	r.Seed = testkit.Seed(t, r.Seed)
 	defer func() { testkit.Record(t, r) }()
+	play(t, &r, topology, func(s *story) {
+		defer func() {
+			if r.Injections = s.struck.Load(); r.Injections == 0 {
+				s.Error("the fault never struck: the test proves nothing")
+			}
+		}()
+		scenario(s)
+	})
+}
+
+// play runs a scenario in a bubble with a world of its own.
+func play(t *testing.T, r *testkit.Result, topology world.Topology, scenario func(s *story)) {
+	t.Helper()
 	world.Bubble(t, func(t *testing.T) {
 		began := time.Now()
-		s := &story{T: t, result: &r, number: stories.Add(1), rnd: rand.New(rand.NewPCG(r.Seed, 1000))}
+		s := &story{T: t, result: r, number: stories.Add(1), rnd: rand.New(rand.NewPCG(r.Seed, 1000))}
 		s.World = world.New(t, r.Seed, topology)
 		defer func() {
-			r.Injections, r.Simulated = s.struck.Load(), time.Since(began).Hours()
-			if r.Injections == 0 {
-				t.Error("the fault never struck: the test proves nothing")
-			}
+			r.Simulated = time.Since(began).Hours()
 			if t.Failed() && testing.Verbose() {
 				_, _ = s.Trace().WriteTo(t.Output())
 			}

@@ -155,7 +155,7 @@ func indexes(w *world, report func(string, ...any)) {
 			continue
 		}
 		of := "data"
-		if strings.Contains(file, "/parked_") {
+		if strings.Contains(file, "/parked/") {
 			of = "parked"
 		}
 		for _, query := range queryText.FindAllStringSubmatch(source, -1) {

@@ -16,7 +16,9 @@ const (
 	apiYAML     = kubernetes + "api.yaml"
 	relayYAML   = kubernetes + "relay.yaml"
 	envSettings = kubernetes + "feedbox.env"
-	scaledYAML  = kubernetes + "scaledobject.yaml"
+	kedaFolder  = kubernetes + "keda/"
+	scaledYAML  = kedaFolder + "scaledobject.yaml"
+	policyYAML  = kubernetes + "network-policy.yaml"
 )
 
 // documents parses a file of several YAML documents.
@@ -148,7 +150,7 @@ var kubernetesChecks = []check{
 				listed = append(listed, kubernetes+text(r))
 			}
 			for file := range w.texts {
-				if !strings.HasPrefix(file, kubernetes) || !strings.HasSuffix(file, ".yaml") || file == scaledYAML || file == kubernetes+"kustomization.yaml" {
+				if !strings.HasPrefix(file, kubernetes) || !strings.HasSuffix(file, ".yaml") || strings.Contains(strings.TrimPrefix(file, kubernetes), "/") || file == kubernetes+"kustomization.yaml" {
 					continue
 				}
 				if !slices.Contains(listed, file) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/wiring"
+	"feedbox/infrastructure/operator"
 	"feedbox/tests/infra/bicep"
 )
 
@@ -171,7 +171,7 @@ func exactRights(w *world, report func(string, ...any)) {
 	}
 }
 
-// doctorRoles compares wiring.DataRoles with the assignments. A built-in role without the
+// doctorRoles compares operator.DataRoles with the assignments. A built-in role without the
 // right to write must not stand for one that has it.
 func doctorRoles(w *world, report func(string, ...any)) {
 	cfg := config.Cosmos{Database: "contacts", Container: "data", Leases: "leases", Parked: "parked"}
@@ -183,17 +183,17 @@ func doctorRoles(w *world, report func(string, ...any)) {
 				names[r.ID] = text(at(r.Body, "properties", "roleName"))
 			}
 		}
-		deployed := map[wiring.Process]map[string]string{wiring.ProcessAPI: {}, wiring.ProcessRelay: {}}
+		deployed := map[operator.Process]map[string]string{operator.ProcessAPI: {}, operator.ProcessRelay: {}}
 		for _, r := range resources {
 			if r.Type != roleAssignment {
 				continue
 			}
 			_, container, _ := strings.Cut(text(at(r.Body, "properties", "scope")), "/colls/")
-			deployed[wiring.Process(to[r.Symbol])][container] = names[text(at(r.Body, "properties", "roleDefinitionId"))]
+			deployed[operator.Process(to[r.Symbol])][container] = names[text(at(r.Body, "properties", "roleDefinitionId"))]
 		}
 		for process, roles := range deployed {
 			advised := map[string]string{}
-			for container, role := range wiring.DataRoles(process, cfg) {
+			for container, role := range operator.DataRoles(process, cfg) {
 				advised[container] = role.Name
 				writes := slices.ContainsFunc(allowed[string(process)][container], func(action string) bool {
 					return strings.HasPrefix(action, "items/") && action != "items/read"

@@ -52,7 +52,7 @@ var watchingChecks = []check{
 	},
 	{
 		"log alerts look for lines that the service writes", logLines,
-		[]seed{{alertsFile, "\"event given up\"", "\"event was given up\""}, {alertsFile, "msg == \"lease lost\"", "msg == \"lease stolen\""}},
+		[]seed{{alertsFile, "\"range is stuck\"", "\"range got stuck\""}, {alertsFile, "msg == \"lease lost\"", "msg == \"lease stolen\""}},
 	},
 }
 
@@ -170,7 +170,7 @@ func logLines(w *world, report func(string, ...any)) {
 
 func logged(w *world, message string) bool {
 	for file, source := range w.source {
-		if strings.HasPrefix(file, "infrastructure/wiring/") && strings.Contains(source, `"`+message+`"`) {
+		if (strings.HasPrefix(file, "infrastructure/monitor/") || file == "changefeed/log.go") && strings.Contains(source, `"`+message+`"`) {
 			return true
 		}
 	}

@@ -82,13 +82,14 @@ func (a *azure) createTopic(t *testing.T, resources []bicep.Resource) {
 		properties := func(name string) any { return at(r.Body, "properties", name) }
 		switch r.Type {
 		case topic:
-			err = a.bus.CreateTopic(t.Context(), text(r.Body["name"]), busemu.TopicProperties{
+			err = a.bus.CreateTopic(t.Context(), busemu.Topic{
+				Name:                       text(r.Body["name"]),
 				RequiresDuplicateDetection: properties("requiresDuplicateDetection") == true,
 				DuplicateDetectionWindow:   windows[text(properties("duplicateDetectionHistoryTimeWindow"))],
 			})
 		case subscription:
-			err = a.bus.CreateSubscription(t.Context(), "contacts", text(r.Body["name"]), busemu.SubscriptionProperties{
-				RequiresSession: properties("requiresSession") == true, DeadLetteringOnExpiration: properties("deadLetteringOnMessageExpiration") == true,
+			err = a.bus.CreateSubscription(t.Context(), "contacts", busemu.Subscription{
+				Name: text(r.Body["name"]), RequiresSession: properties("requiresSession") == true, DeadLetteringOnExpiration: properties("deadLetteringOnMessageExpiration") == true,
 			})
 		}
 		if err != nil {
@@ -127,8 +128,8 @@ func (a *azure) gate(process string) *gate {
 	return newGate(identity(process), a.rights[process], a.cosmos.HTTPClient())
 }
 
-func surroundings(g *gate, sockets wiring.Sockets) wiring.Surroundings {
-	return wiring.Surroundings{Sockets: sockets, Log: slog.New(slog.DiscardHandler), Version: "test", CosmosTransport: g, Credential: g.who}
+func surroundings(g *gate, sockets wiring.Sockets) wiring.Params {
+	return wiring.Params{Sockets: sockets, Log: slog.New(slog.DiscardHandler), Version: "test", CosmosTransport: g, Credential: g.who}
 }
 
 // process builds one of the two as cmd/feedbox does.
@@ -203,7 +204,7 @@ func call(t *testing.T, method, target, body string, wanted int) (location strin
 
 // unexercised are rights that this test does not use, and when they are.
 var unexercised = map[string]string{
-	"relay items/read on data":      "granted with the change feed, which reveals the same",
+	"relay items/read on data":      "a parked event is sent as it stands in the store",
 	"relay items/create on parked":  "an event is parked",
 	"relay items/read on parked":    "a parked key is looked at",
 	"relay items/replace on parked": "another event of a parked key comes",

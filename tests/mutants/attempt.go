@@ -1,15 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +15,11 @@ type verdict string
 const (
 	killed          verdict = "killed"
 	survived        verdict = "SURVIVED"
+	unsteady        verdict = "KILLED ONCE, NOT TWICE"
+	panicked        verdict = "PANICS OR EXITS"            // in the middle of the tests
+	hung            verdict = "DOES NOT END"               // in time
+	raced           verdict = "DATA RACE"                  // which says nothing about the behaviour
+	unnamed         verdict = "FAILS WITHOUT A NAMED TEST" // go test fails, none of the named tests does
 	doesNotApply    verdict = "DOES NOT APPLY"
 	doesNotCompile  verdict = "DOES NOT COMPILE"
 	baselineFails   verdict = "BASELINE FAILS"
@@ -32,27 +31,22 @@ const (
 type result struct {
 	mutant  *mutant
 	verdict verdict
-	tests   []string // that failed
-	stuck   bool     // the tests did not end in time
+	tests   []string // whose assertions failed, twice
 	detail  string   // output
 	took    time.Duration
 	before  *row // of an earlier run, in place of this one
 }
 
-// by names the test that failed, or how the run ended.
+// by names the tests that killed the mutant.
 func (r *result) by() string {
-	switch {
-	case r.verdict != killed:
+	if r.verdict != killed {
 		return ""
-	case len(r.tests) == 0 && r.stuck:
-		return "(did not end in time)"
-	case len(r.tests) == 0:
-		return "(the test program ended)"
 	}
 	return strings.Join(r.tests, ", ")
 }
 
-// attempt runs the tests named for a mutant until one of them fails.
+// attempt runs the tests named for a mutant until an assertion of one of them fails,
+// and then that line of tests once more: what fails by chance is no proof.
 func attempt(ctx context.Context, tree string, m *mutant, o options) result {
 	began := time.Now()
 	r := result{mutant: m, verdict: survived}
@@ -71,17 +65,20 @@ func attempt(ctx context.Context, tree string, m *mutant, o options) result {
 	for _, t := range m.kills {
 		run := goTest(ctx, tree, t, overlay, o)
 		r.detail += run.output
-		switch {
-		case run.built && run.failed:
-			r.verdict, r.tests, r.stuck = killed, run.failing, run.stuck
-		case !run.built:
-			r.verdict = doesNotCompile
-		case run.err != nil:
-			r.verdict, r.detail = runnerIsAtFault, run.err.Error()
-		default:
-			continue
+		v := run.verdict()
+		if v == killed {
+			again := goTest(ctx, tree, t, overlay, o)
+			if again.verdict() != killed {
+				v, r.detail = unsteady, r.detail+"\nthe second time ("+string(again.verdict())+"):\n"+again.output
+			}
 		}
-		break
+		if v != survived {
+			r.verdict = v
+		}
+		if v == killed {
+			r.tests = run.failing
+			break
+		}
 	}
 	r.took = time.Since(began)
 	return r
@@ -121,88 +118,4 @@ func baseline(ctx context.Context, tree string, chosen []*mutant, o options) (ma
 		}
 	}
 	return broken, nil
-}
-
-// testRun is one call of go test.
-type testRun struct {
-	built, failed, stuck bool
-	ran, failing         []string // top-level tests
-	output               string
-	err                  error // go test could not be run
-}
-
-// uselessFor says why this run without a mutant shows nothing about t.
-func (r *testRun) uselessFor(t target) string {
-	if !r.built {
-		return "does not build without the mutant:\n" + r.output
-	}
-	for pattern := range strings.SplitSeq(t.tests, "|") {
-		name, _, _ := strings.Cut(pattern, "/")
-		matches := regexp.MustCompile(name).MatchString
-		if !slices.ContainsFunc(r.ran, matches) {
-			return fmt.Sprintf("%s: no test matches %s", t.pkg, pattern)
-		}
-		if slices.ContainsFunc(r.failing, matches) {
-			return fmt.Sprintf("%s: %s fails without the mutant:\n%s", t.pkg, pattern, r.output)
-		}
-	}
-	if r.failed && len(r.failing) == 0 {
-		return "fails without the mutant:\n" + r.output
-	}
-	return ""
-}
-
-// goTest runs a target and reads the events of go test -json. With an overlay the
-// run ends at the first failure. GOFLAGS carries the overlay, so that a binary
-// that a test builds is mutated as well.
-func goTest(ctx context.Context, tree string, t target, overlay string, o options) testRun {
-	timeout, flags := 5*o.timeout, "-trimpath"
-	args := []string{"test", "-json", "-vet=off", "-count=1"}
-	if overlay != "" {
-		timeout, flags = o.timeout, flags+" -overlay="+overlay
-		args = append(args, "-failfast")
-	}
-	args = append(append(args, t.flags...), fmt.Sprintf("-timeout=%s", timeout), "-run", t.tests, t.pkg)
-	ctx, cancel := context.WithTimeout(ctx, timeout+time.Minute) // to build
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env = tree, append(os.Environ(), "GOFLAGS="+flags)
-	cmd.WaitDelay = 10 * time.Second
-	text, err := cmd.CombinedOutput()
-	run := readEvents(text)
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		run.err = err
-	}
-	run.failed = err != nil
-	return run
-}
-
-// readEvents collects what go test -json says.
-func readEvents(text []byte) testRun {
-	run := testRun{built: true}
-	var out strings.Builder
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, len(text)+1)
-	for lines.Scan() {
-		var event struct{ Action, Test, Output, FailedBuild string }
-		if json.Unmarshal(lines.Bytes(), &event) != nil {
-			out.WriteString(lines.Text() + "\n")
-			continue
-		}
-		out.WriteString(event.Output)
-		run.built = run.built && event.Action != "build-fail" && event.FailedBuild == "" && !strings.Contains(event.Output, "[setup failed]")
-		run.stuck = run.stuck || strings.Contains(event.Output, "panic: test timed out")
-		if event.Test == "" || strings.Contains(event.Test, "/") {
-			continue
-		}
-		switch event.Action {
-		case "run":
-			run.ran = append(run.ran, event.Test)
-		case "fail":
-			run.failing = append(run.failing, event.Test)
-		}
-	}
-	run.output = out.String()
-	return run
 }

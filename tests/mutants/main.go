@@ -9,8 +9,9 @@
 //	removes: a refused event's followers wait with it
 //	kills: ./application/relay TestARefusedEventAndItsFollowersAreParked
 //
-// There may be several kills lines (one failing test is enough), and flags of go
-// test before the package. required.txt lists mistakes that must have a mutant.
+// Tests are named whole, or as Test/part-of-a-subtest, and divided by |. There may be
+// several kills lines (one failing test is enough), and flags of go test before the
+// package. required.txt lists mistakes that must have a mutant.
 //
 // The program copies the files of HEAD (with -checkout: those of the checkout, as
 // they are) to a temporary directory. There the named tests must pass. Then each
@@ -20,8 +21,13 @@
 //
 // The table goes to standard output, progress to standard error. With -update it is
 // also written to README.md beside this file; rows of mutants that did not run stay as
-// they were. An interrupted run keeps what it found so far. The exit status is 1 if a mutant survives, does not apply or does not compile, or if
-// a named test fails without it. It needs the go and git commands.
+// they were. An interrupted run keeps what it found so far.
+//
+// A mutant is killed if an assertion of a named test fails, and fails again in a second
+// run. A panic, a run that does not end, a data race alone, a build that fails and a
+// failure outside the named tests are no kill; the table says which of them it was.
+// The exit status is 1 if a mutant was not killed, or if a named test fails without it.
+// It needs the go and git commands.
 package main
 
 import (

@@ -24,7 +24,17 @@ type mutant struct {
 type target struct {
 	flags []string // of go test
 	pkg   string
-	tests string // regular expression for -run
+	tests string // names of tests, or of subtests as Test/sub, divided by |
+}
+
+// exactly is the tests for -run: no other test whose name begins with one of them.
+func (t target) exactly() string {
+	var patterns []string
+	for name := range strings.SplitSeq(t.tests, "|") {
+		test, sub, _ := strings.Cut(name, "/")
+		patterns = append(patterns, strings.TrimSuffix("^"+test+"$/"+sub, "/"))
+	}
+	return strings.Join(patterns, "|")
 }
 
 // readMutants reads every patch below home, in order of their names.

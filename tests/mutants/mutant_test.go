@@ -87,17 +87,3 @@ func TestEveryPatchApplies(t *testing.T) {
 		}
 	}
 }
-
-func TestEventsAreRead(t *testing.T) {
-	run := readEvents([]byte(`{"Action":"run","Test":"TestA"}
-{"Action":"fail","Test":"TestA/sub"}
-{"Action":"fail","Test":"TestA"}
-{"Action":"output","Output":"panic: test timed out after 1s\n"}
-`))
-	if !run.built || !run.stuck || len(run.failing) != 1 || run.failing[0] != "TestA" || len(run.ran) != 1 {
-		t.Errorf("%+v", run)
-	}
-	if broken := readEvents([]byte(`{"ImportPath":"a","Action":"build-fail"}` + "\n")); broken.built {
-		t.Error("a failed build counts as built")
-	}
-}

@@ -61,7 +61,8 @@ func report(results []result, required []requirement) string {
 	var b strings.Builder
 	b.WriteString("# Mutants\n\n")
 	b.WriteString("Each row is a mistake, made by a patch in this directory: what it takes away, and the behaviour test that\n")
-	b.WriteString("notices. Written by `go run ./tests/mutants -update`; the seconds include the build on a busy machine.\n\n")
+	b.WriteString("notices: one of its assertions fails, and fails again in a second run. Written by\n")
+	b.WriteString("`go run ./tests/mutants -update`; the seconds are of both runs and the build, on a busy machine.\n\n")
 	fmt.Fprintf(&b, "**%d of %d mutants killed.**\n", count(results, killed), len(results))
 	if len(required) > 0 {
 		b.WriteString("\n## Mistakes that must be noticed\n\n| Mistake | Mutants |\n|---|---|\n")

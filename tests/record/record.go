@@ -1,5 +1,5 @@
 // Package record writes down what a fault test found. The records of a run become the
-// table of RELIABILITY.md (go run ./tests/reliability). It needs the standard library
+// table of tests/faults/README.md (go run ./tests/reliability). It needs the standard library
 // alone, so that tests of every part can use it. It is safe for concurrent use.
 package record
 

@@ -1,4 +1,4 @@
-// Command reliability writes the fault table of RELIABILITY.md from the records that
+// Command reliability writes the fault table of tests/faults/README.md from the records that
 // fault tests leave (tests/record).
 //
 //	FEEDBOX_RESULTS=DIR make nightly

@@ -21,7 +21,7 @@ func main() {
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("reliability", flag.ContinueOnError)
 	results := flags.String("results", "", "the folder of records, FEEDBOX_RESULTS of the tests")
-	file := flags.String("file", "RELIABILITY.md", "the document to write the table into")
+	file := flags.String("file", "tests/faults/README.md", "the document to write the table into")
 	check := flags.Bool("check", false, "only look whether the table is the generated one")
 	if err := flags.Parse(args); err != nil {
 		return err

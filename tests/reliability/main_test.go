@@ -17,7 +17,7 @@ const frame = "# Title\n\nbefore\n" + begin + end + "after\n"
 func folder(t *testing.T, text string, records ...testkit.Result) (flags []string, file string) {
 	t.Helper()
 	dir := t.TempDir()
-	file = filepath.Join(dir, "RELIABILITY.md")
+	file = filepath.Join(dir, "README.md")
 	write(t, file, text)
 	for _, r := range records {
 		data, err := json.Marshal(r)

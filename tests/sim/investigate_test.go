@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"feedbox/tests/testenv"
 )
 
 // investigate reports a failing plan: what it violated, how often it does so, its
@@ -16,20 +18,14 @@ func investigate(t *testing.T, p *Plan, o *Outcome) {
 	t.Helper()
 	t.Errorf("seed %d violates:\n\t%s", p.Seed, strings.Join(o.Violations, "\n\t"))
 	keepTrace(t, p, o)
-	reruns, failed := number(t, "SIM_RERUNS", 5), 0
+	reruns, failed := testenv.Count(t, "SIM_RERUNS", 5), 0
 	for range reruns {
 		if len(Execute(t, p).Violations) > 0 {
 			failed++
 		}
 	}
 	t.Logf("seed %d failed again in %d of %d runs (SIM_SEED=%d SIM_SEEDS=1 SIM_MINUTES=%d)", p.Seed, failed, reruns, p.Seed, int(p.Length.Minutes()))
-	budget := 2 * time.Minute
-	if text := os.Getenv("SIM_SHRINK"); text != "" {
-		var err error
-		if budget, err = time.ParseDuration(text); err != nil {
-			t.Fatalf("SIM_SHRINK=%q: a duration is needed", text)
-		}
-	}
+	budget := testenv.Duration(t, "SIM_SHRINK", 2*time.Minute)
 	if failed == 0 || budget == 0 {
 		t.Logf("the plan: %s", p)
 		return

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -63,11 +64,11 @@ var kinds = map[string]kind{
 	"broker-fails": broker(3, busemu.OpSend, func(Fault) busemu.Fault {
 		return busemu.Fault{Err: refusal(busemu.Error{Condition: busemu.InternalError})}
 	}),
-	"broker-loses-ack": broker(6, busemu.OpSend, func(Fault) busemu.Fault { return busemu.Fault{DropReply: true, Disconnect: true} }),
-	"broker-keeps-ack": broker(4, busemu.OpSend, func(Fault) busemu.Fault { return busemu.Fault{DropReply: true} }),
+	"broker-loses-ack": broker(6, busemu.OpSend, func(Fault) busemu.Fault { return busemu.Fault{Execute: true, Loss: busemu.Reset} }),
+	"broker-keeps-ack": broker(4, busemu.OpSend, func(Fault) busemu.Fault { return busemu.Fault{Execute: true, Loss: busemu.Drop} }),
 	"broker-is-slow":   broker(3, busemu.OpSend, func(f Fault) busemu.Fault { return busemu.Fault{Delay: f.Size / 4} }),
-	"broker-hangs-up":  broker(3, "", func(Fault) busemu.Fault { return busemu.Fault{Disconnect: true} }),
-	"settlement-lost":  broker(3, busemu.OpSettle, func(Fault) busemu.Fault { return busemu.Fault{DropReply: true, Disconnect: true} }),
+	"broker-hangs-up":  broker(3, "", func(Fault) busemu.Fault { return busemu.Fault{Loss: busemu.Reset} }),
+	"settlement-lost":  broker(3, busemu.OpSettle, func(Fault) busemu.Fault { return busemu.Fault{Execute: true, Loss: busemu.Reset} }),
 	"delivery-is-slow": broker(2, busemu.OpDeliver, func(f Fault) busemu.Fault { return busemu.Fault{Delay: f.Size / 4} }),
 	"token-refused": broker(2, busemu.OpPutToken, func(Fault) busemu.Fault {
 		return busemu.Fault{Err: refusal(busemu.Error{Condition: busemu.UnauthorizedAccess})}
@@ -75,6 +76,9 @@ var kinds = map[string]kind{
 	"attachment-fails": broker(2, busemu.OpAttach, func(Fault) busemu.Fault {
 		return busemu.Fault{Err: refusal(busemu.Error{Condition: busemu.InternalError})}
 	}),
+	"keys-busy":    someKeys(4, busemu.Fault{Err: refusal(busemu.Error{Condition: busemu.ServerBusy})}),
+	"keys-ignored": someKeys(3, busemu.Fault{Loss: busemu.Drop}),
+
 	"topic-disabled":   {weight: 3, longest: 25 * time.Second, begin: disable(busemu.StatusDisabled)},
 	"sending-disabled": {weight: 3, longest: 25 * time.Second, begin: disable(busemu.StatusSendDisabled)},
 	"topic-full":       {weight: 3, longest: 25 * time.Second, begin: full},
@@ -144,12 +148,33 @@ func store(weight int, fault func(Fault) cosmosemu.Fault) kind {
 func broker(weight int, op busemu.Operation, fault func(Fault) busemu.Fault) kind {
 	return kind{weight: weight, longest: 30 * time.Second, chance: 0.4, size: 10 * time.Second, begin: func(s *storm, f Fault) (func(), bool) {
 		d := s.dice(f)
-		return s.w.FaultBus(func(c busemu.Call) *busemu.Fault {
+		return s.w.FaultBus(func(c *busemu.Call) *busemu.Fault {
 			if op != "" && c.Operation != op || !d.roll() {
 				return nil
 			}
 			s.count("call: " + f.Kind)
 			made := fault(f)
+			return &made
+		}), true
+	}}
+}
+
+// someKeys is a fault of each send that has a message of one key in eight; the same keys
+// as long as it lasts.
+func someKeys(weight int, fault busemu.Fault) kind {
+	const among = 8
+	return kind{weight: weight, longest: 60 * time.Second, begin: func(s *storm, f Fault) (func(), bool) {
+		hit := func(session string) bool {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(f.At.String() + session)) // a hash takes everything
+			return h.Sum64()%among == 0
+		}
+		return s.w.FaultBus(func(c *busemu.Call) *busemu.Fault {
+			if c.Operation != busemu.OpSend || !slices.ContainsFunc(c.Sessions, hit) {
+				return nil
+			}
+			s.count("call: " + f.Kind)
+			made := fault
 			return &made
 		}), true
 	}}

@@ -6,38 +6,25 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"feedbox/tests/testenv"
 	"feedbox/tests/testkit"
 )
 
-// number is a setting of the environment.
-func number(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s=%q: a whole number is needed", name, text)
-	}
-	return n
-}
-
 // TestSimulation is fault F24. See doc.go for its environment.
 func TestSimulation(t *testing.T) {
-	first := uint64(number(t, "SIM_SEED", 1))
+	first := testenv.Seed(t, "SIM_SEED", 1)
 	seeds, minutes := testkit.Count(t, 1000), 10
 	if os.Getenv("FEEDBOX_FAULT_SCALE") == "" {
 		seeds, minutes = 6, 3
 	}
-	seeds = number(t, "SIM_SEEDS", max(5, seeds))
-	length := time.Duration(number(t, "SIM_MINUTES", minutes)) * time.Minute
+	seeds = testenv.Count(t, "SIM_SEEDS", max(5, seeds))
+	length := time.Duration(testenv.Count(t, "SIM_MINUTES", minutes)) * time.Minute
+	only := kindsNamed(t)
 	sum := newSummary(first, seeds, length)
 	sum.resume(t)
 	defer sum.watch(t)()
@@ -47,7 +34,7 @@ func TestSimulation(t *testing.T) {
 				t.Parallel()
 				sum.begin(seed)
 				defer sum.end(t, seed)
-				simulate(t, NewPlan(seed, length).only(os.Getenv("SIM_ONLY")), sum)
+				simulate(t, NewPlan(seed, length).only(only), sum)
 			})
 		}
 	})
@@ -69,10 +56,25 @@ func simulate(t *testing.T, p *Plan, sum *summary) {
 	}
 }
 
-// only leaves out faults of other kinds than those named.
-func (p *Plan) only(list string) *Plan {
-	if list != "" {
-		names := strings.Split(list, ",")
+// kindsNamed are the kinds of faults in SIM_ONLY; none: all.
+func kindsNamed(t *testing.T) []string {
+	t.Helper()
+	list := os.Getenv("SIM_ONLY")
+	if list == "" {
+		return nil
+	}
+	names := strings.Split(list, ",")
+	for _, name := range names {
+		if !slices.Contains(kindsInOrder, name) {
+			t.Fatalf("SIM_ONLY=%q: there is no kind %q; there are %s", list, name, strings.Join(kindsInOrder, ", "))
+		}
+	}
+	return names
+}
+
+// only leaves out faults of other kinds than those named, if any are.
+func (p *Plan) only(names []string) *Plan {
+	if len(names) > 0 {
 		p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return !slices.Contains(names, f.Kind) })
 	}
 	return p

@@ -28,7 +28,7 @@ func (e Endpoints) OpenLeases(t *testing.T, processor string) *Leases {
 	if err != nil {
 		t.Fatal(err)
 	}
-	feed, err := cosmosfeed.NewFeed(client, e.Database, e.Container, nil)
+	feed, err := cosmosfeed.NewFeed(client, e.Database, e.Container)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -216,6 +216,7 @@ func (e Endpoints) ServiceEnv(more ...string) []string {
 		"FEEDBOX_COSMOS_CONTAINER=" + e.Container,
 		"FEEDBOX_COSMOS_LEASES=" + e.Leases,
 		"FEEDBOX_COSMOS_PARKED=" + e.Parked,
+		"FEEDBOX_API_DRAIN_DELAY=0s", // no balancer has to look
 	}, more...)
 }
 

@@ -8,6 +8,9 @@
 // serves old versions; the feed throttles and fails; handlers fail; ranges split
 // and merge; all while documents are written.
 //
+// With Config.Foreign a processor of another product works on the same leases and
+// keeps its own rules, not this package's: see foreign.go.
+//
 // One verifier watches every delivery and every write of a lease:
 //
 //	V1  every change is delivered, unless a later version replaced it
@@ -15,10 +18,10 @@
 //	V3  once a lease has a new owner its former one begins nothing, unless it was
 //	    stopped between its last look at the clocks and sending, or suspended
 //	    while its wall clock was set back (a zombie: counted, and its deliveries
-//	    do not count for V1, V2 and V4)
+//	    do not count for V1, V2 and V4), and unless another product took the lease
 //	V4  no stored position is behind a change that was not delivered
 //	V5  once faults end, every lease is owned by a live host within Expiry and
 //	    one cycle, and the leases are shared out evenly
 //
-// Goroutines: one per host's Run, one writer, all ended when Run returns.
+// Goroutines: one per host's Run, one writer, those of the other product's, all ended when Run returns.
 package simulation

@@ -197,6 +197,7 @@ func (h *host) Handle(ctx context.Context, b *changefeed.Batch) error {
 		now, unknowingly := h.wasStopped()
 		h.sim.verifier.delivered(delivery{
 			host: h.name, epoch: b.Epoch, lease: b.Token, serial: doc.Serial, excused: now != stops || unknowingly,
+			beside: h.sim.config.Foreign,
 		})
 		if err := wait(ctx, h.sim.work()/2); err != nil {
 			return err

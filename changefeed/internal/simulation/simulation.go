@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"feedbox/changefeed"
@@ -25,7 +26,10 @@ type Config struct {
 	Drift    float64       // of the hosts' clocks, at most; 0.03 is 3 %
 	NoDelete bool          // the store never deletes
 	Splits   bool
-	Options  changefeed.Options
+	// Foreign lets a processor of another product come, crash and leave on the same
+	// leases. Not with Splits: what it does then is not simulated.
+	Foreign bool
+	Options changefeed.Options
 }
 
 // Report is what a run was like.
@@ -37,6 +41,7 @@ type Report struct {
 	Zombies                             int
 	Joins, Leaves, Crashes, Stops       int
 	Splits, Merges, Suspensions, Storms int
+	Foreign                             int // leases another product acquired
 	// Owned is how long after the faults ended every lease was owned.
 	Owned time.Duration
 	// Balanced is how long after that the leases were shared out evenly.
@@ -46,8 +51,8 @@ type Report struct {
 
 func (r *Report) String() string {
 	return fmt.Sprintf("%d runs from seed %d, %s simulated: %d written, %d delivered (%d again), %d zombies; %d joins, %d leaves, %d crashes, %d stops (%d suspensions), "+
-		"%d splits, %d merges, %d storms; owned after %s, balanced after %s", r.Runs, r.Seed, r.Simulated.Round(time.Second), r.Written, r.Delivered, r.Redelivered, r.Zombies,
-		r.Joins, r.Leaves, r.Crashes, r.Stops, r.Suspensions, r.Splits, r.Merges, r.Storms, r.Owned, r.Balanced)
+		"%d splits, %d merges, %d storms, %d leases taken by another product; owned after %s, balanced after %s", r.Runs, r.Seed, r.Simulated.Round(time.Second), r.Written, r.Delivered, r.Redelivered, r.Zombies,
+		r.Joins, r.Leaves, r.Crashes, r.Stops, r.Suspensions, r.Splits, r.Merges, r.Storms, r.Foreign, r.Owned, r.Balanced)
 }
 
 // Add sums up runs.
@@ -70,6 +75,7 @@ func (r *Report) Add(o *Report) {
 	r.Splits += o.Splits
 	r.Merges += o.Merges
 	r.Storms += o.Storms
+	r.Foreign += o.Foreign
 	r.Owned = max(r.Owned, o.Owned)
 	r.Balanced = max(r.Balanced, o.Balanced)
 }
@@ -107,6 +113,7 @@ type sim struct {
 	gone     []*host
 	names    int
 	report   Report
+	foreign  atomic.Int64 // leases another product acquired
 }
 
 // Run simulates and returns what happened. It must be called in a synctest
@@ -134,8 +141,11 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	writing, stopWriting := context.WithCancel(ctx)
 	written := make(chan error, 1)
 	go func() { written <- s.write(writing) }()
+	left := make(chan struct{})
+	go func() { defer close(left); s.visit(writing) }()
 	err := s.storm(ctx)
 	stopWriting()
+	<-left
 	if writeErr := <-written; err == nil {
 		err = writeErr
 	}
@@ -150,6 +160,7 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	}
 	s.report.Written, s.report.Delivered = len(s.verifier.changes), s.verifier.total
 	s.report.Redelivered, s.report.Zombies = s.verifier.repeated, s.verifier.zombies
+	s.report.Foreign = int(s.foreign.Load())
 	s.report.Faults, s.report.Simulated = s.verifier.faults, time.Since(began)
 	return &s.report, err
 }

@@ -190,6 +190,9 @@ func (s *sim) settle(ctx context.Context) error {
 	o := &s.config.Options
 	began := time.Now()
 	limit := time.Duration(float64(o.Expiry)*(1+2*s.config.Drift)) + o.Acquire*5/4 + time.Second
+	if s.config.Foreign {
+		limit += foreignExpiry // of one that crashed just before
+	}
 	free := map[string]time.Time{} // since when a lease is seen without a live owner
 	for s.unowned(free) {
 		if id := overdue(free, limit); id != "" {

@@ -3,10 +3,11 @@ package busemu
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
-// authenticate checks the SAS token of the Authorization header. The claim
+// authenticate checks the token of the Authorization header. The claim
 // itself is checked with the operation, because the service refuses each in its
 // own words.
 func (q *adminRequest) authenticate() bool {
@@ -15,7 +16,11 @@ func (q *adminRequest) authenticate() bool {
 		q.fail(http.StatusUnauthorized, "MissingToken: The authorization header was not found.")
 		return false
 	}
-	token, err := q.srv.keys.verify(header, time.Now())
+	read := q.srv.keys.verify
+	if bearer, ok := strings.CutPrefix(header, "Bearer "); ok {
+		header, read = bearer, readJWT
+	}
+	token, err := read(header, time.Now())
 	if err != nil {
 		q.fail(http.StatusUnauthorized, err.Error())
 		return false

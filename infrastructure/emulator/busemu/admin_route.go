@@ -47,7 +47,7 @@ func (a *adminServer) route(w http.ResponseWriter, r *http.Request) {
 		q.fail(http.StatusNotFound, "No such resource.")
 		return
 	}
-	q.cut(path)
+	q.parsePath(path)
 	switch {
 	case q.subscription != "" && (q.list || q.rule != ""):
 		q.rules()
@@ -60,8 +60,8 @@ func (a *adminServer) route(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// cut reads entity, subscription and rule from a path.
-func (q *adminRequest) cut(path string) {
+// parsePath reads entity, subscription and rule from a path.
+func (q *adminRequest) parsePath(path string) {
 	parts := strings.Split(path, "/")
 	i := 1
 	for i < len(parts) && !strings.EqualFold(parts[i], "subscriptions") {

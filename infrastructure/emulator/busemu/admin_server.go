@@ -39,6 +39,7 @@ func (s *Server) startAdmin() error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", a.health)
 	mux.HandleFunc("GET /$counters/{path...}", a.counters)
+	mux.HandleFunc("GET "+websocketPath, a.websocket)
 	mux.HandleFunc("/", a.route)
 	a.http = &http.Server{Handler: mux, ReadHeaderTimeout: handshakeTimeout, BaseContext: func(net.Listener) context.Context { return s.ctx }}
 	s.admin = a

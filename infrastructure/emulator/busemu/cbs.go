@@ -12,7 +12,7 @@ import (
 
 // $cbs put-token (AMQP Claims-Based Security; azservicebus internal/cbs.go).
 //
-// Request:  operation "put-token", type "servicebus.windows.net:sastoken", name
+// Request:  operation "put-token", type "servicebus.windows.net:sastoken" or "jwt", name
 //
 //	(the audience), body: the token.
 //
@@ -22,9 +22,8 @@ import (
 // amqp:not-allowed, which makes the SDK reset its connection. An audience whose
 // entity does not exist is 404, which is what the SDK reports as not found.
 //
-// The Python SDK calls a shared access signature "jwt"; what counts is the text.
-//
-// Not done: tokens of Entra ID (JWT) are refused with 400.
+// A token of Entra ID (type "jwt") is taken as jwt.go says. The Python SDK calls a shared
+// access signature "jwt" too; what counts is the text.
 
 // cbsNode is the $cbs node of a connection. Owned by the connection's loop.
 type cbsNode struct {
@@ -69,16 +68,16 @@ func (n *cbsNode) handleRequest(s *session, message []byte) {
 	s.c.perform(work{
 		link:      &linkBase{s: s},
 		unordered: true,
-		call: func() Call {
+		call: func() *Call {
 			audience, _ := r.properties.String("name")
-			return Call{Operation: OpPutToken, Entity: parseAddress(audience).path}
+			return &Call{Operation: OpPutToken, Entity: parseAddress(audience).path}
 		},
 		serve: func() { answer(s.c.putToken(r)) },
-		mute: func(done func()) {
+		silent: func(done func()) {
 			s.c.putToken(r)
 			done()
 		},
-		fail: func(e *Error) { answer(mgmtStatus(e), e.Description) },
+		refuse: func(err error) { answer(mgmtStatus(err), wireError(err).Description) },
 	})
 }
 
@@ -96,10 +95,14 @@ func (c *conn) putToken(r *request) (status int, description string) {
 		return http.StatusBadRequest, "InvalidToken: the body is not a string."
 	}
 	kind, _ := r.properties.String("type")
-	if kind != "servicebus.windows.net:sastoken" && (kind != "jwt" || !strings.HasPrefix(text, sasScheme)) {
-		return http.StatusBadRequest, "InvalidToken: a token of type '" + kind + "' is not supported by this emulator; use a shared access signature, servicebus.windows.net:sastoken."
+	if kind != "servicebus.windows.net:sastoken" && kind != "jwt" {
+		return http.StatusBadRequest, "InvalidToken: a token of type '" + kind + "' is not supported by this emulator; use servicebus.windows.net:sastoken or jwt."
 	}
-	token, err := c.srv.keys.verify(text, time.Now())
+	read := c.srv.keys.verify
+	if kind == "jwt" && !strings.HasPrefix(text, sasScheme) {
+		read = readJWT
+	}
+	token, err := read(text, time.Now())
 	if err != nil {
 		return http.StatusUnauthorized, err.Error()
 	}

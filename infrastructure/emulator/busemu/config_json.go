@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"time"
-
-	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
 // LoadConfig reads a topology from a file in the form of the official Service Bus
@@ -133,26 +131,29 @@ func (n *configNamespace) topology() (*Topology, error) {
 	var faults []error
 	for _, q := range n.Queues {
 		p := q.Properties
-		t.Queues = append(t.Queues, Queue{Name: q.Name, QueueProperties: QueueProperties{
+		t.Queues = append(t.Queues, Queue{
+			Name:                      q.Name,
 			DeadLetteringOnExpiration: p.DeadLetteringOnMessageExpiration, DefaultTTL: time.Duration(p.DefaultMessageTimeToLive),
 			DuplicateDetectionWindow: time.Duration(p.DuplicateDetectionHistoryTimeWindow), ForwardDeadLetteredTo: p.ForwardDeadLetteredMessagesTo,
 			ForwardTo: p.ForwardTo, LockDuration: time.Duration(p.LockDuration), MaxDeliveryCount: p.MaxDeliveryCount,
 			RequiresDuplicateDetection: p.RequiresDuplicateDetection, RequiresSession: p.RequiresSession,
-		}})
+		})
 	}
 	for _, topic := range n.Topics {
 		p := topic.Properties
-		out := Topic{Name: topic.Name, TopicProperties: TopicProperties{
+		out := Topic{
+			Name:       topic.Name,
 			DefaultTTL: time.Duration(p.DefaultMessageTimeToLive), DuplicateDetectionWindow: time.Duration(p.DuplicateDetectionHistoryTimeWindow),
 			RequiresDuplicateDetection: p.RequiresDuplicateDetection,
-		}}
+		}
 		for _, sub := range topic.Subscriptions {
 			p := sub.Properties
-			s := Subscription{Name: sub.Name, SubscriptionProperties: SubscriptionProperties{
+			s := Subscription{
+				Name:                      sub.Name,
 				DeadLetteringOnExpiration: p.DeadLetteringOnMessageExpiration, DefaultTTL: time.Duration(p.DefaultMessageTimeToLive),
 				ForwardDeadLetteredTo: p.ForwardDeadLetteredMessagesTo, ForwardTo: p.ForwardTo, LockDuration: time.Duration(p.LockDuration),
 				MaxDeliveryCount: p.MaxDeliveryCount, RequiresSession: p.RequiresSession,
-			}}
+			}
 			for _, r := range sub.Rules {
 				rule, err := r.rule()
 				if err != nil {
@@ -185,8 +186,8 @@ func (r *configRule) rule() (Rule, error) {
 	default:
 		return out, fmt.Errorf("FilterType is %q: it must be Correlation with a CorrelationFilter, or Sql with a SqlFilter", p.FilterType)
 	}
-	if p.Action != nil && p.Action.SqlExpression != "" {
-		out.Action = &broker.SQLAction{Expression: p.Action.SqlExpression}
+	if p.Action != nil {
+		out.Action = p.Action.SqlExpression
 	}
 	return out, nil
 }

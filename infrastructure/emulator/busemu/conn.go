@@ -62,7 +62,7 @@ type conn struct {
 	writing     int    // bytes the writer has
 	scratch     []byte // encoding of the message being sent
 	inflight    int    // bytes of messages at the broker
-	partial     int    // bytes of messages not complete yet
+	partial     int    // bytes of messages not complete, or in open transactions
 	sentSince   bool   // since the last heartbeat
 	gotSince    bool   // likewise
 	silent      int    // heartbeats in a row without input
@@ -70,6 +70,8 @@ type conn struct {
 	linger      *time.Timer // set by close
 	done        bool        // leave the loop
 	settlements settlementRun
+	// transactions are those declared and not discharged, by id.
+	transactions map[string]*transaction
 
 	owed atomic.Int64 // bytes of replies that were made and not sent
 
@@ -110,8 +112,8 @@ func (c *conn) signal() {
 // goroutines have ended.
 func (c *conn) run() {
 	defer func() { _ = c.nc.Close() }()
-	if err := c.startTLS(); err != nil {
-		c.log.Debug("TLS handshake ended", "error", err)
+	if err := c.startTransport(); err != nil {
+		c.log.Debug("transport ended", "error", err)
 		return
 	}
 	fr := newFrameReader(c.nc)
@@ -157,7 +159,7 @@ func (c *conn) loop() {
 		case buf := <-c.written:
 			c.free, c.writing = buf[:0], 0
 		case <-heartbeat.C:
-			c.beat()
+			c.keepAlive()
 		case <-stop:
 			stop = nil
 			c.close(&amqp.Error{Condition: condConnectionForced, Description: "The connection was closed by the broker."})
@@ -168,9 +170,9 @@ func (c *conn) loop() {
 	}
 }
 
-// beat sends an empty frame when nothing else was sent for a while, and gives
+// keepAlive sends an empty frame when nothing else was sent for a while, and gives
 // up on a peer that has been silent for the time it was told.
-func (c *conn) beat() {
+func (c *conn) keepAlive() {
 	if !c.sentSince && !c.closeSent {
 		c.out = amqp.AppendEmptyFrame(c.out)
 	}

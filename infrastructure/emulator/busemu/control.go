@@ -3,14 +3,17 @@ package busemu
 import (
 	"time"
 
-	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/internal/hooks"
 )
 
 // Operation is what a client asks for on the wire.
 type Operation string
 
-// The operations a Control can see.
+// OpAny stands for every operation in Control.
+const OpAny Operation = ""
+
+// The operations a Hook can see.
 const (
 	OpPutToken   Operation = "put-token"  // $cbs
 	OpAttach     Operation = "attach"     // of a sender or receiver on an entity
@@ -20,7 +23,7 @@ const (
 	OpManagement Operation = "management" // a request to $management
 )
 
-// Call is an operation about to be served.
+// Call is an operation about to be served, as hooks see it. It must not be changed.
 type Call struct {
 	Operation Operation
 	Entity    string // path, as the client wrote it
@@ -29,11 +32,22 @@ type Call struct {
 	Session   string // of the receiver's link, if it has one
 	Name      string // of a management operation, without its com.microsoft: prefix
 	Messages  int    // of a send
+	// Sessions are the session ids of a send's messages, each once, in their order.
+	Sessions []string
 }
 
 // Error is a refusal: a condition that decides what the client's SDK does next,
 // and a text.
-type Error = broker.Error
+type Error struct {
+	Condition   Condition
+	Description string
+}
+
+// Condition is an AMQP error condition, such as "amqp:not-found". What the methods of
+// Server return can be compared with one by errors.Is.
+//
+//nolint:errname // it is the name in AMQP
+type Condition = broker.Condition
 
 // Conditions for faults, and what the SDK makes of them (azservicebus
 // internal/errors.go).
@@ -51,240 +65,63 @@ const (
 	UnauthorizedAccess = broker.Condition(condUnauthorized)
 )
 
-// Fault is what a Control does to an operation. Delay comes first. Then, with
-// DropReply, the operation is carried out and what follows from it is kept from
-// the client; with Err it is refused and not carried out. Detach and Disconnect
-// happen instead of the operation, or with DropReply after it was carried out.
+// Hook looks at a call that is about to be served and says what is to go wrong; nil lets
+// it pass. It may be called concurrently. It runs on the connection's loop and must not
+// block; Fault.Hold and Fault.Delay wait.
+type Hook func(*Call) *Fault
+
+// Loss says how an answer gets lost.
+type Loss uint8
+
+// The ways to lose an answer. The client cannot tell whether its operation was carried
+// out; Fault.Execute decides.
+const (
+	NoLoss Loss = iota
+	Reset       // the connection is cut without a Close
+	Drop        // there is no answer: the client waits until it gives up. Not for deliver
+)
+
+// Fault is what goes wrong with one call. The zero value does nothing. The fields
+// take effect in the order they are listed, but that Loss hides Err, Outcome and Detach.
 type Fault struct {
-	// Delay holds the operation, and those behind it on its link, back.
+	// Delay is waited first. It holds back the operations behind it on the link too.
 	Delay time.Duration
+	// Hold is waited for, after Delay, until it is closed.
+	Hold <-chan struct{}
+	// Execute carries the operation out even though Detach or Loss hides its outcome. Not
+	// for attach and deliver.
+	Execute bool
 	// Err refuses the operation.
 	Err *Error
-	// DropReply carries the operation out and never answers: an accepted message
-	// whose disposition is lost. Not for attach and deliver.
-	DropReply bool
-	// Detach detaches the link with this error. Not for put-token and attach.
+	// Outcome settles a send without storing its messages. Only for send.
+	Outcome Outcome
+	// Detach detaches the link with this error. Only for send, settle and deliver.
 	Detach *Error
-	// Disconnect cuts the connection without a Close.
-	Disconnect bool
+	// Loss loses the answer.
+	Loss Loss
 }
 
-// Control decides about a call: nil lets it be. It runs on the connection's loop
-// and must not block.
-type Control func(Call) *Fault
+// Always is a hook that gives every call the same fault.
+func Always(f Fault) Hook { return hooks.Always[Call](f) }
 
-// Control installs c until it is removed. The newest Control that returns a fault
-// decides. Safe for concurrent use, also while operations are served.
-func (s *Server) Control(c Control) (remove func()) {
-	entry := &c
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.controls = append(s.controls, entry)
-	s.publishControls()
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for i, e := range s.controls {
-			if e == entry {
-				s.controls = append(s.controls[:i:i], s.controls[i+1:]...)
-				break
-			}
-		}
-		s.publishControls()
-	}
-}
+// Times is a hook for the next n calls.
+func Times(n int, f Fault) Hook { return hooks.Times[Call](n, f) }
 
-// Fail makes the next n calls that match fail. A zero field of match matches
-// anything; Messages and Receiver are not compared.
-func (s *Server) Fail(n int, match Call, f Fault) (remove func()) {
-	left := make(chan struct{}, n) // tokens, taken by any connection's loop
-	for range n {
-		left <- struct{}{}
-	}
-	return s.Control(func(c Call) *Fault {
-		if !match.matches(c) {
-			return nil
-		}
-		select {
-		case <-left:
-			return &f
-		default:
-			return nil
-		}
-	})
-}
+// When passes on to hook the calls that match. An empty field of match matches anything;
+// Messages, Sessions and Receiver are not compared.
+func When(match Call, hook Hook) Hook { return hooks.If(match.matches, hook) }
 
-func (m Call) matches(c Call) bool {
-	return (m.Operation == "" || m.Operation == c.Operation) &&
+func (m *Call) matches(c *Call) bool {
+	return (m.Operation == OpAny || m.Operation == c.Operation) &&
 		(m.Entity == "" || samePath(m.Entity, c.Entity)) &&
 		(m.Link == "" || m.Link == c.Link) &&
 		(m.Session == "" || m.Session == c.Session) &&
 		(m.Name == "" || m.Name == c.Name)
 }
 
-// publishControls makes the list readable without a lock; s.mu is held.
-func (s *Server) publishControls() {
-	if len(s.controls) == 0 {
-		s.published.Store(nil)
-		return
-	}
-	list := append([]*Control(nil), s.controls...)
-	s.published.Store(&list)
-}
-
-// fault asks the controls about a call.
-func (s *Server) fault(call func() Call) *Fault {
-	list := s.published.Load()
-	if list == nil {
-		return nil
-	}
-	c := call()
-	for i := len(*list) - 1; i >= 0; i-- {
-		if f := (*(*list)[i])(c); f != nil {
-			return f
-		}
-	}
-	return nil
-}
-
-// work is an operation of a link, in the ways a fault can have it.
-type work struct {
-	link  *linkBase
-	call  func() Call
-	serve func()            // carry it out and answer
-	mute  func(done func()) // carry it out, do not answer, then call done
-	fail  func(e *Error)    // refuse it
-	end   func(e *Error)    // detach the link
-	// unordered work is not held back by a delay before it on the same link.
-	unordered bool
-}
-
-// undisturbed reports that an operation of a link can be served right away. It
-// spares the path of a message the making of a work.
-func (c *conn) undisturbed(b *linkBase) bool { return !b.stalled && c.srv.published.Load() == nil }
-
-// perform serves an operation, or does what a fault says. It keeps the order of
-// a link's operations when one of them is delayed.
-func (c *conn) perform(w work) {
-	if w.link.stalled && !w.unordered {
-		w.link.behind = append(w.link.behind, w)
-		return
-	}
-	f := c.srv.fault(w.call)
-	if f == nil {
-		w.serve()
-		return
-	}
-	if f.Delay <= 0 {
-		c.suffer(w, f)
-		return
-	}
-	if !w.unordered {
-		w.link.stalled = true
-	}
-	time.AfterFunc(f.Delay, func() {
-		c.post(event{fn: func() {
-			if !w.unordered {
-				w.link.stalled = false
-			}
-			if !w.link.over() {
-				c.suffer(w, f)
-			}
-			c.catchUp(w.link)
-		}})
-	})
-}
-
-// catchUp performs what waited behind a delayed operation.
-func (c *conn) catchUp(b *linkBase) {
-	for !b.stalled && len(b.behind) > 0 {
-		next := b.behind[0]
-		b.behind = b.behind[1:]
-		if !b.over() {
-			c.perform(next)
-		}
-	}
-}
-
-// suffer does to an operation what a fault says, its delay apart.
-func (c *conn) suffer(w work, f *Fault) {
-	after := func() {
-		switch {
-		case f.Disconnect:
-			c.hangUp()
-		case f.Detach != nil && w.end != nil:
-			w.end(f.Detach)
-		}
-	}
-	switch {
-	case f.DropReply && w.mute != nil:
-		w.mute(after)
-	case f.Err != nil:
-		w.fail(f.Err)
-	case f.Disconnect, f.Detach != nil && w.end != nil:
-		after()
-	default:
-		w.serve()
-	}
-}
-
-// letGo asks the controls about the next message of a link and reports whether
-// it may be sent now.
-func (l *outgoingLink) letGo() bool {
-	c := l.s.c
-	if l.let || c.srv.published.Load() == nil {
-		l.let = false
-		return true
-	}
-	f := c.srv.fault(func() Call { return l.call(OpDeliver) })
-	switch {
-	case f == nil:
-		return true
-	case f.Delay > 0:
-		l.held = true
-		rest := *f
-		rest.Delay = 0
-		time.AfterFunc(f.Delay, func() {
-			c.post(event{fn: func() {
-				l.held = false
-				if !l.over() && l.mayGo(&rest) {
-					l.let = true
-					l.enqueue()
-				}
-			}})
-		})
-		return false
-	default:
-		return l.mayGo(f)
-	}
-}
-
-// mayGo does what a fault says to a delivery, its delay apart.
-func (l *outgoingLink) mayGo(f *Fault) bool {
-	e := f.Detach
-	if e == nil {
-		e = f.Err
-	}
-	switch {
-	case f.Disconnect:
-		l.s.c.hangUp()
-	case e != nil:
-		l.held = true // until the detach, which must not come in the middle of a turn
-		l.s.c.post(event{fn: func() { l.cut(wire(e)) }})
-	default:
-		return true
-	}
-	return false
-}
-
-// hangUp ends the connection as a broken network does.
-func (c *conn) hangUp() {
-	c.closeSent, c.done = true, true
-	c.out = c.out[:0]
-	_ = c.nc.Close()
-}
-
-// wire is the AMQP form of a fault's error.
-func wire(e *Error) *amqp.Error {
-	return &amqp.Error{Condition: amqp.Symbol(e.Condition), Description: e.Description}
+// Control calls hook for every call of an operation, OpAny for all. Of several
+// hooks, in the order they were added, the first that returns a fault decides.
+// remove takes the hook away.
+func (s *Server) Control(op Operation, hook Hook) (remove func()) {
+	return s.hooks.Add(When(Call{Operation: op}, hook))
 }

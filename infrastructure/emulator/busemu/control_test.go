@@ -3,6 +3,7 @@ package busemu
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,7 +58,7 @@ func body(s string) *azservicebus.Message {
 // has time.
 func TestServerBusyIsRetried(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
-		srv.Fail(2, Call{Operation: OpSend, Entity: "q"}, Fault{Err: &Error{Condition: ServerBusy, Description: "not now"}})
+		srv.Control(OpSend, When(Call{Entity: "q"}, Times(2, Fault{Err: &Error{Condition: ServerBusy, Description: "not now"}})))
 		sender := must(client.NewSender("q", nil))(t)
 		start := time.Now()
 		check(t, sender.SendMessage(ctx, body("a"), nil))
@@ -74,9 +75,9 @@ func TestServerBusyIsRetried(t *testing.T) {
 // connection is cut; the SDK sends again and duplicate detection drops the second
 // copy.
 func TestLostDisposition(t *testing.T) {
-	o := &Options{Topology: &Topology{Queues: []Queue{{Name: "q", QueueProperties: QueueProperties{RequiresDuplicateDetection: true}}}}}
+	o := &Options{Topology: &Topology{Queues: []Queue{{Name: "q", RequiresDuplicateDetection: true}}}}
 	bubble(t, o, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
-		srv.Fail(1, Call{Operation: OpSend}, Fault{DropReply: true, Disconnect: true})
+		srv.Control(OpSend, Times(1, Fault{Execute: true, Loss: Reset}))
 		sender := must(client.NewSender("q", nil))(t)
 		sendBatch(ctx, t, sender, body("a"), body("b"))
 		if c := must(srv.Counters("q"))(t); c.Accepted != 4 || c.Duplicates != 2 {
@@ -118,7 +119,7 @@ func TestDisabledEntity(t *testing.T) {
 // TestDelayKeepsOrder: a delayed send holds back those behind it on its link.
 func TestDelayKeepsOrder(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
-		srv.Fail(1, Call{Operation: OpSend}, Fault{Delay: 5 * time.Second})
+		srv.Control(OpSend, Times(1, Fault{Delay: 5 * time.Second}))
 		sender := must(client.NewSender("q", nil))(t)
 		first := make(chan error, 1)
 		start := time.Now()
@@ -139,7 +140,7 @@ func TestDelayKeepsOrder(t *testing.T) {
 func TestDelayedDeliveryAndDetachedReceiver(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		check(t, srv.Send(ctx, "q", Message{ID: "a"}, Message{ID: "b"}))
-		srv.Fail(1, Call{Operation: OpDeliver}, Fault{Delay: 3 * time.Second})
+		srv.Control(OpDeliver, Times(1, Fault{Delay: 3 * time.Second}))
 		receiver := must(client.NewReceiverForQueue("q", nil))(t)
 		start := time.Now()
 		got := must(receiver.ReceiveMessages(ctx, 2, nil))(t)
@@ -160,12 +161,84 @@ func TestDelayedDeliveryAndDetachedReceiver(t *testing.T) {
 	})
 }
 
+// TestHeldSend: an operation waits until it is let go, those behind it on its link too.
+func TestHeldSend(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		hold := make(chan struct{})
+		srv.Control(OpSend, Times(1, Fault{Hold: hold}))
+		sender := must(client.NewSender("q", nil))(t)
+		sent := make(chan error, 2)
+		for _, id := range []string{"a", "b"} {
+			go func() { sent <- sender.SendMessage(ctx, body(id), nil) }()
+			synctest.Wait()
+		}
+		if got := must(srv.Peek("q", 2))(t); len(got) != 0 {
+			t.Errorf("stored while it was held: %+v", got)
+		}
+		close(hold)
+		check(t, <-sent)
+		check(t, <-sent)
+		if got := must(srv.Peek("q", 2))(t); len(got) != 2 || got[0].ID != "a" || got[1].ID != "b" {
+			t.Errorf("queue holds %+v", got)
+		}
+		srv.Control(OpSend, Times(1, Fault{Hold: make(chan struct{})}))
+		go func() { sent <- sender.SendMessage(ctx, body("c"), nil) }()
+		synctest.Wait()
+		check(t, srv.Close()) // does not wait for what is held for ever
+		_ = client.Close(ctx)
+		if err := <-sent; err == nil {
+			t.Error("a send to a closed server was accepted")
+		}
+	})
+}
+
+// TestDetachAfterOrInsteadOfASend: Execute decides whether the message is stored; the SDK
+// sends again on a new link.
+func TestDetachAfterOrInsteadOfASend(t *testing.T) {
+	for execute, want := range map[bool]int64{true: 2, false: 1} {
+		bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+			srv.Control(OpSend, Times(1, Fault{Execute: execute, Detach: &Error{Condition: DetachForced, Description: "test"}}))
+			sender := must(client.NewSender("q", nil))(t)
+			check(t, sender.SendMessage(ctx, body("a"), nil))
+			if c := must(srv.Counters("q"))(t); c.Accepted != want {
+				t.Errorf("execute=%t: %+v", execute, c)
+			}
+		})
+	}
+}
+
+// TestLossHidesARefusal: nobody hears of the refusal, so the SDK waits until it gives up.
+func TestLossHidesARefusal(t *testing.T) {
+	for _, op := range []Operation{OpSend, OpAttach, OpManagement} {
+		bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+			srv.Control(op, Always(Fault{Err: &Error{Condition: ServerBusy}, Loss: Drop}))
+			short, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			sender := must(client.NewSender("q", nil))(t)
+			err := sender.SendMessage(short, body("a"), nil)
+			if op == OpManagement {
+				_, err = sender.ScheduleMessages(short, []*azservicebus.Message{body("b")}, srv.Now().Add(time.Hour), nil)
+			}
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s ended with %v", op, err)
+			}
+			want := 0
+			if op == OpManagement {
+				want = 1
+			}
+			if left := must(srv.Peek("q", 10))(t); len(left) != want {
+				t.Errorf("%s was carried out: %+v", op, left)
+			}
+		})
+	}
+}
+
 func TestLostSettlement(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		check(t, srv.Send(ctx, "q", Message{ID: "a"}))
 		receiver := must(client.NewReceiverForQueue("q", nil))(t)
 		m := must(receiver.ReceiveMessages(ctx, 1, nil))(t)[0]
-		srv.Fail(1, Call{Operation: OpSettle}, Fault{DropReply: true})
+		srv.Control(OpSettle, Times(1, Fault{Execute: true, Loss: Drop}))
 		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		if err := receiver.CompleteMessage(short, m, nil); !errors.Is(err, context.DeadlineExceeded) {
@@ -181,7 +254,7 @@ func TestManagementFault(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		check(t, srv.Send(ctx, "q", Message{ID: "a"}))
 		receiver := must(client.NewReceiverForQueue("q", nil))(t)
-		srv.Fail(1, Call{Operation: OpManagement, Name: "peek-message"}, Fault{Err: &Error{Condition: NotFound, Description: "gone"}})
+		srv.Control(OpManagement, When(Call{Name: "peek-message"}, Times(1, Fault{Err: &Error{Condition: NotFound, Description: "gone"}})))
 		if _, err := receiver.PeekMessages(ctx, 1, nil); err == nil {
 			t.Error("peeked in spite of the fault")
 		}
@@ -256,7 +329,7 @@ func TestExpiredTokens(t *testing.T) {
 		}
 		sender := must(client.NewSender("q", nil))(t)
 		check(t, sender.SendMessage(ctx, body("a"), nil))
-		stop := srv.Fail(100, Call{Operation: OpPutToken}, Fault{Err: &Error{Condition: UnauthorizedAccess, Description: "ExpiredToken: The token is expired."}})
+		stop := srv.Control(OpPutToken, Times(100, Fault{Err: &Error{Condition: UnauthorizedAccess, Description: "ExpiredToken: The token is expired."}}))
 		srv.ExpireTokens()
 		synctest.Wait()
 		unauthorized(sender.SendMessage(ctx, body("b"), nil))
@@ -269,4 +342,60 @@ func TestExpiredTokens(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	})
+}
+
+// TestOneSessionIsIgnored: what is sent to one session is neither stored nor answered,
+// while the same link serves the others; the sender sees which sessions a call is about.
+func TestOneSessionIsIgnored(t *testing.T) {
+	bubble(t, &Options{Topology: outboxTopology()}, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		remove := srv.Control(OpSend, func(c *Call) *Fault {
+			if !slices.Contains(c.Sessions, "a") {
+				return nil
+			}
+			return &Fault{Loss: Drop}
+		})
+		sender := must(client.NewSender("contacts", nil))(t)
+		message := func(session, id string) *azservicebus.Message {
+			m := body(id)
+			m.SessionID = &session
+			return m
+		}
+		for range 3 {
+			short, cancel := context.WithTimeout(ctx, 10*time.Second)
+			if err := sender.SendMessage(short, message("a", "a-1"), nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the ignored send ended with %v", err)
+			}
+			cancel()
+			start := time.Now()
+			check(t, sender.SendMessage(ctx, message("b", "b-1"), nil))
+			if waited := time.Since(start); waited > time.Second {
+				t.Errorf("another session waited for %v", waited)
+			}
+		}
+		if c := must(srv.Counters("contacts"))(t); c.Accepted != 3 || c.Duplicates != 2 {
+			t.Errorf("%+v", c)
+		}
+		remove()
+		check(t, sender.SendMessage(ctx, message("a", "a-1"), nil))
+		if c := must(srv.Counters("contacts"))(t); c.Accepted != 4 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// TestOtherOutcomes: what is neither accepted nor rejected is not stored. The SDK does
+// not tell: it takes every outcome but rejected for success.
+func TestOtherOutcomes(t *testing.T) {
+	for _, outcome := range []Outcome{Released, Modified, Unsettled} {
+		bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+			srv.Control(OpSend, Times(2, Fault{Outcome: outcome}))
+			sender := must(client.NewSender("q", nil))(t)
+			check(t, sender.SendMessage(ctx, body("a"), nil))
+			sendBatch(ctx, t, sender, body("b"), body("c"))
+			check(t, sender.SendMessage(ctx, body("d"), nil))
+			if left := must(srv.Peek("q", 10))(t); len(left) != 1 || left[0].ID != "d" {
+				t.Errorf("outcome %d: queue holds %+v", outcome, left)
+			}
+		})
+	}
 }

@@ -1,29 +1,33 @@
-// Package busemu is an Azure Service Bus emulator to be embedded in Go tests and
-// development tools: a broker that the vendor's SDKs talk to by AMQP 1.0, with
-// queues, topics, sessions, duplicate detection and dead-letter queues, in memory
-// or durable.
+// Package busemu is an emulator of Azure Service Bus to be embedded in Go tests and
+// development tools.
 //
 //	srv := busemu.StartT(t)
-//	_ = srv.CreateQueue(ctx, "orders", busemu.QueueProperties{RequiresSession: true})
+//	_ = srv.CreateQueue(ctx, busemu.Queue{Name: "orders", RequiresSession: true})
 //	client := srv.Client() // *azservicebus.Client
 //
-// Topologies come from Options.Topology, LoadConfig (the official emulator's
-// Config.json), the Create methods or the admin API. Send, Peek, Counters and Dump
-// act beside the wire. Control and Fail make operations on the wire go wrong;
-// Advance, Detach, Disconnect, ExpireSession, SetStatus and SetQuota make the world
-// do so.
+// It starts in milliseconds and keeps its messages in memory, or on disk with
+// Options.DataDir. Entities come from Options.Topology, LoadConfig (the official
+// emulator's Config.json), the Create methods or the admin API. Send, Peek, Counters and
+// Dump act beside the wire. Control makes operations go wrong: see Fault. Advance,
+// Detach, Disconnect, ExpireLock, ExpireSession, ExpireTokens, SetStatus and SetQuota
+// make the world do so. Failed tells when a disk gives up.
 //
 // In a testing/synctest bubble use Options{Addr: "-", AdminAddr: "-"} and Client,
 // or pipenet listeners.
 //
-// UNSUPPORTED.md lists what the service does and this package does not. What is
-// not supported is refused with amqp:not-implemented or a text that says so.
+// # Protocol
+//
+// It speaks AMQP 1.0 as the service does, so the vendor's SDKs talk to it unchanged:
+// queues, topics, sessions, duplicate detection, dead-letter queues, schedules,
+// forwarding, and the admin API. What is not supported is refused with
+// amqp:not-implemented or a text that says so: see UNSUPPORTED.md.
 //
 // # Layers
 //
 //	amqp/             codec: bytes to types and back, no I/O
 //	this package      connections, sessions, links, $cbs, $management, admin API
 //	internal/broker   entities, locks, sessions, storage; no AMQP
+//	../internal       the store on disk, and faults: the same for both emulators
 //
 // # Goroutines
 //

@@ -40,7 +40,7 @@ func TestRestart(t *testing.T) {
 	}
 	var got []*azservicebus.ReceivedMessage
 	for len(got) < 3 {
-		got = append(got, must(receiver.ReceiveMessages(ctx, 3-len(got), nil))(t)...)
+		got = append(got, must(receiver.ReceiveMessages(ctx, 3-len(got), allAtOnce))(t)...)
 	}
 	for i, m := range got {
 		if m.MessageID != fmt.Sprintf("a-%d", i+1) {

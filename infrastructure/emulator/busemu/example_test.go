@@ -15,9 +15,9 @@ import (
 func Example() {
 	ctx := context.Background()
 	srv, err := busemu.Start(&busemu.Options{Topology: &busemu.Topology{Topics: []busemu.Topic{{
-		Name:            "orders",
-		TopicProperties: busemu.TopicProperties{RequiresDuplicateDetection: true},
-		Subscriptions:   []busemu.Subscription{{Name: "all", SubscriptionProperties: busemu.SubscriptionProperties{RequiresSession: true}}},
+		Name:                       "orders",
+		RequiresDuplicateDetection: true,
+		Subscriptions:              []busemu.Subscription{{Name: "all", RequiresSession: true}},
 	}}}})
 	if err != nil {
 		log.Fatal(err)
@@ -63,26 +63,97 @@ func Example() {
 	// duplicates: 1
 }
 
-// A fault: the message is accepted, but the client never hears of it. The SDK
-// sends again, and duplicate detection drops the second copy.
-func ExampleServer_Fail() {
-	ctx := context.Background()
-	srv, err := busemu.Start(&busemu.Options{Addr: "-", AdminAddr: "-", Topology: &busemu.Topology{Queues: []busemu.Queue{{
-		Name: "q", QueueProperties: busemu.QueueProperties{RequiresDuplicateDetection: true},
-	}}}})
-	if err != nil {
-		log.Fatal(err)
+// A test gets an emulator that ends with it.
+func ExampleStartT() {
+	t := &recorder{} // stands for the *testing.T of your test
+	defer t.end()
+	srv := busemu.StartT(t)
+	if err := srv.CreateQueue(context.Background(), busemu.Queue{Name: "orders"}); err != nil {
+		t.Fatalf("%v", err)
 	}
-	defer srv.Close()
-	srv.Fail(1, busemu.Call{Operation: busemu.OpSend, Entity: "q"}, busemu.Fault{DropReply: true, Disconnect: true})
+	err := srv.Send(context.Background(), "orders", busemu.Message{ID: "1"}) // beside the wire
+	waiting, _ := srv.Peek("orders", 10)
+	fmt.Println(len(waiting), "message,", err)
+	// Output: 1 message, <nil>
+}
 
-	o := srv.ClientOptions() // connects in memory
-	o.RetryOptions.RetryDelay = time.Millisecond
-	client, err := azservicebus.NewClientFromConnectionString(srv.ConnectionString(), o)
+// withQueue starts an emulator with a queue, and an SDK client that reaches it in memory.
+func withQueue(q busemu.Queue) (srv *busemu.Server, client *azservicebus.Client, end func()) {
+	srv, err := busemu.Start(&busemu.Options{Addr: "-", AdminAddr: "-", Topology: &busemu.Topology{Queues: []busemu.Queue{q}}})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer client.Close(ctx)
+	o := srv.ClientOptions()
+	o.RetryOptions.RetryDelay = time.Millisecond
+	client, err = azservicebus.NewClientFromConnectionString(srv.ConnectionString(), o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return srv, client, func() {
+		_ = client.Close(context.Background())
+		_ = srv.Close()
+	}
+}
+
+// A message that is abandoned too often goes to the dead-letter queue.
+func Example_deadLetters() {
+	ctx := context.Background()
+	srv, client, end := withQueue(busemu.Queue{Name: "q", MaxDeliveryCount: 2})
+	defer end()
+	if err := srv.Send(ctx, "q", busemu.Message{ID: "poison"}); err != nil {
+		log.Fatal(err)
+	}
+	receiver, err := client.NewReceiverForQueue("q", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		messages, err := receiver.ReceiveMessages(ctx, 1, nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := receiver.AbandonMessage(ctx, messages[0], nil); err != nil {
+			log.Fatal(err)
+		}
+	}
+	dead, err := srv.Peek("q/$DeadLetterQueue", 10)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range dead {
+		fmt.Println(m.ID, m.DeadLetter.Reason)
+	}
+	// Output: poison MaxDeliveryCountExceeded
+}
+
+// The clock moves on demand: what is scheduled for tomorrow comes now.
+func ExampleServer_Advance() {
+	ctx := context.Background()
+	srv, client, end := withQueue(busemu.Queue{Name: "q"})
+	defer end()
+	if err := srv.Send(ctx, "q", busemu.Message{ID: "reminder", ScheduledAt: srv.Now().Add(24 * time.Hour)}); err != nil {
+		log.Fatal(err)
+	}
+	srv.Advance(25 * time.Hour)
+	receiver, err := client.NewReceiverForQueue("q", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	if err != nil {
+		log.Fatal(err)
+	}
+	messages, err := receiver.ReceiveMessages(ctx, 1, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(messages[0].MessageID)
+	// Output: reminder
+}
+
+// A fault: the message is stored, but the client never hears of it. The SDK sends
+// again, and duplicate detection drops the second copy.
+func ExampleServer_Control() {
+	ctx := context.Background()
+	srv, client, end := withQueue(busemu.Queue{Name: "q", RequiresDuplicateDetection: true})
+	defer end()
+	srv.Control(busemu.OpSend, busemu.Times(1, busemu.Fault{Execute: true, Loss: busemu.Reset}))
 	sender, err := client.NewSender("q", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -98,4 +169,26 @@ func ExampleServer_Fail() {
 	counters, _ := srv.Counters("q")
 	fmt.Println(len(messages), "message,", counters.Duplicates, "duplicate dropped")
 	// Output: 1 message, 1 duplicate dropped
+}
+
+// When leaves alone what does not match.
+func ExampleWhen() {
+	ctx := context.Background()
+	srv, client, end := withQueue(busemu.Queue{Name: "q"})
+	defer end()
+	if err := srv.CreateQueue(ctx, busemu.Queue{Name: "other"}); err != nil {
+		log.Fatal(err)
+	}
+	srv.Control(busemu.OpSend, busemu.When(busemu.Call{Entity: "other"}, busemu.Always(
+		busemu.Fault{Err: &busemu.Error{Condition: busemu.QuotaExceeded, Description: "The queue is full."}})))
+	for _, queue := range []string{"q", "other"} {
+		sender, err := client.NewSender(queue, nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(queue, sender.SendMessage(ctx, &azservicebus.Message{}, nil) == nil)
+	}
+	// Output:
+	// q true
+	// other false
 }

@@ -29,7 +29,7 @@ func TestAFailedDiskIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = srv.Close() }() // of a broken disk
-	if err := srv.CreateQueue(t.Context(), "q", busemu.QueueProperties{}); err != nil {
+	if err := srv.CreateQueue(t.Context(), busemu.Queue{Name: "q"}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -39,7 +39,7 @@ func TestAFailedDiskIsTold(t *testing.T) {
 	}
 	broken.Store(true)
 	for _, name := range []string{"r", "s", "r"} { // the last one is known, but not stored
-		if err := srv.CreateQueue(t.Context(), name, busemu.QueueProperties{}); err == nil || !strings.Contains(err.Error(), full.Error()) {
+		if err := srv.CreateQueue(t.Context(), busemu.Queue{Name: name}); err == nil || !strings.Contains(err.Error(), full.Error()) {
 			t.Errorf("a queue on a broken disk: %v", err)
 		}
 	}

@@ -76,7 +76,7 @@ func FuzzManagement(f *testing.F) {
 		}))
 	}
 	srv, err := Start(&Options{AdminAddr: "-", Addr: "-", Topology: &Topology{
-		Queues: []Queue{{Name: "q"}, {Name: "s", QueueProperties: QueueProperties{RequiresSession: true}}},
+		Queues: []Queue{{Name: "q"}, {Name: "s", RequiresSession: true}},
 		Topics: []Topic{{Name: "t", Subscriptions: []Subscription{{Name: "sub"}}}},
 	}})
 	if err != nil {

@@ -47,6 +47,11 @@ func clientT(t *testing.T, s *Server) *azservicebus.Client {
 	return c
 }
 
+// allAtOnce waits for as many messages as are asked for: between two calls the client
+// gives back what arrives, one by one, and the next call may begin behind such a message
+// (azservicebus, receiver.go, newReleaserFunc).
+var allAtOnce = &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: time.Minute}
+
 func must[T any](v T, err error) func(t *testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()

@@ -129,12 +129,8 @@ func TestHostileLinks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "more messages than credit" {
-				srv.Control(func(c Call) *Fault {
-					if c.Operation == OpSend && c.Entity == "q" {
-						return &Fault{Delay: time.Minute} // no message is answered, so no credit comes
-					}
-					return nil
-				})
+				// No message is answered, so no credit comes.
+				srv.Control(OpSend, When(Call{Entity: "q"}, Always(Fault{Delay: time.Minute})))
 			}
 			p := newPeer(t, srv).open()
 			p.attachSender(0, "q")

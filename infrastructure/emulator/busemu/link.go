@@ -121,10 +121,10 @@ func (c *conn) performAttach(l link, p *amqp.Attach, n node, serve func()) {
 	}
 	b := l.base()
 	c.perform(work{
-		link:  b,
-		call:  func() Call { return Call{Operation: OpAttach, Entity: n.path, Link: p.Name, Receiver: bool(p.Role)} },
-		serve: serve,
-		fail:  func(e *Error) { b.refuse(p, e) },
+		link:   b,
+		call:   func() *Call { return &Call{Operation: OpAttach, Entity: n.path, Link: p.Name, Receiver: bool(p.Role)} },
+		serve:  serve,
+		refuse: func(err error) { b.refuse(p, err) },
 	})
 }
 
@@ -140,6 +140,7 @@ const (
 	nodeEntity nodeKind = iota
 	nodeCBS
 	nodeManagement
+	nodeCoordinator
 )
 
 const (
@@ -170,6 +171,3 @@ func errUnauthorized(claim, resource string) *amqp.Error {
 		Description: fmt.Sprintf("Unauthorized access. '%s' claim(s) are required to perform this operation. Resource: '%s'.", claim, resource),
 	}
 }
-
-// errCoordinator refuses transactions.
-var errCoordinator = &broker.Error{Condition: broker.NotImplemented, Description: "Transactions are not supported by this emulator."}

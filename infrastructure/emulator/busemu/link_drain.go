@@ -9,17 +9,17 @@ import "feedbox/infrastructure/emulator/busemu/amqp"
 // continueDrain asks the broker to give up the credit it cannot use. The broker
 // has only a part of the peer's credit at a time, so it may take several rounds.
 func (l *outgoingLink) continueDrain() {
-	if !l.drain && l.leaving == nil || l.draining || l.dry || l.over() {
+	if !l.drain && l.leaving == nil || l.draining || l.exhausted || l.over() {
 		return
 	}
-	if l.receiver == nil {
-		l.dry = true
+	if l.source == nil {
+		l.exhausted = true
 		l.finishDrain()
 		return
 	}
 	l.draining = true
 	c := l.s.c
-	l.receiver.Drain(func(count uint32) {
+	l.source.Drain(func(count uint32) {
 		c.post(event{fn: func() { l.drained(count) }})
 	})
 }
@@ -27,11 +27,11 @@ func (l *outgoingLink) continueDrain() {
 // drained is the broker's answer; all deliveries before it have arrived.
 func (l *outgoingLink) drained(count uint32) {
 	l.draining = false
-	l.dry = count != l.seen || l.credit <= uint32(len(l.pending)) || l.leaving != nil
+	l.exhausted = count != l.seen || l.credit <= uint32(len(l.pending)) || l.leaving != nil
 	l.seen, l.granted = count, 0
 	l.finishDrain()
 	l.finishLeaving()
-	if !l.dry {
+	if !l.exhausted {
 		l.grant()
 		l.continueDrain()
 	}
@@ -39,7 +39,7 @@ func (l *outgoingLink) drained(count uint32) {
 
 // finishDrain answers the peer when nothing is left to send.
 func (l *outgoingLink) finishDrain() {
-	if !l.drain || !l.dry || l.draining || l.over() || l.leaving != nil {
+	if !l.drain || !l.exhausted || l.draining || l.over() || l.leaving != nil {
 		return
 	}
 	if l.credit > 0 && (len(l.pending) > 0 || len(l.replies) > 0) {
@@ -47,7 +47,7 @@ func (l *outgoingLink) finishDrain() {
 	}
 	l.deliveryCount += l.credit
 	l.credit = 0
-	l.drain, l.dry = false, false
+	l.drain, l.exhausted = false, false
 	l.sendLinkFlow(true)
 	l.grant()
 }
@@ -55,9 +55,9 @@ func (l *outgoingLink) finishDrain() {
 // handleDetach answers the peer's Detach. What a receiver that deletes on
 // delivery has already taken from the entity is sent first, or it would be lost.
 func (l *outgoingLink) handleDetach(p *amqp.Detach) {
-	if l.attach == nil && l.preSettle && l.receiver != nil && p.Error == nil && l.leaving == nil {
+	if l.attach == nil && l.preSettle && l.source != nil && p.Error == nil && l.leaving == nil {
 		l.leaving = &amqp.Detach{}
-		l.dry = false
+		l.exhausted = false
 		l.continueDrain()
 		l.finishLeaving()
 		return
@@ -68,7 +68,7 @@ func (l *outgoingLink) handleDetach(p *amqp.Detach) {
 
 // finishLeaving completes a Detach that waited for the last messages.
 func (l *outgoingLink) finishLeaving() {
-	if l.leaving == nil || l.draining || l.over() || !l.dry {
+	if l.leaving == nil || l.draining || l.over() || !l.exhausted {
 		return
 	}
 	if len(l.pending) > 0 && l.credit > 0 {

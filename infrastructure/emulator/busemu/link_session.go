@@ -81,7 +81,7 @@ func (l *outgoingLink) sessionOpened(r *broker.Receiver, err error) {
 		l.refuse(l.attach, err)
 		return
 	}
-	l.receiver = r
+	l.source = r
 	l.answerAttach()
 	if l.drain {
 		l.continueDrain()

@@ -10,10 +10,18 @@ func (l *outgoingLink) handleOutcome(d *delivery, state *amqp.State, settled boo
 	if d.settling || state.Code == amqp.CodeReceived || state.Code == 0 && !settled {
 		return
 	}
-	d.settling = true
+	if state.Code == amqp.CodeTransactionalState {
+		l.settleIn(d, state, settled)
+		return
+	}
+	d.settling, d.echo = true, echoOf(state)
 	c, o := l.s.c, outcomeOf(state)
 	if settled { // rcv-settle-mode first: the peer expects no answer
 		delete(l.s.unsettled, d.id)
+	}
+	if l.browser { // nothing is settled at the entity (part 3, section 3.5.3, distribution-mode)
+		l.handleEvent(event{id: d.id})
+		return
 	}
 	if c.undisturbed(&l.linkBase) {
 		l.settle(d, o, settled, nil)
@@ -22,18 +30,19 @@ func (l *outgoingLink) handleOutcome(d *delivery, state *amqp.State, settled boo
 	c.perform(work{
 		link:      &l.linkBase,
 		unordered: true,
-		call:      func() Call { return l.call(OpSettle) },
+		call:      func() *Call { return l.call(OpSettle) },
 		serve:     func() { l.settle(d, o, settled, nil) },
-		mute:      func(done func()) { l.settle(d, o, true, done) },
-		fail:      func(e *Error) { l.handleEvent(event{id: d.id, err: e}) },
-		end:       func(e *Error) { l.cut(wire(e)) },
+		silent:    func(done func()) { l.settle(d, o, true, done) },
+		skip:      func() { d.settling = false },
+		refuse:    func(err error) { l.handleEvent(event{id: d.id, err: err}) },
+		detach:    func(e *Error) { l.detach(wire(e)) },
 	})
 }
 
-func (l *outgoingLink) call(op Operation) Call {
-	c := Call{Operation: op, Entity: l.node.path, Link: l.name, Receiver: true}
-	if l.receiver != nil {
-		c.Session, _ = l.receiver.Session()
+func (l *outgoingLink) call(op Operation) *Call {
+	c := &Call{Operation: op, Entity: l.node.path, Link: l.name, Receiver: true}
+	if l.source != nil {
+		c.Session, _ = l.source.Session()
 	}
 	return c
 }
@@ -42,7 +51,7 @@ func (l *outgoingLink) call(op Operation) Call {
 // unless it is to be silent. done, if any, is called then, on the loop.
 func (l *outgoingLink) settle(d *delivery, o broker.Outcome, silent bool, done func()) {
 	c, id := l.s.c, d.id
-	l.receiver.Settle(d.token, o, func(err error) {
+	l.source.Settle(d.token, o, func(err error) {
 		switch {
 		case !silent:
 			c.post(event{link: l, id: id, err: err})
@@ -55,15 +64,16 @@ func (l *outgoingLink) settle(d *delivery, o broker.Outcome, silent bool, done f
 	})
 }
 
-// handleEvent is the broker's answer to a settlement. The peer is answered with
-// accepted whatever the outcome was, or with rejected and the error.
+// handleEvent is the broker's answer to a settlement. The peer is told the outcome
+// that was applied, or rejected with the error.
 func (l *outgoingLink) handleEvent(e event) {
-	if _, ok := l.s.unsettled[e.id]; !ok || l.over() {
+	d, ok := l.s.unsettled[e.id]
+	if !ok || l.over() {
 		return
 	}
 	delete(l.s.unsettled, e.id)
 	if e.err == nil {
-		l.s.c.settlements.accepted(l.s, amqp.RoleSender, l, e.id)
+		l.s.c.settlements.add(l.s, amqp.RoleSender, l, e.id, d.echo)
 		return
 	}
 	l.s.c.settlements.flush()
@@ -96,6 +106,22 @@ func outcomeOf(s *amqp.State) broker.Outcome {
 		return o
 	default: // released, or settled without a state
 		return broker.Outcome{Kind: broker.Release}
+	}
+}
+
+// echoOf is the state that confirms a settlement: the outcome alone. The error of a
+// rejection is not repeated, since the SDKs take rejected with an error for a
+// settlement that failed (go-amqp receiver.go; azure-servicebus _pyamqp/receiver.py).
+func echoOf(s *amqp.State) []byte {
+	switch s.Code {
+	case amqp.CodeAccepted:
+		return amqp.StateAccepted
+	case amqp.CodeRejected:
+		return amqp.Rejected(nil)
+	case amqp.CodeModified:
+		return (&amqp.State{Code: amqp.CodeModified, DeliveryFailed: s.DeliveryFailed, UndeliverableHere: s.UndeliverableHere}).Append(nil)
+	default:
+		return amqp.StateReleased
 	}
 }
 

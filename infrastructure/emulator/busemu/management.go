@@ -77,16 +77,16 @@ func (n *managementNode) handleRequest(s *session, message []byte) {
 	s.c.perform(work{
 		link:      &linkBase{s: s},
 		unordered: true,
-		call: func() Call {
+		call: func() *Call {
 			link, _ := r.properties.String("associated-link-name")
-			return Call{Operation: OpManagement, Entity: n.path, Link: link, Name: strings.TrimPrefix(m.op, "com.microsoft:")}
+			return &Call{Operation: OpManagement, Entity: n.path, Link: link, Name: strings.TrimPrefix(m.op, "com.microsoft:")}
 		},
 		serve: func() { operation.run(m) },
-		mute: func(done func()) {
+		silent: func(done func()) {
 			m.muted = done
 			operation.run(m)
 		},
-		fail: func(e *Error) { m.fail(e) },
+		refuse: func(err error) { m.fail(err) },
 	})
 }
 
@@ -110,10 +110,10 @@ func (m *mgmtCall) sessionID() *string {
 	for _, s := range m.s.c.sessions {
 		for _, l := range s.links {
 			out, ok := l.(*outgoingLink)
-			if !ok || out.name != name || out.receiver == nil {
+			if !ok || out.name != name || out.source == nil {
 				continue
 			}
-			if id, ok := out.receiver.Session(); ok {
+			if id, ok := out.source.Session(); ok {
 				return &id
 			}
 		}

@@ -228,7 +228,7 @@ func filterValue(v any) any {
 	case amqp.Symbol:
 		return string(t)
 	case amqp.UUID:
-		return t.String()
+		return broker.UUID(t)
 	case uint64:
 		if t > math.MaxInt64 {
 			return nil

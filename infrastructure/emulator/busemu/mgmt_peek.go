@@ -33,7 +33,7 @@ func mgmtPeekMessage(m *mgmtCall) {
 		m.reply(http.StatusNoContent, nil)
 		return
 	}
-	list, err := embed(found, maxReplySize)
+	list, err := encodeMessages(found, maxReplySize)
 	if err != nil {
 		m.fail(err)
 		return
@@ -46,8 +46,8 @@ const (
 	maxReplySize = 1 << 20
 )
 
-// embed encodes messages for a reply's body, at least one and as many as fit.
-func embed(deliveries []broker.Delivery, limit int) (amqp.List, error) {
+// encodeMessages encodes messages for a reply's body, at least one and as many as fit.
+func encodeMessages(deliveries []broker.Delivery, limit int) (amqp.List, error) {
 	var list amqp.List
 	size := 0
 	for i := range deliveries {

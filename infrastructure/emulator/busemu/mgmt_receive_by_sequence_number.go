@@ -31,7 +31,7 @@ func mgmtReceiveBySequenceNumber(m *mgmtCall) {
 			m.fail(err)
 			return
 		}
-		list, err := embed(found, math.MaxInt)
+		list, err := encodeMessages(found, math.MaxInt)
 		if err != nil {
 			m.fail(err)
 			return

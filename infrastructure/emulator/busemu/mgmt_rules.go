@@ -131,6 +131,9 @@ func readCorrelation(m amqp.Map) broker.Fields {
 				f.Properties = make(map[string]any, len(properties))
 			}
 			f.Properties[name] = filterValue(e.Value)
+			if id, ok := f.Properties[name].(broker.UUID); ok {
+				f.Properties[name] = id.String() // compares alike, and is stored
+			}
 		}
 	}
 	return f

@@ -32,7 +32,9 @@ type Options struct {
 	// or "busemu:5672" without one.
 	Host string
 	// TLS, if set, serves AMQP by TLS too, on the same port. Connection strings then
-	// do not carry UseDevelopmentEmulator, on which the SDKs dial TLS.
+	// do not carry UseDevelopmentEmulator, on which the SDKs dial TLS. NewCertificate
+	// makes one. WebSockets are served on the port of Addr and on AdminAddr's, by TLS
+	// where that is set.
 	TLS *tls.Config
 	// AdminTLS, if set, serves the admin API by HTTPS.
 	AdminTLS *tls.Config
@@ -41,9 +43,6 @@ type Options struct {
 	DataDir string
 	// FS is the file system of DataDir. Default: the operating system's.
 	FS vfs.FS
-	// NoSync acknowledges before fsync: a loss of power then loses acknowledged
-	// messages. For measurements.
-	NoSync bool
 	// Premium raises the limit of a message and of a batch from 256 KB to 1 MB.
 	Premium bool
 
@@ -61,28 +60,39 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// withDefaults returns a copy with the defaults filled in, or all faults.
-func (o *Options) withDefaults() (Options, error) {
+// resolve fills in defaults and reports all faults at once.
+func (o *Options) resolve() (Options, error) {
 	var out Options
 	if o != nil {
 		out = *o
 	}
 	var faults []error
 	if out.Addr != "" && out.Listener != nil {
-		faults = append(faults, errors.New("set Addr or Listener, not both"))
+		faults = append(faults, errors.New("options Addr and Listener exclude each other"))
 	}
 	if out.AdminAddr != "" && out.AdminListener != nil {
-		faults = append(faults, errors.New("set AdminAddr or AdminListener, not both"))
+		faults = append(faults, errors.New("options AdminAddr and AdminListener exclude each other"))
+	}
+	if out.AdminTLS != nil && out.AdminAddr == noAddr {
+		faults = append(faults, errors.New("option AdminTLS is set but AdminAddr serves nothing"))
+	}
+	if out.Host != "" {
+		if _, _, err := net.SplitHostPort(out.Host); err != nil {
+			faults = append(faults, fmt.Errorf("option Host %q is not host:port", out.Host))
+		}
+	}
+	if out.FS != nil && out.DataDir == "" {
+		faults = append(faults, errors.New("option FS is set but DataDir is not"))
 	}
 	names := make(map[string]bool)
 	for i, k := range out.Keys {
 		switch {
 		case k.Name == "" || k.Key == "":
-			faults = append(faults, fmt.Errorf("key %d needs a name and a value", i))
+			faults = append(faults, fmt.Errorf("option Keys: key %d needs a name and a value", i))
 		case names[k.Name]:
-			faults = append(faults, fmt.Errorf("key %q is given twice", k.Name))
+			faults = append(faults, fmt.Errorf("option Keys: key %q is given twice", k.Name))
 		case k.Rights&^allRights != 0:
-			faults = append(faults, fmt.Errorf("key %q has unknown rights", k.Name))
+			faults = append(faults, fmt.Errorf("option Keys: key %q has unknown rights", k.Name))
 		}
 		names[k.Name] = true
 	}

@@ -137,7 +137,7 @@ func TestSettlementThenDetach(t *testing.T) {
 // answers is done with when the broker ends the link: its handle is free again.
 func TestDetachWhileTheEntityGoes(t *testing.T) {
 	srv := startT(t, queues("q", "other"))
-	srv.Fail(1, Call{Operation: OpSend}, Fault{Delay: time.Hour})
+	srv.Control(OpSend, Times(1, Fault{Delay: time.Hour}))
 	p := newPeer(t, srv).open()
 	p.attachSender(0, "q")
 	p.expect(amqp.CodeFlow)

@@ -13,8 +13,8 @@ import (
 // and a subscription with sessions.
 func outboxTopology() *Topology {
 	return &Topology{Topics: []Topic{{
-		Name: "contacts", TopicProperties: TopicProperties{RequiresDuplicateDetection: true},
-		Subscriptions: []Subscription{{Name: "all", SubscriptionProperties: SubscriptionProperties{RequiresSession: true}}},
+		Name: "contacts", RequiresDuplicateDetection: true,
+		Subscriptions: []Subscription{{Name: "all", RequiresSession: true}},
 	}}}
 }
 
@@ -50,7 +50,7 @@ func outboxPath(t *testing.T, srv *Server) {
 		}
 		var got []string
 		for len(got) < len(want.ids) {
-			for _, m := range must(receiver.ReceiveMessages(ctx, 10, nil))(t) {
+			for _, m := range must(receiver.ReceiveMessages(ctx, len(want.ids)-len(got), allAtOnce))(t) {
 				if string(m.Body) != m.MessageID || *m.SessionID != want.session || *m.Subject != "Created" || m.DeliveryCount != 1 {
 					t.Errorf("received %+v", m)
 				}

@@ -122,8 +122,5 @@ func (k keyring) verify(token string, now time.Time) (*sasToken, error) {
 	if t.resource, err = url.QueryUnescape(fields["sr"]); err != nil {
 		return nil, malformed("MalformedToken: The token's resource is not escaped properly.")
 	}
-	if !now.Before(t.expires) {
-		return nil, tokenError(fmt.Sprintf("ExpiredToken: The token is expired. Expiration time: '%s'.", t.expires.UTC().Format(time.RFC3339)))
-	}
-	return t, nil
+	return t, t.live(now)
 }

@@ -32,7 +32,7 @@ func (c *conn) sasl(f *frameReader) error {
 	switch init.Mechanism {
 	case "ANONYMOUS", "MSSBCBS", "EXTERNAL":
 	case "PLAIN":
-		if !c.plain(init.InitialResponse) {
+		if !c.checkPlain(init.InitialResponse) {
 			outcome = amqp.SASLOutcome{Code: amqp.SASLAuth, AdditionalData: []byte("The key name or the key is wrong.")}
 		}
 	default:
@@ -47,8 +47,8 @@ func (c *conn) sasl(f *frameReader) error {
 	return nil
 }
 
-// plain checks an RFC 4616 response: authorisation id, NUL, key name, NUL, key.
-func (c *conn) plain(response []byte) bool {
+// checkPlain checks an RFC 4616 response: authorisation id, NUL, key name, NUL, key.
+func (c *conn) checkPlain(response []byte) bool {
 	parts := bytes.Split(response, []byte{0})
 	if len(parts) != 3 {
 		return false

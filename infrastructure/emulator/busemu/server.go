@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/internal/hooks"
 )
 
 // Server is a running emulator. Safe for concurrent use.
@@ -25,21 +25,20 @@ type Server struct {
 	listener    net.Listener
 	admin       *adminServer // nil if there is none
 
-	ctx       context.Context //nolint:containedctx // ends administrative work at Close
-	cancel    context.CancelFunc
-	published atomic.Pointer[[]*Control] // a copy of controls; nil: none
+	ctx    context.Context //nolint:containedctx // ends administrative work at Close
+	cancel context.CancelFunc
+	hooks  hooks.List[Call, Fault]
 
-	wg       sync.WaitGroup
-	mu       sync.Mutex // guards what follows
-	conns    map[*conn]struct{}
-	controls []*Control
-	closed   bool
+	wg     sync.WaitGroup
+	mu     sync.Mutex // guards what follows
+	conns  map[*conn]struct{}
+	closed bool
 }
 
 // Start starts an emulator; nil options are the defaults. All listeners are
 // bound when it returns.
 func Start(o *Options) (*Server, error) {
-	opts, err := o.withDefaults()
+	opts, err := o.resolve()
 	if err != nil {
 		return nil, fmt.Errorf("busemu: options: %w", err)
 	}
@@ -64,14 +63,14 @@ func (s *Server) start() error {
 		}
 	}
 	s.broker, err = broker.Open(&broker.Options{
-		Dir: s.o.DataDir, FS: s.o.FS, NoSync: s.o.NoSync, Premium: s.o.Premium,
-		Now: s.o.Now, DecodeFields: decodeFields, Logger: s.log,
+		Dir: s.o.DataDir, FS: s.o.FS, Premium: s.o.Premium,
+		Now: s.o.Now, DecodeFields: decodeFields, ApplyChanges: applyChanges, Logger: s.log,
 	})
 	if err != nil {
 		return err
 	}
 	if s.o.Topology != nil {
-		if err := s.ensureTopology(s.ctx, s.o.Topology); err != nil {
+		if err := s.createTopology(s.ctx, s.o.Topology); err != nil {
 			return err
 		}
 	}
@@ -184,8 +183,9 @@ func (s *Server) connectionString(key SASKey) string {
 	return cs
 }
 
-// Failed receives why the storage of DataDir failed, once, if it does. From then on the
-// emulator refuses everything and has to be started anew. It is nil in memory.
+// Failed receives why the data cannot be kept or trusted any more, once, if that
+// happens: a write that the disk refused, corrupt data that was read. From then on the
+// emulator refuses everything and has to be started anew. Nothing comes in memory.
 func (s *Server) Failed() <-chan error { return s.broker.Failed() }
 
 // Close closes all connections, waits for their goroutines and closes the
@@ -213,5 +213,8 @@ func (s *Server) Close() error {
 	if s.broker != nil {
 		errs = append(errs, s.broker.Close())
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("busemu: close: %w", err)
+	}
+	return nil
 }

@@ -8,26 +8,28 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// StartT starts an emulator that is closed at the end of the test. At most one
-// Options may be given.
-func StartT(tb TB, opts ...*Options) *Server {
+// StartT starts an emulator for one test and closes it with the test. It takes at
+// most one Options.
+func StartT(tb TB, options ...*Options) *Server {
 	tb.Helper()
 	var o *Options
-	switch len(opts) {
+	switch len(options) {
 	case 0:
 	case 1:
-		o = opts[0]
+		o = options[0]
 	default:
-		tb.Fatalf("busemu: StartT takes one Options, not %d", len(opts))
+		tb.Fatalf("busemu: StartT takes one Options, not %d", len(options))
+		return nil
 	}
-	s, err := Start(o)
+	srv, err := Start(o)
 	if err != nil {
 		tb.Fatalf("%v", err)
+		return nil
 	}
 	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Fatalf("busemu: close: %v", err)
+		if err := srv.Close(); err != nil {
+			tb.Fatalf("%v", err)
 		}
 	})
-	return s
+	return srv
 }

@@ -49,7 +49,9 @@ func (a *authenticator) check(r *http.Request, rt *route) *wireError {
 	if date == "" {
 		date = first(r.Header, headerHTTPDate)
 	}
-	if !a.signed(signature, r.Method, rt.resource, rt.link, date) {
+	signed := a.signed(signature, r.Method, rt.resource, rt.link, date) ||
+		rt.op == OpDeletePartition && a.signed(signature, r.Method, "colls", rt.link, date) // as the .NET SDK does
+	if !signed {
 		return unauthorized("The input authorization token can't serve the request. The wrong key is being used or the expected payload is not built as per the protocol. " +
 			"Signed should have been: '" + strings.ToLower(r.Method) + "\\n" + rt.resource + "\\n" + rt.link + "\\n" + strings.ToLower(date) + "\\n\\n'")
 	}

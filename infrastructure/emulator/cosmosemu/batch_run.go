@@ -10,7 +10,7 @@ import (
 
 // batchRun executes a batch inside a transaction.
 type batchRun struct {
-	x          *exchange
+	x          *request
 	def        *store.Definition
 	part       *store.Partition
 	operations []batchOperation
@@ -24,6 +24,10 @@ type preparedWrite struct {
 	err error
 }
 
+func newBatchRun(x *request, c *store.Container, part *store.Partition, operations []batchOperation) *batchRun {
+	return &batchRun{x: x, def: c.Definition(), part: part, operations: operations, results: make([]batchResult, len(operations))}
+}
+
 // prepare does what needs no lock: it parses the documents. Only an unknown
 // operation type fails the whole request.
 func (b *batchRun) prepare() error {
@@ -31,10 +35,7 @@ func (b *batchRun) prepare() error {
 	for i := range b.operations {
 		switch op := &b.operations[i]; op.kind {
 		case "Create", "Upsert", "Replace":
-			doc, err := parseItem(op.body, b.def, b.part)
-			if err == nil && op.kind == "Replace" && op.id != doc.ID {
-				err = refuse(http.StatusBadRequest, "The id of the body, %q, is not that of the operation, %q", doc.ID, op.id)
-			}
+			doc, err := b.x.newItem(op.body, b.def, b.part)
 			b.documents[i] = preparedWrite{doc, err}
 		case "Read", "Delete", "Patch":
 		default:
@@ -81,7 +82,7 @@ func (b *batchRun) one(tx *store.Tx, i int) (batchResult, error) {
 		return b.read(tx, op)
 	case "Patch":
 		item, err := applyPatch(tx, b.def, b.part, op.id, op.body, op.ifMatch)
-		return b.result(http.StatusOK, item, writeCharge(len(item.Body))), err
+		return b.result(op, http.StatusOK, item), err
 	}
 	if err := checkMatch(tx, op.id, op.ifMatch); err != nil {
 		return batchResult{}, err
@@ -97,8 +98,8 @@ func (b *batchRun) put(tx *store.Tx, kind writeKind, i int) (batchResult, error)
 	if w := b.documents[i]; w.err != nil {
 		return batchResult{}, w.err
 	}
-	item, status, err := putItem(tx, kind, b.documents[i].doc, b.operations[i].ifMatch)
-	return b.result(status, item, writeCharge(len(item.Body))), err
+	item, status, err := putItem(tx, kind, b.operations[i].id, b.documents[i].doc, b.operations[i].ifMatch)
+	return b.result(&b.operations[i], status, item), err
 }
 
 func (b *batchRun) read(tx *store.Tx, op *batchOperation) (batchResult, error) {
@@ -120,9 +121,9 @@ func (b *batchRun) read(tx *store.Tx, op *batchOperation) (batchResult, error) {
 }
 
 // result is that of a write: the body only if the request wants bodies.
-func (b *batchRun) result(status int, item store.Item, charge float64) batchResult {
-	r := batchResult{status: status, charge: charge, etag: item.ETag}
-	if b.x.wantsBody() {
+func (b *batchRun) result(op *batchOperation, status int, item store.Item) batchResult {
+	r := batchResult{status: status, charge: writeCharge(len(item.Body)), etag: item.ETag}
+	if !op.minimal && b.x.wantsBody() {
 		r.body = bytes.Clone(item.Body)
 	}
 	return r

@@ -40,13 +40,13 @@ func (s *Server) httpClientLocked() *http.Client {
 	if s.clients.http != nil {
 		return s.clients.http
 	}
-	t := &http.Transport{MaxIdleConnsPerHost: 128, DialContext: s.options.DialContext}
-	if t.DialContext == nil && s.options.Network != nil {
+	t := &http.Transport{MaxIdleConnsPerHost: 128}
+	if s.options.Network != nil {
 		t.DialContext = s.options.Network.DialContext
 	}
 	if s.cert != nil {
 		pool := x509.NewCertPool()
-		pool.AppendCertsFromPEM(s.cert.pem)
+		pool.AppendCertsFromPEM(s.CertificatePEM())
 		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	s.clients.http = &http.Client{Transport: t}

@@ -10,9 +10,10 @@ import (
 )
 
 // continuation is where the next page of a query starts: behind the last row, by
-// its sort key and document number. A position stays right when rows come and go.
+// its sort key, document number and, with JOIN, number within the document. A position stays right when rows come and go.
 type continuation struct {
 	Document uint64          `json:"d"`
+	Row      int64           `json:"r,omitempty"` // rows of the document served, if it has more
 	Skipped  int64           `json:"s,omitempty"` // rows of OFFSET
 	Emitted  int64           `json:"e,omitempty"` // rows served, for TOP and LIMIT
 	Key      json.RawMessage `json:"k,omitempty"` // of ORDER BY
@@ -58,7 +59,7 @@ func parseContinuation(text, containerRID string, b *query.Bound) (*continuation
 		return nil, bad
 	}
 	var t continuation
-	if err := json.Unmarshal(raw, &t); err != nil || t.Mark != mark(containerRID, b) || t.Skipped < 0 || t.Emitted < 0 {
+	if err := json.Unmarshal(raw, &t); err != nil || t.Mark != mark(containerRID, b) || t.Skipped < 0 || t.Emitted < 0 || t.Row < 0 {
 		return nil, bad
 	}
 	if b != nil && b.Query().Shape().OrderBy {

@@ -2,10 +2,9 @@ package cosmosemu
 
 import (
 	"net/http"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"feedbox/infrastructure/emulator/internal/hooks"
 )
 
 // OpAny stands for every operation in Control.
@@ -47,7 +46,7 @@ type Fault struct {
 	Delay time.Duration
 	// Hold is waited for, after Delay, until it is closed.
 	Hold <-chan struct{}
-	// Execute executes the request even though Status or Loss hides its outcome.
+	// Execute executes the request even though what follows hides its outcome.
 	Execute bool
 	// Status is answered instead of the outcome; 0 executes and answers as usual.
 	Status int
@@ -91,67 +90,38 @@ func Unavailable() Fault {
 func LostReply(loss Loss) Fault { return Fault{Execute: true, Loss: loss} }
 
 // Always is a hook that gives every call the same fault.
-func Always(f Fault) Hook { return func(*Call) *Fault { return &f } }
+func Always(f Fault) Hook { return hooks.Always[Call](f) }
 
 // Times is a hook for the next n calls.
-func Times(n int, f Fault) Hook {
-	var left atomic.Int64
-	left.Store(int64(n))
-	return func(*Call) *Fault {
-		if left.Add(-1) < 0 {
-			return nil
-		}
-		return &f
-	}
-}
+func Times(n int, f Fault) Hook { return hooks.Times[Call](n, f) }
 
-// controls are the hooks of a server.
-type controls struct {
-	any   atomic.Bool // there are hooks: spares the lock when there are none
-	mu    sync.Mutex  // guards the field below
-	hooks []*control
-}
+// When passes on to hook the calls that match. An empty field of match matches anything;
+// Header and Body are not compared.
+func When(match Call, hook Hook) Hook { return hooks.If(match.matches, hook) }
 
-type control struct {
-	op   Operation
-	hook Hook
+func (c *Call) matches(other *Call) bool {
+	return (c.Operation == OpAny || c.Operation == other.Operation) &&
+		(c.Database == "" || c.Database == other.Database) &&
+		(c.Container == "" || c.Container == other.Container) &&
+		(c.ID == "" || c.ID == other.ID) &&
+		(c.Method == "" || c.Method == other.Method) &&
+		(c.Path == "" || c.Path == other.Path)
 }
 
 // Control calls hook for every call of an operation, OpAny for all. Of several
 // hooks, in the order they were added, the first that returns a fault decides.
 // remove takes the hook away.
 func (s *Server) Control(op Operation, hook Hook) (remove func()) {
-	c := &control{op, hook}
-	s.controls.mu.Lock()
-	defer s.controls.mu.Unlock()
-	s.controls.hooks = append(s.controls.hooks, c)
-	s.controls.any.Store(true)
-	return func() {
-		s.controls.mu.Lock()
-		defer s.controls.mu.Unlock()
-		s.controls.hooks = slices.DeleteFunc(slices.Clone(s.controls.hooks), func(other *control) bool { return other == c })
-		s.controls.any.Store(len(s.controls.hooks) > 0)
-	}
+	return s.hooks.Add(When(Call{Operation: op}, hook))
 }
 
-// judge asks the hooks; nil if nothing is to go wrong.
-func (s *Server) judge(x *exchange) *Fault {
-	if !s.controls.any.Load() {
+// faultOf asks the hooks; nil if nothing is to go wrong.
+func (x *request) faultOf() *Fault {
+	if x.srv.hooks.Empty() {
 		return nil
 	}
-	s.controls.mu.Lock()
-	hooks := s.controls.hooks // never changed in place but for appending
-	s.controls.mu.Unlock()
-	call := &Call{
+	return x.srv.hooks.Ask(&Call{
 		Operation: x.route.op, Database: x.route.db, Container: x.route.coll, ID: x.route.id,
 		Method: x.req.Method, Path: x.req.URL.Path, Header: x.header, Body: x.body,
-	}
-	for _, c := range hooks {
-		if c.op == OpAny || c.op == call.Operation {
-			if f := c.hook(call); f != nil {
-				return f
-			}
-		}
-	}
-	return nil
+	})
 }

@@ -45,7 +45,7 @@ var losses = map[string]Loss{"": NoLoss, "reset": Reset, "truncate": Truncate, "
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.control(r)
 	if err != nil {
-		x := &exchange{srv: s, req: r, header: r.Header}
+		x := &request{srv: s, req: r, header: r.Header}
 		x.writeError(w, asWire(err))
 		return
 	}
@@ -85,7 +85,7 @@ func (s *Server) control(r *http.Request) ([]byte, error) {
 	case path == "faults":
 		err = s.controlFault(&in)
 	case path == "faults/clear":
-		s.clearControls()
+		s.hooks.Clear()
 	default:
 		return nil, refuse(http.StatusNotFound, "There is no control request POST %s", r.URL.Path)
 	}
@@ -108,6 +108,7 @@ func (s *Server) controlRanges(database, container string) ([]byte, error) {
 		MinInclusive string   `json:"minInclusive"`
 		MaxExclusive string   `json:"maxExclusive"`
 		Parents      []string `json:"parents"`
+		LSN          uint64   `json:"lsn"`
 	}
 	out := make([]wire, 0, len(ranges))
 	for _, r := range ranges {
@@ -134,13 +135,6 @@ func (s *Server) controlFault(in *controlRequest) error {
 	}
 	s.Control(in.Operation, hook)
 	return nil
-}
-
-func (s *Server) clearControls() {
-	s.controls.mu.Lock()
-	defer s.controls.mu.Unlock()
-	s.controls.hooks = nil
-	s.controls.any.Store(false)
 }
 
 // fromLoopback tells whether the client is on this machine, or in an in-memory

@@ -131,6 +131,31 @@ func TestDelayHoldAndObserve(t *testing.T) {
 	})
 }
 
+// When leaves the calls alone that do not match, and Times does not count them.
+func TestWhen(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}); err != nil {
+		t.Fatal(err)
+	}
+	c := containerOf(t, srv, "c")
+	create(t, c, "1", "a")
+	create(t, c, "2", "a")
+	failed := cosmosemu.Times(1, cosmosemu.Fault{Status: http.StatusTeapot})
+	for _, match := range []cosmosemu.Call{
+		{Database: "other"}, {Container: "other"}, {ID: "2"}, {Operation: cosmosemu.OpDeleteItem}, {Method: http.MethodPut}, {Path: "/"},
+	} {
+		defer srv.Control(cosmosemu.OpReadItem, cosmosemu.When(match, failed))()
+	}
+	if _, err := c.ReadItem(t.Context(), key("a"), "1", nil); err != nil {
+		t.Errorf("a call that does not match: %v", err)
+	}
+	for _, want := range []int{http.StatusTeapot, 0} {
+		if _, err := c.ReadItem(t.Context(), key("a"), "2", nil); status(err) != want {
+			t.Errorf("the item that matches: %v, want %d", err, want)
+		}
+	}
+}
+
 // A hook may split the partition a call is on its way to.
 func TestHooksMayUseTheServer(t *testing.T) {
 	srv, c := start(t, nil)

@@ -61,6 +61,10 @@ func (s *Server) CreateContainer(database string, props ContainerProps) error {
 	return nil
 }
 
+// maxRetention of versions and deletions is 30 days, the longest of the service's
+// continuous backup.
+const maxRetention = 30 * 24 * 60
+
 // defaultIndexingPolicy is what the service fills in.
 const defaultIndexingPolicy = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`
 
@@ -70,15 +74,20 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 	var in struct {
 		ID           string `json:"id"`
 		PartitionKey *struct {
-			Paths   []string `json:"paths"`
-			Kind    string   `json:"kind"`
-			Version int      `json:"version"`
+			Paths   []string   `json:"paths"`
+			Kind    string     `json:"kind"`
+			Version keyVersion `json:"version"`
 		} `json:"partitionKey"`
-		DefaultTTL      *float64        `json:"defaultTtl"`
+		DefaultTTL       *float64 `json:"defaultTtl"`
+		TTLPath          string   `json:"ttlPropertyPath"`
+		ChangeFeedPolicy struct {
+			Retention float64 `json:"retentionDuration"` // minutes
+		} `json:"changeFeedPolicy"`
 		IndexingPolicy  json.RawMessage `json:"indexingPolicy"`
 		UniqueKeyPolicy struct {
 			UniqueKeys []json.RawMessage `json:"uniqueKeys"`
 		} `json:"uniqueKeyPolicy"`
+		Computed json.RawMessage `json:"computedProperties"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, refuse(http.StatusBadRequest, "The request body is not a container: %v", err)
@@ -92,7 +101,10 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 	if len(in.UniqueKeyPolicy.UniqueKeys) > 0 {
 		return nil, refuse(http.StatusBadRequest, "uniqueKeyPolicy is not supported by this emulator: it would not be enforced")
 	}
-	def := &store.Definition{ID: in.ID, KeyVersion: in.PartitionKey.Version}
+	if in.TTLPath != "" && (in.DefaultTTL == nil || in.TTLPath != "/_ts") {
+		return nil, refuse(http.StatusBadRequest, "ttlPropertyPath is %q: it needs a defaultTtl, and this emulator counts from /_ts only", in.TTLPath)
+	}
+	def := &store.Definition{ID: in.ID, KeyVersion: int(in.PartitionKey.Version)}
 	var err error
 	if def.Paths, def.Hierarchical, err = parseKeyPaths(in.PartitionKey.Paths, in.PartitionKey.Kind); err != nil {
 		return nil, err
@@ -114,8 +126,31 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 		}
 		def.DefaultTTL = int32(ttl)
 	}
+	if def.Computed, err = parseComputed(in.Computed, def.Paths); err != nil {
+		return nil, err
+	}
+	if r := in.ChangeFeedPolicy.Retention; r != math.Trunc(r) || r < 0 || r > maxRetention {
+		return nil, refuse(http.StatusBadRequest, "changeFeedPolicy.retentionDuration is %g: it must be a whole number of minutes, at most %d", r, maxRetention)
+	}
+	def.Retention = int64(in.ChangeFeedPolicy.Retention)
 	def.Raw, err = definitionText(body, def, in.PartitionKey.Paths, len(in.IndexingPolicy) == 0)
 	return def, err
+}
+
+// keyVersion is a number, or as the Java SDK writes it "V1" or "V2".
+type keyVersion int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *keyVersion) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case `"V1"`:
+		*v = 1
+	case `"V2"`:
+		*v = 2
+	default:
+		return json.Unmarshal(text, (*int)(v))
+	}
+	return nil
 }
 
 func parseKeyPaths(texts []string, kind string) (paths []document.Path, hierarchical bool, err error) {

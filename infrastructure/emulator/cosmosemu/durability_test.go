@@ -46,7 +46,7 @@ func TestDataSurvivesARestart(t *testing.T) {
 // only, and whatever a reader saw before is still there.
 func TestNothingAcknowledgedIsLostWithUnsyncedData(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	srv, err := cosmosemu.Start(&cosmosemu.Options{FS: fs})
+	srv, err := cosmosemu.Start(&cosmosemu.Options{DataDir: "data", FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestNothingAcknowledgedIsLostWithUnsyncedData(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	again := cosmosemu.StartT(t, &cosmosemu.Options{FS: crashed})
+	again := cosmosemu.StartT(t, &cosmosemu.Options{DataDir: "data", FS: crashed})
 	c = containerOf(t, again, "c")
 	for _, id := range wantAcked {
 		for _, item := range []string{"a", "b"} {

@@ -20,6 +20,9 @@ const (
 	subRangeGone          = 1002 // with 410
 )
 
+// notFound is what the service says of each 404.
+const notFound = "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
+
 // wireError is an error reply.
 type wireError struct {
 	Status    int
@@ -91,11 +94,13 @@ func asWire(err error) *wireError {
 	case errors.As(err, &wire):
 		return wire
 	case errors.Is(err, store.ErrNotFound):
-		return refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: %v", err)
+		return refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: %v. "+notFound, err)
 	case errors.Is(err, store.ErrExists):
 		return refuse(http.StatusConflict, "Entity with the specified id already exists in the system: %v", err)
 	case errors.Is(err, store.ErrRangeGone):
 		return refuse(http.StatusGone, "The requested partition key range is no longer available: %v", err).sub(subRangeGone)
+	case errors.Is(err, store.ErrTooOld):
+		return refuse(http.StatusBadRequest, "%v: start from now", err)
 	case errors.As(err, &syntax), errors.Is(err, document.ErrNotObject), errors.Is(err, document.ErrNoID),
 		errors.Is(err, document.ErrTTL), errors.Is(err, document.ErrKeyValue), errors.Is(err, epk.ErrHeader),
 		errors.Is(err, store.ErrInvalid), errors.As(err, &bind):

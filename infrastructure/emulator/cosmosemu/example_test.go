@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
@@ -38,6 +40,43 @@ func Example() {
 	// Output:
 	// created: true
 	// read: true true
+}
+
+// A test gets an emulator that ends with it.
+func ExampleStartT() {
+	t := &recorder{} // stands for the *testing.T of your test
+	defer t.end()
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 4})
+	if err := srv.CreateContainer("shop", cosmosemu.ContainerProps{ID: "orders", PartitionKey: []string{"/customer"}}); err != nil {
+		t.Fatalf("%v", err)
+	}
+	ranges, err := srv.PartitionKeyRanges("shop", "orders")
+	fmt.Println(len(ranges), "physical partitions,", err)
+	// Output: 4 physical partitions, <nil>
+}
+
+// With DataDir the data is there after a restart; here the disk is in memory.
+func ExampleStart() {
+	disk := vfs.NewMem()
+	for run := range 2 {
+		srv, err := cosmosemu.Start(&cosmosemu.Options{DataDir: "data", FS: disk})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if run == 0 {
+			err = srv.CreateContainer("shop", cosmosemu.ContainerProps{ID: "orders", PartitionKey: []string{"/customer"}})
+		} else {
+			err = srv.Dump(os.Stdout)
+		}
+		if err := errors.Join(err, srv.Close()); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	// Output:
+	// shop/orders: 0 items
+	//   range 0 [,FF) of [], LSN 0
 }
 
 // withContainer starts an emulator with a container in the database db, as the first example

@@ -13,8 +13,8 @@ import (
 // goes away.
 var errClosing = refuse(http.StatusServiceUnavailable, "The emulator is closing")
 
-// suffer executes a call under a fault, short of losing the reply.
-func (x *exchange) suffer(f *Fault) (*reply, error) {
+// answerWith answers a call as a fault says, short of losing the reply.
+func (x *request) answerWith(f *Fault) (*reply, error) {
 	if err := x.wait(f); err != nil {
 		return nil, err
 	}
@@ -32,12 +32,12 @@ func (x *exchange) suffer(f *Fault) (*reply, error) {
 		e.Message = "Injected by the emulator's control hooks"
 	}
 	if f.RetryAfter > 0 {
-		e.Headers = http.Header{headerRetryAfter: {strconv.FormatInt(f.RetryAfter.Milliseconds(), 10)}}
+		e.Headers = http.Header{replyRetryAfter: {strconv.FormatInt(f.RetryAfter.Milliseconds(), 10)}}
 	}
 	return nil, e
 }
 
-func (x *exchange) wait(f *Fault) error {
+func (x *request) wait(f *Fault) error {
 	if f.Delay > 0 {
 		timer := time.NewTimer(f.Delay)
 		defer timer.Stop()
@@ -63,7 +63,7 @@ func (x *exchange) wait(f *Fault) error {
 
 // lose loses a reply that is ready. One without a body has no middle to break off
 // in: it is lost whole.
-func (x *exchange) lose(w http.ResponseWriter, loss Loss, answer *reply, failure error) {
+func (x *request) lose(w http.ResponseWriter, loss Loss, answer *reply, failure error) {
 	if loss == Truncate && failure == nil && (answer == nil || len(answer.body) == 0) {
 		loss = Reset
 	}

@@ -36,7 +36,7 @@ func (s *Server) Dump(w io.Writer) error {
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(w, "%s/%s: %d items, LSN %d\n", db.ID, def.ID, len(items), c.LSN()); err != nil {
+			if _, err := fmt.Fprintf(w, "%s/%s: %d items\n", db.ID, def.ID, len(items)); err != nil {
 				return err
 			}
 			ranges, err := s.PartitionKeyRanges(db.ID, def.ID)
@@ -44,7 +44,7 @@ func (s *Server) Dump(w io.Writer) error {
 				return err
 			}
 			for _, r := range ranges {
-				if _, err := fmt.Fprintf(w, "  range %s [%s,%s) of %v\n", r.ID, r.MinInclusive, r.MaxExclusive, r.Parents); err != nil {
+				if _, err := fmt.Fprintf(w, "  range %s [%s,%s) of %v, LSN %d\n", r.ID, r.MinInclusive, r.MaxExclusive, r.Parents, r.LSN); err != nil {
 					return err
 				}
 			}

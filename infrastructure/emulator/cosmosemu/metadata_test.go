@@ -152,7 +152,7 @@ func TestItemsAndDump(t *testing.T) {
 		t.Errorf("items %s (%v)", items, err)
 	}
 	var out strings.Builder
-	if err := srv.Dump(&out); err != nil || !strings.Contains(out.String(), "db/c: 2 items, LSN 2\n  range 0 [,FF) of []\n") {
+	if err := srv.Dump(&out); err != nil || !strings.Contains(out.String(), "db/c: 2 items\n  range 0 [,FF) of [], LSN 2\n") {
 		t.Errorf("dump (%v)\n%s", err, out.String())
 	}
 	if _, err := srv.Items("db", "none"); err == nil {

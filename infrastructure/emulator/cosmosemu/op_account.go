@@ -13,7 +13,7 @@ const region = "South Central US"
 //
 // The client goes on with the endpoint it is told here, so that is the host it
 // called; the name localhost becomes 127.0.0.1, as with the official emulator.
-func readAccount(x *exchange) (*reply, error) {
+func readAccount(x *request) (*reply, error) {
 	host := x.req.Host
 	if name, port, err := net.SplitHostPort(host); err == nil && name == "localhost" {
 		host = net.JoinHostPort("127.0.0.1", port)

@@ -3,10 +3,12 @@ package cosmosemu
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/hybridrow"
 )
 
 // maxBatch is the service's limit of operations in a batch.
@@ -18,6 +20,8 @@ type batchOperation struct {
 	id          string
 	ifMatch     string
 	ifNoneMatch string
+	key         string // JSON, of a bulk
+	minimal     bool   // the result needs no body
 	body        []byte // JSON
 }
 
@@ -40,19 +44,22 @@ var errBatchFailed = errors.New("an operation of the batch failed")
 // 200 if all succeed; else 207, where the failed operation has its own status and
 // all others 424. Operations see the effects of those before them. All writes
 // share one LSN.
-func executeBatch(x *exchange) (*reply, error) {
+//
+// Operations and results are JSON, or rows if the .NET SDK asks. A batch that is not
+// atomic is a bulk: op_bulk.go.
+func executeBatch(x *request) (*reply, error) {
 	if !isTrue(x.header, headerBatchAtomic) {
-		return nil, refuse(http.StatusBadRequest, "Batches that are not atomic (bulk) are not supported by this emulator")
+		return executeBulk(x)
 	}
 	c, part, err := x.target()
 	if err != nil {
 		return nil, err
 	}
-	operations, err := parseBatch(x.body)
+	operations, err := x.batchOperations()
 	if err != nil {
 		return nil, err
 	}
-	b := &batchRun{x: x, def: c.Definition(), part: part, operations: operations, results: make([]batchResult, len(operations))}
+	b := newBatchRun(x, c, part, operations)
 	if err := b.prepare(); err != nil {
 		return nil, err
 	}
@@ -60,22 +67,82 @@ func executeBatch(x *exchange) (*reply, error) {
 	if err != nil && !errors.Is(err, errBatchFailed) {
 		return nil, err
 	}
-	status := http.StatusOK
-	if err != nil {
-		status = http.StatusMultiStatus
+	a := x.batchReply(b.results)
+	a.session = sessionToken(commit.Range, commit.LSN)
+	return a, nil
+}
+
+// batchReply lists results in the form the request had.
+func (x *request) batchReply(results []batchResult) *reply {
+	a := ok(http.StatusOK, x.buffer, 0)
+	for i := range results {
+		a.charge += results[i].charge
+		if results[i].status >= http.StatusBadRequest {
+			a.status = http.StatusMultiStatus
+		}
 	}
-	a := ok(status, x.buffer, 0)
+	if hybridrow.Is(x.body) {
+		a.binary = true
+		a.body = hybridrow.AppendSegment(a.body)
+		for i := range results {
+			r := &results[i]
+			row := hybridrow.Result{Status: r.status, SubStatus: r.sub, ETag: r.etag, Body: r.body, Charge: r.charge}
+			a.body = row.Append(a.body)
+		}
+		return a
+	}
 	a.body = append(a.body, '[')
-	for i := range b.results {
+	for i := range results {
 		if i > 0 {
 			a.body = append(a.body, ',')
 		}
-		a.body = b.results[i].append(a.body)
-		a.charge += b.results[i].charge
+		a.body = results[i].append(a.body)
 	}
 	a.body = append(a.body, ']')
-	a.session = sessionToken(commit.Range, commit.LSN)
-	return a, nil
+	return a
+}
+
+// batchOperations reads the operations of the request.
+func (x *request) batchOperations() (operations []batchOperation, err error) {
+	if hybridrow.Is(x.body) {
+		operations, err = parseRows(x.body)
+	} else {
+		operations, err = parseBatch(x.body)
+	}
+	switch {
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, "The request body is not a batch: %v", err)
+	case len(operations) == 0:
+		return nil, refuse(http.StatusBadRequest, "Batch request has no operations.")
+	case len(operations) > maxBatch:
+		return nil, refuse(http.StatusBadRequest, "Batch request has more operations than what is supported. It has %d, at most %d are allowed", len(operations), maxBatch)
+	}
+	return operations, nil
+}
+
+// rowKinds are the kinds of operations in rows.
+var rowKinds = map[int32]string{
+	hybridrow.Create: "Create", hybridrow.Patch: "Patch", hybridrow.Read: "Read",
+	hybridrow.Delete: "Delete", hybridrow.Replace: "Replace", hybridrow.Upsert: "Upsert",
+}
+
+func parseRows(body []byte) ([]batchOperation, error) {
+	rows, err := hybridrow.Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	operations := make([]batchOperation, 0, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		kind, known := rowKinds[r.Kind]
+		if !known {
+			return nil, fmt.Errorf("operation type %d is unknown", r.Kind)
+		}
+		operations = append(operations, batchOperation{
+			kind: kind, id: r.ID, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, key: r.PartitionKey, minimal: r.Minimal, body: r.Body,
+		})
+	}
+	return operations, nil
 }
 
 func parseBatch(body []byte) ([]batchOperation, error) {
@@ -92,20 +159,16 @@ func parseBatch(body []byte) ([]batchOperation, error) {
 			return text(&op.ifMatch, "ifMatch", value)
 		case "ifNoneMatch":
 			return text(&op.ifNoneMatch, "ifNoneMatch", value)
+		case "partitionKey":
+			return text(&op.key, "partitionKey", value)
+		case "minimalReturnPreference":
+			op.minimal = string(value) == "true"
 		case "resourceBody":
 			op.body = value
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
-		return nil, refuse(http.StatusBadRequest, "The request body is not a batch: %v", err)
-	case len(operations) == 0:
-		return nil, refuse(http.StatusBadRequest, "The batch has no operations")
-	case len(operations) > maxBatch:
-		return nil, refuse(http.StatusBadRequest, "The batch has %d operations, at most %d are allowed", len(operations), maxBatch)
-	}
-	return operations, nil
+	return operations, err
 }
 
 func text(dst *string, name string, value []byte) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // createContainer answers POST /dbs/{db}/colls.
-func createContainer(x *exchange) (*reply, error) {
+func createContainer(x *request) (*reply, error) {
 	db, err := x.database()
 	if err != nil {
 		return nil, err
@@ -22,7 +22,10 @@ func createContainer(x *exchange) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := x.srv.store.CreateContainer(db, *def, x.srv.partitionsFor(def, 0))
+	if content == nil && x.srv.store.OfferOf(db.RID) == nil { // else it shares that of the database
+		content = json.RawMessage(`{"offerThroughput":400}`)
+	}
+	c, err := x.srv.store.CreateContainer(db, *def, x.srv.partitionsFor(def, max(throughputPartitions(content), x.srv.options.Partitions)))
 	if err != nil {
 		return nil, err
 	}
@@ -47,17 +50,21 @@ func (s *Server) partitionsFor(def *store.Definition, asked int) int {
 }
 
 // readContainer answers GET /dbs/{db}/colls/{coll}.
-func readContainer(x *exchange) (*reply, error) {
+func readContainer(x *request) (*reply, error) {
 	c, err := x.container()
 	if err != nil {
 		return nil, err
 	}
-	return containerReply(http.StatusOK, c), nil
+	a := containerReply(http.StatusOK, c)
+	if isTrue(x.header, headerQuota) {
+		a.extra = append(a.extra, headerValue{replyIndexProgress, "100"})
+	}
+	return a, nil
 }
 
 // replaceContainer answers PUT /dbs/{db}/colls/{coll}. The id and the partition
 // key cannot change.
-func replaceContainer(x *exchange) (*reply, error) {
+func replaceContainer(x *request) (*reply, error) {
 	c, err := x.container()
 	if err != nil {
 		return nil, err
@@ -76,6 +83,9 @@ func replaceContainer(x *exchange) (*reply, error) {
 	if fmt.Sprint(def.Paths, def.Hierarchical, def.KeyVersion) != fmt.Sprint(old.Paths, old.Hierarchical, old.KeyVersion) {
 		return nil, refuse(http.StatusBadRequest, "The partition key of a container cannot be changed")
 	}
+	if def.Retention != old.Retention {
+		return nil, refuse(http.StatusBadRequest, "The changeFeedPolicy of a container cannot be changed in this emulator: versions are kept from its creation on or not at all")
+	}
 	if err := x.srv.store.ReplaceContainer(c, *def); err != nil {
 		return nil, err
 	}
@@ -83,7 +93,7 @@ func replaceContainer(x *exchange) (*reply, error) {
 }
 
 // deleteContainer answers DELETE /dbs/{db}/colls/{coll}.
-func deleteContainer(x *exchange) (*reply, error) {
+func deleteContainer(x *request) (*reply, error) {
 	db, err := x.database()
 	if err != nil {
 		return nil, err
@@ -95,32 +105,21 @@ func deleteContainer(x *exchange) (*reply, error) {
 }
 
 // listContainers answers GET /dbs/{db}/colls.
-func listContainers(x *exchange) (*reply, error) {
+func listContainers(x *request) (*reply, error) {
 	db, err := x.database()
 	if err != nil {
 		return nil, err
 	}
-	return metadataFeed("DocumentCollections", db.RID, containerBodies(x.srv.store, db)), nil
+	return x.metadataFeed("DocumentCollections", db.RID, containerResources(x.srv.store, db), false)
 }
 
 // queryContainers answers POST /dbs/{db}/colls with a query.
-func queryContainers(x *exchange) (*reply, error) {
+func queryContainers(x *request) (*reply, error) {
 	db, err := x.database()
 	if err != nil {
 		return nil, err
 	}
-	bodies, err := x.filterMetadata(containerBodies(x.srv.store, db))
-	if err != nil {
-		return nil, err
-	}
-	return metadataFeed("DocumentCollections", db.RID, bodies), nil
-}
-
-func containerBodies(st *store.Store, db *store.Database) (bodies [][]byte) {
-	for _, c := range st.Containers(db) {
-		bodies = append(bodies, containerBody(c))
-	}
-	return bodies
+	return x.metadataFeed("DocumentCollections", db.RID, containerResources(x.srv.store, db), true)
 }
 
 func containerLink(c *store.Container) string {

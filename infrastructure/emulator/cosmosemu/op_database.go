@@ -11,7 +11,7 @@ import (
 )
 
 // createDatabase answers POST /dbs.
-func createDatabase(x *exchange) (*reply, error) {
+func createDatabase(x *request) (*reply, error) {
 	var in struct {
 		ID string `json:"id"`
 	}
@@ -61,7 +61,7 @@ func checkResourceID(kind, id string) error {
 }
 
 // readDatabase answers GET /dbs/{db}.
-func readDatabase(x *exchange) (*reply, error) {
+func readDatabase(x *request) (*reply, error) {
 	db, err := x.srv.store.Database(x.route.db)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func readDatabase(x *exchange) (*reply, error) {
 }
 
 // deleteDatabase answers DELETE /dbs/{db}.
-func deleteDatabase(x *exchange) (*reply, error) {
+func deleteDatabase(x *request) (*reply, error) {
 	if err := x.srv.store.DeleteDatabase(x.route.db); err != nil {
 		return nil, err
 	}
@@ -78,24 +78,13 @@ func deleteDatabase(x *exchange) (*reply, error) {
 }
 
 // listDatabases answers GET /dbs.
-func listDatabases(x *exchange) (*reply, error) {
-	return metadataFeed("Databases", "", databaseBodies(x.srv.store)), nil
+func listDatabases(x *request) (*reply, error) {
+	return x.metadataFeed("Databases", "", databaseResources(x.srv.store), false)
 }
 
 // queryDatabases answers POST /dbs with a query.
-func queryDatabases(x *exchange) (*reply, error) {
-	bodies, err := x.filterMetadata(databaseBodies(x.srv.store))
-	if err != nil {
-		return nil, err
-	}
-	return metadataFeed("Databases", "", bodies), nil
-}
-
-func databaseBodies(st *store.Store) (bodies [][]byte) {
-	for _, db := range st.Databases() {
-		bodies = append(bodies, databaseBody(db))
-	}
-	return bodies
+func queryDatabases(x *request) (*reply, error) {
+	return x.metadataFeed("Databases", "", databaseResources(x.srv.store), true)
 }
 
 func databaseLink(db *store.Database) string { return "dbs/" + db.RID + "/" }
@@ -111,40 +100,4 @@ func databaseReply(status int, db *store.Database) *reply {
 	a := ok(status, databaseBody(db), metadataCharge)
 	a.etag = db.ETag
 	return a
-}
-
-// metadataFeed is a feed of databases, containers or offers, all on one page.
-func metadataFeed(name, rid string, bodies [][]byte) *reply {
-	out := fmt.Appendf(nil, `{"_rid":%q,"%s":[`, rid, name)
-	for i, b := range bodies {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, b...)
-	}
-	out = fmt.Appendf(out, `],"_count":%d}`, len(bodies))
-	a := ok(http.StatusOK, out, metadataCharge)
-	a.count = len(bodies)
-	return a
-}
-
-// filterMetadata applies the query in the request to the bodies of resources.
-func (x *exchange) filterMetadata(bodies [][]byte) ([][]byte, error) {
-	b, err := x.parseQuery()
-	if err != nil {
-		return nil, err
-	}
-	if !b.Query().Shape().Plain() {
-		return nil, refuse(http.StatusBadRequest, "This emulator filters and projects databases, containers and offers; it does not sort or aggregate them")
-	}
-	var kept [][]byte
-	for _, body := range bodies {
-		if !b.Match(body) {
-			continue
-		}
-		if row, ok := b.Project(nil, body); ok {
-			kept = append(kept, row)
-		}
-	}
-	return kept, nil
 }

@@ -16,16 +16,16 @@ const (
 )
 
 // createItem answers POST .../docs.
-func createItem(x *exchange) (*reply, error) { return x.writeItem(writeCreate) }
+func createItem(x *request) (*reply, error) { return x.writeItem(writeCreate) }
 
 // upsertItem answers POST .../docs with the upsert header.
-func upsertItem(x *exchange) (*reply, error) { return x.writeItem(writeUpsert) }
+func upsertItem(x *request) (*reply, error) { return x.writeItem(writeUpsert) }
 
 // replaceItem answers PUT .../docs/{id}.
-func replaceItem(x *exchange) (*reply, error) { return x.writeItem(writeReplace) }
+func replaceItem(x *request) (*reply, error) { return x.writeItem(writeReplace) }
 
 // readItem answers GET .../docs/{id}.
-func readItem(x *exchange) (*reply, error) {
+func readItem(x *request) (*reply, error) {
 	c, part, err := x.target()
 	if err != nil {
 		return nil, err
@@ -36,10 +36,10 @@ func readItem(x *exchange) (*reply, error) {
 	}
 	at := x.moment()
 	defer at.Release()
-	lsn := at.LSN(c) // before the read, which may see more
+	lsn := at.LSN(rng) // before the read, which may see more
 	item, err := c.Get(x.buffer, part, x.route.id, at)
 	if err != nil {
-		return nil, x.missing(err)
+		return nil, x.notFound(err)
 	}
 	a := ok(http.StatusOK, item.Body, readCharge(len(item.Body)))
 	a.etag, a.session = item.ETag, sessionToken(rng.ID, lsn)
@@ -50,7 +50,7 @@ func readItem(x *exchange) (*reply, error) {
 }
 
 // deleteItem answers DELETE .../docs/{id}.
-func deleteItem(x *exchange) (*reply, error) {
+func deleteItem(x *request) (*reply, error) {
 	c, part, err := x.target()
 	if err != nil {
 		return nil, err
@@ -66,15 +66,15 @@ func deleteItem(x *exchange) (*reply, error) {
 		return err
 	})
 	if err != nil {
-		return nil, x.missing(err)
+		return nil, x.notFound(err)
 	}
 	a := ok(http.StatusNoContent, nil, deleteCharge)
 	a.session = sessionToken(commit.Range, commit.LSN)
 	return a, nil
 }
 
-// missing words a not-found error.
-func (x *exchange) missing(err error) error {
+// notFound words a not-found error.
+func (x *request) notFound(err error) error {
 	if e := asWire(err); e.Status != http.StatusNotFound || e.SubStatus != 0 {
 		return err
 	}
@@ -82,7 +82,7 @@ func (x *exchange) missing(err error) error {
 }
 
 func noItem(id string) *wireError {
-	return refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition", id)
+	return refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition. "+notFound, id)
 }
 
 func etagMismatch(id, etag string) *wireError {
@@ -90,7 +90,7 @@ func etagMismatch(id, etag string) *wireError {
 }
 
 // target is the container and logical partition of a request on one item.
-func (x *exchange) target() (*store.Container, *store.Partition, error) {
+func (x *request) target() (*store.Container, *store.Partition, error) {
 	c, err := x.container()
 	if err != nil {
 		return nil, nil, err
@@ -104,19 +104,24 @@ func (x *exchange) target() (*store.Container, *store.Partition, error) {
 
 // partition reads the partition key header; nil if there is none. The key must be
 // complete.
-func (x *exchange) partition(c *store.Container) (*store.Partition, error) {
+func (x *request) partition(c *store.Container) (*store.Partition, error) {
 	key, err := x.keyHeader()
 	if key == nil || err != nil {
 		return nil, err
 	}
+	return wholePartition(c, key)
+}
+
+// wholePartition is the logical partition of a key, which must be complete.
+func wholePartition(c *store.Container, key epk.Key) (*store.Partition, error) {
 	def := c.Definition()
 	if len(key) != len(def.Paths) {
-		return nil, refuse(http.StatusBadRequest, "The partition key %v has %d values, the container has %d paths", key, len(key), len(def.Paths)).sub(subKeyMismatch)
+		return nil, keyMismatch(key, def)
 	}
 	return store.NewPartition(key, def.Hierarchical), nil
 }
 
-func (x *exchange) keyHeader() (epk.Key, error) {
+func (x *request) keyHeader() (epk.Key, error) {
 	text := first(x.header, headerPartitionKey)
 	if text == "" {
 		return nil, nil
@@ -129,6 +134,12 @@ func (x *exchange) keyHeader() (epk.Key, error) {
 		key = epk.Key{epk.Undefined()}
 	}
 	return key, checkKey(key)
+}
+
+// keyMismatch is a key of another number of values than the container has paths.
+func keyMismatch(key epk.Key, def *store.Definition) *wireError {
+	return refuse(http.StatusBadRequest, "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key field values specified in the document. "+
+		"The partition key %v has %d values, the container has %d paths", key, len(key), len(def.Paths)).sub(subKeyMismatch)
 }
 
 func checkKey(key epk.Key) error {
@@ -162,11 +173,20 @@ func sameETag(given, etag string) bool {
 }
 
 // wantsBody tells whether a write is to return the document.
-func (x *exchange) wantsBody() bool {
+func (x *request) wantsBody() bool {
 	return !strings.EqualFold(first(x.header, headerPrefer), "return=minimal")
 }
 
-// parseItem reads and checks a document that is to be written.
+// newItem reads and checks a document that the request writes.
+func (x *request) newItem(text []byte, def *store.Definition, part *store.Partition) (*document.Document, error) {
+	doc, err := parseItem(text, def, part)
+	if err == nil && x.kind.refusesID(doc.ID) {
+		return nil, refuse(http.StatusBadRequest, `The id %q is invalid: it has a backslash`, doc.ID)
+	}
+	return doc, err
+}
+
+// parseItem reads and checks a document.
 func parseItem(text []byte, def *store.Definition, part *store.Partition) (*document.Document, error) {
 	doc, err := document.Parse(text, def.Paths)
 	if err != nil {

@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,7 +15,7 @@ import (
 
 // throughput reads the headers that give a new resource its throughput; nil if
 // there are none.
-func (x *exchange) throughput() (json.RawMessage, error) {
+func (x *request) throughput() (json.RawMessage, error) {
 	if text := first(x.header, headerAutopilot); text != "" {
 		var settings struct {
 			MaxThroughput int `json:"maxThroughput"`
@@ -35,22 +36,45 @@ func (x *exchange) throughput() (json.RawMessage, error) {
 	return fmt.Appendf(nil, `{"offerThroughput":%d}`, n), nil
 }
 
+// partitionThroughput is what one physical partition can serve.
+const partitionThroughput = 10000
+
+// throughputPartitions is the number of physical partitions that a new container's
+// throughput needs.
+func throughputPartitions(content json.RawMessage) int {
+	var offer struct {
+		Throughput int `json:"offerThroughput"`
+		Autopilot  struct {
+			Max int `json:"maxThroughput"`
+		} `json:"offerAutopilotSettings"`
+	}
+	if len(content) == 0 || json.Unmarshal(content, &offer) != nil {
+		return 1
+	}
+	n := (max(offer.Throughput, offer.Autopilot.Max) + partitionThroughput - 1) / partitionThroughput
+	return min(n, maxPartitions)
+}
+
+// minThroughput is what the throughput can be lowered to.
+func minThroughput(content json.RawMessage) string {
+	if bytes.Contains(content, []byte(`"offerAutopilotSettings":{`)) {
+		return "1000"
+	}
+	return "400"
+}
+
 // listOffers answers GET /offers.
-func listOffers(x *exchange) (*reply, error) {
-	return metadataFeed("Offers", "", offerBodies(x.srv.store)), nil
+func listOffers(x *request) (*reply, error) {
+	return x.metadataFeed("Offers", "", offerResources(x.srv.store), false)
 }
 
 // queryOffers answers POST /offers with a query.
-func queryOffers(x *exchange) (*reply, error) {
-	bodies, err := x.filterMetadata(offerBodies(x.srv.store))
-	if err != nil {
-		return nil, err
-	}
-	return metadataFeed("Offers", "", bodies), nil
+func queryOffers(x *request) (*reply, error) {
+	return x.metadataFeed("Offers", "", offerResources(x.srv.store), true)
 }
 
 // readOffer answers GET /offers/{id}.
-func readOffer(x *exchange) (*reply, error) {
+func readOffer(x *request) (*reply, error) {
 	o, err := x.srv.store.Offer(x.route.id)
 	if err != nil {
 		return nil, err
@@ -59,7 +83,7 @@ func readOffer(x *exchange) (*reply, error) {
 }
 
 // replaceOffer answers PUT /offers/{id}: only the content can change.
-func replaceOffer(x *exchange) (*reply, error) {
+func replaceOffer(x *request) (*reply, error) {
 	o, err := x.srv.store.Offer(x.route.id)
 	if err != nil {
 		return nil, err
@@ -79,14 +103,8 @@ func replaceOffer(x *exchange) (*reply, error) {
 func offerReply(o *store.Offer) *reply {
 	a := ok(http.StatusOK, offerBody(o), metadataCharge)
 	a.etag = o.ETag
+	a.extra = append(a.extra, headerValue{replyMinThroughput, minThroughput(o.Content)})
 	return a
-}
-
-func offerBodies(st *store.Store) (bodies [][]byte) {
-	for _, o := range st.Offers() {
-		bodies = append(bodies, offerBody(o))
-	}
-	return bodies
 }
 
 func offerBody(o *store.Offer) []byte {

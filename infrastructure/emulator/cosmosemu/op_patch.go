@@ -12,7 +12,7 @@ import (
 )
 
 // patchItem answers PATCH .../docs/{id}.
-func patchItem(x *exchange) (*reply, error) {
+func patchItem(x *request) (*reply, error) {
 	c, part, err := x.target()
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func patchItem(x *exchange) (*reply, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, x.missing(err)
+		return nil, x.notFound(err)
 	}
 	a.session = sessionToken(commit.Range, commit.LSN)
 	return a, nil

@@ -15,7 +15,7 @@ import (
 // The ETag is the version of the topology. A client that has it gets 304, which
 // azcosmos waits for (cosmos_partition_key_range_cache.go); one with an older ETag
 // gets all live ranges again, each with its ancestors, which the client drops.
-func readPartitionKeyRanges(x *exchange) (*reply, error) {
+func readPartitionKeyRanges(x *request) (*reply, error) {
 	c, err := x.container()
 	if err != nil {
 		return nil, err
@@ -49,5 +49,5 @@ func appendRange(dst []byte, c *store.Container, t *store.Topology, r *store.Ran
 	return fmt.Appendf(dst, `{"id":%q,"minInclusive":%q,"maxExclusive":%q,"parents":%s,"ridPrefix":%s,"status":"online",`+
 		`"throughputFraction":%g,"ownedArchivalPKRangeIds":[],"_rid":%q,"_self":"dbs/%s/colls/%s/pkranges/%s/","_etag":"\"%d-%s\"","_ts":%d,"lsn":%d}`,
 		r.ID, epk.Format(r.Min), epk.Format(r.Max), list, r.ID, 1/float64(len(t.Ranges)), c.RID+r.ID,
-		c.DatabaseRID, c.RID, r.ID, t.Version, r.ID, c.Modified().Unix(), c.LSN())
+		c.DatabaseRID, c.RID, r.ID, t.Version, r.ID, c.Modified().Unix(), r.LSN())
 }

@@ -18,12 +18,12 @@ import (
 // gateway serves only filters and projections; for the rest it answers 400 with
 // the query plan, and the SDK sends a query per range (errors of @azure/cosmos
 // 4.9.3, emulator_cosmos_query_test.go of azcosmos v1.5.0).
-func queryItems(x *exchange) (*reply, error) {
+func queryItems(x *request) (*reply, error) {
 	c, err := x.container()
 	if err != nil {
 		return nil, err
 	}
-	b, err := x.parseQuery()
+	b, err := x.parseQuery(x.setting(c))
 	if err != nil {
 		return nil, err
 	}
@@ -31,30 +31,35 @@ func queryItems(x *exchange) (*reply, error) {
 }
 
 // parseQuery reads the query and parameters in the request's body.
-func (x *exchange) parseQuery() (*query.Bound, error) {
-	var in struct {
+func (x *request) parseQuery(in query.Setting) (*query.Bound, error) {
+	var body struct {
 		Query      string `json:"query"`
 		Parameters []struct {
 			Name  string          `json:"name"`
 			Value json.RawMessage `json:"value"`
 		} `json:"parameters"`
 	}
-	if err := json.Unmarshal(x.body, &in); err != nil {
+	if err := json.Unmarshal(x.body, &body); err != nil {
 		return nil, refuse(http.StatusBadRequest, "The request body is not a query: %v", err)
 	}
-	q, err := query.Parse(in.Query)
+	q, err := query.Parse(body.Query)
 	if err != nil {
 		return nil, err
 	}
-	params := make(query.Params, len(in.Parameters))
-	for _, p := range in.Parameters {
+	params := make(query.Params, len(body.Parameters))
+	for _, p := range body.Parameters {
 		params[p.Name] = p.Value
 	}
-	return q.Bind(params)
+	return q.BindIn(params, in)
+}
+
+// setting is where a query on a container runs.
+func (x *request) setting(c *store.Container) query.Setting {
+	return query.Setting{Now: x.srv.now(), Computed: computedProperties(c.Definition())}
 }
 
 // runQuery pages through the rows of a query; b is nil for all items as they are.
-func (x *exchange) runQuery(c *store.Container, b *query.Bound) (*reply, error) {
+func (x *request) runQuery(c *store.Container, b *query.Bound) (*reply, error) {
 	limit, err := x.maxItemCount()
 	if err != nil {
 		return nil, err
@@ -72,8 +77,11 @@ func (x *exchange) runQuery(c *store.Container, b *query.Bound) (*reply, error) 
 	}
 	scope.At = x.moment()
 	defer scope.At.Release()
-	lsn := scope.At.LSN(c)
+	session := querySession(c, rng, scope.At) // before the rows, which may hold more
 	p := &queryPage{c: c, b: b, scope: scope, limit: pageLimit(limit), from: from}
+	if p.resume, err = x.resume(b); err != nil {
+		return nil, err
+	}
 	p.rows = fmt.Appendf(x.buffer, `{"_rid":%q,"Documents":[`, c.RID)
 	p.head = len(p.rows)
 	if err := p.run(); err != nil {
@@ -83,17 +91,20 @@ func (x *exchange) runQuery(c *store.Container, b *query.Bound) (*reply, error) 
 	body = append(body, `],"_count":`...)
 	body = append(strconv.AppendInt(body, int64(p.count), 10), '}')
 	a := ok(http.StatusOK, body, queryCharge(p.scanned, len(body)))
-	a.count, a.session = p.count, querySession(c, rng, lsn)
+	a.count, a.session = p.count, session
 	if p.next != nil {
 		a.continuation = p.next.text(c.RID, b)
+		if err := x.checkTokenSize(a.continuation); err != nil {
+			return nil, err
+		}
 	}
-	a.extra = append(a.extra, headerValue{headerQueryMetrics, fmt.Sprintf(
+	a.extra = append(a.extra, headerValue{replyQueryMetrics, fmt.Sprintf(
 		"totalExecutionTimeInMs=0.10;queryCompileTimeInMs=0.01;queryLogicalPlanBuildTimeInMs=0.01;queryPhysicalPlanBuildTimeInMs=0.01;"+
-			"queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs=0.01;indexLookupTimeInMs=0.00;documentLoadTimeInMs=0.01;systemFunctionExecuteTimeInMs=0.00;"+
+			"queryOptimizationTimeInMs=0.01;VMExecutionTimeInMs=0.01;indexLookupTimeInMs=0.01;documentLoadTimeInMs=0.01;systemFunctionExecuteTimeInMs=0.01;"+
 			"userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount=%d;retrievedDocumentSize=%d;outputDocumentCount=%d;outputDocumentSize=%d;"+
 			"writeOutputTimeInMs=0.01;indexUtilizationRatio=1.00", p.scanned, len(body), p.count, len(body))})
 	if isTrue(x.header, headerPopulateIndex) {
-		a.extra = append(a.extra, headerValue{headerIndexMetrics, indexMetrics})
+		a.extra = append(a.extra, headerValue{replyIndexMetrics, indexMetrics})
 	}
 	return a, nil
 }
@@ -112,13 +123,13 @@ func pageLimit(asked int) int {
 }
 
 // querySession is the session token of a query: of the range it read, or of all.
-func querySession(c *store.Container, rng *store.Range, lsn uint64) string {
+func querySession(c *store.Container, rng *store.Range, at *store.Moment) string {
 	if rng != nil {
-		return sessionToken(rng.ID, lsn)
+		return sessionToken(rng.ID, at.LSN(rng))
 	}
 	var tokens []string
 	for _, r := range c.Topology().Ranges {
-		tokens = append(tokens, sessionToken(r.ID, lsn))
+		tokens = append(tokens, sessionToken(r.ID, at.LSN(&r)))
 	}
 	return strings.Join(tokens, ",")
 }

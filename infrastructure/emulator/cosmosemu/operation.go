@@ -30,13 +30,16 @@ const (
 	OpDeleteItem             Operation = "DeleteItem"
 	OpListItems              Operation = "ListItems"
 	OpBatch                  Operation = "Batch"
+	OpDeletePartition        Operation = "DeletePartition"
+	OpListConflicts          Operation = "ListConflicts"
+	OpReadConflict           Operation = "ReadConflict"
 	OpReadChangeFeed         Operation = "ReadChangeFeed"
 	OpQueryItems             Operation = "QueryItems"
 	OpQueryPlan              Operation = "QueryPlan"
 )
 
 // handlers maps each operation to its page, op_*.go.
-var handlers = map[Operation]func(*exchange) (*reply, error){
+var handlers = map[Operation]func(*request) (*reply, error){
 	OpReadAccount:            readAccount,
 	OpCreateDatabase:         createDatabase,
 	OpReadDatabase:           readDatabase,
@@ -62,6 +65,9 @@ var handlers = map[Operation]func(*exchange) (*reply, error){
 	OpDeleteItem:             deleteItem,
 	OpListItems:              listItems,
 	OpBatch:                  executeBatch,
+	OpDeletePartition:        deletePartition,
+	OpListConflicts:          listConflicts,
+	OpReadConflict:           readConflict,
 	OpReadChangeFeed:         readChangeFeed,
 	OpQueryItems:             queryItems,
 	OpQueryPlan:              queryPlan,

@@ -2,7 +2,6 @@ package cosmosemu
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
@@ -38,9 +37,6 @@ type Options struct {
 	// Host is the host:port clients use. The default is the listener's address; in
 	// a Network it is "cosmos-<n>.emulator:8081" with a new n for each instance.
 	Host string
-	// DialContext is how HTTPClient and Client connect, default Network's or the
-	// operating system's.
-	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 	// TLS serves HTTPS. Without Certificate a self-signed one is made; Server.CertificatePEM has it.
 	TLS         bool
 	Certificate *tls.Certificate
@@ -54,8 +50,7 @@ type Options struct {
 	// DataDir keeps the data on disk, with fsync before a write is acknowledged.
 	// Empty keeps it in memory.
 	DataDir string
-	// FS is the file system of DataDir, default the operating system's. If it is
-	// set, writes are fsynced in it even without DataDir: for crash tests.
+	// FS is the file system of DataDir, default the operating system's.
 	FS vfs.FS
 
 	// Key is the account key in base64, default WellKnownKey.
@@ -83,6 +78,15 @@ func (o *Options) resolve() (Options, error) {
 	if o != nil {
 		r = *o
 	}
+	var faults []error
+	exclude := func(a, b string, both bool) {
+		if both {
+			faults = append(faults, fmt.Errorf("options %s and %s exclude each other", a, b))
+		}
+	}
+	exclude("Addr", "Listener", r.Addr != "" && r.Listener != nil)
+	exclude("Addr", "Network", r.Addr != "" && r.Network != nil)
+	exclude("Listener", "Network", r.Listener != nil && r.Network != nil)
 	r.Addr = cmp.Or(r.Addr, "127.0.0.1:0")
 	r.Key = cmp.Or(r.Key, WellKnownKey)
 	r.Partitions = cmp.Or(r.Partitions, 1)
@@ -93,7 +97,6 @@ func (o *Options) resolve() (Options, error) {
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}
-	var faults []error
 	if _, err := base64.StdEncoding.DecodeString(r.Key); err != nil {
 		faults = append(faults, fmt.Errorf("option Key is not base64: %w", err))
 	}
@@ -106,8 +109,8 @@ func (o *Options) resolve() (Options, error) {
 	if r.StaleReads < 0 || r.StaleReads > 0 && (r.Consistency == "Strong" || r.Consistency == "BoundedStaleness") {
 		faults = append(faults, fmt.Errorf("option StaleReads is %v under %s consistency: it must not be negative, and needs Session or weaker", r.StaleReads, r.Consistency))
 	}
-	if r.Listener != nil && r.Network != nil {
-		faults = append(faults, errors.New("options Listener and Network exclude each other"))
+	if r.FS != nil && r.DataDir == "" {
+		faults = append(faults, errors.New("option FS is set but DataDir is not"))
 	}
 	if r.Certificate != nil && !r.TLS {
 		faults = append(faults, errors.New("option Certificate is set but TLS is not"))

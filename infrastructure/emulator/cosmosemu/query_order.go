@@ -11,6 +11,7 @@ import (
 type sortedRow struct {
 	key      query.SortKey
 	document uint64
+	number   int64 // of the row within the document
 	row      []byte
 }
 
@@ -18,10 +19,13 @@ func (p *queryPage) compare(a, b *sortedRow) int {
 	if c := p.b.Compare(a.key, b.key); c != 0 {
 		return c
 	}
-	if p.b.Descending() {
-		return cmp.Compare(b.document, a.document)
+	if c := cmp.Compare(a.document, b.document); c != 0 {
+		if p.b.Descending() {
+			return -c
+		}
+		return c
 	}
-	return cmp.Compare(a.document, b.document)
+	return cmp.Compare(a.number, b.number)
 }
 
 // ordered serves rows in the order of ORDER BY, ties in the order of insertion, or
@@ -31,10 +35,10 @@ func (p *queryPage) compare(a, b *sortedRow) int {
 func (p *queryPage) ordered(distinct bool) error {
 	w := p.b.Window()
 	at := continuation{}
-	var after *sortedRow
+	after := p.resume
 	if p.from != nil {
 		at = *p.from
-		after = &sortedRow{key: at.key, document: at.Document}
+		after = &sortedRow{key: at.key, document: at.Document, number: at.Row}
 	}
 	rows, err := p.collect(after, distinct, w)
 	if err != nil {
@@ -54,7 +58,7 @@ func (p *queryPage) ordered(distinct bool) error {
 			return nil
 		}
 		p.emitRow(r.row)
-		at.key, at.Document = r.key, r.document
+		at.key, at.Document, at.Row = r.key, r.document, r.number
 		at.Emitted++
 	}
 	return nil
@@ -69,30 +73,36 @@ func (p *queryPage) collect(after *sortedRow, distinct bool, w query.Window) ([]
 	}
 	var rows []sortedRow
 	var worst *sortedRow // of the best rows so far, once there are enough
-	err := p.c.Scan(p.scope, func(number uint64, body []byte) bool {
-		p.scanned++
-		if !p.b.Match(body) {
-			return true
+	take := func(r sortedRow) {
+		if after != nil && !distinct && p.compare(&r, after) <= 0 || worst != nil && p.compare(&r, worst) > 0 {
+			return
 		}
-		r := sortedRow{key: p.b.SortKey(body), document: number}
-		if after != nil && !distinct && p.compare(&r, after) <= 0 {
-			return true
-		}
-		if worst != nil && p.compare(&r, worst) > 0 {
-			return true
-		}
-		row, ok := p.b.Project(nil, body)
+		row, ok := p.b.AppendRow(nil)
 		if !ok {
-			return true
+			return
 		}
 		r.row = row
 		rows = append(rows, r)
 		if !distinct && len(rows) >= 2*need {
 			p.sort(rows)
 			rows = rows[:need]
-			worst = &sortedRow{key: rows[need-1].key, document: rows[need-1].document}
+			last := rows[need-1]
+			worst = &last
 		}
+	}
+	var key query.SortKey // of the document at hand, all of whose rows have it
+	var document uint64
+	var doc []byte
+	one := func(n int64) bool {
+		if n == 1 {
+			key = p.b.SortKey(doc)
+		}
+		take(sortedRow{key: key, document: document, number: n})
 		return true
+	}
+	err := p.scan(0, func(number uint64, body []byte) bool {
+		document, doc = number, body
+		return p.each(body, one)
 	})
 	if err != nil {
 		return nil, err

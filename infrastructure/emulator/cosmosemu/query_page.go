@@ -1,6 +1,8 @@
 package cosmosemu
 
 import (
+	"math"
+
 	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
@@ -10,11 +12,15 @@ const maxQueryBytes = 4 << 20
 
 // queryPage computes one page of a query's rows.
 type queryPage struct {
-	c     *store.Container
-	b     *query.Bound // nil: all items as they are
-	scope store.Scope
-	limit int           // rows
-	from  *continuation // nil: the first page
+	c      *store.Container
+	b      *query.Bound // nil: all items as they are
+	scope  store.Scope
+	limit  int           // rows
+	from   *continuation // nil: the first page
+	resume *sortedRow    // the first page starts behind it; nil: at the beginning
+
+	keep bool     // the rows go to kept, and the page has no end
+	kept [][]byte // copies
 
 	rows    []byte // appended to
 	head    int    // length of what was there before the rows
@@ -28,8 +34,8 @@ func (p *queryPage) run() error {
 		return p.streamed(query.Window{Limit: -1})
 	}
 	switch shape := p.b.Query().Shape(); {
-	case shape.Aggregate:
-		return p.aggregated()
+	case shape.Aggregate, shape.GroupBy:
+		return p.grouped()
 	case shape.OrderBy:
 		return p.ordered(shape.Distinct)
 	case shape.Distinct:
@@ -38,22 +44,57 @@ func (p *queryPage) run() error {
 	return p.streamed(p.b.Window())
 }
 
-func (p *queryPage) full() bool {
-	return p.count >= p.limit || len(p.rows)-p.head >= maxQueryBytes
+// scan calls f for the documents of the query, behind the one numbered after: those
+// of the container, or the rows of a sub-query in FROM, numbered from 1.
+func (p *queryPage) scan(after uint64, f func(number uint64, body []byte) bool) error {
+	p.scope.After = after
+	counted := func(number uint64, body []byte) bool {
+		p.scanned++
+		return f(number, body)
+	}
+	switch {
+	case p.b == nil || !p.b.Sourceless() && p.b.Inner() == nil:
+		return p.c.Scan(p.scope, counted)
+	case p.b.Inner() == nil:
+		if after == 0 {
+			f(1, nil)
+		}
+		return nil
+	}
+	inner := queryPage{c: p.c, b: p.b.Inner(), scope: p.scope, limit: math.MaxInt32, keep: true}
+	err := inner.run()
+	p.scanned += inner.scanned
+	for i, row := range inner.kept {
+		if number := uint64(i) + 1; number > after && !f(number, row) {
+			break
+		}
+	}
+	return err
 }
 
-// emit appends a row; it is false if the document makes none.
+func (p *queryPage) full() bool {
+	return !p.keep && (p.count >= p.limit || len(p.rows)-p.head >= maxQueryBytes)
+}
+
+// emit appends the row that the query is at, or the document as it is; it is false
+// if there is no row.
 func (p *queryPage) emit(doc []byte) bool {
+	if p.b == nil {
+		p.emitRow(doc)
+		return true
+	}
+	if p.keep {
+		row, ok := p.b.AppendRow(nil)
+		if ok {
+			p.emitRow(row)
+		}
+		return ok
+	}
 	mark := len(p.rows)
 	if p.count > 0 {
 		p.rows = append(p.rows, ',')
 	}
-	if p.b == nil {
-		p.rows = append(p.rows, doc...)
-		p.count++
-		return true
-	}
-	row, ok := p.b.Project(p.rows, doc)
+	row, ok := p.b.AppendRow(p.rows)
 	if !ok {
 		p.rows = p.rows[:mark]
 		return false
@@ -65,11 +106,31 @@ func (p *queryPage) emit(doc []byte) bool {
 
 // emitRow appends a row made before.
 func (p *queryPage) emitRow(row []byte) {
+	if p.keep {
+		p.kept = append(p.kept, row)
+		p.count++
+		return
+	}
 	if p.count > 0 {
 		p.rows = append(p.rows, ',')
 	}
 	p.rows = append(p.rows, row...)
 	p.count++
+}
+
+// each calls f for the rows of a document, numbered from 1.
+func (p *queryPage) each(body []byte, f func(row int64) bool) bool {
+	switch {
+	case p.b == nil:
+		return f(1)
+	case !p.b.Many():
+		return !p.b.Match(body) || f(1)
+	}
+	n := int64(0)
+	return p.b.Each(body, func() bool {
+		n++
+		return f(n)
+	})
 }
 
 // streamed serves rows in the order of insertion. A page that is exactly full has
@@ -78,30 +139,42 @@ func (p *queryPage) streamed(w query.Window) error {
 	at := continuation{}
 	if p.from != nil {
 		at = *p.from
-		p.scope.After = at.Document
+	}
+	start, after := at, at.Document
+	if at.Row > 0 {
+		after-- // the document has more rows
 	}
 	done := w.Limit >= 0 && at.Emitted >= w.Limit
 	if done {
 		return nil
 	}
-	err := p.c.Scan(p.scope, func(number uint64, body []byte) bool {
-		p.scanned++
-		at.Document = number
-		if p.b != nil && !p.b.Match(body) {
+	var doc []byte
+	one := func(row int64) bool {
+		if at.Document == start.Document && row <= start.Row {
 			return true
 		}
-		if at.Skipped < w.Offset {
-			if p.produces(body) {
+		at.Row = row
+		switch {
+		case at.Skipped < w.Offset:
+			if p.produces() {
 				at.Skipped++
 			}
 			return true
-		}
-		if !p.emit(body) {
+		case !p.emit(doc):
 			return true
 		}
 		at.Emitted++
 		done = w.Limit >= 0 && at.Emitted >= w.Limit
 		return !done && !p.full()
+	}
+	many := p.b != nil && p.b.Many()
+	err := p.scan(after, func(number uint64, body []byte) bool {
+		at.Document, at.Row, doc = number, 0, body
+		more := p.each(body, one)
+		if more || !many {
+			at.Row = 0
+		}
+		return more
 	})
 	if err == nil && !done && p.full() {
 		p.next = &at
@@ -109,73 +182,7 @@ func (p *queryPage) streamed(w query.Window) error {
 	return err
 }
 
-func (p *queryPage) produces(body []byte) bool {
-	_, ok := p.b.Project(nil, body)
+func (p *queryPage) produces() bool {
+	_, ok := p.b.AppendRow(nil)
 	return ok
-}
-
-// distinct serves each different row once, where it occurs first. Later pages read
-// the earlier rows again to know them.
-func (p *queryPage) distinct() error {
-	w := p.b.Window()
-	at := continuation{}
-	if p.from != nil {
-		at = *p.from
-	}
-	after := at.Document
-	seen := make(map[string]bool)
-	done := w.Limit >= 0 && at.Emitted >= w.Limit
-	if done {
-		return nil
-	}
-	err := p.c.Scan(p.scope, func(number uint64, body []byte) bool {
-		p.scanned++
-		if !p.b.Match(body) {
-			return true
-		}
-		row, ok := p.b.Project(nil, body)
-		if !ok {
-			return true
-		}
-		key := string(query.DistinctKey(nil, row))
-		if seen[key] {
-			return true
-		}
-		seen[key] = true
-		if number <= after {
-			return true
-		}
-		at.Document = number
-		if at.Skipped < w.Offset {
-			at.Skipped++
-			return true
-		}
-		p.emitRow(row)
-		at.Emitted++
-		done = w.Limit >= 0 && at.Emitted >= w.Limit
-		return !done && !p.full()
-	})
-	if err == nil && !done && p.full() {
-		p.next = &at
-	}
-	return err
-}
-
-// aggregated serves the one row of an aggregate.
-func (p *queryPage) aggregated() error {
-	agg := p.b.NewAggregate()
-	err := p.c.Scan(p.scope, func(_ uint64, body []byte) bool {
-		p.scanned++
-		if p.b.Match(body) {
-			agg.Add(body)
-		}
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	if row, ok := agg.AppendRow(nil); ok {
-		p.emitRow(row)
-	}
-	return nil
 }

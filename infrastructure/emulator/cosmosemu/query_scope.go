@@ -14,16 +14,16 @@ import (
 
 // queryScope decides which documents a query visits, and whether it may. rng is
 // set if they are all in one physical partition.
-func (x *exchange) queryScope(c *store.Container, b *query.Bound) (scope store.Scope, rng *store.Range, err error) {
+func (x *request) queryScope(c *store.Container, b *query.Bound) (scope store.Scope, rng *store.Range, err error) {
 	def, t := c.Definition(), c.Topology()
 	key, err := x.keyHeader()
 	if err != nil {
 		return scope, nil, err
 	}
 	if len(key) > len(def.Paths) {
-		return scope, nil, refuse(http.StatusBadRequest, "The partition key %v has %d values, the container has %d paths", key, len(key), len(def.Paths)).sub(subKeyMismatch)
+		return scope, nil, keyMismatch(key, def)
 	}
-	if scope.Window, err = x.window(); err != nil {
+	if scope.Window, err = x.window(def); err != nil {
 		return scope, nil, err
 	}
 	paths := keyPaths(def)
@@ -40,7 +40,7 @@ func (x *exchange) queryScope(c *store.Container, b *query.Bound) (scope store.S
 		}
 		scope.Window = &bounds
 	}
-	pinned := key
+	pinned, byWhere := key, rng == nil
 	if pinned == nil && b != nil {
 		pinned = keyValues(b.PartitionKey(paths))
 	}
@@ -50,7 +50,7 @@ func (x *exchange) queryScope(c *store.Container, b *query.Bound) (scope store.S
 			rng = t.Locate(scope.Part.EPK)
 		}
 	}
-	if rng == nil && key == nil && b != nil {
+	if key == nil && b != nil && (rng == nil || byWhere && b.NamesAggregates() && isTrue(x.header, headerCrossPartition)) {
 		if err := x.checkCrossPartition(b); err != nil {
 			return scope, nil, err
 		}
@@ -62,8 +62,10 @@ func (x *exchange) queryScope(c *store.Container, b *query.Bound) (scope store.S
 }
 
 // checkCrossPartition refuses what the gateway does not serve over several
-// partitions.
-func (x *exchange) checkCrossPartition(b *query.Bound) error {
+// partitions. Aggregates without VALUE are among that even where WHERE names the
+// key: the SDK for Python, which cannot merge them, expects the refusal
+// (test_aggregate.py of 4.17.1).
+func (x *request) checkCrossPartition(b *query.Bound) error {
 	if !isTrue(x.header, headerCrossPartition) {
 		return refuse(http.StatusBadRequest, "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.")
 	}

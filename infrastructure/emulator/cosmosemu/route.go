@@ -14,11 +14,16 @@ type route struct {
 	db       string
 	coll     string
 	id       string // of a document or offer
+
+	contentPath, altContentPath string // resource id and name link of the parent, for the reply
 }
 
 // parseRoute finds the operation of a request. ok is false if there is none.
 func parseRoute(r *http.Request) (rt route, ok bool) {
 	path := strings.Trim(r.URL.EscapedPath(), "/")
+	if r.URL.RawQuery != "" || r.URL.ForceQuery { // the .NET SDK does not escape a ? in an id
+		path += "?" + r.URL.RawQuery
+	}
 	if path == "" {
 		rt.op = OpReadAccount
 		return rt, r.Method == http.MethodGet
@@ -42,7 +47,7 @@ func parseRoute(r *http.Request) (rt route, ok bool) {
 	switch {
 	case segments[0] == "offers" && n <= 2:
 		rt.resource, rt.link, rt.id = "offers", strings.ToLower(segments[1]), segments[1]
-		rt.op = pick(r, n == 1, OpQueryOffers, "", OpListOffers, OpReadOffer, OpReplaceOffer, "")
+		rt.op = pickOperation(r, n == 1, OpQueryOffers, "", OpListOffers, OpReadOffer, OpReplaceOffer, "")
 		return rt, rt.op != ""
 	case segments[0] != "dbs" || n > 6:
 		return rt, false
@@ -51,14 +56,19 @@ func parseRoute(r *http.Request) (rt route, ok bool) {
 	switch {
 	case n <= 2:
 		rt.resource, rt.link = "dbs", joinLink(segments[:n], n == 1)
-		rt.op = pick(r, n == 1, OpQueryDatabases, OpCreateDatabase, OpListDatabases, OpReadDatabase, "", OpDeleteDatabase)
+		rt.op = pickOperation(r, n == 1, OpQueryDatabases, OpCreateDatabase, OpListDatabases, OpReadDatabase, "", OpDeleteDatabase)
 	case segments[2] != "colls":
 		return rt, false
 	case n <= 4:
 		rt.resource, rt.link = "colls", joinLink(segments[:n], n == 3)
-		rt.op = pick(r, n == 3, OpQueryContainers, OpCreateContainer, OpListContainers, OpReadContainer, OpReplaceContainer, OpDeleteContainer)
+		rt.op = pickOperation(r, n == 3, OpQueryContainers, OpCreateContainer, OpListContainers, OpReadContainer, OpReplaceContainer, OpDeleteContainer)
 	case segments[4] == "pkranges" && n == 5 && r.Method == http.MethodGet:
 		rt.resource, rt.link, rt.op = "pkranges", joinLink(segments[:n], true), OpReadPartitionKeyRanges
+	case segments[4] == "conflicts":
+		rt.resource, rt.link = "conflicts", joinLink(segments[:n], n == 5)
+		rt.op = pickOperation(r, n == 5, OpListConflicts, "", OpListConflicts, OpReadConflict, "", OpReadConflict)
+	case segments[4] == "operations" && segments[5] == "partitionkeydelete" && r.Method == http.MethodPost:
+		rt.resource, rt.link, rt.id, rt.op = "partitionkey", joinLink(segments[:4], false), "", OpDeletePartition
 	case segments[4] == "docs":
 		rt.resource, rt.link = "docs", joinLink(segments[:n], n == 5)
 		rt.op = pickItem(r, n == 5)
@@ -75,8 +85,8 @@ func joinLink(segments []string, feed bool) string {
 	return strings.Join(segments, "/")
 }
 
-// pick chooses among the operations of a resource type; "" is none.
-func pick(r *http.Request, feed bool, query, create, list, read, replace, remove Operation) Operation {
+// pickOperation chooses among the operations of a resource type; "" is none.
+func pickOperation(r *http.Request, feed bool, query, create, list, read, replace, remove Operation) Operation {
 	switch {
 	case feed && r.Method == http.MethodPost && isQuery(r.Header):
 		return query
@@ -102,7 +112,7 @@ func pickItem(r *http.Request, feed bool) Operation {
 	case !feed && r.Method == http.MethodPatch:
 		return OpPatchItem
 	case !feed:
-		return pick(r, false, "", "", "", OpReadItem, OpReplaceItem, OpDeleteItem)
+		return pickOperation(r, false, "", "", "", OpReadItem, OpReplaceItem, OpDeleteItem)
 	case r.Method == http.MethodGet && first(h, headerAIM) != "":
 		return OpReadChangeFeed
 	case r.Method == http.MethodGet:

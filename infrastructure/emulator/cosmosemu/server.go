@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
@@ -10,12 +11,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+	"feedbox/infrastructure/emulator/internal/hooks"
 )
 
 // Server is a running emulator. It is safe for concurrent use.
@@ -28,13 +29,13 @@ type Server struct {
 	clock   atomic.Int64 // nanoseconds Advance has added
 
 	entrances []*entrance
-	serving   sync.WaitGroup // entrances
-	inflight  sync.WaitGroup // requests
-	cert      *certificate   // nil without TLS
+	serving   sync.WaitGroup   // entrances
+	inflight  sync.WaitGroup   // requests
+	cert      *tls.Certificate // nil without TLS
 
-	controls controls
-	lags     lags
-	done     chan struct{} // closed by Close, releases what faults hold
+	hooks hooks.List[Call, Fault]
+	lags  lags
+	done  chan struct{} // closed by Close, releases what faults hold
 
 	clients clients
 	closing sync.Once
@@ -89,14 +90,18 @@ func (s *Server) listen() error {
 	if s.host == "" {
 		s.host = main.Addr().String()
 	}
-	if err := s.enter(main, o.RoutingGateway); err != nil || o.ComputeAddr == "" {
+	kind := defaultEntrance
+	if o.RoutingGateway {
+		kind = routingEntrance
+	}
+	if err := s.enter(main, kind); err != nil || o.ComputeAddr == "" {
 		return err
 	}
 	compute, err := net.Listen("tcp", o.ComputeAddr) //nolint:noctx // binding does not block
 	if err != nil {
 		return errors.Join(err, s.closeListeners())
 	}
-	return s.enter(compute, false)
+	return s.enter(compute, computeEntrance)
 }
 
 func (s *Server) mainListener() (net.Listener, error) {
@@ -114,22 +119,22 @@ func (s *Server) mainListener() (net.Listener, error) {
 }
 
 // enter adds an address to serve, over TLS if that is asked for.
-func (s *Server) enter(listener net.Listener, quirks bool) (err error) {
+func (s *Server) enter(listener net.Listener, kind entranceKind) (err error) {
 	if s.options.TLS {
-		if s.cert == nil {
-			if s.cert, err = newCertificate(s.options.Certificate, s.host); err != nil {
+		if s.cert = cmp.Or(s.cert, s.options.Certificate); s.cert == nil {
+			if s.cert, err = newCertificate(s.host); err != nil {
 				return errors.Join(err, listener.Close())
 			}
 		}
 		listener = tls.NewListener(listener, &tls.Config{
-			Certificates: []tls.Certificate{s.cert.tls},
+			Certificates: []tls.Certificate{*s.cert},
 			MinVersion:   tls.VersionTLS12,
 			NextProtos:   []string{"http/1.1"},
 		})
 	}
 	// No timeouts: each costs two system calls per request, and the clients are tests.
 	s.entrances = append(s.entrances, &entrance{listener, &http.Server{
-		Handler:  gateway{s, quirks},
+		Handler:  gateway{s, kind},
 		ErrorLog: log.New(&serverLog{s.options.Logger}, "", 0),
 	}})
 	return nil
@@ -142,6 +147,11 @@ func (s *Server) closeListeners() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Failed receives why the data cannot be kept or trusted any more, once, if that
+// happens: a write that the disk refused, corrupt data that was read. From then on the
+// emulator answers every request with 500 and has to be started anew.
+func (s *Server) Failed() <-chan error { return s.store.Failed() }
 
 // Close ends all connections, waits for running requests and closes the store.
 // It may be called more than once.
@@ -168,15 +178,6 @@ func (s *Server) Endpoint() string {
 		return "https://" + s.host + "/"
 	}
 	return "http://" + s.host + "/"
-}
-
-// ComputeEndpoint is the endpoint at Options.ComputeAddr, "" if there is none.
-func (s *Server) ComputeEndpoint() string {
-	if len(s.entrances) < 2 {
-		return ""
-	}
-	scheme, _, _ := strings.Cut(s.Endpoint(), "//")
-	return scheme + "//" + s.entrances[1].listener.Addr().String() + "/"
 }
 
 // Addr is the host:port clients use.

@@ -16,25 +16,37 @@ func sessionToken(rangeID string, lsn uint64) string {
 	return string(strconv.AppendUint(b, lsn, 10))
 }
 
-// checkSession refuses a read that asks for a state this container has not seen:
-// 404 with sub-status 1002, as the service does. A token may list several ranges,
-// separated by commas; those of ancestors count, since LSNs are the container's.
-func (x *exchange) checkSession(c *store.Container, rng *store.Range) error {
+// tokenLSN is the LSN of a token of one range, "" for others.
+func tokenLSN(token string) string {
+	_, lsn, _ := strings.Cut(token, "#")
+	if strings.Contains(lsn, ",") {
+		return ""
+	}
+	return lsn
+}
+
+// checkSession refuses a read that asks for a state a range has not seen: 404 with
+// sub-status 1002, as the service does. A token may list several ranges, separated by
+// commas; that of an ancestor counts for each range that goes on where it stood, and
+// one of a range that never was for none. rng is nil if the read goes over all.
+func (x *request) checkSession(c *store.Container, rng *store.Range) error {
 	token := first(x.header, headerSessionToken)
 	if token == "" {
 		return nil
 	}
-	seen := c.LSN()
+	ranges := c.Topology().Ranges
+	if rng != nil {
+		ranges = []store.Range{*rng}
+	}
 	for part := range strings.SplitSeq(token, ",") {
 		id, lsn, ok := parseSessionToken(part)
 		if !ok {
 			return refuse(http.StatusBadRequest, "The session token %q is invalid: expected <range id>:-1#<lsn>", part)
 		}
-		if rng != nil && id != rng.ID && !slices.Contains(rng.Parents, id) {
-			continue
-		}
-		if lsn > seen {
-			return refuse(http.StatusNotFound, "The read session is not available for the input session token: LSN %d is asked for, %d is the last", lsn, seen).sub(subSessionUnavailable)
+		for i := range ranges {
+			if r := &ranges[i]; (id == r.ID || slices.Contains(r.Parents, id)) && lsn > r.LSN() {
+				return refuse(http.StatusNotFound, "The read session is not available for the input session token: LSN %d of range %s is asked for, %d is the last", lsn, id, r.LSN()).sub(subSessionUnavailable)
+			}
 		}
 	}
 	return nil

@@ -14,8 +14,8 @@ type lags struct {
 	random *rand.Rand
 }
 
-// draw returns a lag up to limit; for half of the reads it is zero.
-func (l *lags) draw(limit time.Duration) time.Duration {
+// lag returns a lag up to limit; for half of the reads it is zero.
+func (l *lags) lag(limit time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(0, time.Duration(l.random.Int64N(2*int64(limit)+1))-limit)
@@ -23,10 +23,10 @@ func (l *lags) draw(limit time.Duration) time.Duration {
 
 // moment is the state a read is served from, nil for the present. The caller
 // releases it.
-func (x *exchange) moment() *store.Moment {
+func (x *request) moment() *store.Moment {
 	limit := x.srv.options.StaleReads
 	if limit <= 0 || first(x.header, headerSessionToken) != "" {
 		return nil
 	}
-	return x.srv.store.Past(x.srv.lags.draw(limit))
+	return x.srv.store.Past(x.srv.lags.lag(limit))
 }

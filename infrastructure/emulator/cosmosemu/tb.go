@@ -13,17 +13,22 @@ type TB interface {
 func StartT(tb TB, options ...*Options) *Server {
 	tb.Helper()
 	var o *Options
-	if len(options) > 0 {
+	switch len(options) {
+	case 0:
+	case 1:
 		o = options[0]
+	default:
+		tb.Fatalf("cosmosemu: StartT takes one Options, not %d", len(options))
+		return nil
 	}
 	srv, err := Start(o)
 	if err != nil {
-		tb.Fatalf("start the Cosmos DB emulator: %v", err)
+		tb.Fatalf("%v", err)
 		return nil
 	}
 	tb.Cleanup(func() {
 		if err := srv.Close(); err != nil {
-			tb.Fatalf("close the Cosmos DB emulator: %v", err)
+			tb.Fatalf("%v", err)
 		}
 	})
 	return srv

@@ -13,6 +13,7 @@ type PartitionKeyRange struct {
 	MinInclusive string // hexadecimal
 	MaxExclusive string
 	Parents      []string
+	LSN          uint64 // of the last transaction
 }
 
 // PartitionKeyRanges lists the live physical partitions of a container in order.
@@ -23,7 +24,7 @@ func (s *Server) PartitionKeyRanges(database, container string) ([]PartitionKeyR
 	}
 	var out []PartitionKeyRange
 	for _, r := range c.Topology().Ranges {
-		out = append(out, PartitionKeyRange{r.ID, epk.Format(r.Min), epk.Format(r.Max), r.Parents})
+		out = append(out, PartitionKeyRange{r.ID, epk.Format(r.Min), epk.Format(r.Max), r.Parents, r.LSN()})
 	}
 	return out, nil
 }

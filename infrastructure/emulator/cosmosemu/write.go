@@ -18,8 +18,11 @@ const (
 )
 
 // putItem is the one place where a document is written, alone or in a batch. It
-// returns the status of success.
-func putItem(tx *store.Tx, kind writeKind, doc *document.Document, match string) (store.Item, int, error) {
+// returns the status of success. id is the one that is replaced, "" for other kinds.
+func putItem(tx *store.Tx, kind writeKind, id string, doc *document.Document, match string) (store.Item, int, error) {
+	if kind == writeReplace && id != doc.ID {
+		return renameItem(tx, id, doc, match)
+	}
 	etag, found, err := tx.ETag(doc.ID)
 	switch {
 	case err != nil:
@@ -38,22 +41,43 @@ func putItem(tx *store.Tx, kind writeKind, doc *document.Document, match string)
 	return item, http.StatusCreated, err
 }
 
+// renameItem replaces an item by one of another id, as Microsoft's Python tests do: the
+// old id is free then, and the new one must have been.
+func renameItem(tx *store.Tx, id string, doc *document.Document, match string) (store.Item, int, error) {
+	if err := checkMatch(tx, id, match); err != nil {
+		return store.Item{}, 0, err
+	}
+	_, taken, err := tx.ETag(doc.ID)
+	if err == nil && taken {
+		err = refuse(http.StatusConflict, "Entity with the specified id already exists in the system: %q", doc.ID)
+	}
+	if err != nil {
+		return store.Item{}, 0, err
+	}
+	found, err := tx.Delete(id)
+	if err == nil && !found {
+		err = noItem(id)
+	}
+	if err != nil {
+		return store.Item{}, 0, err
+	}
+	item, err := tx.Put(doc)
+	return item, http.StatusOK, err
+}
+
 // writeItem answers a create, replace or upsert of one item.
-func (x *exchange) writeItem(kind writeKind) (*reply, error) {
+func (x *request) writeItem(kind writeKind) (*reply, error) {
 	c, part, err := x.target()
 	if err != nil {
 		return nil, err
 	}
-	doc, err := parseItem(x.body, c.Definition(), part)
+	doc, err := x.newItem(x.body, c.Definition(), part)
 	if err != nil {
 		return nil, err
 	}
-	if kind == writeReplace && doc.ID != x.route.id {
-		return nil, refuse(http.StatusBadRequest, "The id of the body, %q, is not that of the request, %q", doc.ID, x.route.id)
-	}
 	var a *reply
 	commit, err := c.Update(part, func(tx *store.Tx) error {
-		item, status, err := putItem(tx, kind, doc, first(x.header, headerIfMatch))
+		item, status, err := putItem(tx, kind, x.route.id, doc, first(x.header, headerIfMatch))
 		if err != nil {
 			return err
 		}

@@ -59,8 +59,8 @@ func (n *Network) DialContext(ctx context.Context, _, addr string) (net.Conn, er
 	}
 	client, server := net.Pipe()
 	select {
-	case l.accept <- &conn{Conn: server, local: l.addr, remote: "pipe"}:
-		return &conn{Conn: client, local: "pipe", remote: l.addr}, nil
+	case l.accept <- &pipeEnd{Conn: server, local: l.addr, remote: "pipe"}:
+		return &pipeEnd{Conn: client, local: "pipe", remote: l.addr}, nil
 	case <-l.closed:
 		return nil, dialError(addr, ErrRefused)
 	case <-ctx.Done():
@@ -101,14 +101,14 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return l.addr }
 
-// conn gives the two ends of a pipe the addresses of the network.
-type conn struct {
+// pipeEnd gives the two ends of a pipe the addresses of the network.
+type pipeEnd struct {
 	net.Conn
 	local, remote address
 }
 
-func (c *conn) LocalAddr() net.Addr  { return c.local }
-func (c *conn) RemoteAddr() net.Addr { return c.remote }
+func (c *pipeEnd) LocalAddr() net.Addr  { return c.local }
+func (c *pipeEnd) RemoteAddr() net.Addr { return c.remote }
 
 type address string
 

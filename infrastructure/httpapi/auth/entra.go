@@ -3,7 +3,6 @@ package auth
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -143,17 +142,6 @@ func (e *Entra) lazyVerifier(ctx context.Context) (*oidc.IDTokenVerifier, error)
 	return verifier, nil
 }
 
-// claims are what we read besides what the verifier checks. Microsoft
-// identity platform, "Access token claims reference".
-type claims struct {
-	ObjectID  string          `json:"oid"`
-	Tenant    string          `json:"tid"`
-	Expiry    *float64        `json:"exp"`
-	NotBefore *float64        `json:"nbf"`
-	Scopes    string          `json:"scp"`   // of a user's token, separated by spaces
-	Roles     json.RawMessage `json:"roles"` // of an application's token
-}
-
 // principal checks audience and times and reads who the caller is.
 func (e *Entra) principal(token *oidc.IDToken) (Principal, error) {
 	var c claims
@@ -167,19 +155,15 @@ func (e *Entra) principal(token *oidc.IDToken) (Principal, error) {
 		c.NotBefore != nil && now.Before(unix(*c.NotBefore).Add(-skew)):
 		return Principal{}, ErrBadCredential
 	}
-	subject := c.ObjectID
-	if subject == "" {
-		subject = token.Subject
-	}
+	subject := cmp.Or(c.ObjectID, c.Subject)
 	if subject == "" {
 		return Principal{}, ErrBadCredential
 	}
-	var roles []string
-	if len(c.Roles) > 0 && json.Unmarshal(c.Roles, &roles) != nil {
-		return Principal{}, ErrBadCredential
+	granted, err := c.granted()
+	if err != nil {
+		return Principal{}, err
 	}
 	principal := Principal{ID: "entra:" + c.Tenant + ":" + subject}
-	granted := append(strings.Fields(c.Scopes), roles...)
 	for _, scope := range []Scope{Read, Write} {
 		if slices.Contains(granted, string(scope)) {
 			principal.Scopes = append(principal.Scopes, scope)

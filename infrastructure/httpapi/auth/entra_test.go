@@ -131,6 +131,10 @@ func TestEntraTokens(t *testing.T) {
 		}
 		return claims
 	}
+	// application has the claims of a token that an application got for itself.
+	application := func(changes ...any) map[string]any {
+		return with(append([]any{"scp", nil, "sub", "object", "azp", "caller", "roles", []string{"contacts.write"}}, changes...)...)
+	}
 	rs256 := func(claims map[string]any) string { return "Bearer " + i.sign(t, "RS256", "k1", claims) }
 	valid := i.sign(t, "RS256", "k1", i.good())
 	dot := strings.LastIndexByte(valid, '.')
@@ -143,9 +147,25 @@ func TestEntraTokens(t *testing.T) {
 		"lower-case scheme":  {"bearer " + valid, "entra:tenant:object", "rw"},
 		"other audience":     {rs256(with("aud", []string{"x", "client-id"})), "entra:tenant:object", "rw"},
 		"read only":          {rs256(with("scp", "contacts.read")), "entra:tenant:object", "r"},
-		"no scope":           {rs256(with("scp", nil)), "entra:tenant:object", ""},
+		"empty scope":        {rs256(with("scp", "")), "entra:tenant:object", ""},
+		"scope and role":     {rs256(with("scp", "contacts.read", "roles", []string{"contacts.write"})), "entra:tenant:object", "r"},
+		"other scope, role":  {rs256(with("scp", "User.Read", "roles", []string{"contacts.write"})), "entra:tenant:object", ""},
+		"empty scope, role":  {rs256(with("scp", "", "roles", []string{"contacts.write"})), "entra:tenant:object", ""},
+		"of an app, scope":   {rs256(with("scp", "contacts.read", "roles", []string{"contacts.write"}, "idtyp", "app")), "entra:tenant:object", "r"},
 		"scope by prefix":    {rs256(with("scp", "contacts.readwrite xcontacts.read")), "entra:tenant:object", ""},
-		"application":        {rs256(with("scp", nil, "roles", []string{"contacts.write"})), "entra:tenant:object", "w"},
+		"application":        {rs256(application()), "entra:tenant:object", "w"},
+		"application, v1":    {rs256(application("azp", nil, "appid", "caller")), "entra:tenant:object", "w"},
+		"application, typed": {rs256(application("azp", nil, "sub", "subject", "idtyp", "app")), "entra:tenant:object", "w"},
+		"application, other": {rs256(application("azp", nil, "oid", nil, "tid", nil, "sub", "caller", "client_id", "caller")), "entra::caller", "w"},
+		"roles of a user":    {rs256(application("sub", "subject")), "", ""},
+		"typed as a user's":  {rs256(application("idtyp", "user")), "", ""},
+		"no client":          {rs256(application("azp", nil)), "", ""},
+		"neither, no scope":  {rs256(with("scp", nil)), "", ""},
+		"ID token":           {rs256(with("scp", nil, "roles", []string{"contacts.write"}, "nonce", "n", "name", "Jane")), "", ""},
+		"ID token, no nonce": {rs256(with("scp", nil, "roles", []string{"contacts.write"}, "preferred_username", "jane@contoso.example")), "", ""},
+		"ID token, scope":    {rs256(with("nonce", "n")), "", ""},
+		"ID token, hash":     {rs256(application("at_hash", "h")), "", ""},
+		"ID token, code":     {rs256(application("c_hash", "h")), "", ""},
 		"subject only":       {rs256(with("oid", nil)), "entra:tenant:subject", "rw"},
 		"just expired":       {rs256(with("exp", now.Add(-119*time.Second).Unix())), "entra:tenant:object", "rw"},
 		"nearly valid":       {rs256(with("nbf", now.Add(119*time.Second).Unix())), "entra:tenant:object", "rw"},
@@ -157,7 +177,7 @@ func TestEntraTokens(t *testing.T) {
 		"foreign issuer":     {rs256(with("iss", "https://evil.example")), "", ""},
 		"issuer with slash":  {rs256(with("iss", i.URL+"/")), "", ""},
 		"nobody":             {rs256(with("oid", nil, "sub", nil)), "", ""},
-		"roles are no list":  {rs256(with("roles", "contacts.write")), "", ""},
+		"roles are no list":  {rs256(application("roles", "contacts.write")), "", ""},
 		"alg none":           {"Bearer " + i.sign(t, "none", "k1", i.good()), "", ""},
 		"HS256":              {"Bearer " + i.sign(t, "HS256", "k1", i.good()), "", ""},
 		"PS256":              {"Bearer " + i.sign(t, "PS256", "k1", i.good()), "", ""},

@@ -1,6 +1,13 @@
 // Package subscriber receives the events of a session subscription: the consumer's
 // side of the guarantees that the relay gives.
 //
+//	s, err := subscriber.New(bus, "contacts", "billing", func(ctx context.Context, e *subscriber.Event) error {
+//		return nil // done; DeadLetter(reason, err): set aside; any other error: again later
+//	}, nil)
+//	err = s.Run(ctx) // blocks; nil once ctx ended and handlers have finished
+//
+// README.md has a program that runs; what follows is how it works.
+//
 // The relay delivers every event at least once, and the events of a key in order. A
 // relay that stood still may send events again after its successor has sent newer
 // ones; inside the topic's duplicate window the broker drops them, outside of it they

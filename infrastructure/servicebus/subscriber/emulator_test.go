@@ -23,7 +23,7 @@ import (
 type desk struct {
 	server    *busemu.Server
 	publisher *servicebus.Publisher
-	client    *azservicebus.Client // the subscriber's own
+	client    *servicebus.Client // the subscriber's own
 
 	mu       sync.Mutex // guards the fields below
 	conns    []net.Conn // of the subscriber
@@ -38,7 +38,7 @@ func atDesk(t *testing.T, opts subscriber.Options, handler subscriber.Handler, t
 		d.server = busemu.StartT(t, &busemu.Options{Addr: "-", AdminAddr: "-", Topology: &busemu.Topology{Topics: []busemu.Topic{{
 			Name: "contacts",
 			Subscriptions: []busemu.Subscription{{
-				Name: "all", SubscriptionProperties: busemu.SubscriptionProperties{RequiresSession: true, LockDuration: 10 * time.Second, MaxDeliveryCount: 5},
+				Name: "all", RequiresSession: true, LockDuration: 10 * time.Second, MaxDeliveryCount: 5,
 			}},
 		}}}})
 		sending := d.connect(t, nil)
@@ -48,7 +48,7 @@ func atDesk(t *testing.T, opts subscriber.Options, handler subscriber.Handler, t
 			t.Fatal(err)
 		}
 		opts.Observe = d.observe
-		s, err := subscriber.New(d.client, "contacts", "all", func(ctx context.Context, e *subscriber.Event) error {
+		s, err := subscriber.New(d.client.Client, "contacts", "all", func(ctx context.Context, e *subscriber.Event) error {
 			d.mu.Lock()
 			d.handled[e.Key] = append(d.handled[e.Key], e.ID)
 			d.mu.Unlock()
@@ -68,7 +68,7 @@ func atDesk(t *testing.T, opts subscriber.Options, handler subscriber.Handler, t
 		if err := <-done; err != nil {
 			t.Errorf("Run returned %v", err)
 		}
-		for _, c := range []*azservicebus.Client{sending, d.client} {
+		for _, c := range []*servicebus.Client{sending, d.client} {
 			if err := c.Close(context.WithoutCancel(ctx)); err != nil {
 				t.Error(err)
 			}
@@ -79,7 +79,7 @@ func atDesk(t *testing.T, opts subscriber.Options, handler subscriber.Handler, t
 	})
 }
 
-func (d *desk) connect(t *testing.T, conns *[]net.Conn) *azservicebus.Client {
+func (d *desk) connect(t *testing.T, conns *[]net.Conn) *servicebus.Client {
 	t.Helper()
 	client, err := servicebus.NewClient(servicebus.ClientConfig{
 		ConnectionString: d.server.ConnectionString(),

@@ -101,7 +101,7 @@ func (w *world) transport() *http.Client {
 // serve runs the API as production does, all settings at their defaults. Its log
 // is formatted and goes nowhere.
 func (w *world) serve(ctx context.Context) (address string, err error) {
-	cfg, err := config.LoadAPI([]string{"FEEDBOX_COSMOS_ENDPOINT=" + w.emulator.Endpoint(), "FEEDBOX_COSMOS_KEY=" + w.emulator.Key()})
+	cfg, err := config.LoadAPI([]string{"FEEDBOX_COSMOS_ENDPOINT=" + w.emulator.Endpoint(), "FEEDBOX_COSMOS_KEY=" + w.emulator.Key(), "FEEDBOX_API_DRAIN_DELAY=0s"})
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +113,7 @@ func (w *world) serve(ctx context.Context) (address string, err error) {
 	if err != nil {
 		return "", err
 	}
-	app := fx.New(wiring.API(cfg, wiring.Surroundings{Sockets: sockets, Log: log, CosmosTransport: w.transport()}))
+	app := fx.New(wiring.API(cfg, wiring.Params{Sockets: sockets, Log: log, CosmosTransport: w.transport()}))
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	started, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- wiring.Run(serving, app, func() { close(started) }) }()

@@ -16,9 +16,9 @@
 // main package.
 //
 // Rules for honest figures: the floor and the subject run in turns in the same
-// process ([Alternate]), since the rate of a shared machine wanders; a rate is
-// told with the processor time of an operation, which wanders less; a warm-up
-// belongs to neither.
+// process ([Alternate]), since the rate of a shared machine varies; a rate is
+// given with the processor time of an operation, which varies less; a warm-up
+// counts for neither.
 //
 // A Run is for one goroutine, save for Step. Nothing here starts goroutines
 // that outlive the call.

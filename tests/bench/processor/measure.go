@@ -124,7 +124,7 @@ func onEmulator(ctx context.Context, size sizes, ranges int) (under, over measur
 		return under, over, err
 	}
 	defer client.Close()
-	feed, err := cosmosfeed.NewFeed(client, "db", "data", nil)
+	feed, err := cosmosfeed.NewFeed(client, "db", "data")
 	if err != nil {
 		return under, over, err
 	}

@@ -17,6 +17,7 @@ import (
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
 	"feedbox/tests/bench/measure"
+	"feedbox/tests/requests"
 )
 
 // asked tells whether figures are wanted, full whether they are to be good ones. Else
@@ -84,6 +85,7 @@ func newWorld(t *testing.T, ranges int) *world {
 // host is a running processor. What it reaches ends with a crash.
 type host struct {
 	*changefeed.Processor
+	requests.Counts
 	cancel context.CancelFunc
 	ended  chan error
 	cut    atomic.Bool
@@ -128,7 +130,7 @@ func (w *world) join(o changefeed.Options, handler changefeed.Handler) string {
 	observer.LeaseReleased = func(e changefeed.LeaseReleased) { w.moved.free(e.Lease) }
 	o.Observer = &observer
 	h := &host{ended: make(chan error, 1)}
-	p, err := changefeed.New(w.feed, cutStore{w.store, h}, handler, &o)
+	p, err := changefeed.New(h.Feed(w.feed), h.Store(cutStore{w.store, h}), handler, &o)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"os"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/servicebus"
 )
@@ -37,8 +35,8 @@ func openBroker(ctx context.Context, disk, sessions bool) (*broker, error) {
 		return nil, errors.Join(err, os.RemoveAll(b.dir))
 	}
 	err = errors.Join(
-		b.bus.CreateTopic(ctx, topic, busemu.TopicProperties{RequiresDuplicateDetection: true, MaxSizeMB: 80 * 1024}),
-		b.bus.CreateSubscription(ctx, topic, subscription, busemu.SubscriptionProperties{RequiresSession: sessions}),
+		b.bus.CreateTopic(ctx, busemu.Topic{Name: topic, RequiresDuplicateDetection: true, MaxSizeMB: 80 * 1024}),
+		b.bus.CreateSubscription(ctx, topic, busemu.Subscription{Name: subscription, RequiresSession: sessions}),
 	)
 	if err != nil {
 		return nil, errors.Join(err, b.close())
@@ -46,7 +44,7 @@ func openBroker(ctx context.Context, disk, sessions bool) (*broker, error) {
 	return b, nil
 }
 
-func (b *broker) client() (*azservicebus.Client, error) {
+func (b *broker) client() (*servicebus.Client, error) {
 	return servicebus.NewClient(servicebus.ClientConfig{ConnectionString: b.bus.ConnectionString()})
 }
 

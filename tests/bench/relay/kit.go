@@ -48,7 +48,7 @@ func kit(ctx context.Context, r *measure.Run) (err error) {
 	running, stop := context.WithTimeout(ctx, turnTimeout)
 	defer stop()
 	var handled, outOfTurn atomic.Int64
-	consumer, err := subscriber.New(client, topic, subscription, func(context.Context, *subscriber.Event) error { return nil }, &subscriber.Options{
+	consumer, err := subscriber.New(client.Client, topic, subscription, func(context.Context, *subscriber.Event) error { return nil }, &subscriber.Options{
 		Sessions: 64, SessionIdle: 20 * time.Millisecond,
 		Observe: func(_ context.Context, o subscriber.Outcome) {
 			if o.Verdict != subscriber.Fresh || o.Action != subscriber.Handled {

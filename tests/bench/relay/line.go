@@ -91,7 +91,7 @@ func (l *line) startAPI(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, sockets.Close())
 	}
-	app := fx.New(wiring.API(cfg, wiring.Surroundings{Sockets: sockets, Log: slog.New(slog.DiscardHandler)}))
+	app := fx.New(wiring.API(cfg, wiring.Params{Sockets: sockets, Log: slog.New(slog.DiscardHandler)}))
 	l.running.Go(func() error { return wiring.Run(ctx, app, nil) })
 	return nil
 }
@@ -101,7 +101,7 @@ func (l *line) startRelay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	app := fx.New(wiring.Relay(cfg, wiring.Surroundings{Log: slog.New(slog.DiscardHandler)}))
+	app := fx.New(wiring.Relay(cfg, wiring.Params{Log: slog.New(slog.DiscardHandler)}))
 	l.running.Go(func() error { return wiring.Run(ctx, app, nil) })
 	return nil
 }
@@ -112,7 +112,7 @@ func (l *line) startConsumer(ctx context.Context) error {
 		return err
 	}
 	l.closers = append(l.closers, func() error { return client.Close(context.WithoutCancel(ctx)) })
-	kit, err := subscriber.New(client, topic, subscription, l.handle, &subscriber.Options{
+	kit, err := subscriber.New(client.Client, topic, subscription, l.handle, &subscriber.Options{
 		Sessions: latencyContacts, SessionIdle: time.Minute, SessionMax: -1,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/infrastructure/verify"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // member is one connection of the consumer with one receiver.
 type member struct {
-	client   *azservicebus.Client
+	client   *servicebus.Client
 	receiver *azservicebus.Receiver
 	got      []arrival // as they came
 }
@@ -37,7 +38,7 @@ type arrival struct {
 }
 
 // connect opens the connection. What is settled at the same time leaves in one piece
-// (servicebus.Gather).
+// (subscriber.Gather).
 func (m *member) connect(ctx context.Context, b *broker) error {
 	client, err := servicebus.NewClient(servicebus.ClientConfig{
 		ConnectionString: b.bus.ConnectionString(),
@@ -46,7 +47,7 @@ func (m *member) connect(ctx context.Context, b *broker) error {
 			if err != nil {
 				return nil, err
 			}
-			return servicebus.Gather(conn), nil
+			return subscriber.Gather(conn), nil
 		},
 	})
 	if err != nil {

@@ -105,7 +105,7 @@ func (st *store) start(ctx context.Context, b *broker) (running func() error, er
 		if err != nil {
 			return group.Wait, err
 		}
-		app := fx.New(wiring.Relay(cfg, wiring.Surroundings{Log: slog.New(owned.of(i))}))
+		app := fx.New(wiring.Relay(cfg, wiring.Params{Log: slog.New(owned.of(i))}))
 		group.Go(func() error { return wiring.Run(ctx, app, nil) })
 	}
 	return group.Wait, owned.wait(ctx, st.shape.Relays, st.shape.Partitions)

@@ -9,5 +9,5 @@
 //
 // Every body has 512 bytes. "x64" in a figure's name is how many operations are in
 // flight. Processor time is that of client and broker together, for one message;
-// what the broker costs above the floor is the difference to the floor's.
+// the difference to the floor is what the broker itself costs.
 package servicebus

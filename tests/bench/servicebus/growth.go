@@ -60,7 +60,7 @@ func grow(ctx context.Context, r *measure.Run, name string, rounds int, sizes []
 // sendToSessions sends so many messages to sessions in turn.
 func sendToSessions(k kind, sessions, messages int) measure.Turn {
 	const inBatch, inFlight = 100, 16
-	return turn(k, busemu.QueueProperties{RequiresSession: true}, func(ctx context.Context, b *broker) (measure.Sample, error) {
+	return turn(k, busemu.Queue{Name: queueName, RequiresSession: true}, func(ctx context.Context, b *broker) (measure.Sample, error) {
 		sender, err := b.sender(ctx)
 		if err != nil {
 			return measure.Sample{}, err

@@ -29,7 +29,7 @@ func (r receive) String() string {
 }
 
 func (r receive) on(k kind) measure.Turn {
-	queue := busemu.QueueProperties{RequiresSession: true, LockDuration: 5 * time.Minute}
+	queue := busemu.Queue{Name: queueName, RequiresSession: true, LockDuration: 5 * time.Minute}
 	return turn(k, queue, func(ctx context.Context, b *broker) (measure.Sample, error) {
 		if err := r.fill(ctx, b); err != nil {
 			return measure.Sample{}, err

@@ -27,7 +27,7 @@ func (s send) messages() int64 { return int64(max(1, s.batch)) }
 
 // on measures one turn on a broker.
 func (s send) on(k kind, length time.Duration) measure.Turn {
-	return turn(k, busemu.QueueProperties{}, func(ctx context.Context, b *broker) (measure.Sample, error) {
+	return turn(k, busemu.Queue{Name: queueName}, func(ctx context.Context, b *broker) (measure.Sample, error) {
 		sender, err := b.sender(ctx)
 		if err != nil {
 			return measure.Sample{}, err

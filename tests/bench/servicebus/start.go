@@ -75,8 +75,8 @@ func starts(k kind, quick bool) (median, worst time.Duration, err error) {
 // outbox is what the outbox needs.
 func outbox() *busemu.Topology {
 	return &busemu.Topology{Topics: []busemu.Topic{{
-		Name:            "contacts",
-		TopicProperties: busemu.TopicProperties{RequiresDuplicateDetection: true},
-		Subscriptions:   []busemu.Subscription{{Name: "contacts", SubscriptionProperties: busemu.SubscriptionProperties{RequiresSession: true}}},
+		Name:                       "contacts",
+		RequiresDuplicateDetection: true,
+		Subscriptions:              []busemu.Subscription{{Name: "contacts", RequiresSession: true}},
 	}}}
 }

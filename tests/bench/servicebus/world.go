@@ -39,7 +39,7 @@ type broker struct {
 }
 
 // startBroker starts a broker with one queue.
-func startBroker(k kind, queue busemu.QueueProperties) (*broker, error) {
+func startBroker(k kind, queue busemu.Queue) (*broker, error) {
 	b := &broker{kind: k}
 	connection, err := b.start(queue)
 	if err == nil {
@@ -51,7 +51,7 @@ func startBroker(k kind, queue busemu.QueueProperties) (*broker, error) {
 	return b, nil
 }
 
-func (b *broker) start(queue busemu.QueueProperties) (connection string, err error) {
+func (b *broker) start(queue busemu.Queue) (connection string, err error) {
 	if b.kind == diskKind || b.kind == syncedKind {
 		if b.dir, err = os.MkdirTemp("", "feedbox-bench-*"); err != nil {
 			return "", err
@@ -65,7 +65,7 @@ func (b *broker) start(queue busemu.QueueProperties) (connection string, err err
 	}
 	b.emu, err = busemu.Start(&busemu.Options{
 		AdminAddr: "-", DataDir: b.dir,
-		Topology: &busemu.Topology{Queues: []busemu.Queue{{Name: queueName, QueueProperties: queue}}},
+		Topology: &busemu.Topology{Queues: []busemu.Queue{queue}},
 	})
 	if err != nil {
 		return "", err
@@ -106,7 +106,7 @@ func (b *broker) sender(ctx context.Context) (*azservicebus.Sender, error) {
 }
 
 // turn starts a broker, lets work measure on it, and stops it.
-func turn(k kind, queue busemu.QueueProperties, work func(ctx context.Context, b *broker) (measure.Sample, error)) measure.Turn {
+func turn(k kind, queue busemu.Queue, work func(ctx context.Context, b *broker) (measure.Sample, error)) measure.Turn {
 	return func(ctx context.Context) (measure.Sample, error) {
 		b, err := startBroker(k, queue)
 		if err != nil {

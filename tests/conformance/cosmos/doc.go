@@ -1,5 +1,5 @@
-// Package cosmos holds wire behaviour of Cosmos DB against what Feedbox takes for
-// granted, on any endpoint, and the Cosmos DB emulator against clients of others.
+// Package cosmos tests the wire behaviour of Cosmos DB that Feedbox takes for granted,
+// on any endpoint, and runs clients of others against the Cosmos DB emulator.
 //
 // TestWire runs one script per behaviour (scripts_*_test.go) through azcosmos. By
 // default it starts the project's emulator; the environment names another endpoint:
@@ -10,12 +10,13 @@
 //	FEEDBOX_TEST_KNOWN_ISSUES     file of known differences: a script that fails over one of them
 //	                              is skipped with its line; counts for kind vnext only
 //
-// The scripts make a database of their own with 1,000 RU/s, and delete it. UNVERIFIED.md
+// The scripts make a database of their own with 1,000 RU/s, and delete it. ../UNVERIFIED.md
 // names the script that would verify each behaviour not seen on Azure yet.
 //
-// The emulator suite of azcosmos, unmodified, and the JavaScript SDK run against the
-// emulator only. Both take the network for their first run (test dependencies, npm
-// packages) and the fixed ports 8081 and 8903, so they are behind a build tag:
+// The emulator suite of azcosmos, unmodified, the JavaScript SDK, and the table of
+// queries through the SDKs of Go, JavaScript and Python run against the emulator only.
+// They need the network for their first run (test dependencies, npm and pip packages)
+// and the fixed ports 8081 and 8903, so they are behind a build tag:
 //
 //	go test -tags conformance -count=1 -v ./tests/conformance/cosmos
 package cosmos

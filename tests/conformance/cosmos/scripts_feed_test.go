@@ -22,7 +22,7 @@ type feedReader struct {
 }
 
 func (p *probe) feed() *feedReader {
-	f, err := cosmosfeed.NewFeed(p.w.client, p.w.database, p.name, nil)
+	f, err := cosmosfeed.NewFeed(p.w.client, p.w.database, p.name)
 	p.must("open the change feed", err)
 	return &feedReader{p: p, feed: f}
 }

@@ -52,6 +52,9 @@ var queryScripts = []script{
 		p.expect(len(slices.Compact(ids)) == 12 && pages > 1, "%d different ids on %d pages, want 12 on several", len(slices.Compact(ids)), pages)
 		ids, _ = p.query("SELECT * FROM c WHERE c.pk != 'k0' AND IS_DEFINED(c.intent)", every, 0)
 		p.expect(len(ids) == 11, "IS_DEFINED finds %d, want 11", len(ids))
+		p.create("y", "waits", `"closing":{"auto":true}`)
+		ids, _ = p.query("SELECT * FROM c WHERE c.pk != 'k0' AND (IS_DEFINED(c.intent) OR c.closing.auto = true)", every, 0)
+		p.expect(len(ids) == 12, "IS_DEFINED or equal finds %d, want 12", len(ids))
 	}},
 	{name: "query-continuation", topic: "continuation", source: "REST reference, x-ms-continuation", run: func(p *probe) {
 		for i := range 30 {

@@ -195,7 +195,7 @@ func (p *probe) documents(raw [][]byte) []document {
 // TestScriptsAreNamedInUnverified keeps the list of what was never seen on Azure and
 // the scripts that would show it in step.
 func TestScriptsAreNamedInUnverified(t *testing.T) {
-	text, err := os.ReadFile("../../../UNVERIFIED.md")
+	text, err := os.ReadFile("../UNVERIFIED.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func messageWithoutSession(p *probe) {
 
 // TestScriptsAreListed keeps UNVERIFIED.md and the scripts together.
 func TestScriptsAreListed(t *testing.T) {
-	text, err := os.ReadFile("../../../UNVERIFIED.md")
+	text, err := os.ReadFile("../UNVERIFIED.md")
 	if err != nil {
 		t.Fatal(err)
 	}

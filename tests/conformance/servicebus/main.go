@@ -1,7 +1,7 @@
 // Command servicebus runs the clients of others against busemu and says how much of
 // their tests passes:
 //
-//	go run ./tests/conformance/servicebus [-suite go,javascript,python] [-run pattern] [-min 116] [-v]
+//	go run ./tests/conformance/servicebus [-suite go,javascript,python,java,jms,rhea] [-run pattern] [-min 117] [-v]
 //
 // Suite go is the live tests of azservicebus v1.11.0. They talk to a namespace in
 // Azure: this program copies the SDK's module from the module cache to a temporary
@@ -11,12 +11,13 @@
 // Nothing of the SDK is kept. Which tests are live is found out, not listed: they are
 // those that skip themselves when the suite runs in its playback mode.
 //
-// Suites javascript and python are the scenarios of ./scenarios, through the SDKs of
-// those languages. With -connection-string, or FEEDBOX_TEST_SERVICEBUS_SCENARIOS, they
+// The other suites are the scenarios of ./scenarios: javascript, python and java through
+// the SDKs of those languages, jms through Qpid JMS, rhea through that AMQP library
+// alone. With -connection-string, or FEEDBOX_TEST_SERVICEBUS_SCENARIOS, they
 // go to that endpoint, which must have the entities of scenarios/Config.json.
 //
 // It needs the module cache or a module proxy for the SDK's own test dependencies, and
-// npm's and Python's registries; a language that is not there is told loudly and is no
+// the registries of npm, Python and Maven; a language that is not there is told loudly and is no
 // failure. The whole takes about three minutes. The exit code is 1 if fewer live tests
 // pass than -min, if one fails that is not in the list of exceptions, or if a scenario
 // fails.
@@ -49,12 +50,12 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.min, "min", 116, "how many live tests of the Go SDK must pass")
+	flag.IntVar(&o.min, "min", 117, "how many live tests of the Go SDK must pass")
 	flag.StringVar(&o.run, "run", "", "run only tests that match this pattern, or scenarios that contain it")
 	flag.BoolVar(&o.verbose, "v", false, "print the output of tests that fail")
 	flag.BoolVar(&o.all, "all", false, "run the exceptions too")
 	flag.StringVar(&o.connection, "connection-string", os.Getenv("FEEDBOX_TEST_SERVICEBUS_SCENARIOS"), "endpoint of the scenarios; default: an emulator of our own")
-	suites := flag.String("suite", "go,javascript,python", "what to run")
+	suites := flag.String("suite", "go,javascript,python,java,jms,rhea", "what to run")
 	flag.Parse()
 	o.suites = strings.Split(*suites, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -36,8 +36,8 @@ func startNamespaces(dir string) (*namespaces, error) {
 	}
 	topology := func() *busemu.Topology {
 		return &busemu.Topology{Queues: []busemu.Queue{
-			{Name: "testQueue", QueueProperties: busemu.QueueProperties{LockDuration: 5 * time.Minute}},
-			{Name: "testQueueWithSessions", QueueProperties: busemu.QueueProperties{LockDuration: 5 * time.Minute, RequiresSession: true}},
+			{Name: "testQueue", LockDuration: 5 * time.Minute},
+			{Name: "testQueueWithSessions", LockDuration: 5 * time.Minute, RequiresSession: true},
 		}}
 	}
 	standard, err := busemu.Start(&busemu.Options{Listener: one, Keys: keys, Topology: topology(), TLS: tlsConfig})

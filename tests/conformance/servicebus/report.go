@@ -12,7 +12,6 @@ import (
 type exception struct{ pattern, reason string }
 
 var exceptions = []exception{
-	{"TestNewClientWithWebsockets", "WebSockets (wss) are not emulated"},
 	{"TestReceiveWithDelay", "needs an external fault injector"},
 	{"TestReceiveWithDifferentWaitTime", "demands that 1,000 of 10,000 messages do not arrive within 20 ms; a local broker is faster"},
 	{"UnauthorizedCreds/invalid_identity_creds", "subtests that log in to Entra ID"},

@@ -36,10 +36,11 @@ func openTarget(t *testing.T) *target {
 	if connection == "" {
 		w.ours = true
 		connection = busemu.StartT(t, &busemu.Options{Topology: &busemu.Topology{Topics: []busemu.Topic{{
-			Name: w.topic, TopicProperties: busemu.TopicProperties{RequiresDuplicateDetection: true},
-			Subscriptions: []busemu.Subscription{{Name: w.subscription, SubscriptionProperties: busemu.SubscriptionProperties{
+			Name: w.topic, RequiresDuplicateDetection: true,
+			Subscriptions: []busemu.Subscription{{
+				Name:            w.subscription,
 				RequiresSession: true, DeadLetteringOnExpiration: true,
-			}}},
+			}},
 		}}}}).ConnectionString()
 	}
 	w.client = connect(t, connection, nil)
@@ -124,12 +125,14 @@ func (p *probe) accept(session string) *azservicebus.SessionReceiver {
 	return must(p.client.AcceptSessionForSubscription(p.ctx, p.topic, p.subscription, session, nil))(p)
 }
 
-// take receives exactly n messages and checks their bodies.
+// take receives messages of these bodies, in this order. It waits for all of them in one
+// call: between two calls the client gives back what arrives, one by one, and the next
+// call may begin behind such a message (azservicebus, receiver.go, newReleaserFunc).
 func (p *probe) take(r *azservicebus.SessionReceiver, bodies ...string) []*azservicebus.ReceivedMessage {
 	p.Helper()
 	var got []*azservicebus.ReceivedMessage
 	for len(got) < len(bodies) {
-		some, err := r.ReceiveMessages(p.ctx, len(bodies)-len(got), nil)
+		some, err := r.ReceiveMessages(p.ctx, len(bodies)-len(got), &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: time.Minute})
 		p.check(err)
 		got = append(got, some...)
 	}

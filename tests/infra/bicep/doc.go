@@ -5,11 +5,11 @@
 // modules by local path, outputs, decorators, and expressions with strings, numbers,
 // objects, arrays, calls, members, indexes and the usual operators. Not in it: object
 // spread, loops, lambdas, imports, user-defined types and functions, registry modules,
-// nested resources, multi-line strings. All of these are refused with their place.
+// nested resources, multi-line strings. All of these are refused with file and line.
 //
-// [Parse] reads one file. [Deploy] evaluates a main file with its modules. What only
-// Azure knows at run time is stood in for by a table ([Standins]); a property that is
-// not in it is an error, never a guess.
+// [Parse] reads one file. [Deploy] evaluates a main file with its modules. Values
+// that only Azure knows at run time come from a table ([Standins]); a property that is
+// not in it is an error.
 //
 // No goroutines, no I/O.
 package bicep

@@ -64,12 +64,10 @@ func (b *busPart) start(w *World) error {
 	o := &busemu.Options{
 		Listener: listener, AdminAddr: "-", Host: busAddr, Premium: w.topology.Premium,
 		Topology: &busemu.Topology{Topics: []busemu.Topic{{
-			Name: Topic,
-			TopicProperties: busemu.TopicProperties{
-				RequiresDuplicateDetection: true, DuplicateDetectionWindow: w.topology.DuplicateWindow,
-			},
+			Name:                       Topic,
+			RequiresDuplicateDetection: true, DuplicateDetectionWindow: w.topology.DuplicateWindow,
 			Subscriptions: []busemu.Subscription{
-				{Name: Subscription, SubscriptionProperties: busemu.SubscriptionProperties{RequiresSession: true, LockDuration: 30 * time.Second, MaxDeliveryCount: deliveries}},
+				{Name: Subscription, RequiresSession: true, LockDuration: 30 * time.Second, MaxDeliveryCount: deliveries},
 				{Name: Archive},
 			},
 		}}},
@@ -81,7 +79,7 @@ func (b *busPart) start(w *World) error {
 		return fmt.Errorf("start the Service Bus emulator: %w", err)
 	}
 	b.nic = n
-	b.srv.Control(b.hooks.ask)
+	b.srv.Control(busemu.OpAny, b.hooks.ask)
 	kept, err := b.srv.Peek(archivePath, everything)
 	if err != nil {
 		return err
@@ -149,7 +147,7 @@ func (b *busPart) restore(w *World) {
 
 // FaultBus installs a control of the Service Bus emulator. It outlives restarts of the
 // emulator. It runs on the emulator's connections and must not block.
-func (w *World) FaultBus(hook func(busemu.Call) *busemu.Fault) (remove func()) {
+func (w *World) FaultBus(hook func(*busemu.Call) *busemu.Fault) (remove func()) {
 	return w.bus.hooks.add(hook)
 }
 

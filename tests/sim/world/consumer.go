@@ -49,7 +49,7 @@ func (w *World) receive(ctx context.Context, n *nic, log *slog.Logger) error {
 		return err
 	}
 	handler := func(ctx context.Context, e *subscriber.Event) error { return w.received.handle(ctx, n, e) }
-	s, err := subscriber.New(client, Topic, Subscription, handler, &subscriber.Options{
+	s, err := subscriber.New(client.Client, Topic, Subscription, handler, &subscriber.Options{
 		Sessions: 1, Inbox: inbox{w.received.inbox, n}, DrainTimeout: 5 * time.Second, RetryDelayMax: 5 * time.Second,
 		Observe: func(_ context.Context, o subscriber.Outcome) { w.received.observe(n, o) }, Logger: log,
 	})

@@ -18,7 +18,7 @@ import (
 
 // cosmosPart is the Cosmos DB emulator.
 type cosmosPart struct {
-	hooks hooks[*cosmosemu.Call, cosmosemu.Fault]
+	hooks hooks[cosmosemu.Call, cosmosemu.Fault]
 	skew  atomic.Int64 // of its clock, nanoseconds
 	using sync.RWMutex // held for reading while the world looks into the emulator
 
@@ -28,11 +28,12 @@ type cosmosPart struct {
 	disk     *vfs.MemFS
 	random   *rand.Rand
 	writes   []verify.Checkpoint
+	setAside map[string]int // by event, see verify.Run
 	requests map[cosmosemu.Operation]int
 }
 
 func (c *cosmosPart) init(w *World) error {
-	c.random, c.requests = w.Random(1), map[cosmosemu.Operation]int{}
+	c.random, c.requests, c.setAside = w.Random(1), map[cosmosemu.Operation]int{}, map[string]int{}
 	if w.topology.OnDisk {
 		c.disk = vfs.NewCrashableMem()
 	}
@@ -141,6 +142,9 @@ func (c *cosmosPart) note(w *World, call *cosmosemu.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests[call.Operation]++
+	if call.Container == Parked {
+		c.noteParked(call.Body)
+	}
 	if call.Container != Leases || len(call.Body) == 0 || call.Operation == cosmosemu.OpQueryItems {
 		return
 	}
@@ -163,6 +167,22 @@ func (c *cosmosPart) note(w *World, call *cosmosemu.Call) {
 	c.writes = append(c.writes, verify.Checkpoint{
 		Lease: l.ID, Owner: owner, Min: l.FeedRange.Range.Min, Max: l.FeedRange.Range.Max, LSN: lsn, Accepted: w.bus.accepted(),
 	})
+}
+
+// noteParked keeps which events a batch sets aside. mu is held.
+func (c *cosmosPart) noteParked(body []byte) {
+	var batch []struct {
+		ResourceBody json.RawMessage `json:"resourceBody"`
+	}
+	if json.Unmarshal(body, &batch) != nil {
+		return // another operation
+	}
+	for _, op := range batch {
+		d, err := verify.DecodeDocument(op.ResourceBody)
+		if _, known := c.setAside[d.ID]; err == nil && d.Kind == verify.KindParked && !known {
+			c.setAside[d.ID] = len(c.writes)
+		}
+	}
 }
 
 // leaseDocument is what is read of a lease.

@@ -30,9 +30,9 @@
 //	         memory cannot reach anything; its goroutines end by themselves.
 //	Start    starts a part that was crashed or stopped, as a new process.
 //	Stop     ends a process as SIGTERM does; it drains.
-//	Freeze   its reads and writes block until Thaw, however long that is: what it
-//	         had decided to send is sent then. Its clock and its timers go on, as
-//	         those of a process do that gets SIGSTOP.
+//	Freeze   its reads and writes block until Thaw, however long that is; then it
+//	         sends what it was about to send. Its clock and timers go on, as those of
+//	         a process that gets SIGSTOP do.
 //	Reset    its connections break; it can make new ones.
 //
 // A process that ends by itself is started again after two seconds, as an
@@ -40,7 +40,7 @@
 // address of its own, because azcosmos shares its caches in a Go process by address.
 //
 // FaultCosmos and FaultBus install hooks of the emulators (cosmosemu.Hook,
-// busemu.Control) that outlive a restart of the emulator. Cosmos and Bus are the
+// busemu.Hook) that outlive a restart of the emulator. Cosmos and Bus are the
 // running emulators, for what else they offer: Split, SetStatus, ExpireSession, ...
 //
 // # What is observed

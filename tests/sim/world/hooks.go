@@ -9,11 +9,11 @@ import (
 // the fault.
 type hooks[C, F any] struct {
 	mu   sync.Mutex // guards list
-	list []*func(C) *F
+	list []*func(*C) *F
 }
 
 // add installs a hook; of several, the first that returns a fault decides.
-func (h *hooks[C, F]) add(hook func(C) *F) (remove func()) {
+func (h *hooks[C, F]) add(hook func(*C) *F) (remove func()) {
 	entry := &hook
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -21,7 +21,7 @@ func (h *hooks[C, F]) add(hook func(C) *F) (remove func()) {
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.list = slices.DeleteFunc(slices.Clone(h.list), func(e *func(C) *F) bool { return e == entry })
+		h.list = slices.DeleteFunc(slices.Clone(h.list), func(e *func(*C) *F) bool { return e == entry })
 	}
 }
 
@@ -32,7 +32,7 @@ func (h *hooks[C, F]) clear() {
 }
 
 // ask asks the hooks about a call.
-func (h *hooks[C, F]) ask(call C) *F {
+func (h *hooks[C, F]) ask(call *C) *F {
 	h.mu.Lock()
 	list := h.list
 	h.mu.Unlock()

@@ -37,6 +37,7 @@ type Load struct {
 	contacts []string   // that can be changed
 	acked    map[string]int
 	unknown  map[string]int
+	gone     map[string]int
 	lost     int // creations that may have made a contact nobody knows
 	requests map[int]int
 	surprise []string // answers that no client should get
@@ -56,7 +57,7 @@ func (w *World) StartLoad(o LoadOptions) *Load {
 	if o.Attempts == 0 {
 		o.Attempts = 20
 	}
-	l := &Load{w: w, o: o, client: w.NewClient(), acked: map[string]int{}, unknown: map[string]int{}, requests: map[int]int{}}
+	l := &Load{w: w, o: o, client: w.NewClient(), acked: map[string]int{}, unknown: map[string]int{}, gone: map[string]int{}, requests: map[int]int{}}
 	l.ctx, l.cancel = context.WithCancel(w.ctx)
 	for n := range o.Writers {
 		wr := &writer{Load: l, number: n, rnd: w.Random(10 + uint64(n) + 50*uint64(len(w.loads)))}
@@ -79,6 +80,14 @@ func (l *Load) Requests() map[int]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.requests)
+}
+
+// Gone counts the changes of each contact that were answered with 404, where the client
+// takes that for a change that was not made.
+func (l *Load) Gone() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.gone)
 }
 
 // Acked is how many changes were acknowledged.
@@ -277,6 +286,10 @@ func (c *writer) change() {
 		c.count(id, true)
 	case !r.Definite() || ambiguous || r.Status == http.StatusTooManyRequests:
 		c.count(id, false)
+	case r.Status == http.StatusNotFound:
+		c.mu.Lock()
+		c.gone[id]++
+		c.mu.Unlock()
 	}
 }
 

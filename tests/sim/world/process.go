@@ -158,7 +158,7 @@ func (w *World) runAPI(ctx context.Context, n *nic, name string, log *slog.Logge
 	transport := w.transport(n)
 	defer transport.CloseIdleConnections()
 	defer func() { _ = listener.Close() }()
-	return run(ctx, wiring.API(cfg, wiring.Surroundings{
+	return run(ctx, wiring.API(cfg, wiring.Params{
 		Sockets: wiring.Sockets{API: listener}, Log: log, CosmosTransport: &http.Client{Transport: transport},
 	}))
 }
@@ -193,7 +193,7 @@ func (w *World) runRelay(ctx context.Context, n *nic, instance string, log *slog
 	}
 	transport := w.transport(n)
 	defer transport.CloseIdleConnections()
-	return run(ctx, wiring.Relay(cfg, wiring.Surroundings{
+	return run(ctx, wiring.Relay(cfg, wiring.Params{
 		Log: log, CosmosTransport: &http.Client{Transport: transport}, ServiceBusDial: n.dialBus,
 	}))
 }

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -88,8 +89,11 @@ func (w *World) balanced(s *verify.Settled) bool {
 }
 
 // allArrived tells whether each stored event is accepted or parked, and each poison
-// parked.
+// parked. What is parked only until the broker accepts again has still to arrive.
 func (w *World) allArrived() bool {
+	if w.topology.Relays > 0 && w.drains() {
+		return false
+	}
 	parked := w.parked()
 	for id := range w.poisoned() {
 		if !parked[id] {
@@ -110,6 +114,19 @@ func (w *World) allArrived() bool {
 		}
 	}
 	return true
+}
+
+// drains tells whether the gate of a key is closed that opens without an operator.
+func (w *World) drains() bool {
+	return slices.ContainsFunc(w.raw(Parked), func(raw []byte) bool {
+		var gate struct {
+			Type    string `json:"type"`
+			Closing struct {
+				Auto bool `json:"auto"`
+			} `json:"closing"`
+		}
+		return json.Unmarshal(raw, &gate) == nil && gate.Type == "gate" && gate.Closing.Auto
+	})
 }
 
 // allHandled tells whether the consumers got what the broker accepted.
@@ -173,7 +190,7 @@ func (w *World) collect(run *verify.Run) {
 	run.Repeats, run.Warned = w.received.repeats, w.received.warned
 	w.received.mu.Unlock()
 	w.cosmos.mu.Lock()
-	run.Checkpoints = slices.Clone(w.cosmos.writes)
+	run.Checkpoints, run.SetAside = slices.Clone(w.cosmos.writes), maps.Clone(w.cosmos.setAside)
 	w.cosmos.mu.Unlock()
 	run.Expires = w.topology.expires()
 	w.mu.Lock()

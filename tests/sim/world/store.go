@@ -58,7 +58,7 @@ func (w *World) readEvents() error {
 		return err
 	}
 	defer done()
-	feed, err := cosmosfeed.NewFeed(client, Database, Data, nil)
+	feed, err := cosmosfeed.NewFeed(client, Database, Data)
 	if err != nil {
 		return err
 	}

@@ -67,6 +67,12 @@ const (
 	CodeSource   = 0x28
 	CodeTarget   = 0x29
 
+	CodeCoordinator        = 0x30
+	CodeDeclare            = 0x31
+	CodeDischarge          = 0x32
+	CodeDeclared           = 0x33
+	CodeTransactionalState = 0x34
+
 	CodeSASLMechanisms = 0x40
 	CodeSASLInit       = 0x41
 	CodeSASLChallenge  = 0x42

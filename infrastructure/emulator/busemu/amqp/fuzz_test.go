@@ -97,6 +97,8 @@ func FuzzMessage(f *testing.F) {
 
 // FuzzState: delivery states.
 func FuzzState(f *testing.F) {
+	f.Add((&State{Code: CodeTransactionalState, TxnID: []byte("t"), Outcome: StateAccepted}).Append(nil))
+	f.Add((&State{Code: CodeDeclared, TxnID: []byte("t")}).Append(nil))
 	f.Add(StateAccepted)
 	f.Add(Rejected(&Error{Condition: "amqp:not-found", Description: "x", Info: Map{{Symbol("k"), "v"}}}))
 	f.Add((&State{Code: CodeModified, UndeliverableHere: true, MessageAnnotations: Map{{Symbol("a"), int32(1)}}}).Append(nil))
@@ -127,6 +129,22 @@ func FuzzFrameHeader(f *testing.F) {
 		h, err := ParseFrameHeader(b)
 		if err == nil && (h.Size < FrameHeaderSize || int(h.Doff)*4 > int(h.Size)) {
 			t.Fatalf("header %+v accepted", h)
+		}
+	})
+}
+
+// FuzzTransactionRequest: no panic, and what decodes is the same after another round.
+func FuzzTransactionRequest(f *testing.F) {
+	f.Add((&TransactionRequest{}).Append(nil))
+	f.Add((&TransactionRequest{Discharge: true, TxnID: []byte("t"), Fail: true}).Append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		q, err := DecodeTransactionRequest(b)
+		if err != nil {
+			return
+		}
+		again, err := DecodeTransactionRequest(q.Append(nil))
+		if err != nil || again.Discharge != q.Discharge || again.Fail != q.Fail || string(again.TxnID) != string(q.TxnID) {
+			t.Errorf("%+v, again %+v: %v", q, again, err)
 		}
 	})
 }

@@ -3,7 +3,9 @@ package amqp
 // State is a decoded delivery state (part 3, section 3.4). Code says which of
 // the fields have a meaning.
 type State struct {
-	Code uint64 // CodeReceived, CodeAccepted, CodeRejected, CodeReleased or CodeModified
+	// Code is CodeReceived, CodeAccepted, CodeRejected, CodeReleased, CodeModified,
+	// CodeDeclared or CodeTransactionalState (part 4, sections 4.5.7 and 4.5.8).
+	Code uint64
 
 	Error *Error // rejected
 
@@ -13,6 +15,9 @@ type State struct {
 
 	SectionNumber uint32 // received
 	SectionOffset uint64 // received
+
+	TxnID   []byte // declared, transactional-state
+	Outcome []byte // transactional-state: the encoded outcome; nil: none
 }
 
 // Encodings of the states that carry no fields, to be used as they are.
@@ -39,6 +44,11 @@ func (s *State) Append(b []byte) []byte {
 		w.trueOrNull(s.DeliveryFailed)
 		w.trueOrNull(s.UndeliverableHere)
 		w.mapOrNull(s.MessageAnnotations)
+	case CodeDeclared:
+		w.set(AppendBinary(w.b, s.TxnID))
+	case CodeTransactionalState:
+		w.set(AppendBinary(w.b, s.TxnID))
+		w.rawOrNull(s.Outcome)
 	}
 	return w.finish()
 }
@@ -66,6 +76,13 @@ func DecodeState(b []byte) (State, error) {
 		f = r.beginFields(2)
 		s.SectionNumber = f.uint32()
 		s.SectionOffset = f.uint64()
+	case CodeDeclared:
+		f = r.beginFields(1)
+		s.TxnID = f.binary()
+	case CodeTransactionalState:
+		f = r.beginFields(2)
+		s.TxnID = f.binary()
+		s.Outcome = f.raw()
 	default:
 		return s, unknownCode("delivery state", s.Code)
 	}

@@ -65,7 +65,7 @@ type Target struct {
 
 func (t *Target) append(b []byte) []byte {
 	if t.Coordinator {
-		return append(AppendDescriptor(b, codeCoordinator), codeList0)
+		return append(AppendDescriptor(b, CodeCoordinator), codeList0)
 	}
 	w := beginComposite(b, CodeTarget)
 	w.optionalString(t.Address)
@@ -78,11 +78,9 @@ func (t *Target) append(b []byte) []byte {
 	return w.finish()
 }
 
-const codeCoordinator = 0x30
-
 func decodeTarget(r *Reader) *Target {
 	code := r.Descriptor()
-	if r.err == nil && code == codeCoordinator {
+	if r.err == nil && code == CodeCoordinator {
 		r.Skip()
 		return &Target{Coordinator: true}
 	}

@@ -1,12 +1,13 @@
 package strictjson
 
 import (
+	"fmt"
 	"strconv"
 	"unicode/utf8"
 )
 
 // Parse reads one JSON text of at most maxDepth nested arrays and objects.
-// The error is a *SyntaxError or a *DepthError.
+// The error is a *SyntaxError or a *LimitError.
 func Parse(data []byte, maxDepth int) (*Document, error) {
 	p := &parser{data: data, maxDepth: maxDepth}
 	document := &Document{}
@@ -44,16 +45,23 @@ type step struct {
 func (p *parser) pointer() string {
 	pointer := ""
 	for _, s := range p.path {
-		if s.array {
-			pointer += "/" + strconv.Itoa(s.index)
-		} else {
-			pointer = Pointer(pointer, s.name)
+		if len(pointer) >= maxPointer-utf8.UTFMax {
+			break // it is cut, or would be
 		}
+		name := s.name
+		if s.array {
+			name = strconv.Itoa(s.index)
+		}
+		pointer = Pointer(pointer, name)
 	}
 	return pointer
 }
 
 func (p *parser) fail(problem string) error { return &SyntaxError{Offset: p.at, Problem: problem} }
+
+func (p *parser) beyond(limit string, of int) error {
+	return &LimitError{Pointer: p.pointer(), Problem: fmt.Sprintf(limit, of)}
+}
 
 // unexpected describes the byte at which reading stopped.
 func (p *parser) unexpected(wanted string) error {
@@ -86,7 +94,7 @@ func (p *parser) value() (Value, error) {
 	switch c := p.peek(); {
 	case c == '{' || c == '[':
 		if p.depth >= p.maxDepth {
-			return Value{}, &DepthError{Pointer: p.pointer(), Max: p.maxDepth}
+			return Value{}, p.beyond("be nested deeper than %d levels", p.maxDepth)
 		}
 		p.at++
 		p.depth++
@@ -121,13 +129,15 @@ func (p *parser) literal(word string) bool {
 
 func (p *parser) object() (Value, error) {
 	object := Value{Kind: Object}
-	var seen map[string]bool // only for objects too large to search
 	p.space()
 	if p.peek() == '}' {
 		p.at++
 		return object, nil
 	}
 	for {
+		if len(object.Members) == maxMembers {
+			return Value{}, p.beyond("have more than %d members", maxMembers)
+		}
 		p.space()
 		if p.peek() != '"' {
 			return Value{}, p.unexpected("a member name")
@@ -147,19 +157,10 @@ func (p *parser) object() (Value, error) {
 		if err != nil {
 			return Value{}, err
 		}
-		if seen == nil && len(object.Members) >= 16 {
-			seen = make(map[string]bool, 2*len(object.Members))
-			for _, m := range object.Members {
-				seen[m.Name] = true
-			}
-		}
-		if seen[name] || seen == nil && object.has(name) {
+		if len(p.document.Duplicates) < maxDuplicates && object.has(name) {
 			p.document.Duplicates = append(p.document.Duplicates, p.pointer())
 		}
 		p.path = p.path[:len(p.path)-1]
-		if seen != nil {
-			seen[name] = true
-		}
 		object.Members = append(object.Members, Member{Name: name, Value: value})
 		p.space()
 		switch p.peek() {
@@ -190,15 +191,13 @@ func (p *parser) array() (Value, error) {
 		p.at++
 		return array, nil
 	}
-	for {
+	for i := 0; ; i++ {
 		p.space()
-		p.path = append(p.path, step{index: len(array.Elements), array: true})
-		value, err := p.value()
-		if err != nil {
+		p.path = append(p.path, step{index: i, array: true})
+		if _, err := p.value(); err != nil {
 			return Value{}, err
 		}
 		p.path = p.path[:len(p.path)-1]
-		array.Elements = append(array.Elements, value)
 		p.space()
 		switch p.peek() {
 		case ',':

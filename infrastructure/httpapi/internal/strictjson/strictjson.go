@@ -1,18 +1,16 @@
-// Package strictjson reads JSON (RFC 8259) as a tree and notices what
-// encoding/json lets pass: members named twice, invalid UTF-8, escapes that
-// are half of a surrogate pair, and anything after the value.
-//
-// A request body goes through it once, so that each fault can be reported
-// with a JSON pointer (RFC 6901) and absent, null and empty members stay
-// distinct, as a merge patch (RFC 7396) needs.
-//
-// The tree holds no reference to the input. Depth is bounded by the caller,
-// size by the length of the input. The package starts no goroutines.
 package strictjson
 
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
+)
+
+// The limits that keep a text from costing far more than its length.
+const (
+	maxMembers    = 256 // of an object; more is a LimitError
+	maxDuplicates = 100 // that are reported
+	maxPointer    = 256 // of a pointer, in bytes; the rest is cut off
 )
 
 // Kind is the type of a value.
@@ -53,10 +51,9 @@ type Value struct {
 	Text string
 	// True is the value of a Bool.
 	True bool
-	// Members are those of an Object, in the order of the input.
+	// Members are those of an Object, in the order of the input. The elements of an
+	// Array are not kept: no body has one.
 	Members []Member
-	// Elements are those of an Array.
-	Elements []Value
 }
 
 // Member is one name and its value.
@@ -69,7 +66,7 @@ type Member struct {
 type Document struct {
 	Root Value
 	// Duplicates are pointers to members whose name occurred before in the
-	// same object.
+	// same object, the first maxDuplicates of them.
 	Duplicates []string
 }
 
@@ -84,21 +81,29 @@ type SyntaxError struct {
 // Error returns position and problem.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.Offset, e.Problem) }
 
-// DepthError says that arrays and objects are nested too deeply. What follows
-// was not read.
-type DepthError struct {
-	// Pointer leads to the value that is too deep.
+// LimitError says that the text goes beyond a limit. What follows was not read.
+type LimitError struct {
+	// Pointer leads to the value that does.
 	Pointer string
-	// Max is the depth that was allowed.
-	Max int
+	// Problem completes "must not ".
+	Problem string
 }
 
 // Error names the limit.
-func (e *DepthError) Error() string { return fmt.Sprintf("nested deeper than %d levels", e.Max) }
+func (e *LimitError) Error() string { return "must not " + e.Problem }
 
-// Pointer appends a member name to a JSON pointer, escaped as RFC 6901 §3.
+// Pointer appends a member name to a JSON pointer, escaped as RFC 6901 §3. A
+// pointer of more than maxPointer bytes is cut off and ends in "…".
 func Pointer(parent, name string) string {
-	return parent + "/" + pointerEscaper.Replace(name)
+	pointer := parent + "/" + pointerEscaper.Replace(name[:min(len(name), maxPointer+1)])
+	if len(pointer) <= maxPointer {
+		return pointer
+	}
+	end := maxPointer
+	for !utf8.RuneStart(pointer[end]) || pointer[end-1] == '~' { // no half of a character or escape
+		end--
+	}
+	return pointer[:end] + "…"
 }
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")

@@ -1,6 +1,7 @@
-// Package scenarios runs scripts of SDKs in other languages against a Service Bus
-// endpoint: @azure/service-bus in node and azure-servicebus in Python, of the versions
-// in package.json and requirements.txt, installed into a temporary directory.
+// Package scenarios runs scripts of clients in other languages against a Service Bus
+// endpoint: @azure/service-bus and rhea in node, azure-servicebus in Python,
+// azure-messaging-servicebus and Qpid JMS in Java, of the versions in package.json,
+// requirements.txt, java.xml and jms.xml, installed into a temporary directory.
 //
 // Config.json has the entities the scripts use, in the form of the official emulator's
 // file: it configures busemu here, and can configure the official emulator as it is.
@@ -19,7 +20,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-//go:embed package.json suite.mjs requirements.txt suite.py Config.json
+//go:embed package.json suite.mjs rhea.mjs requirements.txt suite.py java.xml Suite.java jms.xml JmsSuite.java Config.json
 var files embed.FS
 
 // ErrNotInstalled says that the language, or the way to its packages, is missing:
@@ -31,8 +32,9 @@ type Language struct {
 	Name    string
 	SDK     string
 	tools   []string
-	install [][]string // {venv} is the program's own directory
+	install [][]string
 	run     []string
+	addr    string // that the SDK must find its emulator at; any if empty
 }
 
 // Languages are all there are.
@@ -43,11 +45,30 @@ var Languages = []Language{
 		run:     []string{"node", "suite.mjs"},
 	},
 	{
-		Name: "python", SDK: "azure-servicebus 7.14.3", tools: []string{"python3"},
+		Name: "python", SDK: "azure-servicebus 7.15.0", tools: []string{"python3"},
 		install: [][]string{{"python3", "-m", "venv", "venv"}, {"venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"}},
 		run:     []string{"venv/bin/python", "suite.py"},
 	},
+	{
+		Name: "java", SDK: "azure-messaging-servicebus 7.17.13", tools: []string{"java", "mvn"}, addr: standardPort,
+		install: [][]string{{"mvn", "-q", "-B", "-f", "java.xml", "dependency:copy-dependencies", "-DoutputDirectory=lib"}},
+		run:     []string{"java", "-cp", "lib/*", "Suite.java"},
+	},
+	{
+		Name: "jms", SDK: "Qpid JMS 2.7.0", tools: []string{"java", "mvn"},
+		install: [][]string{{"mvn", "-q", "-B", "-f", "jms.xml", "dependency:copy-dependencies", "-DoutputDirectory=lib"}},
+		run:     []string{"java", "-cp", "lib/*", "JmsSuite.java"},
+	},
+	{
+		Name: "rhea", SDK: "rhea 3.0.5", tools: []string{"node", "npm"},
+		install: [][]string{{"npm", "install", "--no-audit", "--no-fund", "--loglevel=error"}},
+		run:     []string{"node", "rhea.mjs"},
+	},
 }
+
+// standardPort is for SDKs that dial port 5672 whatever the connection string says: on
+// an address of the loopback network that nobody else uses.
+const standardPort = "127.0.56.72:5672"
 
 // Run runs the scripts whose name contains only ("" is all) and reports whether all
 // passed. They go to the endpoint of the connection string, which must have the
@@ -76,7 +97,10 @@ func (l Language) Run(ctx context.Context, w io.Writer, connection, only string)
 		if err != nil {
 			return false, err
 		}
-		srv, err := busemu.Start(&busemu.Options{Topology: topology})
+		srv, err := busemu.Start(&busemu.Options{Addr: l.addr, Topology: topology})
+		if err != nil && l.addr != "" {
+			return false, fmt.Errorf("a broker on %s is %w: %w", l.addr, ErrNotInstalled, err)
+		}
 		if err != nil {
 			return false, err
 		}

@@ -22,6 +22,7 @@ from azure.servicebus import (
     ServiceBusMessage,
     ServiceBusReceiveMode,
     ServiceBusSubQueue,
+    TransportType,
 )
 from azure.servicebus.exceptions import (
     MessageSizeExceededError,
@@ -275,6 +276,35 @@ def topic(c):
             r.complete_message(m)
 
 
+def websockets(_):
+    """websockets: send, receive, settle"""
+    connection = os.environ["SERVICEBUS_CONNECTION_STRING"]
+    endpoint = connection.split(";")[0].removeprefix("Endpoint=")  # without it the SDK dials port 443
+    with ServiceBusClient.from_connection_string(
+        connection, retry_total=0, transport_type=TransportType.AmqpOverWebsocket, custom_endpoint_address=endpoint
+    ) as c:
+        send(c, "drain", ServiceBusMessage(b"x" * 100000, message_id=f"{RUN}-w"))
+        with c.get_queue_receiver("drain") as r:
+            m = take(r, 1)[0]
+            assert b"".join(m.body) == b"x" * 100000
+            r.complete_message(m)
+            assert r.peek_messages(10) == []
+
+
+def outcomes(c):
+    """outcomes: one receiver, each in turn; the SDK awaits that it is confirmed"""
+    send(c, "dead", message("o-1"), message("o-2"))
+    with c.get_queue_receiver("dead") as r:
+        one, two = take(r, 2)
+        r.abandon_message(one)
+        r.dead_letter_message(two, reason="bad")
+        again = take(r, 1)[0]
+        r.defer_message(again)
+        r.complete_message(r.receive_deferred_messages(again.sequence_number)[0])
+    with c.get_queue_receiver("dead", sub_queue=ServiceBusSubQueue.DEAD_LETTER) as r:
+        r.complete_message(take(r, 1)[0])
+
+
 def errors(c):
     """errors: unknown entity, too large, wrong kind of receiver, no session id"""
     # The refusal of the token, 404, which this SDK takes for a failed login.
@@ -286,7 +316,7 @@ def errors(c):
 
 SCENARIOS = [
     session_by_name, session_next, session_state, batch_duplicates, receive_and_delete, round_trip, peek, abandon,
-    dead_letter, max_delivery, schedule, defer, locks, streaming, topic, errors,
+    dead_letter, max_delivery, schedule, defer, locks, streaming, topic, websockets, outcomes, errors,
 ]
 
 

@@ -93,8 +93,8 @@ func (a *administration) drop(id uint32, s holders) {
 	})
 }
 
-// vacant checks that no entity has a name.
-func (b *Broker) vacant(name string) error {
+// checkNameFree checks that no entity has a name.
+func (b *Broker) checkNameFree(name string) error {
 	key := strings.ToLower(name)
 	if b.queues[key] != nil || b.topics[key] != nil {
 		return errorf(EntityExists, "The messaging entity '%s' already exists.", name)
@@ -102,7 +102,7 @@ func (b *Broker) vacant(name string) error {
 	return nil
 }
 
-func (b *Broker) born() Times {
+func (b *Broker) newTimes() Times {
 	now := b.Now()
 	return Times{CreatedAt: now, UpdatedAt: now, AccessedAt: now}
 }

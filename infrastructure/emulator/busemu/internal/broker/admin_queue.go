@@ -15,14 +15,14 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, p QueueProperties
 	}
 	var info QueueInfo
 	err := b.administer(ctx, func(a *administration) error {
-		if err := b.vacant(name); err != nil {
+		if err := b.checkNameFree(name); err != nil {
 			return err
 		}
 		if err := b.forwardable(name, p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
 		b.lastID++
-		q := b.newQueue(entityRecord{ID: b.lastID, Name: name, Queue: &p, Times: b.born()})
+		q := b.newQueue(entityRecord{ID: b.lastID, Name: name, Queue: &p, Times: b.newTimes()})
 		info = q.info()
 		a.save(q.id, q.record())
 		return nil

@@ -38,7 +38,7 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic, name string, p S
 		}
 		p.Rules = rules
 		b.lastID++
-		s, err := b.newSubscription(t, entityRecord{ID: b.lastID, Of: t.id, Name: name, Subscription: &p, Times: b.born()})
+		s, err := b.newSubscription(t, entityRecord{ID: b.lastID, Of: t.id, Name: name, Subscription: &p, Times: b.newTimes()})
 		if err != nil {
 			return err
 		}

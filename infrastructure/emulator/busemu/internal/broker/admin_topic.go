@@ -15,11 +15,11 @@ func (b *Broker) CreateTopic(ctx context.Context, name string, p TopicProperties
 	}
 	var info TopicInfo
 	err := b.administer(ctx, func(a *administration) error {
-		if err := b.vacant(name); err != nil {
+		if err := b.checkNameFree(name); err != nil {
 			return err
 		}
 		b.lastID++
-		t := b.newTopic(entityRecord{ID: b.lastID, Name: name, Topic: &p, Times: b.born()})
+		t := b.newTopic(entityRecord{ID: b.lastID, Name: name, Topic: &p, Times: b.newTimes()})
 		info = t.info()
 		a.save(t.id, t.record())
 		return nil

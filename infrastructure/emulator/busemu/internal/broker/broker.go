@@ -46,7 +46,7 @@ func Open(o *Options) (*Broker, error) {
 		b.store = store
 		resume, err := b.load()
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("load the broker's store in %s: %w", b.options.Dir, err), store.closeFiles())
+			return nil, errors.Join(fmt.Errorf("load the broker's store in %s: %w", b.options.Dir, err), store.db.Close())
 		}
 		store.start()
 		resume()
@@ -62,7 +62,7 @@ func (b *Broker) Failed() <-chan error {
 	if b.store == nil {
 		return nil
 	}
-	return b.store.failed
+	return b.store.db.Failed()
 }
 
 // Close ends all senders and receivers (their Closed is called), lets accepted work

@@ -20,6 +20,7 @@ type callbacks struct {
 	first op
 	ops   []op
 	funcs []func()
+	group *opGroup // of a transaction: takes what is submitted meanwhile
 }
 
 func (c *callbacks) finish(o op) {
@@ -48,6 +49,10 @@ func (c *callbacks) run() {
 // submit makes o durable, visible and finished: at once in memory mode (finish is
 // left to later), else in the background.
 func (b *Broker) submit(o op, later *callbacks) {
+	if later.group != nil {
+		later.group.ops = append(later.group.ops, o)
+		return
+	}
 	if b.store != nil {
 		b.store.submit(o, later)
 		return

@@ -201,7 +201,7 @@ func TestInconsistentRecordsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fs := written(t, false)
-				db, err := pebble.Open("bus", &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatNewest, Logger: pebbleLogger{}})
+				db, err := pebble.Open("bus", &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatNewest, Logger: pebble.DefaultLogger})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -25,10 +25,13 @@ func (r *Receiver) flow(change func()) {
 	}
 	change()
 	now := h.b.now()
-	if r.session == nil {
-		h.feed(r)
+	switch {
+	case r.options.Mode == Browse:
+		h.browse(r, now)
+	case r.session == nil:
+		h.lineUp(r)
 		h.serve(now, &later)
-	} else {
+	default:
 		h.serveSession(r, now, &later)
 	}
 	h.arm()

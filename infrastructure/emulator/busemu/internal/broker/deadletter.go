@@ -10,7 +10,7 @@ func tooManyDeliveries(n uint32) deadLetterReason {
 	return deadLetterReason{"MaxDeliveryCountExceeded", fmt.Sprintf("Message could not be consumed after %d delivery attempts.", n)}
 }
 
-func outlived() deadLetterReason {
+func timeToLiveExpired() deadLetterReason {
 	return deadLetterReason{"TTLExpiredException", "The message expired and was dead lettered."}
 }
 
@@ -18,8 +18,8 @@ func noSession() deadLetterReason {
 	return deadLetterReason{"Session ID is null.", "Session enabled entity doesn't allow a message whose session identifier is null."}
 }
 
-// lay puts the reason over what a message already carries.
-func (r deadLetterReason) lay(over *overlay, source string) *overlay {
+// addTo puts the reason over what a message already carries.
+func (r deadLetterReason) addTo(over *overlay, source string) *overlay {
 	var o overlay
 	if over != nil {
 		o = *over
@@ -40,7 +40,7 @@ func (h *holder) moveToDeadLetter(m *message, why deadLetterReason, done func(er
 		moved: &message{
 			body: m.body, sequence: h.deadLetter.sequence.Add(1), firstSeq: m.origin(),
 			enqueuedAt: m.enqueuedAt, expiresAt: m.expiresAt, attempts: m.attempts,
-			overlay: why.lay(m.overlay, h.path),
+			overlay: why.addTo(m.overlay, h.path),
 		},
 	}, later)
 }
@@ -65,7 +65,7 @@ func (o *move) publish(later *callbacks) { o.to.add([]*message{o.moved}, later) 
 func (h *holder) expire(m *message, later *callbacks) {
 	h.counters.Expired++
 	if h.config.deadLetterExpired && h.deadLetter != nil {
-		h.moveToDeadLetter(m, outlived(), nil, later)
+		h.moveToDeadLetter(m, timeToLiveExpired(), nil, later)
 		return
 	}
 	h.remove(m, nil, later)

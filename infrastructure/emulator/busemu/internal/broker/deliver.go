@@ -1,7 +1,7 @@
 package broker
 
-// feed puts a receiver with credit in the line of those that wait for messages.
-func (h *holder) feed(r *Receiver) {
+// lineUp puts a receiver with credit in the line of those that wait for messages.
+func (h *holder) lineUp(r *Receiver) {
 	if r.credit > 0 && !r.hungry {
 		r.hungry = true
 		h.hungry = append(h.hungry, r)
@@ -11,6 +11,9 @@ func (h *holder) feed(r *Receiver) {
 // serve delivers ready messages of a holder to the receivers that have credit, in
 // turns; with sessions, each session's messages to whoever holds it.
 func (h *holder) serve(now int64, later *callbacks) {
+	if len(h.browsing) > 0 {
+		h.serveBrowsers(now)
+	}
 	if h.sessions != nil {
 		for _, s := range h.fed {
 			s.fed = false
@@ -27,7 +30,7 @@ func (h *holder) serve(now int64, later *callbacks) {
 		h.hungry[0], r.hungry = nil, false
 		h.hungry = h.hungry[1:]
 		h.take(r, &h.ready, share, now, later)
-		h.feed(r)
+		h.lineUp(r)
 	}
 }
 

@@ -71,5 +71,6 @@
 // Pebble, see keys.go and record.go. In memory mode nothing is encoded and nothing is
 // stored; everything else is the same code. With storage, messages are held in memory
 // too: a backlog must fit. A store that fails stops the broker: every later request is
-// answered with InternalError. Package intact refuses a damaged store at Open.
+// answered with InternalError. Package disk opens the store, finds damage and tells
+// what failed.
 package broker

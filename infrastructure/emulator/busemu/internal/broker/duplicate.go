@@ -32,12 +32,12 @@ type history struct {
 	window int64
 	seen   map[idHash]struct{}
 	// order is what seen holds, oldest first, in groups of equal time.
-	order []sighting
+	order []firstSeen
 	swept int64 // records up to here have been deleted from the store
 }
 
-// sighting is the ids first seen in one batch.
-type sighting struct {
+// firstSeen is the ids first seen in one batch.
+type firstSeen struct {
 	at     int64
 	hashes []idHash
 }
@@ -59,7 +59,7 @@ func (h *history) add(id idHash) bool {
 // note keeps the ids that were added at a time, for forget. It keeps the slice.
 func (h *history) note(at int64, added []idHash) {
 	if len(added) > 0 {
-		h.order = append(h.order, sighting{at, added})
+		h.order = append(h.order, firstSeen{at, added})
 	}
 }
 

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"time"
 )
 
 // condition is a compiled filter. Its answer has SQL's three values: an unknown
@@ -39,12 +40,14 @@ type matcher struct {
 type compiledRule struct {
 	condition  condition
 	needFields bool
+	action     action // nil: none
 }
 
 // facts are a message's fields, decoded when the first rule asks for them.
 type facts struct {
 	inlet  *inlet
 	body   *body
+	at     int64 // when it was enqueued
 	fields *Fields
 	err    error
 }
@@ -56,29 +59,37 @@ func (f *facts) get() (*Fields, error) {
 			f.err = fmt.Errorf("read the message's fields: %w", err)
 			return nil, f.err
 		}
+		fields.PartitionKey, fields.SequenceNumber, fields.EnqueuedAt = f.body.partition, f.body.sequence, time.Unix(0, f.at)
 		f.fields = &fields
 	}
 	return f.fields, f.err
 }
 
-// match reports whether one of the rules is true of the message.
-func (m *matcher) match(f *facts) (bool, error) {
+// match reports whether a rule without an action is true of the message, and the
+// actions of the others that are.
+func (m *matcher) match(f *facts) (plain bool, actions []action, err error) {
 	if m == nil {
-		return true, nil
+		return true, nil, nil
 	}
 	for _, r := range m.rules {
+		if plain && r.action == nil {
+			continue
+		}
 		var fields *Fields
 		if r.needFields {
-			var err error
 			if fields, err = f.get(); err != nil {
-				return false, err
+				return false, nil, err
 			}
 		}
-		if r.condition.holds(fields) == isTrue {
-			return true, nil
+		switch {
+		case r.condition.holds(fields) != isTrue:
+		case r.action != nil:
+			actions = append(actions, r.action)
+		default:
+			plain = true
 		}
 	}
-	return false, nil
+	return plain, actions, nil
 }
 
 func (m *matcher) unsupported() string {
@@ -96,14 +107,16 @@ func (b *Broker) compileRules(path string, rules []Rule) (*matcher, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case r.Action != nil:
-			m.refused = fmt.Sprintf("rule '%s' of '%s' has an SQL action, and actions are not supported. Remove the action.", r.Name, path)
-		case r.Filter.Kind == UnknownFilter:
+		if r.Action != nil {
+			if c.action, err = b.compileAction(r); err != nil {
+				return nil, err
+			}
+		}
+		if r.Filter.Kind == UnknownFilter {
 			m.refused = fmt.Sprintf("the filter of rule '%s' of '%s' is of an unknown type. Remove the rule.", r.Name, path)
 		}
 		m.rules = append(m.rules, c)
-		if c.condition == always(isTrue) && m.refused == "" && len(rules) == 1 {
+		if c.condition == always(isTrue) && c.action == nil && len(rules) == 1 {
 			return nil, nil // matches everything: nothing to evaluate
 		}
 	}
@@ -121,12 +134,22 @@ func (b *Broker) compile(r Rule) (compiledRule, error) {
 	case SQLFilter:
 		e, err := parseSQL(r.Filter.Expression, r.Filter.Parameters)
 		if err != nil {
-			return compiledRule{}, errorf(ArgumentError, "The SQL filter of rule '%s' is not supported: %s. Supported are comparisons of properties, literals and parameters, "+
-				"IN, LIKE, IS NULL and EXISTS, joined by AND, OR and NOT.", r.Name, err)
+			return compiledRule{}, errorf(ArgumentError, "The SQL filter of rule '%s' is not supported: %s.", r.Name, err)
 		}
 		return b.withFields(r, e)
 	}
 	return compiledRule{}, errorf(ArgumentError, "The filter of rule '%s' has the unknown kind '%s'.", r.Name, r.Filter.Kind)
+}
+
+func (b *Broker) compileAction(r Rule) (action, error) {
+	if b.options.ApplyChanges == nil || b.options.DecodeFields == nil {
+		return nil, errorf(NotImplemented, "Rule '%s' changes messages, which this broker was not given the means to do.", r.Name)
+	}
+	a, err := parseAction(r.Action.Expression, r.Action.Parameters)
+	if err != nil {
+		return nil, errorf(ArgumentError, "The SQL action of rule '%s' is not supported: %s.", r.Name, err)
+	}
+	return a, nil
 }
 
 func (b *Broker) withFields(r Rule, c condition) (compiledRule, error) {

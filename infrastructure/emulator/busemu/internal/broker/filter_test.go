@@ -14,7 +14,9 @@ func TestSQLFilters(t *testing.T) {
 		Properties: map[string]any{
 			"color": "red", "Size": int32(10), "big": uint64(1 << 63), "price": 9.5, "float": float32(0.5), "on": true, "off": false,
 			"at": at, "null": nil, "odd name": "x", "byte": uint8(7), "percent": "100%", "bin": []byte("b"),
+			"alias": "color", "id": UUID{15: 7},
 		},
+		EnqueuedAt: at, SequenceNumber: 7,
 	}
 	parameters := []Parameter{{"@s", "red"}, {"@n", int64(10)}, {"@t", at}, {"@b", true}, {"@f", 9.5}, {"@odd", []int{1}}}
 	for expression, want := range map[string]truth{
@@ -77,11 +79,39 @@ func TestSQLFilters(t *testing.T) {
 		"sys.CorrelationId='c1' AND sys.To='to'": isTrue,
 		"sys.ReplyTo = 're' AND sys.SessionId = 's1' AND sys.ReplyToSessionId = 'rs' AND sys.ContentType = 'application/json'": isTrue,
 		"color = @S AND size = @n AND on = @b AND price = @f":                                                                  isTrue,
-		"color = @odd":         unknown,
-		"1=2 OR 1=1 AND 1=2":   isFalse,
-		"(1=2 OR 1=1) AND 1=1": isTrue,
-		"NOT NOT 1=1":          isTrue,
-		"color\n=\t'red'\r\n":  isTrue,
+		"color = @odd":                                unknown,
+		"1=2 OR 1=1 AND 1=2":                          isFalse,
+		"(1=2 OR 1=1) AND 1=1":                        isTrue,
+		"size + 1 = 11":                               isTrue,
+		"2 + 3 * 4 = 14 AND (2 + 3) * 4 = 20":         isTrue,
+		"10 - 2 - 3 = 5 AND 100 / 10 / 2 = 5":         isTrue,
+		"size / 4 = 2 AND size % 4 = 2":               isTrue,
+		"size / 4.0 = 2.5":                            isTrue,
+		"-size = -10 AND - -size = +10":               isTrue,
+		"price * 2 = 19":                              isTrue,
+		"size / 0 = 1":                                unknown,
+		"color + 1 = 2":                               unknown,
+		"missing + 1 = 1":                             unknown,
+		"9223372036854775807 + 1 > 0":                 unknown,
+		"9223372036854775807 * 2 > 0":                 unknown,
+		"(0 - 9223372036854775807 - 1) / -1 > 0":      unknown,
+		"(((size))) > ((1) + 1)":                      isTrue,
+		"((size > 1))":                                isTrue,
+		"size BETWEEN 10 AND 11":                      isTrue,
+		"size NOT BETWEEN 11 AND 12 AND 1=1":          isTrue,
+		"missing BETWEEN 1 AND 2":                     unknown,
+		"property('color') = 'red'":                   isTrue,
+		"P('col' ) IS NULL":                           isTrue,
+		"property(property('alias')) = 'red'":         isTrue,
+		"property(1) IS NULL":                         isTrue,
+		"newid() IS NOT NULL":                         isTrue,
+		"newid() = newid()":                           isFalse,
+		"id = '00000000-0000-0000-0000-000000000007'": isTrue,
+		"id = 7": unknown,
+		"sys.EnqueuedTimeUtc = @t AND sys.SequenceNumber % 2 = 1": isTrue,
+		"sys.PartitionKey IS NULL":                                isTrue,
+		"NOT NOT 1=1":                                             isTrue,
+		"color\n=\t'red'\r\n":                                     isTrue,
 	} {
 		c, err := parseSQL(expression, parameters)
 		if err != nil {
@@ -97,11 +127,13 @@ func TestSQLFilters(t *testing.T) {
 func TestUnsupportedSQLIsRefused(t *testing.T) {
 	for _, expression := range []string{
 		"", "color", "color =", "= 1", "color = 'red", "1=1 1=1", "1=1 AND", "(1=1", "1=1)", "color = red blue",
-		"size + 1 = 2", "size = 1 + 1", "size * 2 = 4", "-size = 1", "size % 2 = 0", "newid() = 'x'", "property('a') = 1",
-		"color IS 'x'", "color LIKE other", "color LIKE 'a' ESCAPE 'ab'", "color LIKE 'a!' ESCAPE '!'", "color IN 'a'", "color IN ()", "color BETWEEN 1 AND 2",
-		"sys.Nothing = 1", "sys.EnqueuedTimeUtc > @t", "other.color = 1", "color = NULL", "color = @unknown", "@ = 1", "[ = 1", "1x = 1", "1..2 = 1",
+		"size + = 2", "size = 1 +", "* 2 = 4", "-", "size % % 2 = 0", "newid('x') = 'x'", "property() = 1", "upper('a') = 1", "property('a' = 1)",
+		"(size = 1) + 1 = 2", "(size = 1) = (size = 1)", "size AND size = 1", "NOT size", "size = (size = 1)", "size IN (1 = 1)", "(size, 1) = 1",
+		"color IS 'x'", "color LIKE other", "color LIKE 'a' ESCAPE 'ab'", "color LIKE 'a!' ESCAPE '!'", "color IN 'a'", "color IN ()", "color BETWEEN 1", "color BETWEEN 1 OR 2", "color BETWEEN (1=1) AND 2",
+		"sys.Nothing = 1", "sys.DeliveryCount > 1", "other.color = 1", "color = NULL", "color = @unknown", "@ = 1", "[ = 1", "1x = 1", "1..2 = 1",
 		"EXISTS('a')", "SET a = 1", "a = 1; b = 2", "a == 1", "a = 1 XOR b = 2", "a = \x00", "TRUE", "NOT", "sys. = 1",
-		strings.Repeat("(", 65) + "1=1" + strings.Repeat(")", 65), strings.Repeat("NOT ", 65) + "1=1", "a = '" + strings.Repeat("x", 1024) + "'",
+		strings.Repeat("(", 65) + "1=1" + strings.Repeat(")", 65), strings.Repeat("(", 65) + "1" + strings.Repeat(")", 65) + "=1", strings.Repeat("-", 65) + "1=1", strings.Repeat("p(", 65) + "1" + strings.Repeat(")", 65) + "=1",
+		strings.Repeat("NOT ", 65) + "1=1", "a = '" + strings.Repeat("x", 1024) + "'",
 	} {
 		if c, err := parseSQL(expression, nil); err == nil {
 			t.Errorf("%q is accepted: %v", expression, c)
@@ -132,7 +164,7 @@ func TestCorrelationFilters(t *testing.T) {
 
 // FuzzParseSQL: no panic, bounded work, and an accepted expression can be evaluated.
 func FuzzParseSQL(f *testing.F) {
-	for _, seed := range []string{"a = 1 AND sys.Label LIKE 'x%' OR NOT b IN (1, 2.5)", "[a]]b] IS NOT NULL", "EXISTS(user.a)", "(((", "'", "1e", "@p <> -3"} {
+	for _, seed := range []string{"a = 1 AND sys.Label LIKE 'x%' OR NOT b IN (1, 2.5)", "[a]]b] IS NOT NULL", "EXISTS(user.a)", "(((", "'", "1e", "@p <> -3", "(a + 1) * 2 BETWEEN -a AND p('a') % 3", "newid() = b", "((((a))) = (1))"} {
 		f.Add(seed)
 	}
 	fields := &Fields{Properties: map[string]any{"a": int64(1), "b": "x"}}

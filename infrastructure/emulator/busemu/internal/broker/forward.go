@@ -123,9 +123,9 @@ func (in *inlet) takeOverOne(from *holder, m *message, o *intake, later *callbac
 		}
 	}
 	if fresh {
-		b := m.body.again()
+		b := m.body.unshared()
 		b.owner, b.hops = in, m.body.hops+1
-		o.spread(b, in.rest.sequence.Add(1), m.origin(), m.overlay)
+		o.route(b, in.rest.sequence.Add(1), m.origin(), m.overlay)
 	}
 	o.removed = append(o.removed, m)
 	o.recorded = append(o.recorded, m.recorded)

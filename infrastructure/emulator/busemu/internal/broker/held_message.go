@@ -67,17 +67,17 @@ type message struct {
 // hidden behind it, so that no table of locks is needed to find the message.
 func (m *message) token() (t LockToken) {
 	binary.BigEndian.PutUint64(t[:8], m.nonce)
-	binary.BigEndian.PutUint64(t[8:], uint64(m.sequence)^veil(m.nonce))
+	binary.BigEndian.PutUint64(t[8:], uint64(m.sequence)^scramble(m.nonce))
 	return t
 }
 
 // open is the reverse of token.
 func (t LockToken) open() (sequence int64, nonce uint64) {
 	nonce = binary.BigEndian.Uint64(t[:8])
-	return int64(binary.BigEndian.Uint64(t[8:]) ^ veil(nonce)), nonce
+	return int64(binary.BigEndian.Uint64(t[8:]) ^ scramble(nonce)), nonce
 }
 
-func veil(nonce uint64) uint64 {
+func scramble(nonce uint64) uint64 {
 	return bits.RotateLeft64(nonce*0x9e3779b97f4a7c15, 29)
 }
 

@@ -37,6 +37,7 @@ type holder struct {
 	fed       []*session   // held ones that were given messages since serve
 	receivers map[*Receiver]struct{}
 	hungry    []*Receiver // with credit, without session; next first
+	browsing  []*Receiver
 	alarm     alarm
 	armed     int64 // what alarm is set to
 	counters  Counters
@@ -104,7 +105,7 @@ func (h *holder) enqueue(m *message, now int64, later *callbacks) {
 	}
 	h.place(m)
 	if s := m.session; s != nil && !m.deferred {
-		h.offer(s, now, later)
+		h.offerSession(s, now, later)
 		if s.receiver != nil && !s.fed {
 			s.fed = true
 			h.fed = append(h.fed, s)

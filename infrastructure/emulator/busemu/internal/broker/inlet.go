@@ -122,9 +122,9 @@ func (in *inlet) detach(reason error, later *callbacks) {
 	clear(in.senders)
 }
 
-// again is a body like b that nothing refers to yet, with its payload in the message's
+// unshared is a body like b that nothing refers to yet, with its payload in the message's
 // own record.
-func (b *body) again() *body {
+func (b *body) unshared() *body {
 	return &body{
 		payload: b.payload, id: b.id, session: b.session, partition: b.partition,
 		ttl: b.ttl, owner: b.owner, hops: b.hops, hasSession: b.hasSession,

@@ -18,7 +18,7 @@ import (
 //	x holder session            session state
 //	d holder time sequence      hashes of message ids first seen at that time
 const (
-	kindVersion  = 'v'
+	kindVersion  = 'v' // see package disk
 	kindLastID   = 'i'
 	kindEntity   = 'e'
 	kindSequence = 'n'

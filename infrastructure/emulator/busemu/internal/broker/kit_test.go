@@ -50,7 +50,7 @@ func durable(t *testing.T, test func(t *testing.T, r *rig)) {
 
 func (r *rig) open(fs *vfs.MemFS) {
 	r.t.Helper()
-	o := &Options{DecodeFields: decodeText}
+	o := &Options{DecodeFields: decodeText, ApplyChanges: changeText}
 	if fs != nil {
 		o.FS, o.Dir = fs, "bus"
 	}
@@ -70,6 +70,14 @@ func (r *rig) crash() {
 	}
 	r.fs = left
 	r.open(left)
+}
+
+// changeText appends what an action has changed.
+func changeText(payload []byte, _ *Fields, changes []Change) ([]byte, error) {
+	for _, c := range changes {
+		payload = fmt.Appendf(slices.Clip(payload), " %s=%v", c.Property, c.Value)
+	}
+	return payload, nil
 }
 
 // decodeText reads fields from payloads like "subject=a color=red".

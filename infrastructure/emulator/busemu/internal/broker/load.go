@@ -7,13 +7,15 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // loader rebuilds the broker from its store. Any record that does not fit is an error:
 // the broker does not guess.
 type loader struct {
 	b        *Broker
-	db       *pebble.DB
+	db       *disk.DB
 	topics   map[uint32]*topic
 	inlets   map[uint32]*inlet // by the id of their resting holder
 	holders  map[uint32]*holder
@@ -31,9 +33,6 @@ func (b *Broker) load() (resume func(), err error) {
 	l := &loader{
 		b: b, db: b.store.db, topics: make(map[uint32]*topic), inlets: make(map[uint32]*inlet),
 		holders: make(map[uint32]*holder), payloads: make(map[payloadKey][]byte), bodies: make(map[payloadKey]*body),
-	}
-	if err := l.version(); err != nil {
-		return nil, err
 	}
 	for _, step := range []struct {
 		kind byte
@@ -64,31 +63,6 @@ func (b *Broker) load() (resume func(), err error) {
 		in.armHistory()
 	}
 	return l.later.run, nil
-}
-
-// version checks what the store was written by, or marks a new one.
-func (l *loader) version() error {
-	value, closer, err := l.db.Get([]byte{kindVersion})
-	if err == nil {
-		defer func() { _ = closer.Close() }()
-		if string(value) != storeVersion {
-			return fmt.Errorf("it was written as %q, this broker reads %q", value, storeVersion)
-		}
-		return nil
-	}
-	it, err := l.db.NewIter(nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = it.Close() }()
-	if it.First() {
-		return fmt.Errorf("it holds something else than a broker's records: the first key is %x", it.Key())
-	}
-	if err := it.Error(); err != nil {
-		return err
-	}
-	// The log keeps the order: no record can be durable and this one not.
-	return l.db.Set([]byte{kindVersion}, []byte(storeVersion), pebble.NoSync)
 }
 
 func (l *loader) each(kind byte, load func(key, value []byte) error) error {

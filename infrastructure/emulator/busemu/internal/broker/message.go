@@ -84,7 +84,7 @@ type Delivery struct {
 
 // Fields are the parts of a message that filters can compare. An empty string means
 // that the field is absent. Values of Properties are string, bool, any integer,
-// float32, float64, time.Time or []byte; others match no comparison.
+// float32, float64, time.Time, UUID or []byte; others match no comparison.
 type Fields struct {
 	MessageID        string
 	CorrelationID    string
@@ -95,4 +95,9 @@ type Fields struct {
 	ReplyToSessionID string
 	ContentType      string
 	Properties       map[string]any
+
+	// Set by the broker.
+	PartitionKey   string    `json:"-"`
+	EnqueuedAt     time.Time `json:"-"`
+	SequenceNumber int64     `json:"-"`
 }

@@ -275,10 +275,10 @@ func (m *model) doClose(rt *rapid.T) {
 	}
 	c.Close()
 	delete(m.clients, id)
-	m.letGo(id, false)
+	m.releaseSession(id, false)
 }
 
-func (m *model) letGo(id string, failed bool) {
+func (m *model) releaseSession(id string, failed bool) {
 	if !m.sessions {
 		return // locks outlive the receiver
 	}
@@ -342,7 +342,7 @@ func (m *model) sweep() {
 				m.rt.Fatalf("session %s was not lost", id)
 			}
 			delete(m.clients, id)
-			m.letGo(id, true)
+			m.releaseSession(id, true)
 		}
 	}
 	for _, x := range slices.Clone(m.messages) {

@@ -33,6 +33,10 @@ type Options struct {
 	// called at most once for each message, and only if a rule needs it. Without it
 	// such rules cannot be created.
 	DecodeFields func(payload []byte) (Fields, error)
+	// ApplyChanges writes what an SQL action has changed into a copy of a message: the
+	// changes of application properties in turn, and the texts of fields. Without it
+	// rules with actions cannot be created.
+	ApplyChanges func(payload []byte, fields *Fields, changes []Change) ([]byte, error)
 	// Logger receives what no caller can be told: failed background work. Default:
 	// discard.
 	Logger *slog.Logger

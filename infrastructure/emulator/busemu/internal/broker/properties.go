@@ -111,8 +111,8 @@ type Filter struct {
 	Parameters []Parameter `json:",omitempty"`
 }
 
-// SQLAction is an action on the messages a rule matches. The broker runs none: it
-// stores and lists the rule and refuses a send that matches it.
+// SQLAction changes the copy of a message that a rule matches. Each matching rule with
+// an action makes a copy of its own; those without make one together.
 type SQLAction struct {
 	Expression string
 	Parameters []Parameter `json:",omitempty"`

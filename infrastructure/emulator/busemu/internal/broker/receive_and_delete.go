@@ -68,7 +68,7 @@ func (h *holder) restoreTaken(o *takeaway, later *callbacks) {
 	back := &restoration{holder: h}
 	for _, m := range o.messages {
 		again := *m
-		again.body, again.session, again.recorded = m.body.again(), nil, false
+		again.body, again.session, again.recorded = m.body.unshared(), nil, false
 		again.body.refs.Store(1)
 		h.inlet.size.Add(int64(len(again.body.payload)))
 		if again.hasState() {
@@ -83,7 +83,7 @@ func (h *holder) restoreTaken(o *takeaway, later *callbacks) {
 	now := h.b.now()
 	h.put(back.messages, now, later)
 	if s := o.receiver.session; s != nil && s.receiver == o.receiver && o.receiver.removing == 0 {
-		h.letGo(s, false, now, later)
+		h.releaseSession(s, false, now, later)
 	}
 	h.serve(now, later)
 	h.arm()

@@ -12,6 +12,7 @@ type Mode uint8
 const (
 	PeekLock Mode = iota
 	ReceiveAndDelete
+	Browse
 )
 
 // ReceiverOptions configure a receiver.
@@ -41,7 +42,8 @@ type Receiver struct {
 	out       []Delivery // collected for Deliver
 	removing  int        // batches that wait for their removal to be durable
 	drains    []func(uint32)
-	hungry    bool // in holder.hungry
+	hungry    bool  // in holder.hungry
+	browsed   int64 // sequence number that a browser saw last
 	gone      bool
 }
 
@@ -57,7 +59,7 @@ func (b *Broker) OpenReceiver(path string, o ReceiverOptions) (*Receiver, error)
 	if err := h.mayReceive(); err != nil {
 		return nil, err
 	}
-	if h.sessions != nil {
+	if h.sessions != nil && o.Mode != Browse {
 		return nil, errorf(NotAllowed, "It is not possible for an entity that requires sessions to create a non-sessionful message receiver.")
 	}
 	return h.newReceiver(nil, o), nil
@@ -83,6 +85,9 @@ func (h *holder) newReceiver(s *session, o ReceiverOptions) *Receiver {
 		r.id = s.id
 	}
 	h.receivers[r] = struct{}{}
+	if o.Mode == Browse {
+		h.browsing = append(h.browsing, r)
+	}
 	h.touch()
 	return r
 }
@@ -118,7 +123,7 @@ func (r *Receiver) Close() {
 	h.drop(r, nil, &later)
 	now := h.b.now()
 	if r.session != nil && r.removing == 0 { // else when what it took is back
-		h.letGo(r.session, false, now, &later)
+		h.releaseSession(r.session, false, now, &later)
 	}
 	h.serve(now, &later)
 	h.arm()
@@ -133,6 +138,9 @@ func (h *holder) drop(r *Receiver, reason error, later *callbacks) {
 	r.gone, r.credit = true, 0
 	h.touch()
 	delete(h.receivers, r)
+	if r.options.Mode == Browse {
+		h.dropBrowser(r)
+	}
 	if r.hungry {
 		r.hungry = false
 		h.hungry = slices.DeleteFunc(h.hungry, func(x *Receiver) bool { return x == r })
@@ -155,6 +163,6 @@ func (h *holder) detach(reason error, later *callbacks) {
 		h.drop(r, reason, later)
 	}
 	for s := h.held.head; s != nil; s = h.held.head {
-		h.letGo(s, false, now, later)
+		h.releaseSession(s, false, now, later)
 	}
 }

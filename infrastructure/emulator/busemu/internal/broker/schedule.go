@@ -87,7 +87,7 @@ func (in *inlet) activate(due []*message, later *callbacks) {
 	o := &intake{inlet: in, from: in.rest, removed: due, at: in.b.now(), parts: make([]part, len(in.targets), len(in.targets)+1)}
 	for _, m := range due {
 		o.recorded = append(o.recorded, false) // nothing can change while it waits
-		o.spread(m.body.again(), in.rest.sequence.Add(1), 0, nil)
+		o.route(m.body.unshared(), in.rest.sequence.Add(1), 0, nil)
 	}
 	in.b.submit(o, later)
 }

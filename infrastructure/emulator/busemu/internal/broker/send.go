@@ -27,12 +27,7 @@ type part struct {
 
 // send checks a batch and stages it as a whole.
 func (in *inlet) send(batch []Message, o *intake) {
-	if in.history != nil {
-		o.hashes = make([]idHash, len(batch))
-		for i := range batch {
-			o.hashes[i] = in.hash(&batch[i])
-		}
-	}
+	o.hash(batch)
 	var later callbacks
 	in.mu.Lock()
 	err := in.check(batch)
@@ -45,14 +40,30 @@ func (in *inlet) send(batch []Message, o *intake) {
 		o.finish(err)
 		return
 	}
+	in.sendLocked(batch, o, &later)
+	in.mu.Unlock()
+	later.run()
+}
+
+// hash prepares the ids for duplicate detection, which needs no lock.
+func (o *intake) hash(batch []Message) {
+	if o.inlet.history == nil {
+		return
+	}
+	o.hashes = make([]idHash, len(batch))
+	for i := range batch {
+		o.hashes[i] = o.inlet.hash(&batch[i])
+	}
+}
+
+// sendLocked stages a batch that was checked. Called with in.mu.
+func (in *inlet) sendLocked(batch []Message, o *intake, later *callbacks) {
 	o.at = in.b.now()
 	in.lastUsed.Store(o.at)
 	in.counters.Accepted += int64(len(batch))
 	in.stage(batch, o)
-	in.b.submit(o, &later)
+	in.b.submit(o, later)
 	in.armHistory()
-	in.mu.Unlock()
-	later.run()
 }
 
 // stage drops duplicates and gives each other message its sequence number and its
@@ -87,7 +98,7 @@ func (in *inlet) stage(batch []Message, o *intake) {
 			o.keep(b, &message{body: b, sequence: sequence, enqueuedAt: o.at, scheduledAt: at})
 			continue
 		}
-		o.spread(b, sequence, 0, nil)
+		o.route(b, sequence, 0, nil)
 	}
 	o.hashes, o.last = fresh, in.rest.sequence.Load()
 	if in.history != nil {
@@ -102,40 +113,32 @@ func (o *intake) keep(b *body, m *message) {
 	o.put(o.inlet.rest, m)
 }
 
-// spread gives a message to every target that wants it. first is the sequence number
+// route gives a message to every target that wants it. first is the sequence number
 // it had elsewhere, 0 if none.
-func (o *intake) spread(b *body, sequence, first int64, over *overlay) {
+func (o *intake) route(b *body, sequence, first int64, over *overlay) {
 	in := o.inlet
 	b.sequence = sequence
-	facts := facts{inlet: in, body: b}
+	facts := facts{inlet: in, body: b, at: o.at}
 	n := int32(0)
 	for i, t := range in.targets {
-		want, err := t.matcher.match(&facts)
-		if !want && (err == nil || !t.deadLetterErrors) {
-			continue
+		plain, actions, err := t.matcher.match(&facts)
+		if plain || err != nil && t.deadLetterErrors {
+			n++
+			o.deliver(i, t, b, first, over, err)
 		}
-		n++
-		m := &message{
-			body: b, firstSeq: first, overlay: over, enqueuedAt: o.at,
-			expiresAt: expiry(o.at, b.ttl, in.config.defaultTTL, t.ttl),
+		for _, a := range actions {
+			changed, err := in.b.act(a, &facts)
+			if err != nil && !t.deadLetterErrors {
+				continue
+			}
+			if err != nil {
+				changed = b.unshared()
+			}
+			changed.sequence = sequence
+			changed.refs.Store(1)
+			in.size.Add(int64(len(changed.payload)))
+			o.deliver(i, t, changed, first, over, err)
 		}
-		if first == 0 && t.holder != in.rest {
-			m.firstSeq = sequence
-		}
-		switch {
-		case err != nil:
-			o.divert(t.holder, m, deadLetterReason{"FilterEvaluationException", err.Error()})
-			continue
-		case t.session && !b.hasSession:
-			o.divert(t.holder, m, noSession())
-			continue
-		case t.holder == in.rest:
-			m.sequence = sequence
-		default:
-			m.sequence = t.holder.sequence.Add(1)
-		}
-		o.parts[i].holder = t.holder
-		o.parts[i].messages = append(o.parts[i].messages, m)
 	}
 	if n == 0 {
 		return
@@ -148,10 +151,37 @@ func (o *intake) spread(b *body, sequence, first int64, over *overlay) {
 	}
 }
 
-// divert puts a message that its holder cannot take into the dead-letter queue.
-func (o *intake) divert(h *holder, m *message, why deadLetterReason) {
+// deliver gives a message to one target, the i-th: to its dead-letter queue if its rules
+// could not be evaluated or it lacks a session.
+func (o *intake) deliver(i int, t *target, b *body, first int64, over *overlay, err error) {
+	in := o.inlet
+	m := &message{
+		body: b, firstSeq: first, overlay: over, enqueuedAt: o.at,
+		expiresAt: expiry(o.at, b.ttl, in.config.defaultTTL, t.ttl),
+	}
+	if first == 0 && t.holder != in.rest {
+		m.firstSeq = b.sequence
+	}
+	switch {
+	case err != nil:
+		o.putDeadLetter(t.holder, m, deadLetterReason{"FilterEvaluationException", err.Error()})
+		return
+	case t.session && !b.hasSession:
+		o.putDeadLetter(t.holder, m, noSession())
+		return
+	case t.holder == in.rest:
+		m.sequence = b.sequence
+	default:
+		m.sequence = t.holder.sequence.Add(1)
+	}
+	o.parts[i].holder = t.holder
+	o.parts[i].messages = append(o.parts[i].messages, m)
+}
+
+// putDeadLetter puts a message that its holder cannot take into the dead-letter queue.
+func (o *intake) putDeadLetter(h *holder, m *message, why deadLetterReason) {
 	m.sequence = h.deadLetter.sequence.Add(1)
-	m.overlay = why.lay(m.overlay, h.path)
+	m.overlay = why.addTo(m.overlay, h.path)
 	o.put(h.deadLetter, m)
 }
 

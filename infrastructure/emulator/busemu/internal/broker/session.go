@@ -36,9 +36,9 @@ func (h *holder) dropIdle(s *session) {
 	}
 }
 
-// offer makes a session that has ready messages and no receiver available: to the
+// offerSession makes a session that has ready messages and no receiver available: to the
 // first waiter, else to whoever asks next.
-func (h *holder) offer(s *session, now int64, later *callbacks) {
+func (h *holder) offerSession(s *session, now int64, later *callbacks) {
 	if s.receiver != nil || s.ready.n == 0 || s.list != nil {
 		return
 	}
@@ -64,8 +64,8 @@ func (h *holder) grant(s *session, w *waiter, now int64, later *callbacks) {
 	later.call(func() { w.opened(r, nil) })
 }
 
-// letGo takes a session from its receiver. Its locked messages return to their places.
-func (h *holder) letGo(s *session, failed bool, now int64, later *callbacks) {
+// releaseSession takes a session from its receiver. Its locked messages return to their places.
+func (h *holder) releaseSession(s *session, failed bool, now int64, later *callbacks) {
 	h.held.removeIf(s)
 	s.receiver = nil
 	for m := s.locked.head; m != nil; m = s.locked.head {
@@ -74,7 +74,7 @@ func (h *holder) letGo(s *session, failed bool, now int64, later *callbacks) {
 		}
 		h.giveBack(m, failed, false, nil, now, later)
 	}
-	h.offer(s, now, later)
+	h.offerSession(s, now, later)
 	h.dropIdle(s)
 }
 
@@ -88,7 +88,7 @@ func (h *holder) expireSessions(now int64, later *callbacks) {
 func (h *holder) loseSession(s *session, now int64, later *callbacks) {
 	r := s.receiver
 	h.drop(r, sessionLost(s.id), later)
-	h.letGo(s, true, now, later)
+	h.releaseSession(s, true, now, later)
 }
 
 func sessionLost(id string) *Error {

@@ -98,6 +98,34 @@ func TestSessionLockExpires(t *testing.T) {
 	})
 }
 
+// Each session has an end of its own, also where one that was accepted earlier is renewed
+// past it.
+func TestRenewingOneSessionKeepsNoOther(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig) {
+		r.queue("q", QueueProperties{RequiresSession: true, LockDuration: 10 * time.Second})
+		r.send("q", of("x", "1"), of("y", "2"))
+		older := r.accept("q", "x", 1)
+		time.Sleep(time.Second)
+		other := r.accept("q", "y", 1)
+		time.Sleep(8 * time.Second)
+		if _, err := r.RenewSessionLock("q", "x"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2*time.Second - time.Millisecond)
+		if older.lost() != nil || other.lost() != nil {
+			t.Fatalf("lost early: %v, %v", older.lost(), other.lost())
+		}
+		time.Sleep(time.Millisecond)
+		if older.lost() != nil || !errors.Is(other.lost(), SessionLockLost) {
+			t.Errorf("at the end of the other's lock: %v, %v, want the other lost alone", older.lost(), other.lost())
+		}
+		time.Sleep(8 * time.Second)
+		if !errors.Is(older.lost(), SessionLockLost) {
+			t.Errorf("the renewed session outlives its lock: %v", older.lost())
+		}
+	})
+}
+
 func TestAcceptNamed(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		sessionQueue(r)

@@ -31,37 +31,48 @@ func (h *holder) settle(token LockToken, o Outcome, done func(error)) {
 		refuse(lockLost())
 		return
 	}
-	if o.Kind == Complete {
-		h.counters.Completed++
-		h.remove(m, done, &later)
+	if err := h.maySettle(o); err != nil {
+		refuse(err)
 		return
 	}
-	now := h.b.now()
+	h.settleLocked(m, o, done, h.b.now(), &later)
+}
+
+// maySettle reports an outcome that this holder's messages cannot have.
+func (h *holder) maySettle(o Outcome) error {
+	switch {
+	case o.Kind < Complete || o.Kind > DeadLetter:
+		return errorf(NotImplemented, "Unknown outcome %d.", o.Kind)
+	case o.Kind == DeadLetter && h.deadLetter == nil:
+		return errorf(NotAllowed, "A message in the dead-letter queue '%s' cannot be dead-lettered again. Complete, abandon or defer it.", h.path)
+	}
+	return nil
+}
+
+// settleLocked settles m, which is locked, as maySettle allows. Called with h.mu.
+func (h *holder) settleLocked(m *message, o Outcome, done func(error), now int64, later *callbacks) {
 	switch o.Kind {
+	case Complete:
+		h.counters.Completed++
+		h.remove(m, done, later)
+		return
 	case Abandon:
 		h.counters.Abandoned++
 		m.overlay = m.merge(o.Properties)
-		h.giveBack(m, true, len(o.Properties) > 0, done, now, &later)
+		h.giveBack(m, true, len(o.Properties) > 0, done, now, later)
 	case Release:
 		h.counters.Released++
-		h.giveBack(m, false, false, done, now, &later)
+		h.giveBack(m, false, false, done, now, later)
 	case Defer:
 		h.counters.Deferred++
 		m.overlay = m.merge(o.Properties)
 		m.deferred = true
-		h.giveBack(m, false, true, done, now, &later)
+		h.giveBack(m, false, true, done, now, later)
 	case DeadLetter:
-		if h.deadLetter == nil {
-			refuse(errorf(NotAllowed, "A message in the dead-letter queue '%s' cannot be dead-lettered again. Complete, abandon or defer it.", h.path))
-			return
-		}
 		m.overlay = m.merge(o.Properties)
-		h.moveToDeadLetter(m, deadLetterReason{o.Reason, o.Description}, done, &later)
-	default:
-		refuse(errorf(NotImplemented, "Unknown outcome %d.", o.Kind))
-		return
+		h.moveToDeadLetter(m, deadLetterReason{o.Reason, o.Description}, done, later)
 	}
-	h.serve(now, &later)
+	h.serve(now, later)
 	h.arm()
 }
 

@@ -15,18 +15,16 @@ type literal struct{ v any }
 
 func (l literal) value(*Fields) any { return l.v }
 
-// propertyRef is a user property. Names differ in case only if both exist.
+// propertyRef is a user property, or one of the system. Names differ in case only if
+// both exist.
 type propertyRef struct {
 	name   string
-	system func(*Fields) string // of a system property
+	system func(*Fields) any // of a system property; nil otherwise
 }
 
 func (p propertyRef) value(f *Fields) any {
 	if p.system != nil {
-		if s := p.system(f); s != "" {
-			return s
-		}
-		return nil
+		return p.system(f)
 	}
 	if v, ok := f.Properties[p.name]; ok {
 		return normal(v)
@@ -39,29 +37,47 @@ func (p propertyRef) value(f *Fields) any {
 	return nil
 }
 
+// systemText is where the system properties are that are texts, by lower-case name. An
+// action can set them.
+var systemText = map[string]func(*Fields) *string{
+	"messageid":        func(f *Fields) *string { return &f.MessageID },
+	"correlationid":    func(f *Fields) *string { return &f.CorrelationID },
+	"to":               func(f *Fields) *string { return &f.To },
+	"replyto":          func(f *Fields) *string { return &f.ReplyTo },
+	"label":            func(f *Fields) *string { return &f.Subject },
+	"subject":          func(f *Fields) *string { return &f.Subject },
+	"sessionid":        func(f *Fields) *string { return &f.SessionID },
+	"replytosessionid": func(f *Fields) *string { return &f.ReplyToSessionID },
+	"contenttype":      func(f *Fields) *string { return &f.ContentType },
+}
+
+// systemFacts are the system properties that the broker sets.
+var systemFacts = map[string]func(*Fields) any{
+	"partitionkey": func(f *Fields) any {
+		if f.PartitionKey == "" {
+			return nil
+		}
+		return f.PartitionKey
+	},
+	"enqueuedtimeutc": func(f *Fields) any { return f.EnqueuedAt },
+	"sequencenumber":  func(f *Fields) any { return f.SequenceNumber },
+}
+
 func newSystemProperty(name string) (operand, error) {
-	p := propertyRef{name: name}
-	switch strings.ToLower(name) {
-	case "messageid":
-		p.system = func(f *Fields) string { return f.MessageID }
-	case "correlationid":
-		p.system = func(f *Fields) string { return f.CorrelationID }
-	case "to":
-		p.system = func(f *Fields) string { return f.To }
-	case "replyto":
-		p.system = func(f *Fields) string { return f.ReplyTo }
-	case "label", "subject":
-		p.system = func(f *Fields) string { return f.Subject }
-	case "sessionid":
-		p.system = func(f *Fields) string { return f.SessionID }
-	case "replytosessionid":
-		p.system = func(f *Fields) string { return f.ReplyToSessionID }
-	case "contenttype":
-		p.system = func(f *Fields) string { return f.ContentType }
-	default:
+	lower := strings.ToLower(name)
+	if get, ok := systemFacts[lower]; ok {
+		return propertyRef{name: name, system: get}, nil
+	}
+	at, ok := systemText[lower]
+	if !ok {
 		return nil, fmt.Errorf("the system property sys.%s is not supported", name)
 	}
-	return p, nil
+	return propertyRef{name: name, system: func(f *Fields) any {
+		if s := *at(f); s != "" {
+			return s
+		}
+		return nil
+	}}, nil
 }
 
 // comparison compares two operands. Absent operands and different types give unknown.
@@ -95,6 +111,12 @@ func (c comparison) holds(f *Fields) truth {
 }
 
 func compareEqual(left, right any) truth {
+	if u, ok := left.(UUID); ok {
+		return equalUUID(u, right)
+	}
+	if u, ok := right.(UUID); ok {
+		return equalUUID(u, left)
+	}
 	if l, ok := left.(bool); ok {
 		if r, ok := right.(bool); ok {
 			return truthOf(l == r)
@@ -106,6 +128,17 @@ func compareEqual(left, right any) truth {
 		return unknown
 	}
 	return truthOf(order == 0)
+}
+
+// equalUUID compares a UUID with another, or with its text.
+func equalUUID(u UUID, other any) truth {
+	switch o := other.(type) {
+	case UUID:
+		return truthOf(u == o)
+	case string:
+		return truthOf(strings.EqualFold(u.String(), o))
+	}
+	return unknown
 }
 
 func compareOrder(left, right any) (order int, ok bool) {

@@ -81,7 +81,7 @@ func scanToken(s string) (t sqlToken, n int, err error) {
 			return sqlToken{kind: symbol, text: two}, 2, nil
 		}
 	}
-	if strings.IndexByte("=<>(),.-+*/%", s[0]) >= 0 {
+	if strings.IndexByte("=<>(),.-+*/%;", s[0]) >= 0 {
 		return sqlToken{kind: symbol, text: s[:1]}, 1, nil
 	}
 	return t, 0, fmt.Errorf("unexpected character %q", s[:1])

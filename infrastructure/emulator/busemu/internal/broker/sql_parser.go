@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,17 +13,33 @@ const (
 	maxSQLDepth  = 64
 )
 
-// parseSQL compiles the subset of the service's SQL filter language that compares
-// properties. What it does not know is an error, never ignored:
+// parseSQL compiles the service's SQL filter language. What it does not know is an
+// error, never ignored:
 //
 //	or      = and { OR and }
 //	and     = not { AND not }
-//	not     = NOT not | "(" or ")" | EXISTS "(" property ")" | test
-//	test    = operand ( compare operand | [NOT] IN "(" operand { "," operand } ")"
-//	                  | [NOT] LIKE text [ESCAPE text] | IS [NOT] NULL )
+//	not     = NOT not | EXISTS "(" property ")" | test
+//	test    = sum [ compare sum | [NOT] IN "(" sum { "," sum } ")" | [NOT] BETWEEN sum AND sum
+//	              | [NOT] LIKE text [ESCAPE text] | IS [NOT] NULL ]
 //	compare = "=" | "<>" | "!=" | "<" | "<=" | ">" | ">="
-//	operand = property | @parameter | text | [-] number | TRUE | FALSE
+//	sum     = product { ("+" | "-") product }
+//	product = sign { ("*" | "/" | "%") sign }
+//	sign    = ("+" | "-") sign | "(" or ")" | value
+//	value   = property | @parameter | text | number | TRUE | FALSE
+//	          | newid "(" ")" | (property | p) "(" sum ")"
 func parseSQL(expression string, parameters []Parameter) (condition, error) {
+	p, err := newSQLParser(expression, parameters)
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.condition(p.or)
+	if err != nil {
+		return nil, err
+	}
+	return c, p.end()
+}
+
+func newSQLParser(expression string, parameters []Parameter) (*sqlParser, error) {
 	if n := utf8.RuneCountInString(expression); n > maxSQLLength {
 		return nil, fmt.Errorf("it has %d characters, more than %d", n, maxSQLLength)
 	}
@@ -30,15 +47,43 @@ func parseSQL(expression string, parameters []Parameter) (condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &sqlParser{tokens: tokens, parameters: parameters}
-	c, err := p.or()
-	if err != nil {
-		return nil, err
-	}
+	return &sqlParser{tokens: tokens, parameters: parameters}, nil
+}
+
+// end checks that nothing follows.
+func (p *sqlParser) end() error {
 	if t := p.peek(); t.kind != endOfText {
-		return nil, fmt.Errorf("%s is not expected here", t)
+		return fmt.Errorf("%s is not expected here", t)
 	}
-	return c, nil
+	return nil
+}
+
+// sqlNode is a part of an expression: one of the two is set. What stands in
+// parentheses is known to be the one or the other only when it has been read.
+type sqlNode struct {
+	condition condition
+	operand   operand
+}
+
+func isCondition(c condition) sqlNode { return sqlNode{condition: c} }
+func isOperand(o operand) sqlNode     { return sqlNode{operand: o} }
+
+// condition reads a part that must be true or false.
+func (p *sqlParser) condition(read func() (sqlNode, error)) (condition, error) {
+	n, err := read()
+	if err == nil && n.condition == nil {
+		err = fmt.Errorf("%s where a comparison is expected", p.peek())
+	}
+	return n.condition, err
+}
+
+// operand reads a part that must be a value.
+func (p *sqlParser) operand(read func() (sqlNode, error)) (operand, error) {
+	n, err := read()
+	if err == nil && n.operand == nil {
+		err = fmt.Errorf("a comparison where a value is expected, before %s", p.peek())
+	}
+	return n.operand, err
 }
 
 type sqlParser struct {
@@ -73,81 +118,88 @@ func (p *sqlParser) expect(s string) error {
 	return nil
 }
 
-func (p *sqlParser) or() (condition, error) {
+func (p *sqlParser) or() (sqlNode, error) {
 	return p.chain("OR", p.and, func(terms []condition) condition { return anyOf(terms) })
 }
 
-func (p *sqlParser) and() (condition, error) {
+func (p *sqlParser) and() (sqlNode, error) {
 	return p.chain("AND", p.not, func(terms []condition) condition { return allOf(terms) })
 }
 
-func (p *sqlParser) chain(joint string, term func() (condition, error), join func([]condition) condition) (condition, error) {
+func (p *sqlParser) chain(joint string, term func() (sqlNode, error), join func([]condition) condition) (sqlNode, error) {
 	first, err := term()
-	if err != nil {
-		return nil, err
+	if err != nil || !p.peek().is(joint) {
+		return first, err
 	}
-	terms := []condition{first}
+	if first.condition == nil {
+		return first, fmt.Errorf("a value where a comparison is expected, before %s", p.peek())
+	}
+	terms := []condition{first.condition}
 	for p.accept(joint) {
-		c, err := term()
+		c, err := p.condition(term)
 		if err != nil {
-			return nil, err
+			return sqlNode{}, err
 		}
 		terms = append(terms, c)
 	}
-	if len(terms) == 1 {
-		return first, nil
-	}
-	return join(terms), nil
+	return isCondition(join(terms)), nil
 }
 
-func (p *sqlParser) not() (condition, error) {
+// deeper bounds the nesting of what is read by recursion.
+func (p *sqlParser) deeper() error {
 	if p.depth++; p.depth > maxSQLDepth {
-		return nil, fmt.Errorf("it is nested more than %d deep", maxSQLDepth)
+		return fmt.Errorf("it is nested more than %d deep", maxSQLDepth)
 	}
-	defer func() { p.depth-- }()
+	return nil
+}
+
+func (p *sqlParser) not() (sqlNode, error) {
 	switch {
-	case p.accept("NOT"):
-		c, err := p.not()
-		return negation{c}, err
-	case p.accept("("):
-		c, err := p.or()
-		if err != nil {
-			return nil, err
+	case p.peek().is("NOT"):
+		p.next()
+		if err := p.deeper(); err != nil {
+			return sqlNode{}, err
 		}
-		return c, p.expect(")")
+		defer func() { p.depth-- }()
+		c, err := p.condition(p.not)
+		return isCondition(negation{c}), err
 	case p.peek().is("EXISTS") && p.tokens[1].is("("):
 		p.next()
 		p.next()
-		property, err := p.operand()
+		property, err := p.value()
 		if err != nil {
-			return nil, err
+			return sqlNode{}, err
 		}
 		if _, ok := property.(propertyRef); !ok {
-			return nil, fmt.Errorf("EXISTS needs a property")
+			return sqlNode{}, fmt.Errorf("EXISTS needs a property")
 		}
-		return negation{isNull{property}}, p.expect(")")
+		return isCondition(negation{isNull{property}}), p.expect(")")
 	}
 	return p.test()
 }
 
-func (p *sqlParser) test() (condition, error) {
-	left, err := p.operand()
+func (p *sqlParser) test() (sqlNode, error) {
+	first, err := p.sum()
 	if err != nil {
-		return nil, err
+		return first, err
 	}
-	t := p.next()
-	if t.kind == symbol {
-		switch t.text {
-		case "=", "<>", "!=", "<", "<=", ">", ">=":
-			right, err := p.operand()
-			return comparison{t.text, left, right}, err
-		case "+", "-", "*", "/", "%":
-			return nil, fmt.Errorf("arithmetic (%s) is not supported", t)
-		}
+	t := p.peek()
+	comparing := t.kind == symbol && slices.Contains(comparisons, t.text)
+	if !comparing && !slices.ContainsFunc(tests, t.is) {
+		return first, nil
+	}
+	left := first.operand
+	if left == nil {
+		return first, fmt.Errorf("a comparison where a value is expected, before %s", t)
+	}
+	p.next()
+	if comparing {
+		right, err := p.operand(p.sum)
+		return isCondition(comparison{t.text, left, right}), err
 	}
 	if t.is("IS") {
 		negated := p.accept("NOT")
-		return negate(isNull{left}, negated), p.expect("NULL")
+		return isCondition(negate(isNull{left}, negated)), p.expect("NULL")
 	}
 	negated := t.is("NOT")
 	if negated {
@@ -159,11 +211,18 @@ func (p *sqlParser) test() (condition, error) {
 		c, err = p.in(left)
 	case t.is("LIKE"):
 		c, err = p.like(left)
+	case t.is("BETWEEN"):
+		c, err = p.between(left)
 	default:
 		err = fmt.Errorf("%s where a comparison is expected", t)
 	}
-	return negate(c, negated), err
+	return isCondition(negate(c, negated)), err
 }
+
+var (
+	comparisons = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
+	tests       = []string{"IS", "NOT", "IN", "LIKE", "BETWEEN"}
+)
 
 func (p *sqlParser) in(left operand) (condition, error) {
 	if err := p.expect("("); err != nil {
@@ -171,7 +230,7 @@ func (p *sqlParser) in(left operand) (condition, error) {
 	}
 	var terms []condition
 	for {
-		right, err := p.operand()
+		right, err := p.operand(p.sum)
 		if err != nil {
 			return nil, err
 		}
@@ -180,6 +239,18 @@ func (p *sqlParser) in(left operand) (condition, error) {
 			return anyOf(terms), p.expect(")")
 		}
 	}
+}
+
+func (p *sqlParser) between(value operand) (condition, error) {
+	low, err := p.operand(p.sum)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.expect("AND"); err != nil {
+		return nil, err
+	}
+	high, err := p.operand(p.sum)
+	return allOf{comparison{">=", value, low}, comparison{"<=", value, high}}, err
 }
 
 func (p *sqlParser) like(left operand) (condition, error) {
@@ -198,40 +269,10 @@ func (p *sqlParser) like(left operand) (condition, error) {
 	return newLike(left, pattern.text, escape)
 }
 
-func (p *sqlParser) operand() (operand, error) {
-	switch t := p.next(); {
-	case t.kind == text:
-		return literal{t.text}, nil
-	case t.kind == number:
-		return literal{t.value}, nil
-	case t.is("-") && p.peek().kind == number:
-		switch v := p.next().value.(type) {
-		case int64:
-			return literal{-v}, nil
-		case float64:
-			return literal{-v}, nil
-		}
-	case t.is("TRUE"), t.is("FALSE"):
-		return literal{t.is("TRUE")}, nil
-	case t.kind == parameter:
-		for _, known := range p.parameters {
-			if strings.EqualFold(known.Name, t.text) {
-				return literal{normal(known.Value)}, nil
-			}
-		}
-		return nil, fmt.Errorf("the parameter %s has no value", t.text)
-	case t.kind == quoted || t.kind == word && !reserved(t.text):
-		return p.property(t)
-	default:
-		return nil, fmt.Errorf("%s where a property or a value is expected", t)
-	}
-	return nil, fmt.Errorf("a number is expected")
-}
-
 // property reads the rest of [sys.|user.]name.
 func (p *sqlParser) property(first sqlToken) (operand, error) {
 	if p.peek().is("(") {
-		return nil, fmt.Errorf("the function %s is not supported", first.text)
+		return p.function(first)
 	}
 	if !p.accept(".") {
 		return propertyRef{name: first.text}, nil
@@ -251,7 +292,7 @@ func (p *sqlParser) property(first sqlToken) (operand, error) {
 
 func reserved(word string) bool {
 	switch strings.ToUpper(word) {
-	case "AND", "OR", "NOT", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE", "EXISTS", "SET", "REMOVE":
+	case "AND", "OR", "NOT", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE", "EXISTS", "BETWEEN", "SET", "REMOVE":
 		return true
 	}
 	return false

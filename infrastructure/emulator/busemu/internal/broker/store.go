@@ -3,15 +3,12 @@ package broker
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 
-	"feedbox/infrastructure/emulator/busemu/internal/broker/intact"
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // maxGroup is the size in bytes from which a group of ops is committed without
@@ -23,21 +20,16 @@ const maxGroup = 1 << 20
 // goroutine awaits the fsync of each batch in turn, publishes its ops and finishes
 // them. Up to four batches are under way at a time.
 type store struct {
-	fs     vfs.FS
-	dir    string
-	lock   *pebble.Lock
-	db     *pebble.DB
+	db     *disk.DB
 	sync   bool
-	logger *slog.Logger
 	wake   chan struct{} // capacity 1
 	stop   chan struct{} // closed by close
 	groups chan group    // closed by the committer
 	done   chan struct{} // closed by the publisher
-	failed chan error    // capacity 1: the first failure
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	pending []op
-	refused error // why submit takes nothing more
+	closed  bool // submit takes nothing more
 }
 
 // group is a batch on its way to the disk.
@@ -48,74 +40,17 @@ type group struct {
 }
 
 func openStore(o *Options) (*store, error) {
-	s := &store{
-		sync: !o.NoSync, logger: o.Logger,
+	tuning := &pebble.Options{MemTableSize: 32 << 20}
+	tuning.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+	db, err := disk.Open(&disk.Options{Dir: o.Dir, FS: o.FS, Version: storeVersion, Logger: o.Logger, Pebble: tuning})
+	if err != nil {
+		return nil, fmt.Errorf("broker: %w", err)
+	}
+	return &store{
+		db: db, sync: !o.NoSync,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		groups: make(chan group, 4), done: make(chan struct{}),
-		failed: make(chan error, 1),
-	}
-	s.fs, s.dir = o.FS, o.Dir
-	if s.fs == nil {
-		s.fs = vfs.Default
-	}
-	options := &pebble.Options{
-		FS: s.fs,
-		// The default format opens a log with a flipped bit and drops what follows.
-		FormatMajorVersion: pebble.FormatNewest,
-		Logger:             pebbleLogger{o.Logger},
-		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { o.Logger.Error("pebble: background work failed", "error", err) },
-			DataCorruption:  func(info pebble.DataCorruptionInfo) { _ = s.fail(info.Details) },
-		},
-		MemTableSize: 32 << 20,
-	}
-	options.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
-	if err := s.open(options); err != nil {
-		return nil, fmt.Errorf("open the broker's store in %s: %w", o.Dir, err)
-	}
-	return s, nil
-}
-
-// open locks the directory, looks for damage and opens the database.
-func (s *store) open(options *pebble.Options) error {
-	if err := s.fs.MkdirAll(s.dir, 0o755); err != nil {
-		return err
-	}
-	lock, err := pebble.LockDirectory(s.dir, s.fs)
-	if err != nil {
-		return fmt.Errorf("lock it (is another broker using it?): %w", err)
-	}
-	options.Lock = lock
-	if err := intact.Check(s.fs, s.dir); err != nil {
-		return errors.Join(err, lock.Close())
-	}
-	if err := s.startNewest(options.FormatMajorVersion); err != nil {
-		return errors.Join(err, lock.Close())
-	}
-	db, err := pebble.Open(s.dir, options)
-	if err != nil {
-		return errors.Join(err, lock.Close())
-	}
-	s.db, s.lock = db, lock
-	return nil
-}
-
-// startNewest marks a directory that is still empty as one of the newest format.
-// Pebble would begin with the oldest and sync the directory for each format on the
-// way, which doubles the time of a start.
-func (s *store) startNewest(format pebble.FormatMajorVersion) error {
-	names, err := s.fs.List(s.dir)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(names, func(name string) bool { return name != "LOCK" }) {
-		return nil
-	}
-	marker, _, err := atomicfs.LocateMarker(s.fs, s.dir, "format-version")
-	if err != nil {
-		return err
-	}
-	return errors.Join(marker.Move(format.String()), marker.Close())
+	}, nil
 }
 
 // start runs the two goroutines. Everything was loaded by now.
@@ -127,7 +62,11 @@ func (s *store) start() {
 // submit queues o. After a failure or close it is refused by way of later.
 func (s *store) submit(o op, later *callbacks) {
 	s.mu.Lock()
-	if err := s.refused; err != nil {
+	err := s.refusal()
+	if err == nil && s.closed {
+		err = closed()
+	}
+	if err != nil {
 		s.mu.Unlock()
 		later.call(func() { o.finish(err) })
 		return
@@ -201,7 +140,8 @@ func (s *store) publish() {
 			err = errors.Join(err, g.batch.Close())
 		}
 		if err != nil {
-			err = s.fail(err)
+			s.db.Fail(err)
+			err = failed(err)
 		}
 		for _, o := range g.ops {
 			var later callbacks
@@ -214,17 +154,8 @@ func (s *store) publish() {
 	}
 }
 
-// fail refuses all further work: what is in memory may differ from what is stored.
-func (s *store) fail(cause error) error {
-	err := errorf(InternalError, "The broker's store failed and the broker takes no more work: %v", cause)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refused == nil {
-		s.refused = err
-		s.failed <- cause
-		s.logger.Error("the broker's store failed", "error", cause)
-	}
-	return err
+func failed(cause error) error {
+	return errorf(InternalError, "The broker's store failed and the broker takes no more work: %v", cause)
 }
 
 // refusal is why nothing more is taken, nil while all is well or in memory mode.
@@ -232,9 +163,10 @@ func (s *store) refusal() error {
 	if s == nil {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.refused
+	if cause := s.db.Err(); cause != nil {
+		return failed(cause)
+	}
+	return nil
 }
 
 // await returns when everything submitted before is durable and published.
@@ -251,36 +183,10 @@ func (s *store) close() error {
 	s.await()
 	s.await()
 	s.mu.Lock()
-	if s.refused == nil {
-		s.refused = closed()
-	}
+	s.closed = true
 	s.mu.Unlock()
 	s.await() // what came between is refused from here on
 	close(s.stop)
 	<-s.done
-	return s.closeFiles()
-}
-
-// closeFiles closes the database and seals its files, so that damage done to them from
-// now on is found.
-func (s *store) closeFiles() error {
-	err := s.db.Close()
-	if err == nil {
-		err = intact.Seal(s.fs, s.dir)
-	}
-	return errors.Join(err, s.lock.Close())
-}
-
-// pebbleLogger passes on Pebble's complaints. Pebble calls Fatalf when it cannot go on
-// without losing acknowledged data, and expects it not to return.
-type pebbleLogger struct{ logger *slog.Logger }
-
-func (l pebbleLogger) Infof(string, ...any) {}
-
-func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.logger.Error("pebble: " + fmt.Sprintf(format, args...))
-}
-
-func (l pebbleLogger) Fatalf(format string, args ...any) {
-	panic("broker: the store cannot go on: " + fmt.Sprintf(format, args...))
+	return s.db.Close()
 }

@@ -123,9 +123,6 @@ func isEscaped(name []byte) bool {
 }
 
 func parseTTL(value []byte) (int32, error) {
-	if value[0] == 'n' {
-		return 0, nil
-	}
 	n, err := strconv.ParseFloat(string(value), 64)
 	if err != nil || n != math.Trunc(n) || n == 0 || n < -1 || n > math.MaxInt32 {
 		return 0, fmt.Errorf("%w, not %s", ErrTTL, value)

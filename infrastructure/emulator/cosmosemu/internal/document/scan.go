@@ -94,7 +94,7 @@ func (s *scanner) word(w string) error {
 func (s *scanner) str() ([]byte, error) {
 	start := s.at
 	for i := start + 1; ; i++ {
-		if i += plain(s.text[i:]); i >= len(s.text) {
+		if i += plainLength(s.text[i:]); i >= len(s.text) {
 			break
 		}
 		switch s.text[i] {
@@ -117,10 +117,10 @@ func (s *scanner) str() ([]byte, error) {
 	return nil, s.fail("a string is not closed")
 }
 
-// plain returns the number of bytes before the first quote, backslash or control
+// plainLength returns the number of bytes before the first quote, backslash or control
 // character. It looks at eight bytes at a time: a byte of x is zero exactly if
 // (x - 0x01..01) &^ x has its top bit set, for the lowest such byte.
-func plain(b []byte) int {
+func plainLength(b []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	n := 0
 	for ; len(b)-n >= 8; n += 8 {

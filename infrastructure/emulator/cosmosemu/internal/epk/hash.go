@@ -76,11 +76,6 @@ func (r Range) Contains(key []byte) bool {
 	return bytes.Compare(key, r.Min) >= 0 && bytes.Compare(key, r.Max) < 0
 }
 
-// Covers tells whether the whole of other lies in the window.
-func (r Range) Covers(other Range) bool {
-	return bytes.Compare(other.Min, r.Min) >= 0 && bytes.Compare(other.Max, r.Max) <= 0
-}
-
 // Intersect returns the overlap of two windows; ok is false if there is none.
 func (r Range) Intersect(other Range) (overlap Range, ok bool) {
 	overlap = r

@@ -45,9 +45,6 @@ func Number(f float64) Value { return Value{mark: markNumber, num: f} }
 // String is a JSON string, already decoded.
 func String(s string) Value { return Value{mark: markString, str: s} }
 
-// IsUndefined tells whether the property was absent.
-func (v Value) IsUndefined() bool { return v.mark == markUndefined }
-
 // Text returns the string and true if v is a string.
 func (v Value) Text() (string, bool) { return v.str, v.mark == markString }
 

@@ -1,23 +1,46 @@
 package query
 
-// selectQuery is the one statement of the language. Its expressions hold no
-// parentheses: the tree shows the grouping.
+// selectQuery is one query: the statement itself or a sub-query. Its expressions
+// hold no parentheses: the tree shows the grouping.
 type selectQuery struct {
-	condition  bool // FROM ... WHERE ... of a patch: no SELECT
-	distinct   bool
-	top        *count
-	star       bool
-	value      bool // SELECT VALUE: items has the one expression
-	items      []selectItem
-	collection string
-	alias      string
-	where      expr // nil: none
-	orderBy    []orderItem
-	offset     *count // set together with limit
-	limit      *count
+	condition bool // FROM ... WHERE ... of a patch: no SELECT
+	distinct  bool
+	top       *count
+	star      bool
+	value     bool // SELECT VALUE: items has the one expression
+	items     []selectItem
+	from      []*source // none: a query without FROM
+	where     expr      // nil: none
+	groupBy   []expr
+	orderBy   []orderItem
+	offset    *count // set together with limit
+	limit     *count
 
-	params    []string // names in order of first use; paramRef.index points here
-	aggregate bool     // items have a COUNT
+	aggregates []*aggregateCall // those of SELECT, sub-queries apart
+	groupAt    int              // where the values of groupBy are in env.group
+	groupIDs   map[string]int   // the index in groupBy by identity
+	one        [1]*source       // where from starts: most queries have one
+}
+
+// source is one input of FROM. Expressions see the document, or a variable that
+// the source runs through its values.
+type source struct {
+	name       string       // what expressions call it; "": nothing does
+	collection string       // the name of the container, of the document itself
+	base       *path        // else what it runs over: a path,
+	query      *selectQuery // or a sub-query
+	each       bool         // name IN ...: the elements of it
+	index      int          // in env.vars; isDocument: the document
+}
+
+// isDocument is the index of the source that is the document.
+const isDocument = -1
+
+// ref is a name at the start of a path, and the source it stands for.
+type ref struct {
+	name string
+	pos  int
+	src  *source
 }
 
 type selectItem struct {
@@ -49,8 +72,11 @@ type (
 		index int
 		pos   int
 	}
-	// path is the document (no steps) or something at fixed steps inside it.
-	path struct{ steps []step }
+	// path is a source (no steps) or something at fixed steps inside it.
+	path struct {
+		at    *ref
+		steps []step
+	}
 	// member looks up a computed name or index, or one inside a computed value.
 	member struct{ base, index expr }
 	// unaryExpr is one of - + ~ NOT.
@@ -94,16 +120,22 @@ type (
 		args []expr
 		pos  int
 	}
-	// countCall is the aggregate COUNT(arg); index numbers them in the query.
-	countCall struct {
+	// aggregateCall is COUNT(arg) and the like; index numbers them in the statement.
+	aggregateCall struct {
+		kind  aggregateKind
 		arg   expr
 		index int
+	}
+	// subqueryExpr is (SELECT ...), or EXISTS or ARRAY of one.
+	subqueryExpr struct {
+		op    string // "", EXISTS, ARRAY
+		query *selectQuery
 	}
 	// arrayExpr and objectExpr construct a value.
 	arrayExpr  struct{ items []expr }
 	objectExpr struct{ members []objectMember }
-	// group marks parentheses. The parser takes it off again.
-	group struct{ x expr }
+	// parens marks parentheses. The parser takes it off again.
+	parens struct{ x expr }
 )
 
 type objectMember struct {
@@ -117,22 +149,23 @@ type step struct {
 	index int64 // -1: a name
 }
 
-func (*literal) expression()     {}
-func (*paramRef) expression()    {}
-func (*path) expression()        {}
-func (*member) expression()      {}
-func (*unaryExpr) expression()   {}
-func (*binaryExpr) expression()  {}
-func (*logicalExpr) expression() {}
-func (*ternaryExpr) expression() {}
-func (*betweenExpr) expression() {}
-func (*inExpr) expression()      {}
-func (*likeExpr) expression()    {}
-func (*callExpr) expression()    {}
-func (*countCall) expression()   {}
-func (*arrayExpr) expression()   {}
-func (*objectExpr) expression()  {}
-func (*group) expression()       {}
+func (*literal) expression()       {}
+func (*paramRef) expression()      {}
+func (*path) expression()          {}
+func (*member) expression()        {}
+func (*unaryExpr) expression()     {}
+func (*binaryExpr) expression()    {}
+func (*logicalExpr) expression()   {}
+func (*ternaryExpr) expression()   {}
+func (*betweenExpr) expression()   {}
+func (*inExpr) expression()        {}
+func (*likeExpr) expression()      {}
+func (*callExpr) expression()      {}
+func (*aggregateCall) expression() {}
+func (*subqueryExpr) expression()  {}
+func (*arrayExpr) expression()     {}
+func (*objectExpr) expression()    {}
+func (*parens) expression()        {}
 
 // eachPart calls f for the expressions right inside of e.
 func eachPart(e expr, f func(expr)) {
@@ -163,17 +196,38 @@ func eachPart(e expr, f func(expr)) {
 		f(e.pattern)
 	case *callExpr:
 		each(e.args, f)
-	case *countCall:
+	case *aggregateCall:
 		f(e.arg)
+	case *subqueryExpr:
+		e.query.eachPart(f)
 	case *arrayExpr:
 		each(e.items, f)
 	case *objectExpr:
 		for _, m := range e.members {
 			f(m.x)
 		}
-	case *group:
+	case *parens:
 		f(e.x)
 	}
+}
+
+// eachPart calls f for the expressions of a query.
+func (q *selectQuery) eachPart(f func(expr)) {
+	for _, it := range q.items {
+		f(it.expr)
+	}
+	for _, src := range q.from {
+		if src.base != nil {
+			f(src.base)
+		}
+		if src.query != nil {
+			src.query.eachPart(f)
+		}
+	}
+	if q.where != nil {
+		f(q.where)
+	}
+	each(q.groupBy, f)
 }
 
 func each(list []expr, f func(expr)) {

@@ -3,28 +3,47 @@ package query
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
+	"time"
 )
 
 // Bound is a query with its parameters, ready to run over documents. It carries
 // scratch space: use it from one goroutine at a time.
 type Bound struct {
-	q      *Query
-	args   []Value // by paramRef.index
-	window Window
+	q        *Query
+	args     []Value // by paramRef.index
+	window   Window
+	now      time.Time
+	computed map[string]expr // by name
+	inner    *Bound          // makes the documents of FROM (SELECT ...); nil: the container does
 
-	where     cond // nil: every document matches
-	whereTree *pathTree
-	whereEnv  env
-
+	// The programs of the clauses.
+	shared  *shared
+	from    *program
+	loops   []loop
+	filter  *program
+	where   cond // nil: every row
+	output  *program
 	row     projector
-	rowTree *pathTree
-	rowEnv  env
-	counts  []scalar // argument of each COUNT
+	groupBy *program
+	group   *grouping // nil: no groups
+	order   *program
+	keys    []scalar
 
-	keys     []pathNodeRef
-	keysTree *pathTree
-	keysEnv  env
+	doc []byte // the document that Each is at
+}
+
+// program is what one clause needs of a document. It reads the document when it
+// first needs it.
+type program struct {
+	tree  pathTree
+	env   env
+	fresh bool // env has the values of the document at hand
+}
+
+// Setting is where a query runs.
+type Setting struct {
+	Now      time.Time  // of the functions of the clock; zero: they are refused
+	Computed []Computed // properties of the container
 }
 
 // Window cuts the sequence of rows: skip Offset, then at most Limit. It stands
@@ -34,12 +53,15 @@ type Window struct {
 	Limit  int64 // -1: no limit
 }
 
-// Bind puts the parameters in. The error is a *BindError, or an *UnsupportedError
+// Bind is BindIn without a clock and without computed properties.
+func (q *Query) Bind(params Params) (*Bound, error) { return q.BindIn(params, Setting{}) }
+
+// BindIn puts the parameters in. The error is a *BindError, or an *UnsupportedError
 // for a construct that depends on its values. Parameters the query does not name
 // are ignored. The Bound refers to the bytes of params.
-func (q *Query) Bind(params Params) (*Bound, error) {
-	b := &Bound{q: q, window: Window{Limit: -1}, args: make([]Value, len(q.root.params))}
-	for i, name := range q.root.params {
+func (q *Query) BindIn(params Params, in Setting) (*Bound, error) {
+	args := make([]Value, len(q.params))
+	for i, name := range q.params {
 		raw, ok := params[name]
 		if !ok {
 			return nil, &BindError{Param: name, Msg: "the query uses it, but the request has no value for it"}
@@ -47,7 +69,24 @@ func (q *Query) Bind(params Params) (*Bound, error) {
 		if !json.Valid(raw) {
 			return nil, &BindError{Param: name, Msg: "its value is not JSON"}
 		}
-		b.args[i] = parsedNumber(jsonValue(trim(raw)))
+		args[i] = parsedNumber(jsonValue(trim(raw)))
+	}
+	return q.bind(args, in)
+}
+
+func (q *Query) bind(args []Value, in Setting) (b *Bound, err error) {
+	b = &Bound{q: q, args: args, window: Window{Limit: -1}, now: in.Now}
+	if derived := q.root.derived(); derived != nil {
+		inner := *q
+		inner.root = derived
+		if b.inner, err = inner.bind(args, in); err != nil {
+			return nil, err
+		}
+	} else if len(in.Computed) > 0 {
+		b.computed = make(map[string]expr, len(in.Computed))
+		for _, c := range in.Computed {
+			b.computed[c.Name] = c.value
+		}
 	}
 	if err := b.bindWindow(); err != nil {
 		return nil, err
@@ -80,98 +119,67 @@ func (b *Bound) count(c *count) (int64, error) {
 	return n, nil
 }
 
-// compile makes the three programs of the query: filter, row and sort key.
+// compile makes the programs of the clauses.
 func (b *Bound) compile() error {
-	s := b.q.root
-	c := &compiler{b: b}
-	if s.where != nil {
-		c.tree = newPathTree()
-		b.where = dispatch(c.cond(s.where))
-		b.whereTree = c.tree
-		b.whereEnv.slots = make([]Value, c.tree.slots)
+	q, c := b.q.root, &compiler{b: b}
+	if n := b.q.vars + b.q.groups + b.q.aggregates; n > 0 {
+		values := make([]Value, n)
+		vars, values := values[:b.q.vars], values[b.q.vars:]
+		b.shared = &shared{vars, values[:b.q.groups], values[b.q.groups:]}
 	}
-	if !s.star {
-		c.tree = newPathTree()
-		b.row = c.projector(s)
-		b.rowTree = c.tree
-		b.rowEnv.slots = make([]Value, c.tree.slots)
+	if len(q.from) > 1 {
+		b.from = c.program(func() { b.loops = c.loops(q.from) })
 	}
-	if len(s.orderBy) > 0 {
-		c.tree = newPathTree()
-		for _, it := range s.orderBy {
-			b.keys = append(b.keys, c.path(it.path))
-		}
-		b.keysTree = c.tree
-		b.keysEnv.slots = make([]Value, c.tree.slots)
+	if q.where != nil {
+		b.filter = c.program(func() { b.where = dispatch(c.cond(q.where)) })
+	}
+	if len(q.groupBy) > 0 || len(q.aggregates) > 0 {
+		b.groupBy = c.program(func() { b.group = c.grouping(q) })
+	}
+	if !b.selectsAll() {
+		b.output = c.program(func() { b.row = c.projector(q) })
+	}
+	if len(q.orderBy) > 0 && b.group == nil {
+		b.order = c.program(func() {
+			for _, it := range q.orderBy {
+				b.keys = append(b.keys, c.path(it.path))
+			}
+		})
 	}
 	return c.err
+}
+
+// program runs a compilation whose paths make one walk over the document.
+func (c *compiler) program(build func()) *program {
+	p := &program{tree: emptyTree, env: env{shared: c.b.shared}}
+	c.tree = &p.tree
+	build()
+	if n := c.tree.slots; n > 0 {
+		p.env.slots = make([]Value, n)
+	}
+	return p
+}
+
+// at is what the program sees of a document.
+func (p *program) at(doc []byte) *env {
+	if !p.fresh {
+		p.tree.extract(doc, p.env.slots)
+		p.fresh = true
+	}
+	return &p.env
 }
 
 // Query returns the query this was bound from.
 func (b *Bound) Query() *Query { return b.q }
 
-// IsSelectAll reports whether Project returns each document unchanged, so that a
-// caller need not call it.
-func (b *Bound) IsSelectAll() bool { return b.q.root.star }
+// selectsAll reports whether the rows are the documents, unchanged.
+func (b *Bound) selectsAll() bool {
+	q := b.q.root
+	return q.star && len(q.from) == 1 && q.from[0].index == isDocument
+}
 
 // Window returns what TOP or OFFSET ... LIMIT ask for.
 func (b *Bound) Window() Window { return b.window }
-
-// Match reports whether WHERE is exactly true for the document.
-func (b *Bound) Match(doc []byte) bool {
-	if b.where == nil {
-		return true
-	}
-	b.whereTree.extract(doc, b.whereEnv.slots)
-	return b.where.test(&b.whereEnv) == yes
-}
-
-// Project appends the row that the SELECT clause makes of the document, as JSON
-// text. ok is false, and nothing is appended, when there is no row: SELECT VALUE
-// of something undefined. SELECT * appends the bytes of doc as they are.
-// An aggregate query has no row per document: see NewAggregate.
-func (b *Bound) Project(dst, doc []byte) (row []byte, ok bool) {
-	if b.q.root.star {
-		return append(dst, doc...), true
-	}
-	b.rowTree.extract(doc, b.rowEnv.slots)
-	if row, ok = b.row.append(dst, &b.rowEnv); !ok {
-		return dst, false
-	}
-	return row, true
-}
-
-// Aggregate collects the documents of a COUNT query.
-type Aggregate struct {
-	b      *Bound
-	counts []int64
-}
-
-// NewAggregate starts an aggregation, for queries whose Shape says Aggregate.
-func (b *Bound) NewAggregate() *Aggregate {
-	return &Aggregate{b: b, counts: make([]int64, len(b.counts))}
-}
-
-// Add takes in one matching document: COUNT counts where its argument is defined.
-func (a *Aggregate) Add(doc []byte) {
-	b := a.b
-	b.rowTree.extract(doc, b.rowEnv.slots)
-	for i, arg := range b.counts {
-		if arg.eval(&b.rowEnv).kind != Undefined {
-			a.counts[i]++
-		}
-	}
-}
-
-// AppendRow appends the one row of the result. ok is false when it is undefined.
-func (a *Aggregate) AppendRow(dst []byte) (row []byte, ok bool) {
-	clear(a.b.rowEnv.slots)
-	a.b.rowEnv.counts = slices.Clone(a.counts)
-	if row, ok = a.b.row.append(dst, &a.b.rowEnv); !ok {
-		return dst, false
-	}
-	return row, true
-}
 
 // String shows the bound query in logs and test failures.
 func (b *Bound) String() string {

@@ -2,8 +2,15 @@ package query
 
 // env is what a program sees of one document.
 type env struct {
-	slots  []Value // by pathTree slot
-	counts []int64 // results of COUNT, for the row of an aggregate
+	slots   []Value // by pathTree slot
+	*shared         // nil: the query has none of it
+}
+
+// shared is what the programs of one query have in common.
+type shared struct {
+	vars       []Value // by source.index
+	group      []Value // by selectQuery.groupAt
+	aggregates []Value // results, by aggregateCall.index
 }
 
 // scalar computes a value. Scalars and conds have scratch space of their own, so a
@@ -12,10 +19,11 @@ type scalar interface{ eval(e *env) Value }
 
 // compiler turns expressions into programs. Parts without a path become constants.
 type compiler struct {
-	b      *Bound
-	tree   *pathTree
-	folded int // bytes of constants computed
-	err    error
+	b       *Bound
+	tree    *pathTree
+	grouped []*selectQuery // queries whose SELECT is being compiled, with GROUP BY
+	folded  int            // bytes of constants computed
+	err     error
 }
 
 func (c *compiler) fail(err error) {
@@ -25,6 +33,11 @@ func (c *compiler) fail(err error) {
 }
 
 func (c *compiler) scalar(e expr) scalar {
+	if len(c.grouped) > 0 {
+		if key, ok := c.fromGroup(e); ok {
+			return key
+		}
+	}
 	switch e := e.(type) {
 	case *literal:
 		return constant{e.v}
@@ -49,9 +62,10 @@ func (c *compiler) scalar(e expr) scalar {
 		return choice{c.cond(e.cond), c.scalar(e.then), c.scalar(e.other)}
 	case *callExpr:
 		return c.call(e)
-	case *countCall:
-		c.b.counts = append(c.b.counts, c.scalar(e.arg))
-		return countNode{e.index}
+	case *aggregateCall:
+		return aggregateResult{e.index}
+	case *subqueryExpr:
+		return c.subquery(e)
 	case *arrayExpr:
 		n := arrayNode{c.scalars(e.items)}
 		return c.fold(n, n.items...)
@@ -74,14 +88,25 @@ func (c *compiler) scalars(list []expr) []scalar {
 	return out
 }
 
-func (c *compiler) path(p *path) pathNodeRef {
+func (c *compiler) path(p *path) scalar {
+	if p.at.src.index != isDocument {
+		return variable{p.at.src.index, p.steps}
+	}
+	if len(p.steps) > 0 && p.steps[0].index < 0 {
+		if e, ok := c.b.computed[p.steps[0].name]; ok {
+			return c.computed(e, p.steps[1:])
+		}
+	}
 	slot, rest := c.tree.add(p.steps)
 	return pathNodeRef{slot, rest}
 }
 
 func (c *compiler) call(e *callExpr) scalar {
-	if e.fn.name == "REGEXMATCH" {
+	switch {
+	case e.fn.name == "REGEXMATCH":
 		return c.regex(e)
+	case e.fn.now != nil:
+		return c.clock(e)
 	}
 	n := &callNode{fn: e.fn, args: c.scalars(e.args)}
 	n.values = make([]Value, len(n.args))
@@ -125,12 +150,21 @@ type projector struct {
 	items []scalar
 }
 
-func (c *compiler) projector(s *selectQuery) projector {
-	if s.value {
-		return projector{value: c.scalar(s.items[0].expr)}
+func (c *compiler) projector(q *selectQuery) (p projector) {
+	if len(q.groupBy) > 0 {
+		c.grouped = append(c.grouped, q)
+		defer func() { c.grouped = c.grouped[:len(c.grouped)-1] }()
 	}
-	var p projector
-	for _, it := range s.items {
+	switch {
+	case q.star:
+		p.value = c.scalar(&path{at: &ref{src: q.from[len(q.from)-1]}})
+	case q.value:
+		p.value = c.scalar(q.items[0].expr)
+	}
+	for _, it := range q.items {
+		if p.value != nil {
+			break
+		}
 		p.keys = append(p.keys, appendString(nil, it.name))
 		p.items = append(p.items, c.scalar(it.expr))
 	}

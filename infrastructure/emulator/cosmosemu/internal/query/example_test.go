@@ -60,10 +60,10 @@ func ExampleParse_errors() {
 	_, err := query.Parse(`SELECT c.order FROM c`)
 	fmt.Println(err)
 
-	_, err = query.Parse(`SELECT c.type, COUNT(1) AS n FROM c GROUP BY c.type`)
+	_, err = query.Parse(`SELECT VALUE udf.tax(c.price) FROM c`)
 	var unsupported *query.UnsupportedError
 	fmt.Println(errors.As(err, &unsupported), unsupported.Construct)
 	// Output:
 	// syntax error at position 9: "order" is a reserved word: it cannot be a property name (a property of that name is ["order"])
-	// true GROUP BY
+	// true a user-defined function
 }

@@ -151,9 +151,9 @@ func (f *finder) equality(e expr) (at []step, values []Value, ok bool) {
 			break
 		}
 		x, y := e.x, e.y
-		p, isPath := x.(*path)
+		p, isPath := f.path(x)
 		if !isPath {
-			if p, isPath = y.(*path); !isPath {
+			if p, isPath = f.path(y); !isPath {
 				break
 			}
 			y = x
@@ -165,7 +165,7 @@ func (f *finder) equality(e expr) (at []step, values []Value, ok bool) {
 			return p.steps, []Value{v}, true
 		}
 	case *inExpr:
-		p, isPath := e.x.(*path)
+		p, isPath := f.path(e.x)
 		if !isPath || e.not {
 			break
 		}
@@ -180,13 +180,13 @@ func (f *finder) equality(e expr) (at []step, values []Value, ok bool) {
 		}
 		return p.steps, values, true
 	case *callExpr:
-		if p, ok := testedPath(e, "IS_NULL"); ok {
+		if p, ok := f.tested(e, "IS_NULL"); ok {
 			return p.steps, []Value{{kind: Null}}, true
 		}
 		return f.listed(e)
 	case *unaryExpr:
 		if c, isCall := e.x.(*callExpr); isCall && e.op == "NOT" {
-			if p, ok := testedPath(c, "IS_DEFINED"); ok {
+			if p, ok := f.tested(c, "IS_DEFINED"); ok {
 				return p.steps, []Value{{}}, true
 			}
 		}
@@ -200,7 +200,7 @@ func (f *finder) listed(e *callExpr) (at []step, values []Value, ok bool) {
 		return nil, nil, false
 	}
 	list, constant := f.c.value(e.args[0])
-	p, isPath := e.args[1].(*path)
+	p, isPath := f.path(e.args[1])
 	if !constant || !isPath {
 		return nil, nil, false
 	}
@@ -210,10 +210,22 @@ func (f *finder) listed(e *callExpr) (at []step, values []Value, ok bool) {
 	return p.steps, values, true
 }
 
-func testedPath(c *callExpr, name string) (*path, bool) {
+func (f *finder) tested(c *callExpr, name string) (*path, bool) {
 	if c.fn.name != name {
 		return nil, false
 	}
-	p, ok := c.args[0].(*path)
-	return p, ok
+	return f.path(c.args[0])
+}
+
+// path returns an expression that is a path of the document, and not of a computed
+// property.
+func (f *finder) path(e expr) (*path, bool) {
+	p, ok := e.(*path)
+	if !ok || p.at.src.index != isDocument {
+		return nil, false
+	}
+	if len(p.steps) > 0 && f.c.b.computed[p.steps[0].name] != nil {
+		return nil, false
+	}
+	return p, true
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"maps"
+	"time"
 )
 
 // function is a scalar function of the language.
@@ -14,6 +15,7 @@ type function struct {
 	// undefined as soon as one argument is.
 	lenient bool
 	apply   func(args []Value) Value
+	now     func(time.Time) Value // of a function of the clock, in place of apply
 }
 
 func (f *function) arity() string {
@@ -32,7 +34,7 @@ func (f *function) arity() string {
 // functions has them by their name in upper case.
 var functions = func() map[string]*function {
 	all := make(map[string]*function)
-	for _, part := range []map[string]function{typeFunctions, mathFunctions, stringFunctions, convertFunctions, arrayFunctions, fullTextFunctions} {
+	for _, part := range []map[string]function{typeFunctions, mathFunctions, stringFunctions, convertFunctions, arrayFunctions, fullTextFunctions, dateFunctions, integerFunctions} {
 		for name, f := range part {
 			f.name = name
 			all[name] = &f
@@ -41,21 +43,12 @@ var functions = func() map[string]*function {
 	return all
 }()
 
-// aggregates are those the service has besides COUNT.
-var aggregates = names("AVG", "COUNTIF", "MAKELIST", "MAKESET", "MAX", "MIN", "SUM")
-
 // serviceFunctions are functions of the service that this engine does not have,
-// besides those that start with ST_ and DATETIME. Naming them tells a missing
+// besides those that start with ST_. Naming them tells a missing
 // feature from a spelling mistake.
 var serviceFunctions = names(
-	"ALL", "FIRST", "LAST",
-	"CHOOSE", "CONTAINS_ALL_CI", "CONTAINS_ALL_CS", "CONTAINS_ANY_CI", "CONTAINS_ANY_CS", "DOCUMENTID",
-	"FULLTEXTSCORE", "GETCURRENTDATETIME", "GETCURRENTDATETIMESTATIC", "GETCURRENTTICKS",
-	"GETCURRENTTICKSSTATIC", "GETCURRENTTIMESTAMP", "GETCURRENTTIMESTAMPSTATIC",
-	"INTADD", "INTBITAND", "INTBITLEFTSHIFT", "INTBITNOT", "INTBITOR", "INTBITRIGHTSHIFT", "INTBITXOR", "INTDIV",
-	"INTMOD", "INTMUL", "INTSUB", "LASTINDEXOF", "LASTSUBSTRINGAFTER", "LASTSUBSTRINGBEFORE", "NUMBERBIN",
-	"OBJECTTOARRAY", "RAND", "RRF", "SUBSTRINGAFTER", "SUBSTRINGBEFORE", "TICKSTODATETIME", "TIMESTAMPTODATETIME",
-	"VECTORDISTANCE",
+	"ALL", "FIRST", "LAST", "DOCUMENTID", "FULLTEXTSCORE", "LASTINDEXOF", "LASTSUBSTRINGAFTER", "LASTSUBSTRINGBEFORE",
+	"RAND", "RRF", "SUBSTRINGAFTER", "SUBSTRINGBEFORE", "VECTORDISTANCE",
 )
 
 func names(list ...string) map[string]bool {

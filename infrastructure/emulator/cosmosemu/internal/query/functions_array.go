@@ -47,6 +47,14 @@ var arrayFunctions = map[string]function{
 		return floatValue(float64(a[0].length()))
 	}},
 	"ARRAY_SLICE": {min: 2, max: 3, apply: arraySlice},
+	// CHOOSE counts its choices from 1.
+	"CHOOSE": {min: 2, max: -1, lenient: true, apply: func(a []Value) Value {
+		if n, ok := a[0].integer(); ok && n >= 1 && n < int64(len(a)) {
+			return a[n]
+		}
+		return Value{}
+	}},
+	"OBJECTTOARRAY": {min: 1, max: 3, apply: objectToArray},
 	"SETINTERSECT": {min: 2, max: 2, apply: func(a []Value) Value {
 		return set(a, func(x Value) bool { return holds(a[1], x) }, a[0])
 	}},
@@ -165,6 +173,24 @@ func set(args []Value, keep func(Value) bool, from ...Value) Value {
 				l.add(x)
 			}
 		}
+	}
+	return l.value()
+}
+
+// objectToArray makes an object of each member: its name as k, its value as v, or
+// under the names given.
+func objectToArray(a []Value) Value {
+	names := [2]Value{textValue("k"), textValue("v")}
+	copy(names[:], a[1:])
+	if a[0].kind != Object || names[0].kind != String || names[1].kind != String || equal(names[0], names[1]) {
+		return Value{}
+	}
+	var l listBuilder
+	for key, v := range members(a[0].raw) {
+		one := append(names[0].AppendJSON([]byte{'{'}), ':')
+		one = append(textValue(key).AppendJSON(one), ',')
+		one = append(names[1].AppendJSON(one), ':')
+		l.add(Value{kind: Object, raw: append(v.AppendJSON(one), '}')})
 	}
 	return l.value()
 }

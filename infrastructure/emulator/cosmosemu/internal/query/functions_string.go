@@ -16,12 +16,16 @@ const maxReplicate = 10_000
 // stringFunctions work on text. Positions and lengths count characters (Unicode
 // code points). What is no string makes the result undefined.
 var stringFunctions = map[string]function{
-	"CONCAT":       {min: 2, max: -1, apply: concat},
-	"CONTAINS":     search(bytes.Contains),
-	"ENDSWITH":     search(bytes.HasSuffix),
-	"STARTSWITH":   search(bytes.HasPrefix),
-	"STRINGEQUALS": search(bytes.Equal),
-	"INDEX_OF":     {min: 2, max: 3, apply: indexOf},
+	"CONCAT":          {min: 2, max: -1, apply: concat},
+	"CONTAINS":        search(bytes.Contains),
+	"ENDSWITH":        search(bytes.HasSuffix),
+	"STARTSWITH":      search(bytes.HasPrefix),
+	"STRINGEQUALS":    search(bytes.Equal),
+	"CONTAINS_ALL_CI": searchMany(true, true),
+	"CONTAINS_ALL_CS": searchMany(true, false),
+	"CONTAINS_ANY_CI": searchMany(false, true),
+	"CONTAINS_ANY_CS": searchMany(false, false),
+	"INDEX_OF":        {min: 2, max: 3, apply: indexOf},
 	"LEFT": {min: 2, max: 2, apply: func(a []Value) Value {
 		return substring(a[0], floatValue(0), a[1])
 	}},
@@ -125,6 +129,27 @@ func search(f func(text, part []byte) bool) function {
 			}
 		}
 		return boolValue(f(text, part))
+	}}
+}
+
+// searchMany looks for all, or for any, of its further arguments in the first.
+func searchMany(all, ignoreCase bool) function {
+	return function{min: 2, max: -1, apply: func(a []Value) Value {
+		texts := make([][]byte, len(a))
+		for i, v := range a {
+			if v.kind != String {
+				return Value{}
+			}
+			if texts[i] = v.text(); ignoreCase {
+				texts[i] = bytes.ToLower(texts[i])
+			}
+		}
+		for _, part := range texts[1:] {
+			if bytes.Contains(texts[0], part) != all {
+				return boolValue(!all)
+			}
+		}
+		return boolValue(all)
 	}}
 }
 

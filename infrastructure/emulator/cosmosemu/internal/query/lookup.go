@@ -16,6 +16,9 @@ type Lookup struct {
 // order of the query, without repeats; none at all with ok means that nothing
 // can match.
 func (b *Bound) Lookups(paths []string) (at []Lookup, ok bool) {
+	if b.inner != nil {
+		return b.inner.Lookups(paths)
+	}
 	if b.q.root.where == nil {
 		return nil, false
 	}
@@ -46,6 +49,9 @@ func (b *Bound) Lookups(paths []string) (at []Lookup, ok bool) {
 // pinned: as many values as paths when the whole key is, none when the first path
 // is free. A pinned value may be Undefined: NOT IS_DEFINED(c.pk).
 func (b *Bound) PartitionKey(paths []string) []Value {
+	if b.inner != nil {
+		return b.inner.PartitionKey(paths)
+	}
 	if b.q.root.where == nil {
 		return nil
 	}

@@ -22,23 +22,20 @@ type parser struct {
 	lex    lexer
 	tok    token
 	err    error
-	q      *selectQuery
-	params map[string]int
-	roots  []token // identifiers that have to be the alias, which FROM tells later
 	depth  int
-	// Aggregates: counts numbers the COUNT calls, inSelect and inCount say where
-	// one may stand, outside is where the document is first used outside of them.
-	counts   int
-	inSelect bool
-	inCount  bool
-	outside  int // -1: nowhere
+	params map[string]int
+	out    *Query
+	scope  *scope // of the query that is being read
+	nested bool   // there are sub-queries
+	first  scope  // of the statement
+	refs   []ref  // made ahead, a few at a time
 }
 
 func newParser(text string) (*parser, error) {
 	if len(text) > maxText {
 		return nil, &SyntaxError{Pos: maxText, Msg: fmt.Sprintf("a query has at most %d bytes", maxText)}
 	}
-	p := &parser{lex: lexer{text: text}, q: &selectQuery{}, outside: -1}
+	p := &parser{lex: lexer{text: text}, out: &Query{}}
 	p.advance()
 	return p, nil
 }

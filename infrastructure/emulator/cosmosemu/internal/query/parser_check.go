@@ -1,57 +1,123 @@
 package query
 
-// finish checks that the text ends and that identifiers are the alias.
-func (p *parser) finish() {
-	switch {
-	case p.err != nil:
-		return
-	case p.is("GROUP"):
-		p.unsupported(p.tok.pos, "GROUP BY")
-		return
-	case p.is("JOIN"):
-		p.unsupported(p.tok.pos, "JOIN")
-		return
-	case p.tok.kind != tokEOF:
-		p.unexpected("the end of the query")
+import "slices"
+
+// check looks at what only the whole statement shows: whether SELECT * and ORDER BY
+// fit FROM, and whether what stands beside an aggregate or GROUP BY has one value
+// for each group.
+func (p *parser) check(q *selectQuery) {
+	if p.err != nil {
 		return
 	}
-	for _, root := range p.roots {
-		if root.text != p.q.alias {
-			p.syntax(root.pos, "unknown name %q: the document is %q (a property is %s.%s, a string has quotes)",
-				root.text, p.q.alias, p.q.alias, root.text)
-			return
+	p.checkStar(q)
+	for _, it := range q.orderBy {
+		if src := it.path.at.src; src.index != isDocument || src.name == "" {
+			p.unsupported(it.path.at.pos, "ORDER BY anything but a property path of the document")
 		}
 	}
-	for i := range p.q.items {
-		if p.q.items[i].name != rootName {
-			continue
+	for i, g := range q.groupBy {
+		if i == 0 {
+			q.groupIDs = make(map[string]int, len(q.groupBy))
 		}
-		p.q.items[i].name = p.q.alias
-		for j := range p.q.items {
-			if j != i && p.q.items[j].name == p.q.alias {
-				p.syntax(p.roots[0].pos, "two items of SELECT are named %q: give one an alias with AS", p.q.alias)
-				return
-			}
+		q.groupIDs[identity(g)] = i
+	}
+	if len(q.groupBy) > 0 || len(q.aggregates) > 0 {
+		for _, it := range q.items {
+			p.checkGrouped(q, it.expr)
 		}
+	}
+	if p.nested {
+		q.eachQuery(p.check)
 	}
 }
 
-// checkAggregate refuses what cannot stand beside COUNT without GROUP BY.
-func (p *parser) checkAggregate() {
-	if p.err != nil || p.counts == 0 {
+func (p *parser) checkStar(q *selectQuery) {
+	named := 0
+	for _, src := range q.from {
+		if src.name != "" || src.query != nil {
+			named++
+		}
+	}
+	switch {
+	case !q.star:
+	case len(q.from) == 0:
+		p.syntax(0, "SELECT * needs FROM")
+	case named > 1:
+		p.syntax(0, "SELECT * is valid with one source only: say which of them")
+	}
+}
+
+// checkGrouped refuses a property that may differ within a group.
+func (p *parser) checkGrouped(q *selectQuery, e expr) {
+	if p.err != nil {
 		return
 	}
-	p.q.aggregate = true
-	switch {
-	case p.outside >= 0:
-		p.unsupported(p.outside, "a property beside an aggregate (it would need GROUP BY)")
-	case p.q.distinct:
-		p.unsupported(0, "DISTINCT with an aggregate")
-	case p.q.top != nil:
-		p.unsupported(0, "TOP with an aggregate")
-	case len(p.q.orderBy) > 0:
-		p.unsupported(0, "ORDER BY with an aggregate")
-	case p.q.offset != nil:
-		p.unsupported(0, "OFFSET LIMIT with an aggregate")
+	if _, _, ok := q.groupOf(e); ok {
+		return
 	}
+	switch e := e.(type) {
+	case *aggregateCall:
+		return
+	case *path:
+		if !slices.Contains(q.from, e.at.src) {
+			return
+		}
+		p.syntax(e.at.pos, "%s stands in SELECT, but neither in an aggregate nor in GROUP BY", printed(e))
+		return
+	}
+	eachPart(e, func(part expr) { p.checkGrouped(q, part) })
+}
+
+// groupOf returns the expression of GROUP BY that e is, or is a path inside of, and
+// the steps to it.
+func (q *selectQuery) groupOf(e expr) (index int, rest []step, ok bool) {
+	if len(q.groupBy) == 0 {
+		return 0, nil, false
+	}
+	at, isPath := e.(*path)
+	if !isPath {
+		index, ok = q.groupIDs[identity(e)]
+		return index, nil, ok
+	}
+	for i, g := range q.groupBy {
+		p, ok := g.(*path)
+		if ok && p.at.src == at.at.src && len(p.steps) <= len(at.steps) && slices.Equal(p.steps, at.steps[:len(p.steps)]) {
+			return i, at.steps[len(p.steps):], true
+		}
+	}
+	return 0, nil, false
+}
+
+// eachQuery calls f for the sub-queries right inside of q.
+func (q *selectQuery) eachQuery(f func(*selectQuery)) {
+	var visit func(expr)
+	visit = func(e expr) {
+		if s, ok := e.(*subqueryExpr); ok {
+			f(s.query)
+			return
+		}
+		eachPart(e, visit)
+	}
+	for _, it := range q.items {
+		visit(it.expr)
+	}
+	for _, src := range q.from {
+		if src.query != nil {
+			f(src.query)
+		}
+	}
+	if q.where != nil {
+		visit(q.where)
+	}
+	each(q.groupBy, visit)
+}
+
+// manyRows reports whether a sub-query may have more than one row.
+func (q *selectQuery) manyRows() bool {
+	if len(q.aggregates) > 0 && len(q.groupBy) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(q.from, func(src *source) bool {
+		return src.each || src.query != nil && src.query.manyRows()
+	})
 }

@@ -198,7 +198,7 @@ func (p *parser) unary() expr {
 // bare takes off parentheses.
 func bare(x expr) expr {
 	for {
-		g, ok := x.(*group)
+		g, ok := x.(*parens)
 		if !ok {
 			return x
 		}

@@ -1,10 +1,5 @@
 package query
 
-import (
-	"fmt"
-	"strings"
-)
-
 // primary parses a literal, parameter, path, function call, constructor or
 // parentheses, and what is looked up inside: .name and [index].
 func (p *parser) primary() expr {
@@ -34,7 +29,7 @@ func lookUp(x, index expr) expr {
 	key, constant := index.(*literal)
 	if ok && constant {
 		if s, ok := stepOf(key.v); ok {
-			return &path{steps: append(from.steps[:len(from.steps):len(from.steps)], s)}
+			return &path{at: from.at, steps: append(from.steps[:len(from.steps):len(from.steps)], s)}
 		}
 	}
 	return &member{base: x, index: index}
@@ -73,9 +68,12 @@ func (p *parser) atom() expr {
 		switch t.word {
 		case "(":
 			p.advance()
+			if p.is("SELECT") {
+				return p.subqueryExpr(t.pos, "")
+			}
 			x := p.grouped()
 			p.expect(")")
-			return &group{x: bare(x)}
+			return &parens{x: bare(x)}
 		case "[":
 			p.advance()
 			a := &arrayExpr{}
@@ -108,10 +106,10 @@ func (p *parser) keywordAtom() expr {
 	case "LEFT", "RIGHT":
 		p.advance()
 		return p.call(t)
-	case "SELECT":
-		p.unsupported(t.pos, "a sub-query")
 	case "EXISTS", "ARRAY":
-		p.unsupported(t.pos, t.word+" with a sub-query")
+		p.advance()
+		p.expect("(")
+		return p.subqueryExpr(t.pos, t.word)
 	case "udf":
 		p.unsupported(t.pos, "a user-defined function")
 	case "VALUE":
@@ -129,11 +127,20 @@ func (p *parser) identifier() expr {
 	if p.is("(") {
 		return p.call(t)
 	}
-	p.roots = append(p.roots, t)
-	if !p.inCount && p.inSelect && p.outside < 0 {
-		p.outside = t.pos
+	return &path{at: p.nameRef(t, -1)}
+}
+
+// subqueryExpr takes a sub-query and the bracket behind it.
+func (p *parser) subqueryExpr(pos int, op string) expr {
+	if p.scope.place == inAggregate {
+		p.syntax(pos, "an aggregate cannot take a sub-query")
 	}
-	return &path{}
+	e := &subqueryExpr{op: op, query: p.subquery(false)}
+	p.expect(")")
+	if op == "" && e.query.manyRows() {
+		p.syntax(pos, "a sub-query that is a value has one row at most: this one may have more (ARRAY makes an array of them)")
+	}
+	return e
 }
 
 func (p *parser) param() *paramRef {
@@ -141,12 +148,12 @@ func (p *parser) param() *paramRef {
 	p.advance()
 	index, ok := p.params[t.text]
 	if !ok {
-		index = len(p.q.params)
+		index = len(p.out.params)
 		if p.params == nil {
 			p.params = make(map[string]int)
 		}
 		p.params[t.text] = index
-		p.q.params = append(p.q.params, t.text)
+		p.out.params = append(p.out.params, t.text)
 	}
 	return &paramRef{name: t.text, index: index, pos: t.pos}
 }
@@ -178,70 +185,4 @@ func (p *parser) object() expr {
 	}
 	p.expect("}")
 	return o
-}
-
-// call parses the arguments of a function; the current token is its "(".
-func (p *parser) call(name token) expr {
-	upper := strings.ToUpper(name.text)
-	p.expect("(")
-	switch {
-	case p.is("SELECT"):
-		p.unsupported(name.pos, upper+" with a sub-query")
-		return &literal{}
-	case upper == "COUNT":
-		return p.countCall(name)
-	case aggregates[upper]:
-		p.unsupported(name.pos, "the aggregate "+upper)
-		return &literal{}
-	}
-	fn := functions[upper]
-	if fn == nil {
-		p.unknownFunction(name, upper)
-		return &literal{}
-	}
-	c := &callExpr{fn: fn, pos: name.pos}
-	if !p.is(")") {
-		c.args = p.list(")")
-	}
-	switch n := len(c.args); {
-	case p.err != nil:
-	case n < fn.min || fn.max >= 0 && n > fn.max:
-		p.syntax(name.pos, "%s takes %s, not %d", fn.name, fn.arity(), n)
-	case fn.known > 0 && n > fn.known:
-		p.unsupported(name.pos, fmt.Sprintf("%s with %d arguments", fn.name, n))
-	}
-	p.expect(")")
-	return c
-}
-
-func (p *parser) unknownFunction(name token, upper string) {
-	if serviceFunctions[upper] || strings.HasPrefix(upper, "ST_") || strings.HasPrefix(upper, "DATETIME") {
-		p.unsupported(name.pos, "the function "+name.text)
-		return
-	}
-	p.syntax(name.pos, "there is no function %q", name.text)
-}
-
-func (p *parser) countCall(name token) expr {
-	switch {
-	case p.inCount:
-		p.syntax(name.pos, "COUNT stands inside COUNT")
-	case !p.inSelect:
-		p.syntax(name.pos, "COUNT stands outside of SELECT")
-	case p.is("*"):
-		p.syntax(p.tok.pos, "COUNT(*) is written COUNT(1)")
-	}
-	p.inCount = true
-	args := p.list(")")
-	p.inCount = false
-	if len(args) > 1 {
-		p.syntax(name.pos, "COUNT takes 1 argument, not %d", len(args))
-	}
-	p.expect(")")
-	if p.err != nil {
-		return &literal{}
-	}
-	c := &countCall{arg: args[0], index: p.counts}
-	p.counts++
-	return c
 }

@@ -6,63 +6,77 @@ import (
 	"strings"
 )
 
-// statement parses
+// statement parses a query and nothing behind it.
+func (p *parser) statement() {
+	p.out.root = p.enterQuery(true)
+	p.query()
+	if p.err == nil && p.tok.kind != tokEOF {
+		p.unexpected("the end of the query")
+	}
+	p.leaveQuery(nil)
+	p.check(p.out.root)
+}
+
+// query parses
 //
 //	SELECT [DISTINCT] [TOP n] * | VALUE expr | expr [AS name], ...
-//	FROM name [[AS] alias] [WHERE expr] [ORDER BY path [ASC|DESC], ...] [OFFSET n LIMIT m]
-func (p *parser) statement() *selectQuery {
+//	[FROM ...] [WHERE expr] [GROUP BY expr, ...] [ORDER BY path [ASC|DESC], ...] [OFFSET n LIMIT m]
+func (p *parser) query() {
 	p.expect("SELECT")
 	p.selection()
-	from := p.tok.pos
-	if p.tok.kind == tokEOF && p.err == nil {
-		p.unsupported(from, "a query without FROM")
+	if p.is("FROM") || !p.is(")") && p.tok.kind != tokEOF && !p.is("WHERE") {
+		p.from()
 	}
-	p.from()
 	p.where()
-	if p.is("GROUP") {
-		p.unsupported(p.tok.pos, "GROUP BY")
-	}
+	p.groupBy()
 	p.orderBy()
 	p.offsetLimit()
-	p.finish()
-	p.checkAggregate()
-	return p.q
 }
 
 // condition parses FROM name [[AS] alias] WHERE expr.
-func (p *parser) condition() *selectQuery {
-	p.q.condition, p.q.star = true, true
+func (p *parser) condition() {
+	q := p.enterQuery(true)
+	p.out.root = q
+	q.condition, q.star = true, true
+	pos := p.tok.pos
 	p.from()
+	if len(q.from) != 1 || q.from[0].query != nil {
+		p.syntax(pos, "the condition is on one document: FROM c WHERE ...")
+	}
 	if !p.is("WHERE") {
 		p.unexpected("WHERE")
 	}
 	p.where()
-	p.finish()
-	return p.q
+	if p.err == nil && p.tok.kind != tokEOF {
+		p.unexpected("the end of the query")
+	}
+	p.leaveQuery(nil)
+	p.check(q)
 }
 
 func (p *parser) selection() {
-	p.q.distinct = p.accept("DISTINCT")
+	q := p.scope.q
+	q.distinct = p.accept("DISTINCT")
 	if p.accept("TOP") {
-		p.q.top = p.count("TOP")
+		q.top = p.count("TOP")
 	}
-	p.inSelect = true
-	defer func() { p.inSelect = false }()
+	p.scope.place = inSelect
 	switch {
 	case p.accept("*"):
-		p.q.star = true
+		q.star = true
 		if p.is(",") {
 			p.syntax(p.tok.pos, "SELECT * stands alone")
 		}
 	case p.accept("VALUE"):
-		p.q.value = true
-		p.q.items = []selectItem{{expr: p.clause()}}
+		q.value = true
+		q.items = []selectItem{{expr: p.clause()}}
 		if p.is(",") || p.is("AS") {
 			p.syntax(p.tok.pos, "SELECT VALUE has one expression without a name")
 		}
 	default:
 		p.selectList()
 	}
+	p.scope.place = elsewhere
 }
 
 // selectList parses the items and names the members of the rows: the alias, else
@@ -78,8 +92,8 @@ func (p *parser) selectList() {
 			it.alias = p.name("an alias name")
 		}
 		it.name = it.alias
-		if it.name == "" {
-			it.name = lastName(it.expr)
+		if at, ok := it.expr.(*path); ok && it.name == "" {
+			it.name = at.lastName()
 		}
 		if it.name == "" {
 			unnamed++
@@ -90,63 +104,39 @@ func (p *parser) selectList() {
 			return
 		}
 		names[it.name] = true
-		p.q.items = append(p.q.items, it)
+		p.scope.q.items = append(p.scope.q.items, it)
 		if !p.accept(",") {
 			return
 		}
 	}
 }
 
-// lastName is the name an item of SELECT gets from a path; the alias of the
-// document is filled in by finish.
-func lastName(e expr) string {
-	p, ok := e.(*path)
-	if !ok {
-		return ""
-	}
-	if len(p.steps) == 0 {
-		return rootName
-	}
-	if last := p.steps[len(p.steps)-1]; last.index < 0 {
-		return last.name
-	}
-	return ""
-}
-
-// rootName stands for the alias until FROM is read. It is no identifier.
-const rootName = "\x00root"
-
-func (p *parser) from() {
-	if !p.accept("FROM") {
-		p.unexpected("FROM")
-		return
-	}
-	if p.is("(") {
-		p.unsupported(p.tok.pos, "a sub-query in FROM")
-		return
-	}
-	pos := p.tok.pos
-	p.q.collection = p.name("a source name")
-	p.q.alias = p.q.collection
-	switch {
-	case p.is(".") || p.is("["):
-		p.unsupported(pos, "FROM a path inside the document")
-	case p.is("IN"):
-		p.unsupported(pos, "FROM ... IN (iteration over an array)")
-	case p.accept("AS"), p.tok.kind == tokIdent:
-		p.q.alias = p.name("an alias name")
-	}
-	if p.is("JOIN") {
-		p.unsupported(p.tok.pos, "JOIN")
-	}
-	if p.is(",") {
-		p.syntax(p.tok.pos, "FROM has one source")
-	}
-}
-
 func (p *parser) where() {
 	if p.accept("WHERE") {
-		p.q.where = p.clause()
+		p.scope.q.where = p.clause()
+	}
+}
+
+func (p *parser) groupBy() {
+	pos := p.tok.pos
+	if !p.accept("GROUP") {
+		return
+	}
+	p.expect("BY")
+	q := p.scope.q
+	if q.star {
+		p.syntax(pos, "SELECT * cannot stand with GROUP BY")
+	}
+	q.groupAt = p.out.groups
+	for {
+		q.groupBy = append(q.groupBy, p.clause())
+		p.out.groups++
+		if !p.accept(",") {
+			break
+		}
+	}
+	if p.is("ORDER") {
+		p.unsupported(p.tok.pos, "ORDER BY with GROUP BY")
 	}
 }
 
@@ -173,7 +163,7 @@ func (p *parser) orderBy() {
 		if !p.accept("ASC") {
 			it.desc = p.accept("DESC")
 		}
-		p.q.orderBy = append(p.q.orderBy, it)
+		p.scope.q.orderBy = append(p.scope.q.orderBy, it)
 		if !p.accept(",") {
 			return
 		}
@@ -188,10 +178,11 @@ func (p *parser) offsetLimit() {
 		}
 		return
 	}
-	p.q.offset = p.count("OFFSET")
+	q := p.scope.q
+	q.offset = p.count("OFFSET")
 	p.expect("LIMIT")
-	p.q.limit = p.count("LIMIT")
-	if p.q.top != nil {
+	q.limit = p.count("LIMIT")
+	if q.top != nil {
 		p.syntax(pos, "TOP and OFFSET LIMIT exclude each other")
 	}
 }

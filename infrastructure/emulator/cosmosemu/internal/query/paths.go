@@ -19,8 +19,11 @@ type pathKid struct {
 	node *pathNode
 }
 
+var emptyTree = pathTree{root: pathNode{slot: -1}, whole: -1}
+
 func newPathTree() *pathTree {
-	return &pathTree{root: pathNode{slot: -1}, whole: -1}
+	t := emptyTree
+	return &t
 }
 
 // add returns the slot of a path, and those of its steps that the walk does not

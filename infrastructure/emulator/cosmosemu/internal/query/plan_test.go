@@ -58,8 +58,47 @@ func TestPlan(t *testing.T) {
 		},
 		{
 			`SELECT COUNT(1) AS n, COUNT(c.a) FROM c`,
-			`{"distinctType":"None","groupByAliasToAggregateType":{"n":"Count","$1":"Count"},"hasSelectValue":false,
+			`{"distinctType":"None","groupByAliases":["n","$1"],"groupByAliasToAggregateType":{"n":"Count","$1":"Count"},"hasSelectValue":false,
 			"rewrittenQuery":"SELECT {\"n\": {\"item\": COUNT(1)}, \"$1\": {\"item\": COUNT(c.a)}} AS payload FROM c"}`,
+		},
+		{
+			`SELECT VALUE AVG(c.a) FROM c`,
+			`{"distinctType":"None","aggregates":["Average"],"hasSelectValue":true,"rewrittenQuery":"SELECT VALUE [{\"item\": {\"sum\": SUM(c.a), \"count\": COUNT(c.a)}}] FROM c"}`,
+		},
+		{
+			`SELECT TOP 1 VALUE MIN(c.a) FROM c ORDER BY c.b`,
+			`{"distinctType":"None","top":1,"aggregates":["Min"],"hasSelectValue":true,
+			"rewrittenQuery":"SELECT VALUE [{\"item\": MIN(c.a), \"item2\": {\"min\": MIN(c.a), \"count\": COUNT(c.a)}}] FROM c"}`,
+		},
+		{
+			`SELECT 'x' AS kind, MAX(c.a) AS m FROM c`,
+			`{"distinctType":"None","groupByAliases":["kind","m"],"groupByAliasToAggregateType":{"kind":null,"m":"Max"},"hasSelectValue":false,
+			"rewrittenQuery":"SELECT {\"kind\": \"x\", \"m\": {\"item\": MAX(c.a), \"item2\": {\"max\": MAX(c.a), \"count\": COUNT(c.a)}}} AS payload FROM c"}`,
+		},
+		{
+			`SELECT c.g, SUM(t) AS s FROM c JOIN t IN c.l WHERE c.a = @v GROUP BY c.g OFFSET 1 LIMIT 2`,
+			`{"distinctType":"None","offset":1,"limit":2,"groupByExpressions":["c.g"],"groupByAliases":["g","s"],
+			"groupByAliasToAggregateType":{"g":null,"s":"Sum"},"hasSelectValue":false,
+			"rewrittenQuery":"SELECT [{\"item\": c.g}] AS groupByItems, {\"g\": c.g, \"s\": {\"item\": SUM(t)}} AS payload FROM c JOIN t IN c.l WHERE c.a = @v GROUP BY c.g"}`,
+		},
+		{
+			`SELECT VALUE COUNT(1) FROM c GROUP BY c.g`,
+			`{"distinctType":"None","groupByExpressions":["c.g"],"aggregates":["Count"],"hasSelectValue":true,
+			"rewrittenQuery":"SELECT [{\"item\": c.g}] AS groupByItems, [{\"item\": COUNT(1)}] AS payload FROM c GROUP BY c.g"}`,
+		},
+		{
+			`SELECT VALUE c.g FROM c GROUP BY c.g`,
+			`{"distinctType":"None","groupByExpressions":["c.g"],"hasSelectValue":true,
+			"rewrittenQuery":"SELECT [{\"item\": c.g}] AS groupByItems, c.g AS payload FROM c GROUP BY c.g"}`,
+		},
+		{
+			`SELECT c.id, t FROM c JOIN t IN c.l WHERE EXISTS(SELECT VALUE 1) ORDER BY c.x`,
+			`{"distinctType":"None","orderBy":["Ascending"],"orderByExpressions":["c.x"],"hasSelectValue":false,
+			"rewrittenQuery":"SELECT c._rid, [{\"item\": c.x}] AS orderByItems, {\"id\": c.id, \"t\": t} AS payload FROM c JOIN t IN c.l WHERE ((EXISTS(SELECT VALUE 1)) AND ({documentdb-formattableorderbyquery-filter})) ORDER BY c.x ASC"}`,
+		},
+		{
+			`SELECT COUNT(1) AS k FROM (SELECT DISTINCT VALUE c.a FROM c WHERE c.b = @v) AS d`,
+			`{"distinctType":"Unordered","hasSelectValue":false,"dCountInfo":{"dCountAlias":"k"},"rewrittenQuery":"SELECT DISTINCT VALUE c.a FROM c WHERE c.b = @v"}`,
 		},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
@@ -69,7 +108,7 @@ func TestPlan(t *testing.T) {
 			}
 			want := QueryInfo{
 				OrderBy: []string{}, OrderByExpressions: []string{}, GroupByExpressions: []string{},
-				GroupByAliases: []string{}, Aggregates: []string{}, GroupByAliasToAggregateType: map[string]string{},
+				GroupByAliases: []string{}, Aggregates: []string{}, GroupByAliasToAggregateType: map[string]*string{},
 			}
 			if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
 				t.Fatal(err)
@@ -81,6 +120,9 @@ func TestPlan(t *testing.T) {
 			}
 			if info.RewrittenQuery == "" {
 				return
+			}
+			if len(info.OrderBy) == 0 && strings.Contains(info.RewrittenQuery, FilterPlaceholder) {
+				t.Error("a placeholder, and no order to resume in")
 			}
 			filled := strings.Replace(info.RewrittenQuery, FilterPlaceholder, "true", 1)
 			if _, err := Parse(filled); err != nil {
@@ -94,7 +136,12 @@ func TestPlanUnsupported(t *testing.T) {
 	for _, text := range []string{
 		`SELECT VALUE COUNT(1) + 1 FROM c`,
 		`SELECT VALUE {"n": COUNT(1)} FROM c`,
-		`SELECT COUNT(1) AS n, 'x' AS kind FROM c`,
+		`SELECT c.g, ABS(AVG(c.a)) AS v FROM c GROUP BY c.g`,
+		`SELECT DISTINCT c.g FROM c GROUP BY c.g`,
+		`SELECT VALUE SUM(d) FROM (SELECT DISTINCT VALUE c.a FROM c) AS d`,
+		`SELECT VALUE COUNT(1) FROM (SELECT TOP 3 c.a FROM c)`,
+		`SELECT VALUE d FROM (SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g) AS d`,
+		`SELECT VALUE d FROM (SELECT c.a FROM c) AS d ORDER BY d.a`,
 	} {
 		var unsupported *UnsupportedError
 		if _, err := bind(t, text, nil).Info(); !errors.As(err, &unsupported) {
@@ -127,5 +174,30 @@ func TestRewrittenQueryRuns(t *testing.T) {
 	text := strings.Replace(info.RewrittenQuery, FilterPlaceholder, "true", 1)
 	if got, want := run(t, text, `{"_rid":"r2","on":true}`, nil), `{"_rid":"r2","orderByItems":[{}],"payload":{}}`; got != want {
 		t.Errorf("without the key: %s", got)
+	}
+}
+
+func TestPlanFeatures(t *testing.T) {
+	for text, want := range map[string]string{
+		`SELECT * FROM c`:                                               ``,
+		`SELECT VALUE COUNT(1) FROM c`:                                  `Aggregate`,
+		`SELECT COUNT(1) AS k FROM c`:                                   `Aggregate NonValueAggregate`,
+		`SELECT MIN(c.a), MAX(c.a) FROM c`:                              `Aggregate NonValueAggregate MultipleAggregates`,
+		`SELECT VALUE AVG(c.a) FROM c`:                                  `Aggregate`,
+		`SELECT c.g FROM c GROUP BY c.g`:                                `GroupBy`,
+		`SELECT c.g, COUNT(1) AS k FROM c GROUP BY c.g`:                 `Aggregate GroupBy`,
+		`SELECT VALUE COUNTIF(c.a) FROM c`:                              `Aggregate CountIf`,
+		`SELECT VALUE MAKESET(c.a) FROM c`:                              `Aggregate ListAndSetAggregate`,
+		`SELECT DISTINCT TOP 3 c.a FROM c ORDER BY c.a, c.b`:            `Distinct OrderBy MultipleOrderBy Top`,
+		`SELECT * FROM c OFFSET 1 LIMIT 1`:                              `OffsetAndLimit`,
+		`SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.a FROM c)`: `Distinct DCount`,
+	} {
+		info, err := bind(t, text, nil).Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(info.Features(), " "); got != want {
+			t.Errorf("%s needs %s, want %s", text, got, want)
+		}
 	}
 }

@@ -8,9 +8,15 @@ import (
 // String prints the query in one canonical form that Parse (or ParseCondition)
 // reads back to the same query: keywords in upper case, every compound operand in
 // parentheses, strings in double quotes.
-func (q *Query) String() string {
+func (q *Query) String() string { return q.root.String() }
+
+func (q *selectQuery) String() string {
 	var w printer
-	s := q.root
+	w.query(q)
+	return w.b.String()
+}
+
+func (w *printer) query(s *selectQuery) {
 	if !s.condition {
 		w.text("SELECT ")
 		if s.distinct {
@@ -21,18 +27,19 @@ func (q *Query) String() string {
 			w.count(s.top)
 			w.text(" ")
 		}
-		w.alias = s.alias
 		w.selection(s)
-		w.text(" ")
+		if len(s.from) > 0 {
+			w.text(" ")
+		}
 	}
-	w.alias = s.alias
-	w.text("FROM ", s.collection)
-	if s.alias != s.collection {
-		w.text(" ", s.alias)
-	}
+	w.from(s.from)
 	if s.where != nil {
 		w.text(" WHERE ")
 		w.expr(s.where)
+	}
+	for i, e := range s.groupBy {
+		w.text([]string{" GROUP BY ", ", "}[min(i, 1)])
+		w.expr(e)
 	}
 	w.orderBy(s.orderBy)
 	if s.offset != nil {
@@ -41,7 +48,43 @@ func (q *Query) String() string {
 		w.text(" LIMIT ")
 		w.count(s.limit)
 	}
-	return w.b.String()
+}
+
+// from prints the sources. A document that has no name is in the base of another.
+func (w *printer) from(list []*source) {
+	word := "FROM "
+	for i, src := range list {
+		if i == 0 && src.name == "" && len(list) > 1 && list[1].base != nil && list[1].base.at.src == src {
+			continue
+		}
+		w.text(word)
+		w.source(src)
+		word = " JOIN "
+	}
+}
+
+func (w *printer) source(src *source) {
+	if src.each {
+		w.text(src.name, " IN ")
+	}
+	own := ""
+	switch base := src.base; {
+	case src.query != nil:
+		w.text("(")
+		w.query(src.query)
+		w.text(")")
+	case base == nil:
+		w.text(src.collection)
+		own = src.collection
+	case base.at.src.query != nil && base.at.src.name == "":
+		w.source(base.at.src)
+	default:
+		w.path(base)
+		own = base.lastName()
+	}
+	if !src.each && src.name != own {
+		w.text(" ", src.name)
+	}
 }
 
 // Frame prints the query without its WHERE: what a continuation may be tied to. An
@@ -51,13 +94,27 @@ func (q *Query) String() string {
 func (q *Query) Frame() string {
 	s := *q.root
 	s.where = nil
-	return (&Query{root: &s}).String()
+	return s.String()
 }
 
-// printer writes expressions; alias is the name of the document.
+// printer writes queries and expressions. With ids it writes which source a path
+// starts at in place of its name: then equal texts are equal expressions.
 type printer struct {
-	b     strings.Builder
-	alias string
+	b   strings.Builder
+	ids bool
+}
+
+// printed is the text of an expression.
+func printed(e expr) string {
+	var w printer
+	w.expr(e)
+	return w.b.String()
+}
+
+func identity(e expr) string {
+	w := printer{ids: true}
+	w.expr(e)
+	return w.b.String()
 }
 
 func (w *printer) text(parts ...string) {
@@ -108,154 +165,4 @@ func (w *printer) orderBy(list []orderItem) {
 			w.text(" ASC")
 		}
 	}
-}
-
-// expr prints e without parentheses around it.
-func (w *printer) expr(e expr) {
-	switch e := e.(type) {
-	case *literal:
-		w.literal(e.v)
-	case *paramRef:
-		w.text(e.name)
-	case *path:
-		w.path(e)
-	case *member:
-		w.operand(e.base)
-		w.text("[")
-		w.expr(e.index)
-		w.text("]")
-	case *unaryExpr:
-		w.text(e.op)
-		if e.op == "NOT" {
-			w.text(" ")
-		}
-		w.operand(e.x)
-	case *binaryExpr:
-		w.operand(e.x)
-		w.text(" ", e.op, " ")
-		w.operand(e.y)
-	case *logicalExpr:
-		for i, x := range e.terms {
-			if i > 0 {
-				w.text(" ", e.op, " ")
-			}
-			w.operand(x)
-		}
-	case *ternaryExpr:
-		w.operand(e.cond)
-		w.text(" ? ")
-		w.operand(e.then)
-		w.text(" : ")
-		w.operand(e.other)
-	case *betweenExpr:
-		w.operand(e.x)
-		w.not(e.not)
-		w.text(" BETWEEN ")
-		w.operand(e.low)
-		w.text(" AND ")
-		w.operand(e.high)
-	case *inExpr:
-		w.operand(e.x)
-		w.not(e.not)
-		w.text(" IN (")
-		w.list(e.list)
-		w.text(")")
-	case *likeExpr:
-		w.operand(e.x)
-		w.not(e.not)
-		w.text(" LIKE ")
-		w.operand(e.pattern)
-		if e.escape != 0 {
-			w.text(" ESCAPE ")
-			w.literal(textValue(string(e.escape)))
-		}
-	case *callExpr:
-		w.text(e.fn.name, "(")
-		w.list(e.args)
-		w.text(")")
-	case *countCall:
-		w.text("COUNT(")
-		w.expr(e.arg)
-		w.text(")")
-	case *arrayExpr:
-		w.text("[")
-		w.list(e.items)
-		w.text("]")
-	case *objectExpr:
-		w.text("{")
-		for i, m := range e.members {
-			if i > 0 {
-				w.text(", ")
-			}
-			w.literal(textValue(m.name))
-			w.text(": ")
-			w.expr(m.x)
-		}
-		w.text("}")
-	}
-}
-
-// operand prints e so that it binds tighter than anything around it.
-func (w *printer) operand(e expr) {
-	switch e.(type) {
-	case *unaryExpr, *binaryExpr, *logicalExpr, *ternaryExpr, *betweenExpr, *inExpr, *likeExpr:
-		w.text("(")
-		w.expr(e)
-		w.text(")")
-	default:
-		w.expr(e)
-	}
-}
-
-func (w *printer) not(not bool) {
-	if not {
-		w.text(" NOT")
-	}
-}
-
-func (w *printer) list(list []expr) {
-	for i, x := range list {
-		if i > 0 {
-			w.text(", ")
-		}
-		w.expr(x)
-	}
-}
-
-func (w *printer) literal(v Value) {
-	if v.kind == Undefined {
-		w.text("undefined")
-		return
-	}
-	w.b.Write(v.AppendJSON(nil))
-}
-
-// path prints the alias and the steps: .name where the name is an identifier,
-// ["name"] where not, [1] for an index.
-func (w *printer) path(p *path) {
-	w.text(w.alias)
-	for _, s := range p.steps {
-		switch {
-		case s.index >= 0:
-			w.text("[", strconv.FormatInt(s.index, 10), "]")
-		case isName(s.name):
-			w.text(".", s.name)
-		default:
-			w.text("[")
-			w.literal(textValue(s.name))
-			w.text("]")
-		}
-	}
-}
-
-// isName reports whether s is an identifier in the narrow sense: ASCII and not
-// reserved.
-func isName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || !isDigit(c)) {
-			return false
-		}
-	}
-	return s != "" && keyword(s) == ""
 }

@@ -33,8 +33,6 @@ type (
 		args   []scalar
 		values []Value
 	}
-	// countNode is the result of a COUNT.
-	countNode struct{ index int }
 	// arrayNode and objectNode construct; undefined parts are left out.
 	arrayNode  struct{ items []scalar }
 	objectNode struct {
@@ -149,13 +147,6 @@ func (n *callNode) eval(e *env) Value {
 		n.values[i] = v
 	}
 	return n.fn.apply(n.values)
-}
-
-func (n countNode) eval(e *env) Value {
-	if n.index >= len(e.counts) {
-		return Value{}
-	}
-	return floatValue(float64(e.counts[n.index]))
 }
 
 func (n arrayNode) eval(e *env) Value {

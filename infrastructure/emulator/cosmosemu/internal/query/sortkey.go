@@ -9,15 +9,17 @@ import (
 // holds copies and does not refer to the document.
 type SortKey []Value
 
-// SortKey computes the key of a document; nil without ORDER BY.
+// SortKey computes the key of a document; nil without ORDER BY. It is the key of
+// every row that the document makes.
 func (b *Bound) SortKey(doc []byte) SortKey {
 	if b.keys == nil {
 		return nil
 	}
-	b.keysTree.extract(doc, b.keysEnv.slots)
+	b.order.fresh = false
+	e := b.order.at(doc)
 	key := make(SortKey, len(b.keys))
 	for i, k := range b.keys {
-		key[i] = parsedNumber(k.eval(&b.keysEnv).clone())
+		key[i] = parsedNumber(k.eval(e).clone())
 	}
 	return key
 }
@@ -27,7 +29,7 @@ func (b *Bound) SortKey(doc []byte) SortKey {
 // true, numbers, strings, arrays, objects. Equal keys are 0: what breaks the tie
 // is the caller's business.
 func (b *Bound) Compare(x, y SortKey) int {
-	for i, it := range b.q.root.orderBy {
+	for i, it := range b.q.root.orderBy[:len(b.keys)] {
 		c := compare(x[i], y[i])
 		if c == 0 {
 			continue

@@ -4,11 +4,14 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // Database is a named set of containers. Its fields do not change.
@@ -17,6 +20,7 @@ type Database struct {
 	RID     string
 	ETag    string
 	Created time.Time
+	Link    string // of names, percent-encoded
 
 	rid        rid
 	containers map[string]*Container // guarded by Store.mu
@@ -37,7 +41,7 @@ func (s *Store) CreateDatabase(id string) (*Database, error) {
 		return nil, fmt.Errorf("database %s: %w", id, ErrExists)
 	}
 	r := databaseRID(s.random.Uint32())
-	for s.ridTaken(r.String()) {
+	for s.databaseRIDTaken(r.String()) {
 		r = databaseRID(s.random.Uint32())
 	}
 	rec := databaseRecord{ID: id, RID: r.String(), ETag: s.randomETag(), Created: s.now().UnixMilli()}
@@ -54,22 +58,17 @@ func (s *Store) CreateDatabase(id string) (*Database, error) {
 func newDatabase(rec databaseRecord, r rid) *Database {
 	return &Database{
 		ID: rec.ID, RID: rec.RID, ETag: rec.ETag, Created: time.UnixMilli(rec.Created),
-		rid: r, containers: make(map[string]*Container),
+		Link: "dbs/" + url.PathEscape(rec.ID),
+		rid:  r, containers: make(map[string]*Container),
 	}
 }
 
-func (s *Store) ridTaken(text string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, db := range s.databases {
-		if db.RID == text {
-			return true
-		}
-	}
-	return false
+func (s *Store) databaseRIDTaken(text string) bool {
+	_, err := s.DatabaseByRID(text)
+	return err == nil
 }
 
-// Database finds a database by id, or by resource id. ErrNotFound if there is none.
+// Database finds a database by id. ErrNotFound if there is none.
 func (s *Store) Database(id string) (*Database, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -77,6 +76,18 @@ func (s *Store) Database(id string) (*Database, error) {
 		return db, nil
 	}
 	return nil, fmt.Errorf("database %s: %w", id, ErrNotFound)
+}
+
+// DatabaseByRID finds a database by resource id. ErrNotFound if there is none.
+func (s *Store) DatabaseByRID(text string) (*Database, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, db := range s.databases {
+		if db.RID == text {
+			return db, nil
+		}
+	}
+	return nil, fmt.Errorf("database with resource id %s: %w", text, ErrNotFound)
 }
 
 // Databases lists all databases, oldest first.
@@ -122,7 +133,7 @@ func (s *Store) DeleteDatabase(id string) error {
 	if err := s.dropOffers(batch, rids); err != nil {
 		return err
 	}
-	if err := batch.Commit(s.sync); err != nil {
+	if err := s.db.Commit(batch); err != nil {
 		return fmt.Errorf("delete database: %w", err)
 	}
 	s.mu.Lock()
@@ -140,11 +151,11 @@ func (s *Store) loadCatalog() error {
 	err := s.each(keyDatabase, func(_, value []byte) error {
 		var rec databaseRecord
 		if err := json.Unmarshal(value, &rec); err != nil {
-			return fmt.Errorf("%w: database record: %w", ErrCorrupt, err)
+			return fmt.Errorf("%w: database record: %w", disk.ErrDamaged, err)
 		}
 		r, err := parseRID(rec.RID)
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+			return fmt.Errorf("%w: %w", disk.ErrDamaged, err)
 		}
 		db := newDatabase(rec, r)
 		s.databases[rec.ID], byRID[rec.RID] = db, db
@@ -188,7 +199,10 @@ func (s *Store) put(key []byte, record any) error {
 	if err != nil {
 		return fmt.Errorf("encode catalog record: %w", err)
 	}
-	if err := s.db.Set(key, value, s.sync); err != nil {
+	batch := s.db.NewBatch()
+	defer batch.Close()
+	_ = batch.Set(key, value, nil) // collecting does not fail
+	if err := s.db.Commit(batch); err != nil {
 		return fmt.Errorf("write catalog record: %w", err)
 	}
 	return nil

@@ -54,7 +54,8 @@ func TestTransactionsTakeTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := decode(t, item.Body).N; n != writers*each || w.c.LSN() != uint64(n)+1 {
-		t.Errorf("the counter is %d at LSN %d after %d transactions", n, w.c.LSN(), writers*each)
+	n, lsn := decode(t, item.Body).N, w.c.Topology().Locate(part.EPK).LSN()
+	if n != writers*each || lsn != uint64(n)+1 {
+		t.Errorf("the counter is %d at LSN %d after %d transactions", n, lsn, writers*each)
 	}
 }

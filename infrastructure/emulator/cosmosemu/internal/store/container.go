@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // Definition is what a client says about a container.
@@ -21,14 +23,24 @@ type Definition struct {
 	Paths        []document.Path `json:"paths"` // of the partition key, one per level
 	Hierarchical bool            `json:"hierarchical"`
 	KeyVersion   int             `json:"keyVersion"`
-	DefaultTTL   int32           `json:"defaultTtl"` // 0 off, -1 on without default, else seconds
-	Raw          string          `json:"raw"`        // the members of the client's JSON, without braces and system properties
+	DefaultTTL   int32           `json:"defaultTtl"`          // 0 off, -1 on without default, else seconds
+	Retention    int64           `json:"retention,omitempty"` // minutes that versions and deletions are kept, 0: not at all
+	Raw          string          `json:"raw"`                 // the members of the client's JSON, without braces and system properties
+	// Computed properties exist in queries only.
+	Computed []ComputedProperty `json:"computed,omitempty"`
+}
+
+// ComputedProperty has the query that computes it, SELECT VALUE ... FROM c.
+type ComputedProperty struct {
+	Name  string `json:"name"`
+	Query string `json:"query"`
 }
 
 // Container holds documents. It is safe for concurrent use.
 type Container struct {
 	DatabaseRID string
 	RID         string
+	Link        string // of names, percent-encoded
 
 	store *Store
 	space keySpace
@@ -36,13 +48,10 @@ type Container struct {
 	state atomic.Pointer[containerState] // replaced by holders of Store.turn
 	gone  atomic.Bool                    // deleted
 
-	applied atomic.Uint64 // last LSN written to Pebble
-	visible atomic.Uint64 // last LSN readers see
-
 	// writing is held while a transaction is judged and applied to Pebble's
-	// memory, never during an fsync. It guards the fields below.
+	// memory, never during an fsync but that of a change of the container. It guards the
+	// field below, and lets its holder count.
 	writing sync.Mutex
-	lsn     uint64
 	items   *filter // nil in a container that was there when the store was opened
 }
 
@@ -63,6 +72,9 @@ type containerRecord struct {
 // Definition returns the container's current definition.
 func (c *Container) Definition() *Definition { return &c.state.Load().Definition }
 
+// Number rises with each container that is made.
+func (c *Container) Number() uint32 { return uint32(c.space) }
+
 // Topology returns the container's current physical partitions.
 func (c *Container) Topology() *Topology { return c.state.Load().Topology }
 
@@ -71,19 +83,6 @@ func (c *Container) ETag() string { return c.state.Load().ETag }
 
 // Modified is the time of the last change of the container's properties.
 func (c *Container) Modified() time.Time { return time.UnixMilli(c.state.Load().Modified) }
-
-// LSN is the last committed log sequence number that readers see.
-func (c *Container) LSN() uint64 { return c.visible.Load() }
-
-// publish lets readers know of commits up to lsn.
-func (c *Container) publish(lsn uint64) {
-	for {
-		old := c.visible.Load()
-		if old >= lsn || c.visible.CompareAndSwap(old, lsn) {
-			return
-		}
-	}
-}
 
 // CreateContainer makes a container with a number of physical partitions.
 // ErrExists if the database has one of that id.
@@ -109,7 +108,7 @@ func (s *Store) CreateContainer(db *Database, def Definition, partitions int) (*
 		return nil, err
 	}
 	s.nextID++
-	c := s.newContainer(number, db.RID, r, state)
+	c := s.newContainer(number, db, r, state)
 	c.items = newFilter()
 	s.mu.Lock()
 	db.containers[def.ID] = c
@@ -117,14 +116,27 @@ func (s *Store) CreateContainer(db *Database, def Definition, partitions int) (*
 	return c, nil
 }
 
-func (s *Store) newContainer(number keySpace, database string, r rid, state containerState) *Container {
-	c := &Container{DatabaseRID: database, RID: r.String(), store: s, space: number, rid: r}
+func (s *Store) newContainer(number keySpace, db *Database, r rid, state containerState) *Container {
+	c := &Container{DatabaseRID: db.RID, RID: r.String(), Link: db.Link + "/colls/" + url.PathEscape(state.Definition.ID), store: s, space: number, rid: r}
 	c.state.Store(&state)
 	return c
 }
 
 func (s *Store) containerRIDTaken(db *Database, text string) bool {
-	return slices.ContainsFunc(s.Containers(db), func(c *Container) bool { return c.RID == text })
+	_, err := s.ContainerByRID(db, text)
+	return err == nil
+}
+
+// ContainerByRID finds a container by resource id. ErrNotFound if there is none.
+func (s *Store) ContainerByRID(db *Database, text string) (*Container, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, c := range db.containers {
+		if c.RID == text {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("container with resource id %s: %w", text, ErrNotFound)
 }
 
 // Container finds a container of a database. ErrNotFound if there is none.
@@ -157,26 +169,11 @@ func (s *Store) ReplaceContainer(c *Container, def Definition) error {
 	})
 }
 
-// Split cuts the physical partition id at a key, in the middle if at is nil.
-// No document is moved: see the package comment.
-func (s *Store) Split(c *Container, id string, at []byte) error {
-	return s.changeContainer(c, func(next *containerState) (err error) {
-		next.Topology, err = next.Topology.split(id, at)
-		return err
-	})
-}
-
-// Merge joins two neighbouring physical partitions.
-func (s *Store) Merge(c *Container, left, right string) error {
-	return s.changeContainer(c, func(next *containerState) (err error) {
-		next.Topology, err = next.Topology.merge(left, right)
-		return err
-	})
-}
-
 func (s *Store) changeContainer(c *Container, change func(*containerState) error) error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	if c.gone.Load() {
 		return fmt.Errorf("container %s: %w", c.RID, ErrNotFound)
 	}
@@ -204,7 +201,7 @@ func (s *Store) DeleteContainer(db *Database, id string) error {
 	if err := errors.Join(c.drop(batch), s.dropOffers(batch, []string{c.RID})); err != nil {
 		return err
 	}
-	if err := batch.Commit(s.sync); err != nil {
+	if err := s.db.Commit(batch); err != nil {
 		return fmt.Errorf("delete container: %w", err)
 	}
 	s.mu.Lock()
@@ -229,19 +226,17 @@ func (c *Container) drop(batch *pebble.Batch) error {
 func (s *Store) loadContainer(number keySpace, value []byte, databases map[string]*Database) error {
 	var rec containerRecord
 	if err := json.Unmarshal(value, &rec); err != nil {
-		return fmt.Errorf("%w: container record: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: container record: %w", disk.ErrDamaged, err)
 	}
 	r, err := parseRID(rec.RID)
 	db := databases[rec.Database]
 	if err != nil || db == nil || rec.Topology == nil || len(rec.Topology.Ranges) == 0 {
-		return fmt.Errorf("%w: container record %s", ErrCorrupt, strings.TrimSpace(rec.RID))
+		return fmt.Errorf("%w: container record %s", disk.ErrDamaged, strings.TrimSpace(rec.RID))
 	}
-	c := s.newContainer(number, rec.Database, r, rec.containerState)
+	c := s.newContainer(number, db, r, rec.containerState)
 	if err := c.loadCounters(); err != nil {
 		return err
 	}
-	c.applied.Store(c.lsn)
-	c.visible.Store(c.lsn)
 	db.containers[rec.Definition.ID] = c
 	return nil
 }

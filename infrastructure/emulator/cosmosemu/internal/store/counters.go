@@ -4,42 +4,83 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// The last LSN is that of the last document or feed entry. Only a removal can take
-// these away, so only removals write it down.
+// counter counts the transactions of one physical partition.
+type counter struct {
+	applied atomic.Uint64 // last LSN written to Pebble; stored by holders of Container.writing
+	visible atomic.Uint64 // last LSN readers see
+	parents []*counter    // of the ranges before a split or merge of this process
+}
 
-func appendCounters(dst []byte, lsn uint64) []byte { return binary.BigEndian.AppendUint64(dst, lsn) }
+func newCounter(start uint64, parents ...*counter) *counter {
+	c := &counter{parents: parents}
+	c.applied.Store(start)
+	c.visible.Store(start)
+	return c
+}
 
-// loadCounters finds where the container stands when a store is opened.
+// publish lets readers know of commits up to lsn.
+func (c *counter) publish(lsn uint64) {
+	for {
+		old := c.visible.Load()
+		if old >= lsn || c.visible.CompareAndSwap(old, lsn) {
+			return
+		}
+	}
+}
+
+// settled tells whether readers see all that is applied.
+func (c *counter) settled() bool { return c.applied.Load() == c.visible.Load() }
+
+// The last LSN is that of the last document or feed entry of the range's segment,
+// or its start. Only a removal can take these away, so only removals write it down.
+
+func appendCounter(dst []byte, lsn uint64) []byte { return binary.BigEndian.AppendUint64(dst, lsn) }
+
+// loadCounters finds where the ranges stand when a store is opened.
 func (c *Container) loadCounters() error {
-	value, closer, err := c.store.db.Get(c.space.counters(nil))
+	ranges := c.Topology().Ranges
+	for i := range ranges {
+		lsn, err := c.loadCounter(&ranges[i])
+		if err != nil {
+			return err
+		}
+		ranges[i].counter = newCounter(lsn)
+	}
+	return nil
+}
+
+func (c *Container) loadCounter(r *Range) (lsn uint64, err error) {
+	lsn = r.Start
+	value, closer, err := c.store.db.Get(c.space.counter(nil, r.Segment))
 	switch {
 	case errors.Is(err, pebble.ErrNotFound):
 	case err != nil:
-		return fmt.Errorf("read counters: %w", err)
+		return 0, fmt.Errorf("read counter: %w", err)
 	case len(value) != 8:
-		return errors.Join(fmt.Errorf("%w: counters of container %s", ErrCorrupt, c.RID), closer.Close())
+		return 0, errors.Join(fmt.Errorf("%w: counter of container %s", disk.ErrDamaged, c.RID), closer.Close())
 	default:
-		c.lsn = binary.BigEndian.Uint64(value)
+		lsn = max(lsn, binary.BigEndian.Uint64(value))
 		if err := closer.Close(); err != nil {
-			return fmt.Errorf("read counters: %w", err)
+			return 0, fmt.Errorf("read counter: %w", err)
 		}
 	}
-	for segment := range c.Topology().NextSegment {
-		for _, kind := range []byte{kindDocument, kindFeed} {
-			last, err := c.lastKey(c.space.segment(nil, kind, segment))
-			if err != nil {
-				return err
-			}
-			if len(last) >= historySuffix {
-				c.lsn = max(c.lsn, binary.BigEndian.Uint64(last[len(last)-historySuffix:]))
-			}
+	for _, kind := range []byte{kindDocument, kindFeed} {
+		last, err := c.lastKey(c.space.segment(nil, kind, r.Segment))
+		if err != nil {
+			return 0, err
+		}
+		if len(last) >= positionSize {
+			lsn = max(lsn, decodeKeyPosition(last).lsn)
 		}
 	}
-	return nil
+	return lsn, nil
 }
 
 // lastKey returns the last key with a prefix, nil if there is none.

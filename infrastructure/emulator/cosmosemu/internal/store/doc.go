@@ -10,12 +10,27 @@
 //
 // # Order
 //
-// A container has one log sequence number (LSN), raised by one per committed
-// transaction; all writes of a batch share it. A physical partition (Range) owns
-// a segment of the feed index. A split or merge writes no documents: the new
-// ranges get new segments and go on reading those of their ancestors, through
-// the window of their own bounds. Since LSNs are the container's, a position
-// taken from a parent is valid on its children.
+// A physical partition (Range) counts its own transactions: the log sequence
+// number (LSN) rises by one with each commit, all writes of a batch share it, and
+// other partitions do not move it. So the difference of two LSNs of one partition
+// is a number of transactions, on which estimates of lag stand.
+//
+// A split or merge goes on where the parents stood: a child starts at its parent's
+// last LSN, a merged range at the higher of both. It writes no documents: a range
+// owns a segment of the history, and a new one goes on reading those of its
+// ancestors through the window of its own bounds, in the order of LSNs. Therefore
+//
+//   - a position taken from a parent is valid on each child: it means what the
+//     parent had up to there;
+//   - a position n taken from one parent and used on the merged range reads what
+//     either parent had behind n: never less than what was open of its own, and
+//     of the other whatever lay behind n. Who goes on at the lower position of
+//     both misses nothing and reads some twice;
+//   - LSNs of one logical partition always rise, over any number of splits and
+//     merges.
+//
+// Writers wait while the ranges change, and what they have applied is visible
+// before: no position can pass a change that is still to appear.
 //
 // # Visibility and durability
 //

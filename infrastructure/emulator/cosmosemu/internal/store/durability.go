@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // view is a consistent state to read from. Release it exactly once.
@@ -50,7 +52,7 @@ func (s *snapshot) release() {
 // log, publishes the snapshot to readers and wakes the round. The log is
 // sequential, so its fsync covers all that was applied before.
 type durability struct {
-	db   *pebble.DB
+	db   *disk.DB
 	turn chan struct{} // holds one token while a leader works
 
 	mu        sync.Mutex // guards the fields below
@@ -61,10 +63,10 @@ type durability struct {
 type round struct {
 	done    chan struct{} // closed by the leader
 	err     error         // read after done
-	touched []*Container
+	touched []*counter
 }
 
-func newDurability(db *pebble.DB) *durability {
+func newDurability(db *disk.DB) *durability {
 	return &durability{
 		db:        db,
 		turn:      make(chan struct{}, 1),
@@ -72,8 +74,8 @@ func newDurability(db *pebble.DB) *durability {
 	}
 }
 
-// wait returns when all that c has applied is durable and visible.
-func (d *durability) wait(c *Container) error {
+// wait returns when all that c counts is durable and visible.
+func (d *durability) wait(c *counter) error {
 	d.mu.Lock()
 	r := d.next
 	leads := r == nil
@@ -102,7 +104,7 @@ func (d *durability) lead(r *round) {
 		seen[i] = c.applied.Load() // before the snapshot, which may then hold more
 	}
 	snap := &snapshot{Snapshot: d.db.NewSnapshot(), refs: 1}
-	if err := d.db.LogData(nil, pebble.Sync); err != nil {
+	if err := d.db.Sync(); err != nil {
 		r.err = fmt.Errorf("fsync: %w", err)
 		snap.release()
 		close(r.done)

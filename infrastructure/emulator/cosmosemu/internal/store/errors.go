@@ -7,6 +7,5 @@ var (
 	ErrNotFound  = errors.New("not found")
 	ErrExists    = errors.New("already exists")
 	ErrRangeGone = errors.New("the partition key range is gone")
-	ErrCorrupt   = errors.New("the data is corrupt")
 	ErrInvalid   = errors.New("invalid")
 )

@@ -2,10 +2,7 @@ package store
 
 import (
 	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -89,34 +86,28 @@ func TestARefusalWaitsUntilWhatItSawIsDurable(t *testing.T) {
 	}
 }
 
-// A store that cannot write its log ends the process, also where a caller recovers
-// from panics, as net/http does: nothing may be answered from then on.
-func TestAStorageFailureEndsTheProcess(t *testing.T) {
-	const variable = "STORE_FAILURE_CHILD"
-	if os.Getenv(variable) == "" {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAStorageFailureEndsTheProcess$", "-test.timeout=20s")
-		child.Env = append(os.Environ(), variable+"=1")
-		out, err := child.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "storage failure") || strings.Contains(string(out), "lived on") {
-			t.Errorf("%v: %s", err, out)
-		}
-		return
-	}
-	var fail atomic.Bool
+// A write that the disk refuses is not acknowledged, and nothing is from then on.
+func TestAFailedDiskIsTold(t *testing.T) {
+	var broken atomic.Bool
+	full := errors.New("no space left on device")
 	w := &world{t: t, m: model{items: make(map[string]modelItem)}, fs: onSync(func() error {
-		if fail.Load() {
-			return errors.New("the disk is gone")
+		if broken.Load() {
+			return full
 		}
 		return nil
 	})}
 	w.open()
-	fail.Store(true)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { _ = recover() }()
-		_, _ = w.c.Update(NewPartition(epk.Key{epk.String("a")}, false), createOnce)
-	}()
-	<-done
-	t.Fatal("the process lived on")
+	defer func() { _ = w.s.Close() }() // of a broken disk
+	broken.Store(true)
+	for range 2 {
+		if _, err := w.c.Update(NewPartition(epk.Key{epk.String("a")}, false), createOnce); !errors.Is(err, full) {
+			t.Errorf("a write to a broken disk: %v", err)
+		}
+	}
+	if _, err := w.s.CreateDatabase("other"); !errors.Is(err, full) {
+		t.Errorf("a database on a broken disk: %v", err)
+	}
+	if err := <-w.s.Failed(); !errors.Is(err, full) || !errors.Is(w.s.Err(), full) {
+		t.Errorf("told %v, then %v", err, w.s.Err())
+	}
 }

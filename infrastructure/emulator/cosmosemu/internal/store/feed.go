@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -20,30 +21,37 @@ type FeedQuery struct {
 	Part     *Partition // only this logical partition, nil: all
 	MaxItems int        // a page ends at the first transaction that reaches it; 0: no limit
 	MaxBytes int        // the same in bytes of documents; 0: no limit
+	Versions bool       // all-versions-and-deletes mode
+	Metadata bool       // documents in latest-version mode come as {"current":{},"metadata":{}}
 	At       *Moment    // nil: now
 }
 
-// FeedPage is a page of the change feed in latest-version mode.
+// FeedPage is a page of the change feed.
 type FeedPage struct {
-	Documents []byte // JSON texts, each with its _lsn, separated by commas
+	// Documents are JSON texts, separated by commas: documents, each with its _lsn, or
+	// in all-versions-and-deletes mode the entries of versions.go.
+	Documents []byte
 	Count     int
 	LSN       uint64 // where the next page starts: After of the next query
 }
 
 // Feed reads one page, appended to dst. Changes come in the order of their LSN,
-// one per document (its latest), and no transaction is cut by a page's end.
-// ErrRangeGone if the range was split, merged or never existed.
+// one per document (its latest) unless all versions are wanted, and no transaction is
+// cut by a page's end. ErrRangeGone if the range was split, merged or never existed.
 func (c *Container) Feed(dst []byte, q FeedQuery) (FeedPage, error) {
-	// Where an empty page ends is read first: changes up to there are in the view,
-	// and if any of them is in a child of the range, the range is known to be gone.
-	page := FeedPage{Documents: dst, LSN: max(q.After, q.At.LSN(c))}
 	state := c.state.Load()
 	rng, err := state.Topology.Find(q.Range)
 	if err != nil {
 		return FeedPage{}, err
 	}
+	// Where an empty page ends is read before the view is taken, which may hold more.
+	page := FeedPage{Documents: dst, LSN: max(q.After, q.At.LSN(rng))}
 	v := c.store.viewAt(q.At)
 	defer v.release()
+	if q.Versions {
+		err := c.readVersions(v, rng, &q, &page)
+		return page, err
+	}
 	h, err := c.openHistory(v, rng.segments(), position{lsn: q.After + 1}, kindDocument, kindFeed)
 	if err != nil {
 		return FeedPage{}, err
@@ -95,7 +103,7 @@ type feedReader struct {
 
 func (f *feedReader) run() error {
 	for ; f.valid(); f.next() {
-		if f.full() && f.lsn() != f.last {
+		if f.q.full(f.page, f.start) && f.lsn() != f.last {
 			f.page.LSN = f.last
 			return nil
 		}
@@ -113,10 +121,11 @@ func (f *feedReader) run() error {
 	return nil
 }
 
-func (f *feedReader) full() bool {
-	return f.page.Count > 0 &&
-		(f.q.MaxItems > 0 && f.page.Count >= f.q.MaxItems ||
-			f.q.MaxBytes > 0 && len(f.page.Documents)-f.start >= f.q.MaxBytes)
+// full tells whether a page that begins at start of its text may end here.
+func (q *FeedQuery) full(page *FeedPage, start int) bool {
+	return page.Count > 0 &&
+		(q.MaxItems > 0 && page.Count >= q.MaxItems ||
+			q.MaxBytes > 0 && len(page.Documents)-start >= q.MaxBytes)
 }
 
 // created looks at a document at the place of its creation. One replaced since
@@ -139,7 +148,7 @@ func (f *feedReader) replaced() error {
 		return err
 	}
 	if f.docs == nil {
-		if f.docs, err = f.side(kindDocument); err != nil {
+		if f.docs, err = f.newIterator(kindDocument); err != nil {
 			return err
 		}
 	}
@@ -167,10 +176,16 @@ func (f *feedReader) add(rec *record) {
 	if f.page.Count > 0 {
 		dst = append(dst, ',')
 	}
+	if f.q.Metadata {
+		dst = append(dst, `{"current":`...)
+	}
 	dst = append(dst, rec.body[:len(rec.body)-1]...)
 	dst = append(dst, `,"_lsn":`...)
 	dst = strconv.AppendUint(dst, rec.written.lsn, 10)
 	dst = append(dst, '}')
+	if f.q.Metadata {
+		dst = fmt.Appendf(dst, `,"metadata":{"lsn":%d,"crts":%d}}`, rec.written.lsn, rec.millis/1000)
+	}
 	f.page.Documents = dst
 	f.page.Count++
 	f.last = rec.written.lsn

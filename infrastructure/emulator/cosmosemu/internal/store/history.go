@@ -2,11 +2,12 @@ package store
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // history walks documents or feed entries of several segments in the order of
@@ -35,7 +36,7 @@ func (c *Container) openHistory(v view, segments []uint32, from position, kinds 
 			}
 			it, err := h.open(v, options)
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("read history: %w", asCorruption(err)), h.close())
+				return nil, errors.Join(fmt.Errorf("read history: %w", disk.AsDamage(err)), h.close())
 			}
 			it.First()
 			h.sources = append(h.sources, source{it, kind})
@@ -52,12 +53,12 @@ func (h *history) open(v view, options *pebble.IterOptions) (*pebble.Iterator, e
 	return h.sources[0].Clone(pebble.CloneOptions{IterOptions: options})
 }
 
-// side opens another iterator in the same state, over the keys of one kind.
-func (h *history) side(kind byte) (*pebble.Iterator, error) {
+// newIterator opens another iterator in the same state, over the keys of one kind.
+func (h *history) newIterator(kind byte) (*pebble.Iterator, error) {
 	lower := h.space.prefix(nil, kind)
 	it, err := h.sources[0].Clone(pebble.CloneOptions{IterOptions: &pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)}})
 	if err != nil {
-		return nil, fmt.Errorf("read history: %w", asCorruption(err))
+		return nil, fmt.Errorf("read history: %w", disk.AsDamage(err))
 	}
 	return it, nil
 }
@@ -65,22 +66,18 @@ func (h *history) side(kind byte) (*pebble.Iterator, error) {
 func (h *history) choose() {
 	h.at = -1
 	for i := range h.sources {
-		if h.sources[i].Valid() && (h.at < 0 || bytes.Compare(h.sources[i].place(), h.sources[h.at].place()) < 0) {
+		if h.sources[i].Valid() && (h.at < 0 || h.sources[i].place().before(h.sources[h.at].place())) {
 			h.at = i
 		}
 	}
 }
 
-// place is lsn and seq as they are ordered.
-func (s *source) place() []byte {
-	key := s.Key()
-	return key[len(key)-historySuffix:]
-}
+func (s *source) place() position { return decodeKeyPosition(s.Key()) }
 
 func (h *history) valid() bool   { return h.at >= 0 }
 func (h *history) kind() byte    { return h.sources[h.at].kind }
 func (h *history) value() []byte { return h.sources[h.at].Value() }
-func (h *history) lsn() uint64   { return binary.BigEndian.Uint64(h.sources[h.at].place()) }
+func (h *history) lsn() uint64   { return h.sources[h.at].place().lsn }
 
 func (h *history) next() {
 	h.sources[h.at].Next()
@@ -93,7 +90,7 @@ func (h *history) close() error {
 	for _, s := range h.sources {
 		errs = append(errs, s.Close())
 	}
-	return asCorruption(errors.Join(errs...))
+	return disk.AsDamage(errors.Join(errs...))
 }
 
 // segments lists those that may hold changes of the range.
@@ -106,7 +103,7 @@ func (c *Container) find(docs *pebble.Iterator, key []byte, created position) ([
 		return key, nil
 	}
 	if err := docs.Error(); err != nil {
-		return key, fmt.Errorf("read document: %w", asCorruption(err))
+		return key, fmt.Errorf("read document: %w", disk.AsDamage(err))
 	}
-	return key, fmt.Errorf("%w: document %d is in an index but not in the store", ErrCorrupt, created.number())
+	return key, fmt.Errorf("%w: document %d is in an index but not in the store", disk.ErrDamaged, created.number())
 }

@@ -8,20 +8,21 @@ import (
 
 // The key space. Numbers are big-endian, so that byte order is numeric order.
 //
-//	v                                     format version
+//	v                                     format version, see package disk
 //	D <database rid>                      database record
 //	C <container number>                  container record
 //	O <offer id>                          offer record
-//	c <container> n                             last LSN, see counters.go
+//	c <container> n <segment>                   last LSN, see counters.go
 //	c <container> d <segment> <lsn> <seq>       document record, at the position of its creation
 //	c <container> i <epk> <len pk> <pk> <id>    -> pointer
 //	c <container> x <id> 00 <epk> <pk>          -> position of the document, length of id
 //	c <container> f <segment> <lsn> <seq>       -> feed entry, at the position of the last write
+//	c <container> a <segment> <lsn> <seq>       -> version, see versions.go
+//	c <container> t <segment>                   last LSN whose versions are gone
 //
 // A document that was never replaced has no feed entry: its record stands where
 // its feed entry would.
 const (
-	keyVersion   = 'v'
 	keyDatabase  = 'D'
 	keyContainer = 'C'
 	keyOffer     = 'O'
@@ -32,6 +33,8 @@ const (
 	kindItem     = 'i'
 	kindID       = 'x'
 	kindFeed     = 'f'
+	kindVersion  = 'a'
+	kindTrimmed  = 't'
 )
 
 // keySpace is the number of a container, which prefixes all its keys.
@@ -49,7 +52,9 @@ func (n keySpace) span() (from, to []byte) {
 	return from, after(from)
 }
 
-func (n keySpace) counters(dst []byte) []byte { return n.prefix(dst, kindCounters) }
+func (n keySpace) counter(dst []byte, segment uint32) []byte {
+	return n.segment(dst, kindCounters, segment)
+}
 
 // position is a place in the history of a container: a write, of a transaction,
 // to a physical partition.
@@ -71,13 +76,28 @@ func decodePosition(b []byte) position {
 	return position{segment: binary.BigEndian.Uint32(b), lsn: binary.BigEndian.Uint64(b[4:]), seq: binary.BigEndian.Uint32(b[12:])}
 }
 
-// number is the place in one integer, rising with time: the last part of a
-// document's resource id. A transaction has fewer than 65,536 writes.
-func (p position) number() uint64 { return p.lsn<<16 | uint64(p.seq) }
+// The widths of the parts of a number, which has 60 bits. A transaction has fewer
+// than 4,096 writes.
+const (
+	seqBits     = 12
+	segmentBits = 16
 
-// fromNumber is a place by its number, in a segment.
-func fromNumber(segment uint32, number uint64) position {
-	return position{segment: segment, lsn: number >> 16, seq: uint32(number & 0xFFFF)}
+	maxSegments = 1 << segmentBits
+)
+
+// number is the place in one integer: the last part of a document's resource id. It
+// rises with each insertion into a physical partition, over splits and merges too.
+func (p position) number() uint64 {
+	return p.lsn<<(segmentBits+seqBits) | uint64(p.segment)<<seqBits | uint64(p.seq)
+}
+
+// fromNumber is a place by its number.
+func fromNumber(number uint64) position {
+	return position{
+		segment: uint32(number >> seqBits & (maxSegments - 1)),
+		lsn:     number >> (segmentBits + seqBits),
+		seq:     uint32(number & (1<<seqBits - 1)),
+	}
 }
 
 func (n keySpace) document(dst []byte, created position) []byte {
@@ -121,8 +141,17 @@ func (n keySpace) feed(dst []byte, written position) []byte {
 	return written.append(n.prefix(dst, kindFeed))
 }
 
-// historySuffix is the length of lsn and seq at the end of a document or feed key.
-const historySuffix = 12
+// decodeKeyPosition reads the place at the end of a document or feed key.
+func decodeKeyPosition(key []byte) position { return decodePosition(key[len(key)-positionSize:]) }
+
+// before tells whether a place comes earlier in the order of LSNs, for the same LSN
+// in that of segments: the order of numbers.
+func (p position) before(other position) bool {
+	if p.lsn != other.lsn {
+		return p.lsn < other.lsn
+	}
+	return p.segment < other.segment || p.segment == other.segment && p.seq < other.seq
+}
 
 // after returns the smallest key greater than all keys starting with prefix.
 func after(prefix []byte) []byte {

@@ -21,7 +21,7 @@ func (fs memFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 	if err != nil || filepath.Ext(name) != ".sst" {
 		return file, err
 	}
-	g := &gathered{File: file}
+	g := &tableBuffer{File: file}
 	g.text, _ = tables.Get().(*[]byte)
 	return g, nil
 }
@@ -29,20 +29,20 @@ func (fs memFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 // tables are the buffers tables are gathered in.
 var tables = sync.Pool{New: func() any { return new([]byte) }}
 
-// gathered is a table being written. Pebble writes it from start to end by one
+// tableBuffer is a table that is being written. Pebble writes it from start to end by one
 // goroutine and reads it only after it is closed.
-type gathered struct {
+type tableBuffer struct {
 	vfs.File
 	text *[]byte
 }
 
-func (g *gathered) Write(p []byte) (int, error) {
+func (g *tableBuffer) Write(p []byte) (int, error) {
 	*g.text = append(*g.text, p...)
 	return len(p), nil
 }
 
 // flush stores what was gathered.
-func (g *gathered) flush() error {
+func (g *tableBuffer) flush() error {
 	if len(*g.text) == 0 {
 		return nil
 	}
@@ -51,25 +51,25 @@ func (g *gathered) flush() error {
 	return err
 }
 
-func (g *gathered) Sync() error {
+func (g *tableBuffer) Sync() error {
 	return errors.Join(g.flush(), g.File.Sync())
 }
 
-func (g *gathered) SyncData() error {
+func (g *tableBuffer) SyncData() error {
 	return errors.Join(g.flush(), g.File.SyncData())
 }
 
 // SyncTo promises nothing and need not store anything yet.
-func (g *gathered) SyncTo(int64) (fullSync bool, err error) { return false, nil }
+func (g *tableBuffer) SyncTo(int64) (fullSync bool, err error) { return false, nil }
 
-func (g *gathered) Stat() (vfs.FileInfo, error) {
+func (g *tableBuffer) Stat() (vfs.FileInfo, error) {
 	if err := g.flush(); err != nil {
 		return nil, err
 	}
 	return g.File.Stat()
 }
 
-func (g *gathered) Close() error {
+func (g *tableBuffer) Close() error {
 	err := g.flush()
 	tables.Put(g.text)
 	g.text = new([]byte) // a second Close finds nothing to store

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 // model is what the store should hold: a map and a list.
 type model struct {
 	items map[string]modelItem // by partition key and id
-	lsn   uint64
+	lsns  map[string]uint64    // by range
 	now   time.Time
 }
 
@@ -53,7 +54,7 @@ type world struct {
 func TestStoreFollowsItsModel(t *testing.T) {
 	for _, durable := range []bool{false, true} {
 		t.Run(fmt.Sprintf("durable %v", durable), func(t *testing.T) {
-			w := &world{t: t, r: random(t), m: model{items: make(map[string]modelItem), now: time.Unix(1_800_000_000, 0)}}
+			w := &world{t: t, r: random(t), m: model{items: make(map[string]modelItem), lsns: map[string]uint64{"0": 0, "1": 0}, now: time.Unix(1_800_000_000, 0)}}
 			if durable {
 				w.fs = vfs.NewMem()
 			}
@@ -76,7 +77,11 @@ func TestStoreFollowsItsModel(t *testing.T) {
 
 func (w *world) open() {
 	w.t.Helper()
-	s, err := Open(Options{FS: w.fs, Now: func() time.Time { return w.m.now }, Sweep: -1})
+	dir := ""
+	if w.fs != nil {
+		dir = "data"
+	}
+	s, err := Open(Options{Dir: dir, FS: w.fs, Now: func() time.Time { return w.m.now }, Sweep: -1})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -120,8 +125,11 @@ func (w *world) reshape() {
 	var err error
 	if len(t.Ranges) < 6 {
 		err = w.s.Split(w.c, t.Ranges[i].ID, nil)
+		w.m.lsns[strconv.Itoa(t.NextRange)] = w.m.lsns[t.Ranges[i].ID]
+		w.m.lsns[strconv.Itoa(t.NextRange+1)] = w.m.lsns[t.Ranges[i].ID]
 	} else if i > 0 {
 		err = w.s.Merge(w.c, t.Ranges[i-1].ID, t.Ranges[i].ID)
+		w.m.lsns[strconv.Itoa(t.NextRange)] = max(w.m.lsns[t.Ranges[i-1].ID], w.m.lsns[t.Ranges[i].ID])
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -134,6 +142,7 @@ var errAbort = errors.New("abort")
 func (w *world) transaction() {
 	pk := "pk" + strconv.Itoa(w.r.IntN(12))
 	part := NewPartition(epk.Key{epk.String(pk)}, false)
+	rng := w.c.Topology().Locate(part.EPK).ID
 	undo := w.r.IntN(5) == 0
 	after := map[string]*modelItem{} // nil: deleted
 	wrote := false
@@ -150,7 +159,7 @@ func (w *world) transaction() {
 				}
 				continue
 			}
-			item := &modelItem{pk: pk, id: id, n: w.r.IntN(1000), lsn: w.m.lsn + 1}
+			item := &modelItem{pk: pk, id: id, n: w.r.IntN(1000), lsn: w.m.lsns[rng] + 1}
 			text := fmt.Sprintf(`{"id":%q,"pk":%q,"n":%d}`, id, pk, item.n)
 			if w.r.IntN(3) == 0 {
 				ttl := 1 + w.r.IntN(6)
@@ -188,7 +197,7 @@ func (w *world) transaction() {
 		w.t.Fatal(err)
 	}
 	if wrote {
-		w.m.lsn++
+		w.m.lsns[rng]++
 	}
 	for id, item := range after {
 		if item == nil {
@@ -208,8 +217,10 @@ type stored struct {
 
 func (w *world) check() {
 	w.t.Helper()
-	if w.c.LSN() != w.m.lsn {
-		w.t.Fatalf("LSN %d, want %d", w.c.LSN(), w.m.lsn)
+	for _, r := range w.c.Topology().Ranges {
+		if r.LSN() != w.m.lsns[r.ID] {
+			w.t.Fatalf("range %s is at LSN %d, want %d", r.ID, r.LSN(), w.m.lsns[r.ID])
+		}
 	}
 	var want []modelItem
 	for key := range w.m.items {
@@ -241,16 +252,36 @@ func (w *world) checkReads() {
 
 func (w *world) checkScan(want []modelItem) {
 	var got []stored
-	err := w.c.Scan(Scope{}, func(_ uint64, body []byte) bool {
+	var last uint64
+	skip := uint64(0) // half of the scans start behind a document
+	collect := func(number uint64, body []byte) bool {
+		if number <= last {
+			w.t.Fatalf("document %d behind %d", number, last)
+		}
+		if last = number; len(got) == len(want)/2 {
+			skip = number
+		}
 		got = append(got, decode(w.t, body))
 		return true
-	})
-	if err != nil {
+	}
+	if err := w.c.Scan(Scope{}, collect); err != nil {
 		w.t.Fatal(err)
 	}
 	if len(got) != len(want) {
 		w.t.Fatalf("a scan finds %d documents, want %d", len(got), len(want))
 	}
+	rest := len(got) - min(len(want)/2+1, len(got))
+	got, last = got[:0:0], skip
+	if err := w.c.Scan(Scope{After: skip}, collect); err != nil || len(want) > 0 && len(got) != rest {
+		w.t.Fatalf("a scan behind a document finds %d documents, want %d: %v", len(got), rest, err)
+	}
+	got, last = got[:0:0], 0
+	if err := w.c.Scan(Scope{}, collect); err != nil {
+		w.t.Fatal(err)
+	}
+	// The order is that of insertion within a logical partition.
+	slices.SortStableFunc(got, func(a, b stored) int { return strings.Compare(a.PK, b.PK) })
+	slices.SortStableFunc(want, func(a, b modelItem) int { return strings.Compare(a.pk, b.pk) })
 	for i := range got {
 		if got[i].ID != want[i].id || got[i].PK != want[i].pk || got[i].N != want[i].n {
 			w.t.Fatalf("document %d of a scan is %+v, want %+v", i, got[i], want[i])
@@ -273,7 +304,11 @@ func (w *world) checkScan(want []modelItem) {
 
 // checkFeeds reads every range from a random position, in pages.
 func (w *world) checkFeeds(want []modelItem) {
-	from := uint64(w.r.IntN(int(w.m.lsn) + 1))
+	var most uint64
+	for _, r := range w.c.Topology().Ranges {
+		most = max(most, w.m.lsns[r.ID])
+	}
+	from := uint64(w.r.IntN(int(most) + 1))
 	var got []stored
 	for _, r := range w.c.Topology().Ranges {
 		last := from
@@ -283,8 +318,8 @@ func (w *world) checkFeeds(want []modelItem) {
 				w.t.Fatal(err)
 			}
 			if page.Count == 0 {
-				if page.LSN != w.m.lsn {
-					w.t.Fatalf("the feed of range %s ends at %d, want %d", r.ID, page.LSN, w.m.lsn)
+				if end := max(at, w.m.lsns[r.ID]); page.LSN != end {
+					w.t.Fatalf("the feed of range %s ends at %d, want %d", r.ID, page.LSN, end)
 				}
 				break
 			}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // Offer is the throughput of a database or container. Immutable.
@@ -95,7 +97,7 @@ func (s *Store) dropOffers(batch *pebble.Batch, resourceRIDs []string) error {
 func (s *Store) loadOffer(value []byte) error {
 	var o Offer
 	if err := json.Unmarshal(value, &o); err != nil {
-		return fmt.Errorf("%w: offer record: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: offer record: %w", disk.ErrDamaged, err)
 	}
 	s.offers[o.ID] = &o
 	return nil

@@ -10,7 +10,7 @@ import (
 type Moment struct {
 	snapshot *snapshot
 	millis   int64               // Unix time of the commit that made it
-	lsns     map[keySpace]uint64 // of the containers, at least
+	lsns     map[*counter]uint64 // at least
 }
 
 // Release gives the moment back.
@@ -20,12 +20,24 @@ func (m *Moment) Release() {
 	}
 }
 
-// LSN is the container's last log sequence number at the moment, at least.
-func (m *Moment) LSN(c *Container) uint64 {
+// LSN is the range's last log sequence number at the moment, at least. Of one that
+// was made later it is that of its parents, the lower of two.
+func (m *Moment) LSN(r *Range) uint64 {
 	if m == nil {
-		return c.LSN()
+		return r.LSN()
 	}
-	return m.lsns[c.space]
+	return m.count(r.counter)
+}
+
+func (m *Moment) count(c *counter) uint64 {
+	if lsn, there := m.lsns[c]; there || len(c.parents) == 0 {
+		return lsn
+	}
+	lsn := m.count(c.parents[0])
+	for _, p := range c.parents[1:] {
+		lsn = min(lsn, m.count(p))
+	}
+	return lsn
 }
 
 // past keeps the states of the last while, for reads that are to be stale. It is
@@ -45,10 +57,12 @@ func (s *Store) remember() {
 	if s.past.reach <= 0 {
 		return
 	}
-	m := &Moment{millis: s.now().UnixMilli(), lsns: make(map[keySpace]uint64)}
+	m := &Moment{millis: s.now().UnixMilli(), lsns: make(map[*counter]uint64)}
 	for _, db := range s.Databases() {
 		for _, c := range s.Containers(db) {
-			m.lsns[c.space] = c.LSN() // before the snapshot, which may hold more
+			for _, r := range c.Topology().Ranges {
+				m.lsns[r.counter] = r.LSN() // before the snapshot, which may hold more
+			}
 		}
 	}
 	if v := s.view(); v.snapshot != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // Get returns the live document id of a logical partition as of a moment, its body
@@ -18,7 +20,7 @@ func (c *Container) Get(dst []byte, part *Partition, id string, at *Moment) (Ite
 		return Item{}, ErrNotFound
 	}
 	if err != nil {
-		return Item{}, fmt.Errorf("read item index: %w", asCorruption(err))
+		return Item{}, fmt.Errorf("read item index: %w", disk.AsDamage(err))
 	}
 	p, err := decodePointer(value)
 	if err := errors.Join(err, closer.Close()); err != nil {
@@ -36,7 +38,7 @@ func (c *Container) read(v view, dst []byte, created position) (Item, error) {
 		return Item{}, ErrNotFound
 	}
 	if err != nil {
-		return Item{}, fmt.Errorf("read document: %w", asCorruption(err))
+		return Item{}, fmt.Errorf("read document: %w", disk.AsDamage(err))
 	}
 	rec, err := decodeRecord(value)
 	var item Item
@@ -51,3 +53,21 @@ func (c *Container) read(v view, dst []byte, created position) (Item, error) {
 }
 
 func (c *Container) ttl() lifetime { return lifetime(c.Definition().DefaultTTL) }
+
+// IDByRID finds the id of a document by its resource id.
+func (c *Container) IDByRID(text string) (id string, found bool) {
+	r, err := parseRID(text)
+	number, ok := DocumentNumber(text)
+	if err != nil || !ok || string(r[:len(c.rid)]) != string(c.rid) {
+		return "", false
+	}
+	v := c.store.view()
+	defer v.release()
+	value, closer, err := v.Get(c.space.document(nil, fromNumber(number)))
+	if err != nil {
+		return "", false
+	}
+	rec, err := decodeRecord(value)
+	id = string(rec.id)
+	return id, closer.Close() == nil && err == nil
+}

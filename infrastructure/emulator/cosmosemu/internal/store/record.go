@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // stamp is what decides a document's life and ETag.
@@ -31,7 +32,7 @@ func (p *pointer) append(dst []byte) []byte {
 
 func decodePointer(b []byte) (pointer, error) {
 	if len(b) < pointerSize {
-		return pointer{}, fmt.Errorf("%w: item index entry of %d bytes", ErrCorrupt, len(b))
+		return pointer{}, fmt.Errorf("%w: item index entry of %d bytes", disk.ErrDamaged, len(b))
 	}
 	return pointer{
 		created: decodePosition(b),
@@ -75,7 +76,7 @@ func decodeRecord(b []byte) (r record, err error) {
 	rest := b[pointerSize:]
 	take := func(n uint64) []byte {
 		if n > uint64(len(rest)) {
-			err = fmt.Errorf("%w: document record of %d bytes", ErrCorrupt, len(b))
+			err = fmt.Errorf("%w: document record of %d bytes", disk.ErrDamaged, len(b))
 			return nil
 		}
 		out := rest[:n]
@@ -85,7 +86,7 @@ func decodeRecord(b []byte) (r record, err error) {
 	length := func() uint64 {
 		n, size := binary.Uvarint(rest)
 		if size <= 0 {
-			err = fmt.Errorf("%w: document record of %d bytes", ErrCorrupt, len(b))
+			err = fmt.Errorf("%w: document record of %d bytes", disk.ErrDamaged, len(b))
 			return 0
 		}
 		rest = rest[size:]
@@ -122,7 +123,7 @@ type feedEntry struct {
 
 func decodeFeedEntry(b []byte) (feedEntry, error) {
 	if len(b) < feedEntryHead {
-		return feedEntry{}, fmt.Errorf("%w: feed entry of %d bytes", ErrCorrupt, len(b))
+		return feedEntry{}, fmt.Errorf("%w: feed entry of %d bytes", disk.ErrDamaged, len(b))
 	}
 	return feedEntry{
 		created: decodePosition(b),

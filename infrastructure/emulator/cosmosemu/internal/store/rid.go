@@ -9,7 +9,7 @@ import (
 
 // Resource ids nest as the service's do: a database has 4 bytes, a container the
 // database's and 4 more with the top bit set, a document the container's and 8
-// more. They travel as base64 with '-' for '/'.
+// more, of which SDKs read the last 60 bits as a number and compare it. They travel as base64 with '-' for '/'.
 type rid []byte
 
 var ridEncoding = base64.StdEncoding
@@ -26,6 +26,24 @@ func parseRID(text string) (rid, error) {
 	return b, nil
 }
 
+// DocumentNumber reads the number in the resource id of a document.
+func DocumentNumber(text string) (number uint64, ok bool) {
+	r, err := parseRID(text)
+	if err != nil || len(r) != 16 {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(r[8:]), true
+}
+
+// IsDatabaseRID tells whether a text has the form of a database's resource id.
+func IsDatabaseRID(text string) bool {
+	if len(text) != 8 { // 4 bytes
+		return false
+	}
+	r, err := parseRID(text)
+	return err == nil && len(r) == 4
+}
+
 func (r rid) container(number uint32) rid {
 	return binary.BigEndian.AppendUint32(append(rid(nil), r...), number|1<<31)
 }
@@ -36,7 +54,7 @@ func databaseRID(number uint32) rid { return binary.BigEndian.AppendUint32(nil, 
 func appendDocumentRID(dst []byte, container rid, document uint64) []byte {
 	var raw [16]byte
 	copy(raw[:], container)
-	binary.BigEndian.PutUint64(raw[8:], document)
+	binary.LittleEndian.PutUint64(raw[8:], document) // the highest four bits say that it is a document
 	start := len(dst)
 	dst = ridEncoding.AppendEncode(dst, raw[:])
 	for i := start; i < len(dst); i++ {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // Scope says which documents a scan visits. All conditions must hold.
@@ -50,9 +51,9 @@ func (c *Container) Scan(scope Scope, fn func(number uint64, body []byte) (more 
 	from, to := c.space.span()
 	index, err := v.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
-		return fmt.Errorf("scan: %w", asCorruption(err))
+		return fmt.Errorf("scan: %w", disk.AsDamage(err))
 	}
-	return errors.Join(s.indexed(index), asCorruption(index.Close()))
+	return errors.Join(s.indexed(index), disk.AsDamage(index.Close()))
 }
 
 type scanner struct {
@@ -84,7 +85,7 @@ func (s *scanner) all(v view) error {
 	if len(segments) == 0 {
 		return nil
 	}
-	h, err := s.c.openHistory(v, segments, fromNumber(0, s.scope.After+1), kindDocument)
+	h, err := s.c.openHistory(v, segments, position{lsn: fromNumber(s.scope.After).lsn}, kindDocument)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (s *scanner) visit(value []byte) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if s.ttl.expired(rec.stamp, s.now) ||
+	if s.ttl.expired(rec.stamp, s.now) || rec.created.number() <= s.scope.After ||
 		s.scope.Window != nil && !s.scope.Window.Contains(rec.epk) ||
 		s.scope.Part != nil && (!s.window.Contains(rec.epk) || !bytes.HasPrefix(rec.encoded, s.scope.Part.encoded)) {
 		return true, nil
@@ -112,7 +113,7 @@ func (s *scanner) visit(value []byte) (more bool, err error) {
 // indexed visits the documents of a logical partition.
 func (s *scanner) indexed(index *pebble.Iterator) error {
 	found, err := s.inPartition(index)
-	if err := errors.Join(err, asCorruption(index.Error())); err != nil {
+	if err := errors.Join(err, disk.AsDamage(index.Error())); err != nil {
 		return err
 	}
 	for _, created := range s.inOrder(found) {
@@ -166,7 +167,7 @@ func (s *scanner) byName(v view) error {
 	for _, created := range s.inOrder(found) {
 		value, closer, err := v.Get(s.c.space.document(s.key[:0], created))
 		if err != nil {
-			return fmt.Errorf("read document: %w", asCorruption(err))
+			return fmt.Errorf("read document: %w", disk.AsDamage(err))
 		}
 		more, err := s.visit(value)
 		if err := errors.Join(err, closer.Close()); err != nil || !more {
@@ -187,7 +188,7 @@ func (s *scanner) named(found []position, v view, ref *ItemRef) ([]position, err
 		return found, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read item index: %w", asCorruption(err))
+		return nil, fmt.Errorf("read item index: %w", disk.AsDamage(err))
 	}
 	p, err := decodePointer(value)
 	return append(found, p.created), errors.Join(err, closer.Close())
@@ -198,16 +199,16 @@ func (s *scanner) withID(found []position, v view, id string) ([]position, error
 	lower := s.c.space.id(nil, id)
 	index, err := v.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)})
 	if err != nil {
-		return nil, fmt.Errorf("read id index: %w", asCorruption(err))
+		return nil, fmt.Errorf("read id index: %w", disk.AsDamage(err))
 	}
 	for index.First(); index.Valid() && err == nil; index.Next() {
 		value := index.Value()
 		switch {
 		case len(value) != idEntrySize:
-			err = fmt.Errorf("%w: id index entry of %d bytes", ErrCorrupt, len(value))
+			err = fmt.Errorf("%w: id index entry of %d bytes", disk.ErrDamaged, len(value))
 		case int(binary.BigEndian.Uint32(value[positionSize:])) == len(id): // else a longer id with a zero byte in it
 			found = append(found, decodePosition(value))
 		}
 	}
-	return found, errors.Join(err, asCorruption(index.Close()))
+	return found, errors.Join(err, disk.AsDamage(index.Close()))
 }

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"errors"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -22,6 +24,9 @@ func (s *Store) sweepLoop(every time.Duration) {
 		}
 		for _, db := range s.Databases() {
 			for _, c := range s.Containers(db) {
+				if err := c.trim(); err != nil {
+					s.log.Error("free old versions", "container", c.RID, "error", err)
+				}
 				if c.ttl() == 0 {
 					continue
 				}
@@ -41,12 +46,16 @@ func (s *Store) sweepLoop(every time.Duration) {
 }
 
 // sweep looks at the documents behind from and removes the expired ones. It returns
-// where to go on, the zero position at the end. Removal takes no LSN: the change
-// feed in latest-version mode does not show it.
+// where to go on, the zero position at the end. Removal takes no LSN,
+// unless the container keeps its deletions: the change feed in latest-version mode
+// does not show it.
 func (c *Container) sweep(from position) (next position, err error) {
 	expired, next, err := c.findExpired(from)
 	if err != nil || len(expired) == 0 {
 		return next, err
+	}
+	if c.retention() > 0 {
+		return next, c.expire(expired)
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -70,8 +79,33 @@ func (c *Container) sweep(from position) (next position, err error) {
 			return from, err
 		}
 	}
-	_ = batch.Set(c.space.counters(nil), appendCounters(nil, c.lsn), nil) // see writer
+	for _, r := range c.Topology().Ranges {
+		_ = batch.Set(c.space.counter(nil, r.Segment), appendCounter(nil, r.counter.applied.Load()), nil) // see writer
+	}
 	return next, c.store.db.Apply(batch, pebble.NoSync)
+}
+
+// expire removes expired documents of a container that keeps its deletions: each
+// takes an LSN and shows in all-versions-and-deletes mode.
+func (c *Container) expire(expired []position) error {
+	for _, created := range expired {
+		value, closer, err := c.store.db.Get(c.space.document(nil, created))
+		if err != nil {
+			continue // deleted meanwhile
+		}
+		rec, err := decodeRecord(bytes.Clone(value))
+		if err := errors.Join(err, closer.Close()); err != nil {
+			return err
+		}
+		part := &Partition{EPK: rec.epk, encoded: rec.encoded}
+		if _, err := c.Update(part, func(tx *Tx) error {
+			_, err := tx.Expire(string(rec.id))
+			return err
+		}); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *writer) remove(ch *change) {

@@ -25,9 +25,15 @@ type Range struct {
 	Max     []byte   `json:"max"`
 	Parents []string `json:"parents,omitempty"` // ids of all ancestors
 	Segment uint32   `json:"segment"`
+	Start   uint64   `json:"start,omitempty"` // its LSN when it was made
 	// History lists the segments of the ancestors, which may hold changes of this range.
 	History []uint32 `json:"history,omitempty"`
+
+	counter *counter // the same in each topology that has the range
 }
+
+// LSN is the last log sequence number of the range that readers see.
+func (r *Range) LSN() uint64 { return r.counter.visible.Load() }
 
 // Bounds is the window of the range.
 func (r *Range) Bounds() epk.Range { return epk.Range{Min: r.Min, Max: r.Max} }
@@ -35,12 +41,12 @@ func (r *Range) Bounds() epk.Range { return epk.Range{Min: r.Min, Max: r.Max} }
 func newTopology(partitions int) *Topology {
 	t := &Topology{Version: 1}
 	for _, bounds := range epk.Divide(partitions) {
-		t.add(bounds)
+		t.add(bounds).counter = newCounter(0)
 	}
 	return t
 }
 
-// add appends a fresh range; the caller sorts.
+// add appends a fresh range without a counter; the caller sorts.
 func (t *Topology) add(bounds epk.Range) *Range {
 	t.Ranges = append(t.Ranges, Range{ID: strconv.Itoa(t.NextRange), Min: bounds.Min, Max: bounds.Max, Segment: t.NextSegment})
 	t.NextRange++
@@ -78,6 +84,9 @@ func (t *Topology) split(id string, at []byte) (*Topology, error) {
 	if at == nil {
 		at = bounds.Middle()
 	}
+	if t.NextSegment+2 > maxSegments {
+		return nil, fmt.Errorf("%w: the container has been split and merged %d times", ErrInvalid, t.Version-1)
+	}
 	if bytes.Compare(at, bounds.Min) <= 0 || !bounds.Contains(at) {
 		return nil, fmt.Errorf("%w: split of range %s at %s, outside of it", ErrInvalid, id, epk.Format(at))
 	}
@@ -100,12 +109,17 @@ func (t *Topology) merge(left, right string) (*Topology, error) {
 	return t.replace([]*Range{a, b}, epk.Range{Min: a.Min, Max: b.Max}), nil
 }
 
-// replace returns a topology where fresh ranges stand for the given ones.
+// replace returns a topology where fresh ranges stand for the given ones, whose
+// writers must be at rest.
 func (t *Topology) replace(parents []*Range, bounds ...epk.Range) *Topology {
 	next := &Topology{Version: t.Version + 1, NextRange: t.NextRange, NextSegment: t.NextSegment}
 	var ancestors []string
 	var history []uint32
+	var start uint64
+	var counters []*counter
 	for _, p := range parents {
+		start = max(start, p.counter.applied.Load())
+		counters = append(counters, p.counter)
 		ancestors = append(append(ancestors, p.Parents...), p.ID)
 		history = append(append(history, p.History...), p.Segment)
 	}
@@ -119,6 +133,7 @@ func (t *Topology) replace(parents []*Range, bounds ...epk.Range) *Topology {
 		r := next.add(b)
 		r.Parents = dedup(slices.Clone(ancestors))
 		r.History = slices.Compact(slices.Clone(history))
+		r.Start, r.counter = start, newCounter(start, counters...)
 	}
 	slices.SortFunc(next.Ranges, func(a, b Range) int { return bytes.Compare(a.Min, b.Min) })
 	return next

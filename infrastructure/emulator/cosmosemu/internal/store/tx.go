@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // Item is a document as a client sees it.
@@ -20,24 +21,25 @@ type Item struct {
 
 // Commit is the outcome of a transaction.
 type Commit struct {
-	LSN   uint64
-	Range string // id of the physical partition
+	LSN   uint64 // of the physical partition
+	Range string // its id
 }
 
 // Tx is a transaction on one logical partition. It sees its own changes; others
 // see all of them or none. It is used by one goroutine, inside Update.
 type Tx struct {
-	c       *Container
-	part    *Partition
-	state   *containerState
-	now     int64
-	lsn     uint64
-	segment uint32 // of the feed, where writes go
-	seq     uint32
-	changes []change
-	looked  change // the last one read from the store
-	key     []byte // scratch
-	arena   []byte // records of this transaction
+	c        *Container
+	part     *Partition
+	state    *containerState
+	now      int64
+	lsn      uint64
+	segment  uint32 // of the feed, where writes go
+	seq      uint32
+	changes  []change
+	versions []version // if the container keeps them
+	looked   change    // the last one read from the store
+	key      []byte    // scratch
+	arena    []byte    // records of this transaction
 }
 
 // keepArena bounds the scratch space a pooled transaction holds on to.
@@ -60,11 +62,11 @@ type change struct {
 //
 // fn runs while other writers of the container wait: it must not block.
 func (c *Container) Update(part *Partition, fn func(*Tx) error) (Commit, error) {
-	commit, wrote, err := c.apply(part, fn)
-	if !wrote && c.applied.Load() == c.visible.Load() {
+	commit, at, wrote, err := c.apply(part, fn)
+	if !wrote && (at == nil || at.settled()) {
 		return commit, err
 	}
-	if failure := c.store.acknowledge(c); failure != nil {
+	if failure := c.store.acknowledge(at); failure != nil {
 		return commit, failure
 	}
 	return commit, err
@@ -72,7 +74,7 @@ func (c *Container) Update(part *Partition, fn func(*Tx) error) (Commit, error) 
 
 var txPool = sync.Pool{New: func() any { return new(Tx) }}
 
-func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, wrote bool, err error) {
+func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, count *counter, wrote bool, err error) {
 	tx, _ := txPool.Get().(*Tx)
 	defer func() {
 		clear(tx.changes)
@@ -84,26 +86,26 @@ func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, w
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if c.gone.Load() {
-		return Commit{}, false, fmt.Errorf("container %s: %w", c.RID, ErrNotFound)
+		return Commit{}, nil, false, fmt.Errorf("container %s: %w", c.RID, ErrNotFound)
 	}
 	tx.c, tx.part, tx.state = c, part, c.state.Load()
 	at := tx.state.Topology.Locate(part.EPK)
-	tx.now, tx.lsn, tx.segment = c.store.now().UnixMilli(), c.lsn+1, at.Segment
+	last := at.counter.applied.Load()
+	tx.now, tx.lsn, tx.segment = c.store.now().UnixMilli(), last+1, at.Segment
 	if err := fn(tx); err != nil {
-		return Commit{LSN: c.lsn, Range: at.ID}, false, err
+		return Commit{LSN: last, Range: at.ID}, at.counter, false, err
 	}
 	if len(tx.changes) == 0 {
-		return Commit{LSN: c.lsn, Range: at.ID}, false, nil
+		return Commit{LSN: last, Range: at.ID}, at.counter, false, nil
 	}
 	if err := tx.write(); err != nil {
-		return Commit{}, false, err
+		return Commit{}, at.counter, false, err
 	}
-	c.lsn = tx.lsn
-	c.applied.Store(tx.lsn)
+	at.counter.applied.Store(tx.lsn)
 	if c.store.durable == nil {
-		c.publish(tx.lsn)
+		at.counter.publish(tx.lsn)
 	}
-	return Commit{LSN: tx.lsn, Range: at.ID}, true, nil
+	return Commit{LSN: tx.lsn, Range: at.ID}, at.counter, true, nil
 }
 
 // find returns what the transaction knows of id. The pointer is valid until the
@@ -129,7 +131,7 @@ func (tx *Tx) find(id string) (ch *change, live bool, err error) {
 	}
 	if err != nil {
 		found.id = ""
-		return nil, false, fmt.Errorf("read item index: %w", asCorruption(err))
+		return nil, false, fmt.Errorf("read item index: %w", disk.AsDamage(err))
 	}
 	found.old, err = decodePointer(value)
 	if err := errors.Join(err, closer.Close()); err != nil {
@@ -163,16 +165,22 @@ func (tx *Tx) Get(id string) (item Item, found bool, err error) {
 	if ch.value != nil {
 		return tx.c.item(&ch.now, ch.value[ch.head:]), true, nil
 	}
+	item, err = tx.load(ch)
+	return item, err == nil, err
+}
+
+// load reads a document from the store, be it live or expired.
+func (tx *Tx) load(ch *change) (Item, error) {
 	tx.key = tx.c.space.document(tx.key[:0], ch.now.created)
 	value, closer, err := tx.c.store.db.Get(tx.key)
 	if err != nil {
-		return Item{}, false, fmt.Errorf("read document: %w", asCorruption(err))
+		return Item{}, fmt.Errorf("read document: %w", disk.AsDamage(err))
 	}
 	rec, err := decodeRecord(append([]byte(nil), value...))
 	if err := errors.Join(err, closer.Close()); err != nil {
-		return Item{}, false, err
+		return Item{}, err
 	}
-	return tx.c.item(&rec.pointer, rec.body), true, nil
+	return tx.c.item(&rec.pointer, rec.body), nil
 }
 
 // Put creates or replaces the document id. The returned body must not be kept
@@ -183,6 +191,13 @@ func (tx *Tx) Put(doc *document.Document) (Item, error) {
 		return Item{}, err
 	}
 	ch := *found
+	previous := ch.now.written.lsn
+	if !live {
+		previous = 0
+		if err := tx.logExpiry(found); err != nil {
+			return Item{}, err
+		}
+	}
 	ch.now.written = position{segment: tx.segment, lsn: tx.lsn, seq: tx.seq}
 	if !live {
 		ch.now.created = ch.now.written
@@ -196,6 +211,9 @@ func (tx *Tx) Put(doc *document.Document) (Item, error) {
 	ch.value = buf[start:len(buf):len(buf)] // stays valid if the arena moves
 	tx.arena = buf
 	tx.record(ch)
+	if tx.state.Definition.Retention > 0 {
+		tx.logVersion(ch.now.written.seq, ch.value[ch.head:], previous)
+	}
 	return tx.c.item(&ch.now, ch.value[ch.head:]), nil
 }
 
@@ -206,6 +224,15 @@ func (tx *Tx) Delete(id string) (found bool, err error) {
 		return false, err
 	}
 	gone := *ch
+	if tx.state.Definition.Retention > 0 {
+		item, _, err := tx.Get(id)
+		if err == nil {
+			err = tx.logDeletion(tx.seq, &item, id, false)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
 	gone.value = nil
 	tx.seq++
 	tx.record(gone)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"feedbox/infrastructure/emulator/internal/disk"
 )
 
 // write applies all changes to Pebble, atomically and without waiting for the
@@ -12,6 +14,9 @@ func (tx *Tx) write() error {
 	size := 256
 	for i := range tx.changes {
 		size += len(tx.changes[i].value) + 384
+	}
+	for i := range tx.versions {
+		size += len(tx.versions[i].entry) + 64
 	}
 	batch := tx.c.store.db.NewBatchWithSize(size)
 	defer batch.Close()
@@ -30,12 +35,17 @@ func (tx *Tx) write() error {
 	for i := range tx.changes {
 		w.feed(&tx.changes[i])
 	}
+	for i := range tx.versions {
+		v := &tx.versions[i]
+		w.key = v.at.append(w.space.prefix(w.key[:0], kindVersion))
+		_ = w.Set(w.key, v.entry, nil)
+	}
 	if removals {
-		_ = batch.Set(w.space.counters(nil), appendCounters(nil, tx.lsn), nil) // see writer
+		_ = batch.Set(w.space.counter(nil, tx.segment), appendCounter(nil, tx.lsn), nil) // see writer
 	}
 	tx.key = w.key
 	if err := tx.c.store.db.Apply(batch, pebble.NoSync); err != nil {
-		return fmt.Errorf("write transaction: %w", asCorruption(err))
+		return fmt.Errorf("write transaction: %w", disk.AsDamage(err))
 	}
 	return nil
 }

@@ -1,0 +1,33 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
+)
+
+// A store that cannot be read is asked ever less often, and each failure is told by itself:
+// it is no try to drain anything.
+func TestAStoreThatFailsIsAskedLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lot := parkedtest.NewMemory()
+		lot.Fail(errors.New("away"))
+		failed, drained := &told{}, &told{}
+		d := newDrainer(t, lot, publisherFunc(func([]relay.Group) error { return nil }), relay.DrainOptions{
+			Poll: 5 * time.Second, LookFailed: func(_ context.Context, err error) { failed.add(err.Error()) },
+		}, drained)
+		run(t, d)
+		time.Sleep(time.Hour)
+		if n := len(failed.all()); n < 50 || n > 80 {
+			t.Errorf("asked %d times in an hour, want about once a minute", n)
+		}
+		if lines := drained.all(); len(lines) != 0 {
+			t.Errorf("told of %v, nothing was drained", lines)
+		}
+	})
+}

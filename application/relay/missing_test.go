@@ -1,0 +1,165 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+)
+
+// aggregateDecoder is a lineDecoder that also reads aggregates, "= key sequence".
+type aggregateDecoder struct{ lineDecoder }
+
+func (d aggregateDecoder) Decode(raw []byte) (relay.Message, bool, error) {
+	if line, ok := strings.CutPrefix(string(raw), "= "); ok {
+		m := relay.Message{}
+		_, err := fmt.Sscan(line, &m.Key, &m.Sequence)
+		return m, false, err
+	}
+	return d.lineDecoder.Decode(raw)
+}
+
+func TestFindsEventsThatAreMissing(t *testing.T) {
+	var missing []string
+	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Observer: relay.Observer{Missing: func(_ context.Context, m relay.Missing) {
+		missing = append(missing, fmt.Sprintf("%s %d-%d %v", m.Key, m.First, m.Last, m.Lost))
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		page []string
+		want []string
+	}{
+		{[]string{"a a1 1", "= a 1"}, nil},
+		{[]string{"a a2 2", "a a3 3", "= a 3"}, nil},
+		{[]string{"a a2 2", "a a3 3", "= a 3"}, nil},           // the page again
+		{[]string{"a a6 6", "= a 6"}, []string{"a 4-5 true"}},  // two expired
+		{[]string{"a a6 6", "= a 6"}, nil},                     // told once
+		{[]string{"= a 9"}, []string{"a 7-9 true"}},            // the last ones expired
+		{[]string{"= b 4"}, []string{"b 0-4 true"}},            // nothing known of the key
+		{[]string{"c c7 7", "= c 8"}, []string{"c 8-8 true"}},  // its end is missing
+		{[]string{"d d5 5", "d d7 7"}, []string{"d 6-6 true"}}, // inside a page
+		{[]string{"e e2 ?", "e e3 3", "= e 3"}, nil},           // cannot be read, but is there
+		{[]string{"e e4 ?", "e e5 5", "= e 5"}, nil},
+		{[]string{"e e6 ?", "= e 6"}, nil},
+		{[]string{"h h4 ?", "= h 4"}, nil}, // it is there, whatever its number
+		{[]string{"h h5 5", "= h 5"}, nil},
+		{[]string{"f f1 1", "f f3 3", "= f 3", "g g1 1"}, []string{"f 2-2 true"}},
+	} {
+		missing = nil
+		_ = r.Handle(t.Context(), relay.Ownership{Lease: "l", Epoch: 1, Resumed: true}, changes(step.page...))
+		if diff := cmp.Diff(step.want, missing); diff != "" {
+			t.Errorf("page %v (-want +got):\n%s", step.page, diff)
+		}
+	}
+}
+
+func TestTheHistoryForgetsInBounds(t *testing.T) {
+	told := 0
+	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Observer: relay.Observer{
+		Missing: func(context.Context, relay.Missing) { told++ },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limit = 100_000 // of the keys remembered for certain; twice as many at most
+	lines := make([]string, limit/10)
+	for n := range 30 {
+		for i := range lines {
+			lines[i] = fmt.Sprintf("k%d e 5", n*len(lines)+i)
+		}
+		if failed := r.Handle(t.Context(), relay.Ownership{}, changes(lines...)); failed != nil {
+			t.Fatal(failed)
+		}
+	}
+	for _, key := range []string{"k299999", fmt.Sprint("k", 300_000-limit), "k3"} {
+		_ = r.Handle(t.Context(), relay.Ownership{}, changes(key+" e 9"))
+	}
+	if told != 2 {
+		t.Errorf("%d gaps found, want those of the two keys seen lately", told)
+	}
+}
+
+func TestRetentionLevels(t *testing.T) {
+	r := relay.Retention{TTL: 240 * time.Hour}
+	for age, want := range map[time.Duration]relay.Level{
+		0: relay.Safe, 60*time.Hour - 1: relay.Safe, 60 * time.Hour: relay.Warning, 120*time.Hour - 1: relay.Warning,
+		120 * time.Hour: relay.Critical, 1000 * time.Hour: relay.Critical,
+	} {
+		if got := r.Level(age); got != want {
+			t.Errorf("%v is %v, want %v", age, got, want)
+		}
+	}
+	if got := (relay.Retention{TTL: -1}).Level(1e18); got != relay.Safe {
+		t.Errorf("without expiry %v, want safe", got)
+	}
+}
+
+// What a relay saw of a key before it lost the range says nothing of what the owner in
+// between has sent.
+func TestTheHistoryForgetsEarlierOwnerships(t *testing.T) {
+	var missing []string
+	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Observer: relay.Observer{Missing: func(_ context.Context, m relay.Missing) {
+		missing = append(missing, fmt.Sprintf("%s %d-%d", m.Key, m.First, m.Last))
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle := func(epoch int64, lines ...string) {
+		t.Helper()
+		if failed := r.Handle(t.Context(), relay.Ownership{Lease: "l", Epoch: epoch, Resumed: true}, changes(lines...)); failed != nil {
+			t.Fatal(failed)
+		}
+	}
+	handle(1, "a a1 1", "= a 1", "b b1 1")
+	handle(3, "a a7 7", "= a 7", "b b5 5") // 2 to 6 and 2 to 4 were sent in epoch 2
+	if len(missing) > 0 {
+		t.Errorf("told to be missing: %q", missing)
+	}
+	handle(3, "a a9 9", "= a 9")
+	if !cmp.Equal(missing, []string{"a 8-8"}) {
+		t.Errorf("told to be missing: %q, want a 8-8", missing)
+	}
+}
+
+// aliasingDecoder reads "key sequence" into strings that share the memory of raw, as
+// the relay's real decoder does.
+type aliasingDecoder struct{}
+
+func (aliasingDecoder) Decode(raw []byte) (relay.Message, bool, error) {
+	text := unsafe.String(unsafe.SliceData(raw), len(raw))
+	key, number, _ := strings.Cut(text, " ")
+	n, err := strconv.ParseInt(number, 10, 64)
+	return relay.Message{ID: text, Key: key, Action: "a", Body: raw, Sequence: n}, true, err
+}
+
+// What the history remembers must not be the memory of a page, which the feed uses again
+// for the next one.
+func TestTheHistoryOutlivesThePage(t *testing.T) {
+	r, err := relay.New(aliasingDecoder{}, &broker{}, &relay.Options{Observer: relay.Observer{Missing: func(_ context.Context, m relay.Missing) {
+		t.Errorf("%s: %d to %d are told to be missing", m.Key, m.First, m.Last)
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	memory := [][]byte{make([]byte, 4), make([]byte, 4)} // used in turn
+	for n := 1; n < 100; n++ {
+		for key := 'a'; key <= 'z'; key++ {
+			raw := memory[rnd.IntN(2)]
+			raw = raw[:copy(raw, fmt.Sprintf("%c %d", key, n))]
+			if failed := r.Handle(t.Context(), relay.Ownership{}, []relay.Change{{Raw: raw, LSN: int64(n)}}); failed != nil {
+				t.Fatal(failed)
+			}
+		}
+	}
+}

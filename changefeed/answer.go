@@ -1,0 +1,152 @@
+package changefeed
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Answer says what became of item i of the batch. nil: it is done and not handed
+// over again. Refuse(err): the document itself is at fault; it spends one of
+// Options.MaxAttempts. Any other error: it waits, and nothing is held against it;
+// WaitUntil says for how long at least. The last answer for an item counts. Answer
+// is safe for concurrent use until the handler returns; it panics if there is no
+// item i.
+func (b *Batch) Answer(i int, err error) {
+	if i < 0 || i >= len(b.Items) {
+		panic(fmt.Sprintf("changefeed: answer for item %d of a batch of %d", i, len(b.Items)))
+	}
+	b.answers.set(i, len(b.Items), verdictOf(err))
+}
+
+// Refuse marks the error of a document that cannot be handled as it is.
+// Refuse(nil) is nil.
+func Refuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &refusal{err}
+}
+
+// WaitUntil marks the error of a document that waits for something that all wait for,
+// until t at least: that time does not count for Options.WaitLimit. Without it a
+// waiting document is tried again after Options.RetryMin, growing to RetryMax.
+// WaitUntil(t, nil) is nil.
+func WaitUntil(t time.Time, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &wait{t, err}
+}
+
+type refusal struct{ error }
+
+func (e *refusal) Unwrap() error { return e.error }
+
+type wait struct {
+	until time.Time
+	error
+}
+
+func (e *wait) Unwrap() error { return e.error }
+
+// verdict is what is known of an item after a handler call.
+type verdict struct {
+	kind      verdictKind
+	err       error
+	notBefore time.Time // of waiting, zero if not known
+}
+
+type verdictKind uint8
+
+const (
+	unanswered verdictKind = iota // not done either; the call's error says why, if there is one
+	done
+	waiting
+	refused
+)
+
+func verdictOf(err error) verdict {
+	if err == nil {
+		return verdict{kind: done}
+	}
+	var r *refusal
+	if errors.As(err, &r) {
+		return verdict{kind: refused, err: err}
+	}
+	v := verdict{kind: waiting, err: err}
+	var w *wait
+	if errors.As(err, &w) {
+		v.notBefore = w.until
+	}
+	return v
+}
+
+// answers holds a handler's answers; verdicts is empty until the first.
+type answers struct {
+	mu       sync.Mutex
+	verdicts []verdict // guarded by mu
+}
+
+func (s *answers) set(i, of int, v verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.verdicts == nil {
+		s.verdicts = make([]verdict, of)
+	}
+	s.verdicts[i] = v
+}
+
+// errUnanswered is why an item waits for which a handler that answered for others
+// did not answer.
+var errUnanswered = errors.New("the handler did not answer for the document")
+
+// verdicts are those of all items after the handler returned err; nil if all are
+// done.
+func (b *Batch) verdicts(err error) []verdict {
+	b.answers.mu.Lock()
+	defer b.answers.mu.Unlock()
+	all := b.answers.verdicts
+	if all == nil {
+		if err == nil {
+			return nil
+		}
+		all = make([]verdict, len(b.Items))
+	}
+	rest := verdictOf(err)
+	switch rest.kind {
+	case done:
+		rest = verdict{err: errUnanswered}
+	case refused:
+		if len(b.Items) > 1 { // it does not say which
+			rest = verdict{err: err}
+		}
+	default:
+		rest.kind = unanswered
+	}
+	for i := range all {
+		if all[i].kind == unanswered {
+			all[i] = rest
+		}
+	}
+	return all
+}
+
+// firstFailure is the first error among verdicts, one that was answered if there is
+// any; nil if all are done.
+func firstFailure(verdicts []verdict) (first error) {
+	for i := range verdicts {
+		if err := verdicts[i].err; err != nil && (first == nil || errors.Is(first, errUnanswered)) {
+			first = err
+		}
+	}
+	return first
+}
+
+// failure is the first failure answered so far.
+func (s *answers) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return firstFailure(s.verdicts)
+}

@@ -1,0 +1,29 @@
+package changefeed
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// What the checkpoint has passed is forgotten, its own LSN included, and nothing else.
+func TestPassedAttemptsAreForgotten(t *testing.T) {
+	all := []DocumentAttempts{{"7:a", 1}, {"8:b", 2}, {"9:c", 3}, {"10:d", 4}}
+	if kept := prune(all, 8); !slices.Equal(kept, all[2:]) {
+		t.Errorf("kept %v", kept)
+	}
+}
+
+// Beyond the bound what comes again last is forgotten first.
+func TestAttemptsAreBounded(t *testing.T) {
+	var all []DocumentAttempts
+	for lsn := range maxAttemptEntries + 1 {
+		all, _ = addAttempt(all, fmt.Sprintf("%d:x", 200-lsn))
+	}
+	if len(all) != maxAttemptEntries || countOf(all, "200:x") != 0 || countOf(all, "199:x") != 1 {
+		t.Errorf("%d entries, %d of the highest LSN", len(all), countOf(all, "200:x"))
+	}
+	if _, n := addAttempt(all, "150:x"); n != 2 {
+		t.Errorf("%d attempts, want 2", n)
+	}
+}

@@ -1,0 +1,211 @@
+package changefeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// delivery hands the changes of one owned lease to the handler. It lives as long as
+// the ownership; a flow of it as long as a session.
+type delivery struct {
+	*env
+	id      string
+	rng     FeedRange
+	token   string
+	epoch   int64
+	keeper  *keeper
+	handled *atomic.Int64 // documents this process has handled
+
+	// ctx is the context handlers get: it ends when the fence passes, the lease
+	// is lost or a drain runs out of time.
+	ctx    context.Context //nolint:containedctx // one lifetime, shared by goroutines that start at different times
+	wakeup signal          // poll now
+
+	state   sync.Mutex // guards what follows
+	trouble trouble
+	lag     lagState
+	unsaved int // pages of a manual handler behind its last checkpoint
+}
+
+func newDelivery(ctx context.Context, e *env, own *keeper, passed *atomic.Int64) *delivery {
+	lease := own.snapshot()
+	return &delivery{
+		env: e, id: lease.ID, rng: lease.Range, token: lease.Token, epoch: lease.Epoch, keeper: own, handled: passed,
+		ctx: ctx, wakeup: newSignal(),
+	}
+}
+
+func (d *delivery) manual() bool {
+	_, manual := d.handler.(*manualHandler)
+	return manual
+}
+
+// call makes one handler call and returns what became of each item, nil if all are
+// done. A panic and a time-out are errors of the call. The lease is trusted when the
+// call begins: one in doubt is renewed first.
+func (d *delivery) call(p *page, items []Item, attempt int) []verdict {
+	batch := Batch{
+		Lease: d.id, Token: d.token, Range: d.rng, Epoch: d.epoch, Items: items, Attempt: attempt,
+		RequestCharge: p.charge, SessionToken: p.session, Continuation: p.token, trustedUntil: d.keeper.fence.trustedUntil, answers: &answers{},
+	}
+	if err := d.ensureTrusted(); err != nil {
+		return batch.verdicts(err)
+	}
+	tell(d.obs.BatchStarted, BatchStarted{Lease: d.id, Epoch: d.epoch, Items: len(items), Attempt: attempt})
+	began := d.clock.Now()
+	err := d.withHandlerContext(func(ctx context.Context) error { return d.invoke(ctx, &batch, p) })
+	took := d.clock.Now().Sub(began)
+	verdicts := batch.verdicts(err)
+	if err == nil {
+		err = firstFailure(verdicts)
+	}
+	if err == nil { // it answered for each, and all are done
+		verdicts = nil
+	}
+	d.countHandled(items, verdicts)
+	if verdicts == nil {
+		tell(d.obs.BatchHandled, BatchHandled{Lease: d.id, Range: d.rng, Items: len(items), Attempt: attempt, Took: took})
+		return nil
+	}
+	tell(d.obs.BatchFailed, BatchFailed{Lease: d.id, Range: d.rng, Items: len(items), Attempt: attempt, Took: took, Err: err})
+	return verdicts
+}
+
+// countHandled counts the items that are done, for the lease's next write.
+func (d *delivery) countHandled(items []Item, verdicts []verdict) {
+	n, last := int64(0), int64(0)
+	for i := range items {
+		if verdicts == nil || verdicts[i].kind == done {
+			n, last = n+1, max(last, items[i].LSN)
+		}
+	}
+	if n > 0 {
+		d.keeper.change(func(l *Lease) urgency {
+			l.Handled, l.Delivered = l.Handled+n, max(l.Delivered, last)
+			return later
+		})
+	}
+}
+
+// ensureTrusted returns nil if the lease can be trusted; a lease in doubt is renewed
+// first.
+func (d *delivery) ensureTrusted() error {
+	for {
+		switch {
+		case d.keeper.fence.endIfPassed():
+			return ErrFenced
+		case d.ctx.Err() != nil:
+			return context.Cause(d.ctx)
+		case !d.keeper.fence.inDoubt():
+			return nil
+		}
+		if err := d.keeper.renew(d.ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// withHandlerContext runs do with the context that handlers get. A panic becomes an error; if
+// the time-out or a lease in doubt ended the context, the error says so.
+func (d *delivery) withHandlerContext(do func(ctx context.Context) error) (err error) {
+	ctx, end := context.WithCancelCause(d.ctx)
+	defer end(nil)
+	if limit := d.opts.HandlerTimeout; limit > 0 {
+		timed, cancel := context.WithTimeoutCause(ctx, limit, ErrHandlerTimeout)
+		defer cancel()
+		ctx = timed
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+		if cause := context.Cause(ctx); err != nil && (errors.Is(cause, ErrHandlerTimeout) || errors.Is(cause, errDoubt)) {
+			err = errors.Join(cause, err)
+		}
+	}()
+	return do(&fencedContext{Context: ctx, fence: d.keeper.fence, end: end})
+}
+
+func (d *delivery) invoke(ctx context.Context, batch *Batch, p *page) error {
+	if m, ok := d.handler.(*manualHandler); ok {
+		return m.handle(ctx, batch, &pageCheckpointer{d: d, page: p, batch: batch})
+	}
+	return d.handler.Handle(ctx, batch)
+}
+
+// deadLetter hands a document to the dead-letter sink.
+func (d *delivery) deadLetter(letter DeadLetter) error {
+	if err := d.ensureTrusted(); err != nil {
+		return err
+	}
+	return d.withHandlerContext(func(ctx context.Context) error { return d.opts.DeadLetter(ctx, letter) })
+}
+
+// progress moves the checkpoint behind done pages, that of a manual handler over
+// pages without items only, and only if no handled page waits for its own
+// checkpoint. Called with window.mu.
+func (d *delivery) progress(pages []*page) {
+	if !d.manual() {
+		items, lsn, changed := 0, int64(0), int64(0)
+		for _, p := range pages {
+			items += p.count
+			if p.lsn > lsn {
+				lsn, changed = p.lsn, p.changed
+			}
+		}
+		d.keeper.advance(pages[len(pages)-1].token, items, lsn, changed)
+		return
+	}
+	d.state.Lock()
+	defer d.state.Unlock()
+	for _, p := range pages {
+		switch {
+		case p.count > 0:
+			if d.keeper.snapshot().Continuation != p.token {
+				d.unsaved++
+			}
+		case d.unsaved == 0:
+			d.keeper.advance(p.token, 0, 0, 0)
+		}
+	}
+}
+
+// pageCheckpointer saves the position behind one page.
+type pageCheckpointer struct {
+	d     *delivery
+	page  *page
+	batch *Batch
+}
+
+func (c *pageCheckpointer) Checkpoint(ctx context.Context) error {
+	if err := c.batch.answers.failure(); err != nil {
+		return fmt.Errorf("no checkpoint behind a document that is not done: %w", err)
+	}
+	c.d.state.Lock()
+	c.d.unsaved = 0
+	c.d.state.Unlock()
+	c.d.keeper.advance(c.page.token, c.page.count, c.page.lsn, c.page.changed)
+	return c.d.keeper.flush(ctx)
+}
+
+// countAttempt adds a refusal of the document and reports whether it was the last
+// one allowed.
+func (d *delivery) countAttempt(item *Item) (exhausted bool) {
+	name := documentName(item)
+	d.keeper.change(func(l *Lease) urgency {
+		var n int
+		l.Attempts, n = addAttempt(slices.Clone(l.Attempts), name)
+		exhausted = d.opts.MaxAttempts > 0 && n >= d.opts.MaxAttempts
+		return now
+	})
+	return exhausted
+}
+
+func (d *delivery) attemptsOf(item *Item) int {
+	return countOf(d.keeper.attempts(), documentName(item))
+}

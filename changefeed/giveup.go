@@ -1,0 +1,73 @@
+package changefeed
+
+import (
+	"context"
+	"errors"
+)
+
+// retire replaces the worker's lease by children that start at its checkpoint.
+func (w *worker) retire(ctx context.Context, split *SplitError) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.keeper.untilFence())
+	defer cancel()
+	children, err := w.workers.splits.childrenOf(ctx, w.rng, split)
+	if err != nil {
+		w.reportError(w.id, "split", err)
+		w.release(ctx)
+		return
+	}
+	w.replaceBy(ctx, children)
+}
+
+// replaceBy makes the lease a split one with the given children, and completes
+// that. Children that others already have are not among them.
+func (w *worker) replaceBy(ctx context.Context, children []FeedRange) {
+	err := w.keeper.finish(ctx, func(l *Lease) { l.replaceBy(children) })
+	if err != nil {
+		w.tellLost(err)
+		return
+	}
+	tell(w.obs.RangeSplit, RangeSplit{Lease: w.id, Range: w.rng, Children: children})
+	w.reportError(w.id, "split", w.workers.splits.complete(ctx, w.keeper.snapshot(), nil))
+}
+
+// release gives the lease up, with the checkpoint, in one write.
+func (w *worker) release(ctx context.Context) {
+	order, _ := w.current()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.keeper.untilFence())
+	defer cancel()
+	err := w.keeper.finish(ctx, func(l *Lease) {
+		l.disown()
+		l.Handoff = order.handoff
+	})
+	if err != nil {
+		w.tellLost(err)
+		return
+	}
+	tell(w.obs.LeaseReleased, LeaseReleased{
+		Lease: w.id, Range: w.rng, Epoch: w.epoch, To: order.handoff.name(), Reason: order.reason,
+	})
+}
+
+func (w *worker) tellLost(err error) {
+	e := LeaseLost{Lease: w.id, Range: w.rng, Epoch: w.epoch, Err: err}
+	if taken := (*takenError)(nil); errors.As(err, &taken) {
+		e.To = taken.owner
+	}
+	tell(w.obs.LeaseLost, e)
+}
+
+// lost ends a worker whose lease is gone. If nobody has taken it yet, a release
+// spares the next owner the wait; the ETag keeps that harmless.
+func (w *worker) lost(ctx context.Context) {
+	cause := context.Cause(w.ctx) //nolint:contextcheck // the lease's context, which ended; ctx is Run's
+	w.tellLost(cause)
+	if errors.Is(cause, ErrLeaseLost) {
+		return
+	}
+	ctx, cancel := w.withStoreTimeout(context.WithoutCancel(ctx))
+	defer cancel()
+	lease := w.keeper.snapshot()
+	lease.disown()
+	lease.Timestamp = w.opts.Now()
+	w.reportError(w.id, "release", lease.replace(ctx, w.store))
+}

@@ -1,0 +1,112 @@
+package changefeed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memstore"
+)
+
+// farewell counts how a host's leases ended.
+type farewell struct{ lost, released atomic.Int32 }
+
+func (f *farewell) observer() *changefeed.Observer {
+	return &changefeed.Observer{
+		LeaseLost:     func(changefeed.LeaseLost) { f.lost.Add(1) },
+		LeaseReleased: func(changefeed.LeaseReleased) { f.released.Add(1) },
+	}
+}
+
+// check fails unless every lease was given up and is nobody's.
+func (f *farewell) check(t *testing.T, w *world, leases int) {
+	t.Helper()
+	if f.lost.Load() != 0 || int(f.released.Load()) != leases || w.owners()[""] != leases {
+		t.Errorf("%d leases lost, %d released; owners %v; want all %d given up", f.lost.Load(), f.released.Load(), w.owners(), leases)
+	}
+}
+
+// A host that stops while a write of its lease is under way gives the lease up all
+// the same, however long the store takes to answer.
+func TestStopDuringALeaseWriteGivesTheLeaseUp(t *testing.T) {
+	for _, latency := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond} {
+		for offset := range 3 { // thirds of the time to the answer
+			t.Run(fmt.Sprintf("%s, %d of 3", latency, offset), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, 1)
+					applied := make(chan struct{}, 1)
+					var armed atomic.Bool
+					w.store = memstore.New(&memstore.Options{After: func(ctx context.Context, op memstore.Op) error {
+						if op.Kind == memstore.Replace && armed.Swap(false) {
+							applied <- struct{}{}
+						}
+						return pause(ctx, latency) // it took effect; the answer is on its way
+					}})
+					var end farewell
+					a := w.start("a", nil, &changefeed.Options{Observer: end.observer()})
+					eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+					time.Sleep(5 * time.Second)
+					armed.Store(true)
+					w.put(10, 3)
+					<-applied
+					time.Sleep(latency / 3 * time.Duration(offset))
+					a.stop()
+					end.check(t, w, 1)
+				})
+			})
+		}
+	}
+}
+
+// An operator's write just before a host's last one is a conflict, not another owner,
+// and what it asks for stays.
+func TestStopBehindAnOperatorsWriteGivesTheLeaseUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		var end farewell
+		a := w.start("a", nil, &changefeed.Options{Observer: end.observer()})
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 3 })
+		time.Sleep(3 * time.Second)
+		if err := w.operator().PauseLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.stop()
+		end.check(t, w, 3)
+		for _, l := range w.leases() {
+			if !l.Request.Paused {
+				t.Errorf("lease %s forgot that it is paused", l.Token)
+			}
+		}
+	})
+}
+
+// The answer to the last write may get lost: the host finds what it wrote, after a
+// release and after a split.
+func TestTheLastAnswerMayGetLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var lose atomic.Bool
+		w.store = memstore.New(&memstore.Options{After: func(_ context.Context, op memstore.Op) error {
+			if op.Kind == memstore.Replace && lose.Swap(false) {
+				return errors.New("the answer got lost")
+			}
+			return nil
+		}})
+		var end farewell
+		a := w.start("a", nil, &changefeed.Options{Observer: end.observer()})
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		time.Sleep(3 * time.Second)
+		lose.Store(true)
+		w.feed.Split("20")
+		eventually(t, 10*time.Second, "split", func() bool { return w.owners()["a"] == 2 })
+		time.Sleep(3 * time.Second)
+		lose.Store(true)
+		a.stop()
+		end.check(t, w, 2)
+	})
+}

@@ -1,0 +1,175 @@
+package changefeed
+
+import "time"
+
+// trouble is what makes a range unhealthy, for the lease and the observer.
+type trouble struct {
+	of       source
+	since    time.Time
+	failures int
+	stuck    bool // the observer was told
+}
+
+// source is where trouble comes from; both may have some.
+type source uint8
+
+const (
+	ofReads source = 1 << iota
+	ofHandler
+)
+
+// inheritTrouble takes over the trouble of the session before, be it another owner's: its cause
+// stays on the lease until reads and deliveries succeed.
+func (d *delivery) inheritTrouble() {
+	before := d.keeper.snapshot()
+	d.state.Lock()
+	defer d.state.Unlock()
+	d.trouble = trouble{}
+	if before.Health == Healthy {
+		return
+	}
+	since := d.clock.Now()
+	if !before.Failing.IsZero() {
+		since = since.Add(-max(0, d.opts.Now().Sub(before.Failing)))
+	}
+	d.trouble = trouble{of: ofReads | ofHandler, since: since, failures: before.Failures}
+}
+
+// noteFailure notes a failed delivery or read. The lease changes under the lock that the
+// trouble changes under, so that the last word in one is the last in the other.
+func (d *delivery) noteFailure(of source, err error) {
+	at, wall := d.clock.Now(), d.opts.Now()
+	d.state.Lock()
+	t := &d.trouble
+	first := t.of == 0
+	if first {
+		*t = trouble{since: at}
+	}
+	t.of |= of
+	t.failures++
+	sayStuck := !t.stuck && at.Sub(t.since) >= d.opts.StuckAfter
+	t.stuck = t.stuck || sayStuck
+	stuck := RangeStuck{Lease: d.id, Range: d.rng, Failures: t.failures, Since: wall.Add(-at.Sub(t.since)), Err: err}
+	d.keeper.change(func(lease *Lease) urgency {
+		if lease.Health != Stopped {
+			lease.Health = Retrying
+		}
+		lease.Failures, lease.Error, lease.Failing = stuck.Failures, clip(err.Error(), maxErrorText), stuck.Since
+		if first || sayStuck {
+			return soon
+		}
+		return later
+	})
+	d.state.Unlock()
+	if sayStuck {
+		tell(d.obs.RangeStuck, stuck)
+	}
+}
+
+// noteSuccess notes that a source has no trouble any more.
+func (d *delivery) noteSuccess(of source) {
+	d.state.Lock()
+	was := d.trouble.of
+	d.trouble.of &^= of
+	over := was != 0 && d.trouble.of == 0
+	if over {
+		d.keeper.change(clearHealth)
+	}
+	d.state.Unlock()
+	if over {
+		tell(d.obs.RangeRecovered, RangeRecovered{Lease: d.id, Range: d.rng})
+	}
+}
+
+func clearHealth(l *Lease) urgency {
+	if l.Health == Healthy {
+		return unchanged
+	}
+	l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
+	return soon
+}
+
+// markStopped notes that the policy stop was applied.
+func (d *delivery) markStopped(err error) {
+	d.keeper.change(func(l *Lease) urgency {
+		l.Health, l.Error = Stopped, clip(err.Error(), maxErrorText)
+		return now
+	})
+}
+
+// RangeLag is how far one feed range is behind.
+type RangeLag struct {
+	Lease string
+	Range FeedRange
+	Owner string
+	// Transactions not yet behind the checkpoint, counted as .NET's estimator
+	// does: the service's last LSN less the LSN before the first one unprocessed.
+	Transactions int64
+	// Age of the oldest change not yet handled; 0 when there is none.
+	Age time.Duration
+	// Known is false if the numbers could not be determined: the feed could not
+	// be read, or was not yet.
+	Known bool
+	// Health, Failures and Error tell whether the range makes progress.
+	Health   Health
+	Failures int
+	Error    string
+	Failing  time.Time
+}
+
+// lagState is what a worker's own reads tell about its lag, at no further cost.
+type lagState struct {
+	known    bool
+	endLSN   int64 // the highest the service told of
+	readLSN  int64 // of the last item read
+	caughtUp bool  // the last read found nothing new
+	lastTS   int64 // time of the last item read
+	err      error
+}
+
+func (s *lagState) read(p *Page) {
+	s.known, s.err = true, nil
+	s.caughtUp = p.CaughtUp
+	s.endLSN = max(s.endLSN, p.EndLSN)
+	if lsn, changed := lastOf(p.Items); lsn > 0 {
+		s.readLSN, s.lastTS = max(s.readLSN, lsn), changed
+		s.endLSN = max(s.endLSN, lsn)
+	}
+	if p.CaughtUp {
+		s.readLSN = max(s.readLSN, s.endLSN)
+	}
+}
+
+// lag has what the record tells.
+func (l *Lease) lag() RangeLag {
+	return RangeLag{
+		Lease: l.ID, Range: l.Range, Owner: l.Owner, Health: l.Health, Failures: l.Failures, Error: l.Error, Failing: l.Failing,
+	}
+}
+
+// lagIn is the lag at this moment; f is the flow of the session, nil between sessions.
+func (d *delivery) lagIn(f *flow) RangeLag {
+	lease := d.keeper.snapshot()
+	lag := lease.lag()
+	d.state.Lock()
+	state := d.lag
+	d.state.Unlock()
+	lag.Known = state.known && state.err == nil
+	var oldest Item
+	waiting := false
+	if f != nil {
+		oldest, waiting = f.window.oldest()
+	}
+	wall := d.opts.Now()
+	switch {
+	case waiting:
+		lag.Age = max(0, wall.Sub(oldest.Time()))
+		lag.Transactions = max(0, state.endLSN-(oldest.LSN-1))
+	case !state.caughtUp && state.endLSN > state.readLSN:
+		// Everything read is handled, more is known to be there: the next change
+		// is not older than the last one handled.
+		lag.Age = max(0, wall.Sub(time.Unix(state.lastTS, 0)))
+		lag.Transactions = state.endLSN - state.readLSN
+	}
+	return lag
+}

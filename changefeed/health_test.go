@@ -1,0 +1,126 @@
+package changefeed_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+)
+
+// Why a range makes no progress stays on its lease when its owner dies and another takes
+// it over, until something succeeds; and it goes when all is well.
+func TestTheCauseOfAFailureSurvivesATakeover(t *testing.T) {
+	for name, cure := range map[string]bool{"then it succeeds": true, "then nothing is left": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				var away, hang atomic.Bool
+				away.Store(true)
+				handler := changefeed.HandlerFunc(func(ctx context.Context, _ *changefeed.Batch) error {
+					if hang.Load() {
+						<-ctx.Done() // it fails no more, and does not succeed either
+						return ctx.Err()
+					}
+					if away.Load() {
+						return errors.New("blocked: entity_not_found: no such topic")
+					}
+					return nil
+				})
+				a := w.start("a", handler, nil)
+				w.put(1, 1)
+				unwell := func() bool {
+					l := w.leases()
+					return len(l) == 1 && l[0].Health == changefeed.Retrying && strings.Contains(l[0].Error, "no such topic")
+				}
+				eventually(t, 10*time.Second, "the cause", unwell)
+				failing := w.leases()[0].Failing
+				a.crash()
+				hang.Store(true)
+				b := w.start("b", handler, nil)
+				eventually(t, time.Minute, "the takeover", func() bool { return w.owners()["b"] == 1 })
+				time.Sleep(5 * time.Second)
+				if l := w.leases()[0]; !unwell() || !l.Failing.Equal(failing) {
+					t.Errorf("after the takeover the lease says %q, %q since %s, want the cause since %s", l.Health, l.Error, l.Failing, failing)
+				}
+				hang.Store(false)
+				away.Store(false)
+				if !cure { // an operator moves the checkpoint past it
+					if err := w.operator().Rewind(t.Context(), changefeed.FromNow()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.stop()
+				w.start("c", handler, nil)
+				eventually(t, time.Minute, "health", func() bool { return w.owners()["c"] == 1 && w.leases()[0].Health == changefeed.Healthy })
+			})
+		})
+	}
+}
+
+// A processor that nobody listens to is not mute: it writes to the process's logger.
+func TestAProcessorWithoutAnObserverLogs(t *testing.T) {
+	var out bytes.Buffer // slog's handler locks around each line; it is read when all has ended
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	defer slog.SetDefault(before)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.put(1, 1)
+		p, err := changefeed.New(w.feed, w.store, changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error {
+			return errors.New("blocked: no such topic")
+		}), &changefeed.Options{Host: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if err := p.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, want := range []string{"lease acquired", "changes not delivered", "no such topic", "lease="} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, out.String())
+		}
+	}
+	if n := strings.Count(out.String(), "changes not delivered"); n > 2 {
+		t.Errorf("%d lines of one failure in a minute:\n%s", n, out.String())
+	}
+}
+
+// What was delivered behind a key that waits is on the lease beside the checkpoint, and
+// the count of all documents handled goes on with the next owner.
+func TestDeliveredStandsBesideTheCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var first atomic.Pointer[string] // the key that waits
+		handler := changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			key := string(item.Key)
+			first.CompareAndSwap(nil, &key)
+			if key == *first.Load() {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		a := w.start("a", handler, &changefeed.Options{MaxItems: 1})
+		w.put(1, 1)
+		eventually(t, 10*time.Second, "the first key waits", func() bool { return first.Load() != nil })
+		w.put(20, 10)
+		time.Sleep(time.Minute)
+		l := w.leases()[0]
+		if l.LSN != 0 || l.Delivered < 15 || l.Handled < 15 || l.Handled > 20 {
+			t.Errorf("checkpoint %d, delivered %d, %d handled; want nothing behind the checkpoint and most delivered", l.LSN, l.Delivered, l.Handled)
+		}
+		a.stop()
+		handled := w.leases()[0].Handled
+		w.start("b", nil, nil)
+		eventually(t, time.Minute, "the rest", func() bool { l := w.leases()[0]; return l.LSN > 0 && l.LSN == l.Delivered && l.Handled > handled })
+	})
+}

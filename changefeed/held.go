@@ -1,0 +1,195 @@
+package changefeed
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// heldKey is a key with an item that is not done. What follows with the same key
+// waits behind it, in feed order; all other keys go on; doc.go
+// draws it.
+type heldKey struct {
+	key           string
+	items         []heldItem // in feed order
+	backoff       backoff
+	due           time.Time
+	since         time.Time // when its first item began to wait for no other reason than itself
+	attempt       int       // how often it was tried
+	handledBefore int64     // what this process had handled when it was last tried
+}
+
+// heldItem is an item that is not done.
+type heldItem struct {
+	page   *page
+	item   Item  // in memory of its own
+	err    error // why it is not done
+	dead   bool  // the policy decides about it: refused too often,
+	waited bool  // or it waited too long
+}
+
+// keyOf is what orders an item. A manual handler's checkpoint vouches for all
+// before it, so for such a handler everything is one key.
+func (f *flow) keyOf(item *Item) []byte {
+	if f.manual() {
+		return nil
+	}
+	return item.Key
+}
+
+// firstDead is the index of the first dead item, -1 if there is none.
+func (h *heldKey) firstDead() int {
+	return slices.IndexFunc(h.items, func(it heldItem) bool { return it.dead })
+}
+
+// withhold moves the items of held keys to their key. Called with mu.
+func (f *flow) withhold(s segment) segment {
+	if len(f.held) == 0 {
+		return s
+	}
+	free := s.items[:0:0]
+	for i := range s.items {
+		if h := f.held[string(f.keyOf(&s.items[i]))]; h != nil {
+			h.items = append(h.items, heldItem{page: s.page, item: f.window.hold(s.page, &s.items[i])})
+		} else {
+			free = append(free, s.items[i])
+		}
+	}
+	s.items = free
+	return s
+}
+
+// newHeld returns a key without items, due now. Called with mu.
+func (f *flow) newHeld(key string) *heldKey {
+	now := f.clock.Now()
+	return &heldKey{key: key, backoff: f.newBackoff(), since: now, due: now}
+}
+
+func (f *flow) newBackoff() backoff {
+	return backoff{min: f.opts.RetryMin, max: f.opts.RetryMax}
+}
+
+// settle notes what became of a segment that was delivered for the first time.
+func (f *flow) settle(s segment, verdicts []verdict) {
+	if verdicts == nil {
+		f.handled.Add(int64(len(s.items)))
+		f.window.finish(s.page, len(s.items))
+		f.mu.Lock()
+		if len(f.held) > 0 { // what the handler depends on is there: no need to rest
+			f.adjustBudget(len(s.items), nil)
+			f.kick.send()
+		}
+		f.mu.Unlock()
+		f.report(nil)
+		return
+	}
+	f.mu.Lock()
+	handled := 0
+	fresh, outcomes := map[string]*heldKey{}, map[string]*outcome{}
+	for i := range s.items {
+		if verdicts[i].kind == done {
+			handled++
+			continue
+		}
+		key := string(f.keyOf(&s.items[i]))
+		h := fresh[key]
+		if h == nil {
+			h = f.newHeld(key)
+			fresh[key], outcomes[key], f.held[key] = h, &outcome{}, h
+		}
+		h.items = append(h.items, heldItem{page: s.page, item: f.window.hold(s.page, &s.items[i])})
+		outcomes[key].add(f, h, len(h.items)-1, &verdicts[i])
+	}
+	f.handled.Add(int64(handled))
+	f.window.finish(s.page, handled)
+	for key, h := range fresh {
+		f.postpone(h, outcomes[key])
+	}
+	f.adjustBudget(handled, verdicts)
+	f.startRetry()
+	f.mu.Unlock()
+	f.report(firstFailure(verdicts))
+}
+
+// report tells of a failure, and then whether anything is still held: what failed may have
+// been set aside by a retry in the meantime.
+func (f *flow) report(failure error) {
+	if failure != nil {
+		if f.stopping() || errors.Is(failure, errDoubt) {
+			return
+		}
+		f.noteFailure(ofHandler, failure)
+	}
+	f.mu.Lock()
+	over := len(f.held) == 0
+	f.mu.Unlock()
+	if over {
+		f.noteSuccess(ofHandler)
+	}
+}
+
+// startRetry sees to it that held keys are tried again. Called with mu.
+func (f *flow) startRetry() {
+	if len(f.held) > 0 && !f.retrying && !f.closing {
+		f.retrying = true
+		f.running.Go(f.retry)
+	}
+	f.kick.send()
+}
+
+// outcome is what one call said of the items of a key.
+type outcome struct {
+	err       error // the first answer that is not done, else the call's error
+	blamed    int   // its index in the key's items
+	refused   bool
+	notBefore time.Time
+}
+
+// add takes the verdict of a key's item into account; a refusal costs it an attempt.
+// Called with mu.
+func (o *outcome) add(f *flow, h *heldKey, i int, v *verdict) {
+	it := &h.items[i]
+	it.err = v.err
+	answered := v.kind != unanswered && !o.refused
+	if o.err == nil || answered && (v.kind == refused || errors.Is(o.err, errUnanswered)) {
+		o.err, o.blamed = v.err, i
+	}
+	if v.kind == refused {
+		o.refused = true
+		it.dead = f.countAttempt(&it.item)
+	}
+	if v.notBefore.After(o.notBefore) {
+		o.notBefore = v.notBefore
+	}
+}
+
+// postpone decides when a key that is not done is tried again. Called with mu.
+func (f *flow) postpone(h *heldKey, o *outcome) {
+	now := f.clock.Now()
+	h.attempt++
+	switch {
+	case errors.Is(o.err, errDoubt): // nobody's fault; the lease is renewed first
+		h.due = now
+		return
+	case !o.notBefore.IsZero(): // it waits for something else than itself
+		h.due, h.since = now.Add(o.notBefore.Sub(f.opts.Now())), now
+	default:
+		h.due = now.Add(h.backoff.next(o.err))
+	}
+	if f.waitedTooLong(h, o, now) {
+		h.items[o.blamed].dead, h.items[o.blamed].waited = true, true
+	}
+	if h.firstDead() >= 0 {
+		h.due = now
+	}
+	h.handledBefore = f.handled.Load()
+}
+
+// waitedTooLong reports whether a key must make way: it has waited for WaitLimit, or
+// what waits fills the window, and it is the key's own trouble, for other documents
+// were handled since it was last tried. Called with mu.
+func (f *flow) waitedTooLong(h *heldKey, o *outcome, now time.Time) bool {
+	limit := f.opts.WaitLimit
+	return limit > 0 && !o.refused && h.attempt > 1 && f.handled.Load() > h.handledBefore &&
+		(now.Sub(h.since) >= limit || f.window.full())
+}

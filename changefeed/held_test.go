@@ -1,0 +1,178 @@
+package changefeed_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+)
+
+// idOf is the id of a document.
+func idOf(item *changefeed.Item) string {
+	var doc struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(item.Raw, &doc); err != nil {
+		return err.Error()
+	}
+	return doc.ID
+}
+
+// traffic writes a document of another key each time, until the test ends: what is
+// handled shows that the destination works.
+func (w *world) traffic(every time.Duration) {
+	var running sync.WaitGroup
+	running.Go(func() {
+		for n := 0; pause(w.t.Context(), every) == nil; n++ {
+			w.feed.Put(memfeed.Document{Key: fmt.Sprint("traffic-", n%7), ID: fmt.Sprint("traffic-", n)})
+		}
+	})
+	w.t.Cleanup(running.Wait)
+}
+
+// stored reports whether the checkpoint of the only range is at an LSN.
+func (w *world) stored(lsn int) bool {
+	leases := w.leases()
+	return len(leases) == 1 && leases[0].Continuation == fmt.Sprintf("%q", fmt.Sprint(lsn))
+}
+
+// follow fails if the documents of one of so many keys were not handled in order.
+func (l *ledger) follow(t *testing.T, keys int) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := make([]int, keys)
+	for _, id := range l.order {
+		var n int
+		if _, err := fmt.Sscanf(id, "doc-%d", &n); err != nil {
+			continue
+		}
+		if key := (n - 1) % keys; n < last[key] {
+			t.Errorf("%s was handled behind doc-%d of its key", id, last[key])
+		} else {
+			last[key] = n
+		}
+	}
+}
+
+// A call that fails leaves as it is what was answered before.
+func TestAnErrorLeavesWhatWasAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		calls := 0
+		w.put(10, 10)
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			calls++
+			for i := range b.Items {
+				if calls == 1 && i == 5 {
+					return errNotNow
+				}
+				got.note(&b.Items[i])
+				b.Answer(i, nil)
+			}
+			return nil
+		}), nil)
+		eventually(t, time.Minute, "handled", func() bool { return got.distinct() == 10 })
+		got.once(t)
+	})
+}
+
+func TestEachKeepsTheOrderOfAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		tries := 0
+		w.put(30, 3)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			if idOf(&item) == "doc-5" {
+				if tries++; tries < 4 {
+					return errNotNow
+				}
+			}
+			got.note(&item)
+			return nil
+		}), nil)
+		eventually(t, time.Minute, "handled", func() bool { return got.distinct() == 30 })
+		got.follow(t, 3)
+		got.once(t)
+	})
+}
+
+// Documents behind one that cannot be decoded are handled after it was set aside; and
+// a typed handler's answers say no more than it does.
+func TestTypedHandlerKeepsTheOrderOfAKey(t *testing.T) {
+	type doc struct {
+		ID string `json:"id"`
+		N  int    `json:"n"`
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var mu sync.Mutex
+		var got []string
+		calls := 0
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, what)
+		}
+		for i := range 6 {
+			var n any = i
+			if i == 1 {
+				n = "one"
+			}
+			w.feed.Put(memfeed.Document{Key: "k", ID: fmt.Sprint(i), More: map[string]any{"n": n}})
+		}
+		w.start("a", changefeed.Typed(func(_ context.Context, b *changefeed.Batch, docs []doc) error {
+			if calls++; calls == 1 && len(docs) != 1 {
+				t.Errorf("%d documents are handed over, 1 stands before the bad one", len(docs))
+			}
+			note(docs[0].ID) // and of the others nothing is said
+			b.Answer(0, nil)
+			return nil
+		}), &changefeed.Options{RetryMax: time.Second, DeadLetter: func(_ context.Context, l changefeed.DeadLetter) error {
+			note("letter " + l.ID)
+			return nil
+		}})
+		want := []string{"0", "letter 1", "2", "3", "4", "5"}
+		eventually(t, 5*time.Minute, "handled", func() bool { mu.Lock(); defer mu.Unlock(); return len(got) >= len(want) })
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Equal(got, want) {
+			t.Errorf("handled %v, want %v", got, want)
+		}
+	})
+}
+
+// As TestDoneCountsAlsoBehindWhatIsNot, when the documents are tried again.
+func TestDoneCountsAtALaterTryToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		tries := 0
+		w.feed.Put(memfeed.Document{Key: "k", ID: "doc-1"}, memfeed.Document{Key: "k", ID: "doc-2"})
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			if tries++; tries == 1 {
+				return errNotNow
+			}
+			for i := range b.Items {
+				if idOf(&b.Items[i]) == "doc-1" && tries < 4 {
+					b.Answer(i, errNotNow)
+					continue
+				}
+				got.note(&b.Items[i])
+				b.Answer(i, nil)
+			}
+			return nil
+		}), nil)
+		eventually(t, time.Minute, "both handled", func() bool { return got.distinct() == 2 })
+		got.once(t)
+	})
+}

@@ -1,0 +1,267 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"feedbox/changefeed"
+)
+
+// A foreign host behaves like the .NET SDK's processor, as far as others see it: it
+// judges expiry by timestamps, acquires a lease by writing its name into Owner, also
+// one of a live owner if that has too many, renews by writing the timestamp, and
+// gives up by Owner null. It keeps "properties" as they are and drops members of the
+// document it does not know. Its defaults are .NET's.
+const (
+	foreignExpiry  = time.Minute
+	foreignRenew   = 17 * time.Second
+	foreignAcquire = 13 * time.Second
+	foreignPoll    = 5 * time.Second
+)
+
+var errForeignLost = errors.New("simulation: the lease is another's")
+
+// foreignLease is the document as .NET knows it.
+type foreignLease struct {
+	ID                string            `json:"id"`
+	Version           int               `json:"version"`
+	LeaseToken        string            `json:"LeaseToken"`
+	FeedRange         json.RawMessage   `json:"FeedRange"`
+	Owner             *string           `json:"Owner"`
+	ContinuationToken *string           `json:"ContinuationToken"`
+	Properties        map[string]string `json:"properties"`
+	Timestamp         time.Time         `json:"timestamp"`
+	Mode              string            `json:"Mode"`
+}
+
+// visit lets a foreign host come and go until ctx ends.
+func (s *sim) visit(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(s.config.Seed, 6))
+	for n := 1; s.config.Foreign; n++ {
+		if wait(ctx, time.Duration(rng.IntN(20)+1)*time.Second) != nil {
+			return
+		}
+		h := &host{sim: s, name: fmt.Sprintf("net%d", n), clock: newHostClock(1)}
+		feed, store, err := s.backend.Connect(h.name)
+		if err != nil {
+			s.verifier.fault("connect %s: %v", h.name, err)
+			return
+		}
+		f := &foreign{
+			host: h, feed: &hostFeed{Feed: feed, host: h}, store: &hostStore{LeaseStore: store, host: h, h: s.history}, working: map[string]bool{},
+		}
+		s.verifier.struck("%s joins", h.name)
+		stay, end := context.WithTimeout(ctx, time.Duration(rng.IntN(60)+15)*time.Second)
+		crash := rng.IntN(3) == 0
+		if crash {
+			context.AfterFunc(stay, func() { h.mu.Lock(); h.crashed = true; h.mu.Unlock() })
+		}
+		f.run(stay)
+		end()
+		s.verifier.struck("%s leaves, by a crash: %t", h.name, crash)
+	}
+}
+
+type foreign struct {
+	*host
+	feed  changefeed.Feed
+	store changefeed.LeaseStore
+	group sync.WaitGroup
+
+	mu      sync.Mutex
+	working map[string]bool // by lease id
+}
+
+// run balances until ctx ends, and waits for the workers.
+func (f *foreign) run(ctx context.Context) {
+	for {
+		f.balance(ctx)
+		if wait(ctx, foreignAcquire) != nil {
+			break
+		}
+	}
+	f.group.Wait()
+}
+
+// balance takes free and expired leases up to an equal share, else one of the host
+// that has the most.
+func (f *foreign) balance(ctx context.Context) {
+	records, err := f.store.List(ctx, "")
+	if err != nil {
+		return
+	}
+	var free, all []foreignLease
+	counts := map[string]int{f.name: 0}
+	for _, r := range records {
+		l, err := decodeForeign(r)
+		if !strings.Contains(r.ID, "..") || err != nil {
+			continue
+		}
+		all = append(all, l)
+		if l.Owner == nil || time.Since(l.Timestamp) > foreignExpiry {
+			free = append(free, l)
+		} else {
+			counts[*l.Owner]++
+		}
+	}
+	target := max(1, (len(all)+len(counts)-1)/len(counts))
+	need := target - counts[f.name]
+	if need <= 0 {
+		return
+	}
+	if len(free) == 0 {
+		most := ""
+		for name, n := range counts {
+			if most == "" || n > counts[most] || n == counts[most] && name < most {
+				most = name
+			}
+		}
+		spare := 0
+		if need > 1 {
+			spare = 1
+		}
+		at := slices.IndexFunc(all, func(l foreignLease) bool { return *l.Owner == most })
+		if most == f.name || counts[most] <= target-spare {
+			return
+		}
+		free, need = all[at:at+1], 1
+	}
+	for _, l := range free[:min(need, len(free))] {
+		f.acquire(ctx, l)
+	}
+}
+
+func (f *foreign) acquire(ctx context.Context, l foreignLease) {
+	seen := owner(l)
+	f.mu.Lock()
+	busy := f.working[l.ID]
+	f.mu.Unlock()
+	if busy {
+		return
+	}
+	l, err := f.update(ctx, l, seen, func(l *foreignLease) { l.Owner = &f.name })
+	if err != nil {
+		return
+	}
+	f.sim.foreign.Add(1)
+	f.mu.Lock()
+	f.working[l.ID] = true
+	f.mu.Unlock()
+	f.group.Go(func() {
+		f.work(ctx, l)
+		f.mu.Lock()
+		delete(f.working, l.ID)
+		f.mu.Unlock()
+	})
+}
+
+// work processes a lease until it is lost, something fails, or ctx ends.
+func (f *foreign) work(ctx context.Context, l foreignLease) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		for wait(ctx, foreignRenew) == nil {
+			if _, err := f.update(ctx, l, f.name, func(*foreignLease) {}); errors.Is(err, errForeignLost) {
+				end()
+			}
+		}
+	})
+	_ = f.process(ctx, l) // whatever it is, .NET gives the lease up and acquires one again
+	end()
+	renewing.Wait()
+	_, _ = f.update(context.WithoutCancel(ctx), l, f.name, func(l *foreignLease) { l.Owner = nil })
+}
+
+func (f *foreign) process(ctx context.Context, l foreignLease) error {
+	var in struct{ Range changefeed.FeedRange }
+	if err := json.Unmarshal(l.FeedRange, &in); err != nil {
+		return err
+	}
+	epoch, _ := strconv.ParseInt(l.Properties["epoch"], 10, 64) // none is 0
+	position := ""
+	if l.ContinuationToken != nil {
+		position = *l.ContinuationToken
+	}
+	for {
+		page, err := f.feed.Read(ctx, changefeed.ReadRequest{Range: in.Range, Continuation: position, MaxItems: 10})
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			var doc struct{ Serial int }
+			if err := json.Unmarshal(page.Items[i].Raw, &doc); err != nil {
+				return err
+			}
+			if err := wait(ctx, f.sim.work()); err != nil {
+				return err
+			}
+			if err := f.gate(); err != nil {
+				return err
+			}
+			f.sim.verifier.delivered(delivery{host: f.name, epoch: epoch, lease: l.LeaseToken, serial: doc.Serial, excused: true, beside: true})
+		}
+		if len(page.Items) > 0 {
+			position = page.Continuation
+			if _, err := f.update(ctx, l, f.name, func(l *foreignLease) { l.ContinuationToken = &position }); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := wait(ctx, foreignPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// update reads the lease and writes it, if its owner is the one given; again after a
+// conflict, five times.
+func (f *foreign) update(ctx context.Context, l foreignLease, from string, edit func(*foreignLease)) (foreignLease, error) {
+	for range 6 {
+		r, err := f.store.Read(ctx, l.ID)
+		if errors.Is(err, changefeed.ErrNotFound) {
+			return l, errForeignLost
+		}
+		if err != nil {
+			return l, err
+		}
+		if l, err = decodeForeign(r); err != nil {
+			return l, err
+		}
+		if owner(l) != from {
+			return l, errForeignLost
+		}
+		edit(&l)
+		l.Timestamp = time.Now().UTC()
+		body, err := json.Marshal(l)
+		if err != nil {
+			return l, err
+		}
+		_, err = f.store.Replace(ctx, changefeed.Record{ID: l.ID, ETag: r.ETag, Body: body})
+		if !errors.Is(err, changefeed.ErrETagMismatch) {
+			return l, err
+		}
+	}
+	return l, errForeignLost
+}
+
+func owner(l foreignLease) string {
+	if l.Owner == nil {
+		return ""
+	}
+	return *l.Owner
+}
+
+func decodeForeign(r changefeed.Record) (foreignLease, error) {
+	var l foreignLease
+	err := json.Unmarshal(r.Body, &l)
+	return l, err
+}

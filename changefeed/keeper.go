@@ -1,0 +1,203 @@
+package changefeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// keeper is one lease this host holds. Everything that changes the record goes
+// through it, so that there is one writer, one ETag and no self-made conflict:
+// renewals, checkpoints, attempts and health are the same write.
+//
+// keep runs on a goroutine of its own; the other methods are safe for
+// concurrent use.
+type keeper struct {
+	*env
+	self      hostKey // who holds it, whatever the record below says by now
+	epoch     int64
+	fence     *fence
+	kick      signal // the record changed, or must be written now
+	requested signal // somebody else changed what is asked of the owner
+
+	mu      sync.Mutex    // guards what follows, never held across I/O
+	lease   Lease         // as it should be stored; ETag is that of the last write
+	version uint64        // counts changes to lease
+	stored  uint64        // version of the last successful write
+	wrote   time.Time     // start of the last successful write
+	urgent  uint64        // versions up to this one must be written at once
+	renewAt time.Time     // when to write although nothing changed
+	soon    uint64        // versions up to this one wait for CheckpointEvery only
+	items   int           // items handled since the last write
+	synced  chan struct{} // closed and replaced by each successful write
+	ended   error         // why ownership ended, once it did
+}
+
+// newKeeper wraps a lease whose acquisition began at began. requested is told when the
+// request in the record was changed by somebody else.
+func newKeeper(e *env, lease Lease, f *fence, began time.Time, requested signal) *keeper {
+	return &keeper{
+		env: e, self: lease.ownerKey(), epoch: lease.Epoch, fence: f, lease: lease, wrote: began, renewAt: began.Add(jitter(e.opts.Renew)),
+		kick: newSignal(), requested: requested, synced: make(chan struct{}),
+	}
+}
+
+// snapshot is the record as it should be stored.
+func (k *keeper) snapshot() Lease {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lease.clone()
+}
+
+// attempts are the counts of documents that were refused; nil almost always.
+func (k *keeper) attempts() []DocumentAttempts {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.lease.Attempts)
+}
+
+// run renews the lease and writes what changes until ctx ends (nil), or until
+// ownership does: ErrLeaseLost or ErrFenced. A write that is under way when ctx ends
+// is waited for: it may have taken effect, and the next one needs its ETag.
+func (k *keeper) run(ctx context.Context) error {
+	retry := backoff{min: k.opts.Renew / 16, max: k.opts.Renew / 2}
+	ring := newAlarm(k.clock)
+	defer ring.off()
+	for ctx.Err() == nil {
+		ring.set(k.due())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ring.ring:
+		case <-k.kick:
+			if k.due() > 0 {
+				continue
+			}
+		}
+		err := k.write(context.WithoutCancel(ctx))
+		switch {
+		case err == nil:
+			retry.reset()
+			continue
+		case errors.Is(err, errRewritten):
+			k.markUrgent()
+			continue
+		case errors.Is(err, ErrLeaseLost) || k.fence.endIfPassed():
+			if !errors.Is(err, ErrLeaseLost) {
+				err = fmt.Errorf("%w: %w", ErrFenced, err)
+			}
+			k.end(err)
+			return err
+		}
+		k.reportError(k.lease.ID, "renew", err)
+		if err := sleep(ctx, k.clock, min(retry.next(err), k.untilFence()), nil); err != nil {
+			return nil
+		}
+		k.markUrgent()
+	}
+	return nil
+}
+
+// due is how long until the next write: at once if somebody waits for it, soon
+// if a checkpoint does, else when the renewal is.
+func (k *keeper) due() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.urgent > k.stored || k.items >= checkpointItems {
+		return 0
+	}
+	at := k.renewAt
+	if k.soon > k.stored {
+		if next := k.wrote.Add(k.opts.CheckpointEvery); next.Before(at) {
+			at = next
+		}
+	}
+	return max(0, at.Sub(k.clock.Now()))
+}
+
+func (k *keeper) untilFence() time.Duration {
+	return max(0, k.fence.trustedUntil().Sub(k.clock.Now()))
+}
+
+func (k *keeper) markUrgent() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.version++
+	k.urgent = k.version
+}
+
+// write stores the record once. After a conflict it looks whether the lease is
+// still this host's: an operator or an answer that got lost may have changed the
+// ETag.
+func (k *keeper) write(ctx context.Context) error {
+	began := k.fence.clocks.read()
+	k.mu.Lock()
+	lease, version, items := k.lease.clone(), k.version, k.items
+	k.mu.Unlock()
+	lease.Timestamp = k.opts.Now()
+
+	ctx, cancel := context.WithTimeout(ctx, min(k.untilFence(), k.opts.Expiry/4))
+	defer cancel()
+	etag, err := k.store.Replace(ctx, lease.encode())
+	switch {
+	case errors.Is(err, ErrETagMismatch):
+		return k.reconcile(ctx, lease, version)
+	case errors.Is(err, ErrNotFound):
+		return fmt.Errorf("%w: record deleted", ErrLeaseLost)
+	case err != nil:
+		return fmt.Errorf("write lease %s: %w", LeaseName(lease.ID), err)
+	}
+	k.fence.extend(began)
+	k.mu.Lock()
+	k.wrote = began.monotonic
+	k.renewAt = began.monotonic.Add(jitter(k.opts.Renew))
+	k.items -= items
+	k.storedLocked(etag, version)
+	k.mu.Unlock()
+	tell(k.obs.CheckpointWritten, CheckpointWritten{
+		Lease: lease.ID, Continuation: lease.Continuation, LSN: lease.LSN, Took: k.clock.Now().Sub(began.monotonic),
+	})
+	return nil
+}
+
+// storedLocked notes that the record is stored up to a version. Called with mu.
+func (k *keeper) storedLocked(etag string, version uint64) {
+	k.lease.ETag, k.stored = etag, version
+	close(k.synced)
+	k.synced = make(chan struct{})
+}
+
+// end makes every waiter return the reason and ends the handlers' context.
+func (k *keeper) end(why error) {
+	k.mu.Lock()
+	if k.ended == nil {
+		k.ended = why
+	}
+	close(k.synced)
+	k.synced = make(chan struct{})
+	k.mu.Unlock()
+	k.fence.revoke(why)
+}
+
+// finish writes the record a last time, after keep has ended: edit says what
+// becomes of it. It tries until it succeeds, the lease is lost or ctx ends.
+func (k *keeper) finish(ctx context.Context, edit func(*Lease)) error {
+	k.change(func(l *Lease) urgency { edit(l); return later })
+	retry := backoff{min: k.opts.Renew / 64, max: k.opts.Renew / 4}
+	for {
+		err := k.write(ctx)
+		if err == nil || errors.Is(err, ErrLeaseLost) || k.fence.endIfPassed() {
+			return err
+		}
+		pause := retry.next(err)
+		if errors.Is(err, errRewritten) {
+			pause = 0
+		}
+		if sleep(ctx, k.clock, min(pause, k.untilFence()), nil) != nil {
+			return err
+		}
+	}
+}

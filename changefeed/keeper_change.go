@@ -1,0 +1,93 @@
+package changefeed
+
+import (
+	"context"
+	"time"
+)
+
+// advance moves the checkpoint. With items handled it is written within
+// Options.CheckpointEvery; a bare move of the token waits for the next renewal,
+// because losing it costs nothing.
+func (k *keeper) advance(continuation string, items int, lsn, changeTime int64) {
+	k.change(func(l *Lease) urgency {
+		if items == 0 && l.Continuation == continuation {
+			return unchanged
+		}
+		l.Continuation, l.Since = continuation, time.Time{}
+		if items == 0 {
+			return later
+		}
+		l.LSN, l.ChangeTime = lsn, changeTime
+		l.Attempts = prune(l.Attempts, lsn)
+		k.items += items
+		return soon
+	})
+}
+
+// checkpointItems handled since the last write make the next one due at once.
+const checkpointItems = 10_000
+
+// urgency is when a change of the record must be stored.
+type urgency int
+
+const (
+	unchanged urgency = iota
+	later             // with the next renewal
+	soon              // within Options.CheckpointEvery
+	now               // at once
+)
+
+// change edits the record; edit says how soon that must be stored.
+func (k *keeper) change(edit func(*Lease) urgency) {
+	k.mu.Lock()
+	u := edit(&k.lease)
+	if u >= later {
+		k.version++
+	}
+	if u >= soon {
+		k.soon = k.version
+	}
+	if u >= now {
+		k.urgent = k.version
+	}
+	k.mu.Unlock()
+	if u >= soon {
+		k.kick.send()
+	}
+}
+
+// flush writes everything changed so far and waits until it is stored.
+func (k *keeper) flush(ctx context.Context) error {
+	k.mu.Lock()
+	want := k.version
+	if k.stored >= want {
+		err := k.ended
+		k.mu.Unlock()
+		return err
+	}
+	k.urgent = max(k.urgent, want)
+	k.mu.Unlock()
+	k.kick.send()
+	for {
+		k.mu.Lock()
+		done, err, synced := k.stored >= want, k.ended, k.synced
+		k.mu.Unlock()
+		switch {
+		case done:
+			return nil
+		case err != nil:
+			return err
+		}
+		select {
+		case <-synced:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// renew writes the record now, whether it changed or not, and waits for it.
+func (k *keeper) renew(ctx context.Context) error {
+	k.markUrgent()
+	return k.flush(ctx)
+}

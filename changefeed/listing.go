@@ -1,0 +1,113 @@
+package changefeed
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// lister looks at all records of a processor.
+type lister struct {
+	*env
+	etags   etagHistory
+	decoded map[string]Lease // by id, as last listed: spares decoding what did not change
+}
+
+// listing is one look at all records.
+type listing struct {
+	leases  []Lease // shared with later looks: copy before a change
+	info    *Lease
+	hosts   []heartbeat
+	paused  bool
+	refused []RefusedLease
+}
+
+// byID is the leases by id.
+func (v *listing) byID() map[string]Lease {
+	leases := make(map[string]Lease, len(v.leases))
+	for _, l := range v.leases {
+		leases[l.ID] = l
+	}
+	return leases
+}
+
+// list lists and decodes all records of this processor.
+func (l *lister) list(ctx context.Context) (listing, error) {
+	var seen listing
+	timed, cancel := context.WithTimeout(ctx, l.opts.Expiry/2)
+	defer cancel()
+	records, err := l.store.List(timed, l.ids.all())
+	if err != nil {
+		return seen, fmt.Errorf("list leases: %w", err)
+	}
+	l.etags.observe(records, l.clock.Now())
+	decoded := make(map[string]Lease, len(records))
+	for _, record := range records {
+		switch {
+		case record.ID == l.ids.info() || l.ids.isLease(record.ID):
+			lease, known := l.decoded[record.ID]
+			if !known || lease.ETag != record.ETag {
+				if lease, err = decodeLease(record); err != nil {
+					seen.refused = append(seen.refused, RefusedLease{ID: record.ID, Reason: err.Error()})
+					continue
+				}
+			}
+			decoded[record.ID] = lease
+			if record.ID == l.ids.info() {
+				seen.info = &lease
+			} else {
+				seen.leases = append(seen.leases, lease)
+			}
+		case record.ID == l.ids.pause():
+			seen.paused = true
+		case l.ids.isHost(record.ID):
+			if h, err := decodeHeartbeat(record); err == nil {
+				seen.hosts = append(seen.hosts, h)
+			}
+		}
+	}
+	l.decoded = decoded
+	return seen, nil
+}
+
+// etagHistory judges liveness: a record whose ETag has not changed for long enough
+// on this host's own clock belongs to a host that is gone. No timestamp of
+// another host or of the store is ever compared.
+type etagHistory struct {
+	seen map[string]etagSeen
+}
+
+type etagSeen struct {
+	etag    string
+	since   time.Time // when this ETag was first seen
+	changes int       // how often it changed while being watched
+}
+
+// observe notes what a listing showed and forgets records that are gone.
+func (s *etagHistory) observe(records []Record, now time.Time) {
+	next := make(map[string]etagSeen, len(records))
+	for _, r := range records {
+		old, known := s.seen[r.ID]
+		switch {
+		case !known:
+			next[r.ID] = etagSeen{etag: r.ETag, since: now}
+		case old.etag != r.ETag:
+			next[r.ID] = etagSeen{etag: r.ETag, since: now, changes: old.changes + 1}
+		default:
+			next[r.ID] = old
+		}
+	}
+	s.seen = next
+}
+
+// unchangedFor is how long the record has been seen unchanged.
+func (s *etagHistory) unchangedFor(id string, now time.Time) time.Duration {
+	seen, ok := s.seen[id]
+	if !ok {
+		return 0
+	}
+	return now.Sub(seen.since)
+}
+
+// changed reports whether the record was written while this host watched.
+func (s *etagHistory) changed(id string) bool { return s.seen[id].changes > 0 }

@@ -1,0 +1,57 @@
+package changefeed
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ownCalls are the calls of Processor.Own under way in a session of a worker. The zero
+// value lets nobody in.
+type ownCalls struct {
+	mu        sync.Mutex
+	accepting bool           // guarded by mu
+	running   sync.WaitGroup // added to under mu while open
+}
+
+func (g *ownCalls) open() {
+	g.mu.Lock()
+	g.accepting = true
+	g.mu.Unlock()
+}
+
+func (g *ownCalls) begin() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.accepting {
+		g.running.Add(1)
+	}
+	return g.accepting
+}
+
+// closeAndWait lets nobody in any more and waits until all have left.
+func (g *ownCalls) closeAndWait() {
+	g.mu.Lock()
+	g.accepting = false
+	g.mu.Unlock()
+	g.running.Wait()
+}
+
+// callOwned calls do under the worker's ownership.
+func (w *worker) callOwned(ctx context.Context, do func(ctx context.Context) error) error {
+	if !w.calls.begin() {
+		return ErrNotOwned
+	}
+	defer w.calls.running.Done()
+	if err := w.ensureTrusted(); err != nil {
+		return errors.Join(ErrNotOwned, err)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(w.ctx, func() { end(context.Cause(w.ctx)) })()
+	err := do(&fencedContext{Context: ctx, fence: w.keeper.fence, end: end})
+	if err == nil {
+		return nil
+	}
+	return errors.Join(context.Cause(ctx), err)
+}

@@ -1,0 +1,187 @@
+package changefeed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+)
+
+// script is a feed that replies as told: read is given the number of the call.
+type script struct {
+	changefeed.Feed
+	calls atomic.Int64
+	read  func(ctx context.Context, call int64) (*changefeed.Page, error)
+}
+
+func (s *script) Read(ctx context.Context, _ changefeed.ReadRequest) (*changefeed.Page, error) {
+	return s.read(ctx, s.calls.Add(1))
+}
+
+// change is a page with one document.
+func change(lsn int64, key string) *changefeed.Page {
+	return &changefeed.Page{Continuation: fmt.Sprintf("%q", fmt.Sprint("page-", lsn)), Items: []changefeed.Item{
+		{Raw: fmt.Appendf(nil, `{"id":"doc-%d"}`, lsn), Key: []byte(key), LSN: lsn, Timestamp: lsn * 10},
+	}}
+}
+
+var errRead = errors.New("the feed cannot be read")
+
+// A read that succeeds ends what failed before: the next failure has a short pause.
+func TestASuccessfulReadResetsThePauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var last atomic.Int64
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			if call != 11 {
+				return nil, errRead
+			}
+			return change(1, "k"), nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{Observer: &changefeed.Observer{ReadFailed: func(e changefeed.ReadFailed) {
+			if feed.calls.Load() == 12 {
+				last.Store(int64(e.Pause))
+			}
+		}}})
+		eventually(t, 10*time.Minute, "failed again", func() bool { return last.Load() > 0 })
+		if d := time.Duration(last.Load()); d > 200*time.Millisecond {
+			t.Errorf("a pause of %s behind the first failure", d)
+		}
+		stop()
+	})
+}
+
+// A page that comes when nobody wants it any more gives its memory back.
+func TestALatePageIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var released atomic.Int32
+		feed := &script{Feed: w.feed, read: func(ctx context.Context, _ int64) (*changefeed.Page, error) {
+			<-ctx.Done()
+			page := change(1, "k")
+			page.Release = func() { released.Add(1) }
+			return page, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{})
+		eventually(t, time.Minute, "reading", func() bool { return feed.calls.Load() == 1 })
+		stop()
+		if released.Load() != 1 || w.got.count() != 0 {
+			t.Errorf("released %d times, %d documents delivered", released.Load(), w.got.count())
+		}
+	})
+}
+
+// stopped runs a range that the policy stops while a read is under way, which replies
+// as told afterwards; and returns its lease some seconds later.
+func stopped(t *testing.T, reply func() (*changefeed.Page, error)) changefeed.Lease {
+	t.Helper()
+	w := newWorld(t, 1)
+	done := make(chan struct{})
+	feed := &script{Feed: w.feed, read: func(ctx context.Context, call int64) (*changefeed.Page, error) {
+		if call == 1 {
+			return change(1, "k"), nil
+		}
+		select {
+		case <-done:
+			return reply()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}}
+	stop := w.run(feed, changefeed.Each(func(context.Context, changefeed.Item) error {
+		return changefeed.Refuse(errNotNow)
+	}), &changefeed.Options{Poison: changefeed.PoisonStop, MaxAttempts: 1, PollMin: time.Millisecond})
+	eventually(t, time.Minute, "stopped", func() bool {
+		leases := w.leases()
+		return len(leases) == 1 && leases[0].Health == changefeed.Stopped
+	})
+	close(done)
+	time.Sleep(20 * time.Second)
+	lease := w.leases()[0]
+	stop()
+	return lease
+}
+
+func TestAFailedReadDoesNotHideAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := stopped(t, func() (*changefeed.Page, error) { return nil, fmt.Errorf("%w: %w", errRead, changefeed.ErrPermanent) })
+		if lease.Health != changefeed.Stopped || lease.Failures == 0 {
+			t.Errorf("health %q, %d failures; want stopped", lease.Health, lease.Failures)
+		}
+	})
+}
+
+func TestAStoppedRangeGivesPagesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var released atomic.Int32
+		stopped(t, func() (*changefeed.Page, error) {
+			page := change(2, "k")
+			page.Release = func() { released.Add(1) }
+			return page, nil
+		})
+		if released.Load() != 1 {
+			t.Errorf("the page was given back %d times", released.Load())
+		}
+	})
+}
+
+// The lease tells the highest LSN among the pages that the checkpoint passes at once,
+// wherever it stands: behind a merge LSNs may go down.
+func TestTheCheckpointTellsTheHighestLSN(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			switch call {
+			case 1:
+				return change(9, "slow"), nil
+			case 2:
+				return change(7, "quick"), nil
+			}
+			return &changefeed.Page{CaughtUp: true}, nil
+		}}
+		tries := 0
+		stop := w.run(feed, changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			if string(item.Key) == "slow" {
+				if tries++; tries < 8 {
+					return errNotNow
+				}
+			}
+			return nil
+		}), &changefeed.Options{})
+		eventually(t, time.Minute, "both are behind the checkpoint", func() bool {
+			leases := w.leases()
+			return len(leases) == 1 && leases[0].Continuation == `"page-7"`
+		})
+		if l := w.leases()[0]; l.LSN != 9 || l.ChangeTime != 90 {
+			t.Errorf("LSN %d of %d, want 9 of 90", l.LSN, l.ChangeTime)
+		}
+		stop()
+	})
+}
+
+// What a lease tells of the changes handled does not go back.
+func TestTheLeaseTellsTheHighestChangeHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			switch call {
+			case 1:
+				return change(9, "k"), nil
+			case 2:
+				return change(7, "k"), nil
+			}
+			return &changefeed.Page{CaughtUp: true}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{})
+		eventually(t, time.Minute, "handled", func() bool { return w.got.count() == 2 })
+		stop()
+		if l := w.leases()[0]; l.Delivered != 9 || l.Handled != 2 {
+			t.Errorf("the lease tells LSN %d and %d documents, want 9 and 2", l.Delivered, l.Handled)
+		}
+	})
+}

@@ -1,0 +1,231 @@
+package changefeed
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// maxRetry is how many items one retry has at most.
+func (f *flow) maxRetry() int {
+	if f.opts.MaxItems > 0 {
+		return f.opts.MaxItems
+	}
+	return 100
+}
+
+// adjustBudget decides how many items the next retry may have, and when: see doc.go.
+// Called with mu.
+func (f *flow) adjustBudget(handled int, verdicts []verdict) {
+	if handled > 0 {
+		f.budget = min(2*f.budget, f.maxRetry())
+		f.pause.reset()
+		f.resting = time.Time{}
+		return
+	}
+	if !slices.ContainsFunc(verdicts, func(v verdict) bool { return v.kind != unanswered || errors.Is(v.err, errDoubt) }) {
+		f.budget = 1
+		f.resting = f.clock.Now().Add(f.pause.next(verdicts[0].err))
+	}
+}
+
+// retry tries held keys again when they are due, one handler call at a time, as
+// long as there are any.
+func (f *flow) retry() {
+	ring := newAlarm(f.clock)
+	defer ring.off()
+	for {
+		keys, pause, ok := f.nextDue()
+		switch {
+		case !ok:
+			return
+		case len(keys) > 0:
+			f.tryAgain(keys)
+			continue
+		}
+		ring.set(pause)
+		select {
+		case <-ring.ring:
+		case <-f.kick:
+		case <-f.closed:
+		case <-f.ctx.Done():
+		}
+		ring.off()
+	}
+}
+
+// nextDue returns the held keys that are due, the longest due first, or how long
+// until one is. ok is false if nothing is left to try: the goroutine ends.
+func (f *flow) nextDue() (keys []*heldKey, pause time.Duration, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.held) == 0 || f.closing || f.halted || f.ctx.Err() != nil {
+		f.retrying = false
+		return nil, 0, false
+	}
+	now := f.clock.Now()
+	if now.Before(f.resting) {
+		return nil, f.resting.Sub(now), true
+	}
+	all := slices.SortedFunc(maps.Values(f.held), func(a, b *heldKey) int {
+		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.key, b.key))
+	})
+	n := slices.IndexFunc(all, func(h *heldKey) bool { return h.due.After(now) })
+	switch n {
+	case 0:
+		return nil, all[0].due.Sub(now), true
+	case -1:
+		n = len(all)
+	}
+	return all[:n], 0, true
+}
+
+// tryAgain gives up on a dead item of the keys, or hands some items to the handler
+// once more.
+func (f *flow) tryAgain(keys []*heldKey) {
+	var batch []Item
+	var taken []int // items of each key
+	var last *page
+	attempt := 0
+	f.mu.Lock()
+	for _, h := range keys {
+		n := f.retryCount(h, f.budget-len(batch))
+		if n < 0 && len(batch) == 0 {
+			i := h.firstDead()
+			it := h.items[i]
+			f.mu.Unlock()
+			f.giveUp(h, i, it)
+			return
+		}
+		if n <= 0 {
+			break
+		}
+		for i := range h.items[:n] {
+			batch = append(batch, h.items[i].item)
+		}
+		taken, attempt, last = append(taken, n), max(attempt, h.attempt), h.items[n-1].page
+	}
+	f.mu.Unlock()
+	verdicts := f.call(last, batch, attempt+1)
+	f.mu.Lock()
+	at, handled := 0, 0
+	for k, n := range taken {
+		var part []verdict
+		if verdicts != nil {
+			part = verdicts[at : at+n]
+		}
+		handled += f.settleKey(keys[k], n, part)
+		at += n
+	}
+	f.handled.Add(int64(handled))
+	f.adjustBudget(handled, verdicts)
+	f.mu.Unlock()
+	f.report(firstFailure(verdicts))
+}
+
+// retryCount is how many items of a key the next retry has, given room for that many, but
+// no part of a transaction; -1 if it has to give up on an item first. Called with mu.
+func (f *flow) retryCount(h *heldKey, room int) int {
+	n := len(h.items)
+	if h.firstDead() >= 0 {
+		return -1
+	}
+	if f.manual() { // a page's checkpoint vouches for the whole page
+		if next := slices.IndexFunc(h.items[:n], func(it heldItem) bool { return it.page != h.items[0].page }); next > 0 {
+			return next
+		}
+		return n
+	}
+	if room >= n || room <= 0 {
+		return min(n, max(0, room))
+	}
+	for room < n && h.items[room].item.LSN == h.items[room-1].item.LSN {
+		room++
+	}
+	return room
+}
+
+// progressed notes that something of the key is done: what is left begins to wait now.
+func (h *heldKey) progressed(now time.Time) {
+	h.since, h.due, h.attempt = now, now, 0
+	h.backoff.reset()
+}
+
+// settleKey notes what became of the first n items of a key and returns how many
+// are done. nil verdicts mean all. Called with mu.
+func (f *flow) settleKey(h *heldKey, n int, verdicts []verdict) (handled int) {
+	tried := h.items[:n]
+	h.items = slices.Clone(h.items[n:])
+	var left []heldItem
+	var open []*verdict
+	for i := range tried {
+		if verdicts == nil || verdicts[i].kind == done {
+			f.window.finishHeld(tried[i].page, &tried[i].item)
+			handled++
+			continue
+		}
+		left, open = append(left, tried[i]), append(open, &verdicts[i])
+	}
+	h.items = append(left, h.items...)
+	var o outcome
+	for i, v := range open {
+		o.add(f, h, i, v)
+	}
+	if handled > 0 {
+		h.progressed(f.clock.Now())
+	}
+	switch {
+	case len(h.items) == 0:
+		delete(f.held, h.key)
+	case o.err != nil:
+		f.postpone(h, &o)
+	}
+	return handled
+}
+
+// giveUp applies the policy to item i of a key, which only retry takes items from.
+func (f *flow) giveUp(h *heldKey, i int, it heldItem) {
+	o := &f.opts
+	letter := DeadLetter{
+		Lease: f.id, Range: f.rng, Epoch: f.epoch, ID: documentID(&it.item), Key: it.item.Key, LSN: it.item.LSN,
+		Changed: it.item.Time(), Attempts: f.attemptsOf(&it.item), Waiting: it.waited, Err: it.err, Raw: it.item.Raw,
+	}
+	if it.waited {
+		letter.Attempts = h.attempt
+	}
+	switch o.Poison {
+	case PoisonStop:
+		f.halt()
+		f.markStopped(letter.Err)
+	case PoisonDeadLetter:
+		if err := f.deadLetter(letter); err != nil {
+			f.mu.Lock()
+			h.due = f.clock.Now().Add(h.backoff.next(err))
+			if it.waited { // the handler may be able to by now
+				h.items[i].dead, h.items[i].waited = false, false
+			}
+			f.mu.Unlock()
+			f.report(fmt.Errorf("dead letter: %w", err))
+			return
+		}
+	case PoisonSkip:
+	}
+	tell(f.obs.DocumentPoisoned, DocumentPoisoned{
+		Lease: f.id, Range: f.rng, ID: letter.ID, LSN: letter.LSN, Attempts: letter.Attempts, Policy: o.Poison, Err: letter.Err,
+	})
+	if o.Poison == PoisonStop {
+		return
+	}
+	f.mu.Lock()
+	f.window.finishHeld(it.page, &it.item)
+	h.items = slices.Delete(slices.Clone(h.items), i, i+1)
+	h.progressed(f.clock.Now())
+	if len(h.items) == 0 {
+		delete(f.held, h.key)
+	}
+	f.mu.Unlock()
+	f.report(nil)
+}

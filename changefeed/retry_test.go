@@ -1,0 +1,273 @@
+package changefeed_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+)
+
+// A call that fails as a whole is followed by one with a single document.
+func TestOneIsTriedAloneAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var calls atomic.Int32
+		w.put(10, 1)
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			switch calls.Add(1) {
+			case 1:
+				return errNotNow
+			case 2:
+				if len(b.Items) != 1 {
+					t.Errorf("%d documents in the call after the failure, want 1", len(b.Items))
+				}
+			}
+			return nil
+		}), nil)
+		eventually(t, time.Minute, "handled", func() bool { return w.stored(10) })
+	})
+}
+
+// What begins to wait is tried when it is due, however long others wait; and of several
+// times that a key waits for the latest counts.
+func TestEachKeyIsTriedWhenItIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		began := time.Now()
+		var early, failed atomic.Int32
+		w.feed.Put(memfeed.Document{Key: "k", ID: "long"}, memfeed.Document{Key: "k", ID: "short"})
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			for i := range b.Items {
+				switch id := idOf(&b.Items[i]); {
+				case id == "long" && time.Since(began) < time.Hour:
+					b.Answer(i, changefeed.WaitUntil(began.Add(time.Hour), errNotNow))
+				case id == "short" && time.Since(began) < time.Hour:
+					early.Add(1)
+					b.Answer(i, changefeed.WaitUntil(time.Now().Add(time.Minute), errNotNow))
+				case id == "doc-1" && failed.Add(1) == 1:
+					b.Answer(i, errNotNow)
+				default:
+					got.note(&b.Items[i])
+					b.Answer(i, nil)
+				}
+			}
+			return nil
+		}), nil)
+		time.Sleep(10 * time.Second)
+		w.put(1, 1)
+		eventually(t, 5*time.Second, "the other key is handled", func() bool { return got.distinct() == 1 })
+		time.Sleep(65 * time.Minute)
+		if early.Load() != 1 || got.distinct() != 3 {
+			t.Errorf("%d tries before the time, %d handled", early.Load(), got.distinct())
+		}
+		got.once(t)
+	})
+}
+
+// giveUpBesideBusy starts a host that is handling another document all the while, so that
+// no empty read tells that all is well, and returns once a refused one was set aside.
+func giveUpBesideBusy(t *testing.T, w *world, now func() time.Time) {
+	t.Helper()
+	var g graves
+	var refused atomic.Bool
+	w.feed.Put(memfeed.Document{Key: "busy", ID: "busy"})
+	w.start("a", changefeed.Each(func(ctx context.Context, item changefeed.Item) error {
+		if idOf(&item) == "busy" {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
+			}
+			return nil
+		}
+		refused.Store(true)
+		return changefeed.Refuse(errNotNow)
+	}), &changefeed.Options{DeadLetter: g.bury, MaxAttempts: 1, RetryMin: 20 * time.Second, Lanes: 16, HandlerTimeout: 2 * time.Hour, Now: now})
+	time.Sleep(10 * time.Second)
+	for n := 0; !refused.Load(); n++ { // until one is not behind the busy one, in its lane
+		w.feed.Put(memfeed.Document{Key: fmt.Sprint("refused", n), ID: fmt.Sprint("refused", n)})
+		time.Sleep(5 * time.Second)
+	}
+	if g.count() != 1 {
+		t.Fatal("not set aside at once")
+	}
+	time.Sleep(10 * time.Second)
+}
+
+// A document whose attempts are used up is set aside at once, and then nothing is wrong
+// with the range.
+func TestWhatIsGivenUpOnIsSetAsideAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		giveUpBesideBusy(t, w, nil)
+		if l := w.leases()[0]; l.Health != changefeed.Healthy {
+			t.Errorf("health %q", l.Health)
+		}
+	})
+}
+
+// The same when the retry is quicker than what tells of the failure.
+func TestAFailureToldLateIsNotTheLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		giveUpBesideBusy(t, w, func() time.Time {
+			if caller, _, _, _ := runtime.Caller(1); strings.HasSuffix(runtime.FuncForPC(caller).Name(), "noteFailure") {
+				time.Sleep(time.Second)
+			}
+			return time.Now()
+		})
+		if l := w.leases()[0]; l.Health != changefeed.Healthy {
+			t.Errorf("health %q", l.Health)
+		}
+	})
+}
+
+// What is handled at a later try shows as well that the destination works.
+func TestWhatPassesAtALaterTryVouches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var g graves
+		failed := map[string]bool{}
+		w.put(1, 1)
+		w.traffic(10 * time.Second)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			if id := idOf(&item); id == "doc-1" || !failed[id] {
+				failed[id] = true
+				return errNotNow
+			}
+			return nil
+		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		time.Sleep(5 * time.Minute)
+		if g.count() != 1 || g.letters[0].ID != "doc-1" {
+			t.Errorf("letters %+v, want one", g.letters)
+		}
+	})
+}
+
+// After an outage one is tried, then two, then more; and the next outage begins with
+// short pauses again.
+func TestMoreAndMoreIsTriedAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		var down atomic.Bool
+		var calls atomic.Int64
+		down.Store(true)
+		w.put(400, 400)
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			calls.Add(1)
+			if down.Load() {
+				return errNotNow
+			}
+			for i := range b.Items {
+				got.note(&b.Items[i])
+			}
+			return nil
+		}), &changefeed.Options{MaxItems: 100})
+		time.Sleep(20 * time.Minute)
+		down.Store(false)
+		before := calls.Load()
+		eventually(t, time.Minute, "handled", func() bool { return got.distinct() == 400 })
+		if n := calls.Load() - before; n > 40 {
+			t.Errorf("%d calls for 400 documents", n)
+		}
+		down.Store(true)
+		w.put(1, 1)
+		before = calls.Load()
+		eventually(t, time.Minute, "down again", func() bool { return calls.Load() > before })
+		time.Sleep(time.Second)
+		down.Store(false)
+		eventually(t, 5*time.Second, "handled soon after a short outage", func() bool { return got.distinct() == 401 })
+	})
+}
+
+func TestARetryCutsNoTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var tries atomic.Int32
+		for n := range 3 {
+			w.feed.Put(memfeed.Document{Key: "k", ID: fmt.Sprint("a", n)}, memfeed.Document{Key: "k", ID: fmt.Sprint("b", n)}, memfeed.Document{Key: "k", ID: fmt.Sprint("c", n)})
+		}
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			if len(b.Items)%3 != 0 {
+				t.Errorf("%d documents, part of a transaction of three", len(b.Items))
+			}
+			if tries.Add(1) < 4 {
+				return errNotNow
+			}
+			return nil
+		}), nil)
+		eventually(t, time.Minute, "handled", func() bool { return w.stored(3) })
+	})
+}
+
+// A retry has no more documents than a page may have.
+func TestARetryHasAPageAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		began := time.Now()
+		var most atomic.Int64
+		w.put(60, 60)
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			if b.Attempt > 1 {
+				most.Store(max(most.Load(), int64(len(b.Items))))
+			}
+			for i := range b.Items {
+				if until := began.Add(10 * time.Second); time.Now().Before(until) {
+					b.Answer(i, changefeed.WaitUntil(until, errNotNow))
+					continue
+				}
+				got.note(&b.Items[i])
+				b.Answer(i, nil)
+			}
+			return nil
+		}), &changefeed.Options{MaxItems: 5, ReadAheadItems: 100})
+		eventually(t, 5*time.Minute, "handled", func() bool { return got.distinct() == 60 })
+		if most.Load() != 5 {
+			t.Errorf("a retry had %d documents, want 5", most.Load())
+		}
+	})
+}
+
+// Once a document of a key is done, the one behind it begins anew: with short pauses,
+// and at its first attempt.
+func TestWhatFollowsBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		began := time.Now()
+		var failed, again time.Time
+		var attempt int
+		w.feed.Put(memfeed.Document{Key: "k", ID: "doc-1"})
+		w.feed.Put(memfeed.Document{Key: "k", ID: "doc-2"})
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			for i := range b.Items {
+				switch id := idOf(&b.Items[i]); {
+				case id == "doc-1" && time.Since(began) < 5*time.Minute:
+					b.Answer(i, errNotNow)
+					return nil
+				case id == "doc-2" && failed.IsZero():
+					failed = time.Now()
+					b.Answer(i, errNotNow)
+				case id == "doc-2":
+					again, attempt = time.Now(), b.Attempt
+					b.Answer(i, nil)
+				default:
+					b.Answer(i, nil)
+				}
+			}
+			return nil
+		}), nil)
+		eventually(t, 10*time.Minute, "handled", func() bool { return w.stored(2) })
+		if d := again.Sub(failed); d > time.Second || attempt != 2 {
+			t.Errorf("tried again after %s as attempt %d, want a short pause and attempt 2", d, attempt)
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package changefeed
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// run is one call of Run. Its goroutines are the cycle (run itself) and, for each
+// owned lease, those of a worker. Only workers, relist and raced are used by others
+// than the cycle.
+type run struct {
+	*env
+	workers    *workers
+	raced      atomic.Bool // a lease wanted was taken by another: look again soon
+	lister     *lister
+	splits     *splits
+	gaps       *gaps
+	membership *membership
+	interval   *interval
+	presence   *presence
+	swept      sweepings
+	last       listing // of the last cycle
+}
+
+func newRun(given *env) *run {
+	e := *given
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	e.incarnation, e.relist = hex.EncodeToString(b[:]), newSignal()
+	e.self = newHostKey(e.opts.Host, e.incarnation)
+	r := &run{env: &e, lister: &lister{env: &e}, splits: &splits{&e}, gaps: &gaps{env: &e}, interval: &interval{env: &e}, swept: sweepings{}}
+	r.workers = &workers{env: &e, splits: r.splits, byLease: map[string]*worker{}}
+	r.membership = &membership{env: &e, etags: &r.lister.etags, workers: r.workers, twins: map[hostKey]bool{}}
+	r.presence = &presence{env: &e, etags: &r.lister.etags, swept: r.swept}
+	return r
+}
+
+// run is Processor.Run once the run is set up.
+func (r *run) run(ctx context.Context) error {
+	if err := r.initialize(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("changefeed: %w", err)
+	}
+	retry := backoff{min: r.opts.RetryMin, max: r.opts.Acquire}
+	var refused *RefusedError
+	for ctx.Err() == nil {
+		began := r.clock.Now()
+		pause, err := r.cycle(ctx)
+		switch {
+		case err == nil:
+			retry.reset()
+		case errors.As(err, &refused) && len(r.workers.all()) == 0:
+			return fmt.Errorf("changefeed: %w", err)
+		case ctx.Err() == nil:
+			r.reportError("", "cycle", err)
+			pause = retry.next(err)
+		}
+		if r.raced.Swap(false) {
+			pause = min(pause, jitter(r.opts.AcquireFast))
+		}
+		_ = sleep(ctx, r.clock, pause, r.relist) // the loop's condition asks ctx
+		// Many leases that move at once are one reason to look again.
+		_ = sleep(ctx, r.clock, began.Add(r.opts.AcquireFast/4).Sub(r.clock.Now()), nil)
+	}
+	if r.ids != (recordIDs{}) {
+		r.drain(ctx)
+	}
+	return nil
+}
+
+// initialize returns once the leases exist. It tries again whatever may pass.
+func (r *run) initialize(ctx context.Context) error {
+	retry := backoff{min: r.opts.RetryMin, max: min(r.opts.RetryMax, r.opts.Acquire)}
+	const atOnce = 4 // steps; more means that what was written is not seen
+	for steps := 1; ; steps++ {
+		done, err := r.initializeStep(ctx)
+		var refused *RefusedError
+		switch {
+		case done:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, ErrPermanent), errors.As(err, &refused):
+			return err
+		case err == nil && steps < atOnce:
+			continue // somebody else was first, or a step is done
+		}
+		r.reportError("", "initialize", err)
+		if err := sleep(ctx, r.clock, retry.next(err), nil); err != nil {
+			return err
+		}
+	}
+}
+
+// sweepings are records that were to be deleted, and when to try again if they are
+// still there.
+type sweepings map[string]time.Time
+
+// tryNow reports whether a delete is due, and if so puts the next one off.
+func (s sweepings) tryNow(id string, now time.Time, again time.Duration) bool {
+	if now.Before(s[id]) {
+		return false
+	}
+	s[id] = now.Add(again)
+	return true
+}

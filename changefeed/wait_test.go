@@ -1,0 +1,216 @@
+package changefeed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+)
+
+// Who waits for something that all wait for is not tried before, and is not set aside
+// for it.
+func TestWaitUntilIsKeptAndDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		var g graves
+		var tries []time.Time
+		var mu sync.Mutex
+		w.put(1, 1)
+		w.traffic(10 * time.Second)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			if idOf(&item) == "doc-1" {
+				mu.Lock()
+				defer mu.Unlock()
+				if tries = append(tries, time.Now()); len(tries) < 7 {
+					return changefeed.WaitUntil(time.Now().Add(10*time.Minute), errNotNow)
+				}
+			}
+			got.note(&item)
+			return nil
+		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		time.Sleep(65 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(tries) != 7 || g.count() != 0 {
+			t.Errorf("%d tries in an hour, want one each 10 minutes; %d letters", len(tries), g.count())
+		}
+		for i := 1; i < len(tries); i++ {
+			if d := tries[i].Sub(tries[i-1]); d < 10*time.Minute || d > 11*time.Minute {
+				t.Errorf("tried again after %s, want 10 minutes", d)
+			}
+		}
+	})
+}
+
+// Of a key with several documents the one that was tried and waits is set aside, not
+// the one before it in the feed that waits for it.
+func TestWhatWasTriedIsToBlame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		var g graves
+		w.feed.Put(memfeed.Document{Key: "k", ID: "second"}, memfeed.Document{Key: "k", ID: "first"})
+		w.traffic(10 * time.Second)
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			first := slices.IndexFunc(b.Items, func(i changefeed.Item) bool { return idOf(&i) == "first" })
+			for i := range b.Items {
+				switch {
+				case i == first:
+					b.Answer(i, errNotNow)
+				case first >= 0 && idOf(&b.Items[i]) == "second": // held behind the other
+				default:
+					got.note(&b.Items[i])
+					b.Answer(i, nil)
+				}
+			}
+			return nil
+		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		time.Sleep(5 * time.Minute)
+		if g.count() != 1 || g.letters[0].ID != "first" || !g.letters[0].Waiting || !errors.Is(g.letters[0].Err, errNotNow) {
+			t.Errorf("letters %+v, want one for the document that was tried", g.letters)
+		}
+		if got.of("second") != 1 {
+			t.Errorf("the other document was handled %d times", got.of("second"))
+		}
+	})
+}
+
+// However full the window is, a document that failed once is tried again first.
+func TestAFullWindowGivesUpOnNothingAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		var g graves
+		failed := map[string]bool{}
+		w.put(10, 10)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			if id := idOf(&item); item.LSN > 6 && !failed[id] {
+				failed[id] = true
+				return errNotNow
+			}
+			got.note(&item)
+			return nil
+		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Hour, MaxItems: 10, ReadAheadItems: 2})
+		eventually(t, time.Minute, "handled", func() bool { return got.distinct() == 10 || g.count() > 0 })
+		if g.count() != 0 {
+			t.Errorf("%d documents were given up on after one failure", g.count())
+		}
+		got.once(t)
+	})
+}
+
+// A document that is refused has its attempts, also if they take longer than one that
+// waits would have.
+func TestRefusalsAreNotWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var g graves
+		w.put(4, 4)
+		w.traffic(20 * time.Millisecond)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			if idOf(&item) == "doc-2" {
+				return changefeed.Refuse(errNotNow)
+			}
+			return nil
+		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Millisecond})
+		eventually(t, time.Minute, "kept", func() bool { return g.count() == 1 })
+		if l := g.letters[0]; l.Waiting || l.Attempts != 5 {
+			t.Errorf("letter after %d attempts, waiting %t; want 5, refused", l.Attempts, l.Waiting)
+		}
+	})
+}
+
+// WaitLimit counts from when a document was next in its key, not from when its key
+// began to wait.
+func TestEveryDocumentHasItsOwnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		var g graves
+		var mu sync.Mutex
+		began := map[string]time.Time{} // guarded by mu
+		waits := func(id string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if began[id].IsZero() {
+				began[id] = time.Now()
+			}
+			return id == "never" || time.Since(began[id]) < 45*time.Second
+		}
+		for _, id := range []string{"a", "b"} {
+			w.feed.Put(memfeed.Document{Key: "first", ID: id})
+		}
+		for _, id := range []string{"never", "c"} {
+			w.feed.Put(memfeed.Document{Key: "second", ID: id})
+		}
+		w.traffic(2 * time.Second)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			switch id := idOf(&item); id {
+			case "a", "b", "c", "never":
+				if waits(id) {
+					return errNotNow
+				}
+			}
+			got.note(&item)
+			return nil
+		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute, RetryMax: 3 * time.Second})
+		time.Sleep(5 * time.Minute)
+		if g.count() != 1 || g.letters[0].ID != "never" || got.of("a") != 1 || got.of("b") != 1 || got.of("c") != 1 {
+			t.Errorf("handled %d, %d and %d times; letters %+v", got.of("a"), got.of("b"), got.of("c"), g.letters)
+		}
+	})
+}
+
+// The letter of a document that waited tells how often it was tried.
+func TestALetterTellsTheTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var g graves
+		var tries atomic.Int64
+		w.put(1, 1)
+		w.traffic(10 * time.Second)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			if idOf(&item) == "doc-1" {
+				tries.Add(1)
+				return errNotNow
+			}
+			return nil
+		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		eventually(t, 5*time.Minute, "set aside", func() bool { return g.count() == 1 })
+		if l := g.letters[0]; int64(l.Attempts) != tries.Load() || l.Attempts < 3 {
+			t.Errorf("the letter tells %d attempts, it was tried %d times", l.Attempts, tries.Load())
+		}
+	})
+}
+
+// What is done of a batch that is not done as a whole shows that the destination works.
+func TestAPartThatIsDoneVouches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var g graves
+		w.put(1, 1)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			if strings.HasPrefix(idOf(&item), "good-") {
+				return nil
+			}
+			return errNotNow
+		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		for n := range 30 {
+			time.Sleep(10 * time.Second)
+			w.feed.Put(memfeed.Document{Key: "good", ID: fmt.Sprint("good-", n)}, memfeed.Document{Key: fmt.Sprint("bad-", n), ID: fmt.Sprint("bad-", n)})
+		}
+		if !g.holds("doc-1") {
+			t.Errorf("%d documents were set aside in 5 minutes, doc-1 is not among them", g.count())
+		}
+	})
+}

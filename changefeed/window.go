@@ -1,0 +1,232 @@
+package changefeed
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// window is the pages of one range that were read and are not behind the
+// checkpoint, oldest first. The checkpoint is the low-water page: the last one up
+// to which every item is done.
+//
+// A page behind the low-water one gives its memory back once its items are done
+// or held, and becomes one with a neighbour that is done too: what one key that
+// waits keeps in memory is its own items.
+type window struct {
+	maxItems, maxBytes int
+	// onDone is called with pages that the checkpoint may pass, in order.
+	onDone func(done []*page)
+
+	mu      sync.Mutex // guards what follows, and the pages
+	pages   []*page
+	items   int // not done
+	bytes   int // of pages in memory, and of held items
+	ahead   int // done and not behind the checkpoint
+	seq     uint64
+	stopped bool // nothing more is wanted
+
+	room signal // something was given back
+}
+
+// page is one page of the feed, or several that are done.
+type page struct {
+	seq          uint64
+	src          *Page // nil once its memory was given back
+	token        string
+	items        []Item // permuted by lane, within a lane in feed order; nil as src
+	count        int    // items, those of pages made one with it included
+	open         int    // items not done
+	inLanes      int    // items not done and not held
+	lsn, changed int64  // of its last item
+	oldest       Item   // its first change, for the lag: LSN and Timestamp only
+	charge       float64
+	session      string
+}
+
+// aheadFactor bounds what is handled ahead of the checkpoint, and so what a crash
+// delivers again, in multiples of ReadAheadItems.
+const aheadFactor = 100
+
+func newWindow(o *Options, passed func([]*page)) *window {
+	return &window{maxItems: o.ReadAheadItems, maxBytes: o.ReadAheadBytes, onDone: passed, room: newSignal()}
+}
+
+// full reports whether nothing more may be read.
+func (w *window) full() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stopped || w.items >= w.maxItems || w.bytes >= w.maxBytes || w.ahead >= aheadFactor*w.maxItems
+}
+
+// stop lets nothing more be read.
+func (w *window) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+}
+
+// waitRoom returns once another page may be read.
+func (w *window) waitRoom(ctx context.Context) error {
+	for w.full() {
+		select {
+		case <-w.room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// add puts a page that was read at the end. Its items are the lanes' to deliver.
+func (w *window) add(src *Page, items []Item) *page {
+	lsn, changed := lastOf(items)
+	p := &page{
+		src: src, token: src.Continuation, items: items, count: len(items), open: len(items), inLanes: len(items),
+		lsn: lsn, changed: changed, charge: src.RequestCharge, session: src.SessionToken,
+	}
+	for i := range items {
+		if i == 0 || items[i].Timestamp < p.oldest.Timestamp {
+			p.oldest = Item{LSN: items[i].LSN, Timestamp: items[i].Timestamp}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seq++
+	p.seq = w.seq
+	w.pages = append(w.pages, p)
+	w.items += len(items)
+	w.bytes += src.Bytes
+	w.update(p)
+	return p
+}
+
+// finish counts n items that lanes delivered as done.
+func (w *window) finish(p *page, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.open -= n
+	p.inLanes -= n
+	w.items -= n
+	w.ahead += n
+	w.update(p)
+}
+
+// hold takes an item from its lane into memory of its own.
+func (w *window) hold(p *page, item *Item) Item {
+	held := *item
+	held.Raw, held.Key = slices.Clone(item.Raw), slices.Clone(item.Key)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.inLanes--
+	w.bytes += len(held.Raw)
+	w.update(p)
+	return held
+}
+
+// finishHeld counts a held item as done.
+func (w *window) finishHeld(p *page, item *Item) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.open--
+	w.items--
+	w.ahead++
+	w.bytes -= len(item.Raw)
+	w.update(p)
+}
+
+// update gives back what p does not need any more, and moves the checkpoint. mu is
+// held, so that the checkpoint only moves forward.
+func (w *window) update(p *page) {
+	if p.inLanes == 0 && p.src != nil {
+		w.bytes -= p.src.Bytes
+		release(p.src)
+		p.src, p.items = nil, nil
+	}
+	if p.open == 0 {
+		w.advance(p)
+	}
+	w.room.send()
+}
+
+// advance takes the done pages off the front. If p stays behind one that is not done,
+// it becomes one with its neighbours.
+func (w *window) advance(p *page) {
+	if n := slices.IndexFunc(w.pages, func(p *page) bool { return p.open > 0 }); n != 0 {
+		if n < 0 {
+			n = len(w.pages)
+		}
+		for _, done := range w.pages[:n] {
+			w.ahead -= done.count
+		}
+		w.onDone(w.pages[:n])
+		w.pages = slices.Delete(w.pages, 0, n)
+		return
+	}
+	at := slices.Index(w.pages, p)
+	if next := at + 1; next < len(w.pages) && w.pages[next].open == 0 {
+		at = next
+	}
+	for at > 0 && w.pages[at-1].open == 0 {
+		w.pages[at].absorb(w.pages[at-1])
+		w.pages = slices.Delete(w.pages, at-1, at)
+		at--
+	}
+}
+
+// absorb makes p stand for the done page before it, too.
+func (p *page) absorb(before *page) {
+	p.count += before.count
+	if before.lsn > p.lsn {
+		p.lsn, p.changed = before.lsn, before.changed
+	}
+}
+
+// oldest is the first change of the oldest page that is not done; ok is false if
+// all are.
+func (w *window) oldest() (change Item, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pages {
+		if p.open > 0 {
+			return p.oldest, true
+		}
+	}
+	return Item{}, false
+}
+
+// busy reports whether anything is in hand.
+func (w *window) busy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.items > 0
+}
+
+// drop gives all memory back. Nobody uses the items any more.
+func (w *window) drop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pages {
+		if p.src != nil {
+			release(p.src)
+		}
+	}
+	w.pages, w.items, w.bytes = nil, 0, 0
+}
+
+func release(p *Page) {
+	if p.Release != nil {
+		p.Release()
+		p.Release = nil
+	}
+}
+
+// lastOf is the highest LSN among items and its time of change.
+func lastOf(items []Item) (lsn, changed int64) {
+	for i := range items {
+		if items[i].LSN >= lsn {
+			lsn, changed = items[i].LSN, items[i].Timestamp
+		}
+	}
+	return lsn, changed
+}

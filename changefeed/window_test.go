@@ -1,0 +1,122 @@
+package changefeed
+
+import "testing"
+
+// Bytes and items that are done or held are given back: reading goes on.
+func TestWindowGivesBack(t *testing.T) {
+	var passed []string
+	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
+		for _, p := range pages {
+			passed = append(passed, p.token)
+		}
+	})
+	released := 0
+	read := func(token string, items int) *page {
+		src := &Page{Continuation: token, Bytes: 400, Items: make([]Item, items), Release: func() { released++ }}
+		for i := range src.Items {
+			src.Items[i] = Item{Raw: []byte("0123456789"), LSN: 7}
+		}
+		return w.add(src, src.Items)
+	}
+	a, b, c := read("a", 2), read("b", 2), read("c", 3)
+	if !w.full() {
+		t.Error("1,200 bytes of 1,000 are in hand, and it is not full")
+	}
+	held := w.hold(a, &a.items[0])
+	w.finish(a, 1)
+	if released != 1 || w.bytes != 810 || w.full() {
+		t.Errorf("%d pages released, %d bytes, with one item of the first page held", released, w.bytes)
+	}
+	w.finish(c, 3)
+	w.finish(b, 2)
+	if released != 3 || w.bytes != 10 || w.items != 1 || len(w.pages) != 2 || w.ahead != 6 || len(passed) != 0 {
+		t.Errorf("%d released, %d bytes, %d items, %d pages, %d ahead, passed %v", released, w.bytes, w.items, len(w.pages), w.ahead, passed)
+	}
+	w.finishHeld(a, &held)
+	if len(passed) != 2 || passed[1] != "c" || w.bytes != 0 || w.items != 0 || w.ahead != 0 || len(w.pages) != 0 {
+		t.Errorf("passed %v; %d bytes, %d items, %d ahead left", passed, w.bytes, w.items, w.ahead)
+	}
+}
+
+// What is handled ahead of the checkpoint, and so delivered again after a crash, is
+// bounded.
+func TestAheadIsBounded(t *testing.T) {
+	w := newWindow(&Options{ReadAheadItems: 2, ReadAheadBytes: 1000}, func([]*page) {})
+	read := func() *page { return w.add(&Page{}, make([]Item, 1)) }
+	stuck := read()
+	for range 2*aheadFactor - 1 {
+		w.finish(read(), 1)
+	}
+	if w.full() {
+		t.Error("full too early")
+	}
+	w.finish(read(), 1)
+	if !w.full() {
+		t.Errorf("%d items are handled ahead of the checkpoint, and it is not full", w.ahead)
+	}
+	if len(w.pages) != 2 {
+		t.Errorf("%d pages, want the one that is not done and one", len(w.pages))
+	}
+	w.finish(stuck, 1)
+	if w.full() || w.ahead != 0 {
+		t.Errorf("%d items ahead of the checkpoint, which has passed all", w.ahead)
+	}
+}
+
+// The checkpoint tells the highest LSN it has passed, also of pages that became one.
+func TestAbsorbedPagesKeepTheirEnd(t *testing.T) {
+	var lsn, changed int64
+	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
+		last := pages[len(pages)-1]
+		lsn, changed = last.lsn, last.changed
+	})
+	stuck := w.add(&Page{}, []Item{{LSN: 1}})
+	high := w.add(&Page{}, []Item{{LSN: 9, Timestamp: 90}})
+	low := w.add(&Page{}, []Item{{LSN: 7, Timestamp: 70}}) // as behind a merge
+	w.finish(low, 1)
+	w.finish(high, 1)
+	if len(w.pages) != 2 {
+		t.Errorf("%d pages, want the one that is not done and one", len(w.pages))
+	}
+	w.finish(stuck, 1)
+	if lsn != 9 || changed != 90 {
+		t.Errorf("LSN %d of %d, want 9 of 90", lsn, changed)
+	}
+}
+
+// The memory of a page may be used again while one of its items is held.
+func TestAHeldDocumentIsACopy(t *testing.T) {
+	raw, key := []byte("document"), []byte("key")
+	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
+	p := w.add(&Page{Release: func() { clear(raw); clear(key) }}, []Item{{Raw: raw, Key: key}})
+	if held := w.hold(p, &p.items[0]); string(held.Raw) != "document" || string(held.Key) != "key" || raw[0] != 0 {
+		t.Errorf("held %q of key %q", held.Raw, held.Key)
+	}
+}
+
+// The lag is that of the oldest change that is not done, wherever in its page.
+func TestOldestIsOfWhatIsNotDone(t *testing.T) {
+	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
+	first := w.add(&Page{}, []Item{{LSN: 1, Timestamp: 30}, {LSN: 2, Timestamp: 20}, {LSN: 3, Timestamp: 40}})
+	done := w.add(&Page{}, []Item{{LSN: 4, Timestamp: 1}})
+	last := w.add(&Page{}, []Item{{LSN: 5, Timestamp: 50}})
+	w.finish(done, 1)
+	if i, ok := w.oldest(); !ok || i.LSN != 2 || i.Timestamp != 20 {
+		t.Errorf("oldest %+v, want the second item of the first page", i)
+	}
+	w.finish(first, 3)
+	if i, ok := w.oldest(); !ok || i.LSN != 5 || !w.busy() {
+		t.Errorf("oldest %+v, want that of the last page; busy %t", i, w.busy())
+	}
+	w.finish(last, 1)
+	if i, ok := w.oldest(); ok || w.busy() {
+		t.Errorf("oldest %+v, and all are done; busy %t", i, w.busy())
+	}
+	a, b := w.add(&Page{}, []Item{{LSN: 6}}), w.add(&Page{}, []Item{{LSN: 7, Timestamp: 60}})
+	w.add(&Page{}, []Item{{LSN: 8, Timestamp: 70}})
+	w.finish(a, 1)
+	w.finish(b, 1)
+	if i, _ := w.oldest(); i.LSN != 8 {
+		t.Errorf("oldest %+v, want what is left", i)
+	}
+}

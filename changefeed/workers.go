@@ -1,0 +1,80 @@
+package changefeed
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// workers are those of a process, one for each lease it owns.
+type workers struct {
+	*env
+	splits  *splits
+	paused  atomic.Bool  // no lease is processed
+	handled atomic.Int64 // documents handled
+	wait    sync.WaitGroup
+
+	mu      sync.Mutex
+	byLease map[string]*worker // guarded by mu
+}
+
+// all lists the workers of this moment.
+func (s *workers) all() []*worker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*worker, 0, len(s.byLease))
+	for _, w := range s.byLease {
+		all = append(all, w)
+	}
+	return all
+}
+
+// of is the worker of a lease, or nil.
+func (s *workers) of(lease string) *worker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byLease[lease]
+}
+
+// start runs a worker for a lease whose acquisition began at began.
+func (s *workers) start(ctx context.Context, lease Lease, began clockReading) {
+	fenced, f := newFence(ctx, s.clocks(), began, s.opts.Expiry-s.opts.margin())
+	handling, cancel := context.WithCancelCause(fenced)
+	kick := newSignal()
+	w := &worker{
+		workers: s, cancel: cancel, kick: kick,
+		delivery: newDelivery(handling, s.env, newKeeper(s.env, lease, f, began.monotonic, kick), &s.handled),
+	}
+	s.mu.Lock()
+	s.byLease[lease.ID] = w
+	s.mu.Unlock()
+	s.wait.Go(func() {
+		w.run(ctx)
+		s.mu.Lock()
+		delete(s.byLease, lease.ID)
+		s.mu.Unlock()
+		s.relist.send()
+	})
+}
+
+// clocks is this host's clocks.
+func (s *workers) clocks() clocks { return clocks{clock: s.clock, wall: s.opts.Now} }
+
+// pause makes all workers hold their leases and deliver nothing, or go on.
+func (s *workers) pause(on bool) {
+	if s.paused.Swap(on) != on {
+		for _, w := range s.all() {
+			w.kick.send()
+		}
+	}
+}
+
+// drain makes all workers give their leases up, each to the host named for it; handlers
+// must have ended at the deadline.
+func (s *workers) drain(to map[string]hostKey, deadline time.Time) {
+	for _, w := range s.all() {
+		w.stop(stopOrder{deadline: deadline, handoff: to[w.id], reason: "drain"})
+	}
+	s.wait.Wait()
+}

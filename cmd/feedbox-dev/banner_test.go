@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"feedbox/infrastructure/console"
+)
+
+// What the banner says to type can be typed: each command is a line of its own, whole,
+// and a shell understands it.
+func TestBannerCanBeCopied(t *testing.T) {
+	e := endpoints{
+		API: "http://127.0.0.1:1", Ops: "http://127.0.0.1:2", CosmosEndpoint: "http://127.0.0.1:3/", ServiceBusAdmin: "http://127.0.0.1:4",
+		ServiceBusConnectionString: "Endpoint=sb://127.0.0.1:5;SharedAccessKeyName=n;SharedAccessKey=k",
+	}
+	for args, want := range map[string]string{
+		"":                                   `feedbox-dev env)"`,
+		"--data-dir it's":                    `feedbox-dev env --data-dir 'it'\''s')"`,
+		"--ephemeral":                        "",
+		"--ephemeral --ready-file here.json": `feedbox-dev env --ready-file 'here.json')"`,
+	} {
+		opts := &options{}
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		opts.register(flags, true)
+		if err := flags.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		e.print(&out, console.Style{}, opts)
+		var commands strings.Builder
+		for line := range strings.Lines(out.String()) {
+			if strings.HasPrefix(line, "curl ") || strings.HasPrefix(line, "  -d") || strings.HasPrefix(line, "eval ") {
+				commands.WriteString(line)
+			}
+		}
+		if said, err := exec.Command("sh", "-nc", commands.String()).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s\n%s", args, err, said, commands.String())
+		}
+		if want == "" && strings.Contains(out.String(), "eval") || !strings.Contains(strings.ReplaceAll(out.String(), "feedbox-dev.test", "feedbox-dev"), want) {
+			t.Errorf("%q: %s\nwant %s", args, out.String(), want)
+		}
+		if strings.Contains(out.String(), "...") || !strings.Contains(out.String(), e.API+"/docs") {
+			t.Errorf("a part is left out:\n%s", out.String())
+		}
+	}
+	for path, want := range map[string]string{
+		"bin/feedbox-dev":                             "bin/feedbox-dev",
+		"/tmp/go-build12/b001/exe/feedbox-dev":        "go run ./cmd/feedbox-dev",
+		"/home/x/.cache/go/3c/3cd0a1f2-d/feedbox-dev": "go run ./cmd/feedbox-dev",
+	} {
+		if got := program(path); got != want {
+			t.Errorf("%s is called as %q, want %q", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func envCommand(out io.Writer) *cobra.Command {
+	p := &place{}
+	cmd := &cobra.Command{
+		Use:   "env",
+		Short: "Print the shell lines that point feedbox and curl at the running feedbox-dev",
+		Long: `Print the shell lines that point feedbox and curl at the running feedbox-dev:
+
+  eval "$(feedbox-dev env)"
+  feedbox lag
+  curl -i "$API/api/contacts"
+
+They set the FEEDBOX_ variables of its emulators, and API, OPS and ADMIN to the
+addresses of the contacts API, of its operations endpoints and of the Service Bus
+emulator's admin API.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.env(cmd.Context(), out) },
+	}
+	p.register(cmd.Flags())
+	return cmd
+}
+
+func (p *place) env(ctx context.Context, out io.Writer) error {
+	e, err := p.findLiving(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, exports(
+		"API", e.API,
+		"OPS", e.Ops,
+		"ADMIN", e.ServiceBusAdmin,
+		"FEEDBOX_COSMOS_ENDPOINT", e.CosmosEndpoint,
+		"FEEDBOX_COSMOS_KEY", e.CosmosKey,
+		"FEEDBOX_COSMOS_DATABASE", e.Database,
+		"FEEDBOX_COSMOS_CONTAINER", e.Container,
+		"FEEDBOX_COSMOS_LEASES", e.Leases,
+		"FEEDBOX_COSMOS_PARKED", e.Parked,
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING", e.ServiceBusConnectionString,
+		"FEEDBOX_SERVICEBUS_TOPIC", e.Topic,
+	))
+	return err
+}
+
+// exports are lines for a shell that set variables, given as names and values in turn.
+// One without a value is left out.
+func exports(pairs ...string) string {
+	var lines strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			fmt.Fprintf(&lines, "export %s=%s\n", pairs[i], quote(pairs[i+1]))
+		}
+	}
+	return lines.String()
+}
+
+// quote makes one word of a shell out of any text.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

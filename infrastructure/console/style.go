@@ -1,0 +1,48 @@
+package console
+
+import "strings"
+
+// Style marks text by colour for people. Its zero value leaves text as it is.
+type Style struct{ on bool }
+
+// NewStyle returns a style that colours if w is a terminal and noColour is false.
+func NewStyle(w any, noColour bool) Style { return Style{on: !noColour && IsTerminal(w)} }
+
+// NoColour tells whether environ (NAME=value) asks for text without colour: by NO_COLOR
+// with any value but the empty one (no-color.org), or by TERM=dumb.
+func NoColour(environ []string) bool {
+	no := false
+	for _, pair := range environ { // the last one of a name counts
+		switch name, value, _ := strings.Cut(pair, "="); name {
+		case "NO_COLOR":
+			no = value != ""
+		case "TERM":
+			if value == "dumb" {
+				return true
+			}
+		}
+	}
+	return no
+}
+
+// Bold is for names.
+func (s Style) Bold(text string) string { return s.paint("1", text) }
+
+// Faint is for what most readers pass over.
+func (s Style) Faint(text string) string { return s.paint("2", text) }
+
+// Good is for what is as it should be.
+func (s Style) Good(text string) string { return s.paint("32", text) }
+
+// Warn is for what somebody should look at.
+func (s Style) Warn(text string) string { return s.paint("33", text) }
+
+// Bad is for what is broken.
+func (s Style) Bad(text string) string { return s.paint("31", text) }
+
+func (s Style) paint(code, text string) string {
+	if !s.on || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}

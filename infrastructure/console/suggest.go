@@ -1,0 +1,19 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// NoCommand is the error for a command that cmd does not have; it names those that are
+// spelt nearly so.
+func NoCommand(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	err := fmt.Errorf("%s has no command %q", cmd.CommandPath(), name)
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+	}
+	return err
+}

@@ -1,0 +1,37 @@
+package cosmos_test
+
+import (
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/application/relay"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos"
+)
+
+func TestEventStore(t *testing.T) {
+	container := newWorld(t, worldOptions{}).container
+	if _, err := cosmos.NewEventStore(nil); err == nil {
+		t.Error("a store without a container is accepted")
+	}
+	store, err := cosmos.NewEventStore(container)
+	must(t, err)
+	const document = `{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"A","sequence":1}}`
+	_, err = container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(document), nil)
+	must(t, err)
+	raw, err := store.Event(t.Context(), "k", "e1")
+	must(t, err)
+	if !relay.SameContent(cosmos.EventDecoder{}, raw, []byte(document)) {
+		t.Errorf("read %s, want %s", raw, document)
+	}
+	mended := `{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"B","sequence":1}}`
+	if relay.SameContent(cosmos.EventDecoder{}, raw, []byte(mended)) {
+		t.Error("other content counts as the same")
+	}
+	for _, at := range [][2]string{{"k", "e2"}, {"other", "e1"}} {
+		if _, err := store.Event(t.Context(), at[0], at[1]); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%v: %v, want not found", at, err)
+		}
+	}
+}

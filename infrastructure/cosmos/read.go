@@ -1,0 +1,65 @@
+package cosmos
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/cosmos/internal/store"
+)
+
+// read returns a document as some replica has it, one that has caught up with
+// the session.
+func (c *ContainerContext) read(ctx context.Context, partitionKey, id string) (DataObject, error) {
+	reply, err := c.container.ReadItem(ctx, keyValue(partitionKey), id, &azcosmos.ItemOptions{SessionToken: c.session.Option()})
+	if err != nil {
+		c.session.Merge(store.SessionOf(err))
+		return DataObject{}, store.AsFault("read document "+id, err)
+	}
+	if reply.SessionToken != nil {
+		c.session.Merge(*reply.SessionToken)
+	}
+	o, err := decodeObject(reply.Value)
+	if err != nil {
+		return DataObject{}, store.AsFault("read document "+id, err)
+	}
+	if reply.ETag != "" {
+		o.ETag = reply.ETag
+	}
+	return o, nil
+}
+
+// readPrimary reads a document as it is now. A plain read may be answered by a
+// replica that lags behind; a transactional batch is executed by the primary,
+// also one that only reads.
+func (c *ContainerContext) readPrimary(ctx context.Context, partitionKey, id string) (DataObject, error) {
+	what := "read document " + id
+	batch := c.container.NewTransactionalBatch(keyValue(partitionKey))
+	batch.ReadItem(id, nil)
+	reply, err := c.container.ExecuteTransactionalBatch(ctx, batch, nil)
+	if err != nil {
+		c.session.Merge(store.SessionOf(err))
+		return DataObject{}, store.AsFault(what, err)
+	}
+	c.session.Merge(reply.SessionToken)
+	if len(reply.OperationResults) != 1 {
+		return DataObject{}, store.AsFault(what, store.ErrNoResult)
+	}
+	result := reply.OperationResults[0]
+	if result.StatusCode != http.StatusOK {
+		return DataObject{}, store.StatusFault(what, int(result.StatusCode), reply.RawResponse, store.ErrRefused)
+	}
+	return decodeObjectOf(result)
+}
+
+func decodeObjectOf(result azcosmos.TransactionalBatchResult) (DataObject, error) {
+	o, err := decodeObject(result.ResourceBody)
+	if err != nil {
+		return DataObject{}, err
+	}
+	if result.ETag != "" {
+		o.ETag = result.ETag
+	}
+	return o, nil
+}

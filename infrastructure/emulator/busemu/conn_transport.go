@@ -1,0 +1,64 @@
+package busemu
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"time"
+)
+
+// The first byte of a connection tells what it is: a TLS ClientHello, a request for a
+// WebSocket (GET), or AMQP, which begins with an 'A'.
+const (
+	tlsRecordHandshake = 0x16
+	httpGet            = 'G'
+)
+
+// startTransport looks at the first bytes of a new connection: one port serves plain
+// TCP and, with Options.TLS set, TLS, and WebSockets on either.
+func (c *conn) startTransport() error {
+	if err := c.nc.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+		return err
+	}
+	first, err := c.peek()
+	if err != nil {
+		return err
+	}
+	if first == tlsRecordHandshake && c.srv.o.TLS != nil {
+		secure := tls.Server(c.nc, c.srv.o.TLS)
+		if err := secure.HandshakeContext(c.srv.ctx); err != nil {
+			return err
+		}
+		c.nc = secure
+		if first, err = c.peek(); err != nil {
+			return err
+		}
+	}
+	if first == httpGet {
+		return c.startWebSocket()
+	}
+	return nil
+}
+
+// peek looks at the first byte without taking it.
+func (c *conn) peek() (byte, error) {
+	first := make([]byte, 1)
+	_, err := io.ReadFull(c.nc, first)
+	c.nc = &prefixedConn{Conn: c.nc, prefix: first}
+	return first[0], err
+}
+
+// prefixedConn gives back bytes that were read to look at them.
+type prefixedConn struct {
+	net.Conn
+	prefix []byte
+}
+
+func (p *prefixedConn) Read(b []byte) (int, error) {
+	if len(p.prefix) == 0 {
+		return p.Conn.Read(b)
+	}
+	n := copy(b, p.prefix)
+	p.prefix = p.prefix[n:]
+	return n, nil
+}

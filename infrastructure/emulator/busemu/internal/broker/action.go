@@ -1,0 +1,148 @@
+package broker
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// Change is one change of a message by the action of a rule.
+type Change struct {
+	// Property is the name of an application property; empty if a system property is
+	// changed: one of the texts of Fields, which then holds its new value.
+	Property string
+	// Value is the new value, nil if the property is removed.
+	Value any
+}
+
+// action is a compiled SQL action: statements, each on what the ones before have left.
+type action []statement
+
+type statement struct {
+	name   string
+	system func(*Fields) *string // nil: an application property
+	value  operand               // nil: remove
+}
+
+// parseAction compiles an SQL action:
+//
+//	action    = statement { [";"] statement } [";"]
+//	statement = SET property "=" sum | REMOVE property
+func parseAction(expression string, parameters []Parameter) (action, error) {
+	p, err := newSQLParser(expression, parameters)
+	if err != nil {
+		return nil, err
+	}
+	var a action
+	for {
+		t := p.next()
+		if !t.is("SET") && !t.is("REMOVE") {
+			return nil, fmt.Errorf("%s where SET or REMOVE is expected", t)
+		}
+		s, err := p.changed()
+		if err != nil {
+			return nil, err
+		}
+		if t.is("SET") {
+			if err := p.expect("="); err != nil {
+				return nil, err
+			}
+			if s.value, err = p.operand(p.sum); err != nil {
+				return nil, err
+			}
+		}
+		a = append(a, s)
+		p.accept(";")
+		if p.peek().kind == endOfText {
+			return a, nil
+		}
+	}
+}
+
+// changed reads the property that a statement changes.
+func (p *sqlParser) changed() (statement, error) {
+	t := p.next()
+	if t.kind != quoted && (t.kind != word || reserved(t.text)) {
+		return statement{}, fmt.Errorf("%s where a property is expected", t)
+	}
+	o, err := p.property(t)
+	if err != nil {
+		return statement{}, err
+	}
+	ref, ok := o.(propertyRef)
+	switch {
+	case !ok:
+		return statement{}, fmt.Errorf("a function cannot be changed")
+	case ref.system == nil:
+		return statement{name: ref.name}, nil
+	}
+	at, ok := systemText[strings.ToLower(ref.name)]
+	if !ok {
+		return statement{}, fmt.Errorf("the system property sys.%s cannot be changed", ref.name)
+	}
+	return statement{name: ref.name, system: at}, nil
+}
+
+// run returns the fields as the action leaves them, and the changes that lead there.
+func (a action) run(before *Fields) (*Fields, []Change, error) {
+	f := *before
+	f.Properties = maps.Clone(before.Properties)
+	if f.Properties == nil {
+		f.Properties = make(map[string]any)
+	}
+	changes := make([]Change, 0, len(a))
+	for _, s := range a {
+		var v any
+		if s.value != nil {
+			if v = s.value.value(&f); v == nil {
+				return nil, nil, fmt.Errorf("the value that the action sets %s to is unknown", s.name)
+			}
+		}
+		if s.system != nil {
+			text, ok := v.(string)
+			if u, isUUID := v.(UUID); isUUID {
+				text, ok = u.String(), true
+			}
+			if v != nil && !ok {
+				return nil, nil, fmt.Errorf("the action sets sys.%s to what is no text", s.name)
+			}
+			*s.system(&f) = text
+			changes = append(changes, Change{})
+			continue
+		}
+		name := s.name
+		if _, exact := f.Properties[name]; !exact {
+			for known := range f.Properties {
+				if strings.EqualFold(known, name) {
+					name = known
+				}
+			}
+		}
+		if delete(f.Properties, name); v != nil {
+			f.Properties[name] = v
+		}
+		changes = append(changes, Change{Property: name, Value: v})
+	}
+	return &f, changes, nil
+}
+
+// act is the copy of a message that an action makes.
+func (b *Broker) act(a action, facts *facts) (*body, error) {
+	before, err := facts.get()
+	if err != nil {
+		return nil, err
+	}
+	after, changes, err := a.run(before)
+	if err != nil {
+		return nil, err
+	}
+	made := facts.body.unshared()
+	if made.payload, err = b.options.ApplyChanges(facts.body.payload, after, changes); err != nil {
+		return nil, fmt.Errorf("change the message: %w", err)
+	}
+	made.id = after.MessageID
+	if made.session = after.SessionID; after.SessionID != before.SessionID {
+		made.hasSession = after.SessionID != ""
+	}
+	return made, nil
+}

@@ -1,0 +1,38 @@
+package broker
+
+import "slices"
+
+// A browser (Mode Browse) is given copies of the messages of a holder, those of all
+// sessions, each once and in order of sequence number: ready and locked ones, not
+// deferred and scheduled ones. It takes nothing and locks nothing. Those that arrive
+// later follow.
+
+// serveBrowsers gives all browsers what is new to them.
+func (h *holder) serveBrowsers(now int64) {
+	for _, r := range h.browsing {
+		h.browse(r, now)
+	}
+}
+
+func (h *holder) browse(r *Receiver, now int64) {
+	if r.credit == 0 {
+		return
+	}
+	for m := range h.index.from(r.browsed + 1) {
+		r.browsed = m.sequence
+		if m.place != inReady && m.place != inLocked || m.expired(now) && !h.config.keepsExpired {
+			continue
+		}
+		r.credit--
+		r.delivered++
+		r.out = append(r.out, m.delivery())
+		if r.credit == 0 {
+			break
+		}
+	}
+	r.flush()
+}
+
+func (h *holder) dropBrowser(r *Receiver) {
+	h.browsing = slices.DeleteFunc(h.browsing, func(x *Receiver) bool { return x == r })
+}

@@ -1,0 +1,87 @@
+package busemu
+
+import (
+	"bytes"
+	"testing"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+)
+
+// TestSettlementEcho: a settlement is confirmed with the outcome that was applied.
+// Clients compare it with what they asked for: Java fails the call if it is another.
+func TestSettlementEcho(t *testing.T) {
+	t.Parallel()
+	annotations := amqp.Map{{Key: "k", Value: "v"}}
+	dead := &amqp.Error{Condition: "com.microsoft:dead-letter", Info: amqp.Map{{Key: deadLetterReason, Value: "bad"}}}
+	for _, c := range []struct {
+		name      string
+		say, want amqp.State
+	}{
+		{"complete", amqp.State{Code: amqp.CodeAccepted}, amqp.State{Code: amqp.CodeAccepted}},
+		{"abandon", amqp.State{Code: amqp.CodeModified, MessageAnnotations: annotations}, amqp.State{Code: amqp.CodeModified}},
+		{"abandon, counted", amqp.State{Code: amqp.CodeModified, DeliveryFailed: true}, amqp.State{Code: amqp.CodeModified, DeliveryFailed: true}},
+		{
+			"defer",
+			amqp.State{Code: amqp.CodeModified, DeliveryFailed: true, UndeliverableHere: true},
+			amqp.State{Code: amqp.CodeModified, DeliveryFailed: true, UndeliverableHere: true},
+		},
+		// With an error the SDKs would take it for a settlement that failed.
+		{"dead-letter", amqp.State{Code: amqp.CodeRejected, Error: dead}, amqp.State{Code: amqp.CodeRejected}},
+		{"release", amqp.State{Code: amqp.CodeReleased}, amqp.State{Code: amqp.CodeReleased}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			srv := startT(t, queues("q"))
+			check(t, srv.Send(t.Context(), "q", Message{ID: "1"}))
+			p := newPeer(t, srv).open()
+			p.attachReceiver(0, "q")
+			p.expect(amqp.CodeAttach)
+			p.send(0, &amqp.Flow{Handle: amqp.Some(uint32(0)), LinkCredit: amqp.Some(uint32(1)), IncomingWindow: 5000})
+			id := p.expect(amqp.CodeTransfer).(*amqp.Transfer).DeliveryID.Value
+			p.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id, State: c.say.Append(nil)})
+			got := p.expect(amqp.CodeDisposition).(*amqp.Disposition)
+			if !got.Settled || got.First != id || !bytes.Equal(got.State, c.want.Append(nil)) {
+				t.Errorf("confirmed with %x, settled %v; want %x", got.State, got.Settled, c.want.Append(nil))
+			}
+		})
+	}
+}
+
+// TestSettlementEchoesAreNotMixed: a frame that confirms several deliveries confirms
+// the same outcome for each.
+func TestSettlementEchoesAreNotMixed(t *testing.T) {
+	t.Parallel()
+	srv := startT(t, queues("q"))
+	const n = 20
+	for range n {
+		check(t, srv.Send(t.Context(), "q", Message{}))
+	}
+	p := newPeer(t, srv).open()
+	p.attachReceiver(0, "q")
+	p.expect(amqp.CodeAttach)
+	p.send(0, &amqp.Flow{Handle: amqp.Some(uint32(0)), LinkCredit: amqp.Some(uint32(n)), IncomingWindow: 5000})
+	for range n {
+		p.expect(amqp.CodeTransfer)
+	}
+	want := func(id uint32) []byte {
+		if id%4 < 2 {
+			return amqp.StateAccepted
+		}
+		return amqp.Rejected(nil)
+	}
+	var frames []byte
+	for id := range uint32(n) {
+		d := amqp.Disposition{Role: amqp.RoleReceiver, First: id, State: want(id)}
+		frames = amqp.AppendFrame(frames, amqp.FrameAMQP, 0, &d)
+	}
+	p.write(frames)
+	for confirmed := 0; confirmed < n; {
+		d := p.expect(amqp.CodeDisposition).(*amqp.Disposition)
+		for id := d.First; id <= d.Last.Or(d.First); id++ {
+			if !bytes.Equal(d.State, want(id)) {
+				t.Errorf("delivery %d confirmed with %x", id, d.State)
+			}
+			confirmed++
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package busemu
+
+import (
+	"bytes"
+	"testing"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+)
+
+// controller is a peer with a coordinator, a receiver and two senders in one session.
+type controller struct {
+	*peer
+	srv *Server
+	n   uint32
+}
+
+const (
+	toCoordinator uint32 = iota
+	toQ
+	toOut
+	fromQ
+)
+
+func newController(t *testing.T) *controller {
+	t.Helper()
+	srv := startT(t, queues("q", "out"))
+	for _, id := range []string{"1", "2"} {
+		check(t, srv.Send(t.Context(), "q", Message{ID: id}))
+	}
+	c := &controller{peer: newPeer(t, srv).open(), srv: srv}
+	c.send(0, &amqp.Attach{Name: "c", Handle: toCoordinator, Target: &amqp.Target{Coordinator: true}, Source: &amqp.Source{}, InitialDeliveryCount: amqp.Some(uint32(0))})
+	c.attachSender(toQ, "q")
+	c.attachSender(toOut, "out")
+	c.attachReceiver(fromQ, "q")
+	for range 4 {
+		c.expect(amqp.CodeAttach)
+	}
+	return c
+}
+
+// deliver sends a message and returns the state it is answered with.
+func (c *controller) deliver(handle uint32, state, message []byte) amqp.State {
+	c.t.Helper()
+	c.n++
+	c.send(0, &amqp.Transfer{Handle: handle, DeliveryID: amqp.Some(c.n), DeliveryTag: []byte{byte(c.n)}, MessageFormat: amqp.Some(uint32(0)), State: state}, message...)
+	return c.answer()
+}
+
+func (c *controller) answer() amqp.State {
+	c.t.Helper()
+	d := c.expect(amqp.CodeDisposition).(*amqp.Disposition)
+	s, err := amqp.DecodeState(d.State)
+	if err != nil || !d.Settled {
+		c.t.Fatalf("disposition %+v: %v", d, err)
+	}
+	return s
+}
+
+func (c *controller) declare() []byte {
+	c.t.Helper()
+	s := c.deliver(toCoordinator, nil, (&amqp.TransactionRequest{}).Append(nil))
+	if s.Code != amqp.CodeDeclared || len(s.TxnID) == 0 {
+		c.t.Fatalf("declared with %+v", s)
+	}
+	return s.TxnID
+}
+
+func (c *controller) discharge(txn []byte, fail bool) amqp.State {
+	c.t.Helper()
+	return c.deliver(toCoordinator, nil, (&amqp.TransactionRequest{Discharge: true, TxnID: txn, Fail: fail}).Append(nil))
+}
+
+// receive takes n messages of q and returns the id of the first delivery.
+func (c *controller) receive(n uint32) uint32 {
+	c.t.Helper()
+	c.send(0, &amqp.Flow{Handle: amqp.Some(fromQ), LinkCredit: amqp.Some(n), IncomingWindow: 5000, NextOutgoingID: c.n})
+	first := c.expect(amqp.CodeTransfer).(*amqp.Transfer).DeliveryID.Value
+	for range n - 1 {
+		c.expect(amqp.CodeTransfer)
+	}
+	return first
+}
+
+func (c *controller) want(queue string, n int) {
+	c.t.Helper()
+	got, err := c.srv.Peek(queue, 10)
+	if err != nil || len(got) != n {
+		c.t.Errorf("%d messages in %s, want %d: %v", len(got), queue, n, err)
+	}
+}
+
+var oneMessage = amqp.AppendData(nil, []byte("x"))
+
+// TestTransaction: what is sent and settled in a transaction happens at its discharge,
+// all of it or nothing.
+func TestTransaction(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]bool{"commit": false, "roll back": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newController(t)
+			id := c.receive(2)
+			txn := c.declare()
+			in := transactional(txn, amqp.StateAccepted)
+			if s := c.deliver(toOut, transactional(txn, nil), oneMessage); !bytes.Equal(s.Append(nil), in) {
+				t.Errorf("sent with %+v", s)
+			}
+			c.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id, State: in})
+			if s := c.answer(); !bytes.Equal(s.Append(nil), in) {
+				t.Errorf("settled with %+v", s)
+			}
+			// Settled by the peer too: a roll-back abandons it.
+			c.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id + 1, Settled: true, State: in})
+			c.want("q", 2)
+			c.want("out", 0)
+			if s := c.discharge(txn, fail); s.Code != amqp.CodeAccepted {
+				t.Fatalf("discharged with %+v", s.Error)
+			}
+			n := must(c.srv.Counters("q"))(t)
+			if !fail {
+				c.want("q", 0)
+				c.want("out", 1)
+			} else {
+				c.want("q", 2)
+				c.want("out", 0)
+				if n.Abandoned != 1 {
+					t.Errorf("after the roll-back: %+v", n)
+				}
+			}
+			if s := c.discharge(txn, false); s.Code != amqp.CodeRejected || s.Error.Condition != condUnknownTransaction {
+				t.Errorf("discharged twice: %+v", s)
+			}
+		})
+	}
+}
+
+// TestTransactionThatCannotBeCommitted: nothing of it happens, and the peer is told.
+func TestTransactionThatCannotBeCommitted(t *testing.T) {
+	t.Parallel()
+	c := newController(t)
+	id := c.receive(1)
+	txn := c.declare()
+	c.deliver(toOut, transactional(txn, nil), oneMessage)
+	c.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id, State: transactional(txn, amqp.StateAccepted)})
+	c.answer()
+	c.srv.Advance(10 * 60e9) // the lock is lost
+	if s := c.discharge(txn, false); s.Code != amqp.CodeRejected || s.Error.Condition != condTransactionRollback {
+		t.Errorf("discharged with %+v", s)
+	}
+	c.want("q", 2)
+	c.want("out", 0)
+}
+
+// TestTransactionsRefused: what names no open transaction, and what one may not span.
+func TestTransactionsRefused(t *testing.T) {
+	t.Parallel()
+	c := newController(t)
+	if s := c.deliver(toOut, transactional([]byte("none"), nil), oneMessage); s.Code != amqp.CodeRejected || s.Error.Condition != condUnknownTransaction {
+		t.Errorf("unknown transaction: %+v", s)
+	}
+	txn := c.declare()
+	for range transactionWork {
+		c.deliver(toQ, transactional(txn, nil), oneMessage)
+	}
+	if s := c.deliver(toQ, transactional(txn, nil), oneMessage); s.Code != amqp.CodeRejected {
+		t.Errorf("message 101: %+v", s)
+	}
+	if s := c.deliver(toCoordinator, nil, oneMessage); s.Code != amqp.CodeRejected || s.Error.Condition != condDecodeError {
+		t.Errorf("not a request: %+v", s)
+	}
+	c.send(0, &amqp.Detach{Handle: toCoordinator, Closed: true})
+	c.expect(amqp.CodeDetach)
+	if s := c.deliver(toQ, transactional(txn, nil), oneMessage); s.Code != amqp.CodeRejected || s.Error.Condition != condUnknownTransaction {
+		t.Errorf("after its coordinator: %+v", s)
+	}
+	c.want("q", 2)
+}
+
+// TestSendViaIsRefused: a message for another entity must not end in the one it goes by.
+func TestSendViaIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t, startT(t, queues("q", "out"))).open()
+	p.send(0, &amqp.Attach{
+		Name: "via", Target: &amqp.Target{Address: amqp.Some("q")}, Source: &amqp.Source{}, InitialDeliveryCount: amqp.Some(uint32(0)),
+		Properties: amqp.Map{{Key: amqp.Symbol(transferDestination), Value: "out"}},
+	})
+	if d := p.expect(amqp.CodeDetach).(*amqp.Detach); d.Error == nil || d.Error.Condition != condNotImplemented {
+		t.Errorf("detached with %+v", d.Error)
+	}
+}

@@ -1,0 +1,101 @@
+package query
+
+// aggregateKind is an aggregate of the language; 0 is none.
+type aggregateKind uint8
+
+const (
+	aggCount aggregateKind = iota + 1
+	aggCountIf
+	aggSum
+	aggAvg
+	aggMin
+	aggMax
+	aggMakeList
+	aggMakeSet
+)
+
+var aggregateKinds = map[string]aggregateKind{
+	"COUNT": aggCount, "COUNTIF": aggCountIf, "SUM": aggSum, "AVG": aggAvg, "MIN": aggMin, "MAX": aggMax,
+	"MAKELIST": aggMakeList, "MAKESET": aggMakeSet,
+}
+
+// planNames are the names of the aggregates in a query plan.
+var planNames = map[aggregateKind]string{
+	aggCount: "Count", aggCountIf: "CountIf", aggSum: "Sum", aggAvg: "Average", aggMin: "Min", aggMax: "Max",
+	aggMakeList: "MakeList", aggMakeSet: "MakeSet",
+}
+
+// String is the name of the function.
+func (k aggregateKind) String() string {
+	for name, kind := range aggregateKinds {
+		if kind == k {
+			return name
+		}
+	}
+	return ""
+}
+
+// accumulator computes one aggregate. Undefined arguments count for none of them.
+// What an aggregate cannot take makes it undefined for good: SUM and AVG take
+// numbers, MIN and MAX all but arrays and objects.
+type accumulator struct {
+	kind  aggregateKind
+	n     int64
+	sum   float64
+	best  Value
+	list  listBuilder
+	seen  map[string]bool
+	wrong bool
+}
+
+func (a *accumulator) add(v Value) {
+	if v.kind == Undefined {
+		return
+	}
+	switch a.kind {
+	case aggCountIf:
+		if v.kind == Boolean && v.truth {
+			a.n++
+		}
+		return
+	case aggSum, aggAvg:
+		a.wrong = a.wrong || v.kind != Number
+		a.sum += v.Float()
+	case aggMin, aggMax:
+		a.wrong = a.wrong || v.kind >= Array
+		if c := compare(v, a.best); a.n == 0 || c < 0 && a.kind == aggMin || c > 0 && a.kind == aggMax {
+			a.best = parsedNumber(v.clone())
+		}
+	case aggMakeList:
+		a.list.add(v)
+	case aggMakeSet:
+		if a.seen == nil {
+			a.seen = map[string]bool{}
+		}
+		if key := string(appendCanonical(nil, v)); !a.seen[key] {
+			a.seen[key] = true
+			a.list.add(v)
+		}
+	default:
+	}
+	a.n++
+}
+
+// result is 0 for COUNT and SUM of nothing, an empty list for MAKELIST and MAKESET,
+// and undefined for AVG, MIN and MAX.
+func (a *accumulator) result() Value {
+	switch {
+	case a.wrong:
+		return Value{}
+	case a.kind == aggSum:
+		return floatValue(a.sum)
+	case a.kind == aggAvg:
+		return floatValue(a.sum / float64(a.n))
+	case a.kind == aggMin, a.kind == aggMax:
+		return a.best
+	case a.kind == aggMakeList, a.kind == aggMakeSet:
+		return a.list.value()
+	default:
+		return floatValue(float64(a.n))
+	}
+}

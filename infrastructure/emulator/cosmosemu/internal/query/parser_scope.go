@@ -1,0 +1,120 @@
+package query
+
+// scope is a query being read, with the names in it whose meaning is not known
+// yet: SELECT stands before the FROM that says it.
+type scope struct {
+	outer *scope // of the query around; nil: the names stop here
+	q     *selectQuery
+	open  []openRef
+	place place
+	few   [4]openRef // where open starts
+}
+
+// openRef is a name to find among the first few sources of a scope.
+type openRef struct {
+	ref     *ref
+	visible int // sources it can mean; -1: all
+}
+
+// place is where in a query the parser is.
+type place uint8
+
+const (
+	elsewhere place = iota
+	inSelect
+	inAggregate
+	inFrom
+)
+
+// enterQuery starts a query inside of the current one, or on its own.
+func (p *parser) enterQuery(alone bool) *selectQuery {
+	if p.scope != nil {
+		p.enter()
+	}
+	s := &p.first
+	if s.q != nil {
+		s = &scope{}
+	}
+	s.q, s.outer, s.open = &selectQuery{}, p.scope, s.few[:0]
+	s.q.from = s.q.one[:0]
+	if alone {
+		s.outer = nil
+	}
+	p.scope = s
+	return s.q
+}
+
+// leaveQuery ends it: names that its FROM does not have are those of the query
+// around.
+func (p *parser) leaveQuery(back *scope) {
+	if back != nil {
+		p.leave()
+	}
+	s := p.scope
+	p.scope = back
+	for _, o := range s.open {
+		if p.resolve(s.q, o) {
+			continue
+		}
+		if s.outer == nil {
+			p.unknownName(s.q, o.ref)
+			return
+		}
+		o.visible = -1
+		if s.outer.place == inFrom {
+			o.visible = len(s.outer.q.from)
+		}
+		s.outer.open = append(s.outer.open, o)
+	}
+}
+
+func (p *parser) resolve(q *selectQuery, o openRef) bool {
+	list := q.from
+	if o.visible >= 0 {
+		list = list[:o.visible]
+	}
+	for _, src := range list {
+		if src.name != "" && src.name == o.ref.name {
+			o.ref.src = src
+			return true
+		}
+	}
+	return false
+}
+
+func (p *parser) unknownName(q *selectQuery, r *ref) {
+	for _, src := range q.from {
+		if src.name != "" {
+			p.syntax(r.pos, "unknown name %q: the document is %q (a property is %s.%s, a string has quotes)", r.name, src.name, src.name, r.name)
+			return
+		}
+	}
+	p.syntax(r.pos, "unknown name %q: FROM gives no such name (a string has quotes)", r.name)
+}
+
+// nameRef is a name to be resolved later.
+func (p *parser) nameRef(t token, visible int) *ref {
+	if len(p.refs) == 0 {
+		p.refs = make([]ref, 4)
+	}
+	r := &p.refs[0]
+	p.refs = p.refs[1:]
+	r.name, r.pos = t.text, t.pos
+	p.scope.open = append(p.scope.open, openRef{r, visible})
+	return r
+}
+
+// addSource takes a source into FROM. A new variable is its place in env.vars.
+func (p *parser) addSource(src *source, pos int) {
+	q := p.scope.q
+	for _, other := range q.from {
+		if src.name != "" && src.name == other.name {
+			p.syntax(pos, "FROM has two sources named %q", src.name)
+		}
+	}
+	if src.index != isDocument {
+		src.index = p.out.vars
+		p.out.vars++
+	}
+	q.from = append(q.from, src)
+}

@@ -1,0 +1,75 @@
+package cosmosemu
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// resumeFilter is where the .NET SDK goes on in an ordered query over several ranges:
+// at a sort key, and in the range of the last row at that row. It stands beside the
+// query in the request's body.
+type resumeFilter struct {
+	Value   []json.RawMessage `json:"value"`
+	RID     string            `json:"rid"`     // of a document, "": all of that key
+	Exclude bool              `json:"exclude"` // what is named has been read
+}
+
+// resume reads the position that the request goes on behind; nil if there is none.
+func (x *request) resume(b *query.Bound) (*sortedRow, error) {
+	if b == nil {
+		return nil, nil
+	}
+	var in struct {
+		Filter *resumeFilter `json:"resumeFilter"`
+	}
+	if err := json.Unmarshal(x.body, &in); err != nil {
+		return nil, refuse(http.StatusBadRequest, "The resumeFilter is invalid: %v", err)
+	}
+	f := in.Filter
+	if f == nil {
+		return nil, nil
+	}
+	if !b.Query().Shape().OrderBy {
+		return nil, refuse(http.StatusBadRequest, "A resumeFilter is for a query with ORDER BY")
+	}
+	values := make([][]json.RawMessage, 0, len(f.Value))
+	for _, v := range f.Value {
+		if v[0] == '{' || v[0] == '[' {
+			return nil, refuse(http.StatusBadRequest, "The resumeFilter value %s is not supported: only strings, numbers, booleans and null", v)
+		}
+		values = append(values, []json.RawMessage{v})
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "The resumeFilter is invalid: %v", err)
+	}
+	key, err := b.ParseSortKey(text)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "The resumeFilter value %s does not fit the ORDER BY: %v", text, err)
+	}
+	row := &sortedRow{key: key, number: math.MaxInt64} // behind all rows of its document
+	if f.RID == "" {
+		// Behind all rows of the key, or before them: rows of one key are in the order
+		// of documents, or in the reverse of it.
+		if f.Exclude != b.Descending() {
+			row.document = math.MaxUint64
+		}
+		return row, nil
+	}
+	number, ok := store.DocumentNumber(f.RID)
+	if !ok {
+		return nil, refuse(http.StatusBadRequest, "The resumeFilter names %q, which is not the resource id of a document", f.RID)
+	}
+	switch row.document = number; {
+	case f.Exclude:
+	case b.Descending():
+		row.document++
+	default:
+		row.document--
+	}
+	return row, nil
+}

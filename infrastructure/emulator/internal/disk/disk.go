@@ -1,0 +1,166 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
+)
+
+// ErrDamaged is wrapped by what Open returns if the files are damaged, and by DB.Err
+// once corrupt data has been met.
+var ErrDamaged = errors.New("the store is damaged")
+
+// ErrVersion is wrapped by what Open returns for a store of another version.
+var ErrVersion = errors.New("the store was written by another version")
+
+// versionKey is the key of the version record.
+var versionKey = []byte{'v'}
+
+// Options say what to open.
+type Options struct {
+	Dir string // is created if it does not exist
+	FS  vfs.FS // default: the operating system's
+	// Memory is for a file system that nothing outlives: no log is written, nothing is
+	// checked, synced or sealed.
+	Memory  bool
+	Version string          // the value of the record under the key "v"
+	Logger  *slog.Logger    // gets what no caller can be told
+	Pebble  *pebble.Options // tuning; file system, format, log and listener are set by Open
+}
+
+// DB is an open store. Write to it with Commit, or without waiting for the disk and
+// Sync afterwards.
+type DB struct {
+	*pebble.DB
+	fs      vfs.FS
+	dir     string
+	memory  bool
+	lock    *pebble.Lock // nil in memory
+	logger  *slog.Logger
+	failure atomic.Pointer[error]
+	failed  chan error // capacity 1
+}
+
+// Open opens a store or creates it.
+func Open(o *Options) (*DB, error) {
+	d := &DB{fs: o.FS, dir: o.Dir, memory: o.Memory, logger: o.Logger, failed: make(chan error, 1)}
+	if d.fs == nil {
+		d.fs = vfs.Default
+	}
+	if err := d.open(o); err != nil {
+		return nil, fmt.Errorf("open the store in %s: %w", o.Dir, AsDamage(err))
+	}
+	return d, nil
+}
+
+func (d *DB) open(o *Options) (err error) {
+	options := o.Pebble
+	options.FS = d.fs
+	options.DisableWAL = d.memory
+	// In older formats a log with a flipped bit is opened, and what follows is dropped.
+	options.FormatMajorVersion = pebble.FormatNewest
+	options.Logger = pebbleLogger{d.logger}
+	options.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
+		d.Fail(fmt.Errorf("%w: %s: %w", ErrDamaged, info.Path, info.Details))
+	}}
+	hasTables := false
+	if !d.memory {
+		if err := d.fs.MkdirAll(d.dir, 0o755); err != nil {
+			return err
+		}
+		if d.lock, err = pebble.LockDirectory(d.dir, d.fs); err != nil {
+			return fmt.Errorf("lock it (is another process using it?): %w", err)
+		}
+		options.Lock = d.lock
+		if hasTables, err = check(d.fs, d.dir); err == nil {
+			err = d.startNewest()
+		}
+	}
+	if err == nil {
+		d.DB, err = pebble.Open(d.dir, options)
+	}
+	if err != nil {
+		return errors.Join(err, d.unlock())
+	}
+	if err := d.checkVersion(o.Version, hasTables); err != nil {
+		if errors.Is(err, ErrDamaged) {
+			d.Fail(err) // then Close leaves no seal
+		}
+		return errors.Join(err, d.Close())
+	}
+	return nil
+}
+
+// startNewest marks a directory that is still empty as one of the newest format.
+// Pebble would begin with the oldest, which cannot tell damage of its first log from the
+// end, and sync the directory for each format on the way.
+func (d *DB) startNewest() error {
+	names, err := d.fs.List(d.dir)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return name != "LOCK" }) {
+		return nil
+	}
+	marker, _, err := atomicfs.LocateMarker(d.fs, d.dir, "format-version")
+	if err != nil {
+		return err
+	}
+	return errors.Join(marker.Move(pebble.FormatNewest.String()), marker.Close())
+}
+
+// checkVersion compares the version record, or writes that of a new store.
+func (d *DB) checkVersion(want string, hasTables bool) error {
+	value, closer, err := d.Get(versionKey)
+	if err == nil {
+		found := string(value)
+		if err := closer.Close(); err != nil {
+			return err
+		}
+		if found != want {
+			return fmt.Errorf("%w: it has %q, this one reads %q: use an empty directory", ErrVersion, found, want)
+		}
+		return nil
+	}
+	if !errors.Is(err, pebble.ErrNotFound) {
+		return err
+	}
+	if hasTables {
+		return fmt.Errorf("%w: there are tables, but the manifest knows of none", ErrDamaged)
+	}
+	it, err := d.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	if it.First() {
+		err = fmt.Errorf("%w: it has records but no version", ErrDamaged)
+	}
+	if err := errors.Join(err, it.Error(), it.Close()); err != nil {
+		return err
+	}
+	// The log keeps the order: no record can be durable and this one not.
+	return d.Set(versionKey, []byte(want), pebble.NoSync)
+}
+
+// Close closes the store and seals its files, so that damage done to them from now on
+// is found. All that was written is durable then.
+func (d *DB) Close() error {
+	err := d.DB.Close()
+	if err == nil && !d.memory && d.Err() == nil {
+		err = seal(d.fs, d.dir)
+	}
+	return errors.Join(err, d.unlock())
+}
+
+func (d *DB) unlock() error {
+	if d.lock == nil {
+		return nil
+	}
+	return d.lock.Close()
+}

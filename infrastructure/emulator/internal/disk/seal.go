@@ -1,0 +1,202 @@
+package disk
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// sealName is the file that seal writes and check removes.
+const sealName = "SEAL"
+
+// sealHeader is how a seal begins.
+const sealHeader = "seal 1\n"
+
+// seal notes the state of all files of a store that was closed cleanly.
+func seal(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	note := bytes.NewBufferString(sealHeader)
+	for _, name := range names {
+		switch kindOf(name) {
+		case checked:
+			data, err := read(fs, fs.PathJoin(dir, name))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(note, "%s %d %08x\n", name, len(data), checksum(data))
+		case sized:
+			info, err := fs.Stat(fs.PathJoin(dir, name))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(note, "%s %d -\n", name, info.Size())
+		case ignored:
+		}
+	}
+	fmt.Fprintf(note, "end %08x\n", checksum(note.Bytes()))
+	return write(fs, dir, sealName, note.Bytes())
+}
+
+// check looks for damage and removes the seal. A directory that holds no store is
+// sound. hasTables tells whether there are any: then the store is not new.
+func check(fs vfs.FS, dir string) (hasTables bool, err error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return false, err
+	}
+	hasTables = slices.ContainsFunc(names, func(name string) bool { return kindOf(name) == sized })
+	if slices.Contains(names, sealName) {
+		if err := checkSeal(fs, dir); err != nil {
+			return hasTables, err
+		}
+		if err := fs.Remove(fs.PathJoin(dir, sealName)); err != nil {
+			return hasTables, fmt.Errorf("break the seal: %w", err)
+		}
+		return hasTables, syncDir(fs, dir)
+	}
+	for _, name := range names {
+		if kindOf(name) != checked {
+			continue
+		}
+		if err := checkChunks(fs, dir, name); err != nil {
+			return hasTables, err
+		}
+	}
+	return hasTables, nil
+}
+
+// checkSeal compares the files with the seal.
+func checkSeal(fs vfs.FS, dir string) error {
+	note, err := read(fs, fs.PathJoin(dir, sealName))
+	if err != nil {
+		return err
+	}
+	body, end, ok := bytes.Cut(note, []byte("end "))
+	if !ok || strings.TrimSpace(string(end)) != fmt.Sprintf("%08x", checksum(body)) {
+		return fmt.Errorf("%w: the seal of its last close does not check", ErrDamaged)
+	}
+	body, ok = bytes.CutPrefix(body, []byte(sealHeader))
+	if !ok {
+		return fmt.Errorf("%w: the seal of its last close is malformed", ErrDamaged)
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) != 3 {
+			return fmt.Errorf("%w: the seal of its last close is malformed", ErrDamaged)
+		}
+		if err := checkFile(fs, dir, fields[0], fields[1], fields[2]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkFile(fs vfs.FS, dir, name, size, sum string) error {
+	info, err := fs.Stat(fs.PathJoin(dir, name))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if got := strconv.FormatInt(info.Size(), 10); got != size {
+		return fmt.Errorf("%w: %s has %s bytes, and had %s when the store was closed", ErrDamaged, name, got, size)
+	}
+	if sum == "-" {
+		return nil
+	}
+	data, err := read(fs, fs.PathJoin(dir, name))
+	if err != nil {
+		return err
+	}
+	if fmt.Sprintf("%08x", checksum(data)) != sum {
+		return fmt.Errorf("%w: %s has changed since the store was closed", ErrDamaged, name)
+	}
+	return nil
+}
+
+// checkChunks looks through a log or a manifest.
+func checkChunks(fs vfs.FS, dir, name string) error {
+	data, err := read(fs, fs.PathJoin(dir, name))
+	if err != nil {
+		return err
+	}
+	f := file{data: data}
+	if number, isLog := strings.CutSuffix(name, ".log"); isLog {
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%w: the log %s has no number", ErrDamaged, name)
+		}
+		f.log, f.number = true, uint32(n)
+	}
+	if bad, proof := f.damage(); proof > 0 {
+		return fmt.Errorf("%w: %s does not check at byte %d, yet byte %d was written after it", ErrDamaged, name, bad, proof)
+	}
+	return nil
+}
+
+type kind int
+
+const (
+	ignored kind = iota
+	checked      // logs and manifests
+	sized        // tables, whose blocks Pebble checks
+)
+
+func kindOf(name string) kind {
+	switch {
+	case strings.HasPrefix(name, "MANIFEST-"), filepath.Ext(name) == ".log":
+		return checked
+	case filepath.Ext(name) == ".sst", filepath.Ext(name) == ".blob":
+		return sized
+	}
+	return ignored
+}
+
+func read(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	return data, errors.Join(err, f.Close())
+}
+
+// write makes a file durable under its name.
+func write(fs vfs.FS, dir, name string, data []byte) error {
+	temporary := fs.PathJoin(dir, name+".tmp")
+	f, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := fs.Rename(temporary, fs.PathJoin(dir, name)); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }

@@ -1,0 +1,201 @@
+package disk
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// writeLog appends records in the newest log format, cut into chunks where a block
+// ends. Each chunk says that all before the one before it was synced.
+func writeLog(number uint32, payloads ...[]byte) (data []byte, starts []int) {
+	for _, payload := range payloads {
+		for first := true; first || len(payload) > 0; first = false {
+			left := blockSize - len(data)%blockSize
+			if left < syncHeader {
+				data = append(data, make([]byte, left)...)
+				left = blockSize
+			}
+			n := min(len(payload), left-syncHeader)
+			synced := 0
+			if len(starts) > 0 {
+				synced = starts[len(starts)-1]
+			}
+			starts = append(starts, len(data))
+			data = append(data, chunkOf(number, uint64(synced), payload[:n])...)
+			payload = payload[n:]
+		}
+	}
+	return data, starts
+}
+
+func chunkOf(number uint32, synced uint64, payload []byte) []byte {
+	c := make([]byte, syncHeader, syncHeader+len(payload))
+	binary.LittleEndian.PutUint16(c[4:], uint16(len(payload)))
+	c[6] = 9
+	binary.LittleEndian.PutUint32(c[7:], number)
+	binary.LittleEndian.PutUint64(c[11:], synced)
+	c = append(c, payload...)
+	binary.LittleEndian.PutUint32(c, mask(checksum(c[6:])))
+	return c
+}
+
+func TestDamageInALog(t *testing.T) {
+	payload := make([]byte, 9000)
+	log, starts := writeLog(7, payload, payload, payload, payload, payload)
+	last := starts[len(starts)-1]
+	stale, _ := writeLog(6, payload)
+	before := starts[len(starts)-2]
+	unsynced := append([]byte{}, log[:last]...)
+	unsynced = append(unsynced, chunkOf(7, uint64(before), payload)...) // the one before was not synced yet
+	for name, test := range map[string]struct {
+		log     []byte
+		flip    int // -1: nothing
+		damaged bool
+	}{
+		"sound":                       {log, -1, false},
+		"empty":                       {nil, -1, false},
+		"zeros behind the end":        {append(log[:len(log):len(log)], make([]byte, 50000)...), -1, false},
+		"an older log behind the end": {append(log[:len(log):len(log)], stale...), -1, false},
+		"cut short":                   {log[:len(log)-1], -1, false},
+		"only zeros":                  {make([]byte, 100), -1, false},
+		"payload":                     {log, 100, true},
+		"checksum":                    {log, 0, true},
+		"length":                      {log, starts[1] + 4, true},
+		"encoding":                    {log, starts[1] + 6, true},
+		"log number":                  {log, starts[2] + 7, true},
+		"last but two":                {log, starts[len(starts)-3] + 30, true},
+		"last chunk":                  {log, last + 50, false},
+		"a write that overtook":       {unsynced, before + 50, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			data := append([]byte{}, test.log...)
+			if test.flip >= 0 {
+				data[test.flip] ^= 1
+			}
+			if err := fs.MkdirAll("d", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := write(fs, "d", "000007.log", data); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := check(fs, "d"); errors.Is(err, ErrDamaged) != test.damaged || !test.damaged && err != nil {
+				t.Errorf("damaged=%t, got %v", test.damaged, err)
+			}
+		})
+	}
+}
+
+func TestSealIsUsedOnce(t *testing.T) {
+	fs := vfs.NewMem()
+	if err := fs.MkdirAll("d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{"000001.log": "log", "000002.sst": "table", "MANIFEST-000003": "manifest", "note": "x"} {
+		if err := write(fs, "d", name, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sealed := func() {
+		t.Helper()
+		if err := seal(fs, "d"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change := func(name, data string) {
+		t.Helper()
+		if err := write(fs, "d", name, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sealed()
+	if _, err := check(fs, "d"); err != nil {
+		t.Errorf("unchanged: %v", err)
+	}
+	if _, err := fs.Stat("d/" + sealName); err == nil {
+		t.Error("the seal is still there")
+	}
+	for _, test := range [][3]string{
+		{"000001.log", "lag", "log"},
+		{"MANIFEST-000003", "manifesto", "manifest"},
+		{"000002.sst", "tabl", "table"},
+		{sealName, "end 00000000\n", ""},
+		{sealName, "", ""},
+		{sealName, "a b\nend 1cc3d1c2\n", ""},
+	} {
+		sealed()
+		change(test[0], test[1])
+		if _, err := check(fs, "d"); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s is %q: %v", test[0], test[1], err)
+		}
+		if test[2] != "" {
+			change(test[0], test[2])
+		}
+	}
+	sealed()
+	change("note", "y")
+	if _, err := check(fs, "d"); err != nil {
+		t.Errorf("a file of somebody else changed: %v", err)
+	}
+}
+
+// A manifest has chunks of the oldest format. Any flipped bit is found but in the last
+// chunk; an end that is cut or zero is as a crash leaves it.
+func TestDamageInAManifest(t *testing.T) {
+	var manifest []byte
+	last := 0
+	for _, payload := range []string{"one", "two", "three"} {
+		last = len(manifest)
+		c := make([]byte, legacyHeader, legacyHeader+len(payload))
+		binary.LittleEndian.PutUint16(c[4:], uint16(len(payload)))
+		c[6] = 1
+		c = append(c, payload...)
+		binary.LittleEndian.PutUint32(c, mask(checksum(c[6:])))
+		manifest = append(manifest, c...)
+	}
+	damaged := func(data []byte) bool {
+		_, proof := (&file{data: data}).damage()
+		return proof > 0
+	}
+	for cut := range len(manifest) + 1 {
+		if damaged(manifest[:cut]) {
+			t.Errorf("cut at %d: damaged", cut)
+		}
+	}
+	if damaged(append(bytes.Clone(manifest), make([]byte, 100)...)) {
+		t.Error("zeros behind the end: damaged")
+	}
+	for at := range last {
+		for bit := range 8 {
+			flipped := bytes.Clone(manifest)
+			flipped[at] ^= 1 << bit
+			if !damaged(flipped) {
+				t.Errorf("bit %d of byte %d is not missed", bit, at)
+			}
+		}
+	}
+}
+
+// FuzzCheck: no panic on any bytes, and a sound log stays sound with anything cut off.
+func FuzzCheck(f *testing.F) {
+	log, _ := writeLog(1, []byte("one"), []byte("two"), nil)
+	f.Add(log, uint16(5))
+	f.Add([]byte{0, 0, 0, 0, 255, 255, 9, 1, 0, 0, 0}, uint16(0))
+	f.Fuzz(func(t *testing.T, data []byte, cut uint16) {
+		for _, isLog := range []bool{true, false} {
+			x := file{data: data, log: isLog, number: 1}
+			bad, proof := x.damage()
+			if bad > len(data) || proof != 0 && proof <= bad {
+				t.Errorf("bad at %d, proved at %d of %d", bad, proof, len(data))
+			}
+		}
+		sound := file{data: log[:int(cut)%(len(log)+1)], log: true, number: 1}
+		if _, proof := sound.damage(); proof != 0 {
+			t.Errorf("a log cut to %d bytes is damaged at %d", len(sound.data), proof)
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/httpapi/auth"
+)
+
+// counted counts the requests that were authenticated.
+type counted struct {
+	auth.Authenticator
+	requests atomic.Int64
+}
+
+func (c *counted) Authenticate(ctx context.Context, r *http.Request) (auth.Principal, error) {
+	c.requests.Add(1)
+	return c.Authenticator.Authenticate(ctx, r)
+}
+
+// dial opens a connection to the server that ends with the test.
+func (a *api) dial() net.Conn {
+	a.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return conn
+}
+
+// TestSlowBodiesKeepNobodyOut: one caller, within its rate, sends many bodies that do
+// not come to their end. Another caller is served as if they were not there.
+func TestSlowBodiesKeepNobodyOut(t *testing.T) {
+	const places, slow = 4, 40
+	callers := &counted{Authenticator: apiKeys(t)}
+	a := start(t, &httpapi.Options{Auth: callers, MaxInFlight: places, RateLimit: -1})
+	path := a.do(http.MethodPost, "/api/contacts", jane, "x-api-key", "wkey").header.Get("Location")
+	callers.requests.Store(0)
+	for i := range slow {
+		method, target, mediaType := "POST", "/api/contacts", "application/json"
+		if i%2 == 0 {
+			method, target, mediaType = "PATCH", path, "application/merge-patch+json"
+		}
+		length := []string{"Content-Length: 60000", "Transfer-Encoding: chunked"}[i%4/2]
+		_, _ = fmt.Fprintf(a.dial(), "%s %s HTTP/1.1\r\nHost: a\r\nx-api-key: wkey\r\nContent-Type: %s\r\n%s\r\n\r\n1\r\n{", method, target, mediaType, length)
+	}
+	for deadline := time.Now().Add(10 * time.Second); callers.requests.Load() < slow; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the slow requests do not arrive")
+		}
+	}
+	for range 2 * places {
+		if got := a.do(http.MethodGet, path, "", "x-api-key", "rkey"); got.status != 200 {
+			t.Errorf("another caller's read: %d %s", got.status, got.body)
+		}
+		if got := a.do(http.MethodPost, path+"/update-email", `{"email":null}`, "x-api-key", "wkey"); got.status != 204 {
+			t.Errorf("a change: %d %s", got.status, got.body)
+		}
+	}
+}
+
+// ask sends a request for nothing on conn and says whether it was answered.
+func ask(conn net.Conn) bool {
+	if _, err := io.WriteString(conn, "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		return false
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return false
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.Body.Close() == nil && response.StatusCode == http.StatusNotFound
+}
+
+// TestIdleConnectionsMakeRoom: beyond the limit the connection that is idle for longest
+// is closed, and the new one is served.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	const limit = 5
+	a := start(t, &httpapi.Options{MaxConnections: limit})
+	var idle []net.Conn
+	for i := range 3 * limit {
+		conn := a.dial()
+		if !ask(conn) {
+			t.Fatalf("connection %d is not served", i)
+		}
+		idle = append(idle, conn)
+	}
+	kept := 0
+	for _, conn := range idle {
+		if ask(conn) {
+			kept++
+		}
+	}
+	if newest := idle[len(idle)-1]; kept != limit || !ask(newest) {
+		t.Errorf("%d of %d connections are kept with a limit of %d", kept, len(idle), limit)
+	}
+}
+
+// TestConnectionsWithoutARequestMakeRoom: the same for those that never send anything.
+func TestConnectionsWithoutARequestMakeRoom(t *testing.T) {
+	a := start(t, &httpapi.Options{MaxConnections: 3})
+	for range 30 {
+		a.dial()
+	}
+	if !ask(a.dial()) {
+		t.Error("thirty silent connections keep a request out")
+	}
+}
+
+// TestBusyConnectionsAreNotDisplaced: where all have a request, one more is closed; it
+// is taken once there is room again.
+func TestBusyConnectionsAreNotDisplaced(t *testing.T) {
+	const limit = 3
+	a := start(t, &httpapi.Options{MaxConnections: limit})
+	hold, entered := make(chan struct{}), make(chan struct{}, limit)
+	a.memory.mu.Lock()
+	a.memory.hold, a.memory.entered = hold, entered
+	a.memory.mu.Unlock()
+	var busy []net.Conn
+	for range limit {
+		conn := a.dial()
+		_, _ = io.WriteString(conn, "GET /api/contacts/b5e2e7aa-4982-4735-9422-c39a7c4af5c2 HTTP/1.1\r\nHost: a\r\n\r\n")
+		<-entered
+		busy = append(busy, conn)
+	}
+	if ask(a.dial()) {
+		t.Error("a connection beyond the limit is served")
+	}
+	close(hold)
+	for _, conn := range busy {
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || response.StatusCode != http.StatusNotFound {
+			t.Fatalf("a busy connection was cut off: %v", err)
+		}
+		_ = response.Body.Close()
+		_ = conn.Close()
+	}
+	for deadline := time.Now().Add(10 * time.Second); !ask(a.dial()); {
+		if time.Now().After(deadline) {
+			t.Fatal("there is no room after the requests have ended")
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/servicebus"
+)
+
+// With everything this process needs away it is ready all the same, for a restart would
+// cure nothing; but the body of the probe says what is wrong, and since when.
+func TestReadinessTellsOfDependencies(t *testing.T) {
+	needs := NewDependencies(time.Now, OnCosmos, OnServiceBus)
+	now := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
+	for _, one := range needs {
+		one.now = func() time.Time { return now }
+	}
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Dependencies: needs.States})
+	probe := func() (status int, got map[string]httpapi.Dependency) {
+		w := httptest.NewRecorder()
+		ops.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		var body struct{ Dependencies map[string]httpapi.Dependency }
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+			t.Fatal(err)
+		}
+		return w.Code, body.Dependencies
+	}
+	if status, got := probe(); status != http.StatusOK || got[OnCosmos].Status != "unknown" || got[OnServiceBus].Status != "unknown" {
+		t.Errorf("before the first use: %d %+v", status, got)
+	}
+	needs[OnCosmos].note(nil)
+	needs[OnServiceBus].Batch(servicebus.BatchReport{Err: &relay.Error{Class: relay.Refused, Reason: "too_large"}})
+	if _, got := probe(); got[OnCosmos].Status != "ok" || got[OnServiceBus].Status != "ok" || !got[OnCosmos].Answered.Equal(now) {
+		t.Errorf("while both answer: %+v", got)
+	}
+	failed := now.Add(time.Minute)
+	now = failed
+	needs[OnCosmos].note(errors.New("dial tcp: connection refused"))
+	needs[OnServiceBus].Batch(servicebus.BatchReport{Err: &relay.Error{Class: relay.Outage, Reason: "unreachable"}})
+	now = now.Add(70 * time.Second)
+	needs[OnCosmos].note(errors.New("dial tcp: i/o timeout"))
+	needs[OnCosmos].note(context.Canceled) // tells nothing
+	status, got := probe()
+	for name, want := range map[string]string{OnCosmos: "i/o timeout", OnServiceBus: "unreachable"} {
+		if d := got[name]; d.Status != "failing" || !d.Failing.Equal(failed) || !strings.Contains(d.Error, want) {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	if status != http.StatusOK {
+		t.Errorf("an outage makes the probe answer %d", status)
+	}
+	needs[OnCosmos].note(nil)
+	if _, got := probe(); got[OnCosmos].Status != "ok" || got[OnCosmos].Error != "" {
+		t.Errorf("after the outage: %+v", got)
+	}
+}
+
+// The lag does not vanish with the store: it stays and ages until the store answers.
+func TestLagOutlivesAnOutage(t *testing.T) {
+	now := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
+	failing := false
+	pending := changefeed.RangeLag{Lease: "a", Transactions: 5, Age: time.Second, Known: true}
+	idle := changefeed.RangeLag{Lease: "b", Known: true}
+	measured := []changefeed.RangeLag{pending, idle}
+	g := &LagGauge{Lag: func() []changefeed.RangeLag { return measured }, Failing: func() bool { return failing }, Now: func() time.Time { return now }}
+	want := func(what string, ages map[string]time.Duration) {
+		t.Helper()
+		got := map[string]time.Duration{}
+		for _, l := range g.current() {
+			got[l.Lease] = l.Age
+		}
+		if len(got) != len(ages) {
+			t.Errorf("%s: %v, want %v", what, got, ages)
+		}
+		for lease, age := range ages {
+			if got[lease] != age {
+				t.Errorf("%s: %v, want %v", what, got, ages)
+			}
+		}
+	}
+	want("before", map[string]time.Duration{"a": time.Second, "b": 0})
+	failing, now = true, now.Add(30*time.Second)
+	measured = []changefeed.RangeLag{{Lease: "a"}, {Lease: "b"}} // the feed cannot be read
+	want("while it fails", map[string]time.Duration{"a": 31 * time.Second, "b": 0})
+	measured, now = nil, now.Add(40*time.Second) // the leases have expired
+	want("after 70 s", map[string]time.Duration{"a": 71 * time.Second, "b": 0})
+	failing = false // another relay has the leases, and tells of them
+	want("after the outage", map[string]time.Duration{})
+}

@@ -1,0 +1,89 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"feedbox/changefeed"
+)
+
+// LagGauge reports the lag of the ranges this relay owns, whenever metrics are
+// collected. While the store does not answer, leases expire and nothing can be measured;
+// the last lag known then stays, and ages, until the store answers again: an outage must
+// not look like the end of all lag.
+type LagGauge struct {
+	Lag     func() []changefeed.RangeLag
+	Failing func() bool // the store
+	Now     func() time.Time
+
+	mu   sync.Mutex // guards last
+	last map[string]knownLag
+}
+
+// knownLag is a lag that was measured.
+type knownLag struct {
+	changefeed.RangeLag
+	at time.Time
+}
+
+// Register adds the instruments.
+func (g *LagGauge) Register(meters metric.MeterProvider) error {
+	meter := meters.Meter("feedbox/relay")
+	transactions, err1 := meter.Int64ObservableGauge("outbox.lag", metric.WithUnit("{transaction}"), metric.WithDescription("transactions not yet behind the checkpoint"))
+	oldest, err2 := meter.Float64ObservableGauge("outbox.oldest_unpublished", metric.WithUnit("s"), metric.WithDescription("age of the oldest change not yet handled"))
+	_, err3 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		for _, l := range g.current() {
+			r := metric.WithAttributes(attribute.String("lease", changefeed.LeaseName(l.Lease)))
+			o.ObserveInt64(transactions, l.Transactions, r)
+			o.ObserveFloat64(oldest, l.Age.Seconds(), r)
+		}
+		return nil
+	}, transactions, oldest)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return fmt.Errorf("lag metrics: %w", err)
+	}
+	return nil
+}
+
+// current is the lag of this moment, or the last known.
+func (g *LagGauge) current() []changefeed.RangeLag {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now, before := g.Now(), g.last
+	g.last = map[string]knownLag{}
+	var all []changefeed.RangeLag
+	for _, l := range g.Lag() {
+		if l.Known {
+			g.last[l.Lease] = knownLag{l, now}
+			all = append(all, l)
+		} else if known, ok := before[l.Lease]; ok {
+			g.last[l.Lease] = known
+			all = append(all, known.aged(now))
+		}
+	}
+	if !g.Failing() {
+		return all
+	}
+	for lease, known := range before {
+		if _, there := g.last[lease]; !there {
+			g.last[lease] = known
+			all = append(all, known.aged(now))
+		}
+	}
+	return all
+}
+
+// aged is the lag as it would be now if nothing had happened since.
+func (k knownLag) aged(now time.Time) changefeed.RangeLag {
+	l := k.RangeLag
+	if l.Transactions > 0 {
+		l.Age += now.Sub(k.at)
+	}
+	return l
+}

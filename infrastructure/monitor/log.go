@@ -1,0 +1,85 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+)
+
+// ProcessorLog writes what operators need to know of the change feed processor, with
+// advice where it found something wrong. An event that is parked is the relay's to tell.
+// Hooks have no context of their own.
+func ProcessorLog(log *slog.Logger) *changefeed.Observer {
+	ctx := context.Background() //nolint:forbidigo // slog wants one, the processor's hooks have none
+	o := changefeed.LogObserver(log)
+	next := o.LeaseError
+	o.LeaseError = func(e changefeed.LeaseError) {
+		if wrong, ok := errors.AsType[*changefeed.CheckError](e.Err); ok {
+			found := findings[wrong.Check]
+			log.ErrorContext(ctx, found.message, "lease", changefeed.LeaseName(e.Lease), "error", e.Err, "next", found.next)
+			return
+		}
+		next(e)
+	}
+	o.DocumentPoisoned = nil
+	o.DuplicateHost = func(e changefeed.DuplicateHost) {
+		log.ErrorContext(ctx, "another relay has this instance name, set FEEDBOX_INSTANCE", "instance", e.Host, "incarnation", e.Incarnation)
+	}
+	return o
+}
+
+// findings are what the processor's checks find. They do not pass by themselves, other
+// than failures of the lease store; somebody has to act.
+var findings = map[changefeed.Check]struct{ message, next string }{
+	changefeed.CheckFeed: {
+		"partition keys hash differently than computed here",
+		"nothing is lost: ranges as wide as a physical partition are delivered whole; but a range that becomes narrower, as when physical partitions are merged, stops: " +
+			"do not merge partitions, check that the data container is partitioned by /partitionKey alone with hash version 2, and report this line as a defect",
+	},
+	changefeed.CheckTiling: {
+		"two leases overlap",
+		"events of the overlap are sent twice, in no order between the two: look at both with feedbox leases ls; stop all relays of this processor, " +
+			"give FEEDBOX_PROCESSOR a new name and FEEDBOX_RELAY_START a time before the overlap began, and start them again",
+	},
+}
+
+// RelayLog writes what the relay itself has to say. Personal data stays out: keys
+// are contact ids.
+func RelayLog(log *slog.Logger) relay.Observer {
+	return relay.Observer{
+		Paused: func(ctx context.Context, p relay.Pause) {
+			log.WarnContext(ctx, "broker does not accept, nothing is sent", "until", p.Until,
+				"class", relay.ClassOf(p.Err).String(), "reason", relay.ReasonOf(p.Err), "error", p.Err)
+		},
+		Parked: func(ctx context.Context, e relay.ParkedEvent) {
+			log.ErrorContext(ctx, "event parked", "event_id", e.ID, "contact_id", e.Key, "action", e.Action, "reason", e.Reason, "attempts", e.Attempts)
+		},
+		Newer: func(ctx context.Context, e relay.ParkedEvent) {
+			log.WarnContext(ctx, "a parked event was changed in the store, it stays parked as it was", "event_id", e.ID, "contact_id", e.Key, "next", "feedbox parked retry "+e.Key+" --from-store")
+		},
+		Missing: func(ctx context.Context, m relay.Missing) {
+			log.ErrorContext(ctx, "events missing from the feed", "contact_id", m.Key, "first", m.First, "last", m.Last, "lost", m.Lost)
+		},
+	}
+}
+
+// DrainLog writes what became of the tries to drain a parked key.
+func DrainLog(log *slog.Logger) func(ctx context.Context, d relay.Drained) {
+	return func(ctx context.Context, d relay.Drained) {
+		if d.Err != nil {
+			log.WarnContext(ctx, "parked events not drained", "contact_id", d.Key, "sent", d.Sent, "differ", d.Differ, "skipped", d.Skip, "error", d.Err)
+			return
+		}
+		log.InfoContext(ctx, "parked events drained", "contact_id", d.Key, "sent", d.Sent, "differ", d.Differ, "skipped", d.Skip)
+	}
+}
+
+// DrainLookLog writes that what operators want of parked keys could not be read.
+func DrainLookLog(log *slog.Logger) func(ctx context.Context, err error) {
+	return func(ctx context.Context, err error) {
+		log.WarnContext(ctx, "parked keys not read, none is drained", "error", err)
+	}
+}

@@ -1,0 +1,76 @@
+package monitor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+)
+
+// What a check of the feed or of the leases finds does not pass by itself: it is an
+// error, and says what to do. An operation on the lease store is tried again: a warning.
+func TestFindingsOfChecksAreErrorsWithAdvice(t *testing.T) {
+	cause := errors.New("no match")
+	for err, want := range map[error]string{
+		&changefeed.CheckError{Check: changefeed.CheckFeed, Err: cause}: "level=ERROR", &changefeed.CheckError{Check: changefeed.CheckTiling, Err: cause}: "level=ERROR", cause: "level=WARN",
+	} {
+		var log bytes.Buffer
+		ProcessorLog(slog.New(slog.NewTextHandler(&log, nil))).LeaseError(changefeed.LeaseError{Lease: "l-1", Op: "check", Err: err})
+		line := log.String()
+		advised := strings.Contains(line, "next=")
+		if !strings.Contains(line, want) || advised != (want == "level=ERROR") || !strings.Contains(line, changefeed.LeaseName("l-1")) || !strings.Contains(line, "no match") {
+			t.Errorf("%T: %s", err, line)
+		}
+	}
+}
+
+// The processor says by the type of its error that a check has found something.
+func TestADoubtOfTheFeedIsLoggedAsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedLog
+		feed := doubtful{memfeed.New(nil)}
+		startProcessor(t, feed, memstore.New(nil), ProcessorLog(slog.New(slog.NewTextHandler(&log, nil))))
+		if got := log.String(); !strings.Contains(got, "level=ERROR msg=\"partition keys hash differently") || !strings.Contains(got, errDoubted.Error()) {
+			t.Errorf("logged\n%s", got)
+		}
+	})
+}
+
+var errDoubted = errors.New("outside the range")
+
+// doubtful says of every page that something is wrong with it.
+type doubtful struct{ changefeed.Feed }
+
+func (d doubtful) Read(ctx context.Context, r changefeed.ReadRequest) (*changefeed.Page, error) {
+	p, err := d.Feed.Read(ctx, r)
+	if p != nil {
+		p.Doubt = errDoubted
+	}
+	return p, err
+}
+
+// lockedLog is a log that several goroutines write.
+type lockedLog struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,143 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+	"feedbox/infrastructure/servicebus"
+)
+
+// Metrics are the relay's instruments. The names of messaging.* follow the
+// OpenTelemetry semantic conventions for messaging; outbox.* are our own.
+type Metrics struct {
+	topic metric.MeasurementOption
+
+	sent       metric.Int64Counter     // messages the broker accepted
+	sendTook   metric.Float64Histogram // one batch, until the broker's answer
+	delivered  metric.Float64Histogram // one event, from its creation to the broker's acceptance
+	suspected  metric.Int64Counter     // sent again although maybe accepted before
+	window     metric.Float64Histogram // age of what was sent again
+	parked     metric.Int64Counter
+	expired    metric.Int64Counter
+	retries    metric.Int64Counter
+	leases     metric.Int64UpDownCounter
+	moves      metric.Int64Counter
+	readTook   metric.Float64Histogram
+	handleTook metric.Float64Histogram
+	writeTook  metric.Float64Histogram // one write of a lease, renewal or checkpoint
+	charge     metric.Float64Counter
+}
+
+// durations in seconds, from half a millisecond to ten seconds.
+var secondBuckets = metric.WithExplicitBucketBoundaries(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+// windowBuckets reach from a second to the longest duplicate window, 7 days.
+var windowBuckets = metric.WithExplicitBucketBoundaries(1, 5, 20, 60, 300, 600, 1800, 3600, 21600, 86400, 604800)
+
+// NewMetrics makes the instruments of a relay that sends to topic.
+func NewMetrics(meters metric.MeterProvider, topic string) (*Metrics, error) {
+	meter := meters.Meter("feedbox/relay")
+	m := &Metrics{topic: metric.WithAttributes(
+		attribute.String("messaging.system", "servicebus"), attribute.String("messaging.destination.name", topic),
+	)}
+	var errs []error
+	count := func(into *metric.Int64Counter, name, unit, what string) {
+		var err error
+		*into, err = meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(what))
+		errs = append(errs, err)
+	}
+	seconds := func(into *metric.Float64Histogram, name, what string, buckets metric.HistogramOption) {
+		var err error
+		*into, err = meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what), buckets)
+		errs = append(errs, err)
+	}
+	count(&m.sent, "messaging.client.sent.messages", "{message}", "events the broker accepted")
+	seconds(&m.sendTook, "messaging.client.operation.duration", "sending one batch", secondBuckets)
+	seconds(&m.delivered, "outbox.delivery.duration", "from the creation of an event, just before its commit, to the broker's acceptance", deliveryBuckets)
+	count(&m.suspected, "outbox.duplicates.suspected", "{message}", "events sent again although an earlier try may have been accepted")
+	seconds(&m.window, "outbox.resent.age", "age of the oldest event that was sent again; the topic's duplicate window must cover it", windowBuckets)
+	count(&m.parked, "outbox.parked", "{event}", "events set aside instead of sent")
+	count(&m.expired, "outbox.events.expired", "{event}", "events that expired before they were sent")
+	count(&m.retries, "outbox.send.retries", "{retry}", "pauses of all sends because the broker accepted nothing")
+	count(&m.moves, "outbox.lease.transitions", "{transition}", "changes of ownership seen by this relay")
+	seconds(&m.readTook, "outbox.feed.read.duration", "one page of the change feed", secondBuckets)
+	seconds(&m.handleTook, "outbox.handle.duration", "one batch of changes, sent", secondBuckets)
+	seconds(&m.writeTook, "outbox.checkpoint.duration", "one write of a lease", secondBuckets)
+	var err error
+	m.leases, err = meter.Int64UpDownCounter("outbox.lease.owned", metric.WithUnit("{lease}"), metric.WithDescription("leases this relay owns"))
+	errs = append(errs, err)
+	m.charge, err = meter.Float64Counter("azure.cosmosdb.client.operation.request_charge", metric.WithUnit("{request_unit}"), metric.WithDescription("request units of feed reads"))
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("relay metrics: %w", err)
+	}
+	// A counter that is there from the start shows its first rise.
+	m.expired.Add(context.Background(), 0) //nolint:forbidigo // constructors have none; nothing here blocks
+	return m, nil
+}
+
+// Batch counts a batch of the publisher.
+func (m *Metrics) Batch(ctx context.Context, r servicebus.BatchReport) {
+	m.sendTook.Record(ctx, r.Took.Seconds(), m.topic)
+	if r.Err == nil {
+		m.sent.Add(ctx, int64(r.Messages), m.topic)
+	}
+}
+
+// Hooks adds counting to the relay's hooks.
+func (m *Metrics) Hooks(next relay.Observer, now func() time.Time) relay.Observer {
+	return relay.Observer{
+		Handled: func(ctx context.Context, s relay.Summary) {
+			m.suspected.Add(ctx, int64(s.Resent))
+			if (s.Resent > 0 || s.First) && !s.Oldest.IsZero() {
+				m.window.Record(ctx, now().Sub(s.Oldest).Seconds())
+			}
+		},
+		Paused: func(ctx context.Context, p relay.Pause) {
+			m.retries.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", relay.ReasonOf(p.Err))))
+			next.Paused(ctx, p)
+		},
+		Parked: func(ctx context.Context, e relay.ParkedEvent) {
+			m.parked.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", e.Reason)))
+			next.Parked(ctx, e)
+		},
+		Newer: next.Newer,
+		Missing: func(ctx context.Context, e relay.Missing) {
+			if e.Lost {
+				n := int64(1) // of which is known where they end, but not where they begin
+				if e.First > 0 {
+					n = e.Last - e.First + 1
+				}
+				m.expired.Add(ctx, n)
+			}
+			next.Missing(ctx, e)
+		},
+	}
+}
+
+// Observer counts what the processor does.
+func (m *Metrics) Observer() *changefeed.Observer {
+	ctx := context.Background() //nolint:forbidigo // the processor's hooks have no context
+	moved := func(leases int64, kind string) {
+		m.leases.Add(ctx, leases)
+		m.moves.Add(ctx, 1, metric.WithAttributes(attribute.String("kind", kind)))
+	}
+	return &changefeed.Observer{
+		LeaseAcquired: func(changefeed.LeaseAcquired) { moved(1, "acquired") },
+		LeaseReleased: func(changefeed.LeaseReleased) { moved(-1, "released") },
+		LeaseLost:     func(changefeed.LeaseLost) { moved(-1, "lost") },
+		PageRead: func(e changefeed.PageRead) {
+			m.readTook.Record(ctx, e.Took.Seconds())
+			m.charge.Add(ctx, e.RequestCharge)
+		},
+		BatchHandled:      func(e changefeed.BatchHandled) { m.handleTook.Record(ctx, e.Took.Seconds()) },
+		CheckpointWritten: func(e changefeed.CheckpointWritten) { m.writeTook.Record(ctx, e.Took.Seconds()) },
+	}
+}

@@ -1,0 +1,68 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"feedbox/application/relay"
+)
+
+// ParkedGauge tells how many keys are parked now. It asks the store, at a pace of its
+// own and not that of the scraper; each relay tells the same, of all keys.
+type ParkedGauge struct {
+	Lot interface {
+		Gates(ctx context.Context) ([]relay.Gate, error)
+	}
+	Every time.Duration
+	Log   *slog.Logger
+
+	last atomic.Pointer[parkedCount] // nil before the first answer
+}
+
+type parkedCount struct{ keys, events int64 }
+
+// Register adds the instruments. They stay at the last answer while the store does not
+// give another.
+func (g *ParkedGauge) Register(meters metric.MeterProvider) error {
+	meter := meters.Meter("feedbox/relay")
+	keys, err1 := meter.Int64ObservableGauge("outbox.parked.keys", metric.WithUnit("{key}"), metric.WithDescription("keys that are parked now; every relay tells of all"))
+	events, err2 := meter.Int64ObservableGauge("outbox.parked.waiting", metric.WithUnit("{event}"), metric.WithDescription("events of parked keys that wait now; every relay tells of all"))
+	_, err3 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		if last := g.last.Load(); last != nil {
+			o.ObserveInt64(keys, last.keys)
+			o.ObserveInt64(events, last.events)
+		}
+		return nil
+	}, keys, events)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return fmt.Errorf("metrics of parked keys: %w", err)
+	}
+	return nil
+}
+
+// Run counts until ctx ends.
+func (g *ParkedGauge) Run(ctx context.Context) error {
+	g.count(ctx)
+	return repeat(ctx, g.Every, g.count)
+}
+
+func (g *ParkedGauge) count(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, g.Every)
+	defer cancel()
+	gates, err := g.Lot.Gates(ctx)
+	if err != nil {
+		g.Log.DebugContext(ctx, "parked keys not counted", "error", err) // it is asked again, and what needs the lot says so louder
+		return
+	}
+	now := &parkedCount{keys: int64(len(gates))}
+	for _, gate := range gates {
+		now.events += gate.Events
+	}
+	g.last.Store(now)
+}

@@ -1,0 +1,84 @@
+package monitor
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+)
+
+// A relay that comes back after events have expired says so, even if all events of a
+// contact are gone and nothing in the feed tells of them.
+func TestAnAbsenceLongerThanTheLifeOfEventsIsReported(t *testing.T) {
+	const ttl = time.Hour
+	for _, c := range []struct {
+		away time.Duration
+		want bool
+	}{{ttl / 2, false}, {2 * ttl, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			logger := slog.New(slog.NewTextHandler(&log, nil))
+			feed, leases := memfeed.New(nil), memstore.New(nil)
+			for range 2 {
+				startProcessor(t, feed, leases, AbsenceLog(ttl, time.Now, logger))
+				time.Sleep(c.away)
+			}
+			if got := strings.Contains(log.String(), "level=ERROR"); got != c.want {
+				t.Errorf("away for %v of %v: reported %t\n%s", c.away, ttl, got, log.String())
+			}
+		})
+	}
+}
+
+// startProcessor reads feed for a minute.
+func startProcessor(t *testing.T, feed changefeed.Feed, leases changefeed.LeaseStore, o *changefeed.Observer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	handle := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil })
+	p, err := changefeed.New(feed, leases, handle, &changefeed.Options{Host: "a", Observer: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnsentEventsThatGrowOldAreReported(t *testing.T) {
+	const ttl = 10 * 24 * time.Hour
+	for _, c := range []struct {
+		age   time.Duration
+		level string
+	}{{ttl / 5, ""}, {ttl / 3, "WARN"}, {ttl * 3 / 4, "ERROR"}} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			g := Retention{
+				TTL: ttl, Every: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil)),
+				Lag: func() []changefeed.RangeLag { return []changefeed.RangeLag{{Lease: "l", Age: c.age}} },
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Second)
+			defer cancel()
+			if err := g.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for line := range strings.Lines(log.String()) {
+				if strings.Contains(line, "will expire") {
+					_, rest, _ := strings.Cut(line, "level=")
+					got, _, _ = strings.Cut(rest, " ")
+				}
+			}
+			if got != c.level {
+				t.Errorf("unsent for %v of %v: level %q, want %q\n%s", c.age, ttl, got, c.level, log.String())
+			}
+		})
+	}
+}

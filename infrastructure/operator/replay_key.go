@@ -1,0 +1,78 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/servicebus"
+)
+
+// KeyReplay is the events of one key that are still stored, in their order.
+type KeyReplay struct {
+	Resend
+	Key      string
+	Messages []relay.Message
+	// Missing are the sequence numbers between the first and the last that no event has.
+	Missing []int64
+}
+
+// PlanKeyReplay reads the stored events of key. It fails with Conflict if the key is
+// parked, because its line must not be overtaken.
+func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Duration) (*KeyReplay, error) {
+	gate, err := o.Lot.Gate(ctx, key)
+	if err == nil {
+		return nil, fault.New(fault.Conflict, "parked", fmt.Sprintf("the key %s is parked with %d events waiting", key, gate.Events))
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return nil, err
+	}
+	events, err := cosmos.StoredEvents(ctx, o.data, key)
+	if err != nil {
+		return nil, err
+	}
+	plan := &KeyReplay{Key: key}
+	for _, e := range events {
+		plan.Messages = append(plan.Messages, e.Message)
+		plan.add(e.StoredAt, time.Now(), window)
+	}
+	plan.Missing = missing(plan.Messages)
+	return plan, nil
+}
+
+// missing lists the holes in the sequence; older events without one have none.
+func missing(messages []relay.Message) []int64 {
+	var holes []int64
+	for i := 1; i < len(messages); i++ {
+		if messages[i-1].Sequence == 0 {
+			continue
+		}
+		for n := messages[i-1].Sequence + 1; n < messages[i].Sequence; n++ {
+			holes = append(holes, n)
+		}
+	}
+	return holes
+}
+
+// keyBatch is how many events of a key are sent between two reports of progress.
+const keyBatch = 200
+
+// SendKey sends the events of a plan in their order, with the message ids they always
+// had. progress is told of what the broker has accepted.
+func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(events int)) error {
+	publisher, err := servicebus.NewPublisher(o.clients.Bus, o.cfg.ServiceBus.Topic, nil)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(plan.Messages, keyBatch) {
+		if err := publisher.Publish(ctx, []relay.Group{{Key: plan.Key, Messages: some}}); err != nil {
+			return fmt.Errorf("send the events of key %s: %w", plan.Key, err)
+		}
+		progress(len(some))
+	}
+	return publisher.Close(ctx)
+}

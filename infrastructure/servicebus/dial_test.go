@@ -1,0 +1,81 @@
+package servicebus
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/emulator/busemu"
+)
+
+// TestTheClientDials: by TLS, or for an emulator by TCP, to the port of the host; what the
+// broker answers is heard there too.
+func TestTheClientDials(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // for its certificate, which is for 127.0.0.1 too
+	defer web.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(web.Certificate())
+	server := busemu.StartT(t, &busemu.Options{AdminAddr: "-", TLS: web.TLS, Topology: &busemu.Topology{Topics: []busemu.Topic{{Name: "contacts"}}}})
+	secure := server.ConnectionString()
+	for name, cfg := range map[string]ClientConfig{
+		"TLS":   {ConnectionString: secure, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
+		"plain": {ConnectionString: secure + ";usedevelopmentemulator=TRUE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server.Control(busemu.OpSend, busemu.Times(1, busemu.Fault{Outcome: busemu.Released}))
+			client, p := dialled(t, cfg)
+			defer func() { _ = client.Close(context.WithoutCancel(t.Context())) }()
+			wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 10)}), "a after 0: outage released")
+			if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("a certificate that nobody knows", func(t *testing.T) {
+		client, p := dialled(t, ClientConfig{ConnectionString: secure})
+		defer func() { _ = client.Close(context.WithoutCancel(t.Context())) }()
+		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err == nil || !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("error %v, want one of the certificate", err)
+		}
+	})
+}
+
+func dialled(t *testing.T, cfg ClientConfig) (*Client, *Publisher) {
+	t.Helper()
+	client, err := NewClient(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPublisher(client, "contacts", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, p
+}
+
+func TestTheAddressIsThatOfTheClient(t *testing.T) {
+	const key = ";SharedAccessKeyName=a;SharedAccessKey=b"
+	for _, tt := range []struct{ connection, socket, want string }{
+		{"", "wss://contoso.servicebus.windows.net/$servicebus/websocket", "contoso.servicebus.windows.net:5671"},
+		{"Endpoint=sb://x" + key, "wss://x/$servicebus/websocket", "x:5671"},
+		{"Endpoint=sb://x:7/" + key, "wss://x:7/$servicebus/websocket", "x:7"},
+		{"Endpoint=sb://[::1]:7/" + key, "wss://[::1]:7/$servicebus/websocket", "[::1]:7"},
+		{"Endpoint=sb://localhost" + key + ";UseDevelopmentEmulator=true;", "wss://localhost/$servicebus/websocket", "plain localhost:5672"},
+		{"usedevelopmentemulator=1;Endpoint=sb://localhost:99" + key, "wss://localhost:99/$servicebus/websocket", "plain localhost:99"},
+		{"UseDevelopmentEmulator=false;Endpoint=sb://localhost" + key, "wss://localhost/", "localhost:5671"},
+		{"Endpoint=sb://x;SharedAccessKeyName=UseDevelopmentEmulator=true;SharedAccessKey=b", "wss://x/", "x:5671"},
+	} {
+		cfg := ClientConfig{ConnectionString: tt.connection}
+		got, secure, err := cfg.address(tt.socket)
+		if !secure {
+			got = "plain " + got
+		}
+		if err != nil || got != tt.want {
+			t.Errorf("%s: %s, %v; want %s", tt.connection, got, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package servicebus
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/emulator/busemu"
+)
+
+// TestNothingButAcceptedIsSent: the client takes every outcome but rejected for success.
+func TestNothingButAcceptedIsSent(t *testing.T) {
+	for outcome, reason := range map[busemu.Outcome]string{busemu.Released: "released", busemu.Modified: "modified", busemu.Unsettled: "no_outcome"} {
+		for name, groups := range map[string][]relay.Group{"batch": {group("a", 10, 10)}, "single": {group("a", 10)}} {
+			t.Run(fmt.Sprint(reason, " ", name), func(t *testing.T) {
+				inWorld(t, nil, func(t *testing.T, w *world) {
+					p := w.publisher(t, nil)
+					w.server.Control(busemu.OpSend, busemu.Times(2, busemu.Fault{Outcome: outcome}))
+					for range 2 {
+						wantFailed(t, p.Publish(t.Context(), groups), "a after 0: outage "+reason)
+					}
+					if err := p.Publish(t.Context(), groups); err != nil {
+						t.Fatal(err)
+					}
+					if got := idsByKey(w.received(t)); len(got["a"]) != len(groups[0].Messages) {
+						t.Errorf("received %v, want %d", got, len(groups[0].Messages))
+					}
+					if n := w.dialled(); n != 1 {
+						t.Errorf("%d connections, want 1: the answer is no reason to lose it", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestOneOutcomeAmongMany: of many sends on a connection at a time only those fail
+// whose delivery was not accepted.
+func TestOneOutcomeAmongMany(t *testing.T) {
+	for _, links := range []int{1, 3} {
+		inWorld(t, nil, func(t *testing.T, w *world) {
+			n := 0
+			w.server.Control(busemu.OpSend, func(*busemu.Call) *busemu.Fault {
+				if n++; n%5 == 0 {
+					return &busemu.Fault{Outcome: busemu.Released}
+				}
+				return nil
+			})
+			groups := make([]relay.Group, 26)
+			for i := range groups {
+				groups[i] = group(string('a'+rune(i)), 10, 10)
+			}
+			failed := make([]bool, len(groups))
+			var sends sync.WaitGroup
+			for i := range links {
+				first, end := i*len(groups)/links, (i+1)*len(groups)/links
+				p := w.publisher(t, nil)
+				sends.Go(func() {
+					err := p.Publish(t.Context(), groups[first:end])
+					if e, ok := err.(*relay.PublishError); ok { //nolint:errorlint // Publish documents it
+						for _, k := range e.Keys {
+							failed[first+k.Group] = true
+						}
+					}
+				})
+			}
+			sends.Wait()
+			if n := len(slices.DeleteFunc(slices.Clone(failed), func(f bool) bool { return !f })); n != 5 {
+				t.Errorf("%d keys failed of 26, want the 5 that were released", n)
+			}
+			want := map[string][]string{}
+			for i, g := range groups {
+				if !failed[i] {
+					want[g.Key] = []string{g.Key + ".1", g.Key + ".2"}
+				}
+			}
+			if diff := cmp.Diff(want, idsByKey(w.received(t))); diff != "" {
+				t.Errorf("received (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestARefusedLinkIsNoFaultOfTheMessage: the broker has seen no message.
+func TestARefusedLinkIsNoFaultOfTheMessage(t *testing.T) {
+	for name, refusal := range map[string]busemu.Error{
+		"not-allowed":         {Condition: "amqp:not-allowed"},
+		"invalid-field":       {Condition: "amqp:invalid-field"},
+		"precondition-failed": {Condition: "amqp:precondition-failed"},
+		"not-implemented":     {Condition: "amqp:not-implemented"},
+	} {
+		for _, when := range []string{"at first", "within a send"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				inWorld(t, nil, func(t *testing.T, w *world) {
+					p := w.publisher(t, nil)
+					if when == "within a send" {
+						if err := p.Publish(t.Context(), []relay.Group{group("z", 10)}); err != nil {
+							t.Fatal(err)
+						}
+						w.server.Control(busemu.OpSend, busemu.Times(1, busemu.Fault{Detach: &busemu.Error{Condition: busemu.DetachForced}}))
+					}
+					heal := w.server.Control(busemu.OpAttach, busemu.When(busemu.Call{Entity: "contacts"}, busemu.Times(100, busemu.Fault{Err: &refusal})))
+					for range 6 {
+						wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 10)}), "a after 0: blocked link_refused")
+					}
+					heal()
+					if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
+						t.Fatal(err)
+					}
+				})
+			})
+		}
+	}
+}

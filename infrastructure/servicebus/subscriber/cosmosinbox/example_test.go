@@ -1,0 +1,52 @@
+package cosmosinbox_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/servicebus/subscriber/cosmosinbox"
+)
+
+// All processes of a consumer share one inbox: what one of them has handled, another one
+// recognises. It is given to a subscriber as Options.Inbox.
+func Example() {
+	srv, err := cosmosemu.Start(nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	defer srv.Close()
+	// TTL is on, for documents that have one of their own.
+	if err := srv.CreateContainer("billing", cosmosemu.ContainerProps{ID: "inbox", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
+		log.Panic(err)
+	}
+	container, err := srv.Client().NewContainer("billing", "inbox")
+	if err != nil {
+		log.Panic(err)
+	}
+	inboxOfAProcess := func() *cosmosinbox.Inbox {
+		inbox, err := cosmosinbox.New(container, "billing", nil)
+		if err != nil {
+			log.Panic(err)
+		}
+		return inbox
+	}
+	ctx := context.Background()
+	if err := inboxOfAProcess().Record(ctx, "ann", subscriber.Mark{Sequence: 2, EventID: "e2"}); err != nil {
+		log.Panic(err)
+	}
+	last, err := inboxOfAProcess().Last(ctx, "ann")
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, e := range []*subscriber.Event{{ID: "e1", Sequence: 1}, {ID: "e2", Sequence: 2}, {ID: "e3", Sequence: 3}, {ID: "e5", Sequence: 5}} {
+		fmt.Println(e.ID, subscriber.Judge(last, e))
+	}
+	// Output:
+	// e1 stale
+	// e2 duplicate
+	// e3 fresh
+	// e5 gap
+}

@@ -1,0 +1,131 @@
+package subscriber
+
+import (
+	"net"
+	"runtime"
+	"sync"
+	"time"
+)
+
+const (
+	// gatherHigh is how many bytes may wait before Write waits for room.
+	gatherHigh = 256 << 10
+	// gatherTimeout bounds one write of what was gathered, as go-amqp's own default
+	// bounds that of a frame (conn.go, defaultWriteTimeout).
+	gatherTimeout = 30 * time.Second
+	// gatherLast bounds the last write, that of what is left when Close is called.
+	gatherLast = time.Second
+)
+
+// Gather returns a connection that sends the frames which are written while others are
+// on their way in one piece. It is for a client that settles many messages at a time:
+// go-amqp writes every frame by itself (conn.go, connWriter), so that each completed
+// message costs a system call and, with TLS, a record. Use it in servicebus.ClientConfig.Dial,
+// around the connection, outside of TLS.
+//
+// Write returns before the bytes are sent, and waits only when 256 KB are on their way.
+// An error of sending closes the connection and is that of all later writes. Write
+// deadlines are ignored: a piece gets 30 seconds. Close sends what is left, for a second
+// at most, and waits for the goroutine that Gather starts.
+func Gather(conn net.Conn) net.Conn {
+	g := &gathering{Conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	g.room.L = &g.mu
+	go g.run()
+	return g
+}
+
+type gathering struct {
+	net.Conn
+	wake  chan struct{} // capacity 1: there is something to send, or no more will come
+	ended chan struct{} // closed when run returns
+
+	mu     sync.Mutex // guards what follows
+	room   sync.Cond  // out was taken, or err is set
+	out    []byte     // written and not yet being sent
+	err    error      // of sending
+	closed bool
+}
+
+// Write implements net.Conn.
+func (g *gathering) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.err == nil && !g.closed && len(g.out) >= gatherHigh {
+		g.room.Wait()
+	}
+	switch {
+	case g.err != nil:
+		return 0, g.err
+	case g.closed:
+		return 0, net.ErrClosed
+	}
+	g.out = append(g.out, b...)
+	g.signal()
+	return len(b), nil
+}
+
+func (g *gathering) signal() {
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends what was written. Before it takes that, it lets the goroutines run that are
+// ready to write: that makes many frames of one piece where it would else be one.
+func (g *gathering) run() {
+	defer close(g.ended)
+	var piece []byte
+	for range g.wake {
+		runtime.Gosched()
+		g.mu.Lock()
+		piece, g.out = g.out, piece[:0]
+		last := g.closed
+		g.room.Broadcast()
+		g.mu.Unlock()
+		if err := g.send(piece, last); err != nil {
+			g.mu.Lock()
+			g.err = err
+			g.room.Broadcast()
+			g.mu.Unlock()
+			_ = g.Conn.Close() // so that the reader learns of it; the error is told by Write
+			return
+		}
+		if last {
+			return
+		}
+	}
+}
+
+func (g *gathering) send(piece []byte, last bool) error {
+	if len(piece) == 0 {
+		return nil
+	}
+	timeout := gatherTimeout
+	if last {
+		timeout = gatherLast
+	}
+	if err := g.Conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	_, err := g.Conn.Write(piece)
+	return err
+}
+
+// Close implements net.Conn.
+func (g *gathering) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	g.room.Broadcast()
+	g.mu.Unlock()
+	g.signal()
+	_ = g.Conn.SetWriteDeadline(time.Now().Add(gatherLast)) // of a write that is under way
+	<-g.ended
+	return g.Conn.Close()
+}
+
+// SetDeadline implements net.Conn, for reads.
+func (g *gathering) SetDeadline(t time.Time) error { return g.SetReadDeadline(t) }
+
+// SetWriteDeadline implements net.Conn. See Gather.
+func (g *gathering) SetWriteDeadline(time.Time) error { return nil }

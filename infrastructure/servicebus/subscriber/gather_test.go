@@ -1,0 +1,195 @@
+package subscriber
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/servicebus"
+)
+
+// counted counts the pieces that reach the connection.
+type counted struct {
+	net.Conn
+	pieces int
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.pieces++
+	return c.Conn.Write(b)
+}
+
+func TestGatherSendsInOnePieceWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		under := &counted{Conn: here}
+		conn := Gather(under)
+		var want []byte
+		for i := range 100 { // nobody reads: the first piece is under way, the rest waits
+			frame := bytes.Repeat([]byte{byte(i)}, i+1)
+			if n, err := conn.Write(frame); n != len(frame) || err != nil {
+				t.Fatalf("write %d: %d, %v", i, n, err)
+			}
+			want = append(want, frame...)
+			synctest.Wait()
+		}
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(there, got); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("what was read is not what was written: %v", err)
+		}
+		synctest.Wait()
+		if under.pieces != 2 {
+			t.Errorf("%d pieces, want 2", under.pieces)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestGatherSendsTheRestOnClose(t *testing.T) {
+	here, there := net.Pipe()
+	conn := Gather(here)
+	want := make([]byte, 100_000)
+	_, _ = rand.Read(want)
+	read := make(chan []byte)
+	go func() {
+		got, _ := io.ReadAll(there)
+		read <- got
+	}()
+	for rest := want; len(rest) > 0; rest = rest[1000:] {
+		if _, err := conn.Write(rest[:1000]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-read; !bytes.Equal(got, want) {
+		t.Errorf("%d bytes arrived, want the %d that were written", len(got), len(want))
+	}
+	if _, err := conn.Write([]byte{1}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a write after close: %v", err)
+	}
+}
+
+func TestGatherHoldsNoMoreThanItsBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		conn := Gather(here)
+		frame := make([]byte, 1000)
+		written := 0
+		failed := make(chan error)
+		go func() {
+			for {
+				if _, err := conn.Write(frame); err != nil {
+					failed <- err
+					return
+				}
+				written += len(frame)
+			}
+		}()
+		synctest.Wait() // the writer waits for room: nobody reads
+		if written < gatherHigh || written > 2*gatherHigh+2*len(frame) {
+			t.Errorf("%d bytes were taken, the bound is %d", written, gatherHigh)
+		}
+		start := time.Now()
+		if err := <-failed; err == nil || time.Since(start) > gatherTimeout {
+			t.Errorf("a peer that does not read was noticed after %v: %v", time.Since(start), err)
+		}
+		if _, err := there.Read(frame); !errors.Is(err, io.EOF) {
+			t.Errorf("the connection is not closed after it failed: %v", err)
+		}
+		_ = conn.Close()
+	})
+}
+
+func TestGatherCloseDoesNotWaitForASilentPeer(t *testing.T) {
+	for name, underWay := range map[string]bool{"a piece is under way": true, "all is left for the last piece": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here, _ := net.Pipe()
+				conn := Gather(here)
+				for range 3 {
+					if _, err := conn.Write(make([]byte, 1000)); err != nil {
+						t.Fatal(err)
+					}
+					if underWay {
+						synctest.Wait()
+					}
+				}
+				start := time.Now()
+				_ = conn.Close()
+				if took := time.Since(start); took > 2*gatherLast {
+					t.Errorf("Close took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// The client works on a gathering connection, end to end.
+func TestGatherUnderTheClient(t *testing.T) {
+	bus := busemu.StartT(t, &busemu.Options{Addr: "-", AdminAddr: "-"})
+	if err := bus.CreateQueue(t.Context(), busemu.Queue{Name: "q"}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := servicebus.NewClient(servicebus.ClientConfig{
+		ConnectionString: bus.ConnectionString(),
+		Dial: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+			conn, err := bus.Dial(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return Gather(conn), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := client.NewSender("q", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receiver, err := client.NewReceiverForQueue("q", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const messages = 200
+	for range messages {
+		if err := sender.SendMessage(t.Context(), &azservicebus.Message{Body: []byte("m")}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settled := make(chan error)
+	for n := 0; n < messages; {
+		got, err := receiver.ReceiveMessages(t.Context(), messages-n, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(got)
+		for _, m := range got {
+			go func() { settled <- receiver.CompleteMessage(t.Context(), m, nil) }()
+		}
+		for range got {
+			if err := <-settled; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := client.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := bus.Counters("q"); err != nil || c.Completed != messages {
+		t.Errorf("%d of %d messages were completed: %v", c.Completed, messages, err)
+	}
+}

@@ -1,0 +1,78 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/servicebus"
+)
+
+// credential returns the identity of the process in Azure: a managed identity
+// there, the developer's login on a laptop. It does no I/O.
+func (p Params) credential() (azcore.TokenCredential, error) {
+	if p.Credential != nil {
+		return p.Credential, nil
+	}
+	credential, err := azidentity.NewDefaultAzureCredential(nil)
+	if err != nil {
+		return nil, fmt.Errorf("azure credential: %w", err)
+	}
+	return credential, nil
+}
+
+// cosmosClient connects with the key if one is configured, else with the identity
+// of the process. Spans go to spans, whose zero value takes none; perCall policies run
+// once per call of the SDK.
+func (p Params) cosmosClient(cfg config.Cosmos, spans tracing.Provider, perCall ...policy.Policy) (*azcosmos.Client, error) {
+	c := cosmos.ClientConfig{Endpoint: cfg.Endpoint, Key: cfg.Key.Reveal()}
+	for _, region := range cfg.PreferredRegions {
+		c.PreferredRegions = append(c.PreferredRegions, strings.TrimSpace(region))
+	}
+	c.Options.Transport = p.CosmosTransport
+	c.Options.TracingProvider = spans
+	c.Options.PerCallPolicies = perCall
+	if !cfg.Key.IsSet() {
+		var err error
+		if c.Credential, err = p.credential(); err != nil {
+			return nil, err
+		}
+	}
+	return cosmos.NewClient(c)
+}
+
+// feedClient is a client that reads feeds well (see cosmosfeed.ClientOptions). It takes
+// no spans: every poll of the feed would be a trace of its own.
+func (p Params) feedClient(cfg config.Cosmos, perCall ...policy.Policy) (*azcosmos.Client, error) {
+	return p.cosmosClient(cfg, tracing.Provider{}, append(cosmosfeed.ClientOptions(nil).PerCallPolicies, perCall...)...)
+}
+
+// serviceBusClient connects with the connection string if one is configured,
+// else with the identity of the process.
+func (p Params) serviceBusClient(cfg config.ServiceBus) (*servicebus.Client, error) {
+	c := servicebus.ClientConfig{ConnectionString: cfg.ConnectionString.Reveal(), Namespace: cfg.Namespace, Dial: p.ServiceBusDial}
+	if !cfg.ConnectionString.IsSet() {
+		var err error
+		if c.Credential, err = p.credential(); err != nil {
+			return nil, err
+		}
+	}
+	return servicebus.NewClient(c)
+}
+
+// verify is the check at the start of process: it refuses what its promises do not hold on.
+func verify(ctx context.Context, process operator.Process, cfg config.Cosmos, client *azcosmos.Client, account *cosmos.Account) error {
+	err := cosmos.Verify(ctx, client, cfg.Database, operator.Containers(process, cfg)...)
+	return errors.Join(account.Verify(), err)
+}

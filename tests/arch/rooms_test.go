@@ -1,0 +1,171 @@
+package arch
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// room is a part of a package: the files of that name.
+type room struct {
+	name  string
+	files []string
+}
+
+// rooms are the parts of package changefeed, from the top: a file uses what its own
+// room and those below declare. They are one package, so that its documentation is one.
+var rooms = []room{
+	{"process", []string{"processor", "run", "cycle", "listing", "membership", "presence", "initialize", "repair", "drain", "operator", "operator_lag"}},
+	{"worker", []string{"workers", "worker", "giveup", "own"}},
+	{"delivery", []string{"reader", "flow", "window", "held", "retry", "delivery", "health"}},
+	{"ownership", []string{"keeper", "keeper_change", "reconcile", "fence", "split"}},
+	{"plan", []string{"balancer", "tiling", "lease", "lease_document", "lease_properties", "attempts"}},
+	{"contract", []string{
+		"doc", "env", "options", "start", "handler", "answer", "observer", "feed", "store", "errors", "clock", "feedrange", "ids", "log",
+	}},
+}
+
+// wiringRooms are the parts of package wiring, from the top.
+var wiringRooms = []room{
+	{"modules", []string{"api", "relay", "operator"}},
+	{"clients", []string{"clients", "failpoints"}},
+	{"process", []string{"process", "params"}},
+	{"life", []string{"doc", "lifecycle", "stops", "signals", "garbage"}},
+}
+
+func TestArrowsBetweenRoomsPointDown(t *testing.T) {
+	for folder, rooms := range map[string][]room{"changefeed": rooms, "infrastructure/wiring": wiringRooms} {
+		level := map[string]int{}
+		for i, room := range rooms {
+			for _, file := range room.files {
+				level[file] = i
+			}
+		}
+		p := check(t, folder)
+		for _, file := range p.files {
+			if name := base(p.fset.Position(file.Pos()).Filename); !slices.ContainsFunc(rooms, func(r room) bool { return slices.Contains(r.files, name) }) {
+				t.Errorf("%s/%s.go is in no room", folder, name)
+			}
+		}
+		for ident, object := range p.info.Uses {
+			if object.Pkg() != p.pkg || !object.Pos().IsValid() {
+				continue
+			}
+			from, to := base(p.fset.Position(ident.Pos()).Filename), base(p.fset.Position(object.Pos()).Filename)
+			if level[to] < level[from] {
+				t.Errorf("%s, room %s: %s is declared in %s.go, in the room %s above",
+					p.fset.Position(ident.Pos()), rooms[level[from]].name, ident.Name, to, rooms[level[to]].name)
+			}
+		}
+	}
+}
+
+// Package wiring asks configuration and errors, and whether something is there; it decides
+// nothing by what the domain, the application or the change feed have found.
+func TestWiringDecidesNothing(t *testing.T) {
+	p := check(t, "infrastructure/wiring")
+	business := func(e ast.Expr) bool {
+		if binary, ok := e.(*ast.BinaryExpr); ok && (binary.Op == token.LAND || binary.Op == token.LOR) {
+			return false // its parts are looked at
+		}
+		of := p.info.TypeOf(e)
+		if pointer, ok := of.(*types.Pointer); ok {
+			of = pointer.Elem()
+		}
+		named, ok := of.(*types.Named)
+		return ok && named.Obj().Pkg() != nil && under(named.Obj().Pkg().Path(), "domain", "application", "changefeed")
+	}
+	look := func(conditions ...ast.Expr) {
+		for _, condition := range conditions {
+			if condition == nil {
+				continue
+			}
+			ast.Inspect(condition, func(n ast.Node) bool {
+				if e, ok := n.(ast.Expr); ok && business(e) {
+					t.Errorf("%s: a decision by %s", p.fset.Position(e.Pos()), p.info.TypeOf(e))
+				}
+				return true
+			})
+		}
+	}
+	for _, file := range p.files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch s := n.(type) {
+			case *ast.IfStmt:
+				look(s.Cond)
+			case *ast.SwitchStmt:
+				look(s.Tag)
+			case *ast.CaseClause:
+				look(s.List...)
+			}
+			return true
+		})
+	}
+}
+
+// checked is a package whose identifiers are resolved.
+type checked struct {
+	fset  *token.FileSet
+	files []*ast.File
+	pkg   *types.Package
+	info  types.Info
+}
+
+// check resolves the package in folder, without its tests.
+func check(t *testing.T, folder string) checked {
+	t.Helper()
+	p := checked{fset: token.NewFileSet(), info: types.Info{
+		Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}, Types: map[ast.Expr]types.TypeAndValue{},
+	}}
+	paths, err := filepath.Glob("../../" + folder + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(p.fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.files = append(p.files, file)
+	}
+	p.pkg, err = (&types.Config{Importer: compiled(t, p.fset, folder)}).Check(module+"/"+folder, p.fset, p.files, &p.info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func base(path string) string { return strings.TrimSuffix(filepath.Base(path), ".go") }
+
+// compiled imports what the build cache holds.
+func compiled(t *testing.T, fset *token.FileSet, folder string) types.Importer {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Export", "./"+folder)
+	list.Dir = "../.."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list -export: %v", err)
+	}
+	exports := map[string]string{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p struct{ ImportPath, Export string }
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		exports[p.ImportPath] = p.Export
+	}
+	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+}

@@ -1,0 +1,179 @@
+//go:build conformance
+
+package cosmos
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+)
+
+// queryTable is queries/queries.json: queries over the same items, and their rows.
+type queryTable struct {
+	Items   []map[string]any `json:"items"`
+	Queries []struct {
+		Text       string `json:"text"`
+		Computed   bool   `json:"computed"` // of a computed property, which azcosmos cannot make
+		Parameters []struct {
+			Name  string `json:"name"`
+			Value any    `json:"value"`
+		} `json:"parameters"`
+		Rows    []any `json:"rows"`
+		Ordered bool  `json:"ordered"`
+	} `json:"queries"`
+}
+
+// TestQueries runs the table through each SDK: through azcosmos on one logical
+// partition, since it runs no query plans; through the others over one and over
+// several physical partitions, in pages of two rows. "refused" in the table names
+// what the SDK says it cannot do.
+func TestQueries(t *testing.T) {
+	t.Run("azcosmos", queriesByGo)
+	for name, sdk := range map[string]struct {
+		tools   []string
+		install []string
+		run     []string
+	}{
+		"javascript": {[]string{"node", "npm"}, []string{"npm", "ci", "--no-audit", "--no-fund"}, []string{"node", "run.mjs"}},
+		"python": {
+			[]string{"python3"},
+			[]string{"sh", "-c", "python3 -m venv venv && venv/bin/pip install --quiet --disable-pip-version-check -r requirements.txt"},
+			[]string{"venv/bin/python", "run.py"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, tool := range sdk.tools {
+				if _, err := exec.LookPath(tool); err != nil {
+					t.Skipf("SKIPPED: the queries were NOT checked: %s is not installed", tool)
+				}
+			}
+			dir := filepath.Join(t.TempDir(), "queries")
+			if err := errors.Join(os.CopyFS(dir, os.DirFS("queries")), copyPackages(dir)); err != nil {
+				t.Fatal(err)
+			}
+			install := exec.CommandContext(t.Context(), sdk.install[0], sdk.install[1:]...)
+			install.Dir = dir
+			if text, err := install.CombinedOutput(); err != nil {
+				t.Skipf("SKIPPED: the queries were NOT checked: %v\n%s", err, text)
+			}
+			for _, partitions := range []int{1, 4} {
+				srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: partitions})
+				run := exec.CommandContext(t.Context(), sdk.run[0], sdk.run[1:]...)
+				run.Dir = dir
+				run.Env = append(os.Environ(), "COSMOS_ENDPOINT="+srv.Endpoint(), "COSMOS_KEY="+srv.Key(), fmt.Sprintf("COSMOS_PARTITIONS=%d", partitions))
+				text, err := run.CombinedOutput()
+				for line := range strings.Lines(string(text)) {
+					if !strings.HasPrefix(line, "ok ") {
+						t.Logf("%d partitions: %s", partitions, strings.TrimRight(line, "\n"))
+					}
+				}
+				if err != nil || !regexp.MustCompile(`(?m)^(\d+) of (\d+) passed$`).Match(text) {
+					t.Errorf("%d partitions: %v", partitions, err)
+				}
+			}
+		})
+	}
+}
+
+// copyPackages adds the packages of the JavaScript SDK, which js names once.
+func copyPackages(dir string) error {
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		text, err := os.ReadFile(filepath.Join("js", name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func queriesByGo(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("queries", "queries.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table queryTable
+	if err := json.Unmarshal(text, &table); err != nil {
+		t.Fatal(err)
+	}
+	w := openTarget(t)
+	db, err := w.client.NewDatabase(w.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.CreateContainer(t.Context(), azcosmos.ContainerProperties{
+		ID: "queries", PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: []string{"/all"}, Kind: azcosmos.PartitionKeyKindHash, Version: 2},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := w.client.NewContainer(w.database, "queries")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := azcosmos.NewPartitionKeyString("x")
+	for _, item := range table.Items {
+		item["all"] = "x"
+		body, _ := json.Marshal(item) // it was JSON
+		if _, err := c.CreateItem(t.Context(), key, body, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, q := range table.Queries {
+		if q.Computed {
+			continue
+		}
+		o := &azcosmos.QueryOptions{PageSizeHint: 2}
+		for _, p := range q.Parameters {
+			o.QueryParameters = append(o.QueryParameters, azcosmos.QueryParameter{Name: p.Name, Value: p.Value})
+		}
+		var got, want []string
+		for _, row := range q.Rows {
+			want = append(want, canonical(t, row))
+		}
+		for pager := c.NewQueryItemsPager(q.Text, key, o); pager.More(); {
+			page, err := pager.NextPage(t.Context())
+			if err != nil {
+				t.Errorf("%s: %v", q.Text, err)
+				break
+			}
+			for _, item := range page.Items {
+				var row any
+				if err := json.Unmarshal(item, &row); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, canonical(t, row))
+			}
+		}
+		if !q.Ordered {
+			slices.Sort(got)
+			slices.Sort(want)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s\n got %s\nwant %s", q.Text, got, want)
+		}
+	}
+}
+
+// canonical writes a row with its members in one order.
+func canonical(t *testing.T, row any) string {
+	t.Helper()
+	text, err := json.Marshal(row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,174 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/tests/sim/world"
+	"feedbox/tests/testkit"
+)
+
+// siege is how long the fault of F25 lasts, and window that of the broker's duplicate
+// detection: what is sent again after so long comes twice.
+const (
+	siege  = 30 * time.Minute
+	window = 10 * time.Minute
+)
+
+var busy = busemu.Fault{Err: &busemu.Error{Condition: busemu.ServerBusy, Description: "The server is busy."}}
+
+// F25: the broker takes no message of one key among 200, for longer than it remembers
+// ids: it is busy, or never answers. Nobody else notices: the others are as quick as
+// without it, no event is sent twice, and the key's events arrive in order by themselves
+// once the broker takes them. That holds where the container of parked events refuses
+// this one key as well. Without a scale only two of the five kinds are run.
+func TestOneKeyOfManyWaits(t *testing.T) {
+	t.Parallel()
+	plain := healthyP99(t, world.Topology{})
+	for _, c := range []struct {
+		name, title string
+		fault       busemu.Fault
+		full        bool // its partition of the parked container is full, too
+		topology    world.Topology
+	}{
+		{"busy", "the broker is busy for one key of 200", busy, false, world.Topology{}},
+		{"busy-packed", "the broker is busy for one key of 200, several keys in a batch", busy, false, world.Topology{PackKeys: true}},
+		{"busy-full", "the same, and the key cannot be parked", busy, true, world.Topology{}},
+		{"silent", "the broker never answers for one key of 200", busemu.Fault{Loss: busemu.Drop}, false, world.Topology{}},
+		{"silent-full", "the same, and the key cannot be parked", busemu.Fault{Loss: busemu.Drop}, true, world.Topology{}},
+	} {
+		if testkit.Scale(t) < 0.05 && c.name != "busy-packed" && c.name != "silent-full" {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			tell(t, testkit.Result{
+				Fault: "F25", Name: c.title, Seed: 25, Of: 30,
+				Note: "30 min, three times the duplicate window; the others' p99 is at most twice that without the fault",
+			}, besieged(c.topology), func(s *story) {
+				const sick = "sick"
+				l := s.newSteady(contacts(199)...)
+				l.run(time.Minute, 60, sick) // everybody has his position
+				end := s.FaultBus(func(call *busemu.Call) *busemu.Fault {
+					if call.Operation != busemu.OpSend || !slices.Contains(call.Sessions, sick) {
+						return nil
+					}
+					s.struck.Add(1)
+					f := c.fault
+					return &f
+				})
+				if c.full {
+					open := s.refuseParking(sick)
+					defer open()
+				}
+				began := time.Now()
+				l.run(siege, besiegedEvents(s), sick)
+				ended := time.Now()
+				end()
+				sorted, missing := l.latencies(began, ended, sick)
+				if p99 := quantile(sorted, 0.99); p99 > 2*plain {
+					s.Errorf("the other keys' p99 was %s, want at most twice the %s without the fault", p99, plain)
+				}
+				s.Logf("%d events of others: p50 %s, p99 %s, longest %s, %d missing at the end; without the fault p99 %s",
+					len(sorted), quantile(sorted, 0.5), quantile(sorted, 0.99), quantile(sorted, 1), missing, plain)
+				s.settleBesieged(l)
+			})
+		})
+	}
+}
+
+// besieged is the world of F25.
+func besieged(t world.Topology) world.Topology {
+	t.APIs, t.Consumers, t.Relays, t.DuplicateWindow = -1, -1, 2, window
+	t.PollMin, t.PollMax = 200*time.Millisecond, time.Second
+	return t
+}
+
+func besiegedEvents(t testing.TB) int { return max(900, testkit.Count(t, 9_000)) }
+
+// healthyP99 is how long events take when nothing fails.
+func healthyP99(t *testing.T, topology world.Topology) (p99 time.Duration) {
+	t.Helper()
+	play(t, &testkit.Result{Seed: testkit.Seed(t, 25)}, besieged(topology), func(s *story) {
+		l := s.newSteady(contacts(200)...)
+		l.run(time.Minute, 60, "")
+		began := time.Now()
+		l.run(siege, besiegedEvents(s), "")
+		s.Sleep(10 * time.Second)
+		sorted, missing := l.latencies(began, time.Now(), "nobody")
+		if p99 = quantile(sorted, 0.99); missing > 0 {
+			s.Errorf("%d events are missing without any fault", missing)
+		}
+	})
+	return p99
+}
+
+// settleBesieged waits until all events have arrived by themselves, each sent once, in
+// order and with none left behind.
+func (s *story) settleBesieged(l *steady) {
+	s.Helper()
+	ended := time.Now()
+	if !s.Eventually(10*time.Minute, func() bool { return int(s.Accepted()) >= len(l.written) }) {
+		s.Errorf("10 min after the fault the broker has %d of %d events", s.Accepted(), len(l.written))
+	}
+	s.result.Recovery = time.Since(ended).Seconds()
+	s.Eventually(time.Minute, func() bool { return len(s.parked()) == 0 })
+	if ids := s.parked(); len(ids) > 0 {
+		s.Errorf("%d events are still parked: %.300v", len(ids), ids)
+	}
+	run := s.Settle()
+	run.Acked = nil
+	s.verify(run)
+	if n := s.Duplicates(); n > 0 {
+		s.Errorf("%d events were sent twice within the duplicate window", n)
+	}
+}
+
+// F25: one event of 41 keys is refused, and the container of parked events takes no write
+// at all, for longer than the broker remembers ids. The other keys do not notice, and
+// each of their events is sent once; the refused one and its followers wait, and are
+// parked once there is a place for them.
+func TestNoPlaceForARefusedKey(t *testing.T) {
+	const refused, keys = "refused", 40
+	tell(t, testkit.Result{
+		Fault: "F25", Name: "one key of 41 is refused while nothing can be parked", Seed: 251, Of: 30,
+		Note: "30 min, three times the duplicate window; each event of the others was sent once",
+	}, besieged(world.Topology{}), func(s *story) {
+		l := s.newSteady(contacts(keys)...)
+		l.run(time.Minute, 60, refused)
+		before := l.last[refused]
+		open := s.refuseParking("")
+		began := time.Now()
+		l.write(refused, fmt.Sprintf(`{"id":%q,"partitionKey":%q,"type":"domainEvent","data":"text","ttl":-1}`, eventID(refused, before+1), refused))
+		l.run(siege, besiegedEvents(s), refused)
+		if sorted, missing := l.latencies(began, time.Now().Add(-time.Minute), refused); missing > 0 {
+			s.Errorf("%d of %d events of the others, a minute old or more, have not arrived", missing, len(sorted))
+		}
+		open()
+		var want []string
+		for n := before + 1; n <= l.last[refused]; n++ {
+			want = append(want, eventID(refused, n))
+		}
+		slices.Sort(want)
+		ended := time.Now()
+		if !s.Eventually(10*time.Minute, func() bool { return int(s.Accepted()) >= len(l.written)-len(want) && len(s.parked()) >= len(want) }) {
+			s.Errorf("10 min after the fault the broker has %d of %d events", s.Accepted(), len(l.written)-len(want))
+		}
+		s.result.Recovery = time.Since(ended).Seconds()
+		if got := s.parked(); !slices.Equal(got, want) {
+			s.Errorf("parked are\n %.500v, want exactly the refused event and its followers\n %.500v", got, want)
+		}
+		run := s.Settle()
+		l.history(run)
+		run.Poison = map[string]bool{}
+		for _, id := range want {
+			run.Poison[id] = true
+		}
+		s.verify(run)
+		if n := s.Duplicates(); n > 0 {
+			s.Errorf("%d events were sent twice within the duplicate window", n)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package infra
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+var kubernetesPlaceChecks = []check{
+	{
+		"Kubernetes: services put nothing into the environment, and what they would put is no setting", serviceLinks,
+		[]seed{{apiYAML, "      enableServiceLinks: false\n", ""}, {relayYAML, "enableServiceLinks: false", "enableServiceLinks: true"}},
+	},
+	{
+		"Kubernetes: what an autoscaler owns is in no manifest", autoscaled,
+		[]seed{
+			{apiYAML, "spec:\n  # No replicas", "spec:\n  replicas: 3\n  # No replicas"},
+			{kedaFolder + "kustomization.yaml", "path: /spec/replicas", "path: /spec/paused"},
+			{kedaFolder + "kustomization.yaml", "  - ..\n", ""},
+			{kedaFolder + "kustomization.yaml", "name: feedbox-relay", "name: feedbox-api"},
+		},
+	},
+	{
+		"Kubernetes: replicas are spread over nodes as well as zones", spread,
+		[]seed{
+			{apiYAML, "topologyKey: kubernetes.io/hostname", "topologyKey: topology.kubernetes.io/region"},
+			{relayYAML, "whenUnsatisfiable: DoNotSchedule", "whenUnsatisfiable: ScheduleAnyway"},
+			{relayYAML, "topologyKey: topology.kubernetes.io/zone", "topologyKey: kubernetes.io/os"},
+		},
+	},
+	{
+		"Kubernetes: the ops port is for the scraper alone", networkPolicy,
+		[]seed{
+			{policyYAML, "        - {port: http}\n", "        - {port: http}\n        - {port: ops}\n"},
+			{policyYAML, "policyTypes: [Ingress]", "policyTypes: [Egress]"},
+			{policyYAML, "matchLabels: {app: feedbox-relay}", "matchLabels: {app: relay}"},
+			{policyYAML, "    - from:\n        - namespaceSelector:\n            matchLabels: {kubernetes.io/metadata.name: monitoring}\n      ports:", "    - ports:"},
+		},
+	},
+	{
+		"Kubernetes: scrapers find the metrics, and everything to watch by is applied", scraping,
+		[]seed{
+			{relayYAML, "prometheus.io/port: \"8090\"", "prometheus.io/port: \"8080\""},
+			{apiYAML, "        prometheus.io/scrape: \"true\"\n", ""},
+			{monitoring + "pod-monitor.yaml", "values: [feedbox-api, feedbox-relay]", "values: [feedbox-api]"},
+			{monitoring + "pod-monitor.yaml", "port: ops", "port: http"},
+			{monitoring + "kustomization.yaml", "  - rules.yaml\n", ""},
+		},
+	},
+}
+
+// serviceLinks looks at the pods, and at what the kubelet would make of the services.
+func serviceLinks(w *world, report func(string, ...any)) {
+	kubernetesApps(w, report, func(process, _ string, pod, _ any) {
+		want(report, process+": enableServiceLinks", at(pod, "enableServiceLinks"), false)
+	})
+	services := 0
+	for _, file := range []string{apiYAML, relayYAML} {
+		for _, d := range documents(w, file, report) {
+			if at(d, "kind") != "Service" {
+				continue
+			}
+			services++
+			name := strings.ToUpper(strings.ReplaceAll(text(at(d, "metadata", "name")), "-", "_"))
+			links := settings(w)
+			for _, link := range [][2]string{
+				{"_SERVICE_HOST", "10.0.0.1"},
+				{"_SERVICE_PORT", "80"},
+				{"_SERVICE_PORT_HTTP", "80"},
+				{"_PORT", "tcp://10.0.0.1:80"},
+				{"_PORT_80_TCP", "tcp://10.0.0.1:80"},
+				{"_PORT_80_TCP_PROTO", "tcp"},
+				{"_PORT_80_TCP_PORT", "80"},
+				{"_PORT_80_TCP_ADDR", "10.0.0.1"},
+			} {
+				links = append(links, variable{name: name + link[0], value: link[1]})
+			}
+			for _, process := range []string{"api", "relay"} {
+				if err := load(process, links); err != nil {
+					report("beside the service %s the %s does not start: %v", name, process, err)
+				}
+			}
+		}
+	}
+	want(report, "services", services, 1)
+}
+
+func autoscaled(w *world, report func(string, ...any)) {
+	scaler := manifest(w, apiYAML, "HorizontalPodAutoscaler", report)
+	want(report, "what is scaled", at(scaler, "spec", "scaleTargetRef", "name"), any("feedbox-api"))
+	if n := at(manifest(w, apiYAML, "Deployment", report), "spec", "replicas"); n != nil {
+		report("the API has %v replicas beside its autoscaler", n)
+	}
+	k := read(w, kedaFolder+"kustomization.yaml", report)
+	var resources []string
+	for _, r := range list(at(k, "resources")) {
+		resources = append(resources, text(r))
+	}
+	if !slices.Contains(resources, "..") || !slices.Contains(resources, "scaledobject.yaml") {
+		report("keda/ holds %v", resources)
+	}
+	patch := at(k, "patches", 0)
+	var steps []map[string]any
+	if err := yaml.Unmarshal([]byte(text(at(patch, "patch"))), &steps); err != nil || len(steps) != 1 || steps[0]["op"] != "remove" || steps[0]["path"] != "/spec/replicas" {
+		report("keda/ leaves the relay's replicas in place: %v", at(patch, "patch"))
+	}
+	want(report, "whose replicas are left out", at(patch, "target", "name"), any("feedbox-relay"))
+}
+
+func spread(w *world, report func(string, ...any)) {
+	kubernetesApps(w, report, func(process, _ string, pod, _ any) {
+		found := map[string]string{}
+		for _, c := range list(at(pod, "topologySpreadConstraints")) {
+			want(report, process+": who is spread", at(c, "labelSelector", "matchLabels", "app"), any("feedbox-"+process))
+			found[text(at(c, "topologyKey"))] = text(at(c, "whenUnsatisfiable"))
+		}
+		if found["topology.kubernetes.io/zone"] == "" || found["kubernetes.io/hostname"] == "" {
+			report("%s: spread over %v", process, found)
+		}
+		if process == "relay" {
+			want(report, "two relays on one node", found["kubernetes.io/hostname"], "DoNotSchedule")
+		}
+	})
+}
+
+const monitoring = kubernetes + "monitoring/"
+
+func scraping(w *world, report func(string, ...any)) {
+	m := at(manifest(w, monitoring+"pod-monitor.yaml", "PodMonitor", report), "spec")
+	want(report, "the port that is scraped", at(m, "podMetricsEndpoints", 0, "port"), any("ops"))
+	want(report, "the path that is scraped", at(m, "podMetricsEndpoints", 0, "path"), any("/metrics"))
+	var apps []string
+	for _, v := range list(at(m, "selector", "matchExpressions", 0, "values")) {
+		apps = append(apps, text(v))
+	}
+	for process, file := range map[string]string{"api": apiYAML, "relay": relayYAML} {
+		if !slices.Contains(apps, "feedbox-"+process) {
+			report("nothing scrapes the %s", process)
+		}
+		notes := at(manifest(w, file, "Deployment", report), "spec", "template", "metadata", "annotations")
+		want(report, process+": prometheus.io/scrape", at(notes, "prometheus.io/scrape"), any("true"))
+		want(report, process+": prometheus.io/path", at(notes, "prometheus.io/path"), any("/metrics"))
+		for _, v := range settings(w) {
+			if v.name == "FEEDBOX_OPS_LISTEN" {
+				want(report, process+": prometheus.io/port", ":"+text(at(notes, "prometheus.io/port")), v.value)
+			}
+		}
+	}
+	k := read(w, monitoring+"kustomization.yaml", report)
+	resources := text(at(k, "resources", 0)) + " " + text(at(k, "resources", 1)) + " " + text(at(k, "configMapGenerator", 0, "files", 0))
+	want(report, "what to watch by", resources, "pod-monitor.yaml rules.yaml dashboard.json")
+}
+
+func networkPolicy(w *world, report func(string, ...any)) {
+	guarded := map[string]bool{}
+	for _, d := range documents(w, policyYAML, report) {
+		who := text(at(d, "spec", "podSelector", "matchLabels", "app"))
+		guarded[who] = at(d, "kind") == "NetworkPolicy" && at(d, "spec", "policyTypes", 0) == "Ingress"
+		for _, rule := range list(at(d, "spec", "ingress")) {
+			ports := list(at(rule, "ports"))
+			if len(ports) == 0 {
+				report("%s: a rule is for all ports", who)
+			}
+			for _, p := range ports {
+				if at(p, "port") == "ops" && at(rule, "from", 0, "namespaceSelector", "matchLabels") == nil {
+					report("%s: everybody reaches the ops port", who)
+				}
+			}
+		}
+	}
+	for _, who := range []string{"feedbox-api", "feedbox-relay"} {
+		if !guarded[who] {
+			report("no policy guards %s", who)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// victim is a module whose only test does what its mutants make of behaviour.
+var victim = map[string]string{
+	"go.mod":       "module victim\n\ngo 1.26\n",
+	"behaviour.go": "package victim\n\n// Behaviour is what mutants change.\nconst Behaviour = \"right\"\n",
+	"behaviour_test.go": `package victim
+
+import (
+	"os"
+	"testing"
+)
+
+var counter int
+
+func TestBehaviour(t *testing.T) {
+	switch Behaviour {
+	case "right":
+	case "wrong":
+		t.Error("wrong")
+	case "nil":
+		var nobody *int
+		t.Error("about to fail as well")
+		counter = *nobody
+	case "stuck":
+		<-make(chan int)
+	case "exit 1":
+		os.Exit(1)
+	case "exit 3":
+		os.Exit(3)
+	case "sometimes": // fails the first time
+		if os.Mkdir(os.Getenv("VICTIM_MEMORY"), 0o700) == nil {
+			t.Error("once")
+		}
+	}
+}
+
+func TestBehaviourOfAnother(t *testing.T) {
+	if Behaviour == "other" {
+		t.Error("wrong")
+	}
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if Behaviour == "main" {
+		status = 1
+	}
+	os.Exit(status)
+}
+`,
+}
+
+// Only an assertion that fails twice is a kill.
+func TestVerdicts(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("SKIPPED: no patch was tried: git, which applies the patches, is not installed")
+	}
+	tree := t.TempDir()
+	for name, text := range victim {
+		write(t, filepath.Join(tree, name), text)
+	}
+	t.Setenv("VICTIM_MEMORY", filepath.Join(t.TempDir(), "memory"))
+	for behaviour, want := range map[string]verdict{
+		`"wrong"`:     killed,
+		`"harmless"`:  survived,
+		`"other"`:     survived, // another test notices, whose name begins with that of the named one
+		`"nil"`:       panicked,
+		`"stuck"`:     hung,
+		`"exit 1"`:    panicked,
+		`"exit 3"`:    panicked,
+		`"main"`:      unnamed,
+		`"sometimes"`: unsteady,
+		`nobody`:      doesNotCompile,
+	} {
+		m := mutantOf(t, behaviour, "kills: . TestBehaviour")
+		r := attempt(t.Context(), tree, m, options{timeout: 5 * time.Second})
+		if r.verdict != want {
+			t.Errorf("%s: %s, want %s\n%s", behaviour, r.verdict, want, r.detail)
+		}
+		if by := r.by(); by != map[bool]string{true: "TestBehaviour"}[want == killed] {
+			t.Errorf("%s: killed by %q", behaviour, by)
+		}
+	}
+	// A second line of tests is tried when the first one proves nothing.
+	m := mutantOf(t, `"other"`, "kills: . TestBehaviour\nkills: . TestBehaviourOfAnother")
+	if r := attempt(t.Context(), tree, m, options{timeout: time.Minute}); r.verdict != killed || r.by() != "TestBehaviourOfAnother" {
+		t.Errorf("killed by the second line: %s by %q\n%s", r.verdict, r.by(), r.detail)
+	}
+}
+
+// mutantOf is the mutant of victim that makes the behaviour of an expression.
+func mutantOf(t *testing.T, behaviour, kills string) *mutant {
+	t.Helper()
+	text := fmt.Sprintf(`removes: the right behaviour
+%s
+
+--- a/behaviour.go
++++ b/behaviour.go
+@@ -1,4 +1,4 @@
+ package victim
+ 
+ // Behaviour is what mutants change.
+-const Behaviour = "right"
++const Behaviour = %s
+`, kills, behaviour)
+	m, err := parseMutant("victim/x", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.path = filepath.Join(t.TempDir(), "x.patch")
+	write(t, m.path, text)
+	return m
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What go test -json says, in the cases that take a race detector or long to make.
+func TestVerdictOfEvents(t *testing.T) {
+	const (
+		ran   = `{"Action":"run","Test":"TestA"}` + "\n"
+		fails = `{"Action":"output","Test":"TestA","Output":"--- FAIL: TestA (0.00s)\n"}` + "\n"
+		end   = `{"Action":"output","Output":"FAIL\n"}`
+	)
+	for _, c := range []struct {
+		name, events string
+		want         verdict
+	}{
+		{"an assertion", ran + fails + end, killed},
+		{"a log that speaks of panics", ran + `{"Action":"output","Test":"TestA","Output":"    a_test.go:1: panic: no\n"}` + "\n" + fails + end, killed},
+		{"the tool's own word for a test that was cut short", ran + `{"Action":"fail","Test":"TestA"}` + "\n" + end, unnamed},
+		{"a subtest without its test", ran + `{"Action":"output","Test":"TestA/sub","Output":"    --- FAIL: TestA/sub (0.00s)\n"}` + "\n" + end, unnamed},
+		{"a data race", ran + `{"Action":"output","Test":"TestA","Output":"WARNING: DATA RACE\n"}` + "\n" + fails + end, raced},
+		{"no end in time", ran + `{"Action":"output","Test":"TestA","Output":"panic: test timed out after 1s\n"}` + "\n" + fails, hung},
+		{"a panic, or killed from outside", ran + fails, panicked},
+		{"a failed build", `{"ImportPath":"a","Action":"build-fail"}`, doesNotCompile},
+	} {
+		run := readEvents([]byte(c.events + "\n"))
+		run.failed = true
+		if got := run.verdict(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// Package testenv reads the variables that say how much a test does: counts, seeds,
+// shares. A value that is none, or none that a run can prove anything with, ends the test
+// with words; without that a typing error would pass as a green run of nothing.
+package testenv
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Count is the variable name: a whole number of 1 or more. It is otherwise if the
+// variable is not set or empty.
+func Count(t testing.TB, name string, otherwise int) int {
+	t.Helper()
+	return read(t, name, otherwise, "a whole number of 1 or more", func(text string) (int, bool) {
+		n, err := strconv.Atoi(text)
+		return n, err == nil && n >= 1
+	})
+}
+
+// Seed is the variable name: a whole number of 0 or more. It is otherwise if the
+// variable is not set or empty.
+func Seed(t testing.TB, name string, otherwise uint64) uint64 {
+	t.Helper()
+	return read(t, name, otherwise, "a whole number of 0 or more", func(text string) (uint64, bool) {
+		n, err := strconv.ParseUint(text, 10, 64)
+		return n, err == nil
+	})
+}
+
+// Share is the variable name: a number above 0 and up to 1. It is otherwise if the
+// variable is not set or empty.
+func Share(t testing.TB, name string, otherwise float64) float64 {
+	t.Helper()
+	return read(t, name, otherwise, "a number above 0 and up to 1", func(text string) (float64, bool) {
+		n, err := strconv.ParseFloat(text, 64)
+		return n, err == nil && n > 0 && n <= 1
+	})
+}
+
+// Duration is the variable name: 0 or a time with its unit, such as 90s. It is otherwise
+// if the variable is not set or empty.
+func Duration(t testing.TB, name string, otherwise time.Duration) time.Duration {
+	t.Helper()
+	return read(t, name, otherwise, "0 or a time such as 90s", func(text string) (time.Duration, bool) {
+		d, err := time.ParseDuration(text)
+		return d, err == nil && d >= 0
+	})
+}
+
+func read[T any](t testing.TB, name string, otherwise T, wanted string, parse func(string) (T, bool)) T {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	value, ok := parse(text)
+	if !ok {
+		t.Fatalf("%s=%q: %s is needed", name, text, wanted)
+	}
+	return value
+}
