@@ -54,6 +54,8 @@ func New(name string, hosts ...string) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
+// PEM returns the certificates of c, without its key, as PEM blocks: what a
+// client is given to trust.
 func PEM(c tls.Certificate) []byte {
 	var text bytes.Buffer
 	for _, der := range c.Certificate {
