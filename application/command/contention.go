@@ -8,14 +8,14 @@ import (
 	"feedbox/domain/fault"
 )
 
-// CodeContended is the code of Unavailable: so many others changed the contact at the
+// CodeContended is the code of Unavailable: so many others changed the aggregate at the
 // same time that this change, which named no state it goes with, was never the first.
 // Nothing was done.
 const CodeContended = "contended"
 
 // How a command without a precondition goes on when it loses the race against other
 // writers: from the read, after a random wait of up to a bound that doubles. Writers
-// that all begin at the same time spread, and fifty of one contact all get through.
+// that all begin at the same time spread, and fifty of one aggregate all get through.
 // The waits are 7.4 s together at most, half of that on average.
 const (
 	updateAttempts = 24
@@ -44,8 +44,8 @@ func standBack(ctx context.Context, attempt int) bool {
 }
 
 // errContended says that a command gave up, with its last lost race as the cause.
-func errContended(lost error) error {
-	contended := fault.Wrap(fault.Unavailable, CodeContended, "the contact is being changed by many at the same time; nothing was done, try again", lost)
+func errContended(noun string, lost error) error {
+	contended := fault.Wrap(fault.Unavailable, CodeContended, "the "+noun+" is being changed by many at the same time; nothing was done, try again", lost)
 	contended.RetryAfter = time.Second
 	return contended
 }

@@ -58,13 +58,10 @@ func (s Sender) secret() []byte {
 	return fmt.Appendf(nil, "%d:%s%s", len(s.Principal), s.Principal, s.IdempotencyKey)
 }
 
-// contactNamespace keeps derived contact ids apart from all other derived ids.
-var contactNamespace = uuid.MustParse("5cb6a1a6-6a19-4ac5-a1f9-70b0f4bfe9c7")
-
-// contactID derives the id of a contact that is created under the key, so that a
-// repeat finds the contact by trying to create it again (RFC 9562 5.8).
-func (s Sender) contactID() uuid.UUID {
-	return uuid.NewHash(sha256.New(), contactNamespace, s.secret(), 8)
+// derivedID derives the id of an aggregate that is created under the key, so that a
+// repeat finds the aggregate by trying to create it again (RFC 9562 5.8).
+func (s Sender) derivedID(namespace uuid.UUID) uuid.UUID {
+	return uuid.NewHash(sha256.New(), namespace, s.secret(), 8)
 }
 
 // requestID derives the id of the note about an update under the key.

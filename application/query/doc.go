@@ -1,7 +1,4 @@
-// Package query holds the use cases that read, one per file: the input, its
-// answer, and the handler. Register makes a mediator answer them. Nothing here
-// changes a contact.
-//
-// Views (view.go) are what clients see of a contact. They are plain data and are
-// shared by queries and by commands that answer with a contact.
+// Package query is how aggregates of any kind are read without a unit of work: one by its
+// id, a page of them, the audit trail of one. Nothing here changes an aggregate. A use case
+// turns the states into views; see package contacts for some.
 package query

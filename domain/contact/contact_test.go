@@ -75,7 +75,7 @@ func TestNewContactRaisesOnlyCreated(t *testing.T) {
 	if diff := cmp.Diff(want, commit.Events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want[0].(contact.ContactCreatedEvent).Contact, commit.State); diff != "" {
+	if diff := cmp.Diff(want[0].(contact.ContactCreatedEvent).Contact, c.StateAt(commit)); diff != "" {
 		t.Errorf("the event's contact is not the state committed:\n%s", diff)
 	}
 }
@@ -98,8 +98,8 @@ func TestLastEventOfAnActionReplacesInPlace(t *testing.T) {
 	if first.Name.First() != "Joan" || first.ID != last || !first.CreatedAt.Equal(start.Add(time.Minute)) {
 		t.Errorf("the first event is not the last change: %+v", first.Meta)
 	}
-	if commit.State.Version != 2 || commit.State.Sequence != 3 {
-		t.Errorf("version %d, sequence %d; want 2, 3", commit.State.Version, commit.State.Sequence)
+	if commit.Version != 2 || commit.Sequence != 3 {
+		t.Errorf("version %d, sequence %d; want 2, 3", commit.Version, commit.Sequence)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"feedbox/domain/aggregate"
 	"feedbox/domain/contact"
 	"feedbox/domain/event"
 	"feedbox/domain/fault"
@@ -150,13 +151,13 @@ func (m *model) failedCommit(t *rapid.T) {
 	}
 }
 
-func (m *model) check(t *rapid.T, commit contact.Commit) {
+func (m *model) check(t *rapid.T, commit aggregate.Commit) {
 	got := actions(commit.Events)
 	if !slices.Equal(got, m.actions) {
 		t.Fatalf("actions %v; want %v", got, m.actions)
 	}
-	if commit.State.Version != m.version+1 || commit.Create != (m.version == 0) {
-		t.Fatalf("version %d, create %t after version %d", commit.State.Version, commit.Create, m.version)
+	if commit.Version != m.version+1 || commit.Create != (m.version == 0) {
+		t.Fatalf("version %d, create %t after version %d", commit.Version, commit.Create, m.version)
 	}
 	for i, e := range commit.Events {
 		meta := e.Metadata()
@@ -164,10 +165,10 @@ func (m *model) check(t *rapid.T, commit contact.Commit) {
 			t.Fatalf("event %d has %+v; the log has %d events, the version was %d", i, meta, len(m.log), m.version)
 		}
 	}
-	if commit.State.Sequence != int64(len(m.log)+len(commit.Events)) {
-		t.Fatalf("state has sequence %d", commit.State.Sequence)
+	if commit.Sequence != int64(len(m.log)+len(commit.Events)) {
+		t.Fatalf("state has sequence %d", commit.Sequence)
 	}
-	s := commit.State
+	s := m.c.StateAt(commit)
 	if s.FirstName != m.want["name"] || s.Description != m.want["description"] || s.Email != m.want["email"] ||
 		s.Company.CompanyName != m.want["company"] || s.Deleted != m.deleted {
 		t.Fatalf("state %+v; want %v", s, m.want)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"feedbox/domain/aggregate"
 )
 
 // State is a contact as plain values, for stores, events and views. It has no
@@ -37,15 +39,14 @@ func (s State) String() string { return "contact " + s.ID.String() }
 // Rehydrate returns the contact a store has read. It trusts the text, which may
 // be older than today's rules, and refuses only a state no commit can have left.
 func Rehydrate(s State) (*Contact, error) {
-	if s.ID == uuid.Nil {
-		return nil, fmt.Errorf("rehydrate contact: it has no id")
-	}
-	if s.Version < 1 || s.Sequence < s.Version {
-		return nil, fmt.Errorf("rehydrate contact %s: version %d and sequence %d cannot be; a commit raises both", s.ID, s.Version, s.Sequence)
+	root, err := aggregate.Restore(aggregate.Snapshot{
+		ID: s.ID, Version: s.Version, Sequence: s.Sequence, Deleted: s.Deleted, RequestHash: s.RequestHash,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("rehydrate contact: %w", err)
 	}
 	return &Contact{
-		stored:      true,
-		id:          s.ID,
+		Root:        root,
 		name:        Name{first: s.FirstName, last: s.LastName},
 		description: Description{text: s.Description},
 		email:       Email{address: s.Email},
@@ -53,18 +54,15 @@ func Rehydrate(s State) (*Contact, error) {
 		createdAt:   s.CreatedAt,
 		modifiedAt:  s.ModifiedAt,
 		deletedAt:   s.DeletedAt,
-		deleted:     s.Deleted,
-		requestHash: s.RequestHash,
-		version:     s.Version,
-		sequence:    s.Sequence,
 	}, nil
 }
 
 // State returns the contact as plain values, as of its last commit's version but
 // with the changes made since.
 func (c *Contact) State() State {
+	root := c.Snapshot()
 	return State{
-		ID:          c.id,
+		ID:          root.ID,
 		FirstName:   c.name.first,
 		LastName:    c.name.last,
 		Description: c.description.text,
@@ -73,9 +71,17 @@ func (c *Contact) State() State {
 		CreatedAt:   c.createdAt,
 		ModifiedAt:  c.modifiedAt,
 		DeletedAt:   c.deletedAt,
-		Deleted:     c.deleted,
-		RequestHash: c.requestHash,
-		Version:     c.version,
-		Sequence:    c.sequence,
+		Deleted:     root.Deleted,
+		RequestHash: root.RequestHash,
+		Version:     root.Version,
+		Sequence:    root.Sequence,
 	}
+}
+
+// StateAt is State with the version and the last sequence of a commit: what the commit
+// stores.
+func (c *Contact) StateAt(commit aggregate.Commit) State {
+	s := c.State()
+	s.Version, s.Sequence = commit.Version, commit.Sequence
+	return s
 }

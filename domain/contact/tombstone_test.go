@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"feedbox/domain/aggregate"
 	"feedbox/domain/contact"
 )
 
@@ -16,7 +17,7 @@ func TestAContactContinuesADeletedOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commit := func(c *contact.Contact) contact.Commit {
+	commit := func(c *contact.Contact) aggregate.Commit {
 		pending, changed := c.Pending()
 		if !changed {
 			t.Fatal("nothing is pending")
@@ -25,14 +26,14 @@ func TestAContactContinuesADeletedOne(t *testing.T) {
 		return pending
 	}
 	commit(first)
-	if _, needed := first.State().Tombstone(); needed {
+	if _, needed := first.Tombstone(aggregate.Commit{}); needed {
 		t.Error("a contact that is not deleted has a tombstone")
 	}
 	if err := first.Delete(uuid.New(), start); err != nil {
 		t.Fatal(err)
 	}
-	tombstone, needed := commit(first).State.Tombstone()
-	if want := (contact.Tombstone{ID: exampleID, Version: 2, Sequence: 2}); !needed || tombstone != want {
+	tombstone, needed := first.Tombstone(commit(first))
+	if want := (aggregate.Tombstone{ID: exampleID, Version: 2, Sequence: 2}); !needed || tombstone != want {
 		t.Fatalf("tombstone %+v, %t; want %+v", tombstone, needed, want)
 	}
 
@@ -45,7 +46,7 @@ func TestAContactContinuesADeletedOne(t *testing.T) {
 	}
 	created := commit(second)
 	meta := created.Events[0].Metadata()
-	if !created.Create || created.State.Version != 3 || created.State.Sequence != 3 || meta.Sequence != 3 || meta.AggregateVersion != 3 || second.IsNew() {
+	if !created.Create || created.Version != 3 || created.Sequence != 3 || meta.Sequence != 3 || meta.AggregateVersion != 3 || second.IsNew() {
 		t.Errorf("created as %+v with %+v", created, meta)
 	}
 	if err := second.Continue(tombstone); err == nil {
@@ -55,7 +56,7 @@ func TestAContactContinuesADeletedOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, wrong := range map[string]contact.Tombstone{
+	for name, wrong := range map[string]aggregate.Tombstone{
 		"of another": tombstone, "without a version": {ID: third.ID()}, "sequence behind": {ID: third.ID(), Version: 3, Sequence: 2},
 	} {
 		if third.Continue(wrong) == nil {

@@ -12,7 +12,7 @@ import (
 // UpdateName gives the contact another name and records ContactNameUpdatedEvent
 // under eventID. The same name changes and records nothing.
 func (c *Contact) UpdateName(name Name, eventID uuid.UUID, now time.Time) error {
-	if c.deleted {
+	if c.Deleted() {
 		return c.NotFound()
 	}
 	if name == c.name {
@@ -20,7 +20,7 @@ func (c *Contact) UpdateName(name Name, eventID uuid.UUID, now time.Time) error 
 	}
 	c.name = name
 	c.changed(now, func(at time.Time) event.Event {
-		return ContactNameUpdatedEvent{Meta: c.meta(eventID, at), Name: name}
+		return ContactNameUpdatedEvent{Meta: c.Meta(eventID, at), Name: name}
 	})
 	return nil
 }
@@ -29,7 +29,7 @@ func (c *Contact) UpdateName(name Name, eventID uuid.UUID, now time.Time) error 
 // ContactDescriptionUpdatedEvent under eventID. The same one changes and records
 // nothing.
 func (c *Contact) UpdateDescription(description Description, eventID uuid.UUID, now time.Time) error {
-	if c.deleted {
+	if c.Deleted() {
 		return c.NotFound()
 	}
 	if description == c.description {
@@ -37,7 +37,7 @@ func (c *Contact) UpdateDescription(description Description, eventID uuid.UUID, 
 	}
 	c.description = description
 	c.changed(now, func(at time.Time) event.Event {
-		return ContactDescriptionUpdatedEvent{Meta: c.meta(eventID, at), Description: description}
+		return ContactDescriptionUpdatedEvent{Meta: c.Meta(eventID, at), Description: description}
 	})
 	return nil
 }
@@ -45,7 +45,7 @@ func (c *Contact) UpdateDescription(description Description, eventID uuid.UUID, 
 // UpdateEmail gives the contact another e-mail address, or none, and records
 // ContactEmailUpdatedEvent under eventID. The same one changes and records nothing.
 func (c *Contact) UpdateEmail(email Email, eventID uuid.UUID, now time.Time) error {
-	if c.deleted {
+	if c.Deleted() {
 		return c.NotFound()
 	}
 	if email == c.email {
@@ -53,7 +53,7 @@ func (c *Contact) UpdateEmail(email Email, eventID uuid.UUID, now time.Time) err
 	}
 	c.email = email
 	c.changed(now, func(at time.Time) event.Event {
-		return ContactEmailUpdatedEvent{Meta: c.meta(eventID, at), Email: email}
+		return ContactEmailUpdatedEvent{Meta: c.Meta(eventID, at), Email: email}
 	})
 	return nil
 }
@@ -62,7 +62,7 @@ func (c *Contact) UpdateEmail(email Email, eventID uuid.UUID, now time.Time) err
 // ContactCompanyUpdatedEvent under eventID. The same one changes and records
 // nothing.
 func (c *Contact) UpdateCompany(company Company, eventID uuid.UUID, now time.Time) error {
-	if c.deleted {
+	if c.Deleted() {
 		return c.NotFound()
 	}
 	if company == c.company {
@@ -70,7 +70,7 @@ func (c *Contact) UpdateCompany(company Company, eventID uuid.UUID, now time.Tim
 	}
 	c.company = company
 	c.changed(now, func(at time.Time) event.Event {
-		return ContactCompanyUpdatedEvent{Meta: c.meta(eventID, at), Company: company}
+		return ContactCompanyUpdatedEvent{Meta: c.Meta(eventID, at), Company: company}
 	})
 	return nil
 }
@@ -78,26 +78,26 @@ func (c *Contact) UpdateCompany(company Company, eventID uuid.UUID, now time.Tim
 // Delete marks the contact deleted and records ContactDeletedEvent under eventID.
 // A contact that was never committed cannot be deleted: nothing happens.
 func (c *Contact) Delete(eventID uuid.UUID, now time.Time) error {
-	if c.deleted {
+	if c.Deleted() {
 		return c.NotFound()
 	}
 	if c.IsNew() {
 		return nil
 	}
-	c.deleted = true
+	c.MarkDeleted()
 	c.deletedAt = wallClock(now)
 	c.changed(now, func(at time.Time) event.Event {
-		return ContactDeletedEvent{Meta: c.meta(eventID, at)}
+		return ContactDeletedEvent{Meta: c.Meta(eventID, at)}
 	})
 	return nil
 }
 
 // NotFound returns the fault of a contact that does not exist or is deleted.
-func (c *Contact) NotFound() error { return NotFound(c.id) }
+func (c *Contact) NotFound() error { return NotFound(c.ID()) }
 
 // NotFound returns the fault of a contact that does not exist or is deleted.
 func NotFound(id uuid.UUID) error {
-	return fault.New(fault.NotFound, "contact_not_found", "there is no contact "+id.String())
+	return fault.Missing("contact", id.String())
 }
 
 // changed notes the time of a change and records its event, in the place of one of
@@ -108,5 +108,5 @@ func (c *Contact) changed(now time.Time, happened func(at time.Time) event.Event
 		return
 	}
 	c.modifiedAt = wallClock(now)
-	c.events.RecordLast(happened(c.modifiedAt))
+	c.Events().RecordLast(happened(c.modifiedAt))
 }

@@ -92,3 +92,9 @@ func RetryAfter(err error) time.Duration {
 	}
 	return 0
 }
+
+// Missing returns the NotFound fault of a thing that does not exist or is deleted. Noun is
+// what people call it; the code is noun_not_found.
+func Missing(noun, id string) *Error {
+	return New(NotFound, noun+"_not_found", "there is no "+noun+" "+id)
+}

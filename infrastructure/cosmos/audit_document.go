@@ -1,7 +1,6 @@
 package cosmos
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -15,7 +14,6 @@ const typeAudit = "auditEntry"
 
 // auditData is the data of an audit entry.
 type auditData struct {
-	ContactID uuid.UUID          `json:"contactId"`
 	Version   int64              `json:"version"`
 	At        time.Time          `json:"at"`
 	Principal string             `json:"principal,omitempty"`
@@ -28,24 +26,24 @@ type auditedEventData struct {
 	Sequence int64     `json:"sequence"`
 }
 
-// auditDocumentID is one per commit, as a commit gives the contact a version.
+// auditDocumentID is one per commit, as a commit gives the aggregate a version.
 func auditDocumentID(version int64) string { return fmt.Sprintf("audit-%d", version) }
 
-func encodeAudit(e query.AuditEntry, ttl time.Duration) (DataObject, error) {
-	data := auditData{ContactID: e.ContactID, Version: e.Version, At: e.At, Principal: e.Principal}
+func encodeAudit(e query.AuditEntry, idMember string, ttl time.Duration) (DataObject, error) {
+	data := auditData{Version: e.Version, At: e.At, Principal: e.Principal}
 	for _, one := range e.Events {
 		data.Events = append(data.Events, auditedEventData(one))
 	}
-	raw, err := json.Marshal(data)
+	raw, err := marshalBehindID(idMember, e.AggregateID, data)
 	if err != nil {
-		return DataObject{}, fmt.Errorf("encode audit entry %d of %s: %w", e.Version, e.ContactID, err)
+		return DataObject{}, fmt.Errorf("encode audit entry %d of %s: %w", e.Version, e.AggregateID, err)
 	}
-	key := partitionKeyOf(e.ContactID)
+	key := partitionKeyOf(e.AggregateID)
 	return DataObject{ID: auditDocumentID(e.Version), PartitionKey: key, Type: typeAudit, Data: raw, TTL: seconds(ttl)}, nil
 }
 
-func (d auditData) entry() query.AuditEntry {
-	e := query.AuditEntry{ContactID: d.ContactID, Version: d.Version, At: d.At, Principal: d.Principal}
+func (d auditData) entry(aggregateID uuid.UUID) query.AuditEntry {
+	e := query.AuditEntry{AggregateID: aggregateID, Version: d.Version, At: d.At, Principal: d.Principal}
 	for _, one := range d.Events {
 		e.Events = append(e.Events, query.AuditedEvent(one))
 	}

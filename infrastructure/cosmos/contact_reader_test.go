@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/application/query"
 	"feedbox/domain/fault"
@@ -19,7 +20,7 @@ func TestReadContact(t *testing.T) {
 	w := newWorld(t, worldOptions{})
 	created := w.create()
 	id := created.Contact.ID
-	out, err := mediator.Send(t.Context(), w.app, query.ReadContact{ContactID: id, SessionToken: created.SessionToken})
+	out, err := mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: id, SessionToken: created.SessionToken}})
 	must(t, err)
 	created.Contact.CreatedAt = created.Contact.CreatedAt.UTC()
 	out.Contact.CreatedAt = out.Contact.CreatedAt.UTC()
@@ -29,19 +30,19 @@ func TestReadContact(t *testing.T) {
 	if out.ETag != created.ETag || out.SessionToken == "" {
 		t.Errorf("ETag %s, session %q; created with %s", out.ETag, out.SessionToken, created.ETag)
 	}
-	_, err = mediator.Send(t.Context(), w.app, query.ReadContact{ContactID: id, IfNoneMatch: []string{created.ETag}})
+	_, err = mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: id, IfNoneMatch: []string{created.ETag}}})
 	if !fault.Is(err, fault.NotModified) {
 		t.Errorf("If-None-Match with its ETag: %v", err)
 	}
 	_, err = w.rename(t.Context(), id, "Jane")
 	must(t, err)
-	if _, err = mediator.Send(t.Context(), w.app, query.ReadContact{ContactID: id, IfNoneMatch: []string{created.ETag}}); err != nil {
+	if _, err = mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: id, IfNoneMatch: []string{created.ETag}}}); err != nil {
 		t.Errorf("If-None-Match with an old ETag: %v", err)
 	}
-	_, err = mediator.Send(t.Context(), w.app, command.DeleteContact{Target: command.Target{ContactID: id}})
+	_, err = mediator.Send(t.Context(), w.app, contacts.DeleteContact{Target: command.Target{ID: id}})
 	must(t, err)
 	for _, missing := range []uuid.UUID{id, uuid.New()} {
-		if _, err := mediator.Send(t.Context(), w.app, query.ReadContact{ContactID: missing}); !fault.Is(err, fault.NotFound) {
+		if _, err := mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: missing}}); !fault.Is(err, fault.NotFound) {
 			t.Errorf("a deleted or unknown contact: %v", err)
 		}
 	}
@@ -54,11 +55,11 @@ func TestReadAheadOfTheStore(t *testing.T) {
 	w := newWorld(t, worldOptions{})
 	id := w.create().Contact.ID
 	ahead := "0:-1#999999999"
-	_, err := mediator.Send(t.Context(), w.app, query.ReadContact{ContactID: id, SessionToken: ahead})
+	_, err := mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: id, SessionToken: ahead}})
 	if !fault.Is(err, fault.Unavailable) {
 		t.Errorf("%v; want unavailable", err)
 	}
-	_, err = mediator.Send(t.Context(), w.app, query.ReadContact{ContactID: id, SessionToken: "gibberish"})
+	_, err = mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: id, SessionToken: "gibberish"}})
 	if !fault.Is(err, fault.Invalid) {
 		t.Errorf("%v; want invalid", err)
 	}
@@ -67,7 +68,7 @@ func TestReadAheadOfTheStore(t *testing.T) {
 func TestPagesShowEveryContactOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{emulator: &cosmosemu.Options{Partitions: 4}})
-	want := map[uuid.UUID]query.ContactItem{}
+	want := map[uuid.UUID]contacts.ContactItem{}
 	session := ""
 	for i := range 23 {
 		in := john()
@@ -80,19 +81,19 @@ func TestPagesShowEveryContactOnce(t *testing.T) {
 		out, err := mediator.Send(t.Context(), w.app, in)
 		must(t, err)
 		session = out.SessionToken
-		want[out.Contact.ID] = query.ContactItem{
+		want[out.Contact.ID] = contacts.ContactItem{
 			ID: out.Contact.ID, Email: in.Email, FullName: in.FirstName + " Doe", CompanyName: "Contoso", ETag: out.ETag,
 		}
 	}
 	for id := range want { // one deleted contact is not shown
-		_, err := mediator.Send(t.Context(), w.app, command.DeleteContact{Target: command.Target{ContactID: id}})
+		_, err := mediator.Send(t.Context(), w.app, contacts.DeleteContact{Target: command.Target{ID: id}})
 		must(t, err)
 		delete(want, id)
 		break
 	}
 	for _, size := range []int{1, 7, 100} {
-		seen := map[uuid.UUID]query.ContactItem{}
-		in := query.ReadContacts{PageSize: size, SessionToken: session}
+		seen := map[uuid.UUID]contacts.ContactItem{}
+		in := contacts.ReadContacts{PageSize: size, SessionToken: session}
 		for pages := 1; ; pages++ {
 			out, err := mediator.Send(t.Context(), w.app, in)
 			must(t, err)
@@ -121,7 +122,7 @@ func TestPagesShowEveryContactOnce(t *testing.T) {
 func TestAForeignContinuationIsInvalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
-	_, err := mediator.Send(t.Context(), w.app, query.ReadContacts{Continuation: "gibberish"})
+	_, err := mediator.Send(t.Context(), w.app, contacts.ReadContacts{Continuation: "gibberish"})
 	if !fault.Is(err, fault.Invalid) {
 		t.Errorf("%v; want invalid", err)
 	}

@@ -18,7 +18,7 @@ func emptyContext() *ContainerContext {
 }
 
 func document(id string, size int) DataObject {
-	return DataObject{ID: id, PartitionKey: "key", Type: typeContact, Data: json.RawMessage(`"` + strings.Repeat("x", size) + `"`), TTL: -1, ETag: `"e"`}
+	return DataObject{ID: id, PartitionKey: "key", Type: "contact", Data: json.RawMessage(`"` + strings.Repeat("x", size) + `"`), TTL: -1, ETag: `"e"`}
 }
 
 func TestTrackRefuses(t *testing.T) {

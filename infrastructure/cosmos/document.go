@@ -8,10 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-)
 
-// typeContact is the type of the documents that hold contacts.
-const typeContact = "contact"
+	"feedbox/infrastructure/cosmos/internal/jsontext"
+)
 
 // never is the TTL of a document that does not expire, in a container whose
 // default TTL is on.
@@ -21,7 +20,7 @@ const never = -1
 type DataObject struct {
 	// ID is unique within the partition key.
 	ID string
-	// PartitionKey is the id of the contact the document belongs to.
+	// PartitionKey is the id of the aggregate the document belongs to.
 	PartitionKey string
 	// Type says what Data holds.
 	Type string
@@ -43,15 +42,15 @@ const (
 
 // encode returns the document as it is sent. The ETag is not part of it.
 func (o DataObject) encode() ([]byte, error) {
-	w := newJSONWriter(len(o.Data) + envelopeRoom)
-	w.object(func() {
-		w.text("id", o.ID)
-		w.text("partitionKey", o.PartitionKey)
-		w.text("type", o.Type)
-		w.raw("data", o.Data)
-		w.integer("ttl", int64(o.TTL))
+	w := jsontext.NewWriter(len(o.Data) + envelopeRoom)
+	w.Object(func() {
+		w.Text("id", o.ID)
+		w.Text("partitionKey", o.PartitionKey)
+		w.Text("type", o.Type)
+		w.Raw("data", o.Data)
+		w.Integer("ttl", int64(o.TTL))
 	})
-	raw, err := w.done()
+	raw, err := w.Done()
 	if err != nil {
 		return nil, fmt.Errorf("encode document %s: %w", o.ID, err)
 	}
@@ -62,37 +61,37 @@ func (o DataObject) encode() ([]byte, error) {
 // leaves the data as it stands: what it returns shares the memory of raw.
 func decodeObject(raw []byte) (DataObject, error) {
 	var o DataObject
-	s := jsonScanner{buf: raw}
-	err := s.object(func(member string) (err error) {
+	s := jsontext.NewScanner(raw)
+	err := s.Object(func(member string) (err error) {
 		switch member {
 		case "id":
-			o.ID, err = s.requireText()
+			o.ID, err = s.RequireText()
 		case "partitionKey":
-			o.PartitionKey, err = s.requireText()
+			o.PartitionKey, err = s.RequireText()
 		case "type":
-			o.Type, err = s.requireText()
+			o.Type, err = s.RequireText()
 		case "data":
-			o.Data, err = s.raw()
+			o.Data, err = s.Raw()
 		case "ttl":
 			var ttl int64
-			ttl, err = s.requireInteger()
+			ttl, err = s.RequireInteger()
 			o.TTL = int(ttl)
 		case "_etag":
 			var etag string
-			etag, err = s.requireText()
+			etag, err = s.RequireText()
 			o.ETag = azcore.ETag(etag)
 		default:
-			err = s.skip()
+			err = s.Skip()
 		}
 		return err
 	})
 	switch {
 	case err != nil:
 		return DataObject{}, fmt.Errorf("decode document: %w", err)
-	case s.peek() != 0:
-		return DataObject{}, fmt.Errorf("decode document: %w", errMalformed)
+	case s.Peek() != 0:
+		return DataObject{}, fmt.Errorf("decode document: %w", jsontext.ErrMalformed)
 	case !utf8.Valid(raw):
-		return DataObject{}, fmt.Errorf("decode document: %w", errNotUTF8)
+		return DataObject{}, fmt.Errorf("decode document: %w", jsontext.ErrNotUTF8)
 	}
 	return o, nil
 }

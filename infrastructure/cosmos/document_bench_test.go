@@ -1,4 +1,4 @@
-package cosmos
+package cosmos_test
 
 import (
 	"os"
@@ -8,8 +8,11 @@ import (
 
 	"github.com/google/uuid"
 
+	"feedbox/domain/aggregate"
 	"feedbox/domain/contact"
 	"feedbox/domain/event"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/cosmos/contacts"
 )
 
 func BenchmarkDecodeContact(b *testing.B) {
@@ -17,13 +20,14 @@ func BenchmarkDecodeContact(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	kind := contacts.Kind()
 	b.ReportAllocs()
 	for b.Loop() {
-		o, err := decodeObject(raw)
+		o, err := cosmos.DecodeObject(raw)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, _, err := decodeContact(o); err != nil {
+		if _, err := cosmos.AggregateOf(kind, o); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -39,17 +43,22 @@ func BenchmarkEncodeUpdate(b *testing.B) {
 		b.Fatal(err)
 	}
 	meta := event.Meta{ID: uuid.New(), AggregateID: state.ID, CreatedAt: time.Now(), AggregateVersion: 7, Sequence: 7}
+	c, err := contact.Rehydrate(state)
+	if err != nil {
+		b.Fatal(err)
+	}
+	kind, commit := contacts.Kind(), aggregate.Commit{Version: 7, Sequence: 7}
 	b.ReportAllocs()
 	for b.Loop() {
-		o, err := encodeContact(state, time.Hour)
+		o, err := cosmos.DocumentOf(kind, c, commit, time.Hour)
 		if err == nil {
-			_, err = o.encode()
+			_, err = o.Encode()
 		}
 		if err != nil {
 			b.Fatal(err)
 		}
-		if o, err = encodeEvent(contact.ContactNameUpdatedEvent{Meta: meta, Name: name}, time.Hour, goldenTraceparent); err == nil {
-			_, err = o.encode()
+		if o, err = cosmos.EventDocumentOf(kind, contact.ContactNameUpdatedEvent{Meta: meta, Name: name}, time.Hour, goldenTraceparent); err == nil {
+			_, err = o.Encode()
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -1,4 +1,4 @@
-package cosmos
+package cosmos_test
 
 import (
 	"bytes"
@@ -14,13 +14,42 @@ import (
 
 	"feedbox/application/command"
 	"feedbox/application/query"
+	"feedbox/domain/aggregate"
 	"feedbox/domain/contact"
 	"feedbox/domain/event"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/cosmos/contacts"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files instead of comparing")
 
 const goldenTraceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// encodeContact returns the document of a contact in that state.
+func encodeContact(state contact.State, deletedTTL time.Duration) (cosmos.DataObject, error) {
+	c, err := contact.Rehydrate(state)
+	if err != nil {
+		return cosmos.DataObject{}, err
+	}
+	return cosmos.DocumentOf(contacts.Kind(), c, aggregate.Commit{Version: state.Version, Sequence: state.Sequence}, deletedTTL)
+}
+
+// decodeContact reads a contact from its document.
+func decodeContact(o cosmos.DataObject) (s contact.State, isContact bool, err error) {
+	c, err := cosmos.AggregateOf(contacts.Kind(), o)
+	if fault.Is(err, fault.NotFound) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, true, err
+	}
+	return c.State(), true, nil
+}
+
+func encodeEvent(e event.Event, ttl time.Duration, traceparent string) (cosmos.DataObject, error) {
+	return cosmos.EventDocumentOf(contacts.Kind(), e, ttl, traceparent)
+}
 
 func parseTime(t *testing.T, text string) time.Time {
 	t.Helper()
@@ -50,9 +79,9 @@ func goldenState(t *testing.T) contact.State {
 
 // compareGolden compares a stored document with testdata/name, which is indented
 // for people. What is stored is the same without the white space.
-func compareGolden(t *testing.T, name string, o DataObject) {
+func compareGolden(t *testing.T, name string, o cosmos.DataObject) {
 	t.Helper()
-	raw, err := o.encode()
+	raw, err := o.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +128,8 @@ func TestStoredContacts(t *testing.T) {
 			t.Fatal(err)
 		}
 		compareGolden(t, name, o)
-		raw, _ := o.encode()
-		again, err := decodeObject(raw)
+		raw, _ := o.Encode()
+		again, err := cosmos.DecodeObject(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,8 +175,8 @@ func TestStoredEvents(t *testing.T) {
 		}
 		compareGolden(t, name, o)
 		// What is stored is what the relay reads.
-		raw, _ := o.encode()
-		message, isEvent, err := EventDecoder{}.Decode(raw)
+		raw, _ := o.Encode()
+		message, isEvent, err := cosmos.EventDecoder{}.Decode(raw)
 		if err != nil || !isEvent || message.ID != o.ID || message.Key != o.PartitionKey || message.Action != e.Action() ||
 			message.Sequence != e.Metadata().Sequence || message.Traceparent != traceparent || !bytes.Equal(message.Body, o.Data) {
 			t.Errorf("%s: the relay reads %+v, %t, %v", name, message, isEvent, err)
@@ -160,33 +189,32 @@ func TestStoredNotes(t *testing.T) {
 	state := goldenState(t)
 	request := command.Request{
 		Version: 2,
-		ID:      "0f1e2d", ContactID: state.ID, Hash: "a1b2c3", CreatedAt: state.CreatedAt,
+		ID:      "0f1e2d", AggregateID: state.ID, Hash: "a1b2c3", CreatedAt: state.CreatedAt,
 		CommandID: uuid.MustParse("d6a5f4b2-84c3-4ac7-ae22-6f4025ba9ca0"),
 	}
-	o, err := encodeRequest(request, 24*time.Hour)
+	o, err := cosmos.EncodeRequest(request, "contactId", 24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
 	compareGolden(t, "request.json", o)
-	tombstone, err := encodeTombstone(contact.Tombstone{ID: state.ID, Version: 3, Sequence: 5})
+	tombstone, err := cosmos.EncodeTombstone(aggregate.Tombstone{ID: state.ID, Version: 3, Sequence: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
 	compareGolden(t, "tombstone.json", tombstone)
-	if again, err := decodeRequest("0f1e2d", o); err != nil || !cmp.Equal(again, request) {
+	if again, err := cosmos.DecodeRequest("0f1e2d", state.ID, o); err != nil || !cmp.Equal(again, request) {
 		t.Errorf("read again: %+v, %v", again, err)
 	}
 	entry := query.AuditEntry{
-		ContactID: state.ID, Version: 2, At: state.CreatedAt, Principal: "alice",
+		AggregateID: state.ID, Version: 2, At: state.CreatedAt, Principal: "alice",
 		Events: []query.AuditedEvent{{ID: request.CommandID, Action: contact.ActionNameUpdated, Sequence: 2}},
 	}
-	if o, err = encodeAudit(entry, 365*24*time.Hour); err != nil {
+	if o, err = cosmos.EncodeAudit(entry, "contactId", 365*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	compareGolden(t, "audit_entry.json", o)
-	var data auditData
-	if err := json.Unmarshal(o.Data, &data); err != nil || !cmp.Equal(data.entry(), entry) {
-		t.Errorf("read again: %+v, %v", data.entry(), err)
+	if again, err := cosmos.DecodeAudit(state.ID, o); err != nil || !cmp.Equal(again, entry) {
+		t.Errorf("read again: %+v, %v", again, err)
 	}
 }
 
@@ -234,7 +262,7 @@ func TestDecodeContactRefusesWhatIsNone(t *testing.T) {
 		t.Error("data of another shape is accepted")
 	}
 	other := o
-	other.Type = typeDomainEvent
+	other.Type = "domainEvent"
 	if _, isContact, err := decodeContact(other); isContact || err != nil {
 		t.Errorf("an event: is a contact: %t, %v", isContact, err)
 	}
@@ -253,7 +281,7 @@ func FuzzDecodeContact(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		o, err := decodeObject(raw)
+		o, err := cosmos.DecodeObject(raw)
 		if err != nil {
 			return
 		}
@@ -273,29 +301,4 @@ func FuzzDecodeContact(f *testing.F) {
 			t.Errorf("%+v is stored as %s, which is %+v, %v", state, again.Data, reread, err)
 		}
 	})
-}
-
-func TestSeconds(t *testing.T) {
-	t.Parallel()
-	for lifetime, want := range map[time.Duration]int{
-		-1: -1, 0: 1, 1: 1, time.Second: 1, 1500 * time.Millisecond: 2, 240 * time.Hour: 864000, maxTTL: 2147483647,
-	} {
-		if got := seconds(lifetime); got != want {
-			t.Errorf("seconds(%s) = %d; want %d", lifetime, got, want)
-		}
-	}
-}
-
-func TestScannerTextIsThatOfEncodingJSON(t *testing.T) {
-	t.Parallel()
-	for _, quoted := range []string{`""`, `"a"`, `"\"0000\""`, `"a\/b\\"`, `"\\\\"`, `"\u00e9"`, `"a\nb"`, `"\"\n"`} {
-		var want string
-		if err := json.Unmarshal([]byte(quoted), &want); err != nil {
-			t.Fatal(err)
-		}
-		s := jsonScanner{buf: []byte(quoted)}
-		if got, ok, err := s.text(); got != want || !ok || err != nil || s.pos != len(quoted) {
-			t.Errorf("%s: %q, %t, %v; want %q", quoted, got, ok, err, want)
-		}
-	}
 }

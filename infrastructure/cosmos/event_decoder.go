@@ -5,10 +5,13 @@ import (
 	"unicode/utf8"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/cosmos/internal/jsontext"
 )
 
 // typeDomainEvent is the type of the documents that hold events.
 const typeDomainEvent = "domainEvent"
+
+const typeContact = "contact"
 
 // EventDecoder reads events out of the documents of the change feed:
 //
@@ -82,11 +85,11 @@ func (d *eventDocument) name() string {
 // read goes over the members of the document. It stops early at a type that tells it
 // nothing.
 func (d *eventDocument) read(raw []byte) error {
-	s := jsonScanner{buf: raw}
-	more, err := s.enter()
+	s := jsontext.NewScanner(raw)
+	more, err := s.Enter()
 	for more && err == nil {
 		var member string
-		if member, err = s.member(); err != nil {
+		if member, err = s.Member(); err != nil {
 			break
 		}
 		switch member {
@@ -95,33 +98,33 @@ func (d *eventDocument) read(raw []byte) error {
 		case "partitionKey":
 			d.message.Key, err = d.text(&s, member)
 		case "type":
-			if d.kind, _, err = s.text(); err == nil && d.kind != typeDomainEvent && d.kind != typeContact {
+			if d.kind, _, err = s.Text(); err == nil && d.kind != typeDomainEvent && d.kind != typeContact {
 				return nil
 			}
 		case "_lsn":
-			d.message.LSN, _, err = s.integer()
+			d.message.LSN, _, err = s.Integer()
 		case "data":
 			err = d.readData(&s)
 		default:
-			err = s.skip()
+			err = s.Skip()
 		}
 		if err == nil {
-			more, err = s.next()
+			more, err = s.Next()
 		}
 	}
 	return err
 }
 
 // readData goes over the members of the data object and keeps its bytes as the body.
-func (d *eventDocument) readData(s *jsonScanner) error {
-	start := s.pos
-	if s.peek() != '{' {
-		return s.skip()
+func (d *eventDocument) readData(s *jsontext.Scanner) error {
+	start := s.Pos()
+	if s.Peek() != '{' {
+		return s.Skip()
 	}
-	more, err := s.enter()
+	more, err := s.Enter()
 	for more && err == nil {
 		var member string
-		if member, err = s.member(); err != nil {
+		if member, err = s.Member(); err != nil {
 			break
 		}
 		switch member {
@@ -132,23 +135,23 @@ func (d *eventDocument) readData(s *jsonScanner) error {
 		case "aggregateVersion":
 			d.message.AggregateVersion, err = d.count(s, "data.aggregateVersion")
 		case "createdAt":
-			d.message.CreatedAt, _, err = s.text()
+			d.message.CreatedAt, _, err = s.Text()
 		case "traceparent":
-			d.message.Traceparent, _, err = s.text()
+			d.message.Traceparent, _, err = s.Text()
 		default:
-			err = s.skip()
+			err = s.Skip()
 		}
 		if err == nil {
-			more, err = s.next()
+			more, err = s.Next()
 		}
 	}
-	d.message.Body = s.buf[start:s.pos:s.pos]
+	d.message.Body = s.Since(start)
 	return err
 }
 
 // text reads a member that has to be a string if it is there.
-func (d *eventDocument) text(s *jsonScanner, member string) (string, error) {
-	v, ok, err := s.text()
+func (d *eventDocument) text(s *jsontext.Scanner, member string) (string, error) {
+	v, ok, err := s.Text()
 	if !ok && err == nil {
 		d.fault(member + " is not a string")
 	}
@@ -156,9 +159,9 @@ func (d *eventDocument) text(s *jsonScanner, member string) (string, error) {
 }
 
 // count reads a member that has to be a positive whole number if it is there.
-func (d *eventDocument) count(s *jsonScanner, member string) (int64, error) {
-	isNull := s.peek() == 'n'
-	n, ok, err := s.integer()
+func (d *eventDocument) count(s *jsontext.Scanner, member string) (int64, error) {
+	isNull := s.Peek() == 'n'
+	n, ok, err := s.Integer()
 	if err == nil && !isNull && (!ok || n < 1) {
 		d.fault(member + " is not a positive whole number")
 	}

@@ -3,82 +3,75 @@ package cosmos
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"feedbox/application/mediator"
-	"feedbox/domain/contact"
 	"feedbox/domain/event"
+	"feedbox/infrastructure/cosmos/internal/jsontext"
 )
 
-// eventSchemaVersion is the version of the shapes in this file. It rises when a
+// eventSchemaVersion is the version of the shapes of events. It rises when a
 // member changes its meaning or goes away; readers must accept new members.
 const eventSchemaVersion = 1
 
-// encodeEvent returns the document of an event, which expires after ttl.
-// Traceparent (W3C Trace Context) may be empty.
-func encodeEvent(e event.Event, ttl time.Duration, traceparent string) (DataObject, error) {
+// eventMembers are the members of an event's data that this package writes, beside the id
+// of the aggregate, for which a kind has its own name.
+var eventMembers = []string{"action", "id", "createdAt", "aggregateVersion", "sequence", "schemaVersion", "traceparent"}
+
+// encodeEvent returns the document of an event, which expires after ttl. What happened is
+// written by encode, then come the members that all events have. Traceparent (W3C Trace
+// Context) may be empty.
+func encodeEvent(e event.Event, encode EventEncoder, idMember string, ttl time.Duration, traceparent string) (DataObject, error) {
 	meta := e.Metadata()
-	w := newJSONWriter(dataRoom)
-	known := true
-	w.object(func() {
-		known = writeWhatHappened(w, e)
-		w.uuid("contactId", meta.AggregateID)
-		w.text("action", e.Action())
-		w.uuid("id", meta.ID)
-		w.time("createdAt", meta.CreatedAt)
-		w.integer("aggregateVersion", meta.AggregateVersion)
-		w.integer("sequence", meta.Sequence)
-		w.integer("schemaVersion", eventSchemaVersion)
-		w.textIfAny("traceparent", traceparent)
-	})
-	if !known {
-		return DataObject{}, fmt.Errorf("encode event %s: no shape is defined for %s (%T)", meta.ID, e.Action(), e)
-	}
-	data, err := w.done()
+	data, err := encode(append(make([]byte, 0, dataRoom), '{'), e)
 	if err != nil {
+		return DataObject{}, fmt.Errorf("encode event %s (%s): %w", meta.ID, e.Action(), err)
+	}
+	w := jsontext.Extend(data)
+	w.UUID(idMember, meta.AggregateID)
+	w.Text("action", e.Action())
+	w.UUID("id", meta.ID)
+	w.Time("createdAt", meta.CreatedAt)
+	w.Integer("aggregateVersion", meta.AggregateVersion)
+	w.Integer("sequence", meta.Sequence)
+	w.Integer("schemaVersion", eventSchemaVersion)
+	w.TextIfAny("traceparent", traceparent)
+	w.End()
+	if data, err = w.Done(); err != nil {
 		return DataObject{}, fmt.Errorf("encode event %s: %w", meta.ID, err)
 	}
 	key := partitionKeyOf(meta.AggregateID)
 	return DataObject{ID: meta.ID.String(), PartitionKey: key, Type: typeDomainEvent, Data: data, TTL: seconds(ttl)}, nil
 }
 
-// writeWhatHappened writes the members that only events of this type have, and
-// reports whether it knows the type. An event about a value that may be absent says
-// null when it is.
-func writeWhatHappened(w *jsonWriter, e event.Event) bool {
-	switch e := e.(type) {
-	case contact.ContactCreatedEvent:
-		created := e.Contact
-		created.RequestHash = "" // concerns nobody but the store
-		w.member("contact")
-		writeContact(w, created)
-	case contact.ContactNameUpdatedEvent:
-		writeName(w, e.Name.First(), e.Name.Last())
-	case contact.ContactDescriptionUpdatedEvent:
-		w.textOrNull("description", e.Description.Text())
-	case contact.ContactEmailUpdatedEvent:
-		w.textOrNull("email", e.Email.Address())
-	case contact.ContactCompanyUpdatedEvent:
-		writeCompany(w, e.Company.Fields())
-	case contact.ContactDeletedEvent:
-	default:
-		return false
-	}
-	return true
+// isEventMember reports whether the name of a member of an event's data is taken.
+func isEventMember(name, idMember string) bool {
+	return name == idMember || slices.Contains(eventMembers, name)
 }
 
-// EventRepository puts domain events into the transaction of one unit of work.
-type EventRepository struct {
+// outbox puts domain events into the transaction of one unit of work.
+type outbox struct {
 	documents *ContainerContext
+	encoders  map[string]EventEncoder
+	idMember  string
 }
 
-var _ mediator.Outbox = (*EventRepository)(nil)
+var _ mediator.Outbox = (*outbox)(nil)
 
 // Add implements mediator.Outbox.
-func (r *EventRepository) Add(ctx context.Context, e event.Event) error {
-	o, err := encodeEvent(e, r.documents.options.EventTTL, r.documents.options.Traceparent(ctx))
+func (b *outbox) Add(ctx context.Context, e event.Event) error {
+	o, err := b.document(e, b.documents.options.Traceparent(ctx))
 	if err != nil {
 		return err
 	}
-	return r.documents.Create(o)
+	return b.documents.Create(o)
+}
+
+func (b *outbox) document(e event.Event, traceparent string) (DataObject, error) {
+	encode := b.encoders[e.Action()]
+	if encode == nil {
+		return DataObject{}, fmt.Errorf("encode event %s: the kind has no encoder for %s (%T)", e.Metadata().ID, e.Action(), e)
+	}
+	return encodeEvent(e, encode, b.idMember, b.documents.options.EventTTL, traceparent)
 }

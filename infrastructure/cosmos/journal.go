@@ -10,8 +10,8 @@ import (
 )
 
 // NoteRequest implements command.Journal.
-func (w *UnitOfWork) NoteRequest(r command.Request) error {
-	o, err := encodeRequest(r, w.context.options.RequestTTL)
+func (w *UnitOfWork[A]) NoteRequest(r command.Request) error {
+	o, err := encodeRequest(r, w.kind.IDMember, w.documents.options.RequestTTL)
 	if err != nil {
 		return err
 	}
@@ -21,17 +21,17 @@ func (w *UnitOfWork) NoteRequest(r command.Request) error {
 
 // FindRequest implements command.Journal. It asks the primary: whether a request
 // was answered is not to be decided by a replica that lags behind.
-func (w *UnitOfWork) FindRequest(ctx context.Context, contactID uuid.UUID, id string) (command.Request, error) {
-	o, err := w.context.readPrimary(ctx, partitionKeyOf(contactID), requestDocumentID(id))
+func (w *UnitOfWork[A]) FindRequest(ctx context.Context, aggregateID uuid.UUID, id string) (command.Request, error) {
+	o, err := w.documents.readPrimary(ctx, partitionKeyOf(aggregateID), requestDocumentID(id))
 	if err != nil {
 		return command.Request{}, err
 	}
-	return decodeRequest(id, o)
+	return decodeRequest(id, aggregateID, o)
 }
 
 // NoteAudit implements command.Journal.
-func (w *UnitOfWork) NoteAudit(e query.AuditEntry) error {
-	o, err := encodeAudit(e, w.context.options.AuditTTL)
+func (w *UnitOfWork[A]) NoteAudit(e query.AuditEntry) error {
+	o, err := encodeAudit(e, w.kind.IDMember, w.documents.options.AuditTTL)
 	if err != nil {
 		return err
 	}

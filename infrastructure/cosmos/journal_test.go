@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/application/query"
 	"feedbox/domain/contact"
@@ -73,8 +74,8 @@ func TestUpdatesUnderOneKey(t *testing.T) {
 	created := w.create()
 	id := created.Contact.ID
 	rename := func(first, key string) (command.Updated, error) {
-		return mediator.Send(t.Context(), w.app, command.UpdateName{
-			Target:    command.Target{ContactID: id, IfMatch: []string{created.ETag}, Sender: command.Sender{IdempotencyKey: key}},
+		return mediator.Send(t.Context(), w.app, contacts.UpdateName{
+			Target:    command.Target{ID: id, IfMatch: []string{created.ETag}, Sender: command.Sender{IdempotencyKey: key}},
 			FirstName: first, LastName: "Doe",
 		})
 	}
@@ -105,8 +106,8 @@ func TestAKeyOfNoChangeIsRemembered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	id := w.create().Contact.ID
-	keyed := command.UpdateName{
-		Target:    command.Target{ContactID: id, Sender: command.Sender{IdempotencyKey: "k"}},
+	keyed := contacts.UpdateName{
+		Target:    command.Target{ID: id, Sender: command.Sender{IdempotencyKey: "k"}},
 		FirstName: "John", LastName: "Doe",
 	}
 	out, err := mediator.Send(t.Context(), w.app, keyed)
@@ -133,16 +134,16 @@ func TestAuditTrail(t *testing.T) {
 	must(t, err)
 	id := out.Contact.ID
 	for i := range 11 {
-		_, err := mediator.Send(t.Context(), w.app, command.UpdateName{
-			Target: command.Target{ContactID: id, Sender: command.Sender{Principal: "bob"}}, FirstName: fmt.Sprint(i), LastName: "Doe",
+		_, err := mediator.Send(t.Context(), w.app, contacts.UpdateName{
+			Target: command.Target{ID: id, Sender: command.Sender{Principal: "bob"}}, FirstName: fmt.Sprint(i), LastName: "Doe",
 		})
 		must(t, err)
 	}
-	_, err = mediator.Send(t.Context(), w.app, command.DeleteContact{Target: command.Target{ContactID: id}})
+	_, err = mediator.Send(t.Context(), w.app, contacts.DeleteContact{Target: command.Target{ID: id}})
 	must(t, err)
 
 	var entries []query.AuditEntry
-	read := query.ReadAudit{ContactID: id, PageSize: 5}
+	read := contacts.ReadAudit{Trail: query.Trail{ID: id, PageSize: 5}}
 	for {
 		page, err := mediator.Send(t.Context(), w.app, read)
 		must(t, err)
@@ -164,7 +165,7 @@ func TestAuditTrail(t *testing.T) {
 			principal = ""
 		}
 		want := query.AuditEntry{
-			ContactID: id, Version: int64(i + 1), At: e.At, Principal: principal,
+			AggregateID: id, Version: int64(i + 1), At: e.At, Principal: principal,
 			Events: []query.AuditedEvent{{ID: uuid.MustParse(events[i].ID), Action: events[i].Data.Action, Sequence: int64(i + 1)}},
 		}
 		if diff := cmp.Diff(want, e); diff != "" {
@@ -184,7 +185,7 @@ func TestAuditOfAStaleCommit(t *testing.T) {
 	must(t, err)
 	_, err = w.rename(t.Context(), out.Contact.ID, "Joan")
 	must(t, err)
-	page, err := mediator.Send(t.Context(), w.app, query.ReadAudit{ContactID: out.Contact.ID})
+	page, err := mediator.Send(t.Context(), w.app, contacts.ReadAudit{Trail: query.Trail{ID: out.Contact.ID}})
 	must(t, err)
 	if len(page.Entries) != 3 {
 		t.Errorf("entries %+v", page.Entries)
@@ -194,10 +195,10 @@ func TestAuditOfAStaleCommit(t *testing.T) {
 func TestAuditOfNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
-	if _, err := mediator.Send(t.Context(), w.app, query.ReadAudit{ContactID: uuid.New()}); !fault.Is(err, fault.NotFound) {
+	if _, err := mediator.Send(t.Context(), w.app, contacts.ReadAudit{Trail: query.Trail{ID: uuid.New()}}); !fault.Is(err, fault.NotFound) {
 		t.Errorf("an unknown contact: %v", err)
 	}
-	page, err := mediator.Send(t.Context(), w.app, query.ReadAudit{ContactID: w.create().Contact.ID})
+	page, err := mediator.Send(t.Context(), w.app, contacts.ReadAudit{Trail: query.Trail{ID: w.create().Contact.ID}})
 	if err != nil || len(page.Entries) != 0 {
 		t.Errorf("a contact without a trail: %+v, %v", page, err)
 	}
@@ -207,9 +208,9 @@ func TestPatchIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	out := w.create()
-	text := func(s string) command.Member { return command.Member{Present: true, Text: &s} }
-	patched, err := mediator.Send(t.Context(), w.app, command.PatchContact{
-		Target:    command.Target{ContactID: out.Contact.ID, IfMatch: []string{out.ETag}},
+	text := func(s string) contacts.Member { return contacts.Member{Present: true, Text: &s} }
+	patched, err := mediator.Send(t.Context(), w.app, contacts.PatchContact{
+		Target:    command.Target{ID: out.Contact.ID, IfMatch: []string{out.ETag}},
 		FirstName: text("Jane"), Email: text("jane@contoso.com"), City: text("Redmond"),
 	})
 	must(t, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos/internal/jsontext"
 )
 
 // The limits of a transactional batch (service limits, "Per-request limits").
@@ -38,19 +39,8 @@ func requestSize(ops []operation) int {
 		case verbCreate:
 			size += len(`{"operationType":"Create","resourceBody":}`) + len(op.body)
 		case verbReplace:
-			size += len(`{"operationType":"Replace","ifMatch":,"id":"","resourceBody":}`) + jsonLength(string(op.object.ETag)) + len(op.object.ID) + len(op.body)
+			size += len(`{"operationType":"Replace","ifMatch":,"id":"","resourceBody":}`) + jsontext.Length(string(op.object.ETag)) + len(op.object.ID) + len(op.body)
 		}
 	}
 	return size
-}
-
-// jsonLength returns the length of text as a JSON string. It is made for ETags: plain
-// text between quotes, each of which gets a backslash.
-func jsonLength(text string) int {
-	if last := len(text) - 1; last > 0 && text[0] == '"' && text[last] == '"' && isPlain(text[1:last]) {
-		return len(text) + len(`"\\"`)
-	}
-	var w jsonWriter
-	w.value(text)
-	return len(w.buf)
 }

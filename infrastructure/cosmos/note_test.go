@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos"
@@ -18,9 +19,9 @@ func TestANoteIsStoredWithItsChangeOrNotAtAll(t *testing.T) {
 	w := newWorld(t, worldOptions{cosmos: &cosmos.Options{Backoff: -1}})
 	created := w.create()
 	rename := func() (command.Updated, error) {
-		return mediator.Send(t.Context(), w.app, command.UpdateName{
+		return mediator.Send(t.Context(), w.app, contacts.UpdateName{
 			Target: command.Target{
-				ContactID: created.Contact.ID, IfMatch: []string{created.ETag}, Sender: command.Sender{IdempotencyKey: "k"},
+				ID: created.Contact.ID, IfMatch: []string{created.ETag}, Sender: command.Sender{IdempotencyKey: "k"},
 			},
 			FirstName: "Jane", LastName: "Doe",
 		})

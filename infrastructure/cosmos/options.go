@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// Options tune how contacts are stored. Nil and zero values are the defaults.
+// Options tune how aggregates are stored. Nil and zero values are the defaults.
 type Options struct {
 	// EventTTL is how long events stay in the container. It must exceed the longest
 	// time the relay may be down: an event that expires before it is sent is lost.
 	// Default 240 h; negative is for ever.
 	EventTTL time.Duration
-	// DeletedTTL is how long a deleted contact stays. Default 720 h (30 days);
+	// DeletedTTL is how long a deleted aggregate stays, unless its kind says
+	// otherwise. Default 720 h (30 days);
 	// negative is for ever.
 	DeletedTTL time.Duration
 	// RequestTTL is how long an idempotency key of an update is remembered. Default

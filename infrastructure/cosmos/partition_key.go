@@ -5,12 +5,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// PartitionKeyPath is the partition key path of the container of contacts.
+// PartitionKeyPath is the partition key path of the data container.
 const PartitionKeyPath = "/partitionKey"
 
-// partitionKeyOf returns the partition key of a contact and of all that belongs
+// partitionKeyOf returns the partition key of an aggregate and of all that belongs
 // to it. This is the one place that chooses it.
-func partitionKeyOf(contactID uuid.UUID) string { return contactID.String() }
+func partitionKeyOf(id uuid.UUID) string { return id.String() }
 
 // keyValue returns a partition key as the SDK wants it.
 func keyValue(partitionKey string) azcosmos.PartitionKey {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/domain/fault"
 )
@@ -42,7 +43,7 @@ func (w *world) lagging(id uuid.UUID) {
 	})
 	work, err := w.work.Begin("")
 	must(w.t, err)
-	_, err = work.Contacts().Read(w.t.Context(), id, nil) // what the replica will remember
+	_, err = work.Read(w.t.Context(), id, nil) // what the replica will remember
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		w.t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestAStaleReplicaOnlyDelaysAnUpdate(t *testing.T) {
 			t.Errorf("%s: %+v, %v", first, updated, err)
 		}
 	}
-	updated, err := mediator.Send(t.Context(), w.app, command.DeleteContact{Target: command.Target{ContactID: out.Contact.ID}})
+	updated, err := mediator.Send(t.Context(), w.app, contacts.DeleteContact{Target: command.Target{ID: out.Contact.ID}})
 	if err != nil || updated.Version != 5 {
 		t.Errorf("delete: %+v, %v", updated, err)
 	}

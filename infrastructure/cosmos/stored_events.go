@@ -11,6 +11,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos/internal/jsontext"
 	"feedbox/infrastructure/cosmos/internal/store"
 )
 
@@ -55,12 +56,12 @@ func storedEvent(raw []byte) (e StoredEvent, isEvent bool, err error) {
 	if e.Message, isEvent, err = (EventDecoder{}).Decode(raw); err != nil {
 		return e, false, fault.Wrap(fault.Invalid, "unsendable", "an event of the key cannot be sent as it is", err)
 	}
-	s := jsonScanner{buf: raw}
-	err = s.object(func(member string) error {
+	s := jsontext.NewScanner(raw)
+	err = s.Object(func(member string) error {
 		if member != "_ts" {
-			return s.skip()
+			return s.Skip()
 		}
-		seconds, err := s.requireInteger()
+		seconds, err := s.RequireInteger()
 		e.StoredAt = time.Unix(seconds, 0)
 		return err
 	})

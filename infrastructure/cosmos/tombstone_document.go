@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"feedbox/domain/contact"
+	"feedbox/domain/aggregate"
 	"feedbox/domain/fault"
 )
 
-// typeTombstone is the type of the documents that outlive deleted contacts.
+// typeTombstone is the type of the documents that outlive deleted aggregates.
 const typeTombstone = "tombstone"
 
-// tombstoneID is apart from the ids of contacts and events, which are UUIDs.
+// tombstoneID is apart from the ids of aggregates and events, which are UUIDs.
 const tombstoneID = "tombstone"
 
 // tombstoneData is the data of such a document. Whose it is, its partition key says.
@@ -22,8 +22,8 @@ type tombstoneData struct {
 }
 
 // encodeTombstone returns a document that never expires: nobody knows how long
-// consumers remember the last sequence of a contact.
-func encodeTombstone(t contact.Tombstone) (DataObject, error) {
+// consumers remember the last sequence of an aggregate.
+func encodeTombstone(t aggregate.Tombstone) (DataObject, error) {
 	data, err := json.Marshal(tombstoneData{Version: t.Version, Sequence: t.Sequence})
 	if err != nil {
 		return DataObject{}, fmt.Errorf("encode tombstone of %s: %w", t.ID, err)
@@ -31,10 +31,10 @@ func encodeTombstone(t contact.Tombstone) (DataObject, error) {
 	return DataObject{ID: tombstoneID, PartitionKey: partitionKeyOf(t.ID), Type: typeTombstone, Data: data, TTL: never}, nil
 }
 
-// bury puts the tombstone of a deleted contact, if it needs one, into the transaction.
-// A contact that was created and deleted again has one already.
-func (r *ContactRepository) bury(ctx context.Context, s contact.State) error {
-	t, needed := s.Tombstone()
+// bury puts the tombstone of a deleted aggregate, if it needs one, into the transaction.
+// One that was created and deleted again has one already.
+func (w *UnitOfWork[A]) bury(ctx context.Context, a A, commit aggregate.Commit) error {
+	t, needed := a.Tombstone(commit)
 	if !needed {
 		return nil
 	}
@@ -42,25 +42,25 @@ func (r *ContactRepository) bury(ctx context.Context, s contact.State) error {
 	if err != nil {
 		return err
 	}
-	earlier, err := r.documents.readPrimary(ctx, o.PartitionKey, o.ID)
+	earlier, err := w.documents.readPrimary(ctx, o.PartitionKey, o.ID)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return r.documents.Create(o)
+		return w.documents.Create(o)
 	case err != nil:
 		return err
 	}
 	o.ETag = earlier.ETag
-	return r.documents.Update(o)
+	return w.documents.Update(o)
 }
 
-// succeed makes a new contact continue a deleted one of its id, if there was one. Any
-// replica may be asked: a tombstone is needed once the deleted contact has expired,
-// Options.DeletedTTL after it was written, and until then the creation is refused.
-func (r *ContactRepository) succeed(ctx context.Context, c *contact.Contact) error {
-	if !c.Recurs() {
+// succeed makes a new aggregate continue a deleted one of its id, if there was one. Any
+// replica may be asked: a tombstone is needed once the deleted aggregate has expired,
+// Kind.DeletedTTL after it was written, and until then the creation is refused.
+func (w *UnitOfWork[A]) succeed(ctx context.Context, a A) error {
+	if !a.Recurs() {
 		return nil
 	}
-	o, err := r.documents.read(ctx, partitionKeyOf(c.ID()), tombstoneID)
+	o, err := w.documents.read(ctx, partitionKeyOf(a.ID()), tombstoneID)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil
@@ -69,7 +69,7 @@ func (r *ContactRepository) succeed(ctx context.Context, c *contact.Contact) err
 	}
 	var data tombstoneData
 	if err := json.Unmarshal(o.Data, &data); err != nil {
-		return fmt.Errorf("decode tombstone of %s: %w", c.ID(), err)
+		return fmt.Errorf("decode tombstone of %s: %w", a.ID(), err)
 	}
-	return c.Continue(contact.Tombstone{ID: c.ID(), Version: data.Version, Sequence: data.Sequence})
+	return a.Continue(aggregate.Tombstone{ID: a.ID(), Version: data.Version, Sequence: data.Sequence})
 }

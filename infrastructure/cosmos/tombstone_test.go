@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/application/query"
 	"feedbox/domain/contact"
@@ -51,7 +52,7 @@ func TestACreationAfterTheErasureContinues(t *testing.T) {
 		}
 		_, err = w.rename(t.Context(), id, "Jane")
 		must(t, err)
-		deleted, err := mediator.Send(t.Context(), w.app, command.DeleteContact{Target: command.Target{ContactID: id}})
+		deleted, err := mediator.Send(t.Context(), w.app, contacts.DeleteContact{Target: command.Target{ID: id}})
 		if err != nil || deleted.Version != 3*life+3 {
 			t.Fatalf("deleted as %+v, %v", deleted, err)
 		}
@@ -74,13 +75,13 @@ func TestACreationAfterTheErasureContinues(t *testing.T) {
 			strings.Contains(left[0], "Doe") || strings.Contains(left[0], "Contoso") || strings.Contains(left[0], "Hash") {
 			t.Errorf("after the erasure there is %q", left)
 		}
-		if _, err := mediator.Send(t.Context(), w.app, query.ReadContact{ContactID: id}); !fault.Is(err, fault.NotFound) {
+		if _, err := mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: id}}); !fault.Is(err, fault.NotFound) {
 			t.Errorf("read: %v", err)
 		}
 		if _, err := w.rename(t.Context(), id, "Joan"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("change: %v", err)
 		}
-		if page, err := mediator.Send(t.Context(), w.app, query.ReadContacts{PageSize: 10}); err != nil || len(page.Items) != 0 {
+		if page, err := mediator.Send(t.Context(), w.app, contacts.ReadContacts{PageSize: 10}); err != nil || len(page.Items) != 0 {
 			t.Errorf("list: %+v, %v", page, err)
 		}
 	}
@@ -91,7 +92,7 @@ func TestNoTombstoneWithoutAKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	id := w.create().Contact.ID
-	_, err := mediator.Send(t.Context(), w.app, command.DeleteContact{Target: command.Target{ContactID: id}})
+	_, err := mediator.Send(t.Context(), w.app, contacts.DeleteContact{Target: command.Target{ID: id}})
 	must(t, err)
 	w.emulator.Advance(721 * time.Hour)
 	if left := w.raw(id); len(left) != 0 {
@@ -107,7 +108,7 @@ func TestALostReplyToACreationThatContinues(t *testing.T) {
 	in.IdempotencyKey = "k"
 	out, err := mediator.Send(t.Context(), w.app, in)
 	must(t, err)
-	_, err = mediator.Send(t.Context(), w.app, command.DeleteContact{Target: command.Target{ContactID: out.Contact.ID}})
+	_, err = mediator.Send(t.Context(), w.app, contacts.DeleteContact{Target: command.Target{ID: out.Contact.ID}})
 	must(t, err)
 	w.emulator.Advance(721 * time.Hour)
 	w.wire.follow(once(dropReply))

@@ -9,7 +9,7 @@ import (
 
 	"feedbox/application/command"
 	"feedbox/application/mediator"
-	"feedbox/domain/contact"
+	"feedbox/domain/aggregate"
 	"feedbox/domain/event"
 	"feedbox/infrastructure/cosmos/internal/store"
 )
@@ -21,128 +21,143 @@ type Publisher interface {
 	Publish(ctx context.Context, outbox mediator.Outbox, e event.Event) error
 }
 
-// UnitsOfWork begins units of work on one container. It is safe for concurrent use.
-type UnitsOfWork struct {
+// direct puts every event into the outbox.
+type direct struct{}
+
+func (direct) Publish(ctx context.Context, outbox mediator.Outbox, e event.Event) error {
+	return outbox.Add(ctx, e)
+}
+
+// UnitsOfWork begins units of work on the aggregates of one kind in one container, which
+// may hold other kinds, too. It is safe for concurrent use.
+type UnitsOfWork[A aggregate.Aggregate] struct {
 	container *azcosmos.ContainerClient
+	kind      *Kind[A]
 	publisher Publisher
 	options   Options
 }
 
 // UnitOfWork is one command's view of the container. It serves one goroutine.
-type UnitOfWork struct {
-	context   ContainerContext
+type UnitOfWork[A aggregate.Aggregate] struct {
+	documents ContainerContext
+	kind      *Kind[A]
 	publisher Publisher
-	events    *EventRepository
-	contacts  ContactRepository
-	requests  []DataObject // notes that come before the contact in the transaction
+	outbox    outbox
+	tracked   []*tracked[A]
+	requests  []DataObject // notes that come before the aggregate in the transaction
 	audits    []DataObject // notes that come after it
 }
 
-var (
-	_ command.UnitsOfWork = (*UnitsOfWork)(nil)
-	_ command.UnitOfWork  = (*UnitOfWork)(nil)
-)
-
-// NewUnitsOfWork returns units of work on container, whose events go through
-// publisher.
-func NewUnitsOfWork(container *azcosmos.ContainerClient, publisher Publisher, o *Options) (*UnitsOfWork, error) {
-	if container == nil || publisher == nil {
-		return nil, errors.New("cosmos: units of work need a container and a publisher")
+// NewUnitsOfWork returns units of work on the aggregates of kind in container, whose events
+// go through publisher; nil puts each into the outbox.
+func NewUnitsOfWork[A aggregate.Aggregate](container *azcosmos.ContainerClient, kind *Kind[A], publisher Publisher, o *Options) (*UnitsOfWork[A], error) {
+	if container == nil {
+		return nil, errors.New("cosmos: units of work need a container")
+	}
+	if publisher == nil {
+		publisher = direct{}
 	}
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return &UnitsOfWork{container: container, publisher: publisher, options: options}, nil
+	if kind, err = kind.withDefaults(&options); err != nil {
+		return nil, err
+	}
+	return &UnitsOfWork[A]{container: container, kind: kind, publisher: publisher, options: options}, nil
 }
 
 // Begin implements command.UnitsOfWork.
-func (u *UnitsOfWork) Begin(session string) (command.UnitOfWork, error) {
+func (u *UnitsOfWork[A]) Begin(session string) (command.UnitOfWork[A], error) {
 	token, err := store.ParseSession(session)
 	if err != nil {
 		return nil, err
 	}
-	w := &UnitOfWork{context: newContainerContext(u.container, u.options, token), publisher: u.publisher}
-	w.events = &EventRepository{documents: &w.context}
-	w.contacts.documents = &w.context
+	w := &UnitOfWork[A]{documents: newContainerContext(u.container, u.options, token), kind: u.kind, publisher: u.publisher}
+	w.outbox = outbox{documents: &w.documents, encoders: u.kind.Events, idMember: u.kind.IDMember}
 	return w, nil
 }
 
-// Contacts implements command.UnitOfWork.
-func (w *UnitOfWork) Contacts() command.Contacts { return &w.contacts }
-
 // SessionToken implements command.UnitOfWork.
-func (w *UnitOfWork) SessionToken() string { return w.context.session.String() }
+func (w *UnitOfWork[A]) SessionToken() string { return w.documents.session.String() }
 
 // Commit implements command.UnitOfWork.
-func (w *UnitOfWork) Commit(ctx context.Context) (command.Receipt, error) {
-	w.context.Reset()
+func (w *UnitOfWork[A]) Commit(ctx context.Context) (command.Receipt, error) {
+	w.documents.Reset()
 	changes, err := w.collect(ctx)
 	if err != nil {
-		w.context.Reset()
+		w.documents.Reset()
 		return command.Receipt{}, err
 	}
 	if len(changes) == 0 {
-		if err := w.contacts.confirm(ctx); err != nil {
+		if err := w.confirm(ctx); err != nil {
 			return command.Receipt{}, err
 		}
 	}
-	saved, err := w.context.Save(ctx)
+	saved, err := w.documents.Save(ctx)
 	if err != nil {
 		return command.Receipt{}, err
 	}
-	w.context.Reset()
+	w.documents.Reset()
 	w.requests, w.audits = nil, nil
 	for _, change := range changes {
-		change.contact.Committed(change.commit)
-		id := change.contact.ID().String()
+		change.aggregate.Committed(change.commit)
+		id := change.aggregate.ID().String()
 		for _, o := range saved {
 			if o.ID == id {
 				change.etag = o.ETag
 			}
 		}
 	}
-	return command.Receipt{ETag: w.contacts.etag(), SessionToken: w.SessionToken()}, nil
+	return command.Receipt{ETag: w.etag(), SessionToken: w.SessionToken()}, nil
 }
 
-// pendingChange is a contact with what its commit stores.
-type pendingChange struct {
-	*trackedContact
-	commit contact.Commit
+// pendingChange is an aggregate with what its commit stores.
+type pendingChange[A aggregate.Aggregate] struct {
+	*tracked[A]
+	commit aggregate.Commit
 }
 
-// collect puts the events and then the state of each changed contact into the
+// collect puts the events and then the state of each changed aggregate into the
 // transaction. What refuses first decides the fault: a request that was answered
-// before the contact's ETag, and that before the audit entry of its version.
-func (w *UnitOfWork) collect(ctx context.Context) ([]pendingChange, error) {
+// before the aggregate's ETag, and that before the audit entry of its version.
+func (w *UnitOfWork[A]) collect(ctx context.Context) ([]pendingChange[A], error) {
 	if err := w.createAll(w.requests); err != nil {
 		return nil, err
 	}
-	var changes []pendingChange
-	for _, tracked := range w.contacts.tracked {
-		commit, changed := tracked.contact.Pending()
+	var changes []pendingChange[A]
+	for _, t := range w.tracked {
+		commit, changed := t.aggregate.Pending()
 		if !changed {
 			continue
 		}
-		for _, e := range commit.Events {
-			if err := w.publisher.Publish(ctx, w.events, e); err != nil {
-				return nil, fmt.Errorf("commit %s: %w", tracked.contact, err)
-			}
-			if !w.context.Contains(e.Metadata().ID.String()) {
-				return nil, fmt.Errorf("commit %s: no handler has put %s into the outbox, it would be lost", tracked.contact, e.Action())
-			}
+		if err := w.publish(ctx, commit.Events); err != nil {
+			return nil, fmt.Errorf("commit %s %s: %w", w.kind.Noun, t.aggregate.ID(), err)
 		}
-		if err := w.contacts.store(ctx, tracked, commit); err != nil {
-			return nil, fmt.Errorf("commit %s: %w", tracked.contact, err)
+		if err := w.store(ctx, t, commit); err != nil {
+			return nil, fmt.Errorf("commit %s %s: %w", w.kind.Noun, t.aggregate.ID(), err)
 		}
-		changes = append(changes, pendingChange{trackedContact: tracked, commit: commit})
+		changes = append(changes, pendingChange[A]{tracked: t, commit: commit})
 	}
 	return changes, w.createAll(w.audits)
 }
 
-func (w *UnitOfWork) createAll(objects []DataObject) error {
+// publish makes sure that each event is in the outbox.
+func (w *UnitOfWork[A]) publish(ctx context.Context, events []event.Event) error {
+	for _, e := range events {
+		if err := w.publisher.Publish(ctx, &w.outbox, e); err != nil {
+			return err
+		}
+		if !w.documents.Contains(e.Metadata().ID.String()) {
+			return fmt.Errorf("no handler has put %s into the outbox, it would be lost", e.Action())
+		}
+	}
+	return nil
+}
+
+func (w *UnitOfWork[A]) createAll(objects []DataObject) error {
 	for _, o := range objects {
-		if err := w.context.Create(o); err != nil {
+		if err := w.documents.Create(o); err != nil {
 			return fmt.Errorf("commit: %w", err)
 		}
 	}

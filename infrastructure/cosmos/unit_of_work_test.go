@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
-	appevent "feedbox/application/event"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/application/query"
 	"feedbox/domain/contact"
@@ -41,7 +41,7 @@ func TestAContactAndItsEventsAreStoredTogether(t *testing.T) {
 	id := out.Contact.ID
 	renamed, err := w.rename(t.Context(), id, "Jane", out.ETag)
 	must(t, err)
-	deleted, err := mediator.Send(t.Context(), w.app, command.DeleteContact{Target: command.Target{ContactID: id}})
+	deleted, err := mediator.Send(t.Context(), w.app, contacts.DeleteContact{Target: command.Target{ID: id}})
 	must(t, err)
 
 	c, events := w.documents(id)
@@ -84,7 +84,7 @@ func TestAStaleETagStoresNothing(t *testing.T) {
 
 	stale, err := w.work.Begin("")
 	must(t, err)
-	c, err := stale.Contacts().Read(t.Context(), id, nil)
+	c, err := stale.Read(t.Context(), id, nil)
 	must(t, err)
 	_, err = w.rename(t.Context(), id, "Jane")
 	must(t, err)
@@ -123,7 +123,7 @@ func TestAnEventThatIsNotHandledFailsTheCommit(t *testing.T) {
 	for name, subscribe := range map[string]func(*mediator.Mediator){
 		"no handler": func(*mediator.Mediator) {},
 		"a handler that fails": func(m *mediator.Mediator) {
-			appevent.Subscribe(m)
+			contacts.SubscribeEvents(m)
 			mediator.Subscribe(m, func(context.Context, mediator.Outbox, contact.ContactCreatedEvent) error { return failed })
 		},
 		"a handler that drops the event": func(m *mediator.Mediator) {
@@ -150,7 +150,7 @@ func TestOneUnitOfWorkStoresOneContact(t *testing.T) {
 	work, err := w.work.Begin("")
 	must(t, err)
 	for _, id := range []uuid.UUID{first, second} {
-		c, err := work.Contacts().Read(t.Context(), id, nil)
+		c, err := work.Read(t.Context(), id, nil)
 		must(t, err)
 		must(t, c.Delete(uuid.New(), time.Now()))
 	}
@@ -172,7 +172,7 @@ func TestAUnitOfWorkCommitsAgain(t *testing.T) {
 	id := w.create().Contact.ID
 	work, err := w.work.Begin("")
 	must(t, err)
-	c, err := work.Contacts().Read(t.Context(), id, nil)
+	c, err := work.Read(t.Context(), id, nil)
 	must(t, err)
 	for _, first := range []string{"Jane", "Joan"} {
 		n, _ := contact.NewName(first, "Doe")
@@ -324,7 +324,7 @@ func TestConditionalWritersOfOneContact(t *testing.T) {
 		wg.Go(func() {
 			session := ""
 			for i := range writes {
-				seen, err := mediator.Send(t.Context(), w.app, query.ReadContact{ContactID: id, SessionToken: session})
+				seen, err := mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: id, SessionToken: session}})
 				if err != nil {
 					t.Errorf("writer %d reads: %v", writer, err)
 					return
@@ -358,7 +358,7 @@ func TestDocumentsExpire(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	kept, deleted := w.create().Contact.ID, w.create().Contact.ID
-	_, err := mediator.Send(t.Context(), w.app, command.DeleteContact{Target: command.Target{ContactID: deleted}})
+	_, err := mediator.Send(t.Context(), w.app, contacts.DeleteContact{Target: command.Target{ID: deleted}})
 	must(t, err)
 	w.emulator.Advance(241 * time.Hour)
 	if c, events := w.documents(kept); c == nil || len(events) != 0 {
@@ -371,7 +371,7 @@ func TestDocumentsExpire(t *testing.T) {
 	if c, _ := w.documents(deleted); c != nil {
 		t.Error("the deleted contact is there after 721 h")
 	}
-	if _, err := mediator.Send(t.Context(), w.app, query.ReadContact{ContactID: kept}); err != nil {
+	if _, err := mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: kept}}); err != nil {
 		t.Errorf("the other contact: %v", err)
 	}
 }

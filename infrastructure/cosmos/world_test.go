@@ -16,11 +16,11 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
-	appevent "feedbox/application/event"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
-	"feedbox/application/query"
 	"feedbox/domain/contact"
 	"feedbox/infrastructure/cosmos"
+	contactdocs "feedbox/infrastructure/cosmos/contacts"
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
@@ -33,7 +33,7 @@ type world struct {
 	client    *azcosmos.Client
 	container *azcosmos.ContainerClient
 	app       *mediator.Mediator
-	work      *cosmos.UnitsOfWork
+	work      *cosmos.UnitsOfWork[*contact.Contact]
 }
 
 type worldOptions struct {
@@ -58,15 +58,17 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	t.Cleanup(w.client.Close)
 	w.container, err = w.client.NewContainer("contacts", "data")
 	must(t, err)
-	w.work, err = cosmos.NewUnitsOfWork(w.container, w.app, o.cosmos)
+	w.work, err = cosmos.NewUnitsOfWork(w.container, contactdocs.Kind(), w.app, o.cosmos)
 	must(t, err)
-	reader, err := cosmos.NewContactReader(w.container)
+	reader, err := contactdocs.NewReader(w.container)
+	must(t, err)
+	audit, err := cosmos.NewAuditReader(w.container)
 	must(t, err)
 	if !o.bare {
-		appevent.Subscribe(w.app)
+		contacts.SubscribeEvents(w.app)
 	}
-	must(t, command.Register(w.app, command.Ports{Work: w.work, IDs: uuid.New, Now: time.Now, Audit: o.audit}))
-	must(t, query.Register(w.app, query.Ports{Contacts: reader, Audit: reader}))
+	must(t, contacts.RegisterCommands(w.app, contacts.CommandPorts{Work: w.work, IDs: uuid.New, Now: time.Now, Audit: o.audit}))
+	must(t, contacts.RegisterQueries(w.app, contacts.QueryPorts{Contacts: reader, Audit: audit}))
 	return w
 }
 
@@ -145,11 +147,11 @@ func once(first plan) plan {
 	}
 }
 
-func john() command.CreateContact {
-	return command.CreateContact{FirstName: "John", LastName: "Doe", Company: contact.CompanyFields{CompanyName: "Contoso"}}
+func john() contacts.CreateContact {
+	return contacts.CreateContact{FirstName: "John", LastName: "Doe", Company: contact.CompanyFields{CompanyName: "Contoso"}}
 }
 
-func (w *world) create() command.ContactCreated {
+func (w *world) create() contacts.ContactCreated {
 	w.t.Helper()
 	out, err := mediator.Send(w.t.Context(), w.app, john())
 	must(w.t, err)
@@ -157,8 +159,8 @@ func (w *world) create() command.ContactCreated {
 }
 
 func (w *world) rename(ctx context.Context, id uuid.UUID, first string, ifMatch ...string) (command.Updated, error) {
-	return mediator.Send(ctx, w.app, command.UpdateName{
-		Target: command.Target{ContactID: id, IfMatch: ifMatch}, FirstName: first, LastName: "Doe",
+	return mediator.Send(ctx, w.app, contacts.UpdateName{
+		Target: command.Target{ID: id, IfMatch: ifMatch}, FirstName: first, LastName: "Doe",
 	})
 }
 

@@ -16,9 +16,8 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
-	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
-	"feedbox/application/query"
 	"feedbox/infrastructure/httpapi"
 )
 
@@ -78,8 +77,8 @@ func start(t *testing.T, options *httpapi.Options) *api {
 	memory := newMemory()
 	m := mediator.New()
 	if err := errors.Join(
-		command.Register(m, command.Ports{Work: memory, IDs: uuid.New, Now: clock}),
-		query.Register(m, query.Ports{Contacts: memoryReader{memory}}),
+		contacts.RegisterCommands(m, contacts.CommandPorts{Work: memory, IDs: uuid.New, Now: clock}),
+		contacts.RegisterQueries(m, contacts.QueryPorts{Contacts: memoryReader{memory}}),
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
-	"feedbox/application/query"
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/telemetry"
 )
@@ -28,8 +27,8 @@ func BenchmarkUpdate(b *testing.B) {
 	memory := newMemory()
 	m := mediator.New()
 	if err := errors.Join(
-		command.Register(m, command.Ports{Work: memory, IDs: uuid.New, Now: clock}),
-		query.Register(m, query.Ports{Contacts: memoryReader{memory}}),
+		contacts.RegisterCommands(m, contacts.CommandPorts{Work: memory, IDs: uuid.New, Now: clock}),
+		contacts.RegisterQueries(m, contacts.QueryPorts{Contacts: memoryReader{memory}}),
 	); err != nil {
 		b.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/domain/contact"
 	"feedbox/domain/fault"
@@ -53,7 +53,7 @@ func (s *Server) createContact(w http.ResponseWriter, r *http.Request) error {
 	if err := s.decode(w, r, &b); err != nil {
 		return err
 	}
-	created, err := mediator.Send(r.Context(), s.mediator, command.CreateContact{
+	created, err := mediator.Send(r.Context(), s.mediator, contacts.CreateContact{
 		FirstName:    b.firstName,
 		LastName:     b.lastName,
 		Email:        b.email,

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 )
 
@@ -17,7 +17,7 @@ func (s *Server) deleteContact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	deleted, err := mediator.Send(r.Context(), s.mediator, command.DeleteContact{Target: target})
+	deleted, err := mediator.Send(r.Context(), s.mediator, contacts.DeleteContact{Target: target})
 	if err != nil {
 		return err
 	}

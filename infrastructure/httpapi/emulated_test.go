@@ -14,10 +14,10 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
-	"feedbox/application/event"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
-	"feedbox/application/query"
 	"feedbox/infrastructure/cosmos"
+	contactdocs "feedbox/infrastructure/cosmos/contacts"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/httpapi"
 )
@@ -56,13 +56,14 @@ func emulated(t *testing.T, ids command.IDs) (*mediator.Mediator, *cosmosemu.Ser
 		t.Fatal(err)
 	}
 	m := mediator.New()
-	event.Subscribe(m)
-	work, workErr := cosmos.NewUnitsOfWork(container, m, nil)
-	reader, readerErr := cosmos.NewContactReader(container)
+	contacts.SubscribeEvents(m)
+	work, workErr := cosmos.NewUnitsOfWork(container, contactdocs.Kind(), m, nil)
+	reader, readerErr := contactdocs.NewReader(container)
+	audit, auditErr := cosmos.NewAuditReader(container)
 	if err := errors.Join(
-		workErr, readerErr,
-		command.Register(m, command.Ports{Work: work, IDs: ids, Now: time.Now, Audit: true}),
-		query.Register(m, query.Ports{Contacts: reader, Audit: reader}),
+		workErr, readerErr, auditErr,
+		contacts.RegisterCommands(m, contacts.CommandPorts{Work: work, IDs: ids, Now: time.Now, Audit: true}),
+		contacts.RegisterQueries(m, contacts.QueryPorts{Contacts: reader, Audit: audit}),
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
-	"feedbox/application/query"
 	"feedbox/infrastructure/emulator/pipenet"
 	"feedbox/infrastructure/httpapi"
 )
@@ -36,8 +35,8 @@ func testDrain(t *testing.T, release bool) {
 	memory.hold = make(chan struct{})
 	m := mediator.New()
 	if err := errors.Join(
-		command.Register(m, command.Ports{Work: memory, IDs: uuid.New, Now: clock}),
-		query.Register(m, query.Ports{Contacts: memoryReader{memory}}),
+		contacts.RegisterCommands(m, contacts.CommandPorts{Work: memory, IDs: uuid.New, Now: clock}),
+		contacts.RegisterQueries(m, contacts.QueryPorts{Contacts: memoryReader{memory}}),
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
-	"feedbox/application/query"
 )
 
 // pageView is one page of contacts.
@@ -31,7 +31,7 @@ func (s *Server) listContacts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, err := mediator.Send(r.Context(), s.mediator, query.ReadContacts{
+	page, err := mediator.Send(r.Context(), s.mediator, contacts.ReadContacts{
 		PageSize: asked.size, Continuation: asked.continuation, SessionToken: asked.session,
 	})
 	if err != nil {

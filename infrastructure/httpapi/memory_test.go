@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/query"
 	"feedbox/domain/contact"
 	"feedbox/domain/fault"
@@ -67,7 +68,7 @@ func (m *memory) enter(ctx context.Context, session string) error {
 	return fail
 }
 
-func (m *memory) Begin(session string) (command.UnitOfWork, error) {
+func (m *memory) Begin(session string) (command.UnitOfWork[*contact.Contact], error) {
 	return &memoryWork{memory: m, session: session}, nil
 }
 
@@ -80,8 +81,7 @@ type memoryWork struct {
 	etag            string
 }
 
-func (w *memoryWork) Contacts() command.Contacts { return w }
-func (w *memoryWork) SessionToken() string       { return w.session }
+func (w *memoryWork) SessionToken() string { return w.session }
 
 func (w *memoryWork) Add(_ context.Context, c *contact.Contact) error {
 	w.contact = c
@@ -122,7 +122,7 @@ func (w *memoryWork) Commit(ctx context.Context) (command.Receipt, error) {
 	}
 	m.writes++
 	etag := fmt.Sprintf(`"%08d"`, m.writes)
-	m.contacts[w.contact.ID()] = stored{commit.State, etag}
+	m.contacts[w.contact.ID()] = stored{w.contact.StateAt(commit), etag}
 	for _, e := range commit.Events {
 		m.actions = append(m.actions, e.Action())
 	}
@@ -134,9 +134,9 @@ func (w *memoryWork) Commit(ctx context.Context) (command.Receipt, error) {
 // memoryReader is the read side.
 type memoryReader struct{ *memory }
 
-func (m memoryReader) Read(ctx context.Context, id uuid.UUID, ifNoneMatch, session string) (query.Found, error) {
+func (m memoryReader) Read(ctx context.Context, id uuid.UUID, ifNoneMatch, session string) (query.Found[contact.State], error) {
 	if err := m.enter(ctx, session); err != nil {
-		return query.Found{}, err
+		return query.Found[contact.State]{}, err
 	}
 	m.mu.Lock()
 	found, ok := m.contacts[id]
@@ -150,23 +150,23 @@ func (m memoryReader) Read(ctx context.Context, id uuid.UUID, ifNoneMatch, sessi
 	}()
 	switch {
 	case !ok:
-		return query.Found{}, contact.NotFound(id)
+		return query.Found[contact.State]{}, contact.NotFound(id)
 	case found.etag == ifNoneMatch:
-		return query.Found{}, fault.New(fault.NotModified, "", "the contact has not changed")
+		return query.Found[contact.State]{}, fault.New(fault.NotModified, "", "the contact has not changed")
 	}
-	return query.Found{State: found.state, ETag: found.etag, SessionToken: "0:-1#" + strconv.Itoa(m.writes)}, nil
+	return query.Found[contact.State]{State: found.state, Deleted: found.state.Deleted, ETag: found.etag, SessionToken: "0:-1#" + strconv.Itoa(m.writes)}, nil
 }
 
-func (m memoryReader) Page(ctx context.Context, size int, continuation, session string) (query.ContactPage, error) {
+func (m memoryReader) Page(ctx context.Context, size int, continuation, session string) (contacts.ContactPage, error) {
 	if err := m.enter(ctx, session); err != nil {
-		return query.ContactPage{}, err
+		return contacts.ContactPage{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var after string
 	if continuation != "" {
 		if err := json.Unmarshal([]byte(continuation), &after); err != nil {
-			return query.ContactPage{}, fault.New(fault.Invalid, "invalid_continuation", "the continuation is malformed")
+			return contacts.ContactPage{}, fault.New(fault.Invalid, "invalid_continuation", "the continuation is malformed")
 		}
 	}
 	var ids []string
@@ -176,11 +176,11 @@ func (m memoryReader) Page(ctx context.Context, size int, continuation, session 
 		}
 	}
 	slices.Sort(ids)
-	page := query.ContactPage{}
+	page := contacts.ContactPage{}
 	for _, id := range ids[:min(size, len(ids))] {
 		found := m.contacts[uuid.MustParse(id)]
-		view := query.NewContact(found.state)
-		page.Items = append(page.Items, query.ContactItem{
+		view := contacts.NewContact(found.state)
+		page.Items = append(page.Items, contacts.ContactItem{
 			ID: view.ID, Email: view.Email, FullName: found.state.FullName(), CompanyName: view.Company.CompanyName, ETag: found.etag,
 		})
 	}

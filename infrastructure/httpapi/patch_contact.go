@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/domain/contact"
 	"feedbox/domain/fault"
@@ -11,7 +11,7 @@ import (
 )
 
 // patchBody is a merge patch (RFC 7396) of a contact's representation.
-type patchBody struct{ command.PatchContact }
+type patchBody struct{ contacts.PatchContact }
 
 // patchGroup is an object of the representation whose members are texts. The
 // root is the group without a name.
@@ -22,7 +22,7 @@ type patchGroup struct {
 
 type patchMember struct {
 	name string
-	into *command.Member
+	into *contacts.Member
 }
 
 // groups lists what can be patched, and where it goes.
@@ -125,18 +125,18 @@ func (p *patchReader) group(pointer, name string) (patchGroup, bool) {
 	return patchGroup{}, false
 }
 
-func (p *patchReader) text(at string, value strictjson.Value, into *command.Member) {
+func (p *patchReader) text(at string, value strictjson.Value, into *contacts.Member) {
 	switch value.Kind {
 	case strictjson.String:
-		*into = command.Member{Present: true, Text: &value.Text}
+		*into = contacts.Member{Present: true, Text: &value.Text}
 	case strictjson.Null:
-		*into = command.Member{Present: true}
+		*into = contacts.Member{Present: true}
 	case strictjson.Bool, strictjson.Number, strictjson.Array, strictjson.Object:
 		p.refuse(at, "must be a string or null, not "+value.Kind.String())
 	}
 }
 
-func (g patchGroup) member(name string) *command.Member {
+func (g patchGroup) member(name string) *contacts.Member {
 	for _, m := range g.members {
 		if m.name == name {
 			return m.into
@@ -149,7 +149,7 @@ func (g patchGroup) member(name string) *command.Member {
 // faults of structure. What is absent is in order.
 func (b *patchBody) check() error {
 	const fine = "x"
-	or := func(m command.Member, absent string) string {
+	or := func(m contacts.Member, absent string) string {
 		switch {
 		case !m.Present:
 			return absent

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/application/query"
 	"feedbox/domain/fault"
@@ -61,7 +62,7 @@ func (s *Server) target(r *http.Request, id uuid.UUID) (command.Target, error) {
 	if err != nil {
 		return command.Target{}, err
 	}
-	target := command.Target{ContactID: id, IfMatch: p.match.list(), Sender: sender, SessionToken: session}
+	target := command.Target{ID: id, IfMatch: p.match.list(), Sender: sender, SessionToken: session}
 	if s.options.RequirePrecondition && !p.match.present() {
 		return target, &requestError{
 			status: http.StatusPreconditionRequired, code: "precondition_required",
@@ -78,7 +79,7 @@ func (s *Server) target(r *http.Request, id uuid.UUID) (command.Target, error) {
 // contact is in one of the listed states. The change is then bound to the
 // state that was compared, so that nothing can come between.
 func (s *Server) targetNoneMatch(r *http.Request, p preconditions, target command.Target) (command.Target, error) {
-	read, err := mediator.Send(r.Context(), s.mediator, query.ReadContact{ContactID: target.ContactID, SessionToken: target.SessionToken})
+	read, err := mediator.Send(r.Context(), s.mediator, contacts.ReadContact{Read: query.Read{ID: target.ID, SessionToken: target.SessionToken}})
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return target, nil // nothing that could match; the command says what that means

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/application/query"
 )
@@ -40,9 +41,9 @@ func (s *Server) readAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, err := mediator.Send(r.Context(), s.mediator, query.ReadAudit{
-		ContactID: id, PageSize: asked.size, Continuation: asked.continuation, SessionToken: asked.session,
-	})
+	page, err := mediator.Send(r.Context(), s.mediator, contacts.ReadAudit{Trail: query.Trail{
+		ID: id, PageSize: asked.size, Continuation: asked.continuation, SessionToken: asked.session,
+	}})
 	if err != nil {
 		return err
 	}

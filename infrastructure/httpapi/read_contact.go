@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/application/query"
 	"feedbox/domain/fault"
@@ -23,7 +24,7 @@ func (s *Server) readContact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in := query.ReadContact{ContactID: id, SessionToken: session}
+	in := contacts.ReadContact{Read: query.Read{ID: id, SessionToken: session}}
 	// One tag is compared by the store, which then sends no document. More are
 	// compared here, because a 304 must name the one that matched.
 	single := ""

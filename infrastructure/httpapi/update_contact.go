@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"feedbox/application/command"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/domain/contact"
 )
@@ -48,7 +49,7 @@ func (b *nameBody) check() error {
 func (s *Server) updateName(w http.ResponseWriter, r *http.Request) error {
 	var b nameBody
 	return s.update(w, r, &b, func(ctx context.Context, target command.Target) (command.Updated, error) {
-		return mediator.Send(ctx, s.mediator, command.UpdateName{Target: target, FirstName: b.firstName, LastName: b.lastName})
+		return mediator.Send(ctx, s.mediator, contacts.UpdateName{Target: target, FirstName: b.firstName, LastName: b.lastName})
 	})
 }
 
@@ -68,7 +69,7 @@ func (b *descriptionBody) check() error {
 func (s *Server) updateDescription(w http.ResponseWriter, r *http.Request) error {
 	var b descriptionBody
 	return s.update(w, r, &b, func(ctx context.Context, target command.Target) (command.Updated, error) {
-		return mediator.Send(ctx, s.mediator, command.UpdateDescription{Target: target, Description: b.description})
+		return mediator.Send(ctx, s.mediator, contacts.UpdateDescription{Target: target, Description: b.description})
 	})
 }
 
@@ -88,7 +89,7 @@ func (b *emailBody) check() error {
 func (s *Server) updateEmail(w http.ResponseWriter, r *http.Request) error {
 	var b emailBody
 	return s.update(w, r, &b, func(ctx context.Context, target command.Target) (command.Updated, error) {
-		return mediator.Send(ctx, s.mediator, command.UpdateEmail{Target: target, Email: b.email})
+		return mediator.Send(ctx, s.mediator, contacts.UpdateEmail{Target: target, Email: b.email})
 	})
 }
 
@@ -115,6 +116,6 @@ func (b *companyBody) check() error {
 func (s *Server) updateCompany(w http.ResponseWriter, r *http.Request) error {
 	var b companyBody
 	return s.update(w, r, &b, func(ctx context.Context, target command.Target) (command.Updated, error) {
-		return mediator.Send(ctx, s.mediator, command.UpdateCompany{Target: target, Company: b.fields})
+		return mediator.Send(ctx, s.mediator, contacts.UpdateCompany{Target: target, Company: b.fields})
 	})
 }

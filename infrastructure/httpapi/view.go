@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"feedbox/application/query"
+	"feedbox/application/contacts"
 )
 
 // contactView is a contact as clients see it.
@@ -34,7 +34,7 @@ type companyView struct {
 	Country     string `json:"country"`
 }
 
-func viewOf(c query.Contact) contactView {
+func viewOf(c contacts.Contact) contactView {
 	return contactView{
 		ID:          c.ID,
 		Name:        nameView{FirstName: c.FirstName, LastName: c.LastName},

@@ -11,6 +11,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/cosmos/contacts"
 )
 
 // examineContainers checks that the containers are there and as they have to be.
@@ -90,7 +91,7 @@ func (o *Operator) examineAccess(ctx context.Context, process Process) []Finding
 
 // readContacts reads and queries as the API does.
 func (o *Operator) readContacts(ctx context.Context) error {
-	reader, err := cosmos.NewContactReader(o.data)
+	reader, err := contacts.NewReader(o.data)
 	if err != nil {
 		return err
 	}

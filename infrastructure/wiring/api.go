@@ -11,12 +11,11 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/fx"
 
-	"feedbox/application/command"
-	"feedbox/application/event"
+	"feedbox/application/contacts"
 	"feedbox/application/mediator"
-	"feedbox/application/query"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
+	contactdocs "feedbox/infrastructure/cosmos/contacts"
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/httpapi/auth"
 	"feedbox/infrastructure/monitor"
@@ -53,23 +52,25 @@ func newContacts(cfg *config.API, client *azcosmos.Client) (*mediator.Mediator, 
 		return nil, err
 	}
 	m := mediator.New()
-	event.Subscribe(m)
-	work, err := cosmos.NewUnitsOfWork(container, m, &cosmos.Options{EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent})
+	contacts.SubscribeEvents(m)
+	work, err := cosmos.NewUnitsOfWork(container, contactdocs.Kind(), m, &cosmos.Options{EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent})
 	if err != nil {
 		return nil, err
 	}
-	if err := command.Register(m, command.Ports{Work: work, IDs: uuid.New, Now: time.Now, Audit: cfg.Audit}); err != nil {
+	if err := contacts.RegisterCommands(m, contacts.CommandPorts{Work: work, IDs: uuid.New, Now: time.Now, Audit: cfg.Audit}); err != nil {
 		return nil, err
 	}
-	reader, err := cosmos.NewContactReader(container)
+	reader, err := contactdocs.NewReader(container)
 	if err != nil {
 		return nil, err
 	}
-	ports := query.Ports{Contacts: reader}
+	ports := contacts.QueryPorts{Contacts: reader}
 	if cfg.Audit {
-		ports.Audit = reader
+		if ports.Audit, err = cosmos.NewAuditReader(container); err != nil {
+			return nil, err
+		}
 	}
-	if err := query.Register(m, ports); err != nil {
+	if err := contacts.RegisterQueries(m, ports); err != nil {
 		return nil, err
 	}
 	return m, nil

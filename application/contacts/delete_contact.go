@@ -1,0 +1,33 @@
+package contacts
+
+import (
+	"context"
+
+	"feedbox/application/command"
+	"feedbox/domain/contact"
+)
+
+// DeleteContact marks a contact deleted and records ContactDeletedEvent. Deleting
+// it again succeeds and records nothing, whatever the preconditions are: what
+// the client wants is so already (RFC 9110 13.1.1).
+//
+// Faults: NotFound if there never was such a contact, PreconditionFailed, and
+// those of UnitOfWork.Commit.
+type DeleteContact struct {
+	command.Target
+}
+
+// Returns declares the answer. Its ETag is empty: a deleted contact has no
+// representation to compare with.
+func (DeleteContact) Returns(command.Updated) {}
+
+func (c *commands) deleteContact(ctx context.Context, in DeleteContact) (command.Updated, error) {
+	updated, err := c.Update(ctx, in.Target, func(a *contact.Contact) error {
+		if a.Deleted() {
+			return nil
+		}
+		return a.Delete(c.IDs(), c.Now())
+	}, "DeleteContact")
+	updated.ETag = ""
+	return updated, err
+}

@@ -1,0 +1,30 @@
+package contacts
+
+import (
+	"context"
+
+	"feedbox/application/command"
+	"feedbox/domain/contact"
+)
+
+// UpdateEmail gives a contact another e-mail address, or none, and records
+// ContactEmailUpdatedEvent.
+//
+// Faults: Invalid, NotFound, PreconditionFailed, and those of UnitOfWork.Commit.
+type UpdateEmail struct {
+	command.Target
+	Email *string // nil: none; empty: Invalid
+}
+
+// Returns declares the answer.
+func (UpdateEmail) Returns(command.Updated) {}
+
+func (c *commands) updateEmail(ctx context.Context, in UpdateEmail) (command.Updated, error) {
+	email, err := contact.NewEmail(in.Email)
+	if err != nil {
+		return command.Updated{}, err
+	}
+	return c.Update(ctx, in.Target, func(a *contact.Contact) error {
+		return a.UpdateEmail(email, c.IDs(), c.Now())
+	}, "UpdateEmail", in.Email)
+}

@@ -1,0 +1,48 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"feedbox/domain/fault"
+)
+
+// The bounds of a page.
+const (
+	DefaultPageSize = 10
+	MaxPageSize     = 100
+)
+
+// Pager reads aggregates of one kind page by page, as items I. It is safe for concurrent
+// use.
+type Pager[I any] interface {
+	// Page returns up to size aggregates that are not deleted, in no promised order,
+	// from where continuation ends (empty: from the start). A page may be short, even
+	// empty, and have a successor.
+	//
+	// Faults: Invalid (malformed session token or continuation), Throttled, Unavailable.
+	Page(ctx context.Context, size int, continuation, sessionToken string) (Page[I], error)
+}
+
+// Page is one page of a listing.
+type Page[I any] struct {
+	Items []I
+	// Continuation leads to the next page; empty: this is the last. The next page
+	// may turn out to be empty.
+	Continuation string
+	SessionToken string
+}
+
+// PageSize returns the size of the page asked for, or the default for zero. A size that is
+// not allowed is Invalid.
+func PageSize(asked int) (int, error) {
+	size := cmp.Or(asked, DefaultPageSize)
+	if size < 1 || size > MaxPageSize {
+		return 0, fault.Fields(fault.Field{
+			Pointer: "/pageSize",
+			Message: fmt.Sprintf("must be from 1 to %d", MaxPageSize),
+		})
+	}
+	return size, nil
+}
