@@ -1,0 +1,52 @@
+package cosmos
+
+import (
+	"encoding/json"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/google/uuid"
+)
+
+// JSONReader reads the aggregates of a JSON kind for queries: one by its id, or page by
+// page. It is safe for concurrent use.
+type JSONReader[S any] struct {
+	*Reader[Stored[S]]
+	*Pager[storedRow, Listed[S]]
+}
+
+// Listed is an aggregate of a page, with its ETag, quoted as in HTTP.
+type Listed[S any] struct {
+	Stored[S]
+	ETag string
+	// Err says why the state could not be decoded; it is empty then.
+	Err error
+}
+
+type storedRow struct {
+	Data json.RawMessage `json:"data"`
+	ETag string          `json:"_etag"`
+}
+
+// NewJSONReader returns a reader of the aggregates of the JSON kind of that type in
+// container.
+func NewJSONReader[S any](container *azcosmos.ContainerClient, documentType string) (*JSONReader[S], error) {
+	reader, err := NewReader(container, View[Stored[S]]{Type: documentType, Decode: func(data []byte) (Stored[S], uuid.UUID, bool, error) {
+		s, err := decodeStored[S](data)
+		return s, s.Root.ID, s.Root.Deleted, err
+	}})
+	if err != nil {
+		return nil, err
+	}
+	pager, err := NewPager(container, Listing[storedRow, Listed[S]]{
+		Query: `SELECT c.data, c._etag FROM c WHERE c.type = @type AND c.data.deleted = false`,
+		Type:  documentType,
+		Item: func(row storedRow) Listed[S] {
+			s, err := decodeStored[S](row.Data)
+			return Listed[S]{Stored: s, ETag: row.ETag, Err: err}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &JSONReader[S]{reader, pager}, nil
+}
