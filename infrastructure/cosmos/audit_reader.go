@@ -37,8 +37,9 @@ func (r *AuditReader) Audit(ctx context.Context, id uuid.UUID, size int, continu
 	}
 	of := documents{what: "read the audit trail of " + id.String(), query: auditQuery, key: keyValue(partitionKeyOf(id)), kind: typeAudit}
 	var page query.AuditPage
-	page.Continuation, err = readPage(ctx, r.container, of, size, continuation, &token, func(data auditData) {
+	page.Continuation, err = readPage(ctx, r.container, of, size, continuation, &token, func(data auditData) error {
 		page.Entries = append(page.Entries, data.entry(id))
+		return nil
 	})
 	page.SessionToken = token.String()
 	return page, err

@@ -45,16 +45,18 @@ type rootData struct {
 	RequestHash string    `json:"requestHash,omitempty"`
 }
 
-// Kind returns the kind, for NewUnitsOfWork. What is missing is told there.
+// Kind returns the kind, for NewUnitsOfWork, which tells what is missing.
 func (j JSON[A, S]) Kind() *Kind[A] {
 	k := &Kind[A]{Type: j.Type, Events: make(map[string]EventEncoder, len(j.Events))}
-	for _, codec := range j.Events {
-		k.Events[codec.Action] = codec.Encode
-	}
-	if j.State == nil || j.Restore == nil || len(k.Events) != len(j.Events) {
-		k.Encode = nil // told as missing, and so are two codecs of one action
-		k.Events = nil
+	if j.State == nil || j.Restore == nil {
+		k.wrong = fmt.Errorf("cosmos: the JSON kind %q needs State and Restore", j.Type)
 		return k
+	}
+	for _, codec := range j.Events {
+		if _, twice := k.Events[codec.Action]; twice {
+			k.wrong = fmt.Errorf("cosmos: the JSON kind %q has two codecs for %s", j.Type, codec.Action)
+		}
+		k.Events[codec.Action] = codec.Encode
 	}
 	k.Encode = func(a A, commit aggregate.Commit) ([]byte, error) {
 		data, err := appendMembers([]byte{'{'}, j.State(a), rootMembers)

@@ -18,8 +18,6 @@ type JSONReader[S any] struct {
 type Listed[S any] struct {
 	Stored[S]
 	ETag string
-	// Err says why the state could not be decoded; it is empty then.
-	Err error
 }
 
 type storedRow struct {
@@ -40,9 +38,9 @@ func NewJSONReader[S any](container *azcosmos.ContainerClient, documentType stri
 	pager, err := NewPager(container, Listing[storedRow, Listed[S]]{
 		Query: `SELECT c.data, c._etag FROM c WHERE c.type = @type AND c.data.deleted = false`,
 		Type:  documentType,
-		Item: func(row storedRow) Listed[S] {
+		Item: func(row storedRow) (Listed[S], error) {
 			s, err := decodeStored[S](row.Data)
-			return Listed[S]{Stored: s, ETag: row.ETag, Err: err}
+			return Listed[S]{Stored: s, ETag: row.ETag}, err
 		},
 	})
 	if err != nil {

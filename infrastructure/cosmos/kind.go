@@ -38,6 +38,8 @@ type Kind[A aggregate.Aggregate] struct {
 	Decode func(data []byte) (A, error)
 	// Events are the codecs of its events, by action.
 	Events map[string]EventEncoder
+
+	wrong error // why the kind cannot be used
 }
 
 // EventEncoder appends the members that only events of one action have to dst, which ends
@@ -52,6 +54,9 @@ var ownTypes = []string{typeDomainEvent, typeRequest, typeAudit, typeTombstone}
 func (k *Kind[A]) withDefaults(o *Options) (*Kind[A], error) {
 	if k == nil {
 		return nil, errors.New("cosmos: the kind of the aggregates is nil")
+	}
+	if k.wrong != nil {
+		return nil, k.wrong
 	}
 	given := *k
 	var faults []error

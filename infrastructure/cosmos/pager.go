@@ -29,8 +29,8 @@ type Listing[R, I any] struct {
 	Query string
 	// Type is that of the kind.
 	Type string
-	// Item makes an item of a row.
-	Item func(row R) I
+	// Item makes an item of a row. Its error fails the page.
+	Item func(row R) (I, error)
 }
 
 // Pager reads a listing page by page. It is safe for concurrent use.
@@ -58,8 +58,10 @@ func (p *Pager[R, I]) Page(ctx context.Context, size int, continuation, session 
 	page := query.Page[I]{Items: make([]I, 0, size), Continuation: continuation}
 	of := documents{what: "read a page of type " + p.listing.Type, query: p.listing.Query, key: azcosmos.NewPartitionKey(), kind: p.listing.Type}
 	for range maxFetches {
-		page.Continuation, err = readPage(ctx, p.container, of, size-len(page.Items), page.Continuation, &token, func(row R) {
-			page.Items = append(page.Items, p.listing.Item(row))
+		page.Continuation, err = readPage(ctx, p.container, of, size-len(page.Items), page.Continuation, &token, func(row R) error {
+			item, err := p.listing.Item(row)
+			page.Items = append(page.Items, item)
+			return err
 		})
 		if err != nil {
 			return query.Page[I]{}, err
@@ -82,7 +84,7 @@ type documents struct {
 
 // readPage gives visit one page of the store, of at most size documents, and returns where
 // the next one begins; "" if there is none.
-func readPage[T any](ctx context.Context, container *azcosmos.ContainerClient, of documents, size int, continuation string, token *store.Session, visit func(T)) (string, error) {
+func readPage[T any](ctx context.Context, container *azcosmos.ContainerClient, of documents, size int, continuation string, token *store.Session, visit func(T) error) (string, error) {
 	options := &azcosmos.QueryOptions{
 		PageSizeHint:    int32(size), //nolint:gosec // at most query.MaxPageSize
 		SessionToken:    token.Option(),
@@ -101,7 +103,9 @@ func readPage[T any](ctx context.Context, container *azcosmos.ContainerClient, o
 		if err := json.Unmarshal(raw, &item); err != nil {
 			return "", fmt.Errorf("%s: decode an item: %w", of.what, err)
 		}
-		visit(item)
+		if err := visit(item); err != nil {
+			return "", fmt.Errorf("%s: %w", of.what, err)
+		}
 	}
 	if reply.ContinuationToken == nil {
 		return "", nil

@@ -18,7 +18,7 @@ type thing struct {
 	ID uuid.UUID `json:"id"`
 }
 
-var things = Listing[thing, thing]{Query: "SELECT c.id FROM c WHERE c.type = @type", Type: "thing", Item: func(row thing) thing { return row }}
+var things = Listing[thing, thing]{Query: "SELECT c.id FROM c WHERE c.type = @type", Type: "thing", Item: func(row thing) (thing, error) { return row, nil }}
 
 // rows answers a query with n rows and a continuation. It notes the page size
 // and the continuation it was asked for.

@@ -51,7 +51,7 @@ func decodeState(data []byte) (s contact.State, id uuid.UUID, deleted bool, err 
 	return s, s.ID, s.Deleted, err
 }
 
-func (r row) item() contacts.ContactItem {
+func (r row) item() (contacts.ContactItem, error) {
 	full := contact.State{FirstName: r.Name.FirstName, LastName: r.Name.LastName}.FullName()
-	return contacts.ContactItem{ID: r.ID, Email: r.Email, FullName: full, CompanyName: r.CompanyName, ETag: r.ETag}
+	return contacts.ContactItem{ID: r.ID, Email: r.Email, FullName: full, CompanyName: r.CompanyName, ETag: r.ETag}, nil
 }
