@@ -95,6 +95,8 @@ func (c *ContainerContext) sendPoint(ctx context.Context, op operation) outcome 
 		reply, err = c.container.CreateItem(ctx, key, op.body, nil)
 	case verbReplace:
 		reply, err = c.container.ReplaceItem(ctx, key, op.object.ID, op.body, match)
+	case verbDelete:
+		reply, err = c.container.DeleteItem(ctx, key, op.object.ID, match)
 	}
 	if err != nil {
 		return c.refusedRequest([]operation{op}, err)
@@ -115,6 +117,8 @@ func (c *ContainerContext) sendBatch(ctx context.Context, ops []operation) outco
 			batch.CreateItem(op.body, nil)
 		case verbReplace:
 			batch.ReplaceItem(op.object.ID, op.body, match)
+		case verbDelete:
+			batch.DeleteItem(op.object.ID, match)
 		}
 	}
 	reply, err := c.container.ExecuteTransactionalBatch(ctx, batch, nil)

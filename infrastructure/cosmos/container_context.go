@@ -28,13 +28,17 @@ type verb uint8
 const (
 	verbCreate verb = iota
 	verbReplace
+	verbDelete
 )
 
 // operation is one change of one document.
 type operation struct {
 	verb   verb
 	object DataObject
-	body   []byte // the document as it is sent
+	body   []byte // the document as it is sent; nil for a deletion
+	// whole says that the document has a shape of its own: object has its id, its partition
+	// key and its ETag, and no more.
+	whole bool
 }
 
 func newContainerContext(container *azcosmos.ContainerClient, options Options, session store.Session) ContainerContext {
@@ -43,11 +47,11 @@ func newContainerContext(container *azcosmos.ContainerClient, options Options, s
 
 // Create notes that o is to be stored. An id that exists fails Save with
 // fault.Conflict.
-func (c *ContainerContext) Create(o DataObject) error { return c.track(verbCreate, o) }
+func (c *ContainerContext) Create(o DataObject) error { return c.track(verbCreate, o, nil) }
 
 // Update notes that o replaces the stored document that has o's ETag. Another
 // ETag fails Save with fault.PreconditionFailed.
-func (c *ContainerContext) Update(o DataObject) error { return c.track(verbReplace, o) }
+func (c *ContainerContext) Update(o DataObject) error { return c.track(verbReplace, o, nil) }
 
 // Reset forgets all that was noted. Nothing of it was or will be written.
 func (c *ContainerContext) Reset() {
@@ -59,7 +63,8 @@ func (c *ContainerContext) Contains(id string) bool {
 	return slices.ContainsFunc(c.operations, func(op operation) bool { return op.object.ID == id })
 }
 
-func (c *ContainerContext) track(v verb, o DataObject) error {
+// track notes an operation. Body is a document with a shape of its own; nil encodes o.
+func (c *ContainerContext) track(v verb, o DataObject, body []byte) error {
 	switch {
 	case o.ID == "" || o.PartitionKey == "":
 		return fmt.Errorf("track document %q: it needs an id and a partition key", o.ID)
@@ -69,17 +74,20 @@ func (c *ContainerContext) track(v verb, o DataObject) error {
 	case c.Contains(o.ID):
 		return fmt.Errorf("track document %s: it has an operation in this transaction already", o.ID)
 	case v != verbCreate && o.ETag == "":
-		return fmt.Errorf("track document %s: it has no ETag, so it cannot be replaced safely", o.ID)
+		return fmt.Errorf("track document %s: it has no ETag, so it cannot be replaced or deleted safely", o.ID)
 	}
-	body, err := o.encode()
-	if err != nil {
-		return err
+	op := operation{verb: v, object: o, body: body, whole: body != nil}
+	if v != verbDelete && !op.whole {
+		var err error
+		if op.body, err = o.encode(); err != nil {
+			return err
+		}
 	}
 	c.partitionKey = o.PartitionKey
 	if c.operations == nil {
 		c.operations = make([]operation, 0, usualOperations)
 	}
-	c.operations = append(c.operations, operation{verb: v, object: o, body: body})
+	c.operations = append(c.operations, op)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -22,6 +23,9 @@ type DataObject struct {
 	ID string
 	// PartitionKey is the id of the aggregate the document belongs to.
 	PartitionKey string
+	// KeyMember is the member that holds the partition key where the document is to be sent;
+	// empty is that of PartitionKeyPath.
+	KeyMember string
 	// Type says what Data holds.
 	Type string
 	// Data is a JSON object, compact and escaped as encoding/json writes it where
@@ -45,7 +49,7 @@ func (o DataObject) encode() ([]byte, error) {
 	w := jsontext.NewWriter(len(o.Data) + envelopeRoom)
 	w.Object(func() {
 		w.Text("id", o.ID)
-		w.Text("partitionKey", o.PartitionKey)
+		w.Text(cmp.Or(o.KeyMember, PartitionKeyPath[1:]), o.PartitionKey)
 		w.Text("type", o.Type)
 		w.Raw("data", o.Data)
 		w.Integer("ttl", int64(o.TTL))

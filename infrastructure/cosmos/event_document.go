@@ -50,17 +50,17 @@ func isEventMember(name, idMember string) bool {
 	return name == idMember || slices.Contains(eventMembers, name)
 }
 
-// outbox puts domain events into the transaction of one unit of work.
-type outbox struct {
+// eventOutbox puts domain events into the transaction of one unit of work.
+type eventOutbox struct {
 	documents *ContainerContext
 	encoders  map[string]EventEncoder
 	idMember  string
 }
 
-var _ mediator.Outbox = (*outbox)(nil)
+var _ mediator.Outbox = (*eventOutbox)(nil)
 
 // Add implements mediator.Outbox.
-func (b *outbox) Add(ctx context.Context, e event.Event) error {
+func (b *eventOutbox) Add(ctx context.Context, e event.Event) error {
 	o, err := b.document(e, b.documents.options.Traceparent(ctx))
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (b *outbox) Add(ctx context.Context, e event.Event) error {
 	return b.documents.Create(o)
 }
 
-func (b *outbox) document(e event.Event, traceparent string) (DataObject, error) {
+func (b *eventOutbox) document(e event.Event, traceparent string) (DataObject, error) {
 	encode := b.encoders[e.Action()]
 	if encode == nil {
 		return DataObject{}, fmt.Errorf("encode event %s: the kind has no encoder for %s (%T)", e.Metadata().ID, e.Action(), e)

@@ -54,6 +54,6 @@ func AggregateOf[A aggregate.Aggregate](k *Kind[A], o DataObject) (A, error) {
 func EventDocumentOf[A aggregate.Aggregate](k *Kind[A], e event.Event, ttl time.Duration, traceparent string) (DataObject, error) {
 	var documents ContainerContext
 	documents.options = Options{EventTTL: ttl}
-	b := outbox{documents: &documents, encoders: k.Events, idMember: k.IDMember}
+	b := eventOutbox{documents: &documents, encoders: k.Events, idMember: k.IDMember}
 	return b.document(e, traceparent)
 }

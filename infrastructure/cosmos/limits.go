@@ -40,6 +40,8 @@ func requestSize(ops []operation) int {
 			size += len(`{"operationType":"Create","resourceBody":}`) + len(op.body)
 		case verbReplace:
 			size += len(`{"operationType":"Replace","ifMatch":,"id":"","resourceBody":}`) + jsontext.Length(string(op.object.ETag)) + len(op.object.ID) + len(op.body)
+		case verbDelete:
+			size += len(`{"operationType":"Delete","ifMatch":,"id":""}`) + jsontext.Length(string(op.object.ETag)) + len(op.object.ID)
 		}
 	}
 	return size

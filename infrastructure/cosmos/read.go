@@ -34,23 +34,31 @@ func (c *ContainerContext) read(ctx context.Context, partitionKey, id string) (D
 // replica that lags behind; a transactional batch is executed by the primary,
 // also one that only reads.
 func (c *ContainerContext) readPrimary(ctx context.Context, partitionKey, id string) (DataObject, error) {
+	result, err := c.readPrimaryRaw(ctx, partitionKey, id)
+	if err != nil {
+		return DataObject{}, err
+	}
+	return decodeObjectOf(result)
+}
+
+func (c *ContainerContext) readPrimaryRaw(ctx context.Context, partitionKey, id string) (none azcosmos.TransactionalBatchResult, err error) {
 	what := "read document " + id
 	batch := c.container.NewTransactionalBatch(keyValue(partitionKey))
 	batch.ReadItem(id, nil)
 	reply, err := c.container.ExecuteTransactionalBatch(ctx, batch, nil)
 	if err != nil {
 		c.session.Merge(store.SessionOf(err))
-		return DataObject{}, store.AsFault(what, err)
+		return none, store.AsFault(what, err)
 	}
 	c.session.Merge(reply.SessionToken)
 	if len(reply.OperationResults) != 1 {
-		return DataObject{}, store.AsFault(what, store.ErrNoResult)
+		return none, store.AsFault(what, store.ErrNoResult)
 	}
 	result := reply.OperationResults[0]
 	if result.StatusCode != http.StatusOK {
-		return DataObject{}, store.StatusFault(what, int(result.StatusCode), reply.RawResponse, store.ErrRefused)
+		return none, store.StatusFault(what, int(result.StatusCode), reply.RawResponse, store.ErrRefused)
 	}
-	return decodeObjectOf(result)
+	return result, nil
 }
 
 func decodeObjectOf(result azcosmos.TransactionalBatchResult) (DataObject, error) {

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
 	"feedbox/domain/fault"
 )
 
@@ -23,21 +26,61 @@ func (c *ContainerContext) readBack(ctx context.Context, ops []operation, failed
 	failed = max(failed, 0) // a point write has one operation
 	saved = make([]DataObject, len(ops))
 	for i, op := range ops {
-		stored, err := c.readPrimary(ctx, op.object.PartitionKey, op.object.ID)
+		stored, err := c.readPrimaryRaw(ctx, op.object.PartitionKey, op.object.ID)
 		gone := fault.Is(err, fault.NotFound)
 		if err != nil && !gone {
 			return nil, false, err
 		}
-		applied := !gone && sameJSON(stored.Data, op.object.Data)
+		applied := op.leaves(stored.ResourceBody, gone)
 		if i == failed && !applied {
 			return nil, false, nil
 		}
 		saved[i] = op.saved("")
 		if applied {
-			saved[i].ETag = stored.ETag
+			saved[i].ETag = etagOf(stored)
 		}
 	}
 	return saved, true, nil
+}
+
+// leaves reports whether a document, or that there is none, is what the operation leaves.
+func (op operation) leaves(stored []byte, gone bool) bool {
+	if gone || op.verb == verbDelete {
+		return gone && op.verb == verbDelete
+	}
+	if op.whole {
+		return sameJSON(withoutSystemMembers(stored), op.body)
+	}
+	o, err := decodeObject(stored)
+	return err == nil && sameJSON(o.Data, op.object.Data)
+}
+
+// etagOf returns the ETag of a document that was read in a batch.
+func etagOf(result azcosmos.TransactionalBatchResult) azcore.ETag {
+	if result.ETag != "" {
+		return result.ETag
+	}
+	var document struct {
+		ETag azcore.ETag `json:"_etag"`
+	}
+	_ = json.Unmarshal(result.ResourceBody, &document) // without one it is not known
+	return document.ETag
+}
+
+// withoutSystemMembers drops what the store adds to a document.
+func withoutSystemMembers(stored []byte) []byte {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(stored, &members) != nil {
+		return stored
+	}
+	for _, name := range []string{"_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"} {
+		delete(members, name)
+	}
+	rest, err := json.Marshal(members)
+	if err != nil {
+		return stored
+	}
+	return rest
 }
 
 // sameJSON reports whether two texts are the same JSON value. A store may space

@@ -165,7 +165,7 @@ func TestOutcomesOfAPointWrite(t *testing.T) {
 				container, s := play(t, test.answers...)
 				options, _ := (*Options)(nil).withDefaults()
 				c := newContainerContext(container, options, store.Session{})
-				if err := c.track(test.verb, aContact); err != nil {
+				if err := c.track(test.verb, aContact, nil); err != nil {
 					t.Fatal(err)
 				}
 				saved, err := c.Save(t.Context())

@@ -42,7 +42,7 @@ type UnitOfWork[A aggregate.Aggregate] struct {
 	documents ContainerContext
 	kind      *Kind[A]
 	publisher Publisher
-	outbox    outbox
+	outbox    eventOutbox
 	tracked   []*tracked[A]
 	requests  []DataObject // notes that come before the aggregate in the transaction
 	audits    []DataObject // notes that come after it
@@ -74,7 +74,7 @@ func (u *UnitsOfWork[A]) Begin(session string) (command.UnitOfWork[A], error) {
 		return nil, err
 	}
 	w := &UnitOfWork[A]{documents: newContainerContext(u.container, u.options, token), kind: u.kind, publisher: u.publisher}
-	w.outbox = outbox{documents: &w.documents, encoders: u.kind.Events, idMember: u.kind.IDMember}
+	w.outbox = eventOutbox{documents: &w.documents, encoders: u.kind.Events, idMember: u.kind.IDMember}
 	return w, nil
 }
 

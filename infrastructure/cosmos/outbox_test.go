@@ -1,0 +1,176 @@
+package cosmos_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/google/uuid"
+
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos"
+)
+
+// invoice is a document of somebody who has no aggregates.
+type invoice struct {
+	ID     string `json:"id"`
+	Amount int    `json:"amount"`
+	Type   int    `json:"type"` // not of the kind that our own documents have
+}
+
+func newOutbox(t *testing.T) (*world, *cosmos.Outbox) {
+	t.Helper()
+	w := newWorld(t, worldOptions{})
+	o, err := cosmos.NewOutbox(w.container, &cosmos.OutboxOptions{Options: cosmos.Options{Backoff: -1}})
+	must(t, err)
+	return w, o
+}
+
+// item reads a document as it is stored.
+func (w *world) item(key, id string) map[string]any {
+	w.t.Helper()
+	reply, err := w.container.ReadItem(w.t.Context(), azcosmos.NewPartitionKeyString(key), id, nil)
+	must(w.t, err)
+	var members map[string]any
+	must(w.t, json.Unmarshal(reply.Value, &members))
+	return members
+}
+
+func TestABatchStoresDocumentsAndEventsTogether(t *testing.T) {
+	t.Parallel()
+	w, outbox := newOutbox(t)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	done, err := outbox.Batch("customer-7").
+		Put(invoice{ID: "i1", Amount: 5}, "").
+		EmitEvent(cosmos.Event{Action: "InvoiceIssuedEvent", Data: map[string]any{"amount": 5}, Sequence: 1, Version: 1, At: at}).
+		Emit("LineAddedEvent", nil).Emit("LineAddedEvent", nil).
+		Commit(t.Context())
+	must(t, err)
+	if done.ETags["i1"] == "" || len(done.ETags) != 1 || done.SessionToken == "" {
+		t.Errorf("committed %+v", done)
+	}
+	if doc := w.item("customer-7", "i1"); doc["amount"] != 5.0 || doc["partitionKey"] != "customer-7" || doc["ttl"] != nil {
+		t.Errorf("stored %v", doc)
+	}
+	events, err := cosmos.StoredEvents(t.Context(), w.container, "customer-7")
+	must(t, err)
+	if len(events) != 3 {
+		t.Fatalf("%d events", len(events))
+	}
+	e := events[2] // those without a sequence come first
+	if e.Action != "InvoiceIssuedEvent" || e.Sequence != 1 || e.AggregateVersion != 1 || !strings.Contains(string(e.Body), `"amount":5`) || e.CreatedAt != "2026-03-01T12:00:00Z" {
+		t.Errorf("event %+v %s", e, e.Body)
+	}
+
+	stale := done.ETags["i1"]
+	second, err := outbox.Batch("customer-7").After(done.SessionToken).Put(invoice{ID: "i1", Amount: 6}, stale).Emit("InvoiceChangedEvent", nil).Commit(t.Context())
+	must(t, err)
+	if _, err = outbox.Batch("customer-7").Put(invoice{ID: "i1", Amount: 7}, stale).Emit("InvoiceChangedEvent", nil).Commit(t.Context()); !fault.Is(err, fault.PreconditionFailed) {
+		t.Errorf("a stale ETag: %v", err)
+	}
+	if _, err = outbox.Batch("customer-7").Put(invoice{ID: "i1"}, "").Commit(t.Context()); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a taken id: %v", err)
+	}
+	_, err = outbox.Batch("customer-7").Delete("i1", second.ETags["i1"]).Emit("InvoiceDeletedEvent", nil).Commit(t.Context())
+	must(t, err)
+	if events, err = cosmos.StoredEvents(t.Context(), w.container, "customer-7"); err != nil || len(events) != 5 {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+	if _, err := w.container.ReadItem(t.Context(), azcosmos.NewPartitionKeyString("customer-7"), "i1", nil); err == nil {
+		t.Error("the deleted document is there")
+	}
+}
+
+// An answer that is lost is cleared up: the batch was stored once, and its ETags are found.
+func TestABatchWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	for name, commit := range map[string]func(o *cosmos.Outbox) *cosmos.Batch{
+		"with an event": func(o *cosmos.Outbox) *cosmos.Batch {
+			return o.Batch("k").Put(invoice{ID: "i1", Amount: 5}, "").Emit("InvoiceIssuedEvent", nil)
+		},
+		"documents alone": func(o *cosmos.Outbox) *cosmos.Batch {
+			return o.Batch("k").Put(invoice{ID: "i1", Amount: 5}, "").Put(invoice{ID: "i2"}, "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, outbox := newOutbox(t)
+			lost := false
+			w.wire.follow(func(_ *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
+				reply, err := pass()
+				if err == nil && !lost {
+					lost = true
+					_ = reply.Body.Close()
+					return nil, io.ErrUnexpectedEOF
+				}
+				return reply, err
+			})
+			done, err := commit(outbox).Commit(t.Context())
+			must(t, err)
+			w.wire.follow(nil)
+			if doc := w.item("k", "i1"); done.ETags["i1"] == "" || doc["_etag"] != done.ETags["i1"] || !lost {
+				t.Errorf("committed %+v, stored %v", done, doc)
+			}
+		})
+	}
+}
+
+func TestWrongUseOfABatchIsAnError(t *testing.T) {
+	t.Parallel()
+	_, outbox := newOutbox(t)
+	var none *cosmos.Batch
+	var zero cosmos.Batch
+	var noOutbox *cosmos.Outbox
+	committed := func() *cosmos.Batch {
+		b := outbox.Batch("k").Emit("E", nil)
+		_, err := b.Commit(t.Context())
+		must(t, err)
+		return b
+	}
+	id := uuid.New()
+	for name, test := range map[string]struct {
+		batch *cosmos.Batch
+		says  string
+	}{
+		"nil":                     {none.Put(invoice{ID: "i"}, "").Emit("E", nil), "not begun by Outbox.Batch"},
+		"the zero batch":          {zero.Delete("i", "e").After(""), "not begun by Outbox.Batch"},
+		"no outbox":               {noOutbox.Batch("k").Emit("E", nil), "NewOutbox"},
+		"the zero outbox":         {new(cosmos.Outbox).Batch("k"), "NewOutbox"},
+		"no key":                  {outbox.Batch("").Emit("E", nil), "partition key is empty"},
+		"nothing":                 {outbox.Batch("k"), "nothing was put"},
+		"committed twice":         {committed(), "committed already"},
+		"more after the commit":   {committed().Emit("E", nil), "takes no more"},
+		"no id":                   {outbox.Batch("k").Put(struct{ A int }{1}, ""), "no member id"},
+		"no object":               {outbox.Batch("k").Put([]int{1}, ""), "not encoded as an object"},
+		"nil for a document":      {outbox.Batch("k").Put(nil, ""), "not encoded as an object"},
+		"what JSON cannot hold":   {outbox.Batch("k").Put(make(chan int), ""), "unsupported type"},
+		"another key":             {outbox.Batch("k").Put(map[string]any{"id": "i", "partitionKey": "l"}, ""), "use a batch for each key"},
+		"twice the same document": {outbox.Batch("k").Put(invoice{ID: "i"}, "").Put(invoice{ID: "i"}, ""), "has an operation"},
+		"deleted without an ETag": {outbox.Batch("k").Delete("i", ""), "no ETag"},
+		"no action":               {outbox.Batch("k").Emit("", nil), "needs an action"},
+		"a sequence below zero":   {outbox.Batch("k").EmitEvent(cosmos.Event{Action: "E", Sequence: -1}), "from 1 or 0"},
+		"an event twice":          {outbox.Batch("k").EmitEvent(cosmos.Event{Action: "E", ID: id}).EmitEvent(cosmos.Event{Action: "F", ID: id}), "emitted already"},
+		"a member that is taken":  {outbox.Batch("k").Emit("E", map[string]any{"sequence": 3}), "name of the member is taken"},
+		"data that is no object":  {outbox.Batch("k").Emit("E", 7), "not encoded as an object"},
+		"a session that is none":  {outbox.Batch("k").After("?").Emit("E", nil), "session"},
+	} {
+		if _, err := test.batch.Commit(t.Context()); err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v; want something with %q", name, err, test.says)
+		}
+	}
+	if _, err := cosmos.NewOutbox(nil, nil); err == nil {
+		t.Error("an outbox without a container")
+	}
+	if _, err := outbox.Batch("k").Put(invoice{ID: "big", Amount: 1}, "").Emit("E", strings.Repeat("x", 3<<20)).Commit(t.Context()); err == nil {
+		t.Error("data that is a text")
+	}
+	_, err := outbox.Batch("k").Put(map[string]any{"id": "big", "text": strings.Repeat("x", 3<<20)}, "").Commit(t.Context())
+	if !fault.Is(err, fault.TooLarge) || errors.Is(err, io.EOF) {
+		t.Errorf("a document of 3 MB: %v", err)
+	}
+}
