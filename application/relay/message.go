@@ -14,7 +14,7 @@ type Change struct {
 type Message struct {
 	ID     string // event id; the broker's message id, never changed between attempts
 	Key    string // partition key of the aggregate; the broker's session
-	Action string // event type, for example ContactCreatedEvent; the message's subject
+	Action string // event type, for example OrderPlacedEvent; the message's subject
 	Body   []byte // the event, byte for byte as stored
 
 	LSN              int64  // position of the event's transaction

@@ -20,7 +20,7 @@ type ContainerContext struct {
 	operations   []operation
 }
 
-// usualOperations is how many most transactions have: an event and its contact.
+// usualOperations is how many most transactions have: an event and its aggregate.
 const usualOperations = 2
 
 type verb uint8

@@ -1,27 +1,30 @@
-// Package cosmos keeps contacts and their events in Azure Cosmos DB for NoSQL.
+// Package cosmos keeps aggregates and their events in Azure Cosmos DB for NoSQL: the
+// transactional outbox.
 //
-// One container holds both, partitioned by /partitionKey, which is the contact's
-// id. A contact and the events of a change are therefore in one logical
+// One container holds both, partitioned by /partitionKey, which is the aggregate's
+// id. An aggregate and the events of a change are therefore in one logical
 // partition and are written by one transactional batch: all or nothing. The
-// change feed of that container is the outbox.
+// change feed of that container is the outbox. It may hold aggregates of several kinds.
 //
-// Documents (document.go) are {id, partitionKey, type, data, ttl}. Golden files
-// in testdata pin what is inside data. The relay passes the data of an event to
-// the broker byte for byte.
+// Documents (document.go) are {id, partitionKey, type, data, ttl}. A Kind says what is in
+// data; JSON makes one with encoding/json, package contacts beside this one writes by hand.
+// The relay passes the data of an event to the broker byte for byte.
 //
 // The write side, from the outside in:
 //
 //   - UnitsOfWork begins a UnitOfWork per command. It implements the ports of
 //     application/command.
-//   - UnitOfWork reads contacts, and at commit publishes their pending events,
-//     which the EventRepository turns into documents.
+//   - UnitOfWork reads an aggregate, and at commit puts its pending events into the
+//     transaction, through the mediator if there is one.
 //   - ContainerContext collects the documents of one partition key and saves
 //     them: one as a point write, several as a transactional batch.
 //
+// Whoever has documents and no aggregates begins at the last step: Outbox and its Batch.
+//
 // Invariants:
 //
-//   - A replace always carries If-Match with the ETag of the document the change
-//     was made to. There is no last-writer-wins.
+//   - A replace or deletion always carries If-Match with the ETag of the document the
+//     change was made to. There is no last-writer-wins.
 //   - Event creates come before all other operations of a batch. Event ids are
 //     never used twice. So a conflict on the id of an own event proves that the
 //     same batch was stored by an earlier attempt whose answer was lost: that is
@@ -32,11 +35,11 @@
 //
 // Parked events are another subject: package parked beside this one.
 //
-// The read side is ContactReader. It needs no unit of work.
+// The read side is Reader, Pager and AuditReader. It needs no unit of work.
 //
 // Errors leave this package as faults (internal/store). The package starts no
-// goroutines. UnitsOfWork and ContactReader are safe for concurrent use; a
-// UnitOfWork and what hangs on it serve one goroutine.
+// goroutines. UnitsOfWork, Outbox and the readers are safe for concurrent use; a
+// UnitOfWork, a Batch and what hangs on them serve one goroutine.
 //
 // Sources: the REST reference of Cosmos DB (documents, transactional batch,
 // query, status codes) and the azcosmos v1.5.0 sources.

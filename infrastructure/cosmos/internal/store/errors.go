@@ -35,7 +35,7 @@ const subStatusSessionNotAvailable = "1002"
 const statusRetryWith = 449
 
 // AsFault turns an error of the SDK into a fault. What names what was done, such
-// as "read contact 4711".
+// as "read order 4711".
 func AsFault(what string, err error) error {
 	var known *fault.Error
 	if err == nil || errors.As(err, &known) {

@@ -23,7 +23,7 @@ const (
 //	rangeID:version#lsn[#regionID=lsn...][,rangeID:...]
 //
 // A reply names the one range it came from. A client that talks to several
-// contacts meets several ranges, so tokens are merged: the later one of each
+// aggregates meets several ranges, so tokens are merged: the later one of each
 // range is kept, and if that gets too long, only the last reply's. The service
 // picks the part it needs. The zero value is empty.
 type Session struct {

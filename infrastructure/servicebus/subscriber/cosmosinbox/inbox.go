@@ -6,7 +6,7 @@
 //	{"id": <consumer>, "partitionKey": <key>, "type": "inbox",
 //	 "sequence": 12, "aggregateVersion": 7, "eventId": "d6a5…", "ttl": 2592000}
 //
-// Several consumers may share a container; the contacts' own will do, since the relay
+// Several consumers may share a container; the data container will do, since the relay
 // skips what is no event. A mark is written under the ETag of the one before, so that it
 // never moves back, also if a holder that lost its session is late.
 //
