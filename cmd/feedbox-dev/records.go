@@ -33,7 +33,7 @@ type messageRecord struct {
 // storeRecord is one document of the store: a verify.Document with the names that its
 // members have in the file.
 type storeRecord struct {
-	// Kind is verify.KindContact, KindEvent or KindParked.
+	// Kind is verify.KindAggregate, KindEvent or KindParked.
 	Kind     string `json:"kind"`
 	ID       string `json:"id"`
 	Key      string `json:"key,omitempty"`
@@ -70,8 +70,8 @@ func checkStored(s storeRecord) error {
 		return errors.New("id is missing")
 	case s.Kind == verify.KindParked:
 		return nil
-	case s.Kind != verify.KindContact && s.Kind != verify.KindEvent:
-		return fmt.Errorf("kind is %q: it must be %s, %s or %s", s.Kind, verify.KindContact, verify.KindEvent, verify.KindParked)
+	case s.Kind != verify.KindAggregate && s.Kind != verify.KindEvent:
+		return fmt.Errorf("kind is %q: it must be %s, %s or %s", s.Kind, verify.KindAggregate, verify.KindEvent, verify.KindParked)
 	case s.Kind == verify.KindEvent && s.Key == "":
 		return errors.New("key is missing: an event has one")
 	case s.Sequence < 1 || s.Version < 1:

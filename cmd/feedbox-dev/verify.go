@@ -33,7 +33,7 @@ holds (feedbox-dev dump). Each has one JSON object a line:
   topic    {"id":"EVENT","session":"KEY","subject":"ACTION","version":1,"sequence":1}
            in the order of arrival; with "number", the broker's sequence number, a
            message that the broker delivered twice counts once
-  store    {"kind":"contact","id":"ID","version":1,"sequence":1}
+  store    {"kind":"aggregate","id":"ID","version":1,"sequence":1}
            {"kind":"event","id":"EVENT","key":"KEY","action":"ACTION","version":1,"sequence":1}
            {"kind":"parked","id":"EVENT"}
 
@@ -113,8 +113,8 @@ func (e *evidence) read() (run verify.Run, repeated int, err error) {
 	}
 	err = readRecords(e.store, checkStored, func(s storeRecord) {
 		switch d := verify.Document(s); d.Kind {
-		case verify.KindContact:
-			run.Contacts = append(run.Contacts, d.Contact())
+		case verify.KindAggregate:
+			run.Aggregates = append(run.Aggregates, d.Aggregate())
 		case verify.KindEvent:
 			run.Events = append(run.Events, d.Event())
 		case verify.KindParked:
@@ -127,7 +127,7 @@ func (e *evidence) read() (run verify.Run, repeated int, err error) {
 // storeOfMessages makes up the store that the messages speak of, so that I2 compares
 // what clients were told with what arrived.
 func storeOfMessages(run *verify.Run) {
-	at := map[string]int{} // session: index into run.Contacts
+	at := map[string]int{} // session: index into run.Aggregates
 	known := map[string]bool{}
 	for _, m := range run.Messages {
 		if !known[m.ID] {
@@ -136,11 +136,11 @@ func storeOfMessages(run *verify.Run) {
 		}
 		i, met := at[m.Session]
 		if !met {
-			i = len(run.Contacts)
+			i = len(run.Aggregates)
 			at[m.Session] = i
-			run.Contacts = append(run.Contacts, verify.Contact{ID: m.Session})
+			run.Aggregates = append(run.Aggregates, verify.Aggregate{ID: m.Session})
 		}
-		c := &run.Contacts[i]
+		c := &run.Aggregates[i]
 		c.Version, c.Sequence = max(c.Version, m.Version), max(c.Sequence, m.Sequence)
 	}
 }

@@ -22,8 +22,8 @@ const (
 {"id":"a2","session":"a","subject":"Renamed","version":2,"sequence":2,"number":3}
 
 `
-	goodStore = `{"kind":"contact","id":"a","version":2,"sequence":2}
-{"kind":"contact","id":"b","version":1,"sequence":1}
+	goodStore = `{"kind":"aggregate","id":"a","version":2,"sequence":2}
+{"kind":"aggregate","id":"b","version":1,"sequence":1}
 {"kind":"event","id":"a1","key":"a","action":"Created","version":1,"sequence":1}
 {"kind":"event","id":"a2","key":"a","action":"Renamed","version":2,"sequence":2}
 {"kind":"event","id":"b1","key":"b","action":"Created","version":1,"sequence":1}
@@ -103,13 +103,13 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 		return strings.Join(kept, "")
 	}
 	for name, c := range map[string]struct{ history, topic, store, want string }{
-		"event without its change":     {goodHistory, goodTopic, without(goodStore, `"contact","id":"b"`), "I1 key b"},
-		"change without its event":     {goodHistory, goodTopic, without(goodStore, `"id":"a2"`), "I1 contact a"},
-		"acknowledged and not stored":  {goodHistory + `{"contact":"a","outcome":"acked"}`, goodTopic, goodStore, "I2 contact a"},
+		"event without its change":     {goodHistory, goodTopic, without(goodStore, `"aggregate","id":"b"`), "I1 key b"},
+		"change without its event":     {goodHistory, goodTopic, without(goodStore, `"id":"a2"`), "I1 aggregate a"},
+		"acknowledged and not stored":  {goodHistory + `{"contact":"a","outcome":"acked"}`, goodTopic, goodStore, "I2 aggregate a"},
 		"stored and not sent":          {goodHistory, without(goodTopic, `"a2"`), goodStore, "I2 event a2"},
 		"gap":                          {goodHistory, without(goodTopic, `"a1"`), goodStore, "I3 session a"},
 		"ghost":                        {goodHistory, goodTopic + `{"id":"g","session":"b","subject":"Renamed","version":2,"sequence":2}`, goodStore, "I5 message g"},
-		"no store: acknowledged, lost": {goodHistory, without(goodTopic, `"a2"`), "", "I2 contact a"},
+		"no store: acknowledged, lost": {goodHistory, without(goodTopic, `"a2"`), "", "I2 aggregate a"},
 		"no store: gap":                {goodHistory, without(goodTopic, `"a1"`), "", "I3 session a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestVerifyRefusesWrongInput(t *testing.T) {
 		"no sequence":       {goodHistory, `{"id":"a","session":"a","version":1}`, goodStore, "topic.jsonl:1: sequence is 0"},
 		"kind":              {goodHistory, goodTopic, "\n" + `{"kind":"car","id":"a"}`, `store.jsonl:2: kind is "car"`},
 		"event, no key":     {goodHistory, goodTopic, `{"kind":"event","id":"a","version":1,"sequence":1}`, "store.jsonl:1: key is missing"},
-		"contact, no count": {goodHistory, goodTopic, `{"kind":"contact","id":"a"}`, "store.jsonl:1: sequence is 0"},
+		"contact, no count": {goodHistory, goodTopic, `{"kind":"aggregate","id":"a"}`, "store.jsonl:1: sequence is 0"},
 		"long line":         {goodHistory, goodTopic + strings.Repeat(" ", lineLimit) + "{}", goodStore, "topic.jsonl:5: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 
 // The values of Document.Kind.
 const (
-	KindContact = "contact"
-	KindEvent   = "event"
-	KindParked  = "parked" // an event that was set aside, or that an operator skipped
-	KindOther   = "other"  // the service writes it; a Run has no use for it
+	KindAggregate = "aggregate"
+	KindEvent     = "event"
+	KindParked    = "parked" // an event that was set aside, or that an operator skipped
+	KindOther     = "other"  // the service writes it; a Run has no use for it
 )
 
 // Document is what a Run needs of one stored document. Members that its kind has no
@@ -30,9 +30,10 @@ type Document struct {
 var ErrUnknownType = errors.New("the service writes no such document")
 
 // kinds are the types of the documents that the service writes, in all its containers
-// but that of leases.
+// but that of leases. Any other type is an aggregate's if its data has a version or a
+// sequence.
 var kinds = map[string]string{
-	"contact": KindContact, "domainEvent": KindEvent, "parkedEvent": KindParked, "skippedEvent": KindParked,
+	"domainEvent": KindEvent, "parkedEvent": KindParked, "skippedEvent": KindParked,
 	"request": KindOther, "tombstone": KindOther, "auditEntry": KindOther, "gate": KindOther, "closedKey": KindOther, "fence": KindOther,
 }
 
@@ -51,18 +52,22 @@ func DecodeDocument(raw []byte) (Document, error) {
 		Type         string `json:"type"`
 		Data         struct {
 			Action           string `json:"action"`
-			Version          int64  `json:"version"`
+			Version          *int64 `json:"version"`
 			AggregateVersion int64  `json:"aggregateVersion"`
-			Sequence         int64  `json:"sequence"`
+			Sequence         *int64 `json:"sequence"`
 		} `json:"data"`
 	}
 	err := json.Unmarshal(raw, &stored)
 	d := Document{Kind: kinds[stored.Type], ID: stored.ID}
+	version, sequence := valueOf(stored.Data.Version), valueOf(stored.Data.Sequence)
+	if d.Kind == "" && stored.Type != "" && (stored.Data.Version != nil || stored.Data.Sequence != nil) {
+		d.Kind = KindAggregate
+	}
 	switch d.Kind {
-	case KindContact:
-		d.Version, d.Sequence = stored.Data.Version, stored.Data.Sequence
+	case KindAggregate:
+		d.Version, d.Sequence = version, sequence
 	case KindEvent:
-		d.Key, d.Action, d.Version, d.Sequence = stored.PartitionKey, stored.Data.Action, stored.Data.AggregateVersion, stored.Data.Sequence
+		d.Key, d.Action, d.Version, d.Sequence = stored.PartitionKey, stored.Data.Action, stored.Data.AggregateVersion, sequence
 	case KindParked:
 		d.ID = strings.TrimPrefix(d.ID, skippedPrefix)
 	}
@@ -79,6 +84,13 @@ func DecodeDocument(raw []byte) (Document, error) {
 	return d, nil
 }
 
+func valueOf(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
 // check says what a Run could not do without.
 func (d *Document) check() error {
 	switch {
@@ -88,15 +100,15 @@ func (d *Document) check() error {
 		return errors.New("it has no partition key")
 	case d.Kind == KindEvent && d.Action == "":
 		return errors.New("it has no action")
-	case (d.Kind == KindEvent || d.Kind == KindContact) && (d.Version < 1 || d.Sequence < 1):
+	case (d.Kind == KindEvent || d.Kind == KindAggregate) && (d.Version < 1 || d.Sequence < 1):
 		return fmt.Errorf("version is %d and sequence %d: both count from 1", d.Version, d.Sequence)
 	}
 	return nil
 }
 
-// Contact is the document as a contact, for KindContact.
-func (d *Document) Contact() Contact {
-	return Contact{ID: d.ID, Version: d.Version, Sequence: d.Sequence}
+// Aggregate is the document as an aggregate, for KindAggregate.
+func (d *Document) Aggregate() Aggregate {
+	return Aggregate{ID: d.ID, Version: d.Version, Sequence: d.Sequence}
 }
 
 // Event is the document as an event, for KindEvent. Where it stands in the change feed

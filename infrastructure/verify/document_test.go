@@ -18,7 +18,7 @@ func TestDecodeDocument(t *testing.T) {
 		want Document
 		err  string // "" for none
 	}{
-		"contact": {contact, Document{Kind: KindContact, ID: "a", Version: 2, Sequence: 3}, ""},
+		"contact": {contact, Document{Kind: KindAggregate, ID: "a", Version: 2, Sequence: 3}, ""},
 		"event":   {event, Document{Kind: KindEvent, ID: "e", Key: "a", Action: "Created", Version: 2, Sequence: 3}, ""},
 		"parked":  {`{"id":"e","partitionKey":"a","type":"parkedEvent","sequence":3}`, Document{Kind: KindParked, ID: "e"}, ""},
 		"skipped": {`{"id":"$skipped-e","partitionKey":"a","type":"skippedEvent"}`, Document{Kind: KindParked, ID: "e"}, ""},
@@ -28,9 +28,9 @@ func TestDecodeDocument(t *testing.T) {
 		"no type":       {`{"id":"x"}`, Document{ID: "x"}, `document "x": type "": `},
 		"no document":   {`[]`, Document{}, `document "": `},
 		"cut off":       {contact[:40], Document{}, `document "": `},
-		"no id":         {`{"type":"contact","data":{"version":1,"sequence":1}}`, Document{Kind: KindContact, Version: 1, Sequence: 1}, "no id"},
+		"no id":         {`{"type":"contact","data":{"version":1,"sequence":1}}`, Document{Kind: KindAggregate, Version: 1, Sequence: 1}, "no id"},
 		"skipped blank": {`{"id":"$skipped-","type":"skippedEvent"}`, Document{Kind: KindParked}, "no id"},
-		"no version":    {`{"id":"a","type":"contact","data":{"sequence":1}}`, Document{Kind: KindContact, ID: "a", Sequence: 1}, "count from 1"},
+		"no version":    {`{"id":"a","type":"contact","data":{"sequence":1}}`, Document{Kind: KindAggregate, ID: "a", Sequence: 1}, "count from 1"},
 		"no key":        {strings.Replace(event, `"a"`, `""`, 1), Document{Kind: KindEvent, ID: "e", Action: "Created", Version: 2, Sequence: 3}, "no partition key"},
 		"no action":     {strings.Replace(event, "Created", "", 1), Document{Kind: KindEvent, ID: "e", Key: "a", Version: 2, Sequence: 3}, "no action"},
 		"sequence as text": {
@@ -72,7 +72,7 @@ func TestDecodeDocumentKnowsWhatTheServiceWrites(t *testing.T) {
 		want := KindOther
 		switch name := filepath.Base(file); {
 		case strings.HasPrefix(name, "contact"):
-			want = KindContact
+			want = KindAggregate
 		case strings.HasPrefix(name, "event"):
 			want = KindEvent
 		}
@@ -97,7 +97,7 @@ func FuzzDecodeDocument(f *testing.F) {
 			}
 		case d.Kind == "" || d.ID == "":
 			t.Errorf("%+v passes without kind or id", d)
-		case (d.Kind == KindContact || d.Kind == KindEvent) && (d.Version < 1 || d.Sequence < 1):
+		case (d.Kind == KindAggregate || d.Kind == KindEvent) && (d.Version < 1 || d.Sequence < 1):
 			t.Errorf("%+v passes although its history counts from 1", d)
 		case d.Kind == KindEvent && (d.Key == "" || d.Action == ""):
 			t.Errorf("%+v passes without key or action", d)

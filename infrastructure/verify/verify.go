@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Contact is the stored state of one aggregate.
-type Contact struct {
+// Aggregate is the stored state of one aggregate.
+type Aggregate struct {
 	ID       string
 	Version  int64 // commits so far
 	Sequence int64 // events so far
@@ -39,17 +39,17 @@ type Message struct {
 
 // Run is everything a test knows at the end of a run of the whole system.
 type Run struct {
-	// Acked counts the acknowledged changes of each contact, as its clients saw
+	// Acked counts the acknowledged changes of each aggregate, as its clients saw
 	// them; a change whose outcome a client never learnt is not counted.
 	Acked map[string]int
-	// Unknown counts the changes of each contact whose outcome no client learnt.
+	// Unknown counts the changes of each aggregate whose outcome no client learnt.
 	Unknown map[string]int
-	// LostCreates counts the creates whose reply no client got: so many contacts of
+	// LostCreates counts the creates whose reply no client got: so many aggregates of
 	// version 1 may be stored that no client knows.
 	LostCreates int
-	// Contacts and Events are read from the store when everything has settled.
-	Contacts []Contact
-	Events   []Event
+	// Aggregates and Events are read from the store when everything has settled.
+	Aggregates []Aggregate
+	Events     []Event
 	// Messages are what one consumer of the topic received, in order.
 	Messages []Message
 	// Parked holds the ids of events that were set aside instead of sent.
@@ -86,7 +86,7 @@ type Run struct {
 // Verify checks the promises of the outbox and returns every breach, worded with
 // the ids involved; none means that they were kept.
 //
-//	I1 atomic   a contact's version n is stored with its events, or not at all
+//	I1 atomic   an aggregate's version n is stored with its events, or not at all
 //	I2 no loss  every acknowledged change is stored, every stored event arrived or is parked
 //	I3 order    the messages of a session have sequence 1, 2, 3, ...; so have those
 //	            that handlers got, repeats apart
@@ -119,46 +119,46 @@ func (r Run) Verify() []string {
 }
 
 func (r Run) verifyStore(v *violations, perKey map[string][]Event) {
-	seen := make(map[string]bool, len(r.Contacts))
+	seen := make(map[string]bool, len(r.Aggregates))
 	strangers := 0
-	for _, c := range r.Contacts {
+	for _, c := range r.Aggregates {
 		seen[c.ID] = true
 		if r.Acked[c.ID] == 0 && r.Unknown[c.ID] == 0 && c.Version == 1 {
 			strangers++
 		} else if acked, unknown := int64(r.Acked[c.ID]), int64(r.Unknown[c.ID]); r.Acked != nil &&
 			(c.Version < acked || c.Version > acked+unknown) {
-			v.add("I2 contact %s: version %d after %d acknowledged changes and %d of unknown outcome", c.ID, c.Version, acked, unknown)
+			v.add("I2 aggregate %s: version %d after %d acknowledged changes and %d of unknown outcome", c.ID, c.Version, acked, unknown)
 		}
 		list := perKey[c.ID]
 		sort.Slice(list, func(i, j int) bool { return list[i].Sequence < list[j].Sequence })
 		if int64(len(list)) != c.Sequence {
-			v.add("I1 contact %s: %d events stored, its last sequence is %d", c.ID, len(list), c.Sequence)
+			v.add("I1 aggregate %s: %d events stored, its last sequence is %d", c.ID, len(list), c.Sequence)
 			continue
 		}
 		versions := make(map[int64]bool)
 		for i, e := range list {
 			versions[e.Version] = true
 			if e.Sequence != int64(i+1) {
-				v.add("I1 contact %s: event %s has sequence %d, want %d", c.ID, e.ID, e.Sequence, i+1)
+				v.add("I1 aggregate %s: event %s has sequence %d, want %d", c.ID, e.ID, e.Sequence, i+1)
 			}
 		}
 		for n := int64(1); n <= c.Version; n++ {
 			if !versions[n] {
-				v.add("I1 contact %s: no event of version %d of %d", c.ID, n, c.Version)
+				v.add("I1 aggregate %s: no event of version %d of %d", c.ID, n, c.Version)
 			}
 		}
 	}
 	if r.Acked != nil && strangers > r.LostCreates {
-		v.add("I2 %d contacts are stored that no client made; %d creates got no reply", strangers, r.LostCreates)
+		v.add("I2 %d aggregates are stored that no client made; %d creates got no reply", strangers, r.LostCreates)
 	}
 	for id, acked := range r.Acked {
 		if acked > 0 && !seen[id] {
-			v.add("I2 contact %s: %d changes acknowledged, not stored", id, acked)
+			v.add("I2 aggregate %s: %d changes acknowledged, not stored", id, acked)
 		}
 	}
 	for key, list := range perKey {
 		if !seen[key] {
-			v.add("I1 key %s: %d events without their contact", key, len(list))
+			v.add("I1 key %s: %d events without their aggregate", key, len(list))
 		}
 	}
 }
@@ -217,6 +217,6 @@ func (r Run) Summary() string {
 	for _, n := range r.Acked {
 		acked += n
 	}
-	fmt.Fprintf(&b, "%d changes acknowledged, %d contacts, %d events, %d messages", acked, len(r.Contacts), len(r.Events), len(r.Messages))
+	fmt.Fprintf(&b, "%d changes acknowledged, %d aggregates, %d events, %d messages", acked, len(r.Aggregates), len(r.Events), len(r.Messages))
 	return b.String()
 }

@@ -12,8 +12,8 @@ func event(id, key, action string, version, sequence int64) Event {
 
 func goodRun() Run {
 	return Run{
-		Acked:    map[string]int{"a": 2, "b": 1},
-		Contacts: []Contact{{"a", 2, 3}, {"b", 1, 1}},
+		Acked:      map[string]int{"a": 2, "b": 1},
+		Aggregates: []Aggregate{{"a", 2, 3}, {"b", 1, 1}},
 		Events: []Event{
 			event("e1", "a", "Created", 1, 1), event("e2", "a", "Name", 2, 2), event("e3", "a", "Email", 2, 3), event("e4", "b", "Created", 1, 1),
 		},
@@ -36,13 +36,13 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 		do   func(*Run)
 	}{
 		"event lost":            {"I2 event e2", func(r *Run) { r.Messages = slices.Delete(r.Messages, 2, 3) }},
-		"acked change lost":     {"I2 contact a", func(r *Run) { r.Acked["a"] = 3 }},
-		"acked contact lost":    {"I2 contact c", func(r *Run) { r.Acked["c"] = 1 }},
-		"unacked change stored": {"I2 contact a", func(r *Run) { r.Acked["a"] = 1 }},
-		"contact nobody made":   {"I2 1 contacts are stored", func(r *Run) { delete(r.Acked, "b") }},
+		"acked change lost":     {"I2 aggregate a", func(r *Run) { r.Acked["a"] = 3 }},
+		"acked contact lost":    {"I2 aggregate c", func(r *Run) { r.Acked["c"] = 1 }},
+		"unacked change stored": {"I2 aggregate a", func(r *Run) { r.Acked["a"] = 1 }},
+		"contact nobody made":   {"I2 1 aggregates are stored", func(r *Run) { delete(r.Acked, "b") }},
 		"event without contact": {"I1 key x", func(r *Run) { r.Events = append(r.Events, event("e9", "x", "Created", 1, 1)) }},
-		"event not stored":      {"I1 contact a", func(r *Run) { r.Events = slices.Delete(r.Events, 1, 2) }},
-		"version without event": {"I1 contact a: no event of version 2", func(r *Run) {
+		"event not stored":      {"I1 aggregate a", func(r *Run) { r.Events = slices.Delete(r.Events, 1, 2) }},
+		"version without event": {"I1 aggregate a: no event of version 2", func(r *Run) {
 			r.Events[1].Version, r.Events[2].Version = 1, 1
 		}},
 		"order":         {"I3 session a", func(r *Run) { r.Messages[2], r.Messages[3] = r.Messages[3], r.Messages[2] }},

@@ -91,7 +91,7 @@ func zombie(t *testing.T, seed uint64, cycles int) testkit.Result {
 	w.history.Add(w.load)
 	began := time.Now()
 	run := w.history.Run()
-	run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, w.e.ContainerClient(t, w.e.Container))
+	run.Aggregates, run.Events = testkit.ReadStore(t.Context(), t, w.e.ContainerClient(t, w.e.Container))
 	for deadline := began.Add(time.Minute); kit.count() < len(run.Events) && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -129,7 +129,7 @@ func TestDamagedFiles(t *testing.T) {
 		// It started: all that was acknowledged is there and in one piece, and the relay
 		// can send all of it.
 		run := w.history.Run()
-		run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
+		run.Aggregates, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
 		run.Messages = everyEvent(run.Events)
 		if endGone {
 			run.Acked = nil // only what is stored is judged

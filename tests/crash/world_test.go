@@ -161,7 +161,7 @@ func (w *world) finish(r *testkit.Result) time.Duration {
 	w.history.Add(w.load)
 	began := time.Now()
 	run := w.history.Run()
-	run.Contacts, run.Events = testkit.ReadStore(w.t.Context(), w.t, w.e.ContainerClient(w.t, w.e.Container))
+	run.Aggregates, run.Events = testkit.ReadStore(w.t.Context(), w.t, w.e.ContainerClient(w.t, w.e.Container))
 	w.t.Logf("%d events are stored", len(run.Events))
 	limit := time.Minute + time.Duration(len(run.Events))*5*time.Millisecond
 	for deadline := began.Add(limit); w.consumer.Count() < len(run.Events)-len(w.refused) && time.Now().Before(deadline); {

@@ -63,7 +63,7 @@ func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 	world := startWorld(t, cosmosDisk, busDisk)
 	consumer := world.endpoints.StartConsumer(t, 8)
 	run := verify.Run{Acked: acked, Unknown: unknown, LostCreates: lost}
-	run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, world.endpoints.ContainerClient(t, "data"))
+	run.Aggregates, run.Events = testkit.ReadStore(t.Context(), t, world.endpoints.ContainerClient(t, "data"))
 	testkit.Eventually(t, 60*time.Second, "every stored event", func() bool { return consumer.Count() >= len(run.Events) })
 	consumer.Stop()
 	run.Messages = consumer.Messages()

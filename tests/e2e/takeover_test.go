@@ -68,7 +68,7 @@ func TestRelaysKilledAndReplaced(t *testing.T) {
 	var run verify.Run
 	run.Acked, run.Unknown, _ = load.History()
 	run.LostCreates = load.LostCreates()
-	run.Contacts, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
+	run.Aggregates, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
 	testkit.Eventually(t, 30*time.Second, fmt.Sprintf("all %d events", len(run.Events)), func() bool { return consumer.Count() >= len(run.Events) })
 	time.Sleep(500 * time.Millisecond) // what should not come would come now
 	consumer.Stop()

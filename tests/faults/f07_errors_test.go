@@ -48,7 +48,7 @@ func TestFailingStore(t *testing.T) {
 		// was deleted, is answered with 404; the load takes it for one that was not made.
 		// There are no more of them than changes of that contact whose reply was lost.
 		gone, excused := load.Gone(), 0
-		for _, c := range run.Contacts {
+		for _, c := range run.Aggregates {
 			unexplained := int(c.Version) - run.Acked[c.ID] - run.Unknown[c.ID]
 			n := max(0, min(unexplained, gone[c.ID], unanswered.of(c.ID)))
 			run.Unknown[c.ID] += n
@@ -118,8 +118,8 @@ func TestCreationInDoubt(t *testing.T) {
 			acked[path.Base(r.Header.Get("Location"))]++
 		}
 		run := s.Settle()
-		if len(run.Contacts) != len(acked) {
-			s.Errorf("%d contacts are stored after %d creations", len(run.Contacts), len(acked))
+		if len(run.Aggregates) != len(acked) {
+			s.Errorf("%d contacts are stored after %d creations", len(run.Aggregates), len(acked))
 		}
 		run.Acked = acked
 		s.verify(run)

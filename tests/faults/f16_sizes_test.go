@@ -40,8 +40,8 @@ func TestOversizeRequests(t *testing.T) {
 			run := s.Settle()
 			run.Acked = nil
 			s.verify(run)
-			if len(run.Contacts) != 1 {
-				s.Errorf("%d contacts are stored, want one", len(run.Contacts))
+			if len(run.Aggregates) != 1 {
+				s.Errorf("%d contacts are stored, want one", len(run.Aggregates))
 			}
 		})
 }

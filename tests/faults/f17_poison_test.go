@@ -178,9 +178,9 @@ func (p *poisoning) ids() []string {
 // documents stand.
 func (p *poisoning) history(run *verify.Run) {
 	p.s.Helper()
-	run.Acked, run.Contacts, run.Events, run.Parked = nil, nil, nil, map[string]bool{}
+	run.Acked, run.Aggregates, run.Events, run.Parked = nil, nil, nil, map[string]bool{}
 	for i, last := range p.last {
-		run.Contacts = append(run.Contacts, verify.Contact{ID: p.key(i), Version: int64(last), Sequence: int64(last)})
+		run.Aggregates = append(run.Aggregates, verify.Aggregate{ID: p.key(i), Version: int64(last), Sequence: int64(last)})
 		for n := 1; n <= last; n++ {
 			run.Events = append(run.Events, verify.Event{ID: eventID(p.key(i), n), Key: p.key(i), Action: "ContactNameUpdatedEvent", Version: int64(n), Sequence: int64(n)})
 		}

@@ -69,9 +69,9 @@ func (l *steady) run(length time.Duration, events int, favourite string) {
 // history puts what the load wrote in the place of what the store says of it, which
 // cannot be read where a document is bad.
 func (l *steady) history(run *verify.Run) {
-	run.Acked, run.Contacts, run.Events = nil, nil, nil
+	run.Acked, run.Aggregates, run.Events = nil, nil, nil
 	for key, last := range l.last {
-		run.Contacts = append(run.Contacts, verify.Contact{ID: key, Version: int64(last), Sequence: int64(last)})
+		run.Aggregates = append(run.Aggregates, verify.Aggregate{ID: key, Version: int64(last), Sequence: int64(last)})
 		for n := 1; n <= last; n++ {
 			run.Events = append(run.Events, verify.Event{ID: eventID(key, n), Key: key, Action: "ContactNameUpdatedEvent", Version: int64(n), Sequence: int64(n)})
 		}

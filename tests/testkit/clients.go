@@ -31,7 +31,7 @@ func (e Endpoints) ContainerClient(t *testing.T, name string) *azcosmos.Containe
 }
 
 // ReadStore reads every contact and event of the data container.
-func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient) (contacts []verify.Contact, events []verify.Event) {
+func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient) (contacts []verify.Aggregate, events []verify.Event) {
 	t.Helper()
 	pager := data.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKey(), nil)
 	for pager.More() {
@@ -45,8 +45,8 @@ func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient
 				t.Fatalf("read the store: %v", err)
 			}
 			switch d.Kind {
-			case verify.KindContact:
-				contacts = append(contacts, d.Contact())
+			case verify.KindAggregate:
+				contacts = append(contacts, d.Aggregate())
 			case verify.KindEvent:
 				events = append(events, d.Event())
 			}

@@ -59,9 +59,9 @@ func (s Shape) contact(contact, commits int) []byte {
 }
 
 // stored is what the store holds, in the verifier's words.
-func (s Shape) stored() (contacts []verify.Contact, events []verify.Event) {
+func (s Shape) stored() (contacts []verify.Aggregate, events []verify.Event) {
 	for c := range s.Contacts {
-		contacts = append(contacts, verify.Contact{ID: key(c), Version: int64(s.Commits), Sequence: int64(s.perContact())})
+		contacts = append(contacts, verify.Aggregate{ID: key(c), Version: int64(s.Commits), Sequence: int64(s.perContact())})
 		for n := 1; n <= s.perContact(); n++ {
 			events = append(events, verify.Event{ID: eventID(c, n), Key: key(c), Action: action, Version: int64((n-1)/s.Events + 1), Sequence: int64(n)})
 		}

@@ -42,7 +42,7 @@ func (st *store) relayAndReceive(ctx context.Context) (measure.Sample, error) {
 		return sample, err
 	}
 	run := verify.Run{Messages: messages}
-	run.Contacts, run.Events = st.shape.stored()
+	run.Aggregates, run.Events = st.shape.stored()
 	if breaches := run.Verify(); len(breaches) > 0 {
 		return sample, fmt.Errorf("the promises of the outbox were broken:\n%s", strings.Join(breaches, "\n"))
 	}

@@ -160,7 +160,7 @@ func (w *World) collect(run *verify.Run) {
 		run.Other = append(run.Other, l.surprise...)
 		l.mu.Unlock()
 	}
-	run.Contacts, run.Events = w.stored()
+	run.Aggregates, run.Events = w.stored()
 	if err := w.readEvents(); err != nil {
 		w.harness("read the store: %v", err)
 	}

@@ -223,13 +223,13 @@ func (w *World) leases() []leaseDocument {
 }
 
 // Contacts and events in the store now, past the wire. Poison is left out.
-func (w *World) stored() (contacts []verify.Contact, events []verify.Event) {
+func (w *World) stored() (contacts []verify.Aggregate, events []verify.Event) {
 	poison := w.poisoned()
 	for _, d := range w.items(Data) {
 		switch {
 		case poison[d.ID]:
-		case d.Kind == verify.KindContact:
-			contacts = append(contacts, d.Contact())
+		case d.Kind == verify.KindAggregate:
+			contacts = append(contacts, d.Aggregate())
 		case d.Kind == verify.KindEvent:
 			events = append(events, d.Event())
 		}
