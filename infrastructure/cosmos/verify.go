@@ -92,3 +92,16 @@ func describeTTL(ttl *int32) string {
 	}
 	return fmt.Sprint(*ttl)
 }
+
+// RelayContainers are those that a relay needs, by their names: what it reads, its leases,
+// and what it parks.
+func RelayContainers(data, leases, parked string) []ContainerSpec {
+	return []ContainerSpec{
+		DataContainer(data), {ID: leases, PartitionKeyPath: "/id"}, {ID: parked, PartitionKeyPath: PartitionKeyPath},
+	}
+}
+
+// DataContainer is the container of aggregates and their events.
+func DataContainer(id string) ContainerSpec {
+	return ContainerSpec{ID: id, PartitionKeyPath: PartitionKeyPath, TTL: true}
+}

@@ -17,9 +17,8 @@ const (
 // Containers are those that process uses, as they have to be. The deployment creates
 // them, the service only verifies.
 func Containers(process Process, cfg config.Cosmos) []cosmos.ContainerSpec {
-	data := cosmos.ContainerSpec{ID: cfg.Container, PartitionKeyPath: "/partitionKey", TTL: true}
 	if process == ProcessAPI {
-		return []cosmos.ContainerSpec{data}
+		return []cosmos.ContainerSpec{cosmos.DataContainer(cfg.Container)}
 	}
-	return []cosmos.ContainerSpec{data, {ID: cfg.Leases, PartitionKeyPath: "/id"}, {ID: cfg.Parked, PartitionKeyPath: "/partitionKey"}}
+	return cosmos.RelayContainers(cfg.Container, cfg.Leases, cfg.Parked)
 }

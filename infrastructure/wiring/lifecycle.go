@@ -16,6 +16,12 @@ type service interface {
 	Run(ctx context.Context) error
 }
 
+// serviceFunc is a service that is one function.
+type serviceFunc func(ctx context.Context) error
+
+// Run implements service.
+func (f serviceFunc) Run(ctx context.Context) error { return f(ctx) }
+
 // background runs s from fx's start to fx's stop. The context given to Run is
 // its own, never the start hook's, which ends with the start time-out. Stop
 // cancels it and waits; a service that ends by itself stops the whole app with

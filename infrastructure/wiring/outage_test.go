@@ -72,7 +72,7 @@ func startProcess(t *testing.T, b *brokenBroker, events int) *parkedtest.Memory 
 	}
 	h := relayfeed.NewHandler(r)
 	p, err := changefeed.New(container, memstore.New(nil), h, &changefeed.Options{
-		Processor: "relay", Host: "a", Start: start(config.Start{}), Lanes: lanes, Poison: changefeed.PoisonDeadLetter, DeadLetter: h.Park,
+		Processor: "relay", Host: "a", Start: start(config.Start{}), Lanes: 4, Poison: changefeed.PoisonDeadLetter, DeadLetter: h.Park,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,8 +17,7 @@ const ownStop = 500 * time.Millisecond
 // gives the whole of it to whichever comes first and skips the rest when it is over.
 //
 //	stop begins                                                        T
-//	|-- processor, at most --------------------------------|           |
-//	   |-- drainer, at most ------------------------------------|      |
+//	|-- the service, at most --------------------------------|           |
 //	                                 ... links, telemetry, at most ----|
 //
 // Hooks stop in reverse: the deadline of one leaves ownStop to each that was appended

@@ -68,6 +68,14 @@ var layers = []layer{
 		deny: []string{"testing"},
 	},
 	{
+		path: "infrastructure/relayservice",
+		allow: []string{
+			"std", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos", "go.opentelemetry.io/otel/metric", "feedbox/application", "feedbox/changefeed",
+			"feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/monitor", "feedbox/infrastructure/relayfeed",
+		},
+		deny: []string{"testing", "go.uber.org/fx", "feedbox/infrastructure/config"},
+	},
+	{
 		path: "infrastructure/monitor",
 		allow: []string{
 			"std", "go.opentelemetry.io/otel", "github.com/Azure/azure-sdk-for-go/sdk/azcore", "feedbox/application", "feedbox/changefeed",
