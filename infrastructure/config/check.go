@@ -94,6 +94,31 @@ func checkServiceBus(report *report, c ServiceBus) {
 	}
 }
 
+// TopicsBySubject returns Topics as a map.
+func (s ServiceBus) TopicsBySubject() map[string]string {
+	topics := make(map[string]string, len(s.Topics))
+	for _, exception := range s.Topics {
+		if subject, topic, ok := strings.Cut(strings.TrimSpace(exception), "="); ok {
+			topics[strings.TrimSpace(subject)] = strings.TrimSpace(topic)
+		}
+	}
+	return topics
+}
+
+// checkTopics refuses exceptions that name no subject, no topic, or a subject twice.
+func checkTopics(report *report, c ServiceBus) {
+	seen := map[string]bool{}
+	for _, exception := range c.Topics {
+		subject, topic, _ := strings.Cut(strings.TrimSpace(exception), "=")
+		subject, topic = strings.TrimSpace(subject), strings.TrimSpace(topic)
+		if subject == "" || topic == "" || seen[subject] {
+			report.add("FEEDBOX_SERVICEBUS_TOPICS", fmt.Sprintf("%q is not a subject with its topic, each subject once", exception), "write for example OrderShippedEvent=shipping")
+			return
+		}
+		seen[subject] = true
+	}
+}
+
 // connectionStringPart returns the value of one Name=value pair.
 func connectionStringPart(connectionString, name string) string {
 	for part := range strings.SplitSeq(connectionString, ";") {

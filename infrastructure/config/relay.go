@@ -13,6 +13,7 @@ import (
 type Relay struct {
 	Cosmos     Cosmos     `envPrefix:"COSMOS_"`
 	ServiceBus ServiceBus `envPrefix:"SERVICEBUS_"`
+	Event      Event      `envPrefix:"EVENT_"`
 	Lease      Lease      `envPrefix:"LEASE_"`
 	Log        Log        `envPrefix:"LOG_"`
 
@@ -56,6 +57,7 @@ func LoadRelay(environ []string) (*Relay, error) {
 			"give FEEDBOX_COSMOS_CONTAINER, FEEDBOX_COSMOS_LEASES and FEEDBOX_COSMOS_PARKED different names")
 	}
 	checkServiceBus(report, c.ServiceBus)
+	checkTopics(report, c.ServiceBus)
 	c.deriveLease(report)
 	if c.PollMin > c.PollMax && !report.faulty("FEEDBOX_RELAY_POLL_MIN", "FEEDBOX_RELAY_POLL_MAX") {
 		report.add("FEEDBOX_RELAY_POLL_MIN", "is "+c.PollMin.String()+", longer than FEEDBOX_RELAY_POLL_MAX, "+c.PollMax.String(), "lower the first or raise the second")

@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -11,9 +12,8 @@ import (
 // typeDomainEvent is the type of the documents that hold events.
 const typeDomainEvent = "domainEvent"
 
-const typeContact = "contact"
-
-// EventDecoder reads events out of the documents of the change feed:
+// EventDecoder reads events out of the documents of the change feed, as an EventContract
+// has them:
 //
 //	{"id", "partitionKey", "type": "domainEvent", "data": {"action", "sequence",
 //	 "aggregateVersion", "createdAt", "traceparent", ...}, "ttl", "_lsn", ...}
@@ -21,49 +21,69 @@ const typeContact = "contact"
 // It goes over the document once and decodes nothing that is only passed on: the body
 // of the message is the bytes of data as they stand, and its strings share the
 // document's memory (a string with an escape is copied). A document without a type, or
-// of another one, is no event; of a contact it gives key and last sequence. An event without id, partition key, data or action, or
+// of another one, is no event; one with a sequence gives its key and that, as the state of
+// an aggregate. An event without id, partition key, data or action, or
 // with a sequence or version that is not a whole number, gives a Refused error that
 // names each fault.
 //
 // It expects one valid JSON value, which is what the feed's own decoder lets through.
 // Any other input is refused or read as far as it makes sense; it never panics.
 //
-// The zero value is ready and safe for concurrent use.
-type EventDecoder struct{}
+// The zero value has the contract of this package's documents. It is safe for concurrent
+// use.
+type EventDecoder struct {
+	contract *EventContract // nil: the default
+}
 
 var _ relay.Decoder = EventDecoder{}
 
+// NewEventDecoder returns a decoder of the events of a contract.
+func NewEventDecoder(c EventContract) (EventDecoder, error) {
+	contract := c.withDefaults()
+	return EventDecoder{contract}, contract.check()
+}
+
 // Decode implements relay.Decoder.
-func (EventDecoder) Decode(raw []byte) (relay.Message, bool, error) {
-	var d eventDocument
+func (e EventDecoder) Decode(raw []byte) (relay.Message, bool, error) {
+	d := eventDocument{contract: e.contractOrDefault()}
 	if err := d.read(raw); err != nil {
 		return d.message, false, relay.Refuse("invalid_document", "document %s: %w", d.name(), err)
 	}
-	switch d.kind {
-	case typeDomainEvent:
-	case typeContact:
+	if !d.isEvent {
+		if d.isNote || d.message.Sequence < 1 {
+			return relay.Message{}, false, nil
+		}
 		return relay.Message{Key: d.message.Key, Sequence: d.message.Sequence}, false, nil
-	default:
-		return relay.Message{}, false, nil
 	}
 	if !utf8.Valid(raw) {
 		d.fault("not valid UTF-8")
 	}
-	d.require("id", d.message.ID != "")
-	d.require("partitionKey", d.message.Key != "")
-	d.require("data", d.message.Body != nil)
-	d.require("data.action", d.message.Action != "" || d.message.Body == nil)
+	d.require(d.contract.ID, d.message.ID != "")
+	d.require(d.contract.Key, d.message.Key != "")
+	if d.contract.Body != WholeDocument {
+		d.require(d.contract.Body, d.message.Body != nil)
+	}
+	d.require(d.inside(d.contract.Subject), d.message.Action != "" || d.message.Body == nil)
 	if len(d.faults) > 0 {
 		return d.message, false, relay.Refuse("invalid_event", "event %s: %s", d.name(), strings.Join(d.faults, ", "))
 	}
 	return d.message, true, nil
 }
 
+func (e EventDecoder) contractOrDefault() *EventContract {
+	if e.contract == nil {
+		return defaultContract
+	}
+	return e.contract
+}
+
 // eventDocument is what Decode gathers from one document.
 type eventDocument struct {
-	message relay.Message
-	kind    string   // the type member
-	faults  []string // what makes the event unusable
+	contract *EventContract
+	message  relay.Message
+	isEvent  bool
+	isNote   bool     // one of this package's own that tells nothing
+	faults   []string // what makes the event unusable
 }
 
 func (d *eventDocument) fault(text string) { d.faults = append(d.faults, text) }
@@ -72,6 +92,14 @@ func (d *eventDocument) require(member string, present bool) {
 	if !present {
 		d.fault("no " + member)
 	}
+}
+
+// inside is the name of a member of the body, in messages for people.
+func (d *eventDocument) inside(member string) string {
+	if d.contract.Body == WholeDocument {
+		return member
+	}
+	return d.contract.Body + "." + member
 }
 
 // name tells the document in messages for people.
@@ -85,7 +113,8 @@ func (d *eventDocument) name() string {
 // read goes over the members of the document. It stops early at a type that tells it
 // nothing.
 func (d *eventDocument) read(raw []byte) error {
-	s := jsontext.NewScanner(raw)
+	s, c := jsontext.NewScanner(raw), d.contract
+	whole := c.Body == WholeDocument
 	more, err := s.Enter()
 	for more && err == nil {
 		var member string
@@ -93,55 +122,52 @@ func (d *eventDocument) read(raw []byte) error {
 			break
 		}
 		switch member {
-		case "id":
-			d.message.ID, err = d.text(&s, member)
-		case "partitionKey":
-			d.message.Key, err = d.text(&s, member)
-		case "type":
-			if d.kind, _, err = s.Text(); err == nil && d.kind != typeDomainEvent && d.kind != typeContact {
-				return nil
+		case c.ID:
+			d.message.ID, err = d.text(&s, c.ID)
+		case c.Key:
+			d.message.Key, err = d.text(&s, c.Key)
+		case c.Type:
+			var kind string
+			if kind, _, err = s.Text(); err == nil {
+				d.isEvent = slices.Contains(c.Types, kind)
+				if d.isNote = !d.isEvent && isNote(kind); d.isNote {
+					return nil
+				}
 			}
 		case "_lsn":
 			d.message.LSN, _, err = s.Integer()
-		case "data":
-			err = d.readData(&s)
+		case c.Body:
+			err = d.readBody(&s)
 		default:
-			err = s.Skip()
+			if whole {
+				err = d.readInside(&s, member)
+			} else {
+				err = s.Skip()
+			}
 		}
 		if err == nil {
 			more, err = s.Next()
 		}
 	}
+	if whole && err == nil {
+		d.message.Body = raw
+	}
 	return err
 }
 
-// readData goes over the members of the data object and keeps its bytes as the body.
-func (d *eventDocument) readData(s *jsontext.Scanner) error {
-	start := s.Pos()
+// readBody goes over the members of the body's object and keeps its bytes.
+func (d *eventDocument) readBody(s *jsontext.Scanner) error {
 	if s.Peek() != '{' {
 		return s.Skip()
 	}
+	start := s.Pos()
 	more, err := s.Enter()
 	for more && err == nil {
 		var member string
 		if member, err = s.Member(); err != nil {
 			break
 		}
-		switch member {
-		case "action":
-			d.message.Action, err = d.text(s, "data.action")
-		case "sequence":
-			d.message.Sequence, err = d.count(s, "data.sequence")
-		case "aggregateVersion":
-			d.message.AggregateVersion, err = d.count(s, "data.aggregateVersion")
-		case "createdAt":
-			d.message.CreatedAt, _, err = s.Text()
-		case "traceparent":
-			d.message.Traceparent, _, err = s.Text()
-		default:
-			err = s.Skip()
-		}
-		if err == nil {
+		if err = d.readInside(s, member); err == nil {
 			more, err = s.Next()
 		}
 	}
@@ -149,10 +175,32 @@ func (d *eventDocument) readData(s *jsontext.Scanner) error {
 	return err
 }
 
+// readInside takes the value of a member of the body.
+func (d *eventDocument) readInside(s *jsontext.Scanner, member string) (err error) {
+	switch c := d.contract; member {
+	case c.Subject:
+		d.message.Action, err = d.text(s, member)
+	case c.Sequence:
+		d.message.Sequence, err = d.count(s, member)
+	case c.Version:
+		d.message.AggregateVersion, err = d.count(s, member)
+	case c.CreatedAt:
+		d.message.CreatedAt, _, err = s.Text()
+	case c.Traceparent:
+		d.message.Traceparent, _, err = s.Text()
+	default:
+		err = s.Skip()
+	}
+	return err
+}
+
 // text reads a member that has to be a string if it is there.
 func (d *eventDocument) text(s *jsontext.Scanner, member string) (string, error) {
 	v, ok, err := s.Text()
 	if !ok && err == nil {
+		if member == d.contract.Subject && member != d.contract.ID && member != d.contract.Key {
+			member = d.inside(member)
+		}
 		d.fault(member + " is not a string")
 	}
 	return v, err
@@ -163,7 +211,13 @@ func (d *eventDocument) count(s *jsontext.Scanner, member string) (int64, error)
 	isNull := s.Peek() == 'n'
 	n, ok, err := s.Integer()
 	if err == nil && !isNull && (!ok || n < 1) {
-		d.fault(member + " is not a positive whole number")
+		d.fault(d.inside(member) + " is not a positive whole number")
 	}
 	return n, err
+}
+
+// isNote tells the documents of this package that stand beside aggregates and events. The
+// sequence of a tombstone is that of an event that may have expired long ago.
+func isNote(kind string) bool {
+	return kind == typeRequest || kind == typeAudit || kind == typeTombstone
 }

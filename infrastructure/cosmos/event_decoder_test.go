@@ -99,7 +99,7 @@ func TestDecodeTable(t *testing.T) {
 	}
 }
 
-func TestDecodeContactGivesItsLastSequence(t *testing.T) {
+func TestDecodeAnAggregateGivesItsLastSequence(t *testing.T) {
 	m, isEvent, err := EventDecoder{}.Decode([]byte(`{"id":"k","partitionKey":"k","type":"contact","data":{"name":{},"version":3,"sequence":5},"ttl":-1}`))
 	if want := (relay.Message{Key: "k", Sequence: 5}); err != nil || isEvent || !cmp.Equal(m, want) {
 		t.Errorf("message %+v, event %v, error %v; want %+v", m, isEvent, err, want)
@@ -188,8 +188,8 @@ func referenceDecode(raw []byte) (m relay.Message, isEvent, ok, fair bool) {
 		err := json.Unmarshal(v, &n)
 		return n, err == nil && n >= 1
 	}
-	if kind := str(doc["type"]); kind != typeDomainEvent {
-		return m, false, true, kind != typeContact || data != nil
+	if str(doc["type"]) != typeDomainEvent {
+		return m, false, true, true
 	}
 	m = relay.Message{
 		ID: str(doc["id"]), Key: str(doc["partitionKey"]), Action: str(data["action"]), Body: bytes.TrimSpace(doc["data"]),

@@ -22,29 +22,29 @@ type StoredEvent struct {
 	StoredAt time.Time
 }
 
-const storedEventsQuery = "SELECT * FROM c WHERE c.type = '" + typeDomainEvent + "'"
-
 // StoredEvents returns the events of one partition key that have not expired, in the
 // order of their sequence numbers. Message.Index is their place as they were read.
 //
 // Faults: Invalid (code "unsendable") for an event that is not one, Throttled,
 // Unavailable.
-func StoredEvents(ctx context.Context, container *azcosmos.ContainerClient, partitionKey string) ([]StoredEvent, error) {
+func (e EventDecoder) StoredEvents(ctx context.Context, container *azcosmos.ContainerClient, partitionKey string) ([]StoredEvent, error) {
+	contract := e.contractOrDefault()
 	var events []StoredEvent
-	pager := container.NewQueryItemsPager(storedEventsQuery, keyValue(partitionKey), nil)
+	pager := container.NewQueryItemsPager(`SELECT * FROM c WHERE ARRAY_CONTAINS(@types, c["`+contract.Type+`"])`, keyValue(partitionKey),
+		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@types", Value: contract.Types}}})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
 			return nil, store.AsFault("read the events of key "+partitionKey, err)
 		}
 		for _, raw := range page.Items {
-			e, isEvent, err := storedEvent(raw)
+			stored, isEvent, err := e.storedEvent(raw)
 			if err != nil {
 				return nil, err
 			}
 			if isEvent {
-				e.Index = len(events)
-				events = append(events, e)
+				stored.Index = len(events)
+				events = append(events, stored)
 			}
 		}
 	}
@@ -52,9 +52,9 @@ func StoredEvents(ctx context.Context, container *azcosmos.ContainerClient, part
 	return events, nil
 }
 
-func storedEvent(raw []byte) (e StoredEvent, isEvent bool, err error) {
-	if e.Message, isEvent, err = (EventDecoder{}).Decode(raw); err != nil {
-		return e, false, fault.Wrap(fault.Invalid, "unsendable", "an event of the key cannot be sent as it is", err)
+func (e EventDecoder) storedEvent(raw []byte) (stored StoredEvent, isEvent bool, err error) {
+	if stored.Message, isEvent, err = e.Decode(raw); err != nil {
+		return stored, false, fault.Wrap(fault.Invalid, "unsendable", "an event of the key cannot be sent as it is", err)
 	}
 	s := jsontext.NewScanner(raw)
 	err = s.Object(func(member string) error {
@@ -62,11 +62,11 @@ func storedEvent(raw []byte) (e StoredEvent, isEvent bool, err error) {
 			return s.Skip()
 		}
 		seconds, err := s.RequireInteger()
-		e.StoredAt = time.Unix(seconds, 0)
+		stored.StoredAt = time.Unix(seconds, 0)
 		return err
 	})
 	if err != nil {
-		return e, false, fmt.Errorf("event %s: %w", e.ID, err)
+		return stored, false, fmt.Errorf("event %s: %w", stored.ID, err)
 	}
-	return e, isEvent, nil
+	return stored, isEvent, nil
 }

@@ -95,9 +95,9 @@ func describeTTL(ttl *int32) string {
 
 // RelayContainers are those that a relay needs, by their names: what it reads, its leases,
 // and what it parks.
-func RelayContainers(data, leases, parked string) []ContainerSpec {
+func RelayContainers(events EventContract, data, leases, parked string) []ContainerSpec {
 	return []ContainerSpec{
-		DataContainer(data), {ID: leases, PartitionKeyPath: "/id"}, {ID: parked, PartitionKeyPath: PartitionKeyPath},
+		{ID: data, PartitionKeyPath: events.PartitionKeyPath(), TTL: true}, {ID: leases, PartitionKeyPath: "/id"}, {ID: parked, PartitionKeyPath: PartitionKeyPath},
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // examineContainers checks that the containers are there and as they have to be.
 func (o *Operator) examineContainers(ctx context.Context, process Process) []Finding {
 	var found []Finding
-	for _, spec := range Containers(process, o.cfg.Cosmos) {
+	for _, spec := range Containers(process, o.cfg.Cosmos, Contract(o.cfg.Event)) {
 		check := "container " + spec.ID
 		err := cosmos.Verify(ctx, o.clients.Cosmos, o.cfg.Cosmos.Database, spec)
 		if err == nil {

@@ -14,11 +14,19 @@ const (
 	ProcessAPI   Process = "api"
 )
 
+// Contract says which documents are events, as it is configured.
+func Contract(e config.Event) cosmos.EventContract {
+	return cosmos.EventContract{
+		Type: e.TypeMember, Types: e.Types, ID: e.IDMember, Key: e.KeyMember, Body: e.BodyMember, Subject: e.SubjectMember,
+		Sequence: e.SequenceMember, Version: e.VersionMember, CreatedAt: e.CreatedAtMember, Traceparent: e.TraceparentMember,
+	}
+}
+
 // Containers are those that process uses, as they have to be. The deployment creates
 // them, the service only verifies.
-func Containers(process Process, cfg config.Cosmos) []cosmos.ContainerSpec {
+func Containers(process Process, cfg config.Cosmos, contract cosmos.EventContract) []cosmos.ContainerSpec {
 	if process == ProcessAPI {
 		return []cosmos.ContainerSpec{cosmos.DataContainer(cfg.Container)}
 	}
-	return cosmos.RelayContainers(cfg.Container, cfg.Leases, cfg.Parked)
+	return cosmos.RelayContainers(contract, cfg.Container, cfg.Leases, cfg.Parked)
 }

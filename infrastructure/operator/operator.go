@@ -28,6 +28,7 @@ type Operator struct {
 	clients Clients
 	data    *azcosmos.ContainerClient
 	feed    *cosmosfeed.Feed
+	decoder cosmos.EventDecoder
 }
 
 // Clients are what an Operator works with, ready to use.
@@ -46,6 +47,9 @@ type Clients struct {
 func New(cfg *config.Relay, clients Clients) (*Operator, error) {
 	o := &Operator{cfg: cfg, clients: clients}
 	var err error
+	if o.decoder, err = cosmos.NewEventDecoder(Contract(cfg.Event)); err != nil {
+		return nil, err
+	}
 	if o.data, err = clients.Cosmos.NewContainer(cfg.Cosmos.Database, cfg.Cosmos.Container); err != nil {
 		return nil, err
 	}

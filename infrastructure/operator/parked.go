@@ -37,7 +37,7 @@ func (o *Operator) CompareParked(ctx context.Context, key string) (ParkedCompari
 			c.Gone = append(c.Gone, e.ID)
 		case err != nil:
 			return c, err
-		case !relay.SameContent(cosmos.EventDecoder{}, e.Document, document):
+		case !relay.SameContent(o.decoder, e.Document, document):
 			c.Differ = append(c.Differ, e.ID)
 		}
 		c.Events++

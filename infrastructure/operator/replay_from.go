@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/cosmos"
 )
 
 // Resend is what a replay would send again, of one feed range or of one key.
@@ -117,7 +116,7 @@ func (c *counter) page(page *changefeed.Page) bool {
 		if item.LSN > c.until {
 			return false
 		}
-		switch _, isEvent, err := (cosmos.EventDecoder{}).Decode(item.Raw); {
+		switch _, isEvent, err := c.o.decoder.Decode(item.Raw); {
 		case err != nil:
 			c.into.Refused++
 		case isEvent:

@@ -8,7 +8,6 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/servicebus"
 )
 
@@ -31,7 +30,7 @@ func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Du
 	if !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
-	events, err := cosmos.StoredEvents(ctx, o.data, key)
+	events, err := o.decoder.StoredEvents(ctx, o.data, key)
 	if err != nil {
 		return nil, err
 	}

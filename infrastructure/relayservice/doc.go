@@ -2,7 +2,7 @@
 // processor, the handler, the publisher, the parked events with their drainer, metrics and
 // log lines, and Run runs them.
 //
-//	s, err := relayservice.New(store, bus, &relayservice.Options{Database: "shop", Topic: "orders"})
+//	s, err := relayservice.New(store, broker, &relayservice.Options{Database: "shop", Topic: "orders"})
 //	err = s.Run(ctx) // blocks; nil once ctx ended and everything has stopped
 //
 // The process `feedbox relay` makes the same call.

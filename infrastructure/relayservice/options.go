@@ -25,8 +25,14 @@ type Options struct {
 	Leases string
 	// Parked is the container of parked events. Default "parked".
 	Parked string
+	// Contract says which documents are events. The zero value is that of package cosmos.
+	Contract cosmos.EventContract
 	// Topic receives the events.
 	Topic string
+	// Topics are the exceptions from Topic, by the subject of an event.
+	Topics map[string]string
+	// Source is the CloudEvents attribute of that name. Default: "/" and the topic.
+	Source string
 	// PackKeys puts events of several keys into one batch: much faster, for topics without
 	// partitions.
 	PackKeys bool

@@ -18,7 +18,7 @@ const closeTimeout = 2 * time.Second
 // wrong; faults Unavailable and Throttled say that the store did not answer.
 func (s *Service) Verify(ctx context.Context) error {
 	o := &s.options
-	err := cosmos.Verify(ctx, s.client, o.Database, cosmos.RelayContainers(o.Data, o.Leases, o.Parked)...)
+	err := cosmos.Verify(ctx, s.client, o.Database, cosmos.RelayContainers(o.Contract, o.Data, o.Leases, o.Parked)...)
 	if o.Account != nil {
 		err = errors.Join(o.Account.Verify(), err)
 	}

@@ -36,7 +36,8 @@ const retryMax = 5 * time.Second
 type Service struct {
 	client    *azcosmos.Client
 	options   Options
-	publisher *servicebus.Publisher
+	publisher *servicebus.Topics
+	decoder   cosmos.EventDecoder
 	processor *changefeed.Processor
 	drainer   *relay.Drainer
 	health    *monitor.Health
@@ -54,6 +55,9 @@ func New(store *azcosmos.Client, bus *servicebus.Client, o *Options) (*Service, 
 		return nil, err
 	}
 	s := &Service{client: store, options: options, health: monitor.NewHealth(time.Now)}
+	if s.decoder, err = cosmos.NewEventDecoder(options.Contract); err != nil {
+		return nil, err
+	}
 	metrics, err := monitor.NewMetrics(options.Meters, options.Topic)
 	if err != nil {
 		return nil, err
@@ -68,9 +72,9 @@ func New(store *azcosmos.Client, bus *servicebus.Client, o *Options) (*Service, 
 	return s, errors.Join(lag.Register(options.Meters), s.parked.Register(options.Meters), options.Needs.Register(options.Meters))
 }
 
-func (s *Service) newPublisher(bus *servicebus.Client, metrics *monitor.Metrics) (*servicebus.Publisher, error) {
-	return servicebus.NewPublisher(bus, s.options.Topic, &servicebus.PublisherOptions{
-		PackKeys: s.options.PackKeys, Logger: s.options.Logger,
+func (s *Service) newPublisher(bus *servicebus.Client, metrics *monitor.Metrics) (*servicebus.Topics, error) {
+	return servicebus.NewTopics(bus, s.options.Topic, s.options.Topics, &servicebus.PublisherOptions{
+		PackKeys: s.options.PackKeys, Source: s.options.Source, Logger: s.options.Logger,
 		Sent: func(ctx context.Context, r servicebus.BatchReport) {
 			metrics.Batch(ctx, r)
 			s.options.Needs[monitor.OnServiceBus].Batch(r)
@@ -92,7 +96,7 @@ func (s *Service) assemble(metrics *monitor.Metrics) error {
 	}
 	log := s.options.Logger
 	s.parked = &monitor.ParkedGauge{Lot: lot, Every: heartbeat, Log: log}
-	r, err := relay.New(cosmos.EventDecoder{}, metrics.Timed(s.publisher, time.Now), &relay.Options{
+	r, err := relay.New(s.decoder, metrics.Timed(s.publisher, time.Now), &relay.Options{
 		Parked: lot, Now: time.Now, Observer: metrics.Hooks(monitor.RelayLog(log), time.Now),
 	})
 	if err != nil {
@@ -101,7 +105,7 @@ func (s *Service) assemble(metrics *monitor.Metrics) error {
 	if s.processor, err = s.newProcessor(r, metrics); err != nil {
 		return err
 	}
-	s.drainer, err = relay.NewDrainer(lot, relayfeed.Ranges{Processor: s.processor}, cosmos.EventDecoder{}, s.publisher, relay.DrainOptions{
+	s.drainer, err = relay.NewDrainer(lot, relayfeed.Ranges{Processor: s.processor}, s.decoder, s.publisher, relay.DrainOptions{
 		Now: time.Now, Poll: s.options.ParkedPoll, Stored: events, Drained: monitor.DrainLog(log), LookFailed: monitor.DrainLookLog(log),
 	})
 	return err

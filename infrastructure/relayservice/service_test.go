@@ -2,6 +2,7 @@ package relayservice_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -35,6 +36,8 @@ func newWorld(t *testing.T, containers ...string) *world {
 			props.DefaultTTL = -1
 		case "leases":
 			props.PartitionKey = []string{"/id"}
+		case "invoices":
+			props.PartitionKey, props.DefaultTTL = []string{"/customerId"}, -1
 		}
 		must(t, emulator.CreateContainer("shop", props))
 	}
@@ -98,6 +101,67 @@ func TestARelayWithoutFxAndConfiguration(t *testing.T) {
 	}
 }
 
+// Documents of somebody else's, with other names, are relayed as their contract says; events
+// of some subjects go to another topic, and the order of a key is kept over both.
+func TestARelayOfDocumentsOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "leases", "parked", "invoices")
+	must(t, w.dev.CreateTopic(t.Context(), busemu.Topic{
+		Name: "audit", RequiresDuplicateDetection: true, Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}},
+	}))
+	relay, err := relayservice.New(w.store, w.bus, &relayservice.Options{
+		Database: "shop", Data: "invoices", Topic: "orders", Topics: map[string]string{"Voided": "audit"}, Source: "urn:invoices", PackKeys: true,
+		Contract: cosmos.EventContract{
+			Type: "kind", Types: []string{"issued", "fact"}, ID: "id", Key: "customerId", Body: cosmos.WholeDocument,
+			Subject: "what", Sequence: "n", Version: "v", CreatedAt: "at",
+		},
+		Expiry: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- relay.Run(ctx) }()
+	data, err := w.store.NewContainer("shop", "invoices")
+	must(t, err)
+	write := func(key, id, kind, what string, n int) {
+		t.Helper()
+		document := fmt.Sprintf(`{"id":%q,"customerId":%q,"kind":%q,"what":%q,"n":%d,"at":"2026-03-01T12:00:00Z"}`, id, key, kind, what, n)
+		_, err := data.CreateItem(t.Context(), azcosmos.NewPartitionKeyString(key), []byte(document), nil)
+		must(t, err)
+	}
+	for _, key := range []string{"c7", "c8"} {
+		write(key, key+"1", "issued", "Issued", 1)
+		write(key, key+"2", "fact", "Paid", 2)
+		write(key, key+"3", "note", "Nothing", 3)
+		write(key, key+"4", "fact", "Voided", 3)
+		write(key, key+"5", "fact", "Paid", 4)
+	}
+	for topic, want := range map[string]string{"orders": "Issued Paid Paid", "audit": "Voided"} {
+		for _, key := range []string{"c7", "c8"} {
+			session, err := w.dev.Client().AcceptSessionForSubscription(t.Context(), topic, "all", key, nil)
+			must(t, err)
+			var got []string
+			for len(got) < len(strings.Fields(want)) {
+				messages, err := session.ReceiveMessages(t.Context(), 5, nil)
+				must(t, err)
+				for _, m := range messages {
+					got = append(got, *m.Subject)
+					if m.ApplicationProperties["cloudEvents_source"] != "urn:invoices" || !strings.Contains(string(m.Body), `"customerId":"`+key+`"`) {
+						t.Errorf("message %s of %v", m.Body, m.ApplicationProperties)
+					}
+					must(t, session.CompleteMessage(t.Context(), m, nil))
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s of %s: %v; want %s", topic, key, got, want)
+			}
+			must(t, session.Close(t.Context()))
+		}
+	}
+	stop()
+	must(t, <-done)
+}
+
 // A relay whose containers are missing says which, before it takes a lease.
 func TestARelayVerifiesFirst(t *testing.T) {
 	t.Parallel()
@@ -114,8 +178,10 @@ func TestWrongOptionsAreErrors(t *testing.T) {
 	w := newWorld(t, "data")
 	for says, o := range map[string]*relayservice.Options{
 		"Database is missing": {Topic: "orders"}, "Topic is missing": {Database: "shop"},
-		"three different containers": {Database: "shop", Topic: "orders", Leases: "data"},
-		"Renew":                      {Database: "shop", Topic: "orders", Renew: time.Hour},
+		"three different containers":  {Database: "shop", Topic: "orders", Leases: "data"},
+		"give the name of one member": {Database: "shop", Topic: "orders", Contract: cosmos.EventContract{Subject: "data.action"}},
+		"two of its members":          {Database: "shop", Topic: "orders", Contract: cosmos.EventContract{ID: "data"}},
+		"Renew":                       {Database: "shop", Topic: "orders", Renew: time.Hour},
 	} {
 		if _, err := relayservice.New(w.store, w.bus, o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v; want something with %q", err, says)

@@ -36,6 +36,9 @@ type PublisherOptions struct {
 	// Sent, if set, is called after every batch. It must be quick and safe for
 	// concurrent use.
 	Sent func(ctx context.Context, r BatchReport)
+	// Source is the CloudEvents attribute of that name. Default: "/" and the name of the
+	// entity.
+	Source string
 	// Logger takes what changes the way of sending. Default: discarded.
 	Logger *slog.Logger
 
@@ -74,6 +77,9 @@ func newPublisher(link link, entity string, opts *PublisherOptions) *Publisher {
 	p := &Publisher{link: link, source: "/" + entity}
 	if opts != nil {
 		p.opts = *opts
+	}
+	if p.opts.Source != "" {
+		p.source = p.opts.Source
 	}
 	p.opts.Logger = cmp.Or(p.opts.Logger, slog.New(slog.DiscardHandler))
 	l := &p.opts.limits

@@ -73,6 +73,6 @@ func (p Params) serviceBusClient(cfg config.ServiceBus) (*servicebus.Client, err
 
 // verify is the check at the start of process: it refuses what its promises do not hold on.
 func verify(ctx context.Context, process operator.Process, cfg config.Cosmos, client *azcosmos.Client, account *cosmos.Account) error {
-	err := cosmos.Verify(ctx, client, cfg.Database, operator.Containers(process, cfg)...)
+	err := cosmos.Verify(ctx, client, cfg.Database, operator.Containers(process, cfg, cosmos.EventContract{})...)
 	return errors.Join(account.Verify(), err)
 }

@@ -13,6 +13,7 @@ import (
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/monitor"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/relayservice"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/telemetry"
@@ -49,7 +50,10 @@ func newRelay(cfg *config.Relay, p Params, client *azcosmos.Client, bus *service
 		Data:         cfg.Cosmos.Container,
 		Leases:       cfg.Cosmos.Leases,
 		Parked:       cfg.Cosmos.Parked,
+		Contract:     operator.Contract(cfg.Event),
 		Topic:        cfg.ServiceBus.Topic,
+		Topics:       cfg.ServiceBus.TopicsBySubject(),
+		Source:       cfg.ServiceBus.Source,
 		PackKeys:     cfg.ServiceBus.PackKeys,
 		Processor:    cfg.Processor,
 		Instance:     cfg.Instance,

@@ -42,6 +42,11 @@ var known = map[string]string{
 	"azcosmos":     "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos",
 	"azservicebus": "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus",
 	"subscriber":   "feedbox/infrastructure/servicebus/subscriber",
+	"servicebus":   "feedbox/infrastructure/servicebus",
+	"relayservice": "feedbox/infrastructure/relayservice",
+	"cosmos":       "feedbox/infrastructure/cosmos",
+	"uuid":         "github.com/google/uuid",
+	"aggregate":    "feedbox/domain/aggregate",
 	"changefeed":   "feedbox/changefeed",
 	"cosmosfeed":   "feedbox/changefeed/cosmosfeed",
 	"cosmosemu":    "feedbox/infrastructure/emulator/cosmosemu",
@@ -59,6 +64,8 @@ var free = map[string]string{
 	"feed":       "var feed changefeed.Feed",
 	"leases":     "var leases changefeed.LeaseStore",
 	"handler":    "var handler changefeed.Handler",
+	"store":      "var store *azcosmos.Client",
+	"broker":     "var broker *servicebus.Client",
 }
 
 // The Go code in the documents is a program that prints what the document says, a test
