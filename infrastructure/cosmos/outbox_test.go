@@ -34,7 +34,7 @@ func newOutbox(t *testing.T) (*world, *cosmos.Outbox) {
 // item reads a document as it is stored.
 func (w *world) item(key, id string) map[string]any {
 	w.t.Helper()
-	reply, err := w.container.ReadItem(w.t.Context(), azcosmos.NewPartitionKeyString(key), id, nil)
+	reply, err := w.container.ReadItem(w.t.Context(), partition(key), id, nil)
 	must(w.t, err)
 	var members map[string]any
 	must(w.t, json.Unmarshal(reply.Value, &members))
@@ -81,7 +81,7 @@ func TestABatchStoresDocumentsAndEventsTogether(t *testing.T) {
 	if events, err = (cosmos.EventDecoder{}).StoredEvents(t.Context(), w.container, "customer-7"); err != nil || len(events) != 5 {
 		t.Errorf("%d events, %v", len(events), err)
 	}
-	if _, err := w.container.ReadItem(t.Context(), azcosmos.NewPartitionKeyString("customer-7"), "i1", nil); err == nil {
+	if _, err := w.container.ReadItem(t.Context(), partition("customer-7"), "i1", nil); err == nil {
 		t.Error("the deleted document is there")
 	}
 }
@@ -174,3 +174,5 @@ func TestWrongUseOfABatchIsAnError(t *testing.T) {
 		t.Errorf("a document of 3 MB: %v", err)
 	}
 }
+
+func partition(key string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(key) }
