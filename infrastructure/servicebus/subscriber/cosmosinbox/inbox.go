@@ -1,17 +1,3 @@
-// Package cosmosinbox keeps a subscriber's inbox in a Cosmos DB container, so that it
-// outlives the process and is shared by all processes of a consumer.
-//
-// Each key has one document in its own partition:
-//
-//	{"id": <consumer>, "partitionKey": <key>, "type": "inbox",
-//	 "sequence": 12, "aggregateVersion": 7, "eventId": "d6a5…", "ttl": 2592000}
-//
-// Several consumers may share a container; the data container will do, since the relay
-// skips what is no event. A mark is written under the ETag of the one before, so that it
-// never moves back, also if a holder that lost its session is late.
-//
-// The handler's own writes and the mark are separate: a crash between them delivers the
-// event once more. A handler that must not see it twice stores the mark with its writes.
 package cosmosinbox
 
 import (
@@ -117,7 +103,7 @@ func (b *Inbox) read(ctx context.Context, key string) (stored, error) {
 	if err := json.Unmarshal(reply.Value, &d); err != nil {
 		return stored{}, err
 	}
-	s := stored{subscriber.Mark{Sequence: d.Sequence, AggregateVersion: d.AggregateVersion, EventID: d.EventID}, reply.ETag}
+	s := stored{d.mark(), reply.ETag}
 	b.remember(key, s)
 	return s, nil
 }
@@ -132,7 +118,7 @@ func (b *Inbox) Record(ctx context.Context, key string, m subscriber.Mark) error
 				return fmt.Errorf("read the inbox of key %s: %w", key, err)
 			}
 		}
-		if m.Sequence != 0 && m.Sequence <= s.mark.Sequence {
+		if m == s.mark || m.Sequence != 0 && m.Sequence <= s.mark.Sequence {
 			return nil
 		}
 		err = b.write(ctx, key, m, s.etag)
@@ -152,9 +138,7 @@ func (b *Inbox) Record(ctx context.Context, key string, m subscriber.Mark) error
 
 // write stores m in place of the mark with etag; without an etag, in place of none.
 func (b *Inbox) write(ctx context.Context, key string, m subscriber.Mark, etag azcore.ETag) error {
-	body, err := json.Marshal(document{
-		ID: b.consumer, PartitionKey: key, Type: "inbox", Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, TTL: b.ttl,
-	})
+	body, err := b.encode(key, m)
 	if err != nil {
 		return err
 	}
@@ -169,6 +153,22 @@ func (b *Inbox) write(ctx context.Context, key string, m subscriber.Mark, etag a
 		b.remember(key, stored{m, reply.ETag})
 	}
 	return err
+}
+
+func (b *Inbox) encode(key string, m subscriber.Mark) ([]byte, error) {
+	return json.Marshal(document{
+		ID: b.consumer, PartitionKey: key, Type: "inbox", Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, TTL: b.ttl,
+	})
+}
+
+func (d *document) mark() subscriber.Mark {
+	return subscriber.Mark{Sequence: d.Sequence, AggregateVersion: d.AggregateVersion, EventID: d.EventID}
+}
+
+func (b *Inbox) forget(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.known, key)
 }
 
 func (b *Inbox) recall(key string) (stored, bool) {

@@ -1,0 +1,146 @@
+package cosmosinbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/servicebus/subscriber/cosmosinbox"
+)
+
+func event(sequence int64) *subscriber.Event {
+	m := mark(sequence)
+	return &subscriber.Event{ID: m.EventID, Key: "k", Action: "Added", Sequence: sequence, AggregateVersion: m.AggregateVersion}
+}
+
+// add is a handler whose effect must happen once: it adds the event's sequence to a total.
+func add(ctx context.Context, c *azcosmos.ContainerClient, inbox *cosmosinbox.Inbox, e *subscriber.Event) error {
+	batch, err := inbox.Batch(ctx, e)
+	if err != nil {
+		return err
+	}
+	total := total(ctx, c)
+	batch.UpsertItem(fmt.Appendf(nil, `{"id":"total","partitionKey":"k","total":%d}`, total+e.Sequence), nil)
+	return batch.Execute(ctx)
+}
+
+func total(ctx context.Context, c *azcosmos.ContainerClient) int64 {
+	reply, err := c.ReadItem(ctx, azcosmos.NewPartitionKeyString("k"), "total", nil)
+	var document struct{ Total int64 }
+	if err == nil {
+		err = json.Unmarshal(reply.Value, &document)
+	}
+	if err != nil {
+		return 0
+	}
+	return document.Total
+}
+
+// A process that dies between what the handler stores and the settlement handles nothing
+// twice: the event comes again, to another process.
+func TestACrashBehindTheBatchRepeatsNothing(t *testing.T) {
+	c, _ := newContainer(t)
+	first := open(t, c, "sums", nil)
+	for sequence := range int64(3) {
+		if err := add(t.Context(), c, first, event(sequence+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := open(t, c, "sums", nil) // it knows nothing of the first
+	for _, again := range []int64{2, 3} {
+		if err := add(t.Context(), c, second, event(again)); err != nil {
+			t.Errorf("event %d again: %v", again, err)
+		}
+	}
+	if err := add(t.Context(), c, second, event(4)); err != nil {
+		t.Error(err)
+	}
+	if got := total(t.Context(), c); got != 10 {
+		t.Errorf("the total is %d, want 10", got)
+	}
+	want(t, first, "k", mark(4))
+	record(t, second, "k", 4) // what the subscriber does next: it is there already
+}
+
+// Two holders of a session, of which one does not know yet that it lost it, have one effect.
+func TestTwoHoldersHaveOneEffect(t *testing.T) {
+	c, _ := newContainer(t)
+	stale, holder := open(t, c, "sums", nil), open(t, c, "sums", nil)
+	for _, b := range []*cosmosinbox.Inbox{stale, holder} {
+		if _, err := b.Last(t.Context(), "k"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prepared, err := stale.Batch(t.Context(), event(1)) // and then stands still
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepared.UpsertItem([]byte(`{"id":"total","partitionKey":"k","total":1000}`), nil)
+	for sequence := range int64(2) {
+		if err := add(t.Context(), c, holder, event(sequence+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := prepared.Execute(t.Context()); err != nil {
+		t.Errorf("the event was handled by the other: %v", err)
+	}
+	late, err := stale.Batch(t.Context(), event(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := add(t.Context(), c, holder, event(3)); err != nil {
+		t.Fatal(err)
+	}
+	late.UpsertItem([]byte(`{"id":"total","partitionKey":"k","total":1000}`), nil)
+	if err := late.Execute(t.Context()); err == nil || !strings.Contains(err.Error(), "another holder") {
+		t.Errorf("a batch under an outdated mark: %v", err)
+	}
+	if got := total(t.Context(), c); got != 6 {
+		t.Errorf("the total is %d, want 6", got)
+	}
+
+	var racers sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		inbox := open(t, c, "sums", nil)
+		racers.Go(func() { errs[i] = add(t.Context(), c, inbox, event(4)) })
+	}
+	racers.Wait()
+	if err := errors.Join(errs...); err != nil || total(t.Context(), c) != 10 {
+		t.Errorf("eight at once: %v, the total is %d, want 10", err, total(t.Context(), c))
+	}
+}
+
+func TestABatchThatIsRefusedLeavesNoMark(t *testing.T) {
+	c, _ := newContainer(t)
+	inbox := open(t, c, "sums", nil)
+	batch, err := inbox.Batch(t.Context(), event(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch.ReplaceItem("missing", []byte(`{"id":"missing","partitionKey":"k"}`), nil)
+	if err := batch.Execute(t.Context()); err == nil || !strings.Contains(err.Error(), "operation 1 was refused with status 404") {
+		t.Errorf("executed: %v", err)
+	}
+	want(t, inbox, "k", subscriber.Mark{})
+	if err := add(t.Context(), c, inbox, event(1)); err != nil || total(t.Context(), c) != 1 {
+		t.Errorf("again: %v", err)
+	}
+	for name, wrong := range map[string]func() error{
+		"no event": func() error { _, err := inbox.Batch(t.Context(), nil); return err },
+		"no key":   func() error { _, err := inbox.Batch(t.Context(), &subscriber.Event{ID: "e"}); return err },
+		"nil":      func() error { var none *cosmosinbox.Batch; return none.Execute(t.Context()) },
+		"zero":     func() error { return new(cosmosinbox.Batch).Execute(t.Context()) },
+	} {
+		if wrong() == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
