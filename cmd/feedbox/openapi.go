@@ -14,6 +14,7 @@ import (
 	"feedbox/application/mediator"
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/httpapi/auth"
+	"feedbox/infrastructure/httpapi/contacts"
 )
 
 func (p *program) openAPICommand() *cobra.Command {
@@ -58,7 +59,7 @@ func (p *program) variable(name string) string {
 }
 
 func (p *program) printOpenAPI(ctx context.Context, options *httpapi.Options) error {
-	server, err := httpapi.New(mediator.New(), options)
+	server, err := httpapi.New([]httpapi.Resource{contacts.Resource(mediator.New())}, options)
 	if err != nil {
 		return err
 	}

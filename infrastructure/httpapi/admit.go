@@ -20,8 +20,8 @@ func (s *Server) admit(r *http.Request, scope auth.Scope) error {
 	x.principal = principal
 	if !principal.May(scope) {
 		return &requestError{
-			status: http.StatusForbidden, code: "insufficient_scope", detail: "this needs the permission " + string(scope),
-			header: http.Header{"Www-Authenticate": {s.options.Auth.Challenge() + ` error="insufficient_scope", scope="` + string(scope) + `"`}},
+			status: http.StatusForbidden, code: "insufficient_scope", detail: "this needs the permission " + scope.Name,
+			header: http.Header{"Www-Authenticate": {s.options.Auth.Challenge() + ` error="insufficient_scope", scope="` + scope.Name + `"`}},
 		}
 	}
 	if principal.ID == auth.Anonymous {

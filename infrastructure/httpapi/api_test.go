@@ -19,6 +19,7 @@ import (
 	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/infrastructure/httpapi"
+	contactsapi "feedbox/infrastructure/httpapi/contacts"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -71,6 +72,11 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
+// newServer is the server of the contacts that m knows.
+func newServer(m *mediator.Mediator, options *httpapi.Options) (*httpapi.Server, error) {
+	return httpapi.New([]httpapi.Resource{contactsapi.Resource(m)}, options)
+}
+
 // start runs a server over memory.
 func start(t *testing.T, options *httpapi.Options) *api {
 	t.Helper()
@@ -95,7 +101,7 @@ func startOver(t *testing.T, m *mediator.Mediator, options *httpapi.Options) *ap
 		options = &httpapi.Options{}
 	}
 	options.Logger = slog.New(slog.NewJSONHandler(a.logs, nil))
-	server, err := httpapi.New(m, options)
+	server, err := newServer(m, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func BenchmarkUpdate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	server, err := httpapi.New(m, &httpapi.Options{Logger: slog.New(slog.NewJSONHandler(nowhere{}, nil)), Meters: tel.Meters, Tracers: tel.Tracers})
+	server, err := newServer(m, &httpapi.Options{Logger: slog.New(slog.NewJSONHandler(nowhere{}, nil)), Meters: tel.Meters, Tracers: tel.Tracers})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 const tokenVersion = 1
 
 // tokenPurpose separates the keys derived here from other uses of the same
-// secret.
-const tokenPurpose = "feedbox contacts continuation v1"
+// secret, and from those of other resources, which are named by their plural.
+func tokenPurpose(plural string) string { return "feedbox " + plural + " continuation v1" }
 
 // tokenBox seals the store's continuation into a token that clients can
 // neither read nor make: AES-256-GCM under keys derived by HKDF-SHA-256. A
@@ -28,8 +28,9 @@ type tokenBox struct {
 	ciphers []cipher.AEAD // the first seals, all open
 }
 
-// newTokenBox takes the configured keys, or makes a random one.
-func newTokenBox(keys [][]byte) (*tokenBox, error) {
+// newTokenBox takes the configured keys, or makes a random one, for the listings of one
+// resource.
+func newTokenBox(keys [][]byte, plural string) (*tokenBox, error) {
 	if len(keys) == 0 {
 		random := make([]byte, minTokenKey)
 		_, _ = rand.Read(random) // never fails: crypto/rand ends the program instead
@@ -37,7 +38,7 @@ func newTokenBox(keys [][]byte) (*tokenBox, error) {
 	}
 	box := &tokenBox{}
 	for _, key := range keys {
-		derived, err := hkdf.Key(sha256.New, key, nil, tokenPurpose, 32)
+		derived, err := hkdf.Key(sha256.New, key, nil, tokenPurpose(plural), 32)
 		if err != nil {
 			return nil, fmt.Errorf("derive token key: %w", err)
 		}

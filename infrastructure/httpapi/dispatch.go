@@ -10,20 +10,20 @@ import (
 )
 
 // dispatcher finds the route of a request. http.ServeMux matches the paths;
-// methods are matched here, so that 404 and 405 are problems like all others.
+// methods are matched here, so that 404 and 405 are problems like all othea.
 func (s *Server) dispatcher(routes []route, documents map[string]http.Handler) http.Handler {
-	resources := map[string]map[string]route{}
+	addresses := map[string]map[string]route{}
 	var paths []string
 	for _, one := range routes {
-		if resources[one.path] == nil {
-			resources[one.path] = map[string]route{}
+		if addresses[one.path] == nil {
+			addresses[one.path] = map[string]route{}
 			paths = append(paths, one.path)
 		}
-		resources[one.path][one.method] = one
+		addresses[one.path][one.method] = one
 	}
 	mux := http.NewServeMux()
 	for _, p := range paths {
-		mux.Handle(p, resource{server: s, routes: resources[p]})
+		mux.Handle(p, address{server: s, routes: addresses[p]})
 	}
 	for p, document := range documents {
 		mux.Handle(p, s.readOnly(p, document))
@@ -43,36 +43,36 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	s.turnAway(w, r, &requestError{status: http.StatusNotFound, code: "route_not_found", detail: "there is nothing at this address"})
 }
 
-// resource is what one path offers, by method.
-type resource struct {
+// address is what one path offers, by method.
+type address struct {
 	server *Server
 	routes map[string]route
 }
 
-func (rs resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a address) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet // net/http drops the body
 	}
-	found, ok := rs.routes[method]
+	found, ok := a.routes[method]
 	if !ok {
-		rs.server.turnAway(w, r, methodNotAllowed(rs.methods()))
+		a.server.turnAway(w, r, methodNotAllowed(a.methods()))
 		return
 	}
 	x := stateOf(r.Context())
 	x.route = found.path
 	if answers := found.answers(); answers != "" && !accepts(r.Header["Accept"], answers) {
-		rs.server.turnAway(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + answers})
+		a.server.turnAway(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + answers})
 		return
 	}
-	defer rs.server.capacity.leave(x)
-	err := rs.server.admit(r, found.scope)
+	defer a.server.capacity.leave(x)
+	err := a.server.admit(r, found.scope)
 	if err != nil && x.principal.ID == "" {
-		rs.server.turnAway(w, r, err)
+		a.server.turnAway(w, r, err)
 		return
 	}
 	if err == nil && found.doc.body == nil {
-		err = rs.server.capacity.enter(x) // else once the body is read
+		err = a.server.capacity.enter(x) // else once the body is read
 	}
 	if err == nil {
 		err = found.handle(w, r)
@@ -89,10 +89,10 @@ func methodNotAllowed(allow string) error {
 	}
 }
 
-// methods lists what the resource takes, for the header Allow.
-func (rs resource) methods() string {
+// methods lists what the address takes, for the header Allow.
+func (a address) methods() string {
 	var methods []string
-	for method := range rs.routes {
+	for method := range a.routes {
 		methods = append(methods, method)
 		if method == http.MethodGet {
 			methods = append(methods, http.MethodHead)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"html"
 	"net/http"
 	"strings"
 
@@ -17,7 +18,7 @@ const docsPage = `<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Feedbox contacts</title>
+<title>{title}</title>
 <link rel="stylesheet" href="` + pathDocs + `/swagger-ui.css">
 <link rel="icon" type="image/png" href="` + pathDocs + `/favicon-32x32.png">
 </head>
@@ -36,11 +37,12 @@ const docsScript = `SwaggerUIBundle({ url: "` + pathOpenAPI + `", dom_id: "#ui",
 // data URLs.
 const docsPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 
-// docs returns the handlers of the documentation page by path.
-func docs() map[string]http.Handler {
+// docs returns the handlers of the documentation page by path. Title is that of the
+// document.
+func docs(title string) map[string]http.Handler {
 	assets := v5emb.New("", pathOpenAPI, pathDocs)
 	handlers := map[string]http.Handler{
-		pathDocs:               docsText("text/html; charset=utf-8", docsPage),
+		pathDocs:               docsText("text/html; charset=utf-8", strings.ReplaceAll(docsPage, "{title}", html.EscapeString(title))),
 		pathDocs + "/start.js": docsText("text/javascript; charset=utf-8", docsScript),
 	}
 	for _, name := range []string{"swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"} {

@@ -105,7 +105,7 @@ func TestPanicIsAProblem(t *testing.T) {
 }
 
 func TestWrongOptions(t *testing.T) {
-	_, err := httpapi.New(nil, &httpapi.Options{MaxBody: -1, TokenKeys: [][]byte{[]byte("short")}, PublicURL: "contoso"})
+	_, err := newServer(nil, &httpapi.Options{MaxBody: -1, TokenKeys: [][]byte{[]byte("short")}, PublicURL: "contoso"})
 	for _, want := range []string{"MaxBody", "token key 1", "PublicURL"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing from %v", want, err)

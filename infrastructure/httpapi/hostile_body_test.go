@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"feedbox/application/mediator"
-	"feedbox/infrastructure/httpapi"
 )
 
 // perRequest is what the worst body within the limit may make a request allocate, in
@@ -19,7 +18,7 @@ const perRequest = 2 << 20
 // TestMemoryOfHostileBodies sends bodies of 56 to 64 KB that are made to cost as much
 // as possible, and counts what is allocated until they are refused.
 func TestMemoryOfHostileBodies(t *testing.T) {
-	server, err := httpapi.New(mediator.New(), nil)
+	server, err := newServer(mediator.New(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

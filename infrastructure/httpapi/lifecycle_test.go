@@ -40,7 +40,7 @@ func testDrain(t *testing.T, release bool) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	server, err := httpapi.New(m, &httpapi.Options{DrainTimeout: 10 * time.Second, RequestTimeout: time.Minute})
+	server, err := newServer(m, &httpapi.Options{DrainTimeout: 10 * time.Second, RequestTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func testDrain(t *testing.T, release bool) {
 }
 
 func TestRunReportsABrokenListener(t *testing.T) {
-	server, err := httpapi.New(mediator.New(), nil)
+	server, err := newServer(mediator.New(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

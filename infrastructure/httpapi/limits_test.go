@@ -13,7 +13,6 @@ import (
 
 	"feedbox/application/mediator"
 	"feedbox/infrastructure/emulator/pipenet"
-	"feedbox/infrastructure/httpapi"
 )
 
 // TestHostileConnections speaks to the server below the level of a client.
@@ -56,7 +55,7 @@ func TestHostileConnections(t *testing.T) {
 // dialServer runs a server that has no application in a bubble.
 func dialServer(t *testing.T) (conn net.Conn, stop func()) {
 	t.Helper()
-	server, err := httpapi.New(mediator.New(), nil)
+	server, err := newServer(mediator.New(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

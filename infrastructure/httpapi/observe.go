@@ -187,8 +187,8 @@ func (o *observer) log(ctx context.Context, x *requestState, method string, stat
 	attrs := make([]slog.Attr, 0, 10)
 	attrs = append(attrs, slog.String("request_id", x.requestID), slog.String("method", method), slog.String("route", x.route),
 		slog.Int("status", status), slog.Int64("bytes", x.bytes), slog.Duration("took", took))
-	if x.contactID != "" {
-		attrs = append(attrs, slog.String("contact_id", x.contactID))
+	if x.id != "" {
+		attrs = append(attrs, slog.String(x.idKey, x.id))
 	}
 	if x.principal.ID != "" && x.principal.ID != auth.Anonymous {
 		attrs = append(attrs, slog.String("principal", x.principal.Pseudonym()))

@@ -13,30 +13,21 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-const (
-	pathOpenAPI = "/openapi.json"
-	tagContacts = "contacts"
-)
+const pathOpenAPI = "/openapi.json"
 
 // everyProblem are the statuses that any route may answer.
 var everyProblem = []int{
 	http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
 }
 
-// viewNames are the schemas that answers refer to.
-var viewNames = map[reflect.Type]string{
-	reflect.TypeFor[contactView](): "Contact",
-	reflect.TypeFor[pageView]():    "ContactPage",
-	reflect.TypeFor[problem]():     "Problem",
-	reflect.TypeFor[auditView]():   "AuditPage",
-}
-
-// openAPI builds the OpenAPI 3.1 document of the routes, as these options make them.
-func openAPI(routes []route, o *Options) ([]byte, error) {
-	challenge := o.Auth.Challenge()
-	schemas := object{}
-	for view, name := range viewNames {
-		schemas[name] = schemaOfView(view)
+// openAPI builds the OpenAPI 3.1 document of the routes, as the server's options make them.
+func openAPI(s *Server, routes []route) ([]byte, error) {
+	o, all := &s.options, wordsOf(s.collections)
+	schemas := object{"Problem": schemaOfView(reflect.TypeFor[problem](), words{})}
+	for _, c := range s.collections {
+		if slices.ContainsFunc(c.Routes, func(r Route) bool { return r.audit }) {
+			schemas[auditPage] = schemaOfView(reflect.TypeFor[auditView](), all) // also where no trail is kept
+		}
 	}
 	paths := object{}
 	for _, one := range routes {
@@ -48,20 +39,26 @@ func openAPI(routes []route, o *Options) ([]byte, error) {
 		if one.doc.body != nil {
 			schemas[one.doc.body.name] = one.doc.body.schema
 		}
+		for _, reply := range one.doc.replies {
+			if reply.view != nil {
+				schemas[reply.view.name] = schemaOfView(reply.view.of, reply.view.words)
+			}
+		}
 		item[strings.ToLower(one.method)] = operationObject(one, o)
 	}
-	components := object{"schemas": schemas, "parameters": parameterDocs(o.RequirePrecondition), "headers": headerDocs(), "responses": problemResponses()}
-	if schemes := securitySchemes(challenge); len(schemes) > 0 {
+	tags := make([]object, len(s.collections))
+	for i, c := range s.collections {
+		tags[i] = object{"name": c.Plural, "description": c.Description}
+	}
+	components := object{"schemas": schemas, "parameters": parameterDocs(o.RequirePrecondition, all), "headers": headerDocs(all), "responses": problemResponses(s.collections)}
+	if schemes := securitySchemes(o.Auth.Challenge(), s.collections); len(schemes) > 0 {
 		components["securitySchemes"] = schemes
 	}
 	document, err := json.MarshalIndent(object{
-		"openapi": "3.1.0",
-		"info": object{
-			"title": "Feedbox contacts", "version": "1",
-			"description": "Contacts whose every change is published as an event. Changes and events are stored in one transaction.",
-		},
+		"openapi":    "3.1.0",
+		"info":       object{"title": o.Title, "version": "1", "description": o.Description},
 		"servers":    []object{{"url": cmp.Or(o.PublicURL, "/")}},
-		"tags":       []object{{"name": tagContacts, "description": "Contacts, and who changed them."}},
+		"tags":       tags,
 		"paths":      paths,
 		"components": components,
 	}, "", "  ")
@@ -83,7 +80,7 @@ func serveOpenAPI(document []byte) http.HandlerFunc {
 
 func operationObject(one route, o *Options) object {
 	doc := one.doc
-	out := object{"operationId": doc.id, "summary": doc.summary, "tags": []string{tagContacts}}
+	out := object{"operationId": doc.id, "summary": doc.summary, "tags": []string{one.collection.Plural}}
 	if doc.description != "" {
 		out["description"] = doc.description
 	}
@@ -104,7 +101,7 @@ func operationObject(one route, o *Options) object {
 	}
 	out["responses"] = responsesObject(one, o)
 	if o.Auth.Challenge() != "" {
-		out["security"] = []object{{"caller": []string{string(one.scope)}}}
+		out["security"] = []object{{"caller": []string{one.scope.Name}}}
 	}
 	return out
 }
@@ -119,7 +116,7 @@ func responsesObject(one route, o *Options) object {
 		}
 		response["headers"] = headers
 		if reply.view != nil {
-			response["content"] = object{mediaJSON: object{"schema": object{"$ref": "#/components/schemas/" + viewNames[reflect.TypeOf(reply.view)]}}}
+			response["content"] = object{mediaJSON: object{"schema": object{"$ref": "#/components/schemas/" + reply.view.name}}}
 		}
 		responses[strconv.Itoa(reply.status)] = response
 	}
@@ -136,10 +133,14 @@ func responsesObject(one route, o *Options) object {
 	return responses
 }
 
-func securitySchemes(challenge string) object {
+func securitySchemes(challenge string, resources []*collection) object {
 	switch challenge {
 	case (&auth.Entra{}).Challenge():
-		return object{"caller": object{"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Access token of the configured issuer: one that acts for a user with the scope contacts.read or contacts.write, one of an application itself with the role of that name."}}
+		var scopes []string
+		for _, c := range resources {
+			scopes = append(scopes, auth.Read(c.Plural).Name, auth.Write(c.Plural).Name)
+		}
+		return object{"caller": object{"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Access token of the configured issuer: one that acts for a user with the scope " + listed(scopes, "or") + ", one of an application itself with the role of that name."}}
 	case (&auth.APIKeys{}).Challenge():
 		return object{"caller": object{"type": "apiKey", "in": "header", "name": auth.HeaderAPIKey}}
 	default:
@@ -147,16 +148,16 @@ func securitySchemes(challenge string) object {
 	}
 }
 
-// problemDocs says what each status from 400 up means here.
+// problemDocs says what each status from 400 up means, whatever the resource.
 var problemDocs = map[int]string{
 	http.StatusBadRequest:            "The request is malformed: its JSON, a precondition, the query or a token.",
 	http.StatusUnauthorized:          "A valid credential is needed.",
 	http.StatusForbidden:             "The caller lacks the permission.",
-	http.StatusNotFound:              "There is no such contact, or it was deleted.",
+	http.StatusNotFound:              "There is no such {noun}, or it was deleted.",
 	http.StatusNotAcceptable:         "The Accept header excludes the media type of the answer.",
-	http.StatusConflict:              "There is a contact of this id already.",
-	http.StatusGone:                  "The contact was deleted.",
-	http.StatusPreconditionFailed:    "The contact is not in the state that the precondition demands. A repeat under an Idempotency-Key is answered as a replay, whatever its preconditions are.",
+	http.StatusConflict:              "There is {a noun} of this id already.",
+	http.StatusGone:                  "The {noun} was deleted.",
+	http.StatusPreconditionFailed:    "The {noun} is not in the state that the precondition demands. A repeat under an Idempotency-Key is answered as a replay, whatever its preconditions are.",
 	http.StatusRequestEntityTooLarge: "The body, or what would have to be stored, is too large.",
 	http.StatusUnsupportedMediaType:  "The body has another media type, charset or coding than is read here.",
 	http.StatusUnprocessableEntity:   "The content breaks rules, which errors lists, or (code idempotency_key_reused) the Idempotency-Key was used for another request.",
@@ -166,9 +167,15 @@ var problemDocs = map[int]string{
 	http.StatusServiceUnavailable:    "The request could not be handled now; try again as Retry-After says. With the code outcome_unknown, timeout or client_closed a change may have been made.",
 }
 
-func problemResponses() object {
+func problemResponses(resources []*collection) object {
 	out := object{}
 	for status, description := range problemDocs {
+		description = wordsOf(resources).say(description)
+		for _, c := range resources {
+			if more := c.Problems[status]; more != "" {
+				description += " " + more
+			}
+		}
 		headers := object{}
 		for _, name := range []string{headerRequest, headerErrorCode} {
 			headers[name] = object{"$ref": "#/components/headers/" + name}
@@ -192,11 +199,11 @@ func problemResponses() object {
 }
 
 // headerDocs are the headers that answers refer to by name.
-func headerDocs() object {
+func headerDocs(w words) object {
 	out := object{}
 	for name, description := range map[string]string{
-		"ETag":             "state of the contact as this request has left or found it, for If-Match and If-None-Match; absent from a replay if another request has changed the contact since",
-		"Location":         "address of the contact",
+		"ETag":             "state of the {noun} as this request has left or found it, for If-Match and If-None-Match; absent from a replay if another request has changed the {noun} since",
+		"Location":         "address of the {noun}",
 		headerReplayed:     "true where an earlier request under the same key had been answered",
 		headerSession:      "stands for what this request has seen; send it to read your own writes",
 		headerContinuation: "leads to the next page; absent on the last",
@@ -208,7 +215,7 @@ func headerDocs() object {
 		"Accept-Patch":     "media types that are read",
 		"WWW-Authenticate": "how to authenticate",
 	} {
-		out[name] = object{"description": description, "schema": object{"type": "string"}}
+		out[name] = object{"description": w.say(description), "schema": object{"type": "string"}}
 	}
 	return out
 }

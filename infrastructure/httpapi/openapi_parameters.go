@@ -22,7 +22,7 @@ const (
 
 // parameterDocs are the parameters that operations refer to by name. Limits are those
 // that are kept: what goes beyond one is refused.
-func parameterDocs(demandIfMatch bool) object {
+func parameterDocs(demandIfMatch bool, w words) object {
 	text := func() object { return object{"type": "string"} }
 	tags := object{"type": "string", "minLength": 1, "pattern": fmt.Sprintf(tagsOf1, maxEntityTagLength-2, maxEntityTagLength-2)}
 	named := object{}
@@ -31,7 +31,7 @@ func parameterDocs(demandIfMatch bool) object {
 		schema                     object
 		more                       object
 	}{
-		{"id", "id", "path", "id of the contact", object{"type": "string", "format": "uuid", "pattern": idPattern}, object{"required": true}},
+		{"id", "id", "path", "id of the {noun}", object{"type": "string", "format": "uuid", "pattern": idPattern}, object{"required": true}},
 		{"pageSize", "pageSize", "query", "items in a page", object{"type": "integer", "minimum": 1, "maximum": query.MaxPageSize, "default": query.DefaultPageSize}, nil},
 		{queryContinuation, queryContinuation, "query", "continuation token of the page before", text(), nil},
 		{headerContinuation, headerContinuation, "header", "continuation token of the page before; the query parameter does the same", text(), nil},
@@ -49,7 +49,7 @@ func parameterDocs(demandIfMatch bool) object {
 		{headerClientRequest, headerClientRequest, "header", fmt.Sprintf("id of the request, made by the client; returned if it has at most %d characters, all visible ASCII", maxClientRequestID), text(), nil},
 		{"traceparent", "traceparent", "header", "W3C trace context; anything else is ignored", text(), nil},
 	} {
-		parameter := object{"name": one.name, "in": one.in, "description": one.description, "schema": one.schema}
+		parameter := object{"name": one.name, "in": one.in, "description": w.say(one.description), "schema": one.schema}
 		for name, value := range one.more {
 			parameter[name] = value
 		}
@@ -61,7 +61,7 @@ func parameterDocs(demandIfMatch bool) object {
 // listOfTags describes a precondition. How many tags it may have is beyond the repetitions
 // that regular expressions of every dialect take.
 func listOfTags(must string) string {
-	return fmt.Sprintf("up to %d entity tags of which the contact must have %s, or *", maxEntityTags, must)
+	return fmt.Sprintf("up to %d entity tags of which the {noun} must have %s, or *", maxEntityTags, must)
 }
 
 // idPattern is the one spelling of an id that is taken.
@@ -69,3 +69,6 @@ const idPattern = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 
 // maxSession is the longest session token that the store takes.
 const maxSession = 8192
+
+// pageParameters are those of every listing.
+var pageParameters = []string{"pageSize", queryContinuation, headerContinuation, headerSession}

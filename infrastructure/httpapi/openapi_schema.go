@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"feedbox/domain/contact"
 )
 
 // object is a JSON object of the OpenAPI document.
@@ -21,18 +19,42 @@ const (
 	separators = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 )
 
-// schemaOfRule is the JSON Schema of a field under the domain's rule. The
-// patterns say what the rule says: no control characters, no invisible ones but in
-// prose, and where a text is required, something besides white space.
-func schemaOfRule(rule contact.Rule, nullable bool) object {
-	refused := controls
-	if !rule.Prose {
-		for _, r := range contact.Invisible() {
-			refused += string(r[0]) + "-" + string(r[1])
-		}
+// Rule is what a member takes, for the OpenAPI document: what is sent is judged by the
+// domain, in Body.Check. No text takes control characters. The zero value allows all others.
+type Rule struct {
+	// MaxLength is the longest text in characters; zero is no bound.
+	MaxLength int
+	// NotEmpty demands something besides white space.
+	NotEmpty bool
+	// Email demands an e-mail address.
+	Email bool
+	// Refused are the characters that a text must not hold, as ranges from first to last.
+	Refused [][2]rune
+	// Minimum and Maximum bound an integer; nil is no bound.
+	Minimum, Maximum *int64
+}
+
+// schemaOfText is the JSON Schema of a text under a rule. The patterns say what the rule
+// says.
+func schemaOfText(rule *Rule, nullable bool) object {
+	schema := object{"type": "string"}
+	if nullable {
+		schema["type"] = []string{"string", "null"}
 	}
-	schema := object{"type": "string", "maxLength": rule.MaxLength, "pattern": "^[^" + refused + "]*$"}
-	if rule.Required {
+	if rule == nil {
+		return schema
+	}
+	var characters strings.Builder
+	characters.WriteString(controls)
+	for _, r := range rule.Refused {
+		characters.WriteString(string(r[0]) + "-" + string(r[1]))
+	}
+	refused := characters.String()
+	if rule.MaxLength > 0 {
+		schema["maxLength"] = rule.MaxLength
+	}
+	schema["pattern"] = "^[^" + refused + "]*$"
+	if rule.NotEmpty {
 		schema["minLength"] = 1
 		schema["pattern"] = "^[^" + refused + "]*[^" + refused + separators + "][^" + refused + "]*$"
 	}
@@ -40,20 +62,42 @@ func schemaOfRule(rule contact.Rule, nullable bool) object {
 		schema["format"] = "email"
 		schema["pattern"] = "^[^@" + refused + separators + "]+@[^@" + refused + separators + "]+$"
 	}
-	if nullable {
-		schema["type"] = []string{"string", "null"}
+	return schema
+}
+
+func schemaOfInteger(rule *Rule) object {
+	schema := object{"type": "integer", "format": "int64"}
+	if rule != nil && rule.Minimum != nil {
+		schema["minimum"] = *rule.Minimum
+	}
+	if rule != nil && rule.Maximum != nil {
+		schema["maximum"] = *rule.Maximum
 	}
 	return schema
 }
 
-// schemaOfShape is the schema of a request body.
-func schemaOfShape(b shape) object {
+// bodyOfShape documents a body by the shape that decodes it.
+func bodyOfShape(mediaType string, b Body) *bodyDoc {
+	return &bodyDoc{mediaType: mediaType, schema: schemaOfMembers(b.Members())}
+}
+
+// schemaOfMembers is the schema of an object.
+func schemaOfMembers(members []Member) object {
 	properties := object{}
 	required := []string{}
-	for _, m := range b.members() {
-		properties[m.rule.Field] = schemaOfRule(m.rule, m.nullable)
+	for _, m := range members {
+		switch into := m.into.(type) {
+		case []Member:
+			properties[m.name] = schemaOfMembers(into)
+		case *int64:
+			properties[m.name] = schemaOfInteger(m.rule)
+		case *bool:
+			properties[m.name] = object{"type": "boolean"}
+		default:
+			properties[m.name] = schemaOfText(m.rule, m.nullable)
+		}
 		if m.required {
-			required = append(required, m.rule.Field)
+			required = append(required, m.name)
 		}
 	}
 	schema := object{"type": "object", "properties": properties, "additionalProperties": false}
@@ -63,44 +107,22 @@ func schemaOfShape(b shape) object {
 	return schema
 }
 
-// schemaOfPatch is the schema of a merge patch. Null removes what may be
-// absent; what a contact must have cannot be removed.
-func schemaOfPatch() object {
-	root := object{"type": "object", "additionalProperties": false}
-	properties := object{}
-	for _, group := range (&patchBody{}).groups() {
-		members := object{}
-		for _, m := range group.members {
-			rule := ruleOf(m.name)
-			members[m.name] = schemaOfRule(rule, !rule.Required || rule.Email)
-		}
-		if group.name == "" {
-			for name, schema := range members {
-				properties[name] = schema
-			}
-			continue
-		}
-		properties[group.name] = object{"type": "object", "properties": members, "additionalProperties": false}
-	}
-	root["properties"] = properties
-	return root
-}
-
-// schemaOfView is the schema of an answer, by the tags that encode it.
-func schemaOfView(t reflect.Type) object {
+// schemaOfView is the schema of an answer, by the tags that encode it: json, and doc for the
+// description. What people call the thing is put into the latter.
+func schemaOfView(t reflect.Type, w words) object {
 	switch {
 	case t == reflect.TypeFor[uuid.UUID]():
 		return object{"type": "string", "format": "uuid"}
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
 	case t.Kind() == reflect.Pointer:
-		schema := schemaOfView(t.Elem())
+		schema := schemaOfView(t.Elem(), w)
 		schema["type"] = []any{schema["type"], "null"}
 		return schema
 	case t.Kind() == reflect.Slice:
-		return object{"type": "array", "items": schemaOfView(t.Elem())}
+		return object{"type": "array", "items": schemaOfView(t.Elem(), w)}
 	case t.Kind() == reflect.Struct:
-		return schemaOfStruct(t)
+		return schemaOfStruct(t, w)
 	case t.Kind() == reflect.Bool:
 		return object{"type": "boolean"}
 	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
@@ -110,15 +132,15 @@ func schemaOfView(t reflect.Type) object {
 	}
 }
 
-func schemaOfStruct(t reflect.Type) object {
+func schemaOfStruct(t reflect.Type, w words) object {
 	properties := object{}
 	required := []string{}
 	for i := range t.NumField() {
 		field := t.Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		schema := schemaOfView(field.Type)
+		schema := schemaOfView(field.Type, w)
 		if doc := field.Tag.Get("doc"); doc != "" {
-			schema["description"] = doc
+			schema["description"] = w.say(doc)
 		}
 		properties[name] = schema
 		if !strings.Contains(options, "omitempty") {

@@ -1,6 +1,31 @@
 package httpapi
 
-import "net/http"
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"reflect"
+)
+
+// Operation is what the OpenAPI document says of a route beyond what follows from its
+// kind. Each field has a default that says what all routes of the kind do.
+type Operation struct {
+	// ID is unique in the document; client generators name functions by it. The schema of
+	// the body has the same name, with a capital.
+	ID string
+	// Summary is one line without a full stop. Change and Act have no default.
+	Summary string
+	// Description goes on from there.
+	Description string
+	// Event is the type of the event that is stored with the change. Named, it is
+	// mentioned before the description.
+	Event string
+	// Reply says what the answer to a success is.
+	Reply string
+	// Problems are statuses from 400 upwards that this route may answer besides those of
+	// all of its kind, such as 409 where an invariant stands in the way.
+	Problems []int
+}
 
 // operation documents a route. What follows from the route itself (path
 // parameters, statuses every route has) is added by the document.
@@ -21,94 +46,60 @@ type bodyDoc struct {
 type replyDoc struct {
 	status      int
 	description string
-	view        any      // a value of the type of the body, nil for none
+	view        *viewDoc // of the body, nil for none
 	headers     []string // names in headerDocs
 }
 
-// shapeDoc documents a body by the shape that decodes it.
-func shapeDoc(name string, b shape) *bodyDoc {
-	return &bodyDoc{name: name, mediaType: mediaJSON, schema: schemaOfShape(b)}
+// viewDoc is a schema that answers refer to.
+type viewDoc struct {
+	name string
+	of   reflect.Type
+	words
 }
 
 // badBody are the statuses of every route with a body.
 var badBody = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}
 
-// changeParameters are those of every change of one contact.
+// changeParameters are those of every change of one aggregate.
 var changeParameters = []string{requiredIfMatch, "If-None-Match", "ETag", headerIdempotencyKey, headerSession}
 
-// badTarget are the statuses of every change of one contact.
+// badTarget are the statuses of every change of one aggregate.
 var badTarget = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusPreconditionFailed}
 
-var createDoc = operation{
-	id: "createContact", summary: "Create a contact",
-	description: "The event ContactCreatedEvent is stored in the same transaction. With an Idempotency-Key the request can be repeated at any time: it creates at most one contact.",
-	body:        shapeDoc("CreateContact", &createBody{}),
-	parameters:  []string{headerIdempotencyKey, "If-Match", "If-None-Match", headerSession},
-	replies: []replyDoc{
-		{http.StatusCreated, "The contact was created.", contactView{}, []string{"Location", "ETag", headerSession}},
-		{http.StatusOK, "An earlier request under the same key has created the contact; this is its state now.", contactView{}, []string{"Location", "ETag", headerSession, headerReplayed}},
-	},
-	problems: append([]int{http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed}, badBody...),
-}
-
-var listDoc = operation{
-	id: "listContacts", summary: "List contacts",
-	description: "Deleted contacts are left out. The order is not defined. Follow nextLink, or send the continuation token, until hasMore is false.",
-	parameters:  []string{"pageSize", queryContinuation, headerContinuation, headerSession},
-	replies: []replyDoc{
-		{http.StatusOK, "One page of contacts.", pageView{}, []string{headerContinuation, headerSession}},
-	},
-	problems: []int{http.StatusBadRequest},
-}
-
-var readDoc = operation{
-	id: "readContact", summary: "Read a contact",
-	parameters: []string{"If-None-Match", "If-Match", "ETag", headerSession},
-	replies: []replyDoc{
-		{http.StatusOK, "The contact.", contactView{}, []string{"ETag", headerSession}},
-		{http.StatusNotModified, "The contact is still in the state that If-None-Match names.", nil, []string{"ETag", headerSession}},
-	},
-	problems: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusPreconditionFailed},
-}
-
-var deleteDoc = operation{
-	id: "deleteContact", summary: "Delete a contact",
-	description: "Deleting it again succeeds and changes nothing. The contact's data is erased after a time set by the operator.",
-	parameters:  changeParameters,
-	replies:     []replyDoc{{http.StatusNoContent, "The contact is deleted.", nil, []string{headerSession, headerReplayed}}},
-	problems:    append([]int{http.StatusUnprocessableEntity}, badTarget...),
-}
-
-var patchDoc = operation{
-	id: "patchContact", summary: "Change several parts of a contact",
-	description: "A JSON merge patch (RFC 7396) of the contact: members that are absent stay, null removes. All changes are one transaction, with one event for each kind of change.",
-	body:        &bodyDoc{name: "PatchContact", mediaType: mediaMergePatch, schema: schemaOfPatch()},
-	parameters:  changeParameters,
-	replies: []replyDoc{
-		{http.StatusOK, "The contact after the change.", contactView{}, []string{"ETag", headerSession, headerReplayed}},
-	},
-	problems: append(append([]int(nil), badBody...), badTarget[1:]...),
-}
-
-var auditDoc = operation{
-	id: "readAudit", summary: "Read who changed a contact",
-	description: "One entry for each change, oldest first. Entries are kept for a time set by the operator, also beyond the deletion of the contact.",
-	parameters:  []string{"pageSize", queryContinuation, headerContinuation, headerSession},
-	replies: []replyDoc{
-		{http.StatusOK, "One page of the audit trail.", auditView{}, []string{headerContinuation, headerSession}},
-	},
-	problems: []int{http.StatusBadRequest, http.StatusNotFound},
-}
-
-// updateDoc documents one of the updates of a part of a contact.
-func updateDoc(part string, b shape) operation {
-	title := map[string]string{"name": "Name", "description": "Description", "email": "Email", "company": "Company"}[part]
-	return operation{
-		id: "update" + title, summary: "Replace the " + part + " of a contact",
-		description: "The event Contact" + title + "UpdatedEvent is stored in the same transaction. Where nothing changes nothing is stored, and the ETag stays.",
-		body:        shapeDoc("Update"+title, b),
-		parameters:  changeParameters,
-		replies:     []replyDoc{{http.StatusNoContent, "The contact has the new " + part + ".", nil, []string{"ETag", headerSession, headerReplayed}}},
-		problems:    append(append([]int(nil), badBody...), badTarget[1:]...),
+// document completes the description of a route: usual is what its kind says, with words
+// in braces (see words.say).
+func (c *collection) document(op, usual Operation, doc operation) operation {
+	doc.id = cmp.Or(op.ID, c.say(usual.ID))
+	doc.summary = cmp.Or(op.Summary, c.say(usual.Summary))
+	doc.description = cmp.Or(op.Description, c.say(usual.Description))
+	if op.Event != "" {
+		doc.description = "The event " + op.Event + " is stored in the same transaction. " + doc.description
 	}
+	if doc.body != nil {
+		doc.body.name = title(doc.id)
+	}
+	doc.replies[0].description = cmp.Or(op.Reply, c.say(usual.Reply))
+	for i := range doc.replies {
+		doc.replies[i].description = c.say(doc.replies[i].description)
+	}
+	doc.problems = append(append([]int(nil), op.Problems...), doc.problems...)
+	return doc
+}
+
+// viewOfOne is the schema of one aggregate.
+func (c *collection) viewOfOne(of reflect.Type) *viewDoc {
+	return &viewDoc{c.say("{Noun}"), of, c.words}
+}
+
+// check reports what the document cannot hold.
+func (doc *operation) check() error {
+	if doc.id == "" || doc.summary == "" {
+		return fmt.Errorf("operation %q has no Summary", doc.id)
+	}
+	for _, status := range doc.problems {
+		if problemDocs[status] == "" {
+			return fmt.Errorf("operation %q: %d is not a status of problems here", doc.id, status)
+		}
+	}
+	return nil
 }

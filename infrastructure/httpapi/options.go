@@ -21,6 +21,10 @@ import (
 // Options adjust a Server. The zero value of each field, and a nil *Options,
 // mean the documented default.
 type Options struct {
+	// Title and Description begin the OpenAPI document. Default "Feedbox orders", if that
+	// is what the resources are, and that their changes are published.
+	Title, Description string
+
 	// Logger receives one line per request; default none.
 	Logger *slog.Logger
 	// Meters makes the instruments; default none.
@@ -58,8 +62,8 @@ type Options struct {
 	// RequirePrecondition refuses updates and deletions that carry no
 	// If-Match with 428; default false.
 	RequirePrecondition bool
-	// Audit offers the audit trail of each contact; the application must keep
-	// one. Default false.
+	// Audit offers the audit trail of each aggregate, where its resource has a route for
+	// it; the application must keep one. Default false.
 	Audit bool
 	// TokenKeys protect continuation tokens: the first seals, all open. Each
 	// has at least 32 bytes. Default one random key, so that tokens end with
@@ -121,8 +125,5 @@ func (o *Options) validate() error {
 			faults = append(faults, errors.New("PublicURL must be an http or https URL without a query"))
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("contacts API: %w", err)
-	}
-	return nil
+	return errors.Join(faults...)
 }

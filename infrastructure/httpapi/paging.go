@@ -9,43 +9,36 @@ import (
 	"feedbox/application/query"
 )
 
-// pageRequest is what a request for a page of anything says.
-type pageRequest struct {
-	size         int
-	continuation string // the store's
-	session      string
-}
-
-// pageRequestOf reads page size, continuation and session token. A token
-// leads on only in the listing it came from, which the path names.
-func (s *Server) pageRequestOf(r *http.Request) (pageRequest, error) {
+// listingOf reads page size, continuation and session token of a request for a page of
+// anything. A token leads on only in the listing it came from, which the path names.
+func (c *collection) listingOf(r *http.Request) (Listing, error) {
 	parameters, err := queryOf(r, "pageSize", queryContinuation)
 	if err != nil {
-		return pageRequest{}, err
+		return Listing{}, err
 	}
-	p := pageRequest{}
-	if p.size, err = pageSize(parameters); err != nil {
+	p := Listing{}
+	if p.PageSize, err = pageSize(parameters); err != nil {
 		return p, err
 	}
-	if p.session, err = single(r.Header, headerSession); err != nil {
+	if p.SessionToken, err = single(r.Header, headerSession); err != nil {
 		return p, err
 	}
 	token, err := continuationOf(r, parameters)
 	if err != nil || token == "" {
 		return p, err
 	}
-	p.continuation, err = s.tokens.open(token, r.URL.Path)
+	p.Continuation, err = c.tokens.open(token, r.URL.Path)
 	return p, err
 }
 
 // setNext sets the header that leads to the next page and returns the link
 // that does. Without a public URL the link is relative: Host and X-Forwarded-Proto
 // are whatever the client, or somebody before it, has written.
-func (s *Server) setNext(h http.Header, r *http.Request, asked pageRequest, continuation string) string {
-	token := s.tokens.seal(continuation, r.URL.Path)
+func (c *collection) setNext(h http.Header, r *http.Request, asked Listing, continuation string) string {
+	token := c.tokens.seal(continuation, r.URL.Path)
 	h.Set(headerContinuation, token)
-	values := url.Values{"pageSize": {strconv.Itoa(asked.size)}, queryContinuation: {token}}
-	return s.options.PublicURL + r.URL.Path + "?" + values.Encode()
+	values := url.Values{"pageSize": {strconv.Itoa(asked.PageSize)}, queryContinuation: {token}}
+	return c.options.PublicURL + r.URL.Path + "?" + values.Encode()
 }
 
 // queryOf reads the query string. Unknown and repeated parameters are

@@ -29,7 +29,7 @@ func TestNothingPersonalIsObserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &api{t: t, logs: &syncBuffer{}}
-	server, err := httpapi.New(m, &httpapi.Options{
+	server, err := newServer(m, &httpapi.Options{
 		Logger: slog.New(slog.NewJSONHandler(a.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Meters: tel.Meters, Tracers: tracers, Audit: true, Auth: apiKeys(t), RateLimit: -1,
 	})

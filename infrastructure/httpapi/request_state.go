@@ -16,7 +16,7 @@ import (
 type requestState struct {
 	requestID string
 	route     string         // pattern, "" before dispatch or where nothing matched
-	contactID string         // of the path, only where it is a valid id
+	id, idKey string         // of the path, only where it is a valid id; its name in logs
 	principal auth.Principal // who calls, zero before authentication
 	entered   bool           // holds a place in the capacity
 	code      string         // of the problem that was answered

@@ -1,15 +1,15 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
-
-	"feedbox/application/mediator"
 )
 
 // Limits of net/http that have no reason to be adjusted.
@@ -23,27 +23,34 @@ const (
 	writeMargin = 10 * time.Second
 )
 
-// Server serves the contacts API. It is safe for concurrent use.
+// Server serves resources. It is safe for concurrent use.
 type Server struct {
-	options  Options
-	mediator *mediator.Mediator
-	tokens   *tokenBox
-	observer *observer
-	rates    *rateLimiter // nil: no limit
-	capacity capacity
-	handler  http.Handler
+	options     Options
+	name        string // in errors
+	collections []*collection
+	observer    *observer
+	rates       *rateLimiter // nil: no limit
+	capacity    capacity
+	handler     http.Handler
 }
 
-// New returns a server that sends its commands and queries through m. The
-// error lists every option that is wrong.
-func New(m *mediator.Mediator, options *Options) (*Server, error) {
+// New returns a server of the resources. The error lists every option and every resource
+// that is wrong.
+func New(resources []Resource, options *Options) (*Server, error) {
 	o, err := options.withDefaults()
-	if err != nil {
-		return nil, err
+	faults := []error{err}
+	s := &Server{options: o, capacity: capacity{limit: int64(o.MaxInFlight)}}
+	for _, one := range resources {
+		c, wrong := newCollection(s, one)
+		s.collections, faults = append(s.collections, c), append(faults, wrong...)
 	}
-	s := &Server{options: o, mediator: m, capacity: capacity{limit: int64(o.MaxInFlight)}}
-	if s.tokens, err = newTokenBox(o.TokenKeys); err != nil {
-		return nil, err
+	all := wordsOf(s.collections)
+	s.name = strings.TrimSpace(all.plural + " API")
+	s.options.Title = cmp.Or(o.Title, "Feedbox "+all.plural)
+	s.options.Description = cmp.Or(o.Description, all.say("{Plural} whose every change is published as an event. Changes and events are stored in one transaction."))
+	routes, err := s.routes()
+	if err := errors.Join(append(faults, err)...); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
 	if s.observer, err = newObserver(&s.options); err != nil {
 		return nil, err
@@ -51,12 +58,11 @@ func New(m *mediator.Mediator, options *Options) (*Server, error) {
 	if o.RateLimit > 0 {
 		s.rates = newRateLimiter(o.RateLimit, o.RateBurst)
 	}
-	routes := s.routes()
-	document, err := openAPI(routes, &s.options)
+	document, err := openAPI(s, routes)
 	if err != nil {
 		return nil, err
 	}
-	documents := docs()
+	documents := docs(s.options.Title)
 	documents[pathOpenAPI] = serveOpenAPI(document)
 	if o.Home != nil {
 		documents["/{$}"] = o.Home
@@ -77,7 +83,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	}
 	limits := limits{connections: s.options.MaxConnections, write: s.options.RequestTimeout + writeMargin, drain: s.options.DrainTimeout}
 	if err := serve(ctx, listener, s.handler, s.options.Logger, limits); err != nil {
-		return fmt.Errorf("contacts API: %w", err)
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
 }

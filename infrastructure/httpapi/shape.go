@@ -5,118 +5,91 @@ import (
 	"net/http"
 	"slices"
 
-	"feedbox/domain/contact"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/httpapi/internal/strictjson"
 )
 
-// shape is a request body whose members are texts. The same description
-// decodes it and documents it.
-type shape interface {
-	// members lists the members and where each goes.
-	members() []member
-	// check applies the domain's rules and reports every breach.
-	check() error
+// Body is a request body. The same description decodes it and documents it. A Body serves
+// one request.
+type Body interface {
+	// Members lists the members and where each goes. It is called for each request, and
+	// on an empty body for the document.
+	Members() []Member
+	// Check applies the domain's rules to what was read and reports every breach, as
+	// fault.Fields does; see also fault.Merge and fault.At. What is wrong otherwise is
+	// reported already, and what was read of it is the zero value.
+	Check() error
 }
 
-// member is one member of a body.
-type member struct {
-	rule     contact.Rule
+// bodyOf is a pointer to a B that is a Body.
+type bodyOf[B any] interface {
+	*B
+	Body
+}
+
+// Member is one member of a body. The functions that return one make it.
+type Member struct {
+	name     string
+	rule     *Rule
 	required bool // must be there
 	nullable bool // may be null
-	set      func(text *string)
+	into     any  // *string, **string, *int64, *bool, Part or []Member
 }
 
-// ruleOf finds the domain's rule of a field.
-func ruleOf(field string) contact.Rule {
-	rule, ok := contact.RuleOf(field)
-	if !ok {
-		panic("httpapi: the domain has no rule for " + field) // caught by any test
-	}
-	return rule
+// Text is a member that must be there and must not be null. A nil rule allows any text.
+func Text(name string, rule *Rule, into *string) Member {
+	return Member{name: name, rule: rule, required: true, into: into}
 }
 
-// text is a member that must be there and must not be null.
-func text(field string, into *string) member {
-	return member{rule: ruleOf(field), required: true, set: func(text *string) { *into = *text }}
-}
-
-// textOrNothing is a member that may be absent or null, which is the same as
+// TextOrNothing is a member that may be absent or null, which is the same as
 // the empty text.
-func textOrNothing(field string, into *string) member {
-	return member{rule: ruleOf(field), nullable: true, set: func(text *string) {
-		if text != nil {
-			*into = *text
-		}
-	}}
+func TextOrNothing(name string, rule *Rule, into *string) Member {
+	return Member{name: name, rule: rule, nullable: true, into: into}
 }
 
-// optionalText is a member that may be null; required says whether it may
+// OptionalText is a member that may be null; required says whether it may
 // also be absent.
-func optionalText(field string, required bool, into **string) member {
-	return member{rule: ruleOf(field), required: required, nullable: true, set: func(text *string) { *into = text }}
+func OptionalText(name string, rule *Rule, required bool, into **string) Member {
+	return Member{name: name, rule: rule, required: required, nullable: true, into: into}
+}
+
+// Integer is a whole number that must be there.
+func Integer(name string, rule *Rule, into *int64) Member {
+	return Member{name: name, rule: rule, required: true, into: into}
+}
+
+// Boolean is true or false and must be there.
+func Boolean(name string, into *bool) Member {
+	return Member{name: name, required: true, into: into}
+}
+
+// Object is an object with members of its own. It must be there if one of them must.
+func Object(name string, members ...Member) Member {
+	required := slices.ContainsFunc(members, func(m Member) bool { return m.required })
+	return Member{name: name, required: required, into: members}
+}
+
+// Setter takes a text of a merge patch.
+type Setter interface {
+	// Set is called if the member is there; nil is null, which removes.
+	Set(text *string)
+}
+
+// Part is a text of a merge patch. It may be absent. Removable says that null may remove it;
+// it is passed on in either case, for the check to refuse it by the domain's rule.
+func Part(name string, rule *Rule, removable bool, into Setter) Member {
+	return Member{name: name, rule: rule, nullable: removable, into: into}
 }
 
 // decode reads the body of r into b. Faults of structure and breaches of the
 // domain's rules are reported together, at most one for each member.
-func (s *Server) decode(w http.ResponseWriter, r *http.Request, b shape) error {
+func (s *Server) decode(w http.ResponseWriter, r *http.Request, b Body) error {
 	document, err := s.readJSON(w, r, mediaJSON)
 	if err != nil {
 		return err
 	}
 	// The command applies the rules as well. A fault of content is told before a failed
 	// precondition (RFC 9110 §13.2.1).
-	return fault.Fields(withBreaches(fill(document, b), b.check())...)
-}
-
-// fill copies the members of an object into b and returns what does not fit.
-func fill(document *strictjson.Document, b shape) []fault.Field {
-	if document.Root.Kind != strictjson.Object {
-		return []fault.Field{{Pointer: "", Message: "must be an object, not " + document.Root.Kind.String()}}
-	}
-	var fields []fault.Field
-	var refused map[string]bool
-	refuse := func(pointer, message string) {
-		if refused == nil {
-			refused = map[string]bool{}
-		}
-		if !refused[pointer] {
-			refused[pointer] = true
-			fields = append(fields, fault.Field{Pointer: pointer, Message: message})
-		}
-	}
-	for _, pointer := range document.Duplicates {
-		refuse(pointer, "must not be named twice")
-	}
-	members := b.members()
-	seen := make([]bool, len(members))
-	for _, got := range document.Root.Members {
-		i := slices.IndexFunc(members, func(m member) bool { return m.rule.Field == got.Name })
-		if i < 0 {
-			refuse(strictjson.Pointer("", got.Name), "is not a member of this body")
-			continue
-		}
-		if seen[i] {
-			continue // reported as a duplicate
-		}
-		seen[i] = true
-		switch m := members[i]; {
-		case got.Value.Kind == strictjson.String:
-			m.set(&got.Value.Text)
-		case got.Value.Kind == strictjson.Null && m.nullable:
-			m.set(nil)
-		case m.nullable:
-			refuse(strictjson.Pointer("", got.Name), "must be a string or null, not "+got.Value.Kind.String())
-		default:
-			refuse(strictjson.Pointer("", got.Name), "must be a string, not "+got.Value.Kind.String())
-		}
-	}
-	for i, m := range members {
-		if m.required && !seen[i] {
-			refuse(strictjson.Pointer("", m.rule.Field), "is required")
-		}
-	}
-	return fields
+	return fault.Fields(withBreaches(fill(document, b.Members(), notMember), b.Check())...)
 }
 
 // withBreaches appends the breaches of members that have no fault yet.

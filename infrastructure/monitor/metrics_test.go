@@ -21,6 +21,7 @@ import (
 	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/infrastructure/httpapi"
+	contactsapi "feedbox/infrastructure/httpapi/contacts"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/telemetry"
 )
@@ -91,7 +92,7 @@ func allMetrics(t *testing.T) string {
 	o.BatchHandled(changefeed.BatchHandled{})
 	o.CheckpointWritten(changefeed.CheckpointWritten{})
 
-	api, err := httpapi.New(mediator.New(), &httpapi.Options{Meters: tel.Meters})
+	api, err := httpapi.New([]httpapi.Resource{contactsapi.Resource(mediator.New())}, &httpapi.Options{Meters: tel.Meters})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	contactdocs "feedbox/infrastructure/cosmos/contacts"
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/httpapi/auth"
+	contactsapi "feedbox/infrastructure/httpapi/contacts"
 	"feedbox/infrastructure/monitor"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/telemetry"
@@ -85,7 +86,7 @@ func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry,
 	if rate == 0 {
 		rate = -1 // no limit
 	}
-	return httpapi.New(m, &httpapi.Options{
+	return httpapi.New([]httpapi.Resource{contactsapi.Resource(m)}, &httpapi.Options{
 		Logger:              p.Log,
 		Meters:              t.Meters,
 		Tracers:             t.Tracers,

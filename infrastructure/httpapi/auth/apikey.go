@@ -75,11 +75,7 @@ func (a *APIKeys) Authenticate(_ context.Context, r *http.Request) (Principal, e
 		return Principal{}, ErrBadCredential
 	}
 	key := a.keys[found]
-	principal := Principal{ID: "apikey:" + key.Principal, Scopes: []Scope{Read}}
-	if key.Write {
-		principal.Scopes = append(principal.Scopes, Write)
-	}
-	return principal, nil
+	return Principal{ID: "apikey:" + key.Principal, ReadsAll: true, WritesAll: key.Write}, nil
 }
 
 // Challenge names a scheme of our own: none is registered for API keys.

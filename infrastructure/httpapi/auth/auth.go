@@ -6,33 +6,39 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"slices"
 )
 
-// Scope is a permission.
-type Scope string
+// Scope is a permission, which a route asks for: to read resources, or to change them.
+type Scope struct {
+	// Name is what tokens have, such as orders.read.
+	Name string
+	// Write tells a scope to change from one to read.
+	Write bool
+}
 
-// The scopes of the contacts API.
-const (
-	Read  Scope = "contacts.read"
-	Write Scope = "contacts.write"
-)
+// Read is the scope to read the resources that are called so in the plural.
+func Read(plural string) Scope { return Scope{Name: plural + ".read"} }
+
+// Write is the scope to change the resources that are called so in the plural.
+func Write(plural string) Scope { return Scope{Name: plural + ".write", Write: true} }
 
 // Principal is an authenticated caller.
 type Principal struct {
 	// ID is stable for the caller and unique among all of the mode.
 	ID string
-	// Scopes are what the caller may do.
-	Scopes []Scope
+	// Scopes are the names of what the caller may do.
+	Scopes []string
+	// ReadsAll and WritesAll allow every scope to read and every scope to change.
+	ReadsAll, WritesAll bool
 }
 
 // May tells whether the principal has the scope.
 func (p Principal) May(scope Scope) bool {
-	for _, one := range p.Scopes {
-		if one == scope {
-			return true
-		}
+	if scope.Write && p.WritesAll || !scope.Write && p.ReadsAll {
+		return true
 	}
-	return false
+	return slices.Contains(p.Scopes, scope.Name)
 }
 
 // Pseudonym stands for the principal in logs: the same caller has the same
@@ -77,4 +83,4 @@ func (Open) Challenge() string { return "" }
 // Anonymous is the id of the only principal of Open.
 const Anonymous = "anonymous"
 
-var everybody = Principal{ID: Anonymous, Scopes: []Scope{Read, Write}}
+var everybody = Principal{ID: Anonymous, ReadsAll: true, WritesAll: true}

@@ -26,7 +26,7 @@ func request(header string, values ...string) *http.Request {
 
 func TestOpen(t *testing.T) {
 	principal, err := auth.Open{}.Authenticate(t.Context(), request(""))
-	if err != nil || principal.ID != auth.Anonymous || !principal.May(auth.Read) || !principal.May(auth.Write) {
+	if err != nil || principal.ID != auth.Anonymous || !principal.May(auth.Read("contacts")) || !principal.May(auth.Write("contacts")) {
 		t.Errorf("got %+v, %v", principal, err)
 	}
 }
@@ -53,7 +53,7 @@ func TestAPIKeys(t *testing.T) {
 		"old-key2": {"", false, auth.ErrBadCredential},
 	} {
 		principal, err := keys.Authenticate(t.Context(), request(auth.HeaderAPIKey, sent))
-		if !errors.Is(err, want.err) || principal.ID != want.id || principal.May(auth.Write) != want.write || principal.May(auth.Read) != (want.err == nil) {
+		if !errors.Is(err, want.err) || principal.ID != want.id || principal.May(auth.Write("contacts")) != want.write || principal.May(auth.Read("contacts")) != (want.err == nil) {
 			t.Errorf("%q: got %+v, %v", sent, principal, err)
 		}
 	}

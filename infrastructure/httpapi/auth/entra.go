@@ -163,13 +163,7 @@ func (e *Entra) principal(token *oidc.IDToken) (Principal, error) {
 	if err != nil {
 		return Principal{}, err
 	}
-	principal := Principal{ID: "entra:" + c.Tenant + ":" + subject}
-	for _, scope := range []Scope{Read, Write} {
-		if slices.Contains(granted, string(scope)) {
-			principal.Scopes = append(principal.Scopes, scope)
-		}
-	}
-	return principal, nil
+	return Principal{ID: "entra:" + c.Tenant + ":" + subject, Scopes: granted}, nil
 }
 
 func unix(seconds float64) time.Time { return time.Unix(int64(seconds), 0) }

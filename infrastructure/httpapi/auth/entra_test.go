@@ -200,10 +200,10 @@ func TestEntraTokens(t *testing.T) {
 				return
 			}
 			scopes := ""
-			if principal.May(auth.Read) {
+			if principal.May(auth.Read("contacts")) {
 				scopes += "r"
 			}
-			if principal.May(auth.Write) {
+			if principal.May(auth.Write("contacts")) {
 				scopes += "w"
 			}
 			if err != nil || principal.ID != tc.want || scopes != tc.scopes {

@@ -157,7 +157,7 @@ func (p *parser) object() (Value, error) {
 		if err != nil {
 			return Value{}, err
 		}
-		if len(p.document.Duplicates) < maxDuplicates && object.has(name) {
+		if len(p.document.Duplicates) < maxDuplicates && object.Has(name) {
 			p.document.Duplicates = append(p.document.Duplicates, p.pointer())
 		}
 		p.path = p.path[:len(p.path)-1]
@@ -175,7 +175,8 @@ func (p *parser) object() (Value, error) {
 	}
 }
 
-func (v Value) has(name string) bool {
+// Has reports whether an Object has a member of that name.
+func (v Value) Has(name string) bool {
 	for _, m := range v.Members {
 		if m.Name == name {
 			return true

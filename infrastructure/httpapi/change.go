@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"feedbox/application/command"
+)
+
+// Change is POST path/{id}/verb with a body. It answers 204 with the ETag of the new
+// state. B is as for Create; verb is in lower case, its words joined by hyphens.
+func Change[B any, P bodyOf[B]](verb string, op Operation, do func(ctx context.Context, body P, target command.Target) (command.Updated, error)) Route {
+	if do == nil {
+		return noFunction("Change " + verb)
+	}
+	return verbRoute(verb, op, func(c *collection) route {
+		return route{
+			handle: func(w http.ResponseWriter, r *http.Request) error { return serveChange[B, P](c, w, r, do) },
+			doc: operation{
+				body:     bodyOfShape(mediaJSON, P(new(B))),
+				problems: append(append([]int(nil), badBody...), badTarget[1:]...),
+			},
+		}
+	})
+}
+
+func serveChange[B any, P bodyOf[B]](c *collection, w http.ResponseWriter, r *http.Request, do func(context.Context, P, command.Target) (command.Updated, error)) error {
+	id, err := c.idOf(r)
+	if err != nil {
+		return err
+	}
+	b := P(new(B))
+	if err := c.decode(w, r, b); err != nil {
+		return err
+	}
+	target, err := c.target(r, id)
+	if err != nil {
+		return err
+	}
+	updated, err := do(r.Context(), b, target)
+	if err != nil {
+		return err
+	}
+	setUpdated(w.Header(), &updated)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// Act is Change without a body.
+func Act(verb string, op Operation, do func(ctx context.Context, target command.Target) (command.Updated, error)) Route {
+	if do == nil {
+		return noFunction("Act " + verb)
+	}
+	return verbRoute(verb, op, func(c *collection) route {
+		return route{
+			handle: func(w http.ResponseWriter, r *http.Request) error { return c.act(w, r, do) },
+			doc:    operation{problems: append([]int{http.StatusUnprocessableEntity}, badTarget...)},
+		}
+	})
+}
+
+func (c *collection) act(w http.ResponseWriter, r *http.Request, do func(context.Context, command.Target) (command.Updated, error)) error {
+	id, err := c.idOf(r)
+	if err != nil {
+		return err
+	}
+	target, err := c.target(r, id)
+	if err != nil {
+		return err
+	}
+	updated, err := do(r.Context(), target)
+	if err != nil {
+		return err
+	}
+	setUpdated(w.Header(), &updated)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// verbRoute is what Change and Act have in common.
+func verbRoute(verb string, op Operation, begun func(c *collection) route) Route {
+	if !oneVerb.MatchString(verb) {
+		return Route{fault: fmt.Errorf("the verb %q must be words in lower case, joined by hyphens", verb)}
+	}
+	return Route{changes: true, bind: func(c *collection) route {
+		made := begun(c)
+		made.method, made.path = http.MethodPost, c.one(verb)
+		made.doc.parameters = changeParameters
+		made.doc.replies = []replyDoc{{http.StatusNoContent, "", nil, []string{"ETag", headerSession, headerReplayed}}}
+		made.doc = c.document(op, Operation{
+			ID: camel(verb), Description: "Where nothing changes nothing is stored, and the ETag stays.", Reply: "The {noun} is changed.",
+		}, made.doc)
+		return made
+	}}
+}
+
+// Delete is DELETE path/{id}. It answers 204, also when the aggregate is deleted already.
+func Delete(op Operation, do func(ctx context.Context, target command.Target) (command.Updated, error)) Route {
+	if do == nil {
+		return noFunction("Delete")
+	}
+	return Route{changes: true, bind: func(c *collection) route {
+		return route{
+			method: http.MethodDelete, path: c.one(""),
+			handle: func(w http.ResponseWriter, r *http.Request) error { return c.act(w, r, do) },
+			doc: c.document(op, Operation{
+				ID: "delete{Noun}", Summary: "Delete {a noun}",
+				Description: "Deleting it again succeeds and changes nothing. The {noun}'s data is erased after a time set by the operator.",
+				Reply:       "The {noun} is deleted.",
+			}, operation{
+				parameters: changeParameters,
+				replies:    []replyDoc{{http.StatusNoContent, "", nil, []string{headerSession, headerReplayed}}},
+				problems:   append([]int{http.StatusUnprocessableEntity}, badTarget...),
+			}),
+		}
+	}}
+}
+
+// setUpdated tells the client what the change has left.
+func setUpdated(h http.Header, updated *command.Updated) {
+	setState(h, updated.ETag, updated.SessionToken)
+	setReplayed(h, updated.Replayed)
+}

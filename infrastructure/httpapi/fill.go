@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"slices"
+	"strconv"
+
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/httpapi/internal/strictjson"
+)
+
+// What is said of a member that nobody knows.
+const (
+	notMember  = "is not a member of this body"
+	notPatched = "is not a member that can be changed"
+)
+
+// filler copies an object into members.
+type filler struct {
+	unknown    string
+	duplicates bool // some members are named twice
+	refused    map[string]bool
+	fields     []fault.Field
+}
+
+// fill copies the members of an object to where they go and returns what does not fit, at
+// most one fault for each. Unknown is what is said of others.
+func fill(document *strictjson.Document, members []Member, unknown string) []fault.Field {
+	if document.Root.Kind != strictjson.Object {
+		return []fault.Field{{Pointer: "", Message: "must be an object, not " + document.Root.Kind.String()}}
+	}
+	f := filler{unknown: unknown, duplicates: len(document.Duplicates) > 0}
+	for _, pointer := range document.Duplicates {
+		f.refuse(pointer, "must not be named twice")
+	}
+	f.object("", document.Root, members)
+	return f.fields
+}
+
+func (f *filler) refuse(pointer, message string) {
+	if f.refused == nil {
+		f.refused = map[string]bool{}
+	}
+	if !f.refused[pointer] {
+		f.refused[pointer] = true
+		f.fields = append(f.fields, fault.Field{Pointer: pointer, Message: message})
+	}
+}
+
+func (f *filler) object(at string, value strictjson.Value, members []Member) {
+	for n := range value.Members {
+		got := &value.Members[n]
+		if f.duplicates && f.refused[strictjson.Pointer(at, got.Name)] {
+			continue // which of the two is meant is anybody's guess
+		}
+		i := slices.IndexFunc(members, func(m Member) bool { return m.name == got.Name })
+		if i < 0 {
+			f.refuse(strictjson.Pointer(at, got.Name), f.unknown)
+			continue
+		}
+		m := &members[i]
+		if inner, ok := m.into.([]Member); ok && got.Value.Kind == strictjson.Object {
+			f.object(strictjson.Pointer(at, got.Name), got.Value, inner)
+		} else if want := m.take(&got.Value); want != "" {
+			f.refuse(strictjson.Pointer(at, got.Name), "must be "+want+", not "+got.Value.Kind.String())
+		}
+	}
+	for i := range members {
+		if m := &members[i]; m.required && !value.Has(m.name) {
+			f.refuse(strictjson.Pointer(at, m.name), "is required")
+		}
+	}
+}
+
+// take sets the member, or returns what its value must be.
+func (m *Member) take(value *strictjson.Value) (want string) {
+	kind := value.Kind
+	switch into := m.into.(type) {
+	case *string:
+		switch {
+		case kind == strictjson.String:
+			*into = value.Text
+		case kind != strictjson.Null || !m.nullable:
+			return m.wantText()
+		}
+	case **string:
+		switch kind {
+		case strictjson.String:
+			*into = &value.Text
+		case strictjson.Null:
+			*into = nil
+		case strictjson.Bool, strictjson.Number, strictjson.Array, strictjson.Object:
+			return m.wantText()
+		}
+	case Setter:
+		switch kind {
+		case strictjson.String:
+			into.Set(&value.Text)
+		case strictjson.Null:
+			into.Set(nil)
+		case strictjson.Bool, strictjson.Number, strictjson.Array, strictjson.Object:
+			return "a string or null"
+		}
+	case *int64:
+		if kind != strictjson.Number {
+			return "a whole number"
+		}
+		number, err := strconv.ParseInt(value.Text, 10, 64)
+		if err != nil {
+			return "a whole number of at most 18 digits, without fraction and exponent"
+		}
+		*into = number
+	case *bool:
+		if kind != strictjson.Bool {
+			return "true or false"
+		}
+		*into = value.True
+	case []Member:
+		return "an object"
+	}
+	return ""
+}
+
+func (m *Member) wantText() string {
+	if m.nullable {
+		return "a string or null"
+	}
+	return "a string"
+}
