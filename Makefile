@@ -70,6 +70,10 @@ conformance-servicebus: ## azservicebus' own live tests, the JavaScript, Python 
 conformance-api: ## Schemathesis against the contacts API: all checks, 5,000 examples and more
 	tests/conformance/api/run.sh
 
+.PHONY: adopter
+adopter: ## the order service of tests/adopter: a module of its own, built on the public packages
+	cd tests/adopter && go vet ./... && go test -count=1 ./...
+
 .PHONY: bicep-check
 bicep-check: ## parse the Bicep and check every resource against Azure's types
 	tests/infra/bicep-check.sh

@@ -46,3 +46,12 @@ func PageSize(asked int) (int, error) {
 	}
 	return size, nil
 }
+
+// MapPage returns a page with other items.
+func MapPage[A, B any](p Page[A], item func(A) B) Page[B] {
+	other := Page[B]{Items: make([]B, len(p.Items)), Continuation: p.Continuation, SessionToken: p.SessionToken}
+	for i, one := range p.Items {
+		other.Items[i] = item(one)
+	}
+	return other
+}

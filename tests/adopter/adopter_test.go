@@ -1,0 +1,167 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// sources are the files of the service, without tests.
+func sources(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, pattern := range []string{"*.go", "*/*.go"} {
+		paths, err := filepath.Glob(pattern)
+		must(t, err)
+		for _, path := range paths {
+			if !strings.HasSuffix(path, "_test.go") {
+				text, err := os.ReadFile(path)
+				must(t, err)
+				texts[path] = string(text)
+			}
+		}
+	}
+	return texts
+}
+
+// What a service of one's own costs, in lines, blank ones and comments included.
+func TestWhatItCosts(t *testing.T) {
+	all := 0
+	for path, text := range sources(t) {
+		n := strings.Count(text, "\n")
+		all += n
+		if filepath.Dir(path) == "store" && n > 60 {
+			t.Errorf("%s has %d lines, of persistence there shall be 60 at most", path, n)
+		}
+	}
+	t.Logf("%d lines", all)
+	if all > 500 {
+		t.Errorf("the service has %d lines, 500 are allowed", all)
+	}
+}
+
+// It is built of what anybody can import.
+func TestOnlyPublicPackages(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`+"\n"+`{{join .TestImports "\n"}}`, "./...").Output()
+	must(t, err)
+	for imported := range strings.FieldsSeq(string(out)) {
+		if strings.Contains(imported, "/internal/") || strings.Contains(imported, "/tests/") {
+			t.Errorf("%s is imported", imported)
+		}
+	}
+}
+
+var block = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+// What the tutorial shows is the code: every block but those of its last chapter, which
+// adds an event that is not there.
+func TestTheTutorialShowsTheCode(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	must(t, err)
+	text, rest, found := strings.Cut(string(readme), "## A fifth event")
+	if !found || !strings.Contains(rest, "cosmos.JSONEvent[order.LineRemoved]()") {
+		t.Error("the chapter about a fifth event is missing")
+	}
+	var all strings.Builder
+	for _, source := range sources(t) {
+		all.WriteString(strings.Join(strings.Fields(source), " ") + " ")
+	}
+	blocks := block.FindAllStringSubmatch(text, -1)
+	if len(blocks) < 6 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	for _, b := range blocks {
+		for part := range strings.SplitSeq(b[1], "// ...\n") {
+			if part = strings.Join(strings.Fields(part), " "); !strings.Contains(all.String(), part) {
+				t.Errorf("no source has this block:\n%s", part)
+			}
+		}
+	}
+}
+
+// A fifth event costs what the tutorial's last chapter says: it is built and run.
+func TestAFifthEvent(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	must(t, err)
+	_, chapter, _ := strings.Cut(string(readme), "## A fifth event")
+	blocks := block.FindAllStringSubmatch(chapter, -1)
+	if len(blocks) != 3 {
+		t.Fatalf("%d blocks, want those of two places of the domain and of one registration", len(blocks))
+	}
+	events, verbs, registration := blocks[0][1], blocks[1][1], blocks[2][1]
+	parent, err := filepath.Abs(filepath.Join("..", ".."))
+	must(t, err)
+	dir := t.TempDir()
+	for path, text := range sources(t) {
+		switch path {
+		case filepath.Join("order", "events.go"):
+			text += events
+		case filepath.Join("order", "order.go"):
+			text += verbs
+		case filepath.Join("store", "store.go"):
+			text = strings.Replace(text, "cosmos.JSONEvent[order.Cancelled](),", "cosmos.JSONEvent[order.Cancelled](),\n"+registration, 1)
+		}
+		must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(name)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(strings.Replace(string(text), "=> ../..", "=> "+parent, 1)), 0o600))
+	}
+	const fifth = `package main
+
+import (
+	"testing"
+	"time"
+
+	"feedbox/application/command"
+
+	"example.com/orders/order"
+	"example.com/orders/store"
+
+	"github.com/google/uuid"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+)
+
+func TestRemove(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	if err := srv.CreateContainer("shop", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
+		t.Fatal(err)
+	}
+	container, err := srv.Client().NewContainer("shop", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders, err := store.Open(container)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := orders.Create(t.Context(), command.Creation[*order.Order]{Make: func(id uuid.UUID, hash string) (*order.Order, error) {
+		return order.Place(id, hash, "Contoso", time.Now())
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	updated, err := orders.Update(t.Context(), command.Target{ID: made.Aggregate.ID()}, func(o *order.Order) error {
+		if err := o.Add("pen", 3, 1, time.Now()); err != nil {
+			return err
+		}
+		return o.Remove("pen", time.Now())
+	})
+	if err != nil || updated.Version != 2 {
+		t.Fatalf("%+v, %v", updated, err)
+	}
+}
+`
+	must(t, os.WriteFile(filepath.Join(dir, "fifth_test.go"), []byte(fifth), 0o600))
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-run", "TestRemove", ".")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,93 @@
+// Orders is an order service on Feedbox: `orders serve` is its API, `orders relay` sends
+// its events, `orders consume` keeps the totals of open orders.
+package main
+
+import (
+	"context"
+	"errors"
+	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/relayservice"
+	"feedbox/infrastructure/servicebus"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"example.com/orders/api"
+	"example.com/orders/open"
+	"example.com/orders/store"
+)
+
+const database, topic = "shop", "orders"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "orders:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	parts := map[string]func(context.Context, *azcosmos.Client, *servicebus.Client) error{"serve": serve, "relay": relay, "consume": consume}
+	if len(args) != 1 || parts[args[0]] == nil {
+		return errors.New("say serve, relay or consume")
+	}
+	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: os.Getenv("ORDERS_COSMOS"), Key: os.Getenv("ORDERS_COSMOS_KEY")})
+	if err != nil {
+		return err
+	}
+	bus, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: os.Getenv("ORDERS_SERVICEBUS")})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bus.Close(context.WithoutCancel(ctx)) }()
+	return parts[args[0]](ctx, client, bus)
+}
+
+func serve(ctx context.Context, client *azcosmos.Client, _ *servicebus.Client) error {
+	container, err := client.NewContainer(database, "data")
+	if err != nil {
+		return err
+	}
+	orders, err := store.Open(container)
+	if err != nil {
+		return err
+	}
+	server, err := httpapi.New([]httpapi.Resource{api.Resource(orders)}, nil)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", os.Getenv("ORDERS_LISTEN"))
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx, listener)
+}
+
+func relay(ctx context.Context, client *azcosmos.Client, bus *servicebus.Client) error {
+	expiry, _ := time.ParseDuration(os.Getenv("ORDERS_LEASE_EXPIRY")) // none: the default
+	service, err := relayservice.New(client, bus, &relayservice.Options{Database: database, Topic: topic, Expiry: expiry})
+	if err != nil {
+		return err
+	}
+	return service.Run(ctx)
+}
+
+func consume(ctx context.Context, client *azcosmos.Client, bus *servicebus.Client) error {
+	container, err := client.NewContainer(database, "totals")
+	if err != nil {
+		return err
+	}
+	totals, err := open.New(bus.Client, topic, container)
+	if err != nil {
+		return err
+	}
+	return totals.Run(ctx)
+}

@@ -1,0 +1,76 @@
+// Package open is a consumer: it keeps the total of each order that is open, in a document
+// beside the mark of the inbox, so that each event counts once.
+package open
+
+import (
+	"context"
+	"encoding/json"
+	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/servicebus/subscriber/cosmosinbox"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"example.com/orders/order"
+)
+
+// Name of the consumer and of its subscription.
+const Name = "open-orders"
+
+// Total is what is kept of an order.
+type Total struct {
+	ID           string `json:"id"`
+	PartitionKey string `json:"partitionKey"`
+	Open         bool   `json:"open"`
+	Pieces       int64  `json:"pieces"` // ever added
+	Events       int64  `json:"events"` // that were counted
+}
+
+// consumer keeps the totals in a container.
+type consumer struct {
+	container *azcosmos.ContainerClient
+	inbox     *cosmosinbox.Inbox
+}
+
+// New returns a subscriber that keeps totals in container.
+func New(bus *azservicebus.Client, topic string, container *azcosmos.ContainerClient) (*subscriber.Subscriber, error) {
+	inbox, err := cosmosinbox.New(container, Name, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &consumer{container, inbox}
+	m := subscriber.NewMux()
+	subscriber.OnPayload(m, func(ctx context.Context, e *subscriber.Event, _ order.Placed) error {
+		return c.count(ctx, e, func(t *Total) { t.Open = true })
+	})
+	subscriber.OnPayload(m, func(ctx context.Context, e *subscriber.Event, added order.LineAdded) error {
+		return c.count(ctx, e, func(t *Total) { t.Pieces += added.Line.Pieces })
+	})
+	m.Otherwise(func(ctx context.Context, e *subscriber.Event) error { // shipped or cancelled
+		return c.count(ctx, e, func(t *Total) { t.Open = false })
+	})
+	handler, err := m.Handler()
+	if err != nil {
+		return nil, err
+	}
+	return subscriber.New(bus, topic, Name, handler, &subscriber.Options{Inbox: inbox})
+}
+
+// count stores the total after e, in one transaction with the mark of e.
+func (c *consumer) count(ctx context.Context, e *subscriber.Event, change func(t *Total)) error {
+	t := Total{ID: Name + "-total", PartitionKey: e.Key}
+	if stored, err := c.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(e.Key), t.ID, nil); err == nil {
+		if err := json.Unmarshal(stored.Value, &t); err != nil {
+			return err
+		}
+	}
+	change(&t)
+	t.Events++
+	batch, err := c.inbox.Batch(ctx, e)
+	if err != nil {
+		return err
+	}
+	body, _ := json.Marshal(t) // texts and numbers
+	batch.UpsertItem(body, nil)
+	return batch.Execute(ctx)
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"feedbox/infrastructure/servicebus"
+	"net/http"
+	"sync"
+	"testing"
+)
+
+// The whole way in one process: REST, store, relay, topic, consumer.
+func TestAnOrderFromRequestToTotal(t *testing.T) {
+	w := newWorld(t)
+	bus, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: w.bus.ConnectionString()})
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var parts sync.WaitGroup
+	for name, part := range map[string]func(context.Context) error{
+		"serve":   func(ctx context.Context) error { return serve(ctx, w.client, bus) },
+		"relay":   func(ctx context.Context) error { return relay(ctx, w.client, bus) },
+		"consume": func(ctx context.Context) error { return consume(ctx, w.client, bus) },
+	} {
+		parts.Go(func() {
+			if err := part(ctx); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	w.up()
+	call := func(want int, method, path, body string, headers ...string) answer {
+		t.Helper()
+		a, err := w.call(t.Context(), method, path, body, headers...)
+		if err != nil || a.status != want {
+			t.Fatalf("%s %s: status %d, %v; want %d", method, path, a.status, err, want)
+		}
+		return a
+	}
+	placed := call(http.StatusCreated, http.MethodPost, "", `{"customer":"Contoso"}`, "Idempotency-Key", "k1")
+	again := call(http.StatusOK, http.MethodPost, "", `{"customer":"Contoso"}`, "Idempotency-Key", "k1")
+	if again.view.ID != placed.view.ID || placed.view.Version != 1 {
+		t.Errorf("placed %+v, again %+v", placed, again)
+	}
+	one := "/" + placed.view.ID
+	added := call(http.StatusNoContent, http.MethodPost, one+"/add", `{"sku":"pen","pieces":15,"price":100}`, "If-Match", placed.etag)
+	call(http.StatusPreconditionFailed, http.MethodPost, one+"/add", `{"sku":"pen","pieces":1,"price":100}`, "If-Match", placed.etag)
+	call(http.StatusUnprocessableEntity, http.MethodPost, one+"/add", `{"sku":"","pieces":0,"price":-1}`)
+	call(http.StatusConflict, http.MethodPost, one+"/add", `{"sku":"yacht","pieces":2,"price":999999}`)
+	read := call(http.StatusOK, http.MethodGet, one, "")
+	if read.view.Version != 2 || read.view.Total != 1500 || len(read.view.Lines) != 2 || read.etag != added.etag {
+		t.Errorf("read %+v", read)
+	}
+	call(http.StatusNoContent, http.MethodPost, one+"/ship", "")
+	call(http.StatusConflict, http.MethodPost, one+"/cancel", "")
+	call(http.StatusNotFound, http.MethodGet, "/5cb6a1a6-6a19-4ac5-a1f9-70b0f4bfe9c7", "")
+
+	w.eventually("the consumer has counted the four events", func() bool { return w.total(placed.view.ID).Events == 4 })
+	if total := w.total(placed.view.ID); total.Open || total.Pieces != 15 {
+		t.Errorf("the consumer keeps %+v", total)
+	}
+	stop()
+	parts.Wait()
+	must(t, bus.Close(t.Context()))
+}

@@ -1,0 +1,50 @@
+// Package store says how orders are kept: this is all the persistence there is.
+package store
+
+import (
+	"feedbox/application/command"
+	"feedbox/infrastructure/cosmos"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/google/uuid"
+
+	"example.com/orders/order"
+)
+
+// Type is the type of the documents of orders, and what people call them.
+const Type = "order"
+
+// ids keeps the ids of orders that come of idempotency keys apart from all others.
+var ids = uuid.MustParse("2f6f0c57-5a0e-4f0e-9c64-0d6f0f1f7a52")
+
+// kind says how orders are stored.
+var kind = cosmos.JSON[*order.Order, order.State]{
+	Type: Type, State: (*order.Order).State, Restore: order.Restore,
+	Events: []cosmos.EventCodec{
+		cosmos.JSONEvent[order.Placed](),
+		cosmos.JSONEvent[order.LineAdded](),
+		cosmos.JSONEvent[order.Shipped](),
+		cosmos.JSONEvent[order.Cancelled](),
+	},
+}
+
+// Orders are the ports to the orders of a container.
+type Orders struct {
+	command.Ports[*order.Order]
+	Reader *cosmos.JSONReader[order.State]
+}
+
+// Open returns the orders in container.
+func Open(container *azcosmos.ContainerClient) (*Orders, error) {
+	work, err := cosmos.NewUnitsOfWork(container, kind.Kind(), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := cosmos.NewJSONReader[order.State](container, Type)
+	if err != nil {
+		return nil, err
+	}
+	ports := command.Ports[*order.Order]{Work: work, IDs: uuid.New, Now: time.Now, Noun: Type, Namespace: ids}
+	return &Orders{Ports: ports, Reader: reader}, nil
+}
