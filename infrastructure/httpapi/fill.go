@@ -14,6 +14,9 @@ const (
 	notPatched = "is not a member that can be changed"
 )
 
+// notDigits is what a number must be that is none of ours.
+const notDigits = "a whole number of at most 18 digits, without fraction and exponent"
+
 // filler copies an object into members.
 type filler struct {
 	unknown    string
@@ -61,7 +64,10 @@ func (f *filler) object(at string, value strictjson.Value, members []Member) {
 		if inner, ok := m.into.([]Member); ok && got.Value.Kind == strictjson.Object {
 			f.object(strictjson.Pointer(at, got.Name), got.Value, inner)
 		} else if want := m.take(&got.Value); want != "" {
-			f.refuse(strictjson.Pointer(at, got.Name), "must be "+want+", not "+got.Value.Kind.String())
+			if want != notDigits {
+				want += ", not " + got.Value.Kind.String()
+			}
+			f.refuse(strictjson.Pointer(at, got.Name), "must be "+want)
 		}
 	}
 	for i := range members {
@@ -106,7 +112,7 @@ func (m *Member) take(value *strictjson.Value) (want string) {
 		}
 		number, err := strconv.ParseInt(value.Text, 10, 64)
 		if err != nil {
-			return "a whole number of at most 18 digits, without fraction and exponent"
+			return notDigits
 		}
 		*into = number
 	case *bool:

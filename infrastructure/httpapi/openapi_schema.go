@@ -1,11 +1,7 @@
 package httpapi
 
 import (
-	"reflect"
 	"strings"
-	"time"
-
-	"github.com/google/uuid"
 )
 
 // object is a JSON object of the OpenAPI document.
@@ -78,7 +74,8 @@ func schemaOfInteger(rule *Rule) object {
 
 // bodyOfShape documents a body by the shape that decodes it.
 func bodyOfShape(mediaType string, b Body) *bodyDoc {
-	return &bodyDoc{mediaType: mediaType, schema: schemaOfMembers(b.Members())}
+	members := b.Members()
+	return &bodyDoc{mediaType: mediaType, schema: schemaOfMembers(members), faults: wrongMembers(members)}
 }
 
 // schemaOfMembers is the schema of an object.
@@ -105,47 +102,4 @@ func schemaOfMembers(members []Member) object {
 		schema["required"] = required
 	}
 	return schema
-}
-
-// schemaOfView is the schema of an answer, by the tags that encode it: json, and doc for the
-// description. What people call the thing is put into the latter.
-func schemaOfView(t reflect.Type, w words) object {
-	switch {
-	case t == reflect.TypeFor[uuid.UUID]():
-		return object{"type": "string", "format": "uuid"}
-	case t == reflect.TypeFor[time.Time]():
-		return object{"type": "string", "format": "date-time"}
-	case t.Kind() == reflect.Pointer:
-		schema := schemaOfView(t.Elem(), w)
-		schema["type"] = []any{schema["type"], "null"}
-		return schema
-	case t.Kind() == reflect.Slice:
-		return object{"type": "array", "items": schemaOfView(t.Elem(), w)}
-	case t.Kind() == reflect.Struct:
-		return schemaOfStruct(t, w)
-	case t.Kind() == reflect.Bool:
-		return object{"type": "boolean"}
-	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
-		return object{"type": "integer"}
-	default:
-		return object{"type": "string"}
-	}
-}
-
-func schemaOfStruct(t reflect.Type, w words) object {
-	properties := object{}
-	required := []string{}
-	for i := range t.NumField() {
-		field := t.Field(i)
-		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		schema := schemaOfView(field.Type, w)
-		if doc := field.Tag.Get("doc"); doc != "" {
-			schema["description"] = w.say(doc)
-		}
-		properties[name] = schema
-		if !strings.Contains(options, "omitempty") {
-			required = append(required, name)
-		}
-	}
-	return object{"type": "object", "properties": properties, "required": required}
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -40,6 +41,7 @@ type operation struct {
 type bodyDoc struct {
 	name, mediaType string
 	schema          object
+	faults          []error
 }
 
 // replyDoc is an answer below 400.
@@ -93,13 +95,20 @@ func (c *collection) viewOfOne(of reflect.Type) *viewDoc {
 
 // check reports what the document cannot hold.
 func (doc *operation) check() error {
-	if doc.id == "" || doc.summary == "" {
-		return fmt.Errorf("operation %q has no Summary", doc.id)
+	var faults []error
+	wrong := func(err error) { faults = append(faults, fmt.Errorf("operation %q: %w", doc.id, err)) }
+	if doc.summary == "" {
+		wrong(errors.New("there is no Summary"))
 	}
 	for _, status := range doc.problems {
 		if problemDocs[status] == "" {
-			return fmt.Errorf("operation %q: %d is not a status of problems here", doc.id, status)
+			wrong(fmt.Errorf("%d is not a status of problems here", status))
 		}
 	}
-	return nil
+	if doc.body != nil {
+		for _, err := range doc.body.faults {
+			wrong(err)
+		}
+	}
+	return errors.Join(faults...)
 }

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"feedbox/domain/fault"
@@ -32,7 +34,7 @@ type Member struct {
 	rule     *Rule
 	required bool // must be there
 	nullable bool // may be null
-	into     any  // *string, **string, *int64, *bool, Part or []Member
+	into     any  // *string, **string, *int64, *bool, Setter or []Member
 }
 
 // Text is a member that must be there and must not be null. A nil rule allows any text.
@@ -78,6 +80,26 @@ type Setter interface {
 // it is passed on in either case, for the check to refuse it by the domain's rule.
 func Part(name string, rule *Rule, removable bool, into Setter) Member {
 	return Member{name: name, rule: rule, nullable: removable, into: into}
+}
+
+// wrongMembers lists the members that cannot be filled.
+func wrongMembers(members []Member) []error {
+	var faults []error
+	seen := map[string]bool{}
+	for _, m := range members {
+		value := reflect.ValueOf(m.into)
+		if m.name == "" || !value.IsValid() || value.IsNil() {
+			faults = append(faults, fmt.Errorf("member %q needs a name and something that it goes to", m.name))
+		}
+		if seen[m.name] {
+			faults = append(faults, fmt.Errorf("member %q is there twice", m.name))
+		}
+		seen[m.name] = true
+		if inner, ok := m.into.([]Member); ok {
+			faults = append(faults, wrongMembers(inner)...)
+		}
+	}
+	return faults
 }
 
 // decode reads the body of r into b. Faults of structure and breaches of the
