@@ -32,7 +32,7 @@ func schemaOfView(t reflect.Type, w words) object {
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return object{"type": "string"}
 	}
-	switch t.Kind() { //nolint:exhaustive // the others are encoded as texts, or as anything
+	switch t.Kind() {
 	case reflect.Slice, reflect.Array:
 		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
 			return object{"type": "string", "contentEncoding": "base64"}

@@ -100,8 +100,9 @@ func TestFaultsOfEveryMember(t *testing.T) {
 		`{"size":-7,"done":true,"place":{"x":1},"note":null}`: `201`,
 		`{"size":"7","done":"true","place":[],"note":1}`:      `/size must be a whole number, not a string; /done must be true or false, not a string; /place must be an object, not an array; /note must be a string or null, not a number; `,
 		`{}`: `/size is required; /done is required; /place is required; /note is required; `,
-		`{"size":1e2,"done":null,"place":{"y":1},"note":""}`:       `/size must be a whole number of at most 18 digits, without fraction and exponent; /done must be true or false, not null; /place/y is not a member of this body; /place/x is required; `,
-		`{"size":1,"done":false,"place":{"x":1,"x":2},"note":"n"}`: `/place/x must not be named twice; `,
+		`{"size":1e2,"done":null,"place":{"y":1},"note":""}`:            `/size must be a whole number of at most 18 digits, without fraction and exponent; /done must be true or false, not null; /place/y is not a member of this body; /place/x is required; `,
+		`{"size":1,"done":false,"place":{"x":1,"x":2},"note":"n"}`:      `/place/x must not be named twice; `,
+		`{"size":1,"done":false,"place":{"z":1},"place":{},"note":"n"}`: `/place must not be named twice; `,
 	} {
 		got := a.do(http.MethodPost, "/api/things", body)
 		if got.status == http.StatusCreated {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -53,5 +54,26 @@ func TestWords(t *testing.T) {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestTokenKeysOfResources: each resource seals with keys of its own, which must stay what
+// they are: another process, of another version, opens the tokens.
+func TestTokenKeysOfResources(t *testing.T) {
+	t.Parallel()
+	if got := tokenPurpose("contacts"); got != "feedbox contacts continuation v1" {
+		t.Errorf("keys are derived for %q", got)
+	}
+	keys := [][]byte{bytes.Repeat([]byte{1}, 32)}
+	orders, err := newTokenBox(keys, "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, err := newTokenBox(keys, "notes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := notes.open(orders.seal("c", "/a"), "/a"); err == nil {
+		t.Error("the token of another resource opens")
 	}
 }

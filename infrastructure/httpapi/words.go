@@ -12,7 +12,7 @@ func (w words) say(text string) string {
 		return text
 	}
 	article := "a "
-	if w.noun != "" && strings.Contains("aeio", w.noun[:1]) {
+	if strings.IndexAny(w.noun, "aeio") == 0 { // u is mostly that of user
 		article = "an "
 	}
 	return strings.NewReplacer(
