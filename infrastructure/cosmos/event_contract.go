@@ -13,8 +13,9 @@ import (
 // documents; event.schema.json says it as a JSON Schema. A service that writes its own
 // documents, in whatever language, tells the relay its contract.
 //
-// Names are those of members. The partition key, ids and types are strings of the document
-// itself, the rest is of Body.
+// Names are those of members. Type, ID, Key and Body are members of the document itself;
+// Subject and what follows it are members of Body, or of the document if the name begins
+// with a slash: "/eventType".
 type EventContract struct {
 	// Type is the member that tells events from other documents. Default "type".
 	Type string
@@ -31,7 +32,8 @@ type EventContract struct {
 	// for the document itself, with the members that the store adds. Default "data".
 	Body string
 
-	// Subject is the member of Body that becomes the subject. Default "action".
+	// Subject is the member that becomes the subject. Default "action". It may be that of
+	// Type: "/type", where the types of the documents are those of the events.
 	Subject string
 	// Sequence counts the events of a key from 1 without a gap, where the member is there.
 	// In a document that is no event and has it, the state of an aggregate, it is that of
@@ -49,8 +51,64 @@ type EventContract struct {
 // WholeDocument is an EventContract.Body.
 const WholeDocument = "."
 
+// bodyMembers are names of members that have their meaning in one place; "" is none.
+type bodyMembers struct{ subject, sequence, version, createdAt, traceparent string }
+
+// contract is an EventContract with its defaults, as the decoder compares names with it.
+type contract struct {
+	EventContract
+	whole         bool        // Body is the document itself
+	inside        bodyMembers // those of Body
+	beside        bodyMembers // those of the document itself
+	readsBeside   bool        // there are such
+	subjectIsType bool
+
+	subjectPath, sequencePath, versionPath string // for people
+}
+
 // defaultContract is that of the zero EventContract.
-var defaultContract = EventContract{}.withDefaults()
+var defaultContract = EventContract{}.compile()
+
+func (c EventContract) compile() *contract {
+	out := &contract{EventContract: *c.withDefaults()}
+	out.whole = out.Body == WholeDocument
+	for _, m := range []struct {
+		name           string
+		inside, beside *string
+	}{
+		{out.Subject, &out.inside.subject, &out.beside.subject},
+		{out.Sequence, &out.inside.sequence, &out.beside.sequence},
+		{out.Version, &out.inside.version, &out.beside.version},
+		{out.CreatedAt, &out.inside.createdAt, &out.beside.createdAt},
+		{out.Traceparent, &out.inside.traceparent, &out.beside.traceparent},
+	} {
+		name, isBeside := strings.CutPrefix(m.name, "/")
+		if isBeside || out.whole {
+			*m.beside = name
+		} else {
+			*m.inside = name
+		}
+	}
+	if out.subjectIsType = out.beside.subject == out.Type; out.subjectIsType {
+		out.beside.subject = "" // read with the type
+	}
+	out.readsBeside = out.beside != bodyMembers{}
+	out.subjectPath, out.sequencePath, out.versionPath = out.path(out.Subject), out.path(out.Sequence), out.path(out.Version)
+	return out
+}
+
+// path is where a member of the body or of the document is, for people.
+func (c *contract) path(member string) string {
+	if name, isBeside := strings.CutPrefix(member, "/"); isBeside || c.whole {
+		return name
+	}
+	return c.Body + "." + member
+}
+
+// names are those that are given, without "".
+func (m *bodyMembers) names() []string {
+	return slices.DeleteFunc([]string{m.subject, m.sequence, m.version, m.createdAt, m.traceparent}, func(name string) bool { return name == "" })
+}
 
 func (c EventContract) withDefaults() *EventContract {
 	c.Type = cmp.Or(c.Type, "type")
@@ -72,27 +130,32 @@ func (c EventContract) withDefaults() *EventContract {
 func (c EventContract) PartitionKeyPath() string { return "/" + c.withDefaults().Key }
 
 // check reports what no documents can have.
-func (c *EventContract) check() error {
+func (c *contract) check() error {
 	var faults []error
-	for _, member := range []struct{ name, value string }{
-		{"Type", c.Type},
-		{"ID", c.ID},
-		{"Key", c.Key},
-		{"Body", c.Body},
-		{"Subject", c.Subject},
-		{"Sequence", c.Sequence},
-		{"Version", c.Version},
-		{"CreatedAt", c.CreatedAt},
-		{"Traceparent", c.Traceparent},
+	for _, member := range []struct {
+		name, value string
+		ofBody      bool
+	}{
+		{"Type", c.Type, false},
+		{"ID", c.ID, false},
+		{"Key", c.Key, false},
+		{"Body", c.Body, false},
+		{"Subject", c.Subject, true},
+		{"Sequence", c.Sequence, true},
+		{"Version", c.Version, true},
+		{"CreatedAt", c.CreatedAt, true},
+		{"Traceparent", c.Traceparent, true},
 	} {
-		if strings.ContainsAny(member.value, `./"\`) && (member.name != "Body" || member.value != WholeDocument) {
-			faults = append(faults, fmt.Errorf("event contract: %s is %q: give the name of one member, without dots, slashes and quotes", member.name, member.value))
+		name, hint := member.value, ""
+		if member.ofBody {
+			name, hint = strings.TrimPrefix(name, "/"), "; a slash before it means a member of the document itself"
+		}
+		if name == "" || strings.ContainsAny(name, `./"\`) && (member.name != "Body" || name != WholeDocument) {
+			faults = append(faults, fmt.Errorf("event contract: %s is %q: give the name of one member, without dots, slashes and quotes%s", member.name, member.value, hint))
 		}
 	}
-	document := []string{c.Type, c.ID, c.Key, c.Body}
-	inside := []string{c.Subject, c.Sequence, c.Version, c.CreatedAt, c.Traceparent}
-	if c.hasTwice(document) || c.hasTwice(inside) {
-		faults = append(faults, errors.New("event contract: two of its members have one name"))
+	for _, name := range slices.Concat(c.twice(append(c.beside.names(), c.Type, c.ID, c.Key, c.Body)), c.twice(c.inside.names())) {
+		faults = append(faults, fmt.Errorf("event contract: two of its members have the name %q: only Subject and Type may share one", name))
 	}
 	if slices.Contains(c.Types, "") {
 		faults = append(faults, errors.New("event contract: a type of Types is empty"))
@@ -100,7 +163,13 @@ func (c *EventContract) check() error {
 	return errors.Join(faults...)
 }
 
-func (*EventContract) hasTwice(names []string) bool {
-	sorted := slices.Sorted(slices.Values(names))
-	return len(slices.Compact(sorted)) < len(names)
+// twice returns the names that come more than once.
+func (*contract) twice(names []string) (found []string) {
+	slices.Sort(names)
+	for i, name := range names {
+		if i > 0 && name == names[i-1] {
+			found = append(found, name)
+		}
+	}
+	return slices.Compact(found)
 }

@@ -32,14 +32,14 @@ const typeDomainEvent = "domainEvent"
 // The zero value has the contract of this package's documents. It is safe for concurrent
 // use.
 type EventDecoder struct {
-	contract *EventContract // nil: the default
+	contract *contract // nil: the default
 }
 
 var _ relay.Decoder = EventDecoder{}
 
 // NewEventDecoder returns a decoder of the events of a contract.
 func NewEventDecoder(c EventContract) (EventDecoder, error) {
-	contract := c.withDefaults()
+	contract := c.compile()
 	return EventDecoder{contract}, contract.check()
 }
 
@@ -60,17 +60,16 @@ func (e EventDecoder) Decode(raw []byte) (relay.Message, bool, error) {
 	}
 	d.require(d.contract.ID, d.message.ID != "")
 	d.require(d.contract.Key, d.message.Key != "")
-	if d.contract.Body != WholeDocument {
-		d.require(d.contract.Body, d.message.Body != nil)
-	}
-	d.require(d.inside(d.contract.Subject), d.message.Action != "" || d.message.Body == nil)
+	d.require(d.contract.Body, d.contract.whole || d.message.Body != nil)
+	isKnown := d.message.Body != nil || d.contract.inside.subject == "" // else there is no body to miss it in
+	d.require(d.contract.subjectPath, d.message.Action != "" || !isKnown)
 	if len(d.faults) > 0 {
 		return d.message, false, relay.Refuse("invalid_event", "event %s: %s", d.name(), strings.Join(d.faults, ", "))
 	}
 	return d.message, true, nil
 }
 
-func (e EventDecoder) contractOrDefault() *EventContract {
+func (e EventDecoder) contractOrDefault() *contract {
 	if e.contract == nil {
 		return defaultContract
 	}
@@ -79,7 +78,7 @@ func (e EventDecoder) contractOrDefault() *EventContract {
 
 // eventDocument is what Decode gathers from one document.
 type eventDocument struct {
-	contract *EventContract
+	contract *contract
 	message  relay.Message
 	isEvent  bool
 	isNote   bool     // one of this package's own that tells nothing
@@ -94,14 +93,6 @@ func (d *eventDocument) require(member string, present bool) {
 	}
 }
 
-// inside is the name of a member of the body, in messages for people.
-func (d *eventDocument) inside(member string) string {
-	if d.contract.Body == WholeDocument {
-		return member
-	}
-	return d.contract.Body + "." + member
-}
-
 // name tells the document in messages for people.
 func (d *eventDocument) name() string {
 	if d.message.ID == "" {
@@ -114,7 +105,6 @@ func (d *eventDocument) name() string {
 // nothing.
 func (d *eventDocument) read(raw []byte) error {
 	s, c := jsontext.NewScanner(raw), d.contract
-	whole := c.Body == WholeDocument
 	more, err := s.Enter()
 	for more && err == nil {
 		var member string
@@ -129,7 +119,9 @@ func (d *eventDocument) read(raw []byte) error {
 		case c.Type:
 			var kind string
 			if kind, _, err = s.Text(); err == nil {
-				d.isEvent = slices.Contains(c.Types, kind)
+				if d.isEvent = slices.Contains(c.Types, kind); c.subjectIsType {
+					d.message.Action = kind
+				}
 				if d.isNote = !d.isEvent && isNote(kind); d.isNote {
 					return nil
 				}
@@ -139,8 +131,8 @@ func (d *eventDocument) read(raw []byte) error {
 		case c.Body:
 			err = d.readBody(&s)
 		default:
-			if whole {
-				err = d.readInside(&s, member)
+			if c.readsBeside {
+				err = d.readMember(&s, member, &c.beside)
 			} else {
 				err = s.Skip()
 			}
@@ -149,7 +141,7 @@ func (d *eventDocument) read(raw []byte) error {
 			more, err = s.Next()
 		}
 	}
-	if whole && err == nil {
+	if c.whole && err == nil {
 		d.message.Body = raw
 	}
 	return err
@@ -167,7 +159,7 @@ func (d *eventDocument) readBody(s *jsontext.Scanner) error {
 		if member, err = s.Member(); err != nil {
 			break
 		}
-		if err = d.readInside(s, member); err == nil {
+		if err = d.readMember(s, member, &d.contract.inside); err == nil {
 			more, err = s.Next()
 		}
 	}
@@ -175,18 +167,21 @@ func (d *eventDocument) readBody(s *jsontext.Scanner) error {
 	return err
 }
 
-// readInside takes the value of a member of the body.
-func (d *eventDocument) readInside(s *jsontext.Scanner, member string) (err error) {
-	switch c := d.contract; member {
-	case c.Subject:
-		d.message.Action, err = d.text(s, member)
-	case c.Sequence:
-		d.message.Sequence, err = d.count(s, member)
-	case c.Version:
-		d.message.AggregateVersion, err = d.count(s, member)
-	case c.CreatedAt:
+// readMember takes the value of a member that is one of names.
+func (d *eventDocument) readMember(s *jsontext.Scanner, member string, names *bodyMembers) (err error) {
+	c := d.contract
+	switch member {
+	case "": // stands for no name
+		err = s.Skip()
+	case names.subject:
+		d.message.Action, err = d.text(s, c.subjectPath)
+	case names.sequence:
+		d.message.Sequence, err = d.count(s, c.sequencePath)
+	case names.version:
+		d.message.AggregateVersion, err = d.count(s, c.versionPath)
+	case names.createdAt:
 		d.message.CreatedAt, _, err = s.Text()
-	case c.Traceparent:
+	case names.traceparent:
 		d.message.Traceparent, _, err = s.Text()
 	default:
 		err = s.Skip()
@@ -195,23 +190,20 @@ func (d *eventDocument) readInside(s *jsontext.Scanner, member string) (err erro
 }
 
 // text reads a member that has to be a string if it is there.
-func (d *eventDocument) text(s *jsontext.Scanner, member string) (string, error) {
+func (d *eventDocument) text(s *jsontext.Scanner, name string) (string, error) {
 	v, ok, err := s.Text()
 	if !ok && err == nil {
-		if member == d.contract.Subject && member != d.contract.ID && member != d.contract.Key {
-			member = d.inside(member)
-		}
-		d.fault(member + " is not a string")
+		d.fault(name + " is not a string")
 	}
 	return v, err
 }
 
 // count reads a member that has to be a positive whole number if it is there.
-func (d *eventDocument) count(s *jsontext.Scanner, member string) (int64, error) {
+func (d *eventDocument) count(s *jsontext.Scanner, name string) (int64, error) {
 	isNull := s.Peek() == 'n'
 	n, ok, err := s.Integer()
 	if err == nil && !isNull && (!ok || n < 1) {
-		d.fault(d.inside(member) + " is not a positive whole number")
+		d.fault(name + " is not a positive whole number")
 	}
 	return n, err
 }
