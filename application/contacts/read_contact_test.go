@@ -14,9 +14,7 @@ import (
 	"feedbox/domain/fault"
 )
 
-var (
-	id  = uuid.MustParse("b5e2e7aa-4982-4735-9422-c39a7c4af5c2")
-)
+var id = uuid.MustParse("b5e2e7aa-4982-4735-9422-c39a7c4af5c2")
 
 // reader answers with one contact and notes what it was asked.
 type reader struct {

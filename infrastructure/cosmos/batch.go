@@ -160,7 +160,7 @@ func (b *Batch) addEvents(ctx context.Context) error {
 	for i := range b.events {
 		e := &b.events[i]
 		if e.At.IsZero() {
-			e.At = time.Now() //nolint:forbidigo // the default of a member
+			e.At = time.Now()
 		}
 		o, err := b.eventDocument(ctx, e)
 		if err == nil {

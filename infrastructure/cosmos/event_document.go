@@ -3,7 +3,6 @@ package cosmos
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"feedbox/application/mediator"
@@ -15,9 +14,8 @@ import (
 // member changes its meaning or goes away; readers must accept new members.
 const eventSchemaVersion = 1
 
-// eventMembers are the members of an event's data that this package writes, beside the id
-// of the aggregate, for which a kind has its own name.
-var eventMembers = []string{"action", "id", "createdAt", "aggregateVersion", "sequence", "schemaVersion", "traceparent"}
+// eventMembers are the members of an event's data that this package writes.
+var eventMembers = []string{defaultIDMember, "action", "id", "createdAt", "aggregateVersion", "sequence", "schemaVersion", "traceparent"}
 
 // encodeEvent returns the document of an event, which expires after ttl. What happened is
 // written by encode, then come the members that all events have. Traceparent (W3C Trace
@@ -43,11 +41,6 @@ func encodeEvent(e event.Event, encode EventEncoder, idMember string, ttl time.D
 	}
 	key := partitionKeyOf(meta.AggregateID)
 	return DataObject{ID: meta.ID.String(), PartitionKey: key, Type: typeDomainEvent, Data: data, TTL: seconds(ttl)}, nil
-}
-
-// isEventMember reports whether the name of a member of an event's data is taken.
-func isEventMember(name, idMember string) bool {
-	return name == idMember || slices.Contains(eventMembers, name)
 }
 
 // eventOutbox puts domain events into the transaction of one unit of work.

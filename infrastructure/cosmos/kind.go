@@ -47,6 +47,8 @@ type Kind[A aggregate.Aggregate] struct {
 // members that all events have are written by this package; see eventMembers.
 type EventEncoder func(dst []byte, e event.Event) ([]byte, error)
 
+const defaultIDMember = "aggregateId"
+
 // ownTypes are the types of this package's own documents.
 var ownTypes = []string{typeDomainEvent, typeRequest, typeAudit, typeTombstone}
 
@@ -77,7 +79,7 @@ func (k *Kind[A]) withDefaults(o *Options) (*Kind[A], error) {
 		faults = append(faults, fmt.Errorf("cosmos: DeletedTTL of kind %s is longer than the store can count, %s", given.Type, maxTTL))
 	}
 	given.Noun = cmp.Or(given.Noun, given.Type)
-	given.IDMember = cmp.Or(given.IDMember, "aggregateId")
+	given.IDMember = cmp.Or(given.IDMember, defaultIDMember)
 	given.DeletedTTL = cmp.Or(given.DeletedTTL, o.DeletedTTL)
 	return &given, errors.Join(faults...)
 }

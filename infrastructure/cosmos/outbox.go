@@ -43,7 +43,7 @@ func NewOutbox(container *azcosmos.ContainerClient, o *OutboxOptions) (*Outbox, 
 	if o == nil {
 		o = &OutboxOptions{}
 	}
-	options, err := o.Options.withDefaults()
+	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
