@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,9 +124,9 @@ func TestABrokerThatIsAwayIsAskedOneAtATime(t *testing.T) {
 				keys = append(keys, fmt.Sprint("a", n), fmt.Sprint("b", n), fmt.Sprint("c", n))
 			}
 			b := &tally{broker: broker{fail: failing(failure, keys...)}}
-			pauses := 0
+			var pauses atomic.Int64
 			r := newRelay(t, b, &relay.Options{Observer: relay.Observer{Paused: func(_ context.Context, p relay.Pause) {
-				pauses++
+				pauses.Add(1)
 				if relay.ReasonOf(p.Err) != failure.Reason || !p.Until.After(time.Now()) {
 					t.Errorf("paused until %s for %v", p.Until, p.Err)
 				}
@@ -166,7 +167,7 @@ func TestABrokerThatIsAwayIsAskedOneAtATime(t *testing.T) {
 			if took := time.Since(began); took > 6*time.Second || b.sent != 3*pages {
 				t.Errorf("%d events sent %s after the broker came back", b.sent, took)
 			}
-			if pauses == 0 {
+			if pauses.Load() == 0 {
 				t.Error("nobody was told of a pause")
 			}
 		})
