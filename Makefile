@@ -26,12 +26,10 @@ build: ## both binaries into bin/
 test: ## the README's test command
 	go test $(PACKAGES)
 
-RACE = GORACE="suppressions=$(CURDIR)/tests/race-suppressions.txt" go test -race
-
 .PHONY: race
 race: ## all tests under the race detector, but those that only start other processes
-	$(RACE) $$(go list $(PACKAGES) | grep -vE '^feedbox/tests/(api|cli|e2e)$$')
-	$(RACE) -run PowerLoss ./tests/e2e
+	tests/race.sh $$(go list $(PACKAGES) | grep -vE '^feedbox/tests/(api|cli|e2e)$$')
+	tests/race.sh -run PowerLoss ./tests/e2e
 
 .PHONY: vet
 vet: ## go vet

@@ -31,6 +31,10 @@ var kinds = map[string]kind{
 	"crash-relay":  {weight: 8, target: "relay", longest: 30 * time.Second, begin: crash},
 	"crash-store":  {weight: 4, target: world.PartCosmos, longest: 8 * time.Second, begin: crash},
 	"crash-broker": {weight: 4, target: world.PartBus, longest: 8 * time.Second, begin: crash},
+	// Drawn beside the others, for plans with shops only: see NewPlan.
+	"crash-shop":      {longest: 20 * time.Second, begin: crash},
+	"crash-shoprelay": {longest: 30 * time.Second, begin: crash},
+
 	"stop":         {weight: 6, target: "process", longest: 15 * time.Second, begin: stop},
 	"relays-down":  {begin: relaysDown},
 	"freeze":       {weight: 8, target: "relay", expiries: 3, begin: freeze},

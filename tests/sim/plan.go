@@ -56,6 +56,9 @@ func NewPlan(seed uint64, length time.Duration) *Plan {
 		MaxItems: 5 + rnd.IntN(40), PackKeys: rnd.IntN(2) == 0,
 	}}
 	t := &p.Topology
+	if seed%3 != 0 { // without drawing: the plans of the seeds stay what they were
+		t.Shops, t.OrdersApart = 1, seed%3 == 2
+	}
 	if rnd.IntN(3) == 0 {
 		t.StaleReads = between(time.Second, 4*time.Second)
 	}
@@ -73,8 +76,31 @@ func NewPlan(seed uint64, length time.Duration) *Plan {
 	if t.EventTTL > 0 { // a jump of the clock would let events expire before anybody saw them
 		p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return f.Kind == "clock" })
 	}
+	p.Faults = append(p.Faults, p.shopFaults(length)...)
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p
+}
+
+// shopFaults are crashes of shops and of the relays of their orders, from a source of their
+// own.
+func (p *Plan) shopFaults(length time.Duration) (faults []Fault) {
+	if p.Topology.Shops == 0 {
+		return nil
+	}
+	rnd := rand.New(rand.NewPCG(p.Seed, 2000))
+	kinds := []string{"crash-shop"}
+	if p.Topology.OrdersApart {
+		kinds = append(kinds, "crash-shoprelay")
+	}
+	for at := 10 * time.Second; at < length-5*time.Second; at += time.Duration(rnd.ExpFloat64() * float64(30*time.Second)) {
+		name := kinds[rnd.IntN(len(kinds))]
+		f := Fault{At: at, Kind: name, Target: "shop-0", For: time.Duration(rnd.Float64() * float64(20*time.Second))}
+		if name == "crash-shoprelay" {
+			f.Target = fmt.Sprintf("shoprelay-%d", rnd.IntN(2))
+		}
+		faults = append(faults, f)
+	}
+	return faults
 }
 
 // draw draws one fault.
@@ -124,9 +150,9 @@ func (p *Plan) count(kind string) int {
 func (p *Plan) String() string {
 	var b strings.Builder
 	t := p.Topology
-	fmt.Fprintf(&b, "seed %d, %s: %d APIs, %d relays, %d consumers of %d sessions, %d partitions, on disk %t, lease expiry %s, poll %s, %d items a page, pack %t, stale reads %s, event TTL %s; %d writers, pace %s",
+	fmt.Fprintf(&b, "seed %d, %s: %d APIs, %d relays, %d consumers of %d sessions, %d partitions, on disk %t, lease expiry %s, poll %s, %d items a page, pack %t, stale reads %s, event TTL %s; %d writers, pace %s, %d shops, orders apart %t",
 		p.Seed, p.Length, t.APIs, t.Relays, t.Consumers, t.Sessions, t.Partitions, t.OnDisk, t.LeaseExpiry, t.PollMin, t.MaxItems, t.PackKeys,
-		t.StaleReads.Round(time.Millisecond), t.EventTTL, p.Load.Writers, p.Load.Pace.Round(time.Millisecond))
+		t.StaleReads.Round(time.Millisecond), t.EventTTL, p.Load.Writers, p.Load.Pace.Round(time.Millisecond), t.Shops, t.OrdersApart)
 	for _, f := range p.Faults {
 		fmt.Fprintf(&b, "\n\t%s", f)
 	}

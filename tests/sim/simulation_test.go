@@ -100,6 +100,8 @@ type tally struct {
 	Counts     map[string]int
 	Events     int
 	Requests   int
+	Shops      int // seeds in which orders are changed beside contacts
+	Sold       int // changes of orders
 	Duplicates int64
 	Repeats    int
 	Order      int
@@ -145,6 +147,8 @@ func (s *summary) add(o *Outcome) {
 	}
 	s.Events += len(o.Run.Events)
 	s.Requests += o.Requests
+	s.Shops += o.Shops
+	s.Sold += o.Sold
 	s.Duplicates += o.Duplicates
 	s.Repeats += o.Run.Repeats
 	s.Simulated += o.Simulated
@@ -187,6 +191,10 @@ func (s *summary) report(t *testing.T) {
 	}
 	t.Logf("seeds %d to %d of %s: %d requests, %d events, %d faults and %d failed calls, %d duplicates dropped by the broker, %d repeats kept from handlers, %d losses by expiry reported; all arrived after %s at the latest",
 		s.first, s.first+uint64(s.seeds)-1, s.length, s.Requests, s.Events, faults, calls, s.Duplicates, s.Repeats, s.Reported, s.Slowest)
+	t.Logf("orders beside contacts in %d seeds: %d of their changes acknowledged", s.Shops, s.Sold)
+	if s.Shops > 0 && s.Sold == 0 {
+		t.Error("harness: no order was changed")
+	}
 	t.Logf("%.1f simulated hours in %s: %.1f simulated hours per real minute", s.Simulated.Hours(), took.Round(time.Second), s.Simulated.Hours()/took.Minutes())
 	t.Logf("faults: %s", strings.Join(list, ", "))
 	if s.here > warm {

@@ -19,6 +19,8 @@ type Outcome struct {
 	Counts     map[string]int // of faults that struck, by kind
 	Duplicates int64          // messages that the broker dropped
 	Requests   int            // answers that clients got
+	Shops      int            // that changed orders
+	Sold       int            // changes of orders that were acknowledged
 	Simulated  time.Duration
 	Trace      *world.Trace
 }
@@ -60,7 +62,7 @@ func Execute(t *testing.T, p *Plan) *Outcome {
 		s.begun.Wait()
 		run := s.w.Settle()
 		o = &Outcome{
-			Violations: run.Verify(), Run: run, Counts: s.counts, Duplicates: s.w.Duplicates(),
+			Violations: run.Verify(), Run: run, Counts: s.counts, Duplicates: s.w.Duplicates(), Shops: s.plan.Topology.Shops, Sold: s.w.Sold(),
 			Simulated: time.Since(began), Trace: s.w.Trace(),
 		}
 		for _, n := range load.Requests() {

@@ -40,11 +40,16 @@ func (c *cosmosPart) init(w *World) error {
 	if err := c.start(w); err != nil {
 		return err
 	}
-	for _, props := range []cosmosemu.ContainerProps{
+	containers := []cosmosemu.ContainerProps{
 		{ID: Data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: w.topology.Partitions},
 		{ID: Leases, PartitionKey: []string{"/id"}},
 		{ID: Parked, PartitionKey: []string{"/partitionKey"}},
-	} {
+	}
+	if w.topology.OrdersApart {
+		containers = append(containers, cosmosemu.ContainerProps{ID: Orders, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1},
+			cosmosemu.ContainerProps{ID: OrdersLeases, PartitionKey: []string{"/id"}}, cosmosemu.ContainerProps{ID: OrdersParked, PartitionKey: []string{"/partitionKey"}})
+	}
+	for _, props := range containers {
 		if err := c.srv.CreateContainer(Database, props); err != nil {
 			return err
 		}
@@ -142,7 +147,7 @@ func (c *cosmosPart) note(w *World, call *cosmosemu.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests[call.Operation]++
-	if call.Container == Parked {
+	if call.Container == Parked || call.Container == OrdersParked {
 		c.noteParked(call.Body)
 	}
 	if call.Container != Leases || len(call.Body) == 0 || call.Operation == cosmosemu.OpQueryItems {

@@ -21,7 +21,7 @@ import (
 // restartDelay is how long an orchestrator takes to start what ended by itself.
 const restartDelay = 2 * time.Second
 
-// process is an API, a relay or a consumer: the process that runs under its name
+// process is an API, a relay, a consumer or a shop: the process that runs under its name
 // now, if any.
 type process struct {
 	w          *World
@@ -122,6 +122,10 @@ func (p *process) main(ctx context.Context, n *nic, instance string) error {
 		return p.w.runAPI(ctx, n, p.name, log)
 	case "relay":
 		return p.w.runRelay(ctx, n, instance, log)
+	case "shoprelay":
+		return p.w.runRelay(ctx, n, instance, log, apart...)
+	case "shop":
+		return p.w.runShop(ctx, n, p.name)
 	default:
 		return p.w.runConsumer(ctx, n, log)
 	}
@@ -181,13 +185,14 @@ func run(ctx context.Context, part fx.Option) error {
 	return wiring.Run(running, app, func() { forget = context.AfterFunc(ctx, cancel) })
 }
 
-func (w *World) runRelay(ctx context.Context, n *nic, instance string, log *slog.Logger) error {
+// runRelay runs a relay; more is added to its environment.
+func (w *World) runRelay(ctx context.Context, n *nic, instance string, log *slog.Logger, more ...string) error {
 	t := w.topology
-	cfg, err := config.LoadRelay(w.environ(
-		"FEEDBOX_INSTANCE="+instance, "FEEDBOX_SERVICEBUS_TOPIC="+Topic, "FEEDBOX_SERVICEBUS_CONNECTION_STRING="+w.Bus().ConnectionString(),
-		fmt.Sprint("FEEDBOX_SERVICEBUS_PACK_KEYS=", t.PackKeys), "FEEDBOX_LEASE_EXPIRY="+t.LeaseExpiry.String(),
-		"FEEDBOX_RELAY_POLL_MIN="+t.PollMin.String(), "FEEDBOX_RELAY_POLL_MAX="+t.PollMax.String(), fmt.Sprint("FEEDBOX_RELAY_MAX_ITEMS=", t.MaxItems),
-	))
+	cfg, err := config.LoadRelay(w.environ(append([]string{
+		"FEEDBOX_INSTANCE=" + instance, "FEEDBOX_SERVICEBUS_TOPIC=" + Topic, "FEEDBOX_SERVICEBUS_CONNECTION_STRING=" + w.Bus().ConnectionString(),
+		fmt.Sprint("FEEDBOX_SERVICEBUS_PACK_KEYS=", t.PackKeys), "FEEDBOX_LEASE_EXPIRY=" + t.LeaseExpiry.String(),
+		"FEEDBOX_RELAY_POLL_MIN=" + t.PollMin.String(), "FEEDBOX_RELAY_POLL_MAX=" + t.PollMax.String(), fmt.Sprint("FEEDBOX_RELAY_MAX_ITEMS=", t.MaxItems),
+	}, more...)...))
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,9 @@ func (w *World) Settle() *verify.Run {
 	for _, l := range w.loads {
 		l.Stop()
 	}
+	w.shops.close()
 	w.Heal()
+	w.Eventually(patience, w.shops.idle)
 	began := time.Now()
 	run := &verify.Run{Settled: &verify.Settled{Limit: w.leaseLimit()}}
 	// Whoever was stopped or crashed comes back first.
@@ -118,15 +120,18 @@ func (w *World) allArrived() bool {
 
 // drains tells whether the gate of a key is closed that opens without an operator.
 func (w *World) drains() bool {
-	return slices.ContainsFunc(w.raw(Parked), func(raw []byte) bool {
-		var gate struct {
-			Type    string `json:"type"`
-			Closing struct {
-				Auto bool `json:"auto"`
-			} `json:"closing"`
-		}
-		return json.Unmarshal(raw, &gate) == nil && gate.Type == "gate" && gate.Closing.Auto
-	})
+	return slices.ContainsFunc(w.aside(), func(container string) bool { return slices.ContainsFunc(w.raw(container), isOpening) })
+}
+
+// isOpening tells a gate that opens by itself.
+func isOpening(raw []byte) bool {
+	var gate struct {
+		Type    string `json:"type"`
+		Closing struct {
+			Auto bool `json:"auto"`
+		} `json:"closing"`
+	}
+	return json.Unmarshal(raw, &gate) == nil && gate.Type == "gate" && gate.Closing.Auto
 }
 
 // allHandled tells whether the consumers got what the broker accepted.
@@ -160,6 +165,11 @@ func (w *World) collect(run *verify.Run) {
 		run.Other = append(run.Other, l.surprise...)
 		l.mu.Unlock()
 	}
+	w.shops.mu.Lock()
+	maps.Copy(run.Acked, w.shops.acked) // the ids of orders are no contacts'
+	maps.Copy(run.Unknown, w.shops.unknown)
+	run.LostCreates += w.shops.lost
+	w.shops.mu.Unlock()
 	run.Aggregates, run.Events = w.stored()
 	if err := w.readEvents(); err != nil {
 		w.harness("read the store: %v", err)

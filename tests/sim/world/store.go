@@ -222,27 +222,31 @@ func (w *World) leases() []leaseDocument {
 	return live
 }
 
-// Contacts and events in the store now, past the wire. Poison is left out.
-func (w *World) stored() (contacts []verify.Aggregate, events []verify.Event) {
+// Aggregates and events in the store now, past the wire. Poison is left out.
+func (w *World) stored() (aggregates []verify.Aggregate, events []verify.Event) {
 	poison := w.poisoned()
-	for _, d := range w.items(Data) {
-		switch {
-		case poison[d.ID]:
-		case d.Kind == verify.KindAggregate:
-			contacts = append(contacts, d.Aggregate())
-		case d.Kind == verify.KindEvent:
-			events = append(events, d.Event())
+	for _, container := range w.data() {
+		for _, d := range w.items(container) {
+			switch {
+			case poison[d.ID]:
+			case d.Kind == verify.KindAggregate:
+				aggregates = append(aggregates, d.Aggregate())
+			case d.Kind == verify.KindEvent:
+				events = append(events, d.Event())
+			}
 		}
 	}
-	return contacts, events
+	return aggregates, events
 }
 
 // parked lists the ids of the parked events. Nobody skips any here.
 func (w *World) parked() map[string]bool {
 	ids := map[string]bool{}
-	for _, d := range w.items(Parked) {
-		if d.Kind == verify.KindParked {
-			ids[d.ID] = true
+	for _, container := range w.aside() {
+		for _, d := range w.items(container) {
+			if d.Kind == verify.KindParked {
+				ids[d.ID] = true
+			}
 		}
 	}
 	return ids

@@ -8,6 +8,12 @@ import (
 // Topology is what a world consists of. Zero values stand for the defaults.
 type Topology struct {
 	APIs, Relays, Consumers int // default 2 each; negative: none
+	// Shops are processes that change orders, aggregates of another kind, past the API.
+	// Default none.
+	Shops int
+	// OrdersApart keeps orders in a container of their own, with relays of their own.
+	// Default: in that of contacts.
+	OrdersApart bool
 	// Partitions is the number of physical partitions of the data container. Default 2.
 	Partitions int
 	// OnDisk gives the emulators disks that lose what was not fsynced when they crash.

@@ -52,6 +52,7 @@ type World struct {
 	received received
 	ledger   ledger
 	loads    []*Load
+	shops    shops
 	ports    atomic.Int64 // of the addresses under which processes know the store
 	closed   bool
 
@@ -97,7 +98,12 @@ func New(t testing.TB, seed uint64, topology Topology) *World {
 	if err := w.bus.init(w); err != nil {
 		t.Fatalf("world: %v", err)
 	}
-	for kind, n := range map[string]int{"api": w.topology.APIs, "relay": w.topology.Relays, "consumer": w.topology.Consumers} {
+	w.shops.acked, w.shops.unknown = map[string]int{}, map[string]int{}
+	kinds := map[string]int{"api": w.topology.APIs, "relay": w.topology.Relays, "consumer": w.topology.Consumers, "shop": w.topology.Shops}
+	if w.topology.OrdersApart {
+		kinds["shoprelay"] = 2
+	}
+	for kind, n := range kinds {
 		for i := range n {
 			name := fmt.Sprintf("%s-%d", kind, i)
 			w.parts[name] = &process{w: w, name: name, kind: kind}
@@ -118,6 +124,7 @@ func (w *World) Close() {
 		return
 	}
 	w.closed = true
+	w.shops.close()
 	for _, l := range w.loads {
 		l.Stop()
 	}

@@ -1,0 +1,221 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/google/uuid"
+
+	"feedbox/application/command"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/cosmos"
+)
+
+// Containers of orders that are kept apart from contacts.
+const (
+	Orders       = "orders"
+	OrdersLeases = "orders-leases"
+	OrdersParked = "orders-parked"
+)
+
+// apart is the environment of a relay of the orders that are kept apart.
+var apart = []string{
+	"FEEDBOX_COSMOS_CONTAINER=" + Orders, "FEEDBOX_COSMOS_LEASES=" + OrdersLeases, "FEEDBOX_COSMOS_PARKED=" + OrdersParked,
+}
+
+// shops is what all shops know of their orders. A shop is a process that changes orders by
+// the write side itself, without an API: client and service in one, which may crash at any
+// moment.
+type shops struct {
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	busy    int // operations under way
+	acked   map[string]int
+	unknown map[string]int
+	lost    int
+	known   []uuid.UUID // that can be changed
+	serial  int
+}
+
+// shopWriters is how many orders a shop changes at a time.
+const shopWriters = 2
+
+func (w *World) runShop(ctx context.Context, n *nic, name string) error {
+	transport := w.transport(n)
+	defer transport.CloseIdleConnections()
+	client, err := cosmos.NewClient(cosmos.ClientConfig{
+		Endpoint: fmt.Sprintf("http://account-%d.documents.example:%d/", w.id, 10_000+w.ports.Add(1)), Key: w.Cosmos().Key(),
+		Options: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
+	})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	container, err := client.NewContainer(Database, w.ordersIn())
+	if err != nil {
+		return err
+	}
+	work, err := cosmos.NewUnitsOfWork(container, orderKind.Kind(), nil, &cosmos.Options{EventTTL: w.topology.EventTTL})
+	if err != nil {
+		return err
+	}
+	ports := &command.Ports[*order]{
+		Work: work, IDs: uuid.New, Now: time.Now, Noun: "order", Audit: true, Namespace: uuid.MustParse("6a1b8e6e-5a2b-4f39-8d8b-6b0a6e8c1c11"),
+	}
+	var writers sync.WaitGroup
+	for i := range shopWriters {
+		rnd := w.Random(200 + 10*uint64(len(name)) + uint64(i) + uint64(name[len(name)-1]))
+		writers.Go(func() { w.sell(ctx, ports, rnd) })
+	}
+	writers.Wait()
+	return ctx.Err()
+}
+
+// sell changes orders until ctx ends.
+func (w *World) sell(ctx context.Context, ports *command.Ports[*order], rnd *rand.Rand) {
+	for {
+		timer := time.NewTimer(time.Duration(rnd.ExpFloat64() * float64(2*time.Second)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		serial, some := w.shops.begin()
+		switch n := rnd.IntN(10); {
+		case some == nil || n == 0:
+			w.place(ctx, ports, serial, rnd.IntN(2) == 0)
+		default:
+			id := some[rnd.IntN(len(some))]
+			change := func(o *order) error { return o.add(1 + n%3) }
+			if n == 1 && len(some) > 3 {
+				change = (*order).drop
+			}
+			w.change(ctx, ports, id, serial, rnd.IntN(2) == 0, change)
+		}
+	}
+}
+
+// begin returns the number of the next operation and the orders that can be changed; none
+// once the shops are closed.
+func (s *shops) begin() (serial int, some []uuid.UUID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serial++
+	return s.serial, append([]uuid.UUID(nil), s.known...)
+}
+
+// enter begins an operation and reports whether it may.
+func (s *shops) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.busy++
+	}
+	return !s.closed
+}
+
+func (w *World) place(ctx context.Context, ports *command.Ports[*order], serial int, keyed bool) {
+	if !w.shops.enter() {
+		return
+	}
+	in := command.Creation[*order]{Make: placeOrder, Parts: []any{"Place"}}
+	if keyed {
+		in.Sender = command.Sender{Principal: "shop", IdempotencyKey: fmt.Sprintf("%d-%d-%d", w.id, w.seed, serial)}
+	}
+	placed, err := ports.Create(ctx, in)
+	if err != nil && keyed && ctx.Err() == nil {
+		placed, err = ports.Create(ctx, in) // the same again
+	}
+	s := &w.shops
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy--
+	switch {
+	case err == nil:
+		s.acked[placed.Aggregate.ID().String()]++
+		s.known = append(s.known, placed.Aggregate.ID())
+	case fault.KindOf(err) == fault.Gone: // dropped meanwhile: cannot be, nobody knows the id
+		w.violation("harness: an order nobody knows is dropped")
+	default:
+		s.lost++
+	}
+}
+
+func (w *World) change(ctx context.Context, ports *command.Ports[*order], id uuid.UUID, serial int, keyed bool, change func(o *order) error) {
+	if !w.shops.enter() {
+		return
+	}
+	target := command.Target{ID: id}
+	if keyed {
+		target.Sender = command.Sender{Principal: "shop", IdempotencyKey: fmt.Sprintf("c%d-%d-%d", w.id, w.seed, serial)}
+	}
+	_, err := ports.Update(ctx, target, change, "Change", serial)
+	refused := errors.Is(err, errDropped) // at once: a repeat may be refused for what the first try did
+	if err != nil && keyed && ctx.Err() == nil && !refused {
+		_, err = ports.Update(ctx, target, change, "Change", serial)
+	}
+	s := &w.shops
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy--
+	switch {
+	case err == nil:
+		s.acked[id.String()]++
+	case refused:
+	default:
+		s.unknown[id.String()]++
+	}
+}
+
+// close ends the selling, and idle tells whether it has ended.
+func (s *shops) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+func (s *shops) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.busy == 0
+}
+
+// ordersIn is the container of orders.
+func (w *World) ordersIn() string {
+	if w.topology.OrdersApart {
+		return Orders
+	}
+	return Data
+}
+
+// data and aside are the containers with events, and with parked ones.
+func (w *World) data() []string {
+	if w.topology.OrdersApart {
+		return []string{Data, Orders}
+	}
+	return []string{Data}
+}
+
+func (w *World) aside() []string {
+	if w.topology.OrdersApart {
+		return []string{Parked, OrdersParked}
+	}
+	return []string{Parked}
+}
+
+// Sold is how many changes of orders were acknowledged.
+func (w *World) Sold() (n int) {
+	w.shops.mu.Lock()
+	defer w.shops.mu.Unlock()
+	for _, acked := range w.shops.acked {
+		n += acked
+	}
+	return n
+}
