@@ -45,7 +45,7 @@ func TestWhatItCosts(t *testing.T) {
 
 // It is built of what anybody can import.
 func TestOnlyPublicPackages(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`+"\n"+`{{join .TestImports "\n"}}`, "./...").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`+"\n"+`{{join .TestImports "\n"}}`+"\n"+`{{join .XTestImports "\n"}}`, "./...").Output()
 	must(t, err)
 	for imported := range strings.FieldsSeq(string(out)) {
 		if strings.Contains(imported, "/internal/") || strings.Contains(imported, "/tests/") {

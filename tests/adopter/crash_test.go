@@ -86,8 +86,8 @@ func TestPartsAreKilled(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	kill := map[string]func(){}
-	for _, name := range []string{"serve", "relay", "consume"} {
+	names, kill := []string{"serve", "relay", "consume"}, map[string]func(){}
+	for _, name := range names {
 		kill[name] = w.part(binary, name)
 	}
 	defer func() {
@@ -104,9 +104,9 @@ func TestPartsAreKilled(t *testing.T) {
 		clients[i] = &client{w: w, rnd: rand.New(rand.NewPCG(seed, uint64(i)+1)), acked: map[string]int{}}
 		running.Go(func() { clients[i].run(ctx, i) })
 	}
-	for range 6 {
+	for _, i := range rnd.Perm(2 * len(names)) { // each twice
 		time.Sleep(time.Duration(200+rnd.IntN(600)) * time.Millisecond)
-		name := []string{"serve", "relay", "consume"}[rnd.IntN(3)]
+		name := names[i%len(names)]
 		kill[name]()
 		kill[name] = w.part(binary, name)
 	}

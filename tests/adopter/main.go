@@ -40,11 +40,8 @@ func run(ctx context.Context, args []string) error {
 		return errors.New("say serve, relay or consume")
 	}
 	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: os.Getenv("ORDERS_COSMOS"), Key: os.Getenv("ORDERS_COSMOS_KEY")})
-	if err != nil {
-		return err
-	}
-	bus, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: os.Getenv("ORDERS_SERVICEBUS")})
-	if err != nil {
+	bus, wrong := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: os.Getenv("ORDERS_SERVICEBUS")})
+	if err := errors.Join(err, wrong); err != nil {
 		return err
 	}
 	defer func() { _ = bus.Close(context.WithoutCancel(ctx)) }()

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/servicebus"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
+
+	"example.com/orders/open"
 )
 
 // The whole way in one process: REST, store, relay, topic, consumer.
@@ -49,7 +53,18 @@ func TestAnOrderFromRequestToTotal(t *testing.T) {
 	if read.view.Version != 2 || read.view.Total != 1500 || len(read.view.Lines) != 2 || read.etag != added.etag {
 		t.Errorf("read %+v", read)
 	}
+
+	// A total that the consumer cannot read is not one that is not there.
+	w.eventually("the consumer has counted three events", func() bool { return w.total(placed.view.ID).Events == 3 })
+	var refused atomic.Bool
+	w.store.Control(cosmosemu.OpReadItem, func(c *cosmosemu.Call) *cosmosemu.Fault {
+		if c.Container != "totals" || c.ID != open.Name+"-total" || refused.Swap(true) {
+			return nil
+		}
+		return &cosmosemu.Fault{Status: http.StatusForbidden, Message: "the test wants it so"}
+	})
 	call(http.StatusNoContent, http.MethodPost, one+"/ship", "")
+	w.eventually("the consumer was refused", refused.Load)
 	call(http.StatusConflict, http.MethodPost, one+"/cancel", "")
 	call(http.StatusNotFound, http.MethodGet, "/5cb6a1a6-6a19-4ac5-a1f9-70b0f4bfe9c7", "")
 

@@ -54,8 +54,12 @@ func TestWhatIsThePathAndWhatIsNot(t *testing.T) {
 			"cmd/acme/domain bin/acme .acme/domain registry.example/acme/domain acme/relay acme/domains my-acme/domain acme api",
 			"cmd/acme/domain bin/acme .acme/domain registry.example/acme/domain acme/relay acme/domains my-acme/domain acme api",
 		},
-		"tests/binary":    {"\x00 acme/domain", "\x00 acme/domain"},
-		".cache/x.go":     {"\"acme/domain\"", "\"acme/domain\""},
+		"tests/binary": {"\x00 acme/domain", "\x00 acme/domain"},
+		".cache/x.go":  {"\"acme/domain\"", "\"acme/domain\""},
+		"tests/adopter/go.mod": {
+			"require (\n\tacme v0.0.0\n)\n\nreplace acme => ../..\n",
+			"require (\n\t" + another + " v0.0.0\n)\n\nreplace " + another + " => ../..\n",
+		},
 		".golangci.yml":   {"{local-prefixes: [acme]} {module-path: acme}", "{local-prefixes: [" + another + "]} {module-path: " + another + "}"},
 		"tests/arch/a.go": {"acme", "acme"},
 	}
@@ -126,6 +130,7 @@ func TestACopyUnderAnotherPath(t *testing.T) {
 	if out := run("list", "-test", "-tags", "conformance faults failpoint", "-f", "{{.ImportPath}}", "./..."); strings.Contains("\n"+out, "\n"+old+"/") {
 		t.Errorf("a package has the old path:\n%s", out)
 	}
+	run("list", "-C", filepath.Join("tests", "adopter"), "-deps", "-test", "./...") // a module of its own, which requires this one
 	run("vet", "-trimpath", "./domain/...", "./application/mediator/...")
 	if *build {
 		run("build", "-trimpath", "./...")

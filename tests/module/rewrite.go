@@ -16,6 +16,8 @@ import (
 // before and behind the name.
 var alone = []struct{ file, before, behind string }{
 	{"go.mod", "module ", "\n"},
+	{"tests/adopter/go.mod", "\t", " v0.0.0"},
+	{"tests/adopter/go.mod", "replace ", " => ../..\n"},
 	{".golangci.yml", "local-prefixes: [", "]"},
 	{".golangci.yml", "module-path: ", "}"},
 	{"tests/arch/arch_test.go", `const module = "`, `"`},

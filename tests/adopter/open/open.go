@@ -5,9 +5,12 @@ package open
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/infrastructure/servicebus/subscriber/cosmosinbox"
+	"net/http"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
@@ -35,9 +38,6 @@ type consumer struct {
 // New returns a subscriber that keeps totals in container.
 func New(bus *azservicebus.Client, topic string, container *azcosmos.ContainerClient) (*subscriber.Subscriber, error) {
 	inbox, err := cosmosinbox.New(container, Name, nil)
-	if err != nil {
-		return nil, err
-	}
 	c := &consumer{container, inbox}
 	m := subscriber.NewMux()
 	subscriber.OnPayload(m, func(ctx context.Context, e *subscriber.Event, _ order.Placed) error {
@@ -49,8 +49,8 @@ func New(bus *azservicebus.Client, topic string, container *azcosmos.ContainerCl
 	m.Otherwise(func(ctx context.Context, e *subscriber.Event) error { // shipped or cancelled
 		return c.count(ctx, e, func(t *Total) { t.Open = false })
 	})
-	handler, err := m.Handler()
-	if err != nil {
+	handler, wrong := m.Handler()
+	if err := errors.Join(err, wrong); err != nil {
 		return nil, err
 	}
 	return subscriber.New(bus, topic, Name, handler, &subscriber.Options{Inbox: inbox})
@@ -59,10 +59,14 @@ func New(bus *azservicebus.Client, topic string, container *azcosmos.ContainerCl
 // count stores the total after e, in one transaction with the mark of e.
 func (c *consumer) count(ctx context.Context, e *subscriber.Event, change func(t *Total)) error {
 	t := Total{ID: Name + "-total", PartitionKey: e.Key}
-	if stored, err := c.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(e.Key), t.ID, nil); err == nil {
-		if err := json.Unmarshal(stored.Value, &t); err != nil {
-			return err
-		}
+	stored, err := c.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(e.Key), t.ID, nil)
+	if err == nil {
+		err = json.Unmarshal(stored.Value, &t)
+	}
+	failed, _ := errors.AsType[*azcore.ResponseError](err)
+	first := failed != nil && failed.StatusCode == http.StatusNotFound
+	if err != nil && !first {
+		return err // the event comes again
 	}
 	change(&t)
 	t.Events++
@@ -71,6 +75,10 @@ func (c *consumer) count(ctx context.Context, e *subscriber.Event, change func(t
 		return err
 	}
 	body, _ := json.Marshal(t) // texts and numbers
-	batch.UpsertItem(body, nil)
+	if first {
+		batch.CreateItem(body, nil)
+	} else { // refused if what was read is old
+		batch.ReplaceItem(t.ID, body, &azcosmos.TransactionalBatchItemOptions{IfMatchETag: &stored.ETag})
+	}
 	return batch.Execute(ctx)
 }

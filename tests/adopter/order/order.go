@@ -54,11 +54,8 @@ type State struct {
 
 // Place returns a new order. RequestHash comes from command.Creation.
 func Place(id uuid.UUID, requestHash, customer string, now time.Time) (*Order, error) {
-	if err := CheckCustomer(customer); err != nil {
-		return nil, err
-	}
 	root, err := aggregate.New(id, requestHash)
-	if err != nil {
+	if err := cmp.Or(CheckCustomer(customer), err); err != nil {
 		return nil, err
 	}
 	o := &Order{Root: root, state: State{Customer: customer, Status: Open, Lines: []Line{}}}
@@ -143,7 +140,7 @@ func CheckLine(sku string, pieces, price int64) error {
 
 func checkText(pointer, text string) []fault.Field {
 	if strings.TrimSpace(text) == "" || len(text) > maxText {
-		return []fault.Field{{Pointer: pointer, Message: fmt.Sprintf("must have from 1 to %d characters", maxText)}}
+		return []fault.Field{{Pointer: pointer, Message: fmt.Sprintf("must have from 1 to %d bytes", maxText)}}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@
 package store
 
 import (
+	"errors"
 	"feedbox/application/command"
 	"feedbox/infrastructure/cosmos"
 	"time"
@@ -38,11 +39,8 @@ type Orders struct {
 // Open returns the orders in container.
 func Open(container *azcosmos.ContainerClient) (*Orders, error) {
 	work, err := cosmos.NewUnitsOfWork(container, kind.Kind(), nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	reader, err := cosmos.NewJSONReader[order.State](container, Type)
-	if err != nil {
+	reader, wrong := cosmos.NewJSONReader[order.State](container, Type)
+	if err := errors.Join(err, wrong); err != nil {
 		return nil, err
 	}
 	ports := command.Ports[*order.Order]{Work: work, IDs: uuid.New, Now: time.Now, Noun: Type, Namespace: ids}
