@@ -1,6 +1,5 @@
 // Package command is how a command changes one aggregate, whatever its kind: read or make
-// it, call its verbs, commit, and answer a repeat as such. A use case gives the verbs; see
-// package contacts for some.
+// it, call its verbs, commit, and answer a repeat as such. A use case gives the verbs.
 //
 // A command that updates may carry preconditions (IfMatch). With one, the aggregate
 // must still be in a state the client has seen, else fault.PreconditionFailed.

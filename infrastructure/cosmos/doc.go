@@ -7,7 +7,7 @@
 // change feed of that container is the outbox. It may hold aggregates of several kinds.
 //
 // Documents (document.go) are {id, partitionKey, type, data, ttl}. A Kind says what is in
-// data; JSON makes one with encoding/json, package contacts beside this one writes by hand.
+// data; JSON makes one with encoding/json.
 // The relay passes the data of an event to the broker byte for byte.
 //
 // The write side, from the outside in:

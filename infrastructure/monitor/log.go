@@ -47,7 +47,7 @@ var findings = map[changefeed.Check]struct{ message, next string }{
 }
 
 // RelayLog writes what the relay itself has to say. Personal data stays out: keys
-// are contact ids.
+// are the ids of aggregates.
 func RelayLog(log *slog.Logger) relay.Observer {
 	return relay.Observer{
 		Paused: func(ctx context.Context, p relay.Pause) {
@@ -55,13 +55,13 @@ func RelayLog(log *slog.Logger) relay.Observer {
 				"class", relay.ClassOf(p.Err).String(), "reason", relay.ReasonOf(p.Err), "error", p.Err)
 		},
 		Parked: func(ctx context.Context, e relay.ParkedEvent) {
-			log.ErrorContext(ctx, "event parked", "event_id", e.ID, "contact_id", e.Key, "action", e.Action, "reason", e.Reason, "attempts", e.Attempts)
+			log.ErrorContext(ctx, "event parked", "event_id", e.ID, "key", e.Key, "action", e.Action, "reason", e.Reason, "attempts", e.Attempts)
 		},
 		Newer: func(ctx context.Context, e relay.ParkedEvent) {
-			log.WarnContext(ctx, "a parked event was changed in the store, it stays parked as it was", "event_id", e.ID, "contact_id", e.Key, "next", "feedbox parked retry "+e.Key+" --from-store")
+			log.WarnContext(ctx, "a parked event was changed in the store, it stays parked as it was", "event_id", e.ID, "key", e.Key, "next", "feedbox parked retry "+e.Key+" --from-store")
 		},
 		Missing: func(ctx context.Context, m relay.Missing) {
-			log.ErrorContext(ctx, "events missing from the feed", "contact_id", m.Key, "first", m.First, "last", m.Last, "lost", m.Lost)
+			log.ErrorContext(ctx, "events missing from the feed", "key", m.Key, "first", m.First, "last", m.Last, "lost", m.Lost)
 		},
 	}
 }
@@ -70,10 +70,10 @@ func RelayLog(log *slog.Logger) relay.Observer {
 func DrainLog(log *slog.Logger) func(ctx context.Context, d relay.Drained) {
 	return func(ctx context.Context, d relay.Drained) {
 		if d.Err != nil {
-			log.WarnContext(ctx, "parked events not drained", "contact_id", d.Key, "sent", d.Sent, "differ", d.Differ, "skipped", d.Skip, "error", d.Err)
+			log.WarnContext(ctx, "parked events not drained", "key", d.Key, "sent", d.Sent, "differ", d.Differ, "skipped", d.Skip, "error", d.Err)
 			return
 		}
-		log.InfoContext(ctx, "parked events drained", "contact_id", d.Key, "sent", d.Sent, "differ", d.Differ, "skipped", d.Skip)
+		log.InfoContext(ctx, "parked events drained", "key", d.Key, "sent", d.Sent, "differ", d.Differ, "skipped", d.Skip)
 	}
 }
 

@@ -48,7 +48,7 @@ func (r Retention) report(ctx context.Context) {
 }
 
 // AbsenceLog reports a range that nobody read for longer than events live. Which events
-// have expired meanwhile is not known where a contact's events are gone from their first
+// have expired meanwhile is not known where an aggregate's events are gone from their first
 // on; that some may have is.
 func AbsenceLog(ttl time.Duration, now func() time.Time, log *slog.Logger) *changefeed.Observer {
 	ctx := context.Background() //nolint:forbidigo // slog wants one, the processor's hooks have none

@@ -12,8 +12,10 @@ import (
 // nothing outside tests and examples says so.
 var generic = []string{
 	"domain/aggregate", "domain/event", "domain/fault",
-	"application/query", "application/relay", "application/mediator",
-	"infrastructure/cosmos/parked", "infrastructure/servicebus", "infrastructure/relayfeed", "infrastructure/relayservice",
+	"application/command", "application/query", "application/relay", "application/mediator", "changefeed", "changefeed/cosmosfeed",
+	"infrastructure/cosmos", "infrastructure/cosmos/internal/jsontext", "infrastructure/cosmos/internal/store", "infrastructure/cosmos/parked",
+	"infrastructure/monitor", "infrastructure/verify", "infrastructure/servicebus/subscriber", "infrastructure/servicebus/subscriber/cosmosinbox",
+	"infrastructure/servicebus", "infrastructure/relayfeed", "infrastructure/relayservice",
 	"infrastructure/httpapi", "infrastructure/httpapi/auth", "infrastructure/httpapi/internal/strictjson",
 }
 

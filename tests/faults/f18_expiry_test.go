@@ -73,7 +73,7 @@ func losses(r *relayProcess) []verify.Loss {
 	var list []verify.Loss
 	for _, l := range r.logged("events missing from the feed") {
 		if l.attrs["lost"].Bool() {
-			list = append(list, verify.Loss{Key: l.attrs["contact_id"].String(), First: l.attrs["first"].Int64(), Last: l.attrs["last"].Int64()})
+			list = append(list, verify.Loss{Key: l.attrs["key"].String(), First: l.attrs["first"].Int64(), Last: l.attrs["last"].Int64()})
 		}
 	}
 	return list

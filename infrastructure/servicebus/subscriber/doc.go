@@ -1,7 +1,7 @@
 // Package subscriber receives the events of a session subscription: the consumer's
 // side of the guarantees that the relay gives.
 //
-//	s, err := subscriber.New(bus, "contacts", "billing", func(ctx context.Context, e *subscriber.Event) error {
+//	s, err := subscriber.New(bus, "orders", "billing", func(ctx context.Context, e *subscriber.Event) error {
 //		return nil // done; DeadLetter(reason, err): set aside; any other error: again later
 //	}, nil)
 //	err = s.Run(ctx) // blocks; nil once ctx ended and handlers have finished

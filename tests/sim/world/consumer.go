@@ -111,7 +111,7 @@ func (r *received) missing(report map[string]slog.Value) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lost = append(r.lost, verify.Loss{Key: report["contact_id"].String(), First: report["first"].Int64(), Last: report["last"].Int64()})
+	r.lost = append(r.lost, verify.Loss{Key: report["key"].String(), First: report["first"].Int64(), Last: report["last"].Int64()})
 }
 
 // aging takes down a relay's warning that events will expire.
