@@ -7,6 +7,7 @@ import (
 
 // Checkpoint is a position of the change feed that a relay wrote to a lease.
 type Checkpoint struct {
+	Feed         string // which change feed, as in Event
 	Lease, Owner string
 	Min, Max     string // the lease's range of effective partition keys
 	LSN          int64  // everything up to it counts as sent
@@ -35,7 +36,7 @@ func (r Run) verifyCheckpoints(v *violations) {
 				break
 			}
 			n, arrived := number[e.ID]
-			if e.LSN == 0 || e.EPK < c.Min || e.EPK >= c.Max || arrived && n <= c.Accepted || told[e.ID] || r.Parked[e.ID] {
+			if e.LSN == 0 || e.Feed != c.Feed || e.EPK < c.Min || e.EPK >= c.Max || arrived && n <= c.Accepted || told[e.ID] || r.Parked[e.ID] {
 				continue
 			}
 			if !arrived && r.Expires {

@@ -16,6 +16,8 @@ type Settled struct {
 	// Arrived and Balanced are how long it took until all had arrived and until the
 	// leases were shared out evenly.
 	Arrived, Balanced time.Duration
+	// Others are those of other change feeds, which have leases and relays of their own.
+	Others []*Settled
 }
 
 func (s *Settled) verify(v *violations) {
@@ -27,6 +29,9 @@ func (s *Settled) verify(v *violations) {
 	}
 	if text := s.Unbalanced(); text != "" {
 		v.add("I7 %s after %s", text, s.Balanced)
+	}
+	for _, other := range s.Others {
+		other.verify(v)
 	}
 }
 

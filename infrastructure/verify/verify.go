@@ -20,10 +20,12 @@ type Event struct {
 	Action   string
 	Version  int64
 	Sequence int64
-	// LSN and EPK are where the event stands in the change feed: the number of its
-	// transaction and the effective partition key of its key. Only I6 needs them.
-	LSN int64
-	EPK string
+	// Feed, LSN and EPK are where the event stands: the change feed, where there are
+	// several, the number of its transaction in it and the effective partition key of
+	// its key. Only I6 needs them.
+	Feed string
+	LSN  int64
+	EPK  string
 	// Expired says that the store has the event no more.
 	Expired bool
 }

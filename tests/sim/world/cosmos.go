@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,18 +41,15 @@ func (c *cosmosPart) init(w *World) error {
 	if err := c.start(w); err != nil {
 		return err
 	}
-	containers := []cosmosemu.ContainerProps{
-		{ID: Data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: w.topology.Partitions},
-		{ID: Leases, PartitionKey: []string{"/id"}},
-		{ID: Parked, PartitionKey: []string{"/partitionKey"}},
-	}
-	if w.topology.OrdersApart {
-		containers = append(containers, cosmosemu.ContainerProps{ID: Orders, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1},
-			cosmosemu.ContainerProps{ID: OrdersLeases, PartitionKey: []string{"/id"}}, cosmosemu.ContainerProps{ID: OrdersParked, PartitionKey: []string{"/partitionKey"}})
-	}
-	for _, props := range containers {
-		if err := c.srv.CreateContainer(Database, props); err != nil {
-			return err
+	for _, o := range w.outboxes {
+		for _, props := range []cosmosemu.ContainerProps{
+			{ID: o.data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: w.topology.Partitions},
+			{ID: o.leases, PartitionKey: []string{"/id"}},
+			{ID: o.parked, PartitionKey: []string{"/partitionKey"}},
+		} {
+			if err := c.srv.CreateContainer(Database, props); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -147,10 +145,11 @@ func (c *cosmosPart) note(w *World, call *cosmosemu.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests[call.Operation]++
-	if call.Container == Parked || call.Container == OrdersParked {
+	if _, ok := w.outboxWith(func(o outbox) bool { return o.parked == call.Container }); ok {
 		c.noteParked(call.Body)
 	}
-	if call.Container != Leases || len(call.Body) == 0 || call.Operation == cosmosemu.OpQueryItems {
+	relayed, ok := w.outboxWith(func(o outbox) bool { return o.leases == call.Container })
+	if !ok || len(call.Body) == 0 || call.Operation == cosmosemu.OpQueryItems {
 		return
 	}
 	if call.Operation == cosmosemu.OpReplaceItem && call.Header.Get("If-Match") == "" {
@@ -170,7 +169,7 @@ func (c *cosmosPart) note(w *World, call *cosmosemu.Call) {
 		owner = *l.Owner
 	}
 	c.writes = append(c.writes, verify.Checkpoint{
-		Lease: l.ID, Owner: owner, Min: l.FeedRange.Range.Min, Max: l.FeedRange.Range.Max, LSN: lsn, Accepted: w.bus.accepted(),
+		Feed: relayed.data, Lease: l.ID, Owner: owner, Min: l.FeedRange.Range.Min, Max: l.FeedRange.Range.Max, LSN: lsn, Accepted: w.bus.accepted(),
 	})
 }
 
@@ -228,43 +227,46 @@ func (w *World) Requests() map[cosmosemu.Operation]int {
 	return counts
 }
 
-// Split splits the physical partition that holds a key. It reports whether it did.
+// Split splits the physical partition that holds a key, of each container of data. It
+// reports whether it did in any.
 func (w *World) Split(key string) bool {
-	if w.cosmos.current() == nil {
-		return false
-	}
-	at := EPK(key)
-	ranges, err := w.Cosmos().PartitionKeyRanges(Database, Data)
-	if err != nil {
-		return false
-	}
-	for _, r := range ranges {
-		if r.MinInclusive <= at && at < r.MaxExclusive {
-			err := w.Cosmos().Split(Database, Data, r.ID)
-			w.trace.Add(PartCosmos, "SPLIT of range %s [%s,%s): %v", r.ID, r.MinInclusive, r.MaxExclusive, err)
-			return err == nil
-		}
-	}
-	return false
+	return w.reshape(key, func(container string, ranges []cosmosemu.PartitionKeyRange, i int) bool {
+		r := ranges[i]
+		err := w.Cosmos().Split(Database, container, r.ID)
+		w.trace.Add(PartCosmos, "SPLIT of range %s [%s,%s) of %s: %v", r.ID, r.MinInclusive, r.MaxExclusive, container, err)
+		return err == nil
+	})
 }
 
-// Merge joins the physical partition that holds a key with the next one. It reports
-// whether it did.
+// Merge joins the physical partition that holds a key with the next one, of each container
+// of data. It reports whether it did in any.
 func (w *World) Merge(key string) bool {
+	return w.reshape(key, func(container string, ranges []cosmosemu.PartitionKeyRange, i int) bool {
+		if i+1 == len(ranges) {
+			return false
+		}
+		err := w.Cosmos().Merge(Database, container, ranges[i].ID, ranges[i+1].ID)
+		w.trace.Add(PartCosmos, "MERGE of ranges %s and %s of %s: %v", ranges[i].ID, ranges[i+1].ID, container, err)
+		return err == nil
+	})
+}
+
+// reshape calls f with the number of the range that holds a key, for each container of
+// data, and reports whether any call did something.
+func (w *World) reshape(key string, f func(container string, ranges []cosmosemu.PartitionKeyRange, i int) bool) (done bool) {
 	if w.cosmos.current() == nil {
 		return false
 	}
 	at := EPK(key)
-	ranges, err := w.Cosmos().PartitionKeyRanges(Database, Data)
-	if err != nil {
-		return false
-	}
-	for i, r := range ranges {
-		if i+1 < len(ranges) && r.MinInclusive <= at && at < r.MaxExclusive {
-			err := w.Cosmos().Merge(Database, Data, r.ID, ranges[i+1].ID)
-			w.trace.Add(PartCosmos, "MERGE of ranges %s and %s: %v", r.ID, ranges[i+1].ID, err)
-			return err == nil
+	for _, o := range w.outboxes {
+		ranges, err := w.Cosmos().PartitionKeyRanges(Database, o.data)
+		if err != nil {
+			continue
+		}
+		i := slices.IndexFunc(ranges, func(r cosmosemu.PartitionKeyRange) bool { return r.MinInclusive <= at && at < r.MaxExclusive })
+		if i >= 0 && f(o.data, ranges, i) {
+			done = true
 		}
 	}
-	return false
+	return done
 }

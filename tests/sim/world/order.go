@@ -1,13 +1,16 @@
 package world
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
 	"feedbox/domain/aggregate"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/verify"
 )
 
 // order is an aggregate of another kind than contacts. Its events do not replace each
@@ -58,6 +61,27 @@ func (o *order) add(lines int) error {
 		aggregate.Record(&o.Root, lineAdded{o.lines}, uuid.New(), time.Now())
 	}
 	return nil
+}
+
+// ordersUnlike tells of stored orders whose lines are not those of their events.
+func (w *World) ordersUnlike(events []verify.Event) (breaches []string) {
+	added := map[string]int{}
+	for i := range events {
+		if events[i].Action == (lineAdded{}).Action() {
+			added[events[i].Key]++
+		}
+	}
+	for _, raw := range w.raw(w.orders().data) {
+		var d struct {
+			ID   string     `json:"id"`
+			Type string     `json:"type"`
+			Data orderState `json:"data"`
+		}
+		if json.Unmarshal(raw, &d) == nil && d.Type == orderKind.Type && d.Data.Lines != added[d.ID] {
+			breaches = append(breaches, fmt.Sprintf("I1 order %s: %d lines, its events added %d", d.ID, d.Data.Lines, added[d.ID]))
+		}
+	}
+	return breaches
 }
 
 func (o *order) drop() error {

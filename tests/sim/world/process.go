@@ -121,9 +121,9 @@ func (p *process) main(ctx context.Context, n *nic, instance string) error {
 	case "api":
 		return p.w.runAPI(ctx, n, p.name, log)
 	case "relay":
-		return p.w.runRelay(ctx, n, instance, log)
+		return p.w.runRelay(ctx, n, p.w.outboxes[0], instance, log)
 	case "shoprelay":
-		return p.w.runRelay(ctx, n, instance, log, apart...)
+		return p.w.runRelay(ctx, n, p.w.orders(), instance, log)
 	case "shop":
 		return p.w.runShop(ctx, n, p.name)
 	default:
@@ -132,15 +132,20 @@ func (p *process) main(ctx context.Context, n *nic, instance string) error {
 }
 
 // environ is the environment of an API or a relay.
-func (w *World) environ(more ...string) []string {
+func (w *World) environ(o outbox, more ...string) []string {
 	t := w.topology
 	env := []string{
-		fmt.Sprintf("FEEDBOX_COSMOS_ENDPOINT=http://account-%d.documents.example:%d/", w.id, 10_000+w.ports.Add(1)),
+		"FEEDBOX_COSMOS_ENDPOINT=" + w.endpoint(),
 		"FEEDBOX_COSMOS_KEY=" + w.Cosmos().Key(),
-		"FEEDBOX_COSMOS_DATABASE=" + Database, "FEEDBOX_COSMOS_CONTAINER=" + Data, "FEEDBOX_COSMOS_LEASES=" + Leases, "FEEDBOX_COSMOS_PARKED=" + Parked,
+		"FEEDBOX_COSMOS_DATABASE=" + Database,
 		"FEEDBOX_EVENT_TTL=" + t.EventTTL.String(), "FEEDBOX_DRAIN_TIMEOUT=5s", "FEEDBOX_API_RATE_LIMIT=0",
 	}
-	return append(append(env, more...), t.Environ...)
+	return slices.Concat(env, o.environ(), more, t.Environ)
+}
+
+// endpoint is an address of the store that nobody used before.
+func (w *World) endpoint() string {
+	return fmt.Sprintf("http://account-%d.documents.example:%d/", w.id, 10_000+w.ports.Add(1))
 }
 
 // transport reaches the store from a process.
@@ -151,7 +156,7 @@ func (w *World) transport(n *nic) roundTripper {
 }
 
 func (w *World) runAPI(ctx context.Context, n *nic, name string, log *slog.Logger) error {
-	cfg, err := config.LoadAPI(w.environ())
+	cfg, err := config.LoadAPI(w.environ(w.outboxes[0]))
 	if err != nil {
 		return err
 	}
@@ -185,14 +190,13 @@ func run(ctx context.Context, part fx.Option) error {
 	return wiring.Run(running, app, func() { forget = context.AfterFunc(ctx, cancel) })
 }
 
-// runRelay runs a relay; more is added to its environment.
-func (w *World) runRelay(ctx context.Context, n *nic, instance string, log *slog.Logger, more ...string) error {
+func (w *World) runRelay(ctx context.Context, n *nic, o outbox, instance string, log *slog.Logger) error {
 	t := w.topology
-	cfg, err := config.LoadRelay(w.environ(append([]string{
-		"FEEDBOX_INSTANCE=" + instance, "FEEDBOX_SERVICEBUS_TOPIC=" + Topic, "FEEDBOX_SERVICEBUS_CONNECTION_STRING=" + w.Bus().ConnectionString(),
-		fmt.Sprint("FEEDBOX_SERVICEBUS_PACK_KEYS=", t.PackKeys), "FEEDBOX_LEASE_EXPIRY=" + t.LeaseExpiry.String(),
-		"FEEDBOX_RELAY_POLL_MIN=" + t.PollMin.String(), "FEEDBOX_RELAY_POLL_MAX=" + t.PollMax.String(), fmt.Sprint("FEEDBOX_RELAY_MAX_ITEMS=", t.MaxItems),
-	}, more...)...))
+	cfg, err := config.LoadRelay(w.environ(o,
+		"FEEDBOX_INSTANCE="+instance, "FEEDBOX_SERVICEBUS_TOPIC="+Topic, "FEEDBOX_SERVICEBUS_CONNECTION_STRING="+w.Bus().ConnectionString(),
+		fmt.Sprint("FEEDBOX_SERVICEBUS_PACK_KEYS=", t.PackKeys), "FEEDBOX_LEASE_EXPIRY="+t.LeaseExpiry.String(),
+		"FEEDBOX_RELAY_POLL_MIN="+t.PollMin.String(), "FEEDBOX_RELAY_POLL_MAX="+t.PollMax.String(), fmt.Sprint("FEEDBOX_RELAY_MAX_ITEMS=", t.MaxItems),
+	))
 	if err != nil {
 		return err
 	}

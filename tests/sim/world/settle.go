@@ -27,16 +27,25 @@ func (w *World) Settle() *verify.Run {
 	w.Eventually(patience, w.shops.idle)
 	began := time.Now()
 	run := &verify.Run{Settled: &verify.Settled{Limit: w.leaseLimit()}}
+	for range w.outboxes[1:] {
+		run.Settled.Others = append(run.Settled.Others, &verify.Settled{Limit: w.leaseLimit()})
+	}
+	settled := append([]*verify.Settled{run.Settled}, run.Settled.Others...) // of each outbox
 	// Whoever was stopped or crashed comes back first.
 	w.Eventually(patience, func() bool {
 		return !slices.ContainsFunc(w.Processes(), func(name string) bool { _, ok := w.Running(name); return !ok })
 	})
-	w.watchLeases(run.Settled)
+	from := time.Now()
+	for i, o := range w.outboxes {
+		w.watchLeases(o, from, settled[i])
+	}
 	w.Eventually(patience, w.allArrived)
 	run.Settled.Arrived = time.Since(began)
 	w.Eventually(patience, w.allHandled)
-	w.Eventually(patience, func() bool { return w.balanced(run.Settled) })
-	run.Settled.Balanced = time.Since(began)
+	for i, o := range w.outboxes {
+		w.Eventually(patience, func() bool { return w.balanced(o, settled[i]) })
+		settled[i].Balanced = time.Since(began)
+	}
 	w.collect(run)
 	w.trace.Add("world", "SETTLED after %s", time.Since(began))
 	return run
@@ -49,23 +58,23 @@ func (w *World) leaseLimit() time.Duration {
 	return expiry + expiry/4 + 30*time.Second
 }
 
-// watchLeases waits until every lease has an owner that lives.
-func (w *World) watchLeases(s *verify.Settled) {
-	if w.topology.Relays == 0 {
+// watchLeases waits until every lease of an outbox has an owner that lives, and notes how
+// long that took from a time on.
+func (w *World) watchLeases(o outbox, from time.Time, s *verify.Settled) {
+	if len(w.Kind(o.relays)) == 0 {
 		return
 	}
-	began := time.Now()
 	w.Eventually(patience, func() bool {
-		s.Owners = w.owners()
-		return len(s.Owners) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(s.Owners)), func(o string) bool { return !slices.Contains(w.instances(), o) })
+		s.Owners = w.owners(o)
+		return len(s.Owners) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(s.Owners)), func(owner string) bool { return !slices.Contains(w.instances(o), owner) })
 	})
-	s.Unowned = time.Since(began)
+	s.Unowned = time.Since(from)
 }
 
-// owners maps each live lease to its owner.
-func (w *World) owners() map[string]string {
+// owners maps each live lease of an outbox to its owner.
+func (w *World) owners(o outbox) map[string]string {
 	owners := map[string]string{}
-	for _, l := range w.leases() {
+	for _, l := range w.leases(o) {
 		owners[l.ID] = ""
 		if l.Owner != nil {
 			owners[l.ID] = *l.Owner
@@ -74,10 +83,10 @@ func (w *World) owners() map[string]string {
 	return owners
 }
 
-// instances are the relays that run now.
-func (w *World) instances() []string {
+// instances are the relays of an outbox that run now.
+func (w *World) instances(o outbox) []string {
 	var names []string
-	for _, name := range w.Kind("relay") {
+	for _, name := range w.Kind(o.relays) {
 		if instance, ok := w.Running(name); ok {
 			names = append(names, instance)
 		}
@@ -85,9 +94,9 @@ func (w *World) instances() []string {
 	return names
 }
 
-func (w *World) balanced(s *verify.Settled) bool {
-	s.Owners, s.Hosts = w.owners(), w.instances()
-	return w.topology.Relays == 0 || s.Unbalanced() == ""
+func (w *World) balanced(o outbox, s *verify.Settled) bool {
+	s.Owners, s.Hosts = w.owners(o), w.instances(o)
+	return len(w.Kind(o.relays)) == 0 || s.Unbalanced() == ""
 }
 
 // allArrived tells whether each stored event is accepted or parked, and each poison
@@ -120,7 +129,7 @@ func (w *World) allArrived() bool {
 
 // drains tells whether the gate of a key is closed that opens without an operator.
 func (w *World) drains() bool {
-	return slices.ContainsFunc(w.aside(), func(container string) bool { return slices.ContainsFunc(w.raw(container), isOpening) })
+	return slices.ContainsFunc(w.outboxes, func(o outbox) bool { return slices.ContainsFunc(w.raw(o.parked), isOpening) })
 }
 
 // isOpening tells a gate that opens by itself.
@@ -181,7 +190,7 @@ func (w *World) collect(run *verify.Run) {
 		e := &run.Events[i]
 		present[e.ID] = true
 		if seen, ok := w.ledger.events[e.ID]; ok {
-			e.LSN, e.EPK = seen.LSN, seen.EPK
+			e.Feed, e.LSN, e.EPK = seen.Feed, seen.LSN, seen.EPK
 		}
 	}
 	for id, e := range w.ledger.events {
@@ -203,6 +212,7 @@ func (w *World) collect(run *verify.Run) {
 	run.Checkpoints, run.SetAside = slices.Clone(w.cosmos.writes), maps.Clone(w.cosmos.setAside)
 	w.cosmos.mu.Unlock()
 	run.Expires = w.topology.expires()
+	run.Other = append(run.Other, w.ordersUnlike(run.Events)...)
 	w.mu.Lock()
 	run.Other = append(run.Other, w.faults...)
 	w.mu.Unlock()

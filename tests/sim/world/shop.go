@@ -17,18 +17,6 @@ import (
 	"feedbox/infrastructure/cosmos"
 )
 
-// Containers of orders that are kept apart from contacts.
-const (
-	Orders       = "orders"
-	OrdersLeases = "orders-leases"
-	OrdersParked = "orders-parked"
-)
-
-// apart is the environment of a relay of the orders that are kept apart.
-var apart = []string{
-	"FEEDBOX_COSMOS_CONTAINER=" + Orders, "FEEDBOX_COSMOS_LEASES=" + OrdersLeases, "FEEDBOX_COSMOS_PARKED=" + OrdersParked,
-}
-
 // shops is what all shops know of their orders. A shop is a process that changes orders by
 // the write side itself, without an API: client and service in one, which may crash at any
 // moment.
@@ -50,14 +38,14 @@ func (w *World) runShop(ctx context.Context, n *nic, name string) error {
 	transport := w.transport(n)
 	defer transport.CloseIdleConnections()
 	client, err := cosmos.NewClient(cosmos.ClientConfig{
-		Endpoint: fmt.Sprintf("http://account-%d.documents.example:%d/", w.id, 10_000+w.ports.Add(1)), Key: w.Cosmos().Key(),
+		Endpoint: w.endpoint(), Key: w.Cosmos().Key(),
 		Options: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
 	})
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	container, err := client.NewContainer(Database, w.ordersIn())
+	container, err := client.NewContainer(Database, w.orders().data)
 	if err != nil {
 		return err
 	}
@@ -185,29 +173,6 @@ func (s *shops) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.busy == 0
-}
-
-// ordersIn is the container of orders.
-func (w *World) ordersIn() string {
-	if w.topology.OrdersApart {
-		return Orders
-	}
-	return Data
-}
-
-// data and aside are the containers with events, and with parked ones.
-func (w *World) data() []string {
-	if w.topology.OrdersApart {
-		return []string{Data, Orders}
-	}
-	return []string{Data}
-}
-
-func (w *World) aside() []string {
-	if w.topology.OrdersApart {
-		return []string{Parked, OrdersParked}
-	}
-	return []string{Parked}
 }
 
 // Sold is how many changes of orders were acknowledged.

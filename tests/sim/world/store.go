@@ -48,8 +48,8 @@ func (w *World) keepLedger() {
 	}
 }
 
-// readEvents reads the change feed from its beginning and adds what it finds to the
-// ledger, with the positions in the feed.
+// readEvents reads all change feeds from their beginning and adds what it finds to the
+// ledger, with the positions in the feeds.
 func (w *World) readEvents() error {
 	w.ledger.mu.Lock()
 	defer w.ledger.mu.Unlock()
@@ -58,13 +58,23 @@ func (w *World) readEvents() error {
 		return err
 	}
 	defer done()
-	feed, err := cosmosfeed.NewFeed(client, Database, Data)
+	for _, o := range w.outboxes {
+		if err := w.readFeed(client, o.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFeed reads the change feed of a container. The ledger's mutex is held.
+func (w *World) readFeed(client *azcosmos.Client, container string) error {
+	feed, err := cosmosfeed.NewFeed(client, Database, container)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
 	defer cancel()
-	ranges, err := w.Cosmos().PartitionKeyRanges(Database, Data)
+	ranges, err := w.Cosmos().PartitionKeyRanges(Database, container)
 	if err != nil {
 		return err
 	}
@@ -77,7 +87,7 @@ func (w *World) readEvents() error {
 				return err
 			}
 			for i := range page.Items {
-				w.ledger.add(&page.Items[i])
+				w.ledger.add(container, &page.Items[i])
 			}
 			at = page.Continuation
 			if page.Release != nil {
@@ -91,14 +101,14 @@ func (w *World) readEvents() error {
 	return nil
 }
 
-// add adds an event of the feed. Poison is none.
-func (l *ledger) add(item *changefeed.Item) {
+// add adds an event of a feed. Poison is none.
+func (l *ledger) add(feed string, item *changefeed.Item) {
 	d, err := verify.DecodeDocument(item.Raw)
 	if err != nil || d.Kind != verify.KindEvent {
 		return
 	}
 	e := d.Event()
-	e.LSN, e.EPK = item.LSN, EPK(e.Key)
+	e.Feed, e.LSN, e.EPK = feed, item.LSN, EPK(e.Key)
 	l.events[e.ID] = e
 }
 
@@ -111,8 +121,7 @@ func (w *World) client() (client *azcosmos.Client, done func(), err error) {
 	}
 	n := newNIC(w.network)
 	transport := w.transport(n)
-	endpoint := fmt.Sprintf("http://account-%d.documents.example:%d/", w.id, 10_000+w.ports.Add(1))
-	client, err = azcosmos.NewClientWithKey(endpoint, key, cosmosfeed.ClientOptions(&azcosmos.ClientOptions{
+	client, err = azcosmos.NewClientWithKey(w.endpoint(), key, cosmosfeed.ClientOptions(&azcosmos.ClientOptions{
 		ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
 	}))
 	return client, func() {
@@ -210,10 +219,10 @@ func (w *World) items(container string) []verify.Document {
 	return docs
 }
 
-// leases reads the leases past the wire.
-func (w *World) leases() []leaseDocument {
+// leases reads the leases of an outbox past the wire.
+func (w *World) leases(o outbox) []leaseDocument {
 	var live []leaseDocument
-	for _, r := range w.raw(Leases) {
+	for _, r := range w.raw(o.leases) {
 		var l leaseDocument
 		if json.Unmarshal(r, &l) == nil && l.LeaseToken != "" {
 			live = append(live, l)
@@ -225,8 +234,8 @@ func (w *World) leases() []leaseDocument {
 // Aggregates and events in the store now, past the wire. Poison is left out.
 func (w *World) stored() (aggregates []verify.Aggregate, events []verify.Event) {
 	poison := w.poisoned()
-	for _, container := range w.data() {
-		for _, d := range w.items(container) {
+	for _, o := range w.outboxes {
+		for _, d := range w.items(o.data) {
 			switch {
 			case poison[d.ID]:
 			case d.Kind == verify.KindAggregate:
@@ -242,8 +251,8 @@ func (w *World) stored() (aggregates []verify.Aggregate, events []verify.Event) 
 // parked lists the ids of the parked events. Nobody skips any here.
 func (w *World) parked() map[string]bool {
 	ids := map[string]bool{}
-	for _, container := range w.aside() {
-		for _, d := range w.items(container) {
+	for _, o := range w.outboxes {
+		for _, d := range w.items(o.parked) {
 			if d.Kind == verify.KindParked {
 				ids[d.ID] = true
 			}

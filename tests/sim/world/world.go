@@ -38,6 +38,7 @@ const (
 type World struct {
 	t        testing.TB
 	topology Topology
+	outboxes []outbox
 	seed     uint64
 	id       int64
 	network  *network
@@ -88,6 +89,7 @@ func New(t testing.TB, seed uint64, topology Topology) *World {
 		trace: newTrace(), parts: map[string]*process{}, poison: map[string]bool{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.outboxes = outboxesOf(w.topology)
 	w.metadata = newMetadata(w.network)
 	t.Cleanup(w.Close)
 	w.received.init()

@@ -1,9 +1,12 @@
 package world_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"feedbox/infrastructure/verify"
 	"feedbox/tests/sim/world"
 )
 
@@ -19,6 +22,51 @@ func TestTheSystemKeepsItsPromisesWithoutFaults(t *testing.T) {
 		judge(t, w)
 		t.Log(load.Requests(), w.Requests())
 	})
+}
+
+// Contacts and orders share a container and its relays, or each have their own; the topic
+// and its consumers are the same.
+func TestContactsAndOrders(t *testing.T) {
+	for name, apart := range map[string]bool{"one container": false, "two containers": true} {
+		t.Run(name, func(t *testing.T) {
+			world.Bubble(t, func(t *testing.T) {
+				w := world.New(t, 3, world.Topology{OnDisk: true, Shops: 1, OrdersApart: apart})
+				w.StartLoad(world.LoadOptions{})
+				for _, name := range slices.Concat(w.Kind("relay"), w.Kind("shoprelay"), w.Kind("shop")) {
+					w.Sleep(10 * time.Second)
+					w.Crash(name)
+					w.Sleep(15 * time.Second)
+					w.Start(name)
+				}
+				w.Split("a")
+				w.Sleep(20 * time.Second)
+				run := judge(t, w)
+				feeds, added, several := map[string]bool{}, map[string]int{}, false
+				for _, e := range run.Events {
+					feeds[e.Feed] = true
+					if e.Action == "OrderLineAddedEvent" {
+						commit := fmt.Sprint(e.Key, e.Version)
+						added[commit]++
+						several = several || added[commit] > 1
+					}
+				}
+				want := 1
+				if apart {
+					want = 2
+				}
+				if len(feeds) != want || len(run.Settled.Others) != want-1 || w.Sold() == 0 || !several {
+					t.Errorf("events of %v, leases %+v, %d changes of orders, several lines in one commit %t", feeds, run.Settled, w.Sold(), several)
+				}
+				leases := map[string]bool{}
+				for _, c := range run.Checkpoints {
+					leases[c.Feed] = true
+				}
+				if len(leases) != want {
+					t.Errorf("positions in %v", leases)
+				}
+			})
+		})
+	}
 }
 
 // Each part fails once in the ways it can, while the system works.
@@ -54,7 +102,7 @@ func TestEachPartFails(t *testing.T) {
 	})
 }
 
-func judge(t *testing.T, w *world.World) {
+func judge(t *testing.T, w *world.World) *verify.Run {
 	t.Helper()
 	run := w.Settle()
 	violations := run.Verify()
@@ -65,4 +113,5 @@ func judge(t *testing.T, w *world.World) {
 	if len(violations) > 0 {
 		_, _ = w.Trace().WriteTo(t.Output())
 	}
+	return run
 }
