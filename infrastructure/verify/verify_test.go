@@ -72,3 +72,25 @@ func TestVerifyKnowsParkedEventsAndUnknownOutcomes(t *testing.T) {
 		t.Fatalf("violations: %q", got)
 	}
 }
+
+// A position of one change feed says nothing about the events of another one, whose relays
+// and leases are judged by themselves.
+func TestVerifyKeepsFeedsApart(t *testing.T) {
+	run := goodRun()
+	for i := range run.Events {
+		run.Events[i].Feed, run.Events[i].LSN, run.Events[i].EPK = "orders", int64(i+1), "5"
+	}
+	run.Checkpoints = []Checkpoint{{Feed: "contacts", Lease: "l", Max: "FF", LSN: 9}}
+	run.Settled = &Settled{Hosts: []string{"x"}, Owners: map[string]string{"l": "x"}}
+	if got := run.Verify(); len(got) != 0 {
+		t.Errorf("violations %q", got)
+	}
+	run.Checkpoints[0].Feed = "orders"
+	run.Settled.Others = []*Settled{{Hosts: []string{"y"}, Owners: map[string]string{"l": "x"}}}
+	got := run.Verify()
+	for _, want := range []string{"I6 lease l", `I7 the lease l belongs to "x"`} {
+		if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, want) }) {
+			t.Errorf("violations %q, want one starting with %q", got, want)
+		}
+	}
+}
