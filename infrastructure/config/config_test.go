@@ -97,6 +97,29 @@ func TestPreferredRegions(t *testing.T) {
 	}
 }
 
+func TestEventContract(t *testing.T) {
+	for environ, says := range map[string]string{
+		"":                                      "",
+		"FEEDBOX_EVENT_SUBJECT_MEMBER=/type":    "",
+		"FEEDBOX_EVENT_SUBJECT_MEMBER=id":       "",
+		"FEEDBOX_EVENT_BODY_MEMBER=.":           "",
+		"FEEDBOX_EVENT_TYPES=A, B":              "",
+		"FEEDBOX_EVENT_TYPES=A,,B":              "names a type that is empty",
+		"FEEDBOX_EVENT_TYPE_MEMBER=/kind":       `"/kind" is not the name of a member: write the name of one member, without`,
+		"FEEDBOX_EVENT_SUBJECT_MEMBER=a.b":      `"a.b" is not the name of a member: write the name of one member of the body, or of the document behind a slash`,
+		"FEEDBOX_EVENT_SEQUENCE_MEMBER=/":       `"/" is not the name`,
+		"FEEDBOX_EVENT_KEY_MEMBER=id":           `"id" is the member of FEEDBOX_EVENT_ID_MEMBER, too`,
+		"FEEDBOX_EVENT_SEQUENCE_MEMBER=/id":     `"/id" is the member of FEEDBOX_EVENT_ID_MEMBER, too`,
+		"FEEDBOX_EVENT_SEQUENCE_MEMBER=/type":   `"/type" is the member of FEEDBOX_EVENT_TYPE_MEMBER, too`,
+		"FEEDBOX_EVENT_VERSION_MEMBER=sequence": `"sequence" is the member of FEEDBOX_EVENT_SEQUENCE_MEMBER, too`,
+	} {
+		_, err := config.LoadRelay(relayEnviron(environ))
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v; want %q", environ, err, says)
+		}
+	}
+}
+
 func TestStart(t *testing.T) {
 	for text, want := range map[string]config.Start{
 		"beginning":                 {},

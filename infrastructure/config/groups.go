@@ -36,27 +36,6 @@ type ServiceBus struct {
 	PackKeys bool `env:"PACK_KEYS" envDefault:"false" doc:"put events of several keys into one batch: much faster, for topics without partitions"`
 }
 
-// Event says which documents of the container are events, and where in them the relay finds
-// what a message needs: the contract with whoever writes them.
-type Event struct {
-	// Types are the values that the type member of events has.
-	Types []string `env:"TYPES" envDefault:"domainEvent" doc:"types of the documents that are events, separated by commas"`
-	// TypeMember tells events from other documents.
-	TypeMember string `env:"TYPE_MEMBER" envDefault:"type" doc:"member of a document that says its type"`
-	// IDMember is the message id.
-	IDMember string `env:"ID_MEMBER" envDefault:"id" doc:"member of an event that becomes the message id"`
-	// KeyMember is the session.
-	KeyMember string `env:"KEY_MEMBER" envDefault:"partitionKey" doc:"member of an event that becomes the session: the container's partition key path without the slash"`
-	// BodyMember is the message.
-	BodyMember string `env:"BODY_MEMBER" envDefault:"data" doc:"member of an event whose object becomes the message, byte for byte; . is the whole document"`
-	// SubjectMember and those that follow are members of the body.
-	SubjectMember     string `env:"SUBJECT_MEMBER" envDefault:"action" doc:"member of the body that becomes the subject of the message"`
-	SequenceMember    string `env:"SEQUENCE_MEMBER" envDefault:"sequence" doc:"member of the body that counts the events of a key from 1; optional in documents"`
-	VersionMember     string `env:"VERSION_MEMBER" envDefault:"aggregateVersion" doc:"member of the body with the version of what the event happened to; optional in documents"`
-	CreatedAtMember   string `env:"CREATED_AT_MEMBER" envDefault:"createdAt" doc:"member of the body that says when it happened; optional in documents"`
-	TraceparentMember string `env:"TRACEPARENT_MEMBER" envDefault:"traceparent" doc:"member of the body with the W3C trace context; optional in documents"`
-}
-
 // IsSet tells whether it is said how to reach the namespace.
 func (s ServiceBus) IsSet() bool { return s.ConnectionString.IsSet() != (s.Namespace != "") }
 

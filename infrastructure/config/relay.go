@@ -58,6 +58,7 @@ func LoadRelay(environ []string) (*Relay, error) {
 	}
 	checkServiceBus(report, c.ServiceBus)
 	checkTopics(report, c.ServiceBus)
+	checkEvent(report, c.Event)
 	c.deriveLease(report)
 	if c.PollMin > c.PollMax && !report.faulty("FEEDBOX_RELAY_POLL_MIN", "FEEDBOX_RELAY_POLL_MAX") {
 		report.add("FEEDBOX_RELAY_POLL_MIN", "is "+c.PollMin.String()+", longer than FEEDBOX_RELAY_POLL_MAX, "+c.PollMax.String(), "lower the first or raise the second")

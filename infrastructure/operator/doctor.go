@@ -85,7 +85,7 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 	}
 	if run(o.examineBusName) {
 		run(o.examineSend)
-		run(func(ctx context.Context) []Finding { return o.examineTopic(ctx, d.ServiceBusAdmin) })
+		run(func(ctx context.Context) []Finding { return o.examineTopics(ctx, d.ServiceBusAdmin) })
 	}
 }
 

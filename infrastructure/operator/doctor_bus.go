@@ -20,12 +20,20 @@ import (
 	"feedbox/infrastructure/cosmos"
 )
 
-// examineSend opens the sending link to the topic.
+// examineSend opens the sending link to each topic.
 func (o *Operator) examineSend(ctx context.Context) []Finding {
-	check := "send to topic " + o.cfg.ServiceBus.Topic
-	err := o.openLink(ctx)
+	var found []Finding
+	for _, topic := range o.topics() {
+		found = append(found, o.examineLink(ctx, topic))
+	}
+	return found
+}
+
+func (o *Operator) examineLink(ctx context.Context, topic string) Finding {
+	check := "send to topic " + topic
+	err := o.openLink(ctx, topic)
 	if err == nil {
-		return []Finding{fine(check, "allowed")}
+		return fine(check, "allowed")
 	}
 	f := fine(check, "%s", cosmos.Brief(err))
 	answer, _ := errors.AsType[*amqp.Error](err)
@@ -33,21 +41,21 @@ func (o *Operator) examineSend(ctx context.Context) []Finding {
 	switch {
 	case answer != nil && answer.Condition == amqp.ErrCondUnauthorizedAccess, coded != nil && coded.Code == azservicebus.CodeUnauthorizedAccess:
 		if o.cfg.ServiceBus.ConnectionString.IsSet() {
-			return []Finding{f.is(FindingFailed, "the key of FEEDBOX_SERVICEBUS_CONNECTION_STRING is wrong or may not send: copy the string of a policy with the right Send")}
+			return f.is(FindingFailed, "the key of FEEDBOX_SERVICEBUS_CONNECTION_STRING is wrong or may not send: copy the string of a policy with the right Send")
 		}
-		return []Finding{f.is(FindingFailed, o.busAdvice(ctx, busSender))}
+		return f.is(FindingFailed, o.busAdvice(ctx, busSender, topic))
 	case answer != nil && answer.Condition == amqp.ErrCondNotFound, coded != nil && coded.Code == azservicebus.CodeNotFound:
-		return []Finding{f.is(FindingFailed, "create the topic (azd provision), or set FEEDBOX_SERVICEBUS_TOPIC to one that exists")}
+		return f.is(FindingFailed, "create the topic (azd provision), or set FEEDBOX_SERVICEBUS_TOPIC to one that exists")
 	case answer != nil && answer.Condition == "com.microsoft:entity-disabled":
-		return []Finding{f.is(FindingFailed, "enable the topic: az servicebus topic update --status Active")}
+		return f.is(FindingFailed, "enable the topic: az servicebus topic update --status Active")
 	case credentialFailed(err):
-		return []Finding{f.is(FindingFailed, "no identity could be had: az login, or run where a managed identity is, or set FEEDBOX_SERVICEBUS_CONNECTION_STRING")}
+		return f.is(FindingFailed, "no identity could be had: az login, or run where a managed identity is, or set FEEDBOX_SERVICEBUS_CONNECTION_STRING")
 	}
-	return []Finding{f.is(FindingFailed, "nothing answers: check the name of the namespace, that port 5671 is open, and the namespace's firewall")}
+	return f.is(FindingFailed, "nothing answers: check the name of the namespace, that port 5671 is open, and the namespace's firewall")
 }
 
-func (o *Operator) openLink(ctx context.Context) error {
-	sender, err := o.clients.Bus.NewSender(o.cfg.ServiceBus.Topic, nil)
+func (o *Operator) openLink(ctx context.Context, topic string) error {
+	sender, err := o.clients.Bus.NewSender(topic, nil)
 	if err != nil {
 		return err
 	}
@@ -56,23 +64,37 @@ func (o *Operator) openLink(ctx context.Context) error {
 	return err
 }
 
-// topic reads how the topic is set up, by the management API at base; nil if there is none.
-func (o *Operator) topic(ctx context.Context, base string) (*admin.Client, *admin.GetTopicResponse, error) {
+// topic reads how a topic is set up, by the management API at base; nil if there is none.
+func (o *Operator) topic(ctx context.Context, base, name string) (*admin.Client, *admin.GetTopicResponse, error) {
 	client, err := o.adminClient(base)
 	if err != nil {
 		return nil, nil, err
 	}
-	topic, err := client.GetTopic(ctx, o.cfg.ServiceBus.Topic, nil)
+	topic, err := client.GetTopic(ctx, name, nil)
 	return client, topic, err
 }
 
-// examineTopic reads how the topic is set up, if the identity may.
-func (o *Operator) examineTopic(ctx context.Context, base string) []Finding {
+// examineTopics reads how each topic is set up, if the identity may. What is found of those
+// beside the usual one says whose it is.
+func (o *Operator) examineTopics(ctx context.Context, base string) []Finding {
+	var found []Finding
+	for i, name := range o.topics() {
+		for _, f := range o.examineTopic(ctx, base, name) {
+			if i > 0 {
+				f.Check += " of topic " + name
+			}
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+func (o *Operator) examineTopic(ctx context.Context, base, name string) []Finding {
 	const check = "topic settings"
-	client, topic, err := o.topic(ctx, base)
+	client, topic, err := o.topic(ctx, base, name)
 	switch code := status(err); {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		next := "the relay does not need it; to see the settings here: " + o.busAdvice(ctx, busOwner)
+		next := "the relay does not need it; to see the settings here: " + o.busAdvice(ctx, busOwner, name)
 		if o.cfg.ServiceBus.ConnectionString.IsSet() {
 			next = "the relay does not need it; a connection string with the right Manage would show the settings"
 		}
@@ -82,9 +104,9 @@ func (o *Operator) examineTopic(ctx context.Context, base string) []Finding {
 	case err != nil:
 		return []Finding{fine(check, "%s", cosmos.Brief(err)).is(FindingUnknown, "the management API does not answer at this address; of an emulator, name it: --servicebus-admin URL")}
 	case topic == nil:
-		return []Finding{fine(check, "the topic %s does not exist", o.cfg.ServiceBus.Topic).is(FindingFailed, "create it: azd provision")}
+		return []Finding{fine(check, "the topic %s does not exist", name).is(FindingFailed, "create it: azd provision")}
 	}
-	return append(o.judgeTopic(topic.TopicProperties), o.examineSubscriptions(ctx, client)...)
+	return append(o.judgeTopic(topic.TopicProperties), o.examineSubscriptions(ctx, client, name)...)
 }
 
 // judgeTopic compares the topic with what the relay counts on.
@@ -127,9 +149,9 @@ func (o *Operator) resendSpan() time.Duration {
 	return o.cfg.Lease.Expiry + o.cfg.Lease.Acquire + o.cfg.DrainTimeout + config.WaitLimit
 }
 
-func (o *Operator) examineSubscriptions(ctx context.Context, client *admin.Client) []Finding {
+func (o *Operator) examineSubscriptions(ctx context.Context, client *admin.Client, topic string) []Finding {
 	var found []Finding
-	pager := client.NewListSubscriptionsPager(o.cfg.ServiceBus.Topic, nil)
+	pager := client.NewListSubscriptionsPager(topic, nil)
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {

@@ -1,9 +1,11 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,14 +94,20 @@ func (w duplicateWindow) String() string {
 	return fmt.Sprintf("the topic's duplicate window of %s", w.length)
 }
 
-// duplicateWindow asks the topic, and assumes the default if it does not tell.
+// duplicateWindow asks the topics for the shortest, and assumes the default for one that
+// does not tell.
 func (o *Operator) duplicateWindow(ctx context.Context, management string) duplicateWindow {
 	ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 	defer cancel()
-	if _, topic, err := o.topic(ctx, management); err == nil && topic != nil {
-		return windowOf(topic.TopicProperties)
+	var windows []duplicateWindow
+	for _, name := range o.topics() {
+		window := duplicateWindow{length: defaultDuplicateWindow, assumed: true}
+		if _, topic, err := o.topic(ctx, management, name); err == nil && topic != nil {
+			window = windowOf(topic.TopicProperties)
+		}
+		windows = append(windows, window)
 	}
-	return duplicateWindow{length: defaultDuplicateWindow, assumed: true}
+	return slices.MinFunc(windows, func(a, b duplicateWindow) int { return cmp.Compare(a.length, b.length) })
 }
 
 func judgeAge(f Finding, oldest, ttl time.Duration, window duplicateWindow) Finding {

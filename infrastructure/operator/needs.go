@@ -1,6 +1,10 @@
 package operator
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
 )
@@ -16,8 +20,12 @@ const (
 
 // Contract says which documents are events, as it is configured.
 func Contract(e config.Event) cosmos.EventContract {
+	types := make([]string, len(e.Types))
+	for i, one := range e.Types {
+		types[i] = strings.TrimSpace(one)
+	}
 	return cosmos.EventContract{
-		Type: e.TypeMember, Types: e.Types, ID: e.IDMember, Key: e.KeyMember, Body: e.BodyMember, Subject: e.SubjectMember,
+		Type: e.TypeMember, Types: types, ID: e.IDMember, Key: e.KeyMember, Body: e.BodyMember, Subject: e.SubjectMember,
 		Sequence: e.SequenceMember, Version: e.VersionMember, CreatedAt: e.CreatedAtMember, Traceparent: e.TraceparentMember,
 	}
 }
@@ -29,4 +37,11 @@ func Containers(process Process, cfg config.Cosmos, contract cosmos.EventContrac
 		return []cosmos.ContainerSpec{cosmos.DataContainer(cfg.Container)}
 	}
 	return cosmos.RelayContainers(contract, cfg.Container, cfg.Leases, cfg.Parked)
+}
+
+// topics are those that events go to, the usual one first.
+func (o *Operator) topics() []string {
+	all := slices.Sorted(maps.Values(o.cfg.ServiceBus.TopicsBySubject()))
+	all = slices.DeleteFunc(slices.Compact(all), func(topic string) bool { return topic == o.cfg.ServiceBus.Topic })
+	return append([]string{o.cfg.ServiceBus.Topic}, all...)
 }

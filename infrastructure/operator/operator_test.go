@@ -100,7 +100,7 @@ That role comes with bicep/modules/roles.bicep. In an account without it, put --
 		}
 	}
 	want = `az role assignment create --role "Azure Service Bus Data Sender" --assignee-object-id 11111111-2222-3333-4444-555555555555 --assignee-principal-type ServicePrincipal --scope /subscriptions/<subscription>/resourceGroups/<resource-group>/providers/Microsoft.ServiceBus/namespaces/events/topics/contacts`
-	if got := o.busAdvice(t.Context(), busSender); got != want {
+	if got := o.busAdvice(t.Context(), busSender, "contacts"); got != want {
 		t.Errorf("topic\n%s\nwant\n%s", got, want)
 	}
 }

@@ -63,7 +63,8 @@ const keyBatch = 200
 // SendKey sends the events of a plan in their order, with the message ids they always
 // had. progress is told of what the broker has accepted.
 func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(events int)) error {
-	publisher, err := servicebus.NewPublisher(o.clients.Bus, o.cfg.ServiceBus.Topic, nil)
+	bus := o.cfg.ServiceBus
+	publisher, err := servicebus.NewTopics(o.clients.Bus, bus.Topic, bus.TopicsBySubject(), &servicebus.PublisherOptions{Source: bus.Source})
 	if err != nil {
 		return err
 	}

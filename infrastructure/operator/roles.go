@@ -113,11 +113,11 @@ func credentialFailed(err error) bool {
 	return errors.As(err, &marked) && status(err) == 0
 }
 
-// busAdvice is the line that gives a role on the topic.
-func (o *Operator) busAdvice(ctx context.Context, role string) string {
+// busAdvice is the line that gives a role on a topic.
+func (o *Operator) busAdvice(ctx context.Context, role, topic string) string {
 	namespace, _, _ := strings.Cut(o.busHost(), ".")
 	return fmt.Sprintf("az role assignment create --role %q --assignee-object-id %s --assignee-principal-type ServicePrincipal --scope /subscriptions/<subscription>/resourceGroups/<resource-group>/providers/Microsoft.ServiceBus/namespaces/%s/topics/%s",
-		role, o.principal(ctx, ""), namespace, o.cfg.ServiceBus.Topic)
+		role, o.principal(ctx, ""), namespace, topic)
 }
 
 // principal is the object id of the identity of this process, as its token for
