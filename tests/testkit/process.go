@@ -70,12 +70,15 @@ func compile(tags string) (dir string, err error) {
 }
 
 // Main runs a package's tests and removes the binaries that Build made.
-func Main(m *testing.M) {
-	code := m.Run()
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is Main for packages that have more to remove: it returns the exit code.
+func Run(m *testing.M) (code int) {
+	code = m.Run()
 	for _, b := range builds.made {
 		_ = os.RemoveAll(b.dir)
 	}
-	os.Exit(code)
+	return code
 }
 
 func moduleRoot() string {

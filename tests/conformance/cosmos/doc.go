@@ -15,6 +15,7 @@
 //
 // The emulator suite of azcosmos, unmodified, the JavaScript SDK, and the table of
 // queries through the SDKs of Go, JavaScript and Python run against the emulator only.
+// TestWriters runs the programs of cmd/feedbox/OWN-SERVICE.md and relays their events.
 // They need the network for their first run (test dependencies, npm and pip packages)
 // and the fixed ports 8081 and 8903, so they are behind a build tag:
 //

@@ -4,14 +4,10 @@ package cosmos
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -40,64 +36,19 @@ type queryTable struct {
 // what the SDK says it cannot do.
 func TestQueries(t *testing.T) {
 	t.Run("azcosmos", queriesByGo)
-	for name, sdk := range map[string]struct {
-		tools   []string
-		install []string
-		run     []string
-	}{
-		"javascript": {[]string{"node", "npm"}, []string{"npm", "ci", "--no-audit", "--no-fund"}, []string{"node", "run.mjs"}},
-		"python": {
-			[]string{"python3"},
-			[]string{"sh", "-c", "python3 -m venv venv && venv/bin/pip install --quiet --disable-pip-version-check -r requirements.txt"},
-			[]string{"venv/bin/python", "run.py"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, tool := range sdk.tools {
-				if _, err := exec.LookPath(tool); err != nil {
-					t.Skipf("SKIPPED: the queries were NOT checked: %s is not installed", tool)
-				}
-			}
-			dir := filepath.Join(t.TempDir(), "queries")
-			if err := errors.Join(os.CopyFS(dir, os.DirFS("queries")), copyPackages(dir)); err != nil {
-				t.Fatal(err)
-			}
-			install := exec.CommandContext(t.Context(), sdk.install[0], sdk.install[1:]...)
-			install.Dir = dir
-			if text, err := install.CombinedOutput(); err != nil {
-				t.Skipf("SKIPPED: the queries were NOT checked: %v\n%s", err, text)
-			}
+	for script, sdk := range map[string]*sdk{"run.mjs": javascript, "run.py": python} {
+		t.Run(script, func(t *testing.T) {
+			dir := sdk.folder(t, "the queries were")
+			copyInto(t, dir, "queries")
 			for _, partitions := range []int{1, 4} {
 				srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: partitions})
-				run := exec.CommandContext(t.Context(), sdk.run[0], sdk.run[1:]...)
-				run.Dir = dir
-				run.Env = append(os.Environ(), "COSMOS_ENDPOINT="+srv.Endpoint(), "COSMOS_KEY="+srv.Key(), fmt.Sprintf("COSMOS_PARTITIONS=%d", partitions))
-				text, err := run.CombinedOutput()
-				for line := range strings.Lines(string(text)) {
-					if !strings.HasPrefix(line, "ok ") {
-						t.Logf("%d partitions: %s", partitions, strings.TrimRight(line, "\n"))
-					}
-				}
-				if err != nil || !regexp.MustCompile(`(?m)^(\d+) of (\d+) passed$`).Match(text) {
+				text, err := sdk.run(t, dir, []string{"COSMOS_ENDPOINT=" + srv.Endpoint(), "COSMOS_KEY=" + srv.Key(), fmt.Sprintf("COSMOS_PARTITIONS=%d", partitions)}, script)
+				if err != nil || !allPassed.Match(text) {
 					t.Errorf("%d partitions: %v", partitions, err)
 				}
 			}
 		})
 	}
-}
-
-// copyPackages adds the packages of the JavaScript SDK, which js names once.
-func copyPackages(dir string) error {
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		text, err := os.ReadFile(filepath.Join("js", name))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func queriesByGo(t *testing.T) {

@@ -1,0 +1,107 @@
+//go:build conformance
+
+package cosmos
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"feedbox/tests/testkit"
+)
+
+// sdk is the Cosmos DB client of another language.
+type sdk struct {
+	tools   []string // that have to be on the machine
+	install string   // shell command that installs the packages of folder sdks into the home
+	program string   // what runs a script, seen from a folder below the home
+
+	once sync.Once
+	home string
+	err  error
+}
+
+var (
+	javascript = &sdk{
+		tools:   []string{"node", "npm"},
+		install: "npm ci --no-audit --no-fund",
+		program: "node",
+	}
+	python = &sdk{
+		tools:   []string{"python3"},
+		install: "python3 -m venv venv && venv/bin/pip install --quiet --disable-pip-version-check -r requirements.txt",
+		program: "../venv/bin/python",
+	}
+)
+
+func TestMain(m *testing.M) {
+	code := testkit.Run(m)
+	for _, s := range []*sdk{javascript, python} {
+		_ = os.RemoveAll(s.home)
+	}
+	os.Exit(code)
+}
+
+// folder is an empty one in which scripts find the SDK, which is installed once. Where it
+// cannot be, the test is skipped: what says what was not checked.
+func (s *sdk) folder(t *testing.T, what string) string {
+	t.Helper()
+	for _, tool := range s.tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("SKIPPED: %s NOT checked: %s is not installed", what, tool)
+		}
+	}
+	s.once.Do(func() {
+		if s.home, s.err = os.MkdirTemp("", "feedbox-sdk-"); s.err != nil {
+			return
+		}
+		if s.err = os.CopyFS(s.home, os.DirFS("sdks")); s.err != nil {
+			return
+		}
+		install := exec.Command("sh", "-c", s.install)
+		install.Dir = s.home
+		if text, err := install.CombinedOutput(); err != nil {
+			s.err = fmt.Errorf("%s: %w\n%s", s.install, err, text)
+		}
+	})
+	if s.err != nil {
+		t.Skipf("SKIPPED: %s NOT checked: %v", what, s.err)
+	}
+	dir, err := os.MkdirTemp(s.home, "scripts-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// run runs a script of a folder to its end and logs what it prints, but the lines that
+// begin with ok.
+func (s *sdk) run(t *testing.T, dir string, env []string, script ...string) (text []byte, err error) {
+	t.Helper()
+	program := s.program
+	if strings.HasPrefix(program, ".") {
+		program = filepath.Join(dir, program)
+	}
+	run := exec.CommandContext(t.Context(), program, script...)
+	run.Dir = dir
+	run.Env = append(os.Environ(), env...)
+	text, err = run.CombinedOutput()
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "ok ") {
+			t.Log(strings.TrimRight(line, "\n"))
+		}
+	}
+	return text, err
+}
+
+// copyInto copies a folder of this package.
+func copyInto(t *testing.T, dir, from string) {
+	t.Helper()
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}

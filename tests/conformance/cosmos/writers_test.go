@@ -1,0 +1,181 @@
+//go:build conformance
+
+package cosmos
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/tests/testkit"
+)
+
+// ownService is the page whose programs and settings are run as they stand there.
+const ownService = "../../../cmd/feedbox/OWN-SERVICE.md"
+
+// TestWriters runs the programs of the page "Use the relay with your own service", and
+// lets a relay, configured as the page says, send what they store. The answers of some of
+// their transactions are lost.
+func TestWriters(t *testing.T) {
+	text, err := os.ReadFile(ownService)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for name, c := range map[string]struct {
+		sdk      *sdk
+		script   string
+		code     *regexp.Regexp
+		settings []string
+		bodies   []string // what the two messages hold
+	}{
+		"Python": {
+			sdk: python, script: "order.py", code: regexp.MustCompile("(?s)```python\n(.*?)```"),
+			bodies: []string{`{"action":"OrderPlaced","createdAt":"","sequence":1,"total":120}`, `{"action":"OrderPaid","amount":120,"createdAt":"","sequence":2}`},
+		},
+		"JavaScript": {
+			sdk: javascript, script: "order.mjs", code: regexp.MustCompile("(?s)```js\n(.*?)```"),
+			settings: exports(t, page, "settings of the JavaScript program"),
+			bodies:   []string{`{"total":120}`, `{"amount":120}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code := c.code.FindStringSubmatch(page)
+			if code == nil {
+				t.Fatalf("%s has no program in %s", ownService, name)
+			}
+			dir := c.sdk.folder(t, "the writer of OWN-SERVICE.md was")
+			if err := os.WriteFile(filepath.Join(dir, c.script), []byte(code[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b := testkit.Build(t)
+			_, e := testkit.StartDev(t, b, testkit.EmulatorPorts("--ephemeral")...)
+			orders := []string{"order-1", "order-2", "order-3"}
+			for i, order := range orders {
+				if i > 0 {
+					loseAnswers(t, e.CosmosEndpoint, i) // of one attempt, and of two
+				}
+				if _, err := c.sdk.run(t, dir, e.ServiceEnv(c.settings...), c.script, order); err != nil {
+					t.Fatalf("%s: %v", order, err)
+				}
+			}
+			received := receive(t, e)
+			relay := testkit.StartRelay(t, b, e, "relay", c.settings...)
+			testkit.Eventually(t, 30*time.Second, "six events", func() bool {
+				if relay.Ended() {
+					t.Fatalf("the relay ended: %s", relay.Output())
+				}
+				return received.count() >= 2*len(orders)
+			})
+			time.Sleep(time.Second) // more would be too many
+			for _, order := range orders {
+				received.check(t, order, c.bodies)
+			}
+			if n := received.count(); n != 2*len(orders) {
+				t.Errorf("%d messages, want %d", n, 2*len(orders))
+			}
+		})
+	}
+}
+
+// exports are the variables that the block below a mark of the page sets.
+func exports(t *testing.T, page, mark string) (env []string) {
+	t.Helper()
+	_, block, _ := strings.Cut(page, "<!-- "+mark+" -->\n```sh\n")
+	block, _, found := strings.Cut(block, "```")
+	if !found {
+		t.Fatalf("%s has no block %q", ownService, mark)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^export (\S+=\S+)`).FindAllStringSubmatch(block, -1) {
+		env = append(env, m[1])
+	}
+	return env
+}
+
+// loseAnswers lets the next transactions be stored and their answers be lost.
+func loseAnswers(t *testing.T, endpoint string, times int) {
+	t.Helper()
+	w := &target{endpoint: endpoint}
+	if err := w.control(t.Context(), "faults", map[string]any{"operation": cosmosemu.OpBatch, "times": times, "execute": true, "loss": "reset"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mailbox keeps the events of a subscription by their keys.
+type mailbox struct {
+	mu   sync.Mutex // guards keys
+	keys map[string][]*subscriber.Event
+}
+
+func receive(t *testing.T, e testkit.Endpoints) *mailbox {
+	t.Helper()
+	bus, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	box := &mailbox{keys: map[string][]*subscriber.Event{}}
+	s, err := subscriber.New(bus, e.Topic, e.Subscription, func(_ context.Context, e *subscriber.Event) error {
+		box.mu.Lock()
+		defer box.mu.Unlock()
+		box.keys[e.Key] = append(box.keys[e.Key], e)
+		return nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.Run(ctx); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return box
+}
+
+func (m *mailbox) count() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, events := range m.keys {
+		n += len(events)
+	}
+	return n
+}
+
+// check compares the events of an order: placed, then paid.
+func (m *mailbox) check(t *testing.T, order string, bodies []string) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	events := m.keys[order]
+	if len(events) != 2 {
+		t.Fatalf("%s: %d events, want 2", order, len(events))
+	}
+	for i, action := range []string{"OrderPlaced", "OrderPaid"} {
+		e := events[i]
+		if e.Action != action || e.Sequence != int64(i+1) || e.ID == "" {
+			t.Errorf("%s: event %d is %q (%s) with the sequence %d, want %s with %d", order, i, e.Action, e.ID, e.Sequence, action, i+1)
+		}
+		var body map[string]any
+		if err := json.Unmarshal(e.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		if _, is := body["createdAt"]; is {
+			body["createdAt"] = "" // differs from run to run
+		}
+		if text, _ := json.Marshal(body); string(text) != bodies[i] {
+			t.Errorf("%s: event %d holds %s, want %s", order, i, text, bodies[i])
+		}
+	}
+}
