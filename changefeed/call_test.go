@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -67,6 +66,7 @@ func TestTheAnswerIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var g graves
+		var told atomic.Pointer[error]
 		w.put(9, 3)
 		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
 			for i := range b.Items {
@@ -81,10 +81,13 @@ func TestTheAnswerIsTold(t *testing.T) {
 				}
 			}
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, RetryMin: time.Second, RetryMax: time.Hour})
+		}), &changefeed.Options{
+			DeadLetter: g.bury, RetryMin: time.Second, RetryMax: time.Hour,
+			Observer: &changefeed.Observer{BatchFailed: func(e changefeed.BatchFailed) { told.CompareAndSwap(nil, &e.Err) }},
+		})
 		time.Sleep(500 * time.Millisecond)
-		if l := w.leases()[0]; strings.Contains(l.Error, "did not answer") {
-			t.Errorf("the lease tells %q, want a reason that the handler gave", l.Error)
+		if err := told.Load(); err == nil || !errors.Is(*err, errNotNow) {
+			t.Errorf("the observer is told %v, want a reason that the handler gave", err)
 		}
 		time.Sleep(time.Minute)
 		if g.count() != 1 || g.letters[0].ID != "doc-8" || g.letters[0].Waiting {

@@ -24,7 +24,6 @@ func (d *delivery) inheritTrouble() {
 	before := d.keeper.snapshot()
 	d.state.Lock()
 	defer d.state.Unlock()
-	d.trouble = trouble{}
 	if before.Health == Healthy {
 		return
 	}

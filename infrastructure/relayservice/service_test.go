@@ -158,6 +158,17 @@ func TestARelayOfDocumentsOfSomebodyElse(t *testing.T) {
 			must(t, session.Close(t.Context()))
 		}
 	}
+	// An event that cannot be sent is parked, not dropped.
+	write("c9", "c91", "fact", "", 1)
+	parked, err := w.store.NewContainer("shop", "parked")
+	must(t, err)
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for found := 0; found == 0; time.Sleep(20 * time.Millisecond) {
+		page, err := parked.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKeyString("c9"), nil).NextPage(soon)
+		must(t, err)
+		found = len(page.Items)
+	}
 	stop()
 	must(t, <-done)
 }

@@ -55,28 +55,35 @@ func (s *sdk) folder(t *testing.T, what string) string {
 			t.Skipf("SKIPPED: %s NOT checked: %s is not installed", what, tool)
 		}
 	}
-	s.once.Do(func() {
-		if s.home, s.err = os.MkdirTemp("", "feedbox-sdk-"); s.err != nil {
-			return
-		}
-		if s.err = os.CopyFS(s.home, os.DirFS("sdks")); s.err != nil {
-			return
-		}
-		install := exec.Command("sh", "-c", s.install)
-		install.Dir = s.home
-		if text, err := install.CombinedOutput(); err != nil {
-			s.err = fmt.Errorf("%s: %w\n%s", s.install, err, text)
-		}
-	})
+	s.once.Do(func() { s.err = s.prepare() })
 	if s.err != nil {
 		t.Skipf("SKIPPED: %s NOT checked: %v", what, s.err)
 	}
-	dir, err := os.MkdirTemp(s.home, "scripts-")
+	dir, err := s.newFolder()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
+
+// prepare installs the SDK in a folder that outlives the test which asks first.
+func (s *sdk) prepare() (err error) {
+	if s.home, err = os.MkdirTemp("", "feedbox-sdk-"); err != nil {
+		return err
+	}
+	if err := os.CopyFS(s.home, os.DirFS("sdks")); err != nil {
+		return err
+	}
+	install := exec.Command("sh", "-c", s.install)
+	install.Dir = s.home
+	if text, err := install.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", s.install, err, text)
+	}
+	return nil
+}
+
+// newFolder is below the one of the SDK: node looks for its packages upwards.
+func (s *sdk) newFolder() (string, error) { return os.MkdirTemp(s.home, "scripts-") }
 
 // run runs a script of a folder to its end and logs what it prints, but the lines that
 // begin with ok.
