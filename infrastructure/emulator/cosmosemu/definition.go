@@ -1,12 +1,12 @@
 package cosmosemu
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
-	"strings"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
@@ -55,7 +55,7 @@ func (s *Server) CreateContainer(database string, props ContainerProps) error {
 	if err != nil {
 		return fail(err)
 	}
-	if _, err := s.store.CreateContainer(db, *def, s.partitionsFor(def, props.Partitions)); err != nil && !errors.Is(err, store.ErrExists) {
+	if _, err := s.store.CreateContainer(db, *def, cmp.Or(props.Partitions, s.options.Partitions)); err != nil && !errors.Is(err, store.ErrExists) {
 		return fail(err)
 	}
 	return nil
@@ -85,7 +85,9 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 		} `json:"changeFeedPolicy"`
 		IndexingPolicy  json.RawMessage `json:"indexingPolicy"`
 		UniqueKeyPolicy struct {
-			UniqueKeys []json.RawMessage `json:"uniqueKeys"`
+			UniqueKeys []struct {
+				Paths []string `json:"paths"`
+			} `json:"uniqueKeys"`
 		} `json:"uniqueKeyPolicy"`
 		Computed json.RawMessage `json:"computedProperties"`
 	}
@@ -97,9 +99,6 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 	}
 	if in.PartitionKey == nil || len(in.PartitionKey.Paths) == 0 {
 		return nil, refuse(http.StatusBadRequest, "The container has no partition key: containers without one are not supported")
-	}
-	if len(in.UniqueKeyPolicy.UniqueKeys) > 0 {
-		return nil, refuse(http.StatusBadRequest, "uniqueKeyPolicy is not supported by this emulator: it would not be enforced")
 	}
 	if in.TTLPath != "" && (in.DefaultTTL == nil || in.TTLPath != "/_ts") {
 		return nil, refuse(http.StatusBadRequest, "ttlPropertyPath is %q: it needs a defaultTtl, and this emulator counts from /_ts only", in.TTLPath)
@@ -116,7 +115,8 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 	default:
 		return nil, refuse(http.StatusBadRequest, "The partition key version %d is invalid: it must be 1 or 2", def.KeyVersion)
 	}
-	if def.KeyVersion == 1 && def.Hierarchical {
+	def.PlacedByV1 = def.KeyVersion == 1
+	if def.PlacedByV1 && def.Hierarchical {
 		return nil, refuse(http.StatusBadRequest, "A hierarchical partition key must have version 2")
 	}
 	if in.DefaultTTL != nil {
@@ -125,6 +125,11 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 			return nil, refuse(http.StatusBadRequest, "defaultTtl is %g: it must be -1 or a whole number from 1 to 2147483647", ttl)
 		}
 		def.DefaultTTL = int32(ttl)
+	}
+	for _, key := range in.UniqueKeyPolicy.UniqueKeys {
+		if def.Unique, err = appendUniqueKey(def.Unique, key.Paths); err != nil {
+			return nil, err
+		}
 	}
 	if def.Computed, err = parseComputed(in.Computed, def.Paths); err != nil {
 		return nil, err
@@ -151,53 +156,6 @@ func (v *keyVersion) UnmarshalJSON(text []byte) error {
 		return json.Unmarshal(text, (*int)(v))
 	}
 	return nil
-}
-
-func parseKeyPaths(texts []string, kind string) (paths []document.Path, hierarchical bool, err error) {
-	switch kind {
-	case "", "Hash":
-		hierarchical = kind == "" && len(texts) > 1
-	case "MultiHash":
-		hierarchical = true
-	default:
-		return nil, false, refuse(http.StatusBadRequest, "The partition key kind %q is not supported: use Hash or MultiHash", kind)
-	}
-	if len(texts) > 3 || len(texts) > 1 && !hierarchical {
-		return nil, false, refuse(http.StatusBadRequest, "A partition key of %d paths needs kind MultiHash and at most 3", len(texts))
-	}
-	for _, text := range texts {
-		path, ok := parseKeyPath(text)
-		if !ok {
-			return nil, false, refuse(http.StatusBadRequest, `The partition key path %q is invalid: expected /name, /name/name or /"any name"`, text)
-		}
-		paths = append(paths, path)
-	}
-	return paths, hierarchical, nil
-}
-
-// parseKeyPath splits a path at its slashes. A name in double quotes may hold any
-// character but a quote.
-func parseKeyPath(text string) (path document.Path, ok bool) {
-	for text != "" {
-		rest, found := strings.CutPrefix(text, "/")
-		if !found {
-			return nil, false
-		}
-		var name string
-		if quoted, isQuoted := strings.CutPrefix(rest, `"`); isQuoted {
-			if name, text, found = strings.Cut(quoted, `"`); !found {
-				return nil, false
-			}
-		} else {
-			end := strings.IndexByte(rest+"/", '/')
-			name, text = rest[:end], rest[end:]
-		}
-		if name == "" {
-			return nil, false
-		}
-		path = append(path, name)
-	}
-	return path, len(path) > 0
 }
 
 // definitionText is the client's text with the partition key completed and

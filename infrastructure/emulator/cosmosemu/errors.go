@@ -97,6 +97,8 @@ func asWire(err error) *wireError {
 		return refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: %v. "+notFound, err)
 	case errors.Is(err, store.ErrExists):
 		return refuse(http.StatusConflict, "Entity with the specified id already exists in the system: %v", err)
+	case errors.Is(err, store.ErrNotUnique):
+		return refuse(http.StatusConflict, "%v", err)
 	case errors.Is(err, store.ErrRangeGone):
 		return refuse(http.StatusGone, "The requested partition key range is no longer available: %v", err).sub(subRangeGone)
 	case errors.Is(err, store.ErrTooOld):

@@ -3,10 +3,13 @@ package cosmosemu_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
 // Single facts of the vendors' own tests in .NET and Python that were answered
@@ -82,11 +85,41 @@ func TestRepliesTellTheirLSN(t *testing.T) {
 	}
 }
 
+// What the SDK for Python needs: without the range it reads all ranges again after each
+// operation.
+func TestRepliesTellRangeAndLocation(t *testing.T) {
+	srv, c := start(t, nil)
+	create(t, c, "1", "a")
+	r := send(t, srv, http.MethodGet, "dbs/db/colls/c/docs/1", "", inA)
+	list, err := srv.PartitionKeyRanges("db", "c")
+	must(t, err)
+	if got := r.Header.Get("x-ms-documentdb-partitionkeyrangeid"); !slices.ContainsFunc(list, func(r cosmosemu.PartitionKeyRange) bool { return r.ID == got }) {
+		t.Errorf("range %q", got)
+	}
+	if got := r.Header.Get("content-location"); got != srv.Endpoint()+"dbs/db/colls/c/docs/1" {
+		t.Errorf("location %q", got)
+	}
+}
+
+func TestConflictsAreAskedForByKey(t *testing.T) {
+	srv, _ := start(t, nil)
+	for name, headers := range map[string]map[string]string{
+		"400": {}, "200": {"x-ms-documentdb-query-enablecrosspartition": "True"}, "200 ": inA,
+	} {
+		headers = maps.Clone(headers)
+		headers["Content-Type"] = "application/query+json"
+		r := send(t, srv, http.MethodPost, "dbs/db/colls/c/conflicts", `{"query":"SELECT * FROM c"}`, headers)
+		if fmt.Sprint(r.StatusCode) != strings.TrimSpace(name) {
+			t.Errorf("%v: %d %s", headers, r.StatusCode, r.Body)
+		}
+	}
+}
+
 func TestWindowOnKeysOfVersionOne(t *testing.T) {
 	srv, _ := start(t, nil)
 	send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"v1","partitionKey":{"paths":["/pk"],"version":1}}`, nil)
 	send(t, srv, http.MethodPost, "dbs/db/colls/v1/docs", `{"id":"1","pk":"a"}`, inA)
-	for bounds, want := range map[[2]string]int{{"", "FF"}: 200, {"", "1800"}: 200, {"07", "FF"}: 304, {"05C1", "05C2"}: 400} {
+	for bounds, want := range map[[2]string]int{{"", "FF"}: 200, {"", "1800"}: 200, {"07", "FF"}: 304, {"05C1", "05C2"}: 200, {"05C1D785", "05C1D786"}: 200, {"05C1D786", "FF"}: 304} {
 		r := send(t, srv, http.MethodGet, "dbs/db/colls/v1/docs", "", map[string]string{"A-IM": "Incremental Feed", "x-ms-start-epk": bounds[0], "x-ms-end-epk": bounds[1]})
 		if r.StatusCode != want {
 			t.Errorf("window %v: %d %s, want %d", bounds, r.StatusCode, r.Body, want)

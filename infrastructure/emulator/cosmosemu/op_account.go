@@ -18,11 +18,7 @@ func readAccount(x *request) (*reply, error) {
 	if name, port, err := net.SplitHostPort(host); err == nil && name == "localhost" {
 		host = net.JoinHostPort("127.0.0.1", port)
 	}
-	scheme := "http"
-	if x.srv.cert != nil {
-		scheme = "https"
-	}
-	location := fmt.Sprintf(`[{"name":%q,"databaseAccountEndpoint":%q}]`, region, scheme+"://"+host+"/")
+	location := fmt.Sprintf(`[{"name":%q,"databaseAccountEndpoint":%q}]`, region, x.srv.scheme()+host+"/")
 	body := fmt.Appendf(nil, `{"_self":"","id":"feedbox-emulator","_rid":"feedbox-emulator.sql.cosmosdb.azure.com",`+
 		`"media":"//media/","addresses":"//addresses/","_dbs":"//dbs/","writableLocations":%s,"readableLocations":%s,`+
 		`"enableMultipleWriteLocations":false,"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":4},`+

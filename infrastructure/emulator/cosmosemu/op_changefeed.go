@@ -131,7 +131,7 @@ func (x *request) feedQuery(c *store.Container) (*store.FeedQuery, error) {
 		if len(key) > len(def.Paths) {
 			return nil, keyMismatch(key, def)
 		}
-		q.Part = store.NewPartition(key, def.Hierarchical)
+		q.Part = store.NewPartition(key, def.Hash())
 	}
 	if q.Window, err = x.window(def); err != nil {
 		return nil, err
@@ -163,27 +163,11 @@ func (x *request) window(def *store.Definition) (*epk.Range, error) {
 	if high == "" {
 		high = "FF"
 	}
-	if def.KeyVersion == 1 {
-		return windowOfV1(strings.ToUpper(low), strings.ToUpper(high))
-	}
 	r, err := epk.ParseRange(low, high)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "The window %q to %q is not a range of effective partition keys: %v", low, high, err)
 	}
 	return &r, nil
-}
-
-// windowOfV1 is a window on a container whose partition key has version 1. All its
-// effective partition keys begin with 05, where they are hashed in a way that this
-// emulator does not know: it cannot say what lies in a part of that.
-func windowOfV1(low, high string) (*epk.Range, error) {
-	switch {
-	case low <= "05" && high >= "06":
-		return nil, nil
-	case high <= "05", low >= "06":
-		return &epk.Range{Min: []byte{6}, Max: []byte{6}}, nil
-	}
-	return nil, refuse(http.StatusBadRequest, "The window %q to %q is in the middle of keys of hash version 1, which is not supported by this emulator", low, high)
 }
 
 // parsePosition reads an LSN from an ETag.

@@ -25,7 +25,7 @@ func createContainer(x *request) (*reply, error) {
 	if content == nil && x.srv.store.OfferOf(db.RID) == nil { // else it shares that of the database
 		content = json.RawMessage(`{"offerThroughput":400}`)
 	}
-	c, err := x.srv.store.CreateContainer(db, *def, x.srv.partitionsFor(def, max(throughputPartitions(content), x.srv.options.Partitions)))
+	c, err := x.srv.store.CreateContainer(db, *def, max(throughputPartitions(content), x.srv.options.Partitions))
 	if err != nil {
 		return nil, err
 	}
@@ -35,18 +35,6 @@ func createContainer(x *request) (*reply, error) {
 		}
 	}
 	return containerReply(http.StatusCreated, c), nil
-}
-
-// partitionsFor is the number of physical partitions of a new container. Clients
-// hash keys of version 1 differently, so such a container has one.
-func (s *Server) partitionsFor(def *store.Definition, asked int) int {
-	switch {
-	case def.KeyVersion == 1:
-		return 1
-	case asked > 0:
-		return asked
-	}
-	return s.options.Partitions
 }
 
 // readContainer answers GET /dbs/{db}/colls/{coll}.
@@ -82,6 +70,9 @@ func replaceContainer(x *request) (*reply, error) {
 	}
 	if fmt.Sprint(def.Paths, def.Hierarchical, def.KeyVersion) != fmt.Sprint(old.Paths, old.Hierarchical, old.KeyVersion) {
 		return nil, refuse(http.StatusBadRequest, "The partition key of a container cannot be changed")
+	}
+	if fmt.Sprint(def.Unique) != fmt.Sprint(old.Unique) {
+		return nil, refuse(http.StatusBadRequest, "The unique keys of a container cannot be changed: send its uniqueKeyPolicy as it is, or make another container")
 	}
 	if def.Retention != old.Retention {
 		return nil, refuse(http.StatusBadRequest, "The changeFeedPolicy of a container cannot be changed in this emulator: versions are kept from its creation on or not at all")

@@ -43,6 +43,7 @@ func readItem(x *request) (*reply, error) {
 	}
 	a := ok(http.StatusOK, item.Body, readCharge(len(item.Body)))
 	a.etag, a.session = item.ETag, sessionToken(rng.ID, lsn)
+	a.extra = append(a.extra, headerValue{replyLocation, x.srv.scheme() + x.req.Host + x.req.URL.EscapedPath()})
 	if first(x.header, headerIfNoneMatch) == item.ETag {
 		a.status, a.body = http.StatusNotModified, nil
 	}
@@ -118,7 +119,7 @@ func wholePartition(c *store.Container, key epk.Key) (*store.Partition, error) {
 	if len(key) != len(def.Paths) {
 		return nil, keyMismatch(key, def)
 	}
-	return store.NewPartition(key, def.Hierarchical), nil
+	return store.NewPartition(key, def.Hash()), nil
 }
 
 func (x *request) keyHeader() (epk.Key, error) {

@@ -50,6 +50,9 @@ func listConflicts(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if isQuery(x.header) && first(x.header, headerPartitionKey) == "" && !isTrue(x.header, headerCrossPartition) {
+		return nil, crossPartitionDisabled()
+	}
 	a := ok(http.StatusOK, fmt.Appendf(nil, `{"_rid":%q,"Conflicts":[],"_count":0}`, c.RID), 1)
 	a.count = 0
 	return a, nil

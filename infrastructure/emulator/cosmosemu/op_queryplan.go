@@ -79,10 +79,10 @@ func (x *request) planScope(c *store.Container, b *query.Bound) (epk.Range, erro
 	if key == nil {
 		key = keyValues(b.PartitionKey(keyPaths(def)))
 	}
-	if len(key) == 0 || len(key) > len(def.Paths) || len(key) < len(def.Paths) && !def.Hierarchical || def.KeyVersion == 1 {
+	if len(key) == 0 || len(key) > len(def.Paths) || len(key) < len(def.Paths) && !def.Hierarchical {
 		return epk.Full(), nil
 	}
-	return epk.Point(epk.Append(nil, key, def.Hierarchical)), nil
+	return epk.Point(def.Hash().Append(nil, key)), nil
 }
 
 func planOf(b *query.Bound, scope epk.Range) ([]byte, error) {

@@ -45,7 +45,7 @@ func (x *request) queryScope(c *store.Container, b *query.Bound) (scope store.Sc
 		pinned = keyValues(b.PartitionKey(paths))
 	}
 	if len(pinned) > 0 && (len(pinned) == len(def.Paths) || def.Hierarchical) {
-		scope.Part = store.NewPartition(pinned, def.Hierarchical)
+		scope.Part = store.NewPartition(pinned, def.Hash())
 		if len(pinned) == len(def.Paths) && rng == nil {
 			rng = t.Locate(scope.Part.EPK)
 		}
@@ -67,7 +67,7 @@ func (x *request) queryScope(c *store.Container, b *query.Bound) (scope store.Sc
 // (test_aggregate.py of 4.17.1).
 func (x *request) checkCrossPartition(b *query.Bound) error {
 	if !isTrue(x.header, headerCrossPartition) {
-		return refuse(http.StatusBadRequest, "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.")
+		return crossPartitionDisabled()
 	}
 	if b.Query().Shape().Plain() {
 		return nil
@@ -87,6 +87,10 @@ func (x *request) checkCrossPartition(b *query.Bound) error {
 	return e.sub(subCrossPartition)
 }
 
+func crossPartitionDisabled() *wireError {
+	return refuse(http.StatusBadRequest, "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.")
+}
+
 // lookups are the items WHERE names, nil if documents must be scanned.
 func lookups(b *query.Bound, paths []string, def *store.Definition, part *store.Partition, whole bool) []store.ItemRef {
 	named, ok := b.Lookups(paths)
@@ -100,7 +104,7 @@ func lookups(b *query.Bound, paths []string, def *store.Definition, part *store.
 		case whole:
 			ref.Part = part
 		case l.PartitionKey != nil:
-			ref.Part = store.NewPartition(keyValues(l.PartitionKey), def.Hierarchical)
+			ref.Part = store.NewPartition(keyValues(l.PartitionKey), def.Hash())
 		}
 		refs = append(refs, ref)
 	}

@@ -18,8 +18,9 @@ func TestThroughputMakesPartitions(t *testing.T) {
 		{"x-ms-offer-throughput", "400", 1},
 		{"x-ms-offer-throughput", "10000", 1},
 		{"x-ms-offer-throughput", "10100", 2},
-		{"x-ms-offer-throughput", "30000", 3},
-		{"x-ms-cosmos-offer-autopilot-settings", `{"maxThroughput":50000}`, 5},
+		{"x-ms-offer-throughput", "12000", 2},
+		{"x-ms-offer-throughput", "30000", 5},
+		{"x-ms-cosmos-offer-autopilot-settings", `{"maxThroughput":50000}`, 9},
 	} {
 		name := fmt.Sprint("t", i)
 		send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"`+name+`","partitionKey":{"paths":["/pk"]}}`, map[string]string{o.header: o.value})

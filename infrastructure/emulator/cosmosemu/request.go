@@ -120,7 +120,7 @@ var (
 // write sends a reply. Header values share one backing array.
 func (x *request) write(w http.ResponseWriter, a *reply) {
 	h := w.Header()
-	values := make([]string, 0, 12)
+	values := make([]string, 0, 14)
 	set := func(name, value string) {
 		if value != "" {
 			values = append(values, value)
@@ -131,6 +131,7 @@ func (x *request) write(w http.ResponseWriter, a *reply) {
 	set(replyRequestCharge, formatCharge(a.charge))
 	set(replySessionToken, a.session)
 	set(replyLSN, tokenLSN(a.session))
+	set(replyRangeID, tokenRange(a.session))
 	set(replyETag, a.etag)
 	set(replyContinuation, a.continuation)
 	set(replyContentPath, x.route.contentPath)

@@ -174,10 +174,14 @@ func (s *Server) Close() error {
 
 // Endpoint is the account endpoint, such as "http://127.0.0.1:41234/".
 func (s *Server) Endpoint() string {
+	return s.scheme() + s.host + "/"
+}
+
+func (s *Server) scheme() string {
 	if s.cert != nil {
-		return "https://" + s.host + "/"
+		return "https://"
 	}
-	return "http://" + s.host + "/"
+	return "http://"
 }
 
 // Addr is the host:port clients use.

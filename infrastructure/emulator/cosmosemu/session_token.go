@@ -25,6 +25,16 @@ func tokenLSN(token string) string {
 	return lsn
 }
 
+// tokenRange is the range of a token of one, "" for others. Without it the SDK for Python
+// reads the ranges again after each operation.
+func tokenRange(token string) string {
+	id, rest, _ := strings.Cut(token, ":")
+	if strings.Contains(rest, ",") {
+		return ""
+	}
+	return id
+}
+
 // checkSession refuses a read that asks for a state a range has not seen: 404 with
 // sub-status 1002, as the service does. A token may list several ranges, separated by
 // commas; that of an ancestor counts for each range that goes on where it stood, and

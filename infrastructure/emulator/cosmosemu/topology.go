@@ -32,7 +32,7 @@ func (s *Server) PartitionKeyRanges(database, container string) ([]PartitionKeyR
 // Split cuts a physical partition in the middle. From then on requests to it get
 // 410 with sub-status 1002, and its two children go on where it stood.
 func (s *Server) Split(database, container, rangeID string) error {
-	c, err := s.splittable(database, container)
+	c, err := s.container(database, container)
 	if err == nil {
 		err = s.store.Split(c, rangeID, nil)
 	}
@@ -48,7 +48,7 @@ func (s *Server) SplitAt(database, container, rangeID, key string) error {
 	if err != nil {
 		return fmt.Errorf("cosmosemu: split range %s at %q: %w", rangeID, key, err)
 	}
-	c, err := s.splittable(database, container)
+	c, err := s.container(database, container)
 	if err == nil {
 		err = s.store.Split(c, rangeID, bounds.Min)
 	}
@@ -68,14 +68,6 @@ func (s *Server) Merge(database, container, left, right string) error {
 		return fmt.Errorf("cosmosemu: merge ranges %s and %s of %s/%s: %w", left, right, database, container, err)
 	}
 	return nil
-}
-
-func (s *Server) splittable(database, container string) (*store.Container, error) {
-	c, err := s.container(database, container)
-	if err == nil && c.Definition().KeyVersion == 1 {
-		err = fmt.Errorf("%w: its partition key has version 1, which clients hash in different ways", store.ErrInvalid)
-	}
-	return c, err
 }
 
 func (s *Server) container(database, container string) (*store.Container, error) {

@@ -54,6 +54,9 @@ func renameItem(tx *store.Tx, id string, doc *document.Document, match string) (
 	if err != nil {
 		return store.Item{}, 0, err
 	}
+	if err := tx.CheckUnique(doc, id); err != nil {
+		return store.Item{}, 0, err
+	}
 	found, err := tx.Delete(id)
 	if err == nil && !found {
 		err = noItem(id)

@@ -14,8 +14,7 @@ import (
 // dotnetExceptions are the cases of the .NET judge that fail, each with its reason.
 // One that passes has to leave the table.
 var dotnetExceptions = map[string]string{
-	"container.unique": "unique key policies are refused on creation",
-	"users":            "users and permissions are not supported",
+	"users": "users and permissions are not supported",
 }
 
 // TestDotNet runs Microsoft.Azure.Cosmos, by the judge that FEEDBOX_TEST_DOTNET_JUDGE

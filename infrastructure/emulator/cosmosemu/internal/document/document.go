@@ -172,6 +172,24 @@ func Member(object []byte, name string) (value []byte, found bool) {
 	return value, found
 }
 
+// Canonical is a form of the value at path in which equal scalars are equal: numbers by
+// value, texts without escapes. What is not there counts as null; objects and arrays stay
+// as they are spelt.
+func Canonical(object []byte, path Path) []byte {
+	value := object
+	for _, name := range path {
+		var found bool
+		if value, found = Member(value, name); !found {
+			return epk.Key{epk.Null()}.Encode(nil)
+		}
+	}
+	v, err := keyValue(value, nil)
+	if err != nil {
+		return value
+	}
+	return epk.Key{v}.Encode(nil)
+}
+
 // Unquote decodes a JSON string literal that is known to be valid.
 func Unquote(literal []byte) string {
 	if !isEscaped(literal) {

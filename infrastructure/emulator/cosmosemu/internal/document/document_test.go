@@ -122,6 +122,6 @@ func FuzzParse(f *testing.F) {
 		if len(d.Key) != 1 || d.Key.String() == "" || d.ID == "" {
 			t.Fatalf("%q: id %q key %v", text, d.ID, d.Key)
 		}
-		_ = epk.Append(nil, d.Key, false)
+		_ = epk.V2.Append(nil, d.Key)
 	})
 }

@@ -26,7 +26,7 @@ func TestHashFollowsTheServiceBaseline(t *testing.T) {
 		{Key{String(strings.Repeat("a", 99))}, "3C02F609961C32AAC2B912B940D1209A"},
 		{Key{String("/path1")}, "B499FD5198AE0F1EB6B77F6E428D2FF0"},
 	} {
-		got := Append(nil, c.key, false)
+		got := V2.Append(nil, c.key)
 		first, err := strconv.ParseUint(c.want[:2], 16, 8)
 		if err != nil {
 			t.Fatal(err)
@@ -40,12 +40,12 @@ func TestHashFollowsTheServiceBaseline(t *testing.T) {
 
 func TestHierarchicalHashIsOnePerLevel(t *testing.T) {
 	key := Key{String("/path1"), String("/path2"), String("/path3")}
-	got := Format(Append(nil, key, true))
+	got := Format(MultiHash.Append(nil, key))
 	want := "3499FD5198AE0F1EB6B77F6E428D2FF0" + "27A1848BD1102A3B65AFF266874D0FF5" + "2CA5ABC953544CF9BD94776DA5E6EA52"
 	if got != want {
 		t.Errorf("hash = %s, want %s", got, want)
 	}
-	if prefix := Format(Append(nil, key[:1], true)); !strings.HasPrefix(got, prefix) {
+	if prefix := Format(MultiHash.Append(nil, key[:1])); !strings.HasPrefix(got, prefix) {
 		t.Errorf("prefix %s is not the start of %s", prefix, got)
 	}
 }
@@ -81,15 +81,19 @@ func TestParseHeaderReadsBothSpellings(t *testing.T) {
 }
 
 func TestDivideFillsTheSpace(t *testing.T) {
-	four := Divide(4)
-	for i, want := range []string{"0FFF", "1FFF", "2FFF"} {
-		if got := Format(four[i].Max); got != want+strings.Repeat("F", 28) {
+	four := V2.Divide(4)
+	for i, want := range []string{"0FFF:F", "1FFF:E", "2FFF:D"} {
+		if got := Format(four[i].Max); got != strings.Replace(want, ":", strings.Repeat("F", 27), 1) {
 			t.Errorf("bound %d = %s", i, got)
 		}
 	}
+	five := V2.Divide(5)
+	if got := Format(five[3].Min) + " " + Format(five[3].Max); got != "26666666666666666666666666666664 33333333333333333333333333333330" {
+		t.Errorf("the fourth of five is %s", got)
+	}
 	counts := make([]int, 4)
 	for i := range 20_000 {
-		key := Append(nil, Key{String(strconv.Itoa(i))}, false)
+		key := V2.Append(nil, Key{String(strconv.Itoa(i))})
 		for j, r := range four {
 			if r.Contains(key) {
 				counts[j]++
@@ -104,11 +108,11 @@ func TestDivideFillsTheSpace(t *testing.T) {
 }
 
 func TestMiddleOfARange(t *testing.T) {
-	if got := Format(Full().Middle()); got != "20000000000000000000000000000000" {
+	if got := Format(V2.Middle(Full())); got != "20000000000000000000000000000000" {
 		t.Errorf("middle of the space = %s", got)
 	}
-	for _, r := range Divide(8) {
-		m := r.Middle()
+	for _, r := range V2.Divide(8) {
+		m := V2.Middle(r)
 		if !r.Contains(m) || bytes.Equal(m, r.Min) {
 			t.Errorf("middle %s is outside [%s,%s)", Format(m), Format(r.Min), Format(r.Max))
 		}
@@ -116,7 +120,7 @@ func TestMiddleOfARange(t *testing.T) {
 }
 
 func TestPointHoldsOnePartition(t *testing.T) {
-	key := Append(nil, Key{String("tenant"), String("user")}, true)
+	key := MultiHash.Append(nil, Key{String("tenant"), String("user")})
 	if p := Point(key[:Size]); !p.Contains(key) {
 		t.Error("the prefix window lacks a key below it")
 	}

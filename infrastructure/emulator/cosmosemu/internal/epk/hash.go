@@ -4,27 +4,45 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"math/bits"
 	"strings"
 )
 
-// Size is the length in bytes of the hash of one level.
-const Size = 16
+// Size is the length in bytes of the hash of one level in version 2; MaxSize bounds
+// effective partition keys of any version.
+const (
+	Size    = 16
+	MaxSize = 127
+)
 
 // topBits clears the two most significant bits: the space ends at 3F.
 const topBits = 0x3F
 
-// Append appends the effective partition key of k: 16 bytes for a plain key,
-// 16 per level for a hierarchical one. A key with fewer levels than the
-// container is the common prefix of all keys below it.
-func Append(dst []byte, k Key, hierarchical bool) []byte {
+// Hash is a way to compute effective partition keys.
+type Hash uint8
+
+// The ways of the service.
+const (
+	V2        Hash = iota // of a plain key
+	V1                    // of a plain key of a container that asks for it
+	MultiHash             // of a hierarchical key
+)
+
+// Append appends the effective partition key of k: 16 bytes in version 2, 16 per level
+// of a hierarchical key, up to MaxSize in version 1. A hierarchical key with fewer levels
+// than the container is the common prefix of all keys below it.
+func (h Hash) Append(dst []byte, k Key) []byte {
 	var scratch [128]byte
-	if !hierarchical {
-		return appendHash(dst, k.Encode(scratch[:0]))
+	switch h {
+	case V1:
+		return appendV1(dst, k)
+	case MultiHash:
+		for _, v := range k {
+			dst = appendHash(dst, v.append(scratch[:0]))
+		}
+		return dst
 	}
-	for _, v := range k {
-		dst = appendHash(dst, v.append(scratch[:0]))
-	}
-	return dst
+	return appendHash(dst, k.Encode(scratch[:0]))
 }
 
 func appendHash(dst, encoded []byte) []byte {
@@ -101,9 +119,12 @@ func Point(prefix []byte) Range {
 	return Range{Min: prefix, Max: []byte{0xFF}}
 }
 
-// Middle returns a bound halfway between the two ends of the window, 16 bytes
-// long. The space above 3F holds no keys and does not count.
-func (r Range) Middle() []byte {
+// Middle returns a bound halfway between the two ends of a window. Where no keys can be,
+// as above 3F in version 2, does not count.
+func (h Hash) Middle(r Range) []byte {
+	if h == V1 {
+		return middleV1(r)
+	}
 	var low, high [Size + 1]byte // one byte of carry in front
 	copy(low[1:], r.Min)
 	copy(high[1:], r.Max)
@@ -125,16 +146,24 @@ func (r Range) Middle() []byte {
 	return low[1:]
 }
 
-// Divide cuts the key space into n windows of equal size. The bounds between
-// them are the service's: 1FFF... for two, 0FFF..., 1FFF..., 2FFF... for four.
-func Divide(n int) []Range {
-	out := make([]Range, 0, n)
-	var low []byte
-	for i := 1; i < n; i++ {
-		high := bytes.Repeat([]byte{0xFF}, Size)
-		binary.BigEndian.PutUint64(high, uint64(i)*(1<<62/uint64(n))-1)
-		out = append(out, Range{Min: low, Max: high})
-		low = high
+// Divide cuts the key space into n windows of equal size: 1FFF... for two, 0FFF..., 1FFF...,
+// 2FFF... for four, and 05C1DFFFFFFFFC for two in version 1. The bounds are those of
+// Microsoft's emulator (test_circuit_breaker_emulator.py of azure-cosmos 4.17.1).
+func (h Hash) Divide(n int) []Range {
+	if h == V1 {
+		return divideV1(n)
 	}
-	return append(out, Range{Min: low, Max: []byte{0xFF}})
+	const high, low = 1<<62 - 1, 1<<64 - 1 // the last key
+	wide, rest := uint64(high)/uint64(n), uint64(high)%uint64(n)
+	narrow, _ := bits.Div64(rest, low, uint64(n))
+	out := make([]Range, 0, n)
+	var from []byte
+	for i := range uint64(n - 1) {
+		carry, end := bits.Mul64(narrow, i+1)
+		to := binary.BigEndian.AppendUint64(nil, wide*(i+1)+carry)
+		to = binary.BigEndian.AppendUint64(to, end)
+		out = append(out, Range{Min: from, Max: to})
+		from = to
+	}
+	return append(out, Range{Min: from, Max: []byte{0xFF}})
 }

@@ -48,13 +48,15 @@ func String(s string) Value { return Value{mark: markString, str: s} }
 // Text returns the string and true if v is a string.
 func (v Value) Text() (string, bool) { return v.str, v.mark == markString }
 
-func (v Value) append(dst []byte) []byte {
+func (v Value) append(dst []byte) []byte { return v.appendEndingWith(dst, endOfString) }
+
+func (v Value) appendEndingWith(dst []byte, end byte) []byte {
 	dst = append(dst, v.mark)
 	switch v.mark {
 	case markNumber:
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.num))
 	case markString:
-		dst = append(append(dst, v.str...), endOfString)
+		dst = append(append(dst, v.str...), end)
 	}
 	return dst
 }

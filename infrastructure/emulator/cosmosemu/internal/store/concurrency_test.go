@@ -20,7 +20,7 @@ func TestTransactionsTakeTurns(t *testing.T) {
 		}
 	}()
 	const writers, each = 8, 400
-	part := NewPartition(epk.Key{epk.String("a")}, false)
+	part := NewPartition(epk.Key{epk.String("a")}, epk.V2)
 	put := func(tx *Tx, n int) error {
 		doc, err := document.Parse(fmt.Appendf(nil, `{"id":"counter","pk":"a","n":%d}`, n), []document.Path{{"pk"}})
 		if err == nil {

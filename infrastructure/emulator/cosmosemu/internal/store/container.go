@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
@@ -23,11 +24,24 @@ type Definition struct {
 	Paths        []document.Path `json:"paths"` // of the partition key, one per level
 	Hierarchical bool            `json:"hierarchical"`
 	KeyVersion   int             `json:"keyVersion"`
-	DefaultTTL   int32           `json:"defaultTtl"`          // 0 off, -1 on without default, else seconds
-	Retention    int64           `json:"retention,omitempty"` // minutes that versions and deletions are kept, 0: not at all
-	Raw          string          `json:"raw"`                 // the members of the client's JSON, without braces and system properties
+	PlacedByV1   bool            `json:"placedByV1,omitempty"` // version 1, and not from before it had a place of its own
+	DefaultTTL   int32           `json:"defaultTtl"`           // 0 off, -1 on without default, else seconds
+	Retention    int64           `json:"retention,omitempty"`  // minutes that versions and deletions are kept, 0: not at all
+	Raw          string          `json:"raw"`                  // the members of the client's JSON, without braces and system properties
 	// Computed properties exist in queries only.
 	Computed []ComputedProperty `json:"computed,omitempty"`
+	Unique   []UniqueKey        `json:"unique,omitempty"`
+}
+
+// Hash is the way the container hashes its keys.
+func (d *Definition) Hash() epk.Hash {
+	switch {
+	case d.Hierarchical:
+		return epk.MultiHash
+	case d.PlacedByV1:
+		return epk.V1
+	}
+	return epk.V2
 }
 
 // ComputedProperty has the query that computes it, SELECT VALUE ... FROM c.
@@ -100,7 +114,7 @@ func (s *Store) CreateContainer(db *Database, def Definition, partitions int) (*
 		r = db.rid.container(s.random.Uint32())
 	}
 	state := containerState{
-		Definition: def, Topology: newTopology(partitions),
+		Definition: def, Topology: newTopology(def.Hash(), partitions),
 		ETag: s.randomETag(), Modified: s.now().UnixMilli(),
 	}
 	number := s.nextID
@@ -232,6 +246,9 @@ func (s *Store) loadContainer(number keySpace, value []byte, databases map[strin
 	db := databases[rec.Database]
 	if err != nil || db == nil || rec.Topology == nil || len(rec.Topology.Ranges) == 0 {
 		return fmt.Errorf("%w: container record %s", disk.ErrDamaged, strings.TrimSpace(rec.RID))
+	}
+	if rec.Definition.KeyVersion == 1 && !rec.Definition.PlacedByV1 {
+		return fmt.Errorf("%w: an earlier version made container %s, with a partition key of version 1, which is placed differently now: delete the data folder", ErrInvalid, rec.Definition.ID)
 	}
 	c := s.newContainer(number, db, r, rec.containerState)
 	if err := c.loadCounters(); err != nil {

@@ -8,4 +8,5 @@ var (
 	ErrExists    = errors.New("already exists")
 	ErrRangeGone = errors.New("the partition key range is gone")
 	ErrInvalid   = errors.New("invalid")
+	ErrNotUnique = errors.New("unique index constraint violation")
 )

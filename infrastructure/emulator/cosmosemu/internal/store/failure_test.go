@@ -57,7 +57,7 @@ func TestARefusalWaitsUntilWhatItSawIsDurable(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	part := NewPartition(epk.Key{epk.String("a")}, false)
+	part := NewPartition(epk.Key{epk.String("a")}, epk.V2)
 	hold.Store(true)
 	written, refused := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -100,7 +100,7 @@ func TestAFailedDiskIsTold(t *testing.T) {
 	defer func() { _ = w.s.Close() }() // of a broken disk
 	broken.Store(true)
 	for range 2 {
-		if _, err := w.c.Update(NewPartition(epk.Key{epk.String("a")}, false), createOnce); !errors.Is(err, full) {
+		if _, err := w.c.Update(NewPartition(epk.Key{epk.String("a")}, epk.V2), createOnce); !errors.Is(err, full) {
 			t.Errorf("a write to a broken disk: %v", err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 //	c <container> f <segment> <lsn> <seq>       -> feed entry, at the position of the last write
 //	c <container> a <segment> <lsn> <seq>       -> version, see versions.go
 //	c <container> t <segment>                   last LSN whose versions are gone
+//	c <container> u <epk> <len pk> <pk> <number> <hash>  -> id, see unique.go
 //
 // A document that was never replaced has no feed entry: its record stands where
 // its feed entry would.
@@ -35,6 +36,7 @@ const (
 	kindFeed     = 'f'
 	kindVersion  = 'a'
 	kindTrimmed  = 't'
+	kindUnique   = 'u'
 )
 
 // keySpace is the number of a container, which prefixes all its keys.
@@ -171,10 +173,10 @@ type Partition struct {
 	encoded []byte
 }
 
-// NewPartition computes the place of key. hierarchical is the container's kind.
-func NewPartition(key epk.Key, hierarchical bool) *Partition {
+// NewPartition computes the place of key in a container that hashes so.
+func NewPartition(key epk.Key, hash epk.Hash) *Partition {
 	buf := make([]byte, 0, 96)
-	buf = epk.Append(buf, key, hierarchical)
+	buf = hash.Append(buf, key)
 	n := len(buf)
 	buf = key.Encode(buf)
 	return &Partition{Key: key, EPK: buf[:n:n], encoded: buf[n:]}

@@ -141,7 +141,7 @@ var errAbort = errors.New("abort")
 // transaction does a few writes to one partition, and in one of five undoes them.
 func (w *world) transaction() {
 	pk := "pk" + strconv.Itoa(w.r.IntN(12))
-	part := NewPartition(epk.Key{epk.String(pk)}, false)
+	part := NewPartition(epk.Key{epk.String(pk)}, epk.V2)
 	rng := w.c.Topology().Locate(part.EPK).ID
 	undo := w.r.IntN(5) == 0
 	after := map[string]*modelItem{} // nil: deleted
@@ -237,7 +237,7 @@ func (w *world) check() {
 func (w *world) checkReads() {
 	for range 20 {
 		pk, id := "pk"+strconv.Itoa(w.r.IntN(12)), "id"+strconv.Itoa(w.r.IntN(8))
-		item, err := w.c.Get(nil, NewPartition(epk.Key{epk.String(pk)}, false), id, nil)
+		item, err := w.c.Get(nil, NewPartition(epk.Key{epk.String(pk)}, epk.V2), id, nil)
 		want, live := w.m.live(pk + "/" + id)
 		switch {
 		case !live:

@@ -60,12 +60,32 @@ type record struct {
 
 func appendRecordHead(dst []byte, at *pointer, p *Partition, id string) []byte {
 	dst = at.append(dst)
-	dst = append(dst, byte(len(p.EPK)/epk.Size))
+	dst = append(dst, epkLength(len(p.EPK)))
 	dst = binary.AppendUvarint(dst, uint64(len(p.encoded)))
 	dst = binary.AppendUvarint(dst, uint64(len(id)))
 	dst = append(dst, p.EPK...)
 	dst = append(dst, p.encoded...)
 	return append(dst, id...)
+}
+
+// otherLength marks the length of an effective partition key that is not made of hashes
+// of version 2.
+const otherLength = 0x80
+
+// epkLength is the length of an effective partition key in one byte: the number of its
+// levels, or for version 1, whose lengths differ, the length itself.
+func epkLength(n int) byte {
+	if n%epk.Size == 0 {
+		return byte(n / epk.Size)
+	}
+	return otherLength | byte(n)
+}
+
+func epkSize(b byte) int {
+	if b < otherLength {
+		return int(b) * epk.Size
+	}
+	return int(b &^ otherLength)
 }
 
 // decodeRecord reads a document record; the result aliases b.
@@ -92,12 +112,12 @@ func decodeRecord(b []byte) (r record, err error) {
 		rest = rest[size:]
 		return n
 	}
-	levels := take(1)
+	size := take(1)
 	if err != nil {
 		return r, err
 	}
 	key, id := length(), length()
-	r.epk = take(uint64(levels[0]) * epk.Size)
+	r.epk = take(uint64(epkSize(size[0])))
 	r.encoded = take(key)
 	r.id = take(id)
 	r.body = rest

@@ -73,9 +73,10 @@ func (c *Container) sweep(from position) (next position, err error) {
 		rec, err := decodeRecord(value)
 		if err == nil && ttl.expired(rec.stamp, now) {
 			w := &writer{Batch: batch, space: c.space, part: &Partition{EPK: rec.epk, encoded: rec.encoded}}
+			err = c.forgetUnique(batch, w.part, &rec)
 			w.remove(&change{id: string(rec.id), exists: true, old: rec.pointer})
 		}
-		if err := closer.Close(); err != nil {
+		if err := errors.Join(err, closer.Close()); err != nil {
 			return from, err
 		}
 	}

@@ -38,9 +38,9 @@ func (r *Range) LSN() uint64 { return r.counter.visible.Load() }
 // Bounds is the window of the range.
 func (r *Range) Bounds() epk.Range { return epk.Range{Min: r.Min, Max: r.Max} }
 
-func newTopology(partitions int) *Topology {
+func newTopology(hash epk.Hash, partitions int) *Topology {
 	t := &Topology{Version: 1}
-	for _, bounds := range epk.Divide(partitions) {
+	for _, bounds := range hash.Divide(partitions) {
 		t.add(bounds).counter = newCounter(0)
 	}
 	return t
@@ -75,14 +75,14 @@ func (t *Topology) Locate(key []byte) *Range {
 
 // split returns the topology in which the range id is cut at a key (nil: in the
 // middle).
-func (t *Topology) split(id string, at []byte) (*Topology, error) {
+func (t *Topology) split(hash epk.Hash, id string, at []byte) (*Topology, error) {
 	parent, err := t.Find(id)
 	if err != nil {
 		return nil, err
 	}
 	bounds := parent.Bounds()
 	if at == nil {
-		at = bounds.Middle()
+		at = hash.Middle(bounds)
 	}
 	if t.NextSegment+2 > maxSegments {
 		return nil, fmt.Errorf("%w: the container has been split and merged %d times", ErrInvalid, t.Version-1)

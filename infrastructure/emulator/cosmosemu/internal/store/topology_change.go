@@ -3,7 +3,7 @@ package store
 // Split cuts the physical partition id at a key, in the middle if at is nil.
 // No document is moved: see the package comment.
 func (s *Store) Split(c *Container, id string, at []byte) error {
-	return s.changeTopology(c, func(t *Topology) (*Topology, error) { return t.split(id, at) })
+	return s.changeTopology(c, func(t *Topology) (*Topology, error) { return t.split(c.Definition().Hash(), id, at) })
 }
 
 // Merge joins two neighbouring physical partitions.

@@ -32,14 +32,14 @@ func random(t *testing.T) *rand.Rand {
 // know their ancestors, and read the segments of all of them.
 func TestTopologyStaysWhole(t *testing.T) {
 	r := random(t)
-	top := newTopology(3)
+	top := newTopology(epk.V2, 3)
 	for range 200 {
 		i := r.IntN(len(top.Ranges))
 		var next *Topology
 		var err error
 		switch {
 		case r.IntN(3) > 0 && len(top.Ranges) < 20:
-			next, err = top.split(top.Ranges[i].ID, nil)
+			next, err = top.split(epk.V2, top.Ranges[i].ID, nil)
 		case i+1 < len(top.Ranges):
 			next, err = top.merge(top.Ranges[i].ID, top.Ranges[i+1].ID)
 		default:
@@ -84,7 +84,7 @@ func checkTopology(t *testing.T, before, after *Topology) {
 		}
 	}
 	for i := range 50 {
-		key := epk.Append(nil, epk.Key{epk.String(strconv.Itoa(i))}, false)
+		key := epk.V2.Append(nil, epk.Key{epk.String(strconv.Itoa(i))})
 		if at := after.Locate(key); !at.Bounds().Contains(key) {
 			t.Fatalf("key %s is not in range %s", epk.Format(key), at.ID)
 		}
@@ -101,12 +101,12 @@ func contains[T comparable](list []T, x T) bool {
 }
 
 func TestTopologyRefusesWhatCannotBe(t *testing.T) {
-	top := newTopology(2)
-	if _, err := top.split("9", nil); !errors.Is(err, ErrRangeGone) {
+	top := newTopology(epk.V2, 2)
+	if _, err := top.split(epk.V2, "9", nil); !errors.Is(err, ErrRangeGone) {
 		t.Errorf("split of no range: %v", err)
 	}
 	for _, at := range [][]byte{{}, {0xFF}, {0x3F}} {
-		if _, err := top.split("0", at); !errors.Is(err, ErrInvalid) {
+		if _, err := top.split(epk.V2, "0", at); !errors.Is(err, ErrInvalid) {
 			t.Errorf("split of range 0 at %x: %v", at, err)
 		}
 	}

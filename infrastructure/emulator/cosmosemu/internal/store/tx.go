@@ -37,6 +37,7 @@ type Tx struct {
 	seq      uint32
 	changes  []change
 	versions []version // if the container keeps them
+	claims   []claim   // if it has unique keys
 	looked   change    // the last one read from the store
 	key      []byte    // scratch
 	arena    []byte    // records of this transaction
@@ -184,13 +185,16 @@ func (tx *Tx) load(ch *change) (Item, error) {
 }
 
 // Put creates or replaces the document id. The returned body must not be kept
-// past the transaction.
+// past the transaction. If it fails with ErrNotUnique, the transaction is as before.
 func (tx *Tx) Put(doc *document.Document) (Item, error) {
+	if err := tx.CheckUnique(doc, ""); err != nil {
+		return Item{}, err
+	}
 	found, live, err := tx.find(doc.ID)
 	if err != nil {
 		return Item{}, err
 	}
-	ch := *found
+	before, ch := *found, *found
 	previous := ch.now.written.lsn
 	if !live {
 		previous = 0
@@ -208,8 +212,12 @@ func (tx *Tx) Put(doc *document.Document) (Item, error) {
 	buf := appendRecordHead(tx.arena, &ch.now, tx.part, doc.ID)
 	ch.head = len(buf) - start
 	buf = tx.c.appendSystem(doc.AppendMembers(buf), &ch.now)
-	ch.value = buf[start:len(buf):len(buf)] // stays valid if the arena moves
 	tx.arena = buf
+	value := buf[start:len(buf):len(buf)] // stays valid if the arena moves
+	if err := tx.claim(&before, value[ch.head:]); err != nil {
+		return Item{}, err
+	}
+	ch.value = value
 	tx.record(ch)
 	if tx.state.Definition.Retention > 0 {
 		tx.logVersion(ch.now.written.seq, ch.value[ch.head:], previous)
@@ -232,6 +240,9 @@ func (tx *Tx) Delete(id string) (found bool, err error) {
 		if err != nil {
 			return false, err
 		}
+	}
+	if err := tx.claim(&gone, nil); err != nil {
+		return false, err
 	}
 	gone.value = nil
 	tx.seq++

@@ -9,8 +9,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
-
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
@@ -30,12 +28,12 @@ type versionEntry struct {
 
 func decodeVersion(b []byte) (e versionEntry, err error) {
 	bad := fmt.Errorf("%w: version entry of %d bytes", disk.ErrDamaged, len(b))
-	if len(b) < 9 || len(b) < 9+int(b[8])*epk.Size {
+	if len(b) < 9 || len(b) < 9+epkSize(b[8]) {
 		return e, bad
 	}
 	e.millis = int64(binary.BigEndian.Uint64(b))
 	rest := b[9:]
-	e.epk, rest = rest[:int(b[8])*epk.Size], rest[int(b[8])*epk.Size:]
+	e.epk, rest = rest[:epkSize(b[8])], rest[epkSize(b[8]):]
 	n, size := binary.Uvarint(rest)
 	if size <= 0 || n > uint64(len(rest)-size) {
 		return e, bad

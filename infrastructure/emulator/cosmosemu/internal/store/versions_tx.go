@@ -81,7 +81,7 @@ func (tx *Tx) keyMembers(body []byte) (string, error) {
 // versionHead is what filters need: time, effective and encoded partition key.
 func (tx *Tx) versionHead() []byte {
 	out := binary.BigEndian.AppendUint64(nil, uint64(tx.now))
-	out = append(out, byte(len(tx.part.EPK)/epk.Size))
+	out = append(out, epkLength(len(tx.part.EPK)))
 	out = append(out, tx.part.EPK...)
 	out = binary.AppendUvarint(out, uint64(len(tx.part.encoded)))
 	return append(out, tx.part.encoded...)
@@ -97,7 +97,9 @@ func (tx *Tx) Expire(id string) (found bool, err error) {
 		return false, err
 	}
 	gone := *ch
-	gone.value = nil
+	if err := tx.claim(&gone, nil); err != nil {
+		return false, err
+	}
 	tx.record(gone)
 	return true, nil
 }

@@ -40,6 +40,7 @@ func (tx *Tx) write() error {
 		w.key = v.at.append(w.space.prefix(w.key[:0], kindVersion))
 		_ = w.Set(w.key, v.entry, nil)
 	}
+	w.unique(tx.claims)
 	if removals {
 		_ = batch.Set(w.space.counter(nil, tx.segment), appendCounter(nil, tx.lsn), nil) // see writer
 	}
