@@ -186,7 +186,7 @@ func TestFullPagesAreReadWithoutPause(t *testing.T) {
 // A host that sees an unfinished split, sleeps, and wakes when the children have
 // split in turn and are gone, must not make them again from the old position.
 func TestLateHelperReplaysNothing(t *testing.T) {
-	for _, deletes := range []bool{true, false} {
+	for _, deletes := range []bool{true, false, true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
 			var a *host
