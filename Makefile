@@ -57,7 +57,7 @@ fmt-check: $(TOOLS)/gofumpt-$(GOFUMPT_VERSION) ## fail if a Go file is not forma
 	  if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
 
 .PHONY: conformance-cosmos
-conformance-cosmos: ## azcosmos' own emulator suite, the JavaScript, Python and .NET SDKs against cosmosemu
+conformance-cosmos: ## the own suites of azcosmos and (a third) azure-cosmos for Python, the JavaScript, Python and .NET SDKs against cosmosemu
 	go test -tags conformance -count=1 -v ./tests/conformance/cosmos | grep -vE '^ +--- PASS|^=== '
 
 .PHONY: conformance-servicebus
@@ -132,10 +132,11 @@ faults: ## the whole system under every fault, simulated and with real processes
 	exit $$failed
 
 .PHONY: nightly
-nightly: ## what takes hours: all faults at full count, 1,000 seeds, every mutant; writes the tables
+nightly: ## what takes hours: all faults at full count, 1,000 seeds, whole suites, every mutant; writes the tables
 	failed=0; \
 	FEEDBOX_FAULT_SCALE=1 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 $(MAKE) faults || failed=1; \
 	go run ./tests/reliability -results $(RESULTS)/faults || failed=1; \
+	FEEDBOX_CONFORMANCE=full $(MAKE) conformance-cosmos || failed=1; \
 	go run ./tests/mutants -update || failed=1; \
 	exit $$failed
 

@@ -15,6 +15,8 @@
 //
 // The emulator suite of azcosmos, unmodified, the JavaScript SDK, and the table of
 // queries through the SDKs of Go, JavaScript and Python run against the emulator only.
+// So do the tests of azure-cosmos (Python) that are marked for the emulator: a third of
+// their files, or all if FEEDBOX_CONFORMANCE is full.
 // TestWriters runs the programs of cmd/feedbox/OWN-SERVICE.md and relays their events.
 // They need the network for their first run (test dependencies, npm and pip packages)
 // and the fixed ports 8081 and 8903, so they are behind a build tag:

@@ -1,0 +1,2 @@
+def is_live():
+    return getattr(is_live, "_cache", False)
