@@ -22,6 +22,18 @@ dev: ## emulators, API, relay and demo subscriber in one process
 build: ## both binaries into bin/
 	go build -trimpath -o bin/ ./cmd/...
 
+DIST := dist
+.PHONY: dist
+dist: ## both programs for linux, macOS and Windows, amd64 and arm64, into dist/ with checksums
+	rm -rf $(DIST) && mkdir -p $(DIST)
+	for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do \
+	  os=$${platform%/*} arch=$${platform#*/} end=; [ $$os = windows ] && end=.exe; \
+	  for program in feedbox feedbox-dev; do \
+	    CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags="-s -w" -o $(DIST)/$${program}_$${os}_$$arch$$end ./cmd/$$program; \
+	  done; \
+	done
+	cd $(DIST) && sha256sum feedbox* > SHA256SUMS
+
 .PHONY: test
 test: ## the README's test command
 	go test $(PACKAGES)

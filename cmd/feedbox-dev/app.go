@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 	}
 	alone.register(emulatorsOnly.Flags(), false)
 
-	root.AddCommand(emulatorsOnly, envCommand(out), loadCommand(out), spoilCommand(out), dumpCommand(out), verifyCommand(out))
+	root.AddCommand(emulatorsOnly, envCommand(out), healthCommand(out), loadCommand(out), spoilCommand(out), dumpCommand(out), verifyCommand(out))
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)

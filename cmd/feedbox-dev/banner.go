@@ -26,6 +26,14 @@ func (e *endpoints) print(out io.Writer, style console.Style, opts *options) {
 	row("Service Bus emulator", brokerOf(e.ServiceBusConnectionString))
 	row("Service Bus admin", e.ServiceBusAdmin)
 	row("data", opts.storage())
+	if opts.alone {
+		_, _ = fmt.Fprintf(out, `
+The connection strings, for the SDK of any language (gateway mode for Cosmos DB):
+
+%s
+%s
+`, e.cosmosConnectionString(), e.ServiceBusConnectionString)
+	}
 	if e.API != "" {
 		_, _ = fmt.Fprintf(out, `
 In another terminal, a contact; its event appears below:
@@ -38,6 +46,11 @@ curl -i -X POST %s/api/contacts -H 'Content-Type: application/json' \
 		_, _ = fmt.Fprintf(out, "\nWhat points feedbox and curl here:\n\neval \"$(%s)\"\n", strings.Join(append([]string{program(os.Args[0]), "env"}, flag...), " "))
 	}
 	_, _ = fmt.Fprintln(out)
+}
+
+// cosmosConnectionString is in the form that the SDKs of all languages read.
+func (e *endpoints) cosmosConnectionString() string {
+	return "AccountEndpoint=" + e.CosmosEndpoint + ";AccountKey=" + e.CosmosKey + ";"
 }
 
 // found is the flag by which other commands find this process, none if they find it

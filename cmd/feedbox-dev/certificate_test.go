@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,16 +16,34 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// With --servicebus-certificate the broker and its admin API are reached by TLS, by
-// whoever trusts the file.
-func TestTheServiceBusEmulatorSpeaksTLS(t *testing.T) {
+// With a certificate both emulators and the admin API are reached by TLS, by whoever
+// trusts the files, also after a restart.
+func TestTheEmulatorsSpeakTLS(t *testing.T) {
+	dir := t.TempDir()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	bus := free.Addr().String() // the same each time: go-amqp wants the port in the certificate
+	first := speakTLS(t, dir, bus)
+	if again := speakTLS(t, dir, bus); again != first {
+		t.Error("after a restart the certificate is another one")
+	}
+}
+
+// speakTLS runs the emulators once and returns the certificate to trust.
+func speakTLS(t *testing.T, dir, bus string) string {
+	t.Helper()
 	opts := &options{}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	opts.register(flags, false)
-	ready, certificate := filepath.Join(t.TempDir(), "ready.json"), filepath.Join(t.TempDir(), "servicebus.pem")
+	ready, cosmos := filepath.Join(dir, "ready.json"), filepath.Join(dir, "cosmos.pem")
 	if err := flags.Parse([]string{
-		"--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0",
-		"--ephemeral", "--ready-file", ready, "--servicebus-certificate", certificate,
+		"--cosmos", "127.0.0.1:0", "--servicebus", bus, "--servicebus-admin", "127.0.0.1:0",
+		"--data-dir", filepath.Join(dir, "data"), "--ready-file", ready, "--servicebus-certificate", filepath.Join(dir, "servicebus.pem"), "--cosmos-certificate", cosmos,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +57,7 @@ func TestTheServiceBusEmulatorSpeaksTLS(t *testing.T) {
 		}
 	}()
 	e := awaitReady(t, ready)
-	pem, err := os.ReadFile(certificate)
+	pem, err := os.ReadFile(cosmos)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,15 +65,20 @@ func TestTheServiceBusEmulatorSpeaksTLS(t *testing.T) {
 	roots.AppendCertsFromPEM(pem)
 	trusting := &tls.Config{RootCAs: roots}
 
-	admin := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting}}
-	defer admin.CloseIdleConnections()
-	reply, err := admin.Get(e.ServiceBusAdmin + "/health")
-	if err != nil {
-		t.Fatal(err)
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting}}
+	defer web.CloseIdleConnections()
+	for url, want := range map[string]int{e.ServiceBusAdmin + "/health": http.StatusOK, e.CosmosEndpoint: http.StatusUnauthorized} {
+		reply, err := web.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reply.Body.Close()
+		if !strings.HasPrefix(url, "https://") || reply.StatusCode != want {
+			t.Errorf("%s answers %s", url, reply.Status)
+		}
 	}
-	_ = reply.Body.Close()
-	if !strings.HasPrefix(e.ServiceBusAdmin, "https://") || reply.StatusCode != http.StatusOK {
-		t.Errorf("%s answers %s", e.ServiceBusAdmin, reply.Status)
+	if err := e.check(t.Context()); err != nil {
+		t.Errorf("not healthy: %v", err)
 	}
 	client, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, &azservicebus.ClientOptions{TLSConfig: trusting})
 	if err != nil {
@@ -71,4 +95,5 @@ func TestTheServiceBusEmulatorSpeaksTLS(t *testing.T) {
 	if err := client.Close(ctx); err != nil {
 		t.Error(err)
 	}
+	return string(pem)
 }

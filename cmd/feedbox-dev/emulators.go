@@ -45,19 +45,27 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 			return nil, usageError{fmt.Errorf("--config: %w; give a Config.json of the official Service Bus emulator", err)}
 		}
 	}
+	certificate, err := opts.certificate(l)
+	if err != nil {
+		return nil, err
+	}
 	e := &emulators{}
-	var err error
-	e.cosmos, err = cosmosemu.Start(&cosmosemu.Options{
-		Listener: l.cosmos, TLS: opts.cosmosTLS, DataDir: cosmosDir, Logger: log.With("emulator", "cosmos"),
-	})
+	cosmos := &cosmosemu.Options{
+		Listener: l.cosmos, Host: reachable(l.cosmos), DataDir: cosmosDir, Logger: log.With("emulator", "cosmos"),
+	}
+	if opts.cosmosCert != "" {
+		cosmos.TLS, cosmos.Certificate = true, &certificate.Config().Certificates[0]
+	}
+	e.cosmos, err = cosmosemu.Start(cosmos)
 	if err != nil {
 		return nil, fmt.Errorf("start the Cosmos DB emulator: %w", adviseStore(cosmosDir, err))
 	}
 	bus := &busemu.Options{
-		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, DataDir: busDir, Topology: more, Logger: log.With("emulator", "servicebus"),
+		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, Host: reachable(l.serviceBus),
+		DataDir: busDir, Topology: more, Logger: log.With("emulator", "servicebus"),
 	}
-	if err := serveTLS(bus, opts.certificate); err != nil {
-		return nil, errors.Join(err, e.cosmos.Close())
+	if opts.serviceBusCert != "" {
+		bus.TLS, bus.AdminTLS = certificate.Config(), certificate.Config()
 	}
 	if opts.tuneBus != nil {
 		opts.tuneBus(bus)
@@ -70,23 +78,6 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
-}
-
-// serveTLS has the Service Bus emulator serve TLS with a certificate that it writes to a
-// file, if one is named.
-func serveTLS(bus *busemu.Options, file string) error {
-	if file == "" {
-		return nil
-	}
-	certificate, err := busemu.NewCertificate(bus.Listener.Addr().String(), bus.AdminListener.Addr().String())
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(file, certificate.PEM, 0o644); err != nil {
-		return usageError{fmt.Errorf("--servicebus-certificate: %w; name a file that can be written", err)}
-	}
-	bus.TLS, bus.AdminTLS = certificate.Config(), certificate.Config()
-	return nil
 }
 
 // ensureTopology creates what is missing; what is there is left as it is.

@@ -20,10 +20,10 @@ type options struct {
 	api             string
 	ops             string
 	cosmos          string
-	cosmosTLS       bool
 	serviceBus      string
 	serviceBusAdmin string
-	certificate     string // file for the Service Bus emulator's; empty: no TLS
+	cosmosCert      string // file for the certificate of the Cosmos DB emulator; empty: no TLS
+	serviceBusCert  string // the same for the Service Bus emulator
 	partitions      int
 	dataDir         string
 	ephemeral       bool
@@ -44,7 +44,6 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 		flags.StringVar(&o.ops, "ops", "127.0.0.1:8090", "address of the operations endpoints (health, metrics)")
 	}
 	flags.StringVar(&o.cosmos, "cosmos", "127.0.0.1:8081", "address of the Cosmos DB emulator")
-	flags.BoolVar(&o.cosmosTLS, "cosmos-tls", false, "serve the Cosmos DB emulator over TLS with a certificate made at start")
 	flags.StringVar(&o.serviceBus, "servicebus", "127.0.0.1:5672", "address of the Service Bus emulator (AMQP)")
 	flags.StringVar(&o.serviceBusAdmin, "servicebus-admin", "127.0.0.1:5300", "address of the Service Bus emulator's admin API (HTTP)")
 	flags.IntVar(&o.partitions, "partitions", 4, "physical partitions of the data container, 1 to 64")
@@ -52,7 +51,8 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	flags.BoolVar(&o.ephemeral, "ephemeral", false, "keep the emulators' data in memory and forget it at exit")
 	flags.StringVar(&o.readyFile, "ready-file", "", "write the endpoints to this JSON file once everything answers")
 	if !service {
-		flags.StringVar(&o.certificate, "servicebus-certificate", "", "serve the Service Bus emulator by TLS too, its admin API by HTTPS, and write the certificate clients must trust to this PEM file")
+		flags.StringVar(&o.cosmosCert, "cosmos-certificate", "", "serve the Cosmos DB emulator by HTTPS and write the certificate clients must trust to this PEM file")
+		flags.StringVar(&o.serviceBusCert, "servicebus-certificate", "", "serve the Service Bus emulator by TLS too, its admin API by HTTPS, and write the certificate clients must trust to this PEM file")
 		flags.StringVar(&o.config, "config", "", "create the entities of this Config.json of the official Service Bus emulator, too")
 	}
 	flags.BoolVar(&o.record, "record", false, "keep a copy of every message in the subscription "+recording+", for feedbox-dev dump")

@@ -154,6 +154,16 @@ func TestVerifyRefusesWrongInput(t *testing.T) {
 	}
 }
 
+// A container's health check knows the exit codes 0 and 1 only.
+func TestHealthcheckOfNothing(t *testing.T) {
+	for _, command := range []string{"healthcheck", "healthcheck --ready-file nowhere"} {
+		var out, errOut bytes.Buffer
+		if code := run(t.Context(), strings.Fields(command), &out, &errOut, nil); code != exitFailure || !strings.Contains(errOut.String(), "feedbox-dev") {
+			t.Errorf("%s: exit code %d: %s", command, code, errOut.String())
+		}
+	}
+}
+
 func TestWrongUsage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ready.json")
 	if err := os.WriteFile(file, []byte(`{"cosmosEndpoint":"x"}`), 0o600); err != nil {

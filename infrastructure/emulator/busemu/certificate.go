@@ -24,6 +24,17 @@ func NewCertificate(hosts ...string) (*Certificate, error) {
 	return &Certificate{PEM: selfsigned.PEM(key), key: key}, nil
 }
 
+// KeepCertificate is NewCertificate with the certificate and its key kept in a file: the
+// next call returns the same one, if it is of the same hosts and valid for another month.
+// So what trusts it need not be told again.
+func KeepCertificate(file string, hosts ...string) (*Certificate, error) {
+	key, err := selfsigned.Keep(file, "Service Bus emulator", hosts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Certificate{PEM: selfsigned.PEM(key), key: key}, nil
+}
+
 // Config is for Options.TLS and Options.AdminTLS.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{c.key}, MinVersion: tls.VersionTLS12}

@@ -1,0 +1,40 @@
+//go:build conformance
+
+package cosmos
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+)
+
+// TestReadme runs the programs of the emulator's README as they stand there.
+func TestReadme(t *testing.T) {
+	page, err := os.ReadFile("../../../infrastructure/emulator/cosmosemu/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for script, sdk := range map[string]*sdk{"readme.py": python, "readme.mjs": javascript} {
+		language := map[string]string{".py": "python", ".mjs": "javascript"}[filepath.Ext(script)]
+		t.Run(language, func(t *testing.T) {
+			code := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindSubmatch(page)
+			if code == nil {
+				t.Fatal("the page has no such program")
+			}
+			dir := sdk.folder(t, "the program of the README was")
+			if err := os.WriteFile(filepath.Join(dir, script), code[1], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			srv := cosmosemu.StartT(t)
+			text, err := sdk.run(t, dir, []string{"CONNECTION=AccountEndpoint=" + srv.Endpoint() + ";AccountKey=" + srv.Key() + ";"}, script)
+			items, itemsErr := srv.Items("shop", "orders")
+			if err != nil || itemsErr != nil || len(items) != 1 || !strings.Contains(string(text), `"`) {
+				t.Errorf("%v, %v: %d items, printed %s", err, itemsErr, len(items), text)
+			}
+		})
+	}
+}
