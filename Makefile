@@ -69,7 +69,7 @@ fmt-check: $(TOOLS)/gofumpt-$(GOFUMPT_VERSION) ## fail if a Go file is not forma
 	  if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
 
 .PHONY: conformance-cosmos
-conformance-cosmos: ## the own suites of azcosmos and (a third) azure-cosmos for Python, the JavaScript, Python and .NET SDKs against cosmosemu
+conformance-cosmos: ## the own suites of azcosmos and (a third) azure-cosmos for Python, the JavaScript, Python, Java and .NET SDKs against cosmosemu
 	go test -tags conformance -count=1 -v ./tests/conformance/cosmos | grep -vE '^ +--- PASS|^=== '
 
 .PHONY: conformance-servicebus

@@ -13,12 +13,13 @@
 // The scripts make a database of their own with 1,000 RU/s, and delete it. ../UNVERIFIED.md
 // names the script that would verify each behaviour not seen on Azure yet.
 //
-// The emulator suite of azcosmos, unmodified, the JavaScript SDK, and the table of
-// queries through the SDKs of Go, JavaScript and Python run against the emulator only.
+// The emulator suite of azcosmos, unmodified, programs with the SDKs of JavaScript and
+// Java, and the table of queries through the SDKs of Go, JavaScript, Python and Java run
+// against the emulator only.
 // So do the tests of azure-cosmos (Python) that are marked for the emulator: a third of
 // their files, or all if FEEDBOX_CONFORMANCE is full.
 // TestWriters runs the programs of cmd/feedbox/OWN-SERVICE.md and relays their events.
-// They need the network for their first run (test dependencies, npm and pip packages)
+// They need the network for their first run (test dependencies, npm, pip and Maven packages)
 // and the fixed ports 8081 and 8903, so they are behind a build tag:
 //
 //	go test -tags conformance -count=1 -v ./tests/conformance/cosmos

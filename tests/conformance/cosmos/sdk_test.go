@@ -40,7 +40,7 @@ var (
 
 func TestMain(m *testing.M) {
 	code := testkit.Run(m)
-	for _, s := range []*sdk{javascript, python, pythonSuite} {
+	for _, s := range []*sdk{javascript, python, pythonSuite, java} {
 		_ = os.RemoveAll(s.home)
 	}
 	os.Exit(code)

@@ -1,0 +1,59 @@
+//go:build conformance
+
+package cosmos
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+)
+
+// java is azure-cosmos of the version in sdks/java.xml. It speaks HTTPS only.
+var java = &sdk{
+	tools:   []string{"java", "mvn", "keytool"},
+	install: "mvn -q -B -f java.xml dependency:copy-dependencies -DoutputDirectory=lib",
+	program: "java",
+}
+
+// TestJava runs java/Suite.java: items, batches, bulk, unique and hierarchical keys, the
+// table of queries, the pull feed of both kinds.
+func TestJava(t *testing.T) {
+	for _, partitions := range []int{1, 4} {
+		t.Run(fmt.Sprintf("%d partitions", partitions), func(t *testing.T) { runJava(t, "Suite.java", partitions) })
+	}
+}
+
+// TestJavaProcessor runs java/Processor.java: the change feed processor of three kinds,
+// with two hosts, a split under load, a restart and its estimate of the lag.
+func TestJavaProcessor(t *testing.T) { runJava(t, "Processor.java", 2) }
+
+func runJava(t *testing.T, program string, partitions int) {
+	t.Helper()
+	dir := java.folder(t, "the Java SDK was")
+	copyInto(t, dir, "java")
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{TLS: true, Partitions: partitions})
+	certificate, store := filepath.Join(dir, "cosmos.pem"), filepath.Join(dir, "trust.p12")
+	if err := os.WriteFile(certificate, srv.CertificatePEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	trust := exec.CommandContext(t.Context(), "keytool", "-importcert", "-noprompt", "-alias", "feedbox",
+		"-file", certificate, "-keystore", store, "-storetype", "PKCS12", "-storepass", "changeit")
+	if text, err := trust.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	table, err := filepath.Abs(filepath.Join("queries", "queries.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := java.run(t, dir, []string{
+		"COSMOS_ENDPOINT=" + srv.Endpoint(), "COSMOS_KEY=" + srv.Key(), "CONTROL=" + srv.ControlEndpoint(),
+		fmt.Sprintf("COSMOS_PARTITIONS=%d", partitions), "QUERIES=" + table,
+	}, "-Djavax.net.ssl.trustStore="+store, "-Djavax.net.ssl.trustStorePassword=changeit", "-cp", filepath.Join("..", "lib", "*"), program)
+	if err != nil || !allPassed.Match(text) {
+		t.Errorf("java: %v", err)
+	}
+}
