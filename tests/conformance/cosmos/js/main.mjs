@@ -2,7 +2,7 @@
 // COSMOS_ENDPOINT, COSMOS_KEY, and CONTROL, the control endpoint for splits.
 // Each check prints one line; the exit code is the number of failures.
 import assert from "node:assert/strict";
-import { BulkOperationType, ChangeFeedStartFrom, CosmosClient, StatusCodes } from "@azure/cosmos";
+import { BulkOperationType, ChangeFeedMode, ChangeFeedPolicy, ChangeFeedRetentionTimeSpan, ChangeFeedStartFrom, CosmosClient, StatusCodes } from "@azure/cosmos";
 
 const { COSMOS_ENDPOINT: endpoint, COSMOS_KEY: key, CONTROL: control } = process.env;
 const client = new CosmosClient({ endpoint, key });
@@ -190,6 +190,42 @@ check("change feed across a split", async () => {
   for (let i = 10; i < 20; i++) await c.items.create({ id: `${i}`, pk: `pk${i}` });
   const after = await pull(c, { changeFeedStartFrom: ChangeFeedStartFrom.Continuation(start.token) });
   assert.deepEqual([start.ids, after.ids], [numbers(0, 10), numbers(10, 20)]);
+});
+
+check("bulk", async () => {
+  const c = await container();
+  const creates = numbers(0, 100).map((id) => ({ operationType: BulkOperationType.Create, resourceBody: { id, pk: `pk${id % 7}` }, partitionKey: `pk${id % 7}` }));
+  for (const want of [201, 409]) { // the second time they are there
+    const results = await c.items.executeBulkOperations(creates);
+    assert.deepEqual([...new Set(results.map((r) => r.response?.statusCode ?? r.error?.code))], [want]);
+  }
+  assert.deepEqual((await c.items.query("SELECT VALUE COUNT(1) FROM c").fetchAll()).resources, [100]);
+});
+
+check("change feed of all versions", async () => {
+  const c = await container({ changeFeedPolicy: new ChangeFeedPolicy(ChangeFeedRetentionTimeSpan.fromMinutes(10)) });
+  const seen = async (changeFeedStartFrom) => {
+    const items = [];
+    for await (const page of c.items.getChangeFeedIterator({ changeFeedMode: ChangeFeedMode.AllVersionsAndDeletes, changeFeedStartFrom }).getAsyncIterator()) {
+      items.push(...page.result);
+      if (page.statusCode === StatusCodes.NotModified) return { items, token: page.continuationToken };
+    }
+  };
+  const start = await seen(ChangeFeedStartFrom.Now());
+  assert.deepEqual(start.items, []);
+  await c.items.create({ id: "1", pk: "a", n: 1 });
+  await c.items.upsert({ id: "1", pk: "a", n: 2 });
+  await c.item("1", "a").delete();
+  const { items } = await seen(ChangeFeedStartFrom.Continuation(start.token));
+  assert.deepEqual(items.map((i) => i.metadata.operationType), ["create", "replace", "delete"]);
+  assert.deepEqual([items[1].current.n, items[2].previous.n], [2, 2]);
+});
+
+check("unique keys", async () => {
+  const c = await container({ uniqueKeyPolicy: { uniqueKeys: [{ paths: ["/mail"] }] } });
+  await c.items.create({ id: "1", pk: "a", mail: "m" });
+  assert.equal(await status(c.items.create({ id: "2", pk: "a", mail: "m" })), 409);
+  assert.equal(await status(c.items.create({ id: "2", pk: "b", mail: "m" })), 201);
 });
 
 let failures = 0;
