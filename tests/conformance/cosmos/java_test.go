@@ -33,9 +33,17 @@ func TestJavaProcessor(t *testing.T) { runJava(t, "Processor.java", 2) }
 
 func runJava(t *testing.T, program string, partitions int) {
 	t.Helper()
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{TLS: true, Partitions: partitions})
+	if text, err := runJavaOn(t, srv, program, partitions); err != nil || !allPassed.Match(text) {
+		t.Errorf("java: %v", err)
+	}
+}
+
+// runJavaOn runs a program of folder java on an emulator that speaks HTTPS.
+func runJavaOn(t *testing.T, srv *cosmosemu.Server, program string, partitions int, args ...string) (text []byte, err error) {
+	t.Helper()
 	dir := java.folder(t, "the Java SDK was")
 	copyInto(t, dir, "java")
-	srv := cosmosemu.StartT(t, &cosmosemu.Options{TLS: true, Partitions: partitions})
 	certificate, store := filepath.Join(dir, "cosmos.pem"), filepath.Join(dir, "trust.p12")
 	if err := os.WriteFile(certificate, srv.CertificatePEM(), 0o600); err != nil {
 		t.Fatal(err)
@@ -49,11 +57,8 @@ func runJava(t *testing.T, program string, partitions int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := java.run(t, dir, []string{
+	return java.run(t, dir, []string{
 		"COSMOS_ENDPOINT=" + srv.Endpoint(), "COSMOS_KEY=" + srv.Key(), "CONTROL=" + srv.ControlEndpoint(),
 		fmt.Sprintf("COSMOS_PARTITIONS=%d", partitions), "QUERIES=" + table,
-	}, "-Djavax.net.ssl.trustStore="+store, "-Djavax.net.ssl.trustStorePassword=changeit", "-cp", filepath.Join("..", "lib", "*"), program)
-	if err != nil || !allPassed.Match(text) {
-		t.Errorf("java: %v", err)
-	}
+	}, append([]string{"-Djavax.net.ssl.trustStore=" + store, "-Djavax.net.ssl.trustStorePassword=changeit", "-cp", filepath.Join("..", "lib", "*"), program}, args...)...)
 }
