@@ -12,12 +12,14 @@ import (
 )
 
 // authenticator checks the authorization header: a signature with the account
-// key, or an AAD token.
+// key, a resource token (see resource_token.go), or an AAD token.
 //
 // The key signs lower(verb) \n lower(resource type) \n resource link \n
 // lower(date) \n \n with HMAC-SHA256 (shared_key_credential.go of azcosmos).
 type authenticator struct {
 	macs sync.Pool // of *macState
+	// resource checks a resource token.
+	resource func(r *http.Request, rt *route, token string) *wireError
 }
 
 type macState struct {
@@ -42,8 +44,10 @@ func (a *authenticator) check(r *http.Request, rt *route) *wireError {
 		return unauthorized("The authorization header is not of the form type=...&ver=1.0&sig=...")
 	case kind == "aad":
 		return checkToken(signature)
+	case kind == "resource":
+		return a.resource(r, rt, signature)
 	case kind != "master":
-		return unauthorized("Authorization type " + kind + " is not supported: use the account key or an AAD token")
+		return unauthorized("Authorization type " + kind + " is not supported: use the account key, a resource token or an AAD token")
 	}
 	date := first(r.Header, headerDate)
 	if date == "" {

@@ -24,6 +24,7 @@ const (
 	headerContinuation    = "X-Ms-Continuation"
 	headerCrossPartition  = "X-Ms-Documentdb-Query-Enablecrosspartition"
 	headerDate            = "X-Ms-Date"
+	headerExpirySeconds   = "X-Ms-Documentdb-Expiry-Seconds"
 	headerFeedFormat      = "X-Ms-Cosmos-Changefeed-Wire-Format-Version"
 	headerEndEPK          = "X-Ms-End-Epk"
 	headerHTTPDate        = "Date"

@@ -17,6 +17,18 @@ const (
 	OpDeleteContainer        Operation = "DeleteContainer"
 	OpListContainers         Operation = "ListContainers"
 	OpQueryContainers        Operation = "QueryContainers"
+	OpCreateUser             Operation = "CreateUser"
+	OpReadUser               Operation = "ReadUser"
+	OpReplaceUser            Operation = "ReplaceUser"
+	OpDeleteUser             Operation = "DeleteUser"
+	OpListUsers              Operation = "ListUsers"
+	OpQueryUsers             Operation = "QueryUsers"
+	OpCreatePermission       Operation = "CreatePermission"
+	OpReadPermission         Operation = "ReadPermission"
+	OpReplacePermission      Operation = "ReplacePermission"
+	OpDeletePermission       Operation = "DeletePermission"
+	OpListPermissions        Operation = "ListPermissions"
+	OpQueryPermissions       Operation = "QueryPermissions"
 	OpListOffers             Operation = "ListOffers"
 	OpQueryOffers            Operation = "QueryOffers"
 	OpReadOffer              Operation = "ReadOffer"
@@ -52,6 +64,18 @@ var handlers = map[Operation]func(*request) (*reply, error){
 	OpDeleteContainer:        deleteContainer,
 	OpListContainers:         listContainers,
 	OpQueryContainers:        queryContainers,
+	OpCreateUser:             createUser,
+	OpReadUser:               readUser,
+	OpReplaceUser:            replaceUser,
+	OpDeleteUser:             deleteUser,
+	OpListUsers:              listUsers,
+	OpQueryUsers:             queryUsers,
+	OpCreatePermission:       createPermission,
+	OpReadPermission:         readPermission,
+	OpReplacePermission:      replacePermission,
+	OpDeletePermission:       deletePermission,
+	OpListPermissions:        listPermissions,
+	OpQueryPermissions:       queryPermissions,
 	OpListOffers:             listOffers,
 	OpQueryOffers:            queryOffers,
 	OpReadOffer:              readOffer,

@@ -13,7 +13,8 @@ type route struct {
 	link     string // resource link as it is signed
 	db       string
 	coll     string
-	id       string // of a document or offer
+	user     string
+	id       string // of a document, offer or permission
 
 	contentPath, altContentPath string // resource id and name link of the parent, for the reply
 }
@@ -57,6 +58,14 @@ func parseRoute(r *http.Request) (rt route, ok bool) {
 	case n <= 2:
 		rt.resource, rt.link = "dbs", joinLink(segments[:n], n == 1)
 		rt.op = pickOperation(r, n == 1, OpQueryDatabases, OpCreateDatabase, OpListDatabases, OpReadDatabase, "", OpDeleteDatabase)
+	case segments[2] == "users" && n <= 4:
+		rt.user, rt.coll = rt.coll, ""
+		rt.resource, rt.link = "users", joinLink(segments[:n], n == 3)
+		rt.op = pickOperation(r, n == 3, OpQueryUsers, OpCreateUser, OpListUsers, OpReadUser, OpReplaceUser, OpDeleteUser)
+	case segments[2] == "users" && segments[4] == "permissions":
+		rt.user, rt.coll = rt.coll, ""
+		rt.resource, rt.link = "permissions", joinLink(segments[:n], n == 5)
+		rt.op = pickOperation(r, n == 5, OpQueryPermissions, OpCreatePermission, OpListPermissions, OpReadPermission, OpReplacePermission, OpDeletePermission)
 	case segments[2] != "colls":
 		return rt, false
 	case n <= 4:

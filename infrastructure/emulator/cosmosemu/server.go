@@ -54,6 +54,7 @@ func Start(options *Options) (*Server, error) {
 	s := &Server{options: o, done: make(chan struct{})}
 	s.key, _ = base64.StdEncoding.DecodeString(o.Key) // resolve has checked it
 	s.auth.init(s.key)
+	s.auth.resource = s.checkResourceToken
 	if err := s.listen(); err != nil {
 		return nil, fmt.Errorf("cosmosemu: listen: %w", err)
 	}

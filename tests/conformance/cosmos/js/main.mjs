@@ -2,7 +2,7 @@
 // COSMOS_ENDPOINT, COSMOS_KEY, and CONTROL, the control endpoint for splits.
 // Each check prints one line; the exit code is the number of failures.
 import assert from "node:assert/strict";
-import { BulkOperationType, ChangeFeedMode, ChangeFeedPolicy, ChangeFeedRetentionTimeSpan, ChangeFeedStartFrom, CosmosClient, StatusCodes } from "@azure/cosmos";
+import { BulkOperationType, ChangeFeedMode, ChangeFeedPolicy, ChangeFeedRetentionTimeSpan, ChangeFeedStartFrom, CosmosClient, PermissionMode, StatusCodes } from "@azure/cosmos";
 
 const { COSMOS_ENDPOINT: endpoint, COSMOS_KEY: key, CONTROL: control } = process.env;
 const client = new CosmosClient({ endpoint, key });
@@ -226,6 +226,17 @@ check("unique keys", async () => {
   await c.items.create({ id: "1", pk: "a", mail: "m" });
   assert.equal(await status(c.items.create({ id: "2", pk: "a", mail: "m" })), 409);
   assert.equal(await status(c.items.create({ id: "2", pk: "b", mail: "m" })), 201);
+});
+
+check("users, permissions and resource tokens", async () => {
+  const c = await container({}, 2);
+  const { user } = await c.database.users.create({ id: "ann" });
+  const { resource: permission } = await user.permissions.create({ id: "p", permissionMode: PermissionMode.Read, resource: c.url });
+  const reader = new CosmosClient({ endpoint, permissionFeed: [permission] }).database("js").container(c.id);
+  assert.equal((await reader.item("1", "pk0").read()).resource.id, "1");
+  assert.equal(await status(reader.items.create({ id: "9", pk: "pk0" })), 403);
+  assert.equal(await status(c.database.users.create({ id: "ann" })), 409);
+  assert.equal((await user.delete()).statusCode, 204);
 });
 
 let failures = 0;

@@ -23,7 +23,8 @@ type Database struct {
 	Link    string // of names, percent-encoded
 
 	rid        rid
-	containers map[string]*Container // guarded by Store.mu
+	containers map[string]*Container // guarded by Store.mu, like the next one
+	users      map[string]*User
 }
 
 type databaseRecord struct {
@@ -59,7 +60,7 @@ func newDatabase(rec databaseRecord, r rid) *Database {
 	return &Database{
 		ID: rec.ID, RID: rec.RID, ETag: rec.ETag, Created: time.UnixMilli(rec.Created),
 		Link: "dbs/" + url.PathEscape(rec.ID),
-		rid:  r, containers: make(map[string]*Container),
+		rid:  r, containers: make(map[string]*Container), users: make(map[string]*User),
 	}
 }
 
@@ -107,7 +108,7 @@ func (s *Store) Databases() []*Database {
 	return out
 }
 
-// DeleteDatabase removes a database, its containers and their offers.
+// DeleteDatabase removes a database, its containers, their offers, and its users.
 func (s *Store) DeleteDatabase(id string) error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -132,6 +133,9 @@ func (s *Store) DeleteDatabase(id string) error {
 	}
 	if err := s.dropOffers(batch, rids); err != nil {
 		return err
+	}
+	for _, u := range s.Users(db) {
+		_ = batch.Delete(userKey(u.RID), nil) // collecting does not fail
 	}
 	if err := s.db.Commit(batch); err != nil {
 		return fmt.Errorf("delete database: %w", err)
@@ -170,6 +174,9 @@ func (s *Store) loadCatalog() error {
 		return s.loadContainer(number, value, byRID)
 	})
 	if err != nil {
+		return err
+	}
+	if err := s.each(keyUser, func(_, value []byte) error { return loadUser(value, byRID) }); err != nil {
 		return err
 	}
 	return s.each(keyOffer, func(_, value []byte) error { return s.loadOffer(value) })

@@ -12,6 +12,7 @@ import (
 //	D <database rid>                      database record
 //	C <container number>                  container record
 //	O <offer id>                          offer record
+//	U <user rid>                          user record, with its permissions
 //	c <container> n <segment>                   last LSN, see counters.go
 //	c <container> d <segment> <lsn> <seq>       document record, at the position of its creation
 //	c <container> i <epk> <len pk> <pk> <id>    -> pointer
@@ -27,6 +28,7 @@ const (
 	keyDatabase  = 'D'
 	keyContainer = 'C'
 	keyOffer     = 'O'
+	keyUser      = 'U'
 	keyContent   = 'c'
 
 	kindCounters = 'n'
