@@ -133,7 +133,7 @@ func (x *request) feedQuery(c *store.Container) (*store.FeedQuery, error) {
 		}
 		q.Part = store.NewPartition(key, def.Hash())
 	}
-	if q.Window, err = x.window(def); err != nil {
+	if q.Window, err = x.window(); err != nil {
 		return nil, err
 	}
 	if q.Range != "" {
@@ -152,7 +152,7 @@ func (x *request) feedQuery(c *store.Container) (*store.FeedQuery, error) {
 }
 
 // window reads the effective partition key headers; nil if there are none.
-func (x *request) window(def *store.Definition) (*epk.Range, error) {
+func (x *request) window() (*epk.Range, error) {
 	low, high := first(x.header, headerStartEPK), first(x.header, headerEndEPK)
 	if low == "" && high == "" {
 		return nil, nil

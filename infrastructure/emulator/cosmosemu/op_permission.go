@@ -3,6 +3,7 @@ package cosmosemu
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -19,15 +20,16 @@ func createPermission(x *request) (*reply, error) {
 	}
 	status := http.StatusCreated
 	return x.changePermission(p, &status, func(u *store.User) (*store.Permission, error) {
-		switch old, err := u.Permission(p.ID); {
-		case err != nil:
+		old, err := u.Permission(p.ID)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
 			u.Permissions = append(u.Permissions, store.Permission{ID: p.ID})
 			return &u.Permissions[len(u.Permissions)-1], nil
-		case isTrue(x.header, headerIsUpsert):
-			status = http.StatusOK
-			return old, nil
+		case !isTrue(x.header, headerIsUpsert):
+			err = fmt.Errorf("permission %s: %w", p.ID, store.ErrExists)
 		}
-		return nil, fmt.Errorf("permission %s: %w", p.ID, store.ErrExists)
+		status = http.StatusOK
+		return old, err
 	})
 }
 

@@ -23,7 +23,7 @@ func (x *request) queryScope(c *store.Container, b *query.Bound) (scope store.Sc
 	if len(key) > len(def.Paths) {
 		return scope, nil, keyMismatch(key, def)
 	}
-	if scope.Window, err = x.window(def); err != nil {
+	if scope.Window, err = x.window(); err != nil {
 		return scope, nil, err
 	}
 	paths := keyPaths(def)

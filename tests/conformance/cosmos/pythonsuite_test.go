@@ -38,7 +38,7 @@ var pythonSuite = &sdk{
 // pythonExceptions are the tests that fail, each with its reason. One that passes has to
 // leave the table.
 var pythonExceptions = map[string]string{
-	"test_encoding.py::TestEncoding::test_create_stored_procedure_with_line_separator_para_seperator_next_line_unicodes": "stored procedures are refused",
+	"test_encoding.py::TestEncoding::test_create_stored_procedure_with_line_separator_para_seperator_next_line_unicodes": "stored procedures are refused", //nolint:misspell // its name
 	"test_multimaster.py::TestMultiMaster::test_tentative_writes_header_present":                                         "stored procedures are refused",
 	"test_multimaster.py::TestMultiMaster::test_tentative_writes_header_not_present":                                     "stored procedures are refused",
 }

@@ -41,6 +41,7 @@ func (h Hash) Append(dst []byte, k Key) []byte {
 			dst = appendHash(dst, v.append(scratch[:0]))
 		}
 		return dst
+	case V2:
 	}
 	return appendHash(dst, k.Encode(scratch[:0]))
 }

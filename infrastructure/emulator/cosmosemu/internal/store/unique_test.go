@@ -41,11 +41,11 @@ func TestUniqueKeysFollowTheirModel(t *testing.T) {
 	}
 	for step := range 3000 {
 		pk, id := string(rune('p'+r.IntN(2))), string(rune('a'+r.IntN(6)))
-		switch n := r.IntN(20); {
-		case n == 0:
+		switch r.IntN(20) {
+		case 0:
 			now = now.Add(time.Second)
 			continue
-		case n == 1:
+		case 1:
 			if _, err := c.sweep(position{}); err != nil {
 				t.Fatal(err)
 			}
