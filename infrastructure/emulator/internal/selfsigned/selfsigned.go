@@ -1,4 +1,3 @@
-// Package selfsigned makes the certificates that the emulators show where none is given.
 package selfsigned
 
 import (
