@@ -25,13 +25,7 @@ func (o *options) certificate(l *listeners) (*busemu.Certificate, error) {
 			hosts = append(hosts, host)
 		}
 	}
-	made, err := busemu.NewCertificate(hosts...)
-	if !o.ephemeral {
-		if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
-			return nil, fmt.Errorf("make the data folder: %w", err)
-		}
-		made, err = busemu.KeepCertificate(filepath.Join(o.dataDir, certificateName), hosts...)
-	}
+	made, err := o.makeCertificate(hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +38,16 @@ func (o *options) certificate(l *listeners) (*busemu.Certificate, error) {
 		}
 	}
 	return made, nil
+}
+
+func (o *options) makeCertificate(hosts []string) (*busemu.Certificate, error) {
+	if o.ephemeral {
+		return busemu.NewCertificate(hosts...)
+	}
+	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data folder: %w", err)
+	}
+	return busemu.KeepCertificate(filepath.Join(o.dataDir, certificateName), hosts...)
 }
 
 // reachable is the address that clients on this machine use: a listener on all addresses

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
@@ -68,10 +69,10 @@ func replaceContainer(x *request) (*reply, error) {
 	if def.ID != old.ID {
 		return nil, refuse(http.StatusBadRequest, "The id of a container cannot be changed from %q to %q", old.ID, def.ID)
 	}
-	if fmt.Sprint(def.Paths, def.Hierarchical, def.KeyVersion) != fmt.Sprint(old.Paths, old.Hierarchical, old.KeyVersion) {
+	if !reflect.DeepEqual(def.Paths, old.Paths) || def.Hierarchical != old.Hierarchical || def.KeyVersion != old.KeyVersion {
 		return nil, refuse(http.StatusBadRequest, "The partition key of a container cannot be changed")
 	}
-	if fmt.Sprint(def.Unique) != fmt.Sprint(old.Unique) {
+	if !reflect.DeepEqual(def.Unique, old.Unique) {
 		return nil, refuse(http.StatusBadRequest, "The unique keys of a container cannot be changed: send its uniqueKeyPolicy as it is, or make another container")
 	}
 	if def.Retention != old.Retention {

@@ -135,7 +135,16 @@ func (g *grant) allows(s *Server, r *http.Request, rt *route) bool {
 	default:
 		return false
 	}
-	return (g.Item == "" || g.Item == rt.id) && (g.Key == nil || sameKey(string(g.Key), first(r.Header, headerPartitionKey)))
+	return (g.Item == "" || g.Item == rt.id) && (g.Key == nil || g.allowsKey(r, rt))
+}
+
+// allowsKey holds if the header has the key that the token is for, and decides: the
+// operations of a bulk have keys of their own.
+func (g *grant) allowsKey(r *http.Request, rt *route) bool {
+	if rt.op == OpBatch && !isTrue(r.Header, headerBatchAtomic) {
+		return false
+	}
+	return sameKey(string(g.Key), first(r.Header, headerPartitionKey))
 }
 
 // sameKey tells whether two partition keys, as in their header, are the same.

@@ -3,6 +3,7 @@ package cosmosemu_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,6 +141,13 @@ func TestUniqueKeysAreFixed(t *testing.T) {
 	props.UniqueKeyPolicy.UniqueKeys = props.UniqueKeyPolicy.UniqueKeys[:1]
 	_, err = c.Replace(t.Context(), props, nil)
 	wantStatus(t, "with one key less", err, http.StatusBadRequest)
+	for _, other := range []string{`[{"paths":["/mail"]},{"paths":["/name/first","/name/last"]}]`, `[{"paths":["/mail"]},{"paths":["/name first","/name/last"]}]`} {
+		body := `{"id":"people","partitionKey":{"paths":["/pk"],"version":2},"uniqueKeyPolicy":{"uniqueKeys":` + other + `}}`
+		r := send(t, srv, http.MethodPut, "dbs/db/colls/people", body, nil)
+		if want := map[bool]int{true: 400, false: 200}[strings.Contains(other, " ")]; r.StatusCode != want {
+			t.Errorf("%s: %d %s, want %d", other, r.StatusCode, r.Body, want)
+		}
+	}
 	for _, policy := range []string{`{"paths":[]}`, `{"paths":["a"]}`, `{"paths":["/a/*"]},{}`} {
 		body := `{"id":"y","partitionKey":{"paths":["/pk"]},"uniqueKeyPolicy":{"uniqueKeys":[` + policy + `]}}`
 		if r := send(t, srv, http.MethodPost, "dbs/db/colls", body, nil); r.StatusCode != http.StatusBadRequest {

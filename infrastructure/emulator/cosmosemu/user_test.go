@@ -120,6 +120,22 @@ func TestResourceTokens(t *testing.T) {
 			}
 		}
 	}
+	// The operations of a bulk have keys of their own, which the header does not decide.
+	bulk, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.Endpoint()+docs,
+		strings.NewReader(`[{"operationType":"Delete","id":"2","partitionKey":"[\"b\"]"}]`))
+	must(t, err)
+	for name, value := range map[string]string{
+		"authorization": url.QueryEscape(tokens["key"]), "x-ms-documentdb-partitionkey": `["a"]`,
+		"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False", "x-ms-documentdb-partitionkeyrangeid": "0",
+	} {
+		bulk.Header.Set(name, value)
+	}
+	r, err := srv.HTTPClient().Do(bulk)
+	must(t, err)
+	must(t, r.Body.Close())
+	if r.StatusCode != http.StatusForbidden {
+		t.Errorf("a bulk with a token of one key: %d", r.StatusCode)
+	}
 	short := permit(t, srv, `{"id":"short","permissionMode":"Read","resource":"dbs/db/colls/c"}`, map[string]string{"x-ms-documentdb-expiry-seconds": "60"})
 	srv.Advance(61 * time.Second)
 	if got := with(t, srv, short, "GET", docs+"/1", "", `["a"]`); got != http.StatusForbidden {

@@ -24,7 +24,7 @@ type Definition struct {
 	Paths        []document.Path `json:"paths"` // of the partition key, one per level
 	Hierarchical bool            `json:"hierarchical"`
 	KeyVersion   int             `json:"keyVersion"`
-	PlacedByV1   bool            `json:"placedByV1,omitempty"` // version 1, and not from before it had a place of its own
+	PlacedByV1   bool            `json:"placedByV1,omitempty"` // KeyVersion is 1; older records lack it, whose keys were placed as those of version 2
 	DefaultTTL   int32           `json:"defaultTtl"`           // 0 off, -1 on without default, else seconds
 	Retention    int64           `json:"retention,omitempty"`  // minutes that versions and deletions are kept, 0: not at all
 	Raw          string          `json:"raw"`                  // the members of the client's JSON, without braces and system properties
