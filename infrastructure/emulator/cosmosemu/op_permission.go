@@ -18,18 +18,16 @@ func createPermission(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	status := http.StatusCreated
-	return x.changePermission(p, &status, func(u *store.User) (*store.Permission, error) {
+	return x.changePermission(p, func(u *store.User) (*store.Permission, int, error) {
 		old, err := u.Permission(p.ID)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			u.Permissions = append(u.Permissions, store.Permission{ID: p.ID})
-			return &u.Permissions[len(u.Permissions)-1], nil
+			return &u.Permissions[len(u.Permissions)-1], http.StatusCreated, nil
 		case !isTrue(x.header, headerIsUpsert):
 			err = fmt.Errorf("permission %s: %w", p.ID, store.ErrExists)
 		}
-		status = http.StatusOK
-		return old, err
+		return old, http.StatusOK, err
 	})
 }
 
@@ -39,21 +37,21 @@ func replacePermission(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	status := http.StatusOK
-	return x.changePermission(p, &status, func(u *store.User) (*store.Permission, error) {
+	return x.changePermission(p, func(u *store.User) (*store.Permission, int, error) {
 		old, err := u.Permission(x.route.id)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if taken, err := u.Permission(p.ID); err == nil && taken != old {
-			return nil, fmt.Errorf("permission %s: %w", p.ID, store.ErrExists)
+			return nil, 0, fmt.Errorf("permission %s: %w", p.ID, store.ErrExists)
 		}
-		return old, x.checkCatalogMatch(old.ETag)
+		return old, http.StatusOK, x.checkCatalogMatch(old.ETag)
 	})
 }
 
-// changePermission gives the permission that find returns the content of p.
-func (x *request) changePermission(p *store.Permission, status *int, find func(*store.User) (*store.Permission, error)) (*reply, error) {
+// changePermission gives the permission that find returns the content of p, and answers
+// with the status that find returns.
+func (x *request) changePermission(p *store.Permission, find func(*store.User) (*store.Permission, int, error)) (*reply, error) {
 	db, u, err := x.user()
 	if err != nil {
 		return nil, err
@@ -61,11 +59,13 @@ func (x *request) changePermission(p *store.Permission, status *int, find func(*
 	if _, err := x.permittedResource(db, p); err != nil {
 		return nil, err
 	}
+	var status int
 	u, err = x.srv.store.ChangeUser(db, u.ID, func(u *store.User) error {
-		to, err := find(u)
+		to, answer, err := find(u)
 		if err != nil {
 			return err
 		}
+		status = answer
 		to.ID, to.Mode, to.Resource, to.Key = p.ID, p.Mode, p.Resource, p.Key
 		x.srv.store.StampPermission(u, to)
 		return nil
@@ -73,7 +73,7 @@ func (x *request) changePermission(p *store.Permission, status *int, find func(*
 	if err != nil {
 		return nil, err
 	}
-	return x.permissionReply(*status, db, u, p.ID)
+	return x.permissionReply(status, db, u, p.ID)
 }
 
 func (x *request) permissionBody() (*store.Permission, error) {
