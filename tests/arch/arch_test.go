@@ -76,6 +76,11 @@ var layers = []layer{
 		deny: []string{"testing", "go.uber.org/fx", "feedbox/infrastructure/config"},
 	},
 	{
+		path:  "infrastructure/page",
+		allow: []string{"std", "feedbox/domain", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/httpapi/auth"},
+		deny:  []string{"testing"},
+	},
+	{
 		path: "infrastructure/monitor",
 		allow: []string{
 			"std", "go.opentelemetry.io/otel", "github.com/Azure/azure-sdk-for-go/sdk/azcore", "feedbox/application", "feedbox/changefeed",

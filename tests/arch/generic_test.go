@@ -14,7 +14,7 @@ var generic = []string{
 	"domain/aggregate", "domain/event", "domain/fault",
 	"application/command", "application/query", "application/relay", "application/mediator", "changefeed", "changefeed/cosmosfeed",
 	"infrastructure/cosmos", "infrastructure/cosmos/internal/jsontext", "infrastructure/cosmos/internal/store", "infrastructure/cosmos/parked",
-	"infrastructure/monitor", "infrastructure/verify", "infrastructure/servicebus/subscriber", "infrastructure/servicebus/subscriber/cosmosinbox",
+	"infrastructure/monitor", "infrastructure/page", "infrastructure/verify", "infrastructure/servicebus/subscriber", "infrastructure/servicebus/subscriber/cosmosinbox",
 	"infrastructure/servicebus", "infrastructure/relayfeed", "infrastructure/relayservice",
 	"infrastructure/httpapi", "infrastructure/httpapi/auth", "infrastructure/httpapi/internal/strictjson",
 }

@@ -1,0 +1,159 @@
+package page
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// functions are those of all templates.
+func (p *Page) functions() template.FuncMap {
+	return template.FuncMap{
+		"path": func(below string) string { return p.options.Prefix + "/" + below },
+		"link": func(below string, query ...string) (string, error) {
+			if len(query)%2 != 0 {
+				return "", fmt.Errorf("link %q: names and values come in pairs", below)
+			}
+			values := url.Values{}
+			for i := 0; i < len(query); i += 2 {
+				values.Set(query[i], query[i+1])
+			}
+			return p.options.Prefix + "/" + below + "?" + values.Encode(), nil
+		},
+		"segment": url.PathEscape,
+		"token": func() template.HTML {
+			return template.HTML(`<input type="hidden" name="token" value="` + p.token + `">`) //nolint:gosec // rand.Text is letters and digits
+		},
+		"count": count, "age": age, "span": span, "moment": moment, "spark": spark, "rate": rate,
+	}
+}
+
+// count writes a whole number exactly, its thousands set apart.
+func count(n any) (string, error) {
+	var text string
+	switch n.(type) {
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		text = fmt.Sprint(n)
+	default:
+		return "", fmt.Errorf("count: %T is no whole number", n)
+	}
+	sign := ""
+	if text[0] == '-' {
+		sign, text = "-", text[1:]
+	}
+	var parts []string
+	for len(text) > 3 {
+		parts = append([]string{text[len(text)-3:]}, parts...)
+		text = text[:len(text)-3]
+	}
+	return sign + strings.Join(append([]string{text}, parts...), ","), nil
+}
+
+// rate writes events per second: small ones with a decimal place.
+func rate(perSecond float64) string {
+	switch {
+	case math.IsNaN(perSecond):
+		return "–"
+	case perSecond == 0:
+		return "0"
+	case perSecond < 10:
+		return strconv.FormatFloat(perSecond, 'f', 1, 64)
+	}
+	text, _ := count(int64(math.Round(perSecond))) // it is a whole number
+	return text
+}
+
+// span writes a duration as people do: two units at most.
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + span(-d)
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	case d < time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + " s"
+	case d < time.Hour:
+		return two(int(d.Minutes()), "min", int(d.Seconds())%60, "s")
+	case d < 48*time.Hour:
+		return two(int(d.Hours()), "h", int(d.Minutes())%60, "min")
+	}
+	return two(int(d.Hours())/24, "d", int(d.Hours())%24, "h")
+}
+
+func two(a int, unitA string, b int, unitB string) string {
+	if b == 0 {
+		return fmt.Sprintf("%d %s", a, unitA)
+	}
+	return fmt.Sprintf("%d %s %d %s", a, unitA, b, unitB)
+}
+
+// age writes how long ago a time was.
+func age(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return span(max(0, time.Since(t).Truncate(time.Second)))
+}
+
+// moment writes a time with its milliseconds, in UTC, as logs have it.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05.000Z")
+}
+
+// The size of a curve in units of its own; the style sheet scales it.
+const sparkWidth, sparkHeight = 300.0, 48.0
+
+// spark draws a curve from zero up. Holes (NaN) are left out. The highest value stands in
+// its description.
+func spark(points []float64) template.HTML {
+	top := 0.0
+	for _, v := range points {
+		if !math.IsNaN(v) {
+			top = max(top, v)
+		}
+	}
+	var line, area strings.Builder
+	open := false
+	var lastX float64
+	finish := func() {
+		if open {
+			fmt.Fprintf(&area, "L%.1f %.1fZ", lastX, sparkHeight)
+		}
+		open = false
+	}
+	for i, v := range points {
+		if math.IsNaN(v) {
+			finish()
+			continue
+		}
+		x, y := sparkWidth, sparkHeight-1
+		if len(points) > 1 {
+			x = sparkWidth * float64(i) / float64(len(points)-1)
+		}
+		if top > 0 {
+			y = sparkHeight - 1 - (sparkHeight-3)*v/top
+		}
+		if !open {
+			fmt.Fprintf(&line, "M%.1f %.1f", x, y)
+			fmt.Fprintf(&area, "M%.1f %.1fL%.1f %.1f", x, sparkHeight, x, y)
+			open = true
+		} else {
+			fmt.Fprintf(&line, "L%.1f %.1f", x, y)
+			fmt.Fprintf(&area, "L%.1f %.1f", x, y)
+		}
+		lastX = x
+	}
+	finish()
+	return template.HTML(fmt.Sprintf( //nolint:gosec // numbers only
+		`<svg class="spark" viewBox="0 0 %.0f %.0f" preserveAspectRatio="none" role="img" aria-label="the last minutes, at most %s"><path class="area" d="%s"/><path class="line" d="%s"/></svg>`,
+		sparkWidth, sparkHeight, rate(top), area.String(), line.String()))
+}

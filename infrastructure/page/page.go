@@ -1,0 +1,162 @@
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+
+	"feedbox/infrastructure/httpapi/auth"
+)
+
+// Page serves all of it. It is safe for concurrent use.
+type Page struct {
+	options  Options
+	mux      *http.ServeMux
+	layout   *template.Template
+	files    map[string]*template.Template // by the path of the section
+	token    string                        // of every form
+	process  string                        // tells this process from its successor
+	sessions *sessions
+	jobs     *jobs
+
+	life    context.Context //nolint:containedctx // of streams and jobs; ended by Close
+	end     context.CancelFunc
+	streams streams
+	running sync.WaitGroup
+}
+
+var (
+	prefixForm  = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*$`)
+	segmentForm = regexp.MustCompile(`^[a-z0-9-]*$`)
+)
+
+// New returns a page. The error lists every option that is wrong. Close ends it.
+func New(options *Options) (*Page, error) {
+	o := *options
+	if o.Title == "" {
+		o.Title = "Feedbox"
+	}
+	if o.Auth == nil {
+		o.Auth = auth.Open{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Page{
+		options: o, mux: http.NewServeMux(), files: map[string]*template.Template{},
+		token: rand.Text(), process: rand.Text(), sessions: newSessions(), jobs: &jobs{},
+	}
+	if !prefixForm.MatchString(o.Prefix) {
+		return nil, fmt.Errorf("the prefix %q must begin with a slash, not end with one, and hold letters, digits and -._~", o.Prefix)
+	}
+	var err error
+	if p.layout, err = template.New("").Funcs(p.functions()).ParseFS(templates, "templates/*.html"); err != nil {
+		return nil, err
+	}
+	p.life, p.end = context.WithCancel(context.Background()) //nolint:forbidigo // Close ends it; requests must not
+	if err := p.route(); err != nil {
+		p.end()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Close ends streams and jobs and waits for them. The page answers no more requests
+// after it.
+func (p *Page) Close() {
+	p.end()
+	p.running.Wait()
+}
+
+// ServeHTTP answers under the prefix.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	guardHeaders(w)
+	if refused := p.guard(r); refused != nil {
+		p.refuse(w, r, refused)
+		return
+	}
+	p.mux.ServeHTTP(w, r)
+}
+
+// route registers everything; http.ServeMux panics at patterns that clash.
+func (p *Page) route() (err error) {
+	defer func() {
+		if clash := recover(); clash != nil {
+			err = fmt.Errorf("a section has a path that is not possible: %v", clash)
+		}
+	}()
+	prefix := p.options.Prefix
+	p.mux.HandleFunc("/", p.nothingHere)
+	if prefix != "" {
+		p.mux.Handle("GET "+prefix, http.RedirectHandler(prefix+"/", http.StatusSeeOther))
+	}
+	p.mux.Handle("GET "+prefix+"/assets/page/", p.serveAssets("page", assets))
+	p.mux.HandleFunc("POST "+prefix+"/sign-in", p.signIn)
+	p.mux.HandleFunc("POST "+prefix+"/sign-out", p.signOut)
+	p.mux.Handle("GET "+prefix+"/acts/{id}", p.reading(p.jobView()))
+	p.mux.Handle("GET "+prefix+"/acts", p.reading(p.jobsView()))
+	var faults []error
+	for _, s := range p.options.Sections {
+		faults = append(faults, p.addSection(s))
+	}
+	return errors.Join(faults...)
+}
+
+func (p *Page) addSection(s Section) error {
+	if !segmentForm.MatchString(s.Path) || s.Path == "assets" || s.Path == "acts" || s.Title == "" {
+		return fmt.Errorf("section %q %q: give a title, and a path of small letters, digits and - that is not assets or acts", s.Path, s.Title)
+	}
+	files, err := template.New("").Funcs(p.functions()).ParseFS(s.Templates, "*.html")
+	if err != nil {
+		return fmt.Errorf("section %q: %w", s.Path, err)
+	}
+	p.files[s.Path] = files
+	name := s.Path
+	if name == "" {
+		name = "home"
+	}
+	if s.Assets != nil {
+		p.mux.Handle("GET "+p.options.Prefix+"/assets/"+name+"/", p.serveAssets(name, s.Assets))
+	}
+	for _, v := range s.Views {
+		if files.Lookup(v.Template) == nil || v.Data == nil {
+			return fmt.Errorf("section %q, view %q: there is no template %q, or no Data", s.Path, v.Path, v.Template)
+		}
+		if v.Every > 0 {
+			v.Every = max(v.Every, minEvery)
+		}
+		if v.Title == "" {
+			v.Title = s.Title
+		}
+		p.mux.Handle("GET "+p.pattern(s.Path, v.Path), p.reading(&shownView{page: p, section: s, view: v}))
+	}
+	for _, a := range s.Acts {
+		if a.Path == "" || a.Do == nil || !a.AtOnce && a.Preview == nil {
+			return fmt.Errorf("section %q, act %q: give a path, Do, and Preview unless it is AtOnce", s.Path, a.Path)
+		}
+		h := &actHandler{page: p, section: s, act: a}
+		p.mux.Handle("GET "+p.pattern(s.Path, a.Path), p.acting(http.HandlerFunc(h.ask)))
+		p.mux.Handle("POST "+p.pattern(s.Path, a.Path), p.acting(http.HandlerFunc(h.do)))
+	}
+	return nil
+}
+
+// pattern is the address of a section's view or act.
+func (p *Page) pattern(section, below string) string {
+	path := p.options.Prefix + "/" + strings.Trim(section+"/"+below, "/")
+	if strings.HasSuffix(path, "/") {
+		path += "{$}"
+	}
+	return path
+}
+
+func (p *Page) nothingHere(w http.ResponseWriter, r *http.Request) {
+	p.refuse(w, r, &Refusal{Status: http.StatusNotFound, Title: "There is nothing here", Detail: "The page has no such address, or does not take " + r.Method + " there.", Next: "The navigation leads to all there is."})
+}

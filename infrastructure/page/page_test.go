@@ -1,0 +1,221 @@
+package page_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"feedbox/infrastructure/page"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// site is a page with one section that counts, and an act that sets the count.
+type site struct {
+	*httptest.Server
+	count  atomic.Int64
+	record bytes.Buffer
+	page   *page.Page
+}
+
+func newSite(t *testing.T, adjust func(o *page.Options)) *site {
+	t.Helper()
+	s := &site{}
+	o := &page.Options{
+		Prefix: "/ops", Actions: true, Log: slog.New(slog.NewTextHandler(&s.record, nil)),
+		Sections: []page.Section{{
+			Title: "Counter",
+			Templates: fstest.MapFS{
+				"counter.html": {Data: []byte(`<h1 id="h">{{count .Data}}</h1>{{if .May}}<a href="{{link "set" "to" "5"}}">set</a>{{end}}`)},
+			},
+			Views: []page.View{{Template: "counter.html", Every: time.Millisecond, Data: func(*http.Request) (any, error) { return s.count.Load(), nil }}},
+			Acts: []page.Act{{
+				Path: "set", Title: "Set the counter", Verb: "Set",
+				Preview: func(_ context.Context, v url.Values) (*page.Preview, error) {
+					return &page.Preview{Summary: "It becomes " + v.Get("to"), Stamp: string(rune('0' + s.count.Load()))}, nil
+				},
+				Do: func(_ context.Context, o *page.Order) error {
+					if o.Values.Get("to") != "5" {
+						return errors.New("only five works")
+					}
+					s.count.Store(5)
+					o.Say("it is five")
+					return nil
+				},
+			}},
+		}},
+	}
+	if adjust != nil {
+		adjust(o)
+	}
+	var err error
+	if s.page, err = page.New(o); err != nil {
+		t.Fatal(err)
+	}
+	s.Server = httptest.NewServer(s.page)
+	t.Cleanup(func() { s.page.Close(); s.Close() })
+	return s
+}
+
+// get returns status and body.
+func (s *site) get(t *testing.T, path string, headers ...string) (int, string) {
+	t.Helper()
+	return s.do(t, http.MethodGet, path, nil, headers...)
+}
+
+func (s *site) do(t *testing.T, method, path string, form url.Values, headers ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	reply, err := s.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	var body bytes.Buffer
+	_, _ = body.ReadFrom(reply.Body)
+	if csp := reply.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+		t.Errorf("%s %s: the policy is %q", method, path, csp)
+	}
+	return reply.StatusCode, body.String()
+}
+
+var hidden = regexp.MustCompile(`name="(token|stamp)" value="([^"]*)"`)
+
+// filled is the form of an act as a person would send it.
+func (s *site) filled(t *testing.T, path string) url.Values {
+	t.Helper()
+	status, body := s.get(t, path)
+	if status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	form := url.Values{"who": {"Ann"}, "why": {"a test"}, "to": {"5"}}
+	for _, m := range hidden.FindAllStringSubmatch(body, -1) {
+		form.Set(m[1], m[2])
+	}
+	return form
+}
+
+func TestAnActIsShownThenDoneThenRecorded(t *testing.T) {
+	s := newSite(t, nil)
+	form := s.filled(t, "/ops/set?to=5")
+	status, body := s.do(t, http.MethodPost, "/ops/set", form, "Sec-Fetch-Site", "same-origin", "Origin", s.URL)
+	if status != http.StatusOK || !strings.Contains(body, "it is five") || s.count.Load() != 5 {
+		t.Fatalf("%d %s", status, body)
+	}
+	s.page.Close()
+	for _, want := range []string{"who=Ann", `why="a test"`, "of_to=5", "act=/set", "is done"} {
+		if !strings.Contains(s.record.String(), want) {
+			t.Errorf("%s is missing from the record %s", want, s.record.String())
+		}
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	s := newSite(t, nil)
+	good := s.filled(t, "/ops/set?to=5")
+	with := func(name, value string) url.Values {
+		form := url.Values{}
+		for n, v := range good {
+			form[n] = v
+		}
+		form.Set(name, value)
+		return form
+	}
+	for name, c := range map[string]struct {
+		form    url.Values
+		headers []string
+		status  int
+		words   string
+	}{
+		"another site":       {good, []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden, "another site"},
+		"a sibling":          {good, []string{"Sec-Fetch-Site", "same-site"}, http.StatusForbidden, "another site"},
+		"another origin":     {good, []string{"Origin", "http://evil.example"}, http.StatusForbidden, "another site"},
+		"no origin":          {good, []string{"Origin", "null"}, http.StatusForbidden, "another site"},
+		"another name":       {good, []string{"Host", "evil.example"}, http.StatusMisdirectedRequest, "Not under this name"},
+		"another process":    {with("token", "old"), nil, http.StatusForbidden, "stale"},
+		"no reason":          {with("why", " "), nil, http.StatusUnprocessableEntity, "Say why"},
+		"nobody":             {with("who", ""), nil, http.StatusUnprocessableEntity, "Say who"},
+		"an older preview":   {with("stamp", "0011"), nil, http.StatusConflict, "has changed meanwhile"},
+		"too long to record": {with("why", strings.Repeat("x", 5<<20)), nil, http.StatusBadRequest, "could not be read"},
+	} {
+		status, body := s.do(t, http.MethodPost, "/ops/set", c.form, c.headers...)
+		if status != c.status || !strings.Contains(body, c.words) {
+			t.Errorf("%s: %d, want %d with %q in %s", name, status, c.status, c.words, body)
+		}
+	}
+	if s.count.Load() != 0 {
+		t.Error("something was done")
+	}
+	if status, body := s.get(t, "/"); status != http.StatusNotFound || !strings.Contains(body, "nothing here") {
+		t.Errorf("outside the prefix: %d %s", status, body)
+	}
+}
+
+func TestWithoutActionsNothingIsOfferedNorDone(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Actions = false })
+	if _, body := s.get(t, "/ops/"); strings.Contains(body, "/ops/set") || !strings.Contains(body, "shows only") {
+		t.Error(body)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if status, body := s.do(t, method, "/ops/set?to=5", nil); status != http.StatusForbidden || !strings.Contains(body, "--actions") {
+			t.Errorf("%s: %d %s", method, status, body)
+		}
+	}
+}
+
+func TestALiveViewSendsWhatDiffers(t *testing.T) {
+	s := newSite(t, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/ops/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	reply, err := s.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	lines := bufio.NewScanner(reply.Body)
+	next := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("%q did not come: %v", want, lines.Err())
+	}
+	next("event: process")
+	next(`<h1 id="h">0</h1>`)
+	s.count.Store(1234567)
+	next(`<h1 id="h">1,234,567</h1>`)
+	s.page.Close()
+	for lines.Scan() {
+	}
+	if err := lines.Err(); err != nil {
+		t.Errorf("the stream was cut off: %v", err)
+	}
+}

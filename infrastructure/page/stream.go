@@ -1,0 +1,86 @@
+package page
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// maxStreams bounds the open tabs of one process.
+	maxStreams = 500
+	// keepAlive is how often a stream without news says that it lives.
+	keepAlive = 15 * time.Second
+)
+
+type streams struct{ open atomic.Int64 }
+
+func streamWanted(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
+// stream sends what render returns, at once and then at the given pace whenever it
+// differs, until the reader goes away or the page is closed.
+//
+//	event: process   which process this is; a page of another one is stale
+//	event: content   the content of the view, HTML
+//	event: trouble   why there is none now, text
+func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duration, render func() ([]byte, error)) {
+	if p.streams.open.Add(1) > maxStreams {
+		p.streams.open.Add(-1)
+		http.Error(w, "too many open tabs", http.StatusServiceUnavailable)
+		return
+	}
+	defer p.streams.open.Add(-1)
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{}) // a server may allow none
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	send := func(event string, data []byte) error {
+		var message bytes.Buffer
+		fmt.Fprintf(&message, "event: %s\n", event)
+		for line := range bytes.SplitSeq(data, []byte("\n")) {
+			fmt.Fprintf(&message, "data: %s\n", bytes.TrimSuffix(line, []byte("\r")))
+		}
+		message.WriteByte('\n')
+		if _, err := w.Write(message.Bytes()); err != nil {
+			return err
+		}
+		return control.Flush()
+	}
+	if send("process", []byte(p.process)) != nil {
+		return
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var last string
+	spoken := time.Now()
+	for {
+		event := "content"
+		content, err := render()
+		if err != nil {
+			event, content = "trouble", []byte(refusal(err).Error())
+		}
+		if now := event + string(content); now != last {
+			if send(event, content) != nil {
+				return
+			}
+			last, spoken = now, time.Now()
+		} else if time.Since(spoken) >= keepAlive {
+			if _, err := w.Write([]byte(": still here\n\n")); err != nil || control.Flush() != nil {
+				return
+			}
+			spoken = time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		case <-p.life.Done():
+			return
+		}
+	}
+}
