@@ -1,0 +1,166 @@
+package rabbitmq
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Config says how to reach a broker.
+type Config struct {
+	// URL is amqp://user:password@host:port/vhost, or amqps:// for TLS. Required.
+	URL string
+	// Name is shown by the broker for the connection. Default "feedbox".
+	Name string
+	// TLS replaces the configuration of a TLS connection. Default: that of the host's name.
+	TLS *tls.Config
+	// Dial opens the connection below TLS. Default: TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+const (
+	// dialTimeout bounds one try to connect, with TLS and login.
+	dialTimeout = 15 * time.Second
+	// writeTimeout bounds a write to the socket. A broker without memory or disk stops reading
+	// from those who publish.
+	writeTimeout = 10 * time.Second
+	// heartbeat is how often each side shows that it lives; twice that without a word is the end.
+	heartbeat = 10 * time.Second
+)
+
+// Client is a connection that is opened when it is needed, and again after it was lost. It is
+// safe for concurrent use.
+type Client struct {
+	cfg Config
+
+	opening chan struct{} // capacity 1: held by the one who connects
+	current atomic.Pointer[session]
+	closed  atomic.Bool
+}
+
+// session is one connection to the broker, from its opening to its end.
+type session struct {
+	*amqp.Connection
+	socket  *socket
+	blocked atomic.Pointer[string] // why the broker takes nothing for now; nil: it does
+}
+
+// NewClient checks cfg. It does no I/O; the first use connects.
+func NewClient(cfg Config) (*Client, error) {
+	if cfg.URL == "" {
+		return nil, errors.New("rabbitmq: the URL is missing, for example amqp://user:password@host:5672/vhost")
+	}
+	if _, err := amqp.ParseURI(cfg.URL); err != nil {
+		return nil, fmt.Errorf("rabbitmq: the URL (amqp://user:password@host:5672/vhost): %w", err)
+	}
+	cfg.Name = cmp.Or(cfg.Name, "feedbox")
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
+	}
+	return &Client{cfg: cfg, opening: make(chan struct{}, 1)}, nil
+}
+
+// connect returns the connection, a new one if there is none or it has ended.
+func (c *Client) connect(ctx context.Context) (*session, error) {
+	if s := c.current.Load(); s != nil && !s.IsClosed() {
+		return s, nil
+	}
+	select {
+	case c.opening <- struct{}{}:
+		defer func() { <-c.opening }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if s := c.current.Load(); s != nil && !s.IsClosed() {
+		return s, nil
+	}
+	if c.closed.Load() {
+		return nil, amqp.ErrClosed
+	}
+	s, err := c.dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	c.current.Store(s)
+	return s, nil
+}
+
+func (c *Client) dial(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	s := &session{}
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName(c.cfg.Name)
+	var leave func() bool
+	var err error
+	s.Connection, err = amqp.DialConfig(c.cfg.URL, amqp.Config{
+		Heartbeat: heartbeat, Properties: properties, TLSClientConfig: c.cfg.TLS,
+		Dial: func(network, address string) (net.Conn, error) {
+			conn, err := c.cfg.Dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			s.socket = &socket{Conn: conn}
+			leave = context.AfterFunc(ctx, s.socket.abort) // the handshake knows no context
+			return s.socket, nil
+		},
+	})
+	if leave != nil && !leave() && err == nil {
+		_ = s.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	blockings := s.NotifyBlocked(make(chan amqp.Blocking, 1))
+	go func() { // ends when the connection does, which closes the channel
+		for b := range blockings {
+			if b.Active {
+				s.blocked.Store(&b.Reason)
+			} else {
+				s.blocked.Store(nil)
+			}
+		}
+	}()
+	return s, nil
+}
+
+// Close ends the connection. What is under way fails; so does every later use.
+func (c *Client) Close() error {
+	c.closed.Store(true)
+	c.opening <- struct{}{}
+	defer func() { <-c.opening }()
+	s := c.current.Swap(nil)
+	if s == nil || s.IsClosed() {
+		return nil
+	}
+	if err := s.CloseDeadline(time.Now().Add(2 * time.Second)); err != nil && !errors.Is(err, amqp.ErrClosed) {
+		return fmt.Errorf("close the connection: %w", err)
+	}
+	return nil
+}
+
+// socket is a connection whose writes have a limit.
+type socket struct {
+	net.Conn
+	ending sync.Once
+}
+
+// Write implements net.Conn.
+func (s *socket) Write(b []byte) (int, error) {
+	if err := s.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return s.Conn.Write(b)
+}
+
+// abort ends the connection at once, also under a write that does not return.
+func (s *socket) abort() { s.ending.Do(func() { _ = s.Close() }) }

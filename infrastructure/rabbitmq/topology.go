@@ -1,0 +1,103 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Group is a group of consumers: each event reaches one of them.
+type Group struct {
+	// Name is the first part of the names of its queues. Required.
+	Name string
+	// Queues is how many queues share the slots. More let more consumers work at a time; it
+	// cannot be changed while events wait. Default 8, at most Slots.
+	Queues int
+	// DeliveryLimit is how often a message is delivered whose consumers died. Default: as often
+	// as it takes.
+	DeliveryLimit int
+	// MaxBytes bounds a queue; the broker refuses what is more, and the relay waits. Default: no
+	// bound.
+	MaxBytes int64
+}
+
+// queues returns the names of the group's queues.
+func (g Group) queues() []string {
+	names := make([]string, g.Queues)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s.%d", g.Name, i)
+	}
+	return names
+}
+
+// deadLetters is the queue of what the group's handlers refused.
+func (g Group) deadLetters() string { return g.Name + ".dead-letters" }
+
+func (g Group) withDefaults() (Group, error) {
+	if g.Queues == 0 {
+		g.Queues = 8
+	}
+	if g.Name == "" || g.Queues < 1 || g.Queues > Slots || g.DeliveryLimit < 0 || g.MaxBytes < 0 {
+		return g, fmt.Errorf("rabbitmq group %q: it needs a name, 1 to %d queues, and limits that are not negative", g.Name, Slots)
+	}
+	return g, nil
+}
+
+// Declare makes the exchange, and for each group its quorum queues, each with a single active
+// consumer, and a queue for dead letters. What exists already with the same properties is left
+// as it is; other properties are an error.
+func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) error {
+	s, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, s.socket.abort)()
+	ch, err := s.Channel()
+	if err != nil {
+		return fmt.Errorf("declare: %w", err)
+	}
+	defer func() { _ = ch.Close() }()
+	if err := ch.ExchangeDeclare(exchange, amqp.ExchangeTopic, true, false, false, false, nil); err != nil {
+		return fmt.Errorf("declare exchange %q: %w", exchange, err)
+	}
+	var faults []error
+	for _, g := range groups {
+		if g, err = g.withDefaults(); err == nil {
+			err = g.declare(ch, exchange)
+		}
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+func (g Group) declare(ch *amqp.Channel, exchange string) error {
+	if _, err := ch.QueueDeclare(g.deadLetters(), true, false, false, false, amqp.Table{"x-queue-type": "quorum"}); err != nil {
+		return fmt.Errorf("declare queue %q: %w", g.deadLetters(), err)
+	}
+	args := amqp.Table{
+		"x-queue-type": "quorum", "x-single-active-consumer": true,
+		// Of a full queue the newest is refused, which the relay sees; the default drops the oldest.
+		"x-overflow": "reject-publish", "x-dead-letter-strategy": "at-least-once",
+		"x-dead-letter-exchange": "", "x-dead-letter-routing-key": g.deadLetters(),
+	}
+	if g.DeliveryLimit > 0 {
+		args["x-delivery-limit"] = int32(g.DeliveryLimit)
+	}
+	if g.MaxBytes > 0 {
+		args["x-max-length-bytes"] = g.MaxBytes
+	}
+	queues := g.queues()
+	for _, name := range queues {
+		if _, err := ch.QueueDeclare(name, true, false, false, false, args); err != nil {
+			return fmt.Errorf("declare queue %q: %w", name, err)
+		}
+	}
+	for slot := range Slots {
+		if err := ch.QueueBind(queues[slot*g.Queues/Slots], fmt.Sprintf("%02x.#", slot), exchange, false, nil); err != nil {
+			return fmt.Errorf("bind slot %02x of group %q: %w", slot, g.Name, err)
+		}
+	}
+	return nil
+}

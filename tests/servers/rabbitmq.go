@@ -1,0 +1,144 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// rabbitMQ is where Debian's package rabbitmq-server has its programs. The ones on the PATH
+// change the user first.
+const rabbitMQ = "/usr/lib/rabbitmq/bin"
+
+// RabbitMQ is a broker that a test may kill and start again.
+type RabbitMQ struct {
+	// URL of the broker, for its user guest.
+	URL string
+
+	t       testing.TB
+	env     []string
+	address string
+	cmd     *exec.Cmd
+	exited  chan struct{}
+}
+
+// StartRabbitMQ starts a broker in a folder of the test and waits until it takes connections.
+// It ends with the test.
+func StartRabbitMQ(t testing.TB) *RabbitMQ {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(rabbitMQ, "rabbitmq-server")); err != nil {
+		t.Skip("RabbitMQ is not installed (Debian: apt-get install rabbitmq-server)")
+	}
+	dir := t.TempDir()
+	ports := freePorts(t, 3)
+	config := "loopback_users.guest = true\nlog.file.level = warning\nvm_memory_high_watermark.absolute = 2GB\ndisk_free_limit.absolute = 100MB\n"
+	for name, text := range map[string]string{"rabbitmq.conf": config, "enabled_plugins": "[].\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &RabbitMQ{
+		URL: fmt.Sprintf("amqp://guest:guest@127.0.0.1:%d/", ports[0]), address: fmt.Sprintf("127.0.0.1:%d", ports[0]), t: t,
+		env: append(os.Environ(),
+			"HOME="+dir, fmt.Sprintf("RABBITMQ_NODENAME=feedbox%d@localhost", ports[0]),
+			fmt.Sprintf("RABBITMQ_NODE_PORT=%d", ports[0]), "RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
+			fmt.Sprintf("RABBITMQ_DIST_PORT=%d", ports[1]), fmt.Sprintf("ERL_EPMD_PORT=%d", ports[2]), "ERL_EPMD_ADDRESS=127.0.0.1",
+			"RABBITMQ_MNESIA_BASE="+dir, "RABBITMQ_LOG_BASE="+dir, "RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
+			"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(dir, "enabled_plugins"), "RABBITMQ_PID_FILE="+filepath.Join(dir, "pid"),
+			"RABBITMQ_CONF_ENV_FILE="+filepath.Join(dir, "none"),
+		),
+	}
+	t.Cleanup(func() {
+		r.Kill()
+		stop := exec.Command("epmd", "-port", fmt.Sprint(ports[2]), "-kill")
+		_ = stop.Run() // it ends by itself where it was never started
+	})
+	r.Start()
+	return r
+}
+
+// Start starts the broker again after Kill.
+func (r *RabbitMQ) Start() {
+	r.t.Helper()
+	r.cmd = exec.Command(filepath.Join(rabbitMQ, "rabbitmq-server"))
+	r.cmd.Env = r.env
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is a shell that starts others
+	if err := r.cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	cmd, exited := r.cmd, make(chan struct{})
+	r.exited = exited
+	go func() {
+		_ = cmd.Wait() // killed
+		close(exited)
+	}()
+	deadline := time.Now().Add(2 * time.Minute)
+	for !r.answers() {
+		select {
+		case <-exited:
+			r.t.Fatal("RabbitMQ ended before it took connections")
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatal("RabbitMQ took no connection within two minutes")
+		}
+	}
+}
+
+// answers reports whether the broker speaks AMQP; it opens its port a little earlier.
+func (r *RabbitMQ) answers() bool {
+	conn, err := net.DialTimeout("tcp", r.address, time.Second)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.Write([]byte("AMQP\x00\x00\x09\x01")); err != nil {
+		return false
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_, err = conn.Read(make([]byte, 1))
+	return err == nil
+}
+
+// Kill ends the broker as a loss of power would: kill -9.
+func (r *RabbitMQ) Kill() {
+	if r.cmd == nil {
+		return
+	}
+	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
+	<-r.exited
+	r.cmd = nil
+}
+
+// Control runs rabbitmqctl.
+func (r *RabbitMQ) Control(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(rabbitMQ, "rabbitmqctl"), args...)
+	cmd.Env = r.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("rabbitmqctl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// freePorts returns ports of the loopback address that nobody listens at.
+func freePorts(t testing.TB, n int) []int {
+	t.Helper()
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports
+}
