@@ -23,10 +23,10 @@ const certain, unsure = false, true
 
 // The verdicts for what becomes of one message.
 var (
-	refusedByQueue = verdict{relay.Outage, "nacked", unsure}         // a queue is full, has no majority, or failed
-	returned       = verdict{relay.Blocked, "no_queue", certain}     // nothing is bound for it
-	blocked        = verdict{relay.Blocked, "broker_full", certain}  // its memory or disk
-	timedOut       = verdict{relay.Outage, "send_timeout", certain}  // no confirmation came
+	refusedByQueue = verdict{relay.Outage, "nacked", unsure}          // a queue is full, has no majority, or failed
+	returned       = verdict{relay.Blocked, "no_queue", certain}      // nothing is bound for it
+	blocked        = verdict{relay.Blocked, "broker_full", certain}   // its memory or disk
+	timedOut       = verdict{relay.Outage, "send_timeout", certain}   // no confirmation came
 	lost           = verdict{relay.Outage, "connection_lost", unsure} // with or without the message
 	unreachable    = verdict{relay.Outage, "unreachable", certain}
 )

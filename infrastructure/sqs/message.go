@@ -1,0 +1,107 @@
+package sqs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"feedbox/application/relay"
+)
+
+// Names of the attributes of a message. Those of CloudEvents have the same names as on Service
+// Bus.
+const (
+	AttributeKey              = "partitionKey"
+	AttributeTraceparent      = "traceparent"
+	AttributeSequence         = "sequence"
+	AttributeAggregateVersion = "aggregateVersion"
+	attributeSpecVersion      = "cloudEvents_specversion"
+	attributeID               = "cloudEvents_id"
+	attributeSource           = "cloudEvents_source"
+	attributeType             = "cloudEvents_type"
+	attributeTime             = "cloudEvents_time"
+)
+
+// idLimit is the longest group or deduplication id, in characters (SQS quotas).
+const idLimit = 128
+
+// GroupID returns the message group of a key: the key itself, or where SQS does not take it as
+// a group id "sha256-" and the hash of it in hex.
+func GroupID(key string) string { return groupable(key) }
+
+// groupable returns text as an id of letters, digits and punctuation, all of ASCII.
+func groupable(text string) string {
+	fits := text != "" && len(text) <= idLimit
+	for i := 0; fits && i < len(text); i++ {
+		fits = text[i] > ' ' && text[i] < 0x7f
+	}
+	if fits {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + hex.EncodeToString(sum[:])
+}
+
+// entry returns m as the n-th of a request.
+func entry(n int, m *relay.Message, source string) types.SendMessageBatchRequestEntry {
+	attributes := map[string]types.MessageAttributeValue{}
+	set := func(name, kind, value string) {
+		if value != "" {
+			attributes[name] = types.MessageAttributeValue{DataType: &kind, StringValue: &value}
+		}
+	}
+	number := func(name string, value int64) {
+		if value != 0 {
+			set(name, "Number", strconv.FormatInt(value, 10))
+		}
+	}
+	set(AttributeKey, "String", m.Key)
+	set(AttributeTraceparent, "String", m.Traceparent)
+	number(AttributeSequence, m.Sequence)
+	number(AttributeAggregateVersion, m.AggregateVersion)
+	set(attributeSpecVersion, "String", "1.0")
+	set(attributeID, "String", m.ID)
+	set(attributeSource, "String", source)
+	set(attributeType, "String", m.Action)
+	set(attributeTime, "String", m.CreatedAt)
+	return types.SendMessageBatchRequestEntry{
+		Id: aws.String(strconv.Itoa(n)), MessageBody: aws.String(string(m.Body)), MessageAttributes: attributes,
+		MessageGroupId: aws.String(GroupID(m.Key)), MessageDeduplicationId: aws.String(groupable(m.ID)),
+	}
+}
+
+// size is what SQS counts of an entry: the body, and name, type and value of its attributes.
+func size(e *types.SendMessageBatchRequestEntry) int {
+	n := len(*e.MessageBody)
+	for name, value := range e.MessageAttributes {
+		n += len(name) + len(*value.DataType) + len(*value.StringValue)
+	}
+	return n
+}
+
+// check refuses what the service would refuse, for a reason that shows without sending it.
+func check(m *relay.Message) error {
+	for _, text := range []string{string(m.Body), m.Key, m.ID, m.Action, m.Traceparent, m.CreatedAt} {
+		if at := unsendable(text); at >= 0 {
+			return relay.Refuse("invalid_characters", "byte %d of the event is of a character that SQS does not take", at)
+		}
+	}
+	return nil
+}
+
+// unsendable returns where text has the first character that XML 1.0 does not know, or -1.
+func unsendable(text string) int {
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && text[i] != "\uFFFD"[0]: // no UTF-8
+			return i
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0xFFFE, r == 0xFFFF:
+			return i
+		}
+	}
+	return -1
+}
