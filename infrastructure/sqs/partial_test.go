@@ -17,7 +17,11 @@ import (
 
 // request is what a publisher sends.
 type request struct {
-	Entries []struct{ Id, MessageGroupId, MessageDeduplicationId, MessageBody string }
+	Entries []struct {
+		ID                     string `json:"Id"`
+		MessageDeduplicationID string `json:"MessageDeduplicationId"`
+		MessageBody            string
+	}
 }
 
 // answering returns a publisher to a service that answers with what f returns for a request.
@@ -45,10 +49,15 @@ func answering(t *testing.T, f func(r request) (status int, body any)) *sqs.Publ
 }
 
 type (
-	success struct{ Id, MessageId, MD5OfMessageBody string }
+	success struct {
+		ID               string `json:"Id"`
+		MessageID        string `json:"MessageId"`
+		MD5OfMessageBody string
+	}
 	failure struct {
-		Id, Code, Message string
-		SenderFault       bool
+		ID            string `json:"Id"`
+		Code, Message string
+		SenderFault   bool
 	}
 	answer struct {
 		Successful []success
@@ -66,16 +75,16 @@ func TestSomeOfARequestFail(t *testing.T) {
 		defer mu.Unlock()
 		var a answer
 		for _, e := range r.Entries {
-			seen[e.MessageDeduplicationId]++
-			switch e.MessageDeduplicationId {
+			seen[e.MessageDeduplicationID]++
+			switch e.MessageDeduplicationID {
 			case "1-1":
-				a.Failed = append(a.Failed, failure{e.Id, "InternalError", "try again", false})
+				a.Failed = append(a.Failed, failure{e.ID, "InternalError", "try again", false})
 			case "2-0":
-				a.Failed = append(a.Failed, failure{e.Id, "SomethingNew", "bad", true})
+				a.Failed = append(a.Failed, failure{e.ID, "SomethingNew", "bad", true})
 			case "3-1":
 			default:
 				sum := md5.Sum([]byte(e.MessageBody)) // the client compares it
-				a.Successful = append(a.Successful, success{e.Id, "m", hex.EncodeToString(sum[:])})
+				a.Successful = append(a.Successful, success{e.ID, "m", hex.EncodeToString(sum[:])})
 			}
 		}
 		return http.StatusOK, a
