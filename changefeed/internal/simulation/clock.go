@@ -105,10 +105,3 @@ func (c *hostClock) resume() {
 		c.armLocked(t)
 	}
 }
-
-// frozen reports whether the clock is stopped.
-func (c *hostClock) frozen() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stopped
-}

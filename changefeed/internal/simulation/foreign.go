@@ -56,7 +56,7 @@ func (s *sim) visit(ctx context.Context) {
 			return
 		}
 		f := &foreign{
-			host: h, feed: &hostFeed{Feed: feed, host: h}, store: &hostStore{LeaseStore: store, host: h, h: s.history}, working: map[string]bool{},
+			host: h, feed: &hostFeed{Feed: feed, host: h}, store: &hostStore{LeaseStore: store, host: h, h: s.history},
 		}
 		s.verifier.struck("%s joins", h.name)
 		stay, end := context.WithTimeout(ctx, time.Duration(rng.IntN(60)+15)*time.Second)
@@ -76,8 +76,7 @@ type foreign struct {
 	store changefeed.LeaseStore
 	group sync.WaitGroup
 
-	mu      sync.Mutex
-	working map[string]bool // by lease id
+	working sync.Map // the ids of leases it works on
 }
 
 // run balances until ctx ends, and waits for the workers.
@@ -124,12 +123,8 @@ func (f *foreign) balance(ctx context.Context) {
 				most = name
 			}
 		}
-		spare := 0
-		if need > 1 {
-			spare = 1
-		}
 		at := slices.IndexFunc(all, func(l foreignLease) bool { return *l.Owner == most })
-		if most == f.name || counts[most] <= target-spare {
+		if most == f.name || counts[most] <= target-min(1, need-1) {
 			return
 		}
 		free, need = all[at:at+1], 1
@@ -140,26 +135,18 @@ func (f *foreign) balance(ctx context.Context) {
 }
 
 func (f *foreign) acquire(ctx context.Context, l foreignLease) {
-	seen := owner(l)
-	f.mu.Lock()
-	busy := f.working[l.ID]
-	f.mu.Unlock()
-	if busy {
+	if _, busy := f.working.Load(l.ID); busy {
 		return
 	}
-	l, err := f.update(ctx, l, seen, func(l *foreignLease) { l.Owner = &f.name })
+	l, err := f.update(ctx, l, owner(l), func(l *foreignLease) { l.Owner = &f.name })
 	if err != nil {
 		return
 	}
 	f.sim.foreign.Add(1)
-	f.mu.Lock()
-	f.working[l.ID] = true
-	f.mu.Unlock()
+	f.working.Store(l.ID, true)
 	f.group.Go(func() {
 		f.work(ctx, l)
-		f.mu.Lock()
-		delete(f.working, l.ID)
-		f.mu.Unlock()
+		f.working.Delete(l.ID)
 	})
 }
 
@@ -201,7 +188,7 @@ func (f *foreign) process(ctx context.Context, l foreignLease) error {
 			if err := json.Unmarshal(page.Items[i].Raw, &doc); err != nil {
 				return err
 			}
-			if err := wait(ctx, f.sim.work()); err != nil {
+			if err := wait(ctx, f.sim.handlers.delay()); err != nil {
 				return err
 			}
 			if err := f.gate(); err != nil {

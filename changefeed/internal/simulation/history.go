@@ -105,18 +105,21 @@ func (s *hostStore) Read(ctx context.Context, id string) (r changefeed.Record, e
 	return r, err
 }
 
-func (s *hostStore) Create(ctx context.Context, r changefeed.Record) (etag string, err error) {
-	err = s.host.call(ctx, &s.host.sim.store, func() error {
-		etag, err = s.LeaseStore.Create(ctx, r)
-		return s.note(r, etag, err)
-	})
-	return etag, err
+func (s *hostStore) Create(ctx context.Context, r changefeed.Record) (string, error) {
+	return s.write(ctx, r, s.LeaseStore.Create)
 }
 
-func (s *hostStore) Replace(ctx context.Context, r changefeed.Record) (etag string, err error) {
+func (s *hostStore) Replace(ctx context.Context, r changefeed.Record) (string, error) {
+	return s.write(ctx, r, s.LeaseStore.Replace)
+}
+
+func (s *hostStore) write(ctx context.Context, r changefeed.Record, do func(context.Context, changefeed.Record) (string, error)) (etag string, err error) {
 	err = s.host.call(ctx, &s.host.sim.store, func() error {
-		etag, err = s.LeaseStore.Replace(ctx, r)
-		return s.note(r, etag, err)
+		if etag, err = do(ctx, r); err == nil {
+			r.ETag = etag
+			s.h.wrote(r, false)
+		}
+		return err
 	})
 	return etag, err
 }
@@ -132,14 +135,6 @@ func (s *hostStore) Delete(ctx context.Context, id, etag string) error {
 		}
 		return err
 	})
-}
-
-func (s *hostStore) note(r changefeed.Record, etag string, err error) error {
-	if err == nil {
-		r.ETag = etag
-		s.h.wrote(r, false)
-	}
-	return err
 }
 
 // hostFeed is the feed as one host meets it.

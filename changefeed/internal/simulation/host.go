@@ -17,9 +17,7 @@ type host struct {
 	name  string
 	clock *hostClock
 	skew  atomic.Int64 // of its wall clock, nanoseconds
-	p     *changefeed.Processor
 	end   context.CancelFunc
-	ended chan struct{}
 
 	mu        sync.Mutex // guards what follows
 	crashed   bool
@@ -31,12 +29,7 @@ type host struct {
 
 func (s *sim) join() error {
 	s.names++
-	h := &host{sim: s, name: fmt.Sprintf("h%d", s.names), ended: make(chan struct{})}
-	rate := 1.0
-	if s.config.Drift > 0 {
-		rate += (s.rng.Float64()*2 - 1) * s.config.Drift
-	}
-	h.clock = newHostClock(rate)
+	h := &host{sim: s, name: fmt.Sprintf("h%d", s.names), clock: newHostClock(1 + (s.rng.Float64()*2-1)*s.config.Drift)}
 	h.skew.Store(int64(s.rng.IntN(1200)-600) * int64(time.Second))
 	feed, store, err := s.backend.Connect(h.name)
 	if err != nil {
@@ -46,18 +39,17 @@ func (s *sim) join() error {
 	o.Host, o.Clock = h.name, h.clock
 	o.Now = func() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
 	o.MaxAttempts = -1
-	h.p, err = changefeed.New(&hostFeed{Feed: feed, host: h}, &hostStore{LeaseStore: store, host: h, h: s.history}, h, &o)
+	p, err := changefeed.New(&hostFeed{Feed: feed, host: h}, &hostStore{LeaseStore: store, host: h, h: s.history}, h, &o)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", h.name, err)
 	}
 	ctx, end := context.WithCancel(s.ctx)
 	h.end = end
-	go func() {
-		defer close(h.ended)
-		if err := h.p.Run(ctx); err != nil {
+	s.running.Go(func() {
+		if err := p.Run(ctx); err != nil {
 			s.verifier.fault("host %s: Run: %v", h.name, err)
 		}
-	}()
+	})
 	s.hosts = append(s.hosts, h)
 	return nil
 }
@@ -99,9 +91,7 @@ func (h *host) wake() {
 	if h.frozen == nil {
 		return
 	}
-	if h.clock.frozen() {
-		h.clock.resume()
-	}
+	h.clock.resume()
 	h.sim.verifier.struck("%s wakes", h.name)
 	close(h.frozen)
 	h.frozen = nil
@@ -146,29 +136,22 @@ func (h *host) call(ctx context.Context, w *weather, do func() error) error {
 	if err := h.gate(); err != nil {
 		return err
 	}
-	latency, fault := w.before()
-	if err := wait(ctx, latency); err != nil {
+	if err := wait(ctx, w.delay()); err != nil {
 		return err
 	}
-	if err := h.gate(); err != nil {
-		return err
+	for _, step := range []func() error{h.gate, w.before, do, h.gate, w.after} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	if fault != nil {
-		return fault
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	if err := h.gate(); err != nil {
-		return err
-	}
-	return w.after()
+	return nil
 }
 
 // Handle is the host's handler: it looks at its context before each document, as
 // a handler must, and then sends the document.
 func (h *host) Handle(ctx context.Context, b *changefeed.Batch) error {
-	failAt := h.sim.handlerFault(len(b.Items))
+	handlers := &h.sim.handlers
+	failAt := handlers.failAt(len(b.Items))
 	for i := range b.Items {
 		if i == failAt {
 			return errHandler
@@ -188,7 +171,7 @@ func (h *host) Handle(ctx context.Context, b *changefeed.Batch) error {
 		}
 		// What was decided is sent, whatever becomes of ctx meanwhile; a stop in
 		// between makes the host a zombie.
-		if err := wait(context.WithoutCancel(ctx), h.sim.work()/2); err != nil {
+		if err := wait(context.WithoutCancel(ctx), handlers.delay()/2); err != nil {
 			return err
 		}
 		if err := h.gate(); err != nil {
@@ -199,7 +182,7 @@ func (h *host) Handle(ctx context.Context, b *changefeed.Batch) error {
 			host: h.name, epoch: b.Epoch, lease: b.Token, serial: doc.Serial, excused: now != stops || unknowingly,
 			beside: h.sim.config.Foreign,
 		})
-		if err := wait(ctx, h.sim.work()/2); err != nil {
+		if err := wait(ctx, handlers.delay()/2); err != nil {
 			return err
 		}
 	}

@@ -1,15 +1,20 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"feedbox/changefeed"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Config is one run. Its random choices follow from Seed; how goroutines
@@ -34,14 +39,13 @@ type Config struct {
 
 // Report is what a run was like.
 type Report struct {
-	Seed                                uint64 // the first one
-	Runs                                int
-	Simulated                           time.Duration
-	Written, Delivered, Redelivered     int
-	Zombies                             int
-	Joins, Leaves, Crashes, Stops       int
-	Splits, Merges, Suspensions, Storms int
-	Foreign                             int // leases another product acquired
+	Seed                            uint64 // the first one
+	Runs                            int
+	Simulated                       time.Duration
+	Written, Delivered, Redelivered int
+	Zombies                         int
+	Foreign                         int            // leases another product acquired
+	Struck                          map[string]int // what went wrong, and how often
 	// Owned is how long after the faults ended every lease was owned.
 	Owned time.Duration
 	// Balanced is how long after that the leases were shared out evenly.
@@ -50,15 +54,21 @@ type Report struct {
 }
 
 func (r *Report) String() string {
-	return fmt.Sprintf("%d runs from seed %d, %s simulated: %d written, %d delivered (%d again), %d zombies; %d joins, %d leaves, %d crashes, %d stops (%d suspensions), "+
-		"%d splits, %d merges, %d storms, %d leases taken by another product; owned after %s, balanced after %s", r.Runs, r.Seed, r.Simulated.Round(time.Second), r.Written, r.Delivered, r.Redelivered, r.Zombies,
-		r.Joins, r.Leaves, r.Crashes, r.Stops, r.Suspensions, r.Splits, r.Merges, r.Storms, r.Foreign, r.Owned, r.Balanced)
+	var struck []string
+	for _, what := range slices.Sorted(maps.Keys(r.Struck)) {
+		struck = append(struck, fmt.Sprintf("%d %s", r.Struck[what], what))
+	}
+	return fmt.Sprintf("%d runs from seed %d, %s simulated: %d written, %d delivered (%d again), %d zombies; %s; %d leases taken by another product; owned after %s, balanced after %s",
+		r.Runs, r.Seed, r.Simulated.Round(time.Second), r.Written, r.Delivered, r.Redelivered, r.Zombies, strings.Join(struck, ", "), r.Foreign, r.Owned, r.Balanced)
 }
 
 // Add sums up runs.
 func (r *Report) Add(o *Report) {
 	if r.Runs == 0 {
-		r.Seed = o.Seed
+		r.Seed, r.Struck = o.Seed, map[string]int{}
+	}
+	for what, n := range o.Struck {
+		r.Struck[what] += n
 	}
 	r.Runs += o.Runs
 	r.Simulated += o.Simulated
@@ -67,14 +77,6 @@ func (r *Report) Add(o *Report) {
 	r.Delivered += o.Delivered
 	r.Redelivered += o.Redelivered
 	r.Zombies += o.Zombies
-	r.Joins += o.Joins
-	r.Leaves += o.Leaves
-	r.Crashes += o.Crashes
-	r.Stops += o.Stops
-	r.Suspensions += o.Suspensions
-	r.Splits += o.Splits
-	r.Merges += o.Merges
-	r.Storms += o.Storms
 	r.Foreign += o.Foreign
 	r.Owned = max(r.Owned, o.Owned)
 	r.Balanced = max(r.Balanced, o.Balanced)
@@ -108,9 +110,9 @@ type sim struct {
 	history  *history
 	store    weather
 	feed     weather
-	handler  handlerWeather
-	hosts    []*host // running or stopped, not crashed
-	gone     []*host
+	handlers weather
+	hosts    []*host        // running or stopped, not crashed
+	running  sync.WaitGroup // every host that was started
 	names    int
 	report   Report
 	foreign  atomic.Int64 // leases another product acquired
@@ -125,9 +127,9 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	s.rng = rand.New(rand.NewPCG(config.Seed, 1))
 	s.store.rng = rand.New(rand.NewPCG(config.Seed, 2))
 	s.feed.rng = rand.New(rand.NewPCG(config.Seed, 3))
-	s.handler.rng = rand.New(rand.NewPCG(config.Seed, 4))
+	s.handlers.rng = rand.New(rand.NewPCG(config.Seed, 4))
 	s.history = newHistory(s.verifier)
-	s.report.Seed, s.report.Runs = config.Seed, 1
+	s.report = Report{Seed: config.Seed, Runs: 1, Struck: map[string]int{}}
 	began := time.Now()
 	c := &s.config
 	if c.Hosts == 0 {
@@ -139,25 +141,18 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 		}
 	}
 	writing, stopWriting := context.WithCancel(ctx)
-	written := make(chan error, 1)
-	go func() { written <- s.write(writing) }()
-	left := make(chan struct{})
-	go func() { defer close(left); s.visit(writing) }()
+	var writers errgroup.Group
+	writers.Go(func() error { return s.write(writing) })
+	writers.Go(func() error { s.visit(writing); return nil })
 	err := s.storm(ctx)
 	stopWriting()
-	<-left
-	if writeErr := <-written; err == nil {
-		err = writeErr
-	}
-	if err == nil {
+	if err = cmp.Or(err, writers.Wait()); err == nil {
 		err = s.settle(ctx)
 	}
 	for _, h := range s.hosts {
 		h.end()
 	}
-	for _, h := range append(s.hosts, s.gone...) {
-		<-h.ended
-	}
+	s.running.Wait()
 	s.report.Written, s.report.Delivered = len(s.verifier.changes), s.verifier.total
 	s.report.Redelivered, s.report.Zombies = s.verifier.repeated, s.verifier.zombies
 	s.report.Foreign = int(s.foreign.Load())

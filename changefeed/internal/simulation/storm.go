@@ -1,50 +1,13 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 )
-
-// handlerWeather is how handlers behave.
-type handlerWeather struct {
-	mu   sync.Mutex // guards what follows
-	rng  *rand.Rand
-	fail float64
-	slow time.Duration
-}
-
-func (w *handlerWeather) set(fail float64, slow time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fail, w.slow = fail, slow
-}
-
-// handlerFault is the item at which the next call fails; n if it does not.
-func (s *sim) handlerFault(n int) int {
-	w := &s.handler
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if n == 0 || w.rng.Float64() >= w.fail {
-		return n
-	}
-	return w.rng.IntN(n)
-}
-
-// work is how long sending one document takes.
-func (s *sim) work() time.Duration {
-	w := &s.handler
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.slow == 0 {
-		return 0
-	}
-	return time.Duration(w.rng.Int64N(int64(w.slow)))
-}
 
 // storm makes things go wrong for the configured time.
 func (s *sim) storm(ctx context.Context) error {
@@ -67,18 +30,18 @@ func (s *sim) strike() error {
 	switch n := s.rng.IntN(20); {
 	case n < 3:
 		if len(s.hosts) < s.config.MaxHosts {
-			s.report.Joins++
+			s.report.Struck["joins"]++
 			return s.join()
 		}
 	case n < 5:
 		if h := s.pick(); h != nil && len(s.hosts) > 1 {
-			s.report.Leaves++
+			s.report.Struck["leaves"]++
 			h.end()
 			s.remove(h)
 		}
 	case n < 8:
 		if h := s.pick(); h != nil {
-			s.report.Crashes++
+			s.report.Struck["crashes"]++
 			h.crash()
 			s.remove(h)
 			if len(s.hosts) == 0 {
@@ -91,15 +54,15 @@ func (s *sim) strike() error {
 		s.turn()
 	case n < 16:
 		s.store.set(s.bad())
-		s.report.Storms++
+		s.report.Struck["storms"]++
 	case n < 17:
 		s.feed.set(s.bad())
-		s.report.Storms++
+		s.report.Struck["storms"]++
 	case n < 18:
 		s.store.set(climate{})
 		s.feed.set(climate{latency: 20 * time.Millisecond})
 	case n < 19:
-		s.handler.set(s.rng.Float64()*0.3, time.Duration(s.rng.IntN(40)+1)*time.Millisecond)
+		s.handlers.set(climate{fail: s.rng.Float64() * 0.3, latency: time.Duration(s.rng.IntN(40)+1) * time.Millisecond})
 	default:
 		if h := s.pick(); h != nil {
 			h.setWall(time.Duration(s.rng.IntN(1200)-600) * time.Second)
@@ -137,9 +100,9 @@ func (s *sim) freeze() {
 	}
 	suspend := s.config.Suspends && s.rng.IntN(2) == 0
 	d := time.Duration(s.rng.Float64() * 3 * float64(s.config.Options.Expiry))
-	s.report.Stops++
+	s.report.Struck["stops"]++
 	if suspend {
-		s.report.Suspensions++
+		s.report.Struck["suspensions"]++
 	}
 	h.stop(suspend)
 	time.AfterFunc(d, h.wake)
@@ -152,12 +115,12 @@ func (s *sim) turn() {
 	}
 	epk := s.backend.EPK(fmt.Sprintf("key-%d", s.rng.IntN(s.config.Keys)))
 	if s.rng.IntN(3) == 0 {
-		s.report.Merges++
+		s.report.Struck["merges"]++
 		s.backend.Merge(epk)
 		return
 	}
-	if s.report.Splits < 12 {
-		s.report.Splits++
+	if s.report.Struck["splits"] < 12 {
+		s.report.Struck["splits"]++
 		s.backend.Split(epk)
 	}
 }
@@ -171,14 +134,13 @@ func (s *sim) pick() *host {
 
 func (s *sim) remove(h *host) {
 	s.hosts = slices.DeleteFunc(s.hosts, func(o *host) bool { return o == h })
-	s.gone = append(s.gone, h)
 }
 
 // settle ends all faults and checks V1 and V5.
 func (s *sim) settle(ctx context.Context) error {
 	s.store.set(climate{})
 	s.feed.set(climate{})
-	s.handler.set(0, 0)
+	s.handlers.set(climate{})
 	for _, h := range s.hosts {
 		h.wake()
 	}
@@ -194,35 +156,46 @@ func (s *sim) settle(ctx context.Context) error {
 		limit += foreignExpiry // of one that crashed just before
 	}
 	free := map[string]time.Time{} // since when a lease is seen without a live owner
-	for s.unowned(free) {
-		if id := overdue(free, limit); id != "" {
-			s.verifier.fault("V5 lease %s has no owner %s after the faults ended; owners: %v", id, time.Since(began), s.owners())
-			break
+	err := poll(ctx, func() bool {
+		leases, before := s.live(), free
+		free = map[string]time.Time{} // a lease that a split makes later counts from then on
+		for _, l := range leases {
+			if slices.ContainsFunc(s.hosts, func(h *host) bool { return h.name == l.Owner }) {
+				continue
+			}
+			free[l.ID] = cmp.Or(before[l.ID], time.Now())
+			if time.Since(free[l.ID]) > limit {
+				s.verifier.fault("V5 lease %s has no owner %s after the faults ended; owners: %v", l.ID, time.Since(began), s.owners())
+				return true
+			}
 		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
+		return len(leases) > 0 && len(free) == 0
+	})
 	s.report.Owned = time.Since(began)
-	for s.verifier.left() > 0 {
-		if time.Since(began) > limit+2*time.Minute {
-			s.verifier.fault("V1 %d changes are not delivered %s after the faults ended", s.verifier.left(), time.Since(began))
-			break
-		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
+	late := func() bool { return time.Since(began) > limit+2*time.Minute }
+	if err == nil {
+		err = poll(ctx, func() bool { return s.verifier.left() == 0 || late() })
 	}
-	for !s.balanced() {
-		if time.Since(began) > limit+2*time.Minute {
-			s.verifier.fault("V5 leases are not balanced %s after the faults ended: %v", time.Since(began), s.owners())
-			break
-		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
+	if left := s.verifier.left(); err == nil && left > 0 {
+		s.verifier.fault("V1 %d changes are not delivered %s after the faults ended", left, time.Since(began))
+	}
+	if err == nil {
+		err = poll(ctx, func() bool { return s.balanced() || late() })
+	}
+	if err == nil && !s.balanced() {
+		s.verifier.fault("V5 leases are not balanced %s after the faults ended: %v", time.Since(began), s.owners())
 	}
 	s.report.Balanced = time.Since(began)
+	return err
+}
+
+// poll returns once done reports true.
+func poll(ctx context.Context, done func() bool) error {
+	for !done() {
+		if err := wait(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -243,40 +216,6 @@ func (s *sim) live() []lease {
 		}
 	}
 	return live
-}
-
-// unowned notes the leases no live host owns and reports whether there are any.
-// A lease that a split makes later counts from then on.
-func (s *sim) unowned(free map[string]time.Time) bool {
-	alive := map[string]bool{}
-	for _, h := range s.hosts {
-		alive[h.name] = true
-	}
-	leases := s.live()
-	for _, l := range leases {
-		switch since := free[l.ID]; {
-		case alive[l.Owner]:
-			delete(free, l.ID)
-		case since.IsZero():
-			free[l.ID] = time.Now()
-		}
-	}
-	for id := range free {
-		if !slices.ContainsFunc(leases, func(l lease) bool { return l.ID == id }) {
-			delete(free, id)
-		}
-	}
-	return len(leases) == 0 || len(free) > 0
-}
-
-// overdue is a lease that has been without owner for too long, or "".
-func overdue(free map[string]time.Time, limit time.Duration) string {
-	for id, since := range free {
-		if time.Since(since) > limit {
-			return id
-		}
-	}
-	return ""
 }
 
 func (s *sim) balanced() bool {

@@ -18,7 +18,7 @@ var (
 	errHandler    = errors.New("simulation: the handler failed")
 )
 
-// weather is how a service behaves at a time.
+// weather is how a service or the handlers behave at a time.
 type weather struct {
 	mu  sync.Mutex // guards what follows
 	rng *rand.Rand
@@ -52,21 +52,37 @@ func (w *weather) stale() time.Duration {
 	return time.Duration(w.rng.Int64N(int64(w.oldest))) + 1
 }
 
-// before decides about a call: how long it takes, and whether it fails.
-func (w *weather) before() (time.Duration, error) {
+// delay is how long a call takes.
+func (w *weather) delay() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var d time.Duration
-	if w.latency > 0 {
-		d = time.Duration(w.rng.Int64N(int64(w.latency)))
+	if w.latency == 0 {
+		return 0
 	}
+	return time.Duration(w.rng.Int64N(int64(w.latency)))
+}
+
+// before decides whether a call fails.
+func (w *weather) before() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch p := w.rng.Float64(); {
 	case p < w.throttle:
-		return d, &changefeed.ThrottledError{RetryAfter: time.Duration(w.rng.IntN(1000)) * time.Millisecond, Err: errUnlucky}
+		return &changefeed.ThrottledError{RetryAfter: time.Duration(w.rng.IntN(1000)) * time.Millisecond, Err: errUnlucky}
 	case p < w.throttle+w.fail:
-		return d, errUnlucky
+		return errUnlucky
 	}
-	return d, nil
+	return nil
+}
+
+// failAt is the one of n items at which a handler call fails; n if it does not.
+func (w *weather) failAt(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n == 0 || w.rng.Float64() >= w.fail {
+		return n
+	}
+	return w.rng.IntN(n)
 }
 
 func (w *weather) after() error {
