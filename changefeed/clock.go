@@ -30,21 +30,16 @@ func (systemClock) AfterFunc(d time.Duration, f func()) func() bool {
 // goroutine.
 type alarm struct {
 	clock Clock
-	ring  chan struct{} // capacity 1, sent to by the timer, never closed
+	ring  signal // sent by the timer
 	stop  func() bool
 }
 
-func newAlarm(c Clock) *alarm { return &alarm{clock: c, ring: make(chan struct{}, 1)} }
+func newAlarm(c Clock) *alarm { return &alarm{clock: c, ring: newSignal()} }
 
 // set arms the alarm to ring after d, replacing what was set.
 func (a *alarm) set(d time.Duration) {
 	a.off()
-	a.stop = a.clock.AfterFunc(max(d, 0), func() {
-		select {
-		case a.ring <- struct{}{}:
-		default:
-		}
-	})
+	a.stop = a.clock.AfterFunc(max(d, 0), a.ring.send)
 }
 
 // off disarms the alarm and forgets a ring nobody received.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // cycle looks at all leases once, decides, and does what was decided. It returns
@@ -37,7 +35,7 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	plan := balance(view)
 	r.membership.reportTwins(seen, now)
 	r.interval.observe(view, now)
-	tell(r.obs.Balanced, view.summary(plan))
+	tell(r.obs.Balanced, Balanced{Hosts: len(view.hosts), Leases: len(view.leases), Owned: view.held()})
 	r.handOff(plan.handoff)
 	r.acquire(ctx, seen, plan.acquire)
 	r.presence.updateHeartbeat(ctx, seen, now, len(r.workers.all()) > 0, view.spare(), r.interval.changing(now))
@@ -97,15 +95,10 @@ func (r *run) handOff(handoffs []handoff) {
 // acquire takes leases, several at a time. A lost race is no error.
 func (r *run) acquire(ctx context.Context, seen listing, ids []string) {
 	byID := seen.byID()
-	var group errgroup.Group
-	group.SetLimit(storeParallel)
-	for _, id := range ids {
-		group.Go(func() error {
-			r.acquireOne(ctx, byID[id])
-			return nil
-		})
-	}
-	_ = group.Wait() // the functions return nil
+	_ = inParallel(len(ids), func(i int) error {
+		r.acquireOne(ctx, byID[ids[i]])
+		return nil
+	})
 }
 
 // acquireOne makes this host the owner, if the record is still as it was seen.

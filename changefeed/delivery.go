@@ -51,12 +51,11 @@ func (d *delivery) manual() bool {
 func (d *delivery) call(p *page, items []Item, attempt int) []verdict {
 	batch := Batch{
 		Lease: d.id, Token: d.token, Range: d.rng, Epoch: d.epoch, Items: items, Attempt: attempt,
-		RequestCharge: p.charge, SessionToken: p.session, Continuation: p.token, trustedUntil: d.keeper.fence.trustedUntil, answers: &answers{},
+		RequestCharge: p.charge, SessionToken: p.session, Continuation: p.token, answers: &answers{},
 	}
 	if err := d.ensureTrusted(); err != nil {
 		return batch.verdicts(err)
 	}
-	tell(d.obs.BatchStarted, BatchStarted{Lease: d.id, Epoch: d.epoch, Items: len(items), Attempt: attempt})
 	began := d.clock.Now()
 	err := d.withHandlerContext(func(ctx context.Context) error { return d.invoke(ctx, &batch, p) })
 	took := d.clock.Now().Sub(began)
@@ -207,5 +206,5 @@ func (d *delivery) countAttempt(item *Item) (exhausted bool) {
 }
 
 func (d *delivery) attemptsOf(item *Item) int {
-	return countOf(d.keeper.attempts(), documentName(item))
+	return countOf(d.keeper.snapshot().Attempts, documentName(item))
 }

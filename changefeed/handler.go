@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 )
 
 // Handler processes changes. It is called from several goroutines: for
@@ -73,29 +72,8 @@ type Batch struct {
 	// once all up to it is handled.
 	Continuation string
 
-	trustedUntil func() time.Time
-	answers      *answers
+	answers *answers
 }
-
-// FirstLSN is the LSN of the first item, 0 if there is none.
-func (b *Batch) FirstLSN() int64 {
-	if len(b.Items) == 0 {
-		return 0
-	}
-	return b.Items[0].LSN
-}
-
-// LastLSN is the LSN of the last item, 0 if there is none.
-func (b *Batch) LastLSN() int64 {
-	if len(b.Items) == 0 {
-		return 0
-	}
-	return b.Items[len(b.Items)-1].LSN
-}
-
-// TrustedUntil is when the lease's trust window closes as things stand, on the
-// host's monotonic clock. Renewals move it; ctx ends when it is reached.
-func (b *Batch) TrustedUntil() time.Time { return b.trustedUntil() }
 
 // Checkpointer saves progress on behalf of a manual handler.
 type Checkpointer interface {

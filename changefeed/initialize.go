@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Initialisation needs no lock: the {prefix}.info record is the root of all
@@ -111,15 +109,10 @@ func (r *run) startPositions(ctx context.Context, children []FeedRange) (placed 
 		since = r.opts.Now().Add(-startMargin)
 	}
 	parts := make([][]RangeToken, len(children))
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(storeParallel)
-	for i, c := range children {
-		group.Go(func() (err error) {
-			parts[i], err = start.place(gctx, r.feed, c)
-			return err
-		})
-	}
-	err = group.Wait()
+	err = inParallel(len(children), func(i int) (err error) {
+		parts[i], err = start.place(ctx, r.feed, children[i])
+		return err
+	})
 	return slices.Concat(parts...), since, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -50,13 +49,6 @@ func (k *keeper) snapshot() Lease {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.lease.clone()
-}
-
-// attempts are the counts of documents that were refused; nil almost always.
-func (k *keeper) attempts() []DocumentAttempts {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Clone(k.lease.Attempts)
 }
 
 // run renews the lease and writes what changes until ctx ends (nil), or until

@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -61,7 +62,8 @@ func (l *lister) list(ctx context.Context) (listing, error) {
 		case record.ID == l.ids.pause():
 			seen.paused = true
 		case l.ids.isHost(record.ID):
-			if h, err := decodeHeartbeat(record); err == nil {
+			var h heartbeat
+			if json.Unmarshal(record.Body, &h) == nil {
 				seen.hosts = append(seen.hosts, h)
 			}
 		}
@@ -80,22 +82,18 @@ type etagHistory struct {
 type etagSeen struct {
 	etag    string
 	since   time.Time // when this ETag was first seen
-	changes int       // how often it changed while being watched
+	changed bool      // it is not the first one seen
 }
 
 // observe notes what a listing showed and forgets records that are gone.
 func (s *etagHistory) observe(records []Record, now time.Time) {
 	next := make(map[string]etagSeen, len(records))
 	for _, r := range records {
-		old, known := s.seen[r.ID]
-		switch {
-		case !known:
-			next[r.ID] = etagSeen{etag: r.ETag, since: now}
-		case old.etag != r.ETag:
-			next[r.ID] = etagSeen{etag: r.ETag, since: now, changes: old.changes + 1}
-		default:
-			next[r.ID] = old
+		seen, known := s.seen[r.ID]
+		if seen.etag != r.ETag {
+			seen = etagSeen{etag: r.ETag, since: now, changed: known}
 		}
+		next[r.ID] = seen
 	}
 	s.seen = next
 }
@@ -110,4 +108,4 @@ func (s *etagHistory) unchangedFor(id string, now time.Time) time.Duration {
 }
 
 // changed reports whether the record was written while this host watched.
-func (s *etagHistory) changed(id string) bool { return s.seen[id].changes > 0 }
+func (s *etagHistory) changed(id string) bool { return s.seen[id].changed }

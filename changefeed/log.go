@@ -17,7 +17,7 @@ const sparingly = time.Minute
 // repeated counts those in between. Leases have their short name (LeaseName).
 func LogObserver(log *slog.Logger) *Observer {
 	ctx := context.Background() //nolint:forbidigo // slog wants one, hooks have none
-	s := &sparing{last: map[string]*lastLine{}}
+	s := &sparing{last: map[string]lastLine{}}
 	warn := func(message string, err error, args ...any) {
 		if repeated, ok := s.line(message, err); ok {
 			log.WarnContext(ctx, message, append(args, "error", err, "repeated", repeated)...)
@@ -62,7 +62,7 @@ func LogObserver(log *slog.Logger) *Observer {
 // sparing lets one line of a kind through in a while.
 type sparing struct {
 	mu   sync.Mutex // guards last
-	last map[string]*lastLine
+	last map[string]lastLine
 }
 
 type lastLine struct {
@@ -76,19 +76,16 @@ func (s *sparing) line(message string, err error) (repeated int, ok bool) {
 	now := time.Now() // of when it is written, whatever the processor's clock says
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last, known := s.last[kind]
-	if known && now.Sub(last.at) < sparingly {
-		last.repeated++
+	last := s.last[kind]
+	if now.Sub(last.at) < sparingly {
+		s.last[kind] = lastLine{at: last.at, repeated: last.repeated + 1}
 		return 0, false
-	}
-	if known {
-		repeated = last.repeated
 	}
 	if len(s.last) >= maxKinds {
 		clear(s.last)
 	}
-	s.last[kind] = &lastLine{at: now}
-	return repeated, true
+	s.last[kind] = lastLine{at: now}
+	return last.repeated, true
 }
 
 // maxKinds bounds what is remembered of errors whose texts all differ.

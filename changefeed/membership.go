@@ -21,20 +21,6 @@ const handoffGrace = 2
 // reserved is whom a free lease waits for that must not be acquired yet: nobody.
 const reserved hostKey = "/"
 
-// summary is what observers are told of a look at all leases.
-func (v *balanceView) summary(plan balancePlan) Balanced {
-	b := Balanced{
-		Hosts: len(v.hosts), Leases: len(v.leases), Owned: v.held(),
-		Acquire: len(plan.acquire), Handoff: len(plan.handoff),
-	}
-	for _, l := range v.leases {
-		if l.owner == "" {
-			b.Free++
-		}
-	}
-	return b
-}
-
 // balanceView is the balancer's input.
 func (m *membership) balanceView(seen listing, t tiling, now time.Time) balanceView {
 	b := balanceView{self: m.self}

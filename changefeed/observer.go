@@ -15,7 +15,6 @@ type Observer struct {
 	CheckpointWritten func(CheckpointWritten)
 	PageRead          func(PageRead)
 	ReadFailed        func(ReadFailed)
-	BatchStarted      func(BatchStarted)
 	BatchHandled      func(BatchHandled)
 	BatchFailed       func(BatchFailed)
 	DocumentPoisoned  func(DocumentPoisoned)
@@ -94,14 +93,6 @@ type ReadFailed struct {
 	Pause time.Duration
 }
 
-// BatchStarted says that a handler call begins.
-type BatchStarted struct {
-	Lease   string
-	Epoch   int64
-	Items   int
-	Attempt int
-}
-
 // BatchHandled says that a handler call returned nil.
 type BatchHandled struct {
 	Lease   string
@@ -169,12 +160,9 @@ type DuplicateHost struct {
 
 // Balanced says that this host looked at all leases.
 type Balanced struct {
-	Hosts   int
-	Leases  int
-	Owned   int
-	Free    int
-	Acquire int // how many this host tries to acquire now
-	Handoff int // how many it passes on now
+	Hosts  int
+	Leases int
+	Owned  int // by this host
 }
 
 // tell calls a hook that is set.
@@ -200,7 +188,6 @@ func JoinObservers(observers ...*Observer) *Observer {
 			CheckpointWritten: join(joined.CheckpointWritten, o.CheckpointWritten),
 			PageRead:          join(joined.PageRead, o.PageRead),
 			ReadFailed:        join(joined.ReadFailed, o.ReadFailed),
-			BatchStarted:      join(joined.BatchStarted, o.BatchStarted),
 			BatchHandled:      join(joined.BatchHandled, o.BatchHandled),
 			BatchFailed:       join(joined.BatchFailed, o.BatchFailed),
 			DocumentPoisoned:  join(joined.DocumentPoisoned, o.DocumentPoisoned),

@@ -3,7 +3,6 @@ package changefeed
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -91,10 +90,7 @@ func (o *Operator) Pause(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]string{"id": ids.pause(), "timestamp": o.opts.Now().UTC().Format(timestampFormat)})
-	if err != nil {
-		return fmt.Errorf("pause: %w", err)
-	}
+	body := mustMarshal(map[string]string{"id": ids.pause(), "timestamp": o.opts.Now().UTC().Format(timestampFormat)})
 	if _, err := o.store.Create(ctx, Record{ID: ids.pause(), Body: body}); err != nil && !errors.Is(err, ErrExists) {
 		return fmt.Errorf("pause: %w", err)
 	}

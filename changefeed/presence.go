@@ -2,9 +2,7 @@ package changefeed
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -12,11 +10,11 @@ import (
 // presence is what this host tells the others about itself beside its leases.
 type presence struct {
 	*env
-	etags     *etagHistory
-	swept     sweepings
-	heartbeat *heartbeat // this host's record, if there is one
-	etag      string
-	at        time.Time // when it was last written
+	etags *etagHistory
+	swept sweepings
+	etag  string    // of this host's record, "" if there is none
+	spare bool      // it says so
+	at    time.Time // when it was last written
 }
 
 // updateHeartbeat writes this host's heartbeat while it is due something and owns
@@ -33,12 +31,12 @@ func (p *presence) updateHeartbeat(ctx context.Context, seen listing, now time.T
 	}
 	every := p.opts.Renew
 	if spare {
-		if p.heartbeat == nil && fast {
+		if p.etag == "" && fast {
 			return
 		}
 		every = spareExpiries / 2 * p.opts.Expiry
 	}
-	if p.heartbeat != nil && p.heartbeat.Spare == spare && now.Sub(p.at) < every {
+	if p.etag != "" && p.spare == spare && now.Sub(p.at) < every {
 		return
 	}
 	p.write(ctx, heartbeat{Spare: spare}, now)
@@ -54,23 +52,21 @@ func (p *presence) write(ctx context.Context, h heartbeat, now time.Time) bool {
 	h.ExpiryMS, h.Timestamp = p.opts.Expiry.Milliseconds(), p.opts.Now().UTC().Format(timestampFormat)
 	timed, cancel := p.withStoreTimeout(ctx)
 	defer cancel()
-	var etag string
-	var err error
-	if p.heartbeat == nil {
-		etag, err = p.store.Create(timed, h.encode(""))
-	} else {
-		etag, err = p.store.Replace(timed, h.encode(p.etag))
+	write := p.store.Replace
+	if p.etag == "" {
+		write = p.store.Create
 	}
+	etag, err := write(timed, Record{ID: h.ID, ETag: p.etag, Body: mustMarshal(h)})
 	switch {
 	case err == nil:
-		p.heartbeat, p.etag, p.at = &h, etag, now
+		p.etag, p.spare, p.at = etag, h.Spare, now
 		return true
 	case errors.Is(err, ErrNotFound):
-		p.heartbeat = nil
+		p.etag = ""
 	case errors.Is(err, ErrExists), errors.Is(err, ErrETagMismatch):
 		// An answer got lost: the record is this host's own, no other has its id.
 		if record, err := p.store.Read(timed, h.ID); err == nil {
-			p.heartbeat, p.etag = &h, record.ETag
+			p.etag, p.spare = record.ETag, h.Spare
 		}
 	default:
 		p.reportError("", "heartbeat", err)
@@ -85,13 +81,13 @@ func (p *presence) leaseListed(seen listing) bool {
 
 // deleteHeartbeat deletes the record, if there is one.
 func (p *presence) deleteHeartbeat(ctx context.Context) {
-	if p.heartbeat == nil {
+	if p.etag == "" {
 		return
 	}
 	timed, cancel := p.withStoreTimeout(ctx)
 	defer cancel()
-	p.reportError("", "heartbeat", unlessLostRace(p.store.Delete(timed, p.heartbeat.ID, p.etag)))
-	p.heartbeat = nil // one that stays counts as gone soon, and is swept by others
+	p.reportError("", "heartbeat", unlessLostRace(p.store.Delete(timed, p.ids.host(p.opts.Host, p.incarnation), p.etag)))
+	p.etag = "" // one that stays counts as gone soon, and is swept by others
 }
 
 // deleteOldHeartbeats deletes heartbeats of hosts that are long gone.
@@ -125,15 +121,3 @@ type heartbeat struct {
 }
 
 func (h heartbeat) key() hostKey { return newHostKey(h.Host, h.Incarnation) }
-
-func (h heartbeat) encode(etag string) Record {
-	return Record{ID: h.ID, ETag: etag, Body: mustMarshal(h)}
-}
-
-func decodeHeartbeat(r Record) (heartbeat, error) {
-	var h heartbeat
-	if err := json.Unmarshal(r.Body, &h); err != nil {
-		return h, fmt.Errorf("heartbeat %s: %w", r.ID, err)
-	}
-	return h, nil
-}

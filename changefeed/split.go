@@ -16,8 +16,15 @@ import (
 // splits completes them over the store.
 type splits struct{ *env }
 
-// storeParallel bounds concurrent requests to the lease store.
-const storeParallel = 32
+// inParallel does n things, some at a time, and returns the first error.
+func inParallel(n int, do func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(32) // requests to the lease store, or to the feed
+	for i := range n {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
+}
 
 // childrenOf decides what a range that split is replaced by.
 func (s *splits) childrenOf(ctx context.Context, rng FeedRange, split *SplitError) ([]FeedRange, error) {
@@ -42,17 +49,20 @@ func (s *splits) childrenOf(ctx context.Context, rng FeedRange, split *SplitErro
 // to spare requests. Whatever fails is left to the next call.
 func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Lease) error {
 	children := make([]Lease, len(parent.Children))
-	var group errgroup.Group
-	group.SetLimit(storeParallel)
-	for i, c := range parent.Children {
-		children[i] = parent.child(c, s.ids.lease(c.Range), s.opts.Now())
-		if seen, there := known[children[i].ID]; there {
-			children[i].ETag, children[i].State = seen.ETag, seen.State
-			continue
+	err := inParallel(len(children), func(i int) error {
+		c := parent.Children[i]
+		child := parent.child(c, s.ids.lease(c.Range), s.opts.Now())
+		if seen, there := known[child.ID]; there {
+			child.ETag, child.State = seen.ETag, seen.State
+		} else if etag, err := s.store.Create(ctx, child.encode()); err == nil {
+			child.ETag = etag
+		} else if !errors.Is(err, ErrExists) { // of one that exists the ETag stays unknown
+			return fmt.Errorf("create lease %s: %w", child.ID, err)
 		}
-		group.Go(func() error { return s.createPending(ctx, &children[i]) })
-	}
-	if err := group.Wait(); err != nil {
+		children[i] = child
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	// The barrier: parent is still split, so none of its children can have been
@@ -63,14 +73,13 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 	} else if err != nil {
 		return fmt.Errorf("confirm split of %s: %w", parent.ID, err)
 	}
-	group = errgroup.Group{}
-	group.SetLimit(storeParallel)
-	for i := range children {
-		if children[i].State == LeasePending {
-			group.Go(func() error { return s.activate(ctx, children[i]) })
+	err = inParallel(len(children), func(i int) error {
+		if children[i].State != LeasePending {
+			return nil
 		}
-	}
-	if err := group.Wait(); err != nil {
+		return s.activate(ctx, children[i])
+	})
+	if err != nil {
 		return err
 	}
 	parent.State = LeaseDone
@@ -84,23 +93,11 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 	return nil
 }
 
-// createPending makes sure the child's record exists. If it was there already
-// its ETag stays unknown.
-func (s *splits) createPending(ctx context.Context, child *Lease) error {
-	etag, err := s.store.Create(ctx, child.encode())
-	switch {
-	case err == nil:
-		child.ETag = etag
-	case !errors.Is(err, ErrExists):
-		return fmt.Errorf("create lease %s: %w", child.ID, err)
-	}
-	return nil
-}
-
 // activate makes a pending child live, at its parent's checkpoint whatever
 // position the pending record had: a former owner of the parent may have made
 // it from an older one. A child that is anything but pending is further along.
 func (s *splits) activate(ctx context.Context, want Lease) error {
+	want.State = LeaseLive
 	for range 4 {
 		if want.ETag == "" {
 			stored, err := readLease(ctx, s.store, want.ID)
@@ -112,9 +109,7 @@ func (s *splits) activate(ctx context.Context, want Lease) error {
 			}
 			want.ETag = stored.ETag
 		}
-		live := want.clone()
-		live.State = LeaseLive
-		_, err := s.store.Replace(ctx, live.encode())
+		_, err := s.store.Replace(ctx, want.encode())
 		switch {
 		case err == nil:
 			return nil
