@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Decoder reads an event out of a stored document.
@@ -34,6 +35,13 @@ type Publisher interface {
 	Publish(ctx context.Context, groups []Group) error
 }
 
+// BatchReport tells of one batch that a publisher sent.
+type BatchReport struct {
+	Keys, Messages int
+	Took           time.Duration // until the broker's answer
+	Err            error         // nil: accepted
+}
+
 // Ranges is the ownership of feed ranges in this process.
 type Ranges interface {
 	// Own runs do under the ownership of the feed range that key lies in and returns what
@@ -52,4 +60,11 @@ type Stored interface {
 	// Event returns the document of an event of key as it stands now. It is the caller's.
 	// fault.NotFound says that it has expired or was removed.
 	Event(ctx context.Context, key, id string) ([]byte, error)
+}
+
+// StoredEvent is an event that is still in the store.
+type StoredEvent struct {
+	Message
+	// StoredAt is when the store took it, in whole seconds.
+	StoredAt time.Time
 }

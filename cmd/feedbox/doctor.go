@@ -35,8 +35,8 @@ leases. Run it with the identity of that process. Nothing is written and nothing
 sent. The exit code is 1 if the process cannot do its work as things are.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if u, err := url.Parse(options.ServiceBusAdmin); options.ServiceBusAdmin != "" && (err != nil || u.Host == "") {
-				return usage(cmd, fmt.Errorf("--servicebus-admin %q: give a URL such as http://127.0.0.1:5300", options.ServiceBusAdmin))
+			if u, err := url.Parse(options.Management); options.Management != "" && (err != nil || u.Host == "") {
+				return usage(cmd, fmt.Errorf("--servicebus-admin %q: give a URL such as http://127.0.0.1:5300", options.Management))
 			}
 			options.Process = operator.Process(process)
 			if options.Process != operator.ProcessRelay && options.Process != operator.ProcessAPI {
@@ -51,7 +51,7 @@ sent. The exit code is 1 if the process cannot do its work as things are.`,
 		},
 	}
 	outputFlag(cmd, &format)
-	cmd.Flags().StringVar(&options.ServiceBusAdmin, "servicebus-admin", "", "URL of the management API, for emulators (default https on the namespace)")
+	cmd.Flags().StringVar(&options.Management, "servicebus-admin", "", "URL of the management API, for emulators (default https on the namespace)")
 	cmd.Flags().StringVar(&process, "process", process, "whose surroundings: relay or api")
 	cmd.Flags().DurationVar(&options.Each, "each", 15*time.Second, "longest wait of one examination")
 	return cmd

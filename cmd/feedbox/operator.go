@@ -36,11 +36,11 @@ const (
 )
 
 // operate loads the relay's configuration, runs do with an operator and closes it.
-// The faults of Service Bus variables count only if needsBus.
-func (p *program) operate(cmd *cobra.Command, needsBus bool, how patient, do func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error) error {
+// The faults of the broker's variables count only if needsBroker.
+func (p *program) operate(cmd *cobra.Command, needsBroker bool, how patient, do func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error) error {
 	cfg, err := config.LoadRelay(p.environ)
-	if !needsBus {
-		err = withoutBusFaults(err)
+	if !needsBroker {
+		err = config.WithoutBroker(err)
 	}
 	if err != nil {
 		return err
@@ -57,26 +57,6 @@ func (p *program) operate(cmd *cobra.Command, needsBus bool, how patient, do fun
 	}
 	err = do(ctx, cfg, o)
 	return advise(errors.Join(err, o.Close(ctx)))
-}
-
-// withoutBusFaults drops the faults of variables that only sending needs, so that
-// leases and parked events can be looked at without them.
-func withoutBusFaults(err error) error {
-	wrong, ok := errors.AsType[*config.Error](err)
-	if !ok {
-		return err
-	}
-	var kept []config.Fault
-	for _, f := range wrong.Faults {
-		known := f.Variable == "FEEDBOX_SERVICEBUS_CONNECTION_STRING" || f.Variable == "FEEDBOX_SERVICEBUS_NAMESPACE"
-		if !known {
-			kept = append(kept, f)
-		}
-	}
-	if len(kept) == 0 {
-		return nil
-	}
-	return &config.Error{Faults: kept}
 }
 
 // advise adds what to do next to a failure that says nothing of it.

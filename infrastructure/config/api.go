@@ -4,6 +4,7 @@ import "time"
 
 // API is the configuration of the contacts API.
 type API struct {
+	Store  Store
 	Cosmos Cosmos `envPrefix:"COSMOS_"`
 	Log    Log    `envPrefix:"LOG_"`
 	Auth   Auth   // FEEDBOX_AUTH and FEEDBOX_AUTH_
@@ -51,7 +52,7 @@ type API struct {
 func LoadAPI(environ []string) (*API, error) {
 	c := &API{}
 	report := load(c, environ)
-	checkCosmos(report, c.Cosmos)
+	checkStore(report, c.Store, c.Cosmos)
 	checkAuth(report, c.Auth, c.Listen)
 	checkPublicURL(report, c.PublicURL)
 	c.deriveDrain(report)

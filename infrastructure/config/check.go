@@ -54,11 +54,27 @@ func IsLoopback(address string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
+// checkStore checks the variables of the store that is chosen.
+func checkStore(report *report, s Store, c Cosmos) {
+	switch s.Kind {
+	case StoreCosmos:
+		checkCosmos(report, c)
+	}
+}
+
+func checkContainers(report *report, c Cosmos) {
+	if c.Container == c.Leases || c.Container == c.Parked || c.Leases == c.Parked {
+		report.add("FEEDBOX_COSMOS_LEASES", "container, leases and parked must be three different containers",
+			"give FEEDBOX_COSMOS_CONTAINER, FEEDBOX_COSMOS_LEASES and FEEDBOX_COSMOS_PARKED different names")
+	}
+}
+
 func checkCosmos(report *report, c Cosmos) {
 	const name = "FEEDBOX_COSMOS_ENDPOINT"
 	checkRegions(report, c.PreferredRegions)
 	if c.Endpoint == "" {
-		return // reported as missing
+		report.add(name, "is not set", "URL of the Cosmos DB account, for example https://contoso.documents.azure.com:443/")
+		return
 	}
 	u, err := url.Parse(c.Endpoint)
 	switch {

@@ -300,9 +300,6 @@ func TestVariablesAreComplete(t *testing.T) {
 		if v.Doc == "" || len(v.Processes) == 0 || !strings.HasPrefix(v.Name, config.Prefix) {
 			t.Errorf("%+v is not fully described", v)
 		}
-		if v.Required && v.Default != "" {
-			t.Errorf("%s is required and has a default", v.Name)
-		}
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/caarlos0/env/v11"
 )
 
 // Fault is one thing that is wrong with the configuration.
@@ -74,24 +72,21 @@ func (r *report) err() error {
 	return &Error{Faults: r.faults}
 }
 
-// addMissing reports a required variable that is not set.
-func (r *report) addMissing(err error, variables []Variable) {
-	var notSet env.VarIsNotSetError
-	var empty env.EmptyVarError
-	var name string
-	switch {
-	case errors.As(err, &notSet):
-		name = notSet.Key
-	case errors.As(err, &empty):
-		name = empty.Key
-	default:
-		return // a parse error, reported variable by variable
+// connection are the variables that say how a broker is reached.
+var connection = []string{"FEEDBOX_SERVICEBUS_CONNECTION_STRING", "FEEDBOX_SERVICEBUS_NAMESPACE"}
+
+// WithoutBroker drops from the error of LoadRelay the faults of variables that only sending
+// needs, so that leases and parked events can be looked at without them.
+func WithoutBroker(err error) error {
+	wrong, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
 	}
-	for _, v := range variables {
-		if v.Name == name {
-			r.add(name, "is not set", v.Doc)
-		}
+	kept := slices.DeleteFunc(slices.Clone(wrong.Faults), func(f Fault) bool { return slices.Contains(connection, f.Variable) })
+	if len(kept) == 0 {
+		return nil
 	}
+	return &Error{Faults: kept}
 }
 
 // addUnknown reports names that no process knows, with the nearest known one.

@@ -2,10 +2,32 @@ package config
 
 import "time"
 
+// The values of Store.
+const (
+	StoreCosmos = "cosmos"
+)
+
+// Store says which kind of store holds aggregates and events. Both processes use it; the
+// variables of another kind are not looked at.
+type Store struct {
+	Kind string `env:"STORE" envDefault:"cosmos" oneof:"cosmos" doc:"kind of the store that holds the aggregates and their events"`
+}
+
+// The values of Broker.
+const (
+	BrokerServiceBus = "servicebus"
+)
+
+// Broker says which kind of broker the events go to. Only the relay uses it; the variables
+// of another kind are not looked at.
+type Broker struct {
+	Kind string `env:"BROKER" envDefault:"servicebus" oneof:"servicebus" doc:"kind of the broker that the events go to"`
+}
+
 // Cosmos names the account and the containers. Both processes use it.
 type Cosmos struct {
 	// Endpoint is the account's URL.
-	Endpoint string `env:"ENDPOINT,required,notEmpty" doc:"URL of the Cosmos DB account, for example https://contoso.documents.azure.com:443/"`
+	Endpoint string `env:"ENDPOINT" doc:"URL of the Cosmos DB account, for example https://contoso.documents.azure.com:443/"`
 	// Key is the account key. Without it DefaultAzureCredential is used.
 	Key Secret `env:"KEY" doc:"account key; absent: DefaultAzureCredential"`
 	// PreferredRegions are tried in this order for reads.

@@ -26,11 +26,6 @@ func load(target any, environ []string) *report {
 	}
 	fresh := func() any { return reflect.New(reflect.TypeOf(target).Elem()).Interface() }
 	err := env.ParseWithOptions(target, env.Options{Environment: given, Prefix: Prefix})
-	var all env.AggregateError
-	errors.As(err, &all)
-	for _, one := range all.Errors {
-		report.addMissing(one, variables)
-	}
 	value := reflect.ValueOf(target).Elem()
 	for _, v := range variables {
 		text, set := given[v.Name]

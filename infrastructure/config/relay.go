@@ -11,7 +11,9 @@ import (
 // Relay is the configuration of the relay: change feed processor and
 // publisher.
 type Relay struct {
-	Cosmos     Cosmos     `envPrefix:"COSMOS_"`
+	Store      Store
+	Cosmos     Cosmos `envPrefix:"COSMOS_"`
+	Broker     Broker
 	ServiceBus ServiceBus `envPrefix:"SERVICEBUS_"`
 	Event      Event      `envPrefix:"EVENT_"`
 	Lease      Lease      `envPrefix:"LEASE_"`
@@ -51,13 +53,14 @@ const WaitLimit = time.Minute
 func LoadRelay(environ []string) (*Relay, error) {
 	c := &Relay{}
 	report := load(c, environ)
-	checkCosmos(report, c.Cosmos)
-	if c.Cosmos.Container == c.Cosmos.Leases || c.Cosmos.Container == c.Cosmos.Parked || c.Cosmos.Leases == c.Cosmos.Parked {
-		report.add("FEEDBOX_COSMOS_LEASES", "container, leases and parked must be three different containers",
-			"give FEEDBOX_COSMOS_CONTAINER, FEEDBOX_COSMOS_LEASES and FEEDBOX_COSMOS_PARKED different names")
+	checkStore(report, c.Store, c.Cosmos)
+	if c.Store.Kind == StoreCosmos {
+		checkContainers(report, c.Cosmos)
 	}
-	checkServiceBus(report, c.ServiceBus)
-	checkTopics(report, c.ServiceBus)
+	if c.Broker.Kind == BrokerServiceBus {
+		checkServiceBus(report, c.ServiceBus)
+		checkTopics(report, c.ServiceBus)
+	}
 	checkEvent(report, c.Event)
 	c.deriveLease(report)
 	if c.PollMin > c.PollMax && !report.faulty("FEEDBOX_RELAY_POLL_MIN", "FEEDBOX_RELAY_POLL_MAX") {
@@ -114,4 +117,14 @@ func instanceName() string {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead
 	return host + "-" + hex.EncodeToString(random[:])
+}
+
+// HasBroker reports whether it is said how the broker is reached.
+func (c *Relay) HasBroker() bool {
+	switch c.Broker.Kind {
+	case BrokerServiceBus:
+		return c.ServiceBus.IsSet()
+	default:
+		return false
+	}
 }

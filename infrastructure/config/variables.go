@@ -24,8 +24,6 @@ type Variable struct {
 	Default string
 	// Doc is one line of explanation.
 	Doc string
-	// Required variables have no default and must be set.
-	Required bool
 	// Secret values are masked wherever they are shown.
 	Secret bool
 	// Processes are the processes that read it: "api", "relay".
@@ -74,11 +72,11 @@ func variablesOf(process reflect.Type) []Variable {
 				}
 				continue
 			}
-			name, options, _ := strings.Cut(tag, ",")
+			name, _, _ := strings.Cut(tag, ",")
 			out = append(out, Variable{
 				Name: prefix + name, Type: typeName(field), Default: field.Tag.Get("envDefault"), Doc: field.Tag.Get("doc"),
-				Required: strings.Contains(options, "required"), Secret: isSecret(field.Type),
-				min: field.Tag.Get("min"), max: field.Tag.Get("max"), check: field.Tag.Get("check"), index: at,
+				Secret: isSecret(field.Type),
+				min:    field.Tag.Get("min"), max: field.Tag.Get("max"), check: field.Tag.Get("check"), index: at,
 			})
 		}
 	}

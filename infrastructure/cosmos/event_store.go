@@ -10,19 +10,20 @@ import (
 	"feedbox/infrastructure/cosmos/internal/store"
 )
 
-// EventStore reads single events where they were committed. It is safe for concurrent use.
+// EventStore reads events where they were committed. It is safe for concurrent use.
 type EventStore struct {
 	container *azcosmos.ContainerClient
+	decoder   EventDecoder
 }
 
 var _ relay.Stored = EventStore{}
 
-// NewEventStore returns the events of container, whose partition key is PartitionKeyPath.
-func NewEventStore(container *azcosmos.ContainerClient) (EventStore, error) {
+// NewEventStore returns the events of container that decoder tells from other documents.
+func NewEventStore(container *azcosmos.ContainerClient, decoder EventDecoder) (EventStore, error) {
 	if container == nil {
 		return EventStore{}, errors.New("cosmos: an event store needs a container")
 	}
-	return EventStore{container}, nil
+	return EventStore{container, decoder}, nil
 }
 
 // Event implements relay.Stored by a point read. A change of the last moment may not be in

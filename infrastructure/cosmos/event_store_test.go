@@ -12,10 +12,10 @@ import (
 
 func TestEventStore(t *testing.T) {
 	container := newWorld(t, worldOptions{}).container
-	if _, err := cosmos.NewEventStore(nil); err == nil {
+	if _, err := cosmos.NewEventStore(nil, cosmos.EventDecoder{}); err == nil {
 		t.Error("a store without a container is accepted")
 	}
-	store, err := cosmos.NewEventStore(container)
+	store, err := cosmos.NewEventStore(container, cosmos.EventDecoder{})
 	must(t, err)
 	const document = `{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"A","sequence":1}}`
 	_, err = container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(document), nil)
@@ -34,4 +34,11 @@ func TestEventStore(t *testing.T) {
 			t.Errorf("%v: %v, want not found", at, err)
 		}
 	}
+}
+
+func storedEvents(t *testing.T, container *azcosmos.ContainerClient, key string) ([]relay.StoredEvent, error) {
+	t.Helper()
+	store, err := cosmos.NewEventStore(container, cosmos.EventDecoder{})
+	must(t, err)
+	return store.OfKey(t.Context(), key)
 }

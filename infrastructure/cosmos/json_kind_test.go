@@ -98,7 +98,7 @@ func TestAKindOfSomebodyElse(t *testing.T) {
 	if _, err := baskets.Update(t.Context(), command.Target{ID: id, IfMatch: []string{opened.ETag}}, add); !fault.Is(err, fault.PreconditionFailed) {
 		t.Errorf("a stale ETag: %v", err)
 	}
-	events, err := cosmos.EventDecoder{}.StoredEvents(t.Context(), w.container, id.String())
+	events, err := storedEvents(t, w.container, id.String())
 	must(t, err)
 	var told []string
 	for _, e := range events {

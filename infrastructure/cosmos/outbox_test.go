@@ -57,7 +57,7 @@ func TestABatchStoresDocumentsAndEventsTogether(t *testing.T) {
 	if doc := w.item("customer-7", "i1"); doc["amount"] != 5.0 || doc["partitionKey"] != "customer-7" || doc["ttl"] != nil {
 		t.Errorf("stored %v", doc)
 	}
-	events, err := cosmos.EventDecoder{}.StoredEvents(t.Context(), w.container, "customer-7")
+	events, err := storedEvents(t, w.container, "customer-7")
 	must(t, err)
 	if len(events) != 3 {
 		t.Fatalf("%d events", len(events))
@@ -78,7 +78,7 @@ func TestABatchStoresDocumentsAndEventsTogether(t *testing.T) {
 	}
 	_, err = outbox.Batch("customer-7").Delete("i1", second.ETags["i1"]).Emit("InvoiceDeletedEvent", nil).Commit(t.Context())
 	must(t, err)
-	if events, err = (cosmos.EventDecoder{}).StoredEvents(t.Context(), w.container, "customer-7"); err != nil || len(events) != 5 {
+	if events, err = storedEvents(t, w.container, "customer-7"); err != nil || len(events) != 5 {
 		t.Errorf("%d events, %v", len(events), err)
 	}
 	if _, err := w.container.ReadItem(t.Context(), partition("customer-7"), "i1", nil); err == nil {

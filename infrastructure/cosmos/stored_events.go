@@ -15,22 +15,15 @@ import (
 	"feedbox/infrastructure/cosmos/internal/store"
 )
 
-// StoredEvent is an event that is still in the container.
-type StoredEvent struct {
-	relay.Message
-	// StoredAt is when the store took it, in whole seconds.
-	StoredAt time.Time
-}
-
-// StoredEvents returns the events of one partition key that have not expired, in the
+// OfKey returns the events of one partition key that have not expired, in the
 // order of their sequence numbers. Message.Index is their place as they were read.
 //
 // Faults: Invalid (code "unsendable") for an event that is not one, Throttled,
 // Unavailable.
-func (e EventDecoder) StoredEvents(ctx context.Context, container *azcosmos.ContainerClient, partitionKey string) ([]StoredEvent, error) {
-	contract := e.contractOrDefault()
-	var events []StoredEvent
-	pager := container.NewQueryItemsPager(`SELECT * FROM c WHERE ARRAY_CONTAINS(@types, c["`+contract.Type+`"])`, keyValue(partitionKey),
+func (s EventStore) OfKey(ctx context.Context, partitionKey string) ([]relay.StoredEvent, error) {
+	contract := s.decoder.contractOrDefault()
+	var events []relay.StoredEvent
+	pager := s.container.NewQueryItemsPager(`SELECT * FROM c WHERE ARRAY_CONTAINS(@types, c["`+contract.Type+`"])`, keyValue(partitionKey),
 		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@types", Value: contract.Types}}})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
@@ -38,7 +31,7 @@ func (e EventDecoder) StoredEvents(ctx context.Context, container *azcosmos.Cont
 			return nil, store.AsFault("read the events of key "+partitionKey, err)
 		}
 		for _, raw := range page.Items {
-			stored, isEvent, err := e.storedEvent(raw)
+			stored, isEvent, err := s.storedEvent(raw)
 			if err != nil {
 				return nil, err
 			}
@@ -48,20 +41,20 @@ func (e EventDecoder) StoredEvents(ctx context.Context, container *azcosmos.Cont
 			}
 		}
 	}
-	slices.SortStableFunc(events, func(a, b StoredEvent) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	slices.SortStableFunc(events, func(a, b relay.StoredEvent) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return events, nil
 }
 
-func (e EventDecoder) storedEvent(raw []byte) (stored StoredEvent, isEvent bool, err error) {
-	if stored.Message, isEvent, err = e.Decode(raw); err != nil {
+func (s EventStore) storedEvent(raw []byte) (stored relay.StoredEvent, isEvent bool, err error) {
+	if stored.Message, isEvent, err = s.decoder.Decode(raw); err != nil {
 		return stored, false, fault.Wrap(fault.Invalid, "unsendable", "an event of the key cannot be sent as it is", err)
 	}
-	s := jsontext.NewScanner(raw)
-	err = s.Object(func(member string) error {
+	scan := jsontext.NewScanner(raw)
+	err = scan.Object(func(member string) error {
 		if member != "_ts" {
-			return s.Skip()
+			return scan.Skip()
 		}
-		seconds, err := s.RequireInteger()
+		seconds, err := scan.RequireInteger()
 		stored.StoredAt = time.Unix(seconds, 0)
 		return err
 	})

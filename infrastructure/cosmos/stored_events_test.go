@@ -16,7 +16,7 @@ func TestStoredEventsAreInTheirOrder(t *testing.T) {
 	t.Parallel()
 	body := fmt.Sprintf(`{"Documents":[%s,%s,%s],"_count":3}`, storedEventText("b", 2, 20), storedEventText("c", 3, 30), storedEventText("a", 1, 10))
 	container, _ := play(t, respond(http.StatusOK, body))
-	events, err := EventDecoder{}.StoredEvents(t.Context(), container, "k")
+	events, err := EventStore{container: container}.OfKey(t.Context(), "k")
 	if err != nil || len(events) != 3 {
 		t.Fatalf("%+v, %v", events, err)
 	}
@@ -44,7 +44,7 @@ func TestStoredEventsFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			container, _ := play(t, test.answer)
-			if _, err := (EventDecoder{}).StoredEvents(t.Context(), container, "k"); err == nil || fault.KindOf(err) != test.kind {
+			if _, err := (EventStore{container: container}).OfKey(t.Context(), "k"); err == nil || fault.KindOf(err) != test.kind {
 				t.Errorf("%v; want %s", err, test.kind)
 			}
 		})

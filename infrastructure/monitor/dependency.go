@@ -15,11 +15,10 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/httpapi"
-	"feedbox/infrastructure/servicebus"
 )
 
 // Dependency remembers how a service that this process needs last answered. It asks
-// nothing by itself. It is a policy of the store's client, and safe for concurrent use.
+// nothing by itself. It is a policy of clients of Azure, and safe for concurrent use.
 type Dependency struct {
 	now func() time.Time
 
@@ -31,8 +30,8 @@ type Dependency struct {
 
 var _ policy.Policy = (*Dependency)(nil)
 
-// note is told of each use. What the caller gave up tells nothing.
-func (d *Dependency) note(err error) {
+// Note is told of each use. What the caller gave up tells nothing.
+func (d *Dependency) Note(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
@@ -54,22 +53,22 @@ func (d *Dependency) Do(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()
 	switch {
 	case err != nil:
-		d.note(err)
+		d.Note(err)
 	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
-		d.note(fmt.Errorf("the service answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
+		d.Note(fmt.Errorf("the service answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	default:
-		d.note(nil)
+		d.Note(nil)
 	}
 	return resp, err
 }
 
 // Batch is told of each batch of the publisher. A message that is refused is an answer.
-func (d *Dependency) Batch(r servicebus.BatchReport) {
+func (d *Dependency) Batch(r relay.BatchReport) {
 	if r.Err != nil && relay.ClassOf(r.Err) == relay.Refused {
-		d.note(nil)
+		d.Note(nil)
 		return
 	}
-	d.note(r.Err)
+	d.Note(r.Err)
 }
 
 // Failing tells whether the last use failed.
@@ -93,13 +92,7 @@ func (d *Dependency) state() httpapi.Dependency {
 	return s
 }
 
-// The names of dependencies in metrics and probes.
-const (
-	OnCosmos     = "cosmos"
-	OnServiceBus = "serviceBus"
-)
-
-// Dependencies are all of a process, by name.
+// Dependencies are all of a process, by their names in metrics and probes.
 type Dependencies map[string]*Dependency
 
 // NewDependencies returns those of these names, none of them used yet.

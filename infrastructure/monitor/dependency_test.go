@@ -13,13 +13,12 @@ import (
 	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/infrastructure/httpapi"
-	"feedbox/infrastructure/servicebus"
 )
 
 // With everything this process needs away it is ready all the same, for a restart would
 // cure nothing; but the body of the probe says what is wrong, and since when.
 func TestReadinessTellsOfDependencies(t *testing.T) {
-	needs := NewDependencies(time.Now, OnCosmos, OnServiceBus)
+	needs := NewDependencies(time.Now, "cosmos", "serviceBus")
 	now := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
 	for _, one := range needs {
 		one.now = func() time.Time { return now }
@@ -34,23 +33,23 @@ func TestReadinessTellsOfDependencies(t *testing.T) {
 		}
 		return w.Code, body.Dependencies
 	}
-	if status, got := probe(); status != http.StatusOK || got[OnCosmos].Status != "unknown" || got[OnServiceBus].Status != "unknown" {
+	if status, got := probe(); status != http.StatusOK || got["cosmos"].Status != "unknown" || got["serviceBus"].Status != "unknown" {
 		t.Errorf("before the first use: %d %+v", status, got)
 	}
-	needs[OnCosmos].note(nil)
-	needs[OnServiceBus].Batch(servicebus.BatchReport{Err: &relay.Error{Class: relay.Refused, Reason: "too_large"}})
-	if _, got := probe(); got[OnCosmos].Status != "ok" || got[OnServiceBus].Status != "ok" || !got[OnCosmos].Answered.Equal(now) {
+	needs["cosmos"].Note(nil)
+	needs["serviceBus"].Batch(relay.BatchReport{Err: &relay.Error{Class: relay.Refused, Reason: "too_large"}})
+	if _, got := probe(); got["cosmos"].Status != "ok" || got["serviceBus"].Status != "ok" || !got["cosmos"].Answered.Equal(now) {
 		t.Errorf("while both answer: %+v", got)
 	}
 	failed := now.Add(time.Minute)
 	now = failed
-	needs[OnCosmos].note(errors.New("dial tcp: connection refused"))
-	needs[OnServiceBus].Batch(servicebus.BatchReport{Err: &relay.Error{Class: relay.Outage, Reason: "unreachable"}})
+	needs["cosmos"].Note(errors.New("dial tcp: connection refused"))
+	needs["serviceBus"].Batch(relay.BatchReport{Err: &relay.Error{Class: relay.Outage, Reason: "unreachable"}})
 	now = now.Add(70 * time.Second)
-	needs[OnCosmos].note(errors.New("dial tcp: i/o timeout"))
-	needs[OnCosmos].note(context.Canceled) // tells nothing
+	needs["cosmos"].Note(errors.New("dial tcp: i/o timeout"))
+	needs["cosmos"].Note(context.Canceled) // tells nothing
 	status, got := probe()
-	for name, want := range map[string]string{OnCosmos: "i/o timeout", OnServiceBus: "unreachable"} {
+	for name, want := range map[string]string{"cosmos": "i/o timeout", "serviceBus": "unreachable"} {
 		if d := got[name]; d.Status != "failing" || !d.Failing.Equal(failed) || !strings.Contains(d.Error, want) {
 			t.Errorf("%s: %+v", name, d)
 		}
@@ -58,8 +57,8 @@ func TestReadinessTellsOfDependencies(t *testing.T) {
 	if status != http.StatusOK {
 		t.Errorf("an outage makes the probe answer %d", status)
 	}
-	needs[OnCosmos].note(nil)
-	if _, got := probe(); got[OnCosmos].Status != "ok" || got[OnCosmos].Error != "" {
+	needs["cosmos"].Note(nil)
+	if _, got := probe(); got["cosmos"].Status != "ok" || got["cosmos"].Error != "" {
 		t.Errorf("after the outage: %+v", got)
 	}
 }

@@ -11,13 +11,12 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
-	"feedbox/infrastructure/servicebus"
 )
 
 // Metrics are the relay's instruments. The names of messaging.* follow the
 // OpenTelemetry semantic conventions for messaging; outbox.* are our own.
 type Metrics struct {
-	topic metric.MeasurementOption
+	destination metric.MeasurementOption
 
 	sent       metric.Int64Counter     // messages the broker accepted
 	sendTook   metric.Float64Histogram // one batch, until the broker's answer
@@ -41,11 +40,12 @@ var secondBuckets = metric.WithExplicitBucketBoundaries(0.0005, 0.001, 0.0025, 0
 // windowBuckets reach from a second to the longest duplicate window, 7 days.
 var windowBuckets = metric.WithExplicitBucketBoundaries(1, 5, 20, 60, 300, 600, 1800, 3600, 21600, 86400, 604800)
 
-// NewMetrics makes the instruments of a relay that sends to topic.
-func NewMetrics(meters metric.MeterProvider, topic string) (*Metrics, error) {
+// NewMetrics makes the instruments of a relay that sends to a destination of a messaging
+// system, as the semantic conventions name it.
+func NewMetrics(meters metric.MeterProvider, system, destination string) (*Metrics, error) {
 	meter := meters.Meter("feedbox/relay")
-	m := &Metrics{topic: metric.WithAttributes(
-		attribute.String("messaging.system", "servicebus"), attribute.String("messaging.destination.name", topic),
+	m := &Metrics{destination: metric.WithAttributes(
+		attribute.String("messaging.system", system), attribute.String("messaging.destination.name", destination),
 	)}
 	var errs []error
 	count := func(into *metric.Int64Counter, name, unit, what string) {
@@ -62,7 +62,7 @@ func NewMetrics(meters metric.MeterProvider, topic string) (*Metrics, error) {
 	seconds(&m.sendTook, "messaging.client.operation.duration", "sending one batch", secondBuckets)
 	seconds(&m.delivered, "outbox.delivery.duration", "from the creation of an event, just before its commit, to the broker's acceptance", deliveryBuckets)
 	count(&m.suspected, "outbox.duplicates.suspected", "{message}", "events sent again although an earlier try may have been accepted")
-	seconds(&m.window, "outbox.resent.age", "age of the oldest event that was sent again; the topic's duplicate window must cover it", windowBuckets)
+	seconds(&m.window, "outbox.resent.age", "age of the oldest event that was sent again; the broker's duplicate window must cover it", windowBuckets)
 	count(&m.parked, "outbox.parked", "{event}", "events set aside instead of sent")
 	count(&m.expired, "outbox.events.expired", "{event}", "events that expired before they were sent")
 	count(&m.retries, "outbox.send.retries", "{retry}", "pauses of all sends because the broker accepted nothing")
@@ -84,10 +84,10 @@ func NewMetrics(meters metric.MeterProvider, topic string) (*Metrics, error) {
 }
 
 // Batch counts a batch of the publisher.
-func (m *Metrics) Batch(ctx context.Context, r servicebus.BatchReport) {
-	m.sendTook.Record(ctx, r.Took.Seconds(), m.topic)
+func (m *Metrics) Batch(ctx context.Context, r relay.BatchReport) {
+	m.sendTook.Record(ctx, r.Took.Seconds(), m.destination)
 	if r.Err == nil {
-		m.sent.Add(ctx, int64(r.Messages), m.topic)
+		m.sent.Add(ctx, int64(r.Messages), m.destination)
 	}
 }
 

@@ -22,7 +22,6 @@ import (
 	"feedbox/changefeed"
 	"feedbox/infrastructure/httpapi"
 	contactsapi "feedbox/infrastructure/httpapi/contacts"
-	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/telemetry"
 )
 
@@ -48,16 +47,16 @@ func allMetrics(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tel.Shutdown(context.WithoutCancel(t.Context())) })
-	m, err := NewMetrics(tel.Meters, "contacts")
+	m, err := NewMetrics(tel.Meters, "servicebus", "contacts")
 	if err != nil {
 		t.Fatal(err)
 	}
 	lag := func() []changefeed.RangeLag {
 		return []changefeed.RangeLag{{Lease: "p..-FF", Range: changefeed.FullRange(), Transactions: 3, Age: time.Minute, Known: true}}
 	}
-	needs := NewDependencies(time.Now, OnCosmos, OnServiceBus)
-	needs[OnServiceBus].note(errors.New("away"))
-	lags := &LagGauge{Lag: lag, Failing: needs[OnCosmos].Failing, Now: time.Now}
+	needs := NewDependencies(time.Now, "cosmos", "serviceBus")
+	needs["serviceBus"].Note(errors.New("away"))
+	lags := &LagGauge{Lag: lag, Failing: needs["cosmos"].Failing, Now: time.Now}
 	if err := errors.Join(lags.Register(tel.Meters), needs.Register(tel.Meters)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +68,7 @@ func allMetrics(t *testing.T) string {
 	gauge.Lot = &gates{err: errors.New("away")} // which changes nothing
 	gauge.count(t.Context())
 
-	m.Batch(t.Context(), servicebus.BatchReport{Messages: 1, Took: time.Millisecond})
+	m.Batch(t.Context(), relay.BatchReport{Messages: 1, Took: time.Millisecond})
 	now := time.Date(2026, 1, 31, 8, 0, 2, 0, time.UTC)
 	publisher := &timedPublisher{Publisher: accepting{&relay.PublishError{Keys: []relay.KeyError{{Group: 1, Sent: 1, Err: errors.New("x")}}}}, took: m.delivered, now: func() time.Time { return now }}
 	message := func(created string) relay.Message { return relay.Message{CreatedAt: created} }

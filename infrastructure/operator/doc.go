@@ -2,9 +2,8 @@
 // lag and steer them, see parked keys and compare them with the store, send events again,
 // and examine the surroundings (Diagnose).
 //
-// An Operator takes ready clients and connects nothing until a use case needs it. What it
-// asks of a relay is noted in the store, and the relay carries it out.
-//
-// What each process needs of the account, its containers and its roles, is said here
-// (needs.go, roles.go): the start of a process checks the same that Diagnose examines.
+// An Operator takes the ports of a store and of a broker, of any kind, and connects nothing
+// until a use case needs it. What it asks of a relay is noted in the store, and the relay
+// carries it out. What only one kind of store or broker has to be examined for, its doctor
+// knows: package azure has those of Cosmos DB and Service Bus.
 package operator

@@ -3,11 +3,15 @@ package operator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strings"
 	"time"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/cosmos"
 )
 
 // FindingStatus is the result of one examination.
@@ -29,11 +33,13 @@ type Finding struct {
 	Next   string // what to do about it
 }
 
-func fine(check, format string, args ...any) Finding {
+// Fine is a finding that all is well.
+func Fine(check, format string, args ...any) Finding {
 	return Finding{Check: check, Status: FindingOK, Detail: fmt.Sprintf(format, args...)}
 }
 
-func (f Finding) is(status FindingStatus, next string) Finding {
+// Is is the finding with another result, and what to do about it.
+func (f Finding) Is(status FindingStatus, next string) Finding {
 	f.Status, f.Next = status, next
 	return f
 }
@@ -42,9 +48,9 @@ func (f Finding) is(status FindingStatus, next string) Finding {
 type DoctorOptions struct {
 	// Process is the one whose surroundings are examined. Default ProcessRelay.
 	Process Process
-	// ServiceBusAdmin is the base URL of the namespace's management API. Default: https
-	// on the namespace's host. Emulators have it elsewhere.
-	ServiceBusAdmin string
+	// Management is the base URL of the broker's management API. Default: where the broker
+	// usually has it. Emulators have it elsewhere.
+	Management string
 	// Each bounds one examination. Default 15 s.
 	Each time.Duration
 	// Found is called with each finding as it comes. Required.
@@ -52,14 +58,14 @@ type DoctorOptions struct {
 }
 
 // Diagnose examines the surroundings of a process, reading only. Nothing is sent: the
-// link to the topic is opened and closed again. What cannot be examined because of an
+// link to the broker is opened and closed again. What cannot be examined because of an
 // earlier failure is left out.
 func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 	each := d.Each
 	if each == 0 {
 		each = 15 * time.Second
 	}
-	run := func(examine func(ctx context.Context) []Finding) (ok bool) {
+	step := func(examine Examination) (ok bool) {
 		bounded, cancel := context.WithTimeout(ctx, each)
 		defer cancel()
 		ok = true
@@ -70,92 +76,96 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 		return ok
 	}
 	process := cmp.Or(d.Process, ProcessRelay)
-	if run(o.examineCosmosName) {
-		usable := run(func(ctx context.Context) []Finding { return o.examineContainers(ctx, process) })
-		run(o.examineAccount)
-		run(o.examineClock)
-		usable = usable && run(func(ctx context.Context) []Finding { return o.examineAccess(ctx, process) })
-		if usable && process == ProcessRelay {
-			run(func(ctx context.Context) []Finding { return o.examineLeases(ctx, d.ServiceBusAdmin) })
-			run(o.examineParked)
+	usable := o.store.Doctor.Examine(process, step)
+	if process == ProcessAPI {
+		return // it knows nothing of the broker
+	}
+	if usable && step(o.examineAccess) {
+		step(func(ctx context.Context) []Finding { return o.examineLeases(ctx, d.Management) })
+		step(o.examineParked)
+	}
+	if o.broker != nil {
+		o.broker.Examine(step, d.Management, o.resendSpan())
+	}
+}
+
+// resendSpan is how long after the first send a takeover may send the same event
+// again: a key waited ahead of it, the lease expires, another host looks for it.
+func (o *Operator) resendSpan() time.Duration {
+	return o.cfg.Lease.Expiry + o.cfg.Lease.Acquire + o.cfg.DrainTimeout + config.WaitLimit
+}
+
+// examineAccess uses each part of the store as a relay does, without a change.
+func (o *Operator) examineAccess(ctx context.Context) []Finding {
+	var found []Finding
+	for _, a := range []struct {
+		check string
+		part  Part
+		try   func(ctx context.Context) error
+	}{
+		{"read the change feed", PartFeed, o.readFeed},
+		{"read the leases", PartLeases, func(ctx context.Context) error {
+			_, err := o.Leases.Paused(ctx)
+			return err
+		}},
+		{"read parked events", PartParked, func(ctx context.Context) error {
+			_, err := o.Lot.Intents(ctx)
+			return err
+		}},
+	} {
+		f := Fine(a.check, "allowed")
+		if err := a.try(ctx); err != nil {
+			f = Fine(a.check, "%s", cosmos.Brief(err)).Is(FindingFailed, o.store.Doctor.Advise(ctx, err, a.part))
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// readFeed reads one document of each physical range.
+func (o *Operator) readFeed(ctx context.Context) error {
+	ranges, err := o.store.Feed.Ranges(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range ranges {
+		page, err := o.store.Feed.Read(ctx, changefeed.ReadRequest{Range: r, MaxItems: 1})
+		if _, split := errors.AsType[*changefeed.SplitError](err); split {
+			continue // it was split a moment ago
+		}
+		if err != nil {
+			return err
+		}
+		if page.Release != nil {
+			page.Release()
 		}
 	}
-	if process == ProcessAPI {
-		return // it knows nothing of Service Bus
+	return nil
+}
+
+func (o *Operator) examineParked(ctx context.Context) []Finding {
+	gates, err := o.Lot.Gates(ctx)
+	if err != nil {
+		return []Finding{Fine("parked", "%s", cosmos.Brief(err)).Is(FindingFailed, o.store.Doctor.Advise(ctx, err, PartParked))}
 	}
-	if run(o.examineBusName) {
-		run(o.examineSend)
-		run(func(ctx context.Context) []Finding { return o.examineTopics(ctx, d.ServiceBusAdmin) })
+	if len(gates) == 0 {
+		return []Finding{Fine("parked", "none")}
 	}
+	var events int64
+	for _, g := range gates {
+		events += g.Events
+	}
+	return []Finding{Fine("parked", "%d keys with %d events", len(gates), events).Is(FindingWarning, "feedbox parked ls")}
 }
 
-func (o *Operator) examineCosmosName(ctx context.Context) []Finding {
-	return []Finding{lookUp(ctx, "cosmos dns", o.cosmosHost(), "FEEDBOX_COSMOS_ENDPOINT")}
-}
-
-func (o *Operator) examineBusName(ctx context.Context) []Finding {
-	return []Finding{lookUp(ctx, "service bus dns", o.busHost(), "FEEDBOX_SERVICEBUS_NAMESPACE or FEEDBOX_SERVICEBUS_CONNECTION_STRING")}
-}
-
-// lookUp resolves a host.
-func lookUp(ctx context.Context, check, host, variable string) Finding {
+// LookUp resolves a host, which a variable of the configuration names.
+func LookUp(ctx context.Context, check, host, variable string) Finding {
 	if net.ParseIP(host) != nil {
-		return fine(check, "%s is an address, nothing to look up", host)
+		return Fine(check, "%s is an address, nothing to look up", host)
 	}
 	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {
-		return fine(check, "%v", err).is(FindingFailed, "check "+variable+" and the network's DNS; with a private endpoint, that its private DNS zone is linked to this network")
+		return Fine(check, "%v", err).Is(FindingFailed, "check "+variable+" and the network's DNS; with a private endpoint, that its private DNS zone is linked to this network")
 	}
-	return fine(check, "%s is %s", host, strings.Join(addresses, ", "))
-}
-
-func (o *Operator) cosmosHost() string {
-	u, err := url.Parse(o.cfg.Cosmos.Endpoint)
-	if err != nil {
-		return o.cfg.Cosmos.Endpoint // the configuration has been checked
-	}
-	return u.Hostname()
-}
-
-// busAuthority is the namespace with its port, if it has one.
-func (o *Operator) busAuthority() string {
-	if o.cfg.ServiceBus.Namespace != "" {
-		return o.cfg.ServiceBus.Namespace
-	}
-	for part := range strings.SplitSeq(o.cfg.ServiceBus.ConnectionString.Reveal(), ";") {
-		if name, value, ok := strings.Cut(strings.TrimSpace(part), "="); ok && strings.EqualFold(name, "Endpoint") {
-			return strings.Trim(strings.TrimPrefix(value, "sb://"), "/")
-		}
-	}
-	return ""
-}
-
-func (o *Operator) busHost() string {
-	host, _, err := net.SplitHostPort(o.busAuthority())
-	if err != nil {
-		return o.busAuthority() // no port
-	}
-	return host
-}
-
-// skewLimits: the service refuses requests dated 15 minutes off; logs and lease ages
-// mislead much earlier.
-const (
-	skewWarning = 5 * time.Second
-	skewFailure = 5 * time.Minute
-)
-
-func (o *Operator) examineClock(context.Context) []Finding {
-	const check = "clock"
-	ahead, known := o.clients.Clock.skew()
-	f := fine(check, "this machine's is %s off the service's", ahead.Abs().Round(time.Second))
-	switch {
-	case !known:
-		return []Finding{fine(check, "the service told no time").is(FindingUnknown, "")}
-	case ahead.Abs() > skewFailure:
-		return []Finding{f.is(FindingFailed, "set the clock, and keep it with NTP: signatures of requests are refused at 15 minutes")}
-	case ahead.Abs() > skewWarning:
-		return []Finding{f.is(FindingWarning, "keep the clock with NTP: ages that are shown are off by this much")}
-	}
-	return []Finding{f}
+	return Fine(check, "%s is %s", host, strings.Join(addresses, ", "))
 }

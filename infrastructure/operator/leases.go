@@ -1,11 +1,9 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,11 +19,11 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 	refused, _ := errors.AsType[*changefeed.RefusedError](err)
 	switch {
 	case refused != nil:
-		return []Finding{fine(check, "%s", cosmos.Brief(err)).is(FindingFailed, "feedbox leases ls lists the others; give FEEDBOX_PROCESSOR another name, or remove the records named")}
+		return []Finding{Fine(check, "%s", cosmos.Brief(err)).Is(FindingFailed, "feedbox leases ls lists the others; give FEEDBOX_PROCESSOR another name, or remove the records named")}
 	case err != nil:
-		return []Finding{fine(check, "%s", cosmos.Brief(err)).is(FindingFailed, o.cosmosAdvice(ctx, err, bookkeepingRole, o.cfg.Cosmos.Leases))}
+		return []Finding{Fine(check, "%s", cosmos.Brief(err)).Is(FindingFailed, o.store.Doctor.Advise(ctx, err, PartLeases))}
 	case len(leases) == 0:
-		return []Finding{fine(check, "none yet of processor %s", o.cfg.Processor).is(FindingWarning, "start a relay: feedbox relay")}
+		return []Finding{Fine(check, "none yet of processor %s", o.cfg.Processor).Is(FindingWarning, "start a relay: feedbox relay")}
 	}
 	free := 0
 	for _, l := range leases {
@@ -33,96 +31,73 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 			free++
 		}
 	}
-	f := fine(check, "%d, all owned", len(leases))
+	f := Fine(check, "%d, all owned", len(leases))
 	for _, l := range leases {
 		if silent := o.Silence(l, time.Now()); silent > 0 {
-			f = fine(check, "%s, owner of %s, has been silent for %s", l.Owner, changefeed.LeaseName(l.ID), silent.Round(time.Second)).
-				is(FindingWarning, "if that relay has died, another takes its leases when they expire; see that one runs")
+			f = Fine(check, "%s, owner of %s, has been silent for %s", l.Owner, changefeed.LeaseName(l.ID), silent.Round(time.Second)).
+				Is(FindingWarning, "if that relay has died, another takes its leases when they expire; see that one runs")
 		}
 	}
 	if gaps := Uncovered(leases); len(gaps) > 0 {
-		f = fine(check, "no lease covers %v", gaps).is(FindingFailed, "a running relay repairs this within a minute; if not, restart it")
+		f = Fine(check, "no lease covers %v", gaps).Is(FindingFailed, "a running relay repairs this within a minute; if not, restart it")
 	} else if free > 0 {
-		f = fine(check, "%d of %d have no owner", free, len(leases)).is(FindingWarning, "start a relay, or wait until one takes them over")
+		f = Fine(check, "%d of %d have no owner", free, len(leases)).Is(FindingWarning, "start a relay, or wait until one takes them over")
 	}
 	if paused, err := o.Leases.Paused(ctx); err == nil && paused {
-		f = fine(check, "the relays are told to pause").is(FindingWarning, "feedbox leases resume --all")
+		f = Fine(check, "the relays are told to pause").Is(FindingWarning, "feedbox leases resume --all")
 	}
 	return []Finding{f, o.examineAge(ctx, management)}
 }
 
 const (
-	// defaultDuplicateWindow is that of a topic for which nothing else was set.
-	defaultDuplicateWindow = 10 * time.Minute
 	// slowDelivery is far more than a takeover takes.
 	slowDelivery = 2 * time.Minute
-	// windowTimeout bounds the question after the topic's own window.
+	// windowTimeout bounds the question after the broker's own window.
 	windowTimeout = 5 * time.Second
 )
 
 // examineAge compares the oldest unsent event with the lifetime of events and with the
-// time within which the topic drops what is sent again.
+// time within which the broker drops what is sent again.
 func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 	const check = "unsent events"
 	lags, err := o.Leases.Lag(ctx)
 	if err != nil {
-		return fine(check, "%s", cosmos.Brief(err)).is(FindingUnknown, "feedbox lag")
+		return Fine(check, "%s", cosmos.Brief(err)).Is(FindingUnknown, "feedbox lag")
 	}
 	var oldest time.Duration
 	var behind int64
 	for _, l := range lags {
 		oldest, behind = max(oldest, l.Age), behind+l.Transactions
 	}
-	var window duplicateWindow
-	if oldest >= slowDelivery { // else it does not matter
-		window = o.duplicateWindow(ctx, management)
+	var window Window
+	if oldest >= slowDelivery && o.broker != nil { // else it does not matter
+		ctx, cancel := context.WithTimeout(ctx, windowTimeout)
+		defer cancel()
+		window = o.broker.Window(ctx, management)
 	}
-	return judgeAge(fine(check, "%d transactions behind, the oldest %s old; events live %s", behind, oldest.Round(time.Second), o.cfg.EventTTL), oldest, o.cfg.EventTTL, window)
+	return judgeAge(Fine(check, "%d transactions behind, the oldest %s old; events live %s", behind, oldest.Round(time.Second), o.cfg.EventTTL), oldest, o.cfg.EventTTL, window)
 }
 
-// duplicateWindow is the time within which the topic drops what is sent again; none if
-// its duplicate detection is off.
-type duplicateWindow struct {
-	length  time.Duration
-	assumed bool // the topic's own could not be read
-}
-
-func (w duplicateWindow) String() string {
-	if w.assumed {
-		return fmt.Sprintf("a duplicate window of %s (assumed: the topic's own could not be read)", w.length)
+func (w Window) String() string {
+	if w.Assumed {
+		return fmt.Sprintf("a duplicate window of %s (assumed: the broker's own could not be read)", w.Length)
 	}
-	return fmt.Sprintf("the topic's duplicate window of %s", w.length)
+	return fmt.Sprintf("the broker's duplicate window of %s", w.Length)
 }
 
-// duplicateWindow asks the topics for the shortest, and assumes the default for one that
-// does not tell.
-func (o *Operator) duplicateWindow(ctx context.Context, management string) duplicateWindow {
-	ctx, cancel := context.WithTimeout(ctx, windowTimeout)
-	defer cancel()
-	var windows []duplicateWindow
-	for _, name := range o.topics() {
-		window := duplicateWindow{length: defaultDuplicateWindow, assumed: true}
-		if _, topic, err := o.topic(ctx, management, name); err == nil && topic != nil {
-			window = windowOf(topic.TopicProperties)
-		}
-		windows = append(windows, window)
-	}
-	return slices.MinFunc(windows, func(a, b duplicateWindow) int { return cmp.Compare(a.length, b.length) })
-}
-
-func judgeAge(f Finding, oldest, ttl time.Duration, window duplicateWindow) Finding {
+func judgeAge(f Finding, oldest, ttl time.Duration, window Window) Finding {
 	switch (relay.Retention{TTL: ttl}).Level(oldest) {
 	case relay.Critical:
-		return f.is(FindingFailed, "events will be lost: find out why the relay does not send (feedbox lag, feedbox leases ls), or raise FEEDBOX_EVENT_TTL and the TTL of what is stored")
+		return f.Is(FindingFailed, "events will be lost: find out why the relay does not send (feedbox lag, feedbox leases ls), or raise FEEDBOX_EVENT_TTL and the TTL of what is stored")
 	case relay.Warning:
-		return f.is(FindingWarning, "find out why the relay does not keep up: feedbox lag --watch")
+		return f.Is(FindingWarning, "find out why the relay does not keep up: feedbox lag --watch")
 	case relay.Safe:
 	}
 	switch {
-	case oldest >= max(window.length, slowDelivery):
-		return f.is(FindingWarning, fmt.Sprintf("nothing is lost yet, but they are older than %s: what is sent again once a relay dies now reaches consumers twice; find out why the relay does not keep up: feedbox lag --watch", window))
+	case oldest >= max(window.Length, slowDelivery):
+		return f.Is(FindingWarning, fmt.Sprintf("nothing is lost yet, but they are older than %s: what is sent again once a relay dies now reaches consumers twice; find out why the relay does not keep up: feedbox lag --watch", window))
 	case oldest >= slowDelivery:
-		return f.is(FindingWarning, "the relay does not keep up, or waits: feedbox lag --watch shows for what")
+		return f.Is(FindingWarning, "the relay does not keep up, or waits: feedbox lag --watch shows for what")
 	default:
 		return f
 	}

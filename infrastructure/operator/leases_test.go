@@ -1,15 +1,11 @@
 package operator
 
 import (
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/config"
 )
 
 func TestSilence(t *testing.T) {
@@ -29,11 +25,11 @@ func TestSilence(t *testing.T) {
 // The doctor judges what is unsent by its age: against what a takeover takes, the time in
 // which the topic drops what comes again, and the lifetime of events.
 func TestDoctorJudgesByAge(t *testing.T) {
-	assumed := duplicateWindow{length: defaultDuplicateWindow, assumed: true}
-	hour := duplicateWindow{length: time.Hour}
+	assumed := Window{Length: 10 * time.Minute, Assumed: true}
+	hour := Window{Length: time.Hour}
 	for _, c := range []struct {
 		age    time.Duration
-		window duplicateWindow
+		window Window
 		status FindingStatus
 		next   string
 	}{
@@ -41,46 +37,14 @@ func TestDoctorJudgesByAge(t *testing.T) {
 		{3 * time.Minute, assumed, FindingWarning, "feedbox lag --watch shows for what"},
 		{14 * time.Minute, assumed, FindingWarning, "older than a duplicate window of 10m0s (assumed"},
 		{14 * time.Minute, hour, FindingWarning, "feedbox lag --watch shows for what"},
-		{61 * time.Minute, hour, FindingWarning, "older than the topic's duplicate window of 1h0m0s"},
-		{30 * time.Second, duplicateWindow{}, FindingOK, ""},
-		{3 * time.Minute, duplicateWindow{}, FindingWarning, "older than the topic's duplicate window of 0s"},
+		{61 * time.Minute, hour, FindingWarning, "older than the broker's duplicate window of 1h0m0s"},
+		{30 * time.Second, Window{}, FindingOK, ""},
+		{3 * time.Minute, Window{}, FindingWarning, "older than the broker's duplicate window of 0s"},
 		{70 * time.Hour, hour, FindingWarning, "does not keep up"},
 		{200 * time.Hour, hour, FindingFailed, "events will be lost"},
 	} {
 		if got := judgeAge(Finding{Status: FindingOK}, c.age, 240*time.Hour, c.window); got.Status != c.status || !strings.Contains(got.Next, c.next) {
 			t.Errorf("%s, %s: %+v, want %+v", c.age, c.window, got, c)
-		}
-	}
-}
-
-// The window is the topic's own where the management API tells it.
-func TestTheDuplicateWindowIsTheTopics(t *testing.T) {
-	var settings string
-	management := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if settings == "" {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		_, _ = fmt.Fprintf(w, `<entry xmlns="http://www.w3.org/2005/Atom"><title>contacts</title><content type="application/xml">`+
-			`<TopicDescription xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect">%s</TopicDescription></content></entry>`, settings)
-	}))
-	defer management.Close()
-	cfg, err := config.LoadRelay([]string{
-		"FEEDBOX_COSMOS_ENDPOINT=https://contoso.documents.azure.com:443/",
-		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=Endpoint=sb://events.servicebus.windows.net/;SharedAccessKeyName=root;SharedAccessKey=a2V5",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &Operator{cfg: cfg}
-	for text, want := range map[string]duplicateWindow{
-		"": {length: 10 * time.Minute, assumed: true},
-		"<RequiresDuplicateDetection>true</RequiresDuplicateDetection><DuplicateDetectionHistoryTimeWindow>PT1H</DuplicateDetectionHistoryTimeWindow>": {length: time.Hour},
-		"<RequiresDuplicateDetection>false</RequiresDuplicateDetection>":                                                                               {},
-	} {
-		settings = text
-		if got := o.duplicateWindow(t.Context(), management.URL); got != want {
-			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}
 	}
 }

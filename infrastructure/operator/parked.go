@@ -5,7 +5,6 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/cosmos"
 )
 
 // ParkedComparison tells how the first events of a parked key stand in the store.
@@ -22,22 +21,18 @@ const comparedEvents = 100
 // CompareParked reads the first events of a parked key where they were committed.
 func (o *Operator) CompareParked(ctx context.Context, key string) (ParkedComparison, error) {
 	var c ParkedComparison
-	stored, err := cosmos.NewEventStore(o.data)
-	if err != nil {
-		return c, err
-	}
 	events, err := o.Lot.First(ctx, key, comparedEvents)
 	if err != nil {
 		return c, err
 	}
 	for _, e := range events {
-		document, err := stored.Event(ctx, key, e.ID)
+		document, err := o.store.Events.Event(ctx, key, e.ID)
 		switch {
 		case fault.Is(err, fault.NotFound):
 			c.Gone = append(c.Gone, e.ID)
 		case err != nil:
 			return c, err
-		case !relay.SameContent(o.decoder, e.Document, document):
+		case !relay.SameContent(o.store.Decoder, e.Document, document):
 			c.Differ = append(c.Differ, e.ID)
 		}
 		c.Events++

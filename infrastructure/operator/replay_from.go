@@ -85,7 +85,7 @@ type counter struct {
 
 func (c *counter) read(ctx context.Context, at changefeed.RangeToken) error {
 	for {
-		page, err := c.o.feed.Read(ctx, changefeed.ReadRequest{Range: at.Range, Continuation: at.Continuation, Since: at.Since, MaxItems: replayPage})
+		page, err := c.o.store.Feed.Read(ctx, changefeed.ReadRequest{Range: at.Range, Continuation: at.Continuation, Since: at.Since, MaxItems: replayPage})
 		if split, ok := errors.AsType[*changefeed.SplitError](err); ok && len(split.Children) > 1 {
 			for _, child := range split.Children {
 				if err := c.read(ctx, changefeed.RangeToken{Range: child, Continuation: at.Continuation, Since: at.Since}); err != nil {
@@ -116,7 +116,7 @@ func (c *counter) page(page *changefeed.Page) bool {
 		if item.LSN > c.until {
 			return false
 		}
-		switch _, isEvent, err := c.o.decoder.Decode(item.Raw); {
+		switch _, isEvent, err := c.o.store.Decoder.Decode(item.Raw); {
 		case err != nil:
 			c.into.Refused++
 		case isEvent:

@@ -8,7 +8,6 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/servicebus"
 )
 
 // KeyReplay is the events of one key that are still stored, in their order.
@@ -30,7 +29,7 @@ func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Du
 	if !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
-	events, err := o.decoder.StoredEvents(ctx, o.data, key)
+	events, err := o.store.Events.OfKey(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +62,10 @@ const keyBatch = 200
 // SendKey sends the events of a plan in their order, with the message ids they always
 // had. progress is told of what the broker has accepted.
 func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(events int)) error {
-	bus := o.cfg.ServiceBus
-	publisher, err := servicebus.NewTopics(o.clients.Bus, bus.Topic, bus.TopicsBySubject(), &servicebus.PublisherOptions{Source: bus.Source})
+	if o.broker == nil {
+		return errNoBroker
+	}
+	publisher, err := o.broker.Open()
 	if err != nil {
 		return err
 	}

@@ -10,33 +10,11 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/monitor"
 )
 
-// Options tune a relay. Database and Topic are required; the zero values of the others are
-// the defaults.
+// Options tune a relay. The zero values are the defaults.
 type Options struct {
-	// Database holds the three containers.
-	Database string
-	// Data is the container whose change feed is read. Default "data".
-	Data string
-	// Leases is the container of the relay's leases. Default "leases".
-	Leases string
-	// Parked is the container of parked events. Default "parked".
-	Parked string
-	// Contract says which documents are events. The zero value is that of package cosmos.
-	Contract cosmos.EventContract
-	// Topic receives the events.
-	Topic string
-	// Topics are the exceptions from Topic, by the subject of an event.
-	Topics map[string]string
-	// Source is the CloudEvents attribute of that name. Default: "/" and the topic.
-	Source string
-	// PackKeys puts events of several keys into one batch: much faster, for topics without
-	// partitions.
-	PackKeys bool
-
 	// Processor names the lease set; relays with the same name share the work. Default
 	// "feedbox".
 	Processor string
@@ -56,7 +34,7 @@ type Options struct {
 	// DrainTimeout bounds the stop of the processor. Default 20 s.
 	DrainTimeout time.Duration
 	// WaitLimit is how long an event may wait while others are sent before its key is
-	// parked. It has to lie well within the topic's duplicate window. Default 1 min.
+	// parked. It has to lie well within the broker's duplicate window. Default 1 min.
 	WaitLimit time.Duration
 	// ParkedPoll is the time between two looks for what operators want of parked keys.
 	// Default 5 s.
@@ -69,22 +47,17 @@ type Options struct {
 	Logger *slog.Logger
 	// Meters take the metrics. Default: none.
 	Meters metric.MeterProvider
-	// Account, if the store's client has it as a policy, lets Verify judge the account.
-	Account *cosmos.Account
-	// Needs are told how the store and the broker answer. Default: nobody.
+	// Needs are told how the store and the broker answer, by their names. Default: nobody.
 	Needs monitor.Dependencies
 	// WrapLeases returns a lease store around the one that is used. Default: the same.
 	WrapLeases func(changefeed.LeaseStore) changefeed.LeaseStore
 }
 
-func (o *Options) withDefaults() (Options, error) {
+func (o *Options) withDefaults(store, broker string) (Options, error) {
 	if o == nil {
 		o = &Options{}
 	}
 	given := *o
-	given.Data = cmp.Or(given.Data, "data")
-	given.Leases = cmp.Or(given.Leases, "leases")
-	given.Parked = cmp.Or(given.Parked, "parked")
 	given.Processor = cmp.Or(given.Processor, "feedbox")
 	given.Expiry = cmp.Or(given.Expiry, 20*time.Second)
 	given.Renew = cmp.Or(given.Renew, given.Expiry/4)
@@ -102,22 +75,13 @@ func (o *Options) withDefaults() (Options, error) {
 		given.Meters = noop.NewMeterProvider()
 	}
 	if given.Needs == nil {
-		given.Needs = monitor.NewDependencies(time.Now, monitor.OnCosmos, monitor.OnServiceBus)
+		given.Needs = monitor.NewDependencies(time.Now, store, broker)
 	}
 	if given.WrapLeases == nil {
 		given.WrapLeases = func(s changefeed.LeaseStore) changefeed.LeaseStore { return s }
 	}
 	var faults []error
-	if given.Database == "" {
-		faults = append(faults, errors.New("relayservice: Database is missing"))
-	}
-	if given.Topic == "" {
-		faults = append(faults, errors.New("relayservice: Topic is missing"))
-	}
-	if given.Data == given.Leases || given.Data == given.Parked || given.Leases == given.Parked {
-		faults = append(faults, errors.New("relayservice: Data, Leases and Parked must be three different containers"))
-	}
-	for _, name := range []string{monitor.OnCosmos, monitor.OnServiceBus} {
+	for _, name := range []string{store, broker} {
 		if given.Needs[name] == nil {
 			faults = append(faults, errors.New("relayservice: Needs lacks "+name))
 		}

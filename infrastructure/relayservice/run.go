@@ -7,23 +7,15 @@ import (
 	"sync"
 	"time"
 
-	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/monitor"
 )
 
 // closeTimeout bounds the last words to the broker.
 const closeTimeout = 2 * time.Second
 
-// Verify checks account, database and containers. Its error names all that is missing or
-// wrong; faults Unavailable and Throttled say that the store did not answer.
-func (s *Service) Verify(ctx context.Context) error {
-	o := &s.options
-	err := cosmos.Verify(ctx, s.client, o.Database, cosmos.RelayContainers(o.Contract, o.Data, o.Leases, o.Parked)...)
-	if o.Account != nil {
-		err = errors.Join(o.Account.Verify(), err)
-	}
-	return err
-}
+// Verify checks the store. Its error names all that is missing or wrong; faults Unavailable
+// and Throttled say that it did not answer.
+func (s *Service) Verify(ctx context.Context) error { return s.store.Verify(ctx) }
 
 // Run verifies and relays until ctx ends, then stops in the order of the package's comment
 // and returns nil. It is called once.
@@ -43,12 +35,16 @@ func (s *Service) Relay(ctx context.Context) error {
 	defer stopFirst()
 
 	var others sync.WaitGroup
-	faults := make(chan error, 3)
-	for name, run := range map[string]func(context.Context) error{
+	parts := map[string]func(context.Context) error{
 		"drainer":          s.drainer.Run,
 		"parked gauge":     s.parked.Run,
 		"retention report": monitor.Retention{TTL: s.options.EventTTL, Every: heartbeat, Lag: s.Lag, Log: s.options.Logger}.Run,
-	} {
+	}
+	if s.store.Upkeep != nil {
+		parts["upkeep of the store"] = s.store.Upkeep
+	}
+	faults := make(chan error, len(parts))
+	for name, run := range parts {
 		others.Go(func() {
 			defer stopFirst()
 			err := run(rest)

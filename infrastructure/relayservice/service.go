@@ -5,16 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-
 	"feedbox/application/relay"
 	"feedbox/changefeed"
-	"feedbox/changefeed/cosmosfeed"
-	"feedbox/infrastructure/cosmos"
-	"feedbox/infrastructure/cosmos/parked"
 	"feedbox/infrastructure/monitor"
 	"feedbox/infrastructure/relayfeed"
-	"feedbox/infrastructure/servicebus"
 )
 
 // heartbeat is how often the relay reports its lag in the log.
@@ -34,69 +28,45 @@ const retryMax = 5 * time.Second
 
 // Service is a relay. Create it with New. Its methods are safe for concurrent use.
 type Service struct {
-	client    *azcosmos.Client
+	store     Store
 	options   Options
-	publisher *servicebus.Topics
-	decoder   cosmos.EventDecoder
+	publisher Publisher
 	processor *changefeed.Processor
 	drainer   *relay.Drainer
 	health    *monitor.Health
 	parked    *monitor.ParkedGauge
 }
 
-// New assembles a relay of the change feed in store and a topic of bus. It does no I/O. The
-// feed is read best by a client with cosmosfeed.ClientOptions.
-func New(store *azcosmos.Client, bus *servicebus.Client, o *Options) (*Service, error) {
-	options, err := o.withDefaults()
-	if store == nil || bus == nil {
-		err = errors.Join(errors.New("relayservice: both clients are required"), err)
+// New assembles a relay of the events of store to broker. It does no I/O.
+func New(store Store, broker Broker, o *Options) (*Service, error) {
+	options, err := o.withDefaults(store.Name, broker.Name)
+	if err := errors.Join(store.check(), broker.check(), err); err != nil {
+		return nil, err
 	}
+	s := &Service{store: store, options: options, health: monitor.NewHealth(time.Now)}
+	metrics, err := monitor.NewMetrics(options.Meters, broker.System, broker.Destination)
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{client: store, options: options, health: monitor.NewHealth(time.Now)}
-	if s.decoder, err = cosmos.NewEventDecoder(options.Contract); err != nil {
-		return nil, err
-	}
-	metrics, err := monitor.NewMetrics(options.Meters, options.Topic)
+	s.publisher, err = broker.Open(options.Logger, func(ctx context.Context, r relay.BatchReport) {
+		metrics.Batch(ctx, r)
+		options.Needs[broker.Name].Batch(r)
+	})
 	if err != nil {
-		return nil, err
-	}
-	if s.publisher, err = s.newPublisher(bus, metrics); err != nil {
 		return nil, err
 	}
 	if err := s.assemble(metrics); err != nil {
 		return nil, err
 	}
-	lag := &monitor.LagGauge{Lag: s.processor.Lag, Failing: options.Needs[monitor.OnCosmos].Failing, Now: time.Now}
+	lag := &monitor.LagGauge{Lag: s.processor.Lag, Failing: options.Needs[store.Name].Failing, Now: time.Now}
 	return s, errors.Join(lag.Register(options.Meters), s.parked.Register(options.Meters), options.Needs.Register(options.Meters))
-}
-
-func (s *Service) newPublisher(bus *servicebus.Client, metrics *monitor.Metrics) (*servicebus.Topics, error) {
-	return servicebus.NewTopics(bus, s.options.Topic, s.options.Topics, &servicebus.PublisherOptions{
-		PackKeys: s.options.PackKeys, Source: s.options.Source, Logger: s.options.Logger,
-		Sent: func(ctx context.Context, r servicebus.BatchReport) {
-			metrics.Batch(ctx, r)
-			s.options.Needs[monitor.OnServiceBus].Batch(r)
-		},
-	})
 }
 
 // assemble makes what stands between the feed and the publisher.
 func (s *Service) assemble(metrics *monitor.Metrics) error {
-	data, err1 := s.client.NewContainer(s.options.Database, s.options.Data)
-	aside, err2 := s.client.NewContainer(s.options.Database, s.options.Parked)
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	lot, err1 := parked.New(aside)
-	events, err2 := cosmos.NewEventStore(data)
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	log := s.options.Logger
+	log, lot := s.options.Logger, s.store.Parked
 	s.parked = &monitor.ParkedGauge{Lot: lot, Every: heartbeat, Log: log}
-	r, err := relay.New(s.decoder, metrics.Timed(s.publisher, time.Now), &relay.Options{
+	r, err := relay.New(s.store.Decoder, metrics.Timed(s.publisher, time.Now), &relay.Options{
 		Parked: lot, Now: time.Now, Observer: metrics.Hooks(monitor.RelayLog(log), time.Now),
 	})
 	if err != nil {
@@ -105,21 +75,16 @@ func (s *Service) assemble(metrics *monitor.Metrics) error {
 	if s.processor, err = s.newProcessor(r, metrics); err != nil {
 		return err
 	}
-	s.drainer, err = relay.NewDrainer(lot, relayfeed.Ranges{Processor: s.processor}, s.decoder, s.publisher, relay.DrainOptions{
-		Now: time.Now, Poll: s.options.ParkedPoll, Stored: events, Drained: monitor.DrainLog(log), LookFailed: monitor.DrainLookLog(log),
+	s.drainer, err = relay.NewDrainer(lot, relayfeed.Ranges{Processor: s.processor}, s.store.Decoder, s.publisher, relay.DrainOptions{
+		Now: time.Now, Poll: s.options.ParkedPoll, Stored: s.store.Events, Drained: monitor.DrainLog(log), LookFailed: monitor.DrainLookLog(log),
 	})
 	return err
 }
 
 func (s *Service) newProcessor(r *relay.Relay, metrics *monitor.Metrics) (*changefeed.Processor, error) {
 	o := &s.options
-	feed, err1 := cosmosfeed.NewFeed(s.client, o.Database, o.Data)
-	leases, err2 := cosmosfeed.NewLeaseStore(s.client, o.Database, o.Leases)
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
 	h := relayfeed.NewHandler(r)
-	return changefeed.New(feed, o.WrapLeases(leases), h, &changefeed.Options{
+	return changefeed.New(s.store.Feed, o.WrapLeases(s.store.Leases), h, &changefeed.Options{
 		Processor:    o.Processor,
 		Host:         o.Instance,
 		Start:        o.Start,

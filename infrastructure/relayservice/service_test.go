@@ -16,6 +16,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/relayservice"
+	"feedbox/infrastructure/relayservice/azure"
 	"feedbox/infrastructure/servicebus"
 )
 
@@ -60,6 +61,18 @@ func newWorld(t *testing.T, containers ...string) *world {
 	return w
 }
 
+// relay is a relay of the world with short leases.
+func (w *world) relay(t *testing.T, from *azure.StoreOptions, to *azure.BrokerOptions) *relayservice.Service {
+	t.Helper()
+	store, err := azure.Store(w.store, from)
+	must(t, err)
+	broker, err := azure.Broker(w.bus, to)
+	must(t, err)
+	relay, err := relayservice.New(store, broker, &relayservice.Options{Expiry: 2 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	return relay
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -70,10 +83,7 @@ func must(t *testing.T, err error) {
 func TestARelayWithoutFxAndConfiguration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "data", "leases", "parked")
-	relay, err := relayservice.New(w.store, w.bus, &relayservice.Options{
-		Database: "shop", Topic: "orders", Expiry: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
-	})
-	must(t, err)
+	relay := w.relay(t, &azure.StoreOptions{Database: "shop"}, &azure.BrokerOptions{Topic: "orders"})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- relay.Run(ctx) }()
@@ -109,15 +119,12 @@ func TestARelayOfDocumentsOfSomebodyElse(t *testing.T) {
 	must(t, w.dev.CreateTopic(t.Context(), busemu.Topic{
 		Name: "audit", RequiresDuplicateDetection: true, Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}},
 	}))
-	relay, err := relayservice.New(w.store, w.bus, &relayservice.Options{
-		Database: "shop", Data: "invoices", Topic: "orders", Topics: map[string]string{"Voided": "audit"}, Source: "urn:invoices", PackKeys: true,
-		Contract: cosmos.EventContract{
+	relay := w.relay(t, &azure.StoreOptions{
+		Database: "shop", Data: "invoices", Contract: cosmos.EventContract{
 			Type: "kind", Types: []string{"issued", "fact"}, ID: "id", Key: "customerId", Body: cosmos.WholeDocument,
 			Subject: "what", Sequence: "n", Version: "v", CreatedAt: "at",
 		},
-		Expiry: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
-	})
-	must(t, err)
+	}, &azure.BrokerOptions{Topic: "orders", Topics: map[string]string{"Voided": "audit"}, Source: "urn:invoices", PackKeys: true})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- relay.Run(ctx) }()
@@ -177,8 +184,7 @@ func TestARelayOfDocumentsOfSomebodyElse(t *testing.T) {
 func TestARelayVerifiesFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "data")
-	relay, err := relayservice.New(w.store, w.bus, &relayservice.Options{Database: "shop", Topic: "orders"})
-	must(t, err)
+	relay := w.relay(t, &azure.StoreOptions{Database: "shop"}, &azure.BrokerOptions{Topic: "orders"})
 	if err := relay.Run(t.Context()); err == nil || !strings.Contains(err.Error(), `"leases" does not exist`) || !strings.Contains(err.Error(), `"parked" does not exist`) {
 		t.Errorf("ran: %v", err)
 	}
@@ -187,18 +193,30 @@ func TestARelayVerifiesFirst(t *testing.T) {
 func TestWrongOptionsAreErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "data")
-	for says, o := range map[string]*relayservice.Options{
-		"Database is missing": {Topic: "orders"}, "Topic is missing": {Database: "shop"},
-		"three different containers":  {Database: "shop", Topic: "orders", Leases: "data"},
-		"give the name of one member": {Database: "shop", Topic: "orders", Contract: cosmos.EventContract{Subject: "data.action"}},
-		"two of its members":          {Database: "shop", Topic: "orders", Contract: cosmos.EventContract{ID: "data"}},
-		"Renew":                       {Database: "shop", Topic: "orders", Renew: time.Hour},
+	for says, o := range map[string]*azure.StoreOptions{
+		"Database is missing":         nil,
+		"three different containers":  {Database: "shop", Leases: "data"},
+		"give the name of one member": {Database: "shop", Contract: cosmos.EventContract{Subject: "data.action"}},
+		"two of its members":          {Database: "shop", Contract: cosmos.EventContract{ID: "data"}},
 	} {
-		if _, err := relayservice.New(w.store, w.bus, o); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := azure.Store(w.store, o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v; want something with %q", err, says)
 		}
 	}
-	if _, err := relayservice.New(nil, nil, nil); err == nil || !strings.Contains(err.Error(), "both clients") {
-		t.Errorf("without clients: %v", err)
+	if _, err := azure.Store(nil, &azure.StoreOptions{Database: "shop"}); err == nil || !strings.Contains(err.Error(), "client") {
+		t.Errorf("without a client: %v", err)
+	}
+	if _, err := azure.Broker(w.bus, nil); err == nil || !strings.Contains(err.Error(), "Topic") {
+		t.Errorf("without a topic: %v", err)
+	}
+	store, err := azure.Store(w.store, &azure.StoreOptions{Database: "shop"})
+	must(t, err)
+	broker, err := azure.Broker(w.bus, &azure.BrokerOptions{Topic: "orders"})
+	must(t, err)
+	if _, err := relayservice.New(store, broker, &relayservice.Options{Renew: time.Hour}); err == nil || !strings.Contains(err.Error(), "Renew") {
+		t.Errorf("a slow renewal: %v", err)
+	}
+	if _, err := relayservice.New(relayservice.Store{}, relayservice.Broker{}, nil); err == nil || !strings.Contains(err.Error(), "the store needs") || !strings.Contains(err.Error(), "the broker needs") {
+		t.Errorf("without ports: %v", err)
 	}
 }

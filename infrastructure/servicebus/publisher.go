@@ -35,7 +35,7 @@ type PublisherOptions struct {
 	PackKeys bool
 	// Sent, if set, is called after every batch. It must be quick and safe for
 	// concurrent use.
-	Sent func(ctx context.Context, r BatchReport)
+	Sent func(ctx context.Context, r relay.BatchReport)
 	// Source is the CloudEvents attribute of that name. Default: "/" and the name of the
 	// entity.
 	Source string
@@ -56,13 +56,6 @@ type limits struct {
 // maxBatchBytes caps a batch below the limit that the broker tells: the service holds to
 // 1 MiB even where single messages may be larger.
 const maxBatchBytes = 1 << 20
-
-// BatchReport tells of one batch.
-type BatchReport struct {
-	Keys, Messages int
-	Took           time.Duration // until the broker's answer
-	Err            error         // nil: accepted
-}
 
 // NewPublisher returns a publisher to the entity, a topic or a queue. It does no I/O;
 // the first use connects. The client stays the caller's; Close only closes the link.

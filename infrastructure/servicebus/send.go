@@ -241,7 +241,7 @@ func (s *sender) transmit(ctx, attempt context.Context, b batch, m *azservicebus
 		failpoint.Here("sent")
 	}
 	if sent := s.publisher.opts.Sent; sent != nil {
-		sent(ctx, BatchReport{Keys: keysOf(items), Messages: len(items), Took: time.Since(began), Err: err})
+		sent(ctx, relay.BatchReport{Keys: keysOf(items), Messages: len(items), Took: time.Since(began), Err: err})
 	}
 	return err
 }

@@ -7,37 +7,37 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/google/uuid"
 	"go.uber.org/fx"
 
 	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
-	contactdocs "feedbox/infrastructure/cosmos/contacts"
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/httpapi/auth"
 	contactsapi "feedbox/infrastructure/httpapi/contacts"
 	"feedbox/infrastructure/monitor"
-	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/telemetry"
 )
 
 // API is the process that serves contacts.
 func API(cfg *config.API, p Params) fx.Option {
+	store := stores[cfg.Store.Kind]
 	return fx.Options(
 		process(p.Log, cfg.DrainTimeout),
-		fx.Supply(cfg, p, monitor.NewDependencies(time.Now, monitor.OnCosmos), &cosmos.Account{}),
+		fx.Supply(cfg, p, monitor.NewDependencies(time.Now, store.name())),
 		fx.Provide(
 			func(lc fx.Lifecycle) (*telemetry.Telemetry, error) {
 				return p.telemetry(lc, "feedbox-api", "")
 			},
-			func(t *telemetry.Telemetry, account *cosmos.Account, needs monitor.Dependencies) (*azcosmos.Client, error) {
-				return p.cosmosClient(cfg.Cosmos, t.AzureTracing(), account, needs[monitor.OnCosmos])
+			mediator.New,
+			func(lc fx.Lifecycle, m *mediator.Mediator, t *telemetry.Telemetry, needs monitor.Dependencies) (*contactStore, error) {
+				return store.api(lc, p, cfg, m, t, needs[store.name()])
 			},
-			newContacts,
-			func(m *mediator.Mediator, t *telemetry.Telemetry) (*httpapi.Server, error) {
+			func(m *mediator.Mediator, s *contactStore, t *telemetry.Telemetry) (*httpapi.Server, error) {
+				if err := register(cfg, m, s); err != nil {
+					return nil, err
+				}
 				return newAPIServer(cfg, m, t, p)
 			},
 		),
@@ -45,36 +45,17 @@ func API(cfg *config.API, p Params) fx.Option {
 	)
 }
 
-// newContacts builds the application over the data container: a mediator that
-// answers every command and query and stores every event.
-func newContacts(cfg *config.API, client *azcosmos.Client) (*mediator.Mediator, error) {
-	container, err := client.NewContainer(cfg.Cosmos.Database, cfg.Cosmos.Container)
-	if err != nil {
-		return nil, err
-	}
-	m := mediator.New()
+// register makes the mediator answer every command and query and store every event.
+func register(cfg *config.API, m *mediator.Mediator, s *contactStore) error {
 	contacts.SubscribeEvents(m)
-	work, err := cosmos.NewUnitsOfWork(container, contactdocs.Kind(), m, &cosmos.Options{EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent})
-	if err != nil {
-		return nil, err
+	if err := contacts.RegisterCommands(m, contacts.CommandPorts{Work: s.work, IDs: uuid.New, Now: time.Now, Audit: cfg.Audit}); err != nil {
+		return err
 	}
-	if err := contacts.RegisterCommands(m, contacts.CommandPorts{Work: work, IDs: uuid.New, Now: time.Now, Audit: cfg.Audit}); err != nil {
-		return nil, err
-	}
-	reader, err := contactdocs.NewReader(container)
-	if err != nil {
-		return nil, err
-	}
-	ports := contacts.QueryPorts{Contacts: reader}
+	ports := contacts.QueryPorts{Contacts: s.reader}
 	if cfg.Audit {
-		if ports.Audit, err = cosmos.NewAuditReader(container); err != nil {
-			return nil, err
-		}
+		ports.Audit = s.audit
 	}
-	if err := contacts.RegisterQueries(m, ports); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return contacts.RegisterQueries(m, ports)
 }
 
 func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry, p Params) (*httpapi.Server, error) {
@@ -122,14 +103,14 @@ func authenticator(cfg config.Auth) (auth.Authenticator, error) {
 	}
 }
 
-// runAPI verifies account and containers before the first request is taken. The
+// runAPI verifies the store before the first request is taken. The
 // process is ready once they are and requests are; later outages of the store do not
 // take it out of rotation, since clients are better served by its own 503 with
 // Retry-After.
 //
 // A stop begins with the readiness, goes on after cfg.DrainDelay with the listener,
 // and ends with the probes.
-func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, client *azcosmos.Client, account *cosmos.Account, p Params,
+func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, store *contactStore, p Params,
 	server *httpapi.Server, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger,
 ) error {
 	if err := needs.Register(t.Meters); err != nil {
@@ -143,7 +124,7 @@ func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, client *azcosm
 		return nil
 	}})
 	runOps(lc, down, log, ops, p.Sockets)
-	lc.Append(fx.StartHook(func(ctx context.Context) error { return verify(ctx, operator.ProcessAPI, cfg.Cosmos, client, account) }))
+	lc.Append(fx.StartHook(store.verify))
 	background(lc, down, log, "api", serveOn{server.Run, p.API})
 	lc.Append(fx.Hook{
 		OnStart: func(context.Context) error { ready.Store(true); return nil },

@@ -1,8 +1,6 @@
 package wiring
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -15,7 +13,6 @@ import (
 	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
-	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/servicebus"
 )
 
@@ -69,10 +66,4 @@ func (p Params) serviceBusClient(cfg config.ServiceBus) (*servicebus.Client, err
 		}
 	}
 	return servicebus.NewClient(c)
-}
-
-// verify is the check at the start of process: it refuses what its promises do not hold on.
-func verify(ctx context.Context, process operator.Process, cfg config.Cosmos, client *azcosmos.Client, account *cosmos.Account) error {
-	err := cosmos.Verify(ctx, client, cfg.Database, operator.Containers(process, cfg, cosmos.EventContract{})...)
-	return errors.Join(account.Verify(), err)
 }

@@ -2,27 +2,21 @@ package wiring
 
 import (
 	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/operator"
 )
 
-// Operator makes the clients of an operator. Of p, only the transports and the credential
-// count. Service Bus may be left out of the configuration; what sends fails then.
+// Operator makes what the commands of people work with. Of p, only the transports and the
+// credential count. The broker may be left out of the configuration; what sends fails then.
 func Operator(cfg *config.Relay, p Params) (*operator.Operator, error) {
-	clients := operator.Clients{Clock: &operator.Clock{}, Account: &cosmos.Account{}}
-	var err error
-	if clients.Cosmos, err = p.feedClient(cfg.Cosmos, clients.Clock, clients.Account); err != nil {
+	store, err := stores[cfg.Store.Kind].operator(p, cfg)
+	if err != nil {
 		return nil, err
 	}
-	if !cfg.Cosmos.Key.IsSet() || cfg.ServiceBus.Namespace != "" {
-		if clients.Identity, err = p.credential(); err != nil {
+	var broker operator.Broker
+	if cfg.HasBroker() {
+		if broker, err = brokers[cfg.Broker.Kind].operator(p, cfg); err != nil {
 			return nil, err
 		}
 	}
-	if cfg.ServiceBus.IsSet() {
-		if clients.Bus, err = p.serviceBusClient(cfg.ServiceBus); err != nil {
-			return nil, err
-		}
-	}
-	return operator.New(cfg, clients)
+	return operator.New(cfg, store, broker), nil
 }

@@ -8,6 +8,7 @@ import (
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/relayservice"
+	"feedbox/infrastructure/relayservice/azure"
 	"feedbox/infrastructure/servicebus"
 	"fmt"
 	"net"
@@ -70,7 +71,12 @@ func serve(ctx context.Context, client *azcosmos.Client, _ *servicebus.Client) e
 
 func relay(ctx context.Context, client *azcosmos.Client, bus *servicebus.Client) error {
 	expiry, _ := time.ParseDuration(os.Getenv("ORDERS_LEASE_EXPIRY")) // none: the default
-	service, err := relayservice.New(client, bus, &relayservice.Options{Database: database, Topic: topic, Expiry: expiry})
+	store, err := azure.Store(client, &azure.StoreOptions{Database: database})
+	broker, wrong := azure.Broker(bus, &azure.BrokerOptions{Topic: topic})
+	if err := errors.Join(err, wrong); err != nil {
+		return err
+	}
+	service, err := relayservice.New(store, broker, &relayservice.Options{Expiry: expiry})
 	if err != nil {
 		return err
 	}

@@ -60,18 +60,34 @@ var layers = []layer{
 	adapter("config"),
 	adapter("telemetry"),
 	{
-		path: "infrastructure/operator",
+		path:   "infrastructure/operator",
+		except: []string{"infrastructure/operator/azure"},
+		allow: []string{
+			"std", "feedbox/domain", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/config", "feedbox/infrastructure/cosmos",
+		},
+		deny: []string{"testing", "feedbox/changefeed/cosmosfeed"},
+	},
+	{
+		path: "infrastructure/operator/azure",
 		allow: []string{
 			"std", "github.com/google/uuid", "github.com/Azure/", "feedbox/domain", "feedbox/application", "feedbox/changefeed",
-			"feedbox/infrastructure/config", "feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus",
+			"feedbox/infrastructure/config", "feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/operator",
 		},
 		deny: []string{"testing"},
 	},
 	{
-		path: "infrastructure/relayservice",
+		path:   "infrastructure/relayservice",
+		except: []string{"infrastructure/relayservice/azure"},
 		allow: []string{
-			"std", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos", "go.opentelemetry.io/otel/metric", "feedbox/application", "feedbox/changefeed",
-			"feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/monitor", "feedbox/infrastructure/relayfeed",
+			"std", "go.opentelemetry.io/otel/metric", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/monitor", "feedbox/infrastructure/relayfeed",
+		},
+		deny: []string{"testing", "feedbox/changefeed/cosmosfeed"},
+	},
+	{
+		path: "infrastructure/relayservice/azure",
+		allow: []string{
+			"std", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos", "feedbox/application", "feedbox/changefeed",
+			"feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/relayservice",
 		},
 		deny: []string{"testing", "go.uber.org/fx", "feedbox/infrastructure/config"},
 	},
@@ -84,7 +100,7 @@ var layers = []layer{
 		path: "infrastructure/monitor",
 		allow: []string{
 			"std", "go.opentelemetry.io/otel", "github.com/Azure/azure-sdk-for-go/sdk/azcore", "feedbox/application", "feedbox/changefeed",
-			"feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/httpapi",
+			"feedbox/infrastructure/cosmos", "feedbox/infrastructure/httpapi",
 		},
 		deny: []string{"testing"},
 	},

@@ -44,6 +44,7 @@ var known = map[string]string{
 	"subscriber":   "feedbox/infrastructure/servicebus/subscriber",
 	"servicebus":   "feedbox/infrastructure/servicebus",
 	"relayservice": "feedbox/infrastructure/relayservice",
+	"azure":        "feedbox/infrastructure/relayservice/azure",
 	"cosmos":       "feedbox/infrastructure/cosmos",
 	"uuid":         "github.com/google/uuid",
 	"aggregate":    "feedbox/domain/aggregate",
@@ -64,8 +65,9 @@ var free = map[string]string{
 	"feed":       "var feed changefeed.Feed",
 	"leases":     "var leases changefeed.LeaseStore",
 	"handler":    "var handler changefeed.Handler",
-	"store":      "var store *azcosmos.Client",
-	"broker":     "var broker *servicebus.Client",
+	"store":      "var store relayservice.Store",
+	"broker":     "var broker relayservice.Broker",
+	"sender":     "var sender *servicebus.Client",
 }
 
 // The Go code in the documents is a program that prints what the document says, a test

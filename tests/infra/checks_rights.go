@@ -7,6 +7,7 @@ import (
 
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/operator"
+	azureoperator "feedbox/infrastructure/operator/azure"
 	"feedbox/tests/infra/bicep"
 )
 
@@ -171,7 +172,7 @@ func exactRights(w *world, report func(string, ...any)) {
 	}
 }
 
-// doctorRoles compares operator.DataRoles with the assignments. A built-in role without the
+// doctorRoles compares DataRoles with the assignments. A built-in role without the
 // right to write must not stand for one that has it.
 func doctorRoles(w *world, report func(string, ...any)) {
 	cfg := config.Cosmos{Database: "contacts", Container: "data", Leases: "leases", Parked: "parked"}
@@ -193,7 +194,7 @@ func doctorRoles(w *world, report func(string, ...any)) {
 		}
 		for process, roles := range deployed {
 			advised := map[string]string{}
-			for container, role := range operator.DataRoles(process, cfg) {
+			for container, role := range azureoperator.DataRoles(process, cfg) {
 				advised[container] = role.Name
 				writes := slices.ContainsFunc(allowed[string(process)][container], func(action string) bool {
 					return strings.HasPrefix(action, "items/") && action != "items/read"

@@ -1,4 +1,4 @@
-package operator
+package azure
 
 import (
 	"context"
@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/operator"
 )
 
 // DataRole gives rights on the data plane of Cosmos DB.
@@ -44,8 +46,8 @@ func writing(name string) DataRole {
 }
 
 // DataRoles are the roles process needs, by the container they are for; "" is the account.
-func DataRoles(process Process, cfg config.Cosmos) map[string]DataRole {
-	if process == ProcessAPI {
+func DataRoles(process operator.Process, cfg config.Cosmos) map[string]DataRole {
+	if process == operator.ProcessAPI {
 		return map[string]DataRole{"": metadataRole, cfg.Container: apiRole}
 	}
 	return map[string]DataRole{"": metadataRole, cfg.Container: feedRole, cfg.Leases: bookkeepingRole, cfg.Parked: parkingRole}
@@ -59,11 +61,11 @@ const (
 	busScope = "https://servicebus.azure.net/.default"
 )
 
-// cosmosAdvice says what to do about err. role is what the process needs in container,
+// advice says what to do about err. role is what the process needs in container,
 // which is "" for the whole account.
-func (o *Operator) cosmosAdvice(ctx context.Context, err error, role DataRole, container string) string {
+func (o *storeDoctor) advice(ctx context.Context, err error, role DataRole, container string) string {
 	code := status(err)
-	withKey := o.cfg.Cosmos.Key.IsSet()
+	withKey := o.cfg.Key.IsSet()
 	expires, _ := errors.AsType[*cosmos.ExpiryError](err)
 	switch {
 	case code == http.StatusUnauthorized && withKey:
@@ -79,7 +81,7 @@ func (o *Operator) cosmosAdvice(ctx context.Context, err error, role DataRole, c
 	case code == 0 && (fault.Is(err, fault.Unavailable) || ctx.Err() != nil):
 		return "nothing answers: check FEEDBOX_COSMOS_ENDPOINT, the network and the account's firewall"
 	case expires != nil:
-		return fmt.Sprintf("az cosmosdb sql container update --resource-group <resource-group> --account-name %s --database-name %s --name %s --ttl -1", o.accountName(), o.cfg.Cosmos.Database, expires.Container)
+		return fmt.Sprintf("az cosmosdb sql container update --resource-group <resource-group> --account-name %s --database-name %s --name %s --ttl -1", o.accountName(), o.cfg.Database, expires.Container)
 	case code == 0:
 		return "create the container as it has to be: azd provision"
 	}
@@ -88,18 +90,18 @@ func (o *Operator) cosmosAdvice(ctx context.Context, err error, role DataRole, c
 
 // assignment is the line that gives role in container, and what to write in it where the
 // deployment has not made the role.
-func (o *Operator) assignment(ctx context.Context, role DataRole, container string) string {
+func (o *storeDoctor) assignment(ctx context.Context, role DataRole, container string) string {
 	scope := "/"
 	if container != "" {
-		scope = fmt.Sprintf("/dbs/%s/colls/%s", o.cfg.Cosmos.Database, container)
+		scope = fmt.Sprintf("/dbs/%s/colls/%s", o.cfg.Database, container)
 	}
 	return fmt.Sprintf("az cosmosdb sql role assignment create --resource-group <resource-group> --account-name %s --scope %q --principal-id %s --role-definition-name %q\n"+
 		"That role comes with bicep/modules/roles.bicep. In an account without it, put --role-definition-id %s in place of the name: %s, which allows more.",
-		o.accountName(), scope, o.principal(ctx, o.cfg.Cosmos.Endpoint), role.Name, role.BuiltIn, role.BuiltInName)
+		o.accountName(), scope, principal(ctx, o.identity, strings.TrimRight(o.cfg.Endpoint, "/")+"/.default"), role.Name, role.BuiltIn, role.BuiltInName)
 }
 
-func (o *Operator) accountName() string {
-	name, _, _ := strings.Cut(o.cosmosHost(), ".")
+func (o *storeDoctor) accountName() string {
+	name, _, _ := strings.Cut(o.host(), ".")
 	return name
 }
 
@@ -113,25 +115,21 @@ func credentialFailed(err error) bool {
 	return errors.As(err, &marked) && status(err) == 0
 }
 
-// busAdvice is the line that gives a role on a topic.
-func (o *Operator) busAdvice(ctx context.Context, role, topic string) string {
-	namespace, _, _ := strings.Cut(o.busHost(), ".")
+// advice is the line that gives a role on a topic.
+func (b *broker) advice(ctx context.Context, role, topic string) string {
+	namespace, _, _ := strings.Cut(b.host(), ".")
 	return fmt.Sprintf("az role assignment create --role %q --assignee-object-id %s --assignee-principal-type ServicePrincipal --scope /subscriptions/<subscription>/resourceGroups/<resource-group>/providers/Microsoft.ServiceBus/namespaces/%s/topics/%s",
-		role, o.principal(ctx, ""), namespace, topic)
+		role, principal(ctx, b.identity, busScope), namespace, topic)
 }
 
-// principal is the object id of the identity of this process, as its token for
-// resource tells; for "" the one for Service Bus. A placeholder if there is none.
-func (o *Operator) principal(ctx context.Context, resource string) string {
+// principal is the object id of an identity, as its token for scope tells. A placeholder
+// if there is none.
+func principal(ctx context.Context, identity azcore.TokenCredential, scope string) string {
 	const unknown = "<object-id>"
-	scope := busScope
-	if resource != "" {
-		scope = strings.TrimRight(resource, "/") + "/.default"
-	}
-	if o.clients.Identity == nil {
+	if identity == nil {
 		return unknown
 	}
-	token, err := o.clients.Identity.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	token, err := identity.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
 	if err != nil {
 		return unknown
 	}
