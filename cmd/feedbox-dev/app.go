@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 	}
 	alone.register(emulatorsOnly.Flags(), false)
 
-	root.AddCommand(emulatorsOnly, envCommand(out), healthCommand(out), loadCommand(out), spoilCommand(out), dumpCommand(out), verifyCommand(out))
+	root.AddCommand(emulatorsOnly, envCommand(out), healthCommand(out), loadCommand(out), spoilCommand(out), relayCommand(errOut, environ), dumpCommand(out), verifyCommand(out))
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -61,6 +61,14 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 		return exitOK
 	}
 	_, _ = fmt.Fprintf(errOut, "feedbox-dev: %v\n", err)
+	return exitCode(err)
+}
+
+// exitCode is what a command line ends with.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
 	if errors.Is(err, errBroken) {
 		return exitBroken
 	}
@@ -111,13 +119,18 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	}
 
 	e.API, e.Ops = "http://"+bound.api.Addr().String(), "http://"+bound.ops.Addr().String()
-	parts, err := newService(ctx, environ, bound, emulators, e, &printer{out: out, style: style}, log)
+	parts, err := newService(ctx, opts, environ, bound, emulators, e, &printer{out: out, style: style}, log)
 	if err != nil {
 		bound.close()
 		return err
 	}
 	return emulators.watch(ctx, func(ctx context.Context) error {
-		return parts.run(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, style, e) })
+		return parts.run(ctx, func(ctx context.Context) error {
+			if opts.play.on {
+				return opts.play.run(ctx, opts, emulators, &e, out, style)
+			}
+			return announce(ctx, opts, out, style, e)
+		})
 	})
 }
 

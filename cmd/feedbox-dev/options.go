@@ -32,6 +32,7 @@ type options struct {
 	config          string
 	record          bool
 	alone           bool // the emulators without the service
+	play            playing
 
 	set     func(flag string) bool // whether the user gave the flag
 	tuneBus func(*busemu.Options)  // for tests; may be nil
@@ -55,6 +56,9 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 		flags.StringVar(&o.serviceBusCert, "servicebus-certificate", "", "serve the Service Bus emulator by TLS too, its admin API by HTTPS, and write the certificate clients must trust to this PEM file")
 		flags.StringVar(&o.config, "config", "", "create the entities of this Config.json of the official Service Bus emulator, too")
 	}
+	if service {
+		o.play.register(flags)
+	}
 	flags.BoolVar(&o.record, "record", false, "keep a copy of every message in the subscription "+recording+", for feedbox-dev dump")
 	flags.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	o.set = flags.Changed
@@ -71,7 +75,10 @@ func (o *options) storage() string {
 // intent says what is about to start.
 func (o *options) intent() string {
 	what := "starting the emulators of Cosmos DB and Service Bus"
-	if !o.alone {
+	switch {
+	case o.play.on:
+		what += ", the contacts API, " + strconv.Itoa(o.play.relays) + " relays as processes of their own and a consumer"
+	case !o.alone:
 		what += ", the contacts API, the relay and a demo subscriber"
 	}
 	return what + "; data: " + o.storage()
@@ -82,6 +89,10 @@ func (o *options) validate() error {
 	if o.partitions < 1 || o.partitions > 64 {
 		return fmt.Errorf("--partitions %d: give a number from 1 to 64", o.partitions)
 	}
+	if err := o.play.check(o.set); err != nil {
+		return err
+	}
+	o.ephemeral = o.ephemeral || o.play.on
 	if o.ephemeral && o.set("data-dir") {
 		return fmt.Errorf("--ephemeral and --data-dir exclude each other: leave one out")
 	}

@@ -30,7 +30,8 @@ const (
 const flushTimeout = 5 * time.Second
 
 // service is the contacts API and the relay, wired as in production and pointed
-// at the emulators, and a consumer of their events.
+// at the emulators, and a consumer of their events. Relay and consumer are nil if the
+// playground has its own.
 type service struct {
 	relay, api *fx.App
 	subscriber *demoSubscriber
@@ -39,7 +40,7 @@ type service struct {
 
 // newService configures all parts. FEEDBOX_ variables of the environment still
 // count for what the demo does not set itself.
-func newService(ctx context.Context, environ []string, l *listeners, emulators *emulators, e endpoints, screen *printer, log *slog.Logger) (*service, error) {
+func newService(ctx context.Context, opts *options, environ []string, l *listeners, emulators *emulators, e endpoints, screen *printer, log *slog.Logger) (*service, error) {
 	environ = slices.Concat([]string{
 		"FEEDBOX_RELAY_POLL_MAX=" + pollMax.String(),
 		"FEEDBOX_LEASE_EXPIRY=" + leaseExpiry.String(),
@@ -47,25 +48,11 @@ func newService(ctx context.Context, environ []string, l *listeners, emulators *
 		"FEEDBOX_API_DRAIN_DELAY=0s", // no balancer has to look
 	}, environ, []string{
 		"FEEDBOX_API_LISTEN=" + l.api.Addr().String(), // an address that others can reach needs FEEDBOX_AUTH
-		"FEEDBOX_COSMOS_ENDPOINT=" + e.CosmosEndpoint,
-		"FEEDBOX_COSMOS_KEY=" + e.CosmosKey,
-		"FEEDBOX_COSMOS_DATABASE=" + e.Database,
-		"FEEDBOX_COSMOS_CONTAINER=" + e.Container,
-		"FEEDBOX_COSMOS_LEASES=" + e.Leases,
-		"FEEDBOX_COSMOS_PARKED=" + e.Parked,
-		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=" + e.ServiceBusConnectionString,
-		"FEEDBOX_SERVICEBUS_NAMESPACE=", // an empty value is no value
-		"FEEDBOX_SERVICEBUS_TOPIC=" + e.Topic,
-	})
+	}, e.relayVariables())
+	if opts.play.on {
+		environ = append(environ, "FEEDBOX_EVENT_TTL="+playgroundEventTTL.String())
+	}
 	apiConfig, err := config.LoadAPI(environ)
-	if err != nil {
-		return nil, err
-	}
-	relayConfig, err := config.LoadRelay(environ)
-	if err != nil {
-		return nil, err
-	}
-	subscriber, err := newDemoSubscriber(e, screen, log)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +64,17 @@ func newService(ctx context.Context, environ []string, l *listeners, emulators *
 	inAPI := around
 	inAPI.Home = home(e)
 	inAPI.Sockets = wiring.Sockets{API: l.api, Ops: l.ops}
-	return &service{
-		relay:      fx.New(wiring.Relay(relayConfig, around)),
-		api:        fx.New(wiring.API(apiConfig, inAPI)),
-		subscriber: subscriber,
-		telemetry:  shared,
-	}, nil
+	s := &service{api: fx.New(wiring.API(apiConfig, inAPI)), telemetry: shared}
+	if opts.play.on {
+		return s, nil // relays and consumer are the playground's
+	}
+	relayConfig, err := config.LoadRelay(environ)
+	if err != nil {
+		return nil, err
+	}
+	s.relay = fx.New(wiring.Relay(relayConfig, around))
+	s.subscriber, err = newDemoSubscriber(e, screen, log)
+	return s, err
 }
 
 // lookup finds a variable in environ, the last one of its name.
@@ -105,11 +97,11 @@ func (s *service) run(ctx context.Context, until func(ctx context.Context) error
 		defer cancel()
 		err = errors.Join(err, s.telemetry.Shutdown(flush))
 	}()
-	starts := []func(ctx context.Context, started func()) error{
-		s.subscriber.run,
-		func(ctx context.Context, started func()) error { return wiring.Run(ctx, s.relay, started) },
-		func(ctx context.Context, started func()) error { return wiring.Run(ctx, s.api, started) },
+	var starts []func(ctx context.Context, started func()) error
+	if s.relay != nil {
+		starts = append(starts, s.subscriber.run, func(ctx context.Context, started func()) error { return wiring.Run(ctx, s.relay, started) })
 	}
+	starts = append(starts, func(ctx context.Context, started func()) error { return wiring.Run(ctx, s.api, started) })
 	return runAll(ctx, starts, until)
 }
 

@@ -108,7 +108,7 @@ func (e *evidence) read() (run verify.Run, repeated int, err error) {
 		return run, 0, err
 	}
 	if e.store == "" {
-		storeOfMessages(&run)
+		run.StoreOfMessages()
 		return run, repeated, nil
 	}
 	err = readRecords(e.store, checkStored, func(s storeRecord) {
@@ -122,27 +122,6 @@ func (e *evidence) read() (run verify.Run, repeated int, err error) {
 		}
 	})
 	return run, repeated, err
-}
-
-// storeOfMessages makes up the store that the messages speak of, so that I2 compares
-// what clients were told with what arrived.
-func storeOfMessages(run *verify.Run) {
-	at := map[string]int{} // session: index into run.Aggregates
-	known := map[string]bool{}
-	for _, m := range run.Messages {
-		if !known[m.ID] {
-			known[m.ID] = true
-			run.Events = append(run.Events, verify.Event{ID: m.ID, Key: m.Session, Action: m.Subject, Version: m.Version, Sequence: m.Sequence})
-		}
-		i, met := at[m.Session]
-		if !met {
-			i = len(run.Aggregates)
-			at[m.Session] = i
-			run.Aggregates = append(run.Aggregates, verify.Aggregate{ID: m.Session})
-		}
-		c := &run.Aggregates[i]
-		c.Version, c.Sequence = max(c.Version, m.Version), max(c.Sequence, m.Sequence)
-	}
 }
 
 // print writes the verdict as a table, and every breach below.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -91,6 +92,20 @@ var layers = []layer{
 		},
 		deny: []string{"testing", "go.uber.org/fx", "feedbox/infrastructure/config"},
 	},
+	{path: "infrastructure/badnet", allow: []string{"std"}, deny: []string{"testing"}},
+	{
+		path:  "infrastructure/witness",
+		allow: []string{"std", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus", "feedbox/infrastructure/verify"},
+		deny:  []string{"testing"},
+	},
+	{
+		path: "infrastructure/playground",
+		allow: []string{
+			"std", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/emulator/", "feedbox/infrastructure/badnet",
+			"feedbox/infrastructure/verify", "feedbox/infrastructure/witness", "feedbox/infrastructure/workload",
+		},
+		deny: []string{"testing"},
+	},
 	{
 		path:  "infrastructure/page",
 		allow: []string{"std", "feedbox/domain", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/httpapi/auth"},
@@ -162,18 +177,21 @@ func TestOnlyTheEdgesKnowFxAndTheEmulators(t *testing.T) {
 				t.Errorf("%s imports fx: only cmd, infrastructure/wiring and tests may", p.ImportPath)
 			}
 			if strings.HasPrefix(imported, "feedbox/infrastructure/emulator/") &&
-				!under(p.ImportPath, "cmd/feedbox-dev", "infrastructure/emulator", "tests") {
-				t.Errorf("%s imports an emulator: only cmd/feedbox-dev and tests may", p.ImportPath)
+				!under(p.ImportPath, slices.Concat([]string{"cmd/feedbox-dev", "infrastructure/emulator", "tests"}, devOnly)...) {
+				t.Errorf("%s imports an emulator: only feedbox-dev, what only it links, and tests may", p.ImportPath)
 			}
 		}
 	}
 }
 
+// devOnly are packages that only feedbox-dev links: they work on the emulators.
+var devOnly = []string{"infrastructure/playground"}
+
 func TestTheProductionBinaryLinksNoTestCode(t *testing.T) {
 	packages, _ := list(t, "./cmd/feedbox")
 	for _, p := range packages {
 		switch {
-		case under(p.ImportPath, "infrastructure/emulator"), under(p.ImportPath, "tests"),
+		case under(p.ImportPath, "infrastructure/emulator", "infrastructure/badnet", "tests"), under(p.ImportPath, devOnly...),
 			p.ImportPath == "testing", strings.HasPrefix(p.ImportPath, "github.com/cockroachdb/"):
 			t.Errorf("cmd/feedbox links %s", p.ImportPath)
 		}

@@ -4,7 +4,26 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"feedbox/infrastructure/badnet"
 )
+
+// Proxy is a bad network between a process and a server.
+type Proxy = badnet.Proxy
+
+// Way is what a network does in one direction.
+type Way = badnet.Way
+
+// StartProxy forwards to target, host:port, until the test ends.
+func StartProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	p, err := badnet.Start(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
 
 // Network is the network between one process and the emulators.
 type Network struct{ Cosmos, ServiceBus *Proxy }

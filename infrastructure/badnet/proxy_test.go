@@ -1,4 +1,4 @@
-package testkit
+package badnet
 
 import (
 	"bufio"
@@ -32,7 +32,11 @@ func echo(t *testing.T) string {
 }
 
 func TestProxy(t *testing.T) {
-	p := StartProxy(t, echo(t))
+	p, err := Start(echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
 	dial := func() (ask func(limit time.Duration) bool) {
 		c, err := net.Dial("tcp", p.Addr())
 		if err != nil {

@@ -1,11 +1,13 @@
-package testkit
+// Package badnet is a bad network on one machine: proxies between a process and a server
+// that hold, delay, lose or cut what goes through them. Fault tests and the playground
+// of feedbox-dev use it.
+package badnet
 
 import (
 	"context"
 	"math/rand/v2"
 	"net"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -44,18 +46,15 @@ type proxied struct {
 	lost chan struct{} // closed: nothing goes through any more, and neither end is told
 }
 
-// StartProxy forwards to target, host:port, from a free port of the loopback
-// interface until the test ends.
-func StartProxy(t testing.TB, target string) *Proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// Start forwards to target, host:port, from a free port of the loopback interface.
+func Start(target string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // binding does not block
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	p := &Proxy{target: target, listener: l, changed: make(chan struct{}), conns: map[*proxied]struct{}{}}
 	p.done.Go(p.accept)
-	t.Cleanup(p.close)
-	return p
+	return p, nil
 }
 
 // Addr is where the proxy listens, host:port.
@@ -104,7 +103,8 @@ func (p *Proxy) Connections() int {
 	return len(p.conns)
 }
 
-func (p *Proxy) close() {
+// Close ends the proxy and its connections, and waits for them.
+func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
 	_ = p.listener.Close()
@@ -132,7 +132,7 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return // closed
 		}
-		far, err := net.Dial("tcp", p.target)
+		far, err := net.Dial("tcp", p.target) //nolint:noctx // on one machine it does not block
 		if err != nil {
 			_ = near.Close() // the server is gone: so is the connection
 			continue
@@ -217,7 +217,7 @@ func (p *Proxy) pass(c *proxied, due time.Time, way func() Way) bool {
 		if w.Hold {
 			wait = time.Hour
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		ctx, cancel := context.WithTimeout(context.Background(), wait) //nolint:forbidigo // ends with the segment
 		select {
 		case <-ctx.Done():
 		case <-changed:

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"feedbox/application/relay"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/playground"
+	"feedbox/infrastructure/wiring"
+)
+
+// playing are the flags of the playground.
+type playing struct {
+	on     bool
+	script bool
+	faults string
+	relays int
+	rate   float64
+	seed   uint64
+	pause  time.Duration
+	tamper func(*playground.Options) // for tests; may be nil
+}
+
+func (p *playing) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&p.on, "play", false, "try to break the promise: load, relays as processes of their own, faults on demand, a verdict all the while; nothing is kept")
+	flags.BoolVar(&p.script, "script", false, "with --play: do the faults one after the other, without a browser, and print what they did")
+	flags.StringVar(&p.faults, "faults", "", "with --script: which, and for how long, such as kill,freeze=8s,clock (default all)")
+	flags.DurationVar(&p.pause, "pause", 4*time.Second, "with --script: time before each fault and after the last")
+	flags.IntVar(&p.relays, "relays", 3, "with --play: relays, 1 to 8")
+	flags.Float64Var(&p.rate, "rate", 50, "with --play: changes a second, 1 to 200")
+	flags.Uint64Var(&p.seed, "seed", 0, "with --play: of all choices; the one used is printed (default a random one)")
+}
+
+// check reports the first flag that cannot work.
+func (p *playing) check(set func(flag string) bool) error {
+	if !p.on {
+		for _, flag := range []string{"script", "faults", "pause", "relays", "rate", "seed"} {
+			if set(flag) {
+				return fmt.Errorf("--%s is for --play: give both", flag)
+			}
+		}
+		return nil
+	}
+	for _, flag := range []string{"data-dir", "record"} {
+		if set(flag) {
+			return fmt.Errorf("--play and --%s exclude each other: the playground begins empty and keeps nothing", flag)
+		}
+	}
+	if !p.script && (set("faults") || set("pause")) {
+		return errors.New("--faults and --pause are for --script: give it, too")
+	}
+	if p.relays < 1 || p.relays > 8 {
+		return fmt.Errorf("--relays %d: give a number from 1 to 8", p.relays)
+	}
+	if p.rate < 1 || p.rate > 200 {
+		return fmt.Errorf("--rate %v: give a number from 1 to 200", p.rate)
+	}
+	if p.pause < 0 || p.pause > time.Hour {
+		return fmt.Errorf("--pause %s: give a duration up to 1h", p.pause)
+	}
+	if _, err := playground.ParsePlan(p.faults); err != nil {
+		return fmt.Errorf("--faults: %w", err)
+	}
+	return nil
+}
+
+// run plays until ctx ends, or the script does.
+func (p *playing) run(ctx context.Context, opts *options, emulators *emulators, e *endpoints, out io.Writer, style console.Style) (err error) {
+	engine, err := p.start(ctx, emulators, e, out, style)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	if p.script {
+		return p.playScript(ctx, engine, out)
+	}
+	return announce(ctx, opts, out, style, *e)
+}
+
+// start runs the playground on what there is.
+func (p *playing) start(ctx context.Context, emulators *emulators, e *endpoints, out io.Writer, style console.Style) (*playground.Engine, error) {
+	cfg, err := config.LoadRelay(e.relayVariables())
+	if err != nil {
+		return nil, err
+	}
+	operators, err := wiring.Operator(cfg, wiring.Params{CosmosTransport: emulators.cosmos.HTTPClient()})
+	if err != nil {
+		return nil, err
+	}
+	options := &playground.Options{
+		Cosmos: emulators.cosmos, Bus: emulators.bus, API: e.API,
+		Names: playground.Names{Database: e.Database, Container: e.Container, Parked: e.Parked, Topic: e.Topic, Subscription: e.Subscription},
+		Relay: e.relayProcess, Relays: p.relays, Rate: p.rate, Seed: p.seed,
+		RetryParked: retryParked(operators), Owned: owned(operators),
+		Logged: func(entry playground.Entry) {
+			words := console.Clean(entry.Words)
+			if entry.Bad {
+				words = style.Bad(words)
+			}
+			_, _ = fmt.Fprintf(out, "%s  %s\n", style.Faint(entry.At.Format(time.TimeOnly)), words)
+		},
+	}
+	if p.tamper != nil {
+		p.tamper(options)
+	}
+	return playground.Start(ctx, options)
+}
+
+// retryParked asks for what is parked of a key to be sent, as feedbox parked retry does.
+func retryParked(o *operator.Operator) func(ctx context.Context, key string) (bool, error) {
+	return func(ctx context.Context, key string) (bool, error) {
+		_, err := o.Lot.SetIntent(ctx, key, relay.Intent{Verb: relay.VerbRetry, By: "playground", Note: "the contact is poisoned no more", At: time.Now()})
+		if fault.Is(err, fault.NotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+}
+
+// owned counts the ranges of each relay.
+func owned(o *operator.Operator) func(ctx context.Context) (map[string]int, error) {
+	return func(ctx context.Context) (map[string]int, error) {
+		leases, err := o.Leases.Leases(ctx)
+		if err != nil {
+			return nil, err
+		}
+		counts := map[string]int{}
+		for i := range leases {
+			counts[leases[i].Owner]++
+		}
+		return counts, nil
+	}
+}

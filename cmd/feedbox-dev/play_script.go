@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/playground"
+	"feedbox/infrastructure/verify"
+)
+
+// playScript does the faults one after the other and prints what they did.
+func (p *playing) playScript(ctx context.Context, engine *playground.Engine, out io.Writer) error {
+	plan, err := playground.ParsePlan(p.faults)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "%d faults: about %s\n", len(plan), (playground.Takes(plan, p.pause) + 5*time.Second).Round(time.Second))
+	err = engine.Play(ctx, plan, p.pause)
+	state := engine.State()
+	if written := summarise(out, &state); written != nil {
+		return errors.Join(err, written)
+	}
+	if !state.Verdict.Kept() {
+		return errors.Join(errBroken, err)
+	}
+	return err
+}
+
+// summarise prints what each fault did, and the verdict.
+func summarise(out io.Writer, s *playground.State) error {
+	_, _ = fmt.Fprintln(out)
+	table := console.NewTable("FAULT", "LASTED", "LATE FOR", "P50", "P99")
+	for i := range s.Effects {
+		e := &s.Effects[i]
+		lasted := "at once"
+		if d := e.Ended.Sub(e.Began); d > 0 {
+			lasted = d.Round(100 * time.Millisecond).String()
+		}
+		late := "never"
+		if e.Settled > 0 {
+			late = e.Settled.Round(100 * time.Millisecond).String()
+		}
+		row := func(of func(l playground.Latency) time.Duration) string {
+			return short(of(e.Before)) + ", " + short(of(e.During)) + ", " + short(of(e.After))
+		}
+		table.Row(e.Fault.Title, lasted, late,
+			row(func(l playground.Latency) time.Duration { return l.P50 }), row(func(l playground.Latency) time.Duration { return l.P99 }))
+	}
+	if err := table.Write(out, "no fault was done"); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, `
+P50 and P99 are latencies from the change to the consumer before, during and after the
+fault. LATE FOR is for how long, from the fault's beginning, some event was on its way for
+more than %s.
+
+`, playground.Late)
+	v := &s.Verdict
+	verdict := console.NewTable("PROMISE", "BROKEN", "TEXT")
+	for _, p := range verify.Promises {
+		verdict.Row(p.ID, fmt.Sprint(v.Broken[p.ID]), p.Text)
+	}
+	if err := verdict.Write(out, ""); err != nil {
+		return err
+	}
+	for _, breach := range v.Breaches {
+		_, _ = fmt.Fprintln(out, console.Clean(breach))
+	}
+	_, err := fmt.Fprintf(out, "\nacknowledged %d, arrived %d, lost %d, doubled %d, out of order %d\n%d changes of unknown outcome, %d turned away; %d messages sent twice and dropped by the broker; seed %d\n",
+		s.Acked, s.Arrived, s.Lost(), s.Doubled(), s.Disordered(), s.Unknown, s.TurnedAway, s.Dropped, s.Seed)
+	return err
+}
+
+// short is a latency in few digits.
+func short(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "-"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"feedbox/infrastructure/playground"
+	"feedbox/infrastructure/witness"
+)
+
+// playScript runs feedbox-dev --play --script on free ports, with short rounds.
+func playScript(t *testing.T, tamper func(witness.Arrival) []witness.Arrival, args ...string) (out string, err error) {
+	t.Helper()
+	opts := &options{}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	opts.register(flags, true)
+	args = append(args, "--play", "--script", "--seed", "7", "--pause", "1500ms", "--relays", "2",
+		"--api", "127.0.0.1:0", "--ops", "127.0.0.1:0", "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0")
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	opts.play.tamper = func(o *playground.Options) {
+		o.Round, o.Tamper = 2*time.Second, tamper
+		if tamper != nil {
+			o.Patience = 2 * time.Second
+		}
+	}
+	var printed bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	err = dev(ctx, opts, &printed, &printed, nil)
+	return printed.String(), err
+}
+
+var (
+	acknowledged = regexp.MustCompile(`acknowledged (\d+), arrived (\d+), lost 0, doubled 0, out of order 0\n`)
+	processes    = regexp.MustCompile(`relay-\d \(process \d+\) killed`)
+)
+
+// A relay is killed for real under load, and no promise is broken.
+func TestPlayScriptKeepsThePromise(t *testing.T) {
+	t.Parallel()
+	out, err := playScript(t, nil, "--faults", "kill=1s,clock")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	m := acknowledged.FindStringSubmatch(out)
+	if m == nil || !processes.MatchString(out) || !strings.Contains(out, "seed 7") || !strings.Contains(out, "Move the clock") {
+		t.Fatalf("the summary:\n%s", out)
+	}
+	if acked, _ := strconv.Atoi(m[1]); acked < 50 || m[1] != m[2] {
+		t.Errorf("%s acknowledged and %s arrived", m[1], m[2])
+	}
+}
+
+// A build that loses and doubles events on the way to the consumer turns the verdict red.
+func TestPlayScriptFindsABrokenBuild(t *testing.T) {
+	t.Parallel()
+	n := 0
+	out, err := playScript(t, func(a witness.Arrival) []witness.Arrival {
+		switch n++; n {
+		case 40:
+			return nil
+		case 50:
+			return []witness.Arrival{a, a}
+		}
+		return []witness.Arrival{a}
+	}, "--faults", "clock")
+	if exit := exitCode(err); exit != exitBroken {
+		t.Errorf("exit code %d, want %d: %v\n%s", exit, exitBroken, err, out)
+	}
+	for _, want := range []string{"a promise is broken: I", "lost 1, doubled 1", "arrived twice"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("want %q:\n%s", want, out)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package playground
+
+import (
+	"context"
+	"maps"
+	"time"
+)
+
+// tick does what is due until ctx ends: it undoes faults, follows their effects, looks
+// after the relays and has the judge look.
+func (e *Engine) tick(ctx context.Context) {
+	ticks := time.NewTicker(200 * time.Millisecond)
+	defer ticks.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+		e.follow(time.Now())
+		e.expire(ctx, time.Now())
+		if n%5 != 0 {
+			continue
+		}
+		e.mend()
+		e.heal(ctx, time.Now())
+		e.ask(ctx)
+		before := e.judge.state()
+		if err := e.judge.look(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			e.note(true, "the judge cannot read the store: %v", err)
+		}
+		if after := e.judge.state(); before.Kept() && !after.Kept() {
+			e.note(true, "a promise is broken: %s", after.Breaches[0])
+		}
+	}
+}
+
+// expire undoes the faults whose time is over.
+func (e *Engine) expire(ctx context.Context, now time.Time) {
+	e.mu.Lock()
+	var over []string
+	for name, a := range e.active {
+		if !now.Before(a.until) {
+			over = append(over, name)
+		}
+	}
+	e.mu.Unlock()
+	for _, name := range over {
+		_ = e.End(ctx, name) // the log says what went wrong
+	}
+}
+
+// follow keeps the effects of faults up to date.
+func (e *Engine) follow(now time.Time) {
+	_, since := e.judge.onTheWay()
+	late := !since.IsZero() && now.Sub(since) > Late
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if late || len(e.active) > 0 {
+		e.restless = now
+	}
+	for _, f := range e.effects {
+		if f.Final {
+			continue
+		}
+		over := !f.Ended.IsZero()
+		if late && (!over || now.Sub(f.Ended) < watched) {
+			f.Settled = now.Sub(f.Began)
+		}
+		until := now
+		if over {
+			until = f.Ended
+		}
+		f.During = e.meter.latency(f.Began, until)
+		if over {
+			f.After = e.meter.latency(f.Ended.Add(time.Second), earliest(now, f.Ended.Add(around)))
+			f.Final = now.Sub(f.Ended) > watched+around
+		}
+	}
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// mend replaces relays that have ended by themselves.
+func (e *Engine) mend() {
+	e.mu.Lock()
+	var gone []*relay
+	for _, r := range e.relays {
+		if r.condition != Killed && r.ended() {
+			gone = append(gone, r)
+		}
+	}
+	e.mu.Unlock()
+	for _, r := range gone {
+		e.note(true, "%s ended by itself (%s) and is replaced: %s", r.name, r.cmd.ProcessState, r.out.String())
+		if err := e.replace(r); err != nil {
+			e.note(true, "%v", err)
+		}
+	}
+}
+
+// ask looks at what relays own and what is parked.
+func (e *Engine) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	parked, err := e.judge.store.parked(ctx)
+	var owned map[string]int
+	if e.o.Owned != nil {
+		owned, _ = e.o.Owned(ctx) // the database is perhaps throttled: what was last known stays
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err == nil {
+		e.parked = len(parked)
+	}
+	if owned != nil {
+		e.owned = owned
+	}
+}
+
+// heal has what is parked of contacts sent that are no longer poisoned.
+func (e *Engine) heal(ctx context.Context, now time.Time) {
+	e.mu.Lock()
+	healing := maps.Clone(e.healing)
+	e.mu.Unlock()
+	for contact, until := range healing {
+		found, err := e.o.RetryParked(ctx, contact)
+		switch {
+		case found:
+			e.note(false, "what is parked of contact %s is sent again, in its order", contact)
+		case now.Before(until):
+			continue
+		case err != nil:
+			e.note(true, "what is parked of contact %s cannot be sent: %v", contact, err)
+		}
+		e.mu.Lock()
+		delete(e.healing, contact)
+		e.mu.Unlock()
+	}
+}
