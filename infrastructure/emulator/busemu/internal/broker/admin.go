@@ -12,7 +12,7 @@ import (
 type administration struct {
 	b       *Broker
 	records []func(w *writer)
-	left    []*message // of dropped holders
+	left    []remains // of dropped holders
 	later   callbacks
 	done    chan<- error
 }
@@ -58,8 +58,8 @@ func (a *administration) write(w *writer) {
 			record(w)
 		}
 	}
-	for _, m := range a.left {
-		m.body.release(w)
+	for _, r := range a.left {
+		r.release(w)
 	}
 }
 

@@ -134,7 +134,7 @@ func (t *topic) info() TopicInfo {
 	i := TopicInfo{Name: t.name, TopicProperties: t.props, Times: t.times}
 	rest := t.inlet.rest
 	rest.mu.Lock()
-	i.Scheduled = int64(rest.scheduled.Len())
+	i.Scheduled = int64(rest.waitingForTime())
 	rest.mu.Unlock()
 	i.Subscriptions = len(t.subscriptions)
 	for _, s := range t.subscriptions {

@@ -16,7 +16,9 @@ type Broker struct {
 	offset  atomic.Int64 // nanoseconds that Advance added
 	timers  *timers
 	store   *store // nil in memory mode
-	closed  atomic.Bool
+	// inMemory is the bytes that messages in memory take, with storage.
+	inMemory atomic.Int64
+	closed   atomic.Bool
 
 	mu     sync.RWMutex      // guards the catalog: the fields below and the entities' properties
 	queues map[string]*queue // by name in lower case
@@ -33,6 +35,7 @@ func Open(o *Options) (*Broker, error) {
 	if b.options.Now == nil {
 		b.options.Now = time.Now
 	}
+	b.options.CacheBytes = cmp.Or(b.options.CacheBytes, defaultCache)
 	b.options.Logger = cmp.Or(b.options.Logger, slog.New(slog.DiscardHandler))
 	if b.options.Dir == "" && b.options.FS != nil {
 		return nil, errors.New("broker: a file system needs a directory: set Dir, or leave FS out for a broker in memory")
@@ -104,7 +107,8 @@ func (b *Broker) Now() time.Time { return b.options.Now().Add(time.Duration(b.of
 func (b *Broker) now() int64 { return b.options.Now().UnixNano() + b.offset.Load() }
 
 // Advance moves the broker's clock forward and does everything that is due by then
-// before it returns. Advance(0) takes notice of a jump of Options.Now.
+// before it returns. Advance(0) takes notice of a jump of Options.Now. Not to be called
+// from a callback.
 func (b *Broker) Advance(d time.Duration) {
 	b.offset.Add(int64(max(0, d)))
 	if !b.closed.Load() {

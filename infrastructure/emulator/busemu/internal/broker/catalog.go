@@ -82,18 +82,13 @@ func (s holders) detachAll(reason error, later *callbacks) {
 	}
 }
 
-// retire ends all receivers for good and returns the messages that were left.
-func (s holders) retire(later *callbacks) (left []*message) {
+// retire ends all receivers for good and returns what was left.
+func (s holders) retire(later *callbacks) (left []remains) {
 	for _, h := range s.all() {
 		h.mu.Lock()
 		h.detach(detached(h.path), later)
 		h.gone = true
-		for m := range h.index.from(0) {
-			if m.place != nowhere { // else it is under way out
-				left = append(left, m)
-			}
-		}
-		h.index = index{}
+		left = append(left, h.remains())
 		h.b.timers.set(&h.alarm, 0)
 		h.mu.Unlock()
 	}

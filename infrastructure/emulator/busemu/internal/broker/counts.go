@@ -8,7 +8,7 @@ import (
 func (s holders) counts() (c Counts) {
 	h := s.main
 	h.mu.Lock()
-	c.Scheduled = int64(h.scheduled.Len())
+	c.Scheduled = int64(h.waitingForTime())
 	c.Deferred = int64(h.deferred)
 	c.Locked = int64(h.inFlight)
 	c.Active = int64(h.index.n) - c.Scheduled
@@ -20,6 +20,9 @@ func (s holders) counts() (c Counts) {
 	s.deadLetter.mu.Unlock()
 	return c
 }
+
+// waitingForTime is how many messages are scheduled.
+func (h *holder) waitingForTime() int { return h.scheduled.Len() + h.index.scheduled }
 
 // Counters returns an entity's counters. A topic's include its subscriptions'.
 func (b *Broker) Counters(path string) (Counters, error) {

@@ -50,7 +50,7 @@ func TestCrash(t *testing.T) {
 
 func crashOnce(t *testing.T, random *rand.Rand) {
 	w := &workload{
-		rig: rig{t: t, fs: vfs.NewCrashableMem()}, order: make(map[string][]string), sent: make(map[string]bool),
+		rig: rig{t: t, fs: vfs.NewCrashableMem(), cache: random.Int64N(2)}, order: make(map[string][]string), sent: make(map[string]bool),
 		tried: make(map[string]bool), completed: make(map[string]bool), abandons: make(map[string][2]int),
 	}
 	w.reach, w.reached = 1+random.IntN(1500), make(chan struct{})

@@ -6,7 +6,7 @@ import "fmt"
 // DeadLetterErrorDescription.
 type deadLetterReason struct{ reason, description string }
 
-func tooManyDeliveries(n uint32) deadLetterReason {
+func tooManyDeliveries(n uint16) deadLetterReason {
 	return deadLetterReason{"MaxDeliveryCountExceeded", fmt.Sprintf("Message could not be consumed after %d delivery attempts.", n)}
 }
 
@@ -53,7 +53,7 @@ type move struct {
 }
 
 func (o *move) write(w *writer) {
-	o.moved.body.refs.Add(1)
+	o.moved.body.retain(1)
 	w.putMessage(o.to, o.moved)
 	o.completion.write(w)
 }

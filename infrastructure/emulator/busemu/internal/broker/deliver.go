@@ -29,8 +29,11 @@ func (h *holder) serve(now int64, later *callbacks) {
 		share := max(1, h.ready.n/len(h.hungry))
 		h.hungry[0], r.hungry = nil, false
 		h.hungry = h.hungry[1:]
-		h.take(r, &h.ready, share, now, later)
+		taken := h.take(r, &h.ready, share, now, later)
 		h.lineUp(r)
+		if !taken {
+			return
+		}
 	}
 }
 
@@ -41,10 +44,15 @@ func (h *holder) serveSession(r *Receiver, now int64, later *callbacks) {
 	}
 }
 
-// take delivers up to limit messages of l to r.
-func (h *holder) take(r *Receiver, l *readyList, limit int, now int64, later *callbacks) {
+// take delivers up to limit messages of l to r. It reports whether there was one.
+func (h *holder) take(r *Receiver, l *readyList, limit int, now int64, later *callbacks) (taken bool) {
 	var removed *takeaway
-	for m := l.first(); m != nil && limit > 0 && r.credit > 0; m = l.first() {
+	for limit > 0 && r.credit > 0 {
+		m := h.nextReady(l)
+		if m == nil {
+			break
+		}
+		taken = true
 		h.withdraw(m)
 		if m.expired(now) && !h.config.keepsExpired {
 			h.expire(m, later)
@@ -68,6 +76,7 @@ func (h *holder) take(r *Receiver, l *readyList, limit int, now int64, later *ca
 		h.takeAway(removed, later)
 	}
 	r.flush()
+	return taken
 }
 
 // flush hands what was collected to the receiver.

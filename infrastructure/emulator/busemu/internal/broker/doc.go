@@ -38,7 +38,9 @@
 //   - Within one holder sequence numbers rise, are never used twice, also not after a
 //     restart, and messages of a session are delivered in their order. A message that
 //     is given back (abandoned, released, lock expired) goes to its old place.
-//   - A message is in exactly one of: ready, locked, deferred, scheduled.
+//   - A message is in exactly one of: ready, locked, deferred, scheduled. With storage,
+//     a ready, deferred or scheduled one may be swapped out; that changes nothing that a
+//     client sees.
 //   - A settlement's done(nil) means that it is durable. So does a sender's.
 //   - After a restart messages that were locked are ready again with the delivery
 //     count they had; their lock tokens are void.
@@ -51,7 +53,8 @@
 // Each inlet and each holder has its own mutex; there is no lock over all of them on
 // the path of a message. Order: catalog before inlet before holder before the
 // holder's dead-letter holder; timers and the committer's queue come last. No mutex is
-// held during I/O. Work that needs locks in another order (forwarding, activating
+// held while something is written; messages that are swapped out are read with the
+// holder's mutex held, which waits for no write. Work that needs locks in another order (forwarding, activating
 // scheduled messages) and all callbacks but Deliver are collected in callbacks and run
 // when every lock has been let go.
 //
@@ -69,8 +72,38 @@
 // # Storage
 //
 // Pebble, see keys.go and record.go. In memory mode nothing is encoded and nothing is
-// stored; everything else is the same code. With storage, messages are held in memory
-// too: a backlog must fit. A store that fails stops the broker: every later request is
-// answered with InternalError. Package disk opens the store, finds damage and tells
-// what failed.
+// stored; everything else is the same code. A store that fails stops the broker: every
+// later request is answered with InternalError. Package disk opens the store, finds
+// damage and tells what failed.
+//
+// # Memory
+//
+// With storage, the messages that wait may take [Options.CacheBytes] in memory, in all
+// holders together. Those that come when that is full are swapped out once nobody has
+// taken them at once: their records are the message, and the holder keeps only what it
+// needs to find them.
+//
+//	index (of a holder)      ready list (of a holder       Pebble
+//	                          without sessions, or of
+//	chunk: 64 numbers         one session)
+//	 inMemory  0001 ─slots──▶ head ⇄ … ⇄ tail  message ── body: payload
+//	 swapped   1110           returned: heap   in memory
+//	 deferred  0100           swapped: first, last, ────▶ m holder sequence
+//	 scheduled 1000           +3 +1 +7 …                  m holder sequence 's'
+//	 recorded  0100                                       p topic sequence (shared)
+//	 wake      the first time
+//	           that one is due
+//
+//	           arrives, and the cache is full
+//	in memory ────────────────────────────────▶ swapped out
+//	    ▲      set aside, once that is durable      │
+//	    └───────────────────────────────────────────┘
+//	       its turn comes, it is asked for by number, or it expires or is due
+//
+// That is a byte for the index and one to three for the ready list a message. Peeking and
+// browsing read a message and leave it where it is. What came back after a delivery
+// stays in memory: there is no more of it than was locked at a time. A payload that
+// several subscriptions wait for is stored once; shares counts its messages in two
+// bytes. Duplicate detection takes about 45 bytes an id, for as long as its window
+// lasts. All of these shrink when the messages and ids are gone.
 package broker

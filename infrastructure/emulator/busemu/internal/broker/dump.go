@@ -46,12 +46,16 @@ func (h *holder) dump(w *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(w, "    %s: %d messages, %d locked, %d deferred, %d scheduled, %d receivers, %d waiting for a session\n",
-		h.path, h.index.n, h.inFlight, h.deferred, h.scheduled.Len(), len(h.receivers), len(h.waiters))
+		h.path, h.index.n, h.inFlight, h.deferred, h.waitingForTime(), len(h.receivers), len(h.waiters))
 	n := 0
-	for m := range h.index.from(0) {
+	for sequence, m := range h.index.from(0) {
 		if n++; n > dumpMessages {
 			fmt.Fprintf(w, "      and %d more\n", h.index.n-dumpMessages)
 			break
+		}
+		if m == nil {
+			fmt.Fprintf(w, "      #%d %s, swapped out\n", sequence, h.index.swapped(sequence))
+			continue
 		}
 		fmt.Fprintf(w, "      #%d %s id=%q session=%q attempts=%d %d bytes\n", m.sequence, m.place, m.body.id, m.body.session, m.attempts, len(m.body.payload))
 	}

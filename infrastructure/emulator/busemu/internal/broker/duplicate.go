@@ -2,6 +2,7 @@ package broker
 
 import (
 	"crypto/sha256"
+	"maps"
 	"time"
 )
 
@@ -31,15 +32,22 @@ func (in *inlet) hash(m *Message) (h idHash) {
 type history struct {
 	window int64
 	seen   map[idHash]struct{}
-	// order is what seen holds, oldest first, in groups of equal time.
-	order []firstSeen
-	swept int64 // records up to here have been deleted from the store
+	most   int // ids that seen has held since it was made
+	// order is what seen holds, oldest first, in blocks; head of the first block are
+	// forgotten. batches says when they were first seen.
+	order   [][]idHash
+	head    int
+	batches []firstSeen
+	swept   int64 // records up to here have been deleted from the store
 }
 
-// firstSeen is the ids first seen in one batch.
+// historyBlock is the ids in a full block of history.order: 16 KB.
+const historyBlock = 1024
+
+// firstSeen says that the next n ids were first seen at a time.
 type firstSeen struct {
-	at     int64
-	hashes []idHash
+	at int64
+	n  int
 }
 
 func newHistory(window time.Duration) *history {
@@ -53,46 +61,68 @@ func (h *history) add(id idHash) bool {
 		return false
 	}
 	h.seen[id] = struct{}{}
+	h.most = max(h.most, len(h.seen))
+	last := len(h.order) - 1
+	if last < 0 || len(h.order[last]) == historyBlock {
+		var block []idHash // the first one grows with what comes
+		if last >= 0 {
+			block = make([]idHash, 0, historyBlock)
+		}
+		h.order = append(h.order, block)
+		last++
+	}
+	h.order[last] = append(h.order[last], id)
 	return true
 }
 
-// note keeps the ids that were added at a time, for forget. It keeps the slice.
-func (h *history) note(at int64, added []idHash) {
-	if len(added) > 0 {
-		h.order = append(h.order, firstSeen{at, added})
+// note says when the last n ids were added, for forget.
+func (h *history) note(at int64, n int) {
+	if n > 0 {
+		h.batches = append(h.batches, firstSeen{at, n})
 	}
 }
 
 // forget drops ids whose window has passed.
 func (h *history) forget(now int64) {
-	n := 0
-	for n < len(h.order) && now-h.order[n].at >= h.window {
-		n++
+	passed, ids := 0, 0
+	for passed < len(h.batches) && now-h.batches[passed].at >= h.window {
+		ids += h.batches[passed].n
+		passed++
 	}
-	if n == 0 {
-		return
+	switch {
+	case passed == 0:
+	case passed == len(h.batches):
+		h.seen, h.most, h.order, h.head, h.batches = make(map[idHash]struct{}), 0, nil, 0, nil
+	default:
+		h.batches = h.batches[passed:]
+		h.drop(ids)
 	}
-	if n == len(h.order) {
-		h.order, h.seen = nil, make(map[idHash]struct{})
-		return
-	}
-	for _, s := range h.order[:n] {
-		for _, id := range s.hashes {
-			delete(h.seen, id)
+}
+
+// drop forgets the oldest n ids, not all of them.
+func (h *history) drop(n int) {
+	for ; n > 0; n-- {
+		delete(h.seen, h.order[0][h.head])
+		if h.head++; h.head == historyBlock {
+			h.order[0] = nil
+			h.order, h.head = h.order[1:], 0
 		}
 	}
-	clear(h.order[:n])
-	h.order = h.order[n:]
+	if h.most < 4*historyBlock || len(h.seen) > h.most/4 {
+		return
+	}
+	h.seen = maps.Clone(h.seen) // a map never shrinks
+	h.most = len(h.seen)
 }
 
 // armHistory sees to it that the ids of an idle entity are forgotten too. Called with
 // in.mu.
 func (in *inlet) armHistory() {
-	if in.history == nil || len(in.history.order) == 0 || in.sweepArmed {
+	if in.history == nil || len(in.history.batches) == 0 || in.sweepArmed {
 		return
 	}
 	in.sweepArmed = true
-	in.b.timers.set(&in.sweep, in.history.order[0].at+in.history.window+max(in.history.window/8, int64(time.Second)))
+	in.b.timers.set(&in.sweep, in.history.batches[0].at+in.history.window+max(in.history.window/8, int64(time.Second)))
 }
 
 // fireSweep forgets old ids, in memory and in the store.

@@ -1,6 +1,10 @@
 package broker
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // maxHops is how often a message may be forwarded, as the service has it.
 const maxHops = 4
@@ -32,30 +36,64 @@ func (b *Broker) forwardable(name string, targets ...string) error {
 	return nil
 }
 
+// maxForward is how many messages that are swapped out are forwarded at a time.
+const maxForward = 1000
+
 // forward takes the ready messages of a holder that forwards out of its lists. They
 // stay in the store until their new entity has them there. Called with h.mu.
 func (h *holder) forward(later *callbacks) {
-	if h.config.forwardTo == "" || h.gone {
-		return
+	if messages, more := h.takeReady(); len(messages) > 0 {
+		to := h.config.forwardTo
+		later.call(func() { h.sendOn(messages, to, more) })
 	}
-	var messages []*message
-	for m := range h.index.from(0) {
-		if m.place == inReady {
+}
+
+// takeReady is forward without the sending; more says that some are still swapped out.
+func (h *holder) takeReady() (messages []*message, more bool) {
+	if h.config.forwardTo == "" || h.gone {
+		return nil, false
+	}
+	var swapped []int64
+	for sequence, m := range h.index.from(0) {
+		switch {
+		case m != nil && m.place == inReady:
 			messages = append(messages, m)
+		case m == nil && h.index.swapped(sequence) == inReady:
+			if more = len(swapped) == maxForward; !more {
+				swapped = append(swapped, sequence)
+			}
+		}
+		if more {
+			break // in order
 		}
 	}
-	if len(messages) == 0 {
-		return
+	for _, sequence := range swapped {
+		if m := h.swapIn(sequence); m != nil {
+			messages = append(messages, m)
+		}
 	}
 	for _, m := range messages {
 		h.withdraw(m)
 	}
-	to := h.config.forwardTo
-	later.call(func() { h.sendOn(messages, to) })
+	slices.SortFunc(messages, func(a, b *message) int { return cmp.Compare(a.sequence, b.sequence) })
+	return messages, more
 }
 
-// sendOn sends messages of h to another entity.
-func (h *holder) sendOn(messages []*message, to string) {
+// sendOn sends messages of h to another entity, and then those that were swapped out.
+func (h *holder) sendOn(messages []*message, to string, more bool) {
+	h.sendOnSome(messages, to)
+	for more {
+		h.mu.Lock()
+		messages, more = h.takeReady()
+		to = h.config.forwardTo
+		h.mu.Unlock()
+		if len(messages) > 0 {
+			h.sendOnSome(messages, to)
+		}
+	}
+}
+
+func (h *holder) sendOnSome(messages []*message, to string) {
 	var later callbacks
 	defer later.run()
 	in, err := h.b.inletAt(to)
@@ -89,7 +127,7 @@ func (in *inlet) takeOver(from *holder, messages []*message, later *callbacks) {
 	}
 	from.mu.Unlock() // publish may lock the holder of an entity that forwards back
 	if in.history != nil {
-		in.history.note(o.at, o.hashes)
+		in.history.note(o.at, len(o.hashes))
 	}
 	o.last = in.rest.sequence.Load()
 	if len(o.removed) > 0 {

@@ -16,9 +16,9 @@ type body struct {
 	partition  string
 	ttl        int64 // nanoseconds as sent, 0 = none
 	owner      *inlet
-	sequence   int64 // key of the payload's own record, if shared
-	refs       atomic.Int32
-	hops       uint8 // how often it was forwarded; forgotten on restart
+	sequence   int64        // key of the payload's own record, if shared
+	refs       atomic.Int32 // with storage, if not shared; else see shares
+	hops       uint8        // how often it was forwarded; forgotten on restart
 	hasSession bool
 	shared     bool // the payload has a record of its own
 }
@@ -55,12 +55,13 @@ type message struct {
 	prev, next  *message // in a ready list, or in a list of locked messages
 	lockedUntil int64    // without session; a session's messages are locked with it
 	nonce       uint64   // of the present lock, 0 = not locked
-	attempts    uint32   // failed deliveries so far
 	expiryIndex int32    // in the holder's expiry heap plus 1
 	heapIndex   int32    // in a ready list's or the scheduled heap plus 1
+	attempts    uint16   // failed deliveries so far
 	place       place
-	deferred    bool // returns to inDeferred when given back
-	recorded    bool // has a record of its mutable state
+	unsaved     uint16 // changes that are not durable yet
+	deferred    bool   // returns to inDeferred when given back
+	recorded    bool   // has a record of its mutable state
 }
 
 // token is the lock token of the present lock: the nonce, and the sequence number
@@ -101,7 +102,7 @@ func (m *message) delivery() Delivery {
 		SequenceNumber:         m.sequence,
 		EnqueuedSequenceNumber: m.firstSeq,
 		EnqueuedAt:             time.Unix(0, m.enqueuedAt),
-		DeliveryCount:          m.attempts,
+		DeliveryCount:          uint32(m.attempts),
 		MessageID:              m.body.id,
 		SessionID:              m.body.session,
 		HasSession:             m.body.hasSession,

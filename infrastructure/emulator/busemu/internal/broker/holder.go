@@ -13,34 +13,36 @@ type holder struct {
 	b          *Broker
 	id         uint32
 	path       string
-	inlet      *inlet              // accounts for the payloads; takes back scheduled messages
-	deadLetter *holder             // nil for a dead-letter queue and for a topic
-	sessions   map[string]*session // nil without sessions
+	inlet      *inlet  // accounts for the payloads; takes back scheduled messages
+	deadLetter *holder // nil for a dead-letter queue and for a topic
 
 	sequence atomic.Int64 // last sequence number given out
 	lastUsed atomic.Int64
 
-	mu        sync.Mutex
-	config    holderConfig
-	gone      bool // the entity was deleted or the broker closed
-	index     index
-	ready     readyList    // without sessions
-	locked    lockedList   // without sessions, by lockedUntil
-	available sessionList  // nobody holds them and they have ready messages; oldest first
-	held      sessionList  // by lockedUntil
-	waiters   []*waiter    // for the next session, oldest first
-	patience  int64        // the first of the waiters gives up then, or later
-	expiry    expiryHeap   // ready and deferred messages, some locked ones
-	scheduled scheduleHeap //
-	deferred  int          // messages set aside, locked ones not counted
-	inFlight  int          // locked messages
-	fed       []*session   // held ones that were given messages since serve
-	receivers map[*Receiver]struct{}
-	hungry    []*Receiver // with credit, without session; next first
-	browsing  []*Receiver
-	alarm     alarm
-	armed     int64 // what alarm is set to
-	counters  Counters
+	mu       sync.Mutex
+	config   holderConfig
+	gone     bool                // the entity was deleted or the broker closed
+	sessions map[string]*session // nil without sessions
+	// mostSessions is the most that sessions has held.
+	mostSessions int
+	index        index
+	ready        readyList    // without sessions
+	locked       lockedList   // without sessions, by lockedUntil
+	available    sessionList  // nobody holds them and they have ready messages; oldest first
+	held         sessionList  // by lockedUntil
+	waiters      []*waiter    // for the next session, oldest first
+	patience     int64        // the first of the waiters gives up then, or later
+	expiry       expiryHeap   // ready and deferred messages, some locked ones
+	scheduled    scheduleHeap //
+	deferred     int          // messages set aside, locked ones not counted
+	inFlight     int          // locked messages
+	fed          []*session   // held ones that were given messages since serve
+	receivers    map[*Receiver]struct{}
+	hungry       []*Receiver // with credit, without session; next first
+	browsing     []*Receiver
+	alarm        alarm
+	armed        int64 // what alarm is set to
+	counters     Counters
 }
 
 // holderConfig is the part of an entity's properties that its holder obeys.
@@ -55,6 +57,9 @@ type holderConfig struct {
 
 func (b *Broker) newHolder(id uint32, path string, in *inlet, sessions bool, c holderConfig) *holder {
 	h := &holder{b: b, id: id, path: path, inlet: in, config: c, receivers: make(map[*Receiver]struct{})}
+	if b.store != nil {
+		h.index.memory = &b.inMemory
+	}
 	if sessions {
 		h.sessions = make(map[string]*session)
 	}
@@ -76,6 +81,7 @@ func (h *holder) add(messages []*message, later *callbacks) {
 	h.put(messages, now, later)
 	h.forward(later)
 	h.serve(now, later)
+	h.swapOut(messages)
 	h.arm()
 }
 
@@ -122,11 +128,17 @@ func (h *holder) place(m *message) {
 	case m.deferred:
 		m.place = inDeferred
 		h.deferred++
-	case m.session == nil:
-		h.ready.push(m)
 	default:
-		m.session.ready.push(m)
+		h.readyList(m).push(m)
 	}
+}
+
+// readyList is where m is when it is ready.
+func (h *holder) readyList(m *message) *readyList {
+	if m.session != nil {
+		return &m.session.ready
+	}
+	return &h.ready
 }
 
 // forget takes m, wherever it is, out of the holder.
@@ -146,12 +158,9 @@ func (h *holder) forget(m *message) {
 func (h *holder) withdraw(m *message) {
 	switch m.place {
 	case inReady:
-		if m.session == nil {
-			h.ready.remove(m)
-			break
-		}
-		m.session.ready.remove(m)
-		if m.session.ready.n == 0 {
+		l := h.readyList(m)
+		l.remove(m)
+		if m.session != nil && l.n == 0 {
 			h.available.removeIf(m.session)
 		}
 	case inLocked:
@@ -208,6 +217,7 @@ func (h *holder) next() (at int64) {
 	if h.scheduled.Len() > 0 {
 		sooner(h.scheduled.messageHeap[0].scheduledAt)
 	}
+	sooner(h.index.wakes.next())
 	if len(h.waiters) > 0 {
 		sooner(h.patience)
 	}
@@ -225,6 +235,7 @@ func (h *holder) fire(now int64) {
 	}
 	h.expireLocks(now, &later)
 	h.expireSessions(now, &later)
+	more := h.wakeSwapped(now)
 	h.expireMessages(now, &later)
 	h.expireWaiters(now, &later)
 	due := h.takeDue(now)
@@ -235,6 +246,9 @@ func (h *holder) fire(now int64) {
 		h.inlet.activate(due, &later)
 	}
 	later.run()
+	if more {
+		h.b.store.await() // so that what expires is not in memory all at once
+	}
 }
 
 func nanos(t time.Time) int64 {

@@ -1,25 +1,55 @@
 package broker
 
-import "iter"
+import (
+	"iter"
+	"math/bits"
+	"sync/atomic"
+)
 
-const chunkBits = 6
+const (
+	chunkBits = 6
+	chunkMask = 1<<chunkBits - 1
+)
 
-// chunk holds the messages of 64 neighbouring sequence numbers.
+// chunk is the messages of 64 neighbouring sequence numbers. One that is in memory has a
+// slot; of one that is swapped out there are only a few bits.
 type chunk struct {
-	slots [1 << chunkBits]*message
-	n     int
+	slots     *[1 << chunkBits]*message // nil while none is in memory
+	inMemory  uint64                    // one bit for each message, as in the masks below
+	swapped   uint64
+	deferred  uint64 // of the swapped ones, as are the masks below
+	scheduled uint64
+	recorded  uint64 // has a record of its mutable state
+	first     int64  // sequence number of the first slot
+	wake      int64  // when the first of the swapped ones expires or is due, or before; 0 = never
+	heapIndex int32  // in index.wakes plus 1
 }
 
 // index finds messages by sequence number and walks them in order. Numbers are
 // dense, so it is an array in chunks; empty chunks are dropped.
 type index struct {
-	chunks []*chunk
-	base   int64 // number of chunks[0]
-	n      int
-	bytes  int64 // of payload
-	spare  *chunk
+	chunks    []*chunk
+	base      int64 // number of chunks[0]
+	n         int
+	bytes     int64 // of payload
+	scheduled int   // of those swapped out
+	shared    int   // of those swapped out: how many share their payload
+	own       int64 // bytes of payload of those swapped out that do not
+	wakes     wakeHeap
+	spare     *chunk
+	memory    *atomic.Int64 // bytes that messages in memory take in all holders; nil: nobody asks
 }
 
+// at returns the chunk of a sequence number, nil if it has none.
+func (x *index) at(sequence int64) *chunk {
+	i := sequence>>chunkBits - x.base
+	if i < 0 || i >= int64(len(x.chunks)) {
+		return nil
+	}
+	return x.chunks[i]
+}
+
+// set puts m, which is new, into the index.
 func (x *index) set(m *message) {
 	c := m.sequence >> chunkBits
 	switch {
@@ -37,56 +67,159 @@ func (x *index) set(m *message) {
 		if *at, x.spare = x.spare, nil; *at == nil {
 			*at = new(chunk)
 		}
+		(*at).first = c << chunkBits
 	}
-	(*at).slots[m.sequence&(1<<chunkBits-1)] = m
-	(*at).n++
+	x.fill(*at, m)
 	x.n++
 	x.bytes += int64(len(m.body.payload))
 }
 
-func (x *index) get(sequence int64) *message {
-	i := sequence>>chunkBits - x.base
-	if i < 0 || i >= int64(len(x.chunks)) || x.chunks[i] == nil {
-		return nil
+// fill puts m into its slot.
+func (x *index) fill(c *chunk, m *message) {
+	if c.slots == nil {
+		c.slots = new([1 << chunkBits]*message)
 	}
-	return x.chunks[i].slots[sequence&(1<<chunkBits-1)]
+	i := m.sequence & chunkMask
+	c.slots[i] = m
+	c.inMemory |= 1 << i
+	if x.memory != nil {
+		x.memory.Add(m.cost())
+	}
 }
 
-// remove takes m, which is in the index, out of it.
+// empty is the reverse of fill.
+func (x *index) empty(c *chunk, m *message) {
+	i := m.sequence & chunkMask
+	c.slots[i] = nil
+	c.inMemory &^= 1 << i
+	if x.memory != nil {
+		x.memory.Add(-m.cost())
+	}
+}
+
+// get returns a message that is in memory.
+func (x *index) get(sequence int64) *message {
+	c := x.at(sequence)
+	if c == nil || c.slots == nil {
+		return nil
+	}
+	return c.slots[sequence&chunkMask]
+}
+
+// swapped returns where a message that is swapped out waits, else nowhere.
+func (x *index) swapped(sequence int64) place {
+	c, bit := x.at(sequence), uint64(1)<<(sequence&chunkMask)
+	switch {
+	case c == nil || c.swapped&bit == 0:
+		return nowhere
+	case c.scheduled&bit != 0:
+		return inScheduled
+	case c.deferred&bit != 0:
+		return inDeferred
+	}
+	return inReady
+}
+
+// remove takes m, which is in memory, out of the index.
 func (x *index) remove(m *message) {
 	i := m.sequence>>chunkBits - x.base
 	c := x.chunks[i]
-	c.slots[m.sequence&(1<<chunkBits-1)] = nil
-	c.n--
+	x.empty(c, m)
 	x.n--
 	x.bytes -= int64(len(m.body.payload))
-	if c.n > 0 {
+	if c.inMemory|c.swapped != 0 {
 		return
 	}
+	x.wakes.set(c, 0)
 	x.spare, x.chunks[i] = c, nil
 	for len(x.chunks) > 0 && x.chunks[0] == nil {
 		x.chunks = x.chunks[1:]
 		x.base++
 	}
 	if len(x.chunks) == 0 {
-		x.chunks = nil
+		x.chunks, x.spare = nil, nil
 	}
 }
 
-// from yields the messages with at least the given sequence number, in order. The
-// index must not be changed meanwhile.
-func (x *index) from(sequence int64) iter.Seq[*message] {
-	return func(yield func(*message) bool) {
+// swapOut keeps of m no more than that it is there. wake is when it has to be looked at.
+func (x *index) swapOut(m *message, wake int64) {
+	c, bit := x.at(m.sequence), uint64(1)<<(m.sequence&chunkMask)
+	x.empty(c, m)
+	if c.inMemory == 0 {
+		c.slots = nil
+	}
+	c.swapped |= bit
+	if m.deferred {
+		c.deferred |= bit
+	}
+	if m.recorded {
+		c.recorded |= bit
+	}
+	if m.scheduledAt != 0 {
+		c.scheduled |= bit
+	}
+	x.countSwapped(m, 1)
+	if wake != 0 && (c.wake == 0 || wake < c.wake) {
+		x.wakes.set(c, wake)
+	}
+}
+
+// swapIn is the reverse of swapOut.
+func (x *index) swapIn(m *message) {
+	c, bit := x.at(m.sequence), uint64(1)<<(m.sequence&chunkMask)
+	for _, mask := range []*uint64{&c.swapped, &c.deferred, &c.recorded, &c.scheduled} {
+		*mask &^= bit
+	}
+	if c.swapped == 0 {
+		x.wakes.set(c, 0)
+	}
+	x.countSwapped(m, -1)
+	x.fill(c, m)
+}
+
+func (x *index) countSwapped(m *message, by int) {
+	if m.scheduledAt != 0 {
+		x.scheduled += by
+	}
+	if m.body.shared {
+		x.shared += by
+	} else {
+		x.own += int64(by * len(m.body.payload))
+	}
+}
+
+// from yields the messages with at least the given sequence number, in order; nil for
+// one that is swapped out. No message may come or go meanwhile.
+func (x *index) from(sequence int64) iter.Seq2[int64, *message] {
+	return func(yield func(int64, *message) bool) {
 		for i := max(0, sequence>>chunkBits-x.base); i < int64(len(x.chunks)); i++ {
 			c := x.chunks[i]
 			if c == nil {
 				continue
 			}
-			for _, m := range c.slots {
-				if m != nil && m.sequence >= sequence && !yield(m) {
+			for rest := c.inMemory | c.swapped; rest != 0; rest &= rest - 1 {
+				slot := bits.TrailingZeros64(rest)
+				at := c.first + int64(slot)
+				var m *message
+				if c.inMemory&(1<<slot) != 0 {
+					m = c.slots[slot]
+				}
+				if at >= sequence && !yield(at, m) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// forgetAll empties the index.
+func (x *index) forgetAll() {
+	if x.memory != nil {
+		for _, m := range x.from(0) {
+			if m != nil {
+				x.memory.Add(-m.cost())
+			}
+		}
+	}
+	*x = index{memory: x.memory}
 }

@@ -17,6 +17,7 @@ type inlet struct {
 	rest     *holder
 	size     atomic.Int64 // bytes of payload held, also by dead-letter queues
 	lastUsed atomic.Int64
+	shares   shares // with storage
 
 	mu     sync.Mutex
 	config inletConfig
@@ -128,17 +129,5 @@ func (b *body) unshared() *body {
 	return &body{
 		payload: b.payload, id: b.id, session: b.session, partition: b.partition,
 		ttl: b.ttl, owner: b.owner, hops: b.hops, hasSession: b.hasSession,
-	}
-}
-
-// release drops one reference. With the last one the payload's own record goes, if it
-// has one.
-func (b *body) release(w *writer) {
-	if b.refs.Add(-1) > 0 {
-		return
-	}
-	b.owner.size.Add(-int64(len(b.payload)))
-	if b.shared {
-		w.deletePayload(b)
 	}
 }

@@ -17,34 +17,31 @@ type rig struct {
 	*Broker
 	t  *testing.T
 	fs *vfs.MemFS // nil in memory mode
+	// cache is Options.CacheBytes; with 1 every message that waits is swapped out.
+	cache int64
 }
 
 // modes runs a test in memory and on storage.
 func modes(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
-	for _, durable := range []bool{false, true} {
-		t.Run(map[bool]string{false: "memory", true: "durable"}[durable], func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := &rig{t: t}
-				if durable {
-					r.fs = vfs.NewCrashableMem()
-				}
-				r.open(r.fs)
-				defer func() { r.Close() }()
-				test(t, r)
-			})
-		})
-	}
+	t.Run("memory", func(t *testing.T) { mode(t, rig{}, test) })
+	durable(t, test)
 }
 
-// durable runs a test on storage only.
+// durable runs a test on storage only, also with every message swapped out that waits.
 func durable(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
+	t.Run("durable", func(t *testing.T) { mode(t, rig{fs: vfs.NewCrashableMem()}, test) })
+	t.Run("swapping", func(t *testing.T) { mode(t, rig{fs: vfs.NewCrashableMem(), cache: 1}, test) })
+}
+
+func mode(t *testing.T, r rig, test func(t *testing.T, r *rig)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t, fs: vfs.NewCrashableMem()}
+		r.t = t
 		r.open(r.fs)
 		defer func() { r.Close() }()
-		test(t, r)
+		test(t, &r)
 	})
 }
 
@@ -53,6 +50,7 @@ func (r *rig) open(fs *vfs.MemFS) {
 	o := &Options{DecodeFields: decodeText, ApplyChanges: changeText}
 	if fs != nil {
 		o.FS, o.Dir = fs, "bus"
+		o.CacheBytes = r.cache
 	}
 	b, err := Open(o)
 	if err != nil {

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -14,25 +13,20 @@ import (
 // loader rebuilds the broker from its store. Any record that does not fit is an error:
 // the broker does not guess.
 type loader struct {
-	b        *Broker
-	db       *disk.DB
-	topics   map[uint32]*topic
-	inlets   map[uint32]*inlet // by the id of their resting holder
-	holders  map[uint32]*holder
-	payloads map[payloadKey][]byte
-	bodies   map[payloadKey]*body
-	later    callbacks // forwards what was waiting for it; run when the store runs
-}
-
-type payloadKey struct {
-	holder   uint32
-	sequence int64
+	b       *Broker
+	db      *disk.DB
+	topics  map[uint32]*topic
+	inlets  map[uint32]*inlet // by the id of their resting holder
+	holders map[uint32]*holder
+	last    *message  // the message loaded last, and where it is
+	lastIn  *holder   //
+	later   callbacks // forwards what was waiting for it; run when the store runs
 }
 
 func (b *Broker) load() (resume func(), err error) {
 	l := &loader{
 		b: b, db: b.store.db, topics: make(map[uint32]*topic), inlets: make(map[uint32]*inlet),
-		holders: make(map[uint32]*holder), payloads: make(map[payloadKey][]byte), bodies: make(map[payloadKey]*body),
+		holders: make(map[uint32]*holder),
 	}
 	for _, step := range []struct {
 		kind byte
@@ -44,13 +38,14 @@ func (b *Broker) load() (resume func(), err error) {
 		{kindPayload, l.payload},
 		{kindSession, l.session},
 		{kindHistory, l.history},
-		{kindMessage, l.message()},
+		{kindMessage, l.message},
 	} {
 		if err := l.each(step.kind, step.load); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.dropOrphans(); err != nil {
+	l.swapOutLast()
+	if err := l.each(kindPayload, l.dropOrphan); err != nil {
 		return nil, err
 	}
 	for _, h := range l.holders {
@@ -153,16 +148,25 @@ func (l *loader) sequence(key, value []byte) error {
 }
 
 func (l *loader) payload(key, value []byte) error {
-	h, rest, err := l.holder(key)
+	in, sequence, err := l.payloadKey(key)
 	if err != nil {
 		return err
 	}
+	in.shares.add(sequence, 1) // that it is there; see dropOrphan
+	in.size.Add(int64(len(value)))
+	return nil
+}
+
+func (l *loader) payloadKey(key []byte) (in *inlet, sequence int64, err error) {
+	h, rest, err := l.holder(key)
+	if err != nil {
+		return nil, 0, err
+	}
 	sequence, suffix, err := splitSequence(rest)
 	if err != nil || len(suffix) != 0 {
-		return orMalformed(err)
+		return nil, 0, orMalformed(err)
 	}
-	l.payloads[payloadKey{h.id, sequence}] = bytes.Clone(value)
-	return nil
+	return h.inlet, sequence, nil
 }
 
 func (l *loader) session(key, value []byte) error {
@@ -195,13 +199,13 @@ func (l *loader) history(key, value []byte) error {
 	if l.b.now()-at >= in.history.window {
 		return nil // the next sweep deletes it
 	}
-	hashes := make([]idHash, 0, len(value)/len(idHash{}))
+	added := 0
 	for ; len(value) > 0; value = value[len(idHash{}):] {
-		if id := idHash(value[:len(idHash{})]); in.history.add(id) { // else the window was shorter once
-			hashes = append(hashes, id)
+		if in.history.add(idHash(value[:len(idHash{})])) { // else the window was shorter once
+			added++
 		}
 	}
-	in.history.note(at, hashes)
+	in.history.note(at, added)
 	return nil
 }
 

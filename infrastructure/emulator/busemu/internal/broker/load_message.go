@@ -7,86 +7,80 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// message returns the loader of message and state records. A state record follows its
-// message.
-func (l *loader) message() func(key, value []byte) error {
-	var last *message
-	return func(key, value []byte) error {
-		h, rest, err := l.holder(key)
-		if err != nil {
+// message loads a message or state record. A state record follows its message.
+func (l *loader) message(key, value []byte) error {
+	h, rest, err := l.holder(key)
+	if err != nil {
+		return err
+	}
+	sequence, suffix, err := splitSequence(rest)
+	switch last := l.last; {
+	case err != nil:
+		return err
+	case len(suffix) == 1 && suffix[0] == stateSuffix && last != nil && last.sequence == sequence && l.lastIn == h:
+		h.withdraw(last)
+		if err := parseState(value, last); err != nil {
 			return err
 		}
-		sequence, suffix, err := splitSequence(rest)
-		switch {
-		case err != nil:
-			return err
-		case len(suffix) == 1 && suffix[0] == stateSuffix && last != nil && last.sequence == sequence && h.index.get(sequence) == last:
-			h.withdraw(last)
-			if err := parseState(value, last); err != nil {
-				return err
-			}
-			h.restore(last)
-			return nil
-		case len(suffix) != 0:
-			return errKey
-		}
-		m, err := parseMessage(value)
-		if err != nil {
-			return err
-		}
-		m.sequence = sequence
-		if sequence > h.sequence.Load() {
-			return fmt.Errorf("its sequence number is above the last one given out, %d", h.sequence.Load())
-		}
-		if err := l.attach(h, m); err != nil {
-			return err
-		}
-		h.index.set(m)
-		if h.sessions != nil {
-			m.session = h.session(m.body.session)
-			m.session.messages++
-		}
-		h.restore(m)
-		last = m
+		h.restore(last)
+		return nil
+	case len(suffix) != 0:
+		return errKey
+	}
+	l.swapOutLast()
+	m, err := parseMessage(value)
+	if err != nil {
+		return err
+	}
+	m.sequence = sequence
+	if sequence > h.sequence.Load() {
+		return fmt.Errorf("its sequence number is above the last one given out, %d", h.sequence.Load())
+	}
+	if err := l.attach(h, m); err != nil {
+		return err
+	}
+	h.index.set(m)
+	if h.sessions != nil {
+		m.session = h.session(m.body.session)
+		m.session.messages++
+	}
+	h.restore(m)
+	l.last, l.lastIn = m, h
+	return nil
+}
+
+// swapOutLast swaps out the message that was loaded last, if memory is short.
+func (l *loader) swapOutLast() {
+	if l.last != nil {
+		l.lastIn.swapOut([]*message{l.last})
+	}
+}
+
+// attach makes m's body whole.
+func (l *loader) attach(h *holder, m *message) error {
+	b := m.body
+	b.owner = h.inlet
+	if !b.shared {
+		h.inlet.size.Add(int64(len(b.payload)))
+		b.retain(1)
 		return nil
 	}
-}
-
-// attach gives m its body.
-func (l *loader) attach(h *holder, m *message) error {
-	m.body.owner = h.inlet
-	if m.body.shared {
-		k := payloadKey{h.inlet.rest.id, m.body.sequence}
-		known := l.bodies[k]
-		if known == nil {
-			payload, ok := l.payloads[k]
-			if !ok {
-				return fmt.Errorf("its payload %d is missing", k.sequence)
-			}
-			m.body.payload = payload
-			h.inlet.size.Add(int64(len(payload)))
-			l.bodies[k], known = m.body, m.body
-		}
-		m.body = known
-	} else {
-		h.inlet.size.Add(int64(len(m.body.payload)))
+	if !h.inlet.shares.known(b.sequence) {
+		return fmt.Errorf("its payload %d is missing", b.sequence)
 	}
-	m.body.refs.Add(1)
-	return nil
+	b.retain(1)
+	return h.readPayload(b)
 }
 
-// dropOrphans removes shared payloads that no message refers to. A crash leaves some if
+// dropOrphan removes a shared payload that no message refers to. A crash leaves some if
 // it comes just after a subscription was deleted.
-func (l *loader) dropOrphans() error {
-	for k := range l.payloads {
-		if l.bodies[k] != nil {
-			continue
-		}
-		if err := l.db.Delete(sequenceKey(nil, kindPayload, k.holder, k.sequence), pebble.NoSync); err != nil {
-			return err
-		}
+func (l *loader) dropOrphan(key, value []byte) error {
+	in, sequence, err := l.payloadKey(key)
+	if err != nil || in.shares.add(sequence, -1) > 0 {
+		return err
 	}
-	return nil
+	in.size.Add(-int64(len(value)))
+	return l.db.Delete(key, pebble.NoSync)
 }
 
 // restore puts a message that was loaded where it belongs. Nothing is expired or

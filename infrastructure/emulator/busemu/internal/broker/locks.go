@@ -70,7 +70,7 @@ func (h *holder) giveBack(m *message, failed, changed bool, done func(error), no
 	if failed && h.deadLetter != nil {
 		m.attempts++
 		changed = true
-		if m.attempts >= h.config.maxDelivery {
+		if uint32(m.attempts) >= h.config.maxDelivery {
 			h.moveToDeadLetter(m, tooManyDeliveries(m.attempts), done, later)
 			return
 		}

@@ -60,21 +60,22 @@ type model struct {
 }
 
 func TestModel(t *testing.T) {
-	for _, durable := range []bool{false, true} {
+	for _, kind := range []string{"memory", "durable", "swapping"} {
 		for _, sessions := range []bool{false, true} {
-			t.Run(fmt.Sprintf("durable=%t,sessions=%t", durable, sessions), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s,sessions=%t", kind, sessions), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					// In a bubble t.Deadline panics; a plain TB has none.
-					rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) { runModel(t, rt, durable, sessions) })
+					rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) { runModel(t, rt, kind, sessions) })
 				})
 			})
 		}
 	}
 }
 
-func runModel(t *testing.T, rt *rapid.T, durable, sessions bool) {
+func runModel(t *testing.T, rt *rapid.T, kind string, sessions bool) {
+	durable := kind != "memory"
 	m := &model{
-		rig: rig{t: t}, rt: rt, sessions: sessions, deadExpire: rapid.Bool().Draw(rt, "dead-letter expired"),
+		rig: rig{t: t, cache: map[string]int64{"swapping": 1}[kind]}, rt: rt, sessions: sessions, deadExpire: rapid.Bool().Draw(rt, "dead-letter expired"),
 		firstSeen: make(map[string]time.Time), clients: make(map[string]*modelClient),
 	}
 	if durable {

@@ -25,6 +25,9 @@ type Options struct {
 	// NoSync acknowledges before fsync. Default false. For benchmarks only: a loss of
 	// power then loses acknowledged messages.
 	NoSync bool
+	// CacheBytes is what messages that wait may take in memory, with Dir: those that come
+	// when it is full are read back from disk when they are needed. Default 64 MB.
+	CacheBytes int64
 	// Premium raises the size of a message and of a batch from 256 KB to 1 MB.
 	Premium bool
 	// Now is the clock. Default time.Now. Advance moves the broker's clock on top of it.

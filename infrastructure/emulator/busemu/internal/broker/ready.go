@@ -5,15 +5,23 @@ import "container/heap"
 // readyList holds messages that can be delivered, in order of sequence number. New
 // messages have the highest numbers and go to the end of a list; messages that come
 // back go to a heap, so that giving back thousands at once, in any order, stays cheap.
+// Of those that are swapped out there is the number only, and perhaps the numbers of
+// some that are gone.
 type readyList struct {
 	head, tail *message
-	n          int // in both parts
+	n          int // in all three parts
 	returned   messageHeap
+	swapped    sequences
 }
 
 func (l *readyList) push(m *message) {
-	m.place = inReady
 	l.n++
+	l.link(m)
+}
+
+// link puts a message in that was counted before.
+func (l *readyList) link(m *message) {
+	m.place = inReady
 	if l.tail != nil && m.sequence < l.tail.sequence {
 		l.returned.push(m)
 		return
@@ -27,7 +35,7 @@ func (l *readyList) push(m *message) {
 	l.tail = m
 }
 
-// first returns the message to deliver next, nil if there is none.
+// first returns the first message that is in memory, nil if there is none.
 func (l *readyList) first() *message {
 	if len(l.returned) > 0 && (l.head == nil || l.returned[0].sequence < l.head.sequence) {
 		return l.returned[0]
@@ -37,8 +45,22 @@ func (l *readyList) first() *message {
 
 // remove takes m, which is in the list, out of it.
 func (l *readyList) remove(m *message) {
-	m.place = nowhere
 	l.n--
+	l.unlink(m)
+}
+
+// swapOut keeps of m, which is in the list, the number; false: its turn comes before
+// that of one swapped out earlier, so it stays.
+func (l *readyList) swapOut(m *message) bool {
+	if !l.swapped.push(m.sequence) {
+		return false
+	}
+	l.unlink(m)
+	return true
+}
+
+func (l *readyList) unlink(m *message) {
+	m.place = nowhere
 	if m.heapIndex > 0 {
 		l.returned.remove(m)
 		return

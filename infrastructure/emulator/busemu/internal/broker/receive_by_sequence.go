@@ -68,8 +68,8 @@ func (h *holder) deferredMessages(o SequenceOptions) ([]*message, error) {
 	var messages []*message
 	asked := make(map[int64]bool, len(o.Sequences))
 	for _, sequence := range o.Sequences {
-		m := h.index.get(sequence)
-		if m == nil || m.place != inDeferred || m.session != of {
+		m := h.lookUp(sequence, inDeferred)
+		if m == nil || m.session != of {
 			return nil, messageNotFound(sequence, "deferred", h.path)
 		}
 		if !asked[sequence] {

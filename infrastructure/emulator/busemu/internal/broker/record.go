@@ -124,10 +124,10 @@ func parseState(record []byte, m *message) error {
 	}
 	m.recorded, m.deferred = true, flags&flagDeferred != 0
 	attempts := r.uvarint()
-	if attempts > 1<<32-1 {
+	if attempts > 1<<16-1 {
 		return errRecord
 	}
-	m.attempts = uint32(attempts)
+	m.attempts = uint16(attempts)
 	if flags&flagOverlay != 0 {
 		o := &overlay{source: r.string(), reason: r.string(), description: r.string()}
 		for n := r.uvarint(); n > 0 && !r.failed; n-- {

@@ -27,8 +27,8 @@ func (b *Broker) CancelScheduled(path string, sequences []int64, done func(error
 	defer h.mu.Unlock()
 	cancelled := make([]*message, len(sequences))
 	for i, sequence := range sequences {
-		m := h.index.get(sequence)
-		if m == nil || m.place != inScheduled {
+		m := h.lookUp(sequence, inScheduled)
+		if m == nil {
 			later.call(func() { done(messageNotFound(sequence, "scheduled", h.path)) })
 			return
 		}

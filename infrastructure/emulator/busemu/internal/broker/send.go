@@ -102,7 +102,7 @@ func (in *inlet) stage(batch []Message, o *intake) {
 	}
 	o.hashes, o.last = fresh, in.rest.sequence.Load()
 	if in.history != nil {
-		in.history.note(o.at, fresh)
+		in.history.note(o.at, len(fresh))
 	}
 }
 
@@ -119,7 +119,7 @@ func (o *intake) route(b *body, sequence, first int64, over *overlay) {
 	in := o.inlet
 	b.sequence = sequence
 	facts := facts{inlet: in, body: b, at: o.at}
-	n := int32(0)
+	n := 0
 	for i, t := range in.targets {
 		plain, actions, err := t.matcher.match(&facts)
 		if plain || err != nil && t.deadLetterErrors {
@@ -143,12 +143,12 @@ func (o *intake) route(b *body, sequence, first int64, over *overlay) {
 	if n == 0 {
 		return
 	}
-	b.refs.Store(n)
 	in.size.Add(int64(len(b.payload)))
 	if n > 1 {
 		b.shared = true
 		o.shared = append(o.shared, b)
 	}
+	b.retain(n)
 }
 
 // deliver gives a message to one target, the i-th: to its dead-letter queue if its rules

@@ -1,6 +1,9 @@
 package broker
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // session is the messages of one session id in one holder, and who holds them. It
 // exists while it has messages or state or is held. Guarded by the holder's mu.
@@ -22,8 +25,8 @@ type session struct {
 func (h *holder) session(id string) *session {
 	s := h.sessions[id]
 	if s == nil {
-		s = &session{id: id}
-		h.sessions[id] = s
+		s = &session{id: strings.Clone(id)} // not a piece of a message
+		h.sessions[s.id] = s
 	}
 	return s
 }
@@ -33,6 +36,10 @@ func (h *holder) dropIdle(s *session) {
 	if s.messages == 0 && s.receiver == nil && s.state == nil && h.sessions[s.id] == s {
 		h.available.removeIf(s)
 		delete(h.sessions, s.id)
+		h.mostSessions = max(h.mostSessions, len(h.sessions)+1)
+		if len(h.sessions) == 0 && h.mostSessions > 1000 { // a map never shrinks
+			h.sessions, h.mostSessions = make(map[string]*session), 0
+		}
 	}
 }
 

@@ -105,11 +105,45 @@ func (o *completion) finish(err error) {
 
 // change records the mutable state of a message that stays in its holder.
 func (h *holder) change(m *message, done func(error)) op {
-	o := &waiting{done: done}
+	o := &alteration{holder: h, message: m, done: done}
 	if h.b.store != nil {
 		m.recorded = true
-		id, sequence, state := h.id, m.sequence, appendState(nil, m)
-		o.records = func(w *writer) { w.putState(id, sequence, state) }
+		m.unsaved++
+		o.state = appendState(nil, m)
 	}
 	return o
+}
+
+// alteration is a new state of a message.
+type alteration struct {
+	holder  *holder
+	message *message
+	state   []byte
+	done    func(error)
+}
+
+func (o *alteration) write(w *writer) {
+	if w != nil {
+		w.putState(o.holder.id, o.message.sequence, o.state)
+	}
+}
+
+// publish swaps out what was set aside.
+func (o *alteration) publish(*callbacks) {
+	h, m := o.holder, o.message
+	if h.b.store == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m.unsaved--
+	if m.place == inDeferred && !h.gone {
+		h.swapOut([]*message{m})
+	}
+}
+
+func (o *alteration) finish(err error) {
+	if o.done != nil {
+		o.done(err)
+	}
 }

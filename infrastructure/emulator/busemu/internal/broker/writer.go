@@ -100,11 +100,8 @@ func (w *writer) putPayload(b *body) {
 	w.set(w.key, b.payload)
 }
 
-func (w *writer) deletePayload(b *body) {
-	if w == nil {
-		return
-	}
-	w.key = sequenceKey(w.key[:0], kindPayload, b.owner.rest.id, b.sequence)
+func (w *writer) deletePayload(owner *inlet, sequence int64) {
+	w.key = sequenceKey(w.key[:0], kindPayload, owner.rest.id, sequence)
 	w.keep(w.batch.Delete(w.key, nil))
 }
 

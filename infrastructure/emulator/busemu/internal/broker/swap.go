@@ -1,0 +1,231 @@
+package broker
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// With storage, messages that wait are swapped out once those in memory take more than
+// the cache has room for: the index keeps a few bits of each, its ready list a byte or
+// two, and the rest is read back when the message is delivered, looked at or due. A
+// message is swapped out only where its records are as it is itself: when it has just
+// become durable, or when a change of it has. One that was delivered and came back stays
+// in memory. A record is read with the holder's lock held; that waits for no write.
+
+// defaultCache is what messages may take in memory before new ones are swapped out.
+const defaultCache = 64 << 20
+
+// messageOverhead is roughly what a message takes in memory beside its payload.
+const messageOverhead = 320
+
+func (m *message) cost() int64 { return int64(len(m.body.payload) + messageOverhead) }
+
+// crowded reports whether messages in memory take more than they should.
+func (h *holder) crowded() bool {
+	return h.index.memory != nil && h.index.memory.Load() > h.b.options.CacheBytes
+}
+
+// swapOut swaps out those of a holder's messages that still wait, if memory is short.
+func (h *holder) swapOut(messages []*message) {
+	if !h.crowded() || h.config.forwardTo != "" {
+		return
+	}
+	for _, m := range messages {
+		if m.unsaved == 0 {
+			h.swapOutOne(m)
+		}
+	}
+}
+
+func (h *holder) swapOutOne(m *message) {
+	wake := m.expiresAt
+	switch m.place {
+	case inReady:
+		if !h.readyList(m).swapOut(m) {
+			return
+		}
+	case inDeferred:
+	case inScheduled:
+		wake = m.scheduledAt
+		heap.Remove(&h.scheduled, int(m.heapIndex)-1)
+	case nowhere, inLocked:
+		return
+	}
+	if m.expiryIndex > 0 {
+		heap.Remove(&h.expiry, int(m.expiryIndex)-1)
+	}
+	if h.config.keepsExpired && m.scheduledAt == 0 {
+		wake = 0
+	}
+	h.index.swapOut(m, wake)
+	m.place, m.session = nowhere, nil
+}
+
+// swapIn reads a message back that is swapped out; nil if the store has failed.
+func (h *holder) swapIn(sequence int64) *message {
+	m := h.fetch(sequence)
+	if m != nil {
+		h.admit(m)
+	}
+	return m
+}
+
+// admit puts a message that was read back where it waits.
+func (h *holder) admit(m *message) {
+	h.index.swapIn(m)
+	if h.sessions != nil {
+		m.session = h.session(m.body.session)
+	}
+	if m.scheduledAt != 0 {
+		m.place = inScheduled
+		heap.Push(&h.scheduled, m)
+		return
+	}
+	if m.expiresAt != 0 && !h.config.keepsExpired {
+		heap.Push(&h.expiry, m)
+	}
+	if m.deferred {
+		m.place = inDeferred
+		return
+	}
+	h.readyList(m).link(m)
+}
+
+// lookUp returns a message wherever it is, read back if it is swapped out and waits at
+// the given place; nil if there is none.
+func (h *holder) lookUp(sequence int64, at place) *message {
+	if h.index.swapped(sequence) == at {
+		return h.swapIn(sequence)
+	}
+	if m := h.index.get(sequence); m != nil && m.place == at {
+		return m
+	}
+	return nil
+}
+
+// next returns the message of l to deliver next, read back if need be; nil if there is
+// none or the store has failed.
+func (h *holder) nextReady(l *readyList) *message {
+	for l.swapped.first != 0 {
+		if m := l.first(); m != nil && m.sequence < l.swapped.first {
+			return m
+		}
+		sequence := l.swapped.pop()
+		if h.index.swapped(sequence) != inReady {
+			continue // it has gone another way
+		}
+		return h.swapIn(sequence)
+	}
+	return l.first()
+}
+
+// fetch returns a message that is swapped out as it is in the store, and leaves it
+// there; nil if the store has failed, which stops the broker.
+func (h *holder) fetch(sequence int64) *message {
+	m, err := h.readRecords(sequence)
+	if err != nil {
+		h.b.store.db.Fail(fmt.Errorf("read message %d of %s: %w", sequence, h.path, err))
+		return nil
+	}
+	return m
+}
+
+func (h *holder) readRecords(sequence int64) (*message, error) {
+	db := h.b.store.db
+	key := sequenceKey(make([]byte, 0, 16), kindMessage, h.id, sequence)
+	var m *message
+	err := view(db.DB, key, func(value []byte) (err error) {
+		m, err = parseMessage(value)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.sequence = sequence
+	m.body.owner = h.inlet
+	if m.body.shared {
+		err = h.readPayload(m.body)
+	} else {
+		m.body.refs.Store(1)
+	}
+	if err == nil && h.index.at(sequence).recorded&(1<<(sequence&chunkMask)) != 0 {
+		err = view(db.DB, append(key, stateSuffix), func(value []byte) error { return parseState(value, m) })
+	}
+	return m, err
+}
+
+// readPayload reads the payload of a body that has a record of its own.
+func (h *holder) readPayload(b *body) error {
+	key := sequenceKey(make([]byte, 0, 16), kindPayload, h.inlet.rest.id, b.sequence)
+	return view(h.b.store.db.DB, key, func(value []byte) error {
+		b.payload = append([]byte{}, value...)
+		return nil
+	})
+}
+
+// glance is read for somebody who only looks: the message says where it waits.
+func (h *holder) glance(sequence int64) *message {
+	m := h.fetch(sequence)
+	if m != nil {
+		m.place = h.index.swapped(sequence)
+	}
+	return m
+}
+
+// view shows a record to f, which must not keep it.
+func view(db *pebble.DB, key []byte, f func(value []byte) error) error {
+	value, closer, err := db.Get(key)
+	if err != nil {
+		return fmt.Errorf("record %x: %w", key, err)
+	}
+	return errors.Join(f(value), closer.Close())
+}
+
+// maxWake is how many messages are read back at a time because they are due.
+const maxWake = 4096
+
+// wakeSwapped reads the messages back that expire or are due now. It reports whether
+// there are more.
+func (h *holder) wakeSwapped(now int64) (more bool) {
+	woken := 0
+	for due := h.index.wakes.next(); due != 0 && due <= now; due = h.index.wakes.next() {
+		if woken >= maxWake {
+			return true
+		}
+		n, ok := h.wakeChunk(h.index.wakes[0], now)
+		if !ok {
+			return false
+		}
+		woken += n
+	}
+	return false
+}
+
+func (h *holder) wakeChunk(c *chunk, now int64) (woken int, ok bool) {
+	next := int64(0)
+	for rest := c.swapped; rest != 0; rest &= rest - 1 {
+		m := h.fetch(c.first + int64(bits.TrailingZeros64(rest)))
+		if m == nil {
+			h.index.wakes.set(c, 0)
+			return 0, false
+		}
+		at := m.expiresAt
+		if m.scheduledAt != 0 {
+			at = m.scheduledAt
+		}
+		switch {
+		case at == 0:
+		case at <= now:
+			h.admit(m)
+			woken++
+		case next == 0 || at < next:
+			next = at
+		}
+	}
+	h.index.wakes.set(c, next)
+	return woken, true
+}

@@ -1,0 +1,90 @@
+// Command memory fills a Service Bus emulator that stores on disk, in a process of its
+// own, with messages that nobody receives, and empties it again. It prints what the
+// process occupies on the way. Linux only.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+)
+
+// settings are the command line.
+type settings struct {
+	messages, sessions, size int
+	subscriptions            int
+	senders, receivers       int
+}
+
+func main() {
+	var s settings
+	flag.IntVar(&s.messages, "messages", 1_000_000, "messages to send, each with an id that is remembered")
+	flag.IntVar(&s.sessions, "sessions", 20_000, "sessions that they belong to, in turn")
+	flag.IntVar(&s.size, "size", 512, "bytes of a body")
+	flag.IntVar(&s.subscriptions, "subscriptions", 1, "subscriptions with sessions, each of which gets and is emptied of all messages")
+	flag.IntVar(&s.senders, "senders", 4, "batches of 100 in flight")
+	flag.IntVar(&s.receivers, "receivers", 32, "sessions that are emptied at a time")
+	serving := flag.String("serve", "", "the process of the emulator: store in this directory")
+	flag.Parse()
+	if s.messages%(10*s.sessions) != 0 || s.messages%(10*inBatch) != 0 {
+		fmt.Fprintln(os.Stderr, "memory: -messages must be a multiple of 1,000 and of ten times -sessions")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	if *serving != "" {
+		err = serve(*serving, s)
+	} else {
+		err = run(ctx, s)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "memory:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, s settings) (err error) {
+	dir, err := os.MkdirTemp("", "feedbox-bench-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	p, err := start(ctx, dir, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	fmt.Printf("%d messages of %d bytes, %d sessions, %d subscriptions, ids remembered for ten minutes\n\n", s.messages, s.size, s.sessions, s.subscriptions)
+	if err := p.tell("started", "heap"); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := fill(ctx, p, s); err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	rate(s.messages, "sent", began)
+	if err := p.tell("full, collected", "collect"); err != nil {
+		return err
+	}
+	began = time.Now()
+	for i := range s.subscriptions {
+		if err := empty(ctx, p, s, subscription(i)); err != nil {
+			return fmt.Errorf("empty: %w", err)
+		}
+	}
+	rate(s.messages*s.subscriptions, "received", began)
+	if err := p.tell("emptied", "heap"); err != nil {
+		return err
+	}
+	return p.tell("collected", "collect")
+}
+
+func rate(n int, what string, began time.Time) {
+	d := time.Since(began)
+	fmt.Printf("%s in %v, %.0f/s\n", what, d.Round(time.Second), float64(n)/d.Seconds())
+}
