@@ -35,13 +35,13 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	var err error
 	if *serving != "" {
 		err = serve(*serving, s)
 	} else {
 		err = run(ctx, s)
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "memory:", err)
 		os.Exit(1)
