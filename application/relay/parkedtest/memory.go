@@ -23,28 +23,27 @@ type Memory struct {
 	fail    error
 }
 
-var (
-	_ relay.ParkedStore = (*Memory)(nil)
-	_ relay.DrainStore  = (*Memory)(nil)
-)
+var _ Store = (*Memory)(nil)
 
-// NewMemory returns an empty lot.
+// NewMemory returns an empty store.
 func NewMemory() *Memory {
 	return &Memory{gates: map[string]*relay.Gate{}, events: map[string][]relay.ParkedEvent{}}
 }
 
+func (l *Memory) lock() (unlock func()) {
+	l.mu.Lock()
+	return l.mu.Unlock
+}
+
 // Fail makes every later call fail with err; nil ends that.
 func (l *Memory) Fail(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.lock()()
 	l.fail = err
 }
 
 // Closed implements relay.ParkedStore.
-func (l *Memory) Closed(context.Context) ([]string, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var keys []string
+func (l *Memory) Closed(context.Context) (keys []string, err error) {
+	defer l.lock()()
 	for key := range l.gates {
 		keys = append(keys, key)
 	}
@@ -52,25 +51,21 @@ func (l *Memory) Closed(context.Context) ([]string, error) {
 }
 
 // Park implements relay.ParkedStore.
-func (l *Memory) Park(_ context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (relay.Parking, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var done relay.Parking
-	if l.fail != nil {
-		return done, l.fail
-	}
+func (l *Memory) Park(_ context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.Parking, err error) {
+	defer l.lock()()
 	key = strings.Clone(key)
-	g, closed := l.gates[key]
-	if !closed {
-		if closing == nil {
-			return done, relay.ErrGateOpen
-		}
-		fresh := relay.NewGate(key, *closing)
-		g = &fresh
-		l.gates[key] = g
+	g, err := l.gate(key)
+	switch {
+	case err == nil:
+	case !fault.Is(err, fault.NotFound):
+		return done, err
+	case closing == nil:
+		return done, relay.ErrGateOpen
+	default:
+		g = relay.NewGate(key, *closing)
 	}
 	for _, e := range events {
-		if i := slices.IndexFunc(l.events[key], func(have relay.ParkedEvent) bool { return have.ID == e.ID }); i >= 0 {
+		if i := slices.IndexFunc(l.events[key], hasID(e.ID)); i >= 0 {
 			done.Before = append(done.Before, l.events[key][i])
 			continue
 		}
@@ -81,21 +76,37 @@ func (l *Memory) Park(_ context.Context, key string, events []relay.ParkedEvent,
 		}
 	}
 	slices.SortFunc(l.events[key], func(a, b relay.ParkedEvent) int { return cmp.Compare(a.Position, b.Position) })
-	l.touch(g)
+	l.set(g)
 	return done, nil
 }
 
-// touch gives the gate a new version. mu is held.
-func (l *Memory) touch(g *relay.Gate) {
+func hasID(id string) func(relay.ParkedEvent) bool {
+	return func(e relay.ParkedEvent) bool { return e.ID == id }
+}
+
+// gate returns the gate of key. mu is held.
+func (l *Memory) gate(key string) (relay.Gate, error) {
+	g, closed := l.gates[key]
+	switch {
+	case l.fail != nil:
+		return relay.Gate{}, l.fail
+	case !closed:
+		return relay.Gate{}, fault.New(fault.NotFound, "", "no gate")
+	}
+	return *g, nil
+}
+
+// set stores the gate under a new version. mu is held.
+func (l *Memory) set(g relay.Gate) relay.Gate {
 	l.version++
 	g.Version = strconv.FormatInt(l.version, 10)
+	l.gates[g.Key] = &g
+	return g
 }
 
 // Intents implements relay.DrainStore.
-func (l *Memory) Intents(context.Context) ([]relay.Gate, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var gates []relay.Gate
+func (l *Memory) Intents(context.Context) (gates []relay.Gate, err error) {
+	defer l.lock()()
 	for _, g := range l.gates {
 		if g.Wanted() != nil {
 			gates = append(gates, *g)
@@ -106,105 +117,83 @@ func (l *Memory) Intents(context.Context) ([]relay.Gate, error) {
 
 // Gate implements relay.DrainStore.
 func (l *Memory) Gate(_ context.Context, key string) (relay.Gate, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g, ok := l.gates[key]
-	switch {
-	case l.fail != nil:
-		return relay.Gate{}, l.fail
-	case !ok:
-		return relay.Gate{}, fault.New(fault.NotFound, "", "no gate")
-	}
-	return *g, nil
+	defer l.lock()()
+	return l.gate(key)
 }
 
 // Update implements relay.DrainStore.
 func (l *Memory) Update(_ context.Context, g relay.Gate) (relay.Gate, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.lock()()
 	return l.update(g)
 }
 
 // update stores g if its version is the stored one. mu is held.
 func (l *Memory) update(g relay.Gate) (relay.Gate, error) {
-	stored, ok := l.gates[g.Key]
-	switch {
-	case l.fail != nil:
-		return relay.Gate{}, l.fail
-	case !ok:
-		return relay.Gate{}, fault.New(fault.NotFound, "", "no gate")
-	case stored.Version != g.Version:
-		return relay.Gate{}, fault.New(fault.PreconditionFailed, "", "another version")
+	stored, err := l.gate(g.Key)
+	if err == nil && stored.Version != g.Version {
+		err = fault.New(fault.PreconditionFailed, "", "another version")
 	}
-	l.touch(&g)
-	l.gates[g.Key] = &g
-	return g, nil
+	if err != nil {
+		return relay.Gate{}, err
+	}
+	return l.set(g), nil
 }
 
 // First implements relay.DrainStore.
 func (l *Memory) First(_ context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.lock()()
 	events := l.events[key]
 	return slices.Clone(events[:min(limit, len(events))]), l.fail
 }
 
 // Remove implements relay.DrainStore.
 func (l *Memory) Remove(_ context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.lock()()
 	g.Release(events)
-	stored, err := l.update(g)
+	g, err := l.update(g)
 	if err != nil {
-		return relay.Gate{}, err
+		return g, err
 	}
-	l.events[g.Key] = slices.DeleteFunc(l.events[g.Key], func(e relay.ParkedEvent) bool {
-		return slices.ContainsFunc(events, func(gone relay.ParkedEvent) bool { return gone.ID == e.ID })
-	})
+	for _, e := range events {
+		l.events[g.Key] = slices.DeleteFunc(l.events[g.Key], hasID(e.ID))
+	}
 	if skipped != nil {
 		l.skipped = append(l.skipped, *skipped)
 	}
-	return stored, nil
+	return g, nil
 }
 
 // Open implements relay.DrainStore.
 func (l *Memory) Open(_ context.Context, g relay.Gate) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, err := l.update(g); err != nil {
-		return err
+	defer l.lock()()
+	_, err := l.update(g)
+	if err == nil {
+		delete(l.gates, g.Key)
 	}
-	delete(l.gates, g.Key)
-	return nil
+	return err
 }
 
-// SetIntent does what an operator does: it notes on a gate what is wanted.
+// SetIntent implements Store.
 func (l *Memory) SetIntent(_ context.Context, key string, intent relay.Intent) (relay.Gate, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g, ok := l.gates[key]
-	if !ok {
-		return relay.Gate{}, fault.New(fault.NotFound, "", "no gate")
+	defer l.lock()()
+	g, err := l.gate(key)
+	if err != nil {
+		return g, err
 	}
 	g.Intent = &intent
-	l.touch(g)
-	return *g, nil
+	return l.set(g), nil
 }
 
-// Skipped returns the records of what operators left out.
+// Skipped implements Store.
 func (l *Memory) Skipped(context.Context, string) ([]relay.Skipped, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.lock()()
 	return slices.Clone(l.skipped), nil
 }
 
 // Mend replaces the document of a parked event, as an operator may.
 func (l *Memory) Mend(key, id string, document []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.events[key] {
-		if e := &l.events[key][i]; e.ID == id {
-			e.Document = bytes.Clone(document)
-		}
+	defer l.lock()()
+	if i := slices.IndexFunc(l.events[key], hasID(id)); i >= 0 {
+		l.events[key][i].Document = bytes.Clone(document)
 	}
 }

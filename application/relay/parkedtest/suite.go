@@ -1,9 +1,11 @@
 package parkedtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,10 +24,10 @@ type Store interface {
 	Skipped(ctx context.Context, key string) ([]relay.Skipped, error)
 }
 
-// Run tests that a store of parked events keeps the promises of relay.ParkedStore and relay.DrainStore. open returns
-// an empty one.
+// Run tests that a store of parked events keeps the promises of relay.ParkedStore and
+// relay.DrainStore. open returns an empty one.
 func Run(t *testing.T, open func(t *testing.T) Store) {
-	for name, test := range map[string]func(*testing.T, Store){
+	for name, test := range map[string]func(lot){
 		"parks in order":                  parksInOrder,
 		"parks once":                      parksOnce,
 		"what was passed is done":         progressIsDone,
@@ -41,138 +43,168 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		"an intent reaches the drainer":   intentReaches,
 		"a skipped event leaves a record": skipLeavesARecord,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+		t.Run(name, func(t *testing.T) { test(lot{t, open(t)}) })
 	}
 }
 
-var at = time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
+// lot is a store under test. Its key is k, unless a test says otherwise.
+type lot struct {
+	*testing.T
+	store Store
+}
 
-func event(key string, n int) relay.ParkedEvent {
-	id := fmt.Sprintf("%s-e%d", key, n)
+var (
+	at      = time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
+	closing = relay.Closing{Event: "k-e1", Reason: "too_large", Error: "too large by far", At: at}
+	skip    = relay.Intent{Verb: relay.VerbSkip, Event: "k-e1", By: "ann", Note: "known", At: at}
+)
+
+func event(n int) relay.ParkedEvent {
+	id := fmt.Sprintf("k-e%d", n)
 	return relay.ParkedEvent{
-		ID: id, Key: key, Action: "Changed", LSN: int64(n), Sequence: int64(n), Reason: "held", ParkedAt: at,
-		Document: fmt.Appendf(nil, `{"id":%q,"partitionKey":%q,"type":"domainEvent","data":{"action":"Changed","sequence":%d}}`, id, key, n),
+		ID: id, Key: "k", Action: "Changed", LSN: int64(n), Sequence: int64(n), Reason: "held", ParkedAt: at,
+		Document: fmt.Appendf(nil, `{"id":%q,"partitionKey":"k","type":"domainEvent","data":{"action":"Changed","sequence":%d}}`, id, n),
 	}
 }
 
-func events(key string, from, to int) []relay.ParkedEvent {
-	var out []relay.ParkedEvent
+func events(from, to int) (out []relay.ParkedEvent) {
 	for n := from; n <= to; n++ {
-		out = append(out, event(key, n))
+		out = append(out, event(n))
 	}
 	return out
 }
 
-var closing = &relay.Closing{Event: "k-e1", Reason: "too_large", Error: "too large by far", At: at}
-
-func park(t *testing.T, l Store, key string, c *relay.Closing, events ...relay.ParkedEvent) relay.Parking {
-	t.Helper()
-	done, err := l.Park(t.Context(), key, events, c)
-	if err != nil {
-		t.Fatalf("park: %v", err)
+// idsOf returns the ids of events.
+func idsOf(events []relay.ParkedEvent) (ids []string) {
+	for _, e := range events {
+		ids = append(ids, e.ID)
 	}
-	return done
+	return ids
 }
 
-func gate(t *testing.T, l Store, key string) relay.Gate {
-	t.Helper()
-	g, err := l.Gate(t.Context(), key)
-	if err != nil {
-		t.Fatalf("gate of %s: %v", key, err)
+// must returns what a call gave that may not fail.
+func must[V any](v V, err error) func(l lot) V {
+	return func(l lot) V {
+		l.Helper()
+		if err != nil {
+			l.Fatal(err)
+		}
+		return v
 	}
-	return g
 }
 
-// wantLine checks the ids behind the gate of key.
-func wantLine(t *testing.T, l Store, key string, from, to int) {
-	t.Helper()
-	got, err := l.First(t.Context(), key, 1000)
-	if err != nil {
-		t.Fatalf("first: %v", err)
+func (l lot) park(c *relay.Closing, events ...relay.ParkedEvent) relay.Parking {
+	l.Helper()
+	return must(l.store.Park(l.Context(), "k", events, c))(l)
+}
+
+// parkOther parks an event of another key, of which no test wants anything.
+func (l lot) parkOther() {
+	l.Helper()
+	must(l.store.Park(l.Context(), "other", []relay.ParkedEvent{{ID: "other-e1", Document: event(1).Document, ParkedAt: at}}, &relay.Closing{Event: "other-e1", At: at}))(l)
+}
+
+func (l lot) gate() relay.Gate {
+	l.Helper()
+	return must(l.store.Gate(l.Context(), "k"))(l)
+}
+
+func (l lot) first(limit int) []relay.ParkedEvent {
+	l.Helper()
+	return must(l.store.First(l.Context(), "k", limit))(l)
+}
+
+func (l lot) remove(g relay.Gate, events []relay.ParkedEvent) relay.Gate {
+	l.Helper()
+	return must(l.store.Remove(l.Context(), g, events, nil))(l)
+}
+
+func (l lot) intents() []relay.Gate {
+	l.Helper()
+	return must(l.store.Intents(l.Context()))(l)
+}
+
+// want checks what stands behind the gate, by ids.
+func (l lot) want(ids ...string) {
+	l.Helper()
+	line := l.first(1000)
+	if got := idsOf(line); !slices.Equal(got, ids) {
+		l.Fatalf("behind the gate stand %v, want %v", got, ids)
 	}
-	if len(got) != to-from+1 {
-		t.Fatalf("%d events behind the gate, want %d", len(got), to-from+1)
-	}
-	for i, e := range got {
-		if want := event(key, from+i); e.ID != want.ID || e.Key != key || i > 0 && e.Position <= got[i-1].Position {
-			t.Fatalf("place %d has %s at %d, want %s behind the one before", i, e.ID, e.Position, want.ID)
+	for i, e := range line {
+		if e.Key != "k" || i > 0 && e.Position <= line[i-1].Position {
+			l.Fatalf("%s of key %s at %d, want k behind the one before", e.ID, e.Key, e.Position)
 		}
 	}
+	if g := l.gate(); g.Events != int64(len(ids)) {
+		l.Errorf("the gate counts %d events, want %d", g.Events, len(ids))
+	}
 }
 
-func parksInOrder(t *testing.T, l Store) {
-	first := event("k", 1)
+func parksInOrder(l lot) {
+	first := event(1)
 	first.Reason, first.Error, first.Attempts = "too_large", "too large by far", 5
-	park(t, l, "k", closing, first)
-	park(t, l, "k", nil, events("k", 2, 9)...)
-	park(t, l, "k", nil, events("k", 10, 12)...)
-	park(t, l, "other", &relay.Closing{Event: "other-e1", At: at}, event("other", 1))
-	wantLine(t, l, "k", 1, 12)
+	l.park(&closing, first)
+	l.park(nil, events(2, 9)...)
+	l.park(nil, events(10, 12)...)
+	l.parkOther()
+	l.want(idsOf(events(1, 12))...)
 
-	got, err := l.First(t.Context(), "k", 1)
-	if err != nil || len(got) != 1 {
-		t.Fatalf("first: %d events, %v", len(got), err)
+	got := l.first(1)
+	if len(got) != 1 || !bytes.Equal(got[0].Document, first.Document) {
+		l.Fatalf("first %+v, want the one with its document", got)
 	}
-	e := got[0]
-	if string(e.Document) != string(first.Document) {
-		t.Errorf("document %s, want it as it was", e.Document)
+	got[0].Position = 0
+	if fmt.Sprint(got[0]) != fmt.Sprint(first) {
+		l.Errorf("event %+v, want %+v", got[0], first)
 	}
-	e.Document, e.Position, first.Document = nil, 0, nil
-	if fmt.Sprint(e) != fmt.Sprint(first) {
-		t.Errorf("event %+v, want %+v", e, first)
+	if g := l.gate(); g.Closing != closing || g.Key != "k" || g.Version == "" {
+		l.Errorf("gate %+v, want why it was closed", g)
 	}
-	if g := gate(t, l, "k"); g.Events != 12 || g.Closing != *closing || g.Key != "k" || g.Version == "" {
-		t.Errorf("gate %+v, want 12 events and why it was closed", g)
-	}
-	keys, err := l.Closed(t.Context())
-	if err != nil || len(keys) != 2 {
-		t.Errorf("closed %v, %v; want both keys", keys, err)
+	keys := must(l.store.Closed(l.Context()))(l)
+	if slices.Sort(keys); !slices.Equal(keys, []string{"k", "other"}) {
+		l.Errorf("closed %v, want both keys", keys)
 	}
 }
 
-func parksOnce(t *testing.T, l Store) {
-	park(t, l, "k", closing, events("k", 1, 4)...)
-	other := event("k", 3)
+func parksOnce(l lot) {
+	l.park(&closing, events(1, 4)...)
+	other := event(3)
 	other.Document, other.ParkedAt = []byte(`{"id":"k-e3","partitionKey":"k","mended":true}`), at.Add(time.Minute)
-	done := park(t, l, "k", nil, other, event("k", 5), event("k", 6))
-	if len(done.Parked) != 2 || done.Parked[0].ID != "k-e5" || done.Parked[0].Position == 0 || done.Parked[1].ID != "k-e6" {
-		t.Errorf("parked %+v, want 5 and 6 with their positions", done.Parked)
+	done := l.park(nil, other, event(5), event(6))
+	if !slices.Equal(idsOf(done.Parked), idsOf(events(5, 6))) || done.Parked[0].Position == 0 {
+		l.Errorf("parked %+v, want 5 and 6 with their positions", done.Parked)
 	}
-	if len(done.Before) != 1 || string(done.Before[0].Document) != string(event("k", 3).Document) {
-		t.Errorf("parked before %+v, want 3 as it stands there", done.Before)
+	if len(done.Before) != 1 || !bytes.Equal(done.Before[0].Document, event(3).Document) {
+		l.Errorf("parked before %+v, want 3 as it stands there", done.Before)
 	}
-	again := events("k", 1, 6)
+	again := events(1, 6)
 	for i := range again {
 		again[i].ParkedAt = at.Add(time.Hour)
 	}
-	if done := park(t, l, "k", closing, again...); len(done.Parked) != 0 || len(done.Before) != 6 {
-		t.Errorf("parked again %+v, want nothing new and all six before", done)
+	if done := l.park(&closing, again...); len(done.Parked) != 0 || len(done.Before) != 6 {
+		l.Errorf("parked again %+v, want nothing new and all six before", done)
 	}
-	wantLine(t, l, "k", 1, 6)
-	if g := gate(t, l, "k"); g.Events != 6 {
-		t.Errorf("gate counts %d events, want 6", g.Events)
-	}
+	l.want(idsOf(again)...)
 }
 
-func parksMany(t *testing.T, l Store) {
-	many := events("k", 1, 250)
+func parksMany(l lot) {
+	many := events(1, 250)
 	for i := range many[:3] {
-		filler := make([]byte, 900<<10)
-		for n := range filler {
-			filler[n] = 'x'
-		}
-		many[i].Document = fmt.Appendf(nil, `{"id":%q,"partitionKey":"k","filler":%q}`, many[i].ID, filler)
+		many[i].Document = fmt.Appendf(nil, `{"id":%q,"partitionKey":"k","filler":%q}`, many[i].ID, bytes.Repeat([]byte("x"), 900<<10))
 	}
-	park(t, l, "k", closing, many...)
-	wantLine(t, l, "k", 1, 250)
+	l.park(&closing, many...)
+	l.want(idsOf(many)...)
 }
 
-func openGateTakesNothing(t *testing.T, l Store) {
-	if _, err := l.Park(t.Context(), "k", events("k", 1, 2), nil); !errors.Is(err, relay.ErrGateOpen) {
-		t.Errorf("park: %v, want ErrGateOpen", err)
+func openGateTakesNothing(l lot) {
+	if _, err := l.store.Park(l.Context(), "k", events(1, 2), nil); !errors.Is(err, relay.ErrGateOpen) {
+		l.Errorf("park: %v, want ErrGateOpen", err)
 	}
-	wantLine(t, l, "k", 1, 0)
-	if _, err := l.Gate(t.Context(), "k"); !fault.Is(err, fault.NotFound) {
-		t.Errorf("gate: %v, want not found", err)
+	if line := l.first(1000); len(line) != 0 {
+		l.Errorf("behind the open gate stand %v", idsOf(line))
+	}
+	if _, err := l.store.Gate(l.Context(), "k"); !fault.Is(err, fault.NotFound) {
+		l.Errorf("gate: %v, want not found", err)
 	}
 }
