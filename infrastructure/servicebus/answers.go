@@ -58,33 +58,21 @@ func watch(conn net.Conn) net.Conn {
 	return &answers{Conn: conn, in: bufio.NewReaderSize(conn, frameMax), refused: map[linkID]bool{}}
 }
 
-// Read implements net.Conn. It returns as many frames as have come in full.
+// Read implements net.Conn. It returns of one frame at a time what has come.
 func (a *answers) Read(b []byte) (n int, err error) {
-	for err == nil && n < len(b) && (n == 0 || a.hasMore()) {
-		c := 0
-		switch {
-		case len(a.changed) > 0:
-			c = copy(b[n:], a.changed)
-			a.changed = a.changed[c:]
-		case a.rest > 0:
-			c, err = a.in.Read(b[n:min(len(b), n+a.rest)])
-			a.rest -= c
-		default:
-			err = a.next()
+	if len(a.changed) == 0 && a.rest == 0 {
+		if err := a.next(); err != nil {
+			return 0, err
 		}
-		n += c
 	}
+	if len(a.changed) > 0 {
+		n = copy(b, a.changed)
+		a.changed = a.changed[n:]
+		return n, nil
+	}
+	n, err = a.in.Read(b[:min(len(b), a.rest)])
+	a.rest -= n
 	return n, err
-}
-
-// hasMore reports whether there is more for the client without waiting for the broker.
-func (a *answers) hasMore() bool {
-	here := a.in.Buffered()
-	if len(a.changed) > 0 || a.rest > 0 {
-		return len(a.changed) > 0 || here > 0
-	}
-	head, _ := a.in.Peek(min(here, frameHeader)) // that much is here
-	return len(head) == frameHeader && here >= int(binary.BigEndian.Uint32(head))
 }
 
 // next looks at the next frame: it passes, or something else takes its place.

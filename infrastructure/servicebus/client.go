@@ -48,17 +48,17 @@ const recoveryDelay = time.Second
 // NewClient returns a client for publisher and subscriber. It does no I/O; the first
 // use connects.
 func NewClient(cfg ClientConfig) (*Client, error) {
-	var errs []error
+	var err error
 	switch {
 	case cfg.ConnectionString == "" && cfg.Namespace == "":
-		errs = append(errs, errors.New("give a connection string, or a namespace and a credential"))
+		err = errors.New("give a connection string, or a namespace and a credential")
 	case cfg.ConnectionString != "" && cfg.Namespace != "":
-		errs = append(errs, errors.New("give a connection string or a namespace, not both"))
+		err = errors.New("give a connection string or a namespace, not both")
 	case cfg.Namespace != "" && cfg.Credential == nil:
-		errs = append(errs, errors.New("a namespace needs a credential"))
+		err = errors.New("a namespace needs a credential")
 	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("service bus client: %w", errors.Join(errs...))
+	if err != nil {
+		return nil, fmt.Errorf("service bus client: %w", err)
 	}
 	dial := cfg.Dial
 	if dial == nil {
@@ -76,7 +76,6 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		RetryOptions: azservicebus.RetryOptions{MaxRetries: 1, RetryDelay: recoveryDelay, MaxRetryDelay: 2 * recoveryDelay},
 	}
 	var client *azservicebus.Client
-	var err error
 	if cfg.ConnectionString != "" {
 		client, err = azservicebus.NewClientFromConnectionString(cfg.ConnectionString, opts)
 	} else {

@@ -86,6 +86,11 @@ func newPublisher(link link, entity string, opts *PublisherOptions) *Publisher {
 
 // Publish implements relay.Publisher.
 func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
+	return failures(p.publish(ctx, groups))
+}
+
+// publish returns the result of each of groups.
+func (p *Publisher) publish(ctx context.Context, groups []relay.Group) []relay.KeyError {
 	c := &call{publisher: p, groups: groups, results: make([]relay.KeyError, len(groups))}
 	trains := c.plan(p.opts.PackKeys && !p.unpacked.Load())
 	var senders sync.WaitGroup
@@ -93,8 +98,13 @@ func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 		senders.Go(func() { (&sender{call: c}).send(ctx, trains) })
 	}
 	senders.Wait()
+	return c.results
+}
+
+// failures returns the error of a call from the results of its groups.
+func failures(results []relay.KeyError) error {
 	var failed []relay.KeyError
-	for g, r := range c.results {
+	for g, r := range results {
 		if r.Err != nil {
 			r.Group = g
 			failed = append(failed, r)

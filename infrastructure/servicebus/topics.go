@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,7 +18,7 @@ import (
 type Topics struct {
 	usual    *Publisher
 	byAction map[string]*Publisher
-	all      []*Publisher
+	byName   map[string]*Publisher // all of them
 }
 
 var _ relay.Publisher = (*Topics)(nil)
@@ -25,18 +26,12 @@ var _ relay.Publisher = (*Topics)(nil)
 // NewTopics returns a publisher to the usual topic, and to those of byAction for the events
 // with these subjects. Options are those of each.
 func NewTopics(client *Client, usual string, byAction map[string]string, opts *PublisherOptions) (*Topics, error) {
-	t := &Topics{byAction: make(map[string]*Publisher, len(byAction))}
-	byName := map[string]*Publisher{}
-	open := func(topic string) (*Publisher, error) {
-		if p := byName[topic]; p != nil {
-			return p, nil
+	t := &Topics{byAction: map[string]*Publisher{}, byName: map[string]*Publisher{}}
+	open := func(topic string) (_ *Publisher, err error) {
+		if t.byName[topic] == nil {
+			t.byName[topic], err = NewPublisher(client, topic, opts)
 		}
-		p, err := NewPublisher(client, topic, opts)
-		if err == nil {
-			byName[topic] = p
-			t.all = append(t.all, p)
-		}
-		return p, err
+		return t.byName[topic], err
 	}
 	var err error
 	if t.usual, err = open(usual); err != nil {
@@ -52,106 +47,57 @@ func NewTopics(client *Client, usual string, byAction map[string]string, opts *P
 
 // Publish implements relay.Publisher.
 func (t *Topics) Publish(ctx context.Context, groups []relay.Group) error {
-	if len(t.all) == 1 {
-		return t.usual.Publish(ctx, groups)
-	}
-	sent := make([]int, len(groups)) // messages of each group that are accepted
-	var failed []relay.KeyError
-	for {
-		runs := t.next(groups, sent)
-		if len(runs) == 0 {
-			break
+	results := make([]relay.KeyError, len(groups)) // of each group, so far
+	for runs := t.next(groups, results); len(runs) > 0; runs = t.next(groups, results) {
+		var topics sync.WaitGroup
+		for topic, r := range runs {
+			topics.Go(func() {
+				for i, k := range topic.publish(ctx, r.groups) {
+					results[r.of[i]].Sent += k.Sent
+					results[r.of[i]].Err = k.Err
+				}
+			})
 		}
-		for _, f := range t.send(ctx, runs) {
-			f.Sent += sent[f.Group]
-			failed = append(failed, f)
-			sent[f.Group] = len(groups[f.Group].Messages) // what follows is not tried
-		}
-		for _, run := range runs {
-			for i, g := range run.of {
-				sent[g] = max(sent[g], run.ends[i])
-			}
-		}
+		topics.Wait()
 	}
-	if len(failed) == 0 {
-		return nil
-	}
-	slices.SortFunc(failed, func(a, b relay.KeyError) int { return a.Group - b.Group })
-	return &relay.PublishError{Keys: failed}
+	return failures(results)
 }
 
-// run is what one topic gets next: of some groups, the messages up to an end.
+// run is what one topic gets next: the front of what is left of some groups.
 type run struct {
-	publisher *Publisher
-	of, ends  []int // groups, and where what they give ends
-	groups    []relay.Group
+	of     []int // places of the groups in the call
+	groups []relay.Group
 }
 
-// next returns what the groups give next, by topic.
-func (t *Topics) next(groups []relay.Group, sent []int) []*run {
-	var runs []*run
-	byPublisher := map[*Publisher]*run{}
-	for g := range groups {
-		messages := groups[g].Messages
-		if sent[g] >= len(messages) {
+// next returns what the groups give next, by topic. One that failed gives nothing more.
+func (t *Topics) next(groups []relay.Group, results []relay.KeyError) map[*Publisher]*run {
+	runs := map[*Publisher]*run{}
+	for g, part := range groups {
+		part.Messages = part.Messages[results[g].Sent:]
+		if results[g].Err != nil || len(part.Messages) == 0 {
 			continue
 		}
-		to, end := t.of(&messages[sent[g]]), sent[g]+1
-		for end < len(messages) && t.of(&messages[end]) == to {
-			end++
+		topic := t.of(part.Messages[0])
+		elsewhere := func(m relay.Message) bool { return t.of(m) != topic }
+		if end := slices.IndexFunc(part.Messages, elsewhere); end > 0 {
+			part.Messages = part.Messages[:end]
 		}
-		r := byPublisher[to]
+		r := runs[topic]
 		if r == nil {
-			r = &run{publisher: to}
-			byPublisher[to] = r
-			runs = append(runs, r)
+			r = new(run)
+			runs[topic] = r
 		}
-		part := groups[g]
-		part.Messages = messages[sent[g]:end]
-		r.of, r.ends, r.groups = append(r.of, g), append(r.ends, end), append(r.groups, part)
+		r.of, r.groups = append(r.of, g), append(r.groups, part)
 	}
 	return runs
 }
 
-func (t *Topics) of(m *relay.Message) *Publisher {
-	if p := t.byAction[m.Action]; p != nil {
-		return p
-	}
-	return t.usual
-}
-
-// send gives each topic its run. The failures name the groups of the call, and count what
-// was sent of the run.
-func (t *Topics) send(ctx context.Context, runs []*run) []relay.KeyError {
-	errs := make([]error, len(runs))
-	var topics sync.WaitGroup
-	for i, r := range runs {
-		topics.Go(func() { errs[i] = r.publisher.Publish(ctx, r.groups) })
-	}
-	topics.Wait()
-	var failed []relay.KeyError
-	for i, r := range runs {
-		if errs[i] == nil {
-			continue
-		}
-		if e, ok := errors.AsType[*relay.PublishError](errs[i]); ok {
-			for _, k := range e.Keys {
-				k.Group = r.of[k.Group]
-				failed = append(failed, k)
-			}
-			continue
-		}
-		for _, g := range r.of {
-			failed = append(failed, relay.KeyError{Group: g, Err: errs[i]})
-		}
-	}
-	return failed
-}
+func (t *Topics) of(m relay.Message) *Publisher { return cmp.Or(t.byAction[m.Action], t.usual) }
 
 // Close closes the links. Calls of Publish that are under way fail.
 func (t *Topics) Close(ctx context.Context) error {
 	var errs []error
-	for _, p := range t.all {
+	for _, p := range t.byName {
 		errs = append(errs, p.Close(ctx))
 	}
 	return errors.Join(errs...)
