@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"feedbox/changefeed/internal/jsonscan"
+
+	"github.com/twmb/murmur3"
 )
 
 // Effective partition keys, version 2: MurmurHash3 x64 128 of the encoded value,
@@ -86,38 +87,6 @@ func encodeText(buf, raw []byte) (encoded []byte, sure bool) {
 
 // hashKey is the effective partition key of an encoded value.
 func hashKey(encoded []byte) epk {
-	low, high := murmur3(encoded)
+	low, high := murmur3.Sum128(encoded)
 	return epk{high: high & (1<<62 - 1), low: low}
-}
-
-// murmur3 is MurmurHash3 x64 128 with seed 0, first and second half.
-func murmur3(data []byte) (h1, h2 uint64) {
-	const c1, c2 = 0x87c37b91114253d5, 0x4cf5ad432745937f
-	length := uint64(len(data))
-	for ; len(data) >= 16; data = data[16:] {
-		k1, k2 := binary.LittleEndian.Uint64(data), binary.LittleEndian.Uint64(data[8:])
-		h1 ^= bits.RotateLeft64(k1*c1, 31) * c2
-		h1 = (bits.RotateLeft64(h1, 27)+h2)*5 + 0x52dce729
-		h2 ^= bits.RotateLeft64(k2*c2, 33) * c1
-		h2 = (bits.RotateLeft64(h2, 31)+h1)*5 + 0x38495ab5
-	}
-	var tail [16]byte
-	copy(tail[:], data)
-	h2 ^= bits.RotateLeft64(binary.LittleEndian.Uint64(tail[8:])*c2, 33) * c1
-	h1 ^= bits.RotateLeft64(binary.LittleEndian.Uint64(tail[:])*c1, 31) * c2
-	h1 ^= length
-	h2 ^= length
-	h1 += h2
-	h2 += h1
-	h1, h2 = finalMix(h1), finalMix(h2)
-	h1 += h2
-	return h1, h2 + h1
-}
-
-func finalMix(k uint64) uint64 {
-	k ^= k >> 33
-	k *= 0xff51afd7ed558ccd
-	k ^= k >> 33
-	k *= 0xc4ceb9fe1a85ec53
-	return k ^ k>>33
 }

@@ -40,7 +40,7 @@ var layers = []layer{
 	},
 	{
 		path:  "changefeed/cosmosfeed",
-		allow: []string{"std", "golang.org/x/sync", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/changefeed"},
+		allow: []string{"std", "golang.org/x/sync", "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/twmb/murmur3", "feedbox/changefeed"},
 	},
 	{
 		path:   "infrastructure/emulator",
