@@ -18,15 +18,12 @@ var errNotAPage = errors.New("the reply is not a page of documents")
 type decoder struct {
 	keys   keyPaths
 	filter *filter
-	values [][]byte // of the document at hand
+	values [][]byte          // of the document at hand
+	items  []changefeed.Item // of the lease, parts of what was decoded
 }
 
-func newDecoder(keys keyPaths, g *filter) decoder {
-	return decoder{keys: keys, filter: g, values: make([][]byte, len(keys.paths))}
-}
-
-// page reads the body of a feed reply. Items are parts of body.
-func (d *decoder) page(body []byte, items []changefeed.Item) ([]changefeed.Item, error) {
+// page reads the body of a feed reply.
+func (d *decoder) page(body []byte) error {
 	c := jsonscan.NewCursor(body)
 	found := false
 	for c.Object(); c.Member(); {
@@ -36,25 +33,21 @@ func (d *decoder) page(body []byte, items []changefeed.Item) ([]changefeed.Item,
 		}
 		found = true
 		for c.Array(); c.Element(); {
-			item, own, err := d.document(&c, body)
-			if err != nil {
-				return nil, err
-			}
-			if own {
-				items = append(items, item)
+			if err := d.document(&c, body); err != nil {
+				return err
 			}
 		}
 	}
 	if c.Failed() || !found {
-		return nil, errNotAPage
+		return errNotAPage
 	}
-	return items, nil
+	return nil
 }
 
-// document reads the document of body that c stands before; own is false if it is
-// another lease's.
-func (d *decoder) document(c *jsonscan.Cursor, body []byte) (item changefeed.Item, own bool, err error) {
+// document reads the document of body that c stands before.
+func (d *decoder) document(c *jsonscan.Cursor, body []byte) error {
 	start := c.Pos()
+	var item changefeed.Item
 	clear(d.values)
 	for c.Object(); c.Member(); {
 		name := c.Name()
@@ -68,11 +61,14 @@ func (d *decoder) document(c *jsonscan.Cursor, body []byte) (item changefeed.Ite
 		d.keys.note(d.values, name, value)
 	}
 	if c.Failed() {
-		return item, false, errNotAPage
+		return errNotAPage
 	}
-	item.Key, item.Raw = d.keys.key(d.values), body[start:c.Pos()]
-	own, err = d.filter.admits(d.values, item.LSN)
-	return item, own, err
+	own, err := d.filter.admits(d.values, item.LSN)
+	if own {
+		item.Key, item.Raw = d.keys.key(d.values), body[start:c.Pos()]
+		d.items = append(d.items, item)
+	}
+	return err
 }
 
 // keyPaths finds the partition key values of a document in its raw bytes.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
@@ -27,7 +28,7 @@ type Feed struct {
 	container *azcosmos.ContainerClient
 	hash      func(encoded []byte) epk
 	about     atomic.Pointer[about] // once read
-	physical  physicalRanges
+	physical  sync.Map              // changefeed.FeedRange by id, of the physical ranges that replied
 	doubt     atomic.Pointer[error] // what showed that hash is wrong
 }
 

@@ -22,32 +22,31 @@ type filter struct {
 // needs computed keys, and ones that were never found wrong.
 func (f *Feed) newFilter(a *about, lease, read changefeed.FeedRange) (*filter, error) {
 	g := &filter{hash: f.hash, narrow: !lease.Contains(read)}
-	doubt := f.doubt.Load()
+	var single, singleRead bool
+	g.lease, single = newSpan(lease)
+	g.physical, singleRead = newSpan(read)
+	why, doubt := a.keys.unhashed, f.doubt.Load()
 	switch {
-	case !g.narrow:
-		g.check = a.keys.unhashed == "" && doubt == nil && !read.Contains(changefeed.FullRange())
-	case a.keys.unhashed != "":
-		return nil, narrowError(lease, read, a.keys.unhashed)
+	case why != "":
 	case doubt != nil:
-		return nil, fmt.Errorf("%w: %w", narrowError(lease, read, "keys computed here are wrong"), *doubt)
-	default:
-		g.check = true
+		why = keysAreWrong
+	case !singleRead:
+		why = "the bounds of the physical range are not those of a single hash"
+	case g.narrow && !single:
+		why = "its bounds are not those of a single hash"
 	}
-	if !g.check {
-		return g, nil
-	}
-	var ok1, ok2 bool
-	if g.lease, ok1 = newSpan(lease); g.narrow && !ok1 {
-		return nil, narrowError(lease, read, "its bounds are not those of a single hash")
-	}
-	if g.physical, ok2 = newSpan(read); !ok2 {
-		if g.narrow {
-			return nil, narrowError(lease, read, "the bounds of the physical range are not those of a single hash")
-		}
-		g.check = false
+	switch {
+	case why == "":
+		g.check = g.narrow || !read.Contains(changefeed.FullRange())
+	case g.narrow && doubt != nil:
+		return nil, fmt.Errorf("%w: %w", narrowError(lease, read, why), *doubt)
+	case g.narrow:
+		return nil, narrowError(lease, read, why)
 	}
 	return g, nil
 }
+
+const keysAreWrong = "keys computed here are wrong"
 
 // narrowError says that a lease cannot be told from the rest of a physical range.
 func narrowError(lease, read changefeed.FeedRange, why string) error {
@@ -73,7 +72,7 @@ func (g *filter) admits(values [][]byte, lsn int64) (bool, error) {
 		g.doubt = fmt.Errorf("the computed effective partition key %s of the document with LSN %d lies outside the physical range %s it was read from: "+
 			"leases narrower than a physical range cannot be processed", key, lsn, g.physical.rng)
 		if g.narrow {
-			return false, narrowError(g.lease.rng, g.physical.rng, "keys computed here are wrong")
+			return false, narrowError(g.lease.rng, g.physical.rng, keysAreWrong)
 		}
 		g.check = false
 		return true, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/internal/jsonscan"
@@ -22,10 +23,8 @@ var _ changefeed.LeaseStore = (*LeaseStore)(nil)
 // no index beyond the default. It is safe for concurrent use.
 type LeaseStore struct {
 	container *azcosmos.ContainerClient
-
-	mu   sync.Mutex        // guards what follows
-	path string            // the partition key path, once read
-	keys map[string]string // id to partition key, where they differ
+	path      atomic.Pointer[string] // of the partition key, once read
+	keys      sync.Map               // partition key by id, of the records where they differ
 }
 
 // NewLeaseStore returns the store. It does no I/O.
@@ -34,7 +33,7 @@ func NewLeaseStore(client *azcosmos.Client, database, container string) (*LeaseS
 	if err != nil {
 		return nil, fmt.Errorf("cosmosfeed: lease container %q: %w", container, err)
 	}
-	return &LeaseStore{container: coll, keys: map[string]string{}}, nil
+	return &LeaseStore{container: coll}, nil
 }
 
 // List implements changefeed.LeaseStore: one query over all partitions.
@@ -72,19 +71,21 @@ func (s *LeaseStore) record(raw []byte) (changefeed.Record, error) {
 		return changefeed.Record{}, fmt.Errorf("decode a record of %s: %w", s.container.ID(), err)
 	}
 	if head.PartitionKey != "" && head.PartitionKey != head.ID {
-		s.mu.Lock()
-		s.keys[head.ID] = head.PartitionKey
-		s.mu.Unlock()
+		s.keys.Store(head.ID, head.PartitionKey)
 	}
 	return changefeed.Record{ID: head.ID, ETag: head.ETag, Body: raw}, nil
 }
 
-// named is a record as errors call it: a lease by its short name, as people do.
-func named(id string) string {
-	if strings.Contains(id, "..") { // of leases alone, see package changefeed
-		return "lease " + changefeed.LeaseName(id)
+// failed is an error of doing something to a record, whose name in it is a lease's short
+// one if it is a lease's, as people do; nil for nil.
+func failed(do, id string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return id
+	if strings.Contains(id, "..") { // of leases alone, see package changefeed
+		id = "lease " + changefeed.LeaseName(id)
+	}
+	return fmt.Errorf("%s %s: %w", do, id, translate(err))
 }
 
 // Read implements changefeed.LeaseStore.
@@ -94,10 +95,7 @@ func (s *LeaseStore) Read(ctx context.Context, id string) (changefeed.Record, er
 		return changefeed.Record{}, err
 	}
 	resp, err := s.container.ReadItem(ctx, key, id, nil)
-	if err != nil {
-		return changefeed.Record{}, fmt.Errorf("read %s: %w", named(id), translate(err))
-	}
-	return changefeed.Record{ID: id, ETag: string(resp.ETag), Body: resp.Value}, nil
+	return changefeed.Record{ID: id, ETag: string(resp.ETag), Body: resp.Value}, failed("read", id, err)
 }
 
 // Create implements changefeed.LeaseStore.
@@ -107,58 +105,52 @@ func (s *LeaseStore) Create(ctx context.Context, record changefeed.Record) (stri
 		return "", err
 	}
 	resp, err := s.container.CreateItem(ctx, key, body, nil)
-	if err != nil {
-		return "", fmt.Errorf("create %s: %w", named(record.ID), translate(err))
-	}
-	return string(resp.ETag), nil
+	return string(resp.ETag), failed("create", record.ID, err)
 }
 
 // Replace implements changefeed.LeaseStore.
 func (s *LeaseStore) Replace(ctx context.Context, record changefeed.Record) (string, error) {
-	if record.ETag == "" {
-		return "", fmt.Errorf("replace %s: %w: no ETag given", named(record.ID), changefeed.ErrETagMismatch)
+	match, err := ifMatch(record.ETag)
+	if err != nil {
+		return "", failed("replace", record.ID, err)
 	}
 	key, body, err := s.item(ctx, record)
 	if err != nil {
 		return "", err
 	}
-	etag := azcore.ETag(record.ETag)
-	resp, err := s.container.ReplaceItem(ctx, key, record.ID, body, &azcosmos.ItemOptions{IfMatchEtag: &etag})
-	if err != nil {
-		return "", fmt.Errorf("replace %s: %w", named(record.ID), translate(err))
-	}
-	return string(resp.ETag), nil
+	resp, err := s.container.ReplaceItem(ctx, key, record.ID, body, match)
+	return string(resp.ETag), failed("replace", record.ID, err)
 }
 
 // Delete implements changefeed.LeaseStore.
 func (s *LeaseStore) Delete(ctx context.Context, id, etag string) error {
-	if etag == "" {
-		return fmt.Errorf("delete %s: %w: no ETag given", named(id), changefeed.ErrETagMismatch)
+	match, err := ifMatch(etag)
+	if err != nil {
+		return failed("delete", id, err)
 	}
 	key, err := s.key(ctx, id)
 	if err != nil {
 		return err
 	}
-	match := azcore.ETag(etag)
-	if _, err := s.container.DeleteItem(ctx, key, id, &azcosmos.ItemOptions{IfMatchEtag: &match}); err != nil {
-		return fmt.Errorf("delete %s: %w", named(id), translate(err))
+	_, err = s.container.DeleteItem(ctx, key, id, match)
+	return failed("delete", id, err)
+}
+
+// ifMatch guards a write by an ETag, without which there is none.
+func ifMatch(etag string) (*azcosmos.ItemOptions, error) {
+	if etag == "" {
+		return nil, wrap(changefeed.ErrETagMismatch, errors.New("no ETag given"))
 	}
-	return nil
+	return &azcosmos.ItemOptions{IfMatchEtag: (*azcore.ETag)(&etag)}, nil
 }
 
 // Partition key paths a lease container may have.
-const (
-	pathID           = "/id"
-	pathPartitionKey = "/partitionKey"
-)
+const pathID, pathPartitionKey = "/id", "/partitionKey"
 
 // keyPath reads the container's partition key path, the first time only.
 func (s *LeaseStore) keyPath(ctx context.Context) (string, error) {
-	s.mu.Lock()
-	path := s.path
-	s.mu.Unlock()
-	if path != "" {
-		return path, nil
+	if path := s.path.Load(); path != nil {
+		return *path, nil
 	}
 	resp, err := s.container.Read(ctx, nil)
 	if err != nil {
@@ -168,48 +160,34 @@ func (s *LeaseStore) keyPath(ctx context.Context) (string, error) {
 	if len(paths) != 1 || (paths[0] != pathID && paths[0] != pathPartitionKey) {
 		return "", fmt.Errorf("lease container %s has the partition key %v; create it with %s: %w", s.container.ID(), paths, pathID, changefeed.ErrPermanent)
 	}
-	s.mu.Lock()
-	s.path = paths[0]
-	s.mu.Unlock()
+	s.path.Store(&paths[0])
 	return paths[0], nil
 }
 
 // key is the partition key of a record: its id, unless .NET chose another.
 func (s *LeaseStore) key(ctx context.Context, id string) (azcosmos.PartitionKey, error) {
 	path, err := s.keyPath(ctx)
-	if err != nil {
-		return azcosmos.PartitionKey{}, err
-	}
 	value := id
-	if path == pathPartitionKey {
-		s.mu.Lock()
-		if known := s.keys[id]; known != "" {
-			value = known
-		}
-		s.mu.Unlock()
+	if known, differs := s.keys.Load(id); differs && path == pathPartitionKey {
+		value = known.(string)
 	}
-	return azcosmos.NewPartitionKeyString(value), nil
+	return azcosmos.NewPartitionKeyString(value), err
 }
 
 // item is the key and the body of a record; a container keyed by /partitionKey needs
 // that member.
 func (s *LeaseStore) item(ctx context.Context, record changefeed.Record) (azcosmos.PartitionKey, []byte, error) {
 	key, err := s.key(ctx, record.ID)
-	if err != nil {
-		return key, nil, err
-	}
-	if path, err := s.keyPath(ctx); err != nil || path == pathID || jsonscan.Member(record.Body, pathPartitionKey[1:]) != nil {
+	if err != nil || *s.path.Load() == pathID || jsonscan.Member(record.Body, pathPartitionKey[1:]) != nil {
 		return key, record.Body, err
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(record.Body, &members); err != nil || members == nil {
 		return key, nil, errors.Join(fmt.Errorf("record %s is not a JSON object", record.ID), err)
 	}
-	id, err := json.Marshal(record.ID)
-	if err != nil {
+	if members[pathPartitionKey[1:]], err = json.Marshal(record.ID); err != nil {
 		return key, nil, fmt.Errorf("record %s: %w", record.ID, err)
 	}
-	members[pathPartitionKey[1:]] = id
 	body, err := json.Marshal(members)
 	return key, body, err
 }

@@ -2,7 +2,6 @@ package cosmosfeed
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -47,12 +46,14 @@ const (
 	epkRangeRead          = "EffectivePartitionKeyRange"
 )
 
-// feedRead is one feed read, known to the policy through the context.
+// feedRead is one request for a page, known to the policy through the context.
 type feedRead struct {
-	rng      changefeed.FeedRange
-	physical *physicalRanges
-	seen     seenRange
-	body     *[]byte // the last reply's, if the policy took it; from buffers
+	*Feed
+	req    changefeed.ReadRequest
+	seen   seenRange
+	source string  // id of the physical range that replied; "" if the reply does not tell
+	charge float64 // of the reply
+	body   *[]byte // the last reply's, if the policy took it; from buffers
 }
 
 type feedReadKey struct{}
@@ -82,8 +83,8 @@ func (feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	}
 	if r.isPart(header.Get(headerRangeID)) {
 		header.Set(headerReadKeyType, epkRangeRead)
-		header.Set(headerStartEPK, r.rng.Min)
-		header.Set(headerEndEPK, r.rng.Max)
+		header.Set(headerStartEPK, r.req.Range.Min)
+		header.Set(headerEndEPK, r.req.Range.Max)
 	}
 	if since := header.Get(headerIfModifiedSince); strings.HasSuffix(since, " UTC") {
 		header.Set(headerIfModifiedSince, strings.TrimSuffix(since, "UTC")+"GMT")
@@ -101,11 +102,11 @@ func (feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 // isPart reports whether what is read is known to be more than the range. That a
 // range seen may yet prove another does no harm: then its reply is not used.
 func (r *feedRead) isPart(id string) bool {
-	read, known := r.physical.bounds(id)
+	read, known := r.bounds(id)
 	if !known && id == r.seen.id {
 		read, known = r.seen.bounds, true
 	}
-	return known && !r.rng.Contains(read)
+	return known && !r.req.Range.Contains(read)
 }
 
 // takeBody reads the body into the read and leaves the SDK one that only tells
@@ -128,8 +129,4 @@ func (r *feedRead) takeBody(resp *http.Response) error {
 	r.body = b
 	resp.Body = io.NopCloser(strings.NewReader(`{"_rid":"","Documents":[],"_count":1}`))
 	return nil
-}
-
-func withFeedRead(ctx context.Context, r *feedRead) context.Context {
-	return context.WithValue(ctx, feedReadKey{}, r)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"feedbox/changefeed"
@@ -22,11 +21,7 @@ var (
 
 // Read implements changefeed.Feed.
 func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
-	a, err := f.describe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	page, err := f.read(ctx, a, req)
+	page, err := f.read(ctx, req)
 	if err != nil {
 		return nil, fmt.Errorf("read change feed of %s, range %s: %w", f.container.ID(), req.Range, err)
 	}
@@ -35,47 +30,11 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 
 // read asks until it knows the bounds of the physical range that replied: once,
 // or, for a range that replies for the first time, once more.
-func (f *Feed) read(ctx context.Context, a *about, req changefeed.ReadRequest) (*changefeed.Page, error) {
-	options, err := f.options(a, req)
+func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	a, err := f.describe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var seen seenRange
-	var charge float32
-	const looks = 4 // more than one in vain means that ranges come and go
-	for range looks {
-		r := &feedRead{rng: req.Range, physical: &f.physical, seen: seen}
-		resp, err := f.container.ReadChangeFeed(withFeedRead(ctx, r), options)
-		if err != nil {
-			recycle(r.body)
-			return nil, translate(err)
-		}
-		charge += resp.RequestCharge
-		resp.RequestCharge = charge
-		position, err := decodeToken(resp.ContinuationToken, req.Range)
-		if err != nil {
-			recycle(r.body) // of several ranges: nothing of it is used
-			return nil, err
-		}
-		id, read, err := f.source(req.Range, &resp, seen)
-		if err == nil {
-			return f.page(a, req, read, position, &resp, r)
-		}
-		recycle(r.body)
-		if !errors.Is(err, errRangesChanged) {
-			return nil, err
-		}
-		listed, err := f.Ranges(ctx)
-		if err != nil {
-			return nil, err
-		}
-		seen = matchRange(id, req.Range, listed)
-	}
-	return nil, errRangesChanged
-}
-
-// options are the SDK's for one read.
-func (f *Feed) options(a *about, req changefeed.ReadRequest) (*azcosmos.ChangeFeedOptions, error) {
 	continuation, err := encodeToken(a.source.Container, req.Range, req.Continuation)
 	if err != nil {
 		return nil, err
@@ -86,98 +45,110 @@ func (f *Feed) options(a *about, req changefeed.ReadRequest) (*azcosmos.ChangeFe
 	if req.Continuation == "" && !req.Since.IsZero() {
 		options.StartFrom = &req.Since // never together with a position
 	}
-	return options, nil
-}
-
-// source is the physical range a reply is from, by the id the request went to.
-// Its bounds are unknown (errRangesChanged) until what was seen is confirmed.
-func (f *Feed) source(asked changefeed.FeedRange, resp *azcosmos.ChangeFeedResponse, seen seenRange) (id string, bounds changefeed.FeedRange, err error) {
-	if asked.Contains(changefeed.FullRange()) {
-		return "", changefeed.FullRange(), nil // one reply for everything is of one range
-	}
-	if resp.RawResponse != nil && resp.RawResponse.Request != nil {
-		id = resp.RawResponse.Request.Header.Get(headerRangeID)
-	}
-	if id == "" {
-		return "", bounds, errRangeUnnamed
-	}
-	if id == seen.id {
-		f.physical.learn(id, seen.bounds)
-	}
-	bounds, known := f.physical.bounds(id)
-	if !known {
-		return id, bounds, errRangesChanged
-	}
-	return id, bounds, nil
-}
-
-// page turns a reply of one physical range into a page.
-func (f *Feed) page(a *about, req changefeed.ReadRequest, read changefeed.FeedRange, position string,
-	resp *azcosmos.ChangeFeedResponse, r *feedRead,
-) (*changefeed.Page, error) {
-	page := &changefeed.Page{
-		Continuation: position, RequestCharge: float64(resp.RequestCharge),
-		CaughtUp: resp.RawResponse != nil && resp.RawResponse.StatusCode == http.StatusNotModified,
-	}
-	if resp.RawResponse != nil {
-		page.SessionToken = resp.RawResponse.Header.Get(headerSession)
-		page.EndLSN = sessionLSN(page.SessionToken)
-	}
-	began := time.Now()
-	if err := f.decode(a, req, read, page, resp, r); err != nil {
+	var seen seenRange
+	var charge float64
+	const looks = 4 // more than one in vain means that ranges come and go
+	for range looks {
+		r := &feedRead{Feed: f, req: req, seen: seen}
+		page, err := r.page(ctx, a, options)
+		charge += r.charge
+		if err == nil {
+			page.RequestCharge = charge
+			return page, nil
+		}
 		recycle(r.body)
+		if !errors.Is(err, errRangesChanged) {
+			return nil, err
+		}
+		listed, err := f.Ranges(ctx)
+		if err != nil {
+			return nil, err
+		}
+		seen = matchRange(r.source, req.Range, listed)
+	}
+	return nil, errRangesChanged
+}
+
+// page asks once. The page's items are parts of the body, if the policy took it.
+func (r *feedRead) page(ctx context.Context, a *about, options *azcosmos.ChangeFeedOptions) (*changefeed.Page, error) {
+	resp, err := r.container.ReadChangeFeed(context.WithValue(ctx, feedReadKey{}, r), options)
+	if err != nil {
+		return nil, translate(err)
+	}
+	r.charge = float64(resp.RequestCharge)
+	page := &changefeed.Page{}
+	if page.Continuation, err = decodeToken(resp.ContinuationToken, r.req.Range); err != nil {
+		return nil, err // of several ranges: nothing of it is used
+	}
+	if reply := resp.RawResponse; reply != nil {
+		page.CaughtUp = reply.StatusCode == http.StatusNotModified
+		page.SessionToken = reply.Header.Get(headerSession)
+		page.EndLSN = sessionLSN(page.SessionToken)
+		if reply.Request != nil {
+			r.source = reply.Request.Header.Get(headerRangeID)
+		}
+	}
+	read, err := r.physicalRange()
+	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
+	err = r.decode(a, read, page, resp.Items)
 	page.Decode = time.Since(began)
-	return page, nil
+	return page, err
 }
 
-// decode fills in the items. A body the policy took goes with them.
-func (f *Feed) decode(a *about, req changefeed.ReadRequest, read changefeed.FeedRange, page *changefeed.Page,
-	resp *azcosmos.ChangeFeedResponse, r *feedRead,
-) error {
-	g, err := f.newFilter(a, req.Range, read)
+// physicalRange returns the bounds of the range that the reply is from. They are unknown
+// (errRangesChanged) until what was seen is confirmed.
+func (r *feedRead) physicalRange() (changefeed.FeedRange, error) {
+	switch {
+	case r.req.Range.Contains(changefeed.FullRange()):
+		return changefeed.FullRange(), nil // one reply for everything is of one range
+	case r.source == "":
+		return changefeed.FeedRange{}, errRangeUnnamed
+	case r.source == r.seen.id:
+		r.physical.Store(r.source, r.seen.bounds)
+	}
+	bounds, known := r.bounds(r.source)
+	if !known {
+		return bounds, errRangesChanged
+	}
+	return bounds, nil
+}
+
+// decode fills in the items, of the body that the policy took, or as the SDK has them.
+func (r *feedRead) decode(a *about, read changefeed.FeedRange, page *changefeed.Page, items [][]byte) error {
+	g, err := r.newFilter(a, r.req.Range, read)
 	if err != nil {
 		return err
 	}
-	d := newDecoder(a.keys, g)
-	if r.body != nil {
-		page.Bytes = len(*r.body)
-		if page.Items, err = d.page(*r.body, make([]changefeed.Item, 0, max(req.MaxItems, 16))); err != nil {
-			return f.rememberDoubt(g, err)
-		}
-		body := r.body
-		page.Release = func() { recycle(body) }
-	} else {
-		page.Items = make([]changefeed.Item, 0, len(resp.Items))
-		for _, raw := range resp.Items {
-			c := jsonscan.NewCursor(raw)
-			item, own, err := d.document(&c, raw)
-			if err != nil {
-				return f.rememberDoubt(g, err)
-			}
-			page.Bytes += len(raw)
-			if own {
-				page.Items = append(page.Items, item)
-			}
-		}
+	d := decoder{
+		keys: a.keys, filter: g, values: make([][]byte, len(a.keys.paths)),
+		items: make([]changefeed.Item, 0, max(r.req.MaxItems, 16)),
 	}
-	page.Doubt = f.rememberDoubt(g, nil)
+	if body := r.body; body != nil {
+		page.Bytes = len(*body)
+		page.Release = func() { recycle(body) }
+		err = d.page(*body)
+	}
+	for i := 0; i < len(items) && err == nil; i++ {
+		page.Bytes += len(items[i])
+		c := jsonscan.NewCursor(items[i])
+		err = d.document(&c, items[i])
+	}
+	page.Items = d.items
+	if err != nil {
+		return r.rememberDoubt(g, err)
+	}
+	page.Doubt = r.rememberDoubt(g, nil)
 	return nil
 }
 
-// physicalRanges remembers the bounds of physical ranges by id. Splits and merges
-// make ranges with ids of their own, and the bounds of an id never change: what is
-// here does not go out of date.
-type physicalRanges struct{ byID sync.Map }
-
-func (p *physicalRanges) learn(id string, r changefeed.FeedRange) { p.byID.Store(id, r) }
-
-func (p *physicalRanges) bounds(id string) (r changefeed.FeedRange, known bool) {
-	v, known := p.byID.Load(id)
-	if known {
-		r, known = v.(changefeed.FeedRange)
-	}
+// bounds returns those of a physical range by its id, if they are known for good. Splits
+// and merges make ranges with ids of their own: what is known does not go out of date.
+func (f *Feed) bounds(id string) (r changefeed.FeedRange, known bool) {
+	v, _ := f.physical.Load(id)
+	r, known = v.(changefeed.FeedRange)
 	return r, known
 }
 
