@@ -323,26 +323,3 @@ func TestParkedAndFailingKeysOutliveThePage(t *testing.T) {
 		t.Errorf("gate %+v, %v; want progress up to 1", g, err)
 	}
 }
-
-// The progress of so many keys is remembered, not more.
-func TestProgressIsRememberedInBounds(t *testing.T) {
-	const limit = 10_000
-	b, lot := &broker{fail: map[string]relay.KeyError{}}, parkedtest.NewMemory()
-	r := newRelay(t, b, withLot(lot, relay.Options{}))
-	var lines []string
-	for n := range limit + 1 {
-		key := fmt.Sprint("k", n)
-		lines = append(lines, key+" one 1@7", key+" two 2@7")
-		b.fail[key] = relay.KeyError{Sent: 1, Err: errTooLarge}
-	}
-	r.Handle(t.Context(), relay.Ownership{}, changes(lines...))
-	for n, lsn := range map[int]int64{0: 6, limit: 7} { // what the event itself tells, what is remembered
-		key := fmt.Sprint("k", n)
-		if err := r.Park(t.Context(), letter(key+" two 2", 7, errTooLarge)); err != nil {
-			t.Fatal(err)
-		}
-		if g, err := lot.Gate(t.Context(), key); err != nil || g.Progress != (relay.Progress{Sequence: 1, LSN: lsn}) {
-			t.Errorf("%s: gate %+v, %v; want progress up to LSN %d", key, g, err, lsn)
-		}
-	}
-}

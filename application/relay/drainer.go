@@ -70,12 +70,7 @@ func NewDrainer(store DrainStore, ranges Ranges, decoder Decoder, publisher Publ
 	if opts.Poll < 0 || opts.Batch < 0 {
 		return nil, errors.New("new drainer: options Poll and Batch must be positive")
 	}
-	if opts.Drained == nil {
-		opts.Drained = func(context.Context, Drained) {}
-	}
-	if opts.LookFailed == nil {
-		opts.LookFailed = func(context.Context, error) {}
-	}
+	opts.Drained, opts.LookFailed = told(opts.Drained), told(opts.LookFailed)
 	return &Drainer{store: store, ranges: ranges, decoder: decoder, publisher: publisher, opts: opts}, nil
 }
 

@@ -21,6 +21,21 @@ type Observer struct {
 	Missing func(ctx context.Context, m Missing)
 }
 
+// fill has nothing done where nobody wants to be told.
+func (o *Observer) fill() {
+	o.Handled = told(o.Handled)
+	o.Paused = told(o.Paused)
+	o.Parked, o.Newer = told(o.Parked), told(o.Newer)
+	o.Missing = told(o.Missing)
+}
+
+func told[T any](f func(context.Context, T)) func(context.Context, T) {
+	if f == nil {
+		return func(context.Context, T) {}
+	}
+	return f
+}
+
 // Summary tells what of a Handle call the broker may have seen before. The age of that is
 // what the broker's duplicate window has to cover.
 type Summary struct {

@@ -17,69 +17,73 @@ type Ownership struct {
 	Resumed bool
 }
 
-// owned is what the relay knows of the ranges that it owns.
+// ownership is what is known of an Ownership.
+type ownership struct {
+	epoch  int64
+	loaded bool // its parked keys are known
+	over   bool // there is a later one of the range
+}
+
+// memory is what the relay knows of its ranges and their keys.
 //
 // parked may name a key that is not, never the other way around: only the owner parks
 // keys, and a new owner asks for the parked ones before its first page. A key that turns
 // out to be free leaves the set.
-type owned struct {
-	mu     sync.Mutex            // guards what follows
+type memory struct {
+	mu     sync.Mutex            // guards what follows, and what it leads to
 	leases map[string]*ownership // the present one of each range
-	count  int64                 // of ownerships
 	parked map[string]struct{}
+	recent map[string]*seen // keys whose events came lately; see remember
+	older  map[string]*seen
 }
 
-// ownership is what is known of an Ownership.
-type ownership struct {
-	epoch, number int64 // no other has the number
-	loaded        bool  // its parked keys are known
-}
-
-// enter notes o. It returns its number and whether it is new, once the keys are known that
-// are parked.
-func (r *Relay) enter(ctx context.Context, o Ownership) (number int64, first bool, err error) {
-	r.owned.mu.Lock()
-	now := r.owned.leases[o.Lease]
+// enter notes o. It returns it and whether it is new, once the keys are known that are
+// parked.
+func (r *Relay) enter(ctx context.Context, o Ownership) (now *ownership, first bool, err error) {
+	r.memory.mu.Lock()
+	now = r.memory.leases[o.Lease]
 	if first = now == nil || now.epoch != o.Epoch; first {
-		r.owned.count++
-		now = &ownership{epoch: o.Epoch, number: r.owned.count}
-		r.owned.leases[o.Lease] = now
+		if now != nil {
+			now.over = true
+		}
+		now = &ownership{epoch: o.Epoch, loaded: r.opts.Parked == nil}
+		r.memory.leases[o.Lease] = now
 	}
 	loaded := now.loaded
-	r.owned.mu.Unlock()
-	if loaded || r.opts.Parked == nil {
-		return now.number, first, nil
+	r.memory.mu.Unlock()
+	if loaded {
+		return now, first, nil
 	}
 	keys, err := r.opts.Parked.Closed(ctx)
 	if err != nil {
-		return now.number, first, &Error{Class: Outage, Reason: "gates_unknown", Err: fmt.Errorf("load gates: %w", err)}
+		return now, first, &Error{Class: Outage, Reason: "gates_unknown", Err: fmt.Errorf("load gates: %w", err)}
 	}
-	r.owned.mu.Lock()
-	defer r.owned.mu.Unlock()
+	r.memory.mu.Lock()
+	defer r.memory.mu.Unlock()
 	for _, key := range keys {
-		r.owned.parked[key] = struct{}{}
+		r.memory.parked[key] = struct{}{}
 	}
 	now.loaded = true
-	return now.number, first, nil
+	return now, first, nil
 }
 
 // setParked notes whether key is parked.
-func (o *owned) setParked(key string, parked bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (m *memory) setParked(key string, parked bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if parked {
-		o.parked[strings.Clone(key)] = struct{}{}
+		m.parked[strings.Clone(key)] = struct{}{}
 	} else {
-		delete(o.parked, key)
+		delete(m.parked, key)
 	}
 }
 
 // parkedOf returns the keys of p that are parked.
-func (o *owned) parkedOf(p *page) (keys []*keyState) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (m *memory) parkedOf(p *page) (keys []*keyState) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for i := range p.keys {
-		if _, parked := o.parked[p.keys[i].name]; parked {
+		if _, parked := m.parked[p.keys[i].name]; parked {
 			keys = append(keys, &p.keys[i])
 		}
 	}

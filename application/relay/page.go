@@ -28,9 +28,8 @@ type keyState struct {
 	sendable int       // messages before the first that cannot be sent
 	sent     int       // messages accepted by the broker
 	parked   bool      // all of them went to the parked events instead
-	before   int64     // the last sequence seen of the key before this page; 0 = unknown
-	last     int64     // with this page
 	err      error     // why messages[sent] was not accepted
+	seen     *seen     // what is remembered of the key
 }
 
 // pending reports whether there is something to send that was not tried.

@@ -13,7 +13,7 @@ import (
 // parkFollowers puts the events of parked keys behind their gates. A key whose gate turns
 // out to be open is left for publish.
 func (r *Relay) parkFollowers(ctx context.Context, p *page) {
-	for _, k := range r.owned.parkedOf(p) {
+	for _, k := range r.memory.parkedOf(p) {
 		events := make([]ParkedEvent, len(k.messages))
 		for n := range k.messages {
 			m := &k.messages[n]
@@ -25,7 +25,7 @@ func (r *Relay) parkFollowers(ctx context.Context, p *page) {
 			k.parked = true
 			r.tell(ctx, events, done)
 		case errors.Is(err, ErrGateOpen):
-			r.owned.setParked(k.name, false)
+			r.memory.setParked(k.name, false)
 		default:
 			k.err = &Error{Class: Outage, Reason: "not_parked", Err: fmt.Errorf("park events of key %q: %w", k.name, err)}
 		}
@@ -61,12 +61,12 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 		m.Key, m.Sequence = noKey, 0
 	}
 	event := r.parkedEvent(&m, l.Change.Raw, l.Err, l.Attempts)
-	closing := &Closing{Event: event.ID, Reason: event.Reason, Error: event.Error, At: event.ParkedAt, Auto: l.Waiting, Progress: r.failing.progress(&m)}
+	closing := &Closing{Event: event.ID, Reason: event.Reason, Error: event.Error, At: event.ParkedAt, Auto: l.Waiting, Progress: r.memory.progress(&m)}
 	done, err := r.opts.Parked.Park(ctx, m.Key, []ParkedEvent{event}, closing)
 	if err != nil {
 		return fmt.Errorf("park event %q of key %q: %w", event.ID, event.Key, err)
 	}
-	r.owned.setParked(m.Key, true)
+	r.memory.setParked(m.Key, true)
 	if len(done.Before) > 0 { // it may be this call's, whose answer was lost before
 		done.Parked = []ParkedEvent{event}
 	}
@@ -92,19 +92,13 @@ func (r *Relay) parkedEvent(m *Message, document []byte, fault error, attempts i
 
 // tell tells the observer what became of events.
 func (r *Relay) tell(ctx context.Context, events []ParkedEvent, done Parking) {
-	if parked := r.opts.Observer.Parked; parked != nil {
-		for _, e := range done.Parked {
-			parked(ctx, e)
-		}
-	}
-	newer := r.opts.Observer.Newer
-	if newer == nil {
-		return
+	for _, e := range done.Parked {
+		r.opts.Observer.Parked(ctx, e)
 	}
 	for _, old := range done.Before {
 		i := slices.IndexFunc(events, func(e ParkedEvent) bool { return e.ID == old.ID })
 		if i >= 0 && !SameContent(r.decoder, old.Document, events[i].Document) {
-			newer(ctx, events[i])
+			r.opts.Observer.Newer(ctx, events[i])
 		}
 	}
 }

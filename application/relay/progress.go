@@ -1,9 +1,6 @@
 package relay
 
-import (
-	"strings"
-	"sync"
-)
+import "cmp"
 
 // Progress is how far a key has come: each of its events that has a known sequence up to
 // Sequence, and was committed up to LSN, has been accepted by the broker or left out. The
@@ -19,58 +16,34 @@ func (p Progress) covers(e *ParkedEvent) bool {
 	return 0 < e.Sequence && e.Sequence <= p.Sequence && 0 < e.LSN && e.LSN <= p.LSN
 }
 
-// failing remembers the progress of the keys whose event failed. A gate that is closed then
-// knows what is not to be parked when the feed shows it again, also if the event that
-// failed does not tell its sequence.
-type failing struct {
-	mu    sync.Mutex // guards byKey
-	byKey map[string]Progress
-}
-
-// failingLimit bounds the keys remembered. What is forgotten is parked once more.
-const failingLimit = 10_000
-
-// note takes the result of a page into account.
-func (f *failing) note(p *page, anyFailed bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !anyFailed && len(f.byKey) == 0 {
-		return
-	}
+// note takes the result of a page into account. A gate that is closed then knows what is
+// not to be parked when the feed shows it again, also if the event that failed does not
+// tell its sequence.
+func (m *memory) note(p *page) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for i := range p.keys {
-		k := &p.keys[i]
-		_, known := f.byKey[k.name]
-		switch {
+		switch k := &p.keys[i]; {
 		case k.parked || k.sent == len(k.messages):
-			delete(f.byKey, k.name)
+			k.seen.done = Progress{Sequence: k.seen.sequence, LSN: k.messages[len(k.messages)-1].LSN}
 		case k.sent > 0:
 			last := &k.messages[k.sent-1]
-			f.set(k.name, Progress{Sequence: last.Sequence, LSN: last.LSN})
-		case !known && k.before > 0:
-			f.set(k.name, Progress{Sequence: k.before, LSN: k.messages[0].LSN - 1})
+			k.seen.done = Progress{Sequence: last.Sequence, LSN: last.LSN}
 		}
 	}
 }
 
-// set remembers the progress of a key. mu is held.
-func (f *failing) set(key string, progress Progress) {
-	if f.byKey == nil || len(f.byKey) >= failingLimit {
-		f.byKey = make(map[string]Progress)
+// progress returns how far the key of an event had come when the event failed.
+func (m *memory) progress(e *Message) Progress {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := cmp.Or(m.recent[e.Key], m.older[e.Key]); s != nil && !s.in.over && s.done.Sequence > 0 {
+		return s.done
 	}
-	f.byKey[strings.Clone(key)] = progress
-}
-
-// progress returns how far the key of m had come when m failed.
-func (f *failing) progress(m *Message) Progress {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if known := f.byKey[m.Key]; known.Sequence > 0 {
-		return known
-	}
-	// The other events of m's transaction are left out: the feed shows them in any order,
+	// The other events of its transaction are left out: the feed shows them in any order,
 	// so one with a lower sequence may still be to come.
-	if m.Sequence == 0 || m.LSN == 0 {
+	if e.Sequence == 0 || e.LSN == 0 {
 		return Progress{}
 	}
-	return Progress{Sequence: m.Sequence - 1, LSN: m.LSN - 1}
+	return Progress{Sequence: e.Sequence - 1, LSN: e.LSN - 1}
 }

@@ -59,7 +59,7 @@ func (r *Relay) send(ctx context.Context, p *page, only *keyState) {
 	if ctx.Err() != nil {
 		return // what ctx ended shows nothing
 	}
-	if pause, paused := r.judge.judge(p, accepted); paused && r.opts.Observer.Paused != nil {
+	if pause, paused := r.judge.judge(p, accepted); paused {
 		r.opts.Observer.Paused(ctx, pause)
 	}
 }

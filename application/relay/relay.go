@@ -15,9 +15,7 @@ type Relay struct {
 	opts      Options
 	pages     sync.Pool // of *page
 	judge     judge
-	owned     owned
-	history   history
-	failing   failing
+	memory    memory
 }
 
 // Options are the choices of New. The zero value is usable.
@@ -51,9 +49,10 @@ func New(decoder Decoder, publisher Publisher, opts *Options) (*Relay, error) {
 	if r.opts.Now == nil {
 		r.opts.Now = time.Now //nolint:forbidigo // the default of an option
 	}
+	r.opts.Observer.fill()
 	r.pages.New = func() any { return new(page) }
 	r.judge = newJudge(r.opts.Now)
-	r.owned = owned{leases: make(map[string]*ownership), parked: make(map[string]struct{})}
+	r.memory = memory{leases: make(map[string]*ownership), parked: make(map[string]struct{})}
 	return r, nil
 }
 
@@ -76,18 +75,15 @@ func (r *Relay) Handle(ctx context.Context, o Ownership, changes []Change) []Fai
 		r.pages.Put(p)
 	}()
 	p.read(r.decoder, changes)
-	number, first, err := r.enter(ctx, o)
-	r.findMissing(ctx, o, number, p)
+	in, first, err := r.enter(ctx, o)
+	r.findMissing(ctx, o, in, p)
 	if err != nil {
 		p.failAll(err)
 	} else {
 		r.parkFollowers(ctx, p)
 		r.publish(ctx, p)
 	}
-	failures := p.failures()
-	r.failing.note(p, len(failures) > 0)
-	if handled := r.opts.Observer.Handled; handled != nil {
-		handled(ctx, Summary{Resent: p.resent, First: first, Oldest: p.oldest()})
-	}
-	return failures
+	r.memory.note(p)
+	r.opts.Observer.Handled(ctx, Summary{Resent: p.resent, First: first, Oldest: p.oldest()})
+	return p.failures()
 }
