@@ -44,6 +44,17 @@ func (r FeedRange) Overlaps(o FeedRange) bool {
 	return compareKeys(r.Min, o.Max) < 0 && compareKeys(o.Min, r.Max) < 0
 }
 
+// Intersect is what is in both; Empty if nothing is.
+func (r FeedRange) Intersect(o FeedRange) FeedRange {
+	if compareKeys(o.Min, r.Min) > 0 {
+		r.Min = o.Min
+	}
+	if compareKeys(o.Max, r.Max) < 0 {
+		r.Max = o.Max
+	}
+	return r
+}
+
 // Equal compares bounds, not spelling: "1F" and "1F00" are the same bound.
 func (r FeedRange) Equal(o FeedRange) bool {
 	return compareKeys(r.Min, o.Min) == 0 && compareKeys(r.Max, o.Max) == 0

@@ -85,7 +85,7 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 	}
 	f.mu.Lock()
 	handled := 0
-	fresh, outcomes := map[string]*heldKey{}, map[string]*outcome{}
+	fresh, open := map[string]*heldKey{}, map[string][]*verdict{}
 	for i := range s.items {
 		if verdicts[i].kind == done {
 			handled++
@@ -95,15 +95,15 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 		h := fresh[key]
 		if h == nil {
 			h = f.newHeld(key)
-			fresh[key], outcomes[key], f.held[key] = h, &outcome{}, h
+			fresh[key], f.held[key] = h, h
 		}
 		h.items = append(h.items, heldItem{page: s.page, item: f.window.hold(s.page, &s.items[i])})
-		outcomes[key].add(f, h, len(h.items)-1, &verdicts[i])
+		open[key] = append(open[key], &verdicts[i])
 	}
 	f.handled.Add(int64(handled))
 	f.window.finish(s.page, handled)
 	for key, h := range fresh {
-		f.postpone(h, outcomes[key])
+		f.postpone(h, open[key])
 	}
 	f.adjustBudget(handled, verdicts)
 	f.startRetry()
@@ -163,8 +163,13 @@ func (o *outcome) add(f *flow, h *heldKey, i int, v *verdict) {
 	}
 }
 
-// postpone decides when a key that is not done is tried again. Called with mu.
-func (f *flow) postpone(h *heldKey, o *outcome) {
+// postpone decides when a key is tried again whose first items were tried and are not
+// done. Called with mu.
+func (f *flow) postpone(h *heldKey, open []*verdict) {
+	var o outcome
+	for i, v := range open {
+		o.add(f, h, i, v)
+	}
 	now := f.clock.Now()
 	h.attempt++
 	switch {
@@ -176,7 +181,7 @@ func (f *flow) postpone(h *heldKey, o *outcome) {
 	default:
 		h.due = now.Add(h.backoff.next(o.err))
 	}
-	if f.waitedTooLong(h, o, now) {
+	if f.waitedTooLong(h, &o, now) {
 		h.items[o.blamed].dead, h.items[o.blamed].waited = true, true
 	}
 	if h.firstDead() >= 0 {

@@ -170,18 +170,14 @@ func (f *flow) settleKey(h *heldKey, n int, verdicts []verdict) (handled int) {
 		left, open = append(left, tried[i]), append(open, &verdicts[i])
 	}
 	h.items = append(left, h.items...)
-	var o outcome
-	for i, v := range open {
-		o.add(f, h, i, v)
-	}
 	if handled > 0 {
 		h.progressed(f.clock.Now())
 	}
 	switch {
 	case len(h.items) == 0:
 		delete(f.held, h.key)
-	case o.err != nil:
-		f.postpone(h, &o)
+	case len(open) > 0:
+		f.postpone(h, open)
 	}
 	return handled
 }

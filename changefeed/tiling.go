@@ -61,18 +61,11 @@ func inspectTiling(scope []FeedRange, leases []Lease) tiling {
 	return t
 }
 
-// children cuts r at the bounds of the physical ranges.
+// cut cuts r at the bounds of the physical ranges.
 func cut(r FeedRange, physical []FeedRange) []FeedRange {
 	var parts []FeedRange
 	for _, p := range physical {
-		part := r
-		if compareKeys(p.Min, part.Min) > 0 {
-			part.Min = p.Min
-		}
-		if compareKeys(p.Max, part.Max) < 0 {
-			part.Max = p.Max
-		}
-		if p.Overlaps(r) {
+		if part := r.Intersect(p); !part.Empty() {
 			parts = append(parts, part)
 		}
 	}

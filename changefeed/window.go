@@ -102,36 +102,29 @@ func (w *window) add(src *Page, items []Item) *page {
 }
 
 // finish counts n items that lanes delivered as done.
-func (w *window) finish(p *page, n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p.open -= n
-	p.inLanes -= n
-	w.items -= n
-	w.ahead += n
-	w.update(p)
-}
+func (w *window) finish(p *page, n int) { w.account(p, n, n, 0) }
 
 // hold takes an item from its lane into memory of its own.
 func (w *window) hold(p *page, item *Item) Item {
 	held := *item
 	held.Raw, held.Key = slices.Clone(item.Raw), slices.Clone(item.Key)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p.inLanes--
-	w.bytes += len(held.Raw)
-	w.update(p)
+	w.account(p, 0, 1, len(held.Raw))
 	return held
 }
 
 // finishHeld counts a held item as done.
-func (w *window) finishHeld(p *page, item *Item) {
+func (w *window) finishHeld(p *page, item *Item) { w.account(p, 1, 0, -len(item.Raw)) }
+
+// account notes items of p that are done, items that left their lanes, and bytes more or
+// less in memory.
+func (w *window) account(p *page, done, left, bytes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.open--
-	w.items--
-	w.ahead++
-	w.bytes -= len(item.Raw)
+	p.open -= done
+	p.inLanes -= left
+	w.items -= done
+	w.ahead += done
+	w.bytes += bytes
 	w.update(p)
 }
 

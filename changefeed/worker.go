@@ -36,7 +36,8 @@ type stopOrder struct {
 type ending int
 
 const (
-	endedLost  ending = iota // the lease is another's or the fence passed
+	goOn       ending = iota // it did not
+	endedLost                // the lease is another's or the fence passed
 	endedAsked               // stop was asked for
 	endedSplit               // the range is served by several physical ranges
 	endedAgain               // start a new session from the checkpoint
@@ -69,7 +70,7 @@ func (w *worker) run(ctx context.Context) {
 		}
 	case endedSplit:
 		w.retire(ctx, split)
-	case endedLost, endedAgain:
+	case endedLost, endedAgain, goOn:
 		w.lost(ctx)
 	}
 	w.cancel(ErrLeaseLost)
@@ -78,7 +79,7 @@ func (w *worker) run(ctx context.Context) {
 
 // session reads and delivers from the checkpoint until something ends it.
 func (w *worker) session() (ending, *SplitError) {
-	if why, ok := w.carryOutRequests(); ok {
+	if why := w.carryOutRequests(); why != goOn {
 		return why, nil
 	}
 	f := newFlow(w.delivery)
@@ -90,20 +91,18 @@ func (w *worker) session() (ending, *SplitError) {
 	var reading sync.WaitGroup
 	reading.Go(func() { read <- w.read(readCtx, f) })
 	w.calls.open()
-	why, split := endedLost, (*SplitError)(nil)
-	for waiting := true; waiting; {
+	why, split := goOn, (*SplitError)(nil)
+	for why == goOn {
 		select {
 		case err := <-read:
+			why = endedLost
 			if errors.As(err, &split) {
 				why = endedSplit
 			}
-			waiting = false
 		case <-w.kick:
-			if ending, ok := w.carryOutRequests(); ok {
-				why, waiting = ending, false
-			}
+			why = w.carryOutRequests()
 		case <-w.ctx.Done():
-			waiting = false
+			why = endedLost
 		}
 	}
 	stopReading()
@@ -128,12 +127,12 @@ func (w *worker) finishFlow(f *flow) {
 	stop()
 }
 
-// carryOutRequests carries out what the processor or an operator asks. It reports how the
-// session ends, if it does.
-func (w *worker) carryOutRequests() (ending, bool) {
+// carryOutRequests carries out what the processor or an operator asks, and says how the
+// session ends by that.
+func (w *worker) carryOutRequests() ending {
 	order, f := w.current()
 	if order.given {
-		return endedAsked, true
+		return endedAsked
 	}
 	running := f != nil
 	request := w.keeper.snapshot().Request
@@ -141,20 +140,20 @@ func (w *worker) carryOutRequests() (ending, bool) {
 	case request.Release:
 		w.keeper.change(func(l *Lease) urgency { l.Request.Release = false; return now })
 		w.stop(stopOrder{reason: "operator"})
-		return endedAsked, true
+		return endedAsked
 	case request.Rewind != nil || request.Retry:
 		if running {
-			return endedAgain, true // deliver nothing while the position changes
+			return endedAgain // deliver nothing while the position changes
 		}
 		w.keeper.change(applyRequest)
 	}
-	if paused := request.Paused || w.workers.paused.Load(); paused {
-		if running {
-			return endedAgain, true
-		}
-		return w.holdStill()
+	switch paused := request.Paused || w.workers.paused.Load(); {
+	case !paused:
+		return goOn
+	case running:
+		return endedAgain
 	}
-	return 0, false
+	return w.holdStill()
 }
 
 // applyRequest carries out an operator's rewind or retry on the record.
@@ -169,11 +168,11 @@ func applyRequest(l *Lease) urgency {
 }
 
 // holdStill waits, holding the lease, until the pause is over.
-func (w *worker) holdStill() (ending, bool) {
+func (w *worker) holdStill() ending {
 	for {
 		select {
 		case <-w.ctx.Done():
-			return endedLost, true
+			return endedLost
 		case <-w.kick:
 		}
 		request := w.keeper.snapshot().Request

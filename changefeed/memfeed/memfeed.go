@@ -161,9 +161,7 @@ func (c *Container) Split(epk string) bool {
 			return false
 		}
 		bound := fmt.Sprintf("%08X", mid)
-		c.before = slices.Clone(c.ranges)
-		c.ranges = slices.Replace(slices.Clone(c.ranges), i, i+1,
-			changefeed.FeedRange{Min: r.Min, Max: bound}, changefeed.FeedRange{Min: bound, Max: r.Max})
+		c.replace(i, i+1, changefeed.FeedRange{Min: r.Min, Max: bound}, changefeed.FeedRange{Min: bound, Max: r.Max})
 		return true
 	}
 	return false
@@ -176,13 +174,16 @@ func (c *Container) Merge(epk string) bool {
 	defer c.mu.Unlock()
 	for i, r := range c.ranges {
 		if r.Has(epk) && i+1 < len(c.ranges) {
-			c.before = slices.Clone(c.ranges)
-			c.ranges = slices.Replace(slices.Clone(c.ranges), i, i+2,
-				changefeed.FeedRange{Min: r.Min, Max: c.ranges[i+1].Max})
+			c.replace(i, i+2, changefeed.FeedRange{Min: r.Min, Max: c.ranges[i+1].Max})
 			return true
 		}
 	}
 	return false
+}
+
+// replace puts parts in place of physical ranges. Called with mu.
+func (c *Container) replace(from, to int, parts ...changefeed.FeedRange) {
+	c.before, c.ranges = c.ranges, slices.Replace(slices.Clone(c.ranges), from, to, parts...)
 }
 
 // number reads the first eight digits of a bound, which lies in 00..40.
@@ -234,11 +235,8 @@ func (c *Container) Read(ctx context.Context, req changefeed.ReadRequest) (*chan
 	}
 	after := int64(0)
 	if req.Continuation != "" {
-		text, err := strconv.Unquote(req.Continuation)
-		if err != nil {
-			return nil, fmt.Errorf("memfeed: continuation %q is not a quoted LSN", req.Continuation)
-		}
-		if after, err = strconv.ParseInt(text, 10, 64); err != nil {
+		var err error
+		if after, err = strconv.ParseInt(strings.Trim(req.Continuation, `"`), 10, 64); err != nil || token(after) != req.Continuation {
 			return nil, fmt.Errorf("memfeed: continuation %q is not a quoted LSN", req.Continuation)
 		}
 	}
@@ -272,19 +270,10 @@ func full(items []changefeed.Item, most int, lsn int64) bool {
 // splitOf says which physical ranges serve r, if several do. Called with mu.
 func (c *Container) splitOf(r changefeed.FeedRange) *changefeed.SplitError {
 	var children []changefeed.FeedRange
-	first := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].Has(r.Min) || c.ranges[i].Min > r.Min })
-	for _, p := range c.ranges[first:] {
-		if !p.Overlaps(r) {
-			break
+	for _, p := range c.ranges {
+		if child := r.Intersect(p); !child.Empty() {
+			children = append(children, child)
 		}
-		child := p
-		if !r.Has(p.Min) {
-			child.Min = r.Min
-		}
-		if !r.Contains(changefeed.FeedRange{Min: child.Min, Max: p.Max}) {
-			child.Max = r.Max
-		}
-		children = append(children, child)
 	}
 	if len(children) < 2 {
 		return nil

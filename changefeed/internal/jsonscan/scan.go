@@ -6,7 +6,10 @@
 // reads past the end. It allocates nothing and keeps nothing.
 package jsonscan
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 // Cursor walks a JSON text once, front to back. Its methods return false, for
 // ever, from the first byte on that does not fit.
@@ -131,23 +134,8 @@ func Member(raw []byte, name string) []byte {
 
 // Int reads an integer; ok is false for anything else.
 func Int(value []byte) (n int64, ok bool) {
-	i, negative := 0, false
-	if len(value) > 0 && value[0] == '-' {
-		i, negative = 1, true
-	}
-	if i == len(value) || len(value)-i > 18 {
-		return 0, false
-	}
-	for ; i < len(value); i++ {
-		if value[i] < '0' || value[i] > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(value[i]-'0')
-	}
-	if negative {
-		n = -n
-	}
-	return n, true
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	return n, err == nil
 }
 
 // Unquote returns the bytes of a JSON string that has no escapes, a part of
@@ -215,14 +203,7 @@ func valueEnd(raw []byte, i int) int {
 		return -1
 	}
 	start := i
-	for i < len(raw) {
-		switch raw[i] {
-		case ',', '}', ']', ' ', '\n', '\t', '\r':
-			if i == start {
-				return -1
-			}
-			return i
-		}
+	for i < len(raw) && raw[i] != ',' && raw[i] != '}' && raw[i] != ']' && space(raw, i) == i {
 		i++
 	}
 	if i == start {
