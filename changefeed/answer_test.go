@@ -297,7 +297,7 @@ func TestNoManualCheckpointBehindWhatIsNotDone(t *testing.T) {
 		var refused, stored atomic.Int32
 		tries := 0
 		w.put(5, 5)
-		w.start("a", changefeed.Manual(func(ctx context.Context, b *changefeed.Batch, c changefeed.Checkpointer) error {
+		w.start("a", changefeed.Manual(func(ctx context.Context, b *changefeed.Batch, checkpoint changefeed.Checkpoint) error {
 			tries++
 			for i := range b.Items {
 				if i == 2 && tries == 1 {
@@ -306,7 +306,7 @@ func TestNoManualCheckpointBehindWhatIsNotDone(t *testing.T) {
 					b.Answer(i, nil)
 				}
 			}
-			if c.Checkpoint(ctx) != nil {
+			if checkpoint(ctx) != nil {
 				refused.Add(1)
 			} else {
 				stored.Add(1)

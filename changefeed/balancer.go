@@ -107,8 +107,8 @@ func (v *balanceView) claims(has, due map[hostKey]int) []string {
 	if _, here := due[v.self]; !here {
 		return nil
 	}
-	var mine, free, orphans []string
-	names := map[string]string{} // lease id to the name of its last owner
+	var mine, orphans []string
+	var free []balanceLease
 	for _, l := range v.leases {
 		switch {
 		case l.owner != "":
@@ -116,14 +116,13 @@ func (v *balanceView) claims(has, due map[hostKey]int) []string {
 			mine = append(mine, l.id)
 		case l.handoff != "":
 		default:
-			free = append(free, l.id)
-			names[l.id] = l.previous
+			free = append(free, l)
 			if l.waiting {
 				orphans = append(orphans, l.id)
 			}
 		}
 	}
-	for id, h := range assign(free, names, has, due) {
+	for id, h := range assign(free, has, due) {
 		if h == v.self {
 			mine = append(mine, id)
 		}
@@ -151,7 +150,7 @@ func (v *balanceView) held() int {
 
 // assign gives the free leases, in order, to hosts below their due: first to
 // hosts of the name that had the lease before, then round and round.
-func assign(free []string, previous map[string]string, has, due map[hostKey]int) map[string]hostKey {
+func assign(free []balanceLease, has, due map[hostKey]int) map[string]hostKey {
 	missing := map[hostKey]int{}
 	var hosts []hostKey
 	for _, h := range slices.Sorted(maps.Keys(due)) {
@@ -161,25 +160,23 @@ func assign(free []string, previous map[string]string, has, due map[hostKey]int)
 		}
 	}
 	taken := map[string]hostKey{}
-	for _, id := range free {
-		for _, h := range hosts {
-			if previous[id] != "" && h.name() == previous[id] && missing[h] > 0 {
-				taken[id] = h
-				missing[h]--
-				break
-			}
+	for _, l := range free {
+		i := slices.IndexFunc(hosts, func(h hostKey) bool { return l.previous != "" && h.name() == l.previous && missing[h] > 0 })
+		if i >= 0 {
+			taken[l.id] = hosts[i]
+			missing[hosts[i]]--
 		}
 	}
 	next := 0
-	for _, id := range free {
-		if _, given := taken[id]; given {
+	for _, l := range free {
+		if _, given := taken[l.id]; given {
 			continue
 		}
 		for range hosts {
 			h := hosts[next%len(hosts)]
 			next++
 			if missing[h] > 0 {
-				taken[id] = h
+				taken[l.id] = h
 				missing[h]--
 				break
 			}

@@ -19,14 +19,14 @@ func TestAManualHandlerGetsAPageAtATime(t *testing.T) {
 		w := newWorld(t, 1)
 		var calls atomic.Int32
 		w.put(12, 12)
-		w.start("a", changefeed.Manual(func(ctx context.Context, b *changefeed.Batch, c changefeed.Checkpointer) error {
+		w.start("a", changefeed.Manual(func(ctx context.Context, b *changefeed.Batch, checkpoint changefeed.Checkpoint) error {
 			if last := b.Items[len(b.Items)-1].LSN; len(b.Items) != 3 || b.Continuation != fmt.Sprintf("%q", fmt.Sprint(last)) {
 				t.Errorf("%d items up to %d, position %s; want the 3 of a page", len(b.Items), last, b.Continuation)
 			}
 			if calls.Add(1) < 4 {
 				return errNotNow
 			}
-			return c.Checkpoint(ctx)
+			return checkpoint(ctx)
 		}), &changefeed.Options{MaxItems: 3})
 		eventually(t, time.Minute, "all stored", func() bool { return w.stored(12) })
 	})

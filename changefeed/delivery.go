@@ -132,7 +132,7 @@ func (d *delivery) withHandlerContext(do func(ctx context.Context) error) (err e
 
 func (d *delivery) invoke(ctx context.Context, batch *Batch, p *page) error {
 	if m, ok := d.handler.(*manualHandler); ok {
-		return m.handle(ctx, batch, &pageCheckpointer{d: d, page: p, batch: batch})
+		return m.handle(ctx, batch, func(ctx context.Context) error { return d.checkpoint(ctx, batch, p) })
 	}
 	return d.handler.Handle(ctx, batch)
 }
@@ -174,22 +174,16 @@ func (d *delivery) progress(pages []*page) {
 	}
 }
 
-// pageCheckpointer saves the position behind one page.
-type pageCheckpointer struct {
-	d     *delivery
-	page  *page
-	batch *Batch
-}
-
-func (c *pageCheckpointer) Checkpoint(ctx context.Context) error {
-	if err := c.batch.answers.failure(); err != nil {
+// checkpoint saves the position behind a page for a manual handler.
+func (d *delivery) checkpoint(ctx context.Context, batch *Batch, p *page) error {
+	if err := batch.answers.failure(); err != nil {
 		return fmt.Errorf("no checkpoint behind a document that is not done: %w", err)
 	}
-	c.d.state.Lock()
-	c.d.unsaved = 0
-	c.d.state.Unlock()
-	c.d.keeper.advance(c.page.token, c.page.count, c.page.lsn, c.page.changed)
-	return c.d.keeper.flush(ctx)
+	d.state.Lock()
+	d.unsaved = 0
+	d.state.Unlock()
+	d.keeper.advance(p.token, p.count, p.lsn, p.changed)
+	return d.keeper.flush(ctx)
 }
 
 // countAttempt adds a refusal of the document and reports whether it was the last

@@ -121,11 +121,11 @@ func ExampleManual() {
 	run := func(name string, save bool) {
 		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 		defer stop()
-		handler := changefeed.Manual(func(ctx context.Context, batch *changefeed.Batch, position changefeed.Checkpointer) error {
+		handler := changefeed.Manual(func(ctx context.Context, batch *changefeed.Batch, checkpoint changefeed.Checkpoint) error {
 			handled += len(batch.Items) // collected; a real handler would write them somewhere in one go
 			fmt.Println(name, "got", len(batch.Items))
 			if save {
-				must(position.Checkpoint(ctx))
+				must(checkpoint(ctx))
 			}
 			stop()
 			return nil

@@ -75,28 +75,25 @@ type Batch struct {
 	answers *answers
 }
 
-// Checkpointer saves progress on behalf of a manual handler.
-type Checkpointer interface {
-	// Checkpoint stores the position behind this batch's page, which vouches for
-	// every page before it too. It returns once stored, or ErrLeaseLost or
-	// ErrFenced if the lease is no longer this host's.
-	Checkpoint(ctx context.Context) error
-}
+// Checkpoint stores the position behind a batch's page, which vouches for every page
+// before it too. It returns once stored, or ErrLeaseLost or ErrFenced if the lease is
+// no longer this host's.
+type Checkpoint func(ctx context.Context) error
 
 // manualHandler marks a handler that checkpoints by itself.
 type manualHandler struct {
-	handle func(context.Context, *Batch, Checkpointer) error
+	handle func(context.Context, *Batch, Checkpoint) error
 }
 
 func (h *manualHandler) Handle(context.Context, *Batch) error {
-	panic("changefeed: a manual handler is called with its checkpointer")
+	panic("changefeed: a manual handler is called with its checkpoint")
 }
 
 // Manual returns a handler that decides itself when a position is saved:
 // returning nil only asks for the next page. After a restart, a hand-off or a
 // split everything behind the last checkpoint is delivered again. New refuses it
 // together with Options.Lanes > 1.
-func Manual(handle func(ctx context.Context, batch *Batch, checkpointer Checkpointer) error) Handler {
+func Manual(handle func(ctx context.Context, batch *Batch, checkpoint Checkpoint) error) Handler {
 	return &manualHandler{handle: handle}
 }
 

@@ -99,18 +99,24 @@ const startMargin = time.Hour
 // begins whose lease and position are lost later.
 func (r *run) startPositions(ctx context.Context, children []FeedRange) (placed []RangeToken, since time.Time, err error) {
 	start := r.opts.Start
+	since = start.since
 	// A run that was initialised before and finds the store emptied goes on from
 	// what it remembers rather than skipping what happened since.
-	if len(r.gaps.remembered) > 0 {
-		return r.recall(children), start.since, nil
-	}
-	since = start.since
-	if start.kind == startNow {
+	recalled := len(r.gaps.remembered) > 0
+	if recalled {
+		start = Start{}
+		for _, m := range r.gaps.remembered {
+			start.tokens = append(start.tokens, m.RangeToken)
+		}
+	} else if start.now {
 		since = r.opts.Now().Add(-startMargin)
 	}
 	parts := make([][]RangeToken, len(children))
 	err = inParallel(len(children), func(i int) (err error) {
 		parts[i], err = start.place(ctx, r.feed, children[i])
+		if recalled && err != nil {
+			parts[i], err = []RangeToken{{Range: children[i]}}, nil // from the beginning: rather again than never
+		}
 		return err
 	})
 	return slices.Concat(parts...), since, err
@@ -119,11 +125,8 @@ func (r *run) startPositions(ctx context.Context, children []FeedRange) (placed 
 // place resolves a start for one range: one position, or several where saved tokens
 // cut it.
 func (s Start) place(ctx context.Context, feed Feed, r FeedRange) ([]RangeToken, error) {
-	at := RangeToken{Range: r}
-	switch s.kind {
-	case startTime:
-		at.Since = s.since
-	case startNow:
+	switch {
+	case s.now:
 		now, err := feed.Now(ctx, r)
 		if err == nil && now == "" {
 			err = errors.New("the feed gave no continuation")
@@ -131,16 +134,15 @@ func (s Start) place(ctx context.Context, feed Feed, r FeedRange) ([]RangeToken,
 		if err != nil {
 			return nil, fmt.Errorf("resolve now for %s: %w", r, err)
 		}
-		at.Continuation = now
-	case startTokens:
+		return []RangeToken{{Range: r, Continuation: now}}, nil
+	case len(s.tokens) > 0:
 		parts := placeTokens(r, s.tokens)
 		if parts == nil {
 			return nil, fmt.Errorf("start: the saved tokens do not cover %s: %w", r, ErrPermanent)
 		}
 		return parts, nil
-	case startBeginning:
 	}
-	return []RangeToken{at}, nil
+	return []RangeToken{{Range: r, Since: s.since}}, nil
 }
 
 // placeTokens cuts a range at the bounds of saved tokens; nil if they do not
@@ -160,23 +162,6 @@ func placeTokens(r FeedRange, tokens []RangeToken) []RangeToken {
 			if t.Range.Contains(part) {
 				placed[i] = RangeToken{Range: part, Continuation: t.Continuation, Since: t.Since}
 			}
-		}
-	}
-	return placed
-}
-
-// recall gives ranges the last position this run saw of them.
-func (r *run) recall(ranges []FeedRange) []RangeToken {
-	var known []RangeToken
-	for _, m := range r.gaps.remembered {
-		known = append(known, m.RangeToken)
-	}
-	var placed []RangeToken
-	for _, c := range ranges {
-		if parts := placeTokens(c, known); parts != nil {
-			placed = append(placed, parts...)
-		} else {
-			placed = append(placed, RangeToken{Range: c}) // from the beginning: rather again than never
 		}
 	}
 	return placed

@@ -61,8 +61,8 @@ func TestAChangeDuringAWriteIsNotStoredByIt(t *testing.T) {
 			return nil
 		}})
 		saved := make(chan string, 1)
-		w.start("a", changefeed.Manual(func(ctx context.Context, b *changefeed.Batch, c changefeed.Checkpointer) error {
-			if err := c.Checkpoint(ctx); err != nil {
+		w.start("a", changefeed.Manual(func(ctx context.Context, b *changefeed.Batch, checkpoint changefeed.Checkpoint) error {
+			if err := checkpoint(ctx); err != nil {
 				return err
 			}
 			saved <- w.leases()[0].Continuation

@@ -77,8 +77,8 @@ func TestAnEmptyPageVouchesForNothing(t *testing.T) {
 		feed := &wanderer{Feed: w.feed}
 		checkpoint := make(chan func() error, 1)
 		w.put(1, 1)
-		stop := w.run(feed, changefeed.Manual(func(ctx context.Context, _ *changefeed.Batch, c changefeed.Checkpointer) error {
-			checkpoint <- func() error { return c.Checkpoint(t.Context()) }
+		stop := w.run(feed, changefeed.Manual(func(ctx context.Context, _ *changefeed.Batch, save changefeed.Checkpoint) error {
+			checkpoint <- func() error { return save(t.Context()) }
 			return nil
 		}), &changefeed.Options{})
 		time.Sleep(10 * time.Minute)

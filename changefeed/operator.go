@@ -160,8 +160,8 @@ func (o *Operator) Retry(ctx context.Context, leases ...string) error {
 // behind the new position are delivered again, or skipped if it lies ahead. It
 // returns once the request is stored; the owner applies it between two pages.
 func (o *Operator) Rewind(ctx context.Context, to Start, leases ...string) error {
-	if err := to.validate(); err != nil {
-		return err
+	if to.err != nil {
+		return to.err
 	}
 	return o.each(ctx, leases, func(l *Lease) error {
 		parts, err := to.place(ctx, o.feed, l.Range)

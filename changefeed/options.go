@@ -243,8 +243,8 @@ func (o *Options) faults(h Handler) []error {
 			fault(r.Overlaps(other), "Scope: %s overlaps %s", r, other)
 		}
 	}
-	if err := o.Start.validate(); err != nil {
-		errs = append(errs, fmt.Errorf("options: %w", err))
+	if o.Start.err != nil {
+		errs = append(errs, fmt.Errorf("options: %w", o.Start.err))
 	}
 	return errs
 }

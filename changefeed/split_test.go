@@ -146,14 +146,14 @@ func TestSplitInheritsTheManualCheckpoint(t *testing.T) {
 		var mu sync.Mutex
 		seen := map[string]int{}
 		var save atomic.Bool
-		w.start("a", changefeed.Manual(func(ctx context.Context, b *changefeed.Batch, c changefeed.Checkpointer) error {
+		w.start("a", changefeed.Manual(func(ctx context.Context, b *changefeed.Batch, checkpoint changefeed.Checkpoint) error {
 			mu.Lock()
 			for i := range b.Items {
 				seen[string(b.Items[i].Raw)]++
 			}
 			mu.Unlock()
 			if save.Load() {
-				return c.Checkpoint(ctx)
+				return checkpoint(ctx)
 			}
 			return nil
 		}), &changefeed.Options{MaxItems: 10})
@@ -188,7 +188,7 @@ func TestSplitInheritsTheManualCheckpoint(t *testing.T) {
 
 func TestManualRefusesLanes(t *testing.T) {
 	w := newWorld(t, 1)
-	manual := changefeed.Manual(func(context.Context, *changefeed.Batch, changefeed.Checkpointer) error { return nil })
+	manual := changefeed.Manual(func(context.Context, *changefeed.Batch, changefeed.Checkpoint) error { return nil })
 	if _, err := changefeed.New(w.feed, w.store, manual, &changefeed.Options{Lanes: 2}); err == nil || !strings.Contains(err.Error(), "manual") {
 		t.Errorf("error %v", err)
 	}
