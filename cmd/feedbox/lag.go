@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -74,7 +73,7 @@ a second: events, and the contacts they were stored with.`,
 				if f.watch {
 					return p.watchLag(ctx, cfg, o, f)
 				}
-				v, err := measureLag(ctx, cfg, o)
+				v, err := measureLag(ctx, o)
 				if err != nil {
 					return err
 				}
@@ -92,37 +91,21 @@ a second: events, and the contacts they were stored with.`,
 	return cmd
 }
 
-func measureLag(ctx context.Context, cfg *config.Relay, o *operator.Operator) (lagView, error) {
+func measureLag(ctx context.Context, o *operator.Operator) (lagView, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
-	lags, err := o.Leases.Lag(ctx)
+	measured, err := o.Measure(ctx)
 	if err != nil {
 		return lagView{}, err
 	}
-	leases, err := o.Leases.Leases(ctx)
-	if _, refused := errors.AsType[*changefeed.RefusedError](err); err != nil && !refused {
-		return lagView{}, err
+	v := lagView{At: measured.At, Ranges: []rangeView{}, Behind: measured.Behind, Oldest: measured.Oldest.Seconds(), Retention: measured.Level.String()}
+	for _, r := range measured.Ranges {
+		v.Ranges = append(v.Ranges, rangeView{
+			Lease: changefeed.LeaseName(r.Lag.Lease), Range: r.Lag.Range.String(), Owner: r.Lag.Owner, Known: r.Lag.Known, Behind: r.Lag.Transactions, Oldest: r.Lag.Age.Seconds(),
+			Checkpoint: r.LSN, Delivered: max(r.LSN, r.Delivered), Handled: r.Handled,
+			Health: healthOf(r.Lag.Health, r.Lease, r.Silent), Silent: r.Silent.Seconds(), Failures: r.Lag.Failures, Error: r.Lag.Error,
+		})
 	}
-	byID := make(map[string]changefeed.Lease, len(leases))
-	for _, l := range leases {
-		byID[l.ID] = l
-	}
-	v := lagView{At: time.Now().UTC(), Ranges: []rangeView{}}
-	var oldest time.Duration
-	for _, l := range lags {
-		lease := byID[l.Lease]
-		silent := o.Silence(lease, v.At)
-		r := rangeView{
-			Lease: changefeed.LeaseName(l.Lease), Range: l.Range.String(), Owner: l.Owner, Known: l.Known, Behind: l.Transactions, Oldest: l.Age.Seconds(),
-			Checkpoint: lease.LSN, Delivered: max(lease.LSN, lease.Delivered), Handled: lease.Handled,
-			Health: healthOf(l.Health, lease, silent), Silent: silent.Seconds(), Failures: l.Failures, Error: l.Error,
-		}
-		v.Ranges = append(v.Ranges, r)
-		v.Behind += l.Transactions
-		oldest = max(oldest, l.Age)
-	}
-	v.Oldest = oldest.Seconds()
-	v.Retention = relay.Retention{TTL: cfg.EventTTL}.Level(oldest).String()
 	return v, nil
 }
 

@@ -18,7 +18,7 @@ func (p *program) watchLag(ctx context.Context, cfg *config.Relay, o *operator.O
 	defer tick.Stop()
 	var before *lagView
 	for n := 1; ; n++ {
-		v, err := measureLag(ctx, cfg, o)
+		v, err := measureLag(ctx, o)
 		switch {
 		case ctx.Err() != nil:
 			return nil // interrupted, which is how it ends

@@ -65,7 +65,7 @@ func intentFlags(cmd *cobra.Command, by, note *string, wait *time.Duration) {
 
 // want notes an intent on the gate of key, and waits for a relay if asked to.
 func (p *program) want(ctx context.Context, o *operator.Operator, key string, intent relay.Intent, wait time.Duration, f console.Format) error {
-	gate, err := note(ctx, o, key, intent)
+	gate, err := o.Note(ctx, key, intent)
 	if err != nil {
 		return notParked(key, err)
 	}
@@ -80,14 +80,6 @@ func (p *program) want(ctx context.Context, o *operator.Operator, key string, in
 		return nil
 	}
 	return p.await(ctx, o, key, gate, wait, f)
-}
-
-// note puts an intent on the gate of key.
-func note(ctx context.Context, o *operator.Operator, key string, intent relay.Intent) (relay.Gate, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
-	defer cancel()
-	intent.At = time.Now().UTC().Round(time.Millisecond)
-	return o.Lot.SetIntent(ctx, key, intent)
 }
 
 // awaitPoll is the pause between two looks at a gate.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"feedbox/application/relay"
-	"feedbox/domain/fault"
 	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
 )
@@ -17,12 +15,9 @@ import (
 func (p *program) wantAll(ctx context.Context, o *operator.Operator, reason string, intent relay.Intent, yes bool, wait time.Duration, f console.Format) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
-	gates, err := o.Lot.Gates(bounded)
+	gates, err := o.GatesFor(bounded, reason)
 	if err != nil {
 		return err
-	}
-	if reason != "" {
-		gates = slices.DeleteFunc(gates, func(g relay.Gate) bool { return g.Closing.Reason != reason })
 	}
 	var events int64
 	for _, g := range gates {
@@ -38,15 +33,9 @@ func (p *program) wantAll(ctx context.Context, o *operator.Operator, reason stri
 	}
 	noted := []relay.Gate{}
 	views := []gateView{}
-	for _, g := range gates {
-		g, err := note(ctx, o, g.Key, intent)
-		if fault.Is(err, fault.NotFound) {
-			continue // it flows again
-		}
-		if err != nil {
-			return fmt.Errorf("after %d of %d keys: %w", len(noted), len(gates), err)
-		}
-		noted, views = append(noted, g), append(views, newGateView(g))
+	err = o.NoteAll(ctx, gates, intent, func(g relay.Gate) { noted, views = append(noted, g), append(views, newGateView(g)) })
+	if err != nil {
+		return err
 	}
 	if f == console.FormatJSON {
 		if err := console.JSON(p.out, views); err != nil {

@@ -71,25 +71,17 @@ func (p *program) parkedShowCommand() *cobra.Command {
 }
 
 func readKey(ctx context.Context, o *operator.Operator, key string, limit int, documents bool) (keyView, error) {
-	gate, err := o.Lot.Gate(ctx, key)
+	parked, err := o.ParkedKey(ctx, key, limit)
 	if err != nil {
 		return keyView{}, notParked(key, err)
 	}
-	events, err := o.Lot.First(ctx, key, limit)
-	if err != nil {
-		return keyView{}, err
-	}
-	skipped, err := o.Lot.Skipped(ctx, key)
-	if err != nil {
-		return keyView{}, err
-	}
-	v := keyView{gateView: newGateView(gate), Line: []eventView{}, Skipped: []skippedView{}}
-	for i, e := range events {
+	v := keyView{gateView: newGateView(parked.Gate), Line: []eventView{}, Skipped: []skippedView{}}
+	for i, e := range parked.Line {
 		shown := newEventView(e, documents)
 		shown.Place = i + 1
 		v.Line = append(v.Line, shown)
 	}
-	for _, s := range skipped {
+	for _, s := range parked.Skipped {
 		v.Skipped = append(v.Skipped, skippedView{newEventView(s.Event, documents), intentView(s.Intent)})
 	}
 	return v, nil

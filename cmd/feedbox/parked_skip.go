@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"feedbox/application/relay"
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
@@ -58,19 +58,10 @@ func (p *program) parkedSkipCommand() *cobra.Command {
 func isFirst(ctx context.Context, o *operator.Operator, key, event string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
-	if _, err := o.Lot.Gate(ctx, key); err != nil {
+	switch err := o.FirstInLine(ctx, key, event); {
+	case fault.Is(err, fault.Conflict):
+		return console.Advise(err, "feedbox parked show "+key)
+	default:
 		return notParked(key, err)
 	}
-	first, err := o.Lot.First(ctx, key, 1)
-	if err != nil {
-		return err
-	}
-	if len(first) == 1 && first[0].ID == event {
-		return nil
-	}
-	err = fmt.Errorf("event %s is not the first in line of key %s", event, key)
-	if len(first) == 1 {
-		err = fmt.Errorf("%w, that is %s", err, first[0].ID)
-	}
-	return console.Advise(err, "feedbox parked show "+key)
 }

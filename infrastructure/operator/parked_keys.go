@@ -1,0 +1,137 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/domain/fault"
+)
+
+// Reason is why some keys are parked.
+type Reason struct {
+	Reason string
+	Keys   int
+	Events int64
+	// Wanted counts the keys of which an operator wants something that is not done yet.
+	Wanted int
+	Oldest time.Time
+	// Example is the error of one of them.
+	Example string
+}
+
+// Reasons groups gates by why they are closed, the most frequent first.
+func Reasons(gates []relay.Gate) []Reason {
+	byName := map[string]*Reason{}
+	var all []*Reason
+	for i := range gates {
+		g := &gates[i]
+		r, ok := byName[g.Closing.Reason]
+		if !ok {
+			r = &Reason{Reason: g.Closing.Reason, Oldest: g.Closing.At}
+			byName[g.Closing.Reason] = r
+			all = append(all, r)
+		}
+		r.Keys++
+		r.Events += g.Events
+		if g.Intent != nil {
+			r.Wanted++
+		}
+		if g.Closing.At.Before(r.Oldest) {
+			r.Oldest = g.Closing.At
+		}
+		if r.Example == "" {
+			r.Example = cmp.Or(g.Error, g.Closing.Error)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *Reason) int {
+		return cmp.Or(cmp.Compare(b.Keys, a.Keys), strings.Compare(a.Reason, b.Reason))
+	})
+	reasons := make([]Reason, len(all))
+	for i, r := range all {
+		reasons[i] = *r
+	}
+	return reasons
+}
+
+// GatesFor are the gates that are closed for reason; "" is all.
+func (o *Operator) GatesFor(ctx context.Context, reason string) ([]relay.Gate, error) {
+	gates, err := o.Lot.Gates(ctx)
+	if err != nil || reason == "" {
+		return gates, err
+	}
+	return slices.DeleteFunc(gates, func(g relay.Gate) bool { return g.Closing.Reason != reason }), nil
+}
+
+// ParkedKey is a parked key with what waits behind its gate.
+type ParkedKey struct {
+	Gate    relay.Gate
+	Line    []relay.ParkedEvent // the first of those that wait, in their order
+	Skipped []relay.Skipped     // the record of what was left out
+}
+
+// ParkedKey reads a parked key and the first limit events of its line. NotFound if its gate
+// is open.
+func (o *Operator) ParkedKey(ctx context.Context, key string, limit int) (ParkedKey, error) {
+	var p ParkedKey
+	var err error
+	if p.Gate, err = o.Lot.Gate(ctx, key); err != nil {
+		return p, err
+	}
+	if p.Line, err = o.Lot.First(ctx, key, limit); err != nil {
+		return p, err
+	}
+	p.Skipped, err = o.Lot.Skipped(ctx, key)
+	return p, err
+}
+
+// answerTimeout bounds one note, which is a few requests.
+const answerTimeout = 30 * time.Second
+
+// Note puts what is wanted of key on its gate, as of now. A relay takes it up.
+func (o *Operator) Note(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	intent.At = time.Now().UTC().Round(time.Millisecond)
+	return o.Lot.SetIntent(ctx, key, intent)
+}
+
+// NoteAll is Note for each of the gates; those that are open by now are passed over. noted
+// is told of each gate. The error says how many were noted before it.
+func (o *Operator) NoteAll(ctx context.Context, gates []relay.Gate, intent relay.Intent, noted func(relay.Gate)) error {
+	done := 0
+	for _, g := range gates {
+		g, err := o.Note(ctx, g.Key, intent)
+		if fault.Is(err, fault.NotFound) {
+			continue // it flows again
+		}
+		if err != nil {
+			return fmt.Errorf("after %d of %d keys: %w", done, len(gates), err)
+		}
+		done++
+		noted(g)
+	}
+	return nil
+}
+
+// FirstInLine refuses early what a relay would refuse later: to skip an event that is not
+// the first of its key. NotFound if the key is not parked, else Conflict.
+func (o *Operator) FirstInLine(ctx context.Context, key, event string) error {
+	if _, err := o.Lot.Gate(ctx, key); err != nil {
+		return err
+	}
+	first, err := o.Lot.First(ctx, key, 1)
+	switch {
+	case err != nil:
+		return err
+	case len(first) == 0:
+		return fault.New(fault.Conflict, "not_first", fmt.Sprintf("event %s is not the first in line of key %s", event, key))
+	case first[0].ID != event:
+		return fault.New(fault.Conflict, "not_first", fmt.Sprintf("event %s is not the first in line of key %s, that is %s", event, key, first[0].ID))
+	}
+	return nil
+}
