@@ -135,6 +135,28 @@ func checkTopics(report *report, c ServiceBus) {
 	}
 }
 
+func checkRabbitMQ(report *report, c RabbitMQ) {
+	const name, hint = "FEEDBOX_RABBITMQ_URL", "write for example amqps://user:password@rabbitmq.contoso.example/vhost"
+	if !c.URL.IsSet() {
+		report.add(name, "is required with FEEDBOX_BROKER=rabbitmq", hint)
+		return
+	}
+	if u, err := url.Parse(c.URL.Reveal()); err != nil || u.Host == "" || u.Scheme != "amqp" && u.Scheme != "amqps" {
+		report.add(name, "is not an amqp or amqps URL", hint)
+	}
+}
+
+func checkSQS(report *report, c SQS) {
+	const name, hint = "FEEDBOX_SQS_QUEUE_URL", "write for example https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo"
+	if c.QueueURL == "" {
+		report.add(name, "is required with FEEDBOX_BROKER=sqs", hint)
+		return
+	}
+	if u, err := url.Parse(c.QueueURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || !strings.HasSuffix(u.Path, ".fifo") {
+		report.add(name, fmt.Sprintf("%q is not the URL of a FIFO queue", c.QueueURL), hint)
+	}
+}
+
 // connectionStringPart returns the value of one Name=value pair.
 func connectionStringPart(connectionString, name string) string {
 	for part := range strings.SplitSeq(connectionString, ";") {

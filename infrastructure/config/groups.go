@@ -16,12 +16,14 @@ type Store struct {
 // The values of Broker.
 const (
 	BrokerServiceBus = "servicebus"
+	BrokerRabbitMQ   = "rabbitmq"
+	BrokerSQS        = "sqs"
 )
 
 // Broker says which kind of broker the events go to. Only the relay uses it; the variables
 // of another kind are not looked at.
 type Broker struct {
-	Kind string `env:"BROKER" envDefault:"servicebus" oneof:"servicebus" doc:"kind of the broker that the events go to"`
+	Kind string `env:"BROKER" envDefault:"servicebus" oneof:"servicebus|rabbitmq|sqs" doc:"kind of the broker that the events go to"`
 }
 
 // Cosmos names the account and the containers. Both processes use it.
@@ -60,6 +62,29 @@ type ServiceBus struct {
 
 // IsSet tells whether it is said how to reach the namespace.
 func (s ServiceBus) IsSet() bool { return s.ConnectionString.IsSet() != (s.Namespace != "") }
+
+// RabbitMQ names the broker and the exchange. Only the relay uses it.
+type RabbitMQ struct {
+	// URL holds user and password.
+	URL Secret `env:"URL" doc:"URL of RabbitMQ with user and password: amqps://user:password@host/vhost"`
+	// Exchange receives the events.
+	Exchange string `env:"EXCHANGE" envDefault:"contacts" doc:"topic exchange that receives the events"`
+	// Source is the CloudEvents attribute.
+	Source string `env:"SOURCE" doc:"CloudEvents attribute source of the messages; default / and the name of the exchange"`
+}
+
+// SQS names the queue. Only the relay uses it. The credential is what the AWS SDK finds: its
+// variables, its files, or the role of the machine or pod.
+type SQS struct {
+	// QueueURL is that of a FIFO queue.
+	QueueURL string `env:"QUEUE_URL" doc:"URL of the FIFO queue that receives the events, for example https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo"`
+	// Region of the queue.
+	Region string `env:"REGION" doc:"region of the queue; default as the AWS SDK finds it, AWS_REGION for one"`
+	// Endpoint is another address than that of the region.
+	Endpoint string `env:"ENDPOINT" doc:"address of the service, for a server that behaves like it; default that of the region"`
+	// Source is the CloudEvents attribute.
+	Source string `env:"SOURCE" doc:"CloudEvents attribute source of the messages; default the URL of the queue"`
+}
 
 // Lease holds the timings of lease ownership. Zero Renew and Acquire are
 // derived from Expiry when loading, so that changing Expiry alone is safe.

@@ -15,6 +15,8 @@ type Relay struct {
 	Cosmos     Cosmos `envPrefix:"COSMOS_"`
 	Broker     Broker
 	ServiceBus ServiceBus `envPrefix:"SERVICEBUS_"`
+	RabbitMQ   RabbitMQ   `envPrefix:"RABBITMQ_"`
+	SQS        SQS        `envPrefix:"SQS_"`
 	Event      Event      `envPrefix:"EVENT_"`
 	Lease      Lease      `envPrefix:"LEASE_"`
 	Log        Log        `envPrefix:"LOG_"`
@@ -57,9 +59,14 @@ func LoadRelay(environ []string) (*Relay, error) {
 	if c.Store.Kind == StoreCosmos {
 		checkContainers(report, c.Cosmos)
 	}
-	if c.Broker.Kind == BrokerServiceBus {
+	switch c.Broker.Kind {
+	case BrokerServiceBus:
 		checkServiceBus(report, c.ServiceBus)
 		checkTopics(report, c.ServiceBus)
+	case BrokerRabbitMQ:
+		checkRabbitMQ(report, c.RabbitMQ)
+	case BrokerSQS:
+		checkSQS(report, c.SQS)
 	}
 	checkEvent(report, c.Event)
 	c.deriveLease(report)
@@ -124,6 +131,10 @@ func (c *Relay) HasBroker() bool {
 	switch c.Broker.Kind {
 	case BrokerServiceBus:
 		return c.ServiceBus.IsSet()
+	case BrokerRabbitMQ:
+		return c.RabbitMQ.URL.IsSet()
+	case BrokerSQS:
+		return c.SQS.QueueURL != ""
 	default:
 		return false
 	}

@@ -36,16 +36,9 @@ type PublisherOptions struct {
 	// Source is the CloudEvents attribute of that name. Default: "/" and the name of the
 	// exchange.
 	Source string
-	// Sent, if set, is called for every group of messages that was dealt with on one channel.
-	// It must be quick and safe for concurrent use.
-	Sent func(ctx context.Context, r Report)
-}
-
-// Report tells of messages that went over one channel in one call.
-type Report struct {
-	Keys, Messages int           // tried
-	Took           time.Duration // until the last of them was confirmed or given up
-	Err            error         // of the first key that failed; nil: all were confirmed
+	// Sent, if set, is told of the messages that went over one channel in one call, until the
+	// last was confirmed or given up. It must be quick and safe for concurrent use.
+	Sent func(ctx context.Context, r relay.BatchReport)
 }
 
 // NewPublisher returns a publisher to a topic exchange, which has to exist (Declare makes it).
@@ -120,7 +113,7 @@ func (p *Publisher) send(ctx context.Context, groups []relay.Group, part []int, 
 	case ch = <-p.channels:
 		defer func() { p.channels <- ch }()
 	case <-ctx.Done():
-		s.failAll(part, ended(ctx))
+		s.failAll(part, relay.Ended(ctx))
 		return
 	}
 	if ch != nil && ch.IsClosed() {

@@ -55,7 +55,7 @@ func TestPublisher(t *testing.T) {
 			t.Fatal(err)
 		}
 		var reported atomic.Int64
-		p := publisher("orders", &rabbitmq.PublisherOptions{Window: 16, Sent: func(_ context.Context, r rabbitmq.Report) { reported.Add(int64(r.Messages)) }})
+		p := publisher("orders", &rabbitmq.PublisherOptions{Window: 16, Sent: func(_ context.Context, r relay.BatchReport) { reported.Add(int64(r.Messages)) }})
 		if err := p.Publish(ctx, groups(200, 5)); err != nil {
 			t.Fatal(err)
 		}

@@ -97,7 +97,7 @@ func (s *sending) run(ctx context.Context, ch *channel, part []int) (settled boo
 			s.failAll(append(s.flying, ready...), timedOut.of(errors.New("the broker has not confirmed the message")))
 			return false
 		case <-ctx.Done():
-			s.failAll(append(s.flying, ready...), ended(ctx))
+			s.failAll(append(s.flying, ready...), relay.Ended(ctx))
 			return false
 		}
 	}
@@ -108,7 +108,7 @@ func (s *sending) run(ctx context.Context, ch *channel, part []int) (settled boo
 func (s *sending) publish(ctx context.Context, ch *channel, g int) error {
 	s.writing.Store(true)
 	defer s.writing.Store(false)
-	if err := ended(ctx); err != nil {
+	if err := relay.Ended(ctx); err != nil {
 		return err
 	}
 	m := &s.groups[g].Messages[s.faults[g].Sent]
@@ -124,8 +124,8 @@ func (s *sending) publish(ctx context.Context, ch *channel, g int) error {
 	if err == nil {
 		return nil
 	}
-	if ctxErr := ended(ctx); ctxErr != nil {
-		return ctxErr
+	if over := relay.Ended(ctx); over != nil {
+		return over
 	}
 	return lost.of(err)
 }
@@ -176,8 +176,8 @@ func (s *sending) failAll(groups []int, err error) {
 	}
 }
 
-func (s *sending) report(part []int, took time.Duration) Report {
-	r := Report{Keys: len(part), Messages: s.tried, Took: took}
+func (s *sending) report(part []int, took time.Duration) relay.BatchReport {
+	r := relay.BatchReport{Keys: len(part), Messages: s.tried, Took: took}
 	for _, g := range part {
 		if r.Err == nil {
 			r.Err = s.faults[g].Err

@@ -72,6 +72,26 @@ func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) e
 	return errors.Join(faults...)
 }
 
+// Check reports whether the exchange is there and may be used; the error is a *relay.Error, or
+// the cause of ctx's end. It changes nothing.
+func Check(ctx context.Context, c *Client, exchange string) error {
+	s, err := c.connect(ctx)
+	if err != nil {
+		return unopened(ctx, err)
+	}
+	defer context.AfterFunc(ctx, s.socket.abort)()
+	ch, err := s.Channel()
+	if err != nil {
+		return unopened(ctx, err)
+	}
+	defer func() { _ = ch.Close() }()
+	err = ch.ExchangeDeclarePassive(exchange, amqp.ExchangeTopic, true, false, false, false, nil)
+	if said, ok := errors.AsType[*amqp.Error](err); ok {
+		return broken(said, 1)
+	}
+	return err
+}
+
 func (g Group) declare(ch *amqp.Channel, exchange string) error {
 	if _, err := ch.QueueDeclare(g.deadLetters(), true, false, false, false, amqp.Table{"x-queue-type": "quorum"}); err != nil {
 		return fmt.Errorf("declare queue %q: %w", g.deadLetters(), err)

@@ -3,8 +3,6 @@ package rabbitmq
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -53,8 +51,8 @@ func (v verdict) of(err error) *relay.Error {
 
 // unopened turns a failure to get a channel into what the relay decides by.
 func unopened(ctx context.Context, err error) error {
-	if ended := ended(ctx); ended != nil {
-		return ended
+	if err := relay.Ended(ctx); err != nil {
+		return err
 	}
 	if said, ok := errors.AsType[*amqp.Error](err); ok {
 		if v, known := byCode[said.Code]; known && v.class == relay.Blocked {
@@ -75,17 +73,4 @@ func broken(end *amqp.Error, unconfirmed int) error {
 		v = lost
 	}
 	return v.of(end)
-}
-
-// ended returns why no send may start any more, nil while ctx lasts. The timer behind ctx.Done
-// may fire late after the process stood still, and the fence must hold then above all.
-func ended(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) {
-		cause = context.DeadlineExceeded
-	}
-	if cause == nil {
-		return nil
-	}
-	return fmt.Errorf("send: %w", cause)
 }

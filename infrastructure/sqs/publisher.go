@@ -38,15 +38,11 @@ type PublisherOptions struct {
 	// Source is the CloudEvents attribute of that name. Default: the URL of the queue.
 	Source string
 	// Sent, if set, is called after every request. It must be quick and safe for concurrent use.
-	Sent func(ctx context.Context, r Report)
+	Sent func(ctx context.Context, r relay.BatchReport)
 }
 
-// Report tells of one request.
-type Report struct {
-	Keys, Messages int
-	Took           time.Duration // until the answer
-	Err            error         // of the request, or of the first message that failed; nil: all were accepted
-}
+// Window is how long a FIFO queue remembers a deduplication id. It is no setting of a queue.
+const Window = 5 * time.Minute
 
 // perRequest is how many messages a request has at most (SQS quotas).
 const perRequest = 10
@@ -71,6 +67,9 @@ func NewPublisher(client *sqs.Client, queueURL string, opts *PublisherOptions) (
 	p.slots = make(chan struct{}, p.opts.InFlight)
 	return p, nil
 }
+
+// Close does nothing: requests need no links.
+func (p *Publisher) Close(context.Context) error { return nil }
 
 // call is one Publish call. Of a group one message at a time is in a request.
 type call struct {
@@ -154,7 +153,7 @@ func (c *call) send(ctx context.Context, request []int, entries []types.SendMess
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
 	}
-	if err := ended(ctx); err != nil {
+	if err := relay.Ended(ctx); err != nil {
 		c.fail(request, err)
 		return
 	}
@@ -170,7 +169,7 @@ func (c *call) send(ctx context.Context, request []int, entries []types.SendMess
 		c.note(request, answer)
 	}
 	if c.opts.Sent != nil {
-		r := Report{Keys: len(request), Messages: len(request), Took: time.Since(began)}
+		r := relay.BatchReport{Keys: len(request), Messages: len(request), Took: time.Since(began)}
 		for _, g := range request {
 			r.Err = cmp.Or(r.Err, c.faults[g].Err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
@@ -45,11 +44,15 @@ var byCode = map[string]verdict{
 	"BatchRequestTooLong":                     {relay.Refused, "too_large", unsure},
 }
 
+// Classify turns the failure of a request that sends nothing into a *relay.Error, or into the
+// cause of ctx's end.
+func Classify(ctx context.Context, err error) error { return classify(ctx, ctx, err, 0) }
+
 // classify turns the failure of a request with so many messages into what the relay decides by.
 // ctx is that of the Publish call, attempt that of the request.
 func classify(ctx, attempt context.Context, err error, messages int) error {
-	if ended := ended(ctx); ended != nil {
-		return ended
+	if err := relay.Ended(ctx); err != nil {
+		return err
 	}
 	v := verdict{relay.Outage, "unreachable", certain}
 	if said, ok := errors.AsType[smithy.APIError](err); ok {
@@ -87,17 +90,4 @@ func deref(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-// ended returns why no send may start any more, nil while ctx lasts. The timer behind ctx.Done
-// may fire late after the process stood still, and the fence must hold then above all.
-func ended(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) {
-		cause = context.DeadlineExceeded
-	}
-	if cause == nil {
-		return nil
-	}
-	return fmt.Errorf("send: %w", cause)
 }

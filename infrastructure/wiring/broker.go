@@ -12,6 +12,8 @@ import (
 // those that are not chosen.
 var brokers = map[string]broker{
 	config.BrokerServiceBus: serviceBusBroker{},
+	config.BrokerRabbitMQ:   rabbitMQBroker{},
+	config.BrokerSQS:        sqsBroker{},
 }
 
 // broker makes the adapters of one kind of broker.

@@ -57,12 +57,14 @@ var layers = []layer{
 	emulator("busemu", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus", "github.com/coder/websocket"),
 	adapter("cosmos", "github.com/Azure/azure-sdk-for-go/sdk/"),
 	adapter("servicebus", "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp", "feedbox/infrastructure/failpoint"),
+	adapter("rabbitmq", "github.com/rabbitmq/amqp091-go", "feedbox/infrastructure/failpoint"),
+	adapter("sqs", "github.com/aws/", "feedbox/infrastructure/failpoint"),
 	adapter("httpapi"),
 	adapter("config"),
 	adapter("telemetry"),
 	{
 		path:   "infrastructure/operator",
-		except: []string{"infrastructure/operator/azure"},
+		except: []string{"infrastructure/operator/azure", "infrastructure/operator/rabbit", "infrastructure/operator/fifo"},
 		allow: []string{
 			"std", "feedbox/domain", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/config", "feedbox/infrastructure/cosmos",
 		},
@@ -75,6 +77,18 @@ var layers = []layer{
 			"feedbox/infrastructure/config", "feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/operator",
 		},
 		deny: []string{"testing"},
+	},
+	{
+		path: "infrastructure/operator/rabbit",
+		allow: []string{
+			"std", "feedbox/application", "feedbox/infrastructure/config", "feedbox/infrastructure/operator", "feedbox/infrastructure/rabbitmq",
+		},
+	},
+	{
+		path: "infrastructure/operator/fifo",
+		allow: []string{
+			"std", "github.com/aws/", "feedbox/application", "feedbox/infrastructure/config", "feedbox/infrastructure/operator", "feedbox/infrastructure/sqs",
+		},
 	},
 	{
 		path:   "infrastructure/relayservice",
