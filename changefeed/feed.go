@@ -73,8 +73,6 @@ type Page struct {
 	SessionToken  string
 	// Bytes is the size of the reply's body.
 	Bytes int
-	// Decode is the time spent on the body, part of the time Read took.
-	Decode time.Duration
 	// Doubt, if set, says that the feed found something it relies on untrue.
 	// Nothing is missing on this page. It is passed to Observer.LeaseError.
 	Doubt error

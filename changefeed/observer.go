@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"reflect"
 	"time"
 )
 
@@ -82,7 +83,6 @@ type PageRead struct {
 	CaughtUp      bool
 	RequestCharge float64
 	Took          time.Duration // decoding included
-	Decode        time.Duration
 }
 
 // ReadFailed says that the feed could not be read; it is tried again after Pause.
@@ -176,41 +176,29 @@ func tell[E any](hook func(E), event E) {
 // A nil observer is left out.
 func JoinObservers(observers ...*Observer) *Observer {
 	joined := &Observer{}
-	for _, o := range observers {
-		if o == nil {
-			continue
+	for i := range reflect.TypeFor[Observer]().NumField() {
+		var hooks []reflect.Value
+		for _, o := range observers {
+			if o != nil && !reflect.ValueOf(o).Elem().Field(i).IsNil() {
+				hooks = append(hooks, reflect.ValueOf(o).Elem().Field(i))
+			}
 		}
-		joined = &Observer{
-			LeaseAcquired:     join(joined.LeaseAcquired, o.LeaseAcquired),
-			LeaseReleased:     join(joined.LeaseReleased, o.LeaseReleased),
-			LeaseLost:         join(joined.LeaseLost, o.LeaseLost),
-			LeaseError:        join(joined.LeaseError, o.LeaseError),
-			CheckpointWritten: join(joined.CheckpointWritten, o.CheckpointWritten),
-			PageRead:          join(joined.PageRead, o.PageRead),
-			ReadFailed:        join(joined.ReadFailed, o.ReadFailed),
-			BatchHandled:      join(joined.BatchHandled, o.BatchHandled),
-			BatchFailed:       join(joined.BatchFailed, o.BatchFailed),
-			DocumentPoisoned:  join(joined.DocumentPoisoned, o.DocumentPoisoned),
-			RangeStuck:        join(joined.RangeStuck, o.RangeStuck),
-			RangeRecovered:    join(joined.RangeRecovered, o.RangeRecovered),
-			RangeSplit:        join(joined.RangeSplit, o.RangeSplit),
-			GapRepaired:       join(joined.GapRepaired, o.GapRepaired),
-			DuplicateHost:     join(joined.DuplicateHost, o.DuplicateHost),
-			Balanced:          join(joined.Balanced, o.Balanced),
+		if len(hooks) > 0 {
+			reflect.ValueOf(joined).Elem().Field(i).Set(tellAll(hooks))
 		}
 	}
 	return joined
 }
 
-func join[E any](a, b func(E)) func(E) {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
+// tellAll is a hook that calls several of its type.
+func tellAll(hooks []reflect.Value) reflect.Value {
+	if len(hooks) == 1 {
+		return hooks[0]
 	}
-	return func(e E) {
-		a(e)
-		b(e)
-	}
+	return reflect.MakeFunc(hooks[0].Type(), func(event []reflect.Value) []reflect.Value {
+		for _, hook := range hooks {
+			hook.Call(event)
+		}
+		return nil
+	})
 }

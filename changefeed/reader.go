@@ -12,7 +12,7 @@ import (
 func (d *delivery) read(ctx context.Context, f *flow) error {
 	position := d.keeper.snapshot().position()
 	retry := backoff{min: d.opts.RetryMin, max: d.opts.RetryMax}
-	poll := newPoller(&d.opts, d.clock.Now())
+	poll := poller{Options: &d.opts, last: d.clock.Now(), gap: d.opts.PollMin, pauseNow: d.opts.PollMin}
 	for {
 		if err := f.window.waitRoom(ctx); err != nil {
 			return err
@@ -72,7 +72,6 @@ func (d *delivery) read(ctx context.Context, f *flow) error {
 
 // pageRead notes a reply for the lag and for observers.
 func (d *delivery) pageRead(p *Page, began, ended time.Time) {
-	took := ended.Sub(began)
 	d.state.Lock()
 	d.lag.read(p)
 	d.state.Unlock()
@@ -82,7 +81,7 @@ func (d *delivery) pageRead(p *Page, began, ended time.Time) {
 	}
 	tell(d.obs.PageRead, PageRead{
 		Lease: d.id, Range: d.rng, Items: len(p.Items), Bytes: p.Bytes, CaughtUp: p.CaughtUp,
-		RequestCharge: p.RequestCharge, Took: took, Decode: p.Decode,
+		RequestCharge: p.RequestCharge, Took: ended.Sub(began),
 	})
 }
 
@@ -106,37 +105,33 @@ func upToEnd(p *Page) bool {
 
 // poller is the pause between reads of a range with nothing new: short while
 // changes keep coming, growing with the time since the last one. Where changes
-// come faster than min it is the time between two of them, so that reads cost no
+// come faster than PollMin it is the time between two of them, so that reads cost no
 // more than the writes that cause them.
 type poller struct {
-	min, max, busy time.Duration
-	last           time.Time     // the last change, or the start
-	gap            time.Duration // between two changes, on average of late
-	pauseNow       time.Duration
-}
-
-func newPoller(o *Options, now time.Time) *poller {
-	return &poller{min: o.PollMin, max: o.PollMax, busy: o.PollBusy, last: now, gap: o.PollMin, pauseNow: o.PollMin}
+	*Options
+	last     time.Time     // the last change, or the start
+	gap      time.Duration // between two changes, on average of late
+	pauseNow time.Duration
 }
 
 // changed notes a page with items. A burst counts as a few changes: what comes at
 // once says little about when the next one will.
 func (p *poller) changed(now time.Time, items int) {
 	const most, weight = 8, 8
-	per := min(now.Sub(p.last), p.min) / time.Duration(min(items, most))
+	per := min(now.Sub(p.last), p.PollMin) / time.Duration(min(items, most))
 	p.gap += (per - p.gap) / weight
-	p.last, p.pauseNow = now, p.min
+	p.last, p.pauseNow = now, p.PollMin
 }
 
 func (p *poller) pause(now time.Time) time.Duration {
 	silence := now.Sub(p.last)
 	switch {
 	case silence >= time.Minute:
-		p.pauseNow = min(p.pauseNow+p.pauseNow/2, p.max)
-	case silence < p.min:
-		return jitter(min(max(p.gap, p.busy), p.min))
+		p.pauseNow = min(p.pauseNow+p.pauseNow/2, p.PollMax)
+	case silence < p.PollMin:
+		return jitter(min(max(p.gap, p.PollBusy), p.PollMin))
 	default: // a change that comes after a silence can wait for a hundredth of it
-		p.pauseNow = min(max(p.min, silence/100), p.max)
+		p.pauseNow = min(max(p.PollMin, silence/100), p.PollMax)
 	}
 	return jitter(p.pauseNow)
 }

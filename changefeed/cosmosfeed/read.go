@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/internal/jsonscan"
@@ -92,10 +91,7 @@ func (r *feedRead) page(ctx context.Context, a *about, options *azcosmos.ChangeF
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	err = r.decode(a, read, page, resp.Items)
-	page.Decode = time.Since(began)
-	return page, err
+	return page, r.decode(a, read, page, resp.Items)
 }
 
 // physicalRange returns the bounds of the range that the reply is from. They are unknown
