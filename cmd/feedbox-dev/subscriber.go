@@ -18,10 +18,7 @@ import (
 const closeTimeout = 5 * time.Second
 
 // demoSubscriber is a consumer of the topic that prints what it receives.
-type demoSubscriber struct {
-	client *servicebus.Client
-	kit    *subscriber.Subscriber
-}
+type demoSubscriber struct{ processor *subscriber.SessionProcessor }
 
 // printer shows events to a person.
 type printer struct {
@@ -32,30 +29,16 @@ type printer struct {
 }
 
 func newDemoSubscriber(e endpoints, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
-	d := &demoSubscriber{}
-	var err error
-	d.client, err = servicebus.NewClient(servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString})
-	if err != nil {
-		return nil, err
-	}
-	d.kit, err = subscriber.New(d.client.Client, e.Topic, e.Subscription, screen.event, &subscriber.Options{
-		// Many contacts change once: leave a session soon, so that the next gets its turn.
-		Sessions: 32, SessionIdle: 100 * time.Millisecond,
-		Logger: log.With("part", "subscriber"),
+	namespace := servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString}
+	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(e.Topic, e.Subscription), screen.event, &subscriber.SessionOptions{
+		Sessions: 32, Logger: log.With("part", "subscriber"),
 	})
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
+	return &demoSubscriber{p}, err
 }
 
 func (d *demoSubscriber) run(ctx context.Context, started func()) error {
 	started()
-	err := d.kit.Run(ctx)
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	_ = d.client.Close(closing) // the broker ends with this process
-	return err
+	return d.processor.Run(ctx)
 }
 
 // event shows one: two lines, the second one its body as it was stored.

@@ -1,15 +1,10 @@
 package servicebus
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -21,7 +16,7 @@ import (
 type Client struct{ *azservicebus.Client }
 
 // ClientConfig says how to reach a namespace: by ConnectionString, or by Namespace
-// with Credential.
+// with Credential. It serves publishers (NewClient) and the processors of package subscriber.
 type ClientConfig struct {
 	ConnectionString string                 // with key or signature; excludes the next two
 	Namespace        string                 // host name, for example contoso.servicebus.windows.net
@@ -48,26 +43,14 @@ const recoveryDelay = time.Second
 // NewClient returns a client for publisher and subscriber. It does no I/O; the first
 // use connects.
 func NewClient(cfg ClientConfig) (*Client, error) {
-	var err error
-	switch {
-	case cfg.ConnectionString == "" && cfg.Namespace == "":
-		err = errors.New("give a connection string, or a namespace and a credential")
-	case cfg.ConnectionString != "" && cfg.Namespace != "":
-		err = errors.New("give a connection string or a namespace, not both")
-	case cfg.Namespace != "" && cfg.Credential == nil:
-		err = errors.New("a namespace needs a credential")
-	}
+	namespace, err := NewNamespace(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("service bus client: %w", err)
-	}
-	dial := cfg.Dial
-	if dial == nil {
-		dial = cfg.dial
+		return nil, err
 	}
 	opts := &azservicebus.ClientOptions{
 		ApplicationID: "feedbox",
-		NewWebSocketConn: func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
-			conn, err := dial(ctx, args)
+		NewWebSocketConn: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+			conn, err := namespace.Connect(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -85,41 +68,4 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		return nil, fmt.Errorf("service bus client: %w", err)
 	}
 	return &Client{client}, nil
-}
-
-// dial connects as the client does without a hook (go-amqp conn.go, Dial).
-func (cfg *ClientConfig) dial(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
-	address, secure, err := cfg.address(args.Host)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("service bus client: %w", err)
-	case !secure:
-		return new(net.Dialer).DialContext(ctx, "tcp", address)
-	}
-	return (&tls.Dialer{Config: cfg.TLS}).DialContext(ctx, "tcp", address) // asks for the server name of the host
-}
-
-// address returns where to connect to instead of to a web socket: by TLS to port 5671, or
-// for an emulator by TCP to port 5672, unless the host names a port.
-func (cfg *ClientConfig) address(webSocket string) (address string, secure bool, err error) {
-	u, err := url.Parse(webSocket)
-	if err != nil {
-		return "", false, err
-	}
-	port := "5671"
-	if secure = !emulated(cfg.ConnectionString); !secure {
-		port = "5672"
-	}
-	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)), secure, nil
-}
-
-// emulated reports whether a connection string, which the client has accepted, asks for
-// a connection without TLS.
-func emulated(connectionString string) (on bool) {
-	for part := range strings.SplitSeq(connectionString, ";") {
-		if name, value, _ := strings.Cut(part, "="); strings.EqualFold(name, "UseDevelopmentEmulator") {
-			on, _ = strconv.ParseBool(value)
-		}
-	}
-	return on
 }

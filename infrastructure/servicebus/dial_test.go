@@ -59,23 +59,26 @@ func dialled(t *testing.T, cfg ClientConfig) (*Client, *Publisher) {
 
 func TestTheAddressIsThatOfTheClient(t *testing.T) {
 	const key = ";SharedAccessKeyName=a;SharedAccessKey=b"
-	for _, tt := range []struct{ connection, socket, want string }{
-		{"", "wss://contoso.servicebus.windows.net/$servicebus/websocket", "contoso.servicebus.windows.net:5671"},
-		{"Endpoint=sb://x" + key, "wss://x/$servicebus/websocket", "x:5671"},
-		{"Endpoint=sb://x:7/" + key, "wss://x:7/$servicebus/websocket", "x:7"},
-		{"Endpoint=sb://[::1]:7/" + key, "wss://[::1]:7/$servicebus/websocket", "[::1]:7"},
-		{"Endpoint=sb://localhost" + key + ";UseDevelopmentEmulator=true;", "wss://localhost/$servicebus/websocket", "plain localhost:5672"},
-		{"usedevelopmentemulator=1;Endpoint=sb://localhost:99" + key, "wss://localhost:99/$servicebus/websocket", "plain localhost:99"},
-		{"UseDevelopmentEmulator=false;Endpoint=sb://localhost" + key, "wss://localhost/", "localhost:5671"},
-		{"Endpoint=sb://x;SharedAccessKeyName=UseDevelopmentEmulator=true;SharedAccessKey=b", "wss://x/", "x:5671"},
+	for _, tt := range []struct{ connection, want string }{
+		{"Endpoint=sb://x" + key, "x:5671"},
+		{"Endpoint=sb://x:7/" + key, "x:7"},
+		{"Endpoint=sb://[::1]:7/" + key, "[::1]:7"},
+		{"Endpoint=sb://localhost" + key + ";UseDevelopmentEmulator=true;", "plain localhost:5672"},
+		{"usedevelopmentemulator=1;Endpoint=sb://localhost:99" + key, "plain localhost:99"},
+		{"UseDevelopmentEmulator=false;Endpoint=sb://localhost" + key, "localhost:5671"},
+		{"Endpoint=sb://x;SharedAccessKeyName=UseDevelopmentEmulator=true;SharedAccessKey=b", "x:5671"},
 	} {
-		cfg := ClientConfig{ConnectionString: tt.connection}
-		got, secure, err := cfg.address(tt.socket)
-		if !secure {
+		n, err := NewNamespace(ClientConfig{ConnectionString: tt.connection})
+		if err != nil {
+			t.Errorf("%s: %v", tt.connection, err)
+			continue
+		}
+		got := n.address()
+		if n.emulator {
 			got = "plain " + got
 		}
-		if err != nil || got != tt.want {
-			t.Errorf("%s: %s, %v; want %s", tt.connection, got, err, tt.want)
+		if got != tt.want {
+			t.Errorf("%s: %s; want %s", tt.connection, got, tt.want)
 		}
 	}
 }

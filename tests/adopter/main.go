@@ -36,20 +36,18 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	parts := map[string]func(context.Context, *azcosmos.Client, *servicebus.Client) error{"serve": serve, "relay": relay, "consume": consume}
+	parts := map[string]func(context.Context, *azcosmos.Client, servicebus.ClientConfig) error{"serve": serve, "relay": relay, "consume": consume}
 	if len(args) != 1 || parts[args[0]] == nil {
 		return errors.New("say serve, relay or consume")
 	}
 	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: os.Getenv("ORDERS_COSMOS"), Key: os.Getenv("ORDERS_COSMOS_KEY")})
-	bus, wrong := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: os.Getenv("ORDERS_SERVICEBUS")})
-	if err := errors.Join(err, wrong); err != nil {
+	if err != nil {
 		return err
 	}
-	defer func() { _ = bus.Close(context.WithoutCancel(ctx)) }()
-	return parts[args[0]](ctx, client, bus)
+	return parts[args[0]](ctx, client, servicebus.ClientConfig{ConnectionString: os.Getenv("ORDERS_SERVICEBUS")})
 }
 
-func serve(ctx context.Context, client *azcosmos.Client, _ *servicebus.Client) error {
+func serve(ctx context.Context, client *azcosmos.Client, _ servicebus.ClientConfig) error {
 	container, err := client.NewContainer(database, "data")
 	if err != nil {
 		return err
@@ -69,7 +67,12 @@ func serve(ctx context.Context, client *azcosmos.Client, _ *servicebus.Client) e
 	return server.Run(ctx, listener)
 }
 
-func relay(ctx context.Context, client *azcosmos.Client, bus *servicebus.Client) error {
+func relay(ctx context.Context, client *azcosmos.Client, namespace servicebus.ClientConfig) error {
+	bus, err := servicebus.NewClient(namespace)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bus.Close(context.WithoutCancel(ctx)) }()
 	expiry, _ := time.ParseDuration(os.Getenv("ORDERS_LEASE_EXPIRY")) // none: the default
 	store, err := azure.Store(client, &azure.StoreOptions{Database: database})
 	broker, wrong := azure.Broker(bus, &azure.BrokerOptions{Topic: topic})
@@ -83,12 +86,12 @@ func relay(ctx context.Context, client *azcosmos.Client, bus *servicebus.Client)
 	return service.Run(ctx)
 }
 
-func consume(ctx context.Context, client *azcosmos.Client, bus *servicebus.Client) error {
+func consume(ctx context.Context, client *azcosmos.Client, bus servicebus.ClientConfig) error {
 	container, err := client.NewContainer(database, "totals")
 	if err != nil {
 		return err
 	}
-	totals, err := open.New(bus.Client, topic, container)
+	totals, err := open.New(bus, topic, container)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-
+	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/infrastructure/verify"
 	"feedbox/tests/testkit"
@@ -120,25 +119,21 @@ type kit struct {
 	done   chan error
 	once   sync.Once
 	failed error // of the kit, valid after stop
-	client *azservicebus.Client
 }
 
 // startKit begins where the world's consumer has stopped.
 func startKit(t *testing.T, w *world) *kit {
 	t.Helper()
 	k := &kit{done: make(chan error, 1), handled: w.consumer.Messages()}
-	var err error
-	if k.client, err = azservicebus.NewClientFromConnectionString(w.e.ServiceBusConnectionString, nil); err != nil {
-		t.Fatal(err)
-	}
 	inbox := subscriber.NewMemoryInbox(0)
 	for _, m := range k.handled {
 		if err := inbox.Record(t.Context(), m.Session, subscriber.Mark{Sequence: m.Sequence, AggregateVersion: m.Version, EventID: m.ID}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := subscriber.New(k.client, w.e.Topic, w.e.Subscription, k.handle, &subscriber.Options{
-		Sessions: 16, SessionIdle: 100 * time.Millisecond, Inbox: inbox, Observe: k.observe,
+	namespace := servicebus.ClientConfig{ConnectionString: w.e.ServiceBusConnectionString}
+	s, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(w.e.Topic, w.e.Subscription), k.handle, &subscriber.SessionOptions{
+		Sessions: 16, Inbox: inbox, Observe: k.observe,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -198,8 +193,5 @@ func (k *kit) stop() {
 		if err := <-k.done; err != nil {
 			k.failed = err
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = k.client.Close(ctx)
 	})
 }

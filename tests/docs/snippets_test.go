@@ -68,6 +68,7 @@ var free = map[string]string{
 	"store":      "var store relayservice.Store",
 	"broker":     "var broker relayservice.Broker",
 	"sender":     "var sender *servicebus.Client",
+	"namespace":  "var namespace servicebus.ClientConfig",
 }
 
 // The Go code in the documents is a program that prints what the document says, a test

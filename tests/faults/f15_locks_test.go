@@ -11,13 +11,13 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F15: consumers lose the locks of messages and sessions, cannot renew them, and settle
-// after they have expired. Deliveries repeat; what the handlers do happens once,
-// unless a session is stolen while its handler is at work.
+// F15: consumers lose the locks of messages and sessions, cannot renew them, settle after
+// they have expired, and lose their links, tokens, connections and lives. Deliveries repeat; what
+// the handlers do happens once, unless a session is lost while its handler is at work.
 func TestLostLocks(t *testing.T) {
 	const full = 600 // sessions stolen, one every three seconds
 	tell(t, testkit.Result{
-		Fault: "F15", Name: "session locks stolen, settlements refused or unanswered, renewals refused", Seed: 15, Of: 3000,
+		Fault: "F15", Name: "session locks stolen, settlements refused or unanswered, renewals refused, tokens and connections lost, consumers killed", Seed: 15, Of: 3000,
 	}, world.Topology{APIs: 1, Relays: 1}, func(s *story) {
 		seen := &sessions{held: map[string]bool{}, stolen: map[string]bool{}}
 		s.FaultBus(func(c *busemu.Call) *busemu.Fault {
@@ -49,6 +49,26 @@ func TestLostLocks(t *testing.T) {
 				s.SlowConsumers(s.between(0, 3*time.Second))
 			}
 			s.Sleep(s.between(0, 6*time.Second))
+			switch i % 25 {
+			case 7: // each session of every consumer is lost
+				seen.loseAll()
+				s.Bus().ExpireTokens()
+				s.struck.Add(1)
+				continue
+			case 13: // kill -9
+				seen.loseAll()
+				for _, name := range s.Kind("consumer") {
+					s.Crash(name)
+					s.Start(name)
+				}
+				s.struck.Add(1)
+				continue
+			case 19:
+				seen.loseAll()
+				s.Bus().Disconnect()
+				s.struck.Add(1)
+				continue
+			}
 			if session, ok := seen.any(s); ok {
 				seen.stolen[session] = true
 				if err := s.Bus().ExpireSession(world.Topic+"/Subscriptions/"+world.Subscription, session); err == nil {
@@ -90,6 +110,15 @@ func (h *sessions) handledAgain(s *story, run *verify.Run) int {
 		}
 	}
 	return again
+}
+
+// loseAll notes that all sessions are lost that receivers were on lately.
+func (h *sessions) loseAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for session := range h.held {
+		h.stolen[session] = true
+	}
 }
 
 func (h *sessions) note(c *busemu.Call) {

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
 )
 
@@ -31,40 +32,42 @@ func event(id, contact, action string, sequence int64) *azservicebus.Message {
 
 // contacts starts an emulator whose topic contacts, with the session subscription
 // billing, has received some events.
-func contacts(events ...*azservicebus.Message) (client *azservicebus.Client, end func()) {
+func contacts(events ...*azservicebus.Message) (namespace servicebus.ClientConfig, client *azservicebus.Client, end func()) {
 	billing := busemu.Subscription{Name: "billing"}
 	billing.RequiresSession = true
-	srv, err := busemu.Start(&busemu.Options{Addr: "-", AdminAddr: "-", Topology: &busemu.Topology{Topics: []busemu.Topic{
+	srv, err := busemu.Start(&busemu.Options{AdminAddr: "-", Topology: &busemu.Topology{Topics: []busemu.Topic{
 		{Name: "contacts", Subscriptions: []busemu.Subscription{billing}},
 	}}})
 	must(err)
-	client = srv.Client() // in production: azservicebus.NewClient
+	// In production: the namespace's name, and a credential of azidentity.
+	namespace.ConnectionString = srv.ConnectionString()
+	client = srv.Client()
 	sender, err := client.NewSender("contacts", nil)
 	must(err)
 	for _, e := range events {
 		must(sender.SendMessage(context.Background(), e, nil))
 	}
-	return client, func() { must(srv.Close()) }
+	return namespace, client, func() { must(srv.Close()) }
 }
 
-// A subscriber holds several sessions at a time. The events of one contact come one
+// A processor handles several sessions at a time. The events of one contact come one
 // after the other; contacts do not wait for each other.
 func Example() {
-	client, end := contacts(
+	namespace, _, end := contacts(
 		event("e1", "ann", "Created", 1), event("e2", "ann", "Renamed", 2), event("e3", "ann", "Deleted", 3))
 	defer end()
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 
-	s, err := subscriber.New(client, "contacts", "billing", func(_ context.Context, e *subscriber.Event) error {
+	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("contacts", "billing"), func(_ context.Context, e *subscriber.Event) error {
 		fmt.Println(e.Key, e.Sequence, e.Action)
 		if e.Sequence == 3 {
 			stop() // Run lets this handler end, then returns
 		}
 		return nil
-	}, &subscriber.Options{Sessions: 4})
+	}, &subscriber.SessionOptions{Sessions: 4})
 	must(err)
-	fmt.Println("ended:", s.Run(ctx))
+	fmt.Println("ended:", p.Run(ctx))
 	// Output:
 	// ann 1 Created
 	// ann 2 Renamed
@@ -75,21 +78,21 @@ func Example() {
 // An event that can never be handled goes to the dead-letter queue, with a reason. The
 // events behind it go on.
 func ExampleDeadLetter() {
-	client, end := contacts(event("e1", "ann", "Exploded", 1), event("e2", "ann", "Renamed", 2))
+	namespace, client, end := contacts(event("e1", "ann", "Exploded", 1), event("e2", "ann", "Renamed", 2))
 	defer end()
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 
-	s, err := subscriber.New(client, "contacts", "billing", func(_ context.Context, e *subscriber.Event) error {
+	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("contacts", "billing"), func(_ context.Context, e *subscriber.Event) error {
 		if e.Action == "Exploded" {
 			return subscriber.DeadLetter("unknown_action", errors.New("there is no action "+e.Action))
 		}
 		fmt.Println("handled:", e.Action)
 		stop()
 		return nil
-	}, &subscriber.Options{Sessions: 1})
+	}, &subscriber.SessionOptions{Sessions: 1})
 	must(err)
-	must(s.Run(ctx))
+	must(p.Run(ctx))
 
 	dead, err := client.NewReceiverForSubscription("contacts", "billing", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
 	must(err)
@@ -104,7 +107,7 @@ func ExampleDeadLetter() {
 // The inbox remembers how far each contact's events were handled and drops what comes
 // again. Here it is kept in memory; package cosmosinbox keeps it in Cosmos DB.
 func ExampleInbox() {
-	client, end := contacts(
+	namespace, _, end := contacts(
 		event("e1", "ann", "Created", 1), event("e2", "ann", "Renamed", 2),
 		event("e1", "ann", "Created", 1), // sent again, too late for the broker to notice
 		event("e3", "ann", "Deleted", 3))
@@ -113,7 +116,7 @@ func ExampleInbox() {
 	defer stop()
 
 	handle := func(context.Context, *subscriber.Event) error { return nil }
-	s, err := subscriber.New(client, "contacts", "billing", handle, &subscriber.Options{
+	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("contacts", "billing"), handle, &subscriber.SessionOptions{
 		Inbox: subscriber.NewMemoryInbox(1000),
 		Observe: func(_ context.Context, o subscriber.Outcome) {
 			fmt.Println(o.Event.ID, o.Verdict, o.Action)
@@ -123,7 +126,7 @@ func ExampleInbox() {
 		},
 	})
 	must(err)
-	must(s.Run(ctx))
+	must(p.Run(ctx))
 	// Output:
 	// e1 fresh handled
 	// e2 fresh handled

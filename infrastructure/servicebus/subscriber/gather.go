@@ -17,17 +17,15 @@ const (
 	gatherLast = time.Second
 )
 
-// Gather returns a connection that sends the frames which are written while others are
-// on their way in one piece. It is for a client that settles many messages at a time:
-// go-amqp writes every frame by itself (conn.go, connWriter), so that each completed
-// message costs a system call and, with TLS, a record. Use it in servicebus.ClientConfig.Dial,
-// around the connection, outside of TLS.
+// gather returns a connection that sends the frames which are written while others are
+// on their way in one piece: go-amqp writes every frame by itself (conn.go, connWriter), so
+// that each completed message would cost a system call and, with TLS, a record.
 //
 // Write returns before the bytes are sent, and waits only when 256 KB are on their way.
 // An error of sending closes the connection and is that of all later writes. Write
 // deadlines are ignored: a piece gets 30 seconds. Close sends what is left, for a second
-// at most, and waits for the goroutine that Gather starts.
-func Gather(conn net.Conn) net.Conn {
+// at most, and waits for the goroutine that gather starts.
+func gather(conn net.Conn) net.Conn {
 	g := &gathering{Conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	g.room.L = &g.mu
 	go g.run()
@@ -127,5 +125,5 @@ func (g *gathering) Close() error {
 // SetDeadline implements net.Conn, for reads.
 func (g *gathering) SetDeadline(t time.Time) error { return g.SetReadDeadline(t) }
 
-// SetWriteDeadline implements net.Conn. See Gather.
+// SetWriteDeadline implements net.Conn. See gather.
 func (g *gathering) SetWriteDeadline(time.Time) error { return nil }

@@ -2,7 +2,6 @@ package subscriber
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -10,11 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-
-	"feedbox/infrastructure/emulator/busemu"
-	"feedbox/infrastructure/servicebus"
 )
 
 // counted counts the pieces that reach the connection.
@@ -32,7 +26,7 @@ func TestGatherSendsInOnePieceWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		under := &counted{Conn: here}
-		conn := Gather(under)
+		conn := gather(under)
 		var want []byte
 		for i := range 100 { // nobody reads: the first piece is under way, the rest waits
 			frame := bytes.Repeat([]byte{byte(i)}, i+1)
@@ -58,7 +52,7 @@ func TestGatherSendsInOnePieceWhatWaits(t *testing.T) {
 
 func TestGatherSendsTheRestOnClose(t *testing.T) {
 	here, there := net.Pipe()
-	conn := Gather(here)
+	conn := gather(here)
 	want := make([]byte, 100_000)
 	_, _ = rand.Read(want)
 	read := make(chan []byte)
@@ -85,7 +79,7 @@ func TestGatherSendsTheRestOnClose(t *testing.T) {
 func TestGatherHoldsNoMoreThanItsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
-		conn := Gather(here)
+		conn := gather(here)
 		frame := make([]byte, 1000)
 		written := 0
 		failed := make(chan error)
@@ -118,7 +112,7 @@ func TestGatherCloseDoesNotWaitForASilentPeer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				here, _ := net.Pipe()
-				conn := Gather(here)
+				conn := gather(here)
 				for range 3 {
 					if _, err := conn.Write(make([]byte, 1000)); err != nil {
 						t.Fatal(err)
@@ -134,62 +128,5 @@ func TestGatherCloseDoesNotWaitForASilentPeer(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// The client works on a gathering connection, end to end.
-func TestGatherUnderTheClient(t *testing.T) {
-	bus := busemu.StartT(t, &busemu.Options{Addr: "-", AdminAddr: "-"})
-	if err := bus.CreateQueue(t.Context(), busemu.Queue{Name: "q"}); err != nil {
-		t.Fatal(err)
-	}
-	client, err := servicebus.NewClient(servicebus.ClientConfig{
-		ConnectionString: bus.ConnectionString(),
-		Dial: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
-			conn, err := bus.Dial(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return Gather(conn), nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender, err := client.NewSender("q", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	receiver, err := client.NewReceiverForQueue("q", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const messages = 200
-	for range messages {
-		if err := sender.SendMessage(t.Context(), &azservicebus.Message{Body: []byte("m")}, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	settled := make(chan error)
-	for n := 0; n < messages; {
-		got, err := receiver.ReceiveMessages(t.Context(), messages-n, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += len(got)
-		for _, m := range got {
-			go func() { settled <- receiver.CompleteMessage(t.Context(), m, nil) }()
-		}
-		for range got {
-			if err := <-settled; err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := client.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if c, err := bus.Counters("q"); err != nil || c.Completed != messages {
-		t.Errorf("%d of %d messages were completed: %v", c.Completed, messages, err)
 	}
 }

@@ -5,76 +5,186 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/go-amqp"
 )
 
-// requestTimeout bounds a settlement and the closing of a session. The client tries a
-// settlement up to four times by itself.
-const requestTimeout = 10 * time.Second
+// hold is a session that this process holds.
+type hold struct {
+	p       *SessionProcessor
+	session *accepted
+	shown   *Session           // as handlers see it
+	queue   chan *amqp.Message // received, in order; closed when no more come
+	lose    context.CancelCauseFunc
+	last    Mark          // of the key
+	permit  bool          // this session has one
+	tooMany chan struct{} // closed when it is to be given back while idle
+
+	completing sync.WaitGroup // of completions not confirmed
+	observed   chan struct{}  // closed when the event before was observed
+	spoilt     atomic.Bool    // a completion was not confirmed: no more events
+}
 
 // hold works on a session until it is idle, has had its time, failed or ctx ends. Then
 // it closes it, which gives back at once what was not settled.
-func (s *Subscriber) hold(ctx, handling context.Context, held session) {
-	locked, unlock := context.WithCancelCause(handling)
-	var renewal sync.WaitGroup
-	term := time.Until(held.LockedUntil()) // asked once: the client writes it without a lock when it recovers a link
-	renewal.Go(func() { s.renew(locked, held, term, unlock) })
-	defer func() {
-		unlock(nil)
-		renewal.Wait()
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-		defer cancel()
-		if err := held.Close(closing); err != nil {
-			s.opts.Logger.WarnContext(ctx, "a session was not closed", "session", held.SessionID(), "error", err)
-		}
-	}()
-
-	last, err := s.opts.Inbox.Last(locked, held.SessionID())
-	if err != nil {
-		s.opts.Logger.WarnContext(ctx, "the inbox does not answer", "session", held.SessionID(), "error", err)
-		wait(ctx, jitter(s.opts.RetryDelay)) // holding the session, or it would be back at once
-		return
+func (p *SessionProcessor) hold(ctx, handling context.Context, s *accepted) {
+	locked, lose := context.WithCancelCause(handling)
+	h := &hold{
+		p: p, session: s, shown: &Session{id: s.id, link: s.link}, lose: lose,
+		queue: make(chan *amqp.Message, p.opts.Prefetch), tooMany: make(chan struct{}), observed: closed,
 	}
-	receiving, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(locked, stop)() // no waiting for events of a lost session
-	began := time.Now()
-	for receiving.Err() == nil {
-		if s.opts.SessionMax > 0 && time.Since(began) >= s.opts.SessionMax {
+	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var read sync.WaitGroup
+	read.Go(func() { h.read(reading) })
+	lock := renewal{term: s.term, renew: h.shown.renewLock, lost: lose, log: p.log, of: "session " + s.id}
+	lock.start(locked)
+	defer func() {
+		h.completing.Wait()
+		lock.end()
+		if err := s.detach(ctx); err != nil && locked.Err() == nil {
+			p.log.WarnContext(ctx, "a session was not closed", "session", s.id, "error", err)
+		}
+		stop()
+		read.Wait()
+		lose(nil)
+	}()
+	if p.take(ctx, locked, s.id) {
+		defer p.letGo(s.id)
+		defer h.completing.Wait()
+		h.work(ctx, locked)
+	}
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// read receives until the link ends: then the lock is lost, unless the link was closed.
+func (h *hold) read(ctx context.Context) {
+	defer close(h.queue)
+	for {
+		m, err := h.session.Receive(ctx, nil)
+		if err != nil {
+			h.lose(fmt.Errorf("%w: %w", ErrLockLost, err))
 			return
 		}
-		idle, cancel := context.WithTimeout(receiving, s.opts.SessionIdle)
-		messages, err := held.receive(idle, s.opts.Receive)
-		cancel()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) && receiving.Err() == nil {
-			s.opts.Logger.WarnContext(ctx, "receiving failed", "session", held.SessionID(), "error", err)
-		}
-		if len(messages) == 0 {
+		select {
+		case h.queue <- m: // there is room, unless the broker sends more than it may
+		case <-ctx.Done():
 			return
-		}
-		for _, m := range messages {
-			if receiving.Err() != nil || !s.deliver(locked, held, m, &last) {
-				return
-			}
 		}
 	}
 }
 
-// deliver deals with one message and reports whether the session may go on. After an
-// event was put back it may not: those behind it would overtake it. last is the mark of
-// the session's key.
-func (s *Subscriber) deliver(ctx context.Context, held session, m *azservicebus.ReceivedMessage, last *Mark) bool {
-	out := Outcome{Event: newEvent(held.SessionID(), m)}
-	out.Verdict = Judge(*last, out.Event)
-	out.Err = s.apply(ctx, last, &out)
-	settled := s.settle(ctx, held, m, &out)
-	s.opts.Observe(ctx, out)
-	if out.Action == PutBack {
-		wait(ctx, jitter(s.backoff(out.Event.DeliveryCount)))
+// work handles events in turns: while there are some it has a permit. A session that was
+// granted has some, so it waits for the first one with a permit.
+func (h *hold) work(ctx, locked context.Context) {
+	defer h.freePermit()
+	if !h.getPermit(ctx, locked) {
+		return
 	}
-	return settled && out.Action != PutBack
+	began := time.Now()
+	var err error
+	if h.last, err = h.p.opts.Inbox.Last(locked, h.session.id); err != nil {
+		h.p.log.WarnContext(ctx, "the inbox does not answer", "session", h.session.id, "error", err)
+		h.freePermit()
+		wait(ctx, locked, h.p.backoff(1)) // holding the session, or it would be back at once
+		return
+	}
+	for m := h.await(ctx, locked); m != nil && h.turn(ctx, locked, m, began); {
+		h.freePermit()
+		place := h.p.rest(h)
+		m = h.await(ctx, locked)
+		h.p.wake(place)
+		if m != nil && !h.getPermit(ctx, locked) {
+			return
+		}
+	}
+}
+
+// getPermit waits for a permit. It reports false if one of the contexts ends first.
+func (h *hold) getPermit(ctx, locked context.Context) bool {
+	select {
+	case h.p.permits <- struct{}{}:
+		h.permit = true
+	case <-ctx.Done():
+	case <-locked.Done():
+	}
+	return h.permit
+}
+
+func (h *hold) freePermit() {
+	if h.permit {
+		h.permit = false
+		<-h.p.permits
+	}
+}
+
+// turn handles m and what is there behind it, and reports whether the session may go on.
+func (h *hold) turn(ctx, locked context.Context, m *amqp.Message, began time.Time) bool {
+	for ; m != nil; m = h.waiting() {
+		if ctx.Err() != nil || locked.Err() != nil || !h.deliver(ctx, locked, m) || h.spoilt.Load() {
+			return false
+		}
+		if h.p.opts.SessionMax > 0 && time.Since(began) >= h.p.opts.SessionMax {
+			return false
+		}
+	}
+	return locked.Err() == nil
+}
+
+// waiting returns the next message if it is there.
+func (h *hold) waiting() *amqp.Message {
+	select {
+	case m := <-h.queue: // nil if it is closed
+		return m
+	default:
+		return nil
+	}
+}
+
+// await returns the next message; nil if the session is to be given back.
+func (h *hold) await(ctx, locked context.Context) *amqp.Message {
+	timer := time.NewTimer(h.p.opts.SessionIdle)
+	defer timer.Stop()
+	select {
+	case m := <-h.queue:
+		return m
+	case <-timer.C:
+	case <-h.tooMany:
+	case <-ctx.Done():
+	case <-locked.Done():
+	}
+	return nil
+}
+
+// deliver deals with one message and reports whether the session may go on. After an
+// event was put back it may not: those behind it would overtake it.
+func (h *hold) deliver(ctx, locked context.Context, m *amqp.Message) bool {
+	out := &Outcome{Event: newEvent(h.session.id, m)}
+	out.Event.session = h.shown
+	out.Verdict = Judge(h.last, out.Event)
+	out.Err = h.apply(locked, out)
+	before, observed := h.observed, make(chan struct{})
+	h.observed = observed
+	settle := func() {
+		defer close(observed)
+		if !h.p.settle(locked, h.session.Receiver, m, out) {
+			h.spoilt.Store(true)
+		}
+		<-before
+		h.p.observe(locked, *out)
+	}
+	if out.Err == nil { // confirmed while the next events are handled
+		h.completing.Go(settle)
+		return true
+	}
+	if !setAside(out.Err) {
+		h.freePermit() // for others meanwhile
+		wait(ctx, locked, h.p.backoff(out.Event.DeliveryCount))
+	}
+	settle()
+	return out.Action != PutBack
 }
 
 // errWaitForMissing puts an event back that came before its predecessor.
@@ -82,60 +192,26 @@ var errWaitForMissing = errors.New("an earlier event of the key is missing; put 
 
 // apply does what the verdict asks for and sets the action. A nil error means that the
 // event is recorded and can be completed.
-func (s *Subscriber) apply(ctx context.Context, last *Mark, out *Outcome) error {
+func (h *hold) apply(ctx context.Context, out *Outcome) error {
 	e := out.Event
 	switch out.Verdict {
 	case Duplicate, Stale:
 		out.Action = Dropped
 		return nil
 	case Gap:
-		out.Missing = e.Sequence - last.Sequence - 1
-		if e.DeliveryCount <= s.opts.GapDeliveries {
+		out.Missing = e.Sequence - h.last.Sequence - 1
+		if e.DeliveryCount <= h.p.opts.GapDeliveries {
 			return errWaitForMissing
 		}
 	case Fresh:
 	}
-	err := s.handle(ctx, e)
-	letter, dead := errors.AsType[*DeadLetterError](err)
-	if err != nil && !dead {
+	err := h.p.handle(ctx, e)
+	if err != nil && !setAside(err) {
 		return err
 	}
-	if err := s.opts.Inbox.Record(ctx, e.Key, markOf(e)); err != nil {
+	if err := h.p.opts.Inbox.Record(ctx, e.Key, e.Mark()); err != nil {
 		return fmt.Errorf("record event %s: %w", e.ID, err)
 	}
-	*last = markOf(e)
-	if dead {
-		return letter
-	}
-	return nil
-}
-
-// handle calls the handler; a panic becomes an error.
-func (s *Subscriber) handle(ctx context.Context, e *Event) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &PanicError{Value: r}
-		}
-	}()
-	return s.handler(ctx, e)
-}
-
-// settle tells the broker how the delivery ended and reports whether it has confirmed.
-func (s *Subscriber) settle(ctx context.Context, held session, m *azservicebus.ReceivedMessage, out *Outcome) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-	defer cancel()
-	var err error
-	if letter, dead := errors.AsType[*DeadLetterError](out.Err); dead {
-		out.Action = DeadLettered
-		err = held.deadLetter(ctx, m, letter.Reason, letter.description())
-	} else if out.Err != nil {
-		out.Action = PutBack
-		err = held.abandon(ctx, m)
-	} else {
-		err = held.complete(ctx, m)
-	}
-	if err != nil {
-		out.Action, out.Err = Unsettled, errors.Join(out.Err, err)
-	}
-	return err == nil
+	h.last = e.Mark()
+	return err
 }

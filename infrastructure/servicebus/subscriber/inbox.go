@@ -74,7 +74,3 @@ func Judge(last Mark, e *Event) Verdict {
 	}
 	return Fresh
 }
-
-func markOf(e *Event) Mark {
-	return Mark{Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, EventID: e.ID}
-}

@@ -53,7 +53,7 @@ func OnPayload[P interface{ Action() string }](m *Mux, handle func(ctx context.C
 // those that this consumer has no use for.
 func (m *Mux) Otherwise(handle Handler) { m.otherwise = handle }
 
-// Handler returns the handler for New, or what was wrong with the calls before.
+// Handler returns the handler for a processor, or what was wrong with the calls before.
 func (m *Mux) Handler() (Handler, error) {
 	if len(m.handlers) == 0 && m.otherwise == nil && len(m.faults) == 0 {
 		return nil, errors.New("subscriber: the mux has no handlers")

@@ -20,7 +20,7 @@ func ExampleMux() {
 		fmt.Println(e.Key, "placed for", placed.Total)
 		return nil
 	})
-	handle, err := m.Handler() // for subscriber.New
+	handle, err := m.Handler() // for NewSessionProcessor
 	if err != nil {
 		panic(err)
 	}

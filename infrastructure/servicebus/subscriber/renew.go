@@ -4,43 +4,66 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
 // The lock is renewed after half of its term, within these bounds: they hold if the
 // clock here is off, since the broker tells the end of the lock by its own.
 const renewSoonest, renewLatest = 500 * time.Millisecond, 10 * time.Second
 
-// renew keeps the session's lock until ctx ends. If the lock is lost, or could not be
-// renewed within its term, renew calls lost. Term is how long the broker locks the
-// session at a time.
-func (s *Subscriber) renew(ctx context.Context, held session, term time.Duration, lost context.CancelCauseFunc) {
-	renewed := time.Now()
-	pause := renewalPause(term)
-	for {
-		if wait(ctx, pause); ctx.Err() != nil {
-			return
-		}
-		err := held.renew(ctx)
-		coded, _ := errors.AsType[*azservicebus.Error](err)
+// renewal keeps a lock that is held for longer than half of its term; of one that is not
+// it costs a timer.
+type renewal struct {
+	term  time.Duration // how long the broker locks at a time
+	renew func(ctx context.Context) error
+	lost  context.CancelCauseFunc // called if the lock is lost, or was not renewed within its term
+	log   *slog.Logger
+	of    string // what is locked, for the log
+
+	timer *time.Timer
+	ended chan struct{} // closed when keep has returned
+	stop  context.CancelFunc
+}
+
+// start begins a renewal. It ends with ctx, and with end, which waits for it.
+func (r *renewal) start(ctx context.Context) {
+	began := time.Now()
+	r.ended = make(chan struct{})
+	ctx, r.stop = context.WithCancel(ctx)
+	r.timer = time.AfterFunc(renewalPause(r.term), func() {
+		defer close(r.ended)
+		r.keep(ctx, began)
+	})
+}
+
+func (r *renewal) end() {
+	r.stop()
+	if !r.timer.Stop() {
+		<-r.ended
+	}
+}
+
+func (r *renewal) keep(ctx context.Context, renewed time.Time) {
+	for ctx.Err() == nil {
+		err := r.renew(ctx)
+		pause := renewalPause(r.term)
 		switch {
 		case err == nil:
 			renewed = time.Now()
-			pause = renewalPause(term)
 		case ctx.Err() != nil:
 			return
-		case coded != nil && coded.Code == azservicebus.CodeLockLost:
-			lost(fmt.Errorf("%w: %w", ErrLockLost, err))
+		case errors.Is(err, ErrLockLost):
+			r.lost(fmt.Errorf("%w: %w", ErrLockLost, err))
 			return
-		case time.Since(renewed) >= max(term, renewSoonest):
-			lost(fmt.Errorf("%w: not renewed in its term: %w", ErrLockLost, err))
+		case time.Since(renewed) >= max(r.term, renewSoonest):
+			r.lost(fmt.Errorf("%w: not renewed in its term: %w", ErrLockLost, err))
 			return
 		default:
-			s.opts.Logger.WarnContext(ctx, "a session lock was not renewed", "session", held.SessionID(), "error", err)
-			pause = max(pause/2, renewSoonest)
+			r.log.WarnContext(ctx, "a lock was not renewed", "of", r.of, "error", err)
+			pause = max(pause/4, renewSoonest)
 		}
+		wait(ctx, ctx, pause)
 	}
 }
 

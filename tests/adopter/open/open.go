@@ -6,13 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/infrastructure/servicebus/subscriber/cosmosinbox"
 	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"example.com/orders/order"
 )
@@ -35,8 +35,8 @@ type consumer struct {
 	inbox     *cosmosinbox.Inbox
 }
 
-// New returns a subscriber that keeps totals in container.
-func New(bus *azservicebus.Client, topic string, container *azcosmos.ContainerClient) (*subscriber.Subscriber, error) {
+// New returns a processor that keeps totals in container.
+func New(bus servicebus.ClientConfig, topic string, container *azcosmos.ContainerClient) (*subscriber.SessionProcessor, error) {
 	inbox, err := cosmosinbox.New(container, Name, nil)
 	c := &consumer{container, inbox}
 	m := subscriber.NewMux()
@@ -53,7 +53,7 @@ func New(bus *azservicebus.Client, topic string, container *azcosmos.ContainerCl
 	if err := errors.Join(err, wrong); err != nil {
 		return nil, err
 	}
-	return subscriber.New(bus, topic, Name, handler, &subscriber.Options{Inbox: inbox})
+	return subscriber.NewSessionProcessor(bus, subscriber.Subscription(topic, Name), handler, &subscriber.SessionOptions{Inbox: inbox})
 }
 
 // count stores the total after e, in one transaction with the mark of e.

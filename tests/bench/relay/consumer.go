@@ -3,71 +3,128 @@ package relay
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
-	"sync/atomic"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/infrastructure/verify"
 )
 
-// connections is how many connections the consumer has. One is served by goroutines in
-// a row (go-amqp: one reads, one runs the session, one the receiver, one writes) and
-// leaves half a core idle.
+// connections is how many connections the consumer has, a processor on each. One is served
+// by goroutines in a row (go-amqp: one reads, one runs the session, one each link, one
+// writes) and leaves a part of a core idle.
 const connections = 2
 
-// consumer receives from a subscription without sessions and completes every message.
-type consumer struct {
-	want    int
-	members []*member
+var source = subscriber.Subscription(topic, subscription)
+
+func (b *broker) namespace() servicebus.ClientConfig {
+	return servicebus.ClientConfig{ConnectionString: b.bus.ConnectionString()}
 }
 
-func (c *consumer) connect(ctx context.Context, b *broker, want int) error {
-	c.want = want
+// consumer handles every message with the consumer kit, which completes it.
+type consumer struct {
+	sessions bool
+	want     int
+	running  *errgroup.Group
+	stop     context.CancelFunc
+	over     chan struct{} // closed when the last message is completed
+
+	mu       sync.Mutex // guards what follows
+	got      []arrival  // as they were handled
+	settled  int
+	amiss    int // deliveries that were not the next of their key
+	reported error
+}
+
+// arrival is a message with the sequence number that the broker gave it.
+type arrival struct {
+	sequence int64
+	message  verify.Message
+}
+
+// processor is one of the kit's.
+type processor interface {
+	Run(ctx context.Context) error
+}
+
+// start begins to receive.
+func (c *consumer) start(ctx context.Context, b *broker, want int) error {
+	c.want, c.over, c.got = want, make(chan struct{}), make([]arrival, 0, want)
+	ctx, c.stop = context.WithCancel(ctx)
+	c.running, ctx = errgroup.WithContext(ctx)
 	for range connections {
-		m := &member{got: make([]arrival, 0, want)}
-		c.members = append(c.members, m)
-		if err := m.connect(ctx, b); err != nil {
+		p, err := c.processor(b)
+		if err != nil {
 			return err
 		}
+		c.running.Go(func() error { return p.Run(ctx) })
 	}
 	return nil
 }
 
-// receive returns when the last message is completed.
-func (c *consumer) receive(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	var due atomic.Int64
-	due.Store(int64(c.want))
-	for _, m := range c.members {
-		group.Go(func() error { return m.receive(ctx, &due) })
+func (c *consumer) processor(b *broker) (processor, error) {
+	if c.sessions {
+		return subscriber.NewSessionProcessor(b.namespace(), source, c.handle, &subscriber.SessionOptions{Sessions: 32, Observe: c.observe})
 	}
-	return group.Wait()
+	return subscriber.NewProcessor(b.namespace(), source, c.handle, &subscriber.Options{Concurrency: 64, Prefetch: 500, Observe: c.observe})
 }
 
-// messages are all that was received, in the order in which the broker took them: that
-// of its sequence numbers. Which connection a message went to says nothing of the
-// relay; on each of them the messages must have come in the broker's order.
-func (c *consumer) messages() ([]verify.Message, error) {
-	var all []arrival
-	for _, m := range c.members {
-		if err := m.inOrder(); err != nil {
-			return nil, err
-		}
-		all = append(all, m.got...)
+func (c *consumer) handle(_ context.Context, e *subscriber.Event) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.got = append(c.got, arrival{e.SequenceNumber, verify.Message{
+		ID: e.ID, Session: e.Key, Subject: e.Action, Version: e.AggregateVersion, Sequence: e.Sequence,
+	}})
+	return nil
+}
+
+func (c *consumer) observe(_ context.Context, o subscriber.Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o.Verdict != subscriber.Fresh || o.Action != subscriber.Handled {
+		c.amiss++
+		c.reported = cmp.Or(c.reported, fmt.Errorf("event %s: %s, %s: %w", o.Event.ID, o.Verdict, o.Action, o.Err))
 	}
-	slices.SortFunc(all, func(a, b arrival) int { return cmp.Compare(a.sequence, b.sequence) })
-	messages := make([]verify.Message, len(all))
-	for i := range all {
-		messages[i] = all[i].message
+	if c.settled++; c.settled == c.want {
+		close(c.over)
+	}
+}
+
+// receive returns when the last message is completed.
+func (c *consumer) receive(ctx context.Context) error {
+	select {
+	case <-c.over:
+		return nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return fmt.Errorf("%d of %d events were completed: %w", c.settled, c.want, ctx.Err())
+	}
+}
+
+// messages are all that was handled: with sessions in the order in which that happened,
+// else in the order in which the broker took them, that of its sequence numbers.
+func (c *consumer) messages() ([]verify.Message, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.amiss > 0 {
+		return nil, fmt.Errorf("%d deliveries were not the next of their key; the first: %w", c.amiss, c.reported)
+	}
+	if !c.sessions {
+		slices.SortFunc(c.got, func(a, b arrival) int { return cmp.Compare(a.sequence, b.sequence) })
+	}
+	messages := make([]verify.Message, len(c.got))
+	for i := range c.got {
+		messages[i] = c.got[i].message
 	}
 	return messages, nil
 }
 
-func (c *consumer) close(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, m := range c.members {
-		group.Go(func() error { return m.close(ctx) })
-	}
-	return group.Wait()
+func (c *consumer) close() error {
+	c.stop()
+	return c.running.Wait()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/servicebus/subscriber"
@@ -40,16 +39,11 @@ func kit(ctx context.Context, r *measure.Run) (err error) {
 			return err
 		}
 	}
-	client, err := b.client()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close(context.WithoutCancel(ctx))) }()
 	running, stop := context.WithTimeout(ctx, turnTimeout)
 	defer stop()
 	var handled, outOfTurn atomic.Int64
-	consumer, err := subscriber.New(client.Client, topic, subscription, func(context.Context, *subscriber.Event) error { return nil }, &subscriber.Options{
-		Sessions: 64, SessionIdle: 20 * time.Millisecond,
+	consumer, err := subscriber.NewSessionProcessor(b.namespace(), source, func(context.Context, *subscriber.Event) error { return nil }, &subscriber.SessionOptions{
+		Sessions: 64,
 		Observe: func(_ context.Context, o subscriber.Outcome) {
 			if o.Verdict != subscriber.Fresh || o.Action != subscriber.Handled {
 				outOfTurn.Add(1)

@@ -58,7 +58,7 @@ func latency(ctx context.Context, r *measure.Run) (err error) {
 		p99 := measure.Cost(fmt.Sprintf("latency at %d/s, p99", rate), at(got.sinceCommit, 99), "ms").
 			Noting("since due %.1f ms; worst %.1f ms; %d refused", at(got.sinceDue, 99), at(got.sinceCommit, 100), got.refused)
 		if rate == 1000 {
-			p50, p99 = p50.Wants(measure.AtMost(5)), p99.Wants(measure.AtMost(20))
+			p50, p99 = p50.Wants(measure.AtMost(3)), p99.Wants(measure.AtMost(15))
 		}
 		r.Add(p50, p99)
 	}

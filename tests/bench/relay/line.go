@@ -107,12 +107,7 @@ func (l *line) startRelay(ctx context.Context) error {
 }
 
 func (l *line) startConsumer(ctx context.Context) error {
-	client, err := l.broker.client()
-	if err != nil {
-		return err
-	}
-	l.closers = append(l.closers, func() error { return client.Close(context.WithoutCancel(ctx)) })
-	kit, err := subscriber.New(client.Client, topic, subscription, l.handle, &subscriber.Options{
+	kit, err := subscriber.NewSessionProcessor(l.broker.namespace(), source, l.handle, &subscriber.SessionOptions{
 		Sessions: latencyContacts, SessionIdle: time.Minute, SessionMax: -1,
 	})
 	if err != nil {

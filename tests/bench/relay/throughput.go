@@ -15,12 +15,13 @@ type variant struct {
 	name       string
 	pack, disk bool
 	goal       float64 // events a second with a consumer
+	sessions   float64 // the same with sessions; 0 = not measured
 }
 
 var variants = []variant{
-	{"packed, memory", true, false, 60_000},
-	{"a batch per key, memory", false, false, 35_000},
-	{"packed, disk", true, true, 32_500},
+	{"packed, memory", true, false, 60_000, 40_000},
+	{"a batch per key, memory", false, false, 35_000, 0},
+	{"packed, disk", true, true, 32_500, 0},
 }
 
 // throughput measures one variant.
@@ -63,11 +64,18 @@ func throughput(ctx context.Context, r *measure.Run, v variant) (err error) {
 	}
 	clear(batches) // their memory is not to be scanned any more
 	read, sent, relayed := sums[0], sums[1], sums[2]
-	received, err := st.refill(ctx, length, func(past time.Duration) {
-		r.Step("%s: relaying and receiving, %v of %v", v.name, past.Round(time.Second), length)
-	})
+	received, err := st.refill(ctx, r, v.name+": to the consumer", length, false)
 	if err != nil {
 		return err
+	}
+	if v.sessions > 0 {
+		name := v.name + ": to the consumer with sessions"
+		inOrder, err := st.refill(ctx, r, name, length, true)
+		if err != nil {
+			return err
+		}
+		r.Add(measure.Rate(name, inOrder.Rate(), "events/s").Using(inOrder.PerOperation(), 0).Wants(measure.AtLeast(v.sessions)).
+			Noting("handled in the order of each key, verified; %d connections", connections))
 	}
 	slower := read
 	if sent.Rate() < read.Rate() {
@@ -85,13 +93,13 @@ func throughput(ctx context.Context, r *measure.Run, v variant) (err error) {
 }
 
 // refill relays the backlog to a consumer, again and again until the length is over.
-func (st *store) refill(ctx context.Context, length time.Duration, told func(past time.Duration)) (measure.Sample, error) {
-	told(0)
-	received, err := st.relayAndReceive(ctx)
+func (st *store) refill(ctx context.Context, r *measure.Run, name string, length time.Duration, sessions bool) (measure.Sample, error) {
+	r.Step("%s", name)
+	received, err := st.relayAndReceive(ctx, sessions)
 	for err == nil && received.Elapsed < length {
-		told(received.Elapsed)
+		r.Step("%s, %v of %v", name, received.Elapsed.Round(time.Second), length)
 		var more measure.Sample
-		if more, err = st.relayAndReceive(ctx); err == nil {
+		if more, err = st.relayAndReceive(ctx, sessions); err == nil {
 			received = received.Add(more)
 		}
 	}

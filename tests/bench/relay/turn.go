@@ -31,8 +31,8 @@ func (st *store) relayAlone(ctx context.Context) (measure.Sample, error) {
 
 // relayAndReceive does the same with a consumer that completes every message, and
 // verifies what it got.
-func (st *store) relayAndReceive(ctx context.Context) (measure.Sample, error) {
-	var got consumer
+func (st *store) relayAndReceive(ctx context.Context, sessions bool) (measure.Sample, error) {
+	got := consumer{sessions: sessions}
 	sample, err := st.turn(ctx, &got)
 	if err != nil {
 		return sample, err
@@ -51,7 +51,7 @@ func (st *store) relayAndReceive(ctx context.Context) (measure.Sample, error) {
 
 // turn relays the backlog once. The clock starts when the relays own every range.
 func (st *store) turn(ctx context.Context, into *consumer) (sample measure.Sample, err error) {
-	b, err := openBroker(ctx, st.shape.Disk, false)
+	b, err := openBroker(ctx, st.shape.Disk, into != nil && into.sessions)
 	if err != nil {
 		return sample, err
 	}
@@ -59,10 +59,10 @@ func (st *store) turn(ctx context.Context, into *consumer) (sample measure.Sampl
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
 	if into != nil {
-		defer func() { err = errors.Join(err, into.close(context.WithoutCancel(ctx))) }()
-		if err := into.connect(ctx, b, st.shape.total()); err != nil {
+		if err := into.start(ctx, b, st.shape.total()); err != nil {
 			return sample, err
 		}
+		defer func() { err = errors.Join(err, into.close()) }()
 	}
 	gate := make(chan struct{})
 	remove := st.cosmos.Control(cosmosemu.OpReadChangeFeed, func(*cosmosemu.Call) *cosmosemu.Fault { return &cosmosemu.Fault{Hold: gate} })

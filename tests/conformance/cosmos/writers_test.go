@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/tests/testkit"
 )
@@ -119,12 +120,8 @@ type mailbox struct {
 
 func receive(t *testing.T, e testkit.Endpoints) *mailbox {
 	t.Helper()
-	bus, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	box := &mailbox{keys: map[string][]*subscriber.Event{}}
-	s, err := subscriber.New(bus, e.Topic, e.Subscription, func(_ context.Context, e *subscriber.Event) error {
+	s, err := subscriber.NewSessionProcessor(servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString}, subscriber.Subscription(e.Topic, e.Subscription), func(_ context.Context, e *subscriber.Event) error {
 		box.mu.Lock()
 		defer box.mu.Unlock()
 		box.keys[e.Key] = append(box.keys[e.Key], e)

@@ -2,7 +2,6 @@ package world
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -29,37 +28,18 @@ func (r *received) init() {
 	r.inbox, r.ids = subscriber.NewMemoryInbox(0), map[string]bool{}
 }
 
-// runConsumer runs a consumer until ctx ends. Each of its sessions has a client of its
-// own: sessions of one client wait for each other's mutexes, see nic.dial.
+// runConsumer runs a consumer until ctx ends.
 func (w *World) runConsumer(ctx context.Context, n *nic, log *slog.Logger) error {
-	errs := make(chan error, w.topology.Sessions)
-	for range w.topology.Sessions {
-		go func() { errs <- w.receive(ctx, n, log) }()
-	}
-	var failed []error
-	for range w.topology.Sessions {
-		failed = append(failed, <-errs)
-	}
-	return errors.Join(failed...)
-}
-
-func (w *World) receive(ctx context.Context, n *nic, log *slog.Logger) error {
-	client, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: w.Bus().ConnectionString(), Dial: n.dialBus})
-	if err != nil {
-		return err
-	}
+	namespace := servicebus.ClientConfig{ConnectionString: w.Bus().ConnectionString(), Dial: n.dialBus}
 	handler := func(ctx context.Context, e *subscriber.Event) error { return w.received.handle(ctx, n, e) }
-	s, err := subscriber.New(client.Client, Topic, Subscription, handler, &subscriber.Options{
-		Sessions: 1, Inbox: inbox{w.received.inbox, n}, DrainTimeout: 5 * time.Second, RetryDelayMax: 5 * time.Second,
+	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(Topic, Subscription), handler, &subscriber.SessionOptions{
+		Sessions: w.topology.Sessions, Inbox: inbox{w.received.inbox, n}, DrainTimeout: 5 * time.Second, RetryDelayMax: 5 * time.Second,
 		Observe: func(_ context.Context, o subscriber.Outcome) { w.received.observe(n, o) }, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
-	err = s.Run(ctx)
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return errors.Join(err, client.Close(closing))
+	return p.Run(ctx)
 }
 
 // handle is the handler of every consumer.

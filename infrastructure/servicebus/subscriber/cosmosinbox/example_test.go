@@ -11,7 +11,7 @@ import (
 )
 
 // All processes of a consumer share one inbox: what one of them has handled, another one
-// recognises. It is given to a subscriber as Options.Inbox.
+// recognises. It is given to a session processor as SessionOptions.Inbox.
 func Example() {
 	srv, err := cosmosemu.Start(nil)
 	if err != nil {
