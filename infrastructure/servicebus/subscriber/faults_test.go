@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -284,4 +285,34 @@ func TestASessionWaitsForItsCompletions(t *testing.T) {
 		stop()
 		d.wantOutcomes(t, "k.1 fresh handled", "k.2 fresh handled")
 	})
+}
+
+// Accepts that come to nothing all end at the same time, and are made again. go-amqp gives
+// the handles of those links away before it has detached them.
+func TestManyAcceptsRunOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		log := &countingHandler{}
+		stop := d.run(t, subscriber.SessionOptions{Logger: slog.New(log)}, nil)
+		settle(time.Hour)
+		d.publish(t, "k", 1)
+		settle(time.Second)
+		stop()
+		d.wantOutcomes(t, "k.1 fresh handled")
+		if n := log.n.Load(); n != 0 || d.connections() != 1 {
+			t.Errorf("%d warnings, %d connections in an idle hour", n, d.connections())
+		}
+	})
+}
+
+// countingHandler counts what is logged.
+type countingHandler struct {
+	slog.Handler
+	n atomic.Int64
+}
+
+func (h *countingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *countingHandler) Handle(context.Context, slog.Record) error {
+	h.n.Add(1)
+	return nil
 }
