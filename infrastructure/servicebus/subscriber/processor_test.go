@@ -150,7 +150,7 @@ func TestADrainGivesBackWhatWasSentAhead(t *testing.T) {
 		}
 		got, err := receiver.ReceiveMessages(t.Context(), 28, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: time.Second})
 		if err != nil || len(got) != 28 {
-			t.Fatalf("%d messages free, %v; want 28", len(got), err)
+			t.Errorf("%d messages free, %v; want 28", len(got), err)
 		}
 		for _, m := range got {
 			if m.DeliveryCount != 1 {
