@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,17 +30,45 @@ const (
 
 var errForeignLost = errors.New("simulation: the lease is another's")
 
-// foreignLease is the document as .NET knows it.
-type foreignLease struct {
+// lease is a lease record as .NET knows it.
+type lease struct {
 	ID                string            `json:"id"`
 	Version           int               `json:"version"`
 	LeaseToken        string            `json:"LeaseToken"`
-	FeedRange         json.RawMessage   `json:"FeedRange"`
+	FeedRange         feedRange         `json:"FeedRange"`
 	Owner             *string           `json:"Owner"`
 	ContinuationToken *string           `json:"ContinuationToken"`
 	Properties        map[string]string `json:"properties"`
 	Timestamp         time.Time         `json:"timestamp"`
 	Mode              string            `json:"Mode"`
+}
+
+type feedRange struct {
+	Range changefeed.FeedRange `json:"Range"`
+}
+
+// owner is "" if nobody owns the lease.
+func (l *lease) owner() string { return value(l.Owner) }
+
+// position is "" before the first checkpoint.
+func (l *lease) position() string { return value(l.ContinuationToken) }
+
+// epoch is 0 if this package's processor has not owned the lease.
+func (l *lease) epoch() (int64, error) {
+	return strconv.ParseInt(cmp.Or(l.Properties["epoch"], "0"), 10, 64)
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func decodeLease(r changefeed.Record) (lease, error) {
+	var l lease
+	err := json.Unmarshal(r.Body, &l)
+	return l, err
 }
 
 // visit lets a foreign host come and go until ctx ends.
@@ -97,10 +126,10 @@ func (f *foreign) balance(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	var free, all []foreignLease
+	var free, all []lease
 	counts := map[string]int{f.name: 0}
 	for _, r := range records {
-		l, err := decodeForeign(r)
+		l, err := decodeLease(r)
 		if !strings.Contains(r.ID, "..") || err != nil {
 			continue
 		}
@@ -123,7 +152,7 @@ func (f *foreign) balance(ctx context.Context) {
 				most = name
 			}
 		}
-		at := slices.IndexFunc(all, func(l foreignLease) bool { return *l.Owner == most })
+		at := slices.IndexFunc(all, func(l lease) bool { return *l.Owner == most })
 		if most == f.name || counts[most] <= target-min(1, need-1) {
 			return
 		}
@@ -134,11 +163,11 @@ func (f *foreign) balance(ctx context.Context) {
 	}
 }
 
-func (f *foreign) acquire(ctx context.Context, l foreignLease) {
+func (f *foreign) acquire(ctx context.Context, l lease) {
 	if _, busy := f.working.Load(l.ID); busy {
 		return
 	}
-	l, err := f.update(ctx, l, owner(l), func(l *foreignLease) { l.Owner = &f.name })
+	l, err := f.update(ctx, l, l.owner(), func(l *lease) { l.Owner = &f.name })
 	if err != nil {
 		return
 	}
@@ -151,13 +180,13 @@ func (f *foreign) acquire(ctx context.Context, l foreignLease) {
 }
 
 // work processes a lease until it is lost, something fails, or ctx ends.
-func (f *foreign) work(ctx context.Context, l foreignLease) {
+func (f *foreign) work(ctx context.Context, l lease) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	var renewing sync.WaitGroup
 	renewing.Go(func() {
 		for wait(ctx, foreignRenew) == nil {
-			if _, err := f.update(ctx, l, f.name, func(*foreignLease) {}); errors.Is(err, errForeignLost) {
+			if _, err := f.update(ctx, l, f.name, func(*lease) {}); errors.Is(err, errForeignLost) {
 				end()
 			}
 		}
@@ -165,21 +194,16 @@ func (f *foreign) work(ctx context.Context, l foreignLease) {
 	_ = f.process(ctx, l) // whatever it is, .NET gives the lease up and acquires one again
 	end()
 	renewing.Wait()
-	_, _ = f.update(context.WithoutCancel(ctx), l, f.name, func(l *foreignLease) { l.Owner = nil })
+	_, _ = f.update(context.WithoutCancel(ctx), l, f.name, func(l *lease) { l.Owner = nil })
 }
 
-func (f *foreign) process(ctx context.Context, l foreignLease) error {
-	var in struct{ Range changefeed.FeedRange }
-	if err := json.Unmarshal(l.FeedRange, &in); err != nil {
+func (f *foreign) process(ctx context.Context, l lease) error {
+	epoch, err := l.epoch()
+	if err != nil {
 		return err
 	}
-	epoch, _ := strconv.ParseInt(l.Properties["epoch"], 10, 64) // none is 0
-	position := ""
-	if l.ContinuationToken != nil {
-		position = *l.ContinuationToken
-	}
-	for {
-		page, err := f.feed.Read(ctx, changefeed.ReadRequest{Range: in.Range, Continuation: position, MaxItems: 10})
+	for position := l.position(); ; {
+		page, err := f.feed.Read(ctx, changefeed.ReadRequest{Range: l.FeedRange.Range, Continuation: position, MaxItems: 10})
 		if err != nil {
 			return err
 		}
@@ -198,7 +222,7 @@ func (f *foreign) process(ctx context.Context, l foreignLease) error {
 		}
 		if len(page.Items) > 0 {
 			position = page.Continuation
-			if _, err := f.update(ctx, l, f.name, func(l *foreignLease) { l.ContinuationToken = &position }); err != nil {
+			if _, err := f.update(ctx, l, f.name, func(l *lease) { l.ContinuationToken = &position }); err != nil {
 				return err
 			}
 			continue
@@ -211,7 +235,7 @@ func (f *foreign) process(ctx context.Context, l foreignLease) error {
 
 // update reads the lease and writes it, if its owner is the one given; again after a
 // conflict, five times.
-func (f *foreign) update(ctx context.Context, l foreignLease, from string, edit func(*foreignLease)) (foreignLease, error) {
+func (f *foreign) update(ctx context.Context, l lease, from string, edit func(*lease)) (lease, error) {
 	for range 6 {
 		r, err := f.store.Read(ctx, l.ID)
 		if errors.Is(err, changefeed.ErrNotFound) {
@@ -220,10 +244,10 @@ func (f *foreign) update(ctx context.Context, l foreignLease, from string, edit 
 		if err != nil {
 			return l, err
 		}
-		if l, err = decodeForeign(r); err != nil {
+		if l, err = decodeLease(r); err != nil {
 			return l, err
 		}
-		if owner(l) != from {
+		if l.owner() != from {
 			return l, errForeignLost
 		}
 		edit(&l)
@@ -238,17 +262,4 @@ func (f *foreign) update(ctx context.Context, l foreignLease, from string, edit 
 		}
 	}
 	return l, errForeignLost
-}
-
-func owner(l foreignLease) string {
-	if l.Owner == nil {
-		return ""
-	}
-	return *l.Owner
-}
-
-func decodeForeign(r changefeed.Record) (foreignLease, error) {
-	var l foreignLease
-	err := json.Unmarshal(r.Body, &l)
-	return l, err
 }

@@ -3,7 +3,6 @@ package simulation
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -160,7 +159,7 @@ func (s *sim) settle(ctx context.Context) error {
 		leases, before := s.live(), free
 		free = map[string]time.Time{} // a lease that a split makes later counts from then on
 		for _, l := range leases {
-			if slices.ContainsFunc(s.hosts, func(h *host) bool { return h.name == l.Owner }) {
+			if slices.ContainsFunc(s.hosts, func(h *host) bool { return h.name == l.owner() }) {
 				continue
 			}
 			free[l.ID] = cmp.Or(before[l.ID], time.Now())
@@ -199,19 +198,11 @@ func poll(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// lease is what the verifier needs of one.
-type lease struct {
-	ID         string
-	LeaseToken string // only live leases have one
-	Owner      string
-}
-
 // live lists live leases as they are, which no reader of the store can know.
 func (s *sim) live() []lease {
 	var live []lease
 	for _, r := range s.history.list("", time.Now()) {
-		var l lease
-		if json.Unmarshal(r.Body, &l) == nil && l.LeaseToken != "" {
+		if l, err := decodeLease(r); err == nil && l.LeaseToken != "" { // only live leases have one
 			live = append(live, l)
 		}
 	}
@@ -230,7 +221,7 @@ func (s *sim) balanced() bool {
 func (s *sim) owners() map[string]int {
 	counts := map[string]int{}
 	for _, l := range s.live() {
-		counts[l.Owner]++
+		counts[l.owner()]++
 	}
 	return counts
 }

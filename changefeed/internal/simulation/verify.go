@@ -1,8 +1,6 @@
 package simulation
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -163,27 +161,22 @@ func (v *verifier) stored(r changefeed.Record) {
 	if !strings.Contains(r.ID, "..") {
 		return
 	}
-	var lease struct {
-		ContinuationToken string
-		Owner             string
-		FeedRange         struct{ Range changefeed.FeedRange }
-		Properties        map[string]string
-	}
-	if err := json.Unmarshal(r.Body, &lease); err != nil {
+	l, err := decodeLease(r)
+	if err != nil {
 		v.fault("V4 lease %s: %v", r.ID, err)
 		return
 	}
-	in, position := lease.FeedRange.Range, lease.ContinuationToken
+	in, position := l.FeedRange.Range, l.position()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.journal.note("", in, "lease %s is stored: owner %q, epoch %s, position %s", r.ID, lease.Owner, lease.Properties["epoch"], position)
-	if lease.Owner != "" {
-		epoch, err := strconv.ParseInt(cmp.Or(lease.Properties["epoch"], "0"), 10, 64)
-		if err != nil {
-			v.faultLocked(nil, "V3 lease %s: epoch %q", r.ID, lease.Properties["epoch"])
-			return
-		}
-		v.leases[r.ID] = holder{in: in, owner: lease.Owner, epoch: epoch}
+	v.journal.note("", in, "lease %s is stored: owner %q, epoch %s, position %s", r.ID, l.owner(), l.Properties["epoch"], position)
+	epoch, err := l.epoch()
+	if err != nil {
+		v.faultLocked(nil, "V3 lease %s: epoch %q", r.ID, l.Properties["epoch"])
+		return
+	}
+	if l.owner() != "" {
+		v.leases[r.ID] = holder{in: in, owner: l.owner(), epoch: epoch}
 	}
 	if position == "" {
 		return
@@ -196,7 +189,7 @@ func (v *verifier) stored(r changefeed.Record) {
 	for c := range v.waiting {
 		if c.lsn <= lsn && in.Has(c.epk) {
 			v.faultLocked(c, "V4 lease %s (epoch %s): position %d is behind serial %d of key %s, LSN %d, not delivered",
-				r.ID, lease.Properties["epoch"], lsn, c.serial, c.key, c.lsn)
+				r.ID, l.Properties["epoch"], lsn, c.serial, c.key, c.lsn)
 			delete(v.waiting, c)
 		}
 	}
