@@ -5,20 +5,19 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 )
 
 // StartSQS starts moto, a server that behaves like Amazon SQS, and returns its address. It ends
-// with the test. FEEDBOX_TEST_MOTO names its program, moto_server of the Python package
-// moto[server]; without it the one on the PATH is used.
+// with the test. It is the Python package moto[server], where install.sh puts it or on the PATH.
 func StartSQS(t testing.TB) (endpoint string) {
 	t.Helper()
-	program := os.Getenv("FEEDBOX_TEST_MOTO")
-	if program == "" {
-		var err error
+	program := filepath.Join(moduleRoot(t), ".cache/moto/bin/moto_server")
+	if _, err := os.Stat(program); err != nil {
 		if program, err = exec.LookPath("moto_server"); err != nil {
-			t.Skip("moto_server is not installed (pip install 'moto[server]'; FEEDBOX_TEST_MOTO may name it)")
+			t.Skip("moto is not installed (tests/servers/install.sh)")
 		}
 	}
 	port := freePorts(t, 1)[0]
@@ -41,4 +40,20 @@ func StartSQS(t testing.TB) (endpoint string) {
 			t.Fatal("moto_server took no connection within a minute")
 		}
 	}
+}
+
+// moduleRoot returns the folder that has go.mod.
+func moduleRoot(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	t.Fatal("no go.mod above the working directory", err)
+	return ""
 }

@@ -34,7 +34,7 @@ type RabbitMQ struct {
 func StartRabbitMQ(t testing.TB) *RabbitMQ {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(rabbitMQ, "rabbitmq-server")); err != nil {
-		t.Skip("RabbitMQ is not installed (Debian: apt-get install rabbitmq-server)")
+		t.Skip("RabbitMQ is not installed (tests/servers/install.sh)")
 	}
 	dir := t.TempDir()
 	ports := freePorts(t, 3)

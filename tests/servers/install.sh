@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Installs what tests need of others and is missing: a browser, PostgreSQL, RabbitMQ (Debian's
+# packages, as root) and moto (a Python package, into .cache/moto). What cannot be installed is
+# said, and the tests that need it skip.
+set -u
+cd "$(dirname "$0")/../.."
+missing=()
+command -v chromium >/dev/null || missing+=(chromium)
+[ -d /usr/lib/postgresql ] || missing+=(postgresql)
+[ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || missing+=(rabbitmq-server)
+if [ ${#missing[@]} -gt 0 ]; then
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "NOT INSTALLED, their tests will skip: ${missing[*]} (needs root and apt-get)"
+  else
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+      echo "NOT INSTALLED, their tests will skip: ${missing[*]} (apt-get failed)"
+  fi
+fi
+moto=.cache/moto
+if [ ! -x $moto/bin/moto_server ]; then
+  { python3 -m venv $moto && $moto/bin/pip install -q --disable-pip-version-check 'moto[server]==5.2.5'; } ||
+    echo "NOT INSTALLED, its tests will skip: moto (python3 with venv and pip)"
+fi
