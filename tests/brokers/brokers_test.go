@@ -1,0 +1,198 @@
+package brokers
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"feedbox/infrastructure/rabbitmq"
+	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/sqs"
+	"feedbox/infrastructure/verify"
+	"feedbox/tests/servers"
+	"feedbox/tests/testenv"
+	"feedbox/tests/testkit"
+)
+
+// broker is one that a relay sends to and a consumer receives from.
+type broker struct {
+	env     []string                                        // of the relay
+	kill    func()                                          // kills it and starts it again; nil: it is not killed
+	receive func(t *testing.T, each func(m verify.Message)) // gives all that waits, in the broker's order
+}
+
+// TestRabbitMQ: relays and the broker itself are killed under load. What the broker confirmed
+// outlives it, and what is sent again because a confirmation was lost is for the inbox.
+func TestRabbitMQ(t *testing.T) {
+	server := servers.StartRabbitMQ(t)
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if err := rabbitmq.Declare(t.Context(), client, "contacts", rabbitmq.Group{Name: "billing", Queues: 4}); err != nil {
+		t.Fatal(err)
+	}
+	keepPromises(t, broker{
+		env:     []string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=" + server.URL},
+		kill:    func() { server.Kill(); server.Start() },
+		receive: func(t *testing.T, each func(verify.Message)) { receiveRabbitMQ(t, server.URL, each) },
+	})
+}
+
+// TestSQS: relays are killed under load. The server that stands for SQS keeps its queues in
+// memory and is not killed.
+func TestSQS(t *testing.T) {
+	endpoint := servers.StartSQS(t)
+	client := awssqs.New(awssqs.Options{BaseEndpoint: &endpoint, Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+	made, err := client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: aws.String("contacts.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepPromises(t, broker{
+		env: []string{
+			"FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_QUEUE_URL=" + *made.QueueUrl, "FEEDBOX_SQS_ENDPOINT=" + endpoint, "FEEDBOX_SQS_REGION=eu-west-1",
+			"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b",
+		},
+		receive: func(t *testing.T, each func(verify.Message)) { receiveSQS(t, client, *made.QueueUrl, each) },
+	})
+}
+
+// keepPromises changes contacts while two relays are killed and replaced, and judges what a
+// consumer with an inbox makes of it.
+func keepPromises(t *testing.T, b broker) {
+	cycles := testenv.Count(t, "BROKER_KILLS", 3)
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
+	binaries := testkit.Build(t)
+	_, e := testkit.StartDev(t, binaries, "emulators", "--ephemeral", "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0")
+	_, api := testkit.StartAPI(t, binaries, e)
+	started := 0
+	relay := func() *testkit.Process {
+		started++
+		name := fmt.Sprintf("relay-%d", started)
+		return testkit.Start(t, name, binaries.Feedbox, append(e.ServiceEnv("FEEDBOX_INSTANCE="+name, "FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_RELAY_POLL_MAX=100ms"), b.env...), "relay")
+	}
+	relays := []*testkit.Process{relay(), relay()}
+
+	load := &testkit.Workload{
+		Base: api, Client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: 10 * time.Second},
+		Contacts: 50, Changes: 100 * (cycles + 1), Writers: 8, Seed: seed, Pace: 30 * time.Millisecond,
+	}
+	done := make(chan error, 1)
+	go func() { done <- load.Run(t.Context()) }()
+	for n := range cycles {
+		time.Sleep(time.Duration(300+rnd.IntN(700)) * time.Millisecond)
+		victim := n % len(relays)
+		relays[victim].Kill()
+		relays[victim] = relay()
+		if b.kill != nil && n%2 == 0 {
+			b.kill()
+		}
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+
+	var run verify.Run
+	run.Acked, run.Unknown, _ = load.History()
+	run.LostCreates = load.LostCreates()
+	run.Aggregates, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
+	inbox := map[string]subscriber.Mark{}
+	testkit.Eventually(t, 5*time.Minute, fmt.Sprintf("all %d events", len(run.Events)), func() bool {
+		b.receive(t, func(m verify.Message) {
+			event := &subscriber.Event{ID: m.ID, Key: m.Session, Sequence: m.Sequence, AggregateVersion: m.Version}
+			switch verdict := subscriber.Judge(inbox[m.Session], event); verdict {
+			case subscriber.Fresh:
+				inbox[m.Session] = subscriber.Mark{Sequence: m.Sequence, AggregateVersion: m.Version, EventID: m.ID}
+				run.Messages = append(run.Messages, m)
+			case subscriber.Gap:
+				t.Errorf("event %s of %s came before its predecessor", m.ID, m.Session)
+			default:
+				run.Repeats++
+			}
+		})
+		return len(run.Messages) >= len(run.Events)
+	})
+	t.Logf("%s; %d repeats kept away by the inbox; %d kills", run.Summary(), run.Repeats, cycles)
+	for _, v := range run.Verify() {
+		t.Error(v)
+	}
+}
+
+func receiveRabbitMQ(t *testing.T, url string, each func(m verify.Message)) {
+	conn, err := amqp.Dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for n := range 4 {
+		ch, err := conn.Channel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue := fmt.Sprintf("billing.%d", n)
+		deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for quiet := false; !quiet; {
+			select {
+			case d := <-deliveries:
+				sequence, _ := d.Headers[rabbitmq.HeaderSequence].(int64)
+				version, _ := d.Headers[rabbitmq.HeaderAggregateVersion].(int64)
+				key, _ := d.Headers[rabbitmq.HeaderKey].(string)
+				each(verify.Message{ID: d.MessageId, Session: key, Subject: d.Type, Sequence: sequence, Version: version})
+				if err := d.Ack(false); err != nil {
+					t.Fatal(err)
+				}
+			case <-time.After(300 * time.Millisecond):
+				quiet = true
+			}
+		}
+		if err := ch.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func receiveSQS(t *testing.T, client *awssqs.Client, queue string, each func(m verify.Message)) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	for {
+		got, err := client.ReceiveMessage(ctx, &awssqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Messages) == 0 {
+			return
+		}
+		var done []types.DeleteMessageBatchRequestEntry
+		for i, m := range got.Messages {
+			text := func(name string) string {
+				if v, ok := m.MessageAttributes[name]; ok {
+					return *v.StringValue
+				}
+				return ""
+			}
+			sequence, _ := strconv.ParseInt(text(sqs.AttributeSequence), 10, 64)
+			version, _ := strconv.ParseInt(text(sqs.AttributeAggregateVersion), 10, 64)
+			each(verify.Message{ID: text("cloudEvents_id"), Session: text(sqs.AttributeKey), Subject: text("cloudEvents_type"), Sequence: sequence, Version: version})
+			done = append(done, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
+		}
+		if _, err := client.DeleteMessageBatch(ctx, &awssqs.DeleteMessageBatchInput{QueueUrl: &queue, Entries: done}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,9 @@
+package brokers
+
+import (
+	"testing"
+
+	"feedbox/tests/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
