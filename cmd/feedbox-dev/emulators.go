@@ -62,6 +62,7 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	}
 	bus := &busemu.Options{
 		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, Host: reachable(l.serviceBus),
+		EndIdle: opts.serviceBusIdle, CreditsPerSecond: opts.serviceBusCosts,
 		DataDir: busDir, Topology: more, Logger: log.With("emulator", "servicebus"),
 	}
 	if opts.serviceBusCert != "" {

@@ -24,6 +24,8 @@ type options struct {
 	serviceBusAdmin string
 	cosmosCert      string // file for the certificate of the Cosmos DB emulator; empty: no TLS
 	serviceBusCert  string // the same for the Service Bus emulator
+	serviceBusIdle  bool   // its EndIdle
+	serviceBusCosts int    // its CreditsPerSecond
 	partitions      int
 	dataDir         string
 	ephemeral       bool
@@ -54,6 +56,8 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	if !service {
 		flags.StringVar(&o.cosmosCert, "cosmos-certificate", "", "serve the Cosmos DB emulator by HTTPS and write the certificate clients must trust to this PEM file")
 		flags.StringVar(&o.serviceBusCert, "servicebus-certificate", "", "serve the Service Bus emulator by TLS too, its admin API by HTTPS, and write the certificate clients must trust to this PEM file")
+		flags.BoolVar(&o.serviceBusIdle, "servicebus-end-idle", false, "end idle links of the Service Bus emulator after ten minutes and connections without links after five, as the service does")
+		flags.IntVar(&o.serviceBusCosts, "servicebus-credits", 0, "throttle the Service Bus emulator to so many credits a second: one for a message sent or delivered, ten for a management request; the service's Standard tier has 1000; 0 is no limit")
 		flags.StringVar(&o.config, "config", "", "create the entities of this Config.json of the official Service Bus emulator, too")
 	}
 	if service {
@@ -88,6 +92,9 @@ func (o *options) intent() string {
 func (o *options) validate() error {
 	if o.partitions < 1 || o.partitions > 64 {
 		return fmt.Errorf("--partitions %d: give a number from 1 to 64", o.partitions)
+	}
+	if o.serviceBusCosts < 0 {
+		return fmt.Errorf("--servicebus-credits %d: give a number from 0", o.serviceBusCosts)
 	}
 	if err := o.play.check(o.set); err != nil {
 		return err

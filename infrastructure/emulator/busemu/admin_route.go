@@ -32,6 +32,10 @@ func (a *adminServer) route(w http.ResponseWriter, r *http.Request) {
 	if !q.authenticate() {
 		return
 	}
+	if _, ok := a.srv.credits.take(managementCredits); !ok {
+		q.fail(http.StatusServiceUnavailable, throttled().Description)
+		return
+	}
 	path := strings.Trim(r.URL.Path, "/")
 	switch strings.ToLower(path) {
 	case "$namespaceinfo":

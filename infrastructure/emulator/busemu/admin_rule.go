@@ -182,6 +182,9 @@ func readParameterValue(n *xmlNode) (any, error) {
 	case "double", "float", "decimal":
 		return strconv.ParseFloat(text, 64)
 	case "dateTime":
+		if t, err := time.Parse("2006-01-02T15:04:05", text); err == nil {
+			return t, nil // without a zone, which Python's SDK sends
+		}
 		return time.Parse(time.RFC3339Nano, text)
 	case "duration":
 		return text, nil

@@ -49,27 +49,28 @@ type conn struct {
 	stopped sync.Once
 
 	// owned by the loop
-	peer        amqp.Open
-	idle        time.Duration // a frame is sent at least that often
-	sessions    map[uint16]*session
-	busy        []*session // with links that are ready
-	grants      grants
-	expiry      *time.Timer // of the grant that expires first
-	expires     time.Time
-	cbs         cbsNode
-	out         []byte // frames the writer has not been handed
-	free        []byte // the other buffer; nil while the writer has it
-	writing     int    // bytes the writer has
-	scratch     []byte // encoding of the message being sent
-	inflight    int    // bytes of messages at the broker
-	partial     int    // bytes of messages not complete, or in open transactions
-	sentSince   bool   // since the last heartbeat
-	gotSince    bool   // likewise
-	silent      int    // heartbeats in a row without input
-	closeSent   bool
-	linger      *time.Timer // set by close
-	done        bool        // leave the loop
-	settlements settlementRun
+	peer         amqp.Open
+	idle         time.Duration // a frame is sent at least that often
+	sessions     map[uint16]*session
+	busy         []*session // with links that are ready
+	grants       grants
+	expiry       *time.Timer // of the grant that expires first
+	expires      time.Time
+	cbs          cbsNode
+	out          []byte // frames the writer has not been handed
+	free         []byte // the other buffer; nil while the writer has it
+	writing      int    // bytes the writer has
+	scratch      []byte // encoding of the message being sent
+	inflight     int    // bytes of messages at the broker
+	partial      int    // bytes of messages not complete, or in open transactions
+	withoutLinks int    // looks of endIdle in a row that found no link
+	sentSince    bool   // since the last heartbeat
+	gotSince     bool   // likewise
+	silent       int    // heartbeats in a row without input
+	closeSent    bool
+	linger       *time.Timer // set by close
+	done         bool        // leave the loop
+	settlements  settlementRun
 	// transactions are those declared and not discharged, by id.
 	transactions map[string]*transaction
 
@@ -142,6 +143,12 @@ func (c *conn) shutdown() { c.stopped.Do(func() { close(c.stop) }) }
 func (c *conn) loop() {
 	heartbeat := time.NewTicker(c.idle)
 	defer heartbeat.Stop()
+	var look <-chan time.Time
+	if c.srv.o.EndIdle {
+		ticker := time.NewTicker(idleLook)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	stop := c.stop
 	for !c.done {
 		chunks := c.chunks
@@ -160,6 +167,8 @@ func (c *conn) loop() {
 			c.free, c.writing = buf[:0], 0
 		case <-heartbeat.C:
 			c.keepAlive()
+		case <-look:
+			c.endIdle()
 		case <-stop:
 			stop = nil
 			c.close(&amqp.Error{Condition: condConnectionForced, Description: "The connection was closed by the broker."})

@@ -20,8 +20,9 @@ type linkBase struct {
 	detachSent bool         // by us: nothing more is sent, everything is ignored
 	detachGot  bool         // the peer's has come; ours is owed
 	gone       bool         // off the session's table
-	claim      Rights       // what the link needs; 0: nothing
-	path       string       // of the entity, as the peer wrote it
+	idleness   idleness
+	claim      Rights // what the link needs; 0: nothing
+	path       string // of the entity, as the peer wrote it
 
 	stalled bool   // a fault delays an operation of the link
 	behind  []work // what waits for it

@@ -21,6 +21,7 @@ const transferDestination = "com.microsoft:transfer-destination-address"
 type incomingLink struct {
 	linkBase
 	info    broker.EntityInfo // of an entity
+	via     string            // the entity that the peer sends via to another; its messages go there at once
 	target  *broker.Sender    // nil unless the node is an entity
 	request requestNode       // nil if the node is an entity
 	// coordinator says that the peer declares and discharges transactions here.
@@ -54,16 +55,15 @@ func (s *session) attachIncoming(b linkBase, p *amqp.Attach) {
 		b.refuse(p, &amqp.Error{Condition: condInvalidField, Description: "attach of a sender without a target"})
 		return
 	}
-	if _, via := p.Properties.Get(transferDestination); via {
-		b.refuse(p, &broker.Error{Condition: broker.NotImplemented, Description: "Sends via another entity are not supported by this emulator."})
-		return
-	}
 	n := parseAddress(p.Target.Address.Or(""))
 	if p.Target.Coordinator {
 		n = node{kind: nodeCoordinator}
 	}
 	l := &incomingLink{linkBase: b, maxSize: broker.StandardMaxMessageSize}
 	l.path = n.path
+	if destination, ok := p.Properties.String(transferDestination); ok && n.kind == nodeEntity {
+		l.via, l.path = n.path, parseAddress(destination).path
+	}
 	s.links[b.handle] = l
 	s.c.performAttach(l, p, n, func() {
 		if err := l.open(n); err != nil {
@@ -118,21 +118,27 @@ func (l *incomingLink) open(n node) error {
 		l.maxSize = max(info.MaxMessageSize, broker.StandardMaxMessageSize)
 		return nil
 	default:
-		return l.openEntity(n)
+		return l.openEntity()
 	}
 }
 
-func (l *incomingLink) openEntity(n node) error {
+func (l *incomingLink) openEntity() error {
 	c := l.s.c
-	info, err := c.srv.broker.Lookup(n.path)
+	info, err := c.srv.broker.Lookup(l.path)
+	if l.via != "" && err == nil {
+		_, err = c.srv.broker.Lookup(l.via)
+	}
 	if err != nil {
 		return err
 	}
-	if l.claim = RightSend; !c.may(l.claim, n.path) {
-		return errUnauthorized("Send", n.path)
+	l.claim = RightSend
+	for _, path := range []string{l.path, l.via} {
+		if path != "" && !c.may(l.claim, path) {
+			return errUnauthorized("Send", path)
+		}
 	}
 	l.info, l.maxSize = info, info.MaxMessageSize
-	l.target, err = c.srv.broker.OpenSender(n.path, func(err error) {
+	l.target, err = c.srv.broker.OpenSender(l.path, func(err error) {
 		c.post(event{fn: func() { l.ended(err) }})
 	})
 	return err
@@ -234,6 +240,7 @@ func (l *incomingLink) handleTransfer(p *amqp.Transfer, payload []byte) {
 		l.partial = nil
 	}
 	l.deliveryCount++
+	l.idleness.done++
 	l.credit--
 	if size := l.oversize; size > 0 {
 		l.oversize = 0
@@ -268,6 +275,10 @@ func (l *incomingLink) accept(message []byte) {
 	batch, err := readMessages(message, l.format, &l.info)
 	if err != nil {
 		l.finishNow(err)
+		return
+	}
+	if _, ok := l.s.c.srv.credits.take(len(batch)); !ok {
+		l.finishNow(throttled())
 		return
 	}
 	if l.txn != nil {

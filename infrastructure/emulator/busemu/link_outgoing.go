@@ -291,13 +291,14 @@ turns:
 			s.c.owed.Add(-int64(len(l.replies[0])))
 			l.replies[0] = nil
 			l.replies = l.replies[1:]
-		case sent < len(l.pending) && l.mayDeliver():
+		case sent < len(l.pending) && l.afford() && l.mayDeliver():
 			l.sendDelivery(&l.pending[sent])
 			sent++
 		default:
 			break turns
 		}
 		l.deliveryCount++
+		l.idleness.done++
 		l.credit--
 	}
 	rest := copy(l.pending, l.pending[sent:])

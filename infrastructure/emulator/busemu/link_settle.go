@@ -7,6 +7,7 @@ import (
 
 // handleOutcome settles a delivery as the peer's disposition says.
 func (l *outgoingLink) handleOutcome(d *delivery, state *amqp.State, settled bool) {
+	l.idleness.done++
 	if d.settling || state.Code == amqp.CodeReceived || state.Code == 0 && !settled {
 		return
 	}

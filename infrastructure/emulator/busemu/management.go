@@ -43,6 +43,7 @@ var mgmtOperations = map[string]mgmtOperation{
 	"com.microsoft:set-session-state":          {RightListen, mgmtSetSessionState},
 	"com.microsoft:get-message-sessions":       {RightListen, mgmtGetMessageSessions},
 	"com.microsoft:peek-message":               {RightListen, mgmtPeekMessage},
+	"com.microsoft:batch-delete-messages":      {RightListen, mgmtBatchDeleteMessages},
 	"com.microsoft:receive-by-sequence-number": {RightListen, mgmtReceiveBySequenceNumber},
 	"com.microsoft:update-disposition":         {RightListen, mgmtUpdateDisposition},
 	"com.microsoft:schedule-message":           {RightSend, mgmtScheduleMessage},
@@ -68,6 +69,10 @@ func (n *managementNode) handleRequest(s *session, message []byte) {
 	}
 	if s.c.owed.Load() > owedMax {
 		m.fail(&broker.Error{Condition: broker.ServerBusy, Description: "Too many replies wait for the receiver's credit."})
+		return
+	}
+	if _, ok := n.srv.credits.take(managementCredits); !ok {
+		m.fail(throttled())
 		return
 	}
 	if !s.c.may(operation.right, n.path+managementSuffix) {

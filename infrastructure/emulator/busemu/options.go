@@ -46,6 +46,16 @@ type Options struct {
 	// Premium raises the limit of a message and of a batch from 256 KB to 1 MB.
 	Premium bool
 
+	// EndIdle ends links over which nothing went for ten minutes, and connections without
+	// a link for five, as the service does. Default false.
+	EndIdle bool
+	// CreditsPerSecond throttles the namespace: a message sent or delivered costs one
+	// credit, a request to $management or the admin API ten. When they are used up, sends
+	// and requests are refused with ServerBusy, deliveries wait, until the second is over.
+	// The service gives a namespace of the Standard tier 1,000; for one of the Premium tier
+	// choose what its messaging units achieve. Default 0: not throttled.
+	CreditsPerSecond int
+
 	// Keys are the shared access keys. Default: RootManageSharedAccessKey with the
 	// key SAS_KEY_VALUE and all rights, as the official emulator has.
 	Keys []SASKey
@@ -80,6 +90,9 @@ func (o *Options) resolve() (Options, error) {
 		if _, _, err := net.SplitHostPort(out.Host); err != nil {
 			faults = append(faults, fmt.Errorf("option Host %q is not host:port", out.Host))
 		}
+	}
+	if out.CreditsPerSecond < 0 {
+		faults = append(faults, errors.New("option CreditsPerSecond is negative"))
 	}
 	if out.FS != nil && out.DataDir == "" {
 		faults = append(faults, errors.New("option FS is set but DataDir is not"))

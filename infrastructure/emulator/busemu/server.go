@@ -20,6 +20,7 @@ type Server struct {
 	log         *slog.Logger
 	broker      *broker.Broker
 	keys        keyring
+	credits     credits
 	containerID string
 	started     time.Time
 	listener    net.Listener
@@ -47,6 +48,7 @@ func Start(o *Options) (*Server, error) {
 		conns: make(map[*conn]struct{}),
 	}
 	s.started = opts.Now()
+	s.credits.limit = opts.CreditsPerSecond
 	s.ctx, s.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // the server's own life, ended by Close
 	if err := s.start(); err != nil {
 		return nil, fmt.Errorf("busemu: %w", errors.Join(err, s.Close()))

@@ -1,6 +1,7 @@
 package busemu
 
 import (
+	"cmp"
 	"crypto/rand"
 	"strings"
 	"time"
@@ -131,12 +132,12 @@ func (t *transaction) rollBack() {
 	t.back = nil
 }
 
-// add takes a piece of work of one of the entities into the transaction.
-func (t *transaction) add(s *session, w broker.Work) error {
+// add takes a piece of work into the transaction. path is that of the link's entity.
+func (t *transaction) add(s *session, path string, w broker.Work) error {
 	if len(t.work) >= transactionWork {
 		return &amqp.Error{Condition: condResourceLimit, Description: "A transaction sends and settles 100 messages at most."}
 	}
-	top, _, _ := strings.Cut(strings.ToLower(w.Path), "/")
+	top, _, _ := strings.Cut(strings.ToLower(path), "/")
 	alone := t.coordinator.s != s
 	if t.first == "" {
 		t.first = top
@@ -165,7 +166,7 @@ func (l *incomingLink) sendIn(txn []byte, batch []broker.Message, size int) {
 		if c.partial+size > partialMax {
 			return &amqp.Error{Condition: condResourceLimit, Description: "The open transactions of one connection hold too much."}
 		}
-		if err := t.add(l.s, broker.Work{Path: l.path, Batch: batch}); err != nil {
+		if err := t.add(l.s, cmp.Or(l.via, l.path), broker.Work{Path: l.path, Batch: batch}); err != nil {
 			return err
 		}
 		t.bytes += size
@@ -202,7 +203,7 @@ func (l *outgoingLink) settleIn(d *delivery, state *amqp.State, settled bool) {
 		err = l.source.CheckLock(d.token)
 	}
 	if err == nil {
-		err = t.add(l.s, broker.Work{Path: l.node.path, Token: d.token, Outcome: outcomeOf(&outcome)})
+		err = t.add(l.s, l.node.path, broker.Work{Path: l.node.path, Token: d.token, Outcome: outcomeOf(&outcome)})
 	}
 	if err != nil {
 		fail(err)

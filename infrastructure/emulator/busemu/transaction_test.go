@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
 // controller is a peer with a coordinator, a receiver and two senders in one session.
@@ -176,15 +177,53 @@ func TestTransactionsRefused(t *testing.T) {
 	c.want("q", 2)
 }
 
-// TestSendViaIsRefused: a message for another entity must not end in the one it goes by.
-func TestSendViaIsRefused(t *testing.T) {
+// TestSendVia: a message sent via an entity goes to its destination, in one transaction
+// with what is settled in the entity it goes by, across two sessions.
+func TestSendVia(t *testing.T) {
 	t.Parallel()
-	p := newPeer(t, startT(t, queues("q", "out"))).open()
+	for _, via := range []bool{true, false} {
+		c := newController(t)
+		id := c.receive(1)
+		txn := c.declare()
+		c.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id, State: transactional(txn, amqp.StateAccepted)})
+		c.answer()
+		c.send(1, &amqp.Begin{IncomingWindow: 100, OutgoingWindow: 100})
+		c.expect(amqp.CodeBegin)
+		attach := &amqp.Attach{
+			Name: "via", Target: &amqp.Target{Address: amqp.Some("out")}, Source: &amqp.Source{}, InitialDeliveryCount: amqp.Some(uint32(0)),
+		}
+		if via {
+			attach.Target.Address = amqp.Some("q")
+			attach.Properties = amqp.Map{{Key: amqp.Symbol(transferDestination), Value: "out"}}
+		}
+		c.send(1, attach)
+		c.expect(amqp.CodeAttach)
+		c.send(1, &amqp.Transfer{DeliveryID: amqp.Some(uint32(0)), DeliveryTag: []byte{1}, MessageFormat: amqp.Some(uint32(0)), State: transactional(txn, nil)}, oneMessage...)
+		s := c.answer()
+		if !via { // another entity, from another session than the coordinator's
+			if s.Code != amqp.CodeRejected || s.Error.Condition != amqp.Symbol(broker.NotAllowed) {
+				t.Errorf("sent across entities: %+v", s)
+			}
+			continue
+		}
+		c.want("out", 0)
+		if s := c.discharge(txn, false); s.Code != amqp.CodeAccepted {
+			t.Fatalf("discharged with %+v", s.Error)
+		}
+		c.want("q", 1)
+		c.want("out", 1)
+	}
+}
+
+// TestSendViaNowhere: a destination that is not there is told at the attach.
+func TestSendViaNowhere(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t, startT(t, queues("q"))).open()
 	p.send(0, &amqp.Attach{
 		Name: "via", Target: &amqp.Target{Address: amqp.Some("q")}, Source: &amqp.Source{}, InitialDeliveryCount: amqp.Some(uint32(0)),
 		Properties: amqp.Map{{Key: amqp.Symbol(transferDestination), Value: "out"}},
 	})
-	if d := p.expect(amqp.CodeDetach).(*amqp.Detach); d.Error == nil || d.Error.Condition != condNotImplemented {
+	if d := p.expect(amqp.CodeDetach).(*amqp.Detach); d.Error == nil || d.Error.Condition != amqp.Symbol(broker.NotFound) {
 		t.Errorf("detached with %+v", d.Error)
 	}
 }

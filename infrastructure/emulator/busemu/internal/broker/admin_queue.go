@@ -18,7 +18,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, p QueueProperties
 		if err := b.checkNameFree(name); err != nil {
 			return err
 		}
-		if err := b.forwardable(name, p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
+		if err := b.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
 		b.lastID++
@@ -83,7 +83,7 @@ func (b *Broker) UpdateQueue(ctx context.Context, name string, p QueueProperties
 		if err := f.err(); err != nil {
 			return err
 		}
-		if err := b.forwardable(name, p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
+		if err := b.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
 		q.props, q.times.UpdatedAt = p, b.Now()

@@ -29,7 +29,7 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic, name string, p S
 		if len(t.subscriptions) == maxSubscriptions {
 			return errorf(ResourceLimitExceeded, "The topic '%s' has %d subscriptions already.", t.name, maxSubscriptions)
 		}
-		if err := b.forwardable(topic, p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
+		if err := b.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
 		rules, err := b.newRules(p.Rules)
@@ -95,7 +95,7 @@ func (b *Broker) UpdateSubscription(ctx context.Context, topic, name string, p S
 		if p.RequiresSession != s.props.RequiresSession {
 			return errorf(ArgumentError, "The value for the RequiresSession property of an existing Subscription cannot be changed.")
 		}
-		if err := b.forwardable(topic, p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
+		if err := b.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
 		p.Rules = s.props.Rules

@@ -98,7 +98,7 @@ func TestAdminRefusals(t *testing.T) {
 			"deliveries":               {create("x", QueueProperties{MaxDeliveryCount: -1}), ArgumentError},
 			"status":                   {create("x", QueueProperties{Status: "Odd"}), ArgumentError},
 			"forwards to nothing":      {create("x", QueueProperties{ForwardTo: "nothing"}), ArgumentError},
-			"forwards to itself":       {update(QueueProperties{ForwardTo: "Q"}), ArgumentError},
+			"message of 300 KB":        {create("x", QueueProperties{MaxMessageSizeKB: 300}), ArgumentError},
 			"session changes":          {update(QueueProperties{RequiresSession: true}), ArgumentError},
 			"detection changes":        {update(QueueProperties{RequiresDuplicateDetection: true}), ArgumentError},
 			"partitioning changes":     {update(QueueProperties{Partitioned: true}), ArgumentError},

@@ -18,9 +18,10 @@ func forwardName(to string) string {
 	return strings.Trim(to, "/")
 }
 
-// forwardable checks that the targets of an entity's forwarding exist and are not the
-// entity itself.
-func (b *Broker) forwardable(name string, targets ...string) error {
+// forwardable checks that the targets of an entity's forwarding exist. An entity may
+// forward to itself, as the service has it: its messages go round until they have been
+// forwarded too often.
+func (b *Broker) forwardable(targets ...string) error {
 	for _, to := range targets {
 		if to == "" {
 			continue
@@ -28,9 +29,6 @@ func (b *Broker) forwardable(name string, targets ...string) error {
 		n, ok := b.find(forwardName(to))
 		if !ok || n.subscription != nil || n.suffix != "" {
 			return errorf(ArgumentError, "The target entity '%s' of the forwarding does not exist. Messages are forwarded to queues and topics.", to)
-		}
-		if strings.EqualFold(forwardName(to), name) {
-			return errorf(ArgumentError, "The entity '%s' cannot forward to itself.", name)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func TestLimits(t *testing.T) {
 		{"largest batch", QueueProperties{}, []Message{payload(128 << 10), payload(128 << 10)}, nil},
 		{"batch too large", QueueProperties{}, []Message{payload(128 << 10), payload(128<<10 + 1)}, MessageSizeExceeded},
 		{"smaller limit", QueueProperties{MaxMessageSizeKB: 1}, []Message{payload(1025)}, MessageSizeExceeded},
-		{"limit above the tier's", QueueProperties{MaxMessageSizeKB: 9999}, []Message{payload(256<<10 + 1)}, MessageSizeExceeded},
+		{"the tier's limit", QueueProperties{MaxMessageSizeKB: 256}, []Message{payload(256<<10 + 1)}, MessageSizeExceeded},
 		{"empty batch", QueueProperties{}, nil, NotAllowed},
 		{"empty message", QueueProperties{}, []Message{{}}, nil},
 		{"message id", QueueProperties{}, []Message{{MessageID: long}}, NotAllowed},

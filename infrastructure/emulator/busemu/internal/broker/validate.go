@@ -92,6 +92,8 @@ func (b *Broker) sizes(f *faults, sizeMB, messageKB *int, partitioned bool) {
 	f.unless(*sizeMB > 0, "MaxSizeInMegabytes is %d; it must be positive.", *sizeMB)
 	fill(messageKB, b.maxMessageSize()>>10)
 	f.unless(*messageKB > 0, "MaxMessageSizeInKilobytes is %d; it must be positive.", *messageKB)
+	f.unless(b.options.Premium || *messageKB <= StandardMaxMessageSize>>10,
+		"MaxMessageSizeInKilobytes is %d; a namespace of the Standard tier takes messages of %d KB at most.", *messageKB, StandardMaxMessageSize>>10)
 }
 
 func fill[T comparable](v *T, standard T) {

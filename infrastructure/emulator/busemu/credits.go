@@ -1,0 +1,58 @@
+package busemu
+
+import (
+	"sync"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// managementCredits is what a request to $management or to the admin API costs. A
+// message that is sent or delivered costs one.
+const managementCredits = 10
+
+// credits are what the operations of a namespace may cost a second.
+type credits struct {
+	limit int // 0: no limit
+	mu    sync.Mutex
+	until time.Time // end of the second under way
+	used  int
+}
+
+// take pays for an operation, or reports how long to wait. One that costs more than
+// what is left is served all the same if anything is left: its like would wait for ever.
+func (c *credits) take(n int) (wait time.Duration, ok bool) {
+	if c.limit == 0 {
+		return 0, true
+	}
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !now.Before(c.until) {
+		c.until, c.used = now.Add(time.Second), max(0, c.used-c.limit)
+	}
+	if c.used >= c.limit {
+		return c.until.Sub(now), false
+	}
+	c.used += n
+	return 0, true
+}
+
+func throttled() *broker.Error {
+	return &broker.Error{Condition: broker.ServerBusy, Description: "The request was terminated because the namespace is being throttled. Error code: 50009. Please wait 2 seconds and try again."}
+}
+
+// afford pays for the delivery of a message. If it cannot, the link pauses.
+func (l *outgoingLink) afford() bool {
+	wait, ok := l.s.c.srv.credits.take(1)
+	if !ok {
+		l.held = true
+		time.AfterFunc(wait, func() {
+			l.s.c.post(event{fn: func() {
+				l.held = false
+				l.enqueue()
+			}})
+		})
+	}
+	return ok
+}

@@ -1,0 +1,60 @@
+package busemu
+
+import (
+	"fmt"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// The service ends links over which nothing went for ten minutes and connections that
+// have had no link for five. It is looked at once a minute.
+const (
+	idleLook       = time.Minute
+	idleLink       = 10 // looks
+	idleConnection = 5
+)
+
+// idleness counts the looks at which a link had done nothing since the one before.
+type idleness struct {
+	done  uint32 // operations so far
+	seen  uint32 // of them at the last look
+	looks int
+}
+
+// look reports for how many looks in a row nothing was done.
+func (i *idleness) look() int {
+	i.looks++
+	if i.done != i.seen {
+		i.seen, i.looks = i.done, 0
+	}
+	return i.looks
+}
+
+// endIdle ends what has been idle for too long.
+func (c *conn) endIdle() {
+	if c.closeSent {
+		return
+	}
+	links := 0
+	for _, s := range c.sessions {
+		for _, l := range s.links {
+			links++
+			b := l.base()
+			d, attached := l.(interface{ detach(*amqp.Error) })
+			if attached && b.attach == nil && b.idleness.look() >= idleLink && !b.over() {
+				d.detach(&amqp.Error{Condition: amqp.Symbol(broker.DetachForced), Description: fmt.Sprintf(
+					"The link '%s' is force detached by the broker because it was idle: nothing went over it for %v.", b.name, idleLink*idleLook)})
+			}
+		}
+	}
+	if links > 0 {
+		c.withoutLinks = 0
+		return
+	}
+	if c.withoutLinks++; c.withoutLinks > idleConnection {
+		c.close(&amqp.Error{Condition: condConnectionForced, Description: fmt.Sprintf(
+			"The connection was inactive for more than the allowed %v and is closed.", idleConnection*idleLook)})
+	}
+}

@@ -1,0 +1,41 @@
+package busemu
+
+import (
+	"net/http"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+)
+
+// batchDeleteMax is how many messages one request deletes, as the service has it.
+const batchDeleteMax = 4000
+
+// com.microsoft:batch-delete-messages
+//
+// Request: message-count int; enqueued-time-utc timestamp, before which a message was
+// enqueued; session-id. Reply: message-count int; 204 if there were none. Purging is
+// asking again until there are none.
+func mgmtBatchDeleteMessages(m *mgmtCall) {
+	before, _ := m.body.Get("enqueued-time-utc")
+	at, ok := before.(amqp.Timestamp)
+	if !ok {
+		m.badRequest("enqueued-time-utc")
+		return
+	}
+	count := m.integer("message-count")
+	if count == 0 || count > batchDeleteMax {
+		m.fail(&broker.Error{Condition: broker.ArgumentError, Description: "The request's field 'message-count' must be an integer from 1 to 4000."})
+		return
+	}
+	o := broker.DeleteOptions{Count: count, Before: at.Time(), Session: m.sessionID()}
+	m.broker().DeleteMessages(m.node.path, o, func(n int, err error) {
+		switch {
+		case err != nil:
+			m.fail(err)
+		case n == 0:
+			m.reply(http.StatusNoContent, nil)
+		default:
+			m.reply(http.StatusOK, amqp.Map{{Key: "message-count", Value: int32(n)}})
+		}
+	})
+}
