@@ -37,6 +37,23 @@ async function take(receiver) {
   return once(receiver, "message");
 }
 
+// batchDelete asks the entity's management node, as the newest SDKs do.
+async function batchDelete(connection, queue, count, before) {
+  const sender = connection.open_sender(`${queue}/$management`);
+  const receiver = connection.open_receiver({ source: `${queue}/$management`, target: "replies" });
+  await Promise.all([once(sender, "sendable"), once(receiver, "receiver_open")]);
+  sender.send({
+    message_id: "1", reply_to: "replies", application_properties: { operation: "com.microsoft:batch-delete-messages" },
+    body: { "message-count": rhea.types.wrap_int(count), "enqueued-time-utc": rhea.types.wrap_timestamp(before.getTime()) },
+  });
+  const { message } = await once(receiver, "message");
+  sender.close();
+  receiver.close();
+  const { statusCode } = message.application_properties;
+  assert.ok(statusCode === 200 || statusCode === 204, `status ${statusCode}: ${message.application_properties.statusDescription}`);
+  return statusCode === 204 ? 0 : message.body["message-count"];
+}
+
 const scenarios = {
   async "outcomes: each is confirmed as it was asked for"(connection) {
     await send(connection, "abandon", "a", "b", "c");
@@ -52,7 +69,7 @@ const scenarios = {
       const answered = once(receiver, "settled");
       settle(delivery);
       const { delivery: d } = await answered;
-assert.equal(d.remote_state.constructor.composite_type, confirmed);
+      assert.equal(d.remote_state.constructor.composite_type, confirmed);
     }
     receiver.close();
   },
@@ -76,6 +93,31 @@ assert.equal(d.remote_state.constructor.composite_type, confirmed);
       assert.equal(message.body, body);
       delivery.accept();
     }
+    receiver.close();
+  },
+
+  async "batch delete: the oldest, as many as asked for, none after a time"(connection) {
+    await send(connection, "peek", "a", "b", "c");
+    assert.equal(await batchDelete(connection, "peek", 2, new Date(Date.now() - 60_000)), 0);
+    assert.equal(await batchDelete(connection, "peek", 2, new Date(Date.now() + 60_000)), 2);
+    const receiver = open(connection, "peek");
+    const { message, delivery } = await take(receiver);
+    assert.equal(message.body, "c");
+    delivery.accept();
+    receiver.close();
+    assert.equal(await batchDelete(connection, "peek", 2, new Date(Date.now() + 60_000)), 0);
+  },
+
+  async "send via: it goes to the destination"(connection) {
+    const sender = connection.open_sender({ target: "tx", properties: { "com.microsoft:transfer-destination-address": "tx-out" } });
+    await once(sender, "sendable");
+    sender.send({ body: "via" });
+    await once(sender, "accepted");
+    sender.close();
+    const receiver = open(connection, "tx-out");
+    const { message, delivery } = await take(receiver);
+    assert.equal(message.body, "via");
+    delivery.accept();
     receiver.close();
   },
 
