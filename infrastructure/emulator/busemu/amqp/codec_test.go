@@ -3,6 +3,7 @@ package amqp
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"testing"
 
 	goamqp "github.com/Azure/go-amqp"
@@ -172,5 +173,29 @@ func TestZeroWidthArraysDoNotAmplify(t *testing.T) {
 	}
 	if r.Err() == nil {
 		t.Fatal("20 million elements were decoded from 50 kB")
+	}
+}
+
+// The Python SDK puts the delivery-annotations behind the body, or behind the footer.
+func TestDeliveryAnnotationsLast(t *testing.T) {
+	annotations := append(AppendDescriptor(nil, CodeDeliveryAnnotations), 0xc1, 1, 0)
+	body := AppendData(nil, []byte("x"))
+	footer := append(AppendDescriptor(nil, CodeFooter), 0xc1, 1, 0)
+	for _, rest := range [][]byte{body, slices.Concat(body, footer)} {
+		m, err := SplitMessage(slices.Concat(rest, annotations))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := m.Append(nil), slices.Concat(annotations, rest); !bytes.Equal(got, want) {
+			t.Errorf("joined % x, want % x", got, want)
+		}
+	}
+	for what, b := range map[string][]byte{
+		"twice": slices.Concat(annotations, body, annotations), "before the body's end": slices.Concat(body, annotations, body),
+		"before the footer": slices.Concat(body, annotations, footer),
+	} {
+		if _, err := SplitMessage(b); err == nil {
+			t.Errorf("%s: no error", what)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 )
 
@@ -69,7 +70,12 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if joined := m.Append(nil); !bytes.Equal(joined, b) {
+		want := b
+		if n := len(m.DeliveryAnnotations); n > 0 && bytes.HasSuffix(b, m.DeliveryAnnotations) { // they may come last
+			rest := b[len(m.Header) : len(b)-n]
+			want = slices.Concat(m.Header, m.DeliveryAnnotations, rest)
+		}
+		if joined := m.Append(nil); !bytes.Equal(joined, b) && !bytes.Equal(joined, want) {
 			t.Fatalf("sections do not join:\n% x\n% x", b, joined)
 		}
 		if h, err := DecodeHeader(m.Header); err == nil {

@@ -17,9 +17,13 @@ type Message struct {
 // data sections are encoded messages (azservicebus message_batch.go).
 const BatchFormat = 0x80013700
 
+// behindFooter is above the code of every section.
+const behindFooter = CodeFooter + 1
+
 // SplitMessage cuts b into sections, which alias it. Sections out of their
-// order, twice, unknown or of the wrong type are an error. What a section holds
-// is not decoded, only measured.
+// order, twice, unknown or of the wrong type are an error; but the delivery-annotations
+// may come last, where the service takes them too and the Python SDK puts them. What a
+// section holds is not decoded, only measured.
 func SplitMessage(b []byte) (Message, error) {
 	var m Message
 	r := NewReader(b)
@@ -28,10 +32,12 @@ func SplitMessage(b []byte) (Message, error) {
 	for r.err == nil && r.pos < len(b) {
 		start := r.pos
 		code := r.Descriptor()
-		if r.err == nil && (code < last || code == last && (code < CodeData || code > CodeSequence)) {
+		if code == CodeDeliveryAnnotations && last > code && m.DeliveryAnnotations == nil {
+			last = behindFooter // nothing may follow
+		} else if r.err == nil && (code < last || code == last && (code < CodeData || code > CodeSequence)) {
 			r.fail("section 0x%02x after 0x%02x", code, last)
 		}
-		last = code
+		last = max(last, code)
 		c := r.peek()
 		r.Skip()
 		if r.err != nil {
