@@ -10,6 +10,7 @@ import (
 
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/telemetry"
 )
 
@@ -119,6 +120,16 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	}
 
 	e.API, e.Ops = "http://"+bound.api.Addr().String(), "http://"+bound.ops.Addr().String()
+	if bound.page != nil {
+		e.Page = "http://" + bound.page.Addr().String()
+	}
+	show := func(ctx context.Context, sections ...page.Section) error {
+		p, err := newPage(&e, log, sections...)
+		if err != nil {
+			return err
+		}
+		return servePage(ctx, p, bound.page, func(ctx context.Context) error { return announce(ctx, opts, out, style, e) })
+	}
 	parts, err := newService(ctx, opts, environ, bound, emulators, e, &printer{out: out, style: style}, log)
 	if err != nil {
 		bound.close()
@@ -127,9 +138,9 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	return emulators.watch(ctx, func(ctx context.Context) error {
 		return parts.run(ctx, func(ctx context.Context) error {
 			if opts.play.on {
-				return opts.play.run(ctx, opts, emulators, &e, out, style)
+				return opts.play.run(ctx, emulators, &e, out, style, show)
 			}
-			return announce(ctx, opts, out, style, e)
+			return show(ctx)
 		})
 	})
 }

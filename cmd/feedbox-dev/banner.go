@@ -18,6 +18,7 @@ func (e *endpoints) print(out io.Writer, style console.Style, opts *options) {
 	}
 	_, _ = fmt.Fprintln(out)
 	if e.API != "" {
+		row("page", e.Page+"/")
 		row("contacts API", e.API+"/api/contacts")
 		row("its description", e.API+"/docs")
 		row("operations", e.Ops+"/readyz")

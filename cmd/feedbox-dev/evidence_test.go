@@ -19,7 +19,7 @@ func TestLoadDumpVerify(t *testing.T) {
 	go func() {
 		var out, errOut bytes.Buffer
 		ended <- run(ctx, []string{
-			"--ephemeral", "--record", "--ready-file", in("ready.json"), "--api", "127.0.0.1:0", "--ops", "127.0.0.1:0",
+			"--ephemeral", "--record", "--ready-file", in("ready.json"), "--api", "127.0.0.1:0", "--ops", "127.0.0.1:0", "--page", "127.0.0.1:0",
 			"--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0",
 		}, &out, &errOut, nil)
 	}()

@@ -12,7 +12,7 @@ import (
 // listeners are all the sockets of the process. They are bound before any client
 // is built: azcosmos remembers a failed first contact for five minutes.
 type listeners struct {
-	api, ops, cosmos, serviceBus, serviceBusAdmin net.Listener
+	api, ops, page, cosmos, serviceBus, serviceBusAdmin net.Listener
 }
 
 // bind opens every socket. A port that is taken is replaced by a free one, said
@@ -28,6 +28,7 @@ func bind(ctx context.Context, opts *options, out io.Writer) (*listeners, error)
 		{"servicebus-admin", opts.serviceBusAdmin, &l.serviceBusAdmin},
 		{"api", opts.api, &l.api},
 		{"ops", opts.ops, &l.ops},
+		{"page", opts.page, &l.page},
 	} {
 		if s.addr == "" {
 			continue
@@ -66,7 +67,7 @@ func bindOne(ctx context.Context, flag, addr string, asked bool, out io.Writer) 
 // close closes what was bound; serving closes its listener itself, so this is
 // for the paths on which serving never began.
 func (l *listeners) close() {
-	for _, one := range []net.Listener{l.cosmos, l.serviceBus, l.serviceBusAdmin, l.api, l.ops} {
+	for _, one := range []net.Listener{l.cosmos, l.serviceBus, l.serviceBusAdmin, l.api, l.ops, l.page} {
 		if one != nil {
 			_ = one.Close()
 		}

@@ -19,6 +19,7 @@ const defaultDataDir = ".feedbox"
 type options struct {
 	api             string
 	ops             string
+	page            string
 	cosmos          string
 	serviceBus      string
 	serviceBusAdmin string
@@ -44,6 +45,7 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	o.alone = !service
 	if service {
 		flags.StringVar(&o.api, "api", "127.0.0.1:8080", "address of the contacts API")
+		flags.StringVar(&o.page, "page", "127.0.0.1:8100", "address of the page for a browser")
 		flags.StringVar(&o.ops, "ops", "127.0.0.1:8090", "address of the operations endpoints (health, metrics)")
 	}
 	flags.StringVar(&o.cosmos, "cosmos", "127.0.0.1:8081", "address of the Cosmos DB emulator")
@@ -100,6 +102,9 @@ func (o *options) validate() error {
 		return err
 	}
 	o.ephemeral = o.ephemeral || o.play.on
+	if o.play.script {
+		o.page = "" // nobody looks
+	}
 	if o.ephemeral && o.set("data-dir") {
 		return fmt.Errorf("--ephemeral and --data-dir exclude each other: leave one out")
 	}
@@ -107,7 +112,7 @@ func (o *options) validate() error {
 		return fmt.Errorf("--data-dir is empty: name a folder, or use --ephemeral")
 	}
 	for flag, addr := range map[string]string{
-		"api": o.api, "ops": o.ops, "cosmos": o.cosmos, "servicebus": o.serviceBus, "servicebus-admin": o.serviceBusAdmin,
+		"api": o.api, "ops": o.ops, "page": o.page, "cosmos": o.cosmos, "servicebus": o.serviceBus, "servicebus-admin": o.serviceBusAdmin,
 	} {
 		if addr == "" {
 			continue // not a flag of this command

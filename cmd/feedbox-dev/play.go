@@ -14,7 +14,9 @@ import (
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/playground"
+	"feedbox/infrastructure/playground/playpage"
 	"feedbox/infrastructure/wiring"
 )
 
@@ -73,8 +75,8 @@ func (p *playing) check(set func(flag string) bool) error {
 	return nil
 }
 
-// run plays until ctx ends, or the script does.
-func (p *playing) run(ctx context.Context, opts *options, emulators *emulators, e *endpoints, out io.Writer, style console.Style) (err error) {
+// run plays until ctx ends, or the script does. show has a section shown until then.
+func (p *playing) run(ctx context.Context, emulators *emulators, e *endpoints, out io.Writer, style console.Style, show func(context.Context, ...page.Section) error) (err error) {
 	engine, err := p.start(ctx, emulators, e, out, style)
 	if err != nil {
 		return err
@@ -83,7 +85,7 @@ func (p *playing) run(ctx context.Context, opts *options, emulators *emulators, 
 	if p.script {
 		return p.playScript(ctx, engine, out)
 	}
-	return announce(ctx, opts, out, style, *e)
+	return show(ctx, playpage.Section(engine, ""))
 }
 
 // start runs the playground on what there is.

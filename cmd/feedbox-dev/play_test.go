@@ -22,7 +22,7 @@ func playScript(t *testing.T, tamper func(witness.Arrival) []witness.Arrival, ar
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	opts.register(flags, true)
 	args = append(args, "--play", "--script", "--seed", "7", "--pause", "1500ms", "--relays", "2",
-		"--api", "127.0.0.1:0", "--ops", "127.0.0.1:0", "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0")
+		"--api", "127.0.0.1:0", "--ops", "127.0.0.1:0", "--page", "127.0.0.1:0", "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0")
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}

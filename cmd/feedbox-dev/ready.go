@@ -23,11 +23,12 @@ const (
 )
 
 // endpoints is the content of a ready file: all another process needs to use
-// what this one runs. The API's two are absent from `feedbox-dev emulators`.
+// what this one runs. The first three addresses are absent from `feedbox-dev emulators`.
 type endpoints struct {
 	PID                        int    `json:"pid"`
 	API                        string `json:"api,omitempty"`
 	Ops                        string `json:"ops,omitempty"`
+	Page                       string `json:"page,omitempty"`
 	CosmosEndpoint             string `json:"cosmosEndpoint"`
 	CosmosKey                  string `json:"cosmosKey"`
 	ServiceBusConnectionString string `json:"serviceBusConnectionString"`

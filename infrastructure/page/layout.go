@@ -33,7 +33,7 @@ type frame struct {
 	Who              string
 	SignedIn         bool
 	May              bool
-	Module           string
+	Module, Style    string
 }
 
 // write puts content into the layout and sends it.
@@ -45,13 +45,7 @@ func (p *Page) write(w http.ResponseWriter, r *http.Request, f *frame) {
 	if _, err := r.Cookie(cookieName); err == nil {
 		f.SignedIn = f.Who != ""
 	}
-	if s := f.Section; s.Module != "" {
-		name := s.Path
-		if name == "" {
-			name = "home"
-		}
-		f.Module = p.options.Prefix + "/assets/" + name + "/" + s.Module
-	}
+	f.Module, f.Style = p.asset(f.Section, f.Section.Module), p.asset(f.Section, f.Section.Style)
 	var page bytes.Buffer
 	if err := p.layout.ExecuteTemplate(&page, "layout.html", f); err != nil {
 		p.options.Log.ErrorContext(r.Context(), "a page could not be rendered", "path", r.URL.Path, "error", err)
@@ -62,6 +56,14 @@ func (p *Page) write(w http.ResponseWriter, r *http.Request, f *frame) {
 	w.Header().Set("Vary", "Accept")
 	w.WriteHeader(f.Status)
 	_, _ = w.Write(page.Bytes()) // the reader has gone away
+}
+
+// asset is the address of an asset of a section, "" if it has none.
+func (p *Page) asset(s Section, file string) string {
+	if file == "" {
+		return ""
+	}
+	return p.options.Prefix + "/assets/" + s.folder() + "/" + file
 }
 
 // render writes a page of the frame's own.

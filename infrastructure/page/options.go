@@ -46,8 +46,11 @@ type Section struct {
 	Assets fs.FS
 	// Module is the name of the asset that its views load as an ES module; default none.
 	Module string
-	Views  []View
-	Acts   []Act
+	// Style is the name of the asset that its pages load as a further style sheet; default
+	// none.
+	Style string
+	Views []View
+	Acts  []Act
 }
 
 // View is an address of a section.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -118,12 +119,8 @@ func (p *Page) addSection(s Section) error {
 		return fmt.Errorf("section %q: %w", s.Path, err)
 	}
 	p.files[s.Path] = files
-	name := s.Path
-	if name == "" {
-		name = "home"
-	}
 	if s.Assets != nil {
-		p.mux.Handle("GET "+p.options.Prefix+"/assets/"+name+"/", p.serveAssets(name, s.Assets))
+		p.mux.Handle("GET "+p.options.Prefix+"/assets/"+s.folder()+"/", p.serveAssets(s.folder(), s.Assets))
 	}
 	for _, v := range s.Views {
 		if files.Lookup(v.Template) == nil || v.Data == nil {
@@ -147,6 +144,9 @@ func (p *Page) addSection(s Section) error {
 	}
 	return nil
 }
+
+// folder is where the assets of a section are.
+func (s Section) folder() string { return cmp.Or(s.Path, "home") }
 
 // pattern is the address of a section's view or act.
 func (p *Page) pattern(section, below string) string {

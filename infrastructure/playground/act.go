@@ -19,10 +19,11 @@ type active struct {
 
 // Effect is what a fault did to the latency.
 type Effect struct {
-	Fault *Fault
-	What  string
-	Began time.Time
-	Ended time.Time // zero while it lasts
+	Number int // of the faults done, from 1
+	Fault  *Fault
+	What   string
+	Began  time.Time
+	Ended  time.Time // zero while it lasts
 	// Before is of the 10 s before it, or of what there is of them since events were late or a
 	// fault was on, During of the events raised while it lasted, After of the 10 s after it, or
 	// until the next fault.
@@ -84,6 +85,8 @@ func (e *Engine) Begin(ctx context.Context, name string, lasts time.Duration) er
 	calm := latest(began.Add(-around), e.restless.Add(time.Second))
 	effect.Before = e.meter.latency(calm, latest(calm, began.Add(-time.Second)))
 	const shownEffects = 100
+	e.done++
+	effect.Number = e.done
 	if e.effects = append(e.effects, effect); len(e.effects) > shownEffects {
 		e.effects = e.effects[len(e.effects)-shownEffects:]
 	}

@@ -74,6 +74,7 @@ type Engine struct {
 	started    int // relays so far
 	active     map[string]*active
 	effects    []*Effect
+	done       int // faults so far
 	log        []Entry
 	clockMoved time.Time
 	restless   time.Time            // when events were late, or a fault was on, last

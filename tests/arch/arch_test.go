@@ -116,7 +116,7 @@ var layers = []layer{
 		path: "infrastructure/playground",
 		allow: []string{
 			"std", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/emulator/", "feedbox/infrastructure/badnet",
-			"feedbox/infrastructure/verify", "feedbox/infrastructure/witness", "feedbox/infrastructure/workload",
+			"feedbox/infrastructure/page", "feedbox/infrastructure/verify", "feedbox/infrastructure/witness", "feedbox/infrastructure/workload",
 		},
 		deny: []string{"testing"},
 	},

@@ -11,7 +11,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 
 // anyPorts makes feedbox-dev take free ports, so that tests run side by side.
 func anyPorts(more ...string) []string {
-	return append([]string{"--api", "127.0.0.1:0", "--ops", "127.0.0.1:0", "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0"}, more...)
+	return append([]string{"--api", "127.0.0.1:0", "--ops", "127.0.0.1:0", "--page", "127.0.0.1:0", "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0"}, more...)
 }
 
 // emulatorPorts is anyPorts for `feedbox-dev emulators`.

@@ -10,7 +10,7 @@ import (
 // AnyPorts are the flags that make feedbox-dev take free ports, so that tests run
 // side by side.
 func AnyPorts(more ...string) []string {
-	return append([]string{"--api", "127.0.0.1:0", "--ops", "127.0.0.1:0", "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0"}, more...)
+	return append([]string{"--api", "127.0.0.1:0", "--ops", "127.0.0.1:0", "--page", "127.0.0.1:0", "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0"}, more...)
 }
 
 // EmulatorPorts is AnyPorts for `feedbox-dev emulators`.

@@ -30,7 +30,7 @@ stop() {
 }
 trap stop EXIT
 go build -o "$work/feedbox-dev" ./cmd/feedbox-dev
-FEEDBOX_AUDIT=true "$work/feedbox-dev" --ephemeral --api 127.0.0.1:0 --ops 127.0.0.1:0 --cosmos 127.0.0.1:0 \
+FEEDBOX_AUDIT=true "$work/feedbox-dev" --ephemeral --api 127.0.0.1:0 --ops 127.0.0.1:0 --page 127.0.0.1:0 --cosmos 127.0.0.1:0 \
 	--servicebus 127.0.0.1:0 --servicebus-admin 127.0.0.1:0 --ready-file "$work/ready.json" >"$work/log" 2>&1 &
 dev=$!
 for _ in $(seq 150); do
