@@ -10,7 +10,9 @@ import (
 
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/explorer"
 	"feedbox/infrastructure/page"
+	"feedbox/infrastructure/playground"
 	"feedbox/infrastructure/telemetry"
 )
 
@@ -124,7 +126,11 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 		e.Page = "http://" + bound.page.Addr().String()
 	}
 	show := func(ctx context.Context, sections ...page.Section) error {
-		p, err := newPage(&e, log, sections...)
+		explorers, err := explorer.New(emulators.cosmos, emulators.bus, playground.UserAgent)
+		if err != nil {
+			return err
+		}
+		p, err := newPage(&e, log, append(sections, explorers.Sections()...)...)
 		if err != nil {
 			return err
 		}

@@ -13,12 +13,13 @@ import (
 	"feedbox/infrastructure/verify"
 )
 
-// observer begins the user agent of the judge, whose reads no fault is to disturb.
-const observer = "feedbox-judge"
+// UserAgent begins the user agent of the judge, whose reads no fault is to disturb, and of
+// whoever else only looks.
+const UserAgent = "feedbox-observer"
 
-// observing tells whether a call is the judge's.
+// observing tells whether a call is of one who only looks.
 func observing(c *cosmosemu.Call) bool {
-	return strings.HasPrefix(c.Header.Get("User-Agent"), observer)
+	return strings.HasPrefix(c.Header.Get("User-Agent"), UserAgent)
 }
 
 // cosmosStore reads the emulator through the SDK.
@@ -30,7 +31,7 @@ func openStore(s *cosmosemu.Server, n *Names) (*cosmosStore, error) {
 		return nil, err
 	}
 	client, err := azcosmos.NewClientWithKey(s.Endpoint(), credential, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{
-		Transport: s.HTTPClient(), Telemetry: policy.TelemetryOptions{ApplicationID: observer},
+		Transport: s.HTTPClient(), Telemetry: policy.TelemetryOptions{ApplicationID: UserAgent},
 	}})
 	if err != nil {
 		return nil, err

@@ -113,6 +113,13 @@ var layers = []layer{
 		deny:  []string{"testing"},
 	},
 	{
+		path: "infrastructure/explorer",
+		allow: []string{
+			"std", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/changefeed", "feedbox/infrastructure/emulator/", "feedbox/infrastructure/page",
+		},
+		deny: []string{"testing"},
+	},
+	{
 		path: "infrastructure/playground",
 		allow: []string{
 			"std", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/emulator/", "feedbox/infrastructure/badnet",
@@ -199,7 +206,7 @@ func TestOnlyTheEdgesKnowFxAndTheEmulators(t *testing.T) {
 }
 
 // devOnly are packages that only feedbox-dev links: they work on the emulators.
-var devOnly = []string{"infrastructure/playground"}
+var devOnly = []string{"infrastructure/explorer", "infrastructure/playground"}
 
 func TestTheProductionBinaryLinksNoTestCode(t *testing.T) {
 	packages, _ := list(t, "./cmd/feedbox")

@@ -123,7 +123,15 @@ func propertyValue(v any) (any, error) {
 // scheduled ones included, without touching them. Entity is a queue,
 // topic/Subscriptions/name, or either with /$DeadLetterQueue.
 func (s *Server) Peek(entity string, n int) ([]PeekedMessage, error) {
-	found, err := s.broker.Peek(entity, broker.PeekOptions{Count: n})
+	return s.PeekPart(entity, PeekOptions{Count: n})
+}
+
+// PeekOptions say which messages PeekPart returns.
+type PeekOptions = broker.PeekOptions
+
+// PeekPart is Peek from a sequence number on, or of one session.
+func (s *Server) PeekPart(entity string, o PeekOptions) ([]PeekedMessage, error) {
+	found, err := s.broker.Peek(entity, o)
 	if err != nil {
 		return nil, fmt.Errorf("busemu: peek %s: %w", entity, err)
 	}

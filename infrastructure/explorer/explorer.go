@@ -1,0 +1,119 @@
+package explorer
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/page"
+)
+
+//go:embed templates
+var embedded embed.FS
+
+var templates, _ = fs.Sub(embedded, "templates") // the folder is embedded
+
+// pageSize is how many documents or messages stand on a page.
+const pageSize = 25
+
+// Explorer looks at two emulators. It is safe for concurrent use.
+type Explorer struct {
+	cosmos  *cosmosemu.Server
+	bus     *busemu.Server
+	client  *azcosmos.Client
+	admin   *admin.Client
+	sender  *azservicebus.Client
+	tails   tails
+	weather weather
+}
+
+// New makes the clients; nothing is connected yet. userAgent begins the user agent of its
+// calls to Cosmos DB. The emulators and what comes of them are the caller's to close.
+func New(cosmos *cosmosemu.Server, bus *busemu.Server, userAgent string) (*Explorer, error) {
+	e := &Explorer{cosmos: cosmos, bus: bus, sender: bus.Client()}
+	credential, err := azcosmos.NewKeyCredential(cosmos.Key())
+	if err != nil {
+		return nil, err
+	}
+	e.client, err = azcosmos.NewClientWithKey(cosmos.Endpoint(), credential, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{
+		Transport: cosmos.HTTPClient(), Telemetry: policy.TelemetryOptions{ApplicationID: userAgent},
+		Retry: policy.RetryOptions{MaxRetries: 1},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	if e.admin, err = adminOf(bus); err != nil {
+		return nil, err
+	}
+	e.weather = newWeather(cosmos, bus, userAgent)
+	return e, nil
+}
+
+// Sections are those of a page.
+func (e *Explorer) Sections() []page.Section {
+	return []page.Section{e.database(), e.broker(), e.weatherSection()}
+}
+
+// adminOf is the vendor's client of the emulator's admin API, which the SDK expects at the
+// address of the broker.
+func adminOf(bus *busemu.Server) (*admin.Client, error) {
+	base, err := url.Parse(bus.AdminURL())
+	if err != nil {
+		return nil, err
+	}
+	return admin.NewClientFromConnectionString(bus.ConnectionString(), &admin.ClientOptions{
+		ClientOptions: azcore.ClientOptions{PerRetryPolicies: []policy.Policy{redirect{base}}},
+	})
+}
+
+// redirect sends requests to another address.
+type redirect struct{ base *url.URL }
+
+// Do implements policy.Policy.
+func (r redirect) Do(req *policy.Request) (*http.Response, error) {
+	raw := req.Raw()
+	raw.URL.Scheme, raw.URL.Host, raw.Host = r.base.Scheme, r.base.Host, r.base.Host
+	return req.Next()
+}
+
+// pretty indents JSON; what is none stays as it is.
+func pretty(raw []byte) string {
+	var out bytes.Buffer
+	if json.Indent(&out, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return out.String()
+}
+
+// brief is the beginning of a text.
+func brief(text string) string {
+	const most = 140
+	if len(text) <= most {
+		return text
+	}
+	return string(bytes.ToValidUTF8([]byte(text[:most]), nil)) + " …"
+}
+
+func missing(what, next string) error {
+	return &page.Refusal{Status: http.StatusNotFound, Title: "There is no such " + what, Detail: "It is not there, or not any more.", Next: next}
+}
+
+func number(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, &page.Refusal{Status: http.StatusBadRequest, Title: "That is no number", Detail: strconv.Quote(text) + " stands where a number belongs.", Next: "Follow the links of the page."}
+	}
+	return n, nil
+}
