@@ -18,7 +18,7 @@ import (
 
 func (e *Explorer) broker() page.Section {
 	return page.Section{
-		Path: "broker", Title: "Broker", Templates: templates,
+		Path: "broker", Title: "Broker", Templates: templates, Assets: assets, Style: "explorer.css",
 		Views: []page.View{
 			{Template: "entities.html", Every: 2 * time.Second, Data: e.entities},
 			{Path: "messages", Title: "Messages", Template: "messages.html", Data: e.messages},

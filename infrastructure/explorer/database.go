@@ -19,7 +19,7 @@ import (
 
 func (e *Explorer) database() page.Section {
 	return page.Section{
-		Path: "database", Title: "Database", Templates: templates,
+		Path: "database", Title: "Database", Templates: templates, Assets: assets, Style: "explorer.css",
 		Views: []page.View{
 			{Template: "databases.html", Data: e.databases},
 			{Path: "container/{db}/{coll}", Title: "Container", Template: "container.html", Data: e.container},

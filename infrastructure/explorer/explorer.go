@@ -20,10 +20,13 @@ import (
 	"feedbox/infrastructure/page"
 )
 
-//go:embed templates
+//go:embed templates assets
 var embedded embed.FS
 
-var templates, _ = fs.Sub(embedded, "templates") // the folder is embedded
+var (
+	templates, _ = fs.Sub(embedded, "templates") // the folders are embedded
+	assets, _    = fs.Sub(embedded, "assets")
+)
 
 // pageSize is how many documents or messages stand on a page.
 const pageSize = 25

@@ -99,7 +99,7 @@ type shownWeather struct {
 func (e *Explorer) weatherSection() page.Section {
 	w := &e.weather
 	return page.Section{
-		Path: "weather", Title: "Weather", Templates: templates,
+		Path: "weather", Title: "Weather", Templates: templates, Assets: assets, Style: "explorer.css",
 		Views: []page.View{{Template: "weather.html", Every: time.Second, Data: func(*http.Request) (any, error) { return w.now(), nil }}},
 		Acts: []page.Act{
 			{Path: "switch", Title: "Throw a switch", Verb: "Throw", AtOnce: true, Do: func(_ context.Context, o *page.Order) error {
