@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,9 +75,10 @@ type view struct {
 // shown is what the template gets.
 type shown struct {
 	playground.State
-	Path     string
-	Chart    chart
-	Promises []promise
+	// Begin and End are the addresses of the acts.
+	Begin, End string
+	Chart      chart
+	Promises   []promise
 	// Did and Lines are the last effects and lines of the log, the latest first.
 	Did   []effect
 	Lines []line
@@ -133,7 +135,7 @@ func (v *view) now(path string) *shown {
 	if v.last != nil && time.Since(v.last.At) < every-100*time.Millisecond {
 		return v.last
 	}
-	s := &shown{State: v.engine.State(), Path: path}
+	s := &shown{State: v.engine.State(), Begin: strings.TrimPrefix(path+"/begin", "/"), End: strings.TrimPrefix(path+"/end", "/")}
 	s.Chart = draw(v.engine.Curve(shownSeconds), s.Effects, s.At)
 	for _, p := range verify.Promises {
 		s.Promises = append(s.Promises, promise{p, s.Verdict.Broken[p.ID]})
