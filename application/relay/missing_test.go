@@ -90,16 +90,15 @@ func TestTheHistoryForgetsInBounds(t *testing.T) {
 }
 
 func TestRetentionLevels(t *testing.T) {
-	r := relay.Retention{TTL: 240 * time.Hour}
 	for age, want := range map[time.Duration]relay.Level{
 		0: relay.Safe, 60*time.Hour - 1: relay.Safe, 60 * time.Hour: relay.Warning, 120*time.Hour - 1: relay.Warning,
 		120 * time.Hour: relay.Critical, 1000 * time.Hour: relay.Critical,
 	} {
-		if got := r.Level(age); got != want {
+		if got := relay.LevelOf(age, 240*time.Hour); got != want {
 			t.Errorf("%v is %v, want %v", age, got, want)
 		}
 	}
-	if got := (relay.Retention{TTL: -1}).Level(1e18); got != relay.Safe {
+	if got := relay.LevelOf(1e18, -1); got != relay.Safe {
 		t.Errorf("without expiry %v, want safe", got)
 	}
 }

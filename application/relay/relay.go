@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -32,15 +31,8 @@ type Options struct {
 
 // New returns a relay. decoder and publisher are required.
 func New(decoder Decoder, publisher Publisher, opts *Options) (*Relay, error) {
-	var errs []error
-	if decoder == nil {
-		errs = append(errs, errors.New("decoder is nil"))
-	}
-	if publisher == nil {
-		errs = append(errs, errors.New("publisher is nil"))
-	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("new relay: %w", errors.Join(errs...))
+	if decoder == nil || publisher == nil {
+		return nil, errors.New("new relay: decoder and publisher are required")
 	}
 	r := &Relay{decoder: decoder, publisher: publisher}
 	if opts != nil {

@@ -2,12 +2,7 @@ package relay
 
 import "time"
 
-// Retention judges how close unsent events are to their expiry.
-type Retention struct {
-	TTL time.Duration // lifetime of event documents; 0 or less: they do not expire
-}
-
-// Level is how urgent it is that events are sent.
+// Level is how urgent it is that events are sent, since they expire.
 type Level uint8
 
 const (
@@ -24,12 +19,13 @@ func (l Level) String() string {
 	return [...]string{"safe", "warning", "critical"}[l]
 }
 
-// Level returns how urgent it is when the oldest unsent event has the given age.
-func (r Retention) Level(oldest time.Duration) Level {
+// LevelOf returns how urgent it is when the oldest unsent event has the given age. ttl is
+// the lifetime of event documents; 0 or less: they do not expire.
+func LevelOf(oldest, ttl time.Duration) Level {
 	switch {
-	case r.TTL <= 0 || oldest < r.TTL/4:
+	case ttl <= 0 || oldest < ttl/4:
 		return Safe
-	case oldest < r.TTL/2:
+	case oldest < ttl/2:
 		return Warning
 	}
 	return Critical

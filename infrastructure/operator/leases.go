@@ -86,7 +86,7 @@ func (w Window) String() string {
 }
 
 func judgeAge(f Finding, oldest, ttl time.Duration, window Window) Finding {
-	switch (relay.Retention{TTL: ttl}).Level(oldest) {
+	switch relay.LevelOf(oldest, ttl) {
 	case relay.Critical:
 		return f.Is(FindingFailed, "events will be lost: find out why the relay does not send (feedbox lag, feedbox leases ls), or raise FEEDBOX_EVENT_TTL and the TTL of what is stored")
 	case relay.Warning:

@@ -67,7 +67,7 @@ func (s Standing) Handled() time.Time {
 
 // Level is how close events of an age are to their expiry.
 func (o *Operator) Level(oldest time.Duration) relay.Level {
-	return relay.Retention{TTL: o.cfg.EventTTL}.Level(oldest)
+	return relay.LevelOf(oldest, o.cfg.EventTTL)
 }
 
 // EventTTL is how long events live.

@@ -42,8 +42,6 @@ type fakeBatch struct {
 	envelope  map[string]any // the first message's properties when it was added
 }
 
-func (b *fakeBatch) NumBytes() uint64 { return uint64(b.size) }
-
 func (b *fakeBatch) AddAMQPAnnotatedMessage(m *azservicebus.AMQPAnnotatedMessage, _ *azservicebus.AddAMQPAnnotatedMessageOptions) error {
 	n := len(m.Body.Data[0])
 	if b.size+n > b.max {

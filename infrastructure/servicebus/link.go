@@ -27,7 +27,6 @@ type link interface {
 // azservicebus.ErrMessageTooLarge and leaves the batch as it was.
 type batch interface {
 	AddAMQPAnnotatedMessage(m *azservicebus.AMQPAnnotatedMessage, o *azservicebus.AddAMQPAnnotatedMessageOptions) error
-	NumBytes() uint64
 }
 
 // senderLink is the link of a real sender. It stands between the many goroutines that

@@ -96,10 +96,3 @@ func check(m *relay.Message) error {
 func longerThan(s string, limit int) bool {
 	return len(s) > limit && utf8.RuneCountInString(s) > limit
 }
-
-// sizeBound is an upper bound for what m adds to a batch: its strings, some of them
-// twice, and the encoding around them.
-func sizeBound(m *relay.Message, source int) int {
-	const overhead = 512
-	return len(m.Body) + 2*len(m.ID) + 2*len(m.Key) + 2*len(m.Action) + len(m.Traceparent) + len(m.CreatedAt) + source + overhead
-}

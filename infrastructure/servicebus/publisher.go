@@ -53,10 +53,6 @@ type limits struct {
 	sendTimeout   time.Duration // of one send
 }
 
-// maxBatchBytes caps a batch below the limit that the broker tells: the service holds to
-// 1 MiB even where single messages may be larger.
-const maxBatchBytes = 1 << 20
-
 // NewPublisher returns a publisher to the entity, a topic or a queue. It does no I/O;
 // the first use connects. The client stays the caller's; Close only closes the link.
 func NewPublisher(client *Client, entity string, opts *PublisherOptions) (*Publisher, error) {

@@ -97,8 +97,9 @@ func TestPublishRespectsTheMessageCap(t *testing.T) {
 	}
 }
 
+// What fits into no batch goes alone, for which another limit holds.
 func TestPublishRespectsTheByteCap(t *testing.T) {
-	l := &fakeLink{maxBatch: 10 << 20, maxMessage: 10 << 20}
+	l := &fakeLink{maxBatch: 1 << 20, maxMessage: 10 << 20}
 	p := publisherOver(t, l, nil)
 	if err := p.Publish(t.Context(), []relay.Group{group("a", 600<<10, 600<<10, 2<<20)}); err != nil {
 		t.Fatal(err)

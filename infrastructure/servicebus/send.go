@@ -166,28 +166,20 @@ func (s *sender) sendFront(ctx context.Context, queue []item) (tried int, err er
 // fill adds messages from the front of queue to b until it is full. It returns how many,
 // and why the next could not be added: ErrMessageTooLarge, or a Refused error.
 func (s *sender) fill(b batch, queue []item) (n int, err error) {
-	for n < min(len(queue), s.publisher.opts.limits.batchMessages) {
-		if err := s.add(b, s.message(queue[n]), n == 0); err != nil {
+	for ; n < min(len(queue), s.publisher.opts.limits.batchMessages); n++ {
+		m := s.message(queue[n])
+		if err := check(m); err != nil {
 			return n, err
 		}
-		n++
+		err := b.AddAMQPAnnotatedMessage(s.enc.encode(m, s.publisher.source, n == 0), nil) // keeps parts of the first
+		switch {
+		case errors.Is(err, azservicebus.ErrMessageTooLarge):
+			return n, err
+		case err != nil:
+			return n, &relay.Error{Class: relay.Refused, Reason: "malformed", Err: err}
+		}
 	}
 	return n, nil
-}
-
-// add encodes a message into b. The client keeps parts of the first one.
-func (s *sender) add(b batch, m *relay.Message, first bool) error {
-	if err := check(m); err != nil {
-		return err
-	}
-	if !first && int(b.NumBytes())+sizeBound(m, len(s.publisher.source.(string))) > maxBatchBytes {
-		return azservicebus.ErrMessageTooLarge
-	}
-	err := b.AddAMQPAnnotatedMessage(s.enc.encode(m, s.publisher.source, first), nil)
-	if err != nil && !errors.Is(err, azservicebus.ErrMessageTooLarge) {
-		return &relay.Error{Class: relay.Refused, Reason: "malformed", Err: err}
-	}
-	return err
 }
 
 // connect opens the link. It takes some 15 round trips, so it has a limit of its own. One
