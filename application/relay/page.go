@@ -59,7 +59,7 @@ func (p *page) read(decoder Decoder, changes []Change) {
 	for i := range p.keys {
 		k := &p.keys[i]
 		p.sort(k.messages)
-		for k.sendable < len(k.messages) && p.fault(&k.messages[k.sendable]) == nil {
+		for k.sendable < len(k.messages) && p.faults[k.messages[k.sendable].Index] == nil {
 			k.sendable++
 		}
 	}
@@ -79,14 +79,6 @@ func (p *page) add(m Message) {
 	p.keys[i].messages = append(p.keys[i].messages, m)
 }
 
-// fault returns why m cannot be sent, nil if it can.
-func (p *page) fault(m *Message) error {
-	if len(p.faults) == 0 {
-		return nil
-	}
-	return p.faults[m.Index]
-}
-
 // sort brings the messages of one key into their order, which is that of the feed: LSNs
 // tell which of them share a transaction, but not which came first, since those of the
 // two sides of a merge need not be comparable. Only within a transaction does the feed
@@ -95,7 +87,7 @@ func (p *page) fault(m *Message) error {
 func (p *page) sort(msgs []Message) {
 	for len(msgs) > 0 {
 		n := 1
-		for n < len(msgs) && msgs[n].LSN == msgs[0].LSN && p.fault(&msgs[n-1]) == nil && p.fault(&msgs[n]) == nil {
+		for n < len(msgs) && msgs[n].LSN == msgs[0].LSN && p.faults[msgs[n-1].Index] == nil && p.faults[msgs[n].Index] == nil {
 			n++
 		}
 		if n > 1 {
@@ -124,10 +116,7 @@ func (p *page) failures() []Failure {
 		if k.parked || k.sent == len(k.messages) {
 			continue
 		}
-		cause := k.err
-		if cause == nil {
-			cause = p.fault(&k.messages[k.sent])
-		}
+		cause := cmp.Or(k.err, p.faults[k.messages[k.sent].Index])
 		for n := k.sent; n < len(k.messages); n++ {
 			m := &k.messages[n]
 			out = append(out, Failure{Index: m.Index, ID: m.ID, Key: k.name, Held: n > k.sent, Err: cause})

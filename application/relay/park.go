@@ -17,7 +17,7 @@ func (r *Relay) parkFollowers(ctx context.Context, p *page) {
 		events := make([]ParkedEvent, len(k.messages))
 		for n := range k.messages {
 			m := &k.messages[n]
-			events[n] = r.parkedEvent(m, p.changes[m.Index].Raw, p.fault(m), 0)
+			events[n] = r.parkedEvent(m, p.changes[m.Index].Raw, p.faults[m.Index], 0)
 		}
 		done, err := r.opts.Parked.Park(ctx, k.name, events, nil)
 		switch {

@@ -82,7 +82,11 @@ func encodeText(buf, raw []byte) (encoded []byte, sure bool) {
 		}
 		text, sure = []byte(unescaped), !strings.ContainsRune(unescaped, utf8.RuneError) // half a surrogate pair
 	}
-	return append(append(append(buf, markString), text...), endOfString), sure
+	return appendText(buf, text), sure
+}
+
+func appendText[T string | []byte](buf []byte, text T) []byte {
+	return append(append(append(buf, markString), text...), endOfString)
 }
 
 // hashKey is the effective partition key of an encoded value.

@@ -3,7 +3,6 @@ package cosmosfeed
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -75,15 +74,10 @@ func (f *Feed) Place(key string) (string, error) {
 	if doubt := f.doubt.Load(); doubt != nil {
 		return "", *doubt
 	}
-	raw, err := json.Marshal(key)
-	if err != nil {
-		return "", err
-	}
-	encoded, sure := encodeKey(nil, raw)
-	if !sure || !utf8.ValidString(key) {
+	if !utf8.ValidString(key) {
 		return "", fmt.Errorf("partition key %q is not Unicode text", key)
 	}
-	return f.hash(encoded).String(), nil
+	return f.hash(appendText(nil, key)).String(), nil
 }
 
 // describe reads the container's properties, the first time only.
