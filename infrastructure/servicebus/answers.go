@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 
 	"github.com/Azure/go-amqp"
@@ -179,31 +178,17 @@ func inPlaceOf(like []byte, code byte, fields ...[]byte) []byte {
 	return b
 }
 
-// notAcceptedError is an outcome of a delivery.
-type notAcceptedError struct{ state amqp.DeliveryState }
-
-// word is the condition of a rejection, else the name of the outcome.
-func (e *notAcceptedError) word() amqp.ErrCond {
-	switch s := e.state.(type) {
-	case *amqp.StateRejected:
-		if s.Error == nil {
-			return "rejected"
-		}
-		return s.Error.Condition
-	case *amqp.StateReleased:
-		return "released"
-	case *amqp.StateModified:
-		return "modified"
-	}
-	return "no outcome"
-}
+// notAcceptedError is an outcome of a delivery: the error of a rejection, or one whose
+// condition is the name of the outcome.
+type notAcceptedError struct{ outcome amqp.Error }
 
 // Error implements error.
 func (e *notAcceptedError) Error() string {
-	if s, ok := e.state.(*amqp.StateRejected); ok && s.Error != nil {
-		return fmt.Sprintf("the broker rejected the message: %s: %s", s.Error.Condition, s.Error.Description)
+	text := "the broker did not accept the message: " + string(e.outcome.Condition)
+	if e.outcome.Description != "" {
+		text += ": " + e.outcome.Description
 	}
-	return "the broker did not accept the message: " + string(e.word())
+	return text
 }
 
 // said returns what the broker said if err carries that: a *notAcceptedError, or the
@@ -213,11 +198,19 @@ func said(err error) error {
 	if !ok || e.Condition != carrier {
 		return err
 	}
+	outcome := amqp.Error{Condition: "no outcome"}
 	switch answer := e.Info[carried].(type) {
 	case *amqp.Error:
 		return answer
-	case amqp.DeliveryState:
-		return &notAcceptedError{answer}
+	case *amqp.StateRejected:
+		outcome.Condition = "rejected"
+		if answer.Error != nil {
+			outcome = *answer.Error
+		}
+	case *amqp.StateReleased:
+		outcome.Condition = "released"
+	case *amqp.StateModified:
+		outcome.Condition = "modified"
 	}
-	return &notAcceptedError{}
+	return &notAcceptedError{outcome}
 }

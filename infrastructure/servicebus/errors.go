@@ -82,14 +82,14 @@ func classify(ctx, attempt context.Context, err error) error {
 
 func verdictOn(attempt context.Context, err error) verdict {
 	v, known := unknown, false
-	outcome, answered := errors.AsType[*notAcceptedError](err)
+	answer, answered := errors.AsType[*notAcceptedError](err)
 	condition, worded := errors.AsType[*amqp.Error](err)
 	coded, ofClient := errors.AsType[*azservicebus.Error](err)
 	switch {
 	case errors.Is(err, azservicebus.ErrMessageTooLarge):
 		return byCondition[amqp.ErrCondMessageSizeExceeded]
 	case answered:
-		v, known = byCondition[outcome.word()]
+		v, known = byCondition[answer.outcome.Condition]
 	case attempt.Err() != nil:
 		return timedOut
 	case worded:

@@ -151,5 +151,5 @@ func group(key string, sizes ...int) relay.Group {
 
 // rejected is what the broker says of a message that it rejects.
 func rejected(condition amqp.ErrCond) error {
-	return &notAcceptedError{&amqp.StateRejected{Error: &amqp.Error{Condition: condition}}}
+	return &notAcceptedError{amqp.Error{Condition: condition}}
 }

@@ -114,8 +114,8 @@ func isSpent(err error) bool {
 	if _, ended := errors.AsType[*amqp.LinkError](err); ended {
 		return true
 	}
-	if outcome, ok := errors.AsType[*notAcceptedError](err); ok {
-		return outcome.word() == amqp.ErrCondUnauthorizedAccess
+	if answer, ok := errors.AsType[*notAcceptedError](err); ok {
+		return answer.outcome.Condition == amqp.ErrCondUnauthorizedAccess
 	}
 	coded, _ := errors.AsType[*azservicebus.Error](err)
 	return coded != nil && (coded.Code == azservicebus.CodeUnauthorizedAccess || coded.Code == azservicebus.CodeConnectionLost)
