@@ -270,6 +270,35 @@ func TestTheProgressOfAKeyIsTheLatest(t *testing.T) {
 	}
 }
 
+// What was parked and drained is done as what was sent is, at the LSN that the feed tells.
+func TestTheProgressOfAKeyHoldsWhatWasDrained(t *testing.T) {
+	lot := parkedtest.NewMemory()
+	r := newRelay(t, &broker{}, withLot(lot, relay.Options{}))
+	if err := r.Park(t.Context(), letter("a a1 1", 1, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2@2"))
+	events, err := lot.First(t.Context(), "a", 3)
+	if err != nil || len(events) != 2 || events[0].LSN != 1 || events[1].LSN != 2 {
+		t.Fatalf("parked %+v, %v; want two events with their LSNs", events, err)
+	}
+	g, err := lot.Gate(t.Context(), "a")
+	if err == nil {
+		g, err = lot.Remove(t.Context(), g, events, nil)
+	}
+	if err = errors.Join(err, lot.Open(t.Context(), g)); err != nil {
+		t.Fatal(err)
+	}
+	bad := "a a3 ?"
+	r.Handle(t.Context(), relay.Ownership{}, changes(bad+"@3"))
+	if err := r.Park(t.Context(), letter(bad, 3, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := lot.Gate(t.Context(), "a"); err != nil || g.Progress != (relay.Progress{Sequence: 2, LSN: 2}) {
+		t.Errorf("gate %+v, %v; want progress up to 2", g, err)
+	}
+}
+
 // What was asked for while an earlier intent was given up is not given up with it.
 func TestANewerIntentOutlivesTheOneThatIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,6 @@ type Ownership struct {
 type ownership struct {
 	epoch  int64
 	loaded bool // its parked keys are known
-	over   bool // there is a later one of the range
 }
 
 // memory is what the relay knows of its ranges and their keys.
@@ -43,9 +42,6 @@ func (r *Relay) enter(ctx context.Context, o Ownership) (now *ownership, first b
 	r.memory.mu.Lock()
 	now = r.memory.leases[o.Lease]
 	if first = now == nil || now.epoch != o.Epoch; first {
-		if now != nil {
-			now.over = true
-		}
 		now = &ownership{epoch: o.Epoch, loaded: r.opts.Parked == nil}
 		r.memory.leases[o.Lease] = now
 	}

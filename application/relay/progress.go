@@ -37,7 +37,7 @@ func (m *memory) note(p *page) {
 func (m *memory) progress(e *Message) Progress {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := cmp.Or(m.recent[e.Key], m.older[e.Key]); s != nil && !s.in.over && s.done.Sequence > 0 {
+	if s := cmp.Or(m.recent[e.Key], m.older[e.Key]); s != nil && s.done.Sequence > 0 {
 		return s.done
 	}
 	// The other events of its transaction are left out: the feed shows them in any order,
