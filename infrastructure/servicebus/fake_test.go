@@ -25,6 +25,7 @@ type fakeLink struct {
 	mu       sync.Mutex
 	accepted map[string][]string // ids by key
 	sends    int
+	opened   int
 	batches  int            // sent
 	alone    int            // messages sent outside of a batch
 	keysIn   map[string]int // batches in flight by key
@@ -57,7 +58,12 @@ func (b *fakeBatch) AddAMQPAnnotatedMessage(m *azservicebus.AMQPAnnotatedMessage
 	return nil
 }
 
-func (*fakeLink) open(context.Context) error { return nil }
+func (l *fakeLink) open(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.opened++
+	return nil
+}
 
 func (l *fakeLink) newBatch(context.Context) (batch, error) {
 	return &fakeBatch{max: l.maxBatch}, nil

@@ -248,8 +248,19 @@ func TestPublishSendsNothingAfterTheFence(t *testing.T) {
 	// A deadline in the past that no timer has reported yet, as after a standstill.
 	ctx := staleContext{t.Context(), time.Now().Add(-time.Second)}
 	wantFailed(t, p.Publish(ctx, []relay.Group{group("a", 1)}), "a after 0: outage interrupted")
-	if l.sends != 0 {
-		t.Error("a batch was sent behind the fence")
+	if l.sends != 0 || l.opened != 0 {
+		t.Errorf("behind the fence the link was opened %d times, and %d batches were sent", l.opened, l.sends)
+	}
+}
+
+// Of a batch that failed no key counts as sent.
+func TestAFailedBatchFailsAllItsKeys(t *testing.T) {
+	l := &fakeLink{refuse: func([]string, map[string]bool) error { return rejected("com.microsoft:server-busy") }}
+	p := publisherOver(t, l, &PublisherOptions{PackKeys: true})
+	err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1), group("b", 1), group("c", 1, 1)})
+	wantFailed(t, err, "a after 0: outage server_busy", "b after 0: outage server_busy", "c after 0: outage server_busy")
+	if l.sends != 1 {
+		t.Errorf("%d sends, want one of all keys", l.sends)
 	}
 }
 
