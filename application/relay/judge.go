@@ -112,8 +112,8 @@ func (j *judge) judge(p *page, accepted int) (pause Pause, paused bool) {
 		j.until, j.cause, j.failed = time.Time{}, nil, 0
 	}
 	var doubtful []*keyState // failed, and it need not be their message's fault
-	for _, i := range p.keyAt {
-		switch k := &p.keys[i]; {
+	for _, k := range p.of {
+		switch {
 		case k.err == nil:
 			delete(j.troubled, k.name)
 		case mayBeTheBroker(k.err):

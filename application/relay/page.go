@@ -17,8 +17,8 @@ type page struct {
 	aggregates []Message      // key and last sequence of the aggregates among the changes
 	resent     int            // events sent again that an earlier try may have sent
 
-	groups []Group // of the last send
-	keyAt  []int   // keyAt[i] is the key of groups[i]
+	groups []Group     // of the last send
+	of     []*keyState // their keys
 }
 
 // keyState is what is to be sent of one key, and how far that has come.
@@ -147,7 +147,5 @@ func (p *page) reset() {
 	clear(p.groups)
 	clear(p.keyOf)
 	clear(p.aggregates)
-	*p = page{
-		keys: p.keys[:0], keyOf: p.keyOf, groups: p.groups[:0], keyAt: p.keyAt[:0], aggregates: p.aggregates[:0],
-	}
+	*p = page{keys: p.keys[:0], keyOf: p.keyOf, groups: p.groups[:0], of: p.of[:0], aggregates: p.aggregates[:0]}
 }

@@ -47,11 +47,11 @@ func (p *page) next(turn int) *keyState {
 // that failed before may have been accepted all the same, and is sent alone.
 func (r *Relay) send(ctx context.Context, p *page, only *keyState) {
 	clear(p.groups)
-	p.groups, p.keyAt = p.groups[:0], p.keyAt[:0]
+	p.groups, p.of = p.groups[:0], p.of[:0]
 	for i := range p.keys {
 		if k := &p.keys[i]; k.pending() && (only == nil || only == k) {
 			p.groups = append(p.groups, Group{Key: k.name, Messages: k.messages[k.sent:k.sendable]})
-			p.keyAt = append(p.keyAt, i)
+			p.of = append(p.of, k)
 		}
 	}
 	p.resent += r.judge.setApart(p.groups)
@@ -67,8 +67,7 @@ func (r *Relay) send(ctx context.Context, p *page, only *keyState) {
 // settle notes the result of publishing groups. It returns how many messages were
 // accepted.
 func (p *page) settle(failed []KeyError) (accepted int) {
-	for i := range p.groups {
-		k := &p.keys[p.keyAt[i]]
+	for i, k := range p.of {
 		sent := k.sendable - k.sent
 		if len(failed) > 0 && failed[0].Group == i {
 			sent, k.err = failed[0].Sent, failed[0].Err
