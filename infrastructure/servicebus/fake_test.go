@@ -26,6 +26,7 @@ type fakeLink struct {
 	accepted map[string][]string // ids by key
 	sends    int
 	opened   int
+	closed   int
 	batches  int            // sent
 	alone    int            // messages sent outside of a batch
 	keysIn   map[string]int // batches in flight by key
@@ -134,7 +135,12 @@ func (l *fakeLink) enter(keys map[string]bool, n int) {
 	}
 }
 
-func (*fakeLink) Close(context.Context) error { return nil }
+func (l *fakeLink) Close(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed++
+	return nil
+}
 
 func publisherOver(t *testing.T, l *fakeLink, opts *PublisherOptions) *Publisher {
 	t.Helper()

@@ -344,6 +344,23 @@ func TestPublishRandom(t *testing.T) {
 	}
 }
 
+func TestTopicsCloseEveryLink(t *testing.T) {
+	links := []*fakeLink{{}, {}, {}}
+	topics := &Topics{byName: map[string]*Publisher{}}
+	for i, l := range links {
+		topics.byName[fmt.Sprint(i)] = publisherOver(t, l, nil)
+	}
+	topics.usual = topics.byName["0"]
+	if err := topics.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for i, l := range links {
+		if l.closed != 1 {
+			t.Errorf("link %d was closed %d times", i, l.closed)
+		}
+	}
+}
+
 func TestAPublisherNeedsAClientAndAName(t *testing.T) {
 	if _, err := NewPublisher(nil, "contacts", nil); err == nil {
 		t.Error("a publisher without a client")
