@@ -344,6 +344,20 @@ func TestPublishRandom(t *testing.T) {
 	}
 }
 
+func TestABatchTellsWhatWasInIt(t *testing.T) {
+	l := &fakeLink{}
+	var told []string
+	p := publisherOver(t, l, &PublisherOptions{PackKeys: true, Sent: func(_ context.Context, r relay.BatchReport) {
+		told = append(told, fmt.Sprintf("%d keys, %d messages, %v", r.Keys, r.Messages, r.Err))
+	}})
+	if err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1), group("b", 1), group("c", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"3 keys, 4 messages, <nil>"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
 func TestTopicsCloseEveryLink(t *testing.T) {
 	links := []*fakeLink{{}, {}, {}}
 	topics := &Topics{byName: map[string]*Publisher{}}
