@@ -110,7 +110,8 @@ func (c *conn) open() error {
 	}
 	reply := amqp.Open{
 		ContainerID: c.srv.containerID, Hostname: c.peer.Hostname, MaxFrameSize: maxFrameSize,
-		ChannelMax: channelMax, IdleTimeout: uint32(idleTimeout / time.Millisecond),
+		OfferedCapabilities: offered(c.peer.DesiredCapabilities),
+		ChannelMax:          channelMax, IdleTimeout: uint32(idleTimeout / time.Millisecond),
 		Properties: amqp.Map{{Key: amqp.Symbol("product"), Value: "busemu"}, {Key: amqp.Symbol("platform"), Value: "Go"}},
 	}
 	return c.write(amqp.AppendFrame(nil, amqp.FrameAMQP, 0, &reply))

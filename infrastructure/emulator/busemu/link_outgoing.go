@@ -30,7 +30,9 @@ type outgoingLink struct {
 	info   broker.EntityInfo
 	source *broker.Receiver // nil while a session is awaited, and for replies
 	cancel func()           // gives up awaiting a session; nil otherwise
-	opened bool             // $cbs: it counts as the connection's receiver
+	// subscription is that of a consumer of a topic itself; nil otherwise.
+	subscription *jmsSubscription
+	opened       bool // $cbs: it counts as the connection's receiver
 	preSettle,
 	browser, // messages are shown, not given
 	plainFilter bool // the session filter came without a descriptor
@@ -68,7 +70,7 @@ type delivery struct {
 // attachOutgoing attaches a receiver of the peer.
 func (s *session) attachOutgoing(b linkBase, p *amqp.Attach) {
 	if p.Source == nil {
-		b.refuse(p, &amqp.Error{Condition: condInvalidField, Description: "attach of a receiver without a source"})
+		s.attachUnsubscription(b, p)
 		return
 	}
 	l := &outgoingLink{
@@ -126,6 +128,9 @@ func (l *outgoingLink) openEntity() error {
 	o := broker.ReceiverOptions{
 		Deliver: l.deliver,
 		Closed:  func(err error) { c.post(event{fn: func() { l.ended(err) }}) },
+	}
+	if info.Kind == broker.KindTopic {
+		return l.openTopic(o)
 	}
 	filter, wanted, err := sessionFilter(l.attach)
 	if err != nil {
@@ -422,6 +427,10 @@ func (l *outgoingLink) release() {
 	l.giveBack()
 	if l.source != nil {
 		l.source.Close()
+	}
+	if l.subscription != nil {
+		l.s.c.srv.leave(l.subscription)
+		l.subscription = nil
 	}
 	for _, reply := range l.replies {
 		l.s.c.owed.Add(-int64(len(reply)))

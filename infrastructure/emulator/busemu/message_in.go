@@ -14,6 +14,7 @@ import (
 const (
 	annotationPartitionKey   = "x-opt-partition-key"
 	annotationScheduledTime  = "x-opt-scheduled-enqueue-time"
+	annotationDeliveryTime   = "x-opt-delivery-time" // the same as JMS has it: a long
 	annotationSequence       = "x-opt-sequence-number"
 	annotationEnqueuedSeq    = "x-opt-enqueue-sequence-number"
 	annotationEnqueuedTime   = "x-opt-enqueued-time"
@@ -159,7 +160,7 @@ func messageID(props *amqp.Properties) (string, error) {
 	}
 }
 
-// readAnnotations reads the two annotations a sender may set.
+// readAnnotations reads the annotations a sender may set.
 func readAnnotations(section []byte, m *broker.Message) error {
 	var bad error
 	err := amqp.VisitMapSection(section, func(key, value []byte) bool {
@@ -170,6 +171,13 @@ func readAnnotations(section []byte, m *broker.Message) error {
 				m.PartitionKey = s
 			} else if v != nil || err != nil {
 				bad = &amqp.Error{Condition: condInvalidField, Description: annotationPartitionKey + " is not a string"}
+			}
+		case annotationDeliveryTime:
+			v, _ := amqp.DecodeValue(value)
+			if ms, ok := amqp.Integer(v); ok {
+				m.ScheduledAt = time.UnixMilli(ms)
+			} else {
+				bad = &amqp.Error{Condition: condInvalidField, Description: annotationDeliveryTime + " is not a number of milliseconds"}
 			}
 		case annotationScheduledTime:
 			v, err := amqp.DecodeValue(value)

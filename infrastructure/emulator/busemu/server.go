@@ -21,6 +21,7 @@ type Server struct {
 	broker      *broker.Broker
 	keys        keyring
 	credits     credits
+	jms         jmsConsumers
 	containerID string
 	started     time.Time
 	listener    net.Listener

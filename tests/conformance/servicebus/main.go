@@ -1,7 +1,7 @@
 // Command servicebus runs the clients of others against busemu and says how much of
 // their tests passes:
 //
-//	go run ./tests/conformance/servicebus [-suite go,javascript,python,java,jms,rhea] [-run pattern] [-min 117] [-v]
+//	go run ./tests/conformance/servicebus [-suite go,javascript,python,python-tests,java,jms,rhea] [-run pattern] [-min 117] [-v]
 //
 // Suite go is the live tests of azservicebus v1.11.0. They talk to a namespace in
 // Azure: this program copies the SDK's module from the module cache to a temporary
@@ -11,6 +11,8 @@
 // Nothing of the SDK is kept. Which tests are live is found out, not listed: they are
 // those that skip themselves when the suite runs in its playback mode.
 //
+// Suite python-tests is the own tests of azure-servicebus 7.15.0 (pythonsuite.go).
+//
 // The other suites are the scenarios of ./scenarios: javascript, python and java through
 // the SDKs of those languages, jms through Qpid JMS, rhea through that AMQP library
 // alone. With -connection-string, or FEEDBOX_TEST_SERVICEBUS_SCENARIOS, they
@@ -18,7 +20,7 @@
 //
 // It needs the module cache or a module proxy for the SDK's own test dependencies, and
 // the registries of npm, Python and Maven; a language that is not there is told loudly and is no
-// failure. The whole takes about three minutes. The exit code is 1 if fewer live tests
+// failure. The whole takes about six minutes. The exit code is 1 if fewer live tests
 // pass than -min, if one fails that is not in the list of exceptions, or if a scenario
 // fails.
 //
@@ -55,7 +57,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print the output of tests that fail")
 	flag.BoolVar(&o.all, "all", false, "run the exceptions too")
 	flag.StringVar(&o.connection, "connection-string", os.Getenv("FEEDBOX_TEST_SERVICEBUS_SCENARIOS"), "endpoint of the scenarios; default: an emulator of our own")
-	suites := flag.String("suite", "go,javascript,python,java,jms,rhea", "what to run")
+	suites := flag.String("suite", "go,javascript,python,python-tests,java,jms,rhea", "what to run")
 	flag.Parse()
 	o.suites = strings.Split(*suites, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -72,6 +74,18 @@ func run(ctx context.Context, w io.Writer, o *options) (code int) {
 			fmt.Fprintln(w, "conformance:", err)
 			code = 1
 		}
+	}
+	if slices.Contains(o.suites, "python-tests") {
+		fmt.Fprintln(w, "\nazure-servicebus 7.15.0, its own tests:")
+		failed, err := runPython(ctx, w, o)
+		switch {
+		case errors.Is(err, scenarios.ErrNotInstalled):
+			fmt.Fprintf(w, "NOT RUN, nothing is known: %v\n", err)
+		case err != nil:
+			fmt.Fprintln(w, "conformance:", err)
+			failed = 1
+		}
+		code = max(code, failed)
 	}
 	for _, l := range scenarios.Languages {
 		if !slices.Contains(o.suites, l.Name) {

@@ -25,9 +25,9 @@ public class JmsSuite {
         throw new AssertionError("no " + name + " in the connection string");
     }
 
-    static Connection connect() throws JMSException {
+    static Connection connect(String... options) throws JMSException {
         var host = part("Endpoint").replace("sb://", "").replace("/", "");
-        var c = new JmsConnectionFactory(part("SharedAccessKeyName"), part("SharedAccessKey"), "amqp://" + host + "?jms.prefetchPolicy.all=10").createConnection();
+        var c = new JmsConnectionFactory(part("SharedAccessKeyName"), part("SharedAccessKey"), "amqp://" + host + "?jms.prefetchPolicy.all=10" + String.join("", options)).createConnection();
         c.start();
         return c;
     }
@@ -124,10 +124,86 @@ public class JmsSuite {
             s.createProducer(s.createTopic("topic")).send(s.createTextMessage("t"));
             want(r, "t");
         });
-        SCENARIOS.put("refused loudly: selectors, consumers and durable subscriptions of a topic, temporary queues", c -> {
+        SCENARIOS.put("topic: consumers get what comes while they are there, each its copy", c -> {
+            var s = c.createSession(Session.AUTO_ACKNOWLEDGE);
+            var p = s.createProducer(s.createTopic("jms"));
+            p.send(s.createTextMessage("before"));
+            var one = s.createConsumer(s.createTopic("jms"));
+            var two = s.createConsumer(s.createTopic("jms"), "n BETWEEN 2 AND 3 OR JMSType = 'it''s JMSType'");
+            for (int n = 1; n <= 4; n++) {
+                var m = s.createTextMessage("" + n);
+                m.setIntProperty("n", n);
+                if (n == 4) m.setJMSType("it's JMSType");
+                p.send(m);
+            }
+            want(one, "1", "2", "3", "4");
+            want(two, "2", "3", "4");
+        });
+        SCENARIOS.put("topic: durable subscriptions keep what comes meanwhile, until they are unsubscribed", plain -> {
+            var c = connect("&jms.clientID=durable-" + UUID.randomUUID().toString().substring(0, 6));
+            var s = c.createSession(Session.AUTO_ACKNOWLEDGE);
+            var p = s.createProducer(s.createTopic("jms"));
+            var r = s.createDurableSubscriber(s.createTopic("jms"), "durable");
+            p.send(s.createTextMessage("1"));
+            want(r, "1");
+            r.close();
+            p.send(s.createTextMessage("2"));
+            r = s.createDurableSubscriber(s.createTopic("jms"), "durable");
+            want(r, "2");
+            r.close();
+            p.send(s.createTextMessage("3"));
+            s.unsubscribe("durable");
+            r = s.createDurableSubscriber(s.createTopic("jms"), "durable");
+            want(r);
+            r.close();
+            s.unsubscribe("durable");
+            refused(() -> s.unsubscribe("durable"));
+            c.close();
+        });
+        SCENARIOS.put("topic: shared subscriptions, durable or not, give each message to one consumer", c -> {
+            var s = c.createSession(Session.AUTO_ACKNOWLEDGE);
+            var t = s.createTopic("jms");
+            var p = s.createProducer(t);
+            try (var other = connect()) {
+                var there = other.createSession(Session.AUTO_ACKNOWLEDGE);
+                for (boolean durable : new boolean[] {false, true}) {
+                    var name = durable ? "kept" : "shared";
+                    var one = durable ? s.createSharedDurableConsumer(t, name) : s.createSharedConsumer(t, name);
+                    var two = durable ? there.createSharedDurableConsumer(t, name) : there.createSharedConsumer(t, name);
+                    var sent = new TreeSet<String>();
+                    for (int n = 0; n < 6; n++) {
+                        p.send(s.createTextMessage(name + n));
+                        sent.add(name + n);
+                    }
+                    var got = new TreeSet<String>();
+                    for (int n = 0; n < 6; n++) {
+                        var m = one.receive(SOON);
+                        got.add(text(m != null ? m : two.receive(SOON)));
+                    }
+                    same(got, sent);
+                    same(text(one.receive(SOON)) + text(two.receive(SOON)), "nullnull");
+                    one.close();
+                    two.close();
+                    p.send(s.createTextMessage("meanwhile"));
+                    var again = durable ? s.createSharedDurableConsumer(t, name) : s.createSharedConsumer(t, name);
+                    if (durable) want(again, "meanwhile"); else want(again);
+                    again.close();
+                }
+                s.unsubscribe("kept");
+            }
+        });
+        SCENARIOS.put("delivery delay: comes when it is due", c -> {
+            var s = c.createSession(Session.AUTO_ACKNOWLEDGE);
+            var p = s.createProducer(s.createQueue("drain"));
+            p.setDeliveryDelay(700);
+            var start = System.nanoTime();
+            p.send(s.createTextMessage("later"));
+            want(s.createConsumer(s.createQueue("drain")), "later");
+            if (System.nanoTime() - start < 690_000_000L) throw new AssertionError("too early");
+        });
+        SCENARIOS.put("refused loudly: selectors on a queue or by an unknown header, temporary queues", c -> {
             refused(() -> { var s = c.createSession(Session.AUTO_ACKNOWLEDGE); s.createConsumer(s.createQueue("drain"), "n > 1"); });
-            refused(() -> { var s = c.createSession(Session.AUTO_ACKNOWLEDGE); s.createConsumer(s.createTopic("topic")); });
-            refused(() -> { var s = c.createSession(Session.AUTO_ACKNOWLEDGE); s.createSharedConsumer(s.createTopic("topic"), "shared"); });
+            refused(() -> { var s = c.createSession(Session.AUTO_ACKNOWLEDGE); s.createConsumer(s.createTopic("jms"), "JMSPriority > 1"); });
             refused(() -> { var s = c.createSession(Session.AUTO_ACKNOWLEDGE); s.createTemporaryQueue(); });
             refused(() -> { var s = c.createSession(Session.AUTO_ACKNOWLEDGE); s.createConsumer(s.createQueue("nobody")); });
         });

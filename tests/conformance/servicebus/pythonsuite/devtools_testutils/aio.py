@@ -1,0 +1,1 @@
+from devtools_testutils import recorded_by_proxy as recorded_by_proxy_async  # noqa: F401
