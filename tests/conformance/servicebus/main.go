@@ -57,7 +57,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print the output of tests that fail")
 	flag.BoolVar(&o.all, "all", false, "run the exceptions too")
 	flag.StringVar(&o.connection, "connection-string", os.Getenv("FEEDBOX_TEST_SERVICEBUS_SCENARIOS"), "endpoint of the scenarios; default: an emulator of our own")
-	suites := flag.String("suite", "go,javascript,python,python-tests,java,jms,rhea", "what to run")
+	suites := flag.String("suite", "go,javascript,python,java,jms,rhea", "what to run")
 	flag.Parse()
 	o.suites = strings.Split(*suites, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
