@@ -29,6 +29,29 @@ func TestLoadConfig(t *testing.T) {
 	}
 }
 
+// TestConfigForwards: an entity may forward to one that the file lists later, and entities
+// to each other; a rule may have an action.
+func TestConfigForwards(t *testing.T) {
+	topology, err := ParseConfig([]byte(`{"UserConfig": {"Namespaces": [{"Name": "sbemulatorns",
+		"Queues": [
+			{"Name": "first", "Properties": {"ForwardTo": "second", "ForwardDeadLetteredMessagesTo": "dead"}},
+			{"Name": "second", "Properties": {"ForwardTo": "topic"}},
+			{"Name": "a", "Properties": {"ForwardTo": "b"}},
+			{"Name": "b", "Properties": {"ForwardTo": "a"}},
+			{"Name": "end", "Properties": {"MaxDeliveryCount": 3, "DeadLetteringOnMessageExpiration": true}},
+			{"Name": "dead"}],
+		"Topics": [{"Name": "topic", "Subscriptions": [{"Name": "sub", "Properties": {"ForwardTo": "end"}, "Rules": [{"Name": "rule", "Properties": {
+			"FilterType": "Sql", "SqlFilter": {"SqlExpression": "sys.MessageId = '123456' AND userProp1 = 'value1'"}, "Action": {"SqlExpression": "SET sys.To = 'Entity'"}}}]}]}]
+	}], "Logging": {"Type": "File"}}}`))
+	check(t, err)
+	srv := startT(t, &Options{Topology: topology})
+	check(t, srv.Send(t.Context(), "first", Message{ID: "123456", Properties: map[string]any{"userProp1": "value1"}}, Message{ID: "other"}))
+	got := must(srv.Peek("end", 10))(t)
+	if len(got) != 1 || got[0].ID != "123456" {
+		t.Errorf("at the end are %+v", got)
+	}
+}
+
 func TestBadConfigs(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:                                "unexpected EOF",

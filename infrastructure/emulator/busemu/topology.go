@@ -180,17 +180,51 @@ func created(err error, what string) error {
 	return fmt.Errorf("busemu: create %s: %w", what, err)
 }
 
-// createTopology creates what is missing.
+// createTopology creates what is missing, in an order in which forwarding finds its
+// targets.
 func (s *Server) createTopology(ctx context.Context, t *Topology) error {
-	for _, q := range t.Queues {
-		if err := s.CreateQueue(ctx, q); err != nil {
-			return err
-		}
-	}
 	for _, topic := range t.Topics {
+		topic.Subscriptions = nil
 		if err := s.CreateTopic(ctx, topic); err != nil {
 			return err
 		}
 	}
+	var early []Queue // made before the entities they forward to
+	for _, q := range t.Queues {
+		if _, err := s.broker.Queue(q.Name); err != nil && !s.canForward(q) {
+			early = append(early, q)
+			q.ForwardTo, q.ForwardDeadLetteredTo = "", ""
+		}
+		if err := s.CreateQueue(ctx, q); err != nil {
+			return err
+		}
+	}
+	for _, q := range early {
+		info, err := s.broker.Queue(q.Name)
+		if err == nil {
+			info.ForwardTo, info.ForwardDeadLetteredTo = q.ForwardTo, q.ForwardDeadLetteredTo
+			_, err = s.broker.UpdateQueue(ctx, q.Name, info.QueueProperties)
+		}
+		if err != nil {
+			return fmt.Errorf("busemu: forward from queue %s: %w", q.Name, err)
+		}
+	}
+	for _, topic := range t.Topics {
+		for _, sub := range topic.Subscriptions {
+			if err := s.CreateSubscription(ctx, topic.Name, sub); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+// canForward reports whether what a queue forwards to is there.
+func (s *Server) canForward(q Queue) bool {
+	for _, to := range []string{q.ForwardTo, q.ForwardDeadLetteredTo} {
+		if _, err := s.broker.Lookup(to); to != "" && err != nil {
+			return false
+		}
+	}
+	return true
 }
