@@ -7,10 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/query"
+	"feedbox/infrastructure/document"
 )
-
-// typeAudit is the type of the documents of the audit trail.
-const typeAudit = "auditEntry"
 
 // auditData is the data of an audit entry.
 type auditData struct {
@@ -39,7 +37,7 @@ func encodeAudit(e query.AuditEntry, idMember string, ttl time.Duration) (DataOb
 		return DataObject{}, fmt.Errorf("encode audit entry %d of %s: %w", e.Version, e.AggregateID, err)
 	}
 	key := partitionKeyOf(e.AggregateID)
-	return DataObject{ID: auditDocumentID(e.Version), PartitionKey: key, Type: typeAudit, Data: raw, TTL: seconds(ttl)}, nil
+	return DataObject{ID: auditDocumentID(e.Version), PartitionKey: key, Type: document.TypeAudit, Data: raw, TTL: seconds(ttl)}, nil
 }
 
 func (d auditData) entry(aggregateID uuid.UUID) query.AuditEntry {

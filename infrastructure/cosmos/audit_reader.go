@@ -9,6 +9,7 @@ import (
 
 	"feedbox/application/query"
 	"feedbox/infrastructure/cosmos/internal/store"
+	"feedbox/infrastructure/document"
 )
 
 // auditQuery runs within one partition key, where the service orders by itself.
@@ -35,7 +36,7 @@ func (r *AuditReader) Audit(ctx context.Context, id uuid.UUID, size int, continu
 	if err != nil {
 		return query.AuditPage{}, err
 	}
-	of := documents{what: "read the audit trail of " + id.String(), query: auditQuery, key: keyValue(partitionKeyOf(id)), kind: typeAudit}
+	of := documents{what: "read the audit trail of " + id.String(), query: auditQuery, key: keyValue(partitionKeyOf(id)), kind: document.TypeAudit}
 	var page query.AuditPage
 	page.Continuation, err = readPage(ctx, r.container, of, size, continuation, &token, func(data auditData) error {
 		page.Entries = append(page.Entries, data.entry(id))

@@ -11,8 +11,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/google/uuid"
 
-	"feedbox/infrastructure/cosmos/internal/jsontext"
 	"feedbox/infrastructure/cosmos/internal/store"
+	"feedbox/infrastructure/document"
+	"feedbox/infrastructure/internal/jsontext"
 )
 
 // Batch is one transaction of an outbox. Its methods but Commit only note what is to be
@@ -178,7 +179,7 @@ func (b *Batch) eventDocument(ctx context.Context, e *Event) (DataObject, error)
 	data := []byte{'{'}
 	if e.Data != nil {
 		var err error
-		if data, err = appendMembers(data, e.Data, eventMembers); err != nil {
+		if data, err = document.AppendMembers(data, e.Data, document.EventMembers); err != nil {
 			return DataObject{}, fmt.Errorf("%s: %w", e.Action, err)
 		}
 	}
@@ -192,11 +193,11 @@ func (b *Batch) eventDocument(ctx context.Context, e *Event) (DataObject, error)
 	if e.Sequence > 0 {
 		w.Integer("sequence", e.Sequence)
 	}
-	w.Integer("schemaVersion", eventSchemaVersion)
+	w.Integer("schemaVersion", document.EventSchemaVersion)
 	w.TextIfAny("traceparent", b.documents.options.Traceparent(ctx))
 	w.End()
 	data, err := w.Done()
-	return DataObject{ID: e.ID.String(), PartitionKey: b.key, KeyMember: b.keyMember, Type: typeDomainEvent, Data: data, TTL: seconds(b.documents.options.EventTTL)}, err
+	return DataObject{ID: e.ID.String(), PartitionKey: b.key, KeyMember: b.keyMember, Type: document.TypeEvent, Data: data, TTL: seconds(b.documents.options.EventTTL)}, err
 }
 
 // encode returns the id of a document and its text, with the partition key in it.

@@ -7,6 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/infrastructure/cosmos/internal/store"
+	"feedbox/infrastructure/document"
 )
 
 // ContainerContext collects what is to be created and replaced under one
@@ -94,7 +95,7 @@ func (c *ContainerContext) track(v verb, o DataObject, body []byte) error {
 // isEventCreate reports whether op stores an event. An event's id is used once,
 // ever.
 func (op operation) isEventCreate() bool {
-	return op.verb == verbCreate && op.object.Type == typeDomainEvent
+	return op.verb == verbCreate && op.object.Type == document.TypeEvent
 }
 
 // ordered returns the operations as they are sent: event creates first, else in

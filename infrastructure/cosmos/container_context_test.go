@@ -9,6 +9,7 @@ import (
 
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos/internal/store"
+	"feedbox/infrastructure/document"
 )
 
 func emptyContext() *ContainerContext {
@@ -17,28 +18,28 @@ func emptyContext() *ContainerContext {
 	return &c
 }
 
-func document(id string, size int) DataObject {
+func object(id string, size int) DataObject {
 	return DataObject{ID: id, PartitionKey: "key", Type: "contact", Data: json.RawMessage(`"` + strings.Repeat("x", size) + `"`), TTL: -1, ETag: `"e"`}
 }
 
 func TestTrackRefuses(t *testing.T) {
 	t.Parallel()
 	c := emptyContext()
-	if err := c.Create(document("a", 1)); err != nil {
+	if err := c.Create(object("a", 1)); err != nil {
 		t.Fatal(err)
 	}
-	other := document("b", 1)
+	other := object("b", 1)
 	other.PartitionKey = "other"
-	nameless := document("", 1)
-	keyless := document("b", 1)
+	nameless := object("", 1)
+	keyless := object("b", 1)
 	keyless.PartitionKey = ""
-	blind := document("b", 1)
+	blind := object("b", 1)
 	blind.ETag = ""
 	for name, err := range map[string]error{
 		"a second partition key":      c.Create(other),
 		"no id":                       c.Create(nameless),
 		"no partition key":            c.Create(keyless),
-		"a second operation of an id": c.Update(document("a", 1)),
+		"a second operation of an id": c.Update(object("a", 1)),
 		"a replace without an ETag":   c.Update(blind),
 	} {
 		if err == nil {
@@ -53,7 +54,7 @@ func TestTrackRefuses(t *testing.T) {
 func TestResetForgetsAll(t *testing.T) {
 	t.Parallel()
 	c := emptyContext()
-	if err := c.Create(document("a", 1)); err != nil {
+	if err := c.Create(object("a", 1)); err != nil {
 		t.Fatal(err)
 	}
 	c.Reset()
@@ -61,7 +62,7 @@ func TestResetForgetsAll(t *testing.T) {
 	if saved != nil || err != nil {
 		t.Errorf("saved %v, %v after Reset", saved, err)
 	}
-	other := document("a", 1)
+	other := object("a", 1)
 	other.PartitionKey = "other"
 	if err := c.Create(other); err != nil {
 		t.Errorf("another partition key after Reset: %v", err)
@@ -72,12 +73,12 @@ func TestEventsAreSentFirst(t *testing.T) {
 	t.Parallel()
 	c := emptyContext()
 	event := func(id string) DataObject {
-		o := document(id, 1)
-		o.Type = typeDomainEvent
+		o := object(id, 1)
+		o.Type = document.TypeEvent
 		return o
 	}
 	for _, err := range []error{
-		c.Update(document("contact", 1)), c.Create(event("first")), c.Create(document("note", 1)), c.Create(event("second")),
+		c.Update(object("contact", 1)), c.Create(event("first")), c.Create(object("note", 1)), c.Create(event("second")),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +98,7 @@ func TestLimits(t *testing.T) {
 	for _, n := range []int{100, 101} {
 		c := emptyContext()
 		for i := range n {
-			if err := c.Create(document(fmt.Sprint(i), 1)); err != nil {
+			if err := c.Create(object(fmt.Sprint(i), 1)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -113,9 +114,9 @@ func TestSizeIsThatOfTheRequest(t *testing.T) {
 	container, s := play(t, stored(2), respond(http.StatusCreated, "", "etag", `"e"`))
 	options, _ := (*Options)(nil).withDefaults()
 	c := newContainerContext(container, options, store.Session{})
-	html := document("replaced", 1)
+	html := object("replaced", 1)
 	html.Data = json.RawMessage(`{"a":"\u003cb\u003e\u0026\u2028 é"}`) // as it is encoded
-	for _, err := range []error{c.Create(document("created", 10)), c.Update(html)} {
+	for _, err := range []error{c.Create(object("created", 10)), c.Update(html)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +128,7 @@ func TestSizeIsThatOfTheRequest(t *testing.T) {
 		t.Errorf("size of the batch %d; the request has %d:\n%s", requestSize(c.ordered()), want, s.bodies[0])
 	}
 	c.Reset()
-	if err := c.Create(document("alone", 10)); err != nil {
+	if err := c.Create(object("alone", 10)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Save(t.Context()); err != nil {
@@ -141,19 +142,19 @@ func TestSizeIsThatOfTheRequest(t *testing.T) {
 func TestTooLargeIsRefusedBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	c := emptyContext()
-	if err := c.Create(document("a", 1)); err != nil {
+	if err := c.Create(object("a", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Create(document("b", 1)); err != nil {
+	if err := c.Create(object("b", 1)); err != nil {
 		t.Fatal(err)
 	}
 	room := maxBatchBytes - requestSize(c.ordered())
 	for _, extra := range []int{0, 1} {
 		c.Reset()
-		if err := c.Create(document("a", 1)); err != nil {
+		if err := c.Create(object("a", 1)); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Create(document("b", 1+room+extra)); err != nil {
+		if err := c.Create(object("b", 1+room+extra)); err != nil {
 			t.Fatal(err)
 		}
 		if err := checkLimits(c.ordered()); (extra > 0) != fault.Is(err, fault.TooLarge) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"feedbox/infrastructure/cosmos/internal/jsontext"
+	"feedbox/infrastructure/internal/jsontext"
 )
 
 // never is the TTL of a document that does not expire, in a container whose

@@ -12,7 +12,7 @@ import (
 	"feedbox/domain/contact"
 	"feedbox/domain/event"
 	"feedbox/infrastructure/cosmos"
-	"feedbox/infrastructure/cosmos/contacts"
+	"feedbox/infrastructure/document/contacts"
 )
 
 func BenchmarkDecodeContact(b *testing.B) {

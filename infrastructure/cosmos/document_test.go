@@ -19,7 +19,8 @@ import (
 	"feedbox/domain/event"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos"
-	"feedbox/infrastructure/cosmos/contacts"
+	"feedbox/infrastructure/document"
+	"feedbox/infrastructure/document/contacts"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files instead of comparing")
@@ -176,7 +177,7 @@ func TestStoredEvents(t *testing.T) {
 		compareGolden(t, name, o)
 		// What is stored is what the relay reads.
 		raw, _ := o.Encode()
-		message, isEvent, err := cosmos.EventDecoder{}.Decode(raw)
+		message, isEvent, err := document.EventDecoder{}.Decode(raw)
 		if err != nil || !isEvent || message.ID != o.ID || message.Key != o.PartitionKey || message.Action != e.Action() ||
 			message.Sequence != e.Metadata().Sequence || message.Traceparent != traceparent || !bytes.Equal(message.Body, o.Data) {
 			t.Errorf("%s: the relay reads %+v, %t, %v", name, message, isEvent, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 )
 
 // eventSchema is the contract that other services write by.
@@ -81,7 +82,7 @@ func TestTheRelayKeepsTheSchema(t *testing.T) {
 		"a version below 0":         change(`"aggregateVersion":2`, `"aggregateVersion":-2`),
 		"a version too large":       change(`"aggregateVersion":2`, `"aggregateVersion":9223372036854775808`),
 	} {
-		_, isEvent, err := cosmos.EventDecoder{}.Decode([]byte(raw))
+		_, isEvent, err := document.EventDecoder{}.Decode([]byte(raw))
 		if sent, allowed := isEvent && err == nil, valid(t, schema, raw) == nil; sent != allowed {
 			t.Errorf("%s: the schema allows it: %t, the relay sends it: %t (%v)", name, allowed, sent, err)
 		}
@@ -90,7 +91,7 @@ func TestTheRelayKeepsTheSchema(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{`{"id":"k","type":"order","data":{}}`, `{"id":"k"}`} {
-		if _, isEvent, err := (cosmos.EventDecoder{}).Decode([]byte(raw)); isEvent || err != nil || valid(t, schema, raw) == nil {
+		if _, isEvent, err := (document.EventDecoder{}).Decode([]byte(raw)); isEvent || err != nil || valid(t, schema, raw) == nil {
 			t.Errorf("%s is no event", raw)
 		}
 	}

@@ -8,18 +8,19 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/cosmos/internal/store"
+	"feedbox/infrastructure/document"
 )
 
 // EventStore reads events where they were committed. It is safe for concurrent use.
 type EventStore struct {
 	container *azcosmos.ContainerClient
-	decoder   EventDecoder
+	decoder   document.EventDecoder
 }
 
 var _ relay.Stored = EventStore{}
 
 // NewEventStore returns the events of container that decoder tells from other documents.
-func NewEventStore(container *azcosmos.ContainerClient, decoder EventDecoder) (EventStore, error) {
+func NewEventStore(container *azcosmos.ContainerClient, decoder document.EventDecoder) (EventStore, error) {
 	if container == nil {
 		return EventStore{}, errors.New("cosmos: an event store needs a container")
 	}

@@ -8,25 +8,26 @@ import (
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 )
 
 func TestEventStore(t *testing.T) {
 	container := newWorld(t, worldOptions{}).container
-	if _, err := cosmos.NewEventStore(nil, cosmos.EventDecoder{}); err == nil {
+	if _, err := cosmos.NewEventStore(nil, document.EventDecoder{}); err == nil {
 		t.Error("a store without a container is accepted")
 	}
-	store, err := cosmos.NewEventStore(container, cosmos.EventDecoder{})
+	store, err := cosmos.NewEventStore(container, document.EventDecoder{})
 	must(t, err)
-	const document = `{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"A","sequence":1}}`
-	_, err = container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(document), nil)
+	const stored = `{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"A","sequence":1}}`
+	_, err = container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(stored), nil)
 	must(t, err)
 	raw, err := store.Event(t.Context(), "k", "e1")
 	must(t, err)
-	if !relay.SameContent(cosmos.EventDecoder{}, raw, []byte(document)) {
-		t.Errorf("read %s, want %s", raw, document)
+	if !relay.SameContent(document.EventDecoder{}, raw, []byte(stored)) {
+		t.Errorf("read %s, want %s", raw, stored)
 	}
 	mended := `{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"B","sequence":1}}`
-	if relay.SameContent(cosmos.EventDecoder{}, raw, []byte(mended)) {
+	if relay.SameContent(document.EventDecoder{}, raw, []byte(mended)) {
 		t.Error("other content counts as the same")
 	}
 	for _, at := range [][2]string{{"k", "e2"}, {"other", "e1"}} {
@@ -38,7 +39,7 @@ func TestEventStore(t *testing.T) {
 
 func storedEvents(t *testing.T, container *azcosmos.ContainerClient, key string) ([]relay.StoredEvent, error) {
 	t.Helper()
-	store, err := cosmos.NewEventStore(container, cosmos.EventDecoder{})
+	store, err := cosmos.NewEventStore(container, document.EventDecoder{})
 	must(t, err)
 	return store.OfKey(t.Context(), key)
 }

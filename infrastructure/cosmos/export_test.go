@@ -9,6 +9,7 @@ import (
 	"feedbox/application/query"
 	"feedbox/domain/aggregate"
 	"feedbox/domain/event"
+	"feedbox/infrastructure/document"
 )
 
 // What the tests of the documents of contacts use: they are of package cosmos_test, since
@@ -32,28 +33,28 @@ func DecodeAudit(id uuid.UUID, o DataObject) (query.AuditEntry, error) {
 }
 
 // DocumentOf returns the document of a as a commit leaves it.
-func DocumentOf[A aggregate.Aggregate](k *Kind[A], a A, commit aggregate.Commit, deletedTTL time.Duration) (DataObject, error) {
-	kind, err := k.withDefaults(&Options{DeletedTTL: deletedTTL})
+func DocumentOf[A aggregate.Aggregate](k *document.Kind[A], a A, commit aggregate.Commit, deletedTTL time.Duration) (DataObject, error) {
+	kind, err := withDefaults(k, &Options{DeletedTTL: deletedTTL})
 	if err != nil {
 		return DataObject{}, err
 	}
-	return kind.document(a, commit)
+	return documentOf(kind, a, commit)
 }
 
 // AggregateOf reads an aggregate from its document.
-func AggregateOf[A aggregate.Aggregate](k *Kind[A], o DataObject) (A, error) {
-	kind, err := k.withDefaults(&Options{})
+func AggregateOf[A aggregate.Aggregate](k *document.Kind[A], o DataObject) (A, error) {
+	kind, err := withDefaults(k, &Options{})
 	if err != nil {
 		panic(err)
 	}
 	id, _ := uuid.Parse(o.ID)
-	return kind.aggregate(id, o)
+	return aggregateOf(kind, id, o)
 }
 
 // EventDocumentOf returns the document of an event of an aggregate of that kind.
-func EventDocumentOf[A aggregate.Aggregate](k *Kind[A], e event.Event, ttl time.Duration, traceparent string) (DataObject, error) {
+func EventDocumentOf[A aggregate.Aggregate](k *document.Kind[A], e event.Event, ttl time.Duration, traceparent string) (DataObject, error) {
 	var documents ContainerContext
 	documents.options = Options{EventTTL: ttl}
-	b := eventOutbox{documents: &documents, encoders: k.Events, idMember: k.IDMember}
+	b := eventOutbox{documents: &documents, encode: k.EventData}
 	return b.document(e, traceparent)
 }

@@ -15,6 +15,7 @@ import (
 	"feedbox/domain/event"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 )
 
 // basket is an aggregate of somebody else's.
@@ -45,13 +46,13 @@ func (b *basket) add(line string) {
 	aggregate.Record(&b.Root, lineAdded{line}, uuid.New(), time.Now())
 }
 
-func basketKind() cosmos.JSON[*basket, basketState] {
-	return cosmos.JSON[*basket, basketState]{
+func basketKind() document.JSON[*basket, basketState] {
+	return document.JSON[*basket, basketState]{
 		Type:    "basket",
 		State:   func(b *basket) basketState { return basketState{b.lines} },
 		Restore: func(root aggregate.Root, s basketState) (*basket, error) { return &basket{root, s.Lines}, nil },
-		Events: []cosmos.EventCodec{
-			cosmos.JSONEvent[basketOpened](), cosmos.JSONEvent[lineAdded](), cosmos.JSONEvent[basketEmptied](), cosmos.JSONEvent[basketDropped](),
+		Events: []document.EventCodec{
+			document.JSONEvent[basketOpened](), document.JSONEvent[lineAdded](), document.JSONEvent[basketEmptied](), document.JSONEvent[basketDropped](),
 		},
 	}
 }
@@ -189,13 +190,15 @@ func TestAKindThatLacksSomethingIsAnError(t *testing.T) {
 	t.Parallel()
 	w, _ := newOutbox(t)
 	whole := basketKind()
-	for says, change := range map[string]func(j *cosmos.JSON[*basket, basketState]){
-		"needs Type":           func(j *cosmos.JSON[*basket, basketState]) { j.Type = "" },
-		"is taken":             func(j *cosmos.JSON[*basket, basketState]) { j.Type = "domainEvent" },
-		"State and Restore":    func(j *cosmos.JSON[*basket, basketState]) { j.State = nil },
-		"two codecs for Lin":   func(j *cosmos.JSON[*basket, basketState]) { j.Events = append(j.Events, cosmos.JSONEvent[lineAdded]()) },
-		"Decode and Events":    func(j *cosmos.JSON[*basket, basketState]) { j.Events = nil },
-		"without an action or": func(j *cosmos.JSON[*basket, basketState]) { j.Events = []cosmos.EventCodec{{}} },
+	for says, change := range map[string]func(j *document.JSON[*basket, basketState]){
+		"needs Type":        func(j *document.JSON[*basket, basketState]) { j.Type = "" },
+		"is taken":          func(j *document.JSON[*basket, basketState]) { j.Type = "domainEvent" },
+		"State and Restore": func(j *document.JSON[*basket, basketState]) { j.State = nil },
+		"two codecs for Lin": func(j *document.JSON[*basket, basketState]) {
+			j.Events = append(j.Events, document.JSONEvent[lineAdded]())
+		},
+		"Decode and Events":    func(j *document.JSON[*basket, basketState]) { j.Events = nil },
+		"without an action or": func(j *document.JSON[*basket, basketState]) { j.Events = []document.EventCodec{{}} },
 	} {
 		wrong := whole
 		change(&wrong)

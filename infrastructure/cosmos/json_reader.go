@@ -5,18 +5,20 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/google/uuid"
+
+	"feedbox/infrastructure/document"
 )
 
 // JSONReader reads the aggregates of a JSON kind for queries: one by its id, or page by
 // page. It is safe for concurrent use.
 type JSONReader[S any] struct {
-	*Reader[Stored[S]]
+	*Reader[document.Stored[S]]
 	*Pager[storedRow, Listed[S]]
 }
 
 // Listed is an aggregate of a page, with its ETag, quoted as in HTTP.
 type Listed[S any] struct {
-	Stored[S]
+	document.Stored[S]
 	ETag string
 }
 
@@ -28,8 +30,8 @@ type storedRow struct {
 // NewJSONReader returns a reader of the aggregates of the JSON kind of that type in
 // container.
 func NewJSONReader[S any](container *azcosmos.ContainerClient, documentType string) (*JSONReader[S], error) {
-	reader, err := NewReader(container, View[Stored[S]]{Type: documentType, Decode: func(data []byte) (Stored[S], uuid.UUID, bool, error) {
-		s, err := decodeStored[S](data)
+	reader, err := NewReader(container, View[document.Stored[S]]{Type: documentType, Decode: func(data []byte) (document.Stored[S], uuid.UUID, bool, error) {
+		s, err := document.DecodeStored[S](data)
 		return s, s.Root.ID, s.Root.Deleted, err
 	}})
 	if err != nil {
@@ -39,7 +41,7 @@ func NewJSONReader[S any](container *azcosmos.ContainerClient, documentType stri
 		Query: `SELECT c.data, c._etag FROM c WHERE c.type = @type AND c.data.deleted = false`,
 		Type:  documentType,
 		Item: func(row storedRow) (Listed[S], error) {
-			s, err := decodeStored[S](row.Data)
+			s, err := document.DecodeStored[S](row.Data)
 			return Listed[S]{Stored: s, ETag: row.ETag}, err
 		},
 	})

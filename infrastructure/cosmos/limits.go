@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/cosmos/internal/jsontext"
+	"feedbox/infrastructure/internal/jsontext"
 )
 
 // The limits of a transactional batch (service limits, "Per-request limits").

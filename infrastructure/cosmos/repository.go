@@ -39,7 +39,7 @@ func (w *UnitOfWork[A]) Read(ctx context.Context, id uuid.UUID, ifMatch []string
 		if err != nil {
 			return none, err
 		}
-		a, err := w.kind.aggregate(id, o)
+		a, err := aggregateOf(w.kind, id, o)
 		if err != nil {
 			return none, err
 		}
@@ -48,7 +48,7 @@ func (w *UnitOfWork[A]) Read(ctx context.Context, id uuid.UUID, ifMatch []string
 	}
 	if !found.aggregate.Deleted() && !matches(ifMatch, found.etag) {
 		var none A
-		return none, w.kind.changedByAnother()
+		return none, w.kind.ChangedByAnother()
 	}
 	return found.aggregate, nil
 }
@@ -62,7 +62,7 @@ func (w *UnitOfWork[A]) read(ctx context.Context, id uuid.UUID, ifMatch []string
 		o, err = w.documents.readPrimary(ctx, partitionKeyOf(id), id.String())
 	}
 	if fault.Is(err, fault.NotFound) {
-		return DataObject{}, w.kind.notFound(id)
+		return DataObject{}, w.kind.NotFound(id)
 	}
 	return o, err
 }
@@ -70,7 +70,7 @@ func (w *UnitOfWork[A]) read(ctx context.Context, id uuid.UUID, ifMatch []string
 // store puts the aggregate into the transaction: created if it is new, else in the
 // place of the state that was read; with its tombstone if it was deleted.
 func (w *UnitOfWork[A]) store(ctx context.Context, t *tracked[A], commit aggregate.Commit) error {
-	o, err := w.kind.document(t.aggregate, commit)
+	o, err := documentOf(w.kind, t.aggregate, commit)
 	if err != nil {
 		return err
 	}
@@ -92,13 +92,13 @@ func (w *UnitOfWork[A]) confirm(ctx context.Context) error {
 		id := t.aggregate.ID()
 		o, err := w.documents.readPrimary(ctx, partitionKeyOf(id), id.String())
 		if fault.Is(err, fault.NotFound) {
-			return w.kind.notFound(id)
+			return w.kind.NotFound(id)
 		}
 		if err != nil {
 			return err
 		}
 		if o.ETag != t.etag {
-			return w.kind.changedByAnother()
+			return w.kind.ChangedByAnother()
 		}
 	}
 	return nil

@@ -8,11 +8,9 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
-	"feedbox/infrastructure/cosmos/internal/jsontext"
+	"feedbox/infrastructure/document"
+	"feedbox/infrastructure/internal/jsontext"
 )
-
-// typeRequest is the type of the documents that remember answered requests.
-const typeRequest = "request"
 
 // requestData is the data of such a document. It holds nothing of the request's
 // content or key, only hashes.
@@ -33,7 +31,7 @@ func encodeRequest(r command.Request, idMember string, ttl time.Duration) (DataO
 		return DataObject{}, fmt.Errorf("encode request: %w", err)
 	}
 	key := partitionKeyOf(r.AggregateID)
-	return DataObject{ID: requestDocumentID(r.ID), PartitionKey: key, Type: typeRequest, Data: data, TTL: seconds(ttl)}, nil
+	return DataObject{ID: requestDocumentID(r.ID), PartitionKey: key, Type: document.TypeRequest, Data: data, TTL: seconds(ttl)}, nil
 }
 
 // marshalBehindID returns the object v with the id of an aggregate as its first member.

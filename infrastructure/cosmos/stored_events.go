@@ -11,8 +11,8 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/cosmos/internal/jsontext"
 	"feedbox/infrastructure/cosmos/internal/store"
+	"feedbox/infrastructure/internal/jsontext"
 )
 
 // OfKey returns the events of one partition key that have not expired, in the
@@ -21,10 +21,10 @@ import (
 // Faults: Invalid (code "unsendable") for an event that is not one, Throttled,
 // Unavailable.
 func (s EventStore) OfKey(ctx context.Context, partitionKey string) ([]relay.StoredEvent, error) {
-	contract := s.decoder.contractOrDefault()
+	member, types := s.decoder.Types()
 	var events []relay.StoredEvent
-	pager := s.container.NewQueryItemsPager(`SELECT * FROM c WHERE ARRAY_CONTAINS(@types, c["`+contract.Type+`"])`, keyValue(partitionKey),
-		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@types", Value: contract.Types}}})
+	pager := s.container.NewQueryItemsPager(`SELECT * FROM c WHERE ARRAY_CONTAINS(@types, c["`+member+`"])`, keyValue(partitionKey),
+		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@types", Value: types}}})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {

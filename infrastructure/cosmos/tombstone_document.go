@@ -7,10 +7,8 @@ import (
 
 	"feedbox/domain/aggregate"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/document"
 )
-
-// typeTombstone is the type of the documents that outlive deleted aggregates.
-const typeTombstone = "tombstone"
 
 // tombstoneID is apart from the ids of aggregates and events, which are UUIDs.
 const tombstoneID = "tombstone"
@@ -28,7 +26,7 @@ func encodeTombstone(t aggregate.Tombstone) (DataObject, error) {
 	if err != nil {
 		return DataObject{}, fmt.Errorf("encode tombstone of %s: %w", t.ID, err)
 	}
-	return DataObject{ID: tombstoneID, PartitionKey: partitionKeyOf(t.ID), Type: typeTombstone, Data: data, TTL: never}, nil
+	return DataObject{ID: tombstoneID, PartitionKey: partitionKeyOf(t.ID), Type: document.TypeTombstone, Data: data, TTL: never}, nil
 }
 
 // bury puts the tombstone of a deleted aggregate, if it needs one, into the transaction.

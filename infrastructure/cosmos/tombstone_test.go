@@ -16,6 +16,7 @@ import (
 	"feedbox/domain/contact"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 )
 
 // raw returns all documents of a contact's partition.
@@ -60,12 +61,12 @@ func TestACreationAfterTheErasureContinues(t *testing.T) {
 			t.Errorf("a repeat while the deleted contact is kept: %v", err)
 		}
 		w.emulator.Advance(239 * time.Hour)
-		for _, document := range w.raw(id) {
-			if m, isEvent, err := (cosmos.EventDecoder{}).Decode([]byte(document)); err != nil || isEvent && (m.Sequence <= 3*life || m.Sequence > 3*life+3) {
+		for _, stored := range w.raw(id) {
+			if m, isEvent, err := (document.EventDecoder{}).Decode([]byte(stored)); err != nil || isEvent && (m.Sequence <= 3*life || m.Sequence > 3*life+3) {
 				t.Errorf("life %d: the relay reads %+v, %v", life, m, err)
 			}
-			if strings.Contains(document, `"tombstone"`) && strings.Contains(document, `"action"`) {
-				t.Errorf("a tombstone looks like an event: %s", document)
+			if strings.Contains(stored, `"tombstone"`) && strings.Contains(stored, `"action"`) {
+				t.Errorf("a tombstone looks like an event: %s", stored)
 			}
 		}
 		w.emulator.Advance(482 * time.Hour)
@@ -117,8 +118,8 @@ func TestALostReplyToACreationThatContinues(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	w.wire.follow(nil)
-	for _, document := range w.raw(out.Contact.ID) {
-		m, isEvent, err := (cosmos.EventDecoder{}).Decode([]byte(document))
+	for _, stored := range w.raw(out.Contact.ID) {
+		m, isEvent, err := (document.EventDecoder{}).Decode([]byte(stored))
 		if err != nil || isEvent && (m.Sequence != 3 || m.Action != contact.ActionCreated) {
 			t.Errorf("the relay reads %+v, %v", m, err)
 		}

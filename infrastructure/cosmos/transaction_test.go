@@ -18,10 +18,11 @@ import (
 
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos/internal/store"
+	"feedbox/infrastructure/document"
 )
 
 var (
-	anEvent   = DataObject{ID: "event", PartitionKey: "key", Type: typeDomainEvent, Data: json.RawMessage(`{"n":1}`), TTL: 60}
+	anEvent   = DataObject{ID: "event", PartitionKey: "key", Type: document.TypeEvent, Data: json.RawMessage(`{"n":1}`), TTL: 60}
 	aContact  = DataObject{ID: "contact", PartitionKey: "key", Type: "contact", Data: json.RawMessage(`{"a": "é", "v":2}`), TTL: -1, ETag: `"old"`}
 	asStored  = DataObject{ID: "contact", PartitionKey: "key", Type: "contact", Data: json.RawMessage(`{"v":2,"a":"\u00e9"}`), TTL: -1}
 	changed   = DataObject{ID: "contact", PartitionKey: "key", Type: "contact", Data: json.RawMessage(`{"a":"é","v":3}`), TTL: -1}

@@ -12,6 +12,7 @@ import (
 	"feedbox/domain/aggregate"
 	"feedbox/domain/event"
 	"feedbox/infrastructure/cosmos/internal/store"
+	"feedbox/infrastructure/document"
 )
 
 // Publisher gives a domain event to its handlers, which put it into the outbox.
@@ -32,7 +33,7 @@ func (direct) Publish(ctx context.Context, outbox mediator.Outbox, e event.Event
 // may hold other kinds, too. It is safe for concurrent use.
 type UnitsOfWork[A aggregate.Aggregate] struct {
 	container *azcosmos.ContainerClient
-	kind      *Kind[A]
+	kind      *document.Kind[A]
 	publisher Publisher
 	options   Options
 }
@@ -40,7 +41,7 @@ type UnitsOfWork[A aggregate.Aggregate] struct {
 // UnitOfWork is one command's view of the container. It serves one goroutine.
 type UnitOfWork[A aggregate.Aggregate] struct {
 	documents ContainerContext
-	kind      *Kind[A]
+	kind      *document.Kind[A]
 	publisher Publisher
 	outbox    eventOutbox
 	tracked   []*tracked[A]
@@ -50,7 +51,7 @@ type UnitOfWork[A aggregate.Aggregate] struct {
 
 // NewUnitsOfWork returns units of work on the aggregates of kind in container, whose events
 // go through publisher; nil puts each into the outbox.
-func NewUnitsOfWork[A aggregate.Aggregate](container *azcosmos.ContainerClient, kind *Kind[A], publisher Publisher, o *Options) (*UnitsOfWork[A], error) {
+func NewUnitsOfWork[A aggregate.Aggregate](container *azcosmos.ContainerClient, kind *document.Kind[A], publisher Publisher, o *Options) (*UnitsOfWork[A], error) {
 	if container == nil {
 		return nil, errors.New("cosmos: units of work need a container")
 	}
@@ -61,7 +62,7 @@ func NewUnitsOfWork[A aggregate.Aggregate](container *azcosmos.ContainerClient, 
 	if err != nil {
 		return nil, err
 	}
-	if kind, err = kind.withDefaults(&options); err != nil {
+	if kind, err = withDefaults(kind, &options); err != nil {
 		return nil, err
 	}
 	return &UnitsOfWork[A]{container: container, kind: kind, publisher: publisher, options: options}, nil
@@ -74,7 +75,7 @@ func (u *UnitsOfWork[A]) Begin(session string) (command.UnitOfWork[A], error) {
 		return nil, err
 	}
 	w := &UnitOfWork[A]{documents: newContainerContext(u.container, u.options, token), kind: u.kind, publisher: u.publisher}
-	w.outbox = eventOutbox{documents: &w.documents, encoders: u.kind.Events, idMember: u.kind.IDMember}
+	w.outbox = eventOutbox{documents: &w.documents, encode: u.kind.EventData}
 	return w, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos/internal/store"
+	"feedbox/infrastructure/document"
 )
 
 // ContainerSpec is what a container has to be like.
@@ -95,7 +96,7 @@ func describeTTL(ttl *int32) string {
 
 // RelayContainers are those that a relay needs, by their names: what it reads, its leases,
 // and what it parks.
-func RelayContainers(events EventContract, data, leases, parked string) []ContainerSpec {
+func RelayContainers(events document.EventContract, data, leases, parked string) []ContainerSpec {
 	return []ContainerSpec{
 		{ID: data, PartitionKeyPath: events.PartitionKeyPath(), TTL: true}, {ID: leases, PartitionKeyPath: "/id"}, {ID: parked, PartitionKeyPath: PartitionKeyPath},
 	}

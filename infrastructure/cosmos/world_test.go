@@ -21,6 +21,7 @@ import (
 	"feedbox/domain/contact"
 	"feedbox/infrastructure/cosmos"
 	contactdocs "feedbox/infrastructure/cosmos/contacts"
+	contactkind "feedbox/infrastructure/document/contacts"
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
@@ -58,7 +59,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	t.Cleanup(w.client.Close)
 	w.container, err = w.client.NewContainer("contacts", "data")
 	must(t, err)
-	w.work, err = cosmos.NewUnitsOfWork(w.container, contactdocs.Kind(), w.app, o.cosmos)
+	w.work, err = cosmos.NewUnitsOfWork(w.container, contactkind.Kind(), w.app, o.cosmos)
 	must(t, err)
 	reader, err := contactdocs.NewReader(w.container)
 	must(t, err)

@@ -18,6 +18,7 @@ import (
 	"feedbox/application/mediator"
 	"feedbox/infrastructure/cosmos"
 	contactdocs "feedbox/infrastructure/cosmos/contacts"
+	contactkind "feedbox/infrastructure/document/contacts"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/httpapi"
 )
@@ -57,7 +58,7 @@ func emulated(t *testing.T, ids command.IDs) (*mediator.Mediator, *cosmosemu.Ser
 	}
 	m := mediator.New()
 	contacts.SubscribeEvents(m)
-	work, workErr := cosmos.NewUnitsOfWork(container, contactdocs.Kind(), m, nil)
+	work, workErr := cosmos.NewUnitsOfWork(container, contactkind.Kind(), m, nil)
 	reader, readerErr := contactdocs.NewReader(container)
 	audit, auditErr := cosmos.NewAuditReader(container)
 	if err := errors.Join(

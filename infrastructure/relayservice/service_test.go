@@ -13,6 +13,7 @@ import (
 
 	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/relayservice"
@@ -120,8 +121,8 @@ func TestARelayOfDocumentsOfSomebodyElse(t *testing.T) {
 		Name: "audit", RequiresDuplicateDetection: true, Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}},
 	}))
 	relay := w.relay(t, &azure.StoreOptions{
-		Database: "shop", Data: "invoices", Contract: cosmos.EventContract{
-			Type: "kind", Types: []string{"issued", "fact"}, ID: "id", Key: "customerId", Body: cosmos.WholeDocument,
+		Database: "shop", Data: "invoices", Contract: document.EventContract{
+			Type: "kind", Types: []string{"issued", "fact"}, ID: "id", Key: "customerId", Body: document.WholeDocument,
 			Subject: "what", Sequence: "n", Version: "v", CreatedAt: "at",
 		},
 	}, &azure.BrokerOptions{Topic: "orders", Topics: map[string]string{"Voided": "audit"}, Source: "urn:invoices", PackKeys: true})
@@ -196,8 +197,8 @@ func TestWrongOptionsAreErrors(t *testing.T) {
 	for says, o := range map[string]*azure.StoreOptions{
 		"Database is missing":         nil,
 		"three different containers":  {Database: "shop", Leases: "data"},
-		"give the name of one member": {Database: "shop", Contract: cosmos.EventContract{Subject: "data.action"}},
-		"two of its members":          {Database: "shop", Contract: cosmos.EventContract{ID: "data"}},
+		"give the name of one member": {Database: "shop", Contract: document.EventContract{Subject: "data.action"}},
+		"two of its members":          {Database: "shop", Contract: document.EventContract{ID: "data"}},
 	} {
 		if _, err := azure.Store(w.store, o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v; want something with %q", err, says)

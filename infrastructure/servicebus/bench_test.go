@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/emulator/busemu"
 )
 
@@ -124,7 +124,7 @@ func BenchmarkRelay(b *testing.B) {
 	for _, pack := range []bool{false, true} {
 		b.Run(fmt.Sprintf("pack=%v", pack), func(b *testing.B) {
 			p := benchPublisher(b, &PublisherOptions{PackKeys: pack})
-			r, err := relay.New(cosmos.EventDecoder{}, p, &relay.Options{Observer: relay.Observer{Missing: func(context.Context, relay.Missing) {}}})
+			r, err := relay.New(document.EventDecoder{}, p, &relay.Options{Observer: relay.Observer{Missing: func(context.Context, relay.Missing) {}}})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
 	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/relayfeed"
 )
 
@@ -66,7 +66,7 @@ func startProcess(t *testing.T, b *brokenBroker, events int) *parkedtest.Memory 
 			More: map[string]any{"partitionKey": "k", "type": "domainEvent"},
 		})
 	}
-	r, err := relay.New(cosmos.EventDecoder{}, b, &relay.Options{Parked: lot, Now: time.Now})
+	r, err := relay.New(document.EventDecoder{}, b, &relay.Options{Parked: lot, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
 	contactdocs "feedbox/infrastructure/cosmos/contacts"
+	"feedbox/infrastructure/document"
+	contactkind "feedbox/infrastructure/document/contacts"
 	"feedbox/infrastructure/monitor"
 	"feedbox/infrastructure/operator"
 	azureoperator "feedbox/infrastructure/operator/azure"
@@ -34,12 +36,12 @@ func (cosmosStore) api(_ fx.Lifecycle, p Params, cfg *config.API, m *mediator.Me
 		return nil, err
 	}
 	s := &contactStore{verify: func(ctx context.Context) error {
-		needed := azureoperator.Containers(operator.ProcessAPI, cfg.Cosmos, cosmos.EventContract{})
+		needed := azureoperator.Containers(operator.ProcessAPI, cfg.Cosmos, document.EventContract{})
 		err := cosmos.Verify(ctx, client, cfg.Cosmos.Database, needed...)
 		return errors.Join(account.Verify(), err)
 	}}
 	var err1, err2, err3 error
-	s.work, err1 = cosmos.NewUnitsOfWork(container, contactdocs.Kind(), m, &cosmos.Options{
+	s.work, err1 = cosmos.NewUnitsOfWork(container, contactkind.Kind(), m, &cosmos.Options{
 		EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent,
 	})
 	s.reader, err2 = contactdocs.NewReader(container)

@@ -62,7 +62,7 @@ func TestTheTutorialShowsTheCode(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	must(t, err)
 	text, rest, found := strings.Cut(string(readme), "## A fifth event")
-	if !found || !strings.Contains(rest, "cosmos.JSONEvent[order.LineRemoved]()") {
+	if !found || !strings.Contains(rest, "document.JSONEvent[order.LineRemoved]()") {
 		t.Error("the chapter about a fifth event is missing")
 	}
 	var all strings.Builder
@@ -102,7 +102,7 @@ func TestAFifthEvent(t *testing.T) {
 		case filepath.Join("order", "order.go"):
 			text += verbs
 		case filepath.Join("store", "store.go"):
-			text = strings.Replace(text, "cosmos.JSONEvent[order.Cancelled](),", "cosmos.JSONEvent[order.Cancelled](),\n"+registration, 1)
+			text = strings.Replace(text, "document.JSONEvent[order.Cancelled](),", "document.JSONEvent[order.Cancelled](),\n"+registration, 1)
 		}
 		must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o700))
 		must(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))

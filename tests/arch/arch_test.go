@@ -55,7 +55,9 @@ var layers = []layer{
 	},
 	emulator("cosmosemu", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"),
 	emulator("busemu", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus", "github.com/coder/websocket"),
-	adapter("cosmos", "github.com/Azure/azure-sdk-for-go/sdk/"),
+	adapter("document", "feedbox/infrastructure/internal/jsontext"),
+	adapter("internal/jsontext", "feedbox/domain"),
+	adapter("cosmos", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/document", "feedbox/infrastructure/internal/jsontext"),
 	adapter("servicebus", "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp", "feedbox/infrastructure/failpoint"),
 	adapter("rabbitmq", "github.com/rabbitmq/amqp091-go", "feedbox/infrastructure/failpoint"),
 	adapter("sqs", "github.com/aws/", "feedbox/infrastructure/failpoint"),
@@ -74,7 +76,7 @@ var layers = []layer{
 		path: "infrastructure/operator/azure",
 		allow: []string{
 			"std", "github.com/google/uuid", "github.com/Azure/", "feedbox/domain", "feedbox/application", "feedbox/changefeed",
-			"feedbox/infrastructure/config", "feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/operator",
+			"feedbox/infrastructure/config", "feedbox/infrastructure/cosmos", "feedbox/infrastructure/document", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/operator",
 		},
 		deny: []string{"testing"},
 	},
@@ -102,7 +104,7 @@ var layers = []layer{
 		path: "infrastructure/relayservice/azure",
 		allow: []string{
 			"std", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos", "feedbox/application", "feedbox/changefeed",
-			"feedbox/infrastructure/cosmos", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/relayservice",
+			"feedbox/infrastructure/cosmos", "feedbox/infrastructure/document", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/relayservice",
 		},
 		deny: []string{"testing", "go.uber.org/fx", "feedbox/infrastructure/config"},
 	},

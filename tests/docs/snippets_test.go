@@ -46,6 +46,7 @@ var known = map[string]string{
 	"relayservice": "feedbox/infrastructure/relayservice",
 	"azure":        "feedbox/infrastructure/relayservice/azure",
 	"cosmos":       "feedbox/infrastructure/cosmos",
+	"document":     "feedbox/infrastructure/document",
 	"uuid":         "github.com/google/uuid",
 	"aggregate":    "feedbox/domain/aggregate",
 	"changefeed":   "feedbox/changefeed",

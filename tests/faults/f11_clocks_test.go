@@ -17,6 +17,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/cosmos"
+	stored "feedbox/infrastructure/document"
 	"feedbox/infrastructure/relayfeed"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/tests/sim/world"
@@ -92,7 +93,7 @@ func (s *story) runProcessor(host string, c *clock, moves *atomic.Int64) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	r, err := relay.New(cosmos.EventDecoder{}, publisher, nil)
+	r, err := relay.New(stored.EventDecoder{}, publisher, nil)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"feedbox/application/contacts"
 	"feedbox/domain/contact"
 	"feedbox/infrastructure/cosmos"
+	documents "feedbox/infrastructure/document/contacts"
 )
 
 // Reader reads contacts for queries. It is safe for concurrent use.
@@ -35,20 +36,15 @@ type row struct {
 
 // NewReader returns a reader of the contacts in container.
 func NewReader(container *azcosmos.ContainerClient) (*Reader, error) {
-	reader, err := cosmos.NewReader(container, cosmos.View[contact.State]{Type: Type, Decode: decodeState})
+	reader, err := cosmos.NewReader(container, cosmos.View[contact.State]{Type: documents.Type, Decode: documents.DecodeState})
 	if err != nil {
 		return nil, err
 	}
-	pager, err := cosmos.NewPager(container, cosmos.Listing[row, contacts.ContactItem]{Query: listQuery, Type: Type, Item: row.item})
+	pager, err := cosmos.NewPager(container, cosmos.Listing[row, contacts.ContactItem]{Query: listQuery, Type: documents.Type, Item: row.item})
 	if err != nil {
 		return nil, err
 	}
 	return &Reader{reader, pager}, nil
-}
-
-func decodeState(data []byte) (s contact.State, id uuid.UUID, deleted bool, err error) {
-	s, err = readContact(data)
-	return s, s.ID, s.Deleted, err
 }
 
 func (r row) item() (contacts.ContactItem, error) {

@@ -16,6 +16,7 @@ import (
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/cosmos/contacts"
 	"feedbox/infrastructure/cosmos/parked"
+	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/operator"
 )
 
@@ -33,7 +34,7 @@ type StoreClients struct {
 func Store(cfg config.Cosmos, event config.Event, clients StoreClients) (operator.Store, error) {
 	contract := Contract(event)
 	var s operator.Store
-	decoder, err := cosmos.NewEventDecoder(contract)
+	decoder, err := document.NewEventDecoder(contract)
 	if err != nil {
 		return s, err
 	}
@@ -55,7 +56,7 @@ func Store(cfg config.Cosmos, event config.Event, clients StoreClients) (operato
 // storeDoctor examines an account, its database and containers, and the rights in them.
 type storeDoctor struct {
 	cfg      config.Cosmos
-	contract cosmos.EventContract
+	contract document.EventContract
 	clients  StoreClients
 	data     *azcosmos.ContainerClient
 	identity azcore.TokenCredential

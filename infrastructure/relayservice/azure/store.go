@@ -10,6 +10,7 @@ import (
 	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/cosmos/parked"
+	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/relayservice"
 )
 
@@ -28,7 +29,7 @@ type StoreOptions struct {
 	// Parked is the container of parked events. Default "parked".
 	Parked string
 	// Contract says which documents are events. The zero value is that of package cosmos.
-	Contract cosmos.EventContract
+	Contract document.EventContract
 	// Account, if the client has it as a policy, lets Verify judge the account.
 	Account *cosmos.Account
 }
@@ -50,7 +51,7 @@ func Store(client *azcosmos.Client, o *StoreOptions) (relayservice.Store, error)
 		}
 		return err
 	}}
-	decoder, err := cosmos.NewEventDecoder(given.Contract)
+	decoder, err := document.NewEventDecoder(given.Contract)
 	data, err1 := client.NewContainer(given.Database, given.Data)
 	aside, err2 := client.NewContainer(given.Database, given.Parked)
 	if err := errors.Join(err, err1, err2); err != nil {

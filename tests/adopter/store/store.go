@@ -5,6 +5,7 @@ import (
 	"errors"
 	"feedbox/application/command"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -20,13 +21,13 @@ const Type = "order"
 var ids = uuid.MustParse("2f6f0c57-5a0e-4f0e-9c64-0d6f0f1f7a52")
 
 // kind says how orders are stored.
-var kind = cosmos.JSON[*order.Order, order.State]{
+var kind = document.JSON[*order.Order, order.State]{
 	Type: Type, State: (*order.Order).State, Restore: order.Restore,
-	Events: []cosmos.EventCodec{
-		cosmos.JSONEvent[order.Placed](),
-		cosmos.JSONEvent[order.LineAdded](),
-		cosmos.JSONEvent[order.Shipped](),
-		cosmos.JSONEvent[order.Cancelled](),
+	Events: []document.EventCodec{
+		document.JSONEvent[order.Placed](),
+		document.JSONEvent[order.LineAdded](),
+		document.JSONEvent[order.Shipped](),
+		document.JSONEvent[order.Cancelled](),
 	},
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"golang.org/x/sync/errgroup"
 
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 	"feedbox/tests/bench/measure"
 )
 
@@ -47,8 +47,8 @@ func (s Shape) batches() ([][]*azservicebus.AMQPAnnotatedMessage, error) {
 }
 
 // message is what the relay makes of a document.
-func message(document []byte) (*azservicebus.AMQPAnnotatedMessage, error) {
-	m, isEvent, err := cosmos.EventDecoder{}.Decode(document)
+func message(raw []byte) (*azservicebus.AMQPAnnotatedMessage, error) {
+	m, isEvent, err := document.EventDecoder{}.Decode(raw)
 	if err != nil || !isEvent {
 		return nil, errors.Join(err, errors.New("the document is no event"))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/domain/aggregate"
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/verify"
 )
 
@@ -33,11 +33,11 @@ func (orderPlaced) Action() string  { return "OrderPlacedEvent" }
 func (lineAdded) Action() string    { return "OrderLineAddedEvent" }
 func (orderDropped) Action() string { return "OrderDroppedEvent" }
 
-var orderKind = cosmos.JSON[*order, orderState]{
+var orderKind = document.JSON[*order, orderState]{
 	Type:    "order",
 	State:   func(o *order) orderState { return orderState{o.lines} },
 	Restore: func(root aggregate.Root, s orderState) (*order, error) { return &order{root, s.Lines}, nil },
-	Events:  []cosmos.EventCodec{cosmos.JSONEvent[orderPlaced](), cosmos.JSONEvent[lineAdded](), cosmos.JSONEvent[orderDropped]()},
+	Events:  []document.EventCodec{document.JSONEvent[orderPlaced](), document.JSONEvent[lineAdded](), document.JSONEvent[orderDropped]()},
 }
 
 var errDropped = errors.New("the order is dropped")

@@ -1,4 +1,4 @@
-package cosmos
+package document
 
 import (
 	"slices"
@@ -6,11 +6,8 @@ import (
 	"unicode/utf8"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/cosmos/internal/jsontext"
+	"feedbox/infrastructure/internal/jsontext"
 )
-
-// typeDomainEvent is the type of the documents that hold events.
-const typeDomainEvent = "domainEvent"
 
 // EventDecoder reads events out of the documents of the change feed, as an EventContract
 // has them:
@@ -67,6 +64,12 @@ func (e EventDecoder) Decode(raw []byte) (relay.Message, bool, error) {
 		return d.message, false, relay.Refuse("invalid_event", "event %s: %s", d.name(), strings.Join(d.faults, ", "))
 	}
 	return d.message, true, nil
+}
+
+// Types returns the member that tells events from other documents, and its values of events.
+func (e EventDecoder) Types() (member string, values []string) {
+	c := e.contractOrDefault()
+	return c.Type, c.Types
 }
 
 func (e EventDecoder) contractOrDefault() *contract {
@@ -211,5 +214,5 @@ func (d *eventDocument) count(s *jsontext.Scanner, name string) (int64, error) {
 // isNote tells the documents of this package that stand beside aggregates and events. The
 // sequence of a tombstone is that of an event that may have expired long ago.
 func isNote(kind string) bool {
-	return kind == typeRequest || kind == typeAudit || kind == typeTombstone
+	return kind == TypeRequest || kind == TypeAudit || kind == TypeTombstone
 }

@@ -1,4 +1,4 @@
-package cosmos
+package document
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 
 	"feedbox/domain/aggregate"
 	"feedbox/domain/event"
-	"feedbox/infrastructure/cosmos/internal/jsontext"
+	"feedbox/infrastructure/internal/jsontext"
 )
 
 // JSON describes a kind whose documents are written by encoding/json: states S, which
@@ -49,17 +49,17 @@ type rootData struct {
 func (j JSON[A, S]) Kind() *Kind[A] {
 	k := &Kind[A]{Type: j.Type, Events: make(map[string]EventEncoder, len(j.Events))}
 	if j.State == nil || j.Restore == nil {
-		k.wrong = fmt.Errorf("cosmos: the JSON kind %q needs State and Restore", j.Type)
+		k.wrong = fmt.Errorf("document: the JSON kind %q needs State and Restore", j.Type)
 		return k
 	}
 	for _, codec := range j.Events {
 		if _, twice := k.Events[codec.Action]; twice {
-			k.wrong = fmt.Errorf("cosmos: the JSON kind %q has two codecs for %s", j.Type, codec.Action)
+			k.wrong = fmt.Errorf("document: the JSON kind %q has two codecs for %s", j.Type, codec.Action)
 		}
 		k.Events[codec.Action] = codec.Encode
 	}
 	k.Encode = func(a A, commit aggregate.Commit) ([]byte, error) {
-		data, err := appendMembers([]byte{'{'}, j.State(a), rootMembers)
+		data, err := AppendMembers([]byte{'{'}, j.State(a), rootMembers)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (j JSON[A, S]) Kind() *Kind[A] {
 		return appendLast(data, rootData{s.ID, commit.Version, commit.Sequence, s.Deleted, s.RequestHash})
 	}
 	k.Decode = func(data []byte) (none A, err error) {
-		stored, err := decodeStored[S](data)
+		stored, err := DecodeStored[S](data)
 		if err != nil {
 			return none, err
 		}
@@ -91,7 +91,7 @@ func JSONEvent[P event.Payload]() EventCodec {
 		if !ok {
 			return nil, fmt.Errorf("the event is a %T, its codec is for a %T", e, of)
 		}
-		return appendMembers(dst, of.Payload, eventMembers)
+		return AppendMembers(dst, of.Payload, EventMembers)
 	}}
 }
 
@@ -101,7 +101,8 @@ type Stored[S any] struct {
 	State S
 }
 
-func decodeStored[S any](data []byte) (stored Stored[S], err error) {
+// DecodeStored reads what a JSON kind has stored.
+func DecodeStored[S any](data []byte) (stored Stored[S], err error) {
 	var root rootData
 	if err := json.Unmarshal(data, &root); err != nil {
 		return stored, err
@@ -110,9 +111,9 @@ func decodeStored[S any](data []byte) (stored Stored[S], err error) {
 	return stored, json.Unmarshal(data, &stored.State)
 }
 
-// appendMembers appends the members of the object v to dst, which ends in a brace that
+// AppendMembers appends the members of the object v to dst, which ends in a brace that
 // opens one or in a member. None may have a name that is taken.
-func appendMembers(dst []byte, v any, taken []string) ([]byte, error) {
+func AppendMembers(dst []byte, v any, taken []string) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,7 @@ package contacts
 
 import (
 	"feedbox/domain/contact"
-	"feedbox/infrastructure/cosmos/internal/jsontext"
+	"feedbox/infrastructure/internal/jsontext"
 )
 
 // encodeState returns the data of a contact's document.

@@ -5,14 +5,14 @@ import (
 
 	"feedbox/domain/contact"
 	"feedbox/domain/event"
-	"feedbox/infrastructure/cosmos"
-	"feedbox/infrastructure/cosmos/internal/jsontext"
+	"feedbox/infrastructure/document"
+	"feedbox/infrastructure/internal/jsontext"
 )
 
 // events are the shapes of a contact's events. An event about a value that may be absent
 // says null when it is.
-func events() map[string]cosmos.EventEncoder {
-	return map[string]cosmos.EventEncoder{
+func events() map[string]document.EventEncoder {
+	return map[string]document.EventEncoder{
 		contact.ActionCreated: shape(func(w *jsontext.Writer, e contact.ContactCreatedEvent) {
 			created := e.Contact
 			created.RequestHash = "" // concerns nobody but the store
@@ -36,7 +36,7 @@ func events() map[string]cosmos.EventEncoder {
 }
 
 // shape makes an encoder of what write writes.
-func shape[E event.Event](write func(w *jsontext.Writer, e E)) cosmos.EventEncoder {
+func shape[E event.Event](write func(w *jsontext.Writer, e E)) document.EventEncoder {
 	return func(dst []byte, e event.Event) ([]byte, error) {
 		typed, ok := e.(E)
 		if !ok {

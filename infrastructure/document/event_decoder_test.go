@@ -1,4 +1,4 @@
-package cosmos
+package document
 
 import (
 	"bytes"
@@ -188,7 +188,7 @@ func referenceDecode(raw []byte) (m relay.Message, isEvent, ok, fair bool) {
 		err := json.Unmarshal(v, &n)
 		return n, err == nil && n >= 1
 	}
-	if str(doc["type"]) != typeDomainEvent {
+	if str(doc["type"]) != TypeEvent {
 		return m, false, true, true
 	}
 	m = relay.Message{

@@ -1,4 +1,4 @@
-package cosmos
+package document
 
 import (
 	"cmp"
@@ -113,10 +113,10 @@ func (m *bodyMembers) names() []string {
 func (c EventContract) withDefaults() *EventContract {
 	c.Type = cmp.Or(c.Type, "type")
 	if len(c.Types) == 0 {
-		c.Types = []string{typeDomainEvent}
+		c.Types = []string{TypeEvent}
 	}
 	c.ID = cmp.Or(c.ID, "id")
-	c.Key = cmp.Or(c.Key, PartitionKeyPath[1:])
+	c.Key = cmp.Or(c.Key, KeyMember)
 	c.Body = cmp.Or(c.Body, "data")
 	c.Subject = cmp.Or(c.Subject, "action")
 	c.Sequence = cmp.Or(c.Sequence, "sequence")

@@ -1,9 +1,11 @@
 package contacts
 
 import (
+	"github.com/google/uuid"
+
 	"feedbox/domain/aggregate"
 	"feedbox/domain/contact"
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 )
 
 // Type is the type of the documents that hold contacts.
@@ -13,8 +15,8 @@ const Type = "contact"
 const room = 640
 
 // Kind returns how contacts are stored.
-func Kind() *cosmos.Kind[*contact.Contact] {
-	return &cosmos.Kind[*contact.Contact]{
+func Kind() *document.Kind[*contact.Contact] {
+	return &document.Kind[*contact.Contact]{
 		Type: Type, IDMember: "contactId", Encode: encode, Decode: decode, Events: events(),
 	}
 }
@@ -29,4 +31,11 @@ func decode(data []byte) (*contact.Contact, error) {
 		return nil, err
 	}
 	return contact.Rehydrate(s)
+}
+
+// DecodeState returns the state that the data of a contact holds, the id in it, and
+// whether it is deleted.
+func DecodeState(data []byte) (s contact.State, id uuid.UUID, deleted bool, err error) {
+	s, err = readContact(data)
+	return s, s.ID, s.Deleted, err
 }

@@ -1,0 +1,114 @@
+package document
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"feedbox/domain/aggregate"
+	"feedbox/domain/event"
+	"feedbox/domain/fault"
+)
+
+// Kind says how the aggregates A are stored. Type, Encode, Decode and Events are required;
+// JSON makes a kind whose documents are written by encoding/json. A kind is not changed
+// once it is in use, and its functions are safe for concurrent use.
+//
+// Whether several events of one action become one is the aggregate's choice
+// (event.Recorder).
+type Kind[A aggregate.Aggregate] struct {
+	// Type is the type member of the aggregates' documents, such as "order". No other kind
+	// and none of this package's own types may have it.
+	Type string
+	// Noun is what people call such an aggregate, in faults. Default: Type.
+	Noun string
+	// IDMember names the member of events, notes and audit entries that holds the
+	// aggregate's id. Default "aggregateId".
+	IDMember string
+	// DeletedTTL is how long a deleted aggregate stays. Default that of the store's options;
+	// negative is for ever.
+	DeletedTTL time.Duration
+	// Encode returns the data of the aggregate's document as the commit leaves it: a JSON
+	// object, compact, with the members version, sequence and deleted.
+	Encode func(a A, commit aggregate.Commit) ([]byte, error)
+	// Decode returns the aggregate of such data. It may keep the memory of data.
+	Decode func(data []byte) (A, error)
+	// Events are the codecs of its events, by action.
+	Events map[string]EventEncoder
+
+	wrong error // why the kind cannot be used
+}
+
+// EventEncoder appends the members that only events of one action have to dst, which ends
+// in the brace that opens an object: names and values of JSON with commas between them. The
+// members that all events have are written by this package; see eventMembers.
+type EventEncoder func(dst []byte, e event.Event) ([]byte, error)
+
+const defaultIDMember = "aggregateId"
+
+// The types of documents that are no aggregates. No kind may have one.
+const (
+	TypeEvent     = "domainEvent"
+	TypeRequest   = "request"
+	TypeAudit     = "auditEntry"
+	TypeTombstone = "tombstone"
+)
+
+// Checked returns a copy with the defaults, or what is missing or wrong.
+func (k *Kind[A]) Checked() (*Kind[A], error) {
+	if k == nil {
+		return nil, errors.New("document: the kind of the aggregates is nil")
+	}
+	if k.wrong != nil {
+		return nil, k.wrong
+	}
+	given := *k
+	var faults []error
+	if given.Type == "" || given.Encode == nil || given.Decode == nil || len(given.Events) == 0 {
+		faults = append(faults, fmt.Errorf("document: kind %q needs Type, Encode, Decode and Events", given.Type))
+	}
+	for _, own := range []string{TypeEvent, TypeRequest, TypeAudit, TypeTombstone} {
+		if given.Type == own {
+			faults = append(faults, fmt.Errorf("document: the type %q is taken by documents that are no aggregates; choose another for the kind", own))
+		}
+	}
+	for action, encode := range given.Events {
+		if action == "" || encode == nil {
+			faults = append(faults, fmt.Errorf("document: kind %s has an event without an action or an encoder (%q)", given.Type, action))
+		}
+	}
+	given.Noun = cmp.Or(given.Noun, given.Type)
+	given.IDMember = cmp.Or(given.IDMember, defaultIDMember)
+	return &given, errors.Join(faults...)
+}
+
+// Data returns what is stored of a as the commit leaves it.
+func (k *Kind[A]) Data(a A, commit aggregate.Commit) ([]byte, error) {
+	data, err := k.Encode(a, commit)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", k.Noun, a.ID(), err)
+	}
+	return data, nil
+}
+
+// Restore returns the aggregate that was stored under id as data.
+func (k *Kind[A]) Restore(id uuid.UUID, data []byte) (a A, err error) {
+	if a, err = k.Decode(data); err != nil {
+		return a, fmt.Errorf("decode %s %s: %w", k.Noun, id, err)
+	}
+	if a.ID() != id {
+		return a, fmt.Errorf("decode %s %s: its data has the id %s", k.Noun, id, a.ID())
+	}
+	return a, nil
+}
+
+// NotFound says that there is no such aggregate.
+func (k *Kind[A]) NotFound(id uuid.UUID) error { return fault.Missing(k.Noun, id.String()) }
+
+// ChangedByAnother says that an aggregate is not as it was read.
+func (k *Kind[A]) ChangedByAnother() error {
+	return fault.New(fault.PreconditionFailed, "", "the "+k.Noun+" was changed by somebody else; read it again")
+}
