@@ -1,4 +1,4 @@
-// Package servers runs servers of others for tests: each in a folder of its own, on loopback,
-// with the durability that production has. A test that needs one that is not installed is
-// skipped, and says what to install.
+// Package servers starts servers that we did not write, for tests: in a folder of the test's
+// own, on loopback, as root or not. A test whose server is not installed is skipped, and
+// says what to install.
 package servers

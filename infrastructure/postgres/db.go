@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// DB is a database with Feedbox's schema. Everything of this package is made of one. It is
+// safe for concurrent use.
+type DB struct {
+	pool    *pgxpool.Pool
+	options DBOptions
+}
+
+// DBOptions are the choices of Open. Nil and zero values are the defaults.
+type DBOptions struct {
+	// Schema holds the tables. Default "feedbox".
+	Schema string
+	// Used is told of each use of the database, with its error. Default: nobody.
+	Used func(err error)
+	// Dial opens connections. Default: TCP, or a Unix socket.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// maxConns bounds the connections of one process where the URL does not (pool_max_conns).
+const maxConns = 16
+
+// Open reads the URL, postgres://user:password@host:port/database?sslmode=verify-full, and
+// connects nothing yet. The caller closes the DB.
+func Open(url string, o *DBOptions) (*DB, error) {
+	db := &DB{}
+	if o != nil {
+		db.options = *o
+	}
+	db.options.Schema = cmp.Or(db.options.Schema, "feedbox")
+	if db.options.Used == nil {
+		db.options.Used = func(error) {}
+	}
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("postgres: the URL cannot be read: give postgres://user:password@host:port/database?sslmode=verify-full")
+	}
+	if config.ConnString() != "" && config.MaxConns <= 4 {
+		config.MaxConns = maxConns
+	}
+	config.MaxConnIdleTime = 5 * time.Minute
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
+	config.ConnConfig.RuntimeParams["search_path"] = db.options.Schema
+	config.ConnConfig.RuntimeParams["application_name"] = cmp.Or(config.ConnConfig.RuntimeParams["application_name"], "feedbox")
+	// What is acknowledged is on disk, whatever the database's own default.
+	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
+	if db.options.Dial != nil {
+		config.ConnConfig.DialFunc = db.options.Dial
+	}
+	if db.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil { //nolint:forbidigo // it only serves background connections, which there are none of
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return db, nil
+}
+
+// Close ends the connections once nobody uses them.
+func (db *DB) Close() { db.pool.Close() }
+
+// used tells of a use and returns its error.
+func (db *DB) used(err error) error {
+	if answered(err) {
+		db.options.Used(nil)
+	} else {
+		db.options.Used(err)
+	}
+	return err
+}
+
+// seconds returns when what lives this long expires, as a number of seconds from now; nil
+// is never.
+func seconds(lifetime time.Duration) *float64 {
+	if lifetime < 0 {
+		return nil
+	}
+	s := lifetime.Seconds()
+	return &s
+}

@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"feedbox/domain/fault"
+)
+
+// CodeOutcomeUnknown is the code of an Unavailable fault after which the change may be
+// stored or not. A client finds out by reading, or by repeating the request under its
+// idempotency key.
+const CodeOutcomeUnknown = "outcome_unknown"
+
+// Conditions of the server (PostgreSQL manual, appendix A).
+const (
+	uniqueViolation      = "23505"
+	undefinedTable       = "42P01"
+	invalidSchema        = "3F000"
+	classPrivilege       = "42501"
+	classAuthorization   = "28"
+	classResources       = "53" // too many connections, disk full
+	classLimits          = "54" // a value is too large
+	classOperator        = "57" // shut down, cancelled
+	classRollback        = "40" // deadlock, serialization failure
+	classConnection      = "08"
+	classReadOnly        = "25006"
+	invalidTextEncodings = "22021"
+)
+
+// code is the server's condition; "" if err is not an answer of a server.
+func code(err error) string {
+	if reply, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return reply.Code
+	}
+	return ""
+}
+
+// answered reports whether err tells that the server did its work.
+func answered(err error) bool {
+	c := code(err)
+	unfit := strings.HasPrefix(c, classResources) || strings.HasPrefix(c, classOperator) || strings.HasPrefix(c, classConnection) || strings.HasPrefix(c, classAuthorization)
+	return err == nil || errors.Is(err, pgx.ErrNoRows) || c != "" && !unfit
+}
+
+// asFault turns an error of the driver into a fault. What names what was done.
+func asFault(what string, err error) error {
+	var known *fault.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	wrapped := fmt.Errorf("%s: %w", what, err)
+	c := code(err)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fault.Wrap(fault.Unavailable, "canceled", "the request was given up", wrapped)
+	case c == undefinedTable, c == invalidSchema:
+		return fault.Wrap(fault.Internal, "", "the schema of the database is not there", wrapped)
+	case c == classPrivilege, strings.HasPrefix(c, classAuthorization):
+		return fault.Wrap(fault.Internal, "", "the database refuses this user", wrapped)
+	case strings.HasPrefix(c, classLimits):
+		return fault.Wrap(fault.TooLarge, "", "what is to be stored is too large", wrapped)
+	case c == invalidTextEncodings:
+		return fault.Wrap(fault.Invalid, "", "what is to be stored is no text", wrapped)
+	case c == "", c == classReadOnly, strings.HasPrefix(c, classResources), strings.HasPrefix(c, classOperator), strings.HasPrefix(c, classRollback), strings.HasPrefix(c, classConnection):
+		return fault.Wrap(fault.Unavailable, "store_unavailable", "the store does not answer; try again", wrapped)
+	default:
+		return fault.Wrap(fault.Internal, "", "the store refused the request", wrapped)
+	}
+}
+
+// ambiguous reports whether a write that ended in err may have been applied. A server that
+// answers with a condition has rolled back, but for one that ends while it commits.
+func ambiguous(err error) bool {
+	c := code(err)
+	return err != nil && !pgconn.SafeToRetry(err) && !isConnect(err) && (c == "" || strings.HasPrefix(c, classConnection) || c == "57P01" || c == "57P02")
+}
+
+// transient reports whether err passes.
+func transient(err error) bool { return fault.Is(asFault("", err), fault.Unavailable) }
+
+func isConnect(err error) bool {
+	_, ok := errors.AsType[*pgconn.ConnectError](err)
+	return ok
+}
+
+// sessionFault refuses a session token: reads always see what was committed, so there is
+// none.
+func sessionFault(token string) error {
+	if token == "" {
+		return nil
+	}
+	return fault.New(fault.Invalid, "invalid_session_token", "the session token is not one this service has issued; leave it out or send the last one received")
+}

@@ -1,0 +1,268 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"feedbox/changefeed"
+)
+
+// FeedOptions are the choices of NewFeed. Nil and zero values are the defaults.
+type FeedOptions struct {
+	// Ranges is how many feed ranges the database is read by: 1, 2, 4 and so on up to
+	// MaxRanges. More of them cut the leases of a running relay in parts; with fewer, the
+	// leases stay as narrow as they are. Default 4.
+	Ranges int
+	// Hold is how long a read with nothing to show looks again before it says so. Default:
+	// not at all.
+	Hold time.Duration
+}
+
+// Feed is the change feed of the events of a database; the package documentation says how
+// it finds them in order. It is safe for concurrent use.
+type Feed struct {
+	db     *DB
+	ranges []changefeed.FeedRange
+	hold   time.Duration
+
+	mu      sync.Mutex // guards what follows
+	scanned map[changefeed.FeedRange]scan
+	held    holding
+}
+
+// scan says that nothing of a range lies between a position and a transaction.
+type scan struct{ position, upTo uint64 }
+
+// holding is a horizon with the time since when it has not moved, while there were
+// transactions ahead of it.
+type holding struct {
+	horizon uint64
+	since   time.Time // zero: nothing waits
+}
+
+var (
+	_ changefeed.Feed   = (*Feed)(nil)
+	_ changefeed.Placer = (*Feed)(nil)
+)
+
+// NewFeed returns the feed of the events in db.
+func NewFeed(db *DB, o *FeedOptions) (*Feed, error) {
+	given := FeedOptions{Ranges: 4}
+	if o != nil {
+		if given = *o; given.Ranges == 0 {
+			given.Ranges = 4
+		}
+	}
+	if db == nil {
+		return nil, errNotMade
+	}
+	if n := given.Ranges; n < 1 || n > MaxRanges || n&(n-1) != 0 {
+		return nil, fmt.Errorf("postgres: %d feed ranges: give 1, 2, 4 and so on up to %d", n, MaxRanges)
+	}
+	return &Feed{db: db, ranges: equalParts(given.Ranges), hold: given.Hold, scanned: map[changefeed.FeedRange]scan{}}, nil
+}
+
+// Source implements changefeed.Feed.
+func (f *Feed) Source(ctx context.Context) (changefeed.Source, error) {
+	database, err := f.db.identity(ctx)
+	return changefeed.Source{Host: "postgres", Database: database, Container: f.db.options.Schema}, err
+}
+
+// Ranges implements changefeed.Feed.
+func (f *Feed) Ranges(context.Context) ([]changefeed.FeedRange, error) { return f.ranges, nil }
+
+// Place implements changefeed.Placer.
+func (f *Feed) Place(key string) (string, error) {
+	return fmt.Sprintf("%0*X", boundWidth, hashOf(key)), nil
+}
+
+// The pauses between two looks of a read that is held.
+const (
+	firstLook = time.Millisecond
+	lastLook  = 50 * time.Millisecond
+)
+
+// Now implements changefeed.Feed. A transaction that is open may have an id below that of
+// one that was committed, so it waits for the end of those that are open.
+func (f *Feed) Now(ctx context.Context, _ changefeed.FeedRange) (string, error) {
+	const what = "find the end of the feed"
+	var began, horizon uint64
+	err := f.db.used(f.db.pool.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())`).Scan(&began))
+	for err == nil {
+		err = f.db.used(f.db.pool.QueryRow(ctx, `SELECT pg_snapshot_xmin(pg_current_snapshot())`).Scan(&horizon))
+		if err == nil && horizon >= began {
+			return token(began - 1), nil
+		}
+		if err == nil {
+			err = pause(ctx, lastLook)
+		}
+	}
+	return "", asFault(what, err)
+}
+
+// readQuery shows the horizon, and behind it the events of whole transactions that lie
+// between a position and the horizon. FETCH ... WITH TIES cuts no transaction.
+const readQuery = `SELECT h.horizon, h.ahead, e.xid, e.stored_at, e.key, e.document
+FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon, pg_snapshot_xmax(pg_current_snapshot()) AS ahead) h
+LEFT JOIN LATERAL (
+	SELECT xid, stored_at, key, document FROM events
+	WHERE xid > $1 AND xid < h.horizon AND hash >= $2 AND hash < $3 AND stored_at >= $4
+	ORDER BY xid FETCH FIRST $5 ROWS WITH TIES
+) e ON true`
+
+// pageSize is how many events a page has where nobody says.
+const pageSize = 100
+
+// Read implements changefeed.Feed. A page is held until there is something to show, for up
+// to FeedOptions.Hold.
+func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	if cut := parts(req.Range, f.ranges); len(cut) > 1 {
+		return nil, &changefeed.SplitError{Range: req.Range, Children: cut}
+	}
+	from, to, err := hashes(req.Range)
+	if err != nil {
+		return nil, errors.Join(changefeed.ErrPermanent, err)
+	}
+	position, err := parseToken(req.Continuation)
+	if err != nil {
+		return nil, errors.Join(changefeed.ErrPermanent, err)
+	}
+	if req.MaxItems <= 0 {
+		req.MaxItems = pageSize
+	}
+	until := time.Now().Add(f.hold)
+	for wait := firstLook; ; wait = min(2*wait, lastLook) {
+		page, err := f.look(ctx, req, from, to, position)
+		if err != nil {
+			return nil, asFault("read the events of range "+req.Range.String(), f.db.used(err))
+		}
+		if !page.CaughtUp || page.Continuation != req.Continuation || time.Now().Add(wait).After(until) {
+			return page, f.db.used(nil)
+		}
+		if err := pause(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// farBehind is by how many transactions a position may lie behind the horizon before an
+// empty page moves it: a lease is written then, which is a transaction itself.
+const farBehind = 1_000_000
+
+// look reads once.
+func (f *Feed) look(ctx context.Context, req changefeed.ReadRequest, from, to int32, position uint64) (*changefeed.Page, error) {
+	since := req.Since
+	if req.Continuation != "" {
+		since = time.Time{}
+	}
+	rows, err := f.db.pool.Query(ctx, readQuery, f.knownEmpty(req.Range, position), from, to, since.UTC(), req.MaxItems)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	page := &changefeed.Page{}
+	var horizon, ahead uint64
+	for rows.Next() {
+		var xid *uint64
+		var at *time.Time
+		var key *string
+		var raw []byte
+		if err := rows.Scan(&horizon, &ahead, &xid, &at, &key, &raw); err != nil {
+			return nil, err
+		}
+		if xid == nil {
+			continue // only the horizon
+		}
+		quoted, err := json.Marshal(*key)
+		if err != nil {
+			return nil, err
+		}
+		page.Items = append(page.Items, changefeed.Item{Raw: raw, Key: quoted, LSN: int64(*xid), Timestamp: at.Unix()}) //nolint:gosec // centuries below the bound
+		page.Bytes += len(raw)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	f.note(req.Range, position, horizon, ahead, len(page.Items))
+	page.Continuation = req.Continuation
+	switch n := len(page.Items); {
+	case n > 0:
+		last := page.Items[n-1].LSN
+		page.Continuation, page.EndLSN = token(uint64(last)), last //nolint:gosec // read as one
+		if n >= req.MaxItems {
+			page.EndLSN = int64(horizon - 1) //nolint:gosec // see above
+		}
+	default:
+		page.CaughtUp = true
+		if req.Continuation == "" && horizon > 0 || horizon > position+farBehind {
+			page.Continuation = token(horizon - 1)
+		}
+	}
+	return page, nil
+}
+
+// knownEmpty returns from where a range has to be searched for what follows position.
+func (f *Feed) knownEmpty(r changefeed.FeedRange, position uint64) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.scanned[r]; s.position == position && s.upTo > position {
+		return s.upTo
+	}
+	return position
+}
+
+// note remembers what a look has found.
+func (f *Feed) note(r changefeed.FeedRange, position, horizon, ahead uint64, items int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.scanned) > 2*MaxRanges {
+		clear(f.scanned)
+	}
+	if items == 0 {
+		f.scanned[r] = scan{position, max(position, horizon-1)}
+	}
+	switch {
+	case horizon > f.held.horizon:
+		f.held = holding{horizon: horizon}
+		fallthrough
+	case f.held.since.IsZero():
+		if ahead > horizon {
+			f.held.since = time.Now()
+		}
+	case ahead == horizon:
+		f.held.since = time.Time{}
+	}
+}
+
+// Held is how long a transaction that is still open has kept the feed from going on, as far
+// as reads have seen; 0 if none does. All that was committed after it began waits for it.
+func (f *Feed) Held() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held.since.IsZero() {
+		return 0
+	}
+	return time.Since(f.held.since)
+}
+
+// token is a continuation: all transactions up to this one were shown.
+func token(xid uint64) string { return strconv.Quote(strconv.FormatUint(xid, 10)) }
+
+func parseToken(continuation string) (uint64, error) {
+	if continuation == "" {
+		return 0, nil
+	}
+	text, err := strconv.Unquote(continuation)
+	if err == nil {
+		var n uint64
+		if n, err = strconv.ParseUint(text, 10, 63); err == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("postgres: the continuation %q is none of this feed's", continuation)
+}

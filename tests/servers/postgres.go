@@ -1,0 +1,181 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Postgres is a server of PostgreSQL with fsync on. Its methods are for one goroutine.
+type Postgres struct {
+	bin, folder string
+	port        int
+	as          *syscall.Credential // nil: who runs the test
+	running     *exec.Cmd
+	database    int
+}
+
+// startLimit bounds how long a server may take to answer, also after a crash.
+const startLimit = time.Minute
+
+// postgresBin returns where the server's programs are, "" if nowhere.
+func postgresBin() string {
+	if path, err := exec.LookPath("postgres"); err == nil {
+		return filepath.Dir(path)
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is fine
+	slices.Sort(found)
+	if len(found) == 0 {
+		return ""
+	}
+	return filepath.Dir(found[len(found)-1])
+}
+
+// StartPostgres starts a server until the test ends.
+func StartPostgres(t testing.TB) *Postgres {
+	t.Helper()
+	p := &Postgres{bin: postgresBin()}
+	if p.bin == "" {
+		t.Skip("PostgreSQL is not installed: apt-get install postgresql")
+	}
+	var err error
+	if p.folder, err = os.MkdirTemp("", "feedbox-postgres-"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill(t)
+		_ = os.RemoveAll(p.folder)
+	})
+	if os.Getuid() == 0 {
+		p.demote(t)
+	}
+	if out, err := p.command("initdb", "-D", p.data(), "-U", "feedbox", "-A", "trust", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v: %s", err, out)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.port = listener.Addr().(*net.TCPAddr).Port
+	_ = listener.Close()
+	p.Start(t)
+	return p
+}
+
+// demote has the server run as another user: it refuses to run as root.
+func (p *Postgres) demote(t testing.TB) {
+	t.Helper()
+	who, err := user.Lookup("postgres")
+	if err != nil {
+		if who, err = user.Lookup("nobody"); err != nil {
+			t.Skip("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
+		}
+	}
+	uid, err1 := strconv.ParseUint(who.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(who.Gid, 10, 32)
+	if err1 != nil || err2 != nil {
+		t.Fatalf("the user %s has the ids %s and %s", who.Username, who.Uid, who.Gid)
+	}
+	p.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	if err := os.Chown(p.folder, int(uid), int(gid)); err != nil { //nolint:gosec // 32 bits
+		t.Fatal(err)
+	}
+}
+
+func (p *Postgres) data() string { return filepath.Join(p.folder, "data") }
+
+func (p *Postgres) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(p.bin, name), args...)
+	cmd.Dir = p.folder
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// Start starts a server that was killed, on the same data, and waits until it answers.
+func (p *Postgres) Start(t testing.TB) {
+	t.Helper()
+	p.running = p.command("postgres", "-D", p.data(), "-p", strconv.Itoa(p.port), "-k", p.folder, "-c", "listen_addresses=127.0.0.1",
+		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal", "-c", "fsync=on")
+	if err := p.running.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, p.url("postgres"))
+		if err == nil {
+			_ = conn.Close(ctx)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("PostgreSQL does not answer: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Kill ends the server and all its processes at once, as kill -9 does.
+func (p *Postgres) Kill(t testing.TB) {
+	t.Helper()
+	if p.running == nil || p.running.Process == nil {
+		return
+	}
+	children := p.children()
+	_ = p.running.Process.Kill()
+	for _, pid := range children {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	_ = p.running.Wait()
+	p.running = nil
+}
+
+// children are the server's processes, each of which is in a session of its own.
+func (p *Postgres) children() (pids []int) {
+	parent := strconv.Itoa(p.running.Process.Pid)
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is fine
+	for _, path := range stats {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		var pid int
+		var name, state, of string
+		if _, err := fmt.Sscan(string(raw), &pid, &name, &state, &of); err == nil && of == parent {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func (p *Postgres) url(database string) string {
+	return fmt.Sprintf("postgres://feedbox@127.0.0.1:%d/%s?sslmode=disable", p.port, database)
+}
+
+// Database makes an empty database and returns its URL.
+func (p *Postgres) Database(t testing.TB) string {
+	t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, p.url("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	p.database++
+	name := fmt.Sprintf("t%d", p.database)
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	return p.url(name)
+}
