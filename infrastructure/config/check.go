@@ -55,10 +55,25 @@ func IsLoopback(address string) bool {
 }
 
 // checkStore checks the variables of the store that is chosen.
-func checkStore(report *report, s Store, c Cosmos) {
+func checkStore(report *report, s Store, c Cosmos, p Postgres) {
 	switch s.Kind {
 	case StoreCosmos:
 		checkCosmos(report, c)
+	case StorePostgres:
+		checkPostgres(report, p)
+	}
+}
+
+func checkPostgres(report *report, c Postgres) {
+	const name, example = "FEEDBOX_POSTGRES_URL", "write for example postgres://user:password@host:5432/contacts?sslmode=verify-full"
+	switch u, err := url.Parse(c.URL.Reveal()); {
+	case !c.URL.IsSet():
+		report.add(name, "is not set", example)
+	case err != nil || u.Host == "" || (u.Scheme != "postgres" && u.Scheme != "postgresql") || strings.Trim(u.Path, "/") == "":
+		report.add(name, "is not the URL of a database", example)
+	}
+	if n := c.Ranges; n&(n-1) != 0 && !report.faulty("FEEDBOX_POSTGRES_RANGES") {
+		report.add("FEEDBOX_POSTGRES_RANGES", fmt.Sprintf("%d is no power of two", n), "give 1, 2, 4, 8 and so on: ranges are cut in halves")
 	}
 }
 

@@ -4,13 +4,14 @@ import "time"
 
 // The values of Store.
 const (
-	StoreCosmos = "cosmos"
+	StoreCosmos   = "cosmos"
+	StorePostgres = "postgres"
 )
 
 // Store says which kind of store holds aggregates and events. Both processes use it; the
 // variables of another kind are not looked at.
 type Store struct {
-	Kind string `env:"STORE" envDefault:"cosmos" oneof:"cosmos" doc:"kind of the store that holds the aggregates and their events"`
+	Kind string `env:"STORE" envDefault:"cosmos" oneof:"cosmos|postgres" doc:"kind of the store that holds the aggregates and their events"`
 }
 
 // The values of Broker.
@@ -42,6 +43,18 @@ type Cosmos struct {
 	Leases string `env:"LEASES" envDefault:"leases" doc:"container of the relay's leases, partitioned by /id"`
 	// Parked holds events that were refused for good.
 	Parked string `env:"PARKED" envDefault:"parked" doc:"container of parked events, partitioned by /partitionKey"`
+}
+
+// Postgres names the database. Both processes use it.
+type Postgres struct {
+	// URL says where the database is, and who asks.
+	URL Secret `env:"URL" doc:"URL of the database, for example postgres://user:password@host:5432/contacts?sslmode=verify-full"`
+	// Schema holds all tables.
+	Schema string `env:"SCHEMA" envDefault:"feedbox" check:"name" doc:"schema of the tables"`
+	// Migrate has a start bring the schema to the version of the program.
+	Migrate bool `env:"MIGRATE" envDefault:"true" doc:"create the schema at the start, or bring it to the version of the program; false: only compare it"`
+	// Ranges is how many feed ranges the events are read by.
+	Ranges int `env:"RANGES" envDefault:"4" min:"1" max:"1024" doc:"feed ranges that relays share: 1, 2, 4 and so on; more of them split the leases of a running relay"`
 }
 
 // ServiceBus names the namespace and the topic. Only the relay uses it.

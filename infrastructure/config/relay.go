@@ -12,7 +12,8 @@ import (
 // publisher.
 type Relay struct {
 	Store      Store
-	Cosmos     Cosmos `envPrefix:"COSMOS_"`
+	Cosmos     Cosmos   `envPrefix:"COSMOS_"`
+	Postgres   Postgres `envPrefix:"POSTGRES_"`
 	Broker     Broker
 	ServiceBus ServiceBus `envPrefix:"SERVICEBUS_"`
 	RabbitMQ   RabbitMQ   `envPrefix:"RABBITMQ_"`
@@ -55,7 +56,7 @@ const WaitLimit = time.Minute
 func LoadRelay(environ []string) (*Relay, error) {
 	c := &Relay{}
 	report := load(c, environ)
-	checkStore(report, c.Store, c.Cosmos)
+	checkStore(report, c.Store, c.Cosmos, c.Postgres)
 	if c.Store.Kind == StoreCosmos {
 		checkContainers(report, c.Cosmos)
 	}

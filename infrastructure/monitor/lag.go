@@ -21,6 +21,7 @@ type LagGauge struct {
 	Lag     func() []changefeed.RangeLag
 	Failing func() bool // the store
 	Now     func() time.Time
+	Held    func() time.Duration // how long the store has held the feed back; nil: it never does
 
 	mu   sync.Mutex // guards last
 	last map[string]knownLag
@@ -45,7 +46,15 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 		}
 		return nil
 	}, transactions, oldest)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	var err4 error
+	if g.Held != nil {
+		_, err4 = meter.Float64ObservableGauge("outbox.feed.held", metric.WithUnit("s"), metric.WithDescription("for how long an open transaction of the store has held the feed back"),
+			metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+				o.Observe(g.Held().Seconds())
+				return nil
+			}))
+	}
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return fmt.Errorf("lag metrics: %w", err)
 	}
 	return nil

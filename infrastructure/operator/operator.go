@@ -23,8 +23,8 @@ type Operator struct {
 	broker Broker
 }
 
-// New connects nothing yet; the first use does. All of store is required. Broker is closed
-// by the Operator; nil: the configuration names none, and what sends fails.
+// New connects nothing yet; the first use does. Store and broker are closed by the
+// Operator. A nil broker: the configuration names none, and what sends fails.
 func New(cfg *config.Relay, store Store, broker Broker) *Operator {
 	return &Operator{
 		Leases: changefeed.NewOperator(store.Feed, store.Leases, &changefeed.OperatorOptions{Processor: cfg.Processor}),
@@ -40,6 +40,9 @@ const closeTimeout = 5 * time.Second
 
 // Close ends the connections that were made, also after ctx has ended.
 func (o *Operator) Close(ctx context.Context) error {
+	if o.store.Close != nil {
+		o.store.Close()
+	}
 	if o.broker == nil {
 		return nil
 	}

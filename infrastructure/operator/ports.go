@@ -26,6 +26,8 @@ type Store struct {
 	Leases  changefeed.LeaseStore
 	Parked  Lot
 	Doctor  StoreDoctor
+	// Close ends the connections that were made. Default: there are none to end.
+	Close func()
 }
 
 // Events reads events where they were committed.

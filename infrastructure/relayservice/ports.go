@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
 )
 
-// Store is what a relay needs of where events are committed. All but Upkeep are required.
+// Store is what a relay needs of where events are committed. All but Upkeep and Held are
+// required.
 type Store struct {
 	// Name is the store's in metrics and probes, such as "cosmos".
 	Name string
@@ -28,6 +30,9 @@ type Store struct {
 	// Upkeep does what the store needs done regularly, until ctx ends, which is no error.
 	// Default: nothing.
 	Upkeep func(ctx context.Context) error
+	// Held tells for how long something in the store has kept the feed from going on, such as
+	// a transaction that somebody left open. Default: nothing does.
+	Held func() time.Duration
 }
 
 // Lot keeps parked events, and counts them.

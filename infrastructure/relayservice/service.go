@@ -58,7 +58,7 @@ func New(store Store, broker Broker, o *Options) (*Service, error) {
 	if err := s.assemble(metrics); err != nil {
 		return nil, err
 	}
-	lag := &monitor.LagGauge{Lag: s.processor.Lag, Failing: options.Needs[store.Name].Failing, Now: time.Now}
+	lag := &monitor.LagGauge{Lag: s.processor.Lag, Failing: options.Needs[store.Name].Failing, Now: time.Now, Held: store.Held}
 	return s, errors.Join(lag.Register(options.Meters), s.parked.Register(options.Meters), options.Needs.Register(options.Meters))
 }
 

@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"context"
+	"strings"
 
 	"go.uber.org/fx"
 
@@ -11,6 +12,7 @@ import (
 	"feedbox/application/query"
 	"feedbox/domain/contact"
 	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/monitor"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/relayservice"
@@ -20,7 +22,8 @@ import (
 // stores are the kinds of stores, by the values of FEEDBOX_STORE. Nothing is made of those
 // that are not chosen.
 var stores = map[string]store{
-	config.StoreCosmos: cosmosStore{},
+	config.StoreCosmos:   cosmosStore{},
+	config.StorePostgres: postgresStore{},
 }
 
 // store makes the adapters of one kind of store. What it opens is closed by hooks of lc.
@@ -41,4 +44,16 @@ type contactStore struct {
 	reader contacts.Reader
 	audit  query.AuditReader
 	verify func(ctx context.Context) error
+}
+
+// contract says which documents are events, as it is configured.
+func contract(e config.Event) document.EventContract {
+	types := make([]string, len(e.Types))
+	for i, one := range e.Types {
+		types[i] = strings.TrimSpace(one)
+	}
+	return document.EventContract{
+		Type: e.TypeMember, Types: types, ID: e.IDMember, Key: e.KeyMember, Body: e.BodyMember, Subject: e.SubjectMember,
+		Sequence: e.SequenceMember, Version: e.VersionMember, CreatedAt: e.CreatedAtMember, Traceparent: e.TraceparentMember,
+	}
 }

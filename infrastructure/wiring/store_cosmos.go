@@ -57,7 +57,7 @@ func (cosmosStore) relay(_ fx.Lifecycle, p Params, cfg *config.Relay, need *moni
 	}
 	return azure.Store(client, &azure.StoreOptions{
 		Database: cfg.Cosmos.Database, Data: cfg.Cosmos.Container, Leases: cfg.Cosmos.Leases, Parked: cfg.Cosmos.Parked,
-		Contract: azureoperator.Contract(cfg.Event), Account: account,
+		Contract: contract(cfg.Event), Account: account,
 	})
 }
 
@@ -72,5 +72,5 @@ func (cosmosStore) operator(p Params, cfg *config.Relay) (operator.Store, error)
 			return operator.Store{}, err
 		}
 	}
-	return azureoperator.Store(cfg.Cosmos, cfg.Event, clients)
+	return azureoperator.Store(cfg.Cosmos, contract(cfg.Event), clients)
 }

@@ -57,6 +57,7 @@ var layers = []layer{
 	emulator("busemu", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus", "github.com/coder/websocket"),
 	adapter("document", "feedbox/infrastructure/internal/jsontext"),
 	adapter("internal/jsontext", "feedbox/domain"),
+	adapter("postgres", "github.com/jackc/pgx/v5", "feedbox/changefeed", "feedbox/infrastructure/document"),
 	adapter("cosmos", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/document", "feedbox/infrastructure/internal/jsontext"),
 	adapter("servicebus", "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp", "feedbox/infrastructure/failpoint"),
 	adapter("rabbitmq", "github.com/rabbitmq/amqp091-go", "feedbox/infrastructure/failpoint"),
@@ -66,11 +67,16 @@ var layers = []layer{
 	adapter("telemetry"),
 	{
 		path:   "infrastructure/operator",
-		except: []string{"infrastructure/operator/azure", "infrastructure/operator/rabbit", "infrastructure/operator/fifo"},
+		except: []string{"infrastructure/operator/azure", "infrastructure/operator/postgres", "infrastructure/operator/rabbit", "infrastructure/operator/fifo"},
 		allow: []string{
 			"std", "feedbox/domain", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/config", "feedbox/infrastructure/cosmos",
 		},
 		deny: []string{"testing", "feedbox/changefeed/cosmosfeed"},
+	},
+	{
+		path:  "infrastructure/operator/postgres",
+		allow: []string{"std", "feedbox/infrastructure/operator", "feedbox/infrastructure/postgres"},
+		deny:  []string{"testing"},
 	},
 	{
 		path: "infrastructure/operator/azure",

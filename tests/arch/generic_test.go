@@ -13,7 +13,7 @@ import (
 var generic = []string{
 	"domain/aggregate", "domain/event", "domain/fault",
 	"application/command", "application/query", "application/relay", "application/mediator", "changefeed", "changefeed/cosmosfeed",
-	"infrastructure/cosmos", "infrastructure/document", "infrastructure/internal/jsontext", "infrastructure/cosmos/internal/store", "infrastructure/cosmos/parked",
+	"infrastructure/cosmos", "infrastructure/document", "infrastructure/postgres", "infrastructure/internal/jsontext", "infrastructure/cosmos/internal/store", "infrastructure/cosmos/parked",
 	"infrastructure/monitor", "infrastructure/page", "infrastructure/verify", "infrastructure/servicebus/subscriber", "infrastructure/servicebus/subscriber/cosmosinbox",
 	"infrastructure/servicebus", "infrastructure/relayfeed", "infrastructure/relayservice", "infrastructure/relayservice/azure",
 	"infrastructure/httpapi", "infrastructure/httpapi/auth", "infrastructure/httpapi/internal/strictjson",

@@ -18,6 +18,7 @@ import (
 
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/operator"
 )
 
@@ -58,7 +59,7 @@ func newDoctor(t *testing.T, a account) *storeDoctor {
 	if clients.Cosmos, err = cosmos.NewClient(cosmos.ClientConfig{Endpoint: cfg.Cosmos.Endpoint, Credential: identity{}, Options: options}); err != nil {
 		t.Fatal(err)
 	}
-	store, err := Store(cfg.Cosmos, cfg.Event, clients)
+	store, err := Store(cfg.Cosmos, document.EventContract{}, clients)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,8 @@ type StoreClients struct {
 	Identity azcore.TokenCredential
 }
 
-// Store is an operator's store in Cosmos DB.
-func Store(cfg config.Cosmos, event config.Event, clients StoreClients) (operator.Store, error) {
-	contract := Contract(event)
+// Store is an operator's store in Cosmos DB, whose events keep a contract.
+func Store(cfg config.Cosmos, contract document.EventContract, clients StoreClients) (operator.Store, error) {
 	var s operator.Store
 	decoder, err := document.NewEventDecoder(contract)
 	if err != nil {
