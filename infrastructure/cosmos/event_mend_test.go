@@ -8,11 +8,12 @@ import (
 
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 )
 
 func TestAnEventIsReplacedWhileItIsWhatWasRead(t *testing.T) {
 	container := newWorld(t, worldOptions{}).container
-	store, err := cosmos.NewEventStore(container, cosmos.EventDecoder{})
+	store, err := cosmos.NewEventStore(container, document.EventDecoder{})
 	must(t, err)
 	_, err = container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(`{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"sequence":1}}`), nil)
 	must(t, err)
