@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,11 @@ func (e *endpoints) print(out io.Writer, style console.Style, opts *options) {
 		row("its description", e.API+"/docs")
 		row("operations", e.Ops+"/readyz")
 	}
-	row("Cosmos DB emulator", strings.TrimSuffix(e.CosmosEndpoint, "/"))
+	if u, err := url.Parse(e.PostgresURL); e.PostgresURL != "" && err == nil {
+		row("PostgreSQL", u.Redacted())
+	} else {
+		row("Cosmos DB emulator", strings.TrimSuffix(e.CosmosEndpoint, "/"))
+	}
 	row("Service Bus emulator", brokerOf(e.ServiceBusConnectionString))
 	row("Service Bus admin", e.ServiceBusAdmin)
 	row("data", opts.storage())

@@ -13,6 +13,9 @@ import (
 // dumpStore writes the contacts, events and parked events to a file and returns their
 // count.
 func dumpStore(ctx context.Context, e *endpoints, path string) (n int, err error) {
+	if e.PostgresURL != "" {
+		return dumpDatabase(ctx, e.PostgresURL, path)
+	}
 	credential, err := azcosmos.NewKeyCredential(e.CosmosKey)
 	if err != nil {
 		return 0, err

@@ -39,6 +39,8 @@ func (p *place) env(ctx context.Context, out io.Writer) error {
 		"API", e.API,
 		"OPS", e.Ops,
 		"ADMIN", e.ServiceBusAdmin,
+		"FEEDBOX_STORE", e.store(),
+		"FEEDBOX_POSTGRES_URL", e.PostgresURL,
 		"FEEDBOX_COSMOS_ENDPOINT", e.CosmosEndpoint,
 		"FEEDBOX_COSMOS_KEY", e.CosmosKey,
 		"FEEDBOX_COSMOS_DATABASE", e.Database,

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -34,7 +35,8 @@ type options struct {
 	logLevel        string
 	config          string
 	record          bool
-	alone           bool // the emulators without the service
+	store           string // URL of a database that serves in the place of the Cosmos DB emulator
+	alone           bool   // the emulators without the service
 	play            playing
 
 	set     func(flag string) bool // whether the user gave the flag
@@ -46,6 +48,7 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	if service {
 		flags.StringVar(&o.api, "api", "127.0.0.1:8080", "address of the contacts API")
 		flags.StringVar(&o.page, "page", "127.0.0.1:8100", "address of the page for a browser")
+		flags.StringVar(&o.store, "store", "", "keep contacts and events in this database, postgres://user:password@host:port/database, in the place of the Cosmos DB emulator")
 		flags.StringVar(&o.ops, "ops", "127.0.0.1:8090", "address of the operations endpoints (health, metrics)")
 	}
 	flags.StringVar(&o.cosmos, "cosmos", "127.0.0.1:8081", "address of the Cosmos DB emulator")
@@ -104,6 +107,12 @@ func (o *options) validate() error {
 	o.ephemeral = o.ephemeral || o.play.on
 	if o.play.script {
 		o.page = "" // nobody looks
+	}
+	if o.store != "" && !strings.HasPrefix(o.store, "postgres://") && !strings.HasPrefix(o.store, "postgresql://") {
+		return fmt.Errorf("--store: give the URL of a database, postgres://user:password@host:port/database")
+	}
+	if o.store != "" && o.play.on {
+		return fmt.Errorf("--store and --play exclude each other: the playground breaks the emulators")
 	}
 	if o.ephemeral && o.set("data-dir") {
 		return fmt.Errorf("--ephemeral and --data-dir exclude each other: leave one out")

@@ -86,6 +86,7 @@ func (e *endpoints) relayProcess(name, cosmos, bus string) *exec.Cmd {
 // relayVariables configure a relay of these emulators.
 func (e *endpoints) relayVariables() []string {
 	return []string{
+		"FEEDBOX_STORE=" + e.store(), "FEEDBOX_POSTGRES_URL=" + e.PostgresURL,
 		"FEEDBOX_COSMOS_ENDPOINT=" + e.CosmosEndpoint,
 		"FEEDBOX_COSMOS_KEY=" + e.CosmosKey,
 		"FEEDBOX_COSMOS_DATABASE=" + e.Database,

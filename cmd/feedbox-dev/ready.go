@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"feedbox/infrastructure/config"
 )
 
 // What a running feedbox-dev keeps in its data folder besides the data.
@@ -39,6 +41,15 @@ type endpoints struct {
 	Parked                     string `json:"parked"`
 	Topic                      string `json:"topic"`
 	Subscription               string `json:"subscription"`
+	PostgresURL                string `json:"postgresUrl,omitempty"` // of --store
+}
+
+// store is the kind of the store, as FEEDBOX_STORE has it.
+func (e *endpoints) store() string {
+	if e.PostgresURL != "" {
+		return config.StorePostgres
+	}
+	return config.StoreCosmos
 }
 
 // write puts the file in place in one step, so that a reader who waits for it

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -32,6 +33,9 @@ func (p *place) spoil(ctx context.Context, out io.Writer) error {
 	e, err := p.findLiving(ctx)
 	if err != nil {
 		return err
+	}
+	if e.PostgresURL != "" {
+		return usageError{errors.New("an event can be spoilt in the Cosmos DB emulator only: start feedbox-dev without --store")}
 	}
 	credential, err := azcosmos.NewKeyCredential(e.CosmosKey)
 	if err != nil {

@@ -3,6 +3,9 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -55,4 +58,30 @@ func (e Events) OfKey(ctx context.Context, key string) ([]relay.StoredEvent, err
 	}
 	slices.SortStableFunc(events, func(a, b relay.StoredEvent) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return events, nil
+}
+
+// Editable returns the document as it is, and its version: that of an event is its content.
+func (Events) Editable(raw []byte) (clean []byte, version string, err error) {
+	if !json.Valid(raw) {
+		return nil, "", fault.New(fault.Invalid, "", "the event is no JSON")
+	}
+	sum := sha256.Sum256(raw)
+	return raw, hex.EncodeToString(sum[:]), nil
+}
+
+// Replace puts document in place of an event, if its version is still that; else
+// PreconditionFailed, or NotFound. The feed does not show it again.
+func (e Events) Replace(ctx context.Context, key, id string, document []byte, version string) error {
+	done, err := e.DB.pool.Exec(ctx, `UPDATE events SET document = $4 WHERE hash = $1 AND id = $2 AND key = $3 AND encode(sha256(convert_to(document, 'UTF8')), 'hex') = $5`,
+		hashOf(key), id, key, string(document), version)
+	if e.DB.used(err) != nil {
+		return asFault("replace event "+id+" of key "+key, err)
+	}
+	if done.RowsAffected() == 1 {
+		return nil
+	}
+	if _, err := e.Event(ctx, key, id); err != nil {
+		return err
+	}
+	return fault.New(fault.PreconditionFailed, "", "the event was changed by somebody else; read it again")
 }

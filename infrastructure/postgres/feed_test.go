@@ -14,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"feedbox/changefeed"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/postgres"
 )
 
@@ -231,5 +233,28 @@ func TestSweep(t *testing.T) {
 	must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&left))
 	if left != 10 {
 		t.Errorf("%d events are left, want 10", left)
+	}
+}
+
+func TestAnEventIsReplacedWhileItIsWhatWasRead(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	feed, err := postgres.NewFeed(db, nil)
+	must(t, err)
+	_, err = pool.Exec(t.Context(), insertEvent, hash(feed, "k"), "k", "e1", `{"id":"e1"}`)
+	must(t, err)
+	events := postgres.Events{DB: db, Decoder: document.EventDecoder{}}
+	raw, err := events.Event(t.Context(), "k", "e1")
+	must(t, err)
+	_, version, err := events.Editable(raw)
+	must(t, err)
+	must(t, events.Replace(t.Context(), "k", "e1", []byte(`{"id":"e1","mended":true}`), version))
+	if raw, err = events.Event(t.Context(), "k", "e1"); err != nil || !strings.Contains(string(raw), "mended") {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if err := events.Replace(t.Context(), "k", "e1", []byte(`{}`), version); !fault.Is(err, fault.PreconditionFailed) {
+		t.Errorf("an older version was replaced: %v", err)
+	}
+	if err := events.Replace(t.Context(), "k", "gone", []byte(`{}`), version); !fault.Is(err, fault.NotFound) {
+		t.Errorf("an event that is not there: %v", err)
 	}
 }

@@ -23,6 +23,7 @@ type Postgres struct {
 	port        int
 	as          *syscall.Credential // nil: who runs the test
 	running     *exec.Cmd
+	ended       chan struct{} // closed when running has ended
 	database    int
 }
 
@@ -105,13 +106,9 @@ func (p *Postgres) command(name string, args ...string) *exec.Cmd {
 // Start starts a server that was killed, on the same data, and waits until it answers.
 func (p *Postgres) Start(t testing.TB) {
 	t.Helper()
-	p.running = p.command("postgres", "-D", p.data(), "-p", strconv.Itoa(p.port), "-k", p.folder, "-c", "listen_addresses=127.0.0.1",
-		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal", "-c", "fsync=on")
-	if err := p.running.Start(); err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
+	p.launch(t)
 	for {
 		conn, err := pgx.Connect(ctx, p.url("postgres"))
 		if err == nil {
@@ -121,9 +118,26 @@ func (p *Postgres) Start(t testing.TB) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("PostgreSQL does not answer: %v", err)
+		case <-p.ended: // what is left of its predecessor may have been in its way
+			p.launch(t)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+func (p *Postgres) launch(t testing.TB) {
+	t.Helper()
+	p.running = p.command("postgres", "-D", p.data(), "-p", strconv.Itoa(p.port), "-k", p.folder, "-c", "listen_addresses=127.0.0.1",
+		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal", "-c", "fsync=on")
+	if err := p.running.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	p.ended = ended
+	go func(cmd *exec.Cmd) {
+		_ = cmd.Wait() // how it ended does not matter
+		close(ended)
+	}(p.running)
 }
 
 // Kill ends the server and all its processes at once, as kill -9 does.
@@ -137,9 +151,15 @@ func (p *Postgres) Kill(t testing.TB) {
 	for _, pid := range children {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	_ = p.running.Wait()
+	<-p.ended
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && slices.ContainsFunc(children, alive); {
+		time.Sleep(time.Millisecond)
+	}
 	p.running = nil
 }
+
+// alive tells whether a process is there.
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // children are the server's processes, each of which is in a session of its own.
 func (p *Postgres) children() (pids []int) {
