@@ -131,7 +131,7 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 		if err != nil {
 			return err
 		}
-		p, err := newPage(&e, log, append(sections, explorers.Sections()...)...)
+		p, err := newPage(&e, log, append(sections, explorers.Sections(!opts.play.on)...)...)
 		if err != nil {
 			return err
 		}

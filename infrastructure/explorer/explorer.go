@@ -64,9 +64,13 @@ func New(cosmos *cosmosemu.Server, bus *busemu.Server, userAgent string) (*Explo
 	return e, nil
 }
 
-// Sections are those of a page.
-func (e *Explorer) Sections() []page.Section {
-	return []page.Section{e.database(), e.broker(), e.weatherSection()}
+// Sections are those of a page. The weather is left out where somebody else makes it.
+func (e *Explorer) Sections(weather bool) []page.Section {
+	sections := []page.Section{e.database(), e.broker()}
+	if weather {
+		sections = append(sections, e.weatherSection())
+	}
+	return sections
 }
 
 // adminOf is the vendor's client of the emulator's admin API, which the SDK expects at the

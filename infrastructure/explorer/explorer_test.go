@@ -44,7 +44,7 @@ func newSite(t *testing.T) *site {
 	check(t, s.bus.CreateQueue(t.Context(), busemu.Queue{Name: "jobs", MaxDeliveryCount: 1}))
 	e, err := New(s.cosmos, s.bus, agent)
 	check(t, err)
-	p, err := page.New(&page.Options{Actions: true, Sections: e.Sections()})
+	p, err := page.New(&page.Options{Actions: true, Sections: e.Sections(true)})
 	check(t, err)
 	t.Cleanup(p.Close)
 	s.server = httptest.NewServer(p)

@@ -50,6 +50,7 @@ type judge struct {
 	acked    int64
 	unknown  int64
 	disturbs time.Time // until then patience does not run
+	latest   time.Time // when something arrived last
 }
 
 // round is one portion of load, and what became of it.
@@ -70,7 +71,10 @@ const (
 	shown = 20
 	// doubtful is how long a request without a reply may still change something.
 	doubtful = 12 * time.Second
-	// parkedPatience bounds how long a round waits for parked events.
+	// stalled is how long nothing arrives under load before that is no loss, but a standstill:
+	// somebody has stopped the topic, for example.
+	stalled = 5 * time.Second
+	// parkedPatience bounds how long a round waits for parked events, and in a standstill.
 	parkedPatience = 5 * time.Minute
 )
 
@@ -143,6 +147,11 @@ func (j *judge) saw(a *witness.Arrival) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.arrived++
+	now := time.Now()
+	if !j.latest.IsZero() && now.Sub(j.latest) > stalled {
+		j.disturbs = latest(j.disturbs, now) // what waited comes now
+	}
+	j.latest = now
 	r := j.owner[a.Session]
 	if r == nil {
 		if last, judged := j.done.find(a.Session); judged {
@@ -183,9 +192,7 @@ func (j *judge) end(r *round, now time.Time) {
 func (j *judge) disturbed(until time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if until.After(j.disturbs) {
-		j.disturbs = until
-	}
+	j.disturbs = latest(j.disturbs, until)
 }
 
 // onTheWay is how many acknowledged changes have no event that arrived, and since when the

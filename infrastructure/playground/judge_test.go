@@ -171,6 +171,19 @@ func TestARoundWaitsForWhatIsParked(t *testing.T) {
 	}
 }
 
+// Where nothing arrives at all under load, the topic stands still, and nothing is lost.
+func TestAStandstillIsNoLoss(t *testing.T) {
+	r := newTrial()
+	r.arrive(r.messages[:7]...)
+	r.begin() // the next round's load goes on
+	if v := r.wait(t, time.Minute); !v.Kept() || v.Open != 2 {
+		t.Fatalf("%+v", v)
+	}
+	if v := r.wait(t, time.Hour); v.Broken["I2"] != 1 {
+		t.Errorf("%+v: it does not last forever", v)
+	}
+}
+
 // A message may be there before its client has the reply.
 func TestAMessageMayComeBeforeTheReply(t *testing.T) {
 	r := newTrial()

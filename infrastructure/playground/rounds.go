@@ -49,7 +49,7 @@ func (j *judge) close(ctx context.Context, r *round, now time.Time) error {
 	doubt := r.lostCreates > 0 || len(r.unknown) > 0
 	since := now.Sub(r.over)
 	early := r.over.IsZero() || doubt && since < doubtful
-	patient := now.Before(j.disturbs) || since < j.patience || now.Sub(j.disturbs) < j.patience
+	patient := now.Before(j.disturbs) || since < j.patience || now.Sub(j.disturbs) < j.patience || j.standsStill(now) && since < parkedPatience
 	var keys []string
 	for contact, owner := range j.owner {
 		if owner == r {
@@ -79,6 +79,12 @@ func (j *judge) close(ctx context.Context, r *round, now time.Time) error {
 	}
 	j.finish(r, &run, breaches)
 	return nil
+}
+
+// standsStill tells whether nothing arrives although there is load. The caller holds mu.
+func (j *judge) standsStill(now time.Time) bool {
+	loading := slices.ContainsFunc(j.open, func(r *round) bool { return r.over.IsZero() })
+	return loading && now.Sub(j.latest) > stalled
 }
 
 // finish adds a judged round to the verdict and forgets it. The caller holds mu.
