@@ -122,7 +122,7 @@ func TestDatabase(t *testing.T) {
 
 	container := "/database/container/shop/orders"
 	s.act(container, "/database/split", url.Values{"db": {"shop"}, "coll": {"orders"}, "range": {"0"}})
-	s.want(s.get(container), `id="range-2"`, `id="range-3"`, "Merge ranges 2 and 3")
+	s.want(s.get(container), `id="range-2"`, `id="range-3"`, "Merge with 2: range 3")
 	s.act(container, "/database/merge", url.Values{"db": {"shop"}, "coll": {"orders"}, "left": {"2"}, "right": {"3"}})
 	s.want(s.get(container), `id="range-4"`)
 	s.want(s.act(container, "/database/split", url.Values{"db": {"shop"}, "coll": {"orders"}, "range": {"0"}}), "That is not possible")
