@@ -49,11 +49,8 @@ func run(ctx context.Context, args []string) error {
 
 func serve(ctx context.Context, client *azcosmos.Client, _ servicebus.ClientConfig) error {
 	container, err := client.NewContainer(database, "data")
-	if err != nil {
-		return err
-	}
-	orders, err := store.Open(container)
-	if err != nil {
+	orders, wrong := store.Open(container)
+	if err := errors.Join(err, wrong); err != nil {
 		return err
 	}
 	server, err := httpapi.New([]httpapi.Resource{api.Resource(orders)}, nil)
@@ -76,11 +73,8 @@ func relay(ctx context.Context, client *azcosmos.Client, namespace servicebus.Cl
 	expiry, _ := time.ParseDuration(os.Getenv("ORDERS_LEASE_EXPIRY")) // none: the default
 	store, err := azure.Store(client, &azure.StoreOptions{Database: database})
 	broker, wrong := azure.Broker(bus, &azure.BrokerOptions{Topic: topic})
-	if err := errors.Join(err, wrong); err != nil {
-		return err
-	}
-	service, err := relayservice.New(store, broker, &relayservice.Options{Expiry: expiry})
-	if err != nil {
+	service, refused := relayservice.New(store, broker, &relayservice.Options{Expiry: expiry})
+	if err := errors.Join(err, wrong, refused); err != nil {
 		return err
 	}
 	return service.Run(ctx)
@@ -88,11 +82,8 @@ func relay(ctx context.Context, client *azcosmos.Client, namespace servicebus.Cl
 
 func consume(ctx context.Context, client *azcosmos.Client, bus servicebus.ClientConfig) error {
 	container, err := client.NewContainer(database, "totals")
-	if err != nil {
-		return err
-	}
-	totals, err := open.New(bus, topic, container)
-	if err != nil {
+	totals, wrong := open.New(bus, topic, container)
+	if err := errors.Join(err, wrong); err != nil {
 		return err
 	}
 	return totals.Run(ctx)

@@ -169,7 +169,7 @@ type link struct {
 // detach ends the link. What was received on it and not settled goes back.
 func (l *link) detach(ctx context.Context) error {
 	defer l.conn.leave(l.session)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := bounded(ctx)
 	defer cancel()
 	return l.Close(ctx)
 }
@@ -224,7 +224,7 @@ func (c *connection) giveUpAccepts(ctx context.Context) {
 	c.mu.Lock()
 	sessions := c.sessions
 	c.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := bounded(ctx)
 	defer cancel()
 	for _, s := range sessions {
 		if sender, err := s.NewSender(ctx, string(c.source)+managementSuffix, nil); err == nil {

@@ -64,8 +64,8 @@
 //	Run ---- accept (up to 8) ---- get a connection, accept a session
 //	  |         +---- hold, for each session ---- handler, in turn
 //	  |                 +---- read: from the link to the queue; notices its end
-//	  |                 +---- complete, for each event not yet confirmed
 //	  |                 +---- renew, after half of a lock's term
+//	  +---- settlers, one for each completion that is not confirmed yet
 //	  +---- connection ---- refresh of the token
 //	                  +---- answers of $cbs, and of $management once it is needed
 //	                  +---- gather: writes what was written together

@@ -167,23 +167,29 @@ func (h *hold) deliver(ctx, locked context.Context, m *amqp.Message) bool {
 	out.Err = h.apply(locked, out)
 	before, observed := h.observed, make(chan struct{})
 	h.observed = observed
-	settle := func() {
+	end := func(ctx context.Context) {
 		defer close(observed)
-		if !h.p.settle(locked, h.session.Receiver, m, out) {
+		if !settle(ctx, h.session.Receiver, m, out) {
 			h.spoilt.Store(true)
 		}
 		<-before
 		h.p.observe(locked, *out)
 	}
 	if out.Err == nil { // confirmed while the next events are handled
-		h.completing.Go(settle)
+		h.completing.Add(1)
+		h.p.settlers.run(ctx, func(ctx context.Context) {
+			defer h.completing.Done()
+			end(ctx)
+		})
 		return true
 	}
 	if !setAside(out.Err) {
 		h.freePermit() // for others meanwhile
 		wait(ctx, locked, h.p.backoff(out.Event.DeliveryCount))
 	}
-	settle()
+	patience, cancel := bounded(locked)
+	defer cancel()
+	end(patience)
 	return out.Action != PutBack
 }
 

@@ -70,10 +70,8 @@ func (c *common) handle(ctx context.Context, e *Event) (err error) {
 }
 
 // settle tells the broker how a delivery ended, waits for it to confirm that, and reports
-// whether it did.
-func (c *common) settle(ctx context.Context, r *amqp.Receiver, m *amqp.Message, out *Outcome) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-	defer cancel()
+// whether it did before ctx ended.
+func settle(ctx context.Context, r *amqp.Receiver, m *amqp.Message, out *Outcome) bool {
 	var err error
 	letter, dead := errors.AsType[*DeadLetterError](out.Err)
 	switch {
@@ -95,6 +93,11 @@ func (c *common) settle(ctx context.Context, r *amqp.Receiver, m *amqp.Message, 
 		out.Action, out.Err = Unsettled, errors.Join(out.Err, err)
 	}
 	return err == nil
+}
+
+// bounded is a context for a settlement: it outlives ctx by requestTimeout at most.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 }
 
 // setAside reports whether an error of a handler ends its event.

@@ -123,14 +123,16 @@ func (p *Processor) deliver(ctx, handling context.Context, l *link, m *amqp.Mess
 	if out.Err != nil && !setAside(out.Err) {
 		wait(ctx, locked, p.backoff(out.Event.DeliveryCount))
 	}
-	p.settle(locked, l.Receiver, m, &out)
+	patience, cancel := bounded(locked)
+	defer cancel()
+	settle(patience, l.Receiver, m, &out)
 	p.observe(locked, out)
 }
 
 // giveBack returns what the broker has sent and nobody handles: without a session it is
 // locked by itself, and closing the link would leave it so.
 func (p *Processor) giveBack(ctx context.Context, l *link) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if l.DrainCredit(ctx, nil) != nil {
 		return // the link has ended
@@ -141,7 +143,7 @@ func (p *Processor) giveBack(ctx context.Context, l *link) {
 }
 
 func (p *Processor) release(ctx context.Context, l *link, m *amqp.Message) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := bounded(ctx)
 	defer cancel()
 	_ = l.ReleaseMessage(ctx, m) // else its lock expires
 }

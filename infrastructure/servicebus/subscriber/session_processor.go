@@ -17,6 +17,7 @@ type SessionProcessor struct {
 	opts      SessionOptions
 	connector *connector
 	permits   chan struct{} // one for each session that is being handled
+	settlers  *settlers     // of the present Run
 
 	mu   sync.Mutex               // guards what follows
 	keys map[string]chan struct{} // held sessions; closed when let go
@@ -48,6 +49,7 @@ const acceptAtOnce = 8
 func (p *SessionProcessor) Run(ctx context.Context) error {
 	handling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
+	p.settlers = newSettlers()
 	var accepting, holding sync.WaitGroup
 	for range min(p.opts.Sessions, acceptAtOnce) {
 		accepting.Go(func() { p.accept(ctx, handling, &holding) })
@@ -63,6 +65,7 @@ func (p *SessionProcessor) Run(ctx context.Context) error {
 			c.giveUpAccepts(ctx)
 		}
 		holding.Wait()
+		p.settlers.end()
 		p.connector.close()
 	}()
 	p.drain(ctx, done, cancel)
@@ -89,6 +92,9 @@ func (p *SessionProcessor) accept(ctx, handling context.Context, holding *sync.W
 			p.log.WarnContext(ctx, "no session could be accepted", "source", p.connector.source, "error", err, "failures", failures)
 			if isBroken(err) {
 				p.connector.drop(conn)
+				if failures == 1 {
+					continue // with a new connection
+				}
 			}
 			wait(ctx, ctx, p.backoff(failures))
 		}

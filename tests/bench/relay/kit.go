@@ -63,7 +63,11 @@ func kit(ctx context.Context, r *measure.Run) (err error) {
 	if handled.Load() < int64(sessions*events) || outOfTurn.Load() > 0 {
 		return fmt.Errorf("the consumer kit handled %d of %d events, %d of them not as the next of their key", handled.Load(), sessions*events, outOfTurn.Load())
 	}
-	r.Add(measure.Rate("consumer kit, sessions of 10 events", sample.Rate(), "events/s").Using(sample.PerOperation(), 0).
-		Noting("%.0f sessions/s, %.0f µs of CPU for each, broker included", sample.Rate()/events, events*measure.Micros(sample.PerOperation())))
+	cost := measure.Micros(sample.PerOperation())
+	r.Add(
+		measure.Rate("consumer kit, sessions of 10 events", sample.Rate(), "events/s").Using(sample.PerOperation(), 0).Noting("broker included"),
+		measure.Cost("consumer kit: an event of 10 of a session", cost, "µs of CPU").Wants(measure.AtMost(60)),
+		measure.Cost("consumer kit: a session of 10 events", cost*events/1000, "ms of CPU").Wants(measure.AtMost(0.5)),
+	)
 	return nil
 }
