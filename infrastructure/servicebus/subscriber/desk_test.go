@@ -34,8 +34,9 @@ type desk struct {
 	publisher *servicebus.Publisher
 	client    *servicebus.Client // to send and to look
 
-	mu       sync.Mutex // guards the fields below
-	conns    []net.Conn // of the processors
+	mu       sync.Mutex    // guards the fields below
+	conns    []net.Conn    // of the processors
+	silence  chan struct{} // until it is closed, processors hear nothing; nil: they do
 	handled  map[string][]string
 	outcomes []string // "id verdict action"
 	held     int      // handlers that run
@@ -81,12 +82,30 @@ func inBubble(t *testing.T, test func(t *testing.T, d *desk)) {
 
 func (d *desk) dial(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
 	conn, err := d.server.Dial(ctx)
-	if err == nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.conns = append(d.conns, conn)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conns = append(d.conns, conn)
+	return silencer{conn, d}, nil
+}
+
+// silencer is a connection by which nothing comes while its desk is silent.
+type silencer struct {
+	net.Conn
+	desk *desk
+}
+
+func (s silencer) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	s.desk.mu.Lock()
+	silence := s.desk.silence
+	s.desk.mu.Unlock()
+	if silence != nil {
+		<-silence
+	}
+	return n, err
 }
 
 // connections is how often processors connected.

@@ -316,3 +316,38 @@ func (h *countingHandler) Handle(context.Context, slog.Record) error {
 	h.n.Add(1)
 	return nil
 }
+
+// A broker that cannot be heard may have given the session to another: the handler ends when
+// its lock was not renewed in its term.
+func TestALockThatCannotBeRenewedIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		var lost time.Duration
+		began := time.Now()
+		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *subscriber.Event) error {
+			if lost == 0 {
+				<-ctx.Done()
+				lost = time.Since(began)
+			}
+			return ctx.Err()
+		})
+		d.publish(t, "k", 1)
+		settle(time.Second)
+		silence := make(chan struct{})
+		d.mu.Lock()
+		d.silence = silence
+		d.mu.Unlock()
+		settle(25 * time.Second)
+		if lost < lockDuration || lost > 2*lockDuration {
+			t.Errorf("the handler ended after %v of silence, want about a lock's term", lost)
+		}
+		d.mu.Lock()
+		d.silence = nil
+		d.mu.Unlock()
+		close(silence)
+		settle(time.Minute)
+		stop()
+		if d.left(t) != 0 {
+			t.Errorf("%d messages left", d.left(t))
+		}
+	})
+}
