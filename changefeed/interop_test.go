@@ -2,6 +2,7 @@ package changefeed_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -40,6 +41,69 @@ func asDotNet(t *testing.T, w *world, owner any) {
 		if _, err := w.store.Replace(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// asJava takes every lease of the world as the Java SDK's processor does: one without a
+// position is its own, which it writes anew, without what it does not know; a position
+// must be base64 of its own kind.
+func asJava(t *testing.T, w *world) (taken int) {
+	t.Helper()
+	records, err := w.store.List(t.Context(), "changefeed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		var doc map[string]any
+		if err := json.Unmarshal(r.Body, &doc); err != nil {
+			t.Fatal(err)
+		}
+		if doc["FeedRange"] == nil {
+			continue // the root of all leases
+		}
+		if position, ok := doc["ContinuationToken"].(string); ok {
+			if _, err := base64.StdEncoding.DecodeString(position); err != nil {
+				continue // "Illegal base64 character": it gives up
+			}
+		}
+		taken++
+		doc["Owner"] = "java"
+		delete(doc, "properties")
+		if r.Body, err = json.Marshal(doc); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.store.Replace(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return taken
+}
+
+// From its first record on, a lease has a position that Java's processor cannot take for
+// none, wherever it starts and before its first checkpoint.
+func TestJavaTakesNoLeaseWithoutACheckpoint(t *testing.T) {
+	for name, start := range map[string]changefeed.Start{"beginning": changefeed.FromBeginning(), "time": changefeed.FromTime(time.Unix(1, 0)), "now": changefeed.FromNow()} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 2)
+			hold := make(chan struct{})
+			w.start("a", changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
+				<-hold
+				return w.got.Handle(ctx, b)
+			}), &changefeed.Options{Start: start})
+			for range 60 {
+				if n := asJava(t, w); n > 0 {
+					t.Fatalf("from the %s: Java takes %d leases", name, n)
+				}
+				time.Sleep(500 * time.Millisecond)
+			}
+			w.put(20, 10)
+			time.Sleep(10 * time.Second)
+			if n := asJava(t, w); n > 0 {
+				t.Errorf("from the %s: Java takes %d leases whose first batch is being handled", name, n)
+			}
+			close(hold)
+			eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 20 })
+		})
 	}
 }
 

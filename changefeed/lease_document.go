@@ -30,6 +30,12 @@ type feedRangeJSON struct {
 	Range FeedRange `json:"Range"`
 }
 
+// beginning stands in the document for no position. Without one .NET would begin where
+// its own options say, and Java, which takes a lease without a position for its own,
+// would rewrite it in its own form; this one it cannot read. Cosmos DB counts changes
+// from 1, so to .NET it is the position before the first.
+const beginning = `"0"`
+
 // nullable is null where .NET has null: empty.
 type nullable string
 
@@ -74,6 +80,9 @@ func (l *Lease) encode() Record {
 	}
 	if l.Range != (FeedRange{}) {
 		doc.FeedRange = &feedRangeJSON{Range: l.Range}
+		if l.Continuation == "" {
+			doc.ContinuationToken = beginning
+		}
 	}
 	if !l.Timestamp.IsZero() {
 		doc.Timestamp = l.Timestamp.UTC().Format(timestampFormat)
@@ -101,6 +110,9 @@ func decodeLease(r Record) (Lease, error) {
 	l := Lease{
 		ID: r.ID, ETag: r.ETag, Version: doc.Version, Token: doc.LeaseToken, Mode: doc.Mode,
 		Owner: string(doc.Owner), Continuation: string(doc.ContinuationToken),
+	}
+	if l.Continuation == beginning {
+		l.Continuation = ""
 	}
 	var errs []error
 	p := doc.Properties

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/internal/jsonscan"
@@ -42,7 +43,9 @@ func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 		Continuation: &continuation, MaxItemCount: int32(min(req.MaxItems, 1<<30)),
 	}
 	if req.Continuation == "" && !req.Since.IsZero() {
-		options.StartFrom = &req.Since // never together with a position
+		// Never together with a position. The service goes on behind that second.
+		since := req.Since.Add(-time.Second)
+		options.StartFrom = &since
 	}
 	var seen seenRange
 	var charge float64
