@@ -2,6 +2,7 @@ package cosmosemu
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -22,29 +23,47 @@ func parseComputed(text json.RawMessage, keyPaths []document.Path) (list []store
 	if len(text) == 0 {
 		return nil, nil
 	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, refuse(http.StatusBadRequest, "One of the specified inputs is invalid: computedProperties is no list of names and queries")
+	var given []struct{ Name, Query *string }
+	if err := json.Unmarshal(text, &given); err != nil {
+		return nil, refuseInputs("One of the specified inputs is invalid")
+	}
+	for _, g := range given {
+		if g.Name == nil || g.Query == nil {
+			return nil, refuseInputs("One of the specified inputs is invalid")
+		}
+		list = append(list, store.ComputedProperty{Name: *g.Name, Query: *g.Query})
 	}
 	if len(list) > maxComputed {
 		return nil, refuse(http.StatusBadRequest, "The container has %d computed properties: at most %d are allowed", len(list), maxComputed)
 	}
 	seen := map[string]bool{}
-	for _, c := range list {
+	for i, c := range list {
 		onKey := slices.ContainsFunc(keyPaths, func(path document.Path) bool { return path[0] == c.Name })
 		switch {
 		case c.Name == "":
-			return nil, refuse(http.StatusBadRequest, "A computed property has no name")
+			return nil, refuseInputs("Computed property 'name' is either empty or unspecified.")
+		case c.Query == "":
+			return nil, refuseInputs("Computed property 'query' is either empty or unspecified.")
 		case seen[c.Name]:
-			return nil, refuse(http.StatusBadRequest, "Two computed properties are named %q", c.Name)
-		case onKey || slices.Contains(reservedNames, c.Name):
-			return nil, refuse(http.StatusBadRequest, "The computed property %q has the name of a system property or of the partition key", c.Name)
+			return nil, refuseInputs("Computed property name '%s' cannot be used in multiple definitions.", c.Name)
+		case slices.Contains(reservedNames, c.Name):
+			return nil, refuseInputs("The system property name '%s' cannot be used as a computed property name.", c.Name)
+		case onKey:
+			return nil, refuseInputs("Computed property '%s' has the name of the partition key.", c.Name)
 		}
 		seen[c.Name] = true
 		if _, err := query.ParseComputed(c.Name, c.Query); err != nil {
-			return nil, refuse(http.StatusBadRequest, "The query of the computed property %q is invalid: %v", c.Name, err)
+			return nil, refuseInputs("Computed property at index (%d) has a malformed query: '%s' Error details: '%v'", i, c.Query, err)
 		}
 	}
 	return list, nil
+}
+
+// refuseInputs refuses a definition in the words and the form of the service, which
+// lists errors.
+func refuseInputs(format string, args ...any) *wireError {
+	list, _ := json.Marshal(struct{ Errors []string }{[]string{fmt.Sprintf(format, args...)}}) // strings never fail
+	return refuse(http.StatusBadRequest, "Message: %s", list)
 }
 
 // computedProperties are those of a container as the query engine takes them.

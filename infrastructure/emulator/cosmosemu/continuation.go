@@ -17,6 +17,7 @@ type continuation struct {
 	Skipped  int64           `json:"s,omitempty"` // rows of OFFSET
 	Emitted  int64           `json:"e,omitempty"` // rows served, for TOP and LIMIT
 	Key      json.RawMessage `json:"k,omitempty"` // of ORDER BY
+	Backward bool            `json:"b,omitempty"` // the next page lies before the document
 	Mark     uint32          `json:"m"`           // of the container and query
 
 	key query.SortKey
@@ -49,7 +50,7 @@ func (t *continuation) text(containerRID string, b *query.Bound) string {
 
 // parseContinuation reads a token; nil for the first page. A token that is not one
 // of this query is refused: it would give wrong rows.
-func parseContinuation(text, containerRID string, b *query.Bound) (*continuation, error) {
+func parseContinuation(text, containerRID string, b *query.Bound, backward bool) (*continuation, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -59,7 +60,7 @@ func parseContinuation(text, containerRID string, b *query.Bound) (*continuation
 		return nil, bad
 	}
 	var t continuation
-	if err := json.Unmarshal(raw, &t); err != nil || t.Mark != mark(containerRID, b) || t.Skipped < 0 || t.Emitted < 0 || t.Row < 0 {
+	if err := json.Unmarshal(raw, &t); err != nil || t.Mark != mark(containerRID, b) || t.Skipped < 0 || t.Emitted < 0 || t.Row < 0 || t.Backward != backward {
 		return nil, bad
 	}
 	if b != nil && b.Query().Shape().OrderBy {

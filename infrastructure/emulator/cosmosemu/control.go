@@ -16,6 +16,7 @@ type Call struct {
 	Database  string
 	Container string
 	ID        string // of the item
+	Region    string // that was asked
 	Method    string
 	Path      string
 	Header    http.Header
@@ -104,6 +105,7 @@ func (c *Call) matches(other *Call) bool {
 		(c.Database == "" || c.Database == other.Database) &&
 		(c.Container == "" || c.Container == other.Container) &&
 		(c.ID == "" || c.ID == other.ID) &&
+		(c.Region == "" || c.Region == other.Region) &&
 		(c.Method == "" || c.Method == other.Method) &&
 		(c.Path == "" || c.Path == other.Path)
 }
@@ -121,7 +123,7 @@ func (x *request) faultOf() *Fault {
 		return nil
 	}
 	return x.srv.hooks.Ask(&Call{
-		Operation: x.route.op, Database: x.route.db, Container: x.route.coll, ID: x.route.id,
+		Operation: x.route.op, Region: x.srv.options.Regions[x.region], Database: x.route.db, Container: x.route.coll, ID: x.route.id,
 		Method: x.req.Method, Path: x.req.URL.Path, Header: x.header, Body: x.body,
 	})
 }

@@ -72,14 +72,10 @@ const defaultIndexingPolicy = `{"indexingMode":"consistent","automatic":true,"in
 // for are kept as they came.
 func parseDefinition(body []byte) (*store.Definition, error) {
 	var in struct {
-		ID           string `json:"id"`
-		PartitionKey *struct {
-			Paths   []string   `json:"paths"`
-			Kind    string     `json:"kind"`
-			Version keyVersion `json:"version"`
-		} `json:"partitionKey"`
-		DefaultTTL       *float64 `json:"defaultTtl"`
-		TTLPath          string   `json:"ttlPropertyPath"`
+		ID               string         `json:"id"`
+		PartitionKey     *keyDefinition `json:"partitionKey"`
+		DefaultTTL       *float64       `json:"defaultTtl"`
+		TTLPath          string         `json:"ttlPropertyPath"`
 		ChangeFeedPolicy struct {
 			Retention float64 `json:"retentionDuration"` // minutes
 		} `json:"changeFeedPolicy"`
@@ -97,8 +93,11 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 	if err := checkResourceID("container", in.ID); err != nil {
 		return nil, err
 	}
-	if in.PartitionKey == nil || len(in.PartitionKey.Paths) == 0 {
-		return nil, refuse(http.StatusBadRequest, "The container has no partition key: containers without one are not supported")
+	if in.PartitionKey == nil {
+		in.PartitionKey = &keyDefinition{Paths: []string{systemKeyPath}}
+	}
+	if len(in.PartitionKey.Paths) == 0 {
+		return nil, refuse(http.StatusBadRequest, "The partition key has no paths")
 	}
 	if in.TTLPath != "" && (in.DefaultTTL == nil || in.TTLPath != "/_ts") {
 		return nil, refuse(http.StatusBadRequest, "ttlPropertyPath is %q: it needs a defaultTtl, and this emulator counts from /_ts only", in.TTLPath)
@@ -142,6 +141,17 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 	return def, err
 }
 
+// systemKeyPath is the partition key that the service gives a container made without
+// one, as clients before version 2018-12-31 do. Its items have no such property, so they
+// are one logical partition, and those clients name none.
+const systemKeyPath = "/_partitionKey"
+
+type keyDefinition struct {
+	Paths   []string   `json:"paths"`
+	Kind    string     `json:"kind"`
+	Version keyVersion `json:"version"`
+}
+
 // keyVersion is a number, or as the Java SDK writes it "V1" or "V2".
 type keyVersion int
 
@@ -179,7 +189,8 @@ func definitionText(body []byte, def *store.Definition, paths []string, addPolic
 		Paths   []string `json:"paths"`
 		Kind    string   `json:"kind"`
 		Version int      `json:"version"`
-	}{paths, kind, def.KeyVersion})
+		System  bool     `json:"systemKey,omitempty"`
+	}{paths, kind, def.KeyVersion, hasSystemKey(def)})
 	if err != nil {
 		return "", fmt.Errorf("encode partition key: %w", err)
 	}

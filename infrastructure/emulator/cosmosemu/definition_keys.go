@@ -8,6 +8,11 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
+// hasSystemKey tells whether the container was made without a partition key.
+func hasSystemKey(def *store.Definition) bool {
+	return len(def.Paths) == 1 && len(def.Paths[0]) == 1 && def.Paths[0][0] == systemKeyPath[1:]
+}
+
 func parseKeyPaths(texts []string, kind string) (paths []document.Path, hierarchical bool, err error) {
 	switch kind {
 	case "", "Hash":

@@ -16,12 +16,17 @@ import (
 const (
 	subKeyMismatch        = 1001 // with 400
 	subCrossPartition     = 1004 // with 400
+	subWrongContainer     = 1024 // with 400
+	subWriteForbidden     = 3    // with 403
 	subSessionUnavailable = 1002 // with 404
 	subRangeGone          = 1002 // with 410
 )
 
 // notFound is what the service says of each 404.
 const notFound = "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
+
+// preconditionFailed is what it says of each 412.
+const preconditionFailed = "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"
 
 // wireError is an error reply.
 type wireError struct {
@@ -108,7 +113,7 @@ func asWire(err error) *wireError {
 		errors.Is(err, store.ErrInvalid), errors.As(err, &bind):
 		return refuse(http.StatusBadRequest, "%v", err)
 	case errors.As(err, &querySyntax):
-		return refuse(http.StatusBadRequest, "Syntax error, SC1001: %v", err)
+		return refuse(http.StatusBadRequest, "SC1001: Syntax error, incorrect syntax near position %d: %s", querySyntax.Pos, querySyntax.Msg)
 	case errors.As(err, &unsupported):
 		return refuse(http.StatusBadRequest, "%v", err)
 	}

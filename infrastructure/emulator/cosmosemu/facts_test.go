@@ -19,12 +19,12 @@ func TestHeadersOfWrongValueAreRefused(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "1", "a")
 	for name, values := range map[string][2]string{ // right, wrong
-		"x-ms-version":                                       {"2018-12-31", "latest"},
+		"x-ms-version":                                       {"2018-12-31", "2015-01-01"},
 		"x-ms-consistency-level":                             {"Eventual", "Mostly"},
 		"x-ms-indexing-directive":                            {"Exclude", "Never"},
 		"x-ms-cosmos-supported-serialization-formats":        {"JsonText, CosmosBinary", "Xml"},
 		"x-ms-documentdb-responsecontinuationtokenlimitinkb": {"1", "0"},
-		"x-ms-enumeration-direction":                         {"Forward", "Reverse"},
+		"x-ms-enumeration-direction":                         {"Forward", "Sideways"},
 	} {
 		for i, want := range []int{http.StatusOK, http.StatusBadRequest} {
 			r := send(t, srv, http.MethodGet, "dbs/db/colls/c/docs", "", map[string]string{name: values[i]})

@@ -27,11 +27,11 @@ func FuzzContinuation(f *testing.F) {
 	f.Add("")
 	f.Add("eyJkIjoxfQ")
 	f.Fuzz(func(t *testing.T, text string) {
-		at, err := parseContinuation(text, "rid", b)
+		at, err := parseContinuation(text, "rid", b, false)
 		if err != nil || at == nil {
 			return
 		}
-		again, err := parseContinuation(at.text("rid", b), "rid", b)
+		again, err := parseContinuation(at.text("rid", b), "rid", b, false)
 		if err != nil || again.Document != at.Document || again.Skipped != at.Skipped || again.Emitted != at.Emitted || b.Compare(again.key, at.key) != 0 {
 			t.Fatalf("%q: %+v became %+v (%v)", text, at, again, err)
 		}

@@ -23,11 +23,12 @@ const (
 
 // gateway is one entrance to the emulator.
 type gateway struct {
-	srv  *Server
-	kind entranceKind
+	srv    *Server
+	kind   entranceKind
+	region int // in Options.Regions
 }
 
-func (g gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.srv.serve(w, r, g.kind) }
+func (g gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.srv.serve(w, r, g) }
 
 // routeItem is the entrance's answer to an item id in a URL that it cannot route, nil
 // for others.

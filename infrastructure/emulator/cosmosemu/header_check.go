@@ -8,12 +8,21 @@ import (
 	"time"
 )
 
+// oldVersions are those of the protocol before firstOpenVersion; from it on any date is
+// taken. Source: HttpConstants.Versions of Microsoft.Azure.Cosmos.Direct 3.44.
+var oldVersions = []string{
+	"2014-08-21", "2015-04-08", "2015-06-03", "2015-08-06", "2015-12-16", "2016-05-30", "2016-07-11", "2016-11-14",
+	"2017-01-19", "2017-02-22", "2017-05-03", "2017-11-15", "2018-06-18", "2018-08-31", "2018-09-17",
+}
+
+const firstOpenVersion = "2018-12-31"
+
 // checkHeaders refuses values that the service refuses, and what would be answered
 // wrongly here: a header that is not understood must not be passed over.
 func (x *request) checkHeaders() *wireError {
 	h := x.header
 	if v := first(h, headerVersion); v != "" {
-		if _, err := time.Parse(time.DateOnly, v); err != nil {
+		if _, err := time.Parse(time.DateOnly, v); err != nil || v < firstOpenVersion && !slices.Contains(oldVersions, v) {
 			return refuse(http.StatusBadRequest, "x-ms-version is %q: it must be the date of a version, such as 2020-07-15", v)
 		}
 	}
@@ -22,6 +31,9 @@ func (x *request) checkHeaders() *wireError {
 	}
 	if v := first(h, headerIndexing); v != "" && !oneOf(v, "Default", "Include", "Exclude") {
 		return refuse(http.StatusBadRequest, "x-ms-indexing-directive is %q: it must be Default, Include or Exclude", v)
+	}
+	if v := first(h, headerBodyFormat); v != "" && !oneOf(v, "JsonText", "CosmosBinary") {
+		return refuse(http.StatusBadRequest, "x-ms-documentdb-content-serialization-format is %q: it must be JsonText or CosmosBinary", v)
 	}
 	if v := first(h, headerContentFormat); v != "" {
 		for format := range strings.SplitSeq(v, ",") {
@@ -32,13 +44,10 @@ func (x *request) checkHeaders() *wireError {
 	}
 	if v := first(h, headerTokenLimit); v != "" {
 		if n, err := strconv.Atoi(v); err != nil || n < 1 {
-			return refuse(http.StatusBadRequest, "x-ms-documentdb-responsecontinuationtokenlimitinkb is %q: it must be a positive number", v)
+			return refuse(http.StatusBadRequest, "The continuation token limit specified is not large enough: x-ms-documentdb-responsecontinuationtokenlimitinkb is %q, it must be a positive number", v)
 		}
 	}
-	if v := first(h, headerDirection); v != "" && !strings.EqualFold(v, "Forward") {
-		return refuse(http.StatusBadRequest, "x-ms-enumeration-direction %q is not supported by this emulator: feeds are read forward", v)
-	}
-	return nil
+	return x.checkDirection()
 }
 
 func oneOf(text string, allowed ...string) bool {
@@ -49,7 +58,7 @@ func oneOf(text string, allowed ...string) bool {
 func (x *request) checkTokenSize(token string) error {
 	limit, err := strconv.Atoi(first(x.header, headerTokenLimit))
 	if err == nil && len(token) > limit*1024 {
-		return refuse(http.StatusBadRequest, "The continuation token has %d bytes, the request allows %d KB: sort by shorter values", len(token), limit)
+		return refuse(http.StatusBadRequest, "The continuation token limit specified is not large enough: the token has %d bytes, the request allows %d KB", len(token), limit)
 	}
 	return nil
 }

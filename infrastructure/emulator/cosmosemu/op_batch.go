@@ -63,12 +63,22 @@ func executeBatch(x *request) (*reply, error) {
 	if err := b.prepare(); err != nil {
 		return nil, err
 	}
-	commit, err := c.Update(part, b.run)
-	if err != nil && !errors.Is(err, errBatchFailed) {
-		return nil, err
+	if b.reads() {
+		if err := x.checkSession(c, x.at); err != nil {
+			return nil, err
+		}
 	}
+	commit, err := c.Update(part, b.run)
 	a := x.batchReply(b.results)
-	a.session = sessionToken(commit.Range, commit.LSN)
+	switch {
+	case errors.Is(err, errBatchFailed):
+		a.session = sessionToken(x.at.ID, x.at.LSN())
+		x.route.contentPath = "" // none is told with a failure
+	case err != nil:
+		return nil, err
+	default:
+		a.session = sessionToken(commit.Range, commit.LSN)
+	}
 	return a, nil
 }
 
@@ -77,7 +87,7 @@ func (x *request) batchReply(results []batchResult) *reply {
 	a := ok(http.StatusOK, x.buffer, 0)
 	for i := range results {
 		a.charge += results[i].charge
-		if results[i].status >= http.StatusBadRequest {
+		if results[i].status >= http.StatusMultipleChoices { // 304 is among them
 			a.status = http.StatusMultiStatus
 		}
 	}
@@ -138,8 +148,12 @@ func parseRows(body []byte) ([]batchOperation, error) {
 		if !known {
 			return nil, fmt.Errorf("operation type %d is unknown", r.Kind)
 		}
+		body, err := textOf(r.Body)
+		if err != nil {
+			return nil, err
+		}
 		operations = append(operations, batchOperation{
-			kind: kind, id: r.ID, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, key: r.PartitionKey, minimal: r.Minimal, body: r.Body,
+			kind: kind, id: r.ID, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, key: r.PartitionKey, minimal: r.Minimal, body: body,
 		})
 	}
 	return operations, nil

@@ -35,8 +35,15 @@ func createContainer(x *request) (*reply, error) {
 			return nil, err
 		}
 	}
-	return containerReply(http.StatusCreated, c), nil
+	a := containerReply(http.StatusCreated, c)
+	if content == nil {
+		a.extra = append(a.extra, sharesThroughput)
+	}
+	return a, nil
 }
+
+// sharesThroughput says of a container that it has no throughput of its own.
+var sharesThroughput = headerValue{"x-ms-share-throughput", "True"}
 
 // readContainer answers GET /dbs/{db}/colls/{coll}.
 func readContainer(x *request) (*reply, error) {
@@ -45,6 +52,9 @@ func readContainer(x *request) (*reply, error) {
 		return nil, err
 	}
 	a := containerReply(http.StatusOK, c)
+	if x.srv.store.OfferOf(c.RID) == nil {
+		a.extra = append(a.extra, sharesThroughput)
+	}
 	if isTrue(x.header, headerQuota) {
 		a.extra = append(a.extra, headerValue{replyIndexProgress, "100"})
 	}

@@ -30,7 +30,7 @@ func readItem(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	rng := c.Topology().Locate(part.EPK)
+	rng := x.at
 	if err := x.checkSession(c, rng); err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func readItem(x *request) (*reply, error) {
 	}
 	a := ok(http.StatusOK, item.Body, readCharge(len(item.Body)))
 	a.etag, a.session = item.ETag, sessionToken(rng.ID, lsn)
-	a.extra = append(a.extra, headerValue{replyLocation, x.srv.scheme() + x.req.Host + x.req.URL.EscapedPath()})
+	a.extra = append(a.extra, uncounted[0], uncounted[1], headerValue{replyLocation, x.srv.scheme() + x.req.Host + x.req.URL.EscapedPath()})
 	if first(x.header, headerIfNoneMatch) == item.ETag {
 		a.status, a.body = http.StatusNotModified, nil
 	}
@@ -87,7 +87,7 @@ func noItem(id string) *wireError {
 }
 
 func etagMismatch(id, etag string) *wireError {
-	return refuse(http.StatusPreconditionFailed, "Operation cannot be performed because one of the specified precondition is not met: the ETag of %q is %s", id, etag)
+	return refuse(http.StatusPreconditionFailed, preconditionFailed+": the ETag of %q is %s", id, etag)
 }
 
 // target is the container and logical partition of a request on one item.
@@ -100,6 +100,9 @@ func (x *request) target() (*store.Container, *store.Partition, error) {
 	if err == nil && part == nil {
 		err = refuse(http.StatusBadRequest, "PartitionKey value must be supplied for this operation")
 	}
+	if err == nil {
+		x.at = c.Topology().Locate(part.EPK)
+	}
 	return c, part, err
 }
 
@@ -107,8 +110,14 @@ func (x *request) target() (*store.Container, *store.Partition, error) {
 // complete.
 func (x *request) partition(c *store.Container) (*store.Partition, error) {
 	key, err := x.keyHeader()
-	if key == nil || err != nil {
+	if err != nil {
 		return nil, err
+	}
+	if key == nil {
+		if !hasSystemKey(c.Definition()) {
+			return nil, nil
+		}
+		key = epk.Key{epk.Undefined()}
 	}
 	return wholePartition(c, key)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
@@ -97,15 +98,47 @@ func replaceOffer(x *request) (*reply, error) {
 		return nil, err
 	}
 	var in struct {
+		ID      string          `json:"id"`
+		RID     string          `json:"_rid"`
 		Content json.RawMessage `json:"content"`
 	}
 	if err := json.Unmarshal(x.body, &in); err != nil || len(in.Content) == 0 {
 		return nil, refuse(http.StatusBadRequest, "The request body is not an offer with a content")
 	}
-	if o, err = x.srv.store.PutOffer(o.RID, o.Resource, in.Content); err != nil {
+	if in.ID != o.ID || in.RID != o.ID {
+		return nil, refuse(http.StatusBadRequest, "The offer in the body has the id %q and the resource id %q, both must be %q", in.ID, in.RID, o.ID)
+	}
+	content, err := replacedThroughput(in.Content)
+	if err != nil {
+		return nil, err
+	}
+	if o, err = x.srv.store.PutOffer(o.RID, o.Resource, content); err != nil {
 		return nil, err
 	}
 	return offerReply(o), nil
+}
+
+// replacedThroughput completes the content of an offer that a client writes: of autoscale
+// settings clients send the highest throughput alone.
+func replacedThroughput(content json.RawMessage) (json.RawMessage, error) {
+	var in struct {
+		Autopilot *struct {
+			Max int `json:"maxThroughput"`
+		} `json:"offerAutopilotSettings"`
+	}
+	if err := json.Unmarshal(content, &in); err != nil {
+		return nil, refuse(http.StatusBadRequest, "The content of the offer is invalid: %v", err)
+	}
+	if in.Autopilot == nil {
+		return content, nil
+	}
+	text, err := document.Members(content, func(name string, value []byte) bool {
+		return name != "offerThroughput" && string(value) != "null"
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read offer: %w", err)
+	}
+	return fmt.Appendf(nil, `{"offerThroughput":%d,%s}`, in.Autopilot.Max/10, text), nil
 }
 
 func offerReply(o *store.Offer) *reply {

@@ -112,7 +112,7 @@ func checkCondition(text string, item []byte) error {
 		return err
 	}
 	if !b.Match(item) {
-		return refuse(http.StatusPreconditionFailed, "Operation cannot be performed because one of the specified precondition is not met: the condition %q is false", text)
+		return refuse(http.StatusPreconditionFailed, preconditionFailed+": the condition %q is false", text)
 	}
 	return nil
 }

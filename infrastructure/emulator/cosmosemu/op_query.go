@@ -71,14 +71,14 @@ func (x *request) runQuery(c *store.Container, b *query.Bound) (*reply, error) {
 	if err := x.checkSession(c, rng); err != nil {
 		return nil, err
 	}
-	from, err := parseContinuation(first(x.header, headerContinuation), c.RID, b)
+	from, err := parseContinuation(first(x.header, headerContinuation), c.RID, b, x.backward())
 	if err != nil {
 		return nil, err
 	}
 	scope.At = x.moment()
 	defer scope.At.Release()
 	session := querySession(c, rng, scope.At) // before the rows, which may hold more
-	p := &queryPage{c: c, b: b, scope: scope, limit: pageLimit(limit), from: from}
+	p := &queryPage{c: c, b: b, scope: scope, limit: pageLimit(limit), from: from, backward: x.backward()}
 	if p.resume, err = x.resume(b); err != nil {
 		return nil, err
 	}
@@ -100,13 +100,21 @@ func (x *request) runQuery(c *store.Container, b *query.Bound) (*reply, error) {
 	}
 	a.extra = append(a.extra, headerValue{replyQueryMetrics, fmt.Sprintf(
 		"totalExecutionTimeInMs=0.10;queryCompileTimeInMs=0.01;queryLogicalPlanBuildTimeInMs=0.01;queryPhysicalPlanBuildTimeInMs=0.01;"+
-			"queryOptimizationTimeInMs=0.01;VMExecutionTimeInMs=0.01;indexLookupTimeInMs=0.01;documentLoadTimeInMs=0.01;systemFunctionExecuteTimeInMs=0.01;"+
+			"queryOptimizationTimeInMs=0.01;VMExecutionTimeInMs=0.06;indexLookupTimeInMs=0.01;documentLoadTimeInMs=0.01;systemFunctionExecuteTimeInMs=0.01;"+
 			"userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount=%d;retrievedDocumentSize=%d;outputDocumentCount=%d;outputDocumentSize=%d;"+
-			"writeOutputTimeInMs=0.01;indexUtilizationRatio=1.00", p.scanned, len(body), p.count, len(body))})
+			"writeOutputTimeInMs=0.01;indexUtilizationRatio=1.00", p.scanned, metricSize(p.scanned, body), p.count, metricSize(p.count, body))})
 	if isTrue(x.header, headerPopulateIndex) {
 		a.extra = append(a.extra, headerValue{replyIndexMetrics, indexMetrics})
 	}
 	return a, nil
+}
+
+// metricSize is the size that the metrics tell of a number of documents.
+func metricSize(documents int, body []byte) int {
+	if documents == 0 {
+		return 0
+	}
+	return len(body)
 }
 
 // indexMetrics is base64 of an empty report: the emulator has no user indexes.

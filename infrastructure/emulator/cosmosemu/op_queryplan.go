@@ -25,7 +25,7 @@ func queryPlan(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	scope, err := x.planScope(c, b)
+	key, err := x.planKey(c, b)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func queryPlan(x *request) (*reply, error) {
 	if err := checkFeatures(&info, first(x.header, headerQueryFeatures)); err != nil {
 		return nil, err
 	}
-	plan, err := encodePlan(info, scope)
+	plan, err := encodePlan(info, planRange(c, b, key))
 	if err != nil {
 		return nil, err
 	}
@@ -65,46 +65,56 @@ func checkFeatures(info *query.QueryInfo, header string) error {
 	return refuse(http.StatusBadRequest, "Query contains 1 or more unsupported features. Upgrade your SDK to a version that does support the requested features:%s", missing.String())
 }
 
-// planScope is the window the query can find rows in. One without FROM runs on one
-// range, or there would be a row of each.
-func (x *request) planScope(c *store.Container, b *query.Bound) (epk.Range, error) {
+// planKey is the partition key, or the first values of one, that the query is confined
+// to; nil if it is not.
+func (x *request) planKey(c *store.Container, b *query.Bound) (epk.Key, error) {
 	def := c.Definition()
-	if b.Sourceless() {
-		return c.Topology().Ranges[0].Bounds(), nil
-	}
 	key, err := x.keyHeader()
 	if err != nil {
-		return epk.Range{}, err
+		return nil, err
 	}
 	if key == nil {
 		key = keyValues(b.PartitionKey(keyPaths(def)))
 	}
-	if len(key) == 0 || len(key) > len(def.Paths) || len(key) < len(def.Paths) && !def.Hierarchical {
-		return epk.Full(), nil
+	if len(key) > len(def.Paths) || len(key) < len(def.Paths) && !def.Hierarchical {
+		return nil, nil
 	}
-	return epk.Point(def.Hash().Append(nil, key)), nil
+	return key, nil
 }
 
-func planOf(b *query.Bound, scope epk.Range) ([]byte, error) {
-	info, err := b.Info()
-	if err != nil {
-		return nil, err
-	}
-	return encodePlan(info, scope)
+// queryRange is where a query can find rows.
+type queryRange struct {
+	Min            string `json:"min"`
+	Max            string `json:"max"`
+	IsMinInclusive bool   `json:"isMinInclusive"`
+	IsMaxInclusive bool   `json:"isMaxInclusive"`
 }
 
-func encodePlan(info query.QueryInfo, scope epk.Range) ([]byte, error) {
-	type queryRange struct {
-		Min            string `json:"min"`
-		Max            string `json:"max"`
-		IsMinInclusive bool   `json:"isMinInclusive"`
-		IsMaxInclusive bool   `json:"isMaxInclusive"`
+// planRange is that of a query confined to key. A whole key is one point, by which the
+// .NET SDK sees that one logical partition has all rows. A query without FROM runs on
+// one range, or there would be a row of each.
+func planRange(c *store.Container, b *query.Bound, key epk.Key) queryRange {
+	def := c.Definition()
+	scope := epk.Full()
+	switch {
+	case b.Sourceless():
+		scope = c.Topology().Ranges[0].Bounds()
+	case len(key) > 0:
+		scope = epk.Point(def.Hash().Append(nil, key))
+		if len(key) == len(def.Paths) {
+			at := epk.Format(scope.Min)
+			return queryRange{Min: at, Max: at, IsMinInclusive: true, IsMaxInclusive: true}
+		}
 	}
+	return queryRange{Min: epk.Format(scope.Min), Max: epk.Format(scope.Max), IsMinInclusive: true}
+}
+
+func encodePlan(info query.QueryInfo, at queryRange) ([]byte, error) {
 	plan, err := json.Marshal(struct {
 		Version     int             `json:"partitionedQueryExecutionInfoVersion"`
 		QueryInfo   query.QueryInfo `json:"queryInfo"`
 		QueryRanges []queryRange    `json:"queryRanges"`
-	}{planVersion, info, []queryRange{{Min: epk.Format(scope.Min), Max: epk.Format(scope.Max), IsMinInclusive: true}}})
+	}{planVersion, info, []queryRange{at}})
 	if err != nil {
 		return nil, fmt.Errorf("encode query plan: %w", err)
 	}

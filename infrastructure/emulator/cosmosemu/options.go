@@ -47,6 +47,14 @@ type Options struct {
 	// ComputeAddr, if set, is a second TCP address without those quirks.
 	ComputeAddr string
 
+	// Regions are the names of the account's regions, default "South Central US". The
+	// first takes the writes and is served at Addr; each other is served at an address
+	// of its own (Server.RegionEndpoint), where writes are refused with 403 and sub-status 3.
+	// All show the same data at once.
+	Regions []string
+	// MultipleWriteRegions lets every region take writes.
+	MultipleWriteRegions bool
+
 	// DataDir keeps the data on disk, with fsync before a write is acknowledged.
 	// Empty keeps it in memory.
 	DataDir string
@@ -91,6 +99,9 @@ func (o *Options) resolve() (Options, error) {
 	r.Key = cmp.Or(r.Key, WellKnownKey)
 	r.Partitions = cmp.Or(r.Partitions, 1)
 	r.Consistency = cmp.Or(r.Consistency, "Session")
+	if len(r.Regions) == 0 {
+		r.Regions = []string{"South Central US"}
+	}
 	if r.Now == nil {
 		r.Now = time.Now
 	}
@@ -108,6 +119,11 @@ func (o *Options) resolve() (Options, error) {
 	}
 	if r.StaleReads < 0 || r.StaleReads > 0 && (r.Consistency == "Strong" || r.Consistency == "BoundedStaleness") {
 		faults = append(faults, fmt.Errorf("option StaleReads is %v under %s consistency: it must not be negative, and needs Session or weaker", r.StaleReads, r.Consistency))
+	}
+	for i, name := range r.Regions {
+		if name == "" || slices.Contains(r.Regions[:i], name) {
+			faults = append(faults, fmt.Errorf("option Regions has %q: it must list different names", name))
+		}
 	}
 	if r.FS != nil && r.DataDir == "" {
 		faults = append(faults, errors.New("option FS is set but DataDir is not"))

@@ -38,10 +38,14 @@ func (x *request) resume(b *query.Bound) (*sortedRow, error) {
 	}
 	values := make([][]json.RawMessage, 0, len(f.Value))
 	for _, v := range f.Value {
-		if v[0] == '{' || v[0] == '[' {
-			return nil, refuse(http.StatusBadRequest, "The resumeFilter value %s is not supported: only strings, numbers, booleans and null", v)
+		switch {
+		case string(v) == "[]": // undefined
+			values = append(values, []json.RawMessage{})
+		case v[0] == '{' || v[0] == '[':
+			return nil, refuse(http.StatusBadRequest, "The resumeFilter value %s is not supported: only strings, numbers, booleans, null and undefined", v)
+		default:
+			values = append(values, []json.RawMessage{v})
 		}
-		values = append(values, []json.RawMessage{v})
 	}
 	text, err := json.Marshal(values)
 	if err != nil {

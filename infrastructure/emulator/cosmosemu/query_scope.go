@@ -72,18 +72,23 @@ func (x *request) checkCrossPartition(b *query.Bound) error {
 	if b.Query().Shape().Plain() {
 		return nil
 	}
-	plan, err := planOf(b, epk.Full())
+	info, err := b.Info()
 	if err != nil {
 		return err
 	}
-	info, err := json.Marshal(string(plan))
+	full := epk.Full()
+	plan, err := encodePlan(info, queryRange{Min: epk.Format(full.Min), Max: epk.Format(full.Max), IsMinInclusive: true})
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(string(plan))
 	if err != nil {
 		return fmt.Errorf("encode query plan: %w", err)
 	}
 	e := refuse(http.StatusBadRequest, "The provided cross partition query can not be directly served by the gateway. "+
 		"This is a first chance (internal) exception that all newer clients will know how to handle gracefully. "+
 		"This exception is traced, but unless you see it bubble up as an exception (which only happens on older SDK clients), then you can safely ignore this message.")
-	e.Extra = `"additionalErrorInfo":` + string(info)
+	e.Extra = `"additionalErrorInfo":` + string(text)
 	return e.sub(subCrossPartition)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,18 @@ type answer struct {
 // send makes a signed request by hand: for what azcosmos never sends.
 func send(t *testing.T, srv *cosmosemu.Server, method, path, body string, headers map[string]string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, srv.Endpoint()+path, strings.NewReader(body))
+	return sendTo(t, srv, srv.Endpoint(), method, path, body, headers)
+}
+
+// statusOf is the status and the sub-status of an answer.
+func statusOf(r answer) string {
+	return strconv.Itoa(r.StatusCode) + " " + r.Header.Get("x-ms-substatus")
+}
+
+// sendTo is send to one of the server's endpoints.
+func sendTo(t *testing.T, srv *cosmosemu.Server, endpoint, method, path, body string, headers map[string]string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, endpoint+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

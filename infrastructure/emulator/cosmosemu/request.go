@@ -16,10 +16,14 @@ type request struct {
 	srv    *Server
 	req    *http.Request
 	kind   entranceKind
+	region int         // in Options.Regions
 	header http.Header // of the request
 	route  route
 	body   []byte // of the request, valid until the reply is written
 	buffer []byte // for the reply's body
+
+	// The physical partition of a request on one item: set once that is known.
+	at *store.Range
 }
 
 // reply is a successful answer.
@@ -50,7 +54,7 @@ type requestBuffers struct{ request, reply []byte }
 const keepBuffer = 1 << 20
 
 // serve answers one request.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, kind entranceKind) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, g gateway) {
 	s.inflight.Add(1)
 	defer s.inflight.Done()
 	if strings.HasPrefix(r.URL.Path, controlPath) {
@@ -59,7 +63,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, kind entranceKind
 	}
 	b, _ := buffers.Get().(*requestBuffers)
 	defer b.release()
-	x := &request{srv: s, req: r, kind: kind, header: r.Header, buffer: b.reply[:0]}
+	x := &request{srv: s, req: r, kind: g.kind, region: g.region, header: r.Header, buffer: b.reply[:0]}
 	answer, loss, err := x.answer(b)
 	switch {
 	case loss != NoLoss:
@@ -67,6 +71,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, kind entranceKind
 	case err != nil:
 		x.writeError(w, asWire(err))
 	default:
+		if x.wantsBinary() {
+			answer.makeBinary()
+		}
 		x.write(w, answer)
 		if cap(answer.body) > cap(b.reply) {
 			b.reply = answer.body
@@ -94,6 +101,9 @@ func (x *request) answer(b *requestBuffers) (a *reply, loss Loss, err error) {
 	if err := x.srv.auth.check(x.req, &x.route); err != nil {
 		return nil, NoLoss, err
 	}
+	if err := x.checkRegion(); err != nil {
+		return nil, NoLoss, err
+	}
 	if err := x.checkHeaders(); err != nil {
 		return nil, NoLoss, err
 	}
@@ -103,7 +113,9 @@ func (x *request) answer(b *requestBuffers) (a *reply, loss Loss, err error) {
 	if err := x.srv.store.Err(); err != nil {
 		return nil, NoLoss, err
 	}
-	x.body = b.request
+	if x.body, err = textOf(b.request); err != nil {
+		return nil, NoLoss, err
+	}
 	if f := x.faultOf(); f != nil {
 		a, err = x.answerWith(f)
 		return a, f.Loss, err
@@ -120,7 +132,7 @@ var (
 // write sends a reply. Header values share one backing array.
 func (x *request) write(w http.ResponseWriter, a *reply) {
 	h := w.Header()
-	values := make([]string, 0, 14)
+	values := make([]string, 0, 16)
 	set := func(name, value string) {
 		if value != "" {
 			values = append(values, value)
@@ -165,6 +177,9 @@ func (x *request) writeError(w http.ResponseWriter, e *wireError) {
 	if e.SubStatus != 0 {
 		h[replySubstatus] = []string{strconv.Itoa(e.SubStatus)}
 	}
+	if x.at != nil && e.Status != http.StatusBadRequest && e.SubStatus == 0 { // the state that was seen
+		h[replySessionToken] = []string{sessionToken(x.at.ID, x.at.LSN())}
+	}
 	h[headerContentLength] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(e.Status)
 	_, _ = w.Write(body) // the client has gone: nothing to tell it
@@ -203,6 +218,9 @@ func (x *request) container() (*store.Container, error) {
 	c, err := x.srv.store.Container(db, x.route.coll)
 	if err != nil {
 		return nil, refuse(http.StatusNotFound, "Owner resource does not exist: no container %q in database %q. "+notFound, x.route.coll, x.route.db)
+	}
+	if rid := first(x.header, headerIntendedRID); rid != "" && rid != c.RID {
+		return nil, refuse(http.StatusBadRequest, "Collection resource id in the request (%s) does not match the container's: it was deleted and made anew", rid).sub(subWrongContainer)
 	}
 	if x.route.resource != "colls" { // else the parent is the database
 		x.route.contentPath, x.route.altContentPath = c.RID, c.Link

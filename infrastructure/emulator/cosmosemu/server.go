@@ -32,6 +32,7 @@ type Server struct {
 	serving   sync.WaitGroup   // entrances
 	inflight  sync.WaitGroup   // requests
 	cert      *tls.Certificate // nil without TLS
+	regions   []string         // host:port of each region but the first
 
 	hooks hooks.List[Call, Fault]
 	lags  lags
@@ -95,14 +96,17 @@ func (s *Server) listen() error {
 	if o.RoutingGateway {
 		kind = routingEntrance
 	}
-	if err := s.enter(main, kind); err != nil || o.ComputeAddr == "" {
+	if err := s.enter(main, gateway{s, kind, 0}); err != nil {
+		return err
+	}
+	if err := s.listenInRegions(kind); err != nil || o.ComputeAddr == "" {
 		return err
 	}
 	compute, err := net.Listen("tcp", o.ComputeAddr) //nolint:noctx // binding does not block
 	if err != nil {
 		return errors.Join(err, s.closeListeners())
 	}
-	return s.enter(compute, computeEntrance)
+	return s.enter(compute, gateway{s, computeEntrance, 0})
 }
 
 func (s *Server) mainListener() (net.Listener, error) {
@@ -120,7 +124,7 @@ func (s *Server) mainListener() (net.Listener, error) {
 }
 
 // enter adds an address to serve, over TLS if that is asked for.
-func (s *Server) enter(listener net.Listener, kind entranceKind) (err error) {
+func (s *Server) enter(listener net.Listener, g gateway) (err error) {
 	if s.options.TLS {
 		if s.cert = cmp.Or(s.cert, s.options.Certificate); s.cert == nil {
 			if s.cert, err = newCertificate(s.host); err != nil {
@@ -135,7 +139,7 @@ func (s *Server) enter(listener net.Listener, kind entranceKind) (err error) {
 	}
 	// No timeouts: each costs two system calls per request, and the clients are tests.
 	s.entrances = append(s.entrances, &entrance{listener, &http.Server{
-		Handler:  gateway{s, kind},
+		Handler:  g,
 		ErrorLog: log.New(&serverLog{s.options.Logger}, "", 0),
 	}})
 	return nil

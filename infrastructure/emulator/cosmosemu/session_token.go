@@ -55,7 +55,7 @@ func (x *request) checkSession(c *store.Container, rng *store.Range) error {
 		}
 		for i := range ranges {
 			if r := &ranges[i]; (id == r.ID || slices.Contains(r.Parents, id)) && lsn > r.LSN() {
-				return refuse(http.StatusNotFound, "The read session is not available for the input session token: LSN %d of range %s is asked for, %d is the last", lsn, id, r.LSN()).sub(subSessionUnavailable)
+				return refuse(http.StatusNotFound, "The read/write session is not available for the input session token: LSN %d of range %s is asked for, %d is the last", lsn, id, r.LSN()).sub(subSessionUnavailable)
 			}
 		}
 	}

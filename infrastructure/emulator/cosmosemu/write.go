@@ -68,6 +68,24 @@ func renameItem(tx *store.Tx, id string, doc *document.Document, match string) (
 	return item, http.StatusOK, err
 }
 
+// absent is what is wrong with a replacement that belongs elsewhere: first of all that
+// there is nothing to replace.
+func (x *request) absent(c *store.Container, part *store.Partition, mismatch error) error {
+	at := x.moment()
+	defer at.Release()
+	if _, err := c.Get(x.buffer, part, x.route.id, at); err != nil {
+		return x.notFound(err)
+	}
+	return mismatch
+}
+
+// uncounted are the headers that tell the use of a container: -1, for the emulator does
+// not count it and sets no limit.
+var uncounted = []headerValue{
+	{"x-ms-resource-quota", "documentsCount=-1;"},
+	{"x-ms-resource-usage", "documentsCount=-1;"},
+}
+
 // writeItem answers a create, replace or upsert of one item.
 func (x *request) writeItem(kind writeKind) (*reply, error) {
 	c, part, err := x.target()
@@ -76,6 +94,9 @@ func (x *request) writeItem(kind writeKind) (*reply, error) {
 	}
 	doc, err := x.newItem(x.body, c.Definition(), part)
 	if err != nil {
+		if kind == writeReplace && asWire(err).SubStatus == subKeyMismatch {
+			return nil, x.absent(c, part, err)
+		}
 		return nil, err
 	}
 	var a *reply
@@ -85,7 +106,7 @@ func (x *request) writeItem(kind writeKind) (*reply, error) {
 			return err
 		}
 		a = ok(status, nil, writeCharge(len(item.Body)))
-		a.etag = item.ETag
+		a.etag, a.extra = item.ETag, uncounted
 		if x.wantsBody() {
 			a.body = x.keep(item.Body)
 		}

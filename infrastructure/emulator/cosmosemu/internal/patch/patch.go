@@ -20,7 +20,9 @@ type Error struct {
 	Reason string
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("patch operation %d: %s", e.Index+1, e.Reason) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("For Operation(%d): %s. Learn more: https://aka.ms/cosmosdbpatchdocs", e.Index+1, e.Reason)
+}
 
 // Patch is a parsed request.
 type Patch struct {
@@ -149,7 +151,7 @@ func apply(root *node, op *Operation) error {
 	if op.Op == "move" {
 		return move(root, op)
 	}
-	parent, err := descend(root, op.Path)
+	parent, err := descend(root, op.Path, op.Op)
 	if err != nil {
 		return err
 	}
@@ -165,7 +167,7 @@ func apply(root *node, op *Operation) error {
 }
 
 // descend returns the object or array that holds the last part of path.
-func descend(n *node, path []string) (*node, error) {
+func descend(n *node, path []string, op string) (*node, error) {
 	for i, part := range path {
 		if !n.open() {
 			return nil, fmt.Errorf("/%s is not an object or array", strings.Join(path[:i], "/"))
@@ -174,6 +176,9 @@ func descend(n *node, path []string) (*node, error) {
 			break
 		}
 		child, err := child(n, part)
+		if err != nil && n.kind == '{' {
+			return nil, fmt.Errorf("%s Operation can only create a child object of an existing node(array or object) and cannot create path recursively, no path found beyond: '%s'", operationName(op), strings.Join(path[:i+1], "/"))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("/%s does not exist: %w", strings.Join(path[:i+1], "/"), err)
 		}
@@ -181,6 +186,9 @@ func descend(n *node, path []string) (*node, error) {
 	}
 	return n, nil
 }
+
+// operationName is the name of an operation as the service's messages have it.
+func operationName(op string) string { return strings.ToUpper(op[:1]) + op[1:] }
 
 func child(n *node, part string) (*node, error) {
 	if n.kind == '{' {
@@ -304,7 +312,7 @@ func move(root *node, op *Operation) error {
 	if len(op.Path) > len(op.From) && slices.Equal(op.Path[:len(op.From)], op.From) {
 		return errors.New("a value cannot be moved into itself")
 	}
-	from, err := descend(root, op.From)
+	from, err := descend(root, op.From, op.Op)
 	if err != nil {
 		return err
 	}
@@ -312,7 +320,7 @@ func move(root *node, op *Operation) error {
 	if err != nil {
 		return err
 	}
-	to, err := descend(root, op.Path)
+	to, err := descend(root, op.Path, op.Op)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func TestOperationsThatCannotBeDone(t *testing.T) {
 	for patch, want := range map[string]string{
 		`[{"op":"replace","path":"/x","value":1}]`:                          "does not exist",
 		`[{"op":"remove","path":"/x"}]`:                                     "does not exist",
-		`[{"op":"add","path":"/x/y","value":1}]`:                            "does not exist",
+		`[{"op":"add","path":"/x/y","value":1}]`:                            "no path found beyond",
 		`[{"op":"add","path":"/id/y","value":1}]`:                           "not an object or array",
 		`[{"op":"set","path":"/a/3","value":1}]`:                            "outside",
 		`[{"op":"replace","path":"/a/2","value":1}]`:                        "outside",
@@ -53,7 +53,7 @@ func TestOperationsThatCannotBeDone(t *testing.T) {
 		`[{"op":"incr","path":"/a/0","value":"1"}]`:                         "not a number",
 		`[{"op":"incr","path":"/new","value":"1"}]`:                         "not a number",
 		`[{"op":"move","from":"/a","path":"/a/0"}]`:                         "into itself",
-		`[{"op":"set","path":"/s","value":1},{"op":"remove","path":"/zz"}]`: "operation 2",
+		`[{"op":"set","path":"/s","value":1},{"op":"remove","path":"/zz"}]`: "Operation(2)",
 	} {
 		p, err := Parse([]byte(patch))
 		if err != nil {

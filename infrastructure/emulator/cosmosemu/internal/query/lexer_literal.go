@@ -30,8 +30,6 @@ func (l *lexer) quoted(quote byte) (token, error) {
 			}
 			b.WriteRune(r)
 			kept = l.pos
-		case c < 0x20:
-			return token{}, &SyntaxError{Pos: l.pos, Msg: fmt.Sprintf("control character 0x%02x in a string: write it as an escape", c)}
 		case c < utf8.RuneSelf:
 			l.pos++
 		default:

@@ -85,11 +85,11 @@ func (p *parser) resolve(q *selectQuery, o openRef) bool {
 func (p *parser) unknownName(q *selectQuery, r *ref) {
 	for _, src := range q.from {
 		if src.name != "" {
-			p.syntax(r.pos, "unknown name %q: the document is %q (a property is %s.%s, a string has quotes)", r.name, src.name, src.name, r.name)
+			p.syntax(r.pos, "Identifier '%s' could not be resolved. The document is %q (a property is %s.%s, a string has quotes)", r.name, src.name, src.name, r.name)
 			return
 		}
 	}
-	p.syntax(r.pos, "unknown name %q: FROM gives no such name (a string has quotes)", r.name)
+	p.syntax(r.pos, "Identifier '%s' could not be resolved. FROM gives no such name (a string has quotes)", r.name)
 }
 
 // nameRef is a name to be resolved later.

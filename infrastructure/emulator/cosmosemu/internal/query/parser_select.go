@@ -87,7 +87,7 @@ func (p *parser) selectList() {
 	for {
 		pos := p.tok.pos
 		it := selectItem{expr: p.clause()}
-		if p.accept("AS") {
+		if p.accept("AS") || p.tok.kind == tokIdent {
 			pos = p.tok.pos
 			it.alias = p.name("an alias name")
 		}

@@ -94,7 +94,6 @@ func (info *QueryInfo) Features() (list []string) {
 	grouped := len(info.GroupByExpressions) > 0
 	add(len(kinds) > 0, "Aggregate")
 	add(kinds["CountIf"], "CountIf")
-	add(kinds["MakeList"] || kinds["MakeSet"], "ListAndSetAggregate")
 	add(grouped, "GroupBy")
 	add(!grouped && named > 0, "NonValueAggregate")
 	add(named > 1, "MultipleAggregates")

@@ -116,7 +116,7 @@ func (q *selectQuery) planRow(info *QueryInfo) (expr, error) {
 		call, ok := it.expr.(*aggregateCall)
 		switch {
 		case !ok && hasAggregate(it.expr):
-			return nil, refuseAcross("an aggregate inside an expression")
+			return nil, refuseAcross("an aggregate inside an expression (Compositions of aggregates and other expressions are not allowed.)")
 		case ok && q.value:
 			info.Aggregates = append(info.Aggregates, planNames[call.kind])
 			return &arrayExpr{items: []expr{call.partial()}}, nil

@@ -187,7 +187,7 @@ func TestPlanFeatures(t *testing.T) {
 		`SELECT c.g FROM c GROUP BY c.g`:                                `GroupBy`,
 		`SELECT c.g, COUNT(1) AS k FROM c GROUP BY c.g`:                 `Aggregate GroupBy`,
 		`SELECT VALUE COUNTIF(c.a) FROM c`:                              `Aggregate CountIf`,
-		`SELECT VALUE MAKESET(c.a) FROM c`:                              `Aggregate ListAndSetAggregate`,
+		`SELECT VALUE MAKESET(c.a) FROM c`:                              `Aggregate`,
 		`SELECT DISTINCT TOP 3 c.a FROM c ORDER BY c.a, c.b`:            `Distinct OrderBy MultipleOrderBy Top`,
 		`SELECT * FROM c OFFSET 1 LIMIT 1`:                              `OffsetAndLimit`,
 		`SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.a FROM c)`: `Distinct DCount`,

@@ -16,7 +16,7 @@ import (
 type FeedQuery struct {
 	Range    string     // id
 	After    uint64     // changes with a greater LSN
-	Since    time.Time  // changes not older than this; zero: all
+	Since    time.Time  // changes after the second of this time; zero: all
 	Window   *epk.Range // only keys inside, nil: all of the range
 	Part     *Partition // only this logical partition, nil: all
 	MaxItems int        // a page ends at the first transaction that reaches it; 0: no limit
@@ -61,7 +61,7 @@ func (c *Container) Feed(dst []byte, q FeedQuery) (FeedPage, error) {
 		now: c.store.now().UnixMilli(), ttl: lifetime(state.Definition.DefaultTTL),
 	}
 	if !q.Since.IsZero() {
-		f.since = q.Since.UnixMilli()
+		f.since = q.Since.Truncate(time.Second).Add(time.Second).UnixMilli()
 	}
 	err = f.run()
 	if f.docs != nil {
