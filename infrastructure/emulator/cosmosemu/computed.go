@@ -19,7 +19,7 @@ var reservedNames = []string{"id", "_rid", "_ts", "_etag", "_self", "_attachment
 
 // parseComputed reads the computed properties of a container. Those that would have
 // no meaning, or two, are refused.
-func parseComputed(text json.RawMessage, keyPaths []document.Path) (list []store.ComputedProperty, err error) {
+func parseComputed(text json.RawMessage, keyPaths []document.Path, spatial []string) (list []store.ComputedProperty, err error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
@@ -48,6 +48,8 @@ func parseComputed(text json.RawMessage, keyPaths []document.Path) (list []store
 			return nil, refuseInputs("Computed property name '%s' cannot be used in multiple definitions.", c.Name)
 		case slices.Contains(reservedNames, c.Name):
 			return nil, refuseInputs("The system property name '%s' cannot be used as a computed property name.", c.Name)
+		case slices.Contains(spatial, c.Name):
+			return nil, refuseInputs("Computed property '%s' at index (%d) has a spatial index. Remove the spatial index on this path.", c.Name, i)
 		case onKey:
 			return nil, refuseInputs("Computed property '%s' has the name of the partition key.", c.Name)
 		}

@@ -102,8 +102,11 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 	if in.TTLPath != "" && (in.DefaultTTL == nil || in.TTLPath != "/_ts") {
 		return nil, refuse(http.StatusBadRequest, "ttlPropertyPath is %q: it needs a defaultTtl, and this emulator counts from /_ts only", in.TTLPath)
 	}
+	spatial, err := parseSpatialIndexes(in.IndexingPolicy)
+	if err != nil {
+		return nil, err
+	}
 	def := &store.Definition{ID: in.ID, KeyVersion: int(in.PartitionKey.Version)}
-	var err error
 	if def.Paths, def.Hierarchical, err = parseKeyPaths(in.PartitionKey.Paths, in.PartitionKey.Kind); err != nil {
 		return nil, err
 	}
@@ -130,7 +133,7 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 			return nil, err
 		}
 	}
-	if def.Computed, err = parseComputed(in.Computed, def.Paths); err != nil {
+	if def.Computed, err = parseComputed(in.Computed, def.Paths, spatial); err != nil {
 		return nil, err
 	}
 	if r := in.ChangeFeedPolicy.Retention; r != math.Trunc(r) || r < 0 || r > maxRetention {

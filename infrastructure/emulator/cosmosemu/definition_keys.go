@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -57,6 +58,31 @@ func appendUniqueKey(keys []store.UniqueKey, texts []string) ([]store.UniqueKey,
 		key = append(key, path)
 	}
 	return append(keys, key), nil
+}
+
+// parseSpatialIndexes checks the spatial indexes of an indexing policy, which have no
+// effect, and returns the first names of their paths.
+func parseSpatialIndexes(policy json.RawMessage) (names []string, err error) {
+	var in struct {
+		Spatial []struct {
+			Path  string   `json:"path"`
+			Types []string `json:"types"`
+		} `json:"spatialIndexes"`
+	}
+	if len(policy) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(policy, &in); err != nil {
+		return nil, refuse(http.StatusBadRequest, "The indexingPolicy is invalid: %v", err)
+	}
+	for _, s := range in.Spatial {
+		if len(s.Types) == 0 {
+			return nil, refuseInputs("The spatial data types array cannot be empty. Assign at least one spatial type for the 'types' array for the path '%s'.", s.Path)
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
+		names = append(names, name)
+	}
+	return names, nil
 }
 
 // parseKeyPath splits a path at its slashes. A name in double quotes may hold any

@@ -212,6 +212,27 @@ func TestFactsOfItems(t *testing.T) {
 	has("a tab in a string", send(t, srv, http.MethodPost, docs, `{"query":"SELECT VALUE '\t' FROM c"}`, query), 200, `["\t"]`)
 }
 
+// ContainerSettingsTests: what is wrong with computed properties and spatial indexes.
+func TestDefinitionsThatAreRefused(t *testing.T) {
+	srv, _ := start(t, nil)
+	lower := `"SELECT VALUE LOWER(c.name) FROM c"`
+	for members, want := range map[string]string{
+		`"computedProperties":[{"name":"l","query":` + lower + `},{"name":"l","query":` + lower + `}]`:                                      `Computed property name 'l' cannot be used in multiple definitions.`,
+		`"computedProperties":[{"query":` + lower + `}]`:                                                                                    `One of the specified inputs is invalid`,
+		`"computedProperties":[{"name":"","query":` + lower + `}]`:                                                                          `Computed property 'name' is either empty or unspecified.`,
+		`"computedProperties":[{"name":"l","query":""}]`:                                                                                    `Computed property 'query' is either empty or unspecified.`,
+		`"computedProperties":[{"name":"id","query":` + lower + `}]`:                                                                        `The system property name 'id' cannot be used as a computed property name.`,
+		`"computedProperties":[{"name":"s","query":` + lower + `}],"indexingPolicy":{"spatialIndexes":[{"path":"/s/*","types":["Point"]}]}`: `Computed property 's' at index (0) has a spatial index. Remove the spatial index on this path.`,
+		`"indexingPolicy":{"spatialIndexes":[{"path":"/s/*"}]}`:                                                                             `The spatial data types array cannot be empty. Assign at least one spatial type for the 'types' array for the path`,
+	} {
+		r := send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"x","partitionKey":{"paths":["/pk"]},`+members+`}`, nil)
+		var body struct{ Message string }
+		if err := json.Unmarshal([]byte(r.Body), &body); err != nil || r.StatusCode != http.StatusBadRequest || !strings.Contains(body.Message, `{"Errors":["`+want) {
+			t.Errorf("%s: %d %s, want %s", members, r.StatusCode, r.Body, want)
+		}
+	}
+}
+
 // OfferTests.
 func TestReplacedOffers(t *testing.T) {
 	srv := cosmosemu.StartT(t)

@@ -68,15 +68,15 @@ func renameItem(tx *store.Tx, id string, doc *document.Document, match string) (
 	return item, http.StatusOK, err
 }
 
-// absent is what is wrong with a replacement that belongs elsewhere: first of all that
-// there is nothing to replace.
-func (x *request) absent(c *store.Container, part *store.Partition, mismatch error) error {
+// absent is what is wrong with a replacement that is refused: first of all that there
+// may be nothing to replace.
+func (x *request) absent(c *store.Container, part *store.Partition, refusal error) error {
 	at := x.moment()
 	defer at.Release()
 	if _, err := c.Get(x.buffer, part, x.route.id, at); err != nil {
 		return x.notFound(err)
 	}
-	return mismatch
+	return refusal
 }
 
 // uncounted are the headers that tell the use of a container: -1, for the emulator does
@@ -94,7 +94,7 @@ func (x *request) writeItem(kind writeKind) (*reply, error) {
 	}
 	doc, err := x.newItem(x.body, c.Definition(), part)
 	if err != nil {
-		if kind == writeReplace && asWire(err).SubStatus == subKeyMismatch {
+		if kind == writeReplace && asWire(err).Status == http.StatusBadRequest {
 			return nil, x.absent(c, part, err)
 		}
 		return nil, err

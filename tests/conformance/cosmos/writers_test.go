@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
