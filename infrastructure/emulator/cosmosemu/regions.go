@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 )
 
 // location is a region in the document of the account.
@@ -78,19 +79,15 @@ func (s *Server) writeRegions() int {
 // checkRegion refuses a write in a region that takes none, by which an SDK learns that
 // the account has another write region.
 func (x *request) checkRegion() *wireError {
-	if x.region < x.srv.writeRegions() || !x.route.op.writes() {
+	if x.region < x.srv.writeRegions() || !slices.Contains(writing, x.route.op) {
 		return nil
 	}
 	return refuse(http.StatusForbidden, "The requested operation cannot be performed at this region: %s takes no writes", x.srv.options.Regions[x.region]).sub(subWriteForbidden)
 }
 
-// writes tells whether an operation changes anything.
-func (o Operation) writes() bool {
-	switch o {
-	case OpCreateDatabase, OpDeleteDatabase, OpCreateContainer, OpReplaceContainer, OpDeleteContainer,
-		OpCreateUser, OpReplaceUser, OpDeleteUser, OpCreatePermission, OpReplacePermission, OpDeletePermission,
-		OpReplaceOffer, OpCreateItem, OpUpsertItem, OpReplaceItem, OpPatchItem, OpDeleteItem, OpBatch, OpDeletePartition:
-		return true
-	}
-	return false
+// writing are the operations that change something.
+var writing = []Operation{
+	OpCreateDatabase, OpDeleteDatabase, OpCreateContainer, OpReplaceContainer, OpDeleteContainer,
+	OpCreateUser, OpReplaceUser, OpDeleteUser, OpCreatePermission, OpReplacePermission, OpDeletePermission,
+	OpReplaceOffer, OpCreateItem, OpUpsertItem, OpReplaceItem, OpPatchItem, OpDeleteItem, OpBatch, OpDeletePartition,
 }
