@@ -149,6 +149,7 @@ nightly: ## what takes hours: all faults at full count, 1,000 seeds, whole suite
 	FEEDBOX_FAULT_SCALE=1 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 $(MAKE) faults || failed=1; \
 	go run ./tests/reliability -results $(RESULTS)/faults || failed=1; \
 	FEEDBOX_CONFORMANCE=full $(MAKE) conformance-cosmos || failed=1; \
+	go run ./tests/conformance/servicebus -suite python-tests || failed=1; \
 	go run ./tests/mutants -update || failed=1; \
 	exit $$failed
 
