@@ -162,7 +162,7 @@ func (s *Server) leave(j *jmsSubscription) {
 		delete(s.jms.links, j.path())
 		if !j.durable {
 			if err := s.broker.DeleteSubscription(ctx, j.topic, j.name); err != nil {
-				s.log.Debug("delete a subscription that is not durable", "path", j.path(), "error", err)
+				s.log.DebugContext(ctx, "delete a subscription that is not durable", "path", j.path(), "error", err)
 			}
 		}
 	})
