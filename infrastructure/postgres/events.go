@@ -42,7 +42,8 @@ func (e Events) OfKey(ctx context.Context, key string) ([]relay.StoredEvent, err
 	var raw []byte
 	var one relay.StoredEvent
 	_, err := pgx.ForEachRow(rows, []any{&raw, &one.StoredAt}, func() (err error) {
-		at, isEvent := one.StoredAt, false
+		at := one.StoredAt
+		var isEvent bool
 		if one.Message, isEvent, err = e.Decoder.Decode(raw); err != nil {
 			return fault.Wrap(fault.Invalid, "unsendable", "an event of the key cannot be sent as it is", err)
 		}

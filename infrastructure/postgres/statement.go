@@ -19,7 +19,7 @@ type statement struct {
 func (s *statement) add(parts ...any) {
 	for i, part := range parts {
 		if i%2 == 0 {
-			s.text.WriteString(part.(string)) //nolint:errcheck,forcetypeassert // the callers are in this file and beside it
+			s.text.WriteString(part.(string))
 			continue
 		}
 		s.args = append(s.args, part)

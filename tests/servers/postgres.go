@@ -51,7 +51,8 @@ func StartPostgres(t testing.TB) *Postgres {
 		t.Skip("PostgreSQL is not installed: apt-get install postgresql")
 	}
 	var err error
-	if p.folder, err = os.MkdirTemp("", "feedbox-postgres-"); err != nil {
+	// A folder of t would be closed to the user that the server runs as.
+	if p.folder, err = os.MkdirTemp("", "feedbox-postgres-"); err != nil { //nolint:usetesting // see above
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
