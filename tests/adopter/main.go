@@ -17,11 +17,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-
 	"example.com/orders/api"
 	"example.com/orders/open"
 	"example.com/orders/store"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
 const database, topic = "shop", "orders"
