@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +13,13 @@ func (p *program) configCommand() *cobra.Command {
 	return group("config", "See and check the configuration", p.configPrintCommand(), p.configCheckCommand())
 }
 
-// process is one of the two that are configured.
+// process is one of those that are configured.
 type process struct {
 	name string
 	load func() ([]config.Setting, error)
 }
 
-// processes are those named, or both.
+// processes are those named, or all.
 func (p *program) processes(names []string) []process {
 	all := []process{
 		{"api", func() ([]config.Setting, error) {
@@ -27,6 +28,10 @@ func (p *program) processes(names []string) []process {
 		}},
 		{"relay", func() ([]config.Setting, error) {
 			c, err := config.LoadRelay(p.environ)
+			return c.Settings(), err
+		}},
+		{"console", func() ([]config.Setting, error) {
+			c, err := config.LoadConsole(p.environ)
 			return c.Settings(), err
 		}},
 	}
@@ -41,10 +46,10 @@ func (p *program) processes(names []string) []process {
 	return nil // refused by processArg
 }
 
-// processArg takes api, relay or nothing.
+// processArg takes api, relay, console or nothing.
 func processArg(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 || len(args) == 1 && (args[0] == "api" || args[0] == "relay") {
+	if len(args) == 0 || len(args) == 1 && slices.Contains([]string{"api", "relay", "console"}, args[0]) {
 		return nil
 	}
-	return usage(cmd, fmt.Errorf("%s takes api, relay or nothing for both, got %q", cmd.CommandPath(), args))
+	return usage(cmd, fmt.Errorf("%s takes api, relay, console or nothing for all, got %q", cmd.CommandPath(), args))
 }

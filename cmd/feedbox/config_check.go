@@ -26,7 +26,7 @@ type faultView struct {
 func (p *program) configCheckCommand() *cobra.Command {
 	var format console.Format
 	cmd := &cobra.Command{
-		Use:   "check [api|relay]",
+		Use:   "check [api|relay|console]",
 		Short: "Check the configuration and name every fault",
 		Args:  processArg,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -23,7 +23,7 @@ type settingView struct {
 func (p *program) configPrintCommand() *cobra.Command {
 	var format console.Format
 	cmd := &cobra.Command{
-		Use:   "print [api|relay]",
+		Use:   "print [api|relay|console]",
 		Short: "Print every value and where it comes from, secrets masked",
 		Args:  processArg,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -47,11 +47,7 @@ func settings(of []process) ([]settingView, error) {
 	for _, one := range of {
 		found, err := one.load()
 		if wrong, ok := errors.AsType[*config.Error](err); ok {
-			for _, f := range wrong.Faults {
-				if !slices.Contains(faults, f) {
-					faults = append(faults, f)
-				}
-			}
+			faults = appendNew(faults, wrong.Faults)
 		}
 		for _, s := range found {
 			at := slices.IndexFunc(views, func(v settingView) bool { return v.Name == s.Name })
@@ -67,4 +63,14 @@ func settings(of []process) ([]settingView, error) {
 		return views, &config.Error{Faults: faults}
 	}
 	return views, nil
+}
+
+// appendNew adds the faults that are not listed yet.
+func appendNew(faults, more []config.Fault) []config.Fault {
+	for _, f := range more {
+		if !slices.Contains(faults, f) {
+			faults = append(faults, f)
+		}
+	}
+	return faults
 }

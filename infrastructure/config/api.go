@@ -54,7 +54,7 @@ func LoadAPI(environ []string) (*API, error) {
 	c := &API{}
 	report := load(c, environ)
 	checkStore(report, c.Store, c.Cosmos, c.Postgres)
-	checkAuth(report, c.Auth, c.Listen)
+	checkAuth(report, c.Auth, "FEEDBOX_API_LISTEN", c.Listen)
 	checkPublicURL(report, c.PublicURL)
 	c.deriveDrain(report)
 	c.settings = report.settings

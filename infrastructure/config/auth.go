@@ -8,7 +8,7 @@ import (
 // Auth says who may call the API.
 type Auth struct {
 	// Mode is none, apikey or entra.
-	Mode string `env:"AUTH" envDefault:"none" oneof:"none|apikey|entra" doc:"who may call the API: none (everybody, on loopback addresses only), apikey or entra"`
+	Mode string `env:"AUTH" envDefault:"none" oneof:"none|apikey|entra" doc:"who may call the API, and open the operations page: none (everybody, on loopback addresses only), apikey or entra"`
 	// Insecure allows mode none on addresses that others can reach.
 	Insecure bool `env:"AUTH_INSECURE" envDefault:"false" doc:"allow FEEDBOX_AUTH=none on an address that others can reach"`
 	// APIKeys are the callers of mode apikey.
@@ -19,13 +19,13 @@ type Auth struct {
 	Audiences []string `env:"AUTH_AUDIENCE" doc:"audiences of the tokens of mode entra, separated by commas: application id URI or client id"`
 }
 
-func checkAuth(report *report, c Auth, listen string) {
+func checkAuth(report *report, c Auth, variable, listen string) {
 	const mode = "FEEDBOX_AUTH"
 	switch c.Mode {
 	case "none":
-		if !IsLoopback(listen) && !c.Insecure && !report.faulty("FEEDBOX_API_LISTEN") {
-			report.add(mode, "is none, but FEEDBOX_API_LISTEN is an address that others can reach",
-				"set FEEDBOX_AUTH to apikey or entra, or FEEDBOX_AUTH_INSECURE=true if another guard stands before the API")
+		if !IsLoopback(listen) && !c.Insecure && !report.faulty(variable) {
+			report.add(mode, "is none, but "+variable+" is an address that others can reach",
+				"set FEEDBOX_AUTH to apikey or entra, or FEEDBOX_AUTH_INSECURE=true if another guard stands before it")
 		}
 	case "apikey":
 		if len(c.APIKeys.list) == 0 && !report.faulty("FEEDBOX_AUTH_API_KEYS") {

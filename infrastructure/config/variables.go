@@ -26,7 +26,7 @@ type Variable struct {
 	Doc string
 	// Secret values are masked wherever they are shown.
 	Secret bool
-	// Processes are the processes that read it: "api", "relay".
+	// Processes are the processes that read it: "api", "relay", "console".
 	Processes []string
 
 	min, max, check string
@@ -39,7 +39,7 @@ func Variables() []Variable {
 	for _, process := range []struct {
 		name string
 		of   reflect.Type
-	}{{"api", reflect.TypeFor[API]()}, {"relay", reflect.TypeFor[Relay]()}} {
+	}{{"api", reflect.TypeFor[API]()}, {"relay", reflect.TypeFor[Relay]()}, {"console", reflect.TypeFor[Console]()}} {
 		for _, v := range variablesOf(process.of) {
 			known, ok := byName[v.Name]
 			if !ok {

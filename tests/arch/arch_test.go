@@ -136,9 +136,18 @@ var layers = []layer{
 		deny: []string{"testing"},
 	},
 	{
-		path:  "infrastructure/page",
-		allow: []string{"std", "feedbox/domain", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/httpapi/auth"},
-		deny:  []string{"testing"},
+		path:   "infrastructure/page",
+		except: []string{"infrastructure/page/operations"},
+		allow:  []string{"std", "feedbox/domain", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/httpapi/auth"},
+		deny:   []string{"testing"},
+	},
+	{
+		path: "infrastructure/page/operations",
+		allow: []string{
+			"std", "feedbox/domain", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/operator", "feedbox/infrastructure/page",
+			"golang.org/x/sync/errgroup", "github.com/prometheus/",
+		},
+		deny: []string{"testing"},
 	},
 	{
 		path: "infrastructure/monitor",

@@ -37,7 +37,7 @@ var rooms = []room{
 
 // wiringRooms are the parts of package wiring, from the top.
 var wiringRooms = []room{
-	{"modules", []string{"api", "relay", "operator"}},
+	{"modules", []string{"page", "api", "relay", "operator"}},
 	{"kinds", []string{"store", "store_cosmos", "store_postgres", "broker", "broker_servicebus", "broker_rabbitmq", "broker_sqs"}},
 	{"clients", []string{"clients", "failpoints"}},
 	{"process", []string{"process", "params"}},

@@ -1,0 +1,115 @@
+package operations
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"feedbox/infrastructure/operator"
+)
+
+// doctor remembers the last examination. One runs at a time, for all tabs.
+type doctor struct {
+	mu       sync.Mutex
+	began    time.Time
+	ended    time.Time
+	running  bool
+	findings []operator.Finding
+	done     chan struct{}
+}
+
+// doctorView is what was found so far.
+type doctorView struct {
+	Began, Ended time.Time
+	Running      bool
+	Findings     []findingRow
+	Counts       []findingCount
+}
+
+type findingRow struct {
+	operator.Finding
+	State string
+}
+
+type findingCount struct {
+	State, Words string
+	Count        int
+}
+
+const (
+	// findingsLast is how long findings are shown before the surroundings are examined
+	// again, and again at once only after findingsLeast.
+	findingsLast  = 10 * time.Minute
+	findingsLeast = 3 * time.Second
+	examination   = 15 * time.Second
+)
+
+func (s *Operations) examine(r *http.Request) (any, error) {
+	d := &s.doctor
+	d.mu.Lock()
+	age := time.Since(d.began)
+	if !d.running && (age > findingsLast || r.URL.Query().Has("again") && age > findingsLeast && !streamed(r)) {
+		d.running, d.began, d.findings, d.done = true, time.Now(), nil, make(chan struct{})
+		go s.diagnose(context.WithoutCancel(r.Context()), d.done)
+	}
+	done := d.done
+	d.mu.Unlock()
+	select {
+	case <-done:
+	case <-time.After(firstPicture):
+	case <-r.Context().Done():
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := doctorView{Began: d.began, Ended: d.ended, Running: d.running}
+	count := map[operator.FindingStatus]int{}
+	for _, f := range d.findings {
+		v.Findings = append(v.Findings, findingRow{f, findingState(f.Status)})
+		count[f.Status]++
+	}
+	slices.SortStableFunc(v.Findings, func(a, b findingRow) int { return severity(a.Status) - severity(b.Status) })
+	for _, status := range []operator.FindingStatus{operator.FindingFailed, operator.FindingWarning, operator.FindingUnknown, operator.FindingOK} {
+		if count[status] > 0 {
+			v.Counts = append(v.Counts, findingCount{findingState(status), string(status), count[status]})
+		}
+	}
+	return v, nil
+}
+
+// streamed tells an update of an open tab, which must not begin another examination.
+func streamed(r *http.Request) bool { return r.Header.Get("Accept") == "text/event-stream" }
+
+// diagnose ends by itself: each examination is bounded, and so is their number.
+func (s *Operations) diagnose(ctx context.Context, done chan<- struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	d := &s.doctor
+	s.o.Port.Diagnose(ctx, operator.DoctorOptions{Management: s.o.Management, Each: examination, Found: func(f operator.Finding) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.findings = append(d.findings, f)
+	}})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running, d.ended = false, time.Now()
+	close(done)
+}
+
+func severity(s operator.FindingStatus) int {
+	return slices.Index([]operator.FindingStatus{operator.FindingFailed, operator.FindingWarning, operator.FindingUnknown, operator.FindingOK}, s)
+}
+
+func findingState(s operator.FindingStatus) string {
+	switch s {
+	case operator.FindingFailed:
+		return "bad"
+	case operator.FindingWarning:
+		return "warn"
+	case operator.FindingOK:
+		return "good"
+	case operator.FindingUnknown:
+	}
+	return ""
+}

@@ -1,0 +1,88 @@
+package operations
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// membersView is who owns what, who comes and goes.
+type membersView struct {
+	At      time.Time
+	Trouble string
+	Members []member
+	Leases  []rangeRow
+	Page    pageOf
+	Moves   []Move
+	Total   int
+	Free    int
+	Paused  bool
+}
+
+type member struct {
+	Name         string
+	Leases       int
+	State, Words string
+	Heard        time.Time
+	Behind       int64
+}
+
+// maxMembers bounds the table.
+const maxMembers = 200
+
+func (s *Operations) members(r *http.Request) (any, error) {
+	p := s.reader.Look(r.Context())
+	v := membersView{At: p.RangesAt, Trouble: p.RangesErr, Moves: p.Moves[:min(len(p.Moves), pageSize)], Total: len(p.Standing.Ranges), Paused: p.Paused}
+	byName := map[string]*member{}
+	silent := map[string]time.Duration{}
+	for _, one := range p.Standing.Ranges {
+		if one.Owner == "" {
+			v.Free++
+			continue
+		}
+		m, ok := byName[one.Owner]
+		if !ok {
+			m = &member{Name: one.Owner, State: "good", Words: "lives"}
+			byName[one.Owner] = m
+		}
+		m.Leases++
+		m.Behind += one.Lag.Transactions
+		if one.Timestamp.After(m.Heard) {
+			m.Heard, silent[one.Owner] = one.Timestamp, one.Silent
+		}
+	}
+	for name, d := range silent {
+		if d > 0 { // of the lease that it wrote last
+			byName[name].State, byName[name].Words = "bad", "silent"
+		}
+	}
+	for _, h := range p.Hosts {
+		m, ok := byName[h.Name]
+		if !ok {
+			m = &member{Name: h.Name, State: "good", Words: "waits for ranges"}
+			byName[h.Name] = m
+		}
+		switch {
+		case p.Standing.At.Sub(h.Timestamp) > 10*max(h.Expiry, time.Second) && m.Leases == 0 && !h.Spare:
+			m.State, m.Words = "", "gone"
+		case h.Draining:
+			m.State, m.Words = "busy", "leaves"
+		case h.Spare && m.Leases == 0:
+			m.Words = "spare: there is no range for it"
+		}
+		if h.Timestamp.After(m.Heard) {
+			m.Heard = h.Timestamp
+		}
+	}
+	for _, m := range byName {
+		v.Members = append(v.Members, *m)
+	}
+	slices.SortFunc(v.Members, func(a, b member) int { return cmp.Or(cmp.Compare(b.Leases, a.Leases), cmp.Compare(a.Name, b.Name)) })
+	v.Members = v.Members[:min(len(v.Members), maxMembers)]
+	from, to := paged(r.URL.Query(), len(p.Standing.Ranges), r.URL.Path, &v.Page)
+	for _, one := range p.Standing.Ranges[from:to] {
+		v.Leases = append(v.Leases, newRangeRow(one, p.Standing.At))
+	}
+	return v, nil
+}

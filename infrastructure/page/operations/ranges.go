@@ -1,0 +1,198 @@
+package operations
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/page"
+)
+
+// rangesView is a page of the ranges, and the map of all.
+type rangesView struct {
+	At         time.Time
+	Trouble    string
+	Cells      []cell
+	Conditions []counted
+	Show, Find string
+	Rows       []rangeRow
+	Page       pageOf
+	Paused     bool
+	Total      int
+}
+
+// cell of the map stands for ranges that follow each other.
+type cell struct {
+	State, Title, URL string
+}
+
+// rangeRow is one range.
+type rangeRow struct {
+	Name, Range, Owner   string
+	State                string
+	Condition            operator.Condition
+	For                  time.Duration
+	Behind               int64
+	Oldest               time.Duration
+	Known                bool
+	Checkpoint           time.Time // when it was last written
+	Error                string
+	Wanted               []string
+	Epoch                int64
+	Previous             string
+	LSN, Delivered, Docs int64
+	Lease                changefeed.Lease
+	Failures             int
+	Paused               bool
+}
+
+// maxCells bounds the map: neighbours share a cell when there are more ranges.
+const maxCells = 320
+
+func newRangeRow(r operator.Range, now time.Time) rangeRow {
+	c, d := r.Condition(now)
+	row := rangeRow{
+		Name: changefeed.LeaseName(r.ID), Range: r.Range.String(), Owner: r.Owner, Condition: c, State: stateOf(c), For: d,
+		Behind: r.Lag.Transactions, Oldest: r.Lag.Age, Known: r.Lag.Known, Checkpoint: r.Timestamp, Error: r.Error, Wanted: wanted(r.Request),
+		Epoch: r.Epoch, Previous: r.Previous, LSN: r.LSN, Delivered: max(r.LSN, r.Delivered), Docs: r.Handled, Lease: r.Lease, Failures: r.Failures, Paused: r.Request.Paused,
+	}
+	if row.Error == "" {
+		row.Error = r.Lag.Error
+	}
+	return row
+}
+
+// wanted lists what an operator asked for and the owner has not done yet.
+func wanted(r changefeed.Request) []string {
+	var w []string
+	if r.Paused {
+		w = append(w, "pause")
+	}
+	if r.Release {
+		w = append(w, "release")
+	}
+	if r.Retry {
+		w = append(w, "retry")
+	}
+	if r.Rewind != nil {
+		w = append(w, "rewind")
+	}
+	return w
+}
+
+func (s *Operations) ranges(r *http.Request) (any, error) {
+	p := s.reader.Look(r.Context())
+	q := r.URL.Query()
+	v := rangesView{
+		At: p.RangesAt, Trouble: p.RangesErr, Conditions: conditions(p.Standing), Show: q.Get("show"), Find: strings.TrimSpace(q.Get("find")),
+		Paused: p.Paused, Total: len(p.Standing.Ranges),
+	}
+	v.Cells = cells(p.Standing, q)
+	var found []operator.Range
+	for _, one := range p.Standing.Ranges {
+		c, _ := one.Condition(p.Standing.At)
+		if v.Show != "" && string(c) != v.Show || v.Find != "" && !matches(one, v.Find) {
+			continue
+		}
+		found = append(found, one)
+	}
+	from, to := paged(q, len(found), r.URL.Path, &v.Page)
+	for _, one := range found[from:to] {
+		v.Rows = append(v.Rows, newRangeRow(one, p.Standing.At))
+	}
+	return v, nil
+}
+
+func matches(r operator.Range, find string) bool {
+	return strings.HasPrefix(changefeed.LeaseName(r.ID), strings.ToLower(find)) || strings.Contains(r.Owner, find) || strings.Contains(r.Range.String(), strings.ToUpper(find))
+}
+
+// cells draws the key space: each cell has the worst condition of its ranges.
+func cells(s operator.Standing, q url.Values) []cell {
+	n := min(maxCells, len(s.Ranges))
+	all := make([]cell, 0, n)
+	for i := range n {
+		from, to := i*len(s.Ranges)/n, (i+1)*len(s.Ranges)/n
+		worst, at := len(operator.Conditions()), from
+		for j := from; j < to; j++ {
+			c, _ := s.Ranges[j].Condition(s.At)
+			if rank := slices.Index(operator.Conditions(), c); rank < worst {
+				worst, at = rank, j
+			}
+		}
+		c := operator.Conditions()[worst]
+		one := cell{State: stateOf(c), Title: changefeed.LeaseName(s.Ranges[at].ID) + ": " + string(c), URL: "ranges/" + changefeed.LeaseName(s.Ranges[at].ID)}
+		if to-from > 1 {
+			one.Title = strconv.Itoa(to-from) + " ranges, the worst is " + string(c)
+			one.URL = "ranges?page=" + strconv.Itoa(from/pageSize+1)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// paged is the part of a list that a query asks for.
+func paged(q url.Values, total int, path string, into *pageOf) (from, to int) {
+	number, err := strconv.Atoi(q.Get("page"))
+	last := max(1, (total+pageSize-1)/pageSize)
+	if err != nil || number < 1 {
+		number = 1
+	}
+	number = min(number, last)
+	from = (number - 1) * pageSize
+	to = min(from+pageSize, total)
+	link := func(n int) string {
+		next := url.Values{}
+		for name, values := range q {
+			if name != "page" {
+				next[name] = values
+			}
+		}
+		next.Set("page", strconv.Itoa(n))
+		return path + "?" + next.Encode()
+	}
+	*into = pageOf{From: min(from+1, total), To: to, Total: total}
+	if number > 1 {
+		into.Before = link(number - 1)
+	}
+	if number < last {
+		into.After = link(number + 1)
+	}
+	return from, to
+}
+
+// rangeView is one range, in full.
+type rangeView struct {
+	rangeRow
+	At    time.Time
+	Moves []Move
+}
+
+func (s *Operations) oneRange(r *http.Request) (any, error) {
+	p := s.reader.Look(r.Context())
+	one, err := rangeNamed(p, r.PathValue("lease"))
+	if err != nil {
+		return nil, err
+	}
+	v := rangeView{rangeRow: newRangeRow(one, p.Standing.At), At: p.RangesAt}
+	for _, m := range p.Moves {
+		if m.Lease == v.Name {
+			v.Moves = append(v.Moves, m)
+		}
+	}
+	return v, nil
+}
+
+func rangeNamed(p Picture, name string) (operator.Range, error) {
+	for _, one := range p.Standing.Ranges {
+		if changefeed.LeaseName(one.ID) == name {
+			return one, nil
+		}
+	}
+	return operator.Range{}, &page.Refusal{Status: http.StatusNotFound, Title: "There is no such range", Detail: "No lease is called " + name + ": it was split or merged, or never was.", Next: "The list of ranges has those there are."}
+}

@@ -1,0 +1,97 @@
+package operations
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/operator"
+)
+
+// readRanges reads leases, and the lag of those whose relay did not tell it.
+func (r *Reader) readRanges(ctx context.Context) {
+	began := time.Now()
+	leases, paused, err := r.port.LeaseList(ctx)
+	var hosts []changefeed.Host
+	if err == nil {
+		hosts, err = r.port.Hosts(ctx)
+	}
+	var lags map[string]changefeed.RangeLag
+	if err == nil {
+		lags, err = r.lags(ctx, leases)
+	}
+	now := time.Now().UTC()
+	s := operator.Standing{At: now}
+	if err == nil {
+		for _, l := range leases {
+			lag := lags[l.ID]
+			s.Ranges = append(s.Ranges, operator.Range{Lease: l, Lag: lag, Silent: r.port.Silence(l, now)})
+			s.Behind += lag.Transactions
+			s.Oldest = max(s.Oldest, lag.Age)
+		}
+		s.Level = r.port.Level(s.Oldest)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &r.picture
+	p.RangesErr, p.RangesAt, p.RangesTook = words(err), now, time.Since(began)
+	if err != nil {
+		return
+	}
+	p.Moves = moves(p.Moves, p.Standing.Ranges, s.Ranges, now)
+	p.Standing, p.Paused, p.Hosts = s, paused, hosts
+}
+
+// lags are by the lease's id.
+func (r *Reader) lags(ctx context.Context, leases []changefeed.Lease) (map[string]changefeed.RangeLag, error) {
+	r.mu.Lock()
+	fresh := r.picture.told
+	r.mu.Unlock()
+	lags := make(map[string]changefeed.RangeLag, len(leases))
+	missing := time.Since(fresh.at) > 3*metricsBusy
+	for _, l := range leases {
+		t, ok := fresh.lag[changefeed.LeaseName(l.ID)]
+		if !ok {
+			missing = missing || l.State == changefeed.LeaseLive
+			continue
+		}
+		lags[l.ID] = changefeed.RangeLag{
+			Lease: l.ID, Range: l.Range, Owner: l.Owner, Transactions: t.transactions, Age: t.oldest, Known: true,
+			Health: l.Health, Failures: l.Failures, Error: l.Error, Failing: l.Failing,
+		}
+	}
+	if !missing {
+		return lags, nil
+	}
+	measured, err := r.port.Lag(ctx)
+	for _, lag := range measured {
+		lags[lag.Lease] = lag
+	}
+	return lags, err
+}
+
+// moves adds what has changed between two looks, the latest first.
+func moves(known []Move, before, after []operator.Range, now time.Time) []Move {
+	if len(before) == 0 {
+		return known
+	}
+	was := make(map[string]operator.Range, len(before))
+	for _, b := range before {
+		was[b.ID] = b
+	}
+	var fresh []Move
+	for _, a := range after {
+		b, ok := was[a.ID]
+		if ok && b.Owner == a.Owner && b.Epoch == a.Epoch {
+			continue
+		}
+		from := b.Owner
+		if !ok {
+			from = "(new range)"
+		}
+		fresh = append(fresh, Move{At: now, Lease: changefeed.LeaseName(a.ID), From: from, To: a.Owner, Epoch: a.Epoch})
+	}
+	all := slices.Concat(fresh, known)
+	return all[:min(len(all), maxMoves)]
+}
