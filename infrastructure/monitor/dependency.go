@@ -113,21 +113,25 @@ func (d Dependencies) States() map[string]httpapi.Dependency {
 	return states
 }
 
-// Register adds a gauge that is 1 while a dependency answers and 0 while it fails.
+// Register adds a gauge that is 1 while a dependency answers and 0 while it fails. Several
+// of one process may register; each tells of its own.
 func (d Dependencies) Register(meters metric.MeterProvider) error {
 	meter := meters.Meter("feedbox/dependencies")
-	_, err := meter.Int64ObservableGauge("outbox.dependency.up", metric.WithUnit("{dependency}"),
-		metric.WithDescription("1 if the last use of the service succeeded, 0 if it failed"),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+	gauge, err := meter.Int64ObservableGauge("outbox.dependency.up", metric.WithUnit("{dependency}"),
+		metric.WithDescription("1 if the last use of the service succeeded, 0 if it failed"))
+	if err == nil {
+		// A callback given with the instrument would be that of the first alone.
+		_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 			for name, one := range d {
 				up := int64(1)
 				if one.Failing() {
 					up = 0
 				}
-				o.Observe(up, metric.WithAttributes(attribute.String("dependency", name)))
+				o.ObserveInt64(gauge, up, metric.WithAttributes(attribute.String("dependency", name)))
 			}
 			return nil
-		}))
+		}, gauge)
+	}
 	if err != nil {
 		return fmt.Errorf("metrics of dependencies: %w", err)
 	}

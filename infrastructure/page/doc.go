@@ -15,7 +15,8 @@
 //	link "topics/purge" "topic" . the same with a query: names and values in turn
 //	token                         the hidden field that every form with method post needs
 //	count 1234567                 a number as text, exact: 1,234,567
-//	age .Time, span .Duration     in words for people; moment .Time: the time itself
+//	age .Time, span .Duration     in words for people; moment .Time, second .Time: the time itself;
+//	old .Time                     its age, or nothing if it was a moment ago
 //	spark .Points                 a small curve ([]float64) as SVG
 //
 // # Live views

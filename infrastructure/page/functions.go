@@ -28,7 +28,7 @@ func (p *Page) functions() template.FuncMap {
 		"token": func() template.HTML {
 			return template.HTML(`<input type="hidden" name="token" value="` + p.token + `">`) //nolint:gosec // rand.Text is letters and digits
 		},
-		"count": count, "age": age, "span": span, "moment": moment, "spark": spark, "rate": rate,
+		"count": count, "age": age, "old": old, "span": span, "moment": moment, "second": second, "spark": spark, "rate": rate,
 	}
 }
 
@@ -98,8 +98,23 @@ func age(t time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}
-	return span(max(0, time.Since(t).Truncate(time.Second)))
+	d := max(0, time.Since(t).Truncate(time.Second))
+	if d < time.Minute {
+		return strconv.Itoa(int(d.Seconds())) + " s"
+	}
+	return span(d)
 }
+
+// old writes how long ago a time was if that is worth a word.
+func old(t time.Time) string {
+	if t.IsZero() || time.Since(t) < worthAWord {
+		return ""
+	}
+	return age(t)
+}
+
+// worthAWord is an age above which what is shown is not quite what is.
+const worthAWord = 10 * time.Second
 
 // moment writes a time with its milliseconds, in UTC, as logs have it.
 func moment(t time.Time) string {
@@ -107,6 +122,14 @@ func moment(t time.Time) string {
 		return "–"
 	}
 	return t.UTC().Format("2006-01-02 15:04:05.000Z")
+}
+
+// second writes a time of which only whole seconds are known.
+func second(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
 }
 
 // The size of a curve in units of its own; the style sheet scales it.

@@ -41,7 +41,7 @@ type findingCount struct {
 const (
 	// findingsLast is how long findings are shown before the surroundings are examined
 	// again, and again at once only after findingsLeast.
-	findingsLast  = 10 * time.Minute
+	findingsLast  = time.Minute
 	findingsLeast = 3 * time.Second
 	examination   = 15 * time.Second
 )
@@ -50,7 +50,8 @@ func (s *Operations) examine(r *http.Request) (any, error) {
 	d := &s.doctor
 	d.mu.Lock()
 	age := time.Since(d.began)
-	if !d.running && (age > findingsLast || r.URL.Query().Has("again") && age > findingsLeast && !streamed(r)) {
+	again := age > findingsLast || r.URL.Query().Has("again") && age > findingsLeast
+	if !d.running && again && (d.done == nil || !streamed(r)) {
 		d.running, d.began, d.findings, d.done = true, time.Now(), nil, make(chan struct{})
 		go s.diagnose(context.WithoutCancel(r.Context()), d.done)
 	}

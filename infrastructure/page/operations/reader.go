@@ -20,9 +20,10 @@ const (
 	metricsIdle  = 15 * time.Second
 	rangesEvery  = 2 * time.Second
 	parkedEvery  = 3 * time.Second
-	share        = 5 // a read takes no more than one in so many
+	maxAge       = 30 * time.Second // what is older is waited for
+	share        = 5                // a read takes no more than one in so many
 	readTimeout  = 2 * time.Minute
-	firstPicture = 1500 * time.Millisecond // how long a view waits for what was never read
+	firstPicture = 1500 * time.Millisecond // how long a view waits for what was not read of late
 	maxMoves     = 200
 	maxError     = 300 // bytes kept of a parked key's error
 )
@@ -132,12 +133,13 @@ func (r *Reader) looked() bool {
 	return time.Since(r.asked) < watched
 }
 
-// Look returns what was read last, and has it read on. It waits a little for what was
-// never read.
+// Look returns what was read last, and has it read on. It waits a little for what was not
+// read of late.
 func (r *Reader) Look(ctx context.Context) Picture {
 	r.mu.Lock()
 	idle := time.Since(r.asked) >= watched
 	r.asked = time.Now()
+	late := r.asked.Add(-maxAge)
 	r.mu.Unlock()
 	if idle {
 		r.nudge()
@@ -147,7 +149,7 @@ func (r *Reader) Look(ctx context.Context) Picture {
 		r.mu.Lock()
 		p := r.picture
 		r.mu.Unlock()
-		if !p.RangesAt.IsZero() && !p.GatesAt.IsZero() || time.Now().After(deadline) {
+		if p.RangesAt.After(late) && p.GatesAt.After(late) || time.Now().After(deadline) {
 			return p
 		}
 		select {
