@@ -103,7 +103,7 @@ func committedNote(p Picture) string {
 
 // judge says how the oldest unsent event stands against the two limits.
 func judge(oldest, ttl, window time.Duration) (state, words string) {
-	switch (relay.Retention{TTL: ttl}).Level(oldest) {
+	switch relay.LevelOf(oldest, ttl) {
 	case relay.Critical:
 		return "bad", "events will be lost: more than half of their lifetime is over"
 	case relay.Warning:
