@@ -68,6 +68,10 @@ fmt-check: $(TOOLS)/gofumpt-$(GOFUMPT_VERSION) ## fail if a Go file is not forma
 	@out=$$($(TOOLS)/gofumpt-$(GOFUMPT_VERSION) -l $$(git ls-files '*.go')); \
 	  if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
 
+.PHONY: browser
+browser: ## the operations page in headless Chromium, with checkers of HTML and accessibility
+	go test -tags browser -count=1 -v ./tests/page | grep -vE '^ +--- PASS|^=== '
+
 .PHONY: conformance-cosmos
 conformance-cosmos: ## the own suites of azcosmos and (a third) azure-cosmos for Python, the JavaScript, Python, Java and .NET SDKs against cosmosemu
 	go test -tags conformance -count=1 -v ./tests/conformance/cosmos | grep -vE '^ +--- PASS|^=== '

@@ -126,18 +126,19 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	if bound.page != nil {
 		e.Page = "http://" + bound.page.Addr().String()
 	}
+	seen := newSeenEvents()
 	show := func(ctx context.Context, sections ...page.Section) error {
 		explorers, err := explorer.New(emulators.cosmos, emulators.bus, playground.UserAgent)
 		if err != nil {
 			return err
 		}
-		p, err := newPage(&e, log, append(sections, explorers.Sections(!opts.play.on)...)...)
+		p, err := newPage(environ, bound.page, emulators, &e, seen, log, append(sections, explorers.Sections(!opts.play.on)...)...)
 		if err != nil {
 			return err
 		}
 		return servePage(ctx, p, bound.page, func(ctx context.Context) error { return announce(ctx, opts, out, style, e) })
 	}
-	parts, err := newService(ctx, opts, environ, bound, emulators, e, &printer{out: out, style: style}, log)
+	parts, err := newService(ctx, opts, environ, bound, emulators, e, &printer{out: out, style: style, witness: seen}, log)
 	if err != nil {
 		bound.close()
 		return err

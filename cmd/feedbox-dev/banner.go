@@ -41,17 +41,18 @@ The connection strings, for the SDK of any language (gateway mode for Cosmos DB)
 `, e.cosmosConnectionString(), e.ServiceBusConnectionString)
 	}
 	if e.API != "" {
-		_, _ = fmt.Fprintf(out, `
-In another terminal, a contact; its event appears below:
-
-curl -i -X POST %s/api/contacts -H 'Content-Type: application/json' \
-  -d '{"firstName":"John","lastName":"Doe","email":"johndoe@contoso.com","companyName":"Contoso"}'
-`, e.API)
+		_, _ = fmt.Fprintf(out, "\nIn another terminal, a contact; its event appears below, and on the page:\n\n%s\n", e.curl())
 	}
 	if flag := opts.found(); flag != nil {
 		_, _ = fmt.Fprintf(out, "\nWhat points feedbox and curl here:\n\neval \"$(%s)\"\n", strings.Join(append([]string{program(os.Args[0]), "env"}, flag...), " "))
 	}
 	_, _ = fmt.Fprintln(out)
+}
+
+// curl is a shell line that creates a contact.
+func (e *endpoints) curl() string {
+	return `curl -i -X POST ` + e.API + `/api/contacts -H 'Content-Type: application/json' \
+  -d '{"firstName":"John","lastName":"Doe","email":"johndoe@contoso.com","companyName":"Contoso"}'`
 }
 
 // cosmosConnectionString is in the form that the SDKs of all languages read.

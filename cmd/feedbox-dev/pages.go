@@ -4,23 +4,40 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
+	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/page"
+	"feedbox/infrastructure/wiring"
 )
 
-// newPage is what feedbox-dev shows in a browser. Acts are allowed: all there is to harm is
-// on this machine.
-func newPage(e *endpoints, log *slog.Logger, sections ...page.Section) (*page.Page, error) {
-	return page.New(&page.Options{
-		Title: "feedbox-dev", Actions: true, Log: log, Sections: sections,
-		Links: []page.Link{{Title: "API", URL: e.API + "/docs"}},
+// newPage is what feedbox-dev shows in a browser: operations, what a person may try, and
+// sections. Acts are allowed: all there is to harm is on this machine.
+func newPage(environ []string, l net.Listener, emulators *emulators, e *endpoints, seen *seenEvents, log *slog.Logger, sections ...page.Section) (*wiring.Page, error) {
+	environ = slices.Concat(environ, e.relayVariables(), []string{
+		"FEEDBOX_CONSOLE_LISTEN=" + l.Addr().String(), "FEEDBOX_CONSOLE_METRICS=" + e.Ops + "/metrics",
+		"FEEDBOX_CONSOLE_MANAGEMENT=" + e.ServiceBusAdmin, "FEEDBOX_CONSOLE_WINDOW=" + duplicateWindow.String(),
+	})
+	cfg, err := config.LoadConsole(environ)
+	if err != nil {
+		return nil, err
+	}
+	relay, err := config.LoadRelay(environ)
+	if err != nil {
+		return nil, err
+	}
+	try := &trying{e: e, witness: seen}
+	return wiring.NewPage(cfg, relay, wiring.Params{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient()}, wiring.PageOptions{
+		Title: "feedbox-dev", Actions: true, Witness: seen,
+		After: append([]page.Section{try.section()}, sections...),
+		Links: []page.Link{{Title: "API", URL: e.API + "/docs"}, {Title: "Metrics", URL: e.Ops + "/metrics"}},
 	})
 }
 
 // servePage serves a page while until runs.
-func servePage(ctx context.Context, p *page.Page, l net.Listener, until func(ctx context.Context) error) error {
+func servePage(ctx context.Context, p *wiring.Page, l net.Listener, until func(ctx context.Context) error) error {
 	group, inside := errgroup.WithContext(ctx)
 	serving, end := context.WithCancel(ctx)
 	group.Go(func() error { return p.Run(serving, l) })

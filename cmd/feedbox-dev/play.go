@@ -85,7 +85,7 @@ func (p *playing) run(ctx context.Context, emulators *emulators, e *endpoints, o
 	if p.script {
 		return p.playScript(ctx, engine, out)
 	}
-	return show(ctx, playpage.Section(engine, ""))
+	return show(ctx, playpage.Section(engine, "play"))
 }
 
 // start runs the playground on what there is.

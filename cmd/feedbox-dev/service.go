@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,9 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 	}
 	around := wiring.Params{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient(), Telemetry: shared}
 	inAPI := around
-	inAPI.Home = home(e)
+	if e.Page != "" {
+		inAPI.Home = http.RedirectHandler(e.Page+"/", http.StatusSeeOther)
+	}
 	inAPI.Sockets = wiring.Sockets{API: l.api, Ops: l.ops}
 	s := &service{api: fx.New(wiring.API(apiConfig, inAPI)), telemetry: shared}
 	if opts.play.on {

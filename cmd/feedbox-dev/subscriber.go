@@ -22,7 +22,8 @@ type demoSubscriber struct{ processor *subscriber.SessionProcessor }
 
 // printer shows events to a person.
 type printer struct {
-	style console.Style
+	style   console.Style
+	witness *seenEvents
 
 	mu  sync.Mutex // guards out
 	out io.Writer
@@ -46,6 +47,7 @@ func (p *printer) event(_ context.Context, e *subscriber.Event) error {
 	if !json.Valid(e.Body) {
 		return subscriber.DeadLetter("not_json", fmt.Errorf("event %s has a body that is not JSON", e.ID))
 	}
+	p.witness.saw(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, err := fmt.Fprintf(p.out, "event %s  contact %s  sequence %d  version %d\n  %s\n",

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"feedbox/infrastructure/page"
+)
+
+//go:embed try/*.html
+var tryFiles embed.FS
+
+// trying is the section of the page on which a person makes something happen.
+type trying struct {
+	e       *endpoints
+	witness *seenEvents
+
+	mu     sync.Mutex
+	broken []string // keys, the latest first
+}
+
+// tryView is what its template shows.
+type tryView struct {
+	Curl     string
+	Broken   []string
+	Received []received
+}
+
+const shownReceived = 20
+
+func (t *trying) section() page.Section {
+	files, _ := fs.Sub(tryFiles, "try") // the folder is embedded
+	return page.Section{
+		Path: "try", Title: "Try it", Templates: files,
+		Views: []page.View{{Template: "try.html", Every: time.Second, Data: func(*http.Request) (any, error) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			return tryView{Curl: t.e.curl(), Broken: slices.Clone(t.broken), Received: t.witness.last(shownReceived)}, nil
+		}}},
+		Acts: []page.Act{
+			{Path: "create", Title: "Create a contact", Verb: "Create", AtOnce: true, Do: t.create},
+			{Path: "break", Title: "Break an event", Verb: "Break", AtOnce: true, Do: t.breakEvent},
+		},
+	}
+}
+
+// create asks the API, as anybody would, and leads to the life of the contact.
+func (t *trying) create(ctx context.Context, o *page.Order) error {
+	body, err := json.Marshal(map[string]string{
+		"firstName": o.Values.Get("first"), "lastName": o.Values.Get("last"), "email": o.Values.Get("email"), "companyName": o.Values.Get("company"),
+	})
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.e.API+"/api/contacts", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reply.Body.Close() }() // it was read
+	text, err := io.ReadAll(io.LimitReader(reply.Body, 64<<10))
+	if err != nil {
+		return err
+	}
+	var created struct {
+		ID     string `json:"id"`
+		Detail string `json:"detail"`
+	}
+	if err := json.Unmarshal(text, &created); err != nil || reply.StatusCode != http.StatusCreated {
+		return &page.Refusal{Status: http.StatusUnprocessableEntity, Title: "The API refused it", Detail: fmt.Sprintf("%s: %s", reply.Status, text), Next: "Go back and correct it."}
+	}
+	return &page.Moved{To: "/life/" + url.PathEscape(created.ID)}
+}
+
+// maxBroken bounds the keys that are listed.
+const maxBroken = 20
+
+func (t *trying) breakEvent(ctx context.Context, _ *page.Order) error {
+	key, _, err := t.e.spoil(ctx, 2)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.broken = slices.Insert(t.broken, 0, key)
+	t.broken = t.broken[:min(len(t.broken), maxBroken)]
+	return nil
+}

@@ -1,0 +1,104 @@
+package operations_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/page/operations"
+)
+
+// fake is a Port over what the test says. What it does not say fails.
+type fake struct {
+	operations.Port
+	leases  []changefeed.Lease
+	gates   []relay.Gate
+	line    []relay.ParkedEvent
+	reads   atomic.Int64 // of leases
+	lags    atomic.Int64
+	parked  atomic.Int64
+	noted   []relay.Intent
+	steered []string
+}
+
+func (f *fake) LeaseList(context.Context) ([]changefeed.Lease, bool, error) {
+	f.reads.Add(1)
+	return f.leases, false, nil
+}
+
+func (f *fake) Hosts(context.Context) ([]changefeed.Host, error) { return nil, nil }
+
+func (f *fake) Lag(context.Context) ([]changefeed.RangeLag, error) {
+	f.lags.Add(1)
+	var lags []changefeed.RangeLag
+	for _, l := range f.leases {
+		lags = append(lags, changefeed.RangeLag{Lease: l.ID, Range: l.Range, Owner: l.Owner, Known: true, Transactions: 2, Age: time.Second})
+	}
+	return lags, nil
+}
+
+func (f *fake) Silence(changefeed.Lease, time.Time) time.Duration { return 0 }
+func (f *fake) Level(time.Duration) relay.Level                   { return relay.Safe }
+func (f *fake) EventTTL() time.Duration                           { return time.Hour }
+
+func (f *fake) GatesFor(_ context.Context, reason string) ([]relay.Gate, error) {
+	f.parked.Add(1)
+	var found []relay.Gate
+	for _, g := range f.gates {
+		if reason == "" || g.Closing.Reason == reason {
+			found = append(found, g)
+		}
+	}
+	return found, nil
+}
+
+func (f *fake) Gate(_ context.Context, key string) (relay.Gate, error) {
+	for _, g := range f.gates {
+		if g.Key == key {
+			return g, nil
+		}
+	}
+	return relay.Gate{}, fault.New(fault.NotFound, "", "no gate")
+}
+
+func (f *fake) ParkedKey(ctx context.Context, key string, limit int) (operator.ParkedKey, error) {
+	g, err := f.Gate(ctx, key)
+	return operator.ParkedKey{Gate: g, Line: f.line[:min(limit, len(f.line))]}, err
+}
+
+func (f *fake) Note(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error) {
+	g, err := f.Gate(ctx, key)
+	if err == nil {
+		f.noted = append(f.noted, intent)
+		f.gates = nil // a relay was quick
+	}
+	return g, err
+}
+
+func (f *fake) Steer(_ context.Context, verb operations.SteerVerb, leases ...string) error {
+	f.steered = append(f.steered, fmt.Sprint(verb, leases))
+	return nil
+}
+
+// crowd is a fake of so many ranges and parked keys.
+func crowd(ranges, keys int) *fake {
+	f := &fake{}
+	for i := range ranges {
+		r := changefeed.FeedRange{Min: fmt.Sprintf("%08X", i), Max: fmt.Sprintf("%08X", i+1)}
+		f.leases = append(f.leases, changefeed.Lease{
+			ID: "p.." + r.String(), Token: r.String(), Range: r, Owner: fmt.Sprintf("relay-%d", i%20), Epoch: 3, Expiry: time.Minute, Timestamp: time.Now(),
+		})
+	}
+	for i := range keys {
+		f.gates = append(f.gates, relay.Gate{
+			Key: fmt.Sprintf("key-%05d", i), Events: 3, Last: 3, Version: "v1",
+			Closing: relay.Closing{Event: "e1", Reason: []string{"too_large", "invalid_event"}[i%2], Error: fmt.Sprintf("%01000d", i), At: time.Now()},
+		})
+	}
+	return f
+}

@@ -1,0 +1,87 @@
+package operations
+
+import (
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/operator"
+)
+
+func TestHistory(t *testing.T) {
+	h := newHistory()
+	at := time.Unix(1_800_000_000, 0)
+	note := func(v float64) { h.note(at, [numbers]float64{numberIn: v}) }
+	note(1)
+	at = at.Add(3 * pointEvery)
+	note(4) // the points between are as the later measurement says
+	at = at.Add(20 * pointEvery)
+	note(9) // a hole
+	curve := h.curve(numberIn, at)
+	last := func(ago int) float64 { return curve[len(curve)-1-ago] }
+	if last(0) != 9 || !math.IsNaN(last(10)) || last(20) != 4 || last(21) != 4 || last(23) != 1 || !math.IsNaN(last(24)) {
+		t.Errorf("%v", curve)
+	}
+	if later := h.curve(numberIn, at.Add(time.Hour)); !math.IsNaN(later[points-1]) || !math.IsNaN(later[0]) {
+		t.Errorf("after an hour: %v", later)
+	}
+}
+
+func TestMoves(t *testing.T) {
+	lease := func(id, owner string, epoch int64) operator.Range {
+		return operator.Range{Lease: changefeed.Lease{ID: id, Owner: owner, Epoch: epoch}}
+	}
+	before := []operator.Range{lease("a", "x", 1), lease("b", "x", 1)}
+	after := []operator.Range{lease("a", "y", 2), lease("b", "x", 1), lease("c", "y", 1)}
+	found := moves(nil, before, after, time.Unix(1, 0))
+	if len(found) != 2 || found[0].From != "x" || found[0].To != "y" || !strings.Contains(found[1].From, "new") {
+		t.Errorf("%+v", found)
+	}
+	if len(moves(found, nil, after, time.Unix(2, 0))) != 2 {
+		t.Error("the first look is no takeover")
+	}
+}
+
+const metricsText = `# TYPE messaging_client_sent_messages_total counter
+messaging_client_sent_messages_total{messaging_system="servicebus"} 40
+# TYPE http_server_request_duration_seconds histogram
+http_server_request_duration_seconds_bucket{http_request_method="POST",http_response_status_code="201",le="+Inf"} 5
+http_server_request_duration_seconds_sum{http_request_method="POST",http_response_status_code="201"} 1
+http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="201"} 5
+http_server_request_duration_seconds_bucket{http_request_method="GET",http_response_status_code="200",le="+Inf"} 9
+http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="200"} 9
+# TYPE outbox_lag gauge
+outbox_lag{lease="4b4a4b00"} 3
+outbox_lag{lease="b7581d7f"} 4
+# TYPE outbox_oldest_unpublished_seconds gauge
+outbox_oldest_unpublished_seconds{lease="4b4a4b00"} 60
+# TYPE outbox_dependency_up gauge
+outbox_dependency_up{dependency="cosmos"} 1
+outbox_dependency_up{dependency="serviceBus"} 0
+`
+
+func TestMetricsOfSeveralProcessesAreReadTogether(t *testing.T) {
+	relays := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Error(w, "away", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte(metricsText))
+	}))
+	defer relays.Close()
+	found, err := scrape(t.Context(), relays.Client(), []string{relays.URL + "/a", relays.URL + "/away", relays.URL + "/b"})
+	if err == nil || !strings.Contains(err.Error(), "/away: status 503") {
+		t.Errorf("the one that is away: %v", err)
+	}
+	behind, oldest := lagTold(found)
+	if found.answered != 2 || found.accepted != 80 || found.changes != 10 || !found.hasAPI || behind != 7 || oldest != time.Minute {
+		t.Errorf("%+v, behind %v, oldest %s", found, behind, oldest)
+	}
+	if !found.up["cosmos"] || found.up["serviceBus"] || len(found.up) != 2 {
+		t.Errorf("dependencies: %v", found.up)
+	}
+}

@@ -1,0 +1,159 @@
+package operations_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/page"
+	"feedbox/infrastructure/page/operations"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve is the page over a port, and what it answers to GET.
+func serve(t *testing.T, port operations.Port) func(path string) string {
+	t.Helper()
+	o := operations.New(operations.Options{Port: port})
+	p, err := page.New(&page.Options{Sections: o.Sections(), Actions: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		p.Close()
+	})
+	return func(path string) string {
+		t.Helper()
+		reply := httptest.NewRecorder()
+		p.ServeHTTP(reply, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+		if reply.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, reply.Code, reply.Body)
+		}
+		return reply.Body.String()
+	}
+}
+
+// Thousands of ranges and keys: pages are short, whole and exact, and memory is bounded.
+func TestManyRangesAndKeys(t *testing.T) {
+	const ranges, keys = 4000, 20000
+	get := serve(t, crowd(ranges, keys))
+	for path, wants := range map[string][]string{
+		"/":                            {"20,000", "60,000 events", "4,000 of 4,000 owned, by 20 relays", "8,000"},
+		"/ranges":                      {"1 to 50 of 4,000", "4,000 healthy"},
+		"/ranges?page=80":              {"3,951 to 4,000 of 4,000"},
+		"/ranges?find=relay-7":         {"1 to 50 of 200"},
+		"/ranges?show=stopped":         {"No range is like that"},
+		"/parked":                      {"1 to 50 of 20,000", "10,000", "30,000"},
+		"/parked?page=400":             {"19,951 to 20,000 of 20,000"},
+		"/parked?reason=too_large":     {"1 to 50 of 10,000"},
+		"/parked?find=key-0001":        {"1 to 10 of 10"},
+		"/members?page=9999":           {"3,951 to 4,000 of 4,000", "relay-19"},
+		"/parked/retry-all?reason=all": {"No key is parked for that"},
+	} {
+		began := time.Now()
+		body := get(path)
+		t.Logf("%s: %d bytes in %s", path, len(body), time.Since(began))
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: %q is missing", path, want)
+			}
+		}
+		if len(body) > 200<<10 {
+			t.Errorf("%s: %d bytes", path, len(body))
+		}
+	}
+	var memory runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&memory)
+	t.Logf("heap: %d MB", memory.HeapAlloc>>20)
+	if memory.HeapAlloc > 200<<20 {
+		t.Errorf("the heap has %d MB", memory.HeapAlloc>>20)
+	}
+}
+
+// However many tabs are open, each thing is read once in its time, and not at all when the
+// last one is closed.
+func TestOneReaderForAllTabs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		port := crowd(4, 2)
+		o := operations.New(operations.Options{Port: port})
+		p, err := page.New(&page.Options{Sections: o.Sections()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- o.Run(ctx) }()
+		time.Sleep(time.Hour)
+		if n := port.reads.Load() + port.parked.Load(); n != 0 {
+			t.Errorf("%d reads before anybody looked", n)
+		}
+		tabs, closeTabs := context.WithCancel(t.Context())
+		const open = 100
+		closed := make(chan bool, open)
+		for range open {
+			go func() {
+				r := httptest.NewRequestWithContext(tabs, http.MethodGet, "http://localhost/parked", nil)
+				r.Header.Set("Accept", "text/event-stream")
+				p.ServeHTTP(httptest.NewRecorder(), r)
+				closed <- true
+			}()
+		}
+		time.Sleep(20 * time.Second)
+		if n := port.reads.Load(); n < 9 || n > 13 {
+			t.Errorf("leases were read %d times in 20 s, want some 10", n)
+		}
+		if n := port.parked.Load(); n < 6 || n > 9 {
+			t.Errorf("parked keys were read %d times in 20 s, want some 7", n)
+		}
+		closeTabs()
+		for range open {
+			<-closed
+		}
+		time.Sleep(15 * time.Second) // a look counts for 10 s
+		before := port.reads.Load() + port.parked.Load()
+		time.Sleep(time.Hour)
+		if n := port.reads.Load() + port.parked.Load(); n != before {
+			t.Errorf("%d reads after the last tab was closed", n-before)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		p.Close()
+	})
+}
+
+// A key shows its line in order, and which event holds the others back.
+func TestAKeyShowsItsLine(t *testing.T) {
+	port := crowd(1, 2)
+	port.line = []relay.ParkedEvent{
+		{ID: "e1", Sequence: 7, Reason: "too_large", Error: "bigger than the broker takes", Attempts: 5, Document: []byte(`{"a":"<script>"}`)},
+		{ID: "e2", Sequence: 8, Action: "Renamed", Reason: "held"},
+		{ID: "e3", Sequence: 9, Reason: "held"},
+	}
+	body := serve(t, port)("/parked/keys/key-00001")
+	last := 0
+	for _, want := range []string{"3 events wait", "Retry in order", "bigger than the broker takes", "&lt;script&gt;", "Leave it out", "Renamed"} {
+		at := strings.Index(body[last:], want)
+		if at < 0 {
+			t.Fatalf("%q is missing, or not in its place", want)
+		}
+		last += at
+	}
+}

@@ -1,0 +1,192 @@
+//go:build browser
+
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"feedbox/tests/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// chromium is the browser, "" if there is none.
+func chromium() string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// tab is an open tab, with what its console said. Each test has a browser of its own.
+type tab struct {
+	*testing.T
+	ctx  context.Context
+	base string
+
+	mu    sync.Mutex
+	wrong []string // what the console said that it should not
+}
+
+// patience bounds each wait for something to be seen.
+const patience = 30 * time.Second
+
+func open(t *testing.T, base string) *tab {
+	t.Helper()
+	path := chromium()
+	if path == "" {
+		t.Skip("SKIPPED: there is no Chromium: install chromium, or none of the page is tested in a browser")
+	}
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.WSURLReadTimeout(time.Minute))...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := &tab{T: t, ctx: ctx, base: base}
+	chromedp.ListenTarget(ctx, func(event any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			b.wrong = append(b.wrong, e.ExceptionDetails.Error())
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+				b.wrong = append(b.wrong, fmt.Sprint(e.Args))
+			}
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.LevelError {
+				b.wrong = append(b.wrong, e.Entry.Text+" "+e.Entry.URL)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, wrong := range b.wrong {
+			t.Errorf("the console says: %s", wrong)
+		}
+	})
+	// The browser lives as long as the context of its first run.
+	if err := chromedp.Run(ctx, log.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// forgive forgets what the console said, where the test provoked it.
+func (b *tab) forgive(part string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var kept []string
+	for _, one := range b.wrong {
+		if !strings.Contains(one, part) {
+			kept = append(kept, one)
+		}
+	}
+	b.wrong = kept
+}
+
+func (b *tab) do(actions ...chromedp.Action) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// visit opens an address of the page.
+func (b *tab) visit(path string) {
+	b.Helper()
+	b.do(chromedp.Navigate(b.base + path))
+}
+
+// sees waits until the page has the text.
+func (b *tab) sees(text string) {
+	b.Helper()
+	b.becomes(`document.body.innerText.includes(` + quoted(text) + `)`)
+}
+
+// becomes waits until an expression is true, also across navigations.
+func (b *tab) becomes(expression string) {
+	b.Helper()
+	var last error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		var so bool
+		last = chromedp.Run(ctx, chromedp.Evaluate(`!!(`+expression+`)`, &so))
+		cancel()
+		if last == nil && so {
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
+	defer cancel()
+	var text, at string
+	_ = chromedp.Run(ctx, chromedp.Location(&at), chromedp.Text("body", &text, chromedp.ByQuery))
+	b.Fatalf("%s: not within %s (%v); the page %s says:\n%s", expression, patience, last, at, text)
+}
+
+// press clicks the first link or button with exactly this text.
+func (b *tab) press(text string) {
+	b.Helper()
+	b.becomes(`(() => {
+		const e = [...document.querySelectorAll("a, button")].find((e) => e.innerText.trim() === ` + quoted(text) + `);
+		if (document.readyState !== "complete" || !e) return false;
+		e.click();
+		return true;
+	})()`)
+}
+
+// fill types into a field by its id.
+func (b *tab) fill(id, value string) {
+	b.Helper()
+	b.do(chromedp.WaitVisible("#"+id, chromedp.ByQuery), chromedp.SetValue("#"+id, value, chromedp.ByQuery))
+}
+
+// breakAnother breaks an event, from the page where that is tried; it is the nth.
+func (b *tab) breakAnother(n int) {
+	b.Helper()
+	b.press("Break an event")
+	b.becomes(fmt.Sprintf(`document.readyState === "complete" && document.querySelectorAll("ul.plainlist li").length === %d`, n))
+}
+
+// confirm fills in who and why, and presses.
+func (b *tab) confirm(verb string) {
+	b.Helper()
+	b.fill("who", "Ann")
+	b.fill("why", "a browser test")
+	b.press(verb)
+}
+
+func (b *tab) path() string {
+	b.Helper()
+	var at string
+	b.do(chromedp.Location(&at))
+	u, err := url.Parse(at)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return u.Path
+}
+
+func (b *tab) value(script string, into any) {
+	b.Helper()
+	b.do(chromedp.Evaluate(script, into))
+}
+
+func quoted(text string) string { return fmt.Sprintf("%q", text) }

@@ -1,0 +1,2 @@
+// Package page tests the operations page in a real browser.
+package page

@@ -1,0 +1,227 @@
+//go:build browser
+
+package page
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// From a fresh start: create a contact and watch its event pass; break an event, see its
+// key parked and others flow; correct it, and see its order kept.
+func TestABrokenEventIsCorrectedAndItsOrderKept(t *testing.T) {
+	_, e := dev(t)
+	b := open(t, e.Page)
+
+	b.visit("/")
+	b.sees("Accepted")
+	b.press("Try it")
+	b.press("Create it, and see its life")
+	b.sees("ContactCreatedEvent")
+	b.sees("received")
+
+	b.press("Try it")
+	b.press("Break an event")
+	b.sees("Broken so far")
+	b.press("Parked")
+	b.sees("invalid_event")
+	b.sees("waits for you")
+	b.do(chromedp.Click(`a[href^="/parked/keys/"]`, chromedp.ByQuery))
+	b.sees("What order is kept")
+	key := strings.TrimPrefix(b.path(), "/parked/keys/")
+	var held int
+	b.value(`document.querySelectorAll(".order .ev.held").length`, &held)
+	if held != 2 {
+		t.Fatalf("%d events are held, want 2", held)
+	}
+
+	// The others flow meanwhile.
+	b.press("Try it")
+	b.press("Create it, and see its life")
+	b.sees("received")
+
+	// What cannot be sent is not stored.
+	b.visit("/parked/keys/" + key)
+	b.press("Correct it …")
+	b.sees("no data.action")
+	b.confirm("Store it and retry")
+	b.sees("The corrected document cannot be sent")
+	b.forgive("422")
+	b.visit("/parked/keys/" + key)
+	b.press("Correct it …")
+	b.do(chromedp.WaitVisible("#f-document", chromedp.ByQuery))
+	b.value(`{const f = document.getElementById("f-document"); const d = JSON.parse(f.value); d.data.action = "ContactCreatedEvent"; f.value = JSON.stringify(d, null, 2); true}`, nil)
+	b.confirm("Store it and retry")
+	b.sees("the key flows again")
+	b.press("See the life of the key")
+	b.sees("flows")
+	var order string
+	b.becomes(`document.querySelectorAll(".timeline .state.good").length === 3`)
+	b.value(`[...document.querySelectorAll(".timeline .place")].map((e) => e.innerText).join(" ")`, &order)
+	if order != "1 2 3" {
+		t.Errorf("the order is %q", order)
+	}
+	// The consumer got them in this order: the latest stands first.
+	b.press("Try it")
+	b.sees(key)
+	b.value(`[...document.querySelectorAll("#received tr")].filter((r) => r.innerText.includes(`+quoted(key)+`)).map((r) => r.cells[2].innerText).join(" ")`, &order)
+	if order != "3 2 1" {
+		t.Errorf("the consumer received, the latest first: %q", order)
+	}
+	b.press("Acts")
+	b.sees("a browser test")
+}
+
+// Every screen, and every act from its button to its end.
+func TestEveryScreenAndAct(t *testing.T) {
+	_, e := dev(t)
+	b := open(t, e.Page)
+	b.visit("/try")
+	for n := range 3 {
+		b.breakAnother(n + 1)
+	}
+	b.visit("/ranges")
+	b.sees("4 healthy")
+	b.do(chromedp.Click(`td a[href^="/ranges/"]`, chromedp.ByQuery))
+	b.sees("documents handled")
+	lease := strings.TrimPrefix(b.path(), "/ranges/")
+	b.press("Pause …")
+	b.confirm("Pause")
+	b.sees("Noted: pause")
+	b.visit("/ranges/" + lease)
+	b.sees("pause wanted")
+	b.press("Go on")
+	b.confirm("Go on")
+	b.sees("Noted: resume")
+	for _, act := range []struct{ verb, noted string }{{"Try again", "Noted: retry"}, {"Release", "Noted: release"}} {
+		b.visit("/ranges/" + lease)
+		b.press(act.verb)
+		b.confirm(act.verb)
+		b.sees(act.noted)
+	}
+	b.visit("/members")
+	b.sees("lives")
+	b.sees("Takeovers")
+
+	b.visit("/ranges")
+	b.press("Pause …")
+	b.fill("typed", "pause all")
+	b.confirm("Pause")
+	b.sees("Noted: pause of all ranges")
+	b.visit("/")
+	b.sees("All relays are told to pause")
+	b.press("Go on")
+	b.confirm("Go on")
+	b.sees("Noted: resume")
+
+	b.visit("/ranges")
+	b.press("Rewind …")
+	b.sees("events sent again")
+
+	b.visit("/parked")
+	b.sees("waits for you")
+	b.becomes(`document.querySelectorAll("tr[id^=k-]").length === 3`)
+	b.do(chromedp.Click(`a[href^="/parked/keys/"]`, chromedp.ByQuery))
+	b.press("Retry in order")
+	b.confirm("Retry")
+	b.sees("The key stays parked")
+	b.press("See the key")
+	b.sees("refused again")
+	b.press("Leave it out …")
+	var typed string
+	b.value(`document.querySelector("label[for=typed] b").innerText`, &typed)
+	b.fill("typed", typed)
+	b.confirm("Leave it out")
+	b.sees("the key flows again")
+
+	b.visit("/parked")
+	b.press("Retry all")
+	b.sees("2 keys with 6 events")
+	b.fill("typed", "2")
+	b.confirm("Retry all of them")
+	b.sees("Noted: retry of 2 keys")
+
+	b.visit("/try")
+	b.press("Create it, and see its life")
+	b.sees("received")
+	key := strings.TrimPrefix(b.path(), "/life/")
+	b.press("Send its events again …")
+	b.confirm("Send them again")
+	b.sees("Sent: 1 events")
+	b.visit("/life")
+	b.fill("key", key)
+	b.press("Show")
+	b.sees("ContactCreatedEvent")
+
+	b.visit("/doctor")
+	b.sees("duplicate detection")
+	b.sees("feedbox parked ls")
+}
+
+// Only the keyboard: from the address to a confirmed act.
+func TestByKeyboard(t *testing.T) {
+	_, e := dev(t)
+	b := open(t, e.Page)
+	b.visit("/ranges")
+	b.sees("4 healthy")
+	focused := func() string {
+		var text string
+		b.value(`(document.activeElement.innerText || document.activeElement.id || "").trim()`, &text)
+		return text
+	}
+	tabTo := func(want string) {
+		t.Helper()
+		for range 80 {
+			if focused() == want {
+				return
+			}
+			b.do(chromedp.KeyEvent(kb.Tab))
+		}
+		t.Fatalf("the tab key does not lead to %q", want)
+	}
+	tabTo("Skip to the content")
+	b.do(chromedp.KeyEvent(kb.Enter))
+	tabTo("Try again")
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.sees("forget how often documents failed")
+	tabTo("who")
+	b.do(chromedp.KeyEvent("Ann"))
+	tabTo("why")
+	b.do(chromedp.KeyEvent("by keyboard"), chromedp.KeyEvent(kb.Enter))
+	b.sees("Noted: retry of all ranges")
+}
+
+// At 400 px nothing but tables and pictures is wider than the screen.
+func TestNarrow(t *testing.T) {
+	_, e := dev(t)
+	b := open(t, e.Page)
+	b.do(chromedp.EmulateViewport(400, 800))
+	for _, path := range []string{"/", "/ranges", "/parked", "/life", "/members", "/doctor", "/try", "/acts", "/ranges/pause?lease=all"} {
+		b.visit(path)
+		var width int
+		b.value(`document.documentElement.scrollWidth`, &width)
+		if width > 400 {
+			t.Errorf("%s is %d px wide", path, width)
+		}
+	}
+}
+
+// Without script the pages show the same.
+func TestWithoutScript(t *testing.T) {
+	_, e := dev(t)
+	b := open(t, e.Page)
+	b.visit("/")
+	b.do(emulation.SetScriptExecutionDisabled(true))
+	for path, want := range map[string]string{"/": "Waiting to be sent", "/ranges": "healthy", "/members": "lives", "/doctor": "duplicate detection"} {
+		b.visit(path)
+		var text string
+		b.do(chromedp.Text("main", &text, chromedp.ByQuery))
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %q is missing from %s", path, want, text)
+		}
+	}
+}
