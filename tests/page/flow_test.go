@@ -22,7 +22,7 @@ func TestABrokenEventIsCorrectedAndItsOrderKept(t *testing.T) {
 	b.press("Try it")
 	b.press("Create it, and see its life")
 	b.sees("ContactCreatedEvent")
-	b.sees("received")
+	b.sees("from creation to reception")
 
 	b.press("Try it")
 	b.press("Break an event")
@@ -42,7 +42,7 @@ func TestABrokenEventIsCorrectedAndItsOrderKept(t *testing.T) {
 	// The others flow meanwhile.
 	b.press("Try it")
 	b.press("Create it, and see its life")
-	b.sees("received")
+	b.sees("from creation to reception")
 
 	// What cannot be sent is not stored.
 	b.visit("/parked/keys/" + key)
@@ -147,7 +147,7 @@ func TestEveryScreenAndAct(t *testing.T) {
 
 	b.visit("/try")
 	b.press("Create it, and see its life")
-	b.sees("received")
+	b.sees("from creation to reception")
 	key := strings.TrimPrefix(b.path(), "/life/")
 	b.press("Send its events again …")
 	b.confirm("Send them again")

@@ -40,7 +40,7 @@ func TestPictures(t *testing.T) {
 	for range 25 {
 		b.visit("/try")
 		b.press("Create it, and see its life")
-		b.sees("received")
+		b.sees("from creation to reception")
 	}
 	scheme("dark")
 	picture("life")
