@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"testing"
 
-
 	"feedbox/tests/testkit"
 )
 

@@ -3,13 +3,17 @@
 package page
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"feedbox/tests/testkit"
 )
 
 // The pictures of README: FEEDBOX_TEST_PICTURES names the folder they are written to. Each
@@ -21,7 +25,7 @@ func TestPictures(t *testing.T) {
 	}
 	_, e := dev(t)
 	b := open(t, e.Page)
-	b.do(chromedp.EmulateViewport(1100, 760))
+	b.do(chromedp.EmulateViewport(1100, 700))
 	scheme := func(name string) {
 		b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}))
 	}
@@ -37,11 +41,22 @@ func TestPictures(t *testing.T) {
 	for n := range 2 {
 		b.breakAnother(n + 1)
 	}
-	for range 25 {
-		b.visit("/try")
-		b.press("Create it, and see its life")
-		b.sees("from creation to reception")
+	load := testkit.Start(t, "load", testkit.Build(t).Dev, nil, "load", "--ready-file", e.ready, "--rate", "80", "--changes", "2000", "--history", filepath.Join(t.TempDir(), "history"))
+	defer load.Kill()
+	b.press("Create it, and see its life")
+	b.sees("from creation to reception")
+	for _, change := range []string{`{"email":"john@contoso.com"}`, `{"name":{"firstName":"Jane"}}`} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, e.API+"/api/contacts/"+strings.TrimPrefix(b.path(), "/life/"), strings.NewReader(change))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil || reply.Body.Close() != nil {
+			t.Fatal(err)
+		}
 	}
+	b.sees("ContactEmailUpdatedEvent")
 	scheme("dark")
 	picture("life")
 	scheme("light")
@@ -54,6 +69,6 @@ func TestPictures(t *testing.T) {
 	}
 	picture("parked")
 	b.visit("/")
-	b.sees("Accepted")
+	time.Sleep(20 * time.Second) // so that there is a curve
 	picture("now")
 }

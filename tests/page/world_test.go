@@ -21,6 +21,8 @@ type endpoints struct {
 	CosmosEndpoint             string `json:"cosmosEndpoint"`
 	CosmosKey                  string `json:"cosmosKey"`
 	ServiceBusConnectionString string `json:"serviceBusConnectionString"`
+
+	ready string // the file that it was read from
 }
 
 // dev runs feedbox-dev on free ports.
@@ -36,7 +38,7 @@ func dev(t *testing.T, more ...string) (*testkit.Process, endpoints) {
 		args = append(args, "--"+flag, "127.0.0.1:0")
 	}
 	p := testkit.Start(t, "feedbox-dev", bin.Dev, nil, append(args, more...)...)
-	var e endpoints
+	e := endpoints{ready: ready}
 	await(t, "feedbox-dev", func() bool {
 		text, err := os.ReadFile(ready)
 		return err == nil && json.Unmarshal(text, &e) == nil
