@@ -10,7 +10,7 @@ import (
 )
 
 // Refusal is an error that says in words what is wrong and what to do next.
-type Refusal struct {
+type Refusal struct { //nolint:errname // it is what a person reads
 	Status       int // of HTTP
 	Title        string
 	Detail, Next string
@@ -20,7 +20,7 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Title + ": " + r.Detail }
 
 // Moved is the error of a view that leads to another address of the page.
-type Moved struct{ To string }
+type Moved struct{ To string } //nolint:errname // it is no failure
 
 // Error names the address.
 func (m *Moved) Error() string { return "moved to " + m.To }
@@ -35,12 +35,15 @@ func refusal(err error) *Refusal {
 		switch f.Kind {
 		case fault.NotFound:
 			r.Status, r.Title = http.StatusNotFound, "There is no such thing"
+		case fault.PreconditionFailed:
+			r.Status, r.Title, r.Next = http.StatusPreconditionFailed, "Somebody else was faster", "Look again, and repeat what you wanted."
 		case fault.Conflict:
 			r.Status, r.Title = http.StatusConflict, "That is not possible now"
 		case fault.Invalid:
 			r.Status, r.Title = http.StatusBadRequest, "That is not valid"
 		case fault.Throttled:
 			r.Status, r.Title, r.Next = http.StatusServiceUnavailable, "The database is busy", "Try again in a moment: the account has too few request units."
+		default: // as above
 		}
 		return r
 	}

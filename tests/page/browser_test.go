@@ -34,7 +34,7 @@ func chromium() string {
 // tab is an open tab, with what its console said. Each test has a browser of its own.
 type tab struct {
 	*testing.T
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // the browser is reached by it
 	base string
 
 	mu    sync.Mutex

@@ -92,7 +92,7 @@ func (s *Operations) ranges(r *http.Request) (any, error) {
 		At: p.RangesAt, Trouble: p.RangesErr, Conditions: conditions(p.Standing), Show: q.Get("show"), Find: strings.TrimSpace(q.Get("find")),
 		Paused: p.Paused, Total: len(p.Standing.Ranges),
 	}
-	v.Cells = cells(p.Standing, q)
+	v.Cells = cells(p.Standing)
 	var found []operator.Range
 	for _, one := range p.Standing.Ranges {
 		c, _ := one.Condition(p.Standing.At)
@@ -113,7 +113,7 @@ func matches(r operator.Range, find string) bool {
 }
 
 // cells draws the key space: each cell has the worst condition of its ranges.
-func cells(s operator.Standing, q url.Values) []cell {
+func cells(s operator.Standing) []cell {
 	n := min(maxCells, len(s.Ranges))
 	all := make([]cell, 0, n)
 	for i := range n {

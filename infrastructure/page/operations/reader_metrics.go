@@ -19,9 +19,9 @@ func (r *Reader) readMetrics(ctx context.Context) {
 	}
 	p.told = t
 	seconds := t.at.Sub(before.at).Seconds()
-	comparable := before.answered == t.answered && t.answered > 0 && seconds > 0
+	same := before.answered == t.answered && t.answered > 0 && seconds > 0
 	per := func(now, then float64) float64 {
-		if !comparable || now < then { // a process has begun anew
+		if !same || now < then { // a process has begun anew
 			return math.NaN()
 		}
 		return (now - then) / seconds
@@ -36,13 +36,13 @@ func (r *Reader) readMetrics(ctx context.Context) {
 	p.rates[numberParked] = float64(len(p.Gates))
 	if t.hasAPI {
 		p.rates[numberIn] = per(t.changes, before.changes)
-	} else if wasBehind, _ := lagTold(before); comparable && len(t.lag) > 0 {
+	} else if wasBehind, _ := lagTold(before); same && len(t.lag) > 0 {
 		p.rates[numberIn] = max(0, p.rates[numberAccepted]+(behind-wasBehind)/seconds)
 	}
-	if n := t.batches - before.batches; comparable && n > 0 {
+	if n := t.batches - before.batches; same && n > 0 {
 		p.sendTook = time.Duration((t.sending - before.sending) / n * float64(time.Second))
 	}
-	if n := t.delivery.events - before.delivery.events; comparable && n > 0 {
+	if n := t.delivery.events - before.delivery.events; same && n > 0 {
 		p.delivery = time.Duration((t.delivery.seconds - before.delivery.seconds) / n * float64(time.Second))
 	}
 	if len(r.metrics) > 0 || !p.RangesAt.IsZero() {
