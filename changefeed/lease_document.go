@@ -33,8 +33,12 @@ type feedRangeJSON struct {
 // beginning stands in the document for no position. Without one .NET would begin where
 // its own options say, and Java, which takes a lease without a position for its own,
 // would rewrite it in its own form; this one it cannot read. Cosmos DB counts changes
-// from 1, so to .NET it is the position before the first.
+// from 1, so to .NET it is the position before the first. To a feed it may be a true
+// position: propUnread tells the two apart.
 const beginning = `"0"`
+
+// propUnread is the property of a record whose position is not one that was read.
+const propUnread = "unread"
 
 // nullable is null where .NET has null: empty.
 type nullable string
@@ -81,7 +85,7 @@ func (l *Lease) encode() Record {
 	if l.Range != (FeedRange{}) {
 		doc.FeedRange = &feedRangeJSON{Range: l.Range}
 		if l.Continuation == "" {
-			doc.ContinuationToken = beginning
+			doc.ContinuationToken, p[propUnread] = beginning, "true"
 		}
 	}
 	if !l.Timestamp.IsZero() {
@@ -111,11 +115,12 @@ func decodeLease(r Record) (Lease, error) {
 		ID: r.ID, ETag: r.ETag, Version: doc.Version, Token: doc.LeaseToken, Mode: doc.Mode,
 		Owner: string(doc.Owner), Continuation: string(doc.ContinuationToken),
 	}
-	if l.Continuation == beginning {
-		l.Continuation = ""
-	}
 	var errs []error
 	p := doc.Properties
+	if l.Continuation == beginning && p[propUnread] != "" {
+		l.Continuation = ""
+	}
+	delete(p, propUnread)
 	for _, own := range l.ownProperties() {
 		if text := p[own.name]; text != "" {
 			if err := own.parse(text); err != nil {
