@@ -47,6 +47,7 @@ var known = map[string]string{
 	"azure":        "feedbox/infrastructure/relayservice/azure",
 	"cosmos":       "feedbox/infrastructure/cosmos",
 	"document":     "feedbox/infrastructure/document",
+	"postgres":     "feedbox/infrastructure/postgres",
 	"uuid":         "github.com/google/uuid",
 	"aggregate":    "feedbox/domain/aggregate",
 	"changefeed":   "feedbox/changefeed",
@@ -68,6 +69,7 @@ var free = map[string]string{
 	"handler":    "var handler changefeed.Handler",
 	"store":      "var store relayservice.Store",
 	"broker":     "var broker relayservice.Broker",
+	"kind":       "var kind *document.Kind[aggregate.Aggregate]",
 	"sender":     "var sender *servicebus.Client",
 	"namespace":  "var namespace servicebus.ClientConfig",
 }
