@@ -40,7 +40,7 @@ test: ## the README's test command
 
 .PHONY: race
 race: ## all tests under the race detector, but those that only start other processes
-	tests/race.sh $$(go list $(PACKAGES) | grep -vE '^feedbox/tests/(api|cli|e2e)$$')
+	tests/race.sh $$(go list $(PACKAGES) | grep -vE '^feedbox/tests/(api|brokers|cli|e2e|postgres)$$')
 	tests/race.sh -run PowerLoss ./tests/e2e
 
 .PHONY: vet
@@ -144,13 +144,14 @@ faults: ## the whole system under every fault, simulated and with real processes
 	go test -count=1 -timeout 1h -run RepeatedCreates ./tests/api || failed=1; \
 	go test -count=1 -timeout 1h ./changefeed ./changefeed/cosmosfeed || failed=1; \
 	go test -count=1 -timeout 1h -tags failpoint ./infrastructure/failpoint || failed=1; \
+	go test -count=1 -timeout 2h ./tests/postgres ./tests/brokers || failed=1; \
 	go test -count=1 -timeout 3h -tags faults -parallel 4 ./tests/crash || failed=1; \
 	exit $$failed
 
 .PHONY: nightly
 nightly: ## what takes hours: all faults at full count, 1,000 seeds, whole suites, every mutant; writes the tables
 	failed=0; \
-	FEEDBOX_FAULT_SCALE=1 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 $(MAKE) faults || failed=1; \
+	FEEDBOX_FAULT_SCALE=1 BROKER_KILLS=50 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 $(MAKE) faults || failed=1; \
 	go run ./tests/reliability -results $(RESULTS)/faults || failed=1; \
 	FEEDBOX_CONFORMANCE=full $(MAKE) conformance-cosmos || failed=1; \
 	go run ./tests/conformance/servicebus -suite python-tests || failed=1; \

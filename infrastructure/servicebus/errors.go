@@ -74,7 +74,7 @@ var (
 // context of the Publish call, attempt that of the one send.
 func classify(ctx, attempt context.Context, err error) error {
 	if ctx.Err() != nil {
-		return ended(ctx)
+		return relay.Ended(ctx)
 	}
 	v := verdictOn(attempt, err)
 	return &relay.Error{Class: v.class, Reason: v.reason, Ambiguous: v.doubt, Err: err}

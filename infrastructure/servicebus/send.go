@@ -3,7 +3,6 @@ package servicebus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -78,7 +77,7 @@ func (s *sender) send(ctx context.Context, trains [][]item) {
 			s.deliver(ctx, trains[n-1])
 			<-s.publisher.slots
 		case <-ctx.Done():
-			s.fail(trains[n-1], ended(ctx))
+			s.fail(trains[n-1], relay.Ended(ctx))
 		}
 	}
 }
@@ -185,7 +184,7 @@ func (s *sender) fill(b batch, queue []item) (n int, err error) {
 // connect opens the link. It takes some 15 round trips, so it has a limit of its own. One
 // try that fails is enough for all groups of a call.
 func (s *sender) connect(ctx context.Context) error {
-	if err := ended(ctx); err != nil {
+	if err := relay.Ended(ctx); err != nil {
 		return err
 	}
 	if err := s.cutOff.Load(); err != nil {
@@ -204,24 +203,10 @@ func (s *sender) connect(ctx context.Context) error {
 // connectTimeout bounds one try to connect, which a send that needs it waits for first.
 const connectTimeout = 30 * time.Second
 
-// ended returns why no send may start any more, nil while ctx lasts. The timer behind
-// ctx.Done may fire late after the process stood still, and the fence must hold then
-// above all.
-func ended(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) {
-		cause = context.DeadlineExceeded
-	}
-	if cause == nil {
-		return nil
-	}
-	return fmt.Errorf("send: %w", cause)
-}
-
 // transmit sends b, or without a batch m, which costs the client a third of a batch of
 // one. It is the one place where a send starts.
 func (s *sender) transmit(ctx, attempt context.Context, b batch, m *azservicebus.AMQPAnnotatedMessage, items []item) error {
-	if err := ended(ctx); err != nil {
+	if err := relay.Ended(ctx); err != nil {
 		return err
 	}
 	failpoint.Here("send")
