@@ -13,10 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"feedbox/infrastructure/rabbitmq"
-	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/infrastructure/sqs"
 	"feedbox/infrastructure/verify"
 	"feedbox/tests/servers"
@@ -46,7 +44,7 @@ func TestRabbitMQ(t *testing.T) {
 	keepPromises(t, broker{
 		env:     []string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=" + server.URL},
 		kill:    func() { server.Kill(); server.Start() },
-		receive: func(t *testing.T, each func(verify.Message)) { receiveRabbitMQ(t, server.URL, each) },
+		receive: func(t *testing.T, each func(verify.Message)) { server.Receive(t, "billing", 4, each) },
 	})
 }
 
@@ -109,61 +107,15 @@ func keepPromises(t *testing.T, b broker) {
 	run.Acked, run.Unknown, _ = load.History()
 	run.LostCreates = load.LostCreates()
 	run.Aggregates, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
-	inbox := map[string]subscriber.Mark{}
+	var inbox servers.Inbox
 	testkit.Eventually(t, 5*time.Minute, fmt.Sprintf("all %d events", len(run.Events)), func() bool {
-		b.receive(t, func(m verify.Message) {
-			event := &subscriber.Event{ID: m.ID, Key: m.Session, Sequence: m.Sequence, AggregateVersion: m.Version}
-			switch verdict := subscriber.Judge(inbox[m.Session], event); verdict {
-			case subscriber.Fresh:
-				inbox[m.Session] = subscriber.Mark{Sequence: m.Sequence, AggregateVersion: m.Version, EventID: m.ID}
-				run.Messages = append(run.Messages, m)
-			case subscriber.Gap:
-				t.Errorf("event %s of %s came before its predecessor", m.ID, m.Session)
-			default:
-				run.Repeats++
-			}
-		})
-		return len(run.Messages) >= len(run.Events)
+		b.receive(t, func(m verify.Message) { inbox.Take(t, m) })
+		return len(inbox.Messages) >= len(run.Events)
 	})
+	run.Messages, run.Repeats = inbox.Messages, inbox.Repeats
 	t.Logf("%s; %d repeats kept away by the inbox; %d kills", run.Summary(), run.Repeats, cycles)
 	for _, v := range run.Verify() {
 		t.Error(v)
-	}
-}
-
-func receiveRabbitMQ(t *testing.T, url string, each func(m verify.Message)) {
-	conn, err := amqp.Dial(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	for n := range 4 {
-		ch, err := conn.Channel()
-		if err != nil {
-			t.Fatal(err)
-		}
-		queue := fmt.Sprintf("billing.%d", n)
-		deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for quiet := false; !quiet; {
-			select {
-			case d := <-deliveries:
-				sequence, _ := d.Headers[rabbitmq.HeaderSequence].(int64)
-				version, _ := d.Headers[rabbitmq.HeaderAggregateVersion].(int64)
-				key, _ := d.Headers[rabbitmq.HeaderKey].(string)
-				each(verify.Message{ID: d.MessageId, Session: key, Subject: d.Type, Sequence: sequence, Version: version})
-				if err := d.Ack(false); err != nil {
-					t.Fatal(err)
-				}
-			case <-time.After(300 * time.Millisecond):
-				quiet = true
-			}
-		}
-		if err := ch.Close(); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -23,7 +23,7 @@ func TestTheReadyFileNamesEveryEndpoint(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"everything": {anyPorts("--ephemeral"), []string{"api", "ops"}},
+		"everything": {anyPorts("--ephemeral"), []string{"api", "ops", "page"}},
 		"emulators":  {emulatorPorts("--ephemeral"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -75,16 +75,17 @@ var settingsChecks = []check{
 }
 
 func knownVariables(w *world, report func(string, ...any)) {
-	reads := map[string]map[string]bool{"api": {}, "relay": {}}
+	type reading struct{ process, name string }
+	reads := map[reading]bool{}
 	for _, v := range config.Variables() {
 		for _, p := range v.Processes {
-			reads[p][v.Name] = true
+			reads[reading{p, v.Name}] = true
 		}
 	}
 	apps(w, report, func(process string, r bicep.Resource) {
 		seen := map[string]bool{}
 		for _, v := range environment(r) {
-			if !reads[process][v.name] && !slices.Contains(others, v.name) {
+			if !reads[reading{process, v.name}] && !slices.Contains(others, v.name) {
 				report("the %s does not read %s", process, v.name)
 			}
 			if seen[v.name] {

@@ -172,7 +172,7 @@ func (p *Process) Output() string { return p.out.String() }
 
 // Endpoints is the ready file of feedbox-dev.
 type Endpoints struct {
-	API, Ops                            string
+	API, Ops, Page                      string
 	CosmosEndpoint, CosmosKey           string
 	ServiceBusConnectionString          string
 	ServiceBusAdmin                     string
