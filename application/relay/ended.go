@@ -10,7 +10,7 @@ import (
 // ctx.Done may fire late after the process stood still, and the fence must hold then above all.
 func Ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
-	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) {
+	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) { //nolint:forbidigo // a deadline is of the real clock
 		cause = context.DeadlineExceeded
 	}
 	if cause == nil {
