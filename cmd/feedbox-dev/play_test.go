@@ -29,7 +29,9 @@ func playScript(t *testing.T, tamper func(witness.Arrival) []witness.Arrival, ar
 	opts.play.tamper = func(o *playground.Options) {
 		o.Round, o.Tamper = 2*time.Second, tamper
 		if tamper != nil {
-			o.Patience = 2 * time.Second
+			o.Patience = 5 * time.Second
+		} else {
+			o.Patience = time.Minute // the machine may be busy
 		}
 	}
 	var printed bytes.Buffer
@@ -76,8 +78,9 @@ func TestPlayScriptFindsABrokenBuild(t *testing.T) {
 	if exit := exitCode(err); exit != exitBroken {
 		t.Errorf("exit code %d, want %d: %v\n%s", exit, exitBroken, err, out)
 	}
-	for _, want := range []string{"a promise is broken: I", "lost 1, doubled 1", "arrived twice"} {
-		if !strings.Contains(out, want) {
+	// On a busy machine more than the one that was dropped may be later than patience lasts.
+	for _, want := range []string{"a promise is broken: I", `lost [1-9]\d*, doubled 1\b`, "arrived twice"} {
+		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("want %q:\n%s", want, out)
 		}
 	}
