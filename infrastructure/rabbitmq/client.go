@@ -44,11 +44,13 @@ type Client struct {
 	opening chan struct{} // capacity 1: held by the one who connects
 	current atomic.Pointer[session]
 	closed  atomic.Bool
+	running sync.WaitGroup // goroutines that end with their connection
 }
 
 // session is one connection to the broker, from its opening to its end.
 type session struct {
 	*amqp.Connection
+	client  *Client
 	socket  *socket
 	blocked atomic.Pointer[string] // why the broker takes nothing for now; nil: it does
 }
@@ -96,7 +98,7 @@ func (c *Client) connect(ctx context.Context) (*session, error) {
 func (c *Client) dial(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	s := &session{}
+	s := &session{client: c}
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(c.cfg.Name)
 	var leave func() bool
@@ -121,7 +123,7 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	blockings := s.NotifyBlocked(make(chan amqp.Blocking, 1))
-	go func() { // ends when the connection does, which closes the channel
+	c.running.Go(func() { // the channel is closed when the connection ends
 		for b := range blockings {
 			if b.Active {
 				s.blocked.Store(&b.Reason)
@@ -129,7 +131,7 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 				s.blocked.Store(nil)
 			}
 		}
-	}()
+	})
 	return s, nil
 }
 
@@ -139,6 +141,7 @@ func (c *Client) Close() error {
 	c.opening <- struct{}{}
 	defer func() { <-c.opening }()
 	s := c.current.Swap(nil)
+	defer c.running.Wait()
 	if s == nil || s.IsClosed() {
 		return nil
 	}

@@ -40,9 +40,10 @@ func (p *Publisher) open(ctx context.Context) (*channel, error) {
 	return ch, raw.Confirm(false)
 }
 
-// discard closes a channel that shall not be used again.
+// discard closes a channel that shall not be used again, without waiting for the broker's answer:
+// Client.Close does.
 func (c *channel) discard() {
-	go func() { _ = c.Close() }() // waits for the broker's answer, or for the connection's end; that is nobody's loss
+	c.session.client.running.Go(func() { _ = c.Close() }) // it ends with the connection at the latest
 }
 
 // sending is a part of a call: groups that go over one channel. Each group has one message
