@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -97,7 +98,7 @@ func check(m *relay.Message) error {
 func unsendable(text string) int {
 	for i, r := range text {
 		switch {
-		case r == utf8.RuneError && text[i] != "\uFFFD"[0]: // no UTF-8
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"): // no UTF-8
 			return i
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0xFFFE, r == 0xFFFF:
 			return i

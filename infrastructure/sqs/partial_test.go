@@ -125,6 +125,19 @@ func TestARefusedRequest(t *testing.T) {
 	want(t, p.Publish(t.Context(), alone), []int{0, 1}, relay.Refused, "malformed")
 }
 
+// TestUnsendable: what is no text of XML 1.0 is refused before it is sent.
+func TestUnsendable(t *testing.T) {
+	p := answering(t, func(request) (int, any) {
+		t.Error("it was sent")
+		return http.StatusOK, answer{}
+	})
+	for _, body := range []string{"\x01", "\xff", "\xef\x20", "a\ufffe"} {
+		bad := groups(1, 1)
+		bad[0].Messages[0].Body = []byte(body)
+		want(t, p.Publish(t.Context(), bad), []int{0}, relay.Refused, "invalid_characters")
+	}
+}
+
 func TestGroupID(t *testing.T) {
 	for key, same := range map[string]bool{"a-1": true, "{[/@x": true, "": false, "a b": false, "ä": false, strings.Repeat("k", 128): true, strings.Repeat("k", 129): false} {
 		got := sqs.GroupID(key)
