@@ -19,6 +19,7 @@ type channel struct {
 	confirms chan amqp.Confirmation // in the order of the messages
 	returns  chan amqp.Return       // that of a message is here before its confirmation
 	ends     chan *amqp.Error
+	ended    *amqp.Error // what came out of ends
 }
 
 // open opens a channel, at first the connection.
@@ -128,6 +129,9 @@ func (s *sending) publish(ctx context.Context, ch *channel, g int) error {
 	if over := relay.Ended(ctx); over != nil {
 		return over
 	}
+	if errors.Is(err, amqp.ErrClosed) { // the broker has closed it, for an earlier message or none
+		return broken(ch.end(), len(s.flying)+1)
+	}
 	return lost.of(err)
 }
 
@@ -160,12 +164,14 @@ func (s *sending) confirm(ch *channel, g int, ack bool) bool {
 
 // end returns why the channel was closed, nil if nobody said.
 func (c *channel) end() *amqp.Error {
-	select {
-	case end := <-c.ends:
-		return end
-	case <-time.After(time.Second): // it is told right after the confirmations end
-		return nil
+	if c.ended != nil {
+		return c.ended
 	}
+	select {
+	case c.ended = <-c.ends:
+	case <-time.After(time.Second): // it is told right after the confirmations end
+	}
+	return c.ended
 }
 
 // failAll makes err the fault of groups that have none.
