@@ -18,7 +18,7 @@ func (p *playing) playScript(ctx context.Context, engine *playground.Engine, out
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "%d faults: about %s\n", len(plan), (playground.Takes(plan, p.pause) + 5*time.Second).Round(time.Second))
+	_, _ = fmt.Fprintf(out, "faults: %d, in about %s\n", len(plan), (playground.Takes(plan, p.pause) + 5*time.Second).Round(time.Second))
 	err = engine.Play(ctx, plan, p.pause)
 	state := engine.State()
 	if written := summarise(out, &state); written != nil {
