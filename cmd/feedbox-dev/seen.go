@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/page/operations"
-	"feedbox/infrastructure/servicebus/subscriber"
 )
 
 // seenEvents remembers what the demo subscriber received, for the page.
@@ -29,7 +29,7 @@ const maxWitnessed = 5000
 func newSeenEvents() *seenEvents { return &seenEvents{byKey: map[string]map[string]operations.Seen{}} }
 
 // saw notes an event. One that comes again keeps its first time.
-func (w *seenEvents) saw(e *subscriber.Event) {
+func (w *seenEvents) saw(e *consumer.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, again := w.byKey[e.Key][e.ID]; again {

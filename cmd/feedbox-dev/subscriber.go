@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
 )
@@ -43,9 +44,9 @@ func (d *demoSubscriber) run(ctx context.Context, started func()) error {
 }
 
 // event shows one: two lines, the second one its body as it was stored.
-func (p *printer) event(_ context.Context, e *subscriber.Event) error {
+func (p *printer) event(_ context.Context, e *consumer.Event) error {
 	if !json.Valid(e.Body) {
-		return subscriber.DeadLetter("not_json", fmt.Errorf("event %s has a body that is not JSON", e.ID))
+		return consumer.DeadLetter("not_json", fmt.Errorf("event %s has a body that is not JSON", e.ID))
 	}
 	p.witness.saw(e)
 	p.mu.Lock()

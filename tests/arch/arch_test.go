@@ -22,6 +22,9 @@ type layer struct {
 	deny   []string // exact import paths refused even if allowed above
 }
 
+// kit is what a broker's consumer kit is made of.
+var kit = []string{"feedbox/infrastructure/consumer", "feedbox/infrastructure/internal/handling"}
+
 var layers = []layer{
 	{
 		path:  "domain",
@@ -59,9 +62,16 @@ var layers = []layer{
 	adapter("internal/jsontext", "feedbox/domain"),
 	adapter("postgres", "github.com/jackc/pgx/v5", "feedbox/changefeed", "feedbox/infrastructure/document"),
 	adapter("cosmos", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/document", "feedbox/infrastructure/internal/jsontext"),
-	adapter("servicebus", "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp", "feedbox/infrastructure/failpoint"),
-	adapter("rabbitmq", "github.com/rabbitmq/amqp091-go", "feedbox/infrastructure/failpoint"),
-	adapter("sqs", "github.com/aws/", "feedbox/infrastructure/failpoint"),
+	adapter("servicebus", append(kit, "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp", "feedbox/infrastructure/failpoint")...),
+	adapter("rabbitmq", append(kit, "github.com/rabbitmq/amqp091-go", "feedbox/infrastructure/failpoint")...),
+	adapter("sqs", append(kit, "github.com/aws/", "feedbox/infrastructure/failpoint")...),
+	{path: "infrastructure/consumer", except: []string{"infrastructure/consumer/cosmosinbox"}, allow: []string{"std"}, deny: []string{"testing"}},
+	{
+		path:  "infrastructure/consumer/cosmosinbox",
+		allow: []string{"std", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/consumer"},
+		deny:  []string{"testing"},
+	},
+	{path: "infrastructure/internal/handling", allow: []string{"std", "feedbox/infrastructure/consumer"}, deny: []string{"testing"}},
 	adapter("httpapi"),
 	adapter("config"),
 	adapter("telemetry"),

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/infrastructure/verify"
@@ -125,9 +126,9 @@ type kit struct {
 func startKit(t *testing.T, w *world) *kit {
 	t.Helper()
 	k := &kit{done: make(chan error, 1), handled: w.consumer.Messages()}
-	inbox := subscriber.NewMemoryInbox(0)
+	inbox := consumer.NewMemoryInbox(0)
 	for _, m := range k.handled {
-		if err := inbox.Record(t.Context(), m.Session, subscriber.Mark{Sequence: m.Sequence, AggregateVersion: m.Version, EventID: m.ID}); err != nil {
+		if err := inbox.Record(t.Context(), m.Session, consumer.Mark{Sequence: m.Sequence, AggregateVersion: m.Version, EventID: m.ID}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,15 +146,15 @@ func startKit(t *testing.T, w *world) *kit {
 	return k
 }
 
-func (k *kit) handle(_ context.Context, e *subscriber.Event) error {
+func (k *kit) handle(_ context.Context, e *consumer.Event) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.handled = append(k.handled, verify.Message{ID: e.ID, Session: e.Key, Subject: e.Action, Version: e.AggregateVersion, Sequence: e.Sequence})
 	return nil
 }
 
-func (k *kit) observe(_ context.Context, o subscriber.Outcome) {
-	if o.Action != subscriber.Dropped {
+func (k *kit) observe(_ context.Context, o consumer.Outcome) {
+	if o.Action != consumer.Dropped {
 		return
 	}
 	k.mu.Lock()

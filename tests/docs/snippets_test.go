@@ -42,6 +42,7 @@ var known = map[string]string{
 	"azcosmos":     "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos",
 	"azservicebus": "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus",
 	"subscriber":   "feedbox/infrastructure/servicebus/subscriber",
+	"consumer":     "feedbox/infrastructure/consumer",
 	"servicebus":   "feedbox/infrastructure/servicebus",
 	"relayservice": "feedbox/infrastructure/relayservice",
 	"azure":        "feedbox/infrastructure/relayservice/azure",

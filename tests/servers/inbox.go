@@ -3,7 +3,7 @@ package servers
 import (
 	"testing"
 
-	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/verify"
 )
 
@@ -13,22 +13,22 @@ type Inbox struct {
 	Messages []verify.Message // what a handler would get, in order
 	Repeats  int              // kept from it
 
-	marks map[string]subscriber.Mark
+	marks map[string]consumer.Mark
 }
 
 // Take judges a message as the consumer kit's inbox does. One that comes before its predecessor
 // fails the test.
 func (b *Inbox) Take(t testing.TB, m verify.Message) {
 	t.Helper()
-	event := &subscriber.Event{ID: m.ID, Key: m.Session, Sequence: m.Sequence, AggregateVersion: m.Version}
-	switch subscriber.Judge(b.marks[m.Session], event) {
-	case subscriber.Fresh:
+	event := &consumer.Event{ID: m.ID, Key: m.Session, Sequence: m.Sequence, AggregateVersion: m.Version}
+	switch consumer.Judge(b.marks[m.Session], event) {
+	case consumer.Fresh:
 		if b.marks == nil {
-			b.marks = make(map[string]subscriber.Mark)
+			b.marks = make(map[string]consumer.Mark)
 		}
 		b.marks[m.Session] = event.Mark()
 		b.Messages = append(b.Messages, m)
-	case subscriber.Gap:
+	case consumer.Gap:
 		t.Errorf("event %s of %s came before its predecessor", m.ID, m.Session)
 	default:
 		b.Repeats++

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
@@ -125,7 +126,7 @@ func (d *desk) cut() {
 }
 
 // run starts a session processor, and returns a function that stops it and waits.
-func (d *desk) run(t *testing.T, opts subscriber.SessionOptions, handler subscriber.Handler) (stop func()) {
+func (d *desk) run(t *testing.T, opts subscriber.SessionOptions, handler consumer.Handler) (stop func()) {
 	t.Helper()
 	if opts.Observe == nil {
 		opts.Observe = d.observe
@@ -152,8 +153,8 @@ func (d *desk) start(t *testing.T, p interface {
 	}
 }
 
-func (d *desk) noting(handler subscriber.Handler) subscriber.Handler {
-	return func(ctx context.Context, e *subscriber.Event) error {
+func (d *desk) noting(handler consumer.Handler) consumer.Handler {
+	return func(ctx context.Context, e *consumer.Event) error {
 		d.mu.Lock()
 		d.handled[e.Key] = append(d.handled[e.Key], e.ID)
 		d.held++
@@ -171,7 +172,7 @@ func (d *desk) noting(handler subscriber.Handler) subscriber.Handler {
 	}
 }
 
-func (d *desk) observe(_ context.Context, o subscriber.Outcome) {
+func (d *desk) observe(_ context.Context, o consumer.Outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.outcomes = append(d.outcomes, fmt.Sprintf("%s %s %s", o.Event.ID, o.Verdict, o.Action))

@@ -2,7 +2,7 @@
 // guarantees that the relay gives.
 //
 //	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("orders", "billing"),
-//		func(ctx context.Context, e *subscriber.Event) error {
+//		func(ctx context.Context, e *consumer.Event) error {
 //			return nil // done; DeadLetter(reason, err), Defer(): set aside; any other error: again later
 //		}, nil)
 //	err = p.Run(ctx) // blocks; nil once ctx ended and handlers have finished

@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
@@ -59,7 +60,7 @@ func Example() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 
-	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("contacts", "billing"), func(_ context.Context, e *subscriber.Event) error {
+	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("contacts", "billing"), func(_ context.Context, e *consumer.Event) error {
 		fmt.Println(e.Key, e.Sequence, e.Action)
 		if e.Sequence == 3 {
 			stop() // Run lets this handler end, then returns
@@ -83,9 +84,9 @@ func ExampleDeadLetter() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 
-	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("contacts", "billing"), func(_ context.Context, e *subscriber.Event) error {
+	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("contacts", "billing"), func(_ context.Context, e *consumer.Event) error {
 		if e.Action == "Exploded" {
-			return subscriber.DeadLetter("unknown_action", errors.New("there is no action "+e.Action))
+			return consumer.DeadLetter("unknown_action", errors.New("there is no action "+e.Action))
 		}
 		fmt.Println("handled:", e.Action)
 		stop()
@@ -115,10 +116,10 @@ func ExampleInbox() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 
-	handle := func(context.Context, *subscriber.Event) error { return nil }
+	handle := func(context.Context, *consumer.Event) error { return nil }
 	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("contacts", "billing"), handle, &subscriber.SessionOptions{
-		Inbox: subscriber.NewMemoryInbox(1000),
-		Observe: func(_ context.Context, o subscriber.Outcome) {
+		Inbox: consumer.NewMemoryInbox(1000),
+		Observe: func(_ context.Context, o consumer.Outcome) {
 			fmt.Println(o.Event.ID, o.Verdict, o.Action)
 			if o.Event.Sequence == 3 {
 				stop()

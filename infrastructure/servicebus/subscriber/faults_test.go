@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/servicebus/subscriber"
 )
@@ -19,7 +20,7 @@ func TestKeepsALongSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		renewals := d.count(busemu.OpManagement)
 		d.publish(t, "a", 1, 2, 3)
-		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
 			time.Sleep(time.Minute) // six locks' time
 			return nil
 		})
@@ -72,7 +73,7 @@ func TestALostLockEndsTheHandler(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *desk) {
 				var cause error
 				calls := 0
-				stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *subscriber.Event) error {
+				stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *consumer.Event) error {
 					if calls++; calls > 1 {
 						return nil
 					}
@@ -87,7 +88,7 @@ func TestALostLockEndsTheHandler(t *testing.T) {
 				}
 				settle(time.Minute)
 				stop()
-				if !errors.Is(cause, subscriber.ErrLockLost) {
+				if !errors.Is(cause, consumer.ErrLockLost) {
 					t.Errorf("cause %v, want ErrLockLost", cause)
 				}
 				d.wantHandled(t, map[string][]string{"k": {"k.1", "k.1", "k.2"}})
@@ -104,7 +105,7 @@ func TestALostLockEndsTheHandler(t *testing.T) {
 func TestAKeyHasOneHolder(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		running, most := atomic.Int64{}, atomic.Int64{}
-		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
 			if n := running.Add(1); n > most.Load() {
 				most.Store(n)
 			}
@@ -134,7 +135,7 @@ func TestGoesOnAfterALostConnection(t *testing.T) {
 			d.publish(t, key, numbers(1, 20)...)
 			want[key] = ids(key, 1, 20)
 		}
-		stop := d.run(t, subscriber.SessionOptions{Sessions: 3}, func(context.Context, *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{Sessions: 3}, func(context.Context, *consumer.Event) error {
 			time.Sleep(200 * time.Millisecond)
 			return nil
 		})
@@ -168,7 +169,7 @@ func TestSurvivesAnOutage(t *testing.T) {
 func TestTokensAreRenewed(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		tokens := d.count(busemu.OpPutToken)
-		stop := d.run(t, subscriber.SessionOptions{SessionMax: -1}, func(context.Context, *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{SessionMax: -1}, func(context.Context, *consumer.Event) error {
 			time.Sleep(5 * time.Hour)
 			return nil
 		})
@@ -237,7 +238,7 @@ func TestCompletionsAreConfirmed(t *testing.T) {
 
 func TestTheInboxFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
-		box := &failingInbox{Inbox: subscriber.NewMemoryInbox(0)}
+		box := &failingInbox{Inbox: consumer.NewMemoryInbox(0)}
 		stop := d.run(t, subscriber.SessionOptions{Inbox: box}, nil)
 		box.down.Store(true)
 		d.publish(t, "k", 1, 2)
@@ -256,18 +257,18 @@ func TestTheInboxFails(t *testing.T) {
 }
 
 type failingInbox struct {
-	subscriber.Inbox
+	consumer.Inbox
 	down atomic.Bool
 }
 
-func (b *failingInbox) Last(ctx context.Context, key string) (subscriber.Mark, error) {
+func (b *failingInbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	if b.down.Load() {
-		return subscriber.Mark{}, errors.New("the inbox is away")
+		return consumer.Mark{}, errors.New("the inbox is away")
 	}
 	return b.Inbox.Last(ctx, key)
 }
 
-func (b *failingInbox) Record(ctx context.Context, key string, m subscriber.Mark) error {
+func (b *failingInbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	if b.down.Load() {
 		return errors.New("the inbox is away")
 	}
@@ -323,7 +324,7 @@ func TestALockThatCannotBeRenewedIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		var lost time.Duration
 		began := time.Now()
-		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *consumer.Event) error {
 			if lost == 0 {
 				<-ctx.Done()
 				lost = time.Since(began)

@@ -2,13 +2,15 @@ package subscriber
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/internal/handling"
 )
 
 // hold is a session that this process holds.
@@ -18,7 +20,7 @@ type hold struct {
 	shown   *Session           // as handlers see it
 	queue   chan *amqp.Message // received, in order; closed when no more come
 	lose    context.CancelCauseFunc
-	last    Mark          // of the key
+	key     handling.Key  // what is known of the key
 	permit  bool          // this session has one
 	tooMany chan struct{} // closed when it is to be given back while idle
 
@@ -29,22 +31,23 @@ type hold struct {
 
 // hold works on a session until it is idle, has had its time, failed or ctx ends. Then
 // it closes it, which gives back at once what was not settled.
-func (p *SessionProcessor) hold(ctx, handling context.Context, s *accepted) {
-	locked, lose := context.WithCancelCause(handling)
+func (p *SessionProcessor) hold(ctx, working context.Context, s *accepted) {
+	locked, lose := context.WithCancelCause(working)
 	h := &hold{
 		p: p, session: s, shown: &Session{id: s.id, link: s.link}, lose: lose,
+		key:   handling.Key{Work: &p.work, Inbox: p.opts.Inbox, GapTries: p.opts.GapDeliveries},
 		queue: make(chan *amqp.Message, p.opts.Prefetch), tooMany: make(chan struct{}), observed: closed,
 	}
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var read sync.WaitGroup
 	read.Go(func() { h.read(reading) })
-	lock := renewal{term: s.term, renew: h.shown.renewLock, lost: lose, log: p.log, of: "session " + s.id}
+	lock := renewal{term: s.term, renew: h.shown.renewLock, lost: lose, log: p.work.Log, of: "session " + s.id}
 	lock.start(locked)
 	defer func() {
 		h.completing.Wait()
 		lock.end()
 		if err := s.detach(ctx); err != nil && locked.Err() == nil {
-			p.log.WarnContext(ctx, "a session was not closed", "session", s.id, "error", err)
+			p.work.Log.WarnContext(ctx, "a session was not closed", "session", s.id, "error", err)
 		}
 		stop()
 		read.Wait()
@@ -53,7 +56,7 @@ func (p *SessionProcessor) hold(ctx, handling context.Context, s *accepted) {
 	if p.take(ctx, locked, s.id) {
 		defer p.letGo(s.id)
 		defer h.completing.Wait()
-		h.work(ctx, locked)
+		h.work(ctx, context.WithValue(locked, sessionKey{}, h.shown))
 	}
 }
 
@@ -65,7 +68,7 @@ func (h *hold) read(ctx context.Context) {
 	for {
 		m, err := h.session.Receive(ctx, nil)
 		if err != nil {
-			h.lose(fmt.Errorf("%w: %w", ErrLockLost, err))
+			h.lose(fmt.Errorf("%w: %w", consumer.ErrLockLost, err))
 			return
 		}
 		select {
@@ -84,11 +87,10 @@ func (h *hold) work(ctx, locked context.Context) {
 		return
 	}
 	began := time.Now()
-	var err error
-	if h.last, err = h.p.opts.Inbox.Last(locked, h.session.id); err != nil {
-		h.p.log.WarnContext(ctx, "the inbox does not answer", "session", h.session.id, "error", err)
+	if err := h.key.Open(locked, h.session.id); err != nil {
+		h.p.work.Log.WarnContext(ctx, "the inbox does not answer", "session", h.session.id, "error", err)
 		h.freePermit()
-		wait(ctx, locked, h.p.backoff(1)) // holding the session, or it would be back at once
+		wait(ctx, locked, h.p.work.Backoff(1)) // holding the session, or it would be back at once
 		return
 	}
 	for m := h.await(ctx, locked); m != nil && h.turn(ctx, locked, m, began); {
@@ -161,10 +163,8 @@ func (h *hold) await(ctx, locked context.Context) *amqp.Message {
 // deliver deals with one message and reports whether the session may go on. After an
 // event was put back it may not: those behind it would overtake it.
 func (h *hold) deliver(ctx, locked context.Context, m *amqp.Message) bool {
-	out := &Outcome{Event: newEvent(h.session.id, m)}
-	out.Event.session = h.shown
-	out.Verdict = Judge(h.last, out.Event)
-	out.Err = h.apply(locked, out)
+	out := &consumer.Outcome{Event: newEvent(h.session.id, m)}
+	h.key.Apply(locked, out)
 	before, observed := h.observed, make(chan struct{})
 	h.observed = observed
 	end := func(ctx context.Context) {
@@ -173,7 +173,7 @@ func (h *hold) deliver(ctx, locked context.Context, m *amqp.Message) bool {
 			h.spoilt.Store(true)
 		}
 		<-before
-		h.p.observe(locked, *out)
+		h.p.work.Observe(locked, *out)
 	}
 	if out.Err == nil { // confirmed while the next events are handled
 		h.completing.Add(1)
@@ -183,41 +183,12 @@ func (h *hold) deliver(ctx, locked context.Context, m *amqp.Message) bool {
 		})
 		return true
 	}
-	if !setAside(out.Err) {
+	if !handling.SetAside(out.Err) {
 		h.freePermit() // for others meanwhile
-		wait(ctx, locked, h.p.backoff(out.Event.DeliveryCount))
+		wait(ctx, locked, h.p.work.Backoff(out.Event.DeliveryCount))
 	}
 	patience, cancel := bounded(locked)
 	defer cancel()
 	end(patience)
-	return out.Action != PutBack
-}
-
-// errWaitForMissing puts an event back that came before its predecessor.
-var errWaitForMissing = errors.New("an earlier event of the key is missing; put back for it to arrive")
-
-// apply does what the verdict asks for and sets the action. A nil error means that the
-// event is recorded and can be completed.
-func (h *hold) apply(ctx context.Context, out *Outcome) error {
-	e := out.Event
-	switch out.Verdict {
-	case Duplicate, Stale:
-		out.Action = Dropped
-		return nil
-	case Gap:
-		out.Missing = e.Sequence - h.last.Sequence - 1
-		if e.DeliveryCount <= h.p.opts.GapDeliveries {
-			return errWaitForMissing
-		}
-	case Fresh:
-	}
-	err := h.p.handle(ctx, e)
-	if err != nil && !setAside(err) {
-		return err
-	}
-	if err := h.p.opts.Inbox.Record(ctx, e.Key, e.Mark()); err != nil {
-		return fmt.Errorf("record event %s: %w", e.ID, err)
-	}
-	h.last = e.Mark()
-	return err
+	return out.Action != consumer.PutBack
 }

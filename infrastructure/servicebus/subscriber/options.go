@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"feedbox/infrastructure/consumer"
 )
 
 // SessionOptions are the choices of NewSessionProcessor. Zero means the default.
@@ -22,8 +24,8 @@ type SessionOptions struct {
 	// Default 1 min; negative: never.
 	SessionMax time.Duration
 
-	// Inbox drops duplicates. Default: NewMemoryInbox(0).
-	Inbox Inbox
+	// Inbox drops duplicates. Default: consumer.NewMemoryInbox(0).
+	Inbox consumer.Inbox
 	// GapDeliveries is how often an event behind a gap is put back before it is handled
 	// all the same. Default 3; negative: handled at once.
 	GapDeliveries int
@@ -35,7 +37,7 @@ type SessionOptions struct {
 
 	// Observe, if set, is called for every event that was dealt with, in the order of its
 	// session. It must be quick and safe for concurrent use.
-	Observe func(ctx context.Context, o Outcome)
+	Observe func(ctx context.Context, o consumer.Outcome)
 	// Logger takes failures that Run survives. Default: discarded.
 	Logger *slog.Logger
 }
@@ -56,7 +58,7 @@ type Options struct {
 
 	// Observe, if set, is called for every event that was dealt with. It must be quick and
 	// safe for concurrent use.
-	Observe func(ctx context.Context, o Outcome)
+	Observe func(ctx context.Context, o consumer.Outcome)
 	// Logger takes failures that Run survives. Default: discarded.
 	Logger *slog.Logger
 }
@@ -68,7 +70,7 @@ func (o *SessionOptions) complete() error {
 	o.SessionMax = cmp.Or(o.SessionMax, time.Minute)
 	o.GapDeliveries = cmp.Or(o.GapDeliveries, 3)
 	if o.Inbox == nil {
-		o.Inbox = NewMemoryInbox(0)
+		o.Inbox = consumer.NewMemoryInbox(0)
 	}
 	var errs []error
 	if o.Sessions < 0 || o.Prefetch < 0 {
@@ -87,30 +89,4 @@ func (o *Options) complete() error {
 		return errors.New("option Concurrency must be positive, and Prefetch not below it")
 	}
 	return nil
-}
-
-// common is what both processors need to deal with an event.
-type common struct {
-	handler                                 Handler
-	retryDelay, retryDelayMax, drainTimeout time.Duration
-	observe                                 func(context.Context, Outcome)
-	log                                     *slog.Logger
-}
-
-func (c *common) complete() error {
-	c.retryDelay = cmp.Or(c.retryDelay, time.Second)
-	c.retryDelayMax = cmp.Or(c.retryDelayMax, 30*time.Second)
-	c.drainTimeout = cmp.Or(c.drainTimeout, 20*time.Second)
-	c.log = cmp.Or(c.log, slog.New(slog.DiscardHandler))
-	if c.observe == nil {
-		c.observe = func(context.Context, Outcome) {}
-	}
-	var errs []error
-	if c.handler == nil {
-		errs = append(errs, errors.New("handler is nil"))
-	}
-	if c.retryDelay < 0 || c.retryDelayMax < c.retryDelay || c.drainTimeout < 0 {
-		errs = append(errs, errors.New("times must be positive, RetryDelayMax not below RetryDelay"))
-	}
-	return errors.Join(errs...)
 }

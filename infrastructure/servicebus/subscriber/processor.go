@@ -9,60 +9,64 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/internal/handling"
 	"feedbox/infrastructure/servicebus"
 )
 
 // Processor hands the events of a source without sessions to a Handler, several at a time
 // and in no order. It has no inbox: an event that comes again is handled again.
 type Processor struct {
-	common
+	work      handling.Work
 	opts      Options
 	connector *connector
 }
 
 // NewProcessor returns a processor of source in the namespace. It does no I/O.
-func NewProcessor(namespace servicebus.ClientConfig, source Source, handler Handler, opts *Options) (*Processor, error) {
+func NewProcessor(namespace servicebus.ClientConfig, source Source, handler consumer.Handler, opts *Options) (*Processor, error) {
 	p := &Processor{}
 	if opts != nil {
 		p.opts = *opts
 	}
 	o := &p.opts
-	p.common = common{handler, o.RetryDelay, o.RetryDelayMax, o.DrainTimeout, o.Observe, o.Logger}
+	p.work = handling.Work{
+		Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
+	}
 	n, err := servicebus.NewNamespace(namespace)
-	if err := errors.Join(err, source.check(), p.opts.complete(), p.complete()); err != nil {
+	if err := errors.Join(err, source.check(), p.opts.complete(), p.work.Complete()); err != nil {
 		return nil, fmt.Errorf("new processor: %w", err)
 	}
-	p.connector = newConnector(n, source, p.log)
+	p.connector = newConnector(n, source, p.work.Log)
 	return p, nil
 }
 
 // Run receives until ctx ends, drains and returns nil. It survives failures of the broker
 // and of the handler. Run may be called again after it returned.
 func (p *Processor) Run(ctx context.Context) error {
-	handling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer p.connector.close()
 		for failures := 0; ctx.Err() == nil; {
-			received, err := p.receive(ctx, handling)
+			received, err := p.receive(ctx, working)
 			if ctx.Err() != nil {
 				return
 			}
 			if failures++; received {
 				failures = 1
 			}
-			p.log.WarnContext(ctx, "receiving failed", "source", p.connector.source, "error", err, "failures", failures)
-			wait(ctx, ctx, p.backoff(failures))
+			p.work.Log.WarnContext(ctx, "receiving failed", "source", p.connector.source, "error", err, "failures", failures)
+			wait(ctx, ctx, p.work.Backoff(failures))
 		}
 	}()
-	p.drain(ctx, done, cancel)
+	p.work.Drain(ctx, done, cancel)
 	return nil
 }
 
 // receive serves one link until it or ctx ends, and reports whether anything came by it.
-func (p *Processor) receive(ctx, handling context.Context) (received bool, err error) {
+func (p *Processor) receive(ctx, working context.Context) (received bool, err error) {
 	conn, err := p.connector.get(ctx)
 	if err != nil {
 		return false, err
@@ -93,7 +97,7 @@ func (p *Processor) receive(ctx, handling context.Context) (received bool, err e
 		}
 		received = true
 		handlers.Go(func() {
-			p.deliver(ctx, handling, l, m, permits)
+			p.deliver(ctx, working, l, m, permits)
 			if n := used.Add(1); n >= atOnce && used.CompareAndSwap(n, 0) {
 				_ = l.IssueCredit(uint32(n)) // fails only beyond a limit that Prefetch is far below
 			}
@@ -102,10 +106,10 @@ func (p *Processor) receive(ctx, handling context.Context) (received bool, err e
 }
 
 // deliver deals with one message.
-func (p *Processor) deliver(ctx, handling context.Context, l *link, m *amqp.Message, permits chan struct{}) {
-	locked, lose := context.WithCancelCause(handling)
+func (p *Processor) deliver(ctx, working context.Context, l *link, m *amqp.Message, permits chan struct{}) {
+	locked, lose := context.WithCancelCause(working)
 	defer lose(nil)
-	lock := renewal{term: lockTerm(m), lost: lose, log: p.log, of: "message"}
+	lock := renewal{term: lockTerm(m), lost: lose, log: p.work.Log, of: "message"}
 	lock.renew = func(ctx context.Context) error { return l.renewLock(ctx, m) }
 	lock.start(locked)
 	defer lock.end()
@@ -117,16 +121,16 @@ func (p *Processor) deliver(ctx, handling context.Context, l *link, m *amqp.Mess
 	case <-locked.Done():
 		return
 	}
-	out := Outcome{Event: newEvent(keyOf(m), m)}
-	out.Err = p.handle(locked, out.Event)
+	out := consumer.Outcome{Event: newEvent(keyOf(m), m)}
+	out.Err = p.work.Handle(locked, out.Event)
 	<-permits
-	if out.Err != nil && !setAside(out.Err) {
-		wait(ctx, locked, p.backoff(out.Event.DeliveryCount))
+	if out.Err != nil && !handling.SetAside(out.Err) {
+		wait(ctx, locked, p.work.Backoff(out.Event.DeliveryCount))
 	}
 	patience, cancel := bounded(locked)
 	defer cancel()
 	settle(patience, l.Receiver, m, &out)
-	p.observe(locked, out)
+	p.work.Observe(locked, out)
 }
 
 // giveBack returns what the broker has sent and nobody handles: without a session it is

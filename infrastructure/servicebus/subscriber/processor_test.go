@@ -12,6 +12,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
@@ -20,7 +21,7 @@ import (
 var jobs = subscriber.Queue("jobs")
 
 // plain starts a processor of the queue without sessions.
-func (d *desk) plain(t *testing.T, opts subscriber.Options, handler subscriber.Handler) (stop func()) {
+func (d *desk) plain(t *testing.T, opts subscriber.Options, handler consumer.Handler) (stop func()) {
 	t.Helper()
 	opts.Observe = d.observe
 	p, err := subscriber.NewProcessor(d.namespace, jobs, d.noting(handler), &opts)
@@ -52,7 +53,7 @@ func TestHandlesSeveralAtATime(t *testing.T) {
 	for _, prefetch := range []int{3, 4, 50} {
 		inBubble(t, func(t *testing.T, d *desk) {
 			d.enqueue(t, 1, 100)
-			stop := d.plain(t, subscriber.Options{Concurrency: 3, Prefetch: prefetch}, func(context.Context, *subscriber.Event) error {
+			stop := d.plain(t, subscriber.Options{Concurrency: 3, Prefetch: prefetch}, func(context.Context, *consumer.Event) error {
 				time.Sleep(100 * time.Millisecond)
 				return nil
 			})
@@ -68,7 +69,7 @@ func TestHandlesSeveralAtATime(t *testing.T) {
 func TestAMessagesLockIsRenewed(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.enqueue(t, 1, 2)
-		stop := d.plain(t, subscriber.Options{Concurrency: 1}, func(context.Context, *subscriber.Event) error {
+		stop := d.plain(t, subscriber.Options{Concurrency: 1}, func(context.Context, *consumer.Event) error {
 			time.Sleep(time.Minute) // six locks' time; the second message waits as long
 			return nil
 		})
@@ -84,7 +85,7 @@ func TestALostMessageLockEndsTheHandler(t *testing.T) {
 		d.enqueue(t, 1, 1)
 		var cause error
 		calls := 0
-		stop := d.plain(t, subscriber.Options{}, func(ctx context.Context, _ *subscriber.Event) error {
+		stop := d.plain(t, subscriber.Options{}, func(ctx context.Context, _ *consumer.Event) error {
 			if calls++; calls == 1 {
 				<-ctx.Done()
 				cause = context.Cause(ctx)
@@ -94,7 +95,7 @@ func TestALostMessageLockEndsTheHandler(t *testing.T) {
 		})
 		settle(time.Minute)
 		stop()
-		if !errors.Is(cause, subscriber.ErrLockLost) || len(d.jobsLeft(t)) != 0 {
+		if !errors.Is(cause, consumer.ErrLockLost) || len(d.jobsLeft(t)) != 0 {
 			t.Errorf("cause %v, %d left", cause, len(d.jobsLeft(t)))
 		}
 	})
@@ -105,9 +106,9 @@ func TestAMessageIsPutBackAfterAWhile(t *testing.T) {
 		d.enqueue(t, 1, 2)
 		var at []time.Duration
 		began := time.Now()
-		stop := d.plain(t, subscriber.Options{Concurrency: 1, Prefetch: 1, RetryDelay: 4 * time.Second}, func(_ context.Context, e *subscriber.Event) error {
+		stop := d.plain(t, subscriber.Options{Concurrency: 1, Prefetch: 1, RetryDelay: 4 * time.Second}, func(_ context.Context, e *consumer.Event) error {
 			if e.ID == "j2" {
-				return subscriber.DeadLetter("bad", errors.New("it is"))
+				return consumer.DeadLetter("bad", errors.New("it is"))
 			}
 			if at = append(at, time.Since(began)); e.DeliveryCount < 3 {
 				return errors.New("not yet")
@@ -135,7 +136,7 @@ func TestAMessageIsPutBackAfterAWhile(t *testing.T) {
 func TestADrainGivesBackWhatWasSentAhead(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.enqueue(t, 1, 30)
-		stop := d.plain(t, subscriber.Options{Concurrency: 2, Prefetch: 20}, func(context.Context, *subscriber.Event) error {
+		stop := d.plain(t, subscriber.Options{Concurrency: 2, Prefetch: 20}, func(context.Context, *consumer.Event) error {
 			time.Sleep(5 * time.Second)
 			return nil
 		})
@@ -163,7 +164,7 @@ func TestADrainGivesBackWhatWasSentAhead(t *testing.T) {
 func TestAProcessorOutlivesItsConnections(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.enqueue(t, 1, 60)
-		stop := d.plain(t, subscriber.Options{Concurrency: 2}, func(context.Context, *subscriber.Event) error {
+		stop := d.plain(t, subscriber.Options{Concurrency: 2}, func(context.Context, *consumer.Event) error {
 			time.Sleep(200 * time.Millisecond)
 			return nil
 		})
@@ -193,18 +194,18 @@ func TestAProcessorOutlivesItsConnections(t *testing.T) {
 func TestDeadLettersAreASource(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.publish(t, "a", 1)
-		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *subscriber.Event) error {
-			return subscriber.DeadLetter("unknown", nil)
+		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
+			return consumer.DeadLetter("unknown", nil)
 		})
 		settle(time.Second)
 		stop()
 		var reason any
-		p, err := subscriber.NewProcessor(d.namespace, source.DeadLetters(), func(_ context.Context, e *subscriber.Event) error {
+		p, err := subscriber.NewProcessor(d.namespace, source.DeadLetters(), func(ctx context.Context, e *consumer.Event) error {
 			reason = e.Properties["DeadLetterReason"]
-			if e.Key != "a" || e.Session() != nil {
-				t.Errorf("key %q, session %v", e.Key, e.Session())
+			if e.Key != "a" || subscriber.SessionOf(ctx) != nil {
+				t.Errorf("key %q, session %v", e.Key, subscriber.SessionOf(ctx))
 			}
-			if _, err := e.Session().State(t.Context()); err == nil {
+			if _, err := subscriber.SessionOf(ctx).State(t.Context()); err == nil {
 				t.Error("there is a state without a session")
 			}
 			return nil
@@ -243,7 +244,7 @@ func TestAPlainDrainHasAnEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.enqueue(t, 1, 1)
 		var cause atomic.Value
-		stop := d.plain(t, subscriber.Options{DrainTimeout: 3 * time.Second}, func(ctx context.Context, _ *subscriber.Event) error {
+		stop := d.plain(t, subscriber.Options{DrainTimeout: 3 * time.Second}, func(ctx context.Context, _ *consumer.Event) error {
 			<-ctx.Done()
 			cause.Store(context.Cause(ctx))
 			return ctx.Err()
@@ -251,7 +252,7 @@ func TestAPlainDrainHasAnEnd(t *testing.T) {
 		settle(time.Second)
 		began := time.Now()
 		stop()
-		if took := time.Since(began); took != 3*time.Second || !errors.Is(cause.Load().(error), subscriber.ErrDrainTimeout) {
+		if took := time.Since(began); took != 3*time.Second || !errors.Is(cause.Load().(error), consumer.ErrDrainTimeout) {
 			t.Errorf("drain took %v with %v", took, cause.Load())
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"feedbox/infrastructure/consumer"
 )
 
 // The lock is renewed after half of its term, within these bounds: they hold if the
@@ -53,11 +55,11 @@ func (r *renewal) keep(ctx context.Context, renewed time.Time) {
 			renewed = time.Now()
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, ErrLockLost):
-			r.lost(fmt.Errorf("%w: %w", ErrLockLost, err))
+		case errors.Is(err, consumer.ErrLockLost):
+			r.lost(fmt.Errorf("%w: %w", consumer.ErrLockLost, err))
 			return
 		case time.Since(renewed) >= max(r.term, renewSoonest):
-			r.lost(fmt.Errorf("%w: not renewed in its term: %w", ErrLockLost, err))
+			r.lost(fmt.Errorf("%w: not renewed in its term: %w", consumer.ErrLockLost, err))
 			return
 		default:
 			r.log.WarnContext(ctx, "a lock was not renewed", "of", r.of, "error", err)

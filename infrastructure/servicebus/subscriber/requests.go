@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"feedbox/infrastructure/consumer"
 )
 
 // requests sends requests to a node of the broker, $cbs or $management, and hands out the
@@ -121,7 +123,7 @@ func (e *RefusedError) Error() string {
 
 // Is makes a refusal for a lock that is gone ErrLockLost.
 func (e *RefusedError) Is(target error) bool {
-	return target == ErrLockLost && e.Status == http.StatusGone
+	return target == consumer.ErrLockLost && e.Status == http.StatusGone
 }
 
 func refusal(m *amqp.Message) error {

@@ -11,6 +11,15 @@ type Session struct {
 	link *link
 }
 
+type sessionKey struct{}
+
+// SessionOf returns the session of the event whose handler has this context, nil without a
+// SessionProcessor.
+func SessionOf(ctx context.Context) *Session {
+	s, _ := ctx.Value(sessionKey{}).(*Session)
+	return s
+}
+
 var errNoSession = errors.New("subscriber: the event has no session: it was not received by a SessionProcessor")
 
 // ID is the session id: the key of its events.

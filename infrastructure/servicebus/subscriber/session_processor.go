@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"sync"
 
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/internal/handling"
 	"feedbox/infrastructure/servicebus"
 )
 
 // SessionProcessor hands the events of a source with sessions to a Handler, those of a
 // session in their order.
 type SessionProcessor struct {
-	common
+	work      handling.Work
 	opts      SessionOptions
 	connector *connector
 	permits   chan struct{} // one for each session that is being handled
@@ -25,18 +27,20 @@ type SessionProcessor struct {
 }
 
 // NewSessionProcessor returns a processor of source in the namespace. It does no I/O.
-func NewSessionProcessor(namespace servicebus.ClientConfig, source Source, handler Handler, opts *SessionOptions) (*SessionProcessor, error) {
+func NewSessionProcessor(namespace servicebus.ClientConfig, source Source, handler consumer.Handler, opts *SessionOptions) (*SessionProcessor, error) {
 	p := &SessionProcessor{keys: make(map[string]chan struct{})}
 	if opts != nil {
 		p.opts = *opts
 	}
 	o := &p.opts
-	p.common = common{handler, o.RetryDelay, o.RetryDelayMax, o.DrainTimeout, o.Observe, o.Logger}
+	p.work = handling.Work{
+		Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
+	}
 	n, err := servicebus.NewNamespace(namespace)
-	if err := errors.Join(err, source.check(), p.opts.complete(), p.complete()); err != nil {
+	if err := errors.Join(err, source.check(), p.opts.complete(), p.work.Complete()); err != nil {
 		return nil, fmt.Errorf("new session processor: %w", err)
 	}
-	p.connector = newConnector(n, source, p.log)
+	p.connector = newConnector(n, source, p.work.Log)
 	p.permits = make(chan struct{}, o.Sessions)
 	return p, nil
 }
@@ -47,12 +51,12 @@ const acceptAtOnce = 8
 // Run receives until ctx ends, drains and returns nil. It survives failures of the broker
 // and of the handler. Run may be called again after it returned.
 func (p *SessionProcessor) Run(ctx context.Context) error {
-	handling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	p.settlers = newSettlers()
 	var accepting, holding sync.WaitGroup
 	for range min(p.opts.Sessions, acceptAtOnce) {
-		accepting.Go(func() { p.accept(ctx, handling, &holding) })
+		accepting.Go(func() { p.accept(ctx, working, &holding) })
 	}
 	done := make(chan struct{})
 	go func() {
@@ -68,13 +72,13 @@ func (p *SessionProcessor) Run(ctx context.Context) error {
 		p.settlers.end()
 		p.connector.close()
 	}()
-	p.drain(ctx, done, cancel)
+	p.work.Drain(ctx, done, cancel)
 	return nil
 }
 
-// accept accepts one session after the other until ctx ends. handling is the context of
+// accept accepts one session after the other until ctx ends. working is the context of
 // handlers and settlements, which outlives ctx by the drain.
-func (p *SessionProcessor) accept(ctx, handling context.Context, holding *sync.WaitGroup) {
+func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.WaitGroup) {
 	for failures := 0; p.mayHandleMore(ctx); {
 		conn, err := p.connector.get(ctx)
 		var s *accepted
@@ -84,19 +88,19 @@ func (p *SessionProcessor) accept(ctx, handling context.Context, holding *sync.W
 		switch {
 		case err == nil:
 			failures = 0
-			holding.Go(func() { p.hold(ctx, handling, s) })
+			holding.Go(func() { p.hold(ctx, working, s) })
 		case errors.Is(err, errNoneWaiting):
 			failures = 0
 		case ctx.Err() == nil:
 			failures++
-			p.log.WarnContext(ctx, "no session could be accepted", "source", p.connector.source, "error", err, "failures", failures)
+			p.work.Log.WarnContext(ctx, "no session could be accepted", "source", p.connector.source, "error", err, "failures", failures)
 			if isBroken(err) {
 				p.connector.drop(conn)
 				if failures == 1 {
 					continue // with a new connection
 				}
 			}
-			wait(ctx, ctx, p.backoff(failures))
+			wait(ctx, ctx, p.work.Backoff(failures))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/servicebus/subscriber"
 )
 
@@ -22,7 +23,7 @@ func TestHandlesSessionsInOrderAndInParallel(t *testing.T) {
 				want[key] = ids(key, 1, 12)
 				d.publish(t, key, numbers(1, 6)...)
 			}
-			stop := d.run(t, subscriber.SessionOptions{Sessions: 4, Prefetch: prefetch}, func(context.Context, *subscriber.Event) error {
+			stop := d.run(t, subscriber.SessionOptions{Sessions: 4, Prefetch: prefetch}, func(context.Context, *consumer.Event) error {
 				time.Sleep(10 * time.Millisecond)
 				return nil
 			})
@@ -65,7 +66,7 @@ func TestAFailedEventIsHandledAgainBeforeItsFollowers(t *testing.T) {
 			d.publish(t, "k", 1, 2, 3)
 			attempts := 0
 			began := time.Now()
-			stop := d.run(t, subscriber.SessionOptions{Prefetch: prefetch}, func(_ context.Context, e *subscriber.Event) error {
+			stop := d.run(t, subscriber.SessionOptions{Prefetch: prefetch}, func(_ context.Context, e *consumer.Event) error {
 				if e.ID != "k.2" {
 					return nil
 				}
@@ -94,7 +95,7 @@ func TestAFailedEventDoesNotHoldUpOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.publish(t, "bad", 1)
 		d.publish(t, "good", 1)
-		stop := d.run(t, subscriber.SessionOptions{Sessions: 1, RetryDelay: 20 * time.Second, RetryDelayMax: 20 * time.Second}, func(_ context.Context, e *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{Sessions: 1, RetryDelay: 20 * time.Second, RetryDelayMax: 20 * time.Second}, func(_ context.Context, e *consumer.Event) error {
 			if e.Key == "bad" {
 				return errors.New("not now")
 			}
@@ -111,15 +112,15 @@ func TestPutsBackAndSetsAside(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		var mu sync.Mutex
 		var number int64
-		stop := d.run(t, subscriber.SessionOptions{}, func(_ context.Context, e *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{}, func(_ context.Context, e *consumer.Event) error {
 			switch e.ID {
 			case "a.2":
-				return fmt.Errorf("handle: %w", subscriber.DeadLetter("unknown", errors.New("no such schema")))
+				return fmt.Errorf("handle: %w", consumer.DeadLetter("unknown", errors.New("no such schema")))
 			case "a.3":
 				mu.Lock()
 				defer mu.Unlock()
 				number = e.SequenceNumber
-				return subscriber.Defer()
+				return consumer.Defer()
 			}
 			return nil
 		})
@@ -149,7 +150,7 @@ func TestPutsBackAndSetsAside(t *testing.T) {
 func TestTheBrokerEndsWhatNeverSucceeds(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.publish(t, "a", 1, 2)
-		stop := d.run(t, subscriber.SessionOptions{GapDeliveries: -1}, func(_ context.Context, e *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{GapDeliveries: -1}, func(_ context.Context, e *consumer.Event) error {
 			if e.ID == "a.1" {
 				return errors.New("never")
 			}
@@ -165,16 +166,16 @@ func TestSessionState(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.publish(t, "a", 1, 2, 3)
 		var states []string
-		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, e *subscriber.Event) error {
-			state, err := e.Session().State(ctx)
+		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, e *consumer.Event) error {
+			state, err := subscriber.SessionOf(ctx).State(ctx)
 			if err != nil {
 				return err
 			}
 			states = append(states, string(state))
 			if e.Sequence == 2 {
-				return e.Session().SetState(ctx, nil)
+				return subscriber.SessionOf(ctx).SetState(ctx, nil)
 			}
-			return e.Session().SetState(ctx, []byte(e.Session().ID()+e.ID))
+			return subscriber.SessionOf(ctx).SetState(ctx, []byte(subscriber.SessionOf(ctx).ID()+e.ID))
 		})
 		settle(time.Second)
 		stop()
@@ -242,7 +243,7 @@ func TestABusySessionGivesWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.publish(t, "hot", numbers(1, 100)...)
 		d.publish(t, "cold", 1)
-		stop := d.run(t, subscriber.SessionOptions{Sessions: 1, SessionMax: 10 * time.Second}, func(context.Context, *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{Sessions: 1, SessionMax: 10 * time.Second}, func(context.Context, *consumer.Event) error {
 			time.Sleep(time.Second)
 			return nil
 		})
@@ -258,7 +259,7 @@ func TestABusySessionGivesWay(t *testing.T) {
 func TestDrainLetsHandlersFinish(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.publish(t, "k", 1, 2)
-		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *consumer.Event) error {
 			time.Sleep(5 * time.Second)
 			return ctx.Err()
 		})
@@ -288,7 +289,7 @@ func TestDrainHasAnEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.publish(t, "k", 1)
 		var cause error
-		stop := d.run(t, subscriber.SessionOptions{DrainTimeout: 3 * time.Second}, func(ctx context.Context, _ *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{DrainTimeout: 3 * time.Second}, func(ctx context.Context, _ *consumer.Event) error {
 			<-ctx.Done()
 			cause = context.Cause(ctx)
 			return ctx.Err()
@@ -296,7 +297,7 @@ func TestDrainHasAnEnd(t *testing.T) {
 		time.Sleep(time.Second)
 		began := time.Now()
 		stop()
-		if took := time.Since(began); took != 3*time.Second || !errors.Is(cause, subscriber.ErrDrainTimeout) {
+		if took := time.Since(began); took != 3*time.Second || !errors.Is(cause, consumer.ErrDrainTimeout) {
 			t.Errorf("drain took %v with %v, want 3 s and ErrDrainTimeout", took, cause)
 		}
 	})
@@ -306,7 +307,7 @@ func TestDrainHasAnEnd(t *testing.T) {
 func TestNoSessionIsTakenDuringADrain(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.publish(t, "k", 1)
-		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *subscriber.Event) error {
+		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
 			time.Sleep(10 * time.Second)
 			return nil
 		})

@@ -6,9 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/cosmosinbox"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
-	"feedbox/infrastructure/servicebus/subscriber/cosmosinbox"
 	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -29,8 +30,8 @@ type Total struct {
 	Events       int64  `json:"events"` // that were counted
 }
 
-// consumer keeps the totals in a container.
-type consumer struct {
+// totals are kept in a container.
+type totals struct {
 	container *azcosmos.ContainerClient
 	inbox     *cosmosinbox.Inbox
 }
@@ -38,15 +39,15 @@ type consumer struct {
 // New returns a processor that keeps totals in container.
 func New(bus servicebus.ClientConfig, topic string, container *azcosmos.ContainerClient) (*subscriber.SessionProcessor, error) {
 	inbox, err := cosmosinbox.New(container, Name, nil)
-	c := &consumer{container, inbox}
-	m := subscriber.NewMux()
-	subscriber.OnPayload(m, func(ctx context.Context, e *subscriber.Event, _ order.Placed) error {
+	c := &totals{container, inbox}
+	m := consumer.NewMux()
+	consumer.OnPayload(m, func(ctx context.Context, e *consumer.Event, _ order.Placed) error {
 		return c.count(ctx, e, func(t *Total) { t.Open = true })
 	})
-	subscriber.OnPayload(m, func(ctx context.Context, e *subscriber.Event, added order.LineAdded) error {
+	consumer.OnPayload(m, func(ctx context.Context, e *consumer.Event, added order.LineAdded) error {
 		return c.count(ctx, e, func(t *Total) { t.Pieces += added.Line.Pieces })
 	})
-	m.Otherwise(func(ctx context.Context, e *subscriber.Event) error { // shipped or cancelled
+	m.Otherwise(func(ctx context.Context, e *consumer.Event) error { // shipped or cancelled
 		return c.count(ctx, e, func(t *Total) { t.Open = false })
 	})
 	handler, wrong := m.Handler()
@@ -57,7 +58,7 @@ func New(bus servicebus.ClientConfig, topic string, container *azcosmos.Containe
 }
 
 // count stores the total after e, in one transaction with the mark of e.
-func (c *consumer) count(ctx context.Context, e *subscriber.Event, change func(t *Total)) error {
+func (c *totals) count(ctx context.Context, e *consumer.Event, change func(t *Total)) error {
 	t := Total{ID: Name + "-total", PartitionKey: e.Key}
 	stored, err := c.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(e.Key), t.ID, nil)
 	if err == nil {

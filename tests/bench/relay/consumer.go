@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/infrastructure/verify"
@@ -25,8 +26,8 @@ func (b *broker) namespace() servicebus.ClientConfig {
 	return servicebus.ClientConfig{ConnectionString: b.bus.ConnectionString()}
 }
 
-// consumer handles every message with the consumer kit, which completes it.
-type consumer struct {
+// receiver handles every message with the consumer kit, which completes it.
+type receiver struct {
 	sessions bool
 	want     int
 	running  *errgroup.Group
@@ -52,7 +53,7 @@ type processor interface {
 }
 
 // start begins to receive.
-func (c *consumer) start(ctx context.Context, b *broker, want int) error {
+func (c *receiver) start(ctx context.Context, b *broker, want int) error {
 	c.want, c.over, c.got = want, make(chan struct{}), make([]arrival, 0, want)
 	ctx, c.stop = context.WithCancel(ctx)
 	c.running, ctx = errgroup.WithContext(ctx)
@@ -66,14 +67,14 @@ func (c *consumer) start(ctx context.Context, b *broker, want int) error {
 	return nil
 }
 
-func (c *consumer) processor(b *broker) (processor, error) {
+func (c *receiver) processor(b *broker) (processor, error) {
 	if c.sessions {
 		return subscriber.NewSessionProcessor(b.namespace(), source, c.handle, &subscriber.SessionOptions{Sessions: 32, Observe: c.observe})
 	}
 	return subscriber.NewProcessor(b.namespace(), source, c.handle, &subscriber.Options{Concurrency: 64, Prefetch: 500, Observe: c.observe})
 }
 
-func (c *consumer) handle(_ context.Context, e *subscriber.Event) error {
+func (c *receiver) handle(_ context.Context, e *consumer.Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.got = append(c.got, arrival{e.SequenceNumber, verify.Message{
@@ -82,10 +83,10 @@ func (c *consumer) handle(_ context.Context, e *subscriber.Event) error {
 	return nil
 }
 
-func (c *consumer) observe(_ context.Context, o subscriber.Outcome) {
+func (c *receiver) observe(_ context.Context, o consumer.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if o.Verdict != subscriber.Fresh || o.Action != subscriber.Handled {
+	if o.Verdict != consumer.Fresh || o.Action != consumer.Handled {
 		c.amiss++
 		c.reported = cmp.Or(c.reported, fmt.Errorf("event %s: %s, %s: %w", o.Event.ID, o.Verdict, o.Action, o.Err))
 	}
@@ -95,7 +96,7 @@ func (c *consumer) observe(_ context.Context, o subscriber.Outcome) {
 }
 
 // receive returns when the last message is completed.
-func (c *consumer) receive(ctx context.Context) error {
+func (c *receiver) receive(ctx context.Context) error {
 	select {
 	case <-c.over:
 		return nil
@@ -108,7 +109,7 @@ func (c *consumer) receive(ctx context.Context) error {
 
 // messages are all that was handled: with sessions in the order in which that happened,
 // else in the order in which the broker took them, that of its sequence numbers.
-func (c *consumer) messages() ([]verify.Message, error) {
+func (c *receiver) messages() ([]verify.Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.amiss > 0 {
@@ -124,7 +125,7 @@ func (c *consumer) messages() ([]verify.Message, error) {
 	return messages, nil
 }
 
-func (c *consumer) close() error {
+func (c *receiver) close() error {
 	c.stop()
 	return c.running.Wait()
 }

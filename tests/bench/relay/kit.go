@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/tests/bench/measure"
@@ -42,10 +43,10 @@ func kit(ctx context.Context, r *measure.Run) (err error) {
 	running, stop := context.WithTimeout(ctx, turnTimeout)
 	defer stop()
 	var handled, outOfTurn atomic.Int64
-	consumer, err := subscriber.NewSessionProcessor(b.namespace(), source, func(context.Context, *subscriber.Event) error { return nil }, &subscriber.SessionOptions{
+	processor, err := subscriber.NewSessionProcessor(b.namespace(), source, func(context.Context, *consumer.Event) error { return nil }, &subscriber.SessionOptions{
 		Sessions: 64,
-		Observe: func(_ context.Context, o subscriber.Outcome) {
-			if o.Verdict != subscriber.Fresh || o.Action != subscriber.Handled {
+		Observe: func(_ context.Context, o consumer.Outcome) {
+			if o.Verdict != consumer.Fresh || o.Action != consumer.Handled {
 				outOfTurn.Add(1)
 			}
 			if handled.Add(1) == int64(sessions*events) {
@@ -56,7 +57,7 @@ func kit(ctx context.Context, r *measure.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	sample, err := measure.Took(int64(sessions*events), func() error { return consumer.Run(running) })
+	sample, err := measure.Took(int64(sessions*events), func() error { return processor.Run(running) })
 	if err != nil {
 		return err
 	}

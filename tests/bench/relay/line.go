@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/infrastructure/wiring"
@@ -121,7 +122,7 @@ func (l *line) startConsumer(ctx context.Context) error {
 // every name new: a change to the same name is none.
 const firstName = `"firstName":"Change `
 
-func (l *line) handle(_ context.Context, e *subscriber.Event) error {
+func (l *line) handle(_ context.Context, e *consumer.Event) error {
 	_, after, found := strings.Cut(string(e.Body), firstName)
 	name, _, _ := strings.Cut(after, `"`)
 	run, number, _ := strings.Cut(name, " ")

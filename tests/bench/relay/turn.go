@@ -32,7 +32,7 @@ func (st *store) relayAlone(ctx context.Context) (measure.Sample, error) {
 // relayAndReceive does the same with a consumer that completes every message, and
 // verifies what it got.
 func (st *store) relayAndReceive(ctx context.Context, sessions bool) (measure.Sample, error) {
-	got := consumer{sessions: sessions}
+	got := receiver{sessions: sessions}
 	sample, err := st.turn(ctx, &got)
 	if err != nil {
 		return sample, err
@@ -50,7 +50,7 @@ func (st *store) relayAndReceive(ctx context.Context, sessions bool) (measure.Sa
 }
 
 // turn relays the backlog once. The clock starts when the relays own every range.
-func (st *store) turn(ctx context.Context, into *consumer) (sample measure.Sample, err error) {
+func (st *store) turn(ctx context.Context, into *receiver) (sample measure.Sample, err error) {
 	b, err := openBroker(ctx, st.shape.Disk, into != nil && into.sessions)
 	if err != nil {
 		return sample, err

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
@@ -113,13 +114,13 @@ func loseAnswers(t *testing.T, endpoint string, times int) {
 // mailbox keeps the events of a subscription by their keys.
 type mailbox struct {
 	mu   sync.Mutex // guards keys
-	keys map[string][]*subscriber.Event
+	keys map[string][]*consumer.Event
 }
 
 func receive(t *testing.T, e testkit.Endpoints) *mailbox {
 	t.Helper()
-	box := &mailbox{keys: map[string][]*subscriber.Event{}}
-	s, err := subscriber.NewSessionProcessor(servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString}, subscriber.Subscription(e.Topic, e.Subscription), func(_ context.Context, e *subscriber.Event) error {
+	box := &mailbox{keys: map[string][]*consumer.Event{}}
+	s, err := subscriber.NewSessionProcessor(servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString}, subscriber.Subscription(e.Topic, e.Subscription), func(_ context.Context, e *consumer.Event) error {
 		box.mu.Lock()
 		defer box.mu.Unlock()
 		box.keys[e.Key] = append(box.keys[e.Key], e)

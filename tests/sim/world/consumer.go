@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/servicebus"
 	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/infrastructure/verify"
@@ -13,7 +14,7 @@ import (
 
 // received is what the consumers' handlers got and what anybody reported as lost.
 type received struct {
-	inbox *subscriber.MemoryInbox // shared, as one in a database is
+	inbox *consumer.MemoryInbox // shared, as one in a database is
 
 	mu      sync.Mutex // guards what follows
 	handled []verify.Message
@@ -25,16 +26,16 @@ type received struct {
 }
 
 func (r *received) init() {
-	r.inbox, r.ids = subscriber.NewMemoryInbox(0), map[string]bool{}
+	r.inbox, r.ids = consumer.NewMemoryInbox(0), map[string]bool{}
 }
 
 // runConsumer runs a consumer until ctx ends.
 func (w *World) runConsumer(ctx context.Context, n *nic, log *slog.Logger) error {
 	namespace := servicebus.ClientConfig{ConnectionString: w.Bus().ConnectionString(), Dial: n.dialBus}
-	handler := func(ctx context.Context, e *subscriber.Event) error { return w.received.handle(ctx, n, e) }
+	handler := func(ctx context.Context, e *consumer.Event) error { return w.received.handle(ctx, n, e) }
 	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(Topic, Subscription), handler, &subscriber.SessionOptions{
 		Sessions: w.topology.Sessions, Inbox: inbox{w.received.inbox, n}, DrainTimeout: 5 * time.Second, RetryDelayMax: 5 * time.Second,
-		Observe: func(_ context.Context, o subscriber.Outcome) { w.received.observe(n, o) }, Logger: log,
+		Observe: func(_ context.Context, o consumer.Outcome) { w.received.observe(n, o) }, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func (w *World) runConsumer(ctx context.Context, n *nic, log *slog.Logger) error
 }
 
 // handle is the handler of every consumer.
-func (r *received) handle(ctx context.Context, n *nic, e *subscriber.Event) error {
+func (r *received) handle(ctx context.Context, n *nic, e *consumer.Event) error {
 	if err := n.gate(); err != nil {
 		return err
 	}
@@ -70,16 +71,16 @@ func (r *received) handle(ctx context.Context, n *nic, e *subscriber.Event) erro
 }
 
 // observe counts repeats and takes down the gaps that an inbox gave up waiting for.
-func (r *received) observe(n *nic, o subscriber.Outcome) {
+func (r *received) observe(n *nic, o consumer.Outcome) {
 	if !n.alive() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case o.Verdict == subscriber.Duplicate || o.Verdict == subscriber.Stale:
+	case o.Verdict == consumer.Duplicate || o.Verdict == consumer.Stale:
 		r.repeats++
-	case o.Verdict == subscriber.Gap && o.Action != subscriber.PutBack:
+	case o.Verdict == consumer.Gap && o.Action != consumer.PutBack:
 		r.lost = append(r.lost, verify.Loss{Key: o.Event.Key, First: o.Event.Sequence - o.Missing, Last: o.Event.Sequence - 1})
 	}
 }
@@ -115,18 +116,18 @@ func (w *World) SlowConsumers(d time.Duration) {
 
 // inbox is the shared inbox as one process reaches it.
 type inbox struct {
-	subscriber.Inbox
+	consumer.Inbox
 	nic *nic
 }
 
-func (i inbox) Last(ctx context.Context, key string) (subscriber.Mark, error) {
+func (i inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	if err := i.nic.gate(); err != nil {
-		return subscriber.Mark{}, err
+		return consumer.Mark{}, err
 	}
 	return i.Inbox.Last(ctx, key)
 }
 
-func (i inbox) Record(ctx context.Context, key string, m subscriber.Mark) error {
+func (i inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	if err := i.nic.gate(); err != nil {
 		return err
 	}

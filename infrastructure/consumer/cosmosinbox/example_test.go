@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"log"
 
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/cosmosinbox"
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/servicebus/subscriber"
-	"feedbox/infrastructure/servicebus/subscriber/cosmosinbox"
 )
 
 // All processes of a consumer share one inbox: what one of them has handled, another one
@@ -34,15 +34,15 @@ func Example() {
 		return inbox
 	}
 	ctx := context.Background()
-	if err := inboxOfAProcess().Record(ctx, "ann", subscriber.Mark{Sequence: 2, EventID: "e2"}); err != nil {
+	if err := inboxOfAProcess().Record(ctx, "ann", consumer.Mark{Sequence: 2, EventID: "e2"}); err != nil {
 		log.Panic(err)
 	}
 	last, err := inboxOfAProcess().Last(ctx, "ann")
 	if err != nil {
 		log.Panic(err)
 	}
-	for _, e := range []*subscriber.Event{{ID: "e1", Sequence: 1}, {ID: "e2", Sequence: 2}, {ID: "e3", Sequence: 3}, {ID: "e5", Sequence: 5}} {
-		fmt.Println(e.ID, subscriber.Judge(last, e))
+	for _, e := range []*consumer.Event{{ID: "e1", Sequence: 1}, {ID: "e2", Sequence: 2}, {ID: "e3", Sequence: 3}, {ID: "e5", Sequence: 5}} {
+		fmt.Println(e.ID, consumer.Judge(last, e))
 	}
 	// Output:
 	// e1 stale

@@ -11,17 +11,17 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"feedbox/infrastructure/servicebus/subscriber"
-	"feedbox/infrastructure/servicebus/subscriber/cosmosinbox"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/cosmosinbox"
 )
 
-func event(sequence int64) *subscriber.Event {
+func event(sequence int64) *consumer.Event {
 	m := mark(sequence)
-	return &subscriber.Event{ID: m.EventID, Key: "k", Action: "Added", Sequence: sequence, AggregateVersion: m.AggregateVersion}
+	return &consumer.Event{ID: m.EventID, Key: "k", Action: "Added", Sequence: sequence, AggregateVersion: m.AggregateVersion}
 }
 
 // add is a handler whose effect must happen once: it adds the event's sequence to a total.
-func add(ctx context.Context, c *azcosmos.ContainerClient, inbox *cosmosinbox.Inbox, e *subscriber.Event) error {
+func add(ctx context.Context, c *azcosmos.ContainerClient, inbox *cosmosinbox.Inbox, e *consumer.Event) error {
 	batch, err := inbox.Batch(ctx, e)
 	if err != nil {
 		return err
@@ -129,13 +129,13 @@ func TestABatchThatIsRefusedLeavesNoMark(t *testing.T) {
 	if err := batch.Execute(t.Context()); err == nil || !strings.Contains(err.Error(), "operation 1 was refused with status 404") {
 		t.Errorf("executed: %v", err)
 	}
-	want(t, inbox, "k", subscriber.Mark{})
+	want(t, inbox, "k", consumer.Mark{})
 	if err := add(t.Context(), c, inbox, event(1)); err != nil || total(t.Context(), c) != 1 {
 		t.Errorf("again: %v", err)
 	}
 	for name, wrong := range map[string]func() error{
 		"no event": func() error { _, err := inbox.Batch(t.Context(), nil); return err },
-		"no key":   func() error { _, err := inbox.Batch(t.Context(), &subscriber.Event{ID: "e"}); return err },
+		"no key":   func() error { _, err := inbox.Batch(t.Context(), &consumer.Event{ID: "e"}); return err },
 		"nil":      func() error { var none *cosmosinbox.Batch; return none.Execute(t.Context()) },
 		"zero":     func() error { return new(cosmosinbox.Batch).Execute(t.Context()) },
 	} {

@@ -1,4 +1,4 @@
-// Package cosmosinbox keeps a subscriber's inbox in a Cosmos DB container, so that it
+// Package cosmosinbox keeps a consumer's inbox in a Cosmos DB container, so that it
 // outlives the process and is shared by all processes of a consumer.
 //
 // Each key has one document in its own partition:

@@ -8,9 +8,9 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/cosmosinbox"
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/servicebus/subscriber"
-	"feedbox/infrastructure/servicebus/subscriber/cosmosinbox"
 )
 
 // newContainer returns a container of an emulated account.
@@ -43,11 +43,11 @@ func record(t *testing.T, b *cosmosinbox.Inbox, key string, sequence int64) {
 	}
 }
 
-func mark(sequence int64) subscriber.Mark {
-	return subscriber.Mark{Sequence: sequence, AggregateVersion: sequence + 10, EventID: fmt.Sprint("e", sequence)}
+func mark(sequence int64) consumer.Mark {
+	return consumer.Mark{Sequence: sequence, AggregateVersion: sequence + 10, EventID: fmt.Sprint("e", sequence)}
 }
 
-func want(t *testing.T, b *cosmosinbox.Inbox, key string, m subscriber.Mark) {
+func want(t *testing.T, b *cosmosinbox.Inbox, key string, m consumer.Mark) {
 	t.Helper()
 	got, err := b.Last(t.Context(), key)
 	if err != nil || got != m {
@@ -58,13 +58,13 @@ func want(t *testing.T, b *cosmosinbox.Inbox, key string, m subscriber.Mark) {
 func TestRemembersAcrossProcesses(t *testing.T) {
 	c, _ := newContainer(t)
 	first, second, other := open(t, c, "mail", nil), open(t, c, "mail", nil), open(t, c, "audit", nil)
-	want(t, first, "a", subscriber.Mark{})
+	want(t, first, "a", consumer.Mark{})
 	record(t, first, "a", 1)
 	record(t, first, "a", 2)
 	record(t, first, "b", 5)
 	want(t, second, "a", mark(2))
 	want(t, second, "b", mark(5))
-	want(t, other, "a", subscriber.Mark{})
+	want(t, other, "a", consumer.Mark{})
 }
 
 func TestNeverMovesBack(t *testing.T) {
@@ -106,5 +106,5 @@ func TestMarksExpire(t *testing.T) {
 	record(t, b, "a", 2) // the ETag it knows is gone with the document
 	want(t, b, "a", mark(2))
 	emulator.Advance(2 * time.Minute)
-	want(t, b, "a", subscriber.Mark{})
+	want(t, b, "a", consumer.Mark{})
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/consumer"
 )
 
-// Inbox is a subscriber.Inbox in a container. It is safe for concurrent use.
+// Inbox is a consumer.Inbox in a container. It is safe for concurrent use.
 type Inbox struct {
 	container *azcosmos.ContainerClient
 	consumer  string
@@ -26,7 +26,7 @@ type Inbox struct {
 	known map[string]stored
 }
 
-var _ subscriber.Inbox = (*Inbox)(nil)
+var _ consumer.Inbox = (*Inbox)(nil)
 
 // Options are the choices of New. Zero means the default.
 type Options struct {
@@ -37,7 +37,7 @@ type Options struct {
 
 // stored is a mark with the ETag of its document.
 type stored struct {
-	mark subscriber.Mark
+	mark consumer.Mark
 	etag azcore.ETag
 }
 
@@ -73,14 +73,14 @@ func New(container *azcosmos.ContainerClient, consumer string, opts *Options) (*
 	return &Inbox{container: container, consumer: consumer, ttl: ttl, known: make(map[string]stored)}, nil
 }
 
-// Last implements subscriber.Inbox. A replica may not have caught up yet with this
+// Last implements consumer.Inbox. A replica may not have caught up yet with this
 // process's own last write, which counts then; with that of another process it may not
 // either, and an event may be taken for new once more.
-func (b *Inbox) Last(ctx context.Context, key string) (subscriber.Mark, error) {
+func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	own, ok := b.recall(key)
 	s, err := b.read(ctx, key)
 	if err != nil {
-		return subscriber.Mark{}, fmt.Errorf("read the inbox of key %s: %w", key, err)
+		return consumer.Mark{}, fmt.Errorf("read the inbox of key %s: %w", key, err)
 	}
 	if ok && s.etag != "" && own.mark.Sequence > s.mark.Sequence {
 		b.remember(key, own)
@@ -108,8 +108,8 @@ func (b *Inbox) read(ctx context.Context, key string) (stored, error) {
 	return s, nil
 }
 
-// Record implements subscriber.Inbox.
-func (b *Inbox) Record(ctx context.Context, key string, m subscriber.Mark) error {
+// Record implements consumer.Inbox.
+func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	s, ok := b.recall(key)
 	for {
 		var err error
@@ -137,7 +137,7 @@ func (b *Inbox) Record(ctx context.Context, key string, m subscriber.Mark) error
 }
 
 // write stores m in place of the mark with etag; without an etag, in place of none.
-func (b *Inbox) write(ctx context.Context, key string, m subscriber.Mark, etag azcore.ETag) error {
+func (b *Inbox) write(ctx context.Context, key string, m consumer.Mark, etag azcore.ETag) error {
 	body, err := b.encode(key, m)
 	if err != nil {
 		return err
@@ -155,14 +155,14 @@ func (b *Inbox) write(ctx context.Context, key string, m subscriber.Mark, etag a
 	return err
 }
 
-func (b *Inbox) encode(key string, m subscriber.Mark) ([]byte, error) {
+func (b *Inbox) encode(key string, m consumer.Mark) ([]byte, error) {
 	return json.Marshal(document{
 		ID: b.consumer, PartitionKey: key, Type: "inbox", Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, TTL: b.ttl,
 	})
 }
 
-func (d *document) mark() subscriber.Mark {
-	return subscriber.Mark{Sequence: d.Sequence, AggregateVersion: d.AggregateVersion, EventID: d.EventID}
+func (d *document) mark() consumer.Mark {
+	return consumer.Mark{Sequence: d.Sequence, AggregateVersion: d.AggregateVersion, EventID: d.EventID}
 }
 
 func (b *Inbox) forget(key string) {

@@ -1,4 +1,4 @@
-package subscriber
+package consumer
 
 import (
 	"context"
@@ -27,10 +27,10 @@ func NewMux() *Mux { return &Mux{handlers: make(map[string]Handler)} }
 func On[P any](m *Mux, action string, handle func(ctx context.Context, e *Event, payload P) error) {
 	switch {
 	case action == "" || handle == nil:
-		m.faults = append(m.faults, fmt.Errorf("subscriber: a handler (of %q) needs an action and a function", action))
+		m.faults = append(m.faults, fmt.Errorf("consumer: a handler (of %q) needs an action and a function", action))
 		return
 	case m.handlers[action] != nil:
-		m.faults = append(m.faults, fmt.Errorf("subscriber: %s has a handler already", action))
+		m.faults = append(m.faults, fmt.Errorf("consumer: %s has a handler already", action))
 		return
 	}
 	m.handlers[action] = func(ctx context.Context, e *Event) error {
@@ -56,7 +56,7 @@ func (m *Mux) Otherwise(handle Handler) { m.otherwise = handle }
 // Handler returns the handler for a processor, or what was wrong with the calls before.
 func (m *Mux) Handler() (Handler, error) {
 	if len(m.handlers) == 0 && m.otherwise == nil && len(m.faults) == 0 {
-		return nil, errors.New("subscriber: the mux has no handlers")
+		return nil, errors.New("consumer: the mux has no handlers")
 	}
 	if err := errors.Join(m.faults...); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/consumer"
 )
 
 // Batch is a transactional batch of a handler's own, with the mark of its event as the first
@@ -28,13 +28,13 @@ import (
 type Batch struct {
 	azcosmos.TransactionalBatch
 	inbox   *Inbox
-	event   *subscriber.Event
-	mark    subscriber.Mark
+	event   *consumer.Event
+	mark    consumer.Mark
 	handled bool // before: there is nothing to do
 }
 
 // Batch returns a batch with the mark of e in it.
-func (b *Inbox) Batch(ctx context.Context, e *subscriber.Event) (*Batch, error) {
+func (b *Inbox) Batch(ctx context.Context, e *consumer.Event) (*Batch, error) {
 	if e == nil || e.Key == "" || e.ID == "" {
 		return nil, errors.New("cosmos inbox: an event with a key and an id is required")
 	}
@@ -48,7 +48,7 @@ func (b *Inbox) Batch(ctx context.Context, e *subscriber.Event) (*Batch, error) 
 	batch := &Batch{
 		TransactionalBatch: b.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(e.Key)),
 		inbox:              b, event: e,
-		mark: subscriber.Mark{Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, EventID: e.ID},
+		mark: consumer.Mark{Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, EventID: e.ID},
 	}
 	if batch.handled = isHandled(s.mark, e); batch.handled {
 		return batch, nil
@@ -66,9 +66,9 @@ func (b *Inbox) Batch(ctx context.Context, e *subscriber.Event) (*Batch, error) 
 }
 
 // isHandled reports whether the mark says that e was handled.
-func isHandled(last subscriber.Mark, e *subscriber.Event) bool {
-	verdict := subscriber.Judge(last, e)
-	return verdict == subscriber.Duplicate || verdict == subscriber.Stale
+func isHandled(last consumer.Mark, e *consumer.Event) bool {
+	verdict := consumer.Judge(last, e)
+	return verdict == consumer.Duplicate || verdict == consumer.Stale
 }
 
 // Execute stores the batch. It returns nil, too, and stores nothing, where the event was

@@ -1,0 +1,83 @@
+package consumer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"feedbox/infrastructure/consumer"
+)
+
+type orderPlaced struct{ Total int }
+
+func (orderPlaced) Action() string { return "OrderPlacedEvent" }
+
+func ExampleMux() {
+	m := consumer.NewMux()
+	consumer.OnPayload(m, func(_ context.Context, e *consumer.Event, placed orderPlaced) error {
+		fmt.Println(e.Key, "placed for", placed.Total)
+		return nil
+	})
+	handle, err := m.Handler() // for NewSessionProcessor
+	if err != nil {
+		panic(err)
+	}
+	_ = handle(context.Background(), &consumer.Event{Key: "order-7", Action: "OrderPlacedEvent", Body: []byte(`{"total":5}`)})
+	// Output: order-7 placed for 5
+}
+
+func TestMux(t *testing.T) {
+	t.Parallel()
+	m := consumer.NewMux()
+	refused := errors.New("refused")
+	consumer.OnPayload(m, func(_ context.Context, _ *consumer.Event, placed orderPlaced) error {
+		if placed.Total != 5 {
+			t.Errorf("placed for %d", placed.Total)
+		}
+		return nil
+	})
+	consumer.On(m, "Refused", func(context.Context, *consumer.Event, map[string]any) error { return refused })
+	handle, err := m.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := func(action, body string) error {
+		return handle(t.Context(), &consumer.Event{Action: action, Body: []byte(body)})
+	}
+	if err := event("OrderPlacedEvent", `{"total":5}`); err != nil {
+		t.Error(err)
+	}
+	if err := event("Refused", `{}`); !errors.Is(err, refused) {
+		t.Errorf("the handler's error is lost: %v", err)
+	}
+	dead, ok := errors.AsType[*consumer.DeadLetterError](event("OrderPlacedEvent", `{"total":"five"}`))
+	if !ok || dead.Reason != consumer.ReasonUndecodable {
+		t.Errorf("a body that cannot be decoded: %v", dead)
+	}
+	if err := event("Unknown", `?`); err != nil {
+		t.Errorf("an action nobody asked for: %v", err)
+	}
+	m.Otherwise(func(_ context.Context, e *consumer.Event) error { return errors.New("nobody handles " + e.Action) })
+	if err := event("Unknown", `?`); err == nil {
+		t.Error("Otherwise was not asked")
+	}
+}
+
+func TestAMuxThatIsFilledWronglyIsAnError(t *testing.T) {
+	t.Parallel()
+	handle := func(context.Context, *consumer.Event, orderPlaced) error { return nil }
+	for says, fill := range map[string]func(m *consumer.Mux){
+		"has no handlers": func(*consumer.Mux) {},
+		"has a handler":   func(m *consumer.Mux) { consumer.OnPayload(m, handle); consumer.OnPayload(m, handle) },
+		"needs an action": func(m *consumer.Mux) { consumer.On(m, "", handle) },
+		"and a function":  func(m *consumer.Mux) { consumer.On[orderPlaced](m, "A", nil) },
+	} {
+		m := consumer.NewMux()
+		fill(m)
+		if _, err := m.Handler(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v; want something with %q", err, says)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package subscriber
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"feedbox/infrastructure/consumer"
+)
+
+// newEvent reads the event out of a message of a key.
+func newEvent(key string, m *amqp.Message) *consumer.Event {
+	e := &consumer.Event{
+		Key: key, Body: body(m), DeliveryCount: 1, Properties: m.ApplicationProperties,
+		Sequence: whole(m.ApplicationProperties["sequence"]), AggregateVersion: whole(m.ApplicationProperties["aggregateVersion"]),
+	}
+	if m.Header != nil {
+		e.DeliveryCount += int(m.Header.DeliveryCount)
+	}
+	e.Traceparent, _ = m.ApplicationProperties["traceparent"].(string)
+	if p := m.Properties; p != nil {
+		if p.Subject != nil {
+			e.Action = *p.Subject
+		}
+		if text, ok := p.MessageID.(string); ok {
+			e.ID = text
+		} else if p.MessageID != nil {
+			e.ID = fmt.Sprint(p.MessageID)
+		}
+	}
+	e.EnqueuedAt, _ = m.Annotations["x-opt-enqueued-time"].(time.Time)
+	e.SequenceNumber, _ = m.Annotations["x-opt-sequence-number"].(int64)
+	return e
+}
+
+// body returns the bytes of a message: of its data sections, or of a value that is a text.
+func body(m *amqp.Message) []byte {
+	if len(m.Data) == 1 {
+		return m.Data[0]
+	}
+	switch v := m.Value.(type) {
+	case string:
+		return []byte(v)
+	case []byte:
+		return v
+	}
+	return bytes.Join(m.Data, nil)
+}
+
+// keyOf is the key of a message that came without a session.
+func keyOf(m *amqp.Message) string {
+	if m.Properties != nil && m.Properties.GroupID != nil {
+		return *m.Properties.GroupID
+	}
+	key, _ := m.Annotations["x-opt-partition-key"].(string)
+	return key
+}
+
+// whole returns an AMQP integer of any width; 0 for anything else.
+func whole(v any) int64 {
+	switch n := v.(type) {
+	case int64:
+		return n
+	case int32:
+		return int64(n)
+	case int16:
+		return int64(n)
+	case int8:
+		return int64(n)
+	case uint32:
+		return int64(n)
+	case uint16:
+		return int64(n)
+	case uint8:
+		return int64(n)
+	case int:
+		return int64(n)
+	}
+	return 0
+}
