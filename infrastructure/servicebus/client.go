@@ -9,6 +9,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
 // Client is a client of azservicebus that does not take a message for sent unless the
@@ -43,7 +45,7 @@ const recoveryDelay = time.Second
 // NewClient returns a client for publisher and subscriber. It does no I/O; the first
 // use connects.
 func NewClient(cfg ClientConfig) (*Client, error) {
-	namespace, err := NewNamespace(cfg)
+	namespace, err := wire.NewNamespace(wire.Config(cfg))
 	if err != nil {
 		return nil, err
 	}

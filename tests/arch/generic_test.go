@@ -16,7 +16,7 @@ var generic = []string{
 	"infrastructure/cosmos", "infrastructure/document", "infrastructure/postgres", "infrastructure/internal/jsontext", "infrastructure/cosmos/internal/store", "infrastructure/cosmos/parked",
 	"infrastructure/monitor", "infrastructure/page", "infrastructure/verify", "infrastructure/consumer", "infrastructure/consumer/cosmosinbox",
 	"infrastructure/internal/handling", "infrastructure/servicebus/subscriber", "infrastructure/rabbitmq", "infrastructure/sqs",
-	"infrastructure/servicebus", "infrastructure/relayfeed", "infrastructure/relayservice", "infrastructure/relayservice/azure",
+	"infrastructure/servicebus", "infrastructure/servicebus/internal/wire", "infrastructure/relayfeed", "infrastructure/relayservice", "infrastructure/relayservice/azure",
 	"infrastructure/httpapi", "infrastructure/httpapi/auth", "infrastructure/httpapi/internal/strictjson",
 }
 

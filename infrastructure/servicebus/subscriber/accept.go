@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
 const (
@@ -46,7 +48,7 @@ func (c *connection) acceptNext(ctx context.Context, prefetch int) (*accepted, e
 		Properties: map[string]any{acceptTimeout: uint32(acceptTime / time.Millisecond)},
 	})
 	switch {
-	case hasCondition(err, conditionTimeout), hasCondition(err, conditionCancelled):
+	case wire.HasCondition(err, conditionTimeout), wire.HasCondition(err, conditionCancelled):
 		return nil, errNoneWaiting
 	case err != nil:
 		return nil, fmt.Errorf("accept a session: %w", err)

@@ -18,8 +18,6 @@
 // two tokens for each session of the broker that it accepts; here all of them are links
 // of one AMQP session (a second one behind every 200 links) under one token.
 //
-//	connector   [none] --get--> [connected] --drop: connection lost, token refused--> [none]
-//
 //	a session of the broker:
 //
 //	             granted           key free, permit          queue empty
@@ -66,9 +64,7 @@
 //	  |                 +---- read: from the link to the queue; notices its end
 //	  |                 +---- renew, after half of a lock's term
 //	  +---- settlers, one for each completion that is not confirmed yet
-//	  +---- connection ---- refresh of the token
-//	                  +---- answers of $cbs, and of $management once it is needed
-//	                  +---- gather: writes what was written together
+//	  +---- those of the connection (package wire)
 //
 // On cancellation handlers run to their end, at most DrainTimeout long, events not yet
 // handled go back to the broker, and Run returns nil.

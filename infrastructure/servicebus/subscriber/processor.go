@@ -12,6 +12,7 @@ import (
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/internal/handling"
 	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
 // Processor hands the events of a source without sessions to a Handler, several at a time
@@ -32,7 +33,7 @@ func NewProcessor(namespace servicebus.ClientConfig, source Source, handler cons
 	p.work = handling.Work{
 		Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
 	}
-	n, err := servicebus.NewNamespace(namespace)
+	n, err := wire.NewNamespace(wire.Config(namespace))
 	if err := errors.Join(err, source.check(), p.opts.complete(), p.work.Complete()); err != nil {
 		return nil, fmt.Errorf("new processor: %w", err)
 	}
@@ -48,7 +49,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer p.connector.close()
+		defer p.connector.Reset(ctx)
 		for failures := 0; ctx.Err() == nil; {
 			received, err := p.receive(ctx, working)
 			if ctx.Err() != nil {
@@ -67,13 +68,13 @@ func (p *Processor) Run(ctx context.Context) error {
 
 // receive serves one link until it or ctx ends, and reports whether anything came by it.
 func (p *Processor) receive(ctx, working context.Context) (received bool, err error) {
-	conn, err := p.connector.get(ctx)
+	conn, err := p.connector.Get(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() {
-		if isBroken(err) {
-			p.connector.drop(conn)
+		if wire.IsBroken(err) {
+			p.connector.Drop(ctx, conn)
 		}
 	}()
 	l, err := conn.attach(ctx, &amqp.ReceiverOptions{SettlementMode: amqp.ReceiverSettleModeSecond.Ptr(), Credit: -1})

@@ -10,6 +10,7 @@ import (
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/internal/handling"
 	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
 // SessionProcessor hands the events of a source with sessions to a Handler, those of a
@@ -36,7 +37,7 @@ func NewSessionProcessor(namespace servicebus.ClientConfig, source Source, handl
 	p.work = handling.Work{
 		Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
 	}
-	n, err := servicebus.NewNamespace(namespace)
+	n, err := wire.NewNamespace(wire.Config(namespace))
 	if err := errors.Join(err, source.check(), p.opts.complete(), p.work.Complete()); err != nil {
 		return nil, fmt.Errorf("new session processor: %w", err)
 	}
@@ -65,12 +66,12 @@ func (p *SessionProcessor) Run(ctx context.Context) error {
 		p.mu.Lock()
 		held := len(p.keys)
 		p.mu.Unlock()
-		if c := p.connector.current; c != nil && held > 0 { // nobody connects any more
+		if c := p.connector.Current(); c != nil && held > 0 { // nobody connects any more
 			c.giveUpAccepts(ctx)
 		}
 		holding.Wait()
 		p.settlers.end()
-		p.connector.close()
+		p.connector.Reset(ctx)
 	}()
 	p.work.Drain(ctx, done, cancel)
 	return nil
@@ -80,7 +81,7 @@ func (p *SessionProcessor) Run(ctx context.Context) error {
 // handlers and settlements, which outlives ctx by the drain.
 func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.WaitGroup) {
 	for failures := 0; p.mayHandleMore(ctx); {
-		conn, err := p.connector.get(ctx)
+		conn, err := p.connector.Get(ctx)
 		var s *accepted
 		if err == nil {
 			s, err = conn.acceptNext(ctx, p.opts.Prefetch)
@@ -94,8 +95,8 @@ func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.Wa
 		case ctx.Err() == nil:
 			failures++
 			p.work.Log.WarnContext(ctx, "no session could be accepted", "source", p.connector.source, "error", err, "failures", failures)
-			if isBroken(err) {
-				p.connector.drop(conn)
+			if wire.IsBroken(err) {
+				p.connector.Drop(ctx, conn)
 				if failures == 1 {
 					continue // with a new connection
 				}

@@ -1,4 +1,4 @@
-package servicebus
+package wire
 
 import (
 	"cmp"
@@ -15,15 +15,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// Namespace is what a ClientConfig leads to: where to connect, and the tokens to show
-// there. It is for clients of their own, such as package subscriber's. Safe for concurrent
-// use.
+// Config is servicebus.ClientConfig.
+type Config struct {
+	ConnectionString string
+	Namespace        string
+	Credential       azcore.TokenCredential
+	Dial             func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error)
+	TLS              *tls.Config
+}
+
+// Namespace is what a Config leads to: where to connect, and the tokens to show there.
+// Safe for concurrent use.
 type Namespace struct {
-	cfg       ClientConfig
+	cfg       Config
 	host      string // with the port, if one is named
 	emulator  bool   // no TLS
 	keyName   string
@@ -32,7 +41,7 @@ type Namespace struct {
 }
 
 // NewNamespace checks the configuration. It does no I/O.
-func NewNamespace(cfg ClientConfig) (*Namespace, error) {
+func NewNamespace(cfg Config) (*Namespace, error) {
 	var errs []error
 	switch {
 	case cfg.ConnectionString == "" && cfg.Namespace == "":
@@ -82,10 +91,7 @@ func (n *Namespace) parse(connectionString string) error {
 	return nil
 }
 
-// Host is the namespace's host name, with the port if the configuration names one.
-func (n *Namespace) Host() string { return n.host }
-
-// Connect opens a connection to speak AMQP over: by ClientConfig.Dial if that is set, else
+// Connect opens a connection to speak AMQP over: by Config.Dial if that is set, else
 // by TLS to port 5671, or for an emulator by TCP to port 5672, unless the host names a port.
 func (n *Namespace) Connect(ctx context.Context) (net.Conn, error) {
 	if n.cfg.Dial != nil {
@@ -106,12 +112,12 @@ func (n *Namespace) address() string {
 	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
 }
 
-// Token is a proof for the broker that its holder may use an entity.
-type Token struct {
-	Audience  string // the entity, as the broker names it
-	Kind      string // "jwt" or "servicebus.windows.net:sastoken"
-	Text      string
-	ExpiresAt time.Time // zero: a signature of the connection string, which cannot be made anew
+// token is a proof for the broker that its holder may use an entity.
+type token struct {
+	audience  string // the entity, as the broker names it
+	kind      string // "jwt" or "servicebus.windows.net:sastoken"
+	text      string
+	expiresAt time.Time // zero: a signature of the connection string, which cannot be made anew
 }
 
 const (
@@ -120,23 +126,23 @@ const (
 	sasTerm = 2 * time.Hour
 )
 
-// Token returns a token for an entity's path: of the credential, or made of the key.
-func (n *Namespace) Token(ctx context.Context, entity string) (Token, error) {
-	t := Token{Audience: "amqps://" + n.host + "/" + entity, Kind: sasKind, Text: n.signature}
+// token returns a token for an entity's path: of the credential, or made of the key.
+func (n *Namespace) token(ctx context.Context, entity string) (token, error) {
+	t := token{audience: "amqps://" + n.host + "/" + entity, kind: sasKind, text: n.signature}
 	if n.emulator {
-		t.Audience = "amqp://" + n.host + "/" + entity
+		t.audience = "amqp://" + n.host + "/" + entity
 	}
 	switch {
 	case n.signature != "":
 	case n.key != "":
-		t.ExpiresAt = time.Now().Add(sasTerm)
-		t.Text = n.sign(t.Audience, t.ExpiresAt)
+		t.expiresAt = time.Now().Add(sasTerm)
+		t.text = n.sign(t.audience, t.expiresAt)
 	default:
 		access, err := n.cfg.Credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{"https://servicebus.azure.net//.default"}})
 		if err != nil {
-			return Token{}, fmt.Errorf("service bus client: get a token: %w", err)
+			return token{}, fmt.Errorf("service bus client: get a token: %w", err)
 		}
-		t.Kind, t.Text, t.ExpiresAt = "jwt", access.Token, access.ExpiresOn
+		t.kind, t.text, t.expiresAt = "jwt", access.Token, access.ExpiresOn
 	}
 	return t, nil
 }

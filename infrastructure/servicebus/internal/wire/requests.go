@@ -1,22 +1,90 @@
-package subscriber
+package wire
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/Azure/go-amqp"
-
-	"feedbox/infrastructure/consumer"
 )
 
-// requests sends requests to a node of the broker, $cbs or $management, and hands out the
-// answers (azservicebus internal/rpc.go). Safe for concurrent use.
+// Nodes of the broker that take requests. That of an entity is its path and ManagementSuffix.
+const (
+	claims           = "$cbs"
+	ManagementSuffix = "/$management"
+)
+
+// requestTimeout bounds a request.
+const requestTimeout = 10 * time.Second
+
+// Request sends a request to a node of the broker and waits for its answer, at most 10
+// seconds. A refusal is a *RefusedError. The links to the node are opened at the first
+// request, and stay.
+func (c *Conn) Request(ctx context.Context, node string, properties map[string]any, body any) (*amqp.Message, error) {
+	shared := c.node(node)
+	for {
+		r, err := shared.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-r.ended:
+			shared.Drop(ctx, r)
+			continue
+		default:
+		}
+		answer, err := r.do(ctx, properties, body)
+		if _, ended := errors.AsType[*amqp.LinkError](err); ended {
+			shared.Drop(ctx, r)
+		}
+		return answer, err
+	}
+}
+
+func (c *Conn) node(address string) *Shared[requests] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.nodes[address] == nil {
+		c.nodes[address] = NewShared(
+			func(ctx context.Context) (*requests, error) { return c.openNode(ctx, address) },
+			func(ctx context.Context, r *requests) { r.close(ctx) },
+		)
+	}
+	return c.nodes[address]
+}
+
+func (c *Conn) openNode(ctx context.Context, address string) (*requests, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if address != claims {
+		if err := c.Claim(ctx, address); err != nil {
+			return nil, err
+		}
+	}
+	session, err := c.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &requests{
+		session: session, replyTo: "feedbox-replies-of-" + address,
+		ended: make(chan struct{}), waiting: map[string]chan *amqp.Message{},
+	}
+	if err := r.open(ctx, address); err != nil {
+		r.close(ctx)
+		return nil, fmt.Errorf("attach to %s: %w", address, err)
+	}
+	alive := context.WithoutCancel(ctx) // until the connection ends
+	c.tasks.Go(func() { r.receive(alive) })
+	return r, nil
+}
+
+// requests sends requests to a node of the broker and hands out the answers (azservicebus
+// internal/rpc.go). Safe for concurrent use.
 type requests struct {
+	session  *amqp.Session // of its own
 	sender   *amqp.Sender
 	receiver *amqp.Receiver
 	replyTo  string
@@ -31,20 +99,22 @@ type requests struct {
 // answersAhead is how many answers the broker may send at a time.
 const answersAhead = 1000
 
-func openRequests(ctx context.Context, session *amqp.Session, address string) (*requests, error) {
-	r := &requests{replyTo: "feedbox-replies-of-" + address, ended: make(chan struct{}), waiting: map[string]chan *amqp.Message{}}
-	var err error
-	if r.sender, err = session.NewSender(ctx, address, nil); err != nil {
-		return nil, fmt.Errorf("attach to %s: %w", address, err)
+func (r *requests) open(ctx context.Context, address string) (err error) {
+	if r.sender, err = r.session.NewSender(ctx, address, nil); err != nil {
+		return err
 	}
-	r.receiver, err = session.NewReceiver(ctx, address, &amqp.ReceiverOptions{
+	r.receiver, err = r.session.NewReceiver(ctx, address, &amqp.ReceiverOptions{
 		TargetAddress: r.replyTo, Credit: answersAhead,
 		SettlementMode: amqp.ReceiverSettleModeFirst.Ptr(), RequestedSenderSettleMode: amqp.SenderSettleModeSettled.Ptr(),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("attach to %s: %w", address, err)
-	}
-	return r, nil
+	return err
+}
+
+// close ends the links.
+func (r *requests) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	_ = r.session.Close(ctx) // fails if it has ended already
 }
 
 // receive hands out answers until the link or ctx ends.
@@ -72,8 +142,7 @@ func (r *requests) receive(ctx context.Context) {
 	}
 }
 
-// do sends a request and waits for its answer, at most requestTimeout. A refusal is a
-// *RefusedError.
+// do sends a request and waits for its answer.
 func (r *requests) do(ctx context.Context, properties map[string]any, body any) (*amqp.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -109,8 +178,7 @@ func (r *requests) do(ctx context.Context, properties map[string]any, body any) 
 	}
 }
 
-// RefusedError is a request that the broker refused: for a token, a lock or a session's
-// state.
+// RefusedError is a request that the broker refused.
 type RefusedError struct {
 	Status      int // as in HTTP
 	Description string
@@ -119,11 +187,6 @@ type RefusedError struct {
 // Error implements error.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the broker refused it with status %d: %s", e.Status, e.Description)
-}
-
-// Is makes a refusal for a lock that is gone ErrLockLost.
-func (e *RefusedError) Is(target error) bool {
-	return target == consumer.ErrLockLost && e.Status == http.StatusGone
 }
 
 func refusal(m *amqp.Message) error {

@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// thing is what is shared in these tests.
+type thing struct{ closed bool }
+
+// openings returns a Shared that takes a second to open, and fails while down is set.
+func openings(opened *int, down *bool) *Shared[thing] {
+	return NewShared(func(ctx context.Context) (*thing, error) {
+		*opened++
+		timer := time.NewTimer(time.Second)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if *down {
+			return nil, errors.New("nobody answers")
+		}
+		return new(thing), nil
+	}, func(_ context.Context, t *thing) { t.closed = true })
+}
+
+// Many who need it at a time open it once, and one failure is that of all who waited.
+func TestManyOpenItOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened, down := 0, true
+		s := openings(&opened, &down)
+		try := func() {
+			results := make(chan error)
+			for range 50 {
+				go func() {
+					got, err := s.Get(t.Context())
+					if (got == nil) != (err != nil) {
+						t.Errorf("got %v with error %v", got, err)
+					}
+					results <- err
+				}()
+			}
+			for range 50 {
+				if err := <-results; (err != nil) != down {
+					t.Errorf("error %v, want one: %v", err, down)
+				}
+			}
+		}
+		try()
+		if opened != 1 {
+			t.Errorf("tried %d times while it failed, want once", opened)
+		}
+		down = false
+		try()
+		if opened != 2 {
+			t.Errorf("opened %d times in all, want once more", opened)
+		}
+	})
+}
+
+func TestWhoGivesUpFailsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened, down := 0, false
+		s := openings(&opened, &down)
+		ctx, giveUp := context.WithCancel(t.Context())
+		gaveUp, other := make(chan error), make(chan error)
+		go func() { _, err := s.Get(ctx); gaveUp <- err }()
+		synctest.Wait()
+		go func() { _, err := s.Get(t.Context()); other <- err }()
+		synctest.Wait() // the other waits for this one
+		giveUp()
+		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+			t.Errorf("who gave up: %v", err)
+		}
+		if err := <-other; err != nil {
+			t.Errorf("the other failed too: %v", err)
+		}
+	})
+}
+
+func TestWhatIsDroppedIsOpenedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened, down := 0, false
+		s := openings(&opened, &down)
+		first, _ := s.Get(t.Context())
+		s.Drop(t.Context(), first)
+		s.Drop(t.Context(), first) // by another who noticed
+		second, _ := s.Get(t.Context())
+		s.Drop(t.Context(), first) // by one who noticed late
+		third, err := s.Get(t.Context())
+		if err != nil || second == first || third != second || !first.closed || second.closed {
+			t.Errorf("%v, %v, %v, %v; want the second kept, and the first closed", first, second, third, err)
+		}
+		if err := s.Close(t.Context()); err != nil || !second.closed {
+			t.Errorf("close: %v, %v", err, second)
+		}
+		if _, err := s.Get(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("after Close: %v, want ErrClosed", err)
+		}
+	})
+}
