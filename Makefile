@@ -77,7 +77,7 @@ conformance-cosmos: ## the own suites of azcosmos and (a third) azure-cosmos for
 	go test -tags conformance -count=1 -v ./tests/conformance/cosmos | grep -vE '^ +--- PASS|^=== '
 
 .PHONY: conformance-servicebus
-conformance-servicebus: ## azservicebus' own live tests, the JavaScript, Python and Java SDKs, JMS and rhea against busemu
+conformance-servicebus: ## azservicebus' own live tests, the JavaScript, Python and Java SDKs, JMS, Proton and rhea against busemu
 	go run ./tests/conformance/servicebus
 
 .PHONY: conformance-api

@@ -14,10 +14,12 @@ import (
 // in the states of transfers and dispositions, and discharges it. What is done in a
 // transaction is kept here and done at the discharge, as a whole.
 //
-// Behaviour: a message that is settled in a transaction stays locked until then. If the
-// transaction is rolled back it stays locked still, unless the peer has settled the
-// delivery for its part (Qpid JMS): then it is abandoned. A transaction that was not
-// discharged within transactionTimeout, or whose coordinator's link ends, is rolled back.
+// Behaviour: a message that is settled in a transaction stays locked until then, and so
+// does its delivery stay unsettled, which is told to the peer when the transaction is
+// committed. If it is rolled back the message stays locked still and the peer may settle
+// it (Qpid Proton releases it), unless it has settled the delivery for its part (Qpid
+// JMS): then the message is abandoned. A transaction that was not discharged within
+// transactionTimeout, or whose coordinator's link ends, is rolled back.
 //
 // The messages of one transaction come from one queue or topic. It sends to others only
 // if the links share their session with the coordinator's, which is how the SDKs do
@@ -40,6 +42,7 @@ type transaction struct {
 	coordinator *incomingLink
 	until       time.Time
 	work        []broker.Work
+	settled     []func() // told when it is committed
 	back        []func() // what a roll-back does
 	source      string   // top-level entity whose messages it settles
 	first       string   // of what came first
@@ -74,6 +77,8 @@ func (l *incomingLink) coordinate(message []byte) {
 			if err != nil {
 				t.rollBack()
 				err = &amqp.Error{Condition: condTransactionRollback, Description: "The transaction was rolled back: " + err.Error()}
+			} else {
+				t.tell()
 			}
 			l.finish(id, err)
 		}})
@@ -130,6 +135,12 @@ func (t *transaction) rollBack() {
 		back()
 	}
 	t.back = nil
+}
+
+func (t *transaction) tell() {
+	for _, settled := range t.settled {
+		settled()
+	}
 }
 
 // add takes a piece of work into the transaction. path is that of the link's entity.
@@ -210,12 +221,15 @@ func (l *outgoingLink) settleIn(d *delivery, state *amqp.State, settled bool) {
 		return
 	}
 	d.settling, d.echo = true, transactional(state.TxnID, echoOf(&outcome))
-	if !settled {
-		l.handleEvent(event{id: d.id})
+	if settled {
+		delete(l.s.unsettled, d.id)
+		t.back = append(t.back, func() { l.source.Settle(d.token, broker.Outcome{Kind: broker.Abandon}, func(error) {}) })
 		return
 	}
-	delete(l.s.unsettled, d.id)
-	t.back = append(t.back, func() { l.source.Settle(d.token, broker.Outcome{Kind: broker.Abandon}, func(error) {}) })
+	c.settlements.flush()
+	l.s.send(&amqp.Disposition{Role: amqp.RoleSender, First: d.id, State: d.echo})
+	t.settled = append(t.settled, func() { l.handleEvent(event{id: d.id}) })
+	t.back = append(t.back, func() { d.settling = false })
 }
 
 func transactional(txn, outcome []byte) []byte {

@@ -47,11 +47,13 @@ func (c *controller) deliver(handle uint32, state, message []byte) amqp.State {
 	return c.answer()
 }
 
-func (c *controller) answer() amqp.State {
+func (c *controller) answer() amqp.State { return c.disposition(true) }
+
+func (c *controller) disposition(settled bool) amqp.State {
 	c.t.Helper()
 	d := c.expect(amqp.CodeDisposition).(*amqp.Disposition)
 	s, err := amqp.DecodeState(d.State)
-	if err != nil || !d.Settled {
+	if err != nil || d.Settled != settled {
 		c.t.Fatalf("disposition %+v: %v", d, err)
 	}
 	return s
@@ -107,14 +109,21 @@ func TestTransaction(t *testing.T) {
 				t.Errorf("sent with %+v", s)
 			}
 			c.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id, State: in})
-			if s := c.answer(); !bytes.Equal(s.Append(nil), in) {
+			if s := c.disposition(false); !bytes.Equal(s.Append(nil), in) {
 				t.Errorf("settled with %+v", s)
 			}
 			// Settled by the peer too: a roll-back abandons it.
 			c.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id + 1, Settled: true, State: in})
 			c.want("q", 2)
 			c.want("out", 0)
-			if s := c.discharge(txn, fail); s.Code != amqp.CodeAccepted {
+			s := c.discharge(txn, fail)
+			if !fail { // first the delivery that the peer has not settled
+				if !bytes.Equal(s.Append(nil), in) {
+					t.Errorf("committed with %+v", s)
+				}
+				s = c.answer()
+			}
+			if s.Code != amqp.CodeAccepted {
 				t.Fatalf("discharged with %+v", s.Error)
 			}
 			n := must(c.srv.Counters("q"))(t)
@@ -126,6 +135,10 @@ func TestTransaction(t *testing.T) {
 				c.want("out", 0)
 				if n.Abandoned != 1 {
 					t.Errorf("after the roll-back: %+v", n)
+				}
+				c.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id, State: amqp.StateReleased})
+				if s := c.answer(); s.Code != amqp.CodeReleased {
+					t.Errorf("released after the roll-back: %+v", s)
 				}
 			}
 			if s := c.discharge(txn, false); s.Code != amqp.CodeRejected || s.Error.Condition != condUnknownTransaction {
@@ -143,7 +156,7 @@ func TestTransactionThatCannotBeCommitted(t *testing.T) {
 	txn := c.declare()
 	c.deliver(toOut, transactional(txn, nil), oneMessage)
 	c.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id, State: transactional(txn, amqp.StateAccepted)})
-	c.answer()
+	c.disposition(false)
 	c.srv.Advance(10 * 60e9) // the lock is lost
 	if s := c.discharge(txn, false); s.Code != amqp.CodeRejected || s.Error.Condition != condTransactionRollback {
 		t.Errorf("discharged with %+v", s)
@@ -186,7 +199,7 @@ func TestSendVia(t *testing.T) {
 		id := c.receive(1)
 		txn := c.declare()
 		c.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id, State: transactional(txn, amqp.StateAccepted)})
-		c.answer()
+		c.disposition(false)
 		c.send(1, &amqp.Begin{IncomingWindow: 100, OutgoingWindow: 100})
 		c.expect(amqp.CodeBegin)
 		attach := &amqp.Attach{
@@ -207,7 +220,10 @@ func TestSendVia(t *testing.T) {
 			continue
 		}
 		c.want("out", 0)
-		if s := c.discharge(txn, false); s.Code != amqp.CodeAccepted {
+		if s := c.discharge(txn, false); s.Code != amqp.CodeTransactionalState {
+			t.Errorf("committed with %+v", s)
+		}
+		if s := c.answer(); s.Code != amqp.CodeAccepted {
 			t.Fatalf("discharged with %+v", s.Error)
 		}
 		c.want("q", 1)

@@ -1,7 +1,7 @@
 // Command servicebus runs the clients of others against busemu and says how much of
 // their tests passes:
 //
-//	go run ./tests/conformance/servicebus [-suite go,javascript,python,python-tests,java,jms,rhea] [-run pattern] [-min 117] [-v]
+//	go run ./tests/conformance/servicebus [-suite go,javascript,python,python-tests,proton,java,jms,rhea] [-run pattern] [-min 117] [-v]
 //
 // Suite go is the live tests of azservicebus v1.11.0. They talk to a namespace in
 // Azure: this program copies the SDK's module from the module cache to a temporary
@@ -15,8 +15,8 @@
 // run on demand and in make nightly, in about four minutes.
 //
 // The other suites are the scenarios of ./scenarios: javascript, python and java through
-// the SDKs of those languages, jms through Qpid JMS, rhea through that AMQP library
-// alone. With -connection-string, or FEEDBOX_TEST_SERVICEBUS_SCENARIOS, they
+// the SDKs of those languages, jms through Qpid JMS, proton and rhea through those AMQP
+// libraries alone. With -connection-string, or FEEDBOX_TEST_SERVICEBUS_SCENARIOS, they
 // go to that endpoint, which must have the entities of scenarios/Config.json.
 //
 // It needs the module cache or a module proxy for the SDK's own test dependencies, and
@@ -58,7 +58,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print the output of tests that fail")
 	flag.BoolVar(&o.all, "all", false, "run the exceptions too")
 	flag.StringVar(&o.connection, "connection-string", os.Getenv("FEEDBOX_TEST_SERVICEBUS_SCENARIOS"), "endpoint of the scenarios; default: an emulator of our own")
-	suites := flag.String("suite", "go,javascript,python,java,jms,rhea", "what to run")
+	suites := flag.String("suite", "go,javascript,python,proton,java,jms,rhea", "what to run")
 	flag.Parse()
 	o.suites = strings.Split(*suites, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

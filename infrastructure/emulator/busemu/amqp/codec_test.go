@@ -62,6 +62,22 @@ func TestEveryPrefixIsRefused(t *testing.T) {
 	}
 }
 
+// TestNamesForDescriptorsAreRead: Proton names declare and discharge.
+func TestNamesForDescriptorsAreRead(t *testing.T) {
+	named := func(name string, fields ...byte) []byte {
+		value := append(AppendSymbol([]byte{codeDescribed}, Symbol(name)), fields...)
+		return append(AppendDescriptor(nil, CodeValue), value...)
+	}
+	discharge := append([]byte{codeList8, 5, 2}, AppendBool(AppendBinary(nil, []byte("t")), true)...)
+	q, err := DecodeTransactionRequest(named("amqp:discharge:list", discharge...))
+	if err != nil || !q.Discharge || string(q.TxnID) != "t" || !q.Fail {
+		t.Errorf("discharge: %+v, %v", q, err)
+	}
+	if _, err := DecodeTransactionRequest(named("amqp:own:list", codeList0)); err == nil {
+		t.Error("a name of no type decodes")
+	}
+}
+
 func TestLongDescriptorsAreRead(t *testing.T) {
 	// begin with its descriptor as an 8-byte ulong, as peers may write it.
 	b := []byte{0, codeUlong, 0, 0, 0, 0, 0, 0, 0, CodeEnd, codeList0}

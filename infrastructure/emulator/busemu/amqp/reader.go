@@ -229,17 +229,6 @@ func (r *Reader) Text() string {
 	}
 }
 
-// Descriptor consumes the start of a described value and returns its numeric
-// descriptor. Symbolic descriptors are not used by any composite type here and
-// are an error.
-func (r *Reader) Descriptor() uint64 {
-	if c := r.byte(); c != codeDescribed {
-		r.fail("described value expected, found constructor 0x%02x", c)
-		return 0
-	}
-	return r.Uint64()
-}
-
 // compound consumes the constructor, size and count of a list or map whose
 // 8-bit form is code8 and 32-bit form is code32. It returns the element count
 // and the end position of the elements.

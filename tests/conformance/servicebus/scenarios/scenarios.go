@@ -1,7 +1,7 @@
 // Package scenarios runs scripts of clients in other languages against a Service Bus
-// endpoint: @azure/service-bus and rhea in node, azure-servicebus in Python,
-// azure-messaging-servicebus and Qpid JMS in Java, of the versions in package.json,
-// requirements.txt, java.xml and jms.xml, installed into a temporary directory.
+// endpoint: @azure/service-bus and rhea in node, azure-servicebus and Qpid Proton in
+// Python, azure-messaging-servicebus and Qpid JMS in Java, of the versions in package.json,
+// requirements.txt, proton.txt, java.xml and jms.xml, installed into a temporary directory.
 //
 // Config.json has the entities the scripts use, in the form of the official emulator's
 // file: it configures busemu here, and can configure the official emulator as it is.
@@ -20,7 +20,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-//go:embed package.json suite.mjs rhea.mjs requirements.txt suite.py java.xml Suite.java jms.xml JmsSuite.java Config.json
+//go:embed package.json suite.mjs rhea.mjs requirements.txt suite.py proton.txt proton_suite.py java.xml Suite.java jms.xml JmsSuite.java Config.json
 var files embed.FS
 
 // ErrNotInstalled says that the language, or the way to its packages, is missing:
@@ -48,6 +48,11 @@ var Languages = []Language{
 		Name: "python", SDK: "azure-servicebus 7.15.0", tools: []string{"python3"},
 		install: [][]string{{"python3", "-m", "venv", "venv"}, {"venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"}},
 		run:     []string{"venv/bin/python", "suite.py"},
+	},
+	{
+		Name: "proton", SDK: "Qpid Proton 0.40.0", tools: []string{"python3", "cc"}, // a C library is built
+		install: [][]string{{"python3", "-m", "venv", "venv"}, {"venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "proton.txt"}},
+		run:     []string{"venv/bin/python", "proton_suite.py"},
 	},
 	{
 		Name: "java", SDK: "azure-messaging-servicebus 7.17.13", tools: []string{"java", "mvn"}, addr: standardPort,
