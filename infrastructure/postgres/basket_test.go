@@ -10,6 +10,7 @@ import (
 	"feedbox/domain/aggregate"
 	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/postgres"
+	"feedbox/infrastructure/rows"
 )
 
 // basket is an aggregate of any kind.
@@ -53,9 +54,9 @@ var basketKind = document.JSON[*basket, basketState]{
 }
 
 // baskets are the commands on the baskets of db.
-func baskets(t testing.TB, db *postgres.DB, o *postgres.Options) *command.Ports[*basket] {
+func baskets(t testing.TB, db *postgres.DB, o *rows.Options) *command.Ports[*basket] {
 	t.Helper()
-	work, err := postgres.NewUnitsOfWork(db, basketKind.Kind(), nil, o)
+	work, err := rows.NewUnitsOfWork(postgres.Rows{DB: db}, basketKind.Kind(), nil, o)
 	must(t, err)
 	return &command.Ports[*basket]{Work: work, IDs: uuid.New, Now: time.Now, Audit: true, Noun: "basket", Namespace: uuid.MustParse("0a7f19f2-3d8c-4d0b-b8e3-5a4b7f1f6a11")}
 }

@@ -12,11 +12,6 @@ import (
 	"feedbox/domain/fault"
 )
 
-// CodeOutcomeUnknown is the code of an Unavailable fault after which the change may be
-// stored or not. A client finds out by reading, or by repeating the request under its
-// idempotency key.
-const CodeOutcomeUnknown = "outcome_unknown"
-
 // Conditions of the server (PostgreSQL manual, appendix A).
 const (
 	uniqueViolation      = "23505"
@@ -74,26 +69,13 @@ func asFault(what string, err error) error {
 	}
 }
 
-// ambiguous reports whether a write that ended in err may have been applied. A server that
-// answers with a condition has rolled back, but for one that ends while it commits.
+// ambiguous reports whether a write that ended in err may have been applied.
 func ambiguous(err error) bool {
 	c := code(err)
 	return err != nil && !pgconn.SafeToRetry(err) && !isConnect(err) && (c == "" || strings.HasPrefix(c, classConnection) || c == "57P01" || c == "57P02")
 }
 
-// transient reports whether err passes.
-func transient(err error) bool { return fault.Is(asFault("", err), fault.Unavailable) }
-
 func isConnect(err error) bool {
 	_, ok := errors.AsType[*pgconn.ConnectError](err)
 	return ok
-}
-
-// sessionFault refuses a session token: reads always see what was committed, so there is
-// none.
-func sessionFault(token string) error {
-	if token == "" {
-		return nil
-	}
-	return fault.New(fault.Invalid, "invalid_session_token", "the session token is not one this service has issued; leave it out or send the last one received")
 }

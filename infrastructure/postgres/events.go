@@ -13,6 +13,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/rows"
 )
 
 // Events reads events where they were committed. It is safe for concurrent use.
@@ -25,7 +26,7 @@ var _ relay.Stored = Events{}
 
 // Event implements relay.Stored.
 func (e Events) Event(ctx context.Context, key, id string) (raw []byte, err error) {
-	err = e.DB.used(e.DB.pool.QueryRow(ctx, `SELECT document FROM events WHERE hash = $1 AND id = $2 AND key = $3`, hashOf(key), id, key).Scan(&raw))
+	err = e.DB.used(e.DB.pool.QueryRow(ctx, `SELECT document FROM events WHERE hash = $1 AND id = $2 AND key = $3`, rows.Hash(key), id, key).Scan(&raw))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fault.Missing("event", id)
 	}
@@ -37,11 +38,11 @@ func (e Events) Event(ctx context.Context, key, id string) (raw []byte, err erro
 //
 // Faults: Invalid (code "unsendable") for one that is no event, Unavailable.
 func (e Events) OfKey(ctx context.Context, key string) ([]relay.StoredEvent, error) {
-	rows, _ := e.DB.pool.Query(ctx, `SELECT document, stored_at FROM events WHERE hash = $1 AND key = $2 ORDER BY xid`, hashOf(key), key)
+	found, _ := e.DB.pool.Query(ctx, `SELECT document, stored_at FROM events WHERE hash = $1 AND key = $2 ORDER BY xid`, rows.Hash(key), key)
 	var events []relay.StoredEvent
 	var raw []byte
 	var one relay.StoredEvent
-	_, err := pgx.ForEachRow(rows, []any{&raw, &one.StoredAt}, func() (err error) {
+	_, err := pgx.ForEachRow(found, []any{&raw, &one.StoredAt}, func() (err error) {
 		at := one.StoredAt
 		var isEvent bool
 		if one.Message, isEvent, err = e.Decoder.Decode(raw); err != nil {
@@ -74,7 +75,7 @@ func (Events) Editable(raw []byte) (clean []byte, version string, err error) {
 // PreconditionFailed, or NotFound. The feed does not show it again.
 func (e Events) Replace(ctx context.Context, key, id string, document []byte, version string) error {
 	done, err := e.DB.pool.Exec(ctx, `UPDATE events SET document = $4 WHERE hash = $1 AND id = $2 AND key = $3 AND encode(sha256(convert_to(document, 'UTF8')), 'hex') = $5`,
-		hashOf(key), id, key, string(document), version)
+		rows.Hash(key), id, key, string(document), version)
 	if e.DB.used(err) != nil {
 		return asFault("replace event "+id+" of key "+key, err)
 	}

@@ -3,14 +3,16 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"feedbox/changefeed"
+	"feedbox/infrastructure/rows"
 )
+
+// MaxRanges is the most feed ranges a database can be read by.
+const MaxRanges = 1024
 
 // FeedOptions are the choices of NewFeed. Nil and zero values are the defaults.
 type FeedOptions struct {
@@ -52,19 +54,18 @@ var (
 
 // NewFeed returns the feed of the events in db.
 func NewFeed(db *DB, o *FeedOptions) (*Feed, error) {
-	given := FeedOptions{Ranges: 4}
+	var given FeedOptions
 	if o != nil {
-		if given = *o; given.Ranges == 0 {
-			given.Ranges = 4
-		}
+		given = *o
 	}
 	if db == nil {
 		return nil, errNotMade
 	}
-	if n := given.Ranges; n < 1 || n > MaxRanges || n&(n-1) != 0 {
-		return nil, fmt.Errorf("postgres: %d feed ranges: give 1, 2, 4 and so on up to %d", n, MaxRanges)
+	ranges, err := rows.Ranges(given.Ranges, MaxRanges)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Feed{db: db, ranges: equalParts(given.Ranges), hold: given.Hold, scanned: map[changefeed.FeedRange]scan{}}, nil
+	return &Feed{db: db, ranges: ranges, hold: given.Hold, scanned: map[changefeed.FeedRange]scan{}}, nil
 }
 
 // Source implements changefeed.Feed.
@@ -78,7 +79,7 @@ func (f *Feed) Ranges(context.Context) ([]changefeed.FeedRange, error) { return 
 
 // Place implements changefeed.Placer.
 func (f *Feed) Place(key string) (string, error) {
-	return fmt.Sprintf("%0*X", boundWidth, hashOf(key)), nil
+	return rows.Place(key), nil
 }
 
 // The pauses between two looks of a read that is held.
@@ -96,10 +97,10 @@ func (f *Feed) Now(ctx context.Context, _ changefeed.FeedRange) (string, error) 
 	for err == nil {
 		err = f.db.used(f.db.pool.QueryRow(ctx, `SELECT pg_snapshot_xmin(pg_current_snapshot())`).Scan(&horizon))
 		if err == nil && horizon >= began {
-			return token(began - 1), nil
+			return rows.Token(began - 1), nil
 		}
 		if err == nil {
-			err = pause(ctx, lastLook)
+			err = rows.Pause(ctx, lastLook)
 		}
 	}
 	return "", asFault(what, err)
@@ -121,16 +122,13 @@ const pageSize = 100
 // Read implements changefeed.Feed. A page is held until there is something to show, for up
 // to FeedOptions.Hold.
 func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
-	if cut := parts(req.Range, f.ranges); len(cut) > 1 {
-		return nil, &changefeed.SplitError{Range: req.Range, Children: cut}
-	}
-	from, to, err := hashes(req.Range)
+	from, to, err := rows.Hashes(req.Range, f.ranges)
 	if err != nil {
-		return nil, errors.Join(changefeed.ErrPermanent, err)
+		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	position, err := parseToken(req.Continuation)
+	position, err := rows.ParseToken(req.Continuation)
 	if err != nil {
-		return nil, errors.Join(changefeed.ErrPermanent, err)
+		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	if req.MaxItems <= 0 {
 		req.MaxItems = pageSize
@@ -144,7 +142,7 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 		if !page.CaughtUp || page.Continuation != req.Continuation || time.Now().Add(wait).After(until) {
 			return page, f.db.used(nil)
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := rows.Pause(ctx, wait); err != nil {
 			return nil, err
 		}
 	}
@@ -160,19 +158,19 @@ func (f *Feed) look(ctx context.Context, req changefeed.ReadRequest, from, to in
 	if req.Continuation != "" {
 		since = time.Time{}
 	}
-	rows, err := f.db.pool.Query(ctx, readQuery, f.knownEmpty(req.Range, position), from, to, since.UTC(), req.MaxItems)
+	found, err := f.db.pool.Query(ctx, readQuery, f.knownEmpty(req.Range, position), from, to, since.UTC(), req.MaxItems)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer found.Close()
 	page := &changefeed.Page{}
 	var horizon, ahead uint64
-	for rows.Next() {
+	for found.Next() {
 		var xid *uint64
 		var at *time.Time
 		var key *string
 		var raw []byte
-		if err := rows.Scan(&horizon, &ahead, &xid, &at, &key, &raw); err != nil {
+		if err := found.Scan(&horizon, &ahead, &xid, &at, &key, &raw); err != nil {
 			return nil, err
 		}
 		if xid == nil {
@@ -185,7 +183,7 @@ func (f *Feed) look(ctx context.Context, req changefeed.ReadRequest, from, to in
 		page.Items = append(page.Items, changefeed.Item{Raw: raw, Key: quoted, LSN: int64(*xid), Timestamp: at.Unix()}) //nolint:gosec // centuries below the bound
 		page.Bytes += len(raw)
 	}
-	if err := rows.Err(); err != nil {
+	if err := found.Err(); err != nil {
 		return nil, err
 	}
 	f.note(req.Range, position, horizon, ahead, len(page.Items))
@@ -193,14 +191,14 @@ func (f *Feed) look(ctx context.Context, req changefeed.ReadRequest, from, to in
 	switch n := len(page.Items); {
 	case n > 0:
 		last := page.Items[n-1].LSN
-		page.Continuation, page.EndLSN = token(uint64(last)), last //nolint:gosec // read as one
+		page.Continuation, page.EndLSN = rows.Token(uint64(last)), last //nolint:gosec // read as one
 		if n >= req.MaxItems {
 			page.EndLSN = int64(horizon - 1) //nolint:gosec // see above
 		}
 	default:
 		page.CaughtUp = true
 		if req.Continuation == "" && horizon > 0 || horizon > position+farBehind {
-			page.Continuation = token(horizon - 1)
+			page.Continuation = rows.Token(horizon - 1)
 		}
 	}
 	return page, nil
@@ -248,21 +246,4 @@ func (f *Feed) Held() time.Duration {
 		return 0
 	}
 	return time.Since(f.held.since)
-}
-
-// token is a continuation: all transactions up to this one were shown.
-func token(xid uint64) string { return strconv.Quote(strconv.FormatUint(xid, 10)) }
-
-func parseToken(continuation string) (uint64, error) {
-	if continuation == "" {
-		return 0, nil
-	}
-	text, err := strconv.Unquote(continuation)
-	if err == nil {
-		var n uint64
-		if n, err = strconv.ParseUint(text, 10, 63); err == nil {
-			return n, nil
-		}
-	}
-	return 0, fmt.Errorf("postgres: the continuation %q is none of this feed's", continuation)
 }

@@ -18,6 +18,7 @@ import (
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/postgres"
+	"feedbox/infrastructure/rows"
 )
 
 // history checks that the events of id have the sequences 1 to n, and that there is an
@@ -31,7 +32,7 @@ func history(t *testing.T, db *postgres.DB, id uuid.UUID, n, versions int) {
 			t.Errorf("event %d has the sequence %d", i, e.Sequence)
 		}
 	}
-	page, err := postgres.AuditReader{DB: db}.Audit(t.Context(), id, 100, "", "")
+	page, err := rows.AuditReader{Store: postgres.Rows{DB: db}}.Audit(t.Context(), id, 100, "", "")
 	must(t, err)
 	if len(events) != n || len(page.Entries) != versions {
 		t.Errorf("%d events and %d audit entries; want %d and %d", len(events), len(page.Entries), n, versions)
@@ -82,7 +83,7 @@ func TestAUnitOfWork(t *testing.T) {
 		t.Errorf("under a key that is forgotten: %+v, %v", updated, err)
 	}
 
-	reader, err := postgres.NewReader(db, postgres.View[document.Stored[basketState], string]{
+	reader, err := rows.NewReader(postgres.Rows{DB: db}, rows.View[document.Stored[basketState], string]{
 		Type: "basket", Decode: func(data []byte) (document.Stored[basketState], uuid.UUID, bool, error) {
 			s, err := document.DecodeStored[basketState](data)
 			return s, s.Root.ID, s.Root.Deleted, err
@@ -225,7 +226,7 @@ func TestLostAnswersOfACommit(t *testing.T) {
 	shaky, err := postgres.Open(url, &postgres.DBOptions{Dial: network.dial})
 	must(t, err)
 	defer shaky.Close()
-	p := baskets(t, shaky, &postgres.Options{Backoff: time.Millisecond, Attempts: 5})
+	p := baskets(t, shaky, &rows.Options{Backoff: time.Millisecond, Attempts: 5})
 	for name, lose := range map[string]*atomic.Int64{"answer": &network.answers, "request": &network.requests} {
 		made, err := p.Create(t.Context(), opening(""))
 		must(t, err)
@@ -251,7 +252,7 @@ func TestLostAnswersOfACommit(t *testing.T) {
 	})
 	network.answers.Store(0)
 	var f *fault.Error
-	if !errors.As(err, &f) || f.Code != postgres.CodeOutcomeUnknown {
+	if !errors.As(err, &f) || f.Code != rows.CodeOutcomeUnknown {
 		t.Errorf("no answer comes: %v", err)
 	}
 }

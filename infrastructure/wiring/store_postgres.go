@@ -10,12 +10,10 @@ import (
 	"feedbox/application/mediator"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/document"
-	contactkind "feedbox/infrastructure/document/contacts"
 	"feedbox/infrastructure/monitor"
 	"feedbox/infrastructure/operator"
 	postgresoperator "feedbox/infrastructure/operator/postgres"
 	"feedbox/infrastructure/postgres"
-	contactrows "feedbox/infrastructure/postgres/contacts"
 	"feedbox/infrastructure/relayservice"
 	"feedbox/infrastructure/telemetry"
 )
@@ -51,13 +49,7 @@ func (postgresStore) api(lc fx.Lifecycle, _ Params, cfg *config.API, m *mediator
 	if err != nil {
 		return nil, err
 	}
-	s := &contactStore{audit: postgres.AuditReader{DB: db}, verify: prepare(db, cfg.Postgres)}
-	var err1, err2 error
-	s.work, err1 = postgres.NewUnitsOfWork(db, contactkind.Kind(), m, &postgres.Options{
-		EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent,
-	})
-	s.reader, err2 = contactrows.NewReader(db)
-	return s, errors.Join(err1, err2)
+	return contactsIn(postgres.Rows{DB: db}, cfg, m, prepare(db, cfg.Postgres))
 }
 
 // feedHold is how long a read of the feed waits for an event: less than what a stop takes.

@@ -49,6 +49,7 @@ var known = map[string]string{
 	"cosmos":       "feedbox/infrastructure/cosmos",
 	"document":     "feedbox/infrastructure/document",
 	"postgres":     "feedbox/infrastructure/postgres",
+	"rows":         "feedbox/infrastructure/rows",
 	"uuid":         "github.com/google/uuid",
 	"aggregate":    "feedbox/domain/aggregate",
 	"changefeed":   "feedbox/changefeed",

@@ -1,21 +1,21 @@
-// Package contacts reads contacts in PostgreSQL for queries.
+// Package contacts reads contacts for queries, in stores that keep rows.
 package contacts
 
 import (
 	"feedbox/application/contacts"
 	"feedbox/domain/contact"
 	documents "feedbox/infrastructure/document/contacts"
-	"feedbox/infrastructure/postgres"
+	"feedbox/infrastructure/rows"
 )
 
 // Reader reads contacts. It is safe for concurrent use.
-type Reader = postgres.Reader[contact.State, contacts.ContactItem]
+type Reader = rows.Reader[contact.State, contacts.ContactItem]
 
 var _ contacts.Reader = (*Reader)(nil)
 
-// NewReader returns a reader of the contacts in db.
-func NewReader(db *postgres.DB) (*Reader, error) {
-	return postgres.NewReader(db, postgres.View[contact.State, contacts.ContactItem]{Type: documents.Type, Decode: documents.DecodeState, Item: item})
+// NewReader returns a reader of the contacts in store.
+func NewReader(store rows.Store) (*Reader, error) {
+	return rows.NewReader(store, rows.View[contact.State, contacts.ContactItem]{Type: documents.Type, Decode: documents.DecodeState, Item: item})
 }
 
 func item(s contact.State, etag string) contacts.ContactItem {
