@@ -40,6 +40,11 @@ func (c *conn) handleFrame(h amqp.FrameHeader, body []byte) {
 		return
 	}
 	s := c.sessions[h.Channel]
+	if s == nil && code == amqp.CodeEnd {
+		// go-amqp ends a session whose Begin it gave up before that was written.
+		c.log.Debug("End on a channel that has no session", "channel", h.Channel)
+		return
+	}
 	if s == nil {
 		c.fail(condFramingError, fmt.Sprintf("frame 0x%02x on channel %d, which has no session", code, h.Channel))
 		return

@@ -14,6 +14,9 @@ import (
 
 const inBatch = 100
 
+// patience is how long a client waits for an answer: the machine may be busy.
+const patience = time.Minute
+
 // fill sends the messages and prints ten times what the process occupies.
 func fill(ctx context.Context, p *process, s settings) (err error) {
 	client, err := azservicebus.NewClientFromConnectionString(p.connection, nil)
@@ -94,7 +97,7 @@ func empty(ctx context.Context, p *process, s settings, from string) error {
 
 // emptyNext empties the next session, if there is one soon.
 func emptyNext(ctx context.Context, client *azservicebus.Client, from string, each int, left *atomic.Int64) error {
-	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
+	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	r, err := client.AcceptNextSessionForSubscription(wait, topic, from, &azservicebus.SessionReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
 	var timeout *azservicebus.Error
@@ -105,7 +108,7 @@ func emptyNext(ctx context.Context, client *azservicebus.Client, from string, ea
 		return err
 	}
 	for got := 0; got < each; {
-		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		short, cancel := context.WithTimeout(ctx, patience)
 		messages, err := r.ReceiveMessages(short, each-got, nil)
 		cancel()
 		if err != nil {

@@ -58,7 +58,7 @@ func run(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }()
+	defer func() { err = errors.Join(err, p.stop()) }() // the one that runs then
 	fmt.Printf("%d messages of %d bytes, %d sessions, %d subscriptions, ids remembered for ten minutes\n\n", s.messages, s.size, s.sessions, s.subscriptions)
 	if err := p.tell("started", "heap"); err != nil {
 		return err
@@ -69,6 +69,9 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	rate(s.messages, "sent", began)
 	if err := p.tell("full, collected", "collect"); err != nil {
+		return err
+	}
+	if p, err = restart(ctx, p, dir, s); err != nil {
 		return err
 	}
 	began = time.Now()
@@ -82,6 +85,24 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	return p.tell("collected", "collect")
+}
+
+// restart stops the process and starts another one on its store.
+func restart(ctx context.Context, p *process, dir string, s settings) (*process, error) {
+	began := time.Now()
+	if err := p.stop(); err != nil {
+		return p, err
+	}
+	stopped := time.Now()
+	next, err := start(ctx, dir, s)
+	if err != nil {
+		return p, err
+	}
+	fmt.Printf("stopped in %v, started in %v\n", stopped.Sub(began).Round(time.Millisecond), time.Since(stopped).Round(time.Millisecond))
+	if err := next.tell("started again", "heap"); err != nil {
+		return next, err
+	}
+	return next, next.tell("collected", "collect")
 }
 
 func rate(n int, what string, began time.Time) {

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"feedbox/infrastructure/emulator/busemu"
 )
@@ -113,6 +114,21 @@ func (p *process) print(when string, heap int64) error {
 			sizes[name], _ = strconv.ParseInt(fields[0], 10, 64)
 		}
 	}
-	fmt.Printf("%-16s resident %5d MB, at most %5d MB; heap %5d MB\n", when, sizes["VmRSS"]>>10, sizes["VmHWM"]>>10, heap>>20)
+	fmt.Printf("%-16s resident %5d MB, at most %5d MB; heap %5d MB; processor %4.0f s\n",
+		when, sizes["VmRSS"]>>10, sizes["VmHWM"]>>10, heap>>20, p.processor().Seconds())
 	return nil
+}
+
+// processor is the processor's time the process has used: fields 14 and 15 of its stat,
+// in hundredths of a second.
+func (p *process) processor() time.Duration {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // behind the name, which may hold spaces
+	fields := strings.Fields(rest)
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond
 }

@@ -18,10 +18,12 @@ func (h *holder) browse(r *Receiver, now int64) {
 	if r.credit == 0 {
 		return
 	}
+	in := h.readBack()
+	defer in.close()
 	for sequence, m := range h.index.from(r.browsed + 1) {
 		r.browsed = sequence
 		if m == nil && h.index.swapped(sequence) == inReady {
-			m = h.glance(sequence)
+			m = in.glance(sequence)
 		}
 		if m == nil || m.place != inReady && m.place != inLocked || m.expired(now) && !h.config.keepsExpired {
 			continue

@@ -48,6 +48,8 @@ func (h *holder) readyBefore(o DeleteOptions) (found []*message) {
 			return nil
 		}
 	}
+	in := h.readBack()
+	defer in.close()
 	before := nanos(o.Before)
 	mayBeOf := of.swappedReady()
 	for sequence, m := range h.index.from(0) {
@@ -55,7 +57,7 @@ func (h *holder) readyBefore(o DeleteOptions) (found []*message) {
 			break
 		}
 		if m == nil && h.index.swapped(sequence) == inReady && mayBeOf(h, sequence) {
-			if m = h.fetch(sequence); m == nil {
+			if m = in.fetch(sequence); m == nil {
 				break
 			}
 		} else if m == nil || m.place != inReady {

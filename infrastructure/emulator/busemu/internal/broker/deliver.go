@@ -46,9 +46,11 @@ func (h *holder) serveSession(r *Receiver, now int64, later *callbacks) {
 
 // take delivers up to limit messages of l to r. It reports whether there was one.
 func (h *holder) take(r *Receiver, l *readyList, limit int, now int64, later *callbacks) (taken bool) {
+	in := h.readBack()
+	defer in.close()
 	var removed *takeaway
 	for limit > 0 && r.credit > 0 {
-		m := h.nextReady(l)
+		m := h.nextReady(l, &in)
 		if m == nil {
 			break
 		}

@@ -65,8 +65,10 @@ func (h *holder) takeReady() (messages []*message, more bool) {
 			break // in order
 		}
 	}
+	in := h.readBack()
+	defer in.close()
 	for _, sequence := range swapped {
-		if m := h.swapIn(sequence); m != nil {
+		if m := in.swapIn(sequence); m != nil {
 			messages = append(messages, m)
 		}
 	}

@@ -20,6 +20,7 @@ type loader struct {
 	holders map[uint32]*holder
 	last    *message  // the message loaded last, and where it is
 	lastIn  *holder   //
+	reading readBack  // of the holder that is loaded
 	later   callbacks // forwards what was waiting for it; run when the store runs
 }
 
@@ -28,6 +29,7 @@ func (b *Broker) load() (resume func(), err error) {
 		b: b, db: b.store.db, topics: make(map[uint32]*topic), inlets: make(map[uint32]*inlet),
 		holders: make(map[uint32]*holder),
 	}
+	defer func() { l.reading.close() }()
 	for _, step := range []struct {
 		kind byte
 		load func(key, value []byte) error

@@ -69,7 +69,11 @@ func (l *loader) attach(h *holder, m *message) error {
 		return fmt.Errorf("its payload %d is missing", b.sequence)
 	}
 	b.retain(1)
-	return h.readPayload(b)
+	if l.reading.h != h {
+		l.reading.close()
+		l.reading = h.readBack()
+	}
+	return l.reading.payload(b)
 }
 
 // dropOrphan removes a shared payload that no message refers to. A crash leaves some if

@@ -29,11 +29,13 @@ func (b *Broker) Peek(path string, o PeekOptions) ([]Delivery, error) {
 		}
 		count = min(count, of.messages)
 	}
+	in := h.readBack()
+	defer in.close()
 	var found []Delivery
 	swappedReady := of.swappedReady()
 	for sequence, m := range h.index.from(o.From) {
 		if m == nil && swappedReady(h, sequence) {
-			m = h.glance(sequence)
+			m = in.glance(sequence)
 		}
 		if m == nil || m.place == nowhere || !of.has(m) || m.expired(now) && !h.config.keepsExpired {
 			continue

@@ -1,11 +1,5 @@
 package broker
 
-import (
-	"errors"
-
-	"github.com/cockroachdb/pebble/v2"
-)
-
 // remains is what a holder that is gone has left. Its records go as ranges; what its
 // messages shared with others has to be let go of.
 type remains struct {
@@ -44,41 +38,18 @@ func (r remains) release(w *writer) {
 	w.keep(r.releaseShared(w))
 }
 
-func (r remains) releaseShared(w *writer) (err error) {
-	h := r.holder
-	db := h.b.store.db
-	it, err := db.NewIter(&pebble.IterOptions{
-		LowerBound: holderKey(nil, kindMessage, h.id), UpperBound: holderKey(nil, kindMessage, h.id+1),
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, it.Error(), it.Close()) }()
-	var key []byte
+// releaseShared reads what was swapped out. Nobody else reads or writes in the holder.
+func (r remains) releaseShared(w *writer) error {
+	in := r.holder.readBack()
+	defer in.close()
 	for _, sequence := range r.shared {
-		key = sequenceKey(key[:0], kindMessage, h.id, sequence)
-		if !it.SeekGE(key) {
-			return errRecord
-		}
-		value, err := it.ValueAndErr()
+		m, err := in.message(sequence)
 		if err != nil {
 			return err
 		}
-		m, err := parseMessage(value)
-		if err != nil {
-			return err
+		if m.body.shared { // else it is among those of own
+			m.body.release(w)
 		}
-		if !m.body.shared || h.inlet.shares.add(m.body.sequence, -1) > 0 {
-			continue
-		}
-		payload := sequenceKey(nil, kindPayload, h.inlet.rest.id, m.body.sequence)
-		if err := view(db.DB, payload, func(value []byte) error {
-			h.inlet.size.Add(-int64(len(value)))
-			return nil
-		}); err != nil {
-			return err
-		}
-		w.deletePayload(h.inlet, m.body.sequence)
 	}
 	return nil
 }

@@ -2,11 +2,7 @@ package broker
 
 import (
 	"container/heap"
-	"errors"
-	"fmt"
 	"math/bits"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // With storage, messages that wait are swapped out once those in memory take more than
@@ -14,7 +10,7 @@ import (
 // two, and the rest is read back when the message is delivered, looked at or due. A
 // message is swapped out only where its records are as it is itself: when it has just
 // become durable, or when a change of it has. One that was delivered and came back stays
-// in memory. A record is read with the holder's lock held; that waits for no write.
+// in memory.
 
 // defaultCache is what messages may take in memory before new ones are swapped out.
 const defaultCache = 64 << 20
@@ -65,15 +61,6 @@ func (h *holder) swapOutOne(m *message) {
 	m.place, m.session = nowhere, nil
 }
 
-// swapIn reads a message back that is swapped out; nil if the store has failed.
-func (h *holder) swapIn(sequence int64) *message {
-	m := h.fetch(sequence)
-	if m != nil {
-		h.admit(m)
-	}
-	return m
-}
-
 // admit puts a message that was read back where it waits.
 func (h *holder) admit(m *message) {
 	h.index.swapIn(m)
@@ -99,7 +86,9 @@ func (h *holder) admit(m *message) {
 // the given place; nil if there is none.
 func (h *holder) lookUp(sequence int64, at place) *message {
 	if h.index.swapped(sequence) == at {
-		return h.swapIn(sequence)
+		in := h.readBack()
+		defer in.close()
+		return in.swapIn(sequence)
 	}
 	if m := h.index.get(sequence); m != nil && m.place == at {
 		return m
@@ -107,9 +96,9 @@ func (h *holder) lookUp(sequence int64, at place) *message {
 	return nil
 }
 
-// next returns the message of l to deliver next, read back if need be; nil if there is
+// nextReady returns the message of l to deliver next, read back if need be; nil if there is
 // none or the store has failed.
-func (h *holder) nextReady(l *readyList) *message {
+func (h *holder) nextReady(l *readyList, in *readBack) *message {
 	for l.swapped.first != 0 {
 		if m := l.first(); m != nil && m.sequence < l.swapped.first {
 			return m
@@ -118,71 +107,9 @@ func (h *holder) nextReady(l *readyList) *message {
 		if h.index.swapped(sequence) != inReady {
 			continue // it has gone another way
 		}
-		return h.swapIn(sequence)
+		return in.swapIn(sequence)
 	}
 	return l.first()
-}
-
-// fetch returns a message that is swapped out as it is in the store, and leaves it
-// there; nil if the store has failed, which stops the broker.
-func (h *holder) fetch(sequence int64) *message {
-	m, err := h.readRecords(sequence)
-	if err != nil {
-		h.b.store.db.Fail(fmt.Errorf("read message %d of %s: %w", sequence, h.path, err))
-		return nil
-	}
-	return m
-}
-
-func (h *holder) readRecords(sequence int64) (*message, error) {
-	db := h.b.store.db
-	key := sequenceKey(make([]byte, 0, 16), kindMessage, h.id, sequence)
-	var m *message
-	err := view(db.DB, key, func(value []byte) (err error) {
-		m, err = parseMessage(value)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	m.sequence = sequence
-	m.body.owner = h.inlet
-	if m.body.shared {
-		err = h.readPayload(m.body)
-	} else {
-		m.body.refs.Store(1)
-	}
-	if err == nil && h.index.at(sequence).recorded&(1<<(sequence&chunkMask)) != 0 {
-		err = view(db.DB, append(key, stateSuffix), func(value []byte) error { return parseState(value, m) })
-	}
-	return m, err
-}
-
-// readPayload reads the payload of a body that has a record of its own.
-func (h *holder) readPayload(b *body) error {
-	key := sequenceKey(make([]byte, 0, 16), kindPayload, h.inlet.rest.id, b.sequence)
-	return view(h.b.store.db.DB, key, func(value []byte) error {
-		b.payload = append([]byte{}, value...)
-		return nil
-	})
-}
-
-// glance is read for somebody who only looks: the message says where it waits.
-func (h *holder) glance(sequence int64) *message {
-	m := h.fetch(sequence)
-	if m != nil {
-		m.place = h.index.swapped(sequence)
-	}
-	return m
-}
-
-// view shows a record to f, which must not keep it.
-func view(db *pebble.DB, key []byte, f func(value []byte) error) error {
-	value, closer, err := db.Get(key)
-	if err != nil {
-		return fmt.Errorf("record %x: %w", key, err)
-	}
-	return errors.Join(f(value), closer.Close())
 }
 
 // maxWake is how many messages are read back at a time because they are due.
@@ -207,8 +134,10 @@ func (h *holder) wakeSwapped(now int64) (more bool) {
 
 func (h *holder) wakeChunk(c *chunk, now int64) (woken int, ok bool) {
 	next := int64(0)
+	in := h.readBack()
+	defer in.close()
 	for rest := c.swapped; rest != 0; rest &= rest - 1 {
-		m := h.fetch(c.first + int64(bits.TrailingZeros64(rest)))
+		m := in.fetch(c.first + int64(bits.TrailingZeros64(rest)))
 		if m == nil {
 			h.index.wakes.set(c, 0)
 			return 0, false
