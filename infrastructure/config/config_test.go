@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 	if relay.Lease.Expiry != 20*time.Second || relay.Lease.Renew != 5*time.Second || relay.Lease.Acquire != 5*time.Second {
 		t.Errorf("unexpected lease defaults: %+v", relay.Lease)
 	}
-	if relay.Processor != "feedbox" || relay.MaxItems != 100 || !relay.Start.Beginning() || relay.ServiceBus.Topic != "contacts" {
+	if relay.Processor != "feedbox" || relay.MaxItems != 0 || !relay.Start.Beginning() || relay.ServiceBus.Topic != "contacts" {
 		t.Errorf("unexpected relay defaults: %+v", relay)
 	}
 	other, err := config.LoadRelay(relayEnviron())
@@ -142,7 +142,7 @@ func TestEveryFaultAtOnce(t *testing.T) {
 		"FEEDBOX_SERVICEBUS_NAMESPACE=contoso",         // contradicts the next
 		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=hunter2", //
 		"FEEDBOX_LEASE_EXPIRY=ten seconds",             // unparsable
-		"FEEDBOX_RELAY_MAX_ITEMS=0",                    // out of range
+		"FEEDBOX_RELAY_MAX_ITEMS=-1",                   // out of range
 		"FEEDBOX_RELAY_POLL_MIN=9s",                    // contradicts the default maximum
 		"FEEDBOX_RELAY_START=yesterday",                // unparsable
 		"FEEDBOX_OPS_LISTEN=8090",                      // not host:port
@@ -160,7 +160,7 @@ func TestEveryFaultAtOnce(t *testing.T) {
 		`FEEDBOX_LOG_LEVEL "loud" is not allowed: allowed are debug, info, warn, error`,
 		`FEEDBOX_INSTANCE "a/b" is not a valid name`,
 		`FEEDBOX_RELAY_START "yesterday" is neither beginning, now nor a time`,
-		"FEEDBOX_RELAY_MAX_ITEMS 0 is out of range: allowed are 1 to 10000",
+		"FEEDBOX_RELAY_MAX_ITEMS -1 is out of range: allowed are 0 to 10000",
 		"FEEDBOX_RELAY_POLL_MIN is 9s, longer than FEEDBOX_RELAY_POLL_MAX, 5s",
 		`FEEDBOX_OPS_LISTEN "8090" is not a listen address: write host:port`,
 		"FEEDBOX_COSMOS_KEYS is not a known variable: did you mean FEEDBOX_COSMOS_KEY?",
@@ -315,7 +315,7 @@ func FuzzLoadRelay(f *testing.F) {
 		if err != nil && !errors.As(err, &faults) {
 			t.Fatalf("unexpected kind of error: %v", err)
 		}
-		if err == nil && (relay.Lease.Renew <= 0 || relay.Lease.Renew > relay.Lease.Expiry/2 || relay.PollMin > relay.PollMax || relay.MaxItems < 1) {
+		if err == nil && (relay.Lease.Renew <= 0 || relay.Lease.Renew > relay.Lease.Expiry/2 || relay.PollMin > relay.PollMax || relay.MaxItems < 0) {
 			t.Fatalf("accepted a contradictory configuration: %+v", relay)
 		}
 	})

@@ -81,7 +81,7 @@ type RabbitMQ struct {
 	// URL holds user and password.
 	URL Secret `env:"URL" doc:"URL of RabbitMQ with user and password: amqps://user:password@host/vhost"`
 	// Exchange receives the events.
-	Exchange string `env:"EXCHANGE" envDefault:"contacts" doc:"topic exchange that receives the events"`
+	Exchange string `env:"EXCHANGE" envDefault:"contacts" doc:"direct exchange that receives the events"`
 	// Source is the CloudEvents attribute.
 	Source string `env:"SOURCE" doc:"CloudEvents attribute source of the messages; default / and the name of the exchange"`
 }

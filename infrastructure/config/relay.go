@@ -28,8 +28,8 @@ type Relay struct {
 	Instance string `env:"INSTANCE" check:"name" doc:"name of this process among the relays; default the host name and a random part"`
 	// Start is where a container is read from that was never read before.
 	Start Start `env:"RELAY_START" envDefault:"beginning" doc:"where to begin without checkpoints: beginning, now or a time such as 2026-01-31T08:00:00Z"`
-	// MaxItems is the page size asked of the change feed.
-	MaxItems int `env:"RELAY_MAX_ITEMS" envDefault:"100" min:"1" max:"10000" doc:"documents asked for in one page of the change feed; a transaction is never cut"`
+	// MaxItems is the page size asked of the change feed; 0 is what suits the store.
+	MaxItems int `env:"RELAY_MAX_ITEMS" envDefault:"0" min:"0" max:"10000" doc:"documents asked for in one page of the change feed; 0: 100, and 1000 of PostgreSQL; a transaction is never cut"`
 	// PollMin is the shortest pause after an empty page.
 	PollMin time.Duration `env:"RELAY_POLL_MIN" envDefault:"10ms" min:"1ms" max:"1h" doc:"shortest pause after an empty page, kept while changes arrive"`
 	// PollMax is the longest pause after an empty page.

@@ -2,14 +2,15 @@
 //
 // # Where events go
 //
-//	relay ──▶ topic exchange ──▶ "3f.OrderPlaced" ──┬─▶ queue billing.0   bound to 00.# … 7f.#
-//	                                                └─▶ queue billing.1   bound to 80.# … ff.#
+//	relay ──▶ direct exchange ──▶ "3f" ──┬─▶ queue billing.0   bound to 00 … 7f
+//	                                     └─▶ queue billing.1   bound to 80 … ff
 //
-// A routing key is the slot of the event's key, two hex digits, and the event's action. The
-// slots are 256, by FNV-1a of the key, and never change; a group of consumers deals them out
-// to as many queues as it likes (Group), each with a single active consumer. So the events of
-// a key meet one queue and one consumer at a time, and a group chooses its number of queues
-// without asking the relay. Other queues may be bound to "*.OrderPlaced".
+// A routing key is the slot of the event's key, two hex digits. The slots are 256, by FNV-1a of
+// the key, and never change; a group of consumers deals them out to as many queues as it likes
+// (Group), each with a single active consumer. So the events of a key meet one queue and one
+// consumer at a time, and a group chooses its number of queues without asking the relay. Who
+// wants events of some actions only binds a headers exchange to all slots, and a queue to that by
+// the header cloudEvents_type.
 //
 // # What is promised
 //

@@ -27,7 +27,7 @@ const (
 // Slots is how many slots keys are spread over. It never changes.
 const Slots = 256
 
-// textLimit is the longest text of a property or a routing key, in bytes.
+// textLimit is the longest text of a property, in bytes.
 const textLimit = 255
 
 // Slot returns the slot of a key: the last byte of its FNV-1a hash of 32 bits.
@@ -37,23 +37,30 @@ func Slot(key string) int {
 	return int(h.Sum32() % Slots)
 }
 
-// routingKey is the slot of the key and the action.
-func routingKey(m *relay.Message) string { return fmt.Sprintf("%02x.%s", Slot(m.Key), m.Action) }
+// slotNames are the routing keys.
+var slotNames = func() (names [Slots]string) {
+	for slot := range names {
+		names[slot] = fmt.Sprintf("%02x", slot)
+	}
+	return names
+}()
 
 // publishing returns m as RabbitMQ's client takes it.
 func publishing(m *relay.Message, source string) amqp.Publishing {
 	headers := amqp.Table{
 		HeaderKey: m.Key, headerSpecVersion: "1.0", headerID: m.ID, headerSource: source, headerType: m.Action,
 	}
-	for name, text := range map[string]string{HeaderTraceparent: m.Traceparent, headerTime: m.CreatedAt} {
-		if text != "" {
-			headers[name] = text
-		}
+	if m.Traceparent != "" {
+		headers[HeaderTraceparent] = m.Traceparent
 	}
-	for name, number := range map[string]int64{HeaderSequence: m.Sequence, HeaderAggregateVersion: m.AggregateVersion} {
-		if number != 0 {
-			headers[name] = number
-		}
+	if m.CreatedAt != "" {
+		headers[headerTime] = m.CreatedAt
+	}
+	if m.Sequence != 0 {
+		headers[HeaderSequence] = m.Sequence
+	}
+	if m.AggregateVersion != 0 {
+		headers[HeaderAggregateVersion] = m.AggregateVersion
 	}
 	created, _ := time.Parse(time.RFC3339, m.CreatedAt) // the zero time is left out
 	return amqp.Publishing{
@@ -67,8 +74,8 @@ func (p *Publisher) check(m *relay.Message) error {
 	switch {
 	case len(m.ID) > textLimit:
 		return relay.Refuse("id_too_long", "event id of %d bytes; a message id has at most %d", len(m.ID), textLimit)
-	case len(m.Action)+3 > textLimit:
-		return relay.Refuse("action_too_long", "action of %d bytes; with the slot a routing key has at most %d", len(m.Action), textLimit)
+	case len(m.Action) > textLimit:
+		return relay.Refuse("action_too_long", "action of %d bytes; the type of a message has at most %d", len(m.Action), textLimit)
 	case len(m.Body) > p.opts.MaxMessageBytes:
 		return relay.Refuse("too_large", "event of %d bytes; a message has at most %d", len(m.Body), p.opts.MaxMessageBytes)
 	}

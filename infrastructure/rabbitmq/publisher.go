@@ -24,7 +24,7 @@ var _ relay.Publisher = (*Publisher)(nil)
 
 // PublisherOptions are the choices of NewPublisher. Zero means the default.
 type PublisherOptions struct {
-	// Channels is how many channels messages go over. Default 4.
+	// Channels is how many channels messages go over. Default 16.
 	Channels int
 	// Window is how many messages of a channel may be unconfirmed at a time. Default 256.
 	Window int
@@ -41,7 +41,7 @@ type PublisherOptions struct {
 	Sent func(ctx context.Context, r relay.BatchReport)
 }
 
-// NewPublisher returns a publisher to a topic exchange, which has to exist (Declare makes it).
+// NewPublisher returns a publisher to a direct exchange, which has to exist (Declare makes it).
 // It does no I/O; the first use connects. The client stays the caller's.
 func NewPublisher(client *Client, exchange string, opts *PublisherOptions) (*Publisher, error) {
 	if client == nil || exchange == "" {
@@ -51,7 +51,7 @@ func NewPublisher(client *Client, exchange string, opts *PublisherOptions) (*Pub
 	if opts != nil {
 		p.opts = *opts
 	}
-	p.opts.Channels = cmp.Or(p.opts.Channels, 4)
+	p.opts.Channels = cmp.Or(p.opts.Channels, 16)
 	p.opts.Window = cmp.Or(p.opts.Window, 256)
 	p.opts.SendTimeout = cmp.Or(p.opts.SendTimeout, 15*time.Second)
 	p.opts.MaxMessageBytes = cmp.Or(p.opts.MaxMessageBytes, 128<<20)
@@ -66,9 +66,6 @@ func NewPublisher(client *Client, exchange string, opts *PublisherOptions) (*Pub
 	return p, nil
 }
 
-// keysBeside is how many keys of a call share a channel before another one is used beside it.
-const keysBeside = 32
-
 // Publish implements relay.Publisher.
 func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 	faults := make([]relay.KeyError, len(groups))
@@ -82,7 +79,7 @@ func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 			together = append(together, i)
 		}
 	}
-	for beside := min(p.opts.Channels, (len(together)+keysBeside-1)/keysBeside); beside > 0; beside-- {
+	for beside := min(p.opts.Channels, (len(together)+p.opts.Window-1)/p.opts.Window); beside > 0; beside-- {
 		n := (len(together) + beside - 1) / beside
 		parts = append(parts, together[:n])
 		together = together[n:]

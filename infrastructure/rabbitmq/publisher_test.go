@@ -108,6 +108,35 @@ func TestPublisher(t *testing.T) {
 		}
 	})
 
+	t.Run("some actions only", func(t *testing.T) {
+		if err := rabbitmq.Declare(ctx, client, "sorted", rabbitmq.Group{Name: "all", Queues: 2}); err != nil {
+			t.Fatal(err)
+		}
+		ch, err := raw.Channel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, queueErr := ch.QueueDeclare("placed", true, false, false, false, nil)
+		err = errors.Join(queueErr, ch.ExchangeDeclare("by-action", amqp.ExchangeHeaders, true, false, false, false, nil),
+			ch.QueueBind("placed", "", "by-action", false, amqp.Table{"x-match": "any", "cloudEvents_type": "Placed"}))
+		for slot := range rabbitmq.Slots {
+			err = errors.Join(err, ch.ExchangeBind("by-action", fmt.Sprintf("%02x", slot), "sorted", false, nil))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		both := groups(20, 2)
+		for i := range both {
+			both[i].Messages[1].Action = "Placed"
+		}
+		if err := publisher("sorted", nil).Publish(ctx, both); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(drain(t, raw, "placed")); n != 20 {
+			t.Errorf("%d messages of the action, want 20", n)
+		}
+	})
+
 	t.Run("one bad message", func(t *testing.T) {
 		if err := rabbitmq.Declare(ctx, client, "limits", rabbitmq.Group{Name: "limited"}); err != nil {
 			t.Fatal(err)

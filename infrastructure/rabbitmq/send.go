@@ -69,31 +69,29 @@ func (s *sending) run(ctx context.Context, ch *channel, part []int) (settled boo
 			ch.session.socket.abort()
 		}
 	})()
-	for len(ready) > 0 || len(s.flying) > 0 {
-		for len(ready) > 0 && len(s.flying) < s.publisher.opts.Window {
-			g := ready[0]
-			ready = ready[1:]
-			if s.faults[g].Sent == len(s.groups[g].Messages) {
-				continue
-			}
-			if s.faults[g].Err = s.publish(ctx, ch, g); s.faults[g].Err == nil {
-				s.flying = append(s.flying, g)
-			}
-		}
+	for {
+		ready = s.fill(ctx, ch, ready)
 		if len(s.flying) == 0 {
-			continue
+			return true
 		}
 		timer.Reset(s.publisher.opts.SendTimeout)
 		select {
 		case c, open := <-ch.confirms:
-			if !open {
-				s.failAll(append(s.flying, ready...), broken(ch.end(), len(s.flying)))
-				return false
-			}
-			g := s.flying[0]
-			s.flying = s.flying[1:]
-			if s.confirm(ch, g, c.Ack) {
-				ready = append(ready, g)
+			for more := true; more; { // what is confirmed together is followed together
+				if !open {
+					s.failAll(append(s.flying, ready...), broken(ch.end(), len(s.flying)))
+					return false
+				}
+				g := s.flying[0]
+				s.flying = s.flying[1:]
+				if s.confirm(ch, g, c.Ack) {
+					ready = append(ready, g)
+				}
+				select {
+				case c, open = <-ch.confirms:
+				default:
+					more = false
+				}
 			}
 		case <-timer.C:
 			s.failAll(append(s.flying, ready...), timedOut.of(errors.New("the broker has not confirmed the message")))
@@ -103,13 +101,32 @@ func (s *sending) run(ctx context.Context, ch *channel, part []int) (settled boo
 			return false
 		}
 	}
-	return true
+}
+
+// fill publishes the next messages of groups that are ready, as many as the window has room
+// for, and returns the groups that still are.
+func (s *sending) fill(ctx context.Context, ch *channel, ready []int) []int {
+	if len(ready) == 0 || len(s.flying) >= s.publisher.opts.Window {
+		return ready
+	}
+	s.writing.Store(true)
+	defer s.writing.Store(false)
+	defer ch.session.socket.burst()()
+	for len(ready) > 0 && len(s.flying) < s.publisher.opts.Window {
+		g := ready[0]
+		ready = ready[1:]
+		if s.faults[g].Sent == len(s.groups[g].Messages) {
+			continue
+		}
+		if s.faults[g].Err = s.publish(ctx, ch, g); s.faults[g].Err == nil {
+			s.flying = append(s.flying, g)
+		}
+	}
+	return ready
 }
 
 // publish sends the next message of a group. It is the one place where a send starts.
 func (s *sending) publish(ctx context.Context, ch *channel, g int) error {
-	s.writing.Store(true)
-	defer s.writing.Store(false)
 	if err := relay.Ended(ctx); err != nil {
 		return err
 	}
@@ -122,7 +139,7 @@ func (s *sending) publish(ctx context.Context, ch *channel, g int) error {
 	}
 	failpoint.Here("send")
 	s.tried++
-	err := ch.Publish(s.publisher.exchange, routingKey(m), true, false, publishing(m, s.publisher.opts.Source))
+	err := ch.Publish(s.publisher.exchange, slotNames[Slot(m.Key)], true, false, publishing(m, s.publisher.opts.Source))
 	if err == nil {
 		return nil
 	}

@@ -59,7 +59,7 @@ func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) e
 		return fmt.Errorf("declare: %w", err)
 	}
 	defer func() { _ = ch.Close() }()
-	if err := ch.ExchangeDeclare(exchange, amqp.ExchangeTopic, true, false, false, false, nil); err != nil {
+	if err := ch.ExchangeDeclare(exchange, amqp.ExchangeDirect, true, false, false, false, nil); err != nil {
 		return fmt.Errorf("declare exchange %q: %w", exchange, err)
 	}
 	var faults []error
@@ -85,7 +85,7 @@ func Check(ctx context.Context, c *Client, exchange string) error {
 		return unopened(ctx, err)
 	}
 	defer func() { _ = ch.Close() }()
-	err = ch.ExchangeDeclarePassive(exchange, amqp.ExchangeTopic, true, false, false, false, nil)
+	err = ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
 	if said, ok := errors.AsType[*amqp.Error](err); ok {
 		return broken(said, 1)
 	}
@@ -115,7 +115,7 @@ func (g Group) declare(ch *amqp.Channel, exchange string) error {
 		}
 	}
 	for slot := range Slots {
-		if err := ch.QueueBind(queues[slot*g.Queues/Slots], fmt.Sprintf("%02x.#", slot), exchange, false, nil); err != nil {
+		if err := ch.QueueBind(queues[slot*g.Queues/Slots], slotNames[slot], exchange, false, nil); err != nil {
 			return fmt.Errorf("bind slot %02x of group %q: %w", slot, g.Name, err)
 		}
 	}

@@ -27,7 +27,7 @@ type Options struct {
 	// Expiry, Renew and Acquire are those of changefeed.Options. Defaults 20 s, and a
 	// quarter of Expiry.
 	Expiry, Renew, Acquire time.Duration
-	// MaxItems is the page size asked of the change feed. Default 100.
+	// MaxItems is the page size asked of the change feed. Default: that of the store.
 	MaxItems int
 	// PollMin and PollMax bound the pause after an empty page. Defaults 10 ms and 5 s.
 	PollMin, PollMax time.Duration
@@ -53,7 +53,7 @@ type Options struct {
 	WrapLeases func(changefeed.LeaseStore) changefeed.LeaseStore
 }
 
-func (o *Options) withDefaults(store, broker string) (Options, error) {
+func (o *Options) withDefaults(store *Store, broker *Broker) (Options, error) {
 	if o == nil {
 		o = &Options{}
 	}
@@ -62,7 +62,7 @@ func (o *Options) withDefaults(store, broker string) (Options, error) {
 	given.Expiry = cmp.Or(given.Expiry, 20*time.Second)
 	given.Renew = cmp.Or(given.Renew, given.Expiry/4)
 	given.Acquire = cmp.Or(given.Acquire, given.Expiry/4)
-	given.MaxItems = cmp.Or(given.MaxItems, 100)
+	given.MaxItems = cmp.Or(given.MaxItems, store.MaxItems, 100)
 	given.PollMin = cmp.Or(given.PollMin, 10*time.Millisecond)
 	given.PollMax = cmp.Or(given.PollMax, 5*time.Second)
 	given.DrainTimeout = cmp.Or(given.DrainTimeout, 20*time.Second)
@@ -75,13 +75,13 @@ func (o *Options) withDefaults(store, broker string) (Options, error) {
 		given.Meters = noop.NewMeterProvider()
 	}
 	if given.Needs == nil {
-		given.Needs = monitor.NewDependencies(time.Now, store, broker)
+		given.Needs = monitor.NewDependencies(time.Now, store.Name, broker.Name)
 	}
 	if given.WrapLeases == nil {
 		given.WrapLeases = func(s changefeed.LeaseStore) changefeed.LeaseStore { return s }
 	}
 	var faults []error
-	for _, name := range []string{store, broker} {
+	for _, name := range []string{store.Name, broker.Name} {
 		if given.Needs[name] == nil {
 			faults = append(faults, errors.New("relayservice: Needs lacks "+name))
 		}

@@ -10,7 +10,7 @@ import (
 	"feedbox/changefeed"
 )
 
-// Store is what a relay needs of where events are committed. All but Upkeep and Held are
+// Store is what a relay needs of where events are committed. All but Upkeep, MaxItems and Held are
 // required.
 type Store struct {
 	// Name is the store's in metrics and probes, such as "cosmos".
@@ -30,6 +30,8 @@ type Store struct {
 	// Upkeep does what the store needs done regularly, until ctx ends, which is no error.
 	// Default: nothing.
 	Upkeep func(ctx context.Context) error
+	// MaxItems is the page size that suits Feed. Default 100.
+	MaxItems int
 	// Held tells for how long something in the store has kept the feed from going on, such as
 	// a transaction that somebody left open. Default: nothing does.
 	Held func() time.Duration

@@ -39,7 +39,7 @@ type Service struct {
 
 // New assembles a relay of the events of store to broker. It does no I/O.
 func New(store Store, broker Broker, o *Options) (*Service, error) {
-	options, err := o.withDefaults(store.Name, broker.Name)
+	options, err := o.withDefaults(&store, &broker)
 	if err := errors.Join(store.check(), broker.check(), err); err != nil {
 		return nil, err
 	}

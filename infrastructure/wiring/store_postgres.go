@@ -55,6 +55,10 @@ func (postgresStore) api(lc fx.Lifecycle, _ Params, cfg *config.API, m *mediator
 // feedHold is how long a read of the feed waits for an event: less than what a stop takes.
 const feedHold = 250 * time.Millisecond
 
+// feedPage is how many events a read of the feed asks for: a round trip and a descent of the
+// index are paid for once, and more keys are on their way to the broker at a time.
+const feedPage = 1000
+
 func (s postgresStore) relay(lc fx.Lifecycle, p Params, cfg *config.Relay, need *monitor.Dependency) (relayservice.Store, error) {
 	db, err := openPostgres(lc, cfg.Postgres, need)
 	if err != nil {
@@ -68,7 +72,7 @@ func (s postgresStore) relay(lc fx.Lifecycle, p Params, cfg *config.Relay, need 
 	return relayservice.Store{
 		Name: s.name(), Feed: feed, Decoder: decoder, Events: postgres.Events{DB: db, Decoder: decoder},
 		Leases: postgres.Leases{DB: db}, Parked: postgres.Lot{DB: db}, Verify: prepare(db, cfg.Postgres),
-		Upkeep: postgres.Upkeep{DB: db, Log: p.Log, Held: feed.Held}.Run, Held: feed.Held,
+		Upkeep: postgres.Upkeep{DB: db, Log: p.Log, Held: feed.Held}.Run, Held: feed.Held, MaxItems: feedPage,
 	}, nil
 }
 

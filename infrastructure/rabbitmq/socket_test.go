@@ -1,0 +1,66 @@
+package rabbitmq
+
+import (
+	"errors"
+	"net"
+	"testing"
+)
+
+// wire notes what is written to it.
+type wire struct {
+	net.Conn
+	pieces []int
+	err    error
+	closed bool
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	w.pieces = append(w.pieces, len(b))
+	return len(b), w.err
+}
+
+func (w *wire) Close() error {
+	w.closed = true
+	return nil
+}
+
+func TestABurstIsWrittenTogether(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer func() { _, _ = near.Close(), far.Close() }()
+	w := &wire{Conn: near}
+	s := &socket{Conn: w}
+	write := func(n int, want ...int) {
+		t.Helper()
+		w.pieces = nil
+		if _, err := s.Write(make([]byte, n)); err != nil {
+			t.Error(err)
+		}
+		if len(w.pieces) != len(want) || len(want) > 0 && w.pieces[0] != want[0] {
+			t.Errorf("wrote %v, want %v", w.pieces, want)
+		}
+	}
+	write(10, 10)
+	end := s.burst()
+	write(10)
+	write(20)
+	write(heldMost, heldMost+30) // no more than that is held
+	write(5)
+	second := s.burst()
+	write(6)
+	end()
+	if len(w.pieces) != 1 || w.pieces[0] != 11 {
+		t.Errorf("the end of a burst wrote %v, want all that was held, whoever wrote it", w.pieces)
+	}
+	write(7)
+	second()
+	write(8, 8)
+
+	w.err = errors.New("cut")
+	third := s.burst()
+	write(9)
+	third()
+	if !w.closed {
+		t.Error("what was held could not be written, and the connection goes on")
+	}
+}
