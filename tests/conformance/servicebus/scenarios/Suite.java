@@ -3,6 +3,9 @@ import com.azure.core.amqp.exception.AmqpException;
 import com.azure.core.util.BinaryData;
 import com.azure.core.util.IterableStream;
 import com.azure.messaging.servicebus.*;
+import com.azure.core.amqp.AmqpTransportType;
+import com.azure.core.exception.*;
+import com.azure.messaging.servicebus.administration.*;
 import com.azure.messaging.servicebus.administration.models.*;
 import com.azure.messaging.servicebus.models.*;
 import java.io.*;
@@ -71,6 +74,16 @@ public class Suite {
 
     static ServiceBusException refused(ServiceBusFailureReason reason, Scenario s) throws Exception {
         try { s.run(); } catch (ServiceBusException e) { same(e.getReason(), reason); return e; }
+        throw new AssertionError("nothing was thrown");
+    }
+
+    /** The connection string for what is never without TLS: administration and WebSockets, on port 443. */
+    static String secure() {
+        return System.getenv("SERVICEBUS_CONNECTION_STRING").replaceAll(":5672|;UseDevelopmentEmulator=true", "");
+    }
+
+    static void thrown(Class<? extends Exception> kind, Scenario s) throws Exception {
+        try { s.run(); } catch (Exception e) { check(kind.isInstance(e), "thrown: " + e); return; }
         throw new AssertionError("nothing was thrown");
     }
 
@@ -256,6 +269,45 @@ public class Suite {
                 none(out);
                 none(c);
             }
+        });
+        SCENARIOS.put("websockets: send, receive, settle, by TLS", () -> {
+            var b = new ServiceBusClientBuilder().connectionString(secure()).transportType(AmqpTransportType.AMQP_WEB_SOCKETS);
+            var large = "x".repeat(200_000);
+            try (var s = b.sender().queueName("drain").buildClient(); var r = b.receiver().queueName("drain").disableAutoComplete().buildClient()) {
+                s.sendMessage(new ServiceBusMessage(large));
+                var m = take(r, 1).get(0);
+                same(m.getBody().toString(), large);
+                r.complete(m);
+                none(r);
+            }
+        });
+        SCENARIOS.put("administration: queues, topics, subscriptions, rules", () -> {
+            var a = new ServiceBusAdministrationClientBuilder().connectionString(secure()).buildClient();
+            var name = "own-" + RUN;
+            var q = a.createQueue(name, new CreateQueueOptions().setLockDuration(Duration.ofSeconds(20)).setSessionRequired(true).setMaxDeliveryCount(4));
+            same(List.of(q.getLockDuration(), q.isSessionRequired(), q.getMaxDeliveryCount()), List.of(Duration.ofSeconds(20), true, 4));
+            same(a.updateQueue(q.setMaxDeliveryCount(5)).getMaxDeliveryCount(), 5);
+            same(a.getQueue(name).getMaxDeliveryCount(), 5);
+            check(a.getQueueExists(name) && !a.getQueueExists("nobody"), "exists");
+            check(a.listQueues().stream().anyMatch(x -> x.getName().equals(name)), "not listed");
+            send(name, message("1").setSessionId("s"), message("2").setSessionId("s"));
+            var counts = a.getQueueRuntimeProperties(name);
+            same(List.of(counts.getActiveMessageCount(), counts.getTotalMessageCount()), List.of(2, 2L));
+            thrown(ResourceExistsException.class, () -> a.createQueue(name));
+            a.deleteQueue(name);
+            check(!a.getQueueExists(name), "is still there");
+            thrown(ResourceNotFoundException.class, () -> a.getQueue(name));
+            a.createTopic(name);
+            a.createSubscription(name, "sub", "mine", new CreateSubscriptionOptions().setDeadLetteringOnMessageExpiration(true),
+                new CreateRuleOptions().setFilter(new SqlRuleFilter("n > 1")).setAction(new SqlRuleAction("SET n = 7")));
+            a.createRule(name, "other", "sub", new CreateRuleOptions().setFilter(new CorrelationRuleFilter().setLabel("l")));
+            same(a.listRules(name, "sub").stream().map(RuleProperties::getName).sorted().toList(), List.of("mine", "other"));
+            same(((SqlRuleFilter) a.getRule(name, "sub", "mine").getFilter()).getSqlExpression(), "n > 1");
+            a.deleteRule(name, "sub", "other");
+            same(a.getTopicRuntimeProperties(name).getSubscriptionCount(), 1);
+            a.deleteSubscription(name, "sub");
+            a.deleteTopic(name);
+            check(!a.getTopicExists(name), "is still there");
         });
         SCENARIOS.put("errors: unknown entity, too large, wrong kind of receiver", () -> {
             refused(ServiceBusFailureReason.MESSAGING_ENTITY_NOT_FOUND, () -> send("nobody", message("x")));

@@ -34,7 +34,7 @@ type Language struct {
 	tools   []string
 	install [][]string
 	run     []string
-	addr    string // that the SDK must find its emulator at; any if empty
+	host    string // that the SDK must find its emulator at, on the ports of the service; any if empty
 }
 
 // Languages are all there are.
@@ -55,9 +55,12 @@ var Languages = []Language{
 		run:     []string{"venv/bin/python", "proton_suite.py"},
 	},
 	{
-		Name: "java", SDK: "azure-messaging-servicebus 7.17.13", tools: []string{"java", "mvn"}, addr: standardPort,
-		install: [][]string{{"mvn", "-q", "-B", "-f", "java.xml", "dependency:copy-dependencies", "-DoutputDirectory=lib"}},
-		run:     []string{"java", "-cp", "lib/*", "Suite.java"},
+		Name: "java", SDK: "azure-messaging-servicebus 7.17.13", tools: []string{"java", "mvn", "keytool"}, host: javaHost,
+		install: [][]string{
+			{"mvn", "-q", "-B", "-f", "java.xml", "dependency:copy-dependencies", "-DoutputDirectory=lib"},
+			{"keytool", "-importcert", "-noprompt", "-file", rootsFile, "-keystore", "trust.p12", "-storepass", "changeit"},
+		},
+		run: []string{"java", "@" + javaOptions, "-cp", "lib/*", "Suite.java"},
 	},
 	{
 		Name: "jms", SDK: "Qpid JMS 2.7.0", tools: []string{"java", "mvn"},
@@ -71,9 +74,13 @@ var Languages = []Language{
 	},
 }
 
-// standardPort is for SDKs that dial port 5672 whatever the connection string says: on
-// an address of the loopback network that nobody else uses.
-const standardPort = "127.0.56.72:5672"
+const (
+	// javaHost is an address of the loopback network that nobody else uses: the SDK dials
+	// the ports of the service, 5672 and 443, whatever the connection string says.
+	javaHost    = "127.0.56.72"
+	javaOptions = "options" // a file
+	rootsFile   = "roots.pem"
+)
 
 // Run runs the scripts whose name contains only ("" is all) and reports whether all
 // passed. They go to the endpoint of the connection string, which must have the
@@ -92,25 +99,29 @@ func (l Language) Run(ctx context.Context, w io.Writer, connection, only string)
 	if err := os.CopyFS(dir, files); err != nil {
 		return false, err
 	}
+	certificate, err := busemu.NewCertificate(l.host)
+	if err != nil {
+		return false, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, rootsFile), certificate.PEM, 0o600); err != nil {
+		return false, err
+	}
 	for _, command := range l.install {
 		if out, err := l.command(ctx, dir, command).CombinedOutput(); err != nil {
 			return false, fmt.Errorf("%s of %s: %w: %w: %s", command[0], l.SDK, ErrNotInstalled, err, out)
 		}
 	}
+	java := "" // the real service has a certificate that Java knows
 	if connection == "" {
-		topology, err := busemu.LoadConfig(filepath.Join(dir, "Config.json"))
-		if err != nil {
-			return false, err
-		}
-		srv, err := busemu.Start(&busemu.Options{Addr: l.addr, Topology: topology})
-		if err != nil && l.addr != "" {
-			return false, fmt.Errorf("a broker on %s is %w: %w", l.addr, ErrNotInstalled, err)
-		}
+		srv, err := l.serve(dir, certificate)
 		if err != nil {
 			return false, err
 		}
 		defer func() { _ = srv.Close() }()
-		connection = srv.ConnectionString()
+		connection, java = srv.ConnectionString(), "-Djavax.net.ssl.trustStore=trust.p12 -Djavax.net.ssl.trustStorePassword=changeit"
+	}
+	if err := os.WriteFile(filepath.Join(dir, javaOptions), []byte(java), 0o600); err != nil {
+		return false, err
 	}
 	command := l.run
 	if only != "" {
@@ -124,6 +135,23 @@ func (l Language) Run(ctx context.Context, w io.Writer, connection, only string)
 		return false, ctx.Err()
 	}
 	return err == nil, err
+}
+
+// serve starts an emulator.
+func (l Language) serve(dir string, c *busemu.Certificate) (*busemu.Server, error) {
+	topology, err := busemu.LoadConfig(filepath.Join(dir, "Config.json"))
+	if err != nil {
+		return nil, err
+	}
+	o := &busemu.Options{Topology: topology}
+	if l.host != "" {
+		o.Addr, o.AdminAddr, o.AdminTLS = l.host+":5672", l.host+":443", c.Config()
+	}
+	srv, err := busemu.Start(o)
+	if err != nil && l.host != "" {
+		return nil, fmt.Errorf("a broker on the ports of the service at %s is %w: %w", l.host, ErrNotInstalled, err)
+	}
+	return srv, err
 }
 
 func (Language) command(ctx context.Context, dir string, command []string) *exec.Cmd {
