@@ -76,3 +76,18 @@ func TestJMSSubscription(t *testing.T) {
 		t.Errorf("a subscription that is gone: %+v", a)
 	}
 }
+
+// TestDeliveryTime: JMS writes the time of a delayed delivery as a long.
+func TestDeliveryTime(t *testing.T) {
+	t.Parallel()
+	c := newController(t)
+	at := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	annotations := amqp.AppendValue(amqp.AppendDescriptor(nil, amqp.CodeMessageAnnotations), amqp.Map{{Key: amqp.Symbol(annotationDeliveryTime), Value: at.UnixMilli()}})
+	if s := c.deliver(toOut, nil, append(annotations, oneMessage...)); s.Code != amqp.CodeAccepted {
+		t.Fatalf("sent with %+v", s)
+	}
+	got := must(c.srv.Peek("out", 1))(t)
+	if len(got) != 1 || !got[0].ScheduledAt.Equal(at) {
+		t.Errorf("it waits as %+v", got)
+	}
+}
