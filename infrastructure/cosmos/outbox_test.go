@@ -176,3 +176,48 @@ func TestWrongUseOfABatchIsAnError(t *testing.T) {
 }
 
 func partition(key string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(key) }
+
+// A Commit that failed may be called again and sends the same.
+func TestABatchIsCommittedAgain(t *testing.T) {
+	t.Parallel()
+	w, outbox := newOutbox(t)
+	w.wire.follow(func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
+		return nil, io.ErrUnexpectedEOF
+	})
+	began := time.Now().Add(-time.Second)
+	b := outbox.Batch("k").Put(invoice{ID: "i1"}, "").Emit("E", nil).Emit("F", nil)
+	if _, err := b.Commit(t.Context()); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("without a store: %v", err)
+	}
+	w.wire.follow(nil)
+	_, err := b.Commit(t.Context())
+	must(t, err)
+	events, err := storedEvents(t, w.container, "k")
+	must(t, err)
+	if len(events) != 2 {
+		t.Fatalf("%d events, want 2", len(events))
+	}
+	for _, e := range events {
+		if at, err := time.Parse(time.RFC3339Nano, e.CreatedAt); err != nil || at.Before(began) || at.After(time.Now().Add(time.Second)) {
+			t.Errorf("event created at %s, want now", e.CreatedAt)
+		}
+	}
+}
+
+// The session token of a commit stands for what the caller has seen before, and for the
+// commit, be it a batch or one document.
+func TestTheSessionOfABatch(t *testing.T) {
+	t.Parallel()
+	_, outbox := newOutbox(t)
+	first, err := outbox.Batch("k").Put(invoice{ID: "i1"}, "").Commit(t.Context())
+	must(t, err)
+	if first.SessionToken == "" {
+		t.Error("the commit of one document has no session token")
+	}
+	ahead := "7:-1#99"
+	done, err := outbox.Batch("k").After(ahead).Put(invoice{ID: "i2"}, "").Emit("E", nil).Commit(t.Context())
+	must(t, err)
+	if !strings.Contains(done.SessionToken, ahead) || done.SessionToken == ahead {
+		t.Errorf("session token %q, want %q and the commit's", done.SessionToken, ahead)
+	}
+}

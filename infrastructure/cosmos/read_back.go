@@ -45,8 +45,8 @@ func (c *ContainerContext) readBack(ctx context.Context, ops []operation, failed
 
 // leaves reports whether a document, or that there is none, is what the operation leaves.
 func (op operation) leaves(stored []byte, gone bool) bool {
-	if gone || op.verb == verbDelete {
-		return gone && op.verb == verbDelete
+	if gone {
+		return op.verb == verbDelete
 	}
 	if op.whole {
 		return sameJSON(withoutSystemMembers(stored), op.body)

@@ -87,7 +87,6 @@ func (w *UnitOfWork[A]) Commit(ctx context.Context) (command.Receipt, error) {
 	w.documents.Reset()
 	changes, err := w.collect(ctx)
 	if err != nil {
-		w.documents.Reset()
 		return command.Receipt{}, err
 	}
 	if len(changes) == 0 {
@@ -99,7 +98,6 @@ func (w *UnitOfWork[A]) Commit(ctx context.Context) (command.Receipt, error) {
 	if err != nil {
 		return command.Receipt{}, err
 	}
-	w.documents.Reset()
 	w.requests, w.audits = nil, nil
 	for _, change := range changes {
 		change.aggregate.Committed(change.commit)

@@ -57,9 +57,6 @@ func (s *Service) Relay(ctx context.Context) error {
 		})
 	}
 	err := s.processor.Run(first)
-	if err == nil && first.Err() == nil {
-		err = errors.New("processor: ended by itself")
-	}
 	stopRest()
 	others.Wait()
 	close(faults)

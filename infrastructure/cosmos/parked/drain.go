@@ -3,7 +3,6 @@ package parked
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -130,15 +129,12 @@ func (l *Lot) queryAt(ctx context.Context, position *string, what string, key az
 	return nil
 }
 
-// parkedAmong returns those of events that are behind the gate of key, by id, as they are
-// stored.
-func (l *Lot) parkedAmong(ctx context.Context, key string, events []relay.ParkedEvent) (map[string]relay.ParkedEvent, error) {
+// parked returns the events that are behind the gate of key, by id.
+func (l *Lot) parked(ctx context.Context, key string) (map[string]relay.ParkedEvent, error) {
 	there := make(map[string]relay.ParkedEvent)
 	err := l.query(ctx, "list parked events of key "+key, azcosmos.NewPartitionKeyString(key), "SELECT * FROM c WHERE c.type = @type", typeParkedEvent, func(raw []byte) error {
 		e, _, err := decodeParked(raw)
-		if slices.ContainsFunc(events, func(wanted relay.ParkedEvent) bool { return wanted.ID == e.ID }) {
-			there[e.ID] = e
-		}
+		there[e.ID] = e
 		return err
 	})
 	return there, err

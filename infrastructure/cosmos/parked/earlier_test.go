@@ -29,6 +29,11 @@ func TestGatesOfAnEarlierVersionAreRead(t *testing.T) {
 	must(t, err)
 	gates, err := lot.Intents(t.Context())
 	must(t, err)
+	closed, err := lot.Closed(t.Context())
+	must(t, err)
+	if !slices.Equal(closed, []string{"k"}) {
+		t.Errorf("closed keys %v, want k, which is not listed", closed)
+	}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	want := relay.Closing{Event: "e5", Reason: "too_large", Error: "too large", At: at}
 	if len(gates) != 1 || gates[0].Closing != want || gates[0].Events != 3 || gates[0].Progress != (relay.Progress{}) || gates[0].Attempts != 2 || gates[0].Intent.By != "ann" {

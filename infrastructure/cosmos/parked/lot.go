@@ -86,7 +86,7 @@ func (l *Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, 
 		case err == nil:
 			return done, nil
 		case errors.Is(err, errParkedAlready) && there == nil:
-			if there, err = l.parkedAmong(ctx, key, events); err != nil {
+			if there, err = l.parked(ctx, key); err != nil {
 				return done, err
 			}
 		case errors.Is(err, errParkedAlready), !changedMeanwhile(err):

@@ -238,3 +238,38 @@ func TestClosingAgainOutlivesTheEarlierOpening(t *testing.T) {
 		}
 	}
 }
+
+// A gate is not closed before its key is listed: a new owner would not find it.
+func TestAGateThatCannotBeListedIsNotClosed(t *testing.T) {
+	s := newAccount(t, 0)
+	lot := s.lot(func(r *http.Request) bool {
+		return strings.EqualFold(r.Header.Get("x-ms-documentdb-is-upsert"), "true")
+	})
+	if err := s.close(lot, "k"); err == nil {
+		t.Error("parked, and the key is not listed")
+	}
+	if g, err := s.lot(nil).Gate(t.Context(), "k"); err == nil {
+		t.Errorf("the gate is closed: %+v", g)
+	}
+}
+
+// A gate that is opened while events are parked behind it is closed anew for them.
+func TestAGateOpenedWhileParkingIsClosedAnew(t *testing.T) {
+	s := newAccount(t, 0)
+	must(t, s.close(s.lot(nil), "k"))
+	opened := false
+	lot := s.lot(func(r *http.Request) bool {
+		if isBatch(r) && !opened { // the gate was read, the transaction is next
+			opened = true
+			must(t, s.open(s.lot(nil), "k"))
+		}
+		return false
+	})
+	e := parkedEvent("e2", []byte(`{}`))
+	if _, err := lot.Park(t.Context(), "k", []relay.ParkedEvent{e}, &relay.Closing{Event: "e2", At: e.ParkedAt}); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := s.lot(nil).Gate(t.Context(), "k"); err != nil || !opened || g.Events != 1 || g.Closing.Event != "e2" {
+		t.Errorf("gate %+v, error %v; want one closed for e2", g, err)
+	}
+}
