@@ -49,37 +49,31 @@ func (r *run) passRequestsOn(seen listing) {
 	r.workers.pause(seen.paused)
 	for _, l := range seen.leases {
 		w := r.workers.of(l.ID)
-		if w == nil || l.Epoch < w.epoch {
+		if w == nil {
 			continue
 		}
 		held := w.keeper.snapshot()
 		if l.ETag != held.ETag && (l.ownerKey() != r.self || !l.Request.equal(held.Request)) {
-			w.keeper.markUrgent() // the write meets the other's ETag: it is adopted, or the lease is lost
-			w.keeper.kick.send()
+			w.keeper.rewrite() // it meets the other's ETag, which is adopted, or the lease is lost
 		}
 	}
 }
 
 // completeSplits carries on what a host that is gone has begun.
 func (r *run) completeSplits(ctx context.Context, seen listing) {
-	splits := map[string]bool{}
-	for _, l := range seen.leases {
-		if l.State == LeaseSplit {
-			splits[l.ID] = true
-		}
-	}
 	now := r.clock.Now()
 	for _, l := range seen.leases {
-		var err error
-		switch {
-		case l.State == LeaseSplit && r.workers.of(l.ID) == nil:
-			err = r.splits.complete(ctx, l, seen.byID())
-		case l.State == LeaseDone, l.State == LeasePending && !splits[l.Parent]:
+		switch l.State {
+		case LeaseSplit:
+			if r.workers.of(l.ID) == nil { // else it is at it
+				r.reportError(l.ID, "complete split", r.splits.complete(ctx, l, seen.byID()))
+			}
+		case LeaseDone, LeasePending:
 			if r.swept.tryNow(l.ID, now, 30*r.opts.Expiry) {
 				r.splits.sweep(ctx, l)
 			}
+		case LeaseLive:
 		}
-		r.reportError(l.ID, "complete split", err)
 	}
 }
 
@@ -119,10 +113,8 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 	timed, cancel := r.withStoreTimeout(ctx)
 	defer cancel()
 	if err := l.replace(timed, r.store); err != nil {
-		if lostRace(err) {
-			r.raced.Store(true) // the listing is out of date
-		} else if ctx.Err() == nil {
-			r.reportError(l.ID, "acquire", err)
+		if ctx.Err() == nil {
+			r.reportError(l.ID, "acquire", unlessLostRace(err))
 		}
 		return
 	}

@@ -153,15 +153,14 @@ func ExampleBatch_Answer() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 
-	asked := 0
+	bankOpen := false
 	handler := changefeed.Typed(func(_ context.Context, batch *changefeed.Batch, orders []order) error {
 		for i, o := range orders {
 			switch {
 			case o.Total < 0: // will never be right
 				batch.Answer(i, changefeed.Refuse(errors.New("negative total")))
-			case o.Customer == "bob" && asked == 0: // the bank does not answer
-				asked++
-				batch.Answer(i, changefeed.WaitUntil(time.Now().Add(200*time.Millisecond), errors.New("bank closed")))
+			case o.Customer == "bob" && !bankOpen:
+				batch.Answer(i, changefeed.WaitUntil(time.Now().Add(20*time.Millisecond), errors.New("bank closed")))
 			default:
 				batch.Answer(i, nil)
 				fmt.Println("charged", o.Customer)
@@ -176,6 +175,7 @@ func ExampleBatch_Answer() {
 		Processor: "bank", Logger: quiet, MaxAttempts: 2, RetryMin: 10 * time.Millisecond,
 		DeadLetter: func(_ context.Context, letter changefeed.DeadLetter) error {
 			fmt.Printf("gave up order %s after %d attempts: %v\n", letter.ID, letter.Attempts, letter.Err)
+			bankOpen = true
 			return nil
 		},
 	})

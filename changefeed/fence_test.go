@@ -142,3 +142,21 @@ func TestBackoffGrowsIsCappedAndHeedsThrottling(t *testing.T) {
 		t.Errorf("throttled for a minute, comes back after %s", d)
 	}
 }
+
+// The window is open until its end, which is outside.
+func TestTheFencePassesAtTheEndOfItsWindow(t *testing.T) {
+	for name, c := range map[string]struct {
+		after         time.Duration // on both clocks
+		passed, doubt bool
+	}{
+		"just before": {10*time.Second - 1, false, false},
+		"at the end":  {10 * time.Second, true, true},
+	} {
+		clock := &manualClock{now: time.Unix(100, 0)}
+		_, f := clock.fence(t.Context())
+		clock.now = clock.now.Add(c.after)
+		if doubt, passed := f.inDoubt(), f.endIfPassed(); doubt != c.doubt || passed != c.passed {
+			t.Errorf("%s: in doubt %t, passed %t", name, doubt, passed)
+		}
+	}
+}

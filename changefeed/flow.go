@@ -101,7 +101,7 @@ func (f *flow) byLane(src *Page) [][]Item {
 
 // waitLane returns once some lane has nothing to do, or after most: what is read while
 // all of them work would only wait for them.
-func (f *flow) waitLane(ctx context.Context, most time.Duration, wake <-chan struct{}) error {
+func (f *flow) waitLane(ctx context.Context, most time.Duration) error {
 	a := newAlarm(f.clock)
 	a.set(most)
 	defer a.off()
@@ -115,8 +115,6 @@ func (f *flow) waitLane(ctx context.Context, most time.Duration, wake <-chan str
 		select {
 		case <-f.free:
 		case <-a.ring:
-			return nil
-		case <-wake:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)

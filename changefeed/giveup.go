@@ -55,19 +55,3 @@ func (w *worker) tellLost(err error) {
 	}
 	tell(w.obs.LeaseLost, e)
 }
-
-// lost ends a worker whose lease is gone. If nobody has taken it yet, a release
-// spares the next owner the wait; the ETag keeps that harmless.
-func (w *worker) lost(ctx context.Context) {
-	cause := context.Cause(w.ctx) //nolint:contextcheck // the lease's context, which ended; ctx is Run's
-	w.tellLost(cause)
-	if errors.Is(cause, ErrLeaseLost) {
-		return
-	}
-	ctx, cancel := w.withStoreTimeout(context.WithoutCancel(ctx))
-	defer cancel()
-	lease := w.keeper.snapshot()
-	lease.disown()
-	lease.Timestamp = w.opts.Now()
-	w.reportError(w.id, "release", lease.replace(ctx, w.store))
-}

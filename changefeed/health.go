@@ -81,9 +81,6 @@ func (d *delivery) noteSuccess(of source) {
 }
 
 func clearHealth(l *Lease) urgency {
-	if l.Health == Healthy {
-		return unchanged
-	}
 	l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
 	return soon
 }

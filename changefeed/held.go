@@ -130,7 +130,7 @@ func (f *flow) report(failure error) {
 
 // startRetry sees to it that held keys are tried again. Called with mu.
 func (f *flow) startRetry() {
-	if len(f.held) > 0 && !f.retrying && !f.closing {
+	if len(f.held) > 0 && !f.retrying {
 		f.retrying = true
 		f.running.Go(f.retry)
 	}

@@ -71,12 +71,9 @@ func (k *keeper) run(ctx context.Context) error {
 		}
 		err := k.write(context.WithoutCancel(ctx))
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(err, errRewritten):
 			retry.reset()
-			continue
-		case errors.Is(err, errRewritten):
-			k.markUrgent()
-			continue
+			continue // what was due and is not stored still is
 		case errors.Is(err, ErrLeaseLost) || k.fence.endIfPassed():
 			if !errors.Is(err, ErrLeaseLost) {
 				err = fmt.Errorf("%w: %w", ErrFenced, err)
@@ -88,7 +85,6 @@ func (k *keeper) run(ctx context.Context) error {
 		if err := sleep(ctx, k.clock, min(retry.next(err), k.untilFence()), nil); err != nil {
 			return nil
 		}
-		k.markUrgent()
 	}
 	return nil
 }
@@ -112,13 +108,6 @@ func (k *keeper) due() time.Duration {
 
 func (k *keeper) untilFence() time.Duration {
 	return max(0, k.fence.trustedUntil().Sub(k.clock.Now()))
-}
-
-func (k *keeper) markUrgent() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.version++
-	k.urgent = k.version
 }
 
 // write stores the record once. After a conflict it looks whether the lease is

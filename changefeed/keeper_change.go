@@ -10,9 +10,6 @@ import (
 // because losing it costs nothing.
 func (k *keeper) advance(continuation string, items int, lsn, changeTime int64) {
 	k.change(func(l *Lease) urgency {
-		if items == 0 && l.Continuation == continuation {
-			return unchanged
-		}
 		l.Continuation, l.Since = continuation, time.Time{}
 		if items == 0 {
 			return later
@@ -31,19 +28,16 @@ const checkpointItems = 10_000
 type urgency int
 
 const (
-	unchanged urgency = iota
-	later             // with the next renewal
-	soon              // within Options.CheckpointEvery
-	now               // at once
+	later urgency = iota // with the next renewal
+	soon                 // within Options.CheckpointEvery
+	now                  // at once
 )
 
 // change edits the record; edit says how soon that must be stored.
 func (k *keeper) change(edit func(*Lease) urgency) {
 	k.mu.Lock()
 	u := edit(&k.lease)
-	if u >= later {
-		k.version++
-	}
+	k.version++
 	if u >= soon {
 		k.soon = k.version
 	}
@@ -60,12 +54,7 @@ func (k *keeper) change(edit func(*Lease) urgency) {
 func (k *keeper) flush(ctx context.Context) error {
 	k.mu.Lock()
 	want := k.version
-	if k.stored >= want {
-		err := k.ended
-		k.mu.Unlock()
-		return err
-	}
-	k.urgent = max(k.urgent, want)
+	k.urgent = want
 	k.mu.Unlock()
 	k.kick.send()
 	for {
@@ -86,8 +75,11 @@ func (k *keeper) flush(ctx context.Context) error {
 	}
 }
 
-// renew writes the record now, whether it changed or not, and waits for it.
+// rewrite has the record written now, whether it changed or not.
+func (k *keeper) rewrite() { k.change(func(*Lease) urgency { return now }) }
+
+// renew does so, and waits for it.
 func (k *keeper) renew(ctx context.Context) error {
-	k.markUrgent()
+	k.rewrite()
 	return k.flush(ctx)
 }

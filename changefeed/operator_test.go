@@ -272,7 +272,8 @@ func TestDrainHasADeadline(t *testing.T) {
 			return ctx.Err()
 		}
 		w.put(1, 1)
-		h := w.start("a", nil, &changefeed.Options{DrainTimeout: 4 * time.Second})
+		var end farewell
+		h := w.start("a", nil, &changefeed.Options{DrainTimeout: 4 * time.Second, Observer: end.observer()})
 		time.Sleep(5 * time.Second)
 		began := time.Now()
 		h.stop()
@@ -285,6 +286,7 @@ func TestDrainHasADeadline(t *testing.T) {
 		if l := w.leases()[0]; l.Owner != "" || l.Continuation != "" {
 			t.Errorf("lease after the drain: owner %q, checkpoint %s", l.Owner, l.Continuation)
 		}
+		end.check(t, w, 1)
 	})
 }
 

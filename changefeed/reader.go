@@ -64,7 +64,7 @@ func (d *delivery) read(ctx context.Context, f *flow) error {
 		if err := sleep(ctx, d.clock, poll.pause(ended), d.wakeup); err != nil {
 			return err
 		}
-		if err := f.waitLane(ctx, d.opts.PollMax, d.wakeup); err != nil {
+		if err := f.waitLane(ctx, d.opts.PollMax); err != nil {
 			return err
 		}
 	}

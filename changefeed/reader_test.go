@@ -185,3 +185,54 @@ func TestTheLeaseTellsTheHighestChangeHandled(t *testing.T) {
 		}
 	})
 }
+
+// lagOf runs a range whose first reads reply as told and returns its lag some seconds
+// later. The last read replies to all that follow, too.
+func lagOf(t *testing.T, replies ...func() (*changefeed.Page, error)) changefeed.RangeLag {
+	t.Helper()
+	w := newWorld(t, 1)
+	feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+		return replies[min(int(call), len(replies))-1]()
+	}}
+	p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Host: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	eventually(t, time.Minute, "read", func() bool { return int(feed.calls.Load()) > len(replies) })
+	lags := p.Lag()
+	cancel()
+	if err := <-ended; err != nil || len(lags) != 1 {
+		t.Fatalf("lags %+v, error %v", lags, err)
+	}
+	return lags[0]
+}
+
+// The lag of a range that cannot be read is not known.
+func TestTheLagOfAnUnreadableRangeIsNotKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lag := lagOf(t,
+			func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"1"`, CaughtUp: true}, nil },
+			func() (*changefeed.Page, error) { return nil, errRead })
+		if lag.Known {
+			t.Errorf("%+v of a range that cannot be read", lag)
+		}
+	})
+}
+
+// Once a range is caught up, what the service counted up to then is behind it.
+func TestACaughtUpRangeHasNoLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lag := lagOf(t,
+			func() (*changefeed.Page, error) {
+				return &changefeed.Page{Continuation: `"9"`, EndLSN: 9, CaughtUp: true}, nil
+			},
+			func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"10"`, EndLSN: 10}, nil }, // of documents of others
+			func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"10"`, EndLSN: 10}, nil })
+		if !lag.Known || lag.Transactions != 1 {
+			t.Errorf("%+v, want 1 transaction more than where it was caught up", lag)
+		}
+	})
+}

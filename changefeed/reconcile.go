@@ -55,7 +55,6 @@ func (k *keeper) adopt(theirs Lease) {
 	k.lease.ETag = theirs.ETag
 	k.lease.Request = theirs.Request
 	k.lease.properties, k.lease.unknown = theirs.properties, theirs.unknown
-	k.version++
 	k.mu.Unlock()
 	k.requested.send()
 }

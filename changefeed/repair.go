@@ -143,7 +143,6 @@ func (r *run) replaceReplayed(ctx context.Context, seen listing, t tiling) {
 		if l.ownerKey() != r.self && r.lister.etags.unchangedFor(l.ID, now) < l.lifetime(r.opts.Expiry) {
 			continue
 		}
-		l.Epoch++
 		l.replaceBy(rest)
 		l.Timestamp = r.opts.Now()
 		if err := l.replace(ctx, r.store); err != nil {

@@ -6,17 +6,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
 // run is one call of Run. Its goroutines are the cycle (run itself) and, for each
-// owned lease, those of a worker. Only workers, relist and raced are used by others
-// than the cycle.
+// owned lease, those of a worker. Only workers and relist are used by others than the
+// cycle.
 type run struct {
 	*env
 	workers    *workers
-	raced      atomic.Bool // a lease wanted was taken by another: look again soon
 	lister     *lister
 	splits     *splits
 	gaps       *gaps
@@ -58,9 +56,6 @@ func (r *run) run(ctx context.Context) error {
 		case ctx.Err() == nil:
 			r.reportError("", "cycle", err)
 			pause = retry.next(err)
-		}
-		if r.raced.Swap(false) {
-			pause = min(pause, jitter(r.opts.AcquireFast))
 		}
 		_ = sleep(ctx, r.clock, pause, r.relist) // the loop's condition asks ctx
 		// Many leases that move at once are one reason to look again.

@@ -85,7 +85,9 @@ func TestFromSavedTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Run(t.Context()); !errors.Is(err, changefeed.ErrPermanent) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := p.Run(ctx); !errors.Is(err, changefeed.ErrPermanent) {
 			t.Errorf("tokens that do not cover the container: error %v", err)
 		}
 	})
@@ -191,6 +193,11 @@ func TestEmptiedLeaseStoreLosesNothing(t *testing.T) {
 		if n := w.got.count(); n > 160 {
 			t.Errorf("%d deliveries of 130 changes: the remembered positions were not used", n)
 		}
+		for _, l := range w.leases() {
+			if l.Epoch < 2 {
+				t.Errorf("lease %s has epoch %d, as before it was lost", l.Token, l.Epoch)
+			}
+		}
 		record.Write(t, record.Result{
 			Fault: "F23", Name: "every lease deleted while hosts run", Injections: 1, Of: 1, Events: 130,
 			DuplicatesSent: int64(w.got.count() - 130), Note: "positions are remembered by the hosts that run; a fleet started on an empty store begins at Options.Start",
@@ -213,7 +220,14 @@ func TestLostLeaseIsRepaired(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.put(100, 40)
-		eventually(t, time.Minute, "repaired", func() bool { return repaired.Load() == 1 })
+		took := eventually(t, time.Minute, "repaired", func() bool { return repaired.Load() == 1 })
+		if took < 20*time.Second {
+			t.Errorf("repaired after %s: a host may still trust the lease that was lost", took)
+		}
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 4 })
+		if again := w.leases()[1]; again.Epoch <= l.Epoch {
+			t.Errorf("epoch %d, and %d before it was lost", again.Epoch, l.Epoch)
+		}
 		w.put(100, 40)
 		eventually(t, time.Minute, "delivered", func() bool { return w.got.distinct() == 300 })
 		if n := w.got.count(); n > 360 {

@@ -24,12 +24,11 @@ type worker struct {
 
 // stopOrder tells a worker to stop, and what for.
 type stopOrder struct {
-	given    bool      // set by stop
-	deadline time.Time // of handlers, because the processor drains; zero otherwise
-	handoff  hostKey
-	replace  bool // because narrower leases exist: split into rest
-	rest     []FeedRange
-	reason   string
+	given   bool // set by stop
+	handoff hostKey
+	replace bool // because narrower leases exist: split into rest
+	rest    []FeedRange
+	reason  string
 }
 
 // ending is why a session ended.
@@ -71,10 +70,9 @@ func (w *worker) run(ctx context.Context) {
 	case endedSplit:
 		w.retire(ctx, split)
 	case endedLost, endedAgain, goOn:
-		w.lost(ctx)
+		w.tellLost(context.Cause(w.ctx)) //nolint:contextcheck // the lease's context, which ended
 	}
-	w.cancel(ErrLeaseLost)
-	w.keeper.fence.revoke(ErrLeaseLost)
+	w.keeper.fence.revoke(ErrLeaseLost) // and with it the delivery's context
 }
 
 // session reads and delivers from the checkpoint until something ends it.
@@ -109,51 +107,53 @@ func (w *worker) session() (ending, *SplitError) {
 	reading.Wait()
 	w.finishFlow(f)
 	w.setFlow(nil)
-	if w.ctx.Err() != nil && !errors.Is(context.Cause(w.ctx), ErrDraining) {
+	order, _ := w.current()
+	switch cause := context.Cause(w.ctx); {
+	case cause != nil && !errors.Is(cause, ErrDraining):
 		return endedLost, nil
+	case why == endedLost && order.given: // the drain's deadline came first
+		return endedAsked, nil
 	}
 	return why, split
 }
 
 // finishFlow waits for handlers and calls of Processor.Own, not longer than the drain timeout.
 func (w *worker) finishFlow(f *flow) {
-	limit := w.opts.DrainTimeout
-	if order, _ := w.current(); !order.deadline.IsZero() {
-		limit = min(limit, order.deadline.Sub(w.clock.Now()))
-	}
-	stop := w.clock.AfterFunc(max(0, limit), func() { w.cancel(ErrDraining) })
+	stop := w.clock.AfterFunc(max(0, w.opts.DrainTimeout), func() { w.cancel(ErrDraining) })
 	f.close()
 	w.calls.closeAndWait()
 	stop()
 }
 
 // carryOutRequests carries out what the processor or an operator asks, and says how the
-// session ends by that.
+// session ends by that. Between sessions it waits, holding the lease, until a pause is over.
 func (w *worker) carryOutRequests() ending {
-	order, f := w.current()
-	if order.given {
-		return endedAsked
-	}
-	running := f != nil
-	request := w.keeper.snapshot().Request
-	switch {
-	case request.Release:
-		w.keeper.change(func(l *Lease) urgency { l.Request.Release = false; return now })
-		w.stop(stopOrder{reason: "operator"})
-		return endedAsked
-	case request.Rewind != nil || request.Retry:
-		if running {
+	for {
+		order, f := w.current()
+		request := w.keeper.snapshot().Request
+		running := f != nil
+		paused := request.Paused || w.workers.paused.Load()
+		moved := request.Rewind != nil || request.Retry
+		switch {
+		case order.given:
+			return endedAsked
+		case request.Release:
+			w.stop(stopOrder{reason: "operator"})
+			return endedAsked
+		case running && (moved || paused):
 			return endedAgain // deliver nothing while the position changes
+		case moved:
+			w.keeper.change(applyRequest)
 		}
-		w.keeper.change(applyRequest)
+		if !paused {
+			return goOn
+		}
+		select {
+		case <-w.ctx.Done():
+			return endedLost
+		case <-w.kick:
+		}
 	}
-	switch paused := request.Paused || w.workers.paused.Load(); {
-	case !paused:
-		return goOn
-	case running:
-		return endedAgain
-	}
-	return w.holdStill()
 }
 
 // applyRequest carries out an operator's rewind or retry on the record.
@@ -167,30 +167,11 @@ func applyRequest(l *Lease) urgency {
 	return now
 }
 
-// holdStill waits, holding the lease, until the pause is over.
-func (w *worker) holdStill() ending {
-	for {
-		select {
-		case <-w.ctx.Done():
-			return endedLost
-		case <-w.kick:
-		}
-		request := w.keeper.snapshot().Request
-		if order, _ := w.current(); order.given || request.Release || (!request.Paused && !w.workers.paused.Load()) {
-			return w.carryOutRequests()
-		}
-		if request.Rewind != nil || request.Retry {
-			w.keeper.change(applyRequest)
-		}
-	}
-}
-
-// stop tells the worker what is wanted of it; a stop cannot be taken back, but a
-// drain overrules a hand-off.
+// stop tells the worker to stop, and what for; the first order stands.
 func (w *worker) stop(order stopOrder) {
 	order.given = true
 	w.mu.Lock()
-	if !w.order.given || !order.deadline.IsZero() {
+	if !w.order.given {
 		w.order = order
 	}
 	w.mu.Unlock()

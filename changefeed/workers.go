@@ -71,10 +71,16 @@ func (s *workers) pause(on bool) {
 }
 
 // drain makes all workers give their leases up, each to the host named for it; handlers
-// must have ended at the deadline.
+// must have ended at the deadline, also of a worker that was told to stop before.
 func (s *workers) drain(to map[string]hostKey, deadline time.Time) {
-	for _, w := range s.all() {
-		w.stop(stopOrder{deadline: deadline, handoff: to[w.id], reason: "drain"})
+	all := s.all()
+	for _, w := range all {
+		w.stop(stopOrder{handoff: to[w.id], reason: "drain"})
 	}
+	defer s.clock.AfterFunc(max(0, deadline.Sub(s.clock.Now())), func() {
+		for _, w := range all {
+			w.cancel(ErrDraining)
+		}
+	})()
 	s.wait.Wait()
 }

@@ -1,0 +1,150 @@
+package changefeed_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memstore"
+)
+
+// The trust window begins when the acquisition begins, too.
+func TestTrustBeginsBeforeTheAcquisition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var late atomic.Bool
+		var landed, fenced atomic.Int64
+		w.store = memstore.New(&memstore.Options{After: func(ctx context.Context, op memstore.Op) error {
+			if op.Kind == memstore.Replace && late.Swap(false) {
+				landed.Store(time.Now().UnixNano()) // it took effect; the answer takes its time
+				return pause(ctx, 4*time.Second)
+			}
+			return nil
+		}})
+		first := w.start("first", nil, nil)
+		eventually(t, 10*time.Second, "the lease exists", func() bool { return w.owners()["first"] == 1 })
+		first.stop()
+		w.put(1, 1)
+		late.Store(true)
+		acquired := make(chan struct{})
+		a := w.start("a", changefeed.HandlerFunc(func(ctx context.Context, _ *changefeed.Batch) error {
+			<-ctx.Done()
+			fenced.CompareAndSwap(0, time.Now().UnixNano())
+			return ctx.Err()
+		}), &changefeed.Options{HandlerTimeout: -1, Observer: &changefeed.Observer{
+			LeaseAcquired: func(changefeed.LeaseAcquired) { close(acquired) },
+		}})
+		<-acquired
+		a.link.noStore.Store(true)
+		eventually(t, time.Minute, "fenced", func() bool { return fenced.Load() > 0 })
+		if d := time.Duration(fenced.Load() - landed.Load()); landed.Load() == 0 || d > 18*time.Second {
+			t.Errorf("the handler ran until %s after the acquisition took effect, want at most Expiry - Margin = 18 s", d)
+		}
+	})
+}
+
+// A renewal is due Renew after the last one was sent, however late its answer came.
+func TestRenewalsAreCountedFromTheirRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var slow atomic.Bool
+		var mu sync.Mutex
+		var sent []time.Time
+		w.store = memstore.New(&memstore.Options{Before: func(_ context.Context, op memstore.Op) error {
+			if slow.Load() && op.Kind == memstore.Replace {
+				mu.Lock()
+				defer mu.Unlock()
+				sent = append(sent, time.Now())
+			}
+			return nil
+		}, After: func(ctx context.Context, op memstore.Op) error {
+			if slow.Load() && op.Kind == memstore.Replace {
+				return pause(ctx, 4*time.Second)
+			}
+			return nil
+		}})
+		w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		slow.Store(true)
+		time.Sleep(2 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		for i := 1; i < len(sent); i++ {
+			if d := sent[i].Sub(sent[i-1]); d > 8*time.Second*12/10 {
+				t.Errorf("a renewal %s after the one before, want at most Renew = 8 s, and a fifth", d)
+			}
+		}
+		if len(sent) < 10 {
+			t.Errorf("%d renewals in two minutes", len(sent))
+		}
+	})
+}
+
+// Who waits for a checkpoint learns that the lease is gone, whatever context it waits with.
+func TestACheckpointEndsWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		result := make(chan error, 1)
+		var a *host
+		a = w.start("a", changefeed.Manual(func(ctx context.Context, _ *changefeed.Batch, checkpoint changefeed.Checkpoint) error {
+			a.link.noStore.Store(true)
+			own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Minute)
+			defer cancel()
+			err := checkpoint(own)
+			a.link.noStore.Store(false)
+			select {
+			case result <- err:
+			default:
+			}
+			return err
+		}), nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		time.Sleep(time.Second)
+		w.put(1, 1)
+		if err := <-result; !errors.Is(err, changefeed.ErrFenced) {
+			t.Errorf("the checkpoint ended with %v, want ErrFenced", err)
+		}
+	})
+}
+
+// What others add to a record while it is owned, the owner's next write keeps.
+func TestAnOwnedRecordKeepsWhatOthersAdd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		record, err := w.store.Read(t.Context(), w.leases()[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc map[string]any
+		if err := json.Unmarshal(record.Body, &doc); err != nil {
+			t.Fatal(err)
+		}
+		doc["note"] = "theirs"
+		doc["properties"].(map[string]any)["mark"] = "theirs, too"
+		if record.Body, err = json.Marshal(doc); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.store.Replace(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+		w.put(1, 1)
+		eventually(t, time.Minute, "written by its owner", func() bool { return w.stored(1) })
+		if record, err = w.store.Read(t.Context(), record.ID); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`"note":"theirs"`, `"mark":"theirs, too"`} {
+			if !strings.Contains(string(record.Body), want) {
+				t.Errorf("the record lacks %s: %s", want, record.Body)
+			}
+		}
+	})
+}
