@@ -6,6 +6,17 @@ import (
 	"strings"
 )
 
+// Reasons of dead letters that no handler gave.
+const (
+	// ReasonUndecodable is that of an event whose body its handler's type cannot hold: no other
+	// try would help.
+	ReasonUndecodable = "undecodable"
+	// ReasonAttempts is that of an event whose handler failed Options.Attempts times in a row.
+	ReasonAttempts = "too_many_attempts"
+	// ReasonCannotDefer is that of an event that a broker was to defer that cannot.
+	ReasonCannotDefer = "cannot_defer"
+)
+
 // DeadLetterError asks for an event to be moved to the dead-letter queue.
 type DeadLetterError struct {
 	Reason string // short and stable, for example "unknown_schema"
@@ -42,7 +53,7 @@ var errDeferred = errors.New("the event is deferred")
 
 // Defer returns an error that leaves the event in the source, out of the way of those behind
 // it: it is delivered no more, and can be asked for by its SequenceNumber. Only Service Bus can
-// do so; elsewhere the event is dead-lettered, with the reason "cannot_defer".
+// do so; elsewhere the event is dead-lettered ([ReasonCannotDefer]).
 func Defer() error { return errDeferred }
 
 // ErrLockLost is the cause of a handler's context when the broker may have given its event to

@@ -7,10 +7,6 @@ import (
 	"fmt"
 )
 
-// ReasonUndecodable is the reason with which an event is dead-lettered whose body its
-// handler's type cannot hold: no other try would help.
-const ReasonUndecodable = "undecodable"
-
 // Mux gives each event to the handler of its action, with its body decoded. It is filled
 // with On and OnPayload before Handler is called.
 type Mux struct {

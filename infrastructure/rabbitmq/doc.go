@@ -1,4 +1,4 @@
-// Package rabbitmq sends events to RabbitMQ in the order of their keys.
+// Package rabbitmq sends events to RabbitMQ and receives them, in the order of their keys.
 //
 // # Where events go
 //
@@ -24,6 +24,38 @@
 //
 // RabbitMQ has no duplicate detection. A message that is sent again after its confirmation was
 // lost is in the queue twice, with one message id; the consumer's inbox drops it.
+//
+// # Receiving
+//
+// A Consumer has a channel for each queue of its group. All consumers of a group subscribe to all
+// its queues; the broker gives each queue to one of them.
+//
+//	a queue:   [connecting] --subscribed--> [receiving] --stop--> [draining] --handlers ended--> closed
+//	                ^                            |                    |
+//	                +---- pause --- [lost] <-----+--- channel ended --+
+//
+//	an event:  [unacknowledged] --first of its key--> [handled] --marked in the inbox--> acknowledged
+//	                 ^                                    |   \__ dead letter confirmed --> acknowledged
+//	                 +-------- pause, key waits ----------+
+//
+//	from [unacknowledged] and [handled], channel ended: handlers find their context ended
+//	(consumer.ErrLockLost), and the broker delivers again, here or elsewhere
+//
+// Invariants:
+//
+//   - Of a key one event is handled at a time. One that fails is handled again before what
+//     follows it, which stays unacknowledged meanwhile; other keys go on, until Prefetch events of
+//     the queue wait.
+//   - An event is acknowledged after its handler and the inbox's mark, or after the broker has
+//     confirmed its dead letter. What is delivered again after a lost acknowledgement, the inbox drops.
+//   - What a channel that ended had delivered is not begun any more. What comes again waits until
+//     a handler of its key that still runs has ended.
+//   - At a stop the subscription stays until handlers have ended and acknowledged: given to another
+//     consumer before, the queue would deliver what follows them. Then the channel is closed, and
+//     what was not begun goes back, in its order.
+//
+// An event may be unacknowledged for 30 minutes (the broker's consumer_timeout), handlers and
+// pauses of its key included; then the broker ends the channel.
 //
 // # A failure
 //

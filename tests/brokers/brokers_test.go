@@ -3,18 +3,14 @@
 package brokers
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"feedbox/infrastructure/rabbitmq"
 	"feedbox/infrastructure/sqs"
@@ -26,9 +22,9 @@ import (
 
 // broker is one that a relay sends to and a consumer receives from.
 type broker struct {
-	env     []string                                        // of the relay
-	kill    func()                                          // kills it and starts it again; nil: it is not killed
-	receive func(t *testing.T, each func(m verify.Message)) // gives all that waits, in the broker's order
+	env     []string                                            // of the relay
+	kill    func()                                              // kills it and starts it again; nil: it is not killed
+	consume func(t *testing.T, l *servers.Ledger) (stop func()) // runs a consumer that writes into l
 }
 
 // TestRabbitMQ: relays and the broker itself are killed under load. What the broker confirmed
@@ -44,9 +40,17 @@ func TestRabbitMQ(t *testing.T) {
 		t.Fatal(err)
 	}
 	keepPromises(t, broker{
-		env:     []string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=" + server.URL},
-		kill:    func() { server.Kill(); server.Start() },
-		receive: func(t *testing.T, each func(verify.Message)) { server.Receive(t, "billing", 4, each) },
+		env:  []string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=" + server.URL},
+		kill: func() { server.Kill(); server.Start() },
+		consume: func(t *testing.T, l *servers.Ledger) func() {
+			own, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = own.Close() })
+			c, err := rabbitmq.NewConsumer(own, rabbitmq.Group{Name: "billing", Queues: 4}, l.Handle, &rabbitmq.ConsumerOptions{Options: l.Options()})
+			return servers.Consume(t, c, err)
+		},
 	})
 }
 
@@ -55,21 +59,24 @@ func TestRabbitMQ(t *testing.T) {
 func TestSQS(t *testing.T) {
 	endpoint := servers.StartSQS(t)
 	client := awssqs.New(awssqs.Options{BaseEndpoint: &endpoint, Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
-	made, err := client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: aws.String("contacts.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
+	queue, err := sqs.Declare(t.Context(), client, "contacts.fifo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	keepPromises(t, broker{
 		env: []string{
-			"FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_QUEUE_URL=" + *made.QueueUrl, "FEEDBOX_SQS_ENDPOINT=" + endpoint, "FEEDBOX_SQS_REGION=eu-west-1",
+			"FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_QUEUE_URL=" + queue, "FEEDBOX_SQS_ENDPOINT=" + endpoint, "FEEDBOX_SQS_REGION=eu-west-1",
 			"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b",
 		},
-		receive: func(t *testing.T, each func(verify.Message)) { receiveSQS(t, client, *made.QueueUrl, each) },
+		consume: func(t *testing.T, l *servers.Ledger) func() {
+			c, err := sqs.NewConsumer(client, queue, l.Handle, &sqs.ConsumerOptions{Options: l.Options(), Visibility: 5 * time.Second})
+			return servers.Consume(t, c, err)
+		},
 	})
 }
 
-// keepPromises changes contacts while two relays are killed and replaced, and judges what a
-// consumer with an inbox makes of it.
+// keepPromises changes contacts while two relays are killed and replaced, and judges what
+// consumers with one inbox make of it.
 func keepPromises(t *testing.T, b broker) {
 	cycles := testenv.Count(t, "BROKER_KILLS", 3)
 	seed := time.Now().UnixNano()
@@ -90,6 +97,9 @@ func keepPromises(t *testing.T, b broker) {
 		Base: api, Client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: 10 * time.Second},
 		Contacts: 50, Changes: 100 * (cycles + 1), Writers: 8, Seed: seed, Pace: 30 * time.Millisecond,
 	}
+	var ledger servers.Ledger
+	b.consume(t, &ledger)
+	stop := b.consume(t, &ledger)
 	done := make(chan error, 1)
 	go func() { done <- load.Run(t.Context()) }()
 	for n := range cycles {
@@ -97,6 +107,8 @@ func keepPromises(t *testing.T, b broker) {
 		victim := n % len(relays)
 		relays[victim].Kill()
 		relays[victim] = relay()
+		stop() // a consumer goes, another one comes
+		stop = b.consume(t, &ledger)
 		if b.kill != nil && n%2 == 0 {
 			b.kill()
 		}
@@ -109,44 +121,10 @@ func keepPromises(t *testing.T, b broker) {
 	run.Acked, run.Unknown, _ = load.History()
 	run.LostCreates = load.LostCreates()
 	run.Aggregates, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
-	var inbox servers.Inbox
-	testkit.Eventually(t, 5*time.Minute, fmt.Sprintf("all %d events", len(run.Events)), func() bool {
-		b.receive(t, func(m verify.Message) { inbox.Take(t, m) })
-		return len(inbox.Messages) >= len(run.Events)
-	})
-	run.Messages, run.Repeats = inbox.Messages, inbox.Repeats
+	testkit.Eventually(t, 5*time.Minute, fmt.Sprintf("all %d events", len(run.Events)), func() bool { return ledger.Count() >= len(run.Events) })
+	run.Messages, run.Repeats = ledger.Messages()
 	t.Logf("%s; %d repeats kept away by the inbox; %d kills", run.Summary(), run.Repeats, cycles)
 	for _, v := range run.Verify() {
 		t.Error(v)
-	}
-}
-
-func receiveSQS(t *testing.T, client *awssqs.Client, queue string, each func(m verify.Message)) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	for {
-		got, err := client.ReceiveMessage(ctx, &awssqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(got.Messages) == 0 {
-			return
-		}
-		var done []types.DeleteMessageBatchRequestEntry
-		for i, m := range got.Messages {
-			text := func(name string) string {
-				if v, ok := m.MessageAttributes[name]; ok {
-					return *v.StringValue
-				}
-				return ""
-			}
-			sequence, _ := strconv.ParseInt(text(sqs.AttributeSequence), 10, 64)
-			version, _ := strconv.ParseInt(text(sqs.AttributeAggregateVersion), 10, 64)
-			each(verify.Message{ID: text("cloudEvents_id"), Session: text(sqs.AttributeKey), Subject: text("cloudEvents_type"), Sequence: sequence, Version: version})
-			done = append(done, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
-		}
-		if _, err := client.DeleteMessageBatch(ctx, &awssqs.DeleteMessageBatchInput{QueueUrl: &queue, Entries: done}); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

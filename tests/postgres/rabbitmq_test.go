@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"feedbox/infrastructure/rabbitmq"
-	"feedbox/infrastructure/verify"
 	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
@@ -22,7 +21,10 @@ func TestWithRabbitMQ(t *testing.T) {
 	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: broker.URL})
 	must(t, err)
 	must(t, rabbitmq.Declare(t.Context(), client, "contacts", rabbitmq.Group{Name: "billing", Queues: 4}))
-	must(t, client.Close())
+	t.Cleanup(func() { must(t, client.Close()) })
+	var ledger servers.Ledger
+	consumer, err := rabbitmq.NewConsumer(client, rabbitmq.Group{Name: "billing", Queues: 4}, ledger.Handle, &rabbitmq.ConsumerOptions{Options: ledger.Options()})
+	servers.Consume(t, consumer, err)
 	w := newWorld(t, "FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL="+broker.URL)
 	load := &testkit.Workload{
 		Base: w.endpoints.API, Client: testkit.HTTPClient(t, 8), Contacts: 40, Changes: 1_000_000, Writers: 8, Pace: 5 * time.Millisecond, Seed: int64(seed),
@@ -45,12 +47,8 @@ func TestWithRabbitMQ(t *testing.T) {
 	history.Add(load)
 	judged := history.Run()
 	judged.Aggregates, judged.Events = w.stored(t)
-	var inbox servers.Inbox
-	testkit.Eventually(t, 2*time.Minute, "every stored event", func() bool {
-		broker.Receive(t, "billing", 4, func(m verify.Message) { inbox.Take(t, m) })
-		return len(inbox.Messages) >= len(judged.Events)
-	})
-	judged.Messages, judged.Repeats = inbox.Messages, inbox.Repeats
+	testkit.Eventually(t, 2*time.Minute, "every stored event", func() bool { return ledger.Count() >= len(judged.Events) })
+	judged.Messages, judged.Repeats = ledger.Messages()
 	t.Logf("%s; %d repeats kept away by the inbox", judged.Summary(), judged.Repeats)
 	for _, breach := range judged.Verify() {
 		t.Error(breach)

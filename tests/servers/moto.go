@@ -22,6 +22,7 @@ func StartSQS(t testing.TB) (endpoint string) {
 	}
 	port := freePorts(t, 1)[0]
 	cmd := exec.Command(program, "-H", "127.0.0.1", "-p", fmt.Sprint(port))
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(moduleRoot(t), "tests/servers/moto")) // its queues are mended there
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

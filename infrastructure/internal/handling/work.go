@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -81,50 +80,4 @@ func (w *Work) Drain(ctx context.Context, done <-chan struct{}, cancel context.C
 func SetAside(err error) bool {
 	_, dead := errors.AsType[*consumer.DeadLetterError](err)
 	return dead || errors.Is(err, consumer.Defer())
-}
-
-// Key is the work on one key, for its one holder.
-type Key struct {
-	*Work
-	Inbox consumer.Inbox
-	// GapTries is how often an event behind a gap waits before it is handled all the same.
-	GapTries int
-
-	last consumer.Mark
-}
-
-// Open reads how far the key was handled.
-func (k *Key) Open(ctx context.Context, key string) (err error) {
-	k.last, err = k.Inbox.Last(ctx, key)
-	return err
-}
-
-// errWaitForMissing makes an event wait that came before its predecessor.
-var errWaitForMissing = errors.New("an earlier event of the key is missing; waiting for it to arrive")
-
-// Apply does with an event what the inbox's verdict asks for, and notes in out how that went.
-// Without an error there the event is marked in the inbox and can be settled; so can one that
-// was set aside.
-func (k *Key) Apply(ctx context.Context, out *consumer.Outcome) {
-	e := out.Event
-	switch out.Verdict = consumer.Judge(k.last, e); out.Verdict {
-	case consumer.Duplicate, consumer.Stale:
-		out.Action = consumer.Dropped
-		return
-	case consumer.Gap:
-		out.Missing = e.Sequence - k.last.Sequence - 1
-		if e.DeliveryCount <= k.GapTries {
-			out.Err = errWaitForMissing
-			return
-		}
-	case consumer.Fresh:
-	}
-	if out.Err = k.Handle(ctx, e); out.Err != nil && !SetAside(out.Err) {
-		return
-	}
-	if err := k.Inbox.Record(ctx, e.Key, e.Mark()); err != nil {
-		out.Err = fmt.Errorf("record event %s: %w", e.ID, err)
-		return
-	}
-	k.last = e.Mark()
 }

@@ -35,7 +35,7 @@ func (p *SessionProcessor) hold(ctx, working context.Context, s *accepted) {
 	locked, lose := context.WithCancelCause(working)
 	h := &hold{
 		p: p, session: s, shown: &Session{id: s.id, link: s.link}, lose: lose,
-		key:   handling.Key{Work: &p.work, Inbox: p.opts.Inbox, GapTries: p.opts.GapDeliveries},
+		key:   handling.Key{Work: &p.work, Inbox: p.opts.Inbox, GapDeliveries: p.opts.GapDeliveries},
 		queue: make(chan *amqp.Message, p.opts.Prefetch), tooMany: make(chan struct{}), observed: closed,
 	}
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -190,5 +190,10 @@ func (h *hold) deliver(ctx, locked context.Context, m *amqp.Message) bool {
 	patience, cancel := bounded(locked)
 	defer cancel()
 	end(patience)
+	if out.Action == consumer.DeadLettered || out.Action == consumer.Deferred {
+		if err := h.key.Record(patience, out.Event); err != nil {
+			h.p.work.Log.WarnContext(locked, "an event that was set aside is not marked in the inbox", "session", h.session.id, "error", err)
+		}
+	}
 	return out.Action != consumer.PutBack
 }

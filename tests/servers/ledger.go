@@ -1,0 +1,84 @@
+package servers
+
+import (
+	"context"
+	"sync"
+
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/verify"
+)
+
+// Ledger is the database of a consumer: what handlers wrote for events, and the inbox with their
+// marks, both in one transaction. All processes of the consumer share it. The zero value is empty.
+type Ledger struct {
+	mu       sync.Mutex // guards what follows
+	messages []verify.Message
+	repeats  int
+	marks    map[string]consumer.Mark
+}
+
+var _ consumer.Inbox = (*Ledger)(nil)
+
+// Handle is a handler: it writes an event down, unless it is there.
+func (l *Ledger) Handle(ctx context.Context, e *consumer.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	switch consumer.Judge(l.marks[e.Key], e) {
+	case consumer.Duplicate, consumer.Stale:
+		l.repeats++
+		return nil
+	case consumer.Fresh, consumer.Gap:
+	}
+	l.messages = append(l.messages, verify.Message{ID: e.ID, Session: e.Key, Subject: e.Action, Version: e.AggregateVersion, Sequence: e.Sequence})
+	if l.marks == nil {
+		l.marks = map[string]consumer.Mark{}
+	}
+	l.marks[e.Key] = e.Mark()
+	return nil
+}
+
+// Last implements consumer.Inbox.
+func (l *Ledger) Last(_ context.Context, key string) (consumer.Mark, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.marks[key], nil
+}
+
+// Record implements consumer.Inbox: Handle has done so, unless the event was set aside.
+func (l *Ledger) Record(_ context.Context, key string, m consumer.Mark) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.marks == nil {
+		l.marks = map[string]consumer.Mark{}
+	}
+	if m.Sequence > l.marks[key].Sequence {
+		l.marks[key] = m
+	}
+	return nil
+}
+
+// Observe counts what the inbox drops.
+func (l *Ledger) Observe(_ context.Context, o consumer.Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o.Action == consumer.Dropped {
+		l.repeats++
+	}
+}
+
+// Messages are the events that are written down, in order, and how many repeats were not.
+func (l *Ledger) Messages() (messages []verify.Message, repeats int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]verify.Message(nil), l.messages...), l.repeats
+}
+
+// Count tells how many events are written down.
+func (l *Ledger) Count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.messages)
+}

@@ -1,0 +1,65 @@
+# Python imports this before moto (moto.go). moto's FIFO queues differ from those of SQS in two
+# ways that a consumer meets: its threads do not lock each other out, so that a message that comes
+# while others are deleted may be gone; and of messages of a group that become visible at the same
+# time it may give the second one first.
+import copy
+import functools
+import threading
+import time
+
+try:
+    from moto.sqs import models
+except ImportError:  # another program than moto
+    models = None
+
+
+def take(queue, count, visibility, names):
+    seen = [(m, m.visible and not m.delayed) for m in queue._messages]
+    flying = {m.group_id for m, visible in seen if not visible}
+    got, dead = [], []
+    for m, visible in seen:
+        if not visible or m.group_id in flying or len(got) == count:
+            continue
+        policy = queue.redrive_policy
+        if queue.dead_letter_queue is not None and policy and m.approximate_receive_count >= int(policy["maxReceiveCount"]):
+            dead.append(m)
+            continue
+        m.mark_received(visibility_timeout=visibility)
+        queue.pending_messages.add(m)
+        given = copy.deepcopy(m)
+        models._filter_message_attributes(given, names or [])
+        got.append(given)
+    for m in dead:
+        queue._messages.remove(m)
+        queue.dead_letter_queue.add_message(m)
+    return got
+
+
+if models is not None:
+    lock = threading.RLock()
+    receive = models.SQSBackend.receive_message
+
+    def receive_message(self, queue_name, count, wait, visibility, names=None):
+        queue = self.get_queue(queue_name)
+        if not queue.fifo_queue:
+            return receive(self, queue_name, count, wait, visibility, names)
+        end = time.time() + wait
+        while True:
+            with lock:
+                got = take(queue, count, visibility, names)
+            if got or time.time() >= end:
+                return got
+            time.sleep(0.05)
+
+    models.SQSBackend.receive_message = receive_message
+
+    def locked(method):
+        @functools.wraps(method)
+        def call(*args, **more):
+            with lock:
+                return method(*args, **more)
+
+        return call
+
+    for name in ("send_message", "send_message_batch", "delete_message", "delete_message_batch", "change_message_visibility", "change_message_visibility_batch"):
+        setattr(models.SQSBackend, name, locked(getattr(models.SQSBackend, name)))
