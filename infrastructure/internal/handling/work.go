@@ -1,5 +1,3 @@
-// Package handling is what the consumer kits have in common behind their handlers: the
-// decisions between the inbox, the handler and another try.
 package handling
 
 import (
