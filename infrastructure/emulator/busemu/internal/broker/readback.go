@@ -117,5 +117,5 @@ func (r *readBack) seek(it **pebble.Iterator, kind byte, id uint32, sequence int
 
 // missing is why an iterator did not find a record.
 func missing(key []byte, it *pebble.Iterator) error {
-	return fmt.Errorf("record %x: %w", key, cmp.Or(it.Error(), error(pebble.ErrNotFound)))
+	return fmt.Errorf("record %x: %w", key, cmp.Or(it.Error(), pebble.ErrNotFound))
 }
