@@ -10,8 +10,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"golang.org/x/sync/errgroup"
-
-	"feedbox/infrastructure/servicebus"
 )
 
 // sessionsAtOnce is how many sessions are emptied side by side.
@@ -20,7 +18,7 @@ const sessionsAtOnce = 16
 // dumpTopic empties a subscription into a file and returns the count. Of each session
 // the order is kept.
 func dumpTopic(ctx context.Context, e *endpoints, subscription string, idle time.Duration, path string) (n int, err error) {
-	client, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString})
+	client, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -44,7 +42,7 @@ func dumpTopic(ctx context.Context, e *endpoints, subscription string, idle time
 
 // topicDump is what the workers that empty a subscription share.
 type topicDump struct {
-	client              *servicebus.Client
+	client              *azservicebus.Client
 	topic, subscription string
 	idle                time.Duration
 	file                *recordFile

@@ -113,7 +113,7 @@ func BenchmarkEncode(b *testing.B) {
 	b.Run("fill", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			e.encode(m, source, false)
+			e.encode(m, source)
 		}
 	})
 }

@@ -4,18 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"feedbox/infrastructure/servicebus/internal/wire"
 )
-
-// Client is a client of azservicebus that does not take a message for sent unless the
-// broker has accepted it; see answers.
-type Client struct{ *azservicebus.Client }
 
 // ClientConfig says how to reach a namespace: by ConnectionString, or by Namespace
 // with Credential. It serves publishers (NewClient) and the processors of package subscriber.
@@ -32,42 +28,42 @@ type ClientConfig struct {
 	TLS *tls.Config
 }
 
-// recoveryDelay is the pause between a failed call of the client and the one attempt
-// it makes after restoring its connection.
-//
-// The client recovers a lost connection only as the first step of a second attempt
-// (internal/amqpLinks.go, Retry and RecoverIfNeeded), so with no retry at all it would
-// stay broken for good: one is the least. The delay must not be zero either, because
-// the loop that refreshes the token repeats at once after a failed round
-// (internal/namespace.go, startNegotiateClaimRenewer) and would spin through an outage.
-const recoveryDelay = time.Second
+// Client is the connection of publishers to a namespace, one for all of them. It is made
+// anew when it is lost. Safe for concurrent use.
+type Client struct{ shared *wire.Shared[wire.Conn] }
 
-// NewClient returns a client for publisher and subscriber. It does no I/O; the first
-// use connects.
+// NewClient returns a client. It does no I/O; the first use connects.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	namespace, err := wire.NewNamespace(wire.Config(cfg))
 	if err != nil {
 		return nil, err
 	}
-	opts := &azservicebus.ClientOptions{
-		ApplicationID: "feedbox",
-		NewWebSocketConn: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
-			conn, err := namespace.Connect(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return watch(conn), nil
-		},
-		RetryOptions: azservicebus.RetryOptions{MaxRetries: 1, RetryDelay: recoveryDelay, MaxRetryDelay: 2 * recoveryDelay},
+	open := func(ctx context.Context) (*wire.Conn, error) {
+		conn, err := wire.Open(ctx, namespace, slog.New(slog.DiscardHandler)) // a token that is not renewed shows at the next send
+		if err != nil {
+			return nil, fmt.Errorf("service bus: %w", err)
+		}
+		return conn, nil
 	}
-	var client *azservicebus.Client
-	if cfg.ConnectionString != "" {
-		client, err = azservicebus.NewClientFromConnectionString(cfg.ConnectionString, opts)
-	} else {
-		client, err = azservicebus.NewClient(cfg.Namespace, cfg.Credential, opts)
+	return &Client{wire.NewShared(open, func(_ context.Context, c *wire.Conn) { c.Close() })}, nil
+}
+
+// Close ends the connection, and with it the links of all publishers. It waits for the
+// goroutines of the connection.
+func (c *Client) Close(ctx context.Context) error {
+	if err := c.shared.Close(ctx); err != nil {
+		return fmt.Errorf("close the service bus client: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("service bus client: %w", err)
+	return nil
+}
+
+// connection returns a connection that is not known to be lost.
+func (c *Client) connection(ctx context.Context) (*wire.Conn, error) {
+	for {
+		conn, err := c.shared.Get(ctx)
+		if err != nil || !conn.Ended() {
+			return conn, err
+		}
+		c.shared.Drop(ctx, conn)
 	}
-	return &Client{client}, nil
 }

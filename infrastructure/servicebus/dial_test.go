@@ -4,16 +4,21 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/coder/websocket"
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// TestTheClientDials: by TLS, or for an emulator by TCP, to the port of the host; what the
-// broker answers is heard there too.
+// TestTheClientDials: by TLS, or for an emulator by TCP, to the port of the host, or by a
+// web socket.
 func TestTheClientDials(t *testing.T) {
 	web := httptest.NewTLSServer(nil) // for its certificate, which is for 127.0.0.1 too
 	defer web.Close()
@@ -24,6 +29,15 @@ func TestTheClientDials(t *testing.T) {
 	for name, cfg := range map[string]ClientConfig{
 		"TLS":   {ConnectionString: secure, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
 		"plain": {ConnectionString: secure + ";usedevelopmentemulator=TRUE"},
+		"web socket": {ConnectionString: secure, Dial: func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+			transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+			ws, _, err := websocket.Dial(ctx, args.Host, &websocket.DialOptions{Subprotocols: []string{"amqp"}, HTTPClient: &http.Client{Transport: transport}})
+			if err != nil {
+				return nil, err
+			}
+			ws.SetReadLimit(-1)
+			return websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary), nil
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server.Control(busemu.OpSend, busemu.Times(1, busemu.Fault{Outcome: busemu.Released}))

@@ -127,7 +127,9 @@ func (w *world) publisher(t *testing.T, opts *PublisherOptions) *Publisher {
 // received returns the messages of the plain subscription until none comes for a while.
 func (w *world) received(t *testing.T) []*azservicebus.ReceivedMessage {
 	t.Helper()
-	r, err := w.client.NewReceiverForSubscription("contacts", "plain", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	client := w.server.Client()
+	defer func() { _ = client.Close(context.WithoutCancel(t.Context())) }()
+	r, err := client.NewReceiverForSubscription("contacts", "plain", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,99 +375,6 @@ func TestClientDoesNotSpinThroughAnOutage(t *testing.T) {
 	})
 }
 
-// TestManyFirstSendersConnectOnce: each of them would connect the client anew, and lose
-// the connections of the others.
-func TestManyFirstSendersConnectOnce(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
-		opened := 0
-		l := newSenderLink(func() (*azservicebus.Sender, error) {
-			opened++
-			return w.client.NewSender("contacts", nil)
-		})
-		try := func(fail bool) {
-			results := make(chan error)
-			for range 50 {
-				go func() {
-					results <- l.use(t.Context(), func(*azservicebus.Sender) error { return nil })
-				}()
-			}
-			for range 50 {
-				if err := <-results; (err != nil) != fail {
-					t.Errorf("error %v, want one: %v", err, fail)
-				}
-			}
-		}
-		w.cut(true)
-		try(true)
-		if opened != 1 {
-			t.Errorf("%d senders opened through an outage, want 1", opened)
-		}
-		w.restore()
-		try(false)
-		if opened != 2 {
-			t.Errorf("%d senders opened in all, want one more", opened)
-		}
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// TestWhoGivesUpFailsAlone: a range that loses its lease while it connects takes no other
-// with it.
-func TestWhoGivesUpFailsAlone(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
-		ctx, giveUp := context.WithCancel(t.Context())
-		started := make(chan struct{})
-		l := newSenderLink(func() (*azservicebus.Sender, error) {
-			if ctx.Err() == nil {
-				close(started)
-				synctest.Wait() // the other waits for this one
-				giveUp()
-			}
-			return w.client.NewSender("contacts", nil)
-		})
-		gaveUp := make(chan error)
-		go func() { gaveUp <- l.open(ctx) }()
-		<-started
-		if err := l.open(t.Context()); err != nil {
-			t.Errorf("the other failed too: %v", err)
-		}
-		if err := <-gaveUp; err == nil {
-			t.Error("connected although it gave up")
-		}
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// TestASenderWhoseLinkEndedForGoodIsReplaced: the client would go on with the dead link.
-func TestASenderWhoseLinkEndedForGoodIsReplaced(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
-		l := newSenderLink(func() (*azservicebus.Sender, error) { return w.client.NewSender("contacts", nil) })
-		use := func(err error) (used *azservicebus.Sender) {
-			_ = l.use(t.Context(), func(s *azservicebus.Sender) error { used = s; return err })
-			return used
-		}
-		first := use(nil)
-		for _, alive := range []error{rejected(amqp.ErrCondNotAllowed), azservicebus.ErrMessageTooLarge, context.DeadlineExceeded} {
-			if use(alive) != first || use(nil) != first {
-				t.Errorf("replaced after %v", alive)
-			}
-		}
-		for _, dead := range []error{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: "com.microsoft:entity-disabled"}}, &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, &azservicebus.Error{Code: azservicebus.CodeConnectionLost}, rejected(amqp.ErrCondUnauthorizedAccess)} {
-			was := use(dead)
-			if use(nil) == was {
-				t.Errorf("not replaced after %v", dead)
-			}
-		}
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // A broker that has ended its connections, and which nothing was sent to since, is no
 // reason why a service cannot stop well.
 func TestCloseAfterTheBrokerHasEnded(t *testing.T) {
@@ -531,7 +440,7 @@ func TestPublishedOnceWhenTheAnswerIsLost(t *testing.T) {
 }
 
 func TestClassifiedText(t *testing.T) {
-	err := classify(t.Context(), t.Context(), azservicebus.ErrMessageTooLarge)
+	err := classify(t.Context(), t.Context(), rejected(amqp.ErrCondMessageSizeExceeded))
 	if !strings.HasPrefix(err.Error(), "refused: too_large: ") {
 		t.Errorf("text %q", err)
 	}

@@ -3,11 +3,12 @@ package servicebus
 import (
 	"context"
 	"errors"
+	"net/http"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
 // verdict is a line of the table: how a failure is reported, and whether it may be the
@@ -18,11 +19,13 @@ type verdict struct {
 	doubt  bool
 }
 
+type verdicts map[amqp.ErrCond]verdict
+
 const certain, unsure = false, true
 
 // byCondition gives the verdict for what the broker said: the condition of an AMQP error,
 // or the outcome of a delivery that has none.
-var byCondition = map[amqp.ErrCond]verdict{
+var byCondition = verdicts{
 	"com.microsoft:server-busy":         {relay.Outage, "server_busy", certain},
 	"com.microsoft:timeout":             {relay.Outage, "server_timeout", certain},
 	"com.microsoft:operation-cancelled": {relay.Outage, "operation_cancelled", certain},
@@ -51,27 +54,19 @@ var byCondition = map[amqp.ErrCond]verdict{
 	"rejected":                            {relay.Refused, "rejected", unsure}, // without a reason
 }
 
-// byCode gives the verdict for the codes of the client's own errors, which keep the
-// AMQP condition to themselves.
-var byCode = map[azservicebus.Code]verdict{
-	azservicebus.CodeConnectionLost:     {relay.Outage, "connection_lost", unsure},
-	azservicebus.CodeTimeout:            {relay.Outage, "server_timeout", certain},
-	azservicebus.CodeUnauthorizedAccess: {relay.Outage, "unauthorized", certain},
-	azservicebus.CodeClosed:             {relay.Outage, "client_closed", certain},
-	azservicebus.CodeNotFound:           {relay.Blocked, "entity_not_found", certain},
-}
-
-// The verdicts for what neither broker nor client have a word for. What nobody knows is
-// an outage: it costs time, never an event.
+// The verdicts for what the broker has no word for. What nobody knows is an outage: it
+// costs time, never an event.
 var (
-	unknown     = verdict{relay.Outage, "unknown", unsure}
-	timedOut    = verdict{relay.Outage, "send_timeout", certain}
-	credential  = verdict{relay.Outage, "credential", certain}
-	linkRefused = verdict{relay.Blocked, "link_refused", certain}
+	unknown        = verdict{relay.Outage, "unknown", unsure}
+	timedOut       = verdict{relay.Outage, "send_timeout", certain}
+	connectionLost = verdict{relay.Outage, "connection_lost", unsure}
+	credential     = verdict{relay.Outage, "credential", certain}
+	closed         = verdict{relay.Outage, "client_closed", certain}
+	linkRefused    = verdict{relay.Blocked, "link_refused", certain}
 )
 
-// classify turns the failure of a send into what the relay decides by. ctx is the
-// context of the Publish call, attempt that of the one send.
+// classify turns the failure of a send, or of opening the link, into what the relay
+// decides by. ctx is the context of the Publish call, attempt that of the one try.
 func classify(ctx, attempt context.Context, err error) error {
 	if ctx.Err() != nil {
 		return relay.Ended(ctx)
@@ -81,47 +76,60 @@ func classify(ctx, attempt context.Context, err error) error {
 }
 
 func verdictOn(attempt context.Context, err error) verdict {
-	v, known := unknown, false
 	answer, answered := errors.AsType[*notAcceptedError](err)
-	condition, worded := errors.AsType[*amqp.Error](err)
-	coded, ofClient := errors.AsType[*azservicebus.Error](err)
+	told, worded := errors.AsType[*amqp.Error](err)
+	refusal, refused := errors.AsType[*wire.RefusedError](err)
 	switch {
-	case errors.Is(err, azservicebus.ErrMessageTooLarge):
-		return byCondition[amqp.ErrCondMessageSizeExceeded]
 	case answered:
-		v, known = byCondition[answer.outcome.Condition]
+		return byCondition.of(answer.outcome.Condition)
 	case attempt.Err() != nil:
 		return timedOut
 	case worded:
-		if v, known = byCondition[condition.Condition]; v.doubt && v.class == relay.Refused {
-			v = unheard(err, v)
-		}
+		return unheard(err, byCondition.of(told.Condition))
+	case refused && refusal.Status == http.StatusUnauthorized:
+		return byCondition.of(amqp.ErrCondUnauthorizedAccess)
+	case refused && refusal.Status == http.StatusNotFound:
+		return byCondition.of(amqp.ErrCondNotFound)
 	case isCredential(err):
 		return credential
-	case ofClient:
-		v, known = byCode[coded.Code]
+	case errors.Is(err, wire.ErrClosed):
+		return closed
 	}
-	if !known {
-		return unknown
+	if _, notAttached := errors.AsType[*attachError](err); notAttached || hasEnded(err) {
+		return connectionLost
 	}
-	return v
+	return unknown
 }
 
-// unheard returns the verdict for a refusal that is no answer to a message. A link that
-// ended while it was in use may have ended because of one; with a session or connection
-// many others end too. All else was said when a link was opened, at first or anew inside
-// of a send, and the broker has seen no message on it.
-func unheard(err error, v verdict) verdict {
-	_, link := errors.AsType[*amqp.LinkError](err)
-	_, session := errors.AsType[*amqp.SessionError](err)
-	_, conn := errors.AsType[*amqp.ConnError](err)
-	switch {
-	case link:
+func (t verdicts) of(condition amqp.ErrCond) verdict {
+	if v, ok := t[condition]; ok {
 		return v
-	case session, conn:
-		return byCode[azservicebus.CodeConnectionLost]
 	}
-	return linkRefused
+	return unknown
+}
+
+// sentInVain reports whether err, of a try that had time left, is that the link had ended,
+// and for no lasting reason.
+func sentInVain(err error) bool {
+	_, notAttached := errors.AsType[*attachError](err)
+	return hasEnded(err) && !notAttached && relay.ClassOf(err) == relay.Outage && relay.ReasonOf(err) != timedOut.reason
+}
+
+// unheard returns v, or the verdict in its place if v is a refusal that is no answer to a
+// message: of a link that was not attached the broker has seen none, and with a session or
+// connection many others end too. A link that ended while it was in use may have ended
+// because of one.
+func unheard(err error, v verdict) verdict {
+	_, notAttached := errors.AsType[*attachError](err)
+	switch {
+	case v.class != relay.Refused || !v.doubt:
+		return v
+	case wire.Broken(err):
+		return connectionLost
+	case notAttached:
+		return linkRefused
+	}
+	return v
 }
 
 // isCredential reports whether err is one of azidentity's, which have this mark.

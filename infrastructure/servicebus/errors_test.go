@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
 func TestClassify(t *testing.T) {
@@ -29,7 +30,6 @@ func TestClassify(t *testing.T) {
 		{answer("com.microsoft:entity-disabled"), relay.Blocked, "entity_disabled"},
 		{answer(amqp.ErrCondResourceLimitExceeded), relay.Blocked, "entity_full"},
 		{answer(amqp.ErrCondMessageSizeExceeded), relay.Refused, "too_large"},
-		{azservicebus.ErrMessageTooLarge, relay.Refused, "too_large"},
 		{answer(amqp.ErrCondDecodeError), relay.Refused, "malformed"},
 		{answer(amqp.ErrCondNotAllowed), relay.Refused, "not_allowed"},
 		{&notAcceptedError{amqp.Error{Condition: "rejected"}}, relay.Refused, "rejected"},
@@ -38,12 +38,18 @@ func TestClassify(t *testing.T) {
 		{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotAllowed}}, relay.Refused, "not_allowed"},
 		{&amqp.SessionError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotAllowed}}, relay.Outage, "connection_lost"},
 		{&amqp.ConnError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondInvalidField}}, relay.Outage, "connection_lost"},
-		{&amqp.Error{Condition: amqp.ErrCondNotAllowed}, relay.Blocked, "link_refused"},
+		{&amqp.LinkError{}, relay.Outage, "connection_lost"},
+		{&amqp.ConnError{}, relay.Outage, "connection_lost"},
 		{&amqp.Error{Condition: amqp.ErrCondMessageSizeExceeded}, relay.Refused, "too_large"},
-		{&amqp.Error{Condition: "some:thing-new"}, relay.Outage, "unknown"},
-		{&azservicebus.Error{Code: azservicebus.CodeConnectionLost}, relay.Outage, "connection_lost"},
-		{&azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, relay.Outage, "unauthorized"},
-		{&azservicebus.Error{Code: azservicebus.CodeNotFound}, relay.Blocked, "entity_not_found"},
+		{&attachError{&amqp.Error{Condition: amqp.ErrCondNotAllowed}}, relay.Blocked, "link_refused"},
+		{&attachError{&amqp.Error{Condition: amqp.ErrCondNotFound}}, relay.Blocked, "entity_not_found"},
+		{&attachError{&amqp.Error{Condition: "some:thing-new"}}, relay.Outage, "unknown"},
+		{&attachError{&amqp.ConnError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotAllowed}}}, relay.Outage, "connection_lost"},
+		{&attachError{&wire.RefusedError{Status: 401}}, relay.Outage, "unauthorized"},
+		{&attachError{&wire.RefusedError{Status: 404}}, relay.Blocked, "entity_not_found"},
+		{&attachError{&wire.RefusedError{Status: 500}}, relay.Outage, "connection_lost"},
+		{&attachError{&net.OpError{Op: "dial", Err: errors.New("connection refused")}}, relay.Outage, "connection_lost"},
+		{&attachError{wire.ErrClosed}, relay.Outage, "client_closed"},
 		{&azidentity.AuthenticationFailedError{}, relay.Outage, "credential"},
 		{errors.New("what is this"), relay.Outage, "unknown"},
 	}
@@ -73,8 +79,8 @@ func TestClassifyContext(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	lost := errors.New("lease lost")
 	cancel(lost)
-	// What the client says of a link without credit when the context ends.
-	err := &azservicebus.Error{Code: azservicebus.CodeConnectionLost}
+	// What go-amqp says of a link without credit when the context ends.
+	err := &amqp.Error{Condition: amqp.ErrCondTransferLimitExceeded}
 	if got := classify(ended, ended, err); !errors.Is(got, lost) || relay.ClassOf(got) != relay.Outage {
 		t.Errorf("classified %v, want the cause of the context", got)
 	}

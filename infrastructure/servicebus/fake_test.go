@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
 
 	"feedbox/application/relay"
 )
 
 // fakeLink stands for a broker with one entity. It accepts batches of at most maxBatch
-// bytes and single messages of at most maxMessage; refuse may give an error for a send.
+// bytes and single messages with bodies of at most maxMessage; refuse may give an error for
+// a send.
 type fakeLink struct {
 	maxBatch, maxMessage int
 	delay                time.Duration
@@ -31,64 +30,54 @@ type fakeLink struct {
 	alone    int            // messages sent outside of a batch
 	keysIn   map[string]int // batches in flight by key
 	overlap  error
-	last     *fakeBatch
 }
 
-// fakeBatch counts the body of a message as its size. Like the real one it keeps the
-// parts of its first message.
-type fakeBatch struct {
-	max, size int
-	ids       []string
-	keys      []string
-	first     *azservicebus.AMQPAnnotatedMessage
-	envelope  map[string]any // the first message's properties when it was added
-}
-
-func (b *fakeBatch) AddAMQPAnnotatedMessage(m *azservicebus.AMQPAnnotatedMessage, _ *azservicebus.AddAMQPAnnotatedMessageOptions) error {
-	n := len(m.Body.Data[0])
-	if b.size+n > b.max {
-		return azservicebus.ErrMessageTooLarge
-	}
-	if b.first == nil {
-		copied := *m
-		b.first, b.envelope = &copied, maps.Clone(m.ApplicationProperties)
-	}
-	b.size += n
-	b.ids = append(b.ids, m.Properties.MessageID.(string))
-	b.keys = append(b.keys, *m.Properties.GroupID)
-	return nil
-}
-
-func (l *fakeLink) open(context.Context) error {
+func (l *fakeLink) open(context.Context) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.opened++
-	return nil
+	return l.maxBatch, nil
 }
 
-func (l *fakeLink) newBatch(context.Context) (batch, error) {
-	return &fakeBatch{max: l.maxBatch}, nil
-}
-
-func (l *fakeLink) send(ctx context.Context, sent batch, m *azservicebus.AMQPAnnotatedMessage) error {
-	b, batched := sent.(*fakeBatch)
+// read returns the messages of what was sent.
+func (l *fakeLink) read(m *amqp.Message) ([]*amqp.Message, error) {
 	l.mu.Lock()
-	if batched {
-		l.batches++
-		l.last = b
-	} else {
+	defer l.mu.Unlock()
+	if m.Format != batchFormat {
 		l.alone++
-	}
-	l.mu.Unlock()
-	if !batched {
-		b = &fakeBatch{max: l.maxMessage}
-		if err := b.AddAMQPAnnotatedMessage(m, nil); err != nil {
-			return err
+		if len(m.Data[0]) > l.maxMessage {
+			return nil, &amqp.Error{Condition: amqp.ErrCondMessageSizeExceeded}
 		}
+		return []*amqp.Message{m}, nil
 	}
+	l.batches++
+	if b, err := m.MarshalBinary(); err != nil || len(b) > l.maxBatch {
+		return nil, fmt.Errorf("a batch of %d bytes, %w", len(b), err)
+	}
+	var messages []*amqp.Message
+	for _, data := range m.Data {
+		one := new(amqp.Message)
+		if err := one.UnmarshalBinary(data); err != nil {
+			return nil, err
+		}
+		messages = append(messages, one)
+	}
+	if first := messages[0]; m.Properties.MessageID != first.Properties.MessageID || *m.Properties.GroupID != *first.Properties.GroupID {
+		return nil, errors.New("the envelope is not that of the first message")
+	}
+	return messages, nil
+}
+
+func (l *fakeLink) send(ctx context.Context, m *amqp.Message) error {
+	messages, err := l.read(m)
+	if err != nil {
+		return err
+	}
+	var ids []string
 	keys := make(map[string]bool)
-	for _, k := range b.keys {
-		keys[k] = true
+	for _, m := range messages {
+		ids = append(ids, m.Properties.MessageID.(string))
+		keys[*m.Properties.GroupID] = true
 	}
 	l.enter(keys, 1)
 	defer l.enter(keys, -1)
@@ -104,19 +93,17 @@ func (l *fakeLink) send(ctx context.Context, sent batch, m *azservicebus.AMQPAnn
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sends++
-	if !maps.Equal(b.envelope, b.first.ApplicationProperties) {
-		return errors.New("the envelope changed after the first message was added")
-	}
 	if l.refuse != nil {
-		if err := l.refuse(b.ids, keys); err != nil {
+		if err := l.refuse(ids, keys); err != nil {
 			return err
 		}
 	}
 	if l.accepted == nil {
 		l.accepted = make(map[string][]string)
 	}
-	for i, id := range b.ids {
-		l.accepted[b.keys[i]] = append(l.accepted[b.keys[i]], id)
+	for i, m := range messages {
+		key := *m.Properties.GroupID
+		l.accepted[key] = append(l.accepted[key], ids[i])
 	}
 	return nil
 }
@@ -135,7 +122,7 @@ func (l *fakeLink) enter(keys map[string]bool, n int) {
 	}
 }
 
-func (l *fakeLink) Close(context.Context) error {
+func (l *fakeLink) close(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed++
@@ -145,7 +132,7 @@ func (l *fakeLink) Close(context.Context) error {
 func publisherOver(t *testing.T, l *fakeLink, opts *PublisherOptions) *Publisher {
 	t.Helper()
 	if l.maxBatch == 0 {
-		l.maxBatch, l.maxMessage = 1000, 1000
+		l.maxBatch, l.maxMessage = 1<<20, 1<<20
 	}
 	return newPublisher(l, "contacts", opts)
 }

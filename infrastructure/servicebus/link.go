@@ -3,160 +3,169 @@ package servicebus
 import (
 	"context"
 	"errors"
-	"sync/atomic"
-	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
+
+	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
-// link is the part of azservicebus.Sender that a publisher uses. Safe for concurrent
-// use.
+// link is where a publisher sends to. Safe for concurrent use.
 type link interface {
-	// open connects, unless that is done.
-	open(ctx context.Context) error
-	// newBatch returns an empty batch that knows the size limit of the entity.
-	newBatch(ctx context.Context) (batch, error)
-	// send sends a batch of newBatch, all of which is accepted, or nothing; or without one
-	// the message m, for which another limit holds.
-	send(ctx context.Context, b batch, m *azservicebus.AMQPAnnotatedMessage) error
-	Close(ctx context.Context) error
+	// open connects, unless that is done, and returns how many bytes a batch may have.
+	open(ctx context.Context) (maxBatch int, err error)
+	// send sends a message or a batch. It is accepted as a whole, or there is an error.
+	send(ctx context.Context, m *amqp.Message) error
+	close(ctx context.Context) error
 }
 
-// batch is azservicebus.MessageBatch. A message that does not fit is refused with
-// azservicebus.ErrMessageTooLarge and leaves the batch as it was.
-type batch interface {
-	AddAMQPAnnotatedMessage(m *azservicebus.AMQPAnnotatedMessage, o *azservicebus.AddAMQPAnnotatedMessageOptions) error
-}
-
-// senderLink is the link of a real sender. It stands between the many goroutines that
-// send and the client, which is not made for them in two ways:
-//
-//   - Goroutines that meet a sender without a connection connect it once each, and all
-//     connections but the last are lost with their token refreshers
-//     (internal/amqpLinks.go, Get). So one connects a sender before the others see it.
-//   - A sender whose link the broker has ended for a reason that the client takes for
-//     fatal, a disabled entity or an expired token, is left as it is: every later send
-//     fails the same way (Retry). So a sender that failed in such a way is replaced.
+// senderLink is the link of a client to an entity. It is attached anew once it has ended.
 type senderLink struct {
-	make    func() (*azservicebus.Sender, error)
-	current atomic.Pointer[azservicebus.Sender] // connected; nil = the next one connects
-	turn    chan struct{}                       // capacity 1: held while connecting
-	tries   atomic.Uint64                       // how often that was tried
-	failure error                               // of the last try; guarded by turn
+	client *Client
+	entity string
+	shared *wire.Shared[attached]
 }
 
-func newSenderLink(sender func() (*azservicebus.Sender, error)) *senderLink {
-	return &senderLink{make: sender, turn: make(chan struct{}, 1)}
+// attached is a link that is attached.
+type attached struct {
+	*amqp.Sender
+	conn     *wire.Conn
+	leave    func()
+	maxBatch int
 }
 
-// closeTimeout bounds the closing of a sender that is replaced.
-const closeTimeout = 5 * time.Second
+func newSenderLink(client *Client, entity string) *senderLink {
+	l := &senderLink{client: client, entity: entity}
+	l.shared = wire.NewShared(l.attach, func(ctx context.Context, a *attached) {
+		_ = a.Close(ctx) // fails if it has ended; goes on by itself if ctx ends
+		a.leave()
+	})
+	return l
+}
 
-// use calls do with a connected sender and drops the sender if it is of no more use.
-func (l *senderLink) use(ctx context.Context, do func(*azservicebus.Sender) error) error {
-	sender := l.current.Load()
-	if sender == nil {
-		var err error
-		if sender, err = l.connect(ctx); err != nil {
+// attachError is why a link was not attached: the broker has seen no message on it.
+type attachError struct{ err error }
+
+// Error implements error.
+func (e *attachError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *attachError) Unwrap() error { return e.err }
+
+func (l *senderLink) attach(ctx context.Context) (*attached, error) {
+	conn, err := l.client.connection(ctx)
+	if err != nil {
+		return nil, &attachError{err}
+	}
+	a := &attached{conn: conn}
+	if err = conn.Claim(ctx, l.entity); err == nil {
+		a.leave, err = conn.Attach(ctx, func(s *amqp.Session) (err error) {
+			a.Sender, err = s.NewSender(ctx, l.entity, &amqp.SenderOptions{
+				SettlementMode: amqp.SenderSettleModeMixed.Ptr(), RequestedReceiverSettleMode: amqp.ReceiverSettleModeFirst.Ptr(),
+			})
 			return err
-		}
+		})
 	}
-	err := said(do(sender))
-	if err != nil && isSpent(err) && l.current.CompareAndSwap(sender, nil) {
-		discard(ctx, sender)
+	if err != nil {
+		l.dropBroken(ctx, conn, err)
+		return nil, &attachError{err}
 	}
-	return err
+	a.maxBatch = maxBatch(a.Sender)
+	return a, nil
 }
 
-// connect opens a sender and connects it. Who waits for another's try shares its result,
-// unless the other gave up.
-func (l *senderLink) connect(ctx context.Context) (*azservicebus.Sender, error) {
-	tries := l.tries.Load()
-	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// maxBatch is how many bytes a batch may have. A property says that where single messages
+// may be larger, and an entity that says nothing gets what all of them take.
+func maxBatch(s *amqp.Sender) int {
+	const least = 256 << 10
+	limit := s.MaxMessageSize()
+	switch told := s.Properties()["com.microsoft:max-message-batch-size"].(type) {
+	case uint64:
+		limit = told
+	case uint32:
+		limit = uint64(told)
+	case int64:
+		limit = uint64(max(told, 0))
 	}
-	if sender := l.current.Load(); sender != nil {
-		return sender, nil
+	if limit == 0 {
+		return least
 	}
-	if l.tries.Load() != tries {
-		return nil, l.failure
-	}
-	sender, err := l.make()
-	if err == nil {
-		if _, err = sender.NewMessageBatch(ctx, nil); err != nil {
-			discard(ctx, sender)
-		}
-	}
-	if errors.Is(ctx.Err(), context.Canceled) && err != nil {
-		return nil, err // says nothing about the broker
-	}
-	l.tries.Add(1)
-	if l.failure = said(err); err != nil {
-		return nil, l.failure
-	}
-	l.current.Store(sender)
-	return sender, nil
+	return int(min(limit, 1<<30))
 }
 
-func discard(ctx context.Context, sender *azservicebus.Sender) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	_ = sender.Close(ctx) // what it was connected to is gone already
+func (l *senderLink) dropBroken(ctx context.Context, conn *wire.Conn, err error) {
+	if wire.Broken(err) {
+		l.client.shared.Drop(ctx, conn)
+	}
 }
 
-// isSpent reports whether err shows that the sender's link or connection has ended, or
-// that its token has.
-func isSpent(err error) bool {
-	if _, ended := errors.AsType[*amqp.LinkError](err); ended {
-		return true
+func (l *senderLink) open(ctx context.Context) (maxBatch int, err error) {
+	a, err := l.shared.Get(ctx)
+	if err != nil {
+		return 0, err
 	}
-	if answer, ok := errors.AsType[*notAcceptedError](err); ok {
-		return answer.outcome.Condition == amqp.ErrCondUnauthorizedAccess
-	}
-	coded, _ := errors.AsType[*azservicebus.Error](err)
-	return coded != nil && (coded.Code == azservicebus.CodeUnauthorizedAccess || coded.Code == azservicebus.CodeConnectionLost)
+	return a.maxBatch, nil
 }
 
-func (l *senderLink) newBatch(ctx context.Context) (b batch, err error) {
-	err = l.use(ctx, func(s *azservicebus.Sender) error {
-		var err error
-		b, err = s.NewMessageBatch(ctx, nil)
+func (l *senderLink) send(ctx context.Context, m *amqp.Message) error {
+	a, err := l.shared.Get(ctx)
+	if err != nil {
 		return err
-	})
-	return b, err
-}
-
-func (l *senderLink) send(ctx context.Context, b batch, m *azservicebus.AMQPAnnotatedMessage) error {
-	return l.use(ctx, func(s *azservicebus.Sender) error {
-		if b == nil {
-			return s.SendAMQPAnnotatedMessage(ctx, m, nil)
-		}
-		return s.SendMessageBatch(ctx, b.(*azservicebus.MessageBatch), nil)
-	})
-}
-
-func (l *senderLink) open(ctx context.Context) error {
-	if l.current.Load() != nil {
-		return nil
 	}
-	_, err := l.connect(ctx)
+	receipt, err := a.SendWithReceipt(ctx, m, nil)
+	cut := err != nil && ctx.Err() != nil // perhaps amid the frames of m, and other messages must not follow
+	if err == nil {
+		var state amqp.DeliveryState
+		if state, err = receipt.Wait(ctx); err == nil {
+			err = outcome(state)
+		}
+	}
+	if cut || hasEnded(err) || wire.HasCondition(err, amqp.ErrCondUnauthorizedAccess) { // the next link gets a new token
+		l.shared.Drop(ctx, a)
+		l.dropBroken(ctx, a.conn, err)
+	}
 	return err
 }
 
-// Close implements link. It fails only when ctx ends first: of a link or connection that
-// the broker has ended already the client tells no more than a text
-// (internal/amqpLinks.go, closeWithoutLocking), and that one is closed.
-func (l *senderLink) Close(ctx context.Context) error {
-	sender := l.current.Swap(nil)
-	if sender == nil {
+func (l *senderLink) close(ctx context.Context) error { return l.shared.Close(ctx) }
+
+// hasEnded reports whether an error shows that a link has ended, by itself or with its
+// connection.
+func hasEnded(err error) bool {
+	_, ended := errors.AsType[*amqp.LinkError](err)
+	return ended || wire.Broken(err)
+}
+
+// notAcceptedError is an outcome of a delivery: the error of a rejection, or one whose
+// condition is the name of the outcome.
+type notAcceptedError struct{ outcome amqp.Error }
+
+// Error implements error.
+func (e *notAcceptedError) Error() string {
+	text := "the broker did not accept the message: " + string(e.outcome.Condition)
+	if e.outcome.Description != "" {
+		text += ": " + e.outcome.Description
+	}
+	return text
+}
+
+// Unwrap returns the broker's error.
+func (e *notAcceptedError) Unwrap() error { return &e.outcome }
+
+// outcome is nil for accepted only.
+func outcome(state amqp.DeliveryState) error {
+	e := &notAcceptedError{amqp.Error{Condition: "no outcome"}}
+	switch state := state.(type) {
+	case *amqp.StateAccepted:
 		return nil
+	case *amqp.StateRejected:
+		e.outcome.Condition = "rejected"
+		if state.Error != nil {
+			e.outcome = *state.Error
+		}
+	case *amqp.StateReleased:
+		e.outcome.Condition = "released"
+	case *amqp.StateModified:
+		e.outcome.Condition = "modified"
 	}
-	if err := sender.Close(ctx); err != nil {
-		return ctx.Err()
-	}
-	return nil
+	return e
 }

@@ -3,7 +3,7 @@ package servicebus
 import (
 	"unicode/utf8"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/go-amqp"
 
 	"feedbox/application/relay"
 )
@@ -32,45 +32,34 @@ var (
 	specVersion     = any("1.0")
 )
 
-// encoder builds the AMQP messages of a batch. The client encodes a message while it
-// is added, so one message's memory serves the next; but it keeps the maps of the
-// first as the batch's envelope.
-type encoder struct{ scratch amqpMessage }
-
-// amqpMessage is a message with the memory of its parts.
-type amqpMessage struct {
-	azservicebus.AMQPAnnotatedMessage
-	properties azservicebus.AMQPAnnotatedMessageProperties
+// encoder builds AMQP messages, each in the memory of the one before.
+type encoder struct {
+	message    amqp.Message
+	properties amqp.MessageProperties
 	data       [1][]byte
 }
 
-// encode returns m, from source, encoded in memory that the next call uses again, unless it is to be kept.
-func (e *encoder) encode(m *relay.Message, source any, kept bool) *azservicebus.AMQPAnnotatedMessage {
-	a := &e.scratch
-	if kept {
-		a = new(amqpMessage)
-	}
-	a.data[0] = m.Body
-	a.properties = azservicebus.AMQPAnnotatedMessageProperties{
-		MessageID: m.ID, ContentType: &contentTypeJSON, Subject: &m.Action, GroupID: &m.Key,
-	}
+// encode returns m, from source, until the next call.
+func (e *encoder) encode(m *relay.Message, source any) *amqp.Message {
+	a := &e.message
 	if a.Properties == nil {
-		a.Properties = &a.properties
-		a.Body.Data = a.data[:]
-		a.MessageAnnotations = make(map[any]any, 1)
+		a.Properties, a.Data = &e.properties, e.data[:]
+		a.Annotations = make(amqp.Annotations, 1)
 		a.ApplicationProperties = make(map[string]any, 8)
 	}
-	a.MessageAnnotations[annotationPartitionKey] = m.Key
+	e.data[0] = m.Body
+	e.properties = amqp.MessageProperties{MessageID: m.ID, ContentType: &contentTypeJSON, Subject: &m.Action, GroupID: &m.Key}
+	a.Annotations[annotationPartitionKey] = m.Key
 	p := a.ApplicationProperties
 	setOrDelete(p, PropertyTraceparent, m.Traceparent, m.Traceparent != "")
 	setOrDelete(p, PropertySequence, m.Sequence, m.Sequence != 0)
 	setOrDelete(p, PropertyAggregateVersion, m.AggregateVersion, m.AggregateVersion != 0)
 	p[propertySpecVersion] = specVersion
-	p[propertyID] = a.properties.MessageID
+	p[propertyID] = e.properties.MessageID
 	p[propertySource] = source
 	p[propertyType] = m.Action
 	setOrDelete(p, propertyTime, m.CreatedAt, m.CreatedAt != "")
-	return &a.AMQPAnnotatedMessage
+	return a
 }
 
 func setOrDelete[V any](p map[string]any, name string, v V, set bool) {
@@ -79,6 +68,38 @@ func setOrDelete[V any](p map[string]any, name string, v V, set bool) {
 	} else {
 		delete(p, name)
 	}
+}
+
+// batch is messages in the batch format of Service Bus (azservicebus, message_batch.go):
+// an AMQP message with one data section for each of them.
+type batch struct {
+	max, size int // in bytes
+	envelope  amqp.Message
+}
+
+const (
+	batchFormat     = 0x80013700
+	sectionOverhead = 8 // bytes of a data section beside the data, at most
+)
+
+// add adds m, which is encoded, unless b would be too large.
+func (b *batch) add(m *relay.Message, encoded []byte) bool {
+	size := b.size + sectionOverhead + len(encoded)
+	if len(b.envelope.Data) == 0 {
+		size += len(encoded) - len(m.Body) // the envelope has some of what m has beside its data
+	}
+	if size > b.max {
+		return false
+	}
+	if len(b.envelope.Data) == 0 {
+		b.envelope = amqp.Message{
+			Format: batchFormat, Properties: &amqp.MessageProperties{MessageID: m.ID, GroupID: &m.Key},
+			Annotations: amqp.Annotations{annotationPartitionKey: m.Key},
+		}
+	}
+	b.size = size
+	b.envelope.Data = append(b.envelope.Data, encoded)
+	return true
 }
 
 // check refuses a message that the broker would refuse, for a limit that shows without

@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,9 +11,10 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// TestNothingButAcceptedIsSent: the client takes every outcome but rejected for success.
+// TestNothingButAcceptedIsSent: go-amqp's Send takes every outcome but rejected for success.
 func TestNothingButAcceptedIsSent(t *testing.T) {
 	for outcome, reason := range map[busemu.Outcome]string{busemu.Released: "released", busemu.Modified: "modified", busemu.Unsettled: "no_outcome"} {
 		for name, groups := range map[string][]relay.Group{"batch": {group("a", 10, 10)}, "single": {group("a", 10)}} {
@@ -114,5 +116,45 @@ func TestARefusedLinkIsNoFaultOfTheMessage(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestOutcomesInEveryForm: AMQP has several ways to write one outcome, and a broker may send
+// what is none. go-amqp gives a connection up for what it cannot read.
+func TestOutcomesInEveryForm(t *testing.T) {
+	malformed := &amqp.Error{Condition: "amqp:invalid-field", Description: string(bytes.Repeat([]byte("long "), 100)), Info: amqp.Map{{Key: amqp.Symbol("x"), Value: "y"}}}
+	for name, tt := range map[string]struct {
+		state []byte
+		want  string // "" = accepted
+	}{
+		"accepted, list8":         {[]byte{0, 0x53, 0x24, 0xc0, 1, 0}, ""},
+		"accepted, list32":        {[]byte{0, 0x53, 0x24, 0xd0, 0, 0, 0, 4, 0, 0, 0, 0}, ""},
+		"released":                {amqp.StateReleased, "outage released"},
+		"released, list8":         {[]byte{0, 0x53, 0x26, 0xc0, 1, 0}, "outage released"},
+		"modified":                {(&amqp.State{Code: amqp.CodeModified}).Append(nil), "outage modified"},
+		"modified, undeliverable": {(&amqp.State{Code: amqp.CodeModified, DeliveryFailed: true, UndeliverableHere: true, MessageAnnotations: malformed.Info}).Append(nil), "outage modified"},
+		"received":                {(&amqp.State{Code: amqp.CodeReceived}).Append(nil), "outage no_outcome"},
+		"null":                    {[]byte{0x40}, "outage no_outcome"},
+		"rejected without error":  {amqp.Rejected(nil), "refused rejected"},
+		"rejected":                {amqp.Rejected(malformed), "refused malformed"},
+		"unknown state":           {[]byte{0, 0x53, 0x34, 0x45}, "outage connection_lost"},
+		"no state":                {[]byte{0x50, 7}, "outage connection_lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inScript(t, func(t *testing.T, w *world, s *script) {
+				s.set(func([]byte) answer { return answer{state: tt.state} })
+				p := w.publisher(t, nil)
+				for _, groups := range [][]relay.Group{{group("a", 10)}, {group("a", 10, 10)}} {
+					if err := p.Publish(t.Context(), groups); tt.want != "" {
+						wantFailed(t, err, "a after 0: "+tt.want)
+					} else if err != nil {
+						t.Error(err)
+					}
+				}
+				if n := w.dialled(); n != 1 && tt.want != "outage connection_lost" {
+					t.Errorf("%d connections, want 1", n)
+				}
+			})
+		})
 	}
 }

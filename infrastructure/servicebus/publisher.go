@@ -10,9 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-
 	"feedbox/application/relay"
+	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
 // Publisher sends events to one topic or queue. It is safe for concurrent use; two
@@ -59,7 +58,7 @@ func NewPublisher(client *Client, entity string, opts *PublisherOptions) (*Publi
 	if client == nil || entity == "" {
 		return nil, errors.New("service bus publisher: give a client and the name of a topic or queue")
 	}
-	return newPublisher(newSenderLink(func() (*azservicebus.Sender, error) { return client.NewSender(entity, nil) }), entity, opts), nil
+	return newPublisher(newSenderLink(client, entity), entity, opts), nil
 }
 
 func newPublisher(link link, entity string, opts *PublisherOptions) *Publisher {
@@ -112,9 +111,26 @@ func failures(results []relay.KeyError) error {
 	return &relay.PublishError{Keys: failed}
 }
 
+// Open connects, as the first Publish would: it tells whether the broker can be reached
+// and lets this client send. Its error is a *relay.Error.
+func (p *Publisher) Open(ctx context.Context) error {
+	_, err := p.connect(ctx)
+	return err
+}
+
+// connect opens the link. It takes some 10 round trips, so it has a limit of its own.
+func (p *Publisher) connect(ctx context.Context) (maxBatch int, err error) {
+	opening, cancel := context.WithTimeout(ctx, wire.ConnectTimeout)
+	defer cancel()
+	if maxBatch, err = p.link.open(opening); err != nil {
+		return 0, classify(ctx, opening, err)
+	}
+	return maxBatch, nil
+}
+
 // Close closes the link. Calls of Publish that are under way fail.
 func (p *Publisher) Close(ctx context.Context) error {
-	if err := p.link.Close(ctx); err != nil {
+	if err := p.link.close(ctx); err != nil {
 		return fmt.Errorf("close publisher: %w", err)
 	}
 	return nil

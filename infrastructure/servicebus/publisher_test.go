@@ -47,13 +47,13 @@ func TestPublishPacksKeys(t *testing.T) {
 func TestPublishCutsABatchThatOverflows(t *testing.T) {
 	for _, pack := range []bool{false, true} {
 		t.Run(fmt.Sprintf("pack=%v", pack), func(t *testing.T) {
-			l := &fakeLink{maxBatch: 100, maxMessage: 300}
+			l := &fakeLink{maxBatch: 12_000, maxMessage: 30_000}
 			p := publisherOver(t, l, &PublisherOptions{PackKeys: pack})
 			err := p.Publish(t.Context(), []relay.Group{
-				group("a", 60, 60, 40, 1), // too much for one batch
-				group("b", 100, 100),
-				group("c", 10, 250, 10), // the second goes alone, outside of a batch
-				group("d", 10, 301, 10), // the second goes nowhere
+				group("a", 6000, 6000, 4000, 100), // too much for one batch
+				group("b", 10_000, 10_000),
+				group("c", 1000, 25_000, 1000), // the second goes alone, outside of a batch
+				group("d", 1000, 30_001, 1000), // the second goes nowhere
 				group("e", 10),
 			})
 			want := map[string][]string{
@@ -302,14 +302,14 @@ func TestPublishRandom(t *testing.T) {
 		for g := range 1 + rng.IntN(20) {
 			sizes := make([]int, 1+rng.IntN(12))
 			for i := range sizes {
-				sizes[i] = 1 + rng.IntN(40)
+				sizes[i] = 1 + rng.IntN(400)
 				if rng.IntN(40) == 0 {
 					bad[fmt.Sprintf("k%d.%d", g, i+1)] = true
 				}
 			}
 			groups = append(groups, group(fmt.Sprintf("k%d", g), sizes...))
 		}
-		l := &fakeLink{maxBatch: 40 + rng.IntN(100), maxMessage: 100, refuse: func(ids []string, _ map[string]bool) error {
+		l := &fakeLink{maxBatch: 1000 + rng.IntN(4000), maxMessage: 400, refuse: func(ids []string, _ map[string]bool) error {
 			if slices.ContainsFunc(ids, func(id string) bool { return bad[id] }) {
 				return rejected(amqp.ErrCondNotAllowed)
 			}

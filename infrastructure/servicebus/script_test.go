@@ -59,6 +59,7 @@ type scripted struct {
 	deliveries map[link16][]byte // payload by channel and delivery id
 	open       map[link16]uint32 // delivery id of the transfer in progress, by link
 	gone       map[link16]bool   // links of the client that a script has ended
+	answered   map[link16]bool   // links whose end the broker will answer, which the client has heard of
 }
 
 // link16 is a channel with a handle, or with a delivery id.
@@ -70,7 +71,7 @@ type link16 struct {
 func newScripted(c net.Conn, s *script) *scripted {
 	return &scripted{
 		Conn: c, script: s, links: map[link16]string{}, brokers: map[string]link16{},
-		deliveries: map[link16][]byte{}, open: map[link16]uint32{}, gone: map[link16]bool{},
+		deliveries: map[link16][]byte{}, open: map[link16]uint32{}, gone: map[link16]bool{}, answered: map[link16]bool{},
 	}
 }
 
@@ -116,9 +117,8 @@ func (c *scripted) Write(b []byte) (int, error) {
 	var out []byte
 	c.writing = append(c.writing, b...)
 	rest := frames(c.writing, func(frame []byte) {
-		if c.sending(frame) {
-			out = append(out, frame...)
-		}
+		c.sending(frame)
+		out = append(out, frame...)
 	})
 	c.writing = append([]byte(nil), rest...)
 	if len(out) > 0 {
@@ -129,8 +129,8 @@ func (c *scripted) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// sending notes a frame of the client and reports whether the broker may see it.
-func (c *scripted) sending(frame []byte) bool {
+// sending notes a frame of the client.
+func (c *scripted) sending(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	channel, p, payload := decoded(frame)
@@ -142,7 +142,7 @@ func (c *scripted) sending(frame []byte) bool {
 	case *amqp.Transfer:
 		l := link16{channel, p.Handle}
 		if _, ok := c.links[l]; !ok {
-			return true
+			return
 		}
 		if p.DeliveryID.Set {
 			c.open[l] = p.DeliveryID.Value
@@ -150,9 +150,11 @@ func (c *scripted) sending(frame []byte) bool {
 		d := link16{channel, c.open[l]}
 		c.deliveries[d] = append(c.deliveries[d], payload...)
 	case *amqp.Detach:
-		return !c.gone[link16{channel, p.Handle}]
+		if l := (link16{channel, p.Handle}); c.gone[l] {
+			delete(c.gone, l)
+			c.answered[c.brokers[c.links[l]]] = true
+		}
 	}
-	return true
 }
 
 // Read passes the broker's frames on, as the script wants them.
@@ -180,6 +182,11 @@ func (c *scripted) arriving(frame []byte) []byte {
 	switch p := p.(type) {
 	case *amqp.Attach:
 		c.brokers[p.Name] = link16{channel, p.Handle}
+	case *amqp.Detach:
+		if l := (link16{channel, p.Handle}); c.answered[l] {
+			delete(c.answered, l)
+			return nil
+		}
 	case *amqp.Disposition:
 		return c.answers(channel, p, frame)
 	}

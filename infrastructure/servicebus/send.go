@@ -2,12 +2,11 @@ package servicebus
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/go-amqp"
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/failpoint"
@@ -137,88 +136,81 @@ func keysOf(items []item) int {
 // sendFront sends what fits into one batch from the front of queue. It returns how many
 // messages it tried.
 func (s *sender) sendFront(ctx context.Context, queue []item) (tried int, err error) {
-	if err := s.connect(ctx); err != nil {
+	maxBatch, err := s.connect(ctx)
+	if err != nil {
 		return 1, err
 	}
-	attempt, cancel := context.WithTimeout(ctx, s.publisher.opts.limits.sendTimeout)
-	defer cancel()
 	if len(queue) > 1 {
-		b, err := s.publisher.link.newBatch(attempt)
-		if err != nil {
-			return 1, classify(ctx, attempt, err)
-		}
-		n, err := s.fill(b, queue)
-		if n > 0 {
-			return n, s.transmit(ctx, attempt, b, nil, queue[:n])
-		}
-		if !errors.Is(err, azservicebus.ErrMessageTooLarge) { // outside of a batch another limit holds
-			return 1, err
+		b := batch{max: maxBatch}
+		if n := s.fill(&b, queue); n > 1 {
+			return n, s.transmit(ctx, &b.envelope, queue[:n])
 		}
 	}
-	m := s.message(queue[0])
+	m := s.message(queue[0]) // outside of a batch another limit holds
 	if err := check(m); err != nil {
 		return 1, err
 	}
-	return 1, s.transmit(ctx, attempt, nil, s.enc.encode(m, s.publisher.source, false), queue[:1])
+	return 1, s.transmit(ctx, s.enc.encode(m, s.publisher.source), queue[:1])
 }
 
-// fill adds messages from the front of queue to b until it is full. It returns how many,
-// and why the next could not be added: ErrMessageTooLarge, or a Refused error.
-func (s *sender) fill(b batch, queue []item) (n int, err error) {
+// fill adds messages from the front of queue to b until one does not fit, or could not be
+// sent at all. It returns how many.
+func (s *sender) fill(b *batch, queue []item) (n int) {
 	for ; n < min(len(queue), s.publisher.opts.limits.batchMessages); n++ {
 		m := s.message(queue[n])
-		if err := check(m); err != nil {
-			return n, err
+		if check(m) != nil {
+			break
 		}
-		err := b.AddAMQPAnnotatedMessage(s.enc.encode(m, s.publisher.source, n == 0), nil) // keeps parts of the first
-		switch {
-		case errors.Is(err, azservicebus.ErrMessageTooLarge):
-			return n, err
-		case err != nil:
-			return n, &relay.Error{Class: relay.Refused, Reason: "malformed", Err: err}
+		encoded, err := s.enc.encode(m, s.publisher.source).MarshalBinary()
+		if err != nil || !b.add(m, encoded) {
+			break
 		}
 	}
-	return n, nil
+	return n
 }
 
-// connect opens the link. It takes some 15 round trips, so it has a limit of its own. One
-// try that fails is enough for all groups of a call.
-func (s *sender) connect(ctx context.Context) error {
+// connect opens the link. One try that fails is enough for all groups of a call.
+func (s *sender) connect(ctx context.Context) (maxBatch int, err error) {
 	if err := relay.Ended(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	if err := s.cutOff.Load(); err != nil {
-		return *err
+		return 0, *err
 	}
-	opening, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	err := s.publisher.link.open(opening)
+	maxBatch, err = s.publisher.connect(ctx)
 	if err != nil {
-		err = classify(ctx, opening, err)
 		s.cutOff.CompareAndSwap(nil, &err)
 	}
-	return err
+	return maxBatch, err
 }
 
-// connectTimeout bounds one try to connect, which a send that needs it waits for first.
-const connectTimeout = 30 * time.Second
-
-// transmit sends b, or without a batch m, which costs the client a third of a batch of
-// one. It is the one place where a send starts.
-func (s *sender) transmit(ctx, attempt context.Context, b batch, m *azservicebus.AMQPAnnotatedMessage, items []item) error {
-	if err := relay.Ended(ctx); err != nil {
-		return err
-	}
-	failpoint.Here("send")
+// transmit sends m, a message or a batch of items. If the link turns out to have ended,
+// as one does that was idle, it is opened anew and m sent again, once.
+func (s *sender) transmit(ctx context.Context, m *amqp.Message, items []item) error {
 	began := time.Now()
-	err := s.publisher.link.send(attempt, b, m)
-	if err != nil {
-		err = classify(ctx, attempt, err)
-	} else {
-		failpoint.Here("sent")
+	err := s.try(ctx, m)
+	if sentInVain(err) {
+		if _, err = s.connect(ctx); err == nil {
+			err = s.try(ctx, m)
+		}
 	}
 	if sent := s.publisher.opts.Sent; sent != nil {
 		sent(ctx, relay.BatchReport{Keys: keysOf(items), Messages: len(items), Took: time.Since(began), Err: err})
 	}
 	return err
+}
+
+// try is the one place where a send starts.
+func (s *sender) try(ctx context.Context, m *amqp.Message) error {
+	if err := relay.Ended(ctx); err != nil {
+		return err
+	}
+	attempt, cancel := context.WithTimeout(ctx, s.publisher.opts.limits.sendTimeout)
+	defer cancel()
+	failpoint.Here("send")
+	if err := s.publisher.link.send(attempt, m); err != nil {
+		return classify(ctx, attempt, err)
+	}
+	failpoint.Here("sent")
+	return nil
 }

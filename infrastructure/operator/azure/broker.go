@@ -2,7 +2,6 @@ package azure
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net"
 	"slices"
@@ -10,9 +9,8 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-	"github.com/Azure/go-amqp"
 
+	"feedbox/application/relay"
 	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/operator"
@@ -101,30 +99,27 @@ func (b *broker) examineLink(ctx context.Context, topic string) operator.Finding
 		return operator.Fine(check, "allowed")
 	}
 	f := operator.Fine(check, "%s", cosmos.Brief(err))
-	answer, _ := errors.AsType[*amqp.Error](err)
-	coded, _ := errors.AsType[*azservicebus.Error](err)
-	switch {
-	case answer != nil && answer.Condition == amqp.ErrCondUnauthorizedAccess, coded != nil && coded.Code == azservicebus.CodeUnauthorizedAccess:
+	switch relay.ReasonOf(err) {
+	case "unauthorized":
 		if b.cfg.ConnectionString.IsSet() {
 			return f.Is(operator.FindingFailed, "the key of FEEDBOX_SERVICEBUS_CONNECTION_STRING is wrong or may not send: copy the string of a policy with the right Send")
 		}
 		return f.Is(operator.FindingFailed, b.advice(ctx, busSender, topic))
-	case answer != nil && answer.Condition == amqp.ErrCondNotFound, coded != nil && coded.Code == azservicebus.CodeNotFound:
+	case "entity_not_found":
 		return f.Is(operator.FindingFailed, "create the topic (azd provision), or set FEEDBOX_SERVICEBUS_TOPIC to one that exists")
-	case answer != nil && answer.Condition == "com.microsoft:entity-disabled":
+	case "entity_disabled":
 		return f.Is(operator.FindingFailed, "enable the topic: az servicebus topic update --status Active")
-	case credentialFailed(err):
+	case "credential":
 		return f.Is(operator.FindingFailed, "no identity could be had: az login, or run where a managed identity is, or set FEEDBOX_SERVICEBUS_CONNECTION_STRING")
 	}
 	return f.Is(operator.FindingFailed, "nothing answers: check the name of the namespace, that port 5671 is open, and the namespace's firewall")
 }
 
 func (b *broker) openLink(ctx context.Context, topic string) error {
-	sender, err := b.client.NewSender(topic, nil)
+	publisher, err := servicebus.NewPublisher(b.client, topic, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sender.Close(ctx) }()  // the finding is what counts
-	_, err = sender.NewMessageBatch(ctx, nil) // opens the link to learn its limit
-	return err
+	defer func() { _ = publisher.Close(ctx) }() // the finding is what counts
+	return publisher.Open(ctx)
 }

@@ -27,8 +27,12 @@ type connector struct {
 
 func newConnector(namespace *wire.Namespace, source Source, log *slog.Logger) *connector {
 	open := func(ctx context.Context) (*connection, error) {
-		c, err := wire.Open(ctx, namespace, string(source), log)
+		c, err := wire.Open(ctx, namespace, log)
 		if err != nil {
+			return nil, err
+		}
+		if err := c.Claim(ctx, string(source)); err != nil {
+			c.Close()
 			return nil, err
 		}
 		return &connection{c, source}, nil
@@ -87,6 +91,13 @@ func (c *connection) manage(ctx context.Context, link, operation string, body ma
 	}
 	answer, _ := m.Value.(map[string]any) // none, if there is nothing to tell
 	return answer, nil
+}
+
+// isBroken reports whether an error shows that the connection has to be replaced: it has
+// ended, or its token is refused.
+func isBroken(err error) bool {
+	refused, ok := errors.AsType[*wire.RefusedError](err)
+	return wire.Broken(err) || wire.HasCondition(err, amqp.ErrCondUnauthorizedAccess) || ok && refused.Status == http.StatusUnauthorized
 }
 
 // RefusedError is a request about a lock or a session's state that the broker refused.

@@ -2,6 +2,7 @@ package subscriber_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -33,7 +34,7 @@ type desk struct {
 	server    *busemu.Server
 	namespace servicebus.ClientConfig
 	publisher *servicebus.Publisher
-	client    *servicebus.Client // to send and to look
+	client    *azservicebus.Client // to look
 
 	mu       sync.Mutex    // guards the fields below
 	conns    []net.Conn    // of the processors
@@ -58,8 +59,8 @@ func inBubble(t *testing.T, test func(t *testing.T, d *desk)) {
 			Queues: []busemu.Queue{{Name: "jobs", LockDuration: lockDuration, MaxDeliveryCount: 5}},
 		}})
 		d.namespace = servicebus.ClientConfig{ConnectionString: d.server.ConnectionString(), Dial: d.dial}
-		var err error
-		d.client, err = servicebus.NewClient(servicebus.ClientConfig{
+		d.client = d.server.Client()
+		client, err := servicebus.NewClient(servicebus.ClientConfig{
 			ConnectionString: d.server.ConnectionString(),
 			Dial: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
 				return d.server.Dial(ctx)
@@ -68,11 +69,12 @@ func inBubble(t *testing.T, test func(t *testing.T, d *desk)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.publisher, err = servicebus.NewPublisher(d.client, topic, nil); err != nil {
+		if d.publisher, err = servicebus.NewPublisher(client, topic, nil); err != nil {
 			t.Fatal(err)
 		}
 		test(t, d)
-		if err := d.client.Close(context.WithoutCancel(t.Context())); err != nil {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(client.Close(ctx), d.client.Close(ctx)); err != nil {
 			t.Error(err)
 		}
 		if err := d.server.Close(); err != nil {

@@ -73,7 +73,7 @@ func (p *Processor) receive(ctx, working context.Context) (received bool, err er
 		return false, err
 	}
 	defer func() {
-		if wire.IsBroken(err) {
+		if isBroken(err) {
 			p.connector.Drop(ctx, conn)
 		}
 	}()

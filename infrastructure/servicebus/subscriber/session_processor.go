@@ -95,7 +95,7 @@ func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.Wa
 		case ctx.Err() == nil:
 			failures++
 			p.work.Log.WarnContext(ctx, "no session could be accepted", "source", p.connector.source, "error", err, "failures", failures)
-			if wire.IsBroken(err) {
+			if isBroken(err) {
 				p.connector.Drop(ctx, conn)
 				if failures == 1 {
 					continue // with a new connection

@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"feedbox/infrastructure/emulator/busemu"
-	"feedbox/infrastructure/servicebus"
 )
 
 // broker is a Service Bus emulator with the topic of the service and one
@@ -42,10 +41,6 @@ func openBroker(ctx context.Context, disk, sessions bool) (*broker, error) {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
-}
-
-func (b *broker) client() (*servicebus.Client, error) {
-	return servicebus.NewClient(servicebus.ClientConfig{ConnectionString: b.bus.ConnectionString()})
 }
 
 func (b *broker) close() error {

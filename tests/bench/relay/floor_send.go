@@ -71,7 +71,7 @@ func sendAlone(ctx context.Context, s Shape, batches [][]*azservicebus.AMQPAnnot
 		return sample, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	client, err := b.client()
+	client, err := azservicebus.NewClientFromConnectionString(b.bus.ConnectionString(), nil)
 	if err != nil {
 		return sample, err
 	}

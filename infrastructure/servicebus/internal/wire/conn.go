@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"runtime"
 	"sync"
 	"time"
@@ -21,6 +20,7 @@ type Conn struct {
 	amqp      *amqp.Conn
 	end       context.CancelFunc // ends refresh
 	tasks     sync.WaitGroup     // refresh and answers
+	claimed   chan struct{}      // capacity 1: there is one more token to refresh
 
 	mu       sync.Mutex // guards what follows
 	sessions []*session
@@ -31,15 +31,18 @@ type Conn struct {
 // ConnectTimeout bounds connecting, up to a link: some 10 round trips.
 const ConnectTimeout = 30 * time.Second
 
-// Open opens a connection with a token for path. log takes what it survives.
-func Open(ctx context.Context, namespace *Namespace, path string, log *slog.Logger) (*Conn, error) {
+// Open opens a connection. log takes what it survives.
+func Open(ctx context.Context, namespace *Namespace, log *slog.Logger) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, ConnectTimeout)
 	defer cancel()
-	socket, err := namespace.Connect(ctx)
+	socket, err := namespace.connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	c := &Conn{namespace: namespace, log: log, nodes: map[string]*Shared[requests]{}, expires: map[string]time.Time{}}
+	c := &Conn{
+		namespace: namespace, log: log, claimed: make(chan struct{}, 1),
+		nodes: map[string]*Shared[requests]{}, expires: map[string]time.Time{},
+	}
 	c.amqp, err = amqp.NewConn(ctx, gather(socket), &amqp.ConnOptions{
 		HostName: namespace.host, SASLType: amqp.SASLTypeAnonymous(),
 		Properties: map[string]any{"product": "feedbox", "platform": runtime.GOOS, "framework": runtime.Version(), "user-agent": "feedbox"},
@@ -49,10 +52,6 @@ func Open(ctx context.Context, namespace *Namespace, path string, log *slog.Logg
 	}
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.end = end
-	if err := c.Claim(ctx, path); err != nil {
-		c.Close()
-		return nil, err
-	}
 	c.tasks.Go(func() { c.refresh(alive) })
 	return c, nil
 }
@@ -69,6 +68,12 @@ func (c *Conn) Claim(ctx context.Context, path string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, known := c.expires[path]; !known {
+		select {
+		case c.claimed <- struct{}{}:
+		default:
+		}
+	}
 	c.expires[path] = t.expiresAt
 	return nil
 }
@@ -85,6 +90,9 @@ func (c *Conn) refresh(ctx context.Context) {
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
+		case <-c.claimed:
+			timer.Stop()
+			continue
 		case <-ctx.Done():
 			timer.Stop()
 			return
@@ -128,19 +136,12 @@ func (c *Conn) Close() {
 	c.tasks.Wait()
 }
 
-// IsBroken reports whether an error shows that a connection has to be replaced: it or its
-// AMQP session has ended, or its token is refused.
-func IsBroken(err error) bool {
-	if _, ended := errors.AsType[*amqp.ConnError](err); ended {
-		return true
-	}
-	if _, ended := errors.AsType[*amqp.SessionError](err); ended {
-		return true
-	}
-	if refused, ok := errors.AsType[*RefusedError](err); ok {
-		return refused.Status == http.StatusUnauthorized
-	}
-	return HasCondition(err, amqp.ErrCondUnauthorizedAccess)
+// Broken reports whether an error shows that the connection has ended, or an AMQP session
+// on it: it has to be replaced.
+func Broken(err error) bool {
+	_, conn := errors.AsType[*amqp.ConnError](err)
+	_, session := errors.AsType[*amqp.SessionError](err)
+	return conn || session
 }
 
 // HasCondition reports whether the broker gave this reason.

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"errors"
 	"net"
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -21,10 +23,10 @@ const (
 // on their way in one piece: go-amqp writes every frame by itself (conn.go, connWriter), so
 // that each completed message would cost a system call and, with TLS, a record.
 //
-// Write returns before the bytes are sent, and waits only when 256 KB are on their way.
-// An error of sending closes the connection and is that of all later writes. Write
-// deadlines are ignored: a piece gets 30 seconds. Close sends what is left, for a second
-// at most, and waits for the goroutine that gather starts.
+// Write returns before the bytes are sent, and waits only when 256 KB are on their way: at
+// most until the write deadline. A piece gets 30 seconds to be sent. An error of sending
+// closes the connection and is that of all later writes. Close sends what is left, for a
+// second at most, and waits for the goroutine that gather starts.
 func gather(conn net.Conn) net.Conn {
 	g := &gathering{Conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	g.room.L = &g.mu
@@ -37,21 +39,24 @@ type gathering struct {
 	wake  chan struct{} // capacity 1: there is something to send, or no more will come
 	ended chan struct{} // closed when run returns
 
-	mu     sync.Mutex // guards what follows
-	room   sync.Cond  // out was taken, or err is set
-	out    []byte     // written and not yet being sent
-	err    error      // of sending
-	closed bool
+	mu       sync.Mutex // guards what follows
+	room     sync.Cond  // out was taken, err is set, or the deadline has come
+	out      []byte     // written and not yet being sent
+	err      error      // of sending
+	closed   bool
+	deadline time.Time // of Write
 }
 
 // Write implements net.Conn.
 func (g *gathering) Write(b []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for g.err == nil && !g.closed && len(g.out) >= gatherHigh {
-		g.room.Wait()
+	if len(g.out) >= gatherHigh {
+		g.await()
 	}
 	switch {
+	case g.err == nil && !g.closed && len(g.out) >= gatherHigh:
+		return 0, os.ErrDeadlineExceeded
 	case g.err != nil:
 		return 0, g.err
 	case g.closed:
@@ -60,6 +65,21 @@ func (g *gathering) Write(b []byte) (int, error) {
 	g.out = append(g.out, b...)
 	g.signal()
 	return len(b), nil
+}
+
+// await waits for room, until the deadline.
+func (g *gathering) await() {
+	if !g.deadline.IsZero() {
+		timer := time.AfterFunc(time.Until(g.deadline), func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.room.Broadcast()
+		})
+		defer timer.Stop()
+	}
+	for g.err == nil && !g.closed && len(g.out) >= gatherHigh && (g.deadline.IsZero() || time.Now().Before(g.deadline)) {
+		g.room.Wait()
+	}
 }
 
 func (g *gathering) signal() {
@@ -122,8 +142,15 @@ func (g *gathering) Close() error {
 	return g.Conn.Close()
 }
 
-// SetDeadline implements net.Conn, for reads.
-func (g *gathering) SetDeadline(t time.Time) error { return g.SetReadDeadline(t) }
+// SetDeadline implements net.Conn.
+func (g *gathering) SetDeadline(t time.Time) error {
+	return errors.Join(g.SetReadDeadline(t), g.SetWriteDeadline(t))
+}
 
-// SetWriteDeadline implements net.Conn. See gather.
-func (g *gathering) SetWriteDeadline(time.Time) error { return nil }
+// SetWriteDeadline implements net.Conn, for the next Write.
+func (g *gathering) SetWriteDeadline(t time.Time) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deadline = t
+	return nil
+}

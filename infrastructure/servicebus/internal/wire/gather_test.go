@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,4 +130,28 @@ func TestGatherCloseDoesNotWaitForASilentPeer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A write that finds no room fails at its deadline, and the next one waits for its own.
+func TestGatherKeepsTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		conn := gather(here)
+		for range 2 { // nobody reads: one is being sent, the other waits
+			if _, err := conn.Write(make([]byte, gatherHigh)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		for range 2 {
+			began := time.Now()
+			_ = conn.SetWriteDeadline(began.Add(time.Second))
+			_, err := conn.Write([]byte("late"))
+			if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || took != time.Second {
+				t.Errorf("error %v after %v, want the deadline's after 1 s", err, took)
+			}
+		}
+		_ = there.Close()
+		_ = conn.Close()
+	})
 }

@@ -91,9 +91,9 @@ func (n *Namespace) parse(connectionString string) error {
 	return nil
 }
 
-// Connect opens a connection to speak AMQP over: by Config.Dial if that is set, else
+// connect opens a connection to speak AMQP over: by Config.Dial if that is set, else
 // by TLS to port 5671, or for an emulator by TCP to port 5672, unless the host names a port.
-func (n *Namespace) Connect(ctx context.Context) (net.Conn, error) {
+func (n *Namespace) connect(ctx context.Context) (net.Conn, error) {
 	if n.cfg.Dial != nil {
 		return n.cfg.Dial(ctx, azservicebus.NewWebSocketConnArgs{Host: "wss://" + n.host + "/$servicebus/websocket"})
 	}

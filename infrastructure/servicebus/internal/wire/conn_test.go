@@ -1,0 +1,109 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"testing"
+	"testing/synctest"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/go-amqp"
+
+	"feedbox/infrastructure/emulator/busemu"
+)
+
+// inConn runs a test in a bubble with a connection to an emulator.
+func inConn(t *testing.T, o busemu.Options, test func(t *testing.T, c *Conn)) {
+	synctest.Test(t, func(t *testing.T) {
+		o.Addr, o.AdminAddr = "-", "-"
+		o.Topology = &busemu.Topology{Queues: []busemu.Queue{{Name: "q"}}}
+		server := busemu.StartT(t, &o)
+		namespace, err := NewNamespace(Config{
+			ConnectionString: server.ConnectionString(),
+			Dial: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+				return server.Dial(ctx)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(t.Context(), namespace, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, c)
+		c.Close()
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A node that was asked before is asked anew after its links have ended: the service ends
+// those that are idle.
+func TestANodeWhoseLinksEndedIsAskedAnew(t *testing.T) {
+	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
+		for range 3 {
+			if err := c.Claim(t.Context(), "q"); err != nil {
+				t.Fatal(err)
+			}
+			node := c.node(claims).Current()
+			if err := node.session.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if c.Ended() {
+			t.Error("the connection has ended")
+		}
+	})
+}
+
+// A refused link gives its place back, and the next one attaches on the same AMQP session.
+func TestARefusedLinkTakesNoPlace(t *testing.T) {
+	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
+		for _, path := range []string{"q", "nowhere"} {
+			if err := c.Claim(t.Context(), path); err != nil && path == "q" {
+				t.Fatal(err)
+			}
+		}
+		for range 300 { // more than there are places
+			_, err := c.Attach(t.Context(), func(s *amqp.Session) error {
+				_, err := s.NewSender(t.Context(), "nowhere", nil)
+				return err
+			})
+			if err == nil {
+				t.Fatal("attached to nowhere")
+			}
+		}
+		for range 3 {
+			var sender *amqp.Sender
+			leave, err := c.Attach(t.Context(), func(s *amqp.Session) (err error) {
+				sender, err = s.NewSender(t.Context(), "q", nil)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := sender.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			leave()
+		}
+		if n := len(c.sessions); n != 1 {
+			t.Errorf("%d AMQP sessions, want 1", n)
+		}
+	})
+}
+
+func TestARefusedTokenTellsItsStatus(t *testing.T) {
+	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
+		c.namespace.key = "wrong"
+		err := c.Claim(t.Context(), "q")
+		if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Status != 401 {
+			t.Errorf("error %v, want a refusal with status 401", err)
+		}
+	})
+}
