@@ -117,7 +117,7 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	}
 	defer func() { err = errors.Join(err, emulators.close()) }()
 	e := emulators.endpoints()
-	e.PostgresURL = opts.store
+	e.PostgresURL, e.RabbitMQURL = opts.store, opts.broker
 	if opts.alone {
 		return emulators.watch(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, style, e) })
 	}

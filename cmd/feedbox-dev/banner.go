@@ -29,8 +29,12 @@ func (e *endpoints) print(out io.Writer, style console.Style, opts *options) {
 	} else {
 		row("Cosmos DB emulator", strings.TrimSuffix(e.CosmosEndpoint, "/"))
 	}
-	row("Service Bus emulator", brokerOf(e.ServiceBusConnectionString))
-	row("Service Bus admin", e.ServiceBusAdmin)
+	if u, err := url.Parse(e.RabbitMQURL); e.RabbitMQURL != "" && err == nil {
+		row("RabbitMQ", u.Redacted())
+	} else {
+		row("Service Bus emulator", brokerOf(e.ServiceBusConnectionString))
+		row("Service Bus admin", e.ServiceBusAdmin)
+	}
 	row("data", opts.storage())
 	if opts.alone {
 		_, _ = fmt.Fprintf(out, `

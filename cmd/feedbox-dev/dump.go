@@ -52,7 +52,11 @@ func (d *dumping) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if d.topic != "" {
-		n, err := dumpTopic(ctx, e, d.subscription, d.idle, d.topic)
+		empty := dumpTopic
+		if e.RabbitMQURL != "" {
+			empty = dumpRabbitMQ
+		}
+		n, err := empty(ctx, e, d.subscription, d.idle, d.topic)
 		if err != nil {
 			return fmt.Errorf("dump the subscription %s: %w", d.subscription, err)
 		}

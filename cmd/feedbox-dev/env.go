@@ -41,6 +41,8 @@ func (p *place) env(ctx context.Context, out io.Writer) error {
 		"ADMIN", e.ServiceBusAdmin,
 		"FEEDBOX_STORE", e.store(),
 		"FEEDBOX_POSTGRES_URL", e.PostgresURL,
+		"FEEDBOX_BROKER", e.broker(),
+		"FEEDBOX_RABBITMQ_URL", e.RabbitMQURL,
 		"FEEDBOX_COSMOS_ENDPOINT", e.CosmosEndpoint,
 		"FEEDBOX_COSMOS_KEY", e.CosmosKey,
 		"FEEDBOX_COSMOS_DATABASE", e.Database,

@@ -87,6 +87,7 @@ func (e *endpoints) relayProcess(name, cosmos, bus string) *exec.Cmd {
 func (e *endpoints) relayVariables() []string {
 	return []string{
 		"FEEDBOX_STORE=" + e.store(), "FEEDBOX_POSTGRES_URL=" + e.PostgresURL,
+		"FEEDBOX_BROKER=" + e.broker(), "FEEDBOX_RABBITMQ_URL=" + e.RabbitMQURL, "FEEDBOX_RABBITMQ_EXCHANGE=" + e.Topic,
 		"FEEDBOX_COSMOS_ENDPOINT=" + e.CosmosEndpoint,
 		"FEEDBOX_COSMOS_KEY=" + e.CosmosKey,
 		"FEEDBOX_COSMOS_DATABASE=" + e.Database,

@@ -42,6 +42,7 @@ type endpoints struct {
 	Topic                      string `json:"topic"`
 	Subscription               string `json:"subscription"`
 	PostgresURL                string `json:"postgresUrl,omitempty"` // of --store
+	RabbitMQURL                string `json:"rabbitmqUrl,omitempty"` // of --broker
 }
 
 // store is the kind of the store, as FEEDBOX_STORE has it.
@@ -50,6 +51,14 @@ func (e *endpoints) store() string {
 		return config.StorePostgres
 	}
 	return config.StoreCosmos
+}
+
+// broker is the kind of the broker, as FEEDBOX_BROKER has it.
+func (e *endpoints) broker() string {
+	if e.RabbitMQURL != "" {
+		return config.BrokerRabbitMQ
+	}
+	return config.BrokerServiceBus
 }
 
 // write puts the file in place in one step, so that a reader who waits for it

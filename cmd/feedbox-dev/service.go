@@ -76,7 +76,7 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 		return nil, err
 	}
 	s.relay = fx.New(wiring.Relay(relayConfig, around))
-	s.subscriber, err = newDemoSubscriber(e, screen, log)
+	s.subscriber, err = newDemoSubscriber(ctx, e, opts.record, screen, log)
 	return s, err
 }
 

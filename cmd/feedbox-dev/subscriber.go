@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,7 +20,12 @@ import (
 const closeTimeout = 5 * time.Second
 
 // demoSubscriber is a consumer of the topic that prints what it receives.
-type demoSubscriber struct{ processor *subscriber.SessionProcessor }
+type demoSubscriber struct {
+	processor interface {
+		Run(ctx context.Context) error
+	}
+	close func() error // after it
+}
 
 // printer shows events to a person.
 type printer struct {
@@ -30,17 +36,20 @@ type printer struct {
 	out io.Writer
 }
 
-func newDemoSubscriber(e endpoints, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
+func newDemoSubscriber(ctx context.Context, e endpoints, record bool, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
+	if e.RabbitMQURL != "" {
+		return newRabbitSubscriber(ctx, e, record, screen, log)
+	}
 	namespace := servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString}
 	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(e.Topic, e.Subscription), screen.event, &subscriber.SessionOptions{
 		Sessions: 32, Logger: log.With("part", "subscriber"),
 	})
-	return &demoSubscriber{p}, err
+	return &demoSubscriber{p, func() error { return nil }}, err
 }
 
 func (d *demoSubscriber) run(ctx context.Context, started func()) error {
 	started()
-	return d.processor.Run(ctx)
+	return errors.Join(d.processor.Run(ctx), d.close())
 }
 
 // event shows one: two lines, the second one its body as it was stored.
