@@ -60,10 +60,10 @@ func NewConsumer(client *sqs.Client, queueURL string, handler consumer.Handler, 
 		faults = append(faults, errors.New("give a client and the URL of a FIFO queue"))
 	}
 	if o.Receivers < 0 || o.Held < perRequest*o.Receivers {
-		faults = append(faults, fmt.Errorf("Receivers must be positive, and Held at least %d for each", perRequest))
+		faults = append(faults, fmt.Errorf("option Receivers must be positive, and Held at least %d for each", perRequest))
 	}
 	if o.Wait < 0 || o.Wait > 20*time.Second || o.Visibility < 2*time.Second || o.Visibility > time.Hour {
-		faults = append(faults, errors.New("Wait must be 0 to 20 s, Visibility 2 s to 1 h"))
+		faults = append(faults, errors.New("option Wait must be 0 to 20 s, Visibility 2 s to 1 h"))
 	}
 	var err error
 	if c.lanes, err = handling.NewLanes(handler, o.Options); err != nil || faults != nil {

@@ -19,7 +19,7 @@ func Consume(t testing.TB, c Consumer, err error) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // ended by the clean-up, which waits
+	ctx, cancel := context.WithCancel(context.Background()) // ended by the clean-up, which waits
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
