@@ -22,7 +22,7 @@ type seed struct{ file, old, new string }
 func checks() []check {
 	var all []check
 	for _, family := range [][]check{
-		databaseChecks, messagingChecks, rightsChecks, appChecks, settingsChecks, wiringChecks, watchingChecks, azdChecks, kubernetesChecks, kubernetesPlaceChecks, imageChecks, workflowChecks,
+		databaseChecks, messagingChecks, rightsChecks, appChecks, settingsChecks, wiringChecks, watchingChecks, azdChecks, kubernetesChecks, kubernetesPlaceChecks, kubernetesPairChecks, imageChecks, workflowChecks,
 	} {
 		all = append(all, family...)
 	}

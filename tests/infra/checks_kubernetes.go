@@ -13,12 +13,13 @@ import (
 
 const (
 	kubernetes  = "bicep/kubernetes/"
-	apiYAML     = kubernetes + "api.yaml"
-	relayYAML   = kubernetes + "relay.yaml"
-	envSettings = kubernetes + "feedbox.env"
+	baseFolder  = kubernetes + "base/"
+	apiYAML     = baseFolder + "api.yaml"
+	relayYAML   = baseFolder + "relay.yaml"
+	envSettings = baseFolder + "feedbox.env"
 	kedaFolder  = kubernetes + "keda/"
 	scaledYAML  = kedaFolder + "scaledobject.yaml"
-	policyYAML  = kubernetes + "network-policy.yaml"
+	policyYAML  = baseFolder + "network-policy.yaml"
 )
 
 // documents parses a file of several YAML documents.
@@ -56,10 +57,10 @@ func kubernetesApps(w *world, report func(string, ...any), visit func(process, f
 	}
 }
 
-// settings are the variables in feedbox.env.
-func settings(w *world) []variable {
+// settings are the variables in a file like feedbox.env.
+func settings(w *world, file string) []variable {
 	var all []variable
-	for line := range strings.Lines(w.texts[envSettings]) {
+	for line := range strings.Lines(w.texts[file]) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(name, "#") {
 			all = append(all, variable{name: name, value: value})
 		}
@@ -111,7 +112,7 @@ var kubernetesChecks = []check{
 				}
 			}
 			accounts := map[string]bool{}
-			for _, d := range documents(w, kubernetes+"service-accounts.yaml", report) {
+			for _, d := range documents(w, baseFolder+"service-accounts.yaml", report) {
 				accounts[text(at(d, "metadata", "name"))] = at(d, "metadata", "annotations", "azure.workload.identity/client-id") != nil
 			}
 			kubernetesApps(w, report, func(process, file string, pod, container any) {
@@ -128,7 +129,7 @@ var kubernetesChecks = []check{
 			{relayYAML, "kind: PodDisruptionBudget", "kind: Service"},
 			{apiYAML, "serviceAccountName: feedbox-api", "serviceAccountName: feedbox-relay"},
 			{relayYAML, "azure.workload.identity/use: \"true\"", "azure.workload.identity/use: true"},
-			{kubernetes + "service-accounts.yaml", "name: feedbox-relay\n  annotations:\n    azure.workload.identity/client-id", "name: feedbox-relay\n  annotations:\n    client-id"},
+			{baseFolder + "service-accounts.yaml", "name: feedbox-relay\n  annotations:\n    azure.workload.identity/client-id", "name: feedbox-relay\n  annotations:\n    client-id"},
 		},
 	},
 	{
@@ -144,13 +145,13 @@ var kubernetesChecks = []check{
 	},
 	{
 		"kustomize knows every manifest", func(w *world, report func(string, ...any)) {
-			k := read(w, kubernetes+"kustomization.yaml", report)
+			k := read(w, baseFolder+"kustomization.yaml", report)
 			var listed []string
 			for _, r := range list(at(k, "resources")) {
-				listed = append(listed, kubernetes+text(r))
+				listed = append(listed, baseFolder+text(r))
 			}
 			for file := range w.texts {
-				if !strings.HasPrefix(file, kubernetes) || !strings.HasSuffix(file, ".yaml") || strings.Contains(strings.TrimPrefix(file, kubernetes), "/") || file == kubernetes+"kustomization.yaml" {
+				if !strings.HasPrefix(file, baseFolder) || !strings.HasSuffix(file, ".yaml") || file == baseFolder+"kustomization.yaml" {
 					continue
 				}
 				if !slices.Contains(listed, file) {
@@ -164,7 +165,7 @@ var kubernetesChecks = []check{
 			}
 			want(report, "the file of settings", at(k, "configMapGenerator", 0, "envs", 0), "feedbox.env")
 		},
-		[]seed{{kubernetes + "kustomization.yaml", "  - relay.yaml\n", ""}, {kubernetes + "kustomization.yaml", "- api.yaml", "- web.yaml"}},
+		[]seed{{baseFolder + "kustomization.yaml", "  - relay.yaml\n", ""}, {baseFolder + "kustomization.yaml", "- api.yaml", "- web.yaml"}},
 	},
 }
 
@@ -176,7 +177,7 @@ func kubernetesHealth(w *world, report func(string, ...any)) {
 				ops = ":" + fmt.Sprint(at(p, "containerPort"))
 			}
 		}
-		for _, v := range settings(w) {
+		for _, v := range settings(w, envSettings) {
 			if v.name == "FEEDBOX_OPS_LISTEN" {
 				want(report, process+": the port of probes", ops, v.value)
 			}
@@ -190,7 +191,7 @@ func kubernetesHealth(w *world, report func(string, ...any)) {
 				report("%s: no request or limit of %s", process, resource)
 			}
 		}
-		drain := duration(settings(w), "FEEDBOX_DRAIN_TIMEOUT")
+		drain := duration(settings(w, envSettings), "FEEDBOX_DRAIN_TIMEOUT")
 		var waits int64
 		_, _ = fmt.Sscan(fmt.Sprint(at(pod, "terminationGracePeriodSeconds")), &waits) // 0 is a finding
 		if drain <= 0 || waits <= drain+stopMargin {
@@ -208,13 +209,13 @@ func kubernetesSettings(w *world, report func(string, ...any)) {
 		known[v.Name] = !v.Secret
 	}
 	given := map[string]string{}
-	for _, v := range settings(w) {
+	for _, v := range settings(w, envSettings) {
 		if given[v.name] = v.value; !known[v.name] && !slices.Contains(others, v.name) {
 			report("feedbox.env has %s, which is not a setting or a secret", v.name)
 		}
 	}
 	for _, process := range []string{"api", "relay"} {
-		if err := load(process, settings(w)); err != nil {
+		if err := load(process, settings(w, envSettings)); err != nil {
 			report("the %s does not start: %v", process, err)
 		}
 	}
@@ -234,7 +235,7 @@ func kubernetesSettings(w *world, report func(string, ...any)) {
 
 func scaledObject(w *world, report func(string, ...any)) {
 	given := map[string]string{}
-	for _, v := range settings(w) {
+	for _, v := range settings(w, envSettings) {
 		given[v.name] = v.value
 	}
 	o := manifest(w, scaledYAML, "ScaledObject", report)

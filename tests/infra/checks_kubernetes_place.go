@@ -17,7 +17,7 @@ var kubernetesPlaceChecks = []check{
 		[]seed{
 			{apiYAML, "spec:\n  # No replicas", "spec:\n  replicas: 3\n  # No replicas"},
 			{kedaFolder + "kustomization.yaml", "path: /spec/replicas", "path: /spec/paused"},
-			{kedaFolder + "kustomization.yaml", "  - ..\n", ""},
+			{kedaFolder + "kustomization.yaml", "  - ../base\n", ""},
 			{kedaFolder + "kustomization.yaml", "name: feedbox-relay", "name: feedbox-api"},
 		},
 	},
@@ -63,7 +63,7 @@ func serviceLinks(w *world, report func(string, ...any)) {
 			}
 			services++
 			name := strings.ToUpper(strings.ReplaceAll(text(at(d, "metadata", "name")), "-", "_"))
-			links := settings(w)
+			links := settings(w, envSettings)
 			for _, link := range [][2]string{
 				{"_SERVICE_HOST", "10.0.0.1"},
 				{"_SERVICE_PORT", "80"},
@@ -97,7 +97,7 @@ func autoscaled(w *world, report func(string, ...any)) {
 	for _, r := range list(at(k, "resources")) {
 		resources = append(resources, text(r))
 	}
-	if !slices.Contains(resources, "..") || !slices.Contains(resources, "scaledobject.yaml") {
+	if !slices.Contains(resources, "../base") || !slices.Contains(resources, "scaledobject.yaml") {
 		report("keda/ holds %v", resources)
 	}
 	patch := at(k, "patches", 0)
@@ -141,7 +141,7 @@ func scraping(w *world, report func(string, ...any)) {
 		notes := at(manifest(w, file, "Deployment", report), "spec", "template", "metadata", "annotations")
 		want(report, process+": prometheus.io/scrape", at(notes, "prometheus.io/scrape"), any("true"))
 		want(report, process+": prometheus.io/path", at(notes, "prometheus.io/path"), any("/metrics"))
-		for _, v := range settings(w) {
+		for _, v := range settings(w, envSettings) {
 			if v.name == "FEEDBOX_OPS_LISTEN" {
 				want(report, process+": prometheus.io/port", ":"+text(at(notes, "prometheus.io/port")), v.value)
 			}
