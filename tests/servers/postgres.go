@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,7 +43,7 @@ func postgresBin() string {
 }
 
 // StartPostgres starts a server until the test ends.
-func StartPostgres(t testing.TB) *Postgres {
+func StartPostgres(t TB) *Postgres {
 	t.Helper()
 	p := &Postgres{bin: postgresBin()}
 	if p.bin == "" {
@@ -52,7 +51,7 @@ func StartPostgres(t testing.TB) *Postgres {
 	}
 	var err error
 	// A folder of t would be closed to the user that the server runs as.
-	if p.folder, err = os.MkdirTemp("", "feedbox-postgres-"); err != nil { //nolint:usetesting // see above
+	if p.folder, err = os.MkdirTemp("", "feedbox-postgres-"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -76,7 +75,7 @@ func StartPostgres(t testing.TB) *Postgres {
 }
 
 // demote has the server run as another user: it refuses to run as root.
-func (p *Postgres) demote(t testing.TB) {
+func (p *Postgres) demote(t TB) {
 	t.Helper()
 	who, err := user.Lookup("postgres")
 	if err != nil {
@@ -105,11 +104,17 @@ func (p *Postgres) command(name string, args ...string) *exec.Cmd {
 }
 
 // Start starts a server that was killed, on the same data, and waits until it answers.
-func (p *Postgres) Start(t testing.TB) {
+func (p *Postgres) Start(t TB) {
+	t.Helper()
+	p.launch(t)
+	p.Await(t)
+}
+
+// Await waits until the server answers, and starts it again if it has ended.
+func (p *Postgres) Await(t TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
-	p.launch(t)
 	for {
 		conn, err := pgx.Connect(ctx, p.url("postgres"))
 		if err == nil {
@@ -126,7 +131,7 @@ func (p *Postgres) Start(t testing.TB) {
 	}
 }
 
-func (p *Postgres) launch(t testing.TB) {
+func (p *Postgres) launch(t TB) {
 	t.Helper()
 	p.running = p.command("postgres", "-D", p.data(), "-p", strconv.Itoa(p.port), "-k", p.folder, "-c", "listen_addresses=127.0.0.1",
 		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal", "-c", "fsync=on")
@@ -142,7 +147,7 @@ func (p *Postgres) launch(t testing.TB) {
 }
 
 // Kill ends the server and all its processes at once, as kill -9 does.
-func (p *Postgres) Kill(t testing.TB) {
+func (p *Postgres) Kill(t TB) {
 	t.Helper()
 	if p.running == nil || p.running.Process == nil {
 		return
@@ -157,6 +162,19 @@ func (p *Postgres) Kill(t testing.TB) {
 		time.Sleep(time.Millisecond)
 	}
 	p.running = nil
+}
+
+// PID is that of the server, the parent of all its processes.
+func (p *Postgres) PID() int { return p.running.Process.Pid }
+
+// Ended reports whether the server has ended by itself.
+func (p *Postgres) Ended() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // alive tells whether a process is there.
@@ -185,7 +203,7 @@ func (p *Postgres) url(database string) string {
 }
 
 // Database makes an empty database and returns its URL.
-func (p *Postgres) Database(t testing.TB) string {
+func (p *Postgres) Database(t TB) string {
 	t.Helper()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, p.url("postgres"))

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -22,7 +21,7 @@ type RabbitMQ struct {
 	// URL of the broker, for its user guest.
 	URL string
 
-	t       testing.TB
+	t       TB
 	env     []string
 	address string
 	cmd     *exec.Cmd
@@ -31,7 +30,7 @@ type RabbitMQ struct {
 
 // StartRabbitMQ starts a broker in a folder of the test and waits until it takes connections.
 // It ends with the test.
-func StartRabbitMQ(t testing.TB) *RabbitMQ {
+func StartRabbitMQ(t TB) *RabbitMQ {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(rabbitMQ, "rabbitmq-server")); err != nil {
 		t.Skip("RabbitMQ is not installed (tests/servers/install.sh)")
@@ -117,6 +116,9 @@ func (r *RabbitMQ) Kill() {
 	r.cmd = nil
 }
 
+// PID is that of the script that has started the broker.
+func (r *RabbitMQ) PID() int { return r.cmd.Process.Pid }
+
 // Control runs rabbitmqctl.
 func (r *RabbitMQ) Control(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(rabbitMQ, "rabbitmqctl"), args...)
@@ -129,7 +131,7 @@ func (r *RabbitMQ) Control(ctx context.Context, args ...string) (string, error) 
 }
 
 // freePorts returns ports of the loopback address that nobody listens at.
-func freePorts(t testing.TB, n int) []int {
+func freePorts(t TB, n int) []int {
 	t.Helper()
 	ports := make([]int, n)
 	for i := range ports {
