@@ -26,10 +26,13 @@
 //	      ─────────▶│
 //	       shown    │ waits: 4 and 5 are committed, but 3 may still store something
 //
-// All ids below the horizon have ended, for good: what they have stored is seen by the
-// statement that asked for the horizon, and no transaction gets such an id again. So a
-// position is one id: everything up to it was shown. A transaction that commits late delays
-// what comes behind it and is never missed, and a page never cuts a transaction.
+// All transactions below the horizon have ended: what they have stored is seen by the
+// statement that asked for the horizon. A position is the id of one that has stored an event:
+// everything up to it was shown. It is never the horizon itself, because a server that
+// crashed gives out ids again of which its log knows nothing; those up to a commit that was
+// seen are in the log (with synchronous_commit on) and never come again. A transaction that
+// commits late delays what comes behind it and is never missed, and a page never cuts a
+// transaction.
 //
 // Order per key: a unit of work reads the aggregate's version, and only then its one
 // statement takes an id. Of two that follow each other on one aggregate the second has read

@@ -37,15 +37,8 @@ type Feed struct {
 	held    holding
 }
 
-// scan says that nothing of a range lies between a position and a transaction.
+// scan says that nothing of a range lies between a position and the event of a transaction.
 type scan struct{ position, upTo uint64 }
-
-// holding is a horizon with the time since when it has not moved, while there were
-// transactions ahead of it.
-type holding struct {
-	horizon uint64
-	since   time.Time // zero: nothing waits
-}
 
 var (
 	_ changefeed.Feed   = (*Feed)(nil)
@@ -89,15 +82,16 @@ const (
 )
 
 // Now implements changefeed.Feed. A transaction that is open may have an id below that of
-// one that was committed, so it waits for the end of those that are open.
+// one that was committed, so it waits for the end of those that are open, and then gives the
+// position of the last event that they and earlier ones have stored.
 func (f *Feed) Now(ctx context.Context, _ changefeed.FeedRange) (string, error) {
 	const what = "find the end of the feed"
-	var began, horizon uint64
+	var began, horizon, last uint64
 	err := f.db.used(f.db.pool.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())`).Scan(&began))
 	for err == nil {
-		err = f.db.used(f.db.pool.QueryRow(ctx, `SELECT pg_snapshot_xmin(pg_current_snapshot())`).Scan(&horizon))
+		err = f.db.used(f.db.pool.QueryRow(ctx, nowQuery, began).Scan(&horizon, &last))
 		if err == nil && horizon >= began {
-			return rows.Token(began - 1), nil
+			return rows.Token(last), nil
 		}
 		if err == nil {
 			err = rows.Pause(ctx, lastLook)
@@ -106,10 +100,16 @@ func (f *Feed) Now(ctx context.Context, _ changefeed.FeedRange) (string, error) 
 	return "", asFault(what, err)
 }
 
-// readQuery shows the horizon, and behind it the events of whole transactions that lie
-// between a position and the horizon. FETCH ... WITH TIES cuts no transaction.
-const readQuery = `SELECT h.horizon, h.ahead, e.xid, e.stored_at, e.key, e.document
+// nowQuery shows the horizon, and the last event before a transaction.
+const nowQuery = `SELECT pg_snapshot_xmin(pg_current_snapshot()),
+	coalesce((SELECT xid FROM events WHERE xid < $1 ORDER BY xid DESC LIMIT 1), '0'::xid8)`
+
+// readQuery shows the horizon, the last event below it in any range, and the events of
+// whole transactions that lie between a position and the horizon. FETCH ... WITH TIES cuts
+// no transaction.
+const readQuery = `SELECT h.horizon, h.ahead, l.last, e.xid, e.stored_at, e.key, e.document
 FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon, pg_snapshot_xmax(pg_current_snapshot()) AS ahead) h
+LEFT JOIN LATERAL (SELECT xid AS last FROM events WHERE xid < h.horizon ORDER BY xid DESC LIMIT 1) l ON true
 LEFT JOIN LATERAL (
 	SELECT xid, stored_at, key, document FROM events
 	WHERE xid > $1 AND xid < h.horizon AND hash >= $2 AND hash < $3 AND stored_at >= $4
@@ -148,7 +148,7 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 	}
 }
 
-// farBehind is by how many transactions a position may lie behind the horizon before an
+// farBehind is by how many transactions a position may lie behind the last event before an
 // empty page moves it: a lease is written then, which is a transaction itself.
 const farBehind = 1_000_000
 
@@ -164,17 +164,20 @@ func (f *Feed) look(ctx context.Context, req changefeed.ReadRequest, from, to in
 	}
 	defer found.Close()
 	page := &changefeed.Page{}
-	var horizon, ahead uint64
+	var horizon, ahead, last uint64
 	for found.Next() {
-		var xid *uint64
+		var stored, xid *uint64
 		var at *time.Time
 		var key *string
 		var raw []byte
-		if err := found.Scan(&horizon, &ahead, &xid, &at, &key, &raw); err != nil {
+		if err := found.Scan(&horizon, &ahead, &stored, &xid, &at, &key, &raw); err != nil {
 			return nil, err
 		}
+		if stored != nil {
+			last = *stored
+		}
 		if xid == nil {
-			continue // only the horizon
+			continue // nothing of this range
 		}
 		quoted, err := json.Marshal(*key)
 		if err != nil {
@@ -186,19 +189,22 @@ func (f *Feed) look(ctx context.Context, req changefeed.ReadRequest, from, to in
 	if err := found.Err(); err != nil {
 		return nil, err
 	}
-	f.note(req.Range, position, horizon, ahead, len(page.Items))
+	if len(page.Items) == 0 {
+		f.nothingUpTo(req.Range, position, last)
+	}
+	f.watch(horizon, ahead)
 	page.Continuation = req.Continuation
 	switch n := len(page.Items); {
 	case n > 0:
-		last := page.Items[n-1].LSN
-		page.Continuation, page.EndLSN = rows.Token(uint64(last)), last //nolint:gosec // read as one
+		end := page.Items[n-1].LSN
+		page.Continuation, page.EndLSN = rows.Token(uint64(end)), end //nolint:gosec // read as one
 		if n >= req.MaxItems {
-			page.EndLSN = int64(horizon - 1) //nolint:gosec // see above
+			page.EndLSN = int64(last) //nolint:gosec // see above
 		}
 	default:
 		page.CaughtUp = true
-		if req.Continuation == "" && horizon > 0 || horizon > position+farBehind {
-			page.Continuation = rows.Token(horizon - 1)
+		if req.Continuation == "" || last > position+farBehind {
+			page.Continuation = rows.Token(last)
 		}
 	}
 	return page, nil
@@ -214,36 +220,14 @@ func (f *Feed) knownEmpty(r changefeed.FeedRange, position uint64) uint64 {
 	return position
 }
 
-// note remembers what a look has found.
-func (f *Feed) note(r changefeed.FeedRange, position, horizon, ahead uint64, items int) {
+// nothingUpTo remembers that nothing of a range lies between its position and the last event
+// of any range. To remember the horizon instead would lose events: a server that crashed
+// gives ids out again, though none up to that of a commit that was seen.
+func (f *Feed) nothingUpTo(r changefeed.FeedRange, position, last uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.scanned) > 2*MaxRanges {
 		clear(f.scanned)
 	}
-	if items == 0 {
-		f.scanned[r] = scan{position, max(position, horizon-1)}
-	}
-	switch {
-	case horizon > f.held.horizon:
-		f.held = holding{horizon: horizon}
-		fallthrough
-	case f.held.since.IsZero():
-		if ahead > horizon {
-			f.held.since = time.Now()
-		}
-	case ahead == horizon:
-		f.held.since = time.Time{}
-	}
-}
-
-// Held is how long a transaction that is still open has kept the feed from going on, as far
-// as reads have seen; 0 if none does. All that was committed after it began waits for it.
-func (f *Feed) Held() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.held.since.IsZero() {
-		return 0
-	}
-	return time.Since(f.held.since)
+	f.scanned[r] = scan{position, max(position, last)}
 }
