@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"feedbox/tests/testkit"
+)
+
+// The disk of PostgreSQL fills up under load, and has room again: the server refuses what it
+// cannot store, or ends; what it has acknowledged is there and arrives.
+func TestDiskFull(t *testing.T) {
+	const disk = 320 << 20
+	seed := testkit.Seed(t, 4)
+	cycles := testkit.Count(t, 20)
+	mount := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=1777", disk), "tmpfs", mount).CombinedOutput(); err != nil {
+		t.Skipf("a disk of %d MB needs the right to mount a tmpfs: %v: %s", disk>>20, err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.CommandContext(context.Background(), "umount", "-l", mount).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	must(t, os.Chmod(filepath.Dir(mount), 0o755)) //nolint:gosec // the server is another user
+	broker := startBroker(t)
+	t.Setenv("TMPDIR", mount) // of PostgreSQL alone
+	w := newWorld(t, "FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL="+broker.URL)
+	load, stop := loadOn(t, w, seed)
+	filler := filepath.Join(mount, "filler")
+	ended := 0
+	for cycle := range cycles {
+		before := load.Done()
+		testkit.Eventually(t, 60*time.Second, fmt.Sprint("changes in cycle ", cycle), func() bool { return load.Done() > before+20 })
+		refused := refusals(load)
+		fill(t, filler)
+		w.switchLog(t)
+		testkit.Eventually(t, 90*time.Second, "refusals on a full disk", func() bool { return refusals(load) > refused || w.server.Ended() })
+		must(t, os.Remove(filler))
+		if w.server.Ended() {
+			ended++
+		}
+		w.server.Await(t) // it may restart by itself
+	}
+	stop()
+	t.Logf("the server ended by itself %d times of %d", ended, cycles)
+	w.judgeInbox(t, broker, load)
+}
+
+// switchLog has the server begin a new segment of its log, for which there is no room.
+func (w *world) switchLog(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, w.url)
+	if err != nil {
+		return // it has ended already
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, _ = conn.Exec(ctx, `SELECT pg_switch_wal()`) // it may end in this
+}
+
+// refusals is how many requests had no good answer so far.
+func refusals(load *testkit.Workload) int {
+	_, unknown, _ := load.History()
+	sum := load.LostCreates() + load.Refused()
+	for _, n := range unknown {
+		sum += n
+	}
+	return sum
+}
+
+// fill writes the file until the disk has no room.
+func fill(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.Create(name)
+	must(t, err)
+	block := make([]byte, 64<<10)
+	for err == nil {
+		_, err = f.Write(block)
+	}
+	_ = f.Close() // it is full
+}
