@@ -1,5 +1,4 @@
-// Package open is a consumer: it keeps the total of each order that is open, in a document
-// beside the mark of the inbox, so that each event counts once.
+// Package open keeps the total of each order beside the mark of the inbox: events count once.
 package open
 
 import (

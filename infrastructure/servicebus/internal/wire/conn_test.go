@@ -33,11 +33,13 @@ func inConn(t *testing.T, o busemu.Options, test func(t *testing.T, c *Conn)) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer func() { // also after a failure: the bubble waits for their goroutines
+			c.Close()
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
 		test(t, c)
-		c.Close()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
