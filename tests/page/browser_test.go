@@ -184,9 +184,19 @@ func (b *tab) path() string {
 	return u.Path
 }
 
+// value runs a script until it does not fail: what it looks at may be on its way.
 func (b *tab) value(script string, into any) {
 	b.Helper()
-	b.do(chromedp.Evaluate(script, into))
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		err = chromedp.Run(ctx, chromedp.Evaluate(script, into))
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+	b.Fatal(script, err)
 }
 
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
