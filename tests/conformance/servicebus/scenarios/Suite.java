@@ -248,7 +248,7 @@ public class Suite {
                 var u = s.createTransaction();
                 s.sendMessage(message("1"), u);
                 s.sendMessages(List.of(message("2"), message("3")), u);
-                none(out);
+                same(out.peekMessages(10).stream().count(), 0L); // a receive that ended empty has a credit left, and the SDK puts back what comes for it, behind others
                 s.commitTransaction(u);
                 var got = take(out, 3);
                 same(names(got), List.of("1", "2", "3"));
