@@ -12,10 +12,11 @@
 //	duplicate, stale -> settled without the handler
 //	gap              -> waits a few times for what is missing, then as fresh
 //	fresh            -> Handler   nil                -> marked in the inbox, settled
-//	                              DeadLetter, Defer  -> marked, set aside
+//	                              DeadLetter, Defer  -> set aside, then marked
 //	                              any other error    -> handled again after a pause, before
 //	                                                    what follows it in its key
 //
-// The inbox is marked before the broker is told: an event that comes again because the
-// broker was not told is dropped.
+// A handled event is marked before the broker is told: if it comes again because the broker
+// was not told, it is dropped. One that is set aside is marked after that: marked before and
+// then not set aside, it would be dropped and be nowhere.
 package consumer
