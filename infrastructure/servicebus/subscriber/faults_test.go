@@ -219,6 +219,21 @@ func TestLostSettlements(t *testing.T) {
 	}
 }
 
+// A dead letter that the broker did not take is set aside when it comes again: were it marked
+// in the inbox before, it would be dropped and be nowhere.
+func TestALostDeadLetterComesAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.server.Control(busemu.OpSettle, busemu.Times(1, busemu.Fault{Err: &busemu.Error{Condition: busemu.MessageLockLost, Description: "The lock supplied is invalid."}}))
+		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
+			return consumer.DeadLetter("unknown", nil)
+		})
+		d.publish(t, "k", 1)
+		settle(10 * time.Minute)
+		stop()
+		d.wantOutcomes(t, "k.1 fresh unsettled", "k.1 fresh dead_lettered")
+	})
+}
+
 // Outcomes are told when the broker has confirmed them, in the order of their session.
 func TestCompletionsAreConfirmed(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
