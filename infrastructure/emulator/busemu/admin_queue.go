@@ -23,8 +23,8 @@ func (q *adminRequest) putQueue(d *xmlNode) {
 	}
 	b, ctx := q.srv.broker, q.r.Context()
 	if !q.update() {
-		if p.Partitioned {
-			p.MaxSizeMB *= partitions
+		if p.Partitioned && !q.srv.o.Premium { // each partition has the size that is given
+			p.MaxSizeMB *= b.Partitions()
 		}
 		info, err := b.CreateQueue(ctx, q.entity, p)
 		q.replyQueue(http.StatusCreated, info, err)
@@ -45,10 +45,6 @@ func (q *adminRequest) putQueue(d *xmlNode) {
 	}
 	q.replyQueue(http.StatusOK, info, err)
 }
-
-// partitions is how many times the size of a partitioned entity on the Standard
-// tier is what it was given.
-const partitions = 16
 
 // unchanged refuses an update of what is fixed at creation.
 func unchanged(d *xmlNode, kind string, session, duplicates, partitioned bool) error {

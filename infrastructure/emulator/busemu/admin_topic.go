@@ -18,8 +18,8 @@ func (q *adminRequest) putTopic(d *xmlNode) {
 	}
 	b, ctx := q.srv.broker, q.r.Context()
 	if !q.update() {
-		if p.Partitioned {
-			p.MaxSizeMB *= partitions
+		if p.Partitioned && !q.srv.o.Premium {
+			p.MaxSizeMB *= b.Partitions()
 		}
 		info, err := b.CreateTopic(ctx, q.entity, p)
 		q.replyTopic(http.StatusCreated, info, err)

@@ -53,6 +53,7 @@ type configQueue struct {
 	DeadLetteringOnMessageExpiration    bool
 	DefaultMessageTimeToLive            configDuration
 	DuplicateDetectionHistoryTimeWindow configDuration
+	EnablePartitioning                  bool // which the official emulator does not have
 	ForwardDeadLetteredMessagesTo       string
 	ForwardTo                           string
 	LockDuration                        configDuration
@@ -64,6 +65,7 @@ type configQueue struct {
 type configTopic struct {
 	DefaultMessageTimeToLive            configDuration
 	DuplicateDetectionHistoryTimeWindow configDuration
+	EnablePartitioning                  bool
 	RequiresDuplicateDetection          bool
 }
 
@@ -136,7 +138,7 @@ func (n *configNamespace) topology() (*Topology, error) {
 			DeadLetteringOnExpiration: p.DeadLetteringOnMessageExpiration, DefaultTTL: time.Duration(p.DefaultMessageTimeToLive),
 			DuplicateDetectionWindow: time.Duration(p.DuplicateDetectionHistoryTimeWindow), ForwardDeadLetteredTo: p.ForwardDeadLetteredMessagesTo,
 			ForwardTo: p.ForwardTo, LockDuration: time.Duration(p.LockDuration), MaxDeliveryCount: p.MaxDeliveryCount,
-			RequiresDuplicateDetection: p.RequiresDuplicateDetection, RequiresSession: p.RequiresSession,
+			RequiresDuplicateDetection: p.RequiresDuplicateDetection, RequiresSession: p.RequiresSession, Partitioned: p.EnablePartitioning,
 		})
 	}
 	for _, topic := range n.Topics {
@@ -144,7 +146,7 @@ func (n *configNamespace) topology() (*Topology, error) {
 		out := Topic{
 			Name:       topic.Name,
 			DefaultTTL: time.Duration(p.DefaultMessageTimeToLive), DuplicateDetectionWindow: time.Duration(p.DuplicateDetectionHistoryTimeWindow),
-			RequiresDuplicateDetection: p.RequiresDuplicateDetection,
+			RequiresDuplicateDetection: p.RequiresDuplicateDetection, Partitioned: p.EnablePartitioning,
 		}
 		for _, sub := range topic.Subscriptions {
 			p := sub.Properties

@@ -37,7 +37,7 @@ func (s *Server) Healthy(ctx context.Context) error {
 	if err := s.helloAMQP(ctx); err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	if err := s.CreateQueue(ctx, Queue{Name: healthQueue, DefaultTTL: time.Minute}); err != nil {
+	if err := s.CreateQueue(ctx, Queue{Name: healthQueue, DefaultTTL: time.Minute, Partitioned: s.o.Premium && s.o.Partitions > 1}); err != nil {
 		return err
 	}
 	sent := make(chan error, 1)

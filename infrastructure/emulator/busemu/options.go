@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
 // Options configure Start. The zero value, and nil, is an in-memory broker of the
@@ -45,6 +47,10 @@ type Options struct {
 	FS vfs.FS
 	// Premium raises the limit of a message and of a batch from 256 KB to 1 MB.
 	Premium bool
+	// Partitions is how many partitions a partitioned queue or topic gets when it is
+	// created, at most 256. Default 16, the service's. With Premium it is the namespace that
+	// is partitioned: above 1 every queue and topic must be Partitioned, else none can be.
+	Partitions int
 
 	// EndIdle ends links over which nothing went for ten minutes, and connections without
 	// a link for five, as the service does. Default false.
@@ -93,6 +99,9 @@ func (o *Options) resolve() (Options, error) {
 	}
 	if out.CreditsPerSecond < 0 {
 		faults = append(faults, errors.New("option CreditsPerSecond is negative"))
+	}
+	if out.Partitions < 0 || out.Partitions > broker.MaxPartitions {
+		faults = append(faults, fmt.Errorf("option Partitions is %d: it must be from 1 to %d, or 0 for the default", out.Partitions, broker.MaxPartitions))
 	}
 	if out.FS != nil && out.DataDir == "" {
 		faults = append(faults, errors.New("option FS is set but DataDir is not"))

@@ -66,7 +66,7 @@ func (s *Server) start() error {
 		}
 	}
 	s.broker, err = broker.Open(&broker.Options{
-		Dir: s.o.DataDir, FS: s.o.FS, Premium: s.o.Premium,
+		Dir: s.o.DataDir, FS: s.o.FS, Premium: s.o.Premium, Partitions: s.o.Partitions,
 		Now: s.o.Now, DecodeFields: decodeFields, ApplyChanges: applyChanges, Logger: s.log,
 	})
 	if err != nil {

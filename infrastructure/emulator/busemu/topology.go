@@ -27,8 +27,8 @@ type Queue struct {
 	DuplicateDetectionWindow   time.Duration // default 10 min, 20 s to 7 days
 	ForwardTo                  string        // name of a queue or topic
 	ForwardDeadLetteredTo      string        // name of a queue or topic
-	Partitioned                bool
-	MaxSizeMB                  int           // default 1024, 16 times that if partitioned
+	Partitioned                bool          // over Options.Partitions; cannot be changed
+	MaxSizeMB                  int           // default 1024, times the partitions
 	MaxMessageSizeKB           int           // default 256, Premium 1024
 	AutoDeleteOnIdle           time.Duration // default never, at least 5 min
 	Status                     Status        // default StatusActive
@@ -41,8 +41,8 @@ type Topic struct {
 	DefaultTTL                 time.Duration // default unlimited
 	RequiresDuplicateDetection bool
 	DuplicateDetectionWindow   time.Duration // default 10 min, 20 s to 7 days
-	Partitioned                bool
-	MaxSizeMB                  int           // default 1024, 16 times that if partitioned
+	Partitioned                bool          // over Options.Partitions; cannot be changed
+	MaxSizeMB                  int           // default 1024, times the partitions
 	MaxMessageSizeKB           int           // default 256, Premium 1024
 	AutoDeleteOnIdle           time.Duration // default never, at least 5 min
 	Status                     Status        // default StatusActive

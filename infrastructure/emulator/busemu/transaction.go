@@ -42,11 +42,12 @@ type transaction struct {
 	coordinator *incomingLink
 	until       time.Time
 	work        []broker.Work
-	settled     []func() // told when it is committed
-	back        []func() // what a roll-back does
-	source      string   // top-level entity whose messages it settles
-	first       string   // of what came first
-	bytes       int      // of messages, counted in conn.partial
+	settled     []func()                    // told when it is committed
+	back        []func()                    // what a roll-back does
+	source      string                      // top-level entity whose messages it settles
+	partitions  map[string]broker.Partition // by entity; of each that is partitioned it has one
+	first       string                      // of what came first
+	bytes       int                         // of messages, counted in conn.partial
 }
 
 // coordinate answers a request to the coordinator.
@@ -143,8 +144,9 @@ func (t *transaction) tell() {
 	}
 }
 
-// add takes a piece of work into the transaction. path is that of the link's entity.
-func (t *transaction) add(s *session, path string, w broker.Work) error {
+// add takes a piece of work into the transaction. path is that of the link's entity, at
+// where in it the message is or goes.
+func (t *transaction) add(s *session, path string, at broker.Partition, w broker.Work) error {
 	if len(t.work) >= transactionWork {
 		return &amqp.Error{Condition: condResourceLimit, Description: "A transaction sends and settles 100 messages at most."}
 	}
@@ -159,6 +161,9 @@ func (t *transaction) add(s *session, path string, w broker.Work) error {
 	if alone && top != t.first || w.Batch == nil && top != t.source {
 		return &broker.Error{Condition: broker.NotAllowed, Description: "Transactions cannot span multiple top-level entities such as queue or topic. The transaction has begun with '" + t.first + "'."}
 	}
+	if err := t.keepTo(at); err != nil {
+		return err
+	}
 	t.work = append(t.work, w)
 	return nil
 }
@@ -171,13 +176,19 @@ func (l *incomingLink) sendIn(txn []byte, batch []broker.Message, size int) {
 		if err != nil {
 			return err
 		}
-		if err := l.target.CheckSend(batch); err != nil {
+		at, err := l.target.CheckSend(batch)
+		if err != nil {
+			return err
+		}
+		if l.via != "" {
+			at = broker.Partition{} // it is the entity it goes via that the transaction is in
+		} else if err := mayBeIn(at); err != nil {
 			return err
 		}
 		if c.partial+size > partialMax {
 			return &amqp.Error{Condition: condResourceLimit, Description: "The open transactions of one connection hold too much."}
 		}
-		if err := t.add(l.s, cmp.Or(l.via, l.path), broker.Work{Path: l.path, Batch: batch}); err != nil {
+		if err := t.add(l.s, cmp.Or(l.via, l.path), at, broker.Work{Path: l.path, Batch: batch}); err != nil {
 			return err
 		}
 		t.bytes += size
@@ -210,11 +221,12 @@ func (l *outgoingLink) settleIn(d *delivery, state *amqp.State, settled bool) {
 	if err == nil && l.browser {
 		err = &broker.Error{Condition: broker.NotAllowed, Description: "A browser settles nothing."}
 	}
+	var at broker.Partition
 	if err == nil {
-		err = l.source.CheckLock(d.token)
+		at, err = l.source.CheckLock(d.token)
 	}
 	if err == nil {
-		err = t.add(l.s, l.node.path, broker.Work{Path: l.node.path, Token: d.token, Outcome: outcomeOf(&outcome)})
+		err = t.add(l.s, l.node.path, at, broker.Work{Path: l.node.path, Token: d.token, Outcome: outcomeOf(&outcome)})
 	}
 	if err != nil {
 		fail(err)

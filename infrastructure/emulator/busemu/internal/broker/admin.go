@@ -117,8 +117,12 @@ func accessed(t Times, used ...int64) time.Time {
 	return last
 }
 
-func (b *Broker) newInlet(kind EntityKind, path string, partitioned bool) *inlet {
-	in := &inlet{b: b, path: path, kind: kind, partitioned: partitioned, senders: make(map[*Sender]struct{})}
+// newInlet makes the inlet of an entity. One that is partitioned and has no number of
+// partitions was stored when there was one only, and keeps to that.
+func (b *Broker) newInlet(kind EntityKind, path string, partitioned bool, partitions int) *inlet {
+	in := &inlet{
+		b: b, path: path, kind: kind, partitioned: partitioned, partitions: max(1, partitions), senders: make(map[*Sender]struct{}),
+	}
 	in.sweep.fire = in.fireSweep
 	return in
 }

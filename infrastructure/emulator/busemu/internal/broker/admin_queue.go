@@ -21,8 +21,12 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, p QueueProperties
 		if err := b.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
+		partitions, err := b.newPartitions(p.Partitioned)
+		if err != nil {
+			return err
+		}
 		b.lastID++
-		q := b.newQueue(entityRecord{ID: b.lastID, Name: name, Queue: &p, Times: b.newTimes()})
+		q := b.newQueue(entityRecord{ID: b.lastID, Name: name, Queue: &p, Partitions: partitions, Times: b.newTimes()})
 		info = q.info()
 		a.save(q.id, q.record())
 		return nil
@@ -33,7 +37,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, p QueueProperties
 // newQueue builds a queue and puts it into the catalog.
 func (b *Broker) newQueue(r entityRecord) *queue {
 	q := &queue{id: r.ID, name: r.Name, props: *r.Queue, times: r.Times}
-	q.inlet = b.newInlet(KindQueue, q.name, q.props.Partitioned)
+	q.inlet = b.newInlet(KindQueue, q.name, q.props.Partitioned, r.Partitions)
 	q.holders = b.newHolders(q.id, q.name, q.inlet, q.props.RequiresSession, q.holderConfig(), forwardName(q.props.ForwardDeadLetteredTo))
 	q.inlet.rest = q.holders.main
 	q.inlet.targets = []*target{{holder: q.holders.main}}
@@ -146,5 +150,5 @@ func (q *queue) info() QueueInfo {
 }
 
 func (q *queue) record() entityRecord {
-	return entityRecord{ID: q.id, Name: q.name, Queue: &q.props, Times: q.times}
+	return entityRecord{ID: q.id, Name: q.name, Queue: &q.props, Partitions: q.inlet.recorded(), Times: q.times}
 }

@@ -18,8 +18,12 @@ func (b *Broker) CreateTopic(ctx context.Context, name string, p TopicProperties
 		if err := b.checkNameFree(name); err != nil {
 			return err
 		}
+		partitions, err := b.newPartitions(p.Partitioned)
+		if err != nil {
+			return err
+		}
 		b.lastID++
-		t := b.newTopic(entityRecord{ID: b.lastID, Name: name, Topic: &p, Times: b.newTimes()})
+		t := b.newTopic(entityRecord{ID: b.lastID, Name: name, Topic: &p, Partitions: partitions, Times: b.newTimes()})
 		info = t.info()
 		a.save(t.id, t.record())
 		return nil
@@ -30,7 +34,7 @@ func (b *Broker) CreateTopic(ctx context.Context, name string, p TopicProperties
 // newTopic builds a topic and puts it into the catalog.
 func (b *Broker) newTopic(r entityRecord) *topic {
 	t := &topic{id: r.ID, name: r.Name, props: *r.Topic, times: r.Times, subscriptions: make(map[string]*subscription)}
-	t.inlet = b.newInlet(KindTopic, t.name, t.props.Partitioned)
+	t.inlet = b.newInlet(KindTopic, t.name, t.props.Partitioned, r.Partitions)
 	t.inlet.rest = b.newHolder(holderID(t.id, 0), t.name, t.inlet, false, holderConfig{keepsExpired: true})
 	if t.props.RequiresDuplicateDetection {
 		t.inlet.history = newHistory(t.props.DuplicateDetectionWindow)
@@ -152,5 +156,5 @@ func (t *topic) info() TopicInfo {
 }
 
 func (t *topic) record() entityRecord {
-	return entityRecord{ID: t.id, Name: t.name, Topic: &t.props, Times: t.times}
+	return entityRecord{ID: t.id, Name: t.name, Topic: &t.props, Partitions: t.inlet.recorded(), Times: t.times}
 }

@@ -3,7 +3,7 @@ package broker
 import "slices"
 
 // A browser (Mode Browse) is given copies of the messages of a holder, those of all
-// sessions, each once and in order of sequence number: ready and locked ones, not
+// sessions, each once and in order of sequence number, one partition after the other: ready and locked ones, not
 // deferred and scheduled ones. It takes nothing and locks nothing. Those that arrive
 // later follow.
 
@@ -20,8 +20,15 @@ func (h *holder) browse(r *Receiver, now int64) {
 	}
 	in := h.readBack()
 	defer in.close()
-	for sequence, m := range h.index.from(r.browsed + 1) {
-		r.browsed = sequence
+	for p := 0; p < len(r.browsed) && r.credit > 0; p++ {
+		h.browsePartition(r, p, &in, now)
+	}
+	r.flush()
+}
+
+func (h *holder) browsePartition(r *Receiver, p int, in *readBack, now int64) {
+	for sequence, m := range h.index.tables[p].from(r.browsed[p] + 1) {
+		r.browsed[p] = sequence
 		if m == nil && h.index.swapped(sequence) == inReady {
 			m = in.glance(sequence)
 		}
@@ -32,10 +39,9 @@ func (h *holder) browse(r *Receiver, now int64) {
 		r.delivered++
 		r.out = append(r.out, m.delivery())
 		if r.credit == 0 {
-			break
+			return
 		}
 	}
-	r.flush()
 }
 
 func (h *holder) dropBrowser(r *Receiver) {

@@ -29,7 +29,7 @@ func (r deadLetterReason) addTo(over *overlay, source string) *overlay {
 }
 
 // moveToDeadLetter takes m, wherever it is, to the dead-letter queue. It keeps its
-// delivery count and the time it was enqueued.
+// partition, its delivery count and the time it was enqueued.
 func (h *holder) moveToDeadLetter(m *message, why deadLetterReason, done func(error), later *callbacks) {
 	h.counters.DeadLettered++
 	recorded := m.recorded
@@ -38,7 +38,7 @@ func (h *holder) moveToDeadLetter(m *message, why deadLetterReason, done func(er
 		completion: completion{holder: h, message: m, recorded: recorded, done: done},
 		to:         h.deadLetter,
 		moved: &message{
-			body: m.body, sequence: h.deadLetter.sequence.Add(1), firstSeq: m.origin(),
+			body: m.body, sequence: h.deadLetter.nextSequence(partitionOf(m.sequence)), firstSeq: m.origin(),
 			enqueuedAt: m.enqueuedAt, expiresAt: m.expiresAt, attempts: m.attempts,
 			overlay: why.addTo(m.overlay, h.path),
 		},

@@ -24,12 +24,12 @@ func (h *holder) serve(now int64, later *callbacks) {
 		h.fed = h.fed[:0]
 		return
 	}
-	for h.ready.n > 0 && len(h.hungry) > 0 {
+	for ready := h.waiting(); ready > 0 && len(h.hungry) > 0; ready = h.waiting() {
 		r := h.hungry[0]
-		share := max(1, h.ready.n/len(h.hungry))
+		share := max(1, ready/len(h.hungry))
 		h.hungry[0], r.hungry = nil, false
 		h.hungry = h.hungry[1:]
-		taken := h.take(r, &h.ready, share, now, later)
+		taken := h.take(r, share, now, later)
 		h.lineUp(r)
 		if !taken {
 			return
@@ -40,17 +40,44 @@ func (h *holder) serve(now int64, later *callbacks) {
 // serveSession delivers ready messages of a session to its receiver.
 func (h *holder) serveSession(r *Receiver, now int64, later *callbacks) {
 	if !r.gone && r.credit > 0 && r.session.ready.n > 0 {
-		h.take(r, &r.session.ready, r.session.ready.n, now, later)
+		h.take(r, r.session.ready.n, now, later)
 	}
 }
 
-// take delivers up to limit messages of l to r. It reports whether there was one.
-func (h *holder) take(r *Receiver, l *readyList, limit int, now int64, later *callbacks) (taken bool) {
+// waiting is how many messages of a holder without sessions are ready.
+func (h *holder) waiting() (n int) {
+	for i := range h.ready {
+		n += h.ready[i].n
+	}
+	return n
+}
+
+// listFor returns the ready list that has r's next message: its session's, or that of a
+// partition. Partitions that have messages take turns.
+func (h *holder) listFor(r *Receiver) *readyList {
+	if r.session != nil {
+		return &r.session.ready
+	}
+	l := &h.ready[h.turn]
+	for range h.ready {
+		l = &h.ready[h.turn]
+		if h.turn++; h.turn == len(h.ready) {
+			h.turn = 0
+		}
+		if l.n > 0 {
+			break
+		}
+	}
+	return l
+}
+
+// take delivers up to limit ready messages to r. It reports whether there was one.
+func (h *holder) take(r *Receiver, limit int, now int64, later *callbacks) (taken bool) {
 	in := h.readBack()
 	defer in.close()
 	var removed *takeaway
 	for limit > 0 && r.credit > 0 {
-		m := h.nextReady(l, &in)
+		m := h.nextReady(h.listFor(r), &in)
 		if m == nil {
 			break
 		}

@@ -35,9 +35,10 @@
 //
 // # Invariants
 //
-//   - Within one holder sequence numbers rise, are never used twice, also not after a
-//     restart, and messages of a session are delivered in their order. A message that
-//     is given back (abandoned, released, lock expired) goes to its old place.
+//   - Within one holder and partition (see partition.go) sequence numbers rise, are never
+//     used twice, also not after a restart, and messages of a session are delivered in
+//     their order. A message that is given back (abandoned, released, lock expired) goes
+//     to its old place.
 //   - A message is in exactly one of: ready, locked, deferred, scheduled. With storage,
 //     a ready, deferred or scheduled one may be swapped out; that changes nothing that a
 //     client sees.
@@ -99,6 +100,9 @@
 //	    ▲      set aside, once that is durable      │
 //	    └───────────────────────────────────────────┘
 //	       its turn comes, it is asked for by number, or it expires or is due
+//
+// An entity that is partitioned has a table of chunks, and without sessions a ready list,
+// for each partition.
 //
 // That is a byte for the index and one to three for the ready list a message. Peeking and
 // browsing read a message and leave it where it is. What came back after a delivery

@@ -19,8 +19,8 @@ func (in *inlet) hash(m *Message) (h idHash) {
 	text := make([]byte, 0, 160)
 	text = append(text, m.MessageID...)
 	if in.partitioned {
-		text = append(text, 0)
-		text = append(text, in.partitionKey(m)...)
+		key, _ := in.partitionKey(m)
+		text = append(append(text, 0), key...)
 	}
 	sum := sha256.Sum256(text)
 	copy(h[:], sum[:])

@@ -129,7 +129,6 @@ func (in *inlet) takeOver(from *holder, messages []*message, later *callbacks) {
 	if in.history != nil {
 		in.history.note(o.at, len(o.hashes))
 	}
-	o.last = in.rest.sequence.Load()
 	if len(o.removed) > 0 {
 		in.b.submit(o, later)
 		in.armHistory()
@@ -163,7 +162,8 @@ func (in *inlet) takeOverOne(from *holder, m *message, o *intake, later *callbac
 	if fresh {
 		b := m.body.unshared()
 		b.owner, b.hops = in, m.body.hops+1
-		o.route(b, in.rest.sequence.Add(1), m.origin(), m.overlay)
+		o.last = in.rest.nextSequence(in.partition([]Message{again}))
+		o.route(b, o.last, m.origin(), m.overlay)
 	}
 	o.removed = append(o.removed, m)
 	o.recorded = append(o.recorded, m.recorded)

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // holder keeps the messages of a queue, a subscription or a dead-letter queue. A topic
@@ -16,8 +15,9 @@ type holder struct {
 	inlet      *inlet  // accounts for the payloads; takes back scheduled messages
 	deadLetter *holder // nil for a dead-letter queue and for a topic
 
-	sequence atomic.Int64 // last sequence number given out
-	lastUsed atomic.Int64
+	// sequences are the last numbers given out, one for each partition.
+	sequences []atomic.Int64
+	lastUsed  atomic.Int64
 
 	mu       sync.Mutex
 	config   holderConfig
@@ -26,7 +26,8 @@ type holder struct {
 	// mostSessions is the most that sessions has held.
 	mostSessions int
 	index        index
-	ready        readyList    // without sessions
+	ready        []readyList  // without sessions, one for each partition
+	turn         int          // partition to serve next
 	locked       lockedList   // without sessions, by lockedUntil
 	available    sessionList  // nobody holds them and they have ready messages; oldest first
 	held         sessionList  // by lockedUntil
@@ -56,7 +57,11 @@ type holderConfig struct {
 }
 
 func (b *Broker) newHolder(id uint32, path string, in *inlet, sessions bool, c holderConfig) *holder {
-	h := &holder{b: b, id: id, path: path, inlet: in, config: c, receivers: make(map[*Receiver]struct{})}
+	h := &holder{
+		b: b, id: id, path: path, inlet: in, config: c, receivers: make(map[*Receiver]struct{}),
+		sequences: make([]atomic.Int64, in.partitions), ready: make([]readyList, in.partitions),
+	}
+	h.index.tables = make([]table, in.partitions)
 	if b.store != nil {
 		h.index.memory = &b.inMemory
 	}
@@ -138,7 +143,7 @@ func (h *holder) readyList(m *message) *readyList {
 	if m.session != nil {
 		return &m.session.ready
 	}
-	return &h.ready
+	return &h.ready[partitionOf(m.sequence)]
 }
 
 // forget takes m, wherever it is, out of the holder.
@@ -187,73 +192,4 @@ func (h *holder) find(token LockToken) *message {
 		return m
 	}
 	return nil
-}
-
-// arm sets the alarm if something is due before the time it is set to.
-func (h *holder) arm() {
-	at := h.next()
-	if at != 0 && (h.armed == 0 || at < h.armed) {
-		h.armed = at
-		h.b.timers.set(&h.alarm, at)
-	}
-}
-
-// next is when the holder has something to do, 0 if never.
-func (h *holder) next() (at int64) {
-	sooner := func(t int64) {
-		if t != 0 && (at == 0 || t < at) {
-			at = t
-		}
-	}
-	if h.locked.head != nil {
-		sooner(h.locked.head.lockedUntil)
-	}
-	if h.held.head != nil {
-		sooner(h.held.head.lockedUntil)
-	}
-	if len(h.expiry) > 0 {
-		sooner(h.expiry[0].expiresAt)
-	}
-	if h.scheduled.Len() > 0 {
-		sooner(h.scheduled.messageHeap[0].scheduledAt)
-	}
-	sooner(h.index.wakes.next())
-	if len(h.waiters) > 0 {
-		sooner(h.patience)
-	}
-	return at
-}
-
-// fire does what is due.
-func (h *holder) fire(now int64) {
-	var later callbacks
-	h.mu.Lock()
-	h.armed = 0
-	if h.gone {
-		h.mu.Unlock()
-		return
-	}
-	h.expireLocks(now, &later)
-	h.expireSessions(now, &later)
-	more := h.wakeSwapped(now)
-	h.expireMessages(now, &later)
-	h.expireWaiters(now, &later)
-	due := h.takeDue(now)
-	h.serve(now, &later)
-	h.arm()
-	h.mu.Unlock()
-	if len(due) > 0 {
-		h.inlet.activate(due, &later)
-	}
-	later.run()
-	if more {
-		h.b.store.await() // so that what expires is not in memory all at once
-	}
-}
-
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
 }

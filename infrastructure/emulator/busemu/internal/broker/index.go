@@ -2,7 +2,6 @@ package broker
 
 import (
 	"iter"
-	"math/bits"
 	"sync/atomic"
 )
 
@@ -25,11 +24,9 @@ type chunk struct {
 	heapIndex int32  // in index.wakes plus 1
 }
 
-// index finds messages by sequence number and walks them in order. Numbers are
-// dense, so it is an array in chunks; empty chunks are dropped.
+// index finds messages by sequence number and walks them in order.
 type index struct {
-	chunks    []*chunk
-	base      int64 // number of chunks[0]
+	tables    []table // one for each partition
 	n         int
 	bytes     int64 // of payload
 	scheduled int   // of those swapped out
@@ -42,32 +39,22 @@ type index struct {
 
 // at returns the chunk of a sequence number, nil if it has none.
 func (x *index) at(sequence int64) *chunk {
-	i := sequence>>chunkBits - x.base
-	if i < 0 || i >= int64(len(x.chunks)) {
+	p := uint64(partitionOf(sequence)) // of a number that a client made up it may be any
+	if p >= uint64(len(x.tables)) {
 		return nil
 	}
-	return x.chunks[i]
+	return x.tables[p].at(sequence >> chunkBits)
 }
 
 // set puts m, which is new, into the index.
 func (x *index) set(m *message) {
-	c := m.sequence >> chunkBits
-	switch {
-	case len(x.chunks) == 0:
-		x.base = c
-	case c < x.base: // rare: a message overtaken on its way here
-		x.chunks = append(make([]*chunk, x.base-c), x.chunks...)
-		x.base = c
-	}
-	for c-x.base >= int64(len(x.chunks)) {
-		x.chunks = append(x.chunks, nil)
-	}
-	at := &x.chunks[c-x.base]
+	number := m.sequence >> chunkBits
+	at := x.tables[partitionOf(m.sequence)].slot(number)
 	if *at == nil {
 		if *at, x.spare = x.spare, nil; *at == nil {
 			*at = new(chunk)
 		}
-		(*at).first = c << chunkBits
+		(*at).first = number << chunkBits
 	}
 	x.fill(*at, m)
 	x.n++
@@ -122,8 +109,7 @@ func (x *index) swapped(sequence int64) place {
 
 // remove takes m, which is in memory, out of the index.
 func (x *index) remove(m *message) {
-	i := m.sequence>>chunkBits - x.base
-	c := x.chunks[i]
+	c := x.at(m.sequence)
 	x.empty(c, m)
 	x.n--
 	x.bytes -= int64(len(m.body.payload))
@@ -131,13 +117,10 @@ func (x *index) remove(m *message) {
 		return
 	}
 	x.wakes.set(c, 0)
-	x.spare, x.chunks[i] = c, nil
-	for len(x.chunks) > 0 && x.chunks[0] == nil {
-		x.chunks = x.chunks[1:]
-		x.base++
-	}
-	if len(x.chunks) == 0 {
-		x.chunks, x.spare = nil, nil
+	x.spare = c
+	x.tables[partitionOf(m.sequence)].drop(m.sequence >> chunkBits)
+	if x.n == 0 {
+		x.spare = nil
 	}
 }
 
@@ -188,23 +171,14 @@ func (x *index) countSwapped(m *message, by int) {
 	}
 }
 
-// from yields the messages with at least the given sequence number, in order; nil for
-// one that is swapped out. No message may come or go meanwhile.
+// from yields the messages with at least the given sequence number, one partition after the
+// other, in each in order; nil for one that is swapped out. No message may come or go
+// meanwhile.
 func (x *index) from(sequence int64) iter.Seq2[int64, *message] {
 	return func(yield func(int64, *message) bool) {
-		for i := max(0, sequence>>chunkBits-x.base); i < int64(len(x.chunks)); i++ {
-			c := x.chunks[i]
-			if c == nil {
-				continue
-			}
-			for rest := c.inMemory | c.swapped; rest != 0; rest &= rest - 1 {
-				slot := bits.TrailingZeros64(rest)
-				at := c.first + int64(slot)
-				var m *message
-				if c.inMemory&(1<<slot) != 0 {
-					m = c.slots[slot]
-				}
-				if at >= sequence && !yield(at, m) {
+		for i := range x.tables {
+			for at, m := range x.tables[i].from(sequence) {
+				if !yield(at, m) {
 					return
 				}
 			}
@@ -221,5 +195,5 @@ func (x *index) forgetAll() {
 			}
 		}
 	}
-	*x = index{memory: x.memory}
+	*x = index{memory: x.memory, tables: make([]table, len(x.tables))}
 }

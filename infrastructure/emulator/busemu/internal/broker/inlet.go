@@ -10,8 +10,10 @@ type inlet struct {
 	b    *Broker
 	path string
 	kind EntityKind
-	// partitioned and whether there is a history are fixed at creation.
+	// partitioned, partitions (one if it is not partitioned) and whether there is a history
+	// are fixed at creation.
 	partitioned bool
+	partitions  int
 	// rest holds scheduled messages and counts sequence numbers: a queue's own holder, or
 	// a topic's for that purpose.
 	rest     *holder
@@ -24,6 +26,7 @@ type inlet struct {
 	gone   bool
 	// sweepArmed says that the alarm sweep is set.
 	sweepArmed bool
+	turn       int // partition that a batch without key went to last
 	targets    []*target
 	history    *history // nil without duplicate detection
 	sweep      alarm    // forgets old ids

@@ -11,7 +11,7 @@ import (
 //	v                           format of the store
 //	i                           highest id an entity was given
 //	e entity                    entity, JSON
-//	n holder                    last sequence number given out
+//	n holder                    last sequence numbers given out, 8 bytes for each partition
 //	p holder sequence           payload shared by several messages (holder: the topic's)
 //	m holder sequence           message
 //	m holder sequence 's'       what changed about the message since it was enqueued

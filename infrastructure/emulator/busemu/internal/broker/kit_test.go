@@ -19,6 +19,8 @@ type rig struct {
 	fs *vfs.MemFS // nil in memory mode
 	// cache is Options.CacheBytes; with 1 every message that waits is swapped out.
 	cache int64
+	// partitions is Options.Partitions.
+	partitions int
 }
 
 // modes runs a test in memory and on storage.
@@ -47,7 +49,7 @@ func mode(t *testing.T, r rig, test func(t *testing.T, r *rig)) {
 
 func (r *rig) open(fs *vfs.MemFS) {
 	r.t.Helper()
-	o := &Options{DecodeFields: decodeText, ApplyChanges: changeText}
+	o := &Options{DecodeFields: decodeText, ApplyChanges: changeText, Partitions: r.partitions}
 	if fs != nil {
 		o.FS, o.Dir = fs, "bus"
 		o.CacheBytes = r.cache

@@ -64,32 +64,6 @@ func (in *inlet) checkMessage(m *Message) error {
 	return nil
 }
 
-// checkPartition refuses a batch over several partitions of a partitioned entity.
-func (in *inlet) checkPartition(batch []Message) error {
-	if !in.partitioned {
-		return nil
-	}
-	first := in.partitionKey(&batch[0])
-	for i := range batch {
-		if in.partitionKey(&batch[i]) != first {
-			return errorf(NotAllowed, "Batching brokered messages with distinct SessionId or PartitionKey is not supported for an entity with partitioning enabled.")
-		}
-	}
-	return nil
-}
-
-// partitionKey is what decides on a message's partition: session id, partition key, or
-// with duplicate detection the message id.
-func (in *inlet) partitionKey(m *Message) string {
-	switch {
-	case m.HasSession:
-		return m.SessionID
-	case m.PartitionKey == "" && in.history != nil:
-		return m.MessageID
-	}
-	return m.PartitionKey
-}
-
 func tooLarge(what string, size, limit int) *Error {
 	return errorf(MessageSizeExceeded, "The received %s of %d bytes exceeds the limit of %d bytes currently allowed on the link.", what, size, limit)
 }

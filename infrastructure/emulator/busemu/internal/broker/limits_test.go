@@ -36,6 +36,7 @@ func TestLimits(t *testing.T) {
 		{"partitioned, sessions agree", QueueProperties{Partitioned: true}, []Message{of("a", "1"), of("a", "2")}, nil},
 		{"partitioned, no keys", QueueProperties{Partitioned: true}, []Message{msg("1"), msg("2")}, nil},
 		{"partitioned, one key", QueueProperties{Partitioned: true}, []Message{{PartitionKey: "a"}, {}}, NotAllowed},
+		{"partitioned, none and the empty session", QueueProperties{Partitioned: true}, []Message{msg("1"), of("", "2")}, NotAllowed},
 		{"partitioned, key and session", QueueProperties{Partitioned: true}, []Message{{PartitionKey: "a"}, of("a", "1")}, nil},
 		{"partitioned with detection, ids differ", QueueProperties{Partitioned: true, RequiresDuplicateDetection: true}, []Message{msg("1"), msg("2")}, NotAllowed},
 		{"partitioned with detection, one session", QueueProperties{Partitioned: true, RequiresDuplicateDetection: true}, []Message{of("a", "1"), of("a", "2")}, nil},

@@ -98,6 +98,8 @@ func (l *loader) entity(key, value []byte) error {
 		return fmt.Errorf("entity %s has an id that was not given to it", r.Name)
 	}
 	switch {
+	case r.Partitions < 0 || r.Partitions > MaxPartitions:
+		return fmt.Errorf("entity %s has %d partitions", r.Name, r.Partitions)
 	case r.Queue != nil:
 		q := b.newQueue(r)
 		l.inlets[q.inlet.rest.id] = q.inlet
@@ -142,10 +144,12 @@ func (l *loader) holder(key []byte) (*holder, []byte, error) {
 
 func (l *loader) sequence(key, value []byte) error {
 	h, rest, err := l.holder(key)
-	if err != nil || len(rest) != 0 || len(value) != 8 {
-		return fmt.Errorf("%w: sequence number", orMalformed(err))
+	if err != nil || len(rest) != 0 || len(value) != 8*len(h.sequences) {
+		return fmt.Errorf("%w: sequence numbers", orMalformed(err))
 	}
-	h.sequence.Store(int64(binary.BigEndian.Uint64(value)))
+	for p := range h.sequences {
+		h.sequences[p].Store(int64(binary.BigEndian.Uint64(value[8*p:])))
+	}
 	return nil
 }
 

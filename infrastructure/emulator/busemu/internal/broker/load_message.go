@@ -33,8 +33,8 @@ func (l *loader) message(key, value []byte) error {
 		return err
 	}
 	m.sequence = sequence
-	if sequence > h.sequence.Load() {
-		return fmt.Errorf("its sequence number is above the last one given out, %d", h.sequence.Load())
+	if !h.wasGiven(sequence) {
+		return fmt.Errorf("its sequence number %d was not given out", sequence)
 	}
 	if err := l.attach(h, m); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +27,7 @@ type modelMessage struct {
 	seq       int64
 	text      string
 	session   string
+	key       string // of its partition
 	place     place
 	deferred  bool
 	attempts  int
@@ -50,33 +52,35 @@ type model struct {
 	rig
 	rt         *rapid.T
 	sessions   bool
+	spread     bool // over partitions: then a batch is of one session or partition key
 	deadExpire bool
 	messages   []*modelMessage // by seq
 	dead       []string
 	firstSeen  map[string]time.Time
 	clients    map[string]*modelClient // by session; "" without sessions
-	lastSeq    int64
+	lastSeq    map[int]int64           // by partition
 	sent       int
 }
 
 func TestModel(t *testing.T) {
 	for _, kind := range []string{"memory", "durable", "swapping"} {
-		for _, sessions := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s,sessions=%t", kind, sessions), func(t *testing.T) {
+		for _, messages := range []string{"plain", "sessions", "partitions", "partitioned sessions"} {
+			t.Run(kind+","+messages, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					// In a bubble t.Deadline panics; a plain TB has none.
-					rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) { runModel(t, rt, kind, sessions) })
+					rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) { runModel(t, rt, kind, messages) })
 				})
 			})
 		}
 	}
 }
 
-func runModel(t *testing.T, rt *rapid.T, kind string, sessions bool) {
+func runModel(t *testing.T, rt *rapid.T, kind, messages string) {
+	sessions, spread := strings.HasSuffix(messages, "sessions"), strings.HasPrefix(messages, "part")
 	durable := kind != "memory"
 	m := &model{
-		rig: rig{t: t, cache: map[string]int64{"swapping": 1}[kind]}, rt: rt, sessions: sessions, deadExpire: rapid.Bool().Draw(rt, "dead-letter expired"),
-		firstSeen: make(map[string]time.Time), clients: make(map[string]*modelClient),
+		rig: rig{t: t, cache: map[string]int64{"swapping": 1}[kind], partitions: 2}, rt: rt, sessions: sessions, spread: spread, deadExpire: rapid.Bool().Draw(rt, "dead-letter expired"),
+		firstSeen: make(map[string]time.Time), lastSeq: make(map[int]int64), clients: make(map[string]*modelClient),
 	}
 	if durable {
 		m.fs = vfs.NewCrashableMem()
@@ -85,7 +89,7 @@ func runModel(t *testing.T, rt *rapid.T, kind string, sessions bool) {
 	defer func() { m.Close() }()
 	m.queue("q", QueueProperties{
 		LockDuration: modelLock, MaxDeliveryCount: modelDelivery, RequiresSession: sessions, RequiresDuplicateDetection: true,
-		DuplicateDetectionWindow: modelWindow, DeadLetteringOnExpiration: m.deadExpire,
+		DuplicateDetectionWindow: modelWindow, DeadLetteringOnExpiration: m.deadExpire, Partitioned: spread,
 	})
 	actions := map[string]func(*rapid.T){
 		"": m.compare, "send": m.doSend, "settle": m.doSettle, "settle2": m.doSettle, "credit": m.doCredit, "close": m.doClose,
@@ -106,26 +110,36 @@ func (m *model) session(rt *rapid.T) string {
 
 func (m *model) doSend(rt *rapid.T) {
 	var batch []Message
+	of, key := m.session(rt), ""
+	if m.spread && !m.sessions {
+		key = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "key")
+	}
 	for range rapid.IntRange(1, 4).Draw(rt, "n") {
 		m.sent++
 		x := Message{
 			Payload: []byte(fmt.Sprint(m.sent)), MessageID: rapid.StringMatching(`[a-f]?[a-f]`).Draw(rt, "id"),
-			SessionID: m.session(rt), HasSession: m.sessions,
+			SessionID: of, HasSession: m.sessions, PartitionKey: key,
 			TTL: rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second, 25 * time.Second}).Draw(rt, "ttl"),
 		}
 		if after := rapid.SampledFrom([]time.Duration{0, 0, 3 * time.Second, 15 * time.Second}).Draw(rt, "after"); after > 0 {
 			x.ScheduledAt = m.Now().Add(after)
 		}
 		batch = append(batch, x)
+		if !m.spread {
+			of = m.session(rt)
+		}
 	}
 	m.send("q", batch...)
 	for _, x := range batch {
-		if first, seen := m.firstSeen[x.MessageID]; seen && m.Now().Sub(first) < modelWindow {
+		id := x.MessageID
+		if m.spread {
+			id += " " + x.SessionID + key
+		}
+		if first, seen := m.firstSeen[id]; seen && m.Now().Sub(first) < modelWindow {
 			continue
 		}
-		m.firstSeen[x.MessageID] = m.Now()
-		m.lastSeq++
-		y := &modelMessage{seq: m.lastSeq, text: string(x.Payload), session: x.SessionID, place: inReady, ttl: x.TTL, scheduled: x.ScheduledAt}
+		m.firstSeen[id] = m.Now()
+		y := &modelMessage{seq: m.next(x.SessionID + key), text: string(x.Payload), session: x.SessionID, key: x.SessionID + key, place: inReady, ttl: x.TTL, scheduled: x.ScheduledAt}
 		if !x.ScheduledAt.IsZero() {
 			y.place = inScheduled
 		} else if x.TTL > 0 {
@@ -133,6 +147,20 @@ func (m *model) doSend(rt *rapid.T) {
 		}
 		m.messages = append(m.messages, y)
 	}
+}
+
+// next is the sequence number that a message gets.
+func (m *model) next(key string) int64 {
+	partition := 0
+	if m.spread {
+		in, err := m.inletAt("q")
+		if err != nil {
+			m.rt.Fatal(err)
+		}
+		partition = in.partitionOfKey(key)
+	}
+	m.lastSeq[partition]++
+	return int64(partition)<<48 | m.lastSeq[partition]
 }
 
 func (m *model) doOpen(rt *rapid.T) {
@@ -360,8 +388,7 @@ func (m *model) sweep() {
 	slices.SortStableFunc(now, func(a, b *modelMessage) int { return a.scheduled.Compare(b.scheduled) })
 	for _, x := range now {
 		m.remove(x)
-		m.lastSeq++
-		y := &modelMessage{seq: m.lastSeq, text: x.text, session: x.session, place: inReady, ttl: x.ttl}
+		y := &modelMessage{seq: m.next(x.key), text: x.text, session: x.session, key: x.key, place: inReady, ttl: x.ttl}
 		if x.ttl > 0 {
 			y.expires = m.Now().Add(x.ttl)
 		}
@@ -408,6 +435,10 @@ func (m *model) giveBack(x *modelMessage, failed bool) {
 // client was given just these.
 func (m *model) deliver() {
 	synctest.Wait()
+	if m.spread && !m.sessions {
+		m.deliverInTurn()
+		return
+	}
 	given := make(map[string][]Delivery)
 	for id, c := range m.clients {
 		given[id] = c.taken()
@@ -424,21 +455,54 @@ func (m *model) deliver() {
 		if len(given[id]) == 0 {
 			m.rt.Fatalf("%v was not delivered\n%s", x, m.Dump())
 		}
-		x.held, given[id] = given[id][0], given[id][1:]
-		c.credit--
-		x.place, x.until = inLocked, m.Now().Add(modelLock)
-		until := x.until
-		if m.sessions {
-			x.until, until = time.Time{}, c.until
-		}
-		if d := x.held; d.SequenceNumber != x.seq || string(d.Payload) != x.text || int(d.DeliveryCount) != x.attempts || !d.LockedUntil.Equal(until) {
-			m.rt.Fatalf("want %v until %v, delivered #%d %s attempts=%d until %v\n%s", x, until, d.SequenceNumber, d.Payload, d.DeliveryCount, d.LockedUntil, m.Dump())
-		}
+		m.give(x, given[id][0], c)
+		given[id] = given[id][1:]
 	}
 	for id, rest := range given {
 		if len(rest) > 0 {
 			m.rt.Fatalf("%q of session %q should not have been delivered\n%s", payloads(rest), id, m.Dump())
 		}
+	}
+}
+
+// deliverInTurn is deliver where partitions take turns: what is delivered is the first of
+// its partition, whichever that is.
+func (m *model) deliverInTurn() {
+	c := m.clients[""]
+	if c == nil {
+		return
+	}
+	slices.SortFunc(m.messages, func(a, b *modelMessage) int { return cmp.Compare(a.seq, b.seq) })
+	next := func(which func(*modelMessage) bool) *modelMessage {
+		i := slices.IndexFunc(m.messages, func(x *modelMessage) bool { return x.place == inReady && which(x) })
+		if i < 0 {
+			return nil
+		}
+		return m.messages[i]
+	}
+	for _, d := range c.taken() {
+		x := next(func(x *modelMessage) bool { return x.seq>>48 == d.SequenceNumber>>48 })
+		if x == nil {
+			m.rt.Fatalf("%s should not have been delivered\n%s", d.Payload, m.Dump())
+		}
+		m.give(x, d, c)
+	}
+	if x := next(func(*modelMessage) bool { return true }); x != nil && c.credit > 0 {
+		m.rt.Fatalf("%v was not delivered\n%s", x, m.Dump())
+	}
+}
+
+// give locks x for the client that was given d, which must be x.
+func (m *model) give(x *modelMessage, d Delivery, c *modelClient) {
+	x.held = d
+	c.credit--
+	x.place, x.until = inLocked, m.Now().Add(modelLock)
+	until := x.until
+	if m.sessions {
+		x.until, until = time.Time{}, c.until
+	}
+	if d.SequenceNumber != x.seq || string(d.Payload) != x.text || int(d.DeliveryCount) != x.attempts || !d.LockedUntil.Equal(until) {
+		m.rt.Fatalf("want %v until %v, delivered #%d %s attempts=%d until %v\n%s", x, until, d.SequenceNumber, d.Payload, d.DeliveryCount, d.LockedUntil, m.Dump())
 	}
 }
 

@@ -30,6 +30,10 @@ type Options struct {
 	CacheBytes int64
 	// Premium raises the size of a message and of a batch from 256 KB to 1 MB.
 	Premium bool
+	// Partitions is how many partitions a partitioned entity gets when it is created, at
+	// most MaxPartitions. Default 16. With Premium it is the namespace that is partitioned:
+	// above 1 every entity must be, else none can be.
+	Partitions int
 	// Now is the clock. Default time.Now. Advance moves the broker's clock on top of it.
 	Now func() time.Time
 	// DecodeFields reads the fields that correlation and SQL filters compare. It is

@@ -42,8 +42,8 @@ type Receiver struct {
 	out       []Delivery // collected for Deliver
 	removing  int        // batches that wait for their removal to be durable
 	drains    []func(uint32)
-	hungry    bool  // in holder.hungry
-	browsed   int64 // sequence number that a browser saw last
+	hungry    bool    // in holder.hungry
+	browsed   []int64 // sequence numbers that a browser saw last, one for each partition
 	gone      bool
 }
 
@@ -86,6 +86,7 @@ func (h *holder) newReceiver(s *session, o ReceiverOptions) *Receiver {
 	}
 	h.receivers[r] = struct{}{}
 	if o.Mode == Browse {
+		r.browsed = make([]int64, len(h.index.tables))
 		h.browsing = append(h.browsing, r)
 	}
 	h.touch()

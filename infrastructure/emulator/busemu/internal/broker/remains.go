@@ -21,7 +21,9 @@ func (h *holder) remains() remains {
 		}
 	}
 	h.index.forgetAll()
-	h.ready.swapped = sequences{}
+	for i := range h.ready {
+		h.ready[i].swapped = sequences{}
+	}
 	return r
 }
 

@@ -77,7 +77,7 @@ func (h *holder) takeDue(now int64) (due []*message) {
 }
 
 // activate enqueues scheduled messages as if they were sent now, with new sequence
-// numbers. They were checked for duplicates when they were accepted.
+// numbers of their partitions. They were checked for duplicates when they were accepted.
 func (in *inlet) activate(due []*message, later *callbacks) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -87,7 +87,7 @@ func (in *inlet) activate(due []*message, later *callbacks) {
 	o := &intake{inlet: in, from: in.rest, removed: due, at: in.b.now(), parts: make([]part, len(in.targets), len(in.targets)+1)}
 	for _, m := range due {
 		o.recorded = append(o.recorded, false) // nothing can change while it waits
-		o.route(m.body.unshared(), in.rest.sequence.Add(1), 0, nil)
+		o.route(m.body.unshared(), in.rest.nextSequence(partitionOf(m.sequence)), 0, nil)
 	}
 	in.b.submit(o, later)
 }

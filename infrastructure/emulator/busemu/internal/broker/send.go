@@ -74,6 +74,7 @@ func (in *inlet) stage(batch []Message, o *intake) {
 	if in.history != nil {
 		in.history.forget(o.at)
 	}
+	partition := in.partition(batch)
 	for i := range batch {
 		m := &batch[i]
 		if in.history != nil && m.MessageID != "" {
@@ -90,7 +91,8 @@ func (in *inlet) stage(batch []Message, o *intake) {
 			payload: m.Payload, id: m.MessageID, session: m.SessionID, hasSession: m.HasSession,
 			partition: m.PartitionKey, ttl: int64(m.TTL), owner: in,
 		}
-		sequence := in.rest.sequence.Add(1)
+		sequence := in.rest.nextSequence(partition)
+		o.last = sequence
 		if o.numbers != nil {
 			o.given = append(o.given, sequence)
 		}
@@ -100,7 +102,7 @@ func (in *inlet) stage(batch []Message, o *intake) {
 		}
 		o.route(b, sequence, 0, nil)
 	}
-	o.hashes, o.last = fresh, in.rest.sequence.Load()
+	o.hashes = fresh
 	if in.history != nil {
 		in.history.note(o.at, len(fresh))
 	}
@@ -172,7 +174,7 @@ func (o *intake) deliver(i int, t *target, b *body, first int64, over *overlay, 
 	case t.holder == in.rest:
 		m.sequence = b.sequence
 	default:
-		m.sequence = t.holder.sequence.Add(1)
+		m.sequence = t.holder.nextSequence(partitionOf(b.sequence))
 	}
 	o.parts[i].holder = t.holder
 	o.parts[i].messages = append(o.parts[i].messages, m)
@@ -180,7 +182,7 @@ func (o *intake) deliver(i int, t *target, b *body, first int64, over *overlay, 
 
 // putDeadLetter puts a message that its holder cannot take into the dead-letter queue.
 func (o *intake) putDeadLetter(h *holder, m *message, why deadLetterReason) {
-	m.sequence = h.deadLetter.sequence.Add(1)
+	m.sequence = h.deadLetter.nextSequence(partitionOf(m.body.sequence))
 	m.overlay = why.addTo(m.overlay, h.path)
 	o.put(h.deadLetter, m)
 }

@@ -269,8 +269,8 @@ func TestMemoryComesBack(t *testing.T) {
 			c.Close()
 		}
 		h := in.rest
-		if h.index.chunks != nil || h.mostSessions != 0 {
-			t.Errorf("the index has %d chunks; the map of sessions was made for %d", len(h.index.chunks), h.mostSessions)
+		if chunks := h.index.tables[0].chunks; chunks != nil || h.mostSessions != 0 {
+			t.Errorf("the index has %d chunks; the map of sessions was made for %d", len(chunks), h.mostSessions)
 		}
 	})
 }

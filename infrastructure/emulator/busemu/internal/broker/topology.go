@@ -16,6 +16,7 @@ type entityRecord struct {
 	Name         string
 	Queue        *QueueProperties        `json:",omitempty"`
 	Topic        *TopicProperties        `json:",omitempty"`
+	Partitions   int                     `json:",omitempty"` // of a partitioned queue or topic
 	Subscription *SubscriptionProperties `json:",omitempty"`
 	Times
 }

@@ -48,24 +48,29 @@ func (b *Broker) Commit(work []Work, done func(error)) {
 	}
 }
 
-// CheckLock reports MessageLockLost unless the token locks a message.
-func (r *Receiver) CheckLock(token LockToken) error {
-	r.holder.mu.Lock()
-	defer r.holder.mu.Unlock()
-	if r.holder.find(token) == nil {
-		return lockLost()
+// CheckLock tells where the message is that the token locks, or MessageLockLost.
+func (r *Receiver) CheckLock(token LockToken) (Partition, error) {
+	h := r.holder
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.find(token)
+	if m == nil {
+		return Partition{}, lockLost()
 	}
-	return nil
+	return h.inlet.partitionOfMessage(m), nil
 }
 
-// CheckSend reports why a batch would be refused.
-func (s *Sender) CheckSend(batch []Message) error {
+// CheckSend tells where a batch would go, or why it would be refused.
+func (s *Sender) CheckSend(batch []Message) (Partition, error) {
 	s.inlet.mu.Lock()
 	defer s.inlet.mu.Unlock()
 	if s.gone != nil {
-		return s.gone
+		return Partition{}, s.gone
 	}
-	return s.inlet.check(batch)
+	if err := s.inlet.check(batch); err != nil {
+		return Partition{}, err
+	}
+	return s.inlet.partitionOfBatch(batch), nil
 }
 
 // commit is a transaction being committed.

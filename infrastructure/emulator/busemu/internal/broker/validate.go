@@ -14,7 +14,6 @@ const (
 	maxLockDuration     = 5 * time.Minute
 	defaultMaxDelivery  = 10
 	defaultSizeMB       = 1024
-	partitionsMB        = 16 // a partitioned entity has so many partitions of its size
 	defaultWindow       = 10 * time.Minute
 	minWindow           = 20 * time.Second
 	maxWindow           = 7 * 24 * time.Hour
@@ -86,7 +85,7 @@ func (f *faults) status(s *Status) {
 func (b *Broker) sizes(f *faults, sizeMB, messageKB *int, partitioned bool) {
 	standard := defaultSizeMB
 	if partitioned && !b.options.Premium {
-		standard *= partitionsMB
+		standard *= b.Partitions()
 	}
 	fill(sizeMB, standard)
 	f.unless(*sizeMB > 0, "MaxSizeInMegabytes is %d; it must be positive.", *sizeMB)

@@ -9,7 +9,7 @@ import (
 // writer writes records into one batch. A nil writer, in memory mode, writes nothing.
 type writer struct {
 	batch   *pebble.Batch
-	touched map[*holder]struct{} // whose last sequence number may have moved
+	touched map[*holder]struct{} // whose last sequence numbers may have moved
 	key     []byte
 	value   []byte
 	err     error // the first one
@@ -23,7 +23,7 @@ func (w *writer) keep(err error) {
 
 func (w *writer) set(key, value []byte) { w.keep(w.batch.Set(key, value, nil)) }
 
-// sequence notes that h's last sequence number has to be stored.
+// sequence notes that h's last sequence numbers have to be stored.
 func (w *writer) sequence(h *holder) {
 	if w == nil {
 		return
@@ -39,7 +39,10 @@ func (w *writer) sequence(h *holder) {
 func (w *writer) putSequences() {
 	for h := range w.touched {
 		w.key = holderKey(w.key[:0], kindSequence, h.id)
-		w.value = binary.BigEndian.AppendUint64(w.value[:0], uint64(h.sequence.Load()))
+		w.value = w.value[:0]
+		for p := range h.sequences {
+			w.value = binary.BigEndian.AppendUint64(w.value, uint64(h.sequences[p].Load()))
+		}
 		w.set(w.key, w.value)
 	}
 }

@@ -1,0 +1,51 @@
+package busemu
+
+import (
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/amqp"
+)
+
+// close sends Close and ends the sessions. The peer gets a second to answer
+// with its own Close, so that it reads ours before the socket is reset.
+func (c *conn) close(e *amqp.Error) {
+	if c.closeSent {
+		return
+	}
+	c.settlements.flush()
+	c.send(0, &amqp.Close{Error: e})
+	c.closeSent = true
+	c.releaseSessions()
+	c.linger = time.AfterFunc(time.Second, func() { c.post(event{fn: func() { c.done = true }}) })
+	if e != nil {
+		c.log.Debug("connection closed", "condition", string(e.Condition), "description", e.Description)
+	}
+}
+
+// fail closes the connection because of what the peer did.
+func (c *conn) fail(condition amqp.Symbol, description string) {
+	c.close(&amqp.Error{Condition: condition, Description: description})
+}
+
+func (c *conn) releaseSessions() {
+	for _, s := range c.sessions {
+		s.release()
+	}
+	clear(c.sessions)
+}
+
+// teardown ends what is left of a connection that is gone.
+func (c *conn) teardown() {
+	c.releaseSessions()
+	for _, t := range []*time.Timer{c.linger, c.expiry} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	c.closeSent = true
+	c.drainInbox()
+	if len(c.out) > 0 {
+		c.toWrite <- c.out // behind what the writer is at
+		c.out = nil
+	}
+}

@@ -1,0 +1,72 @@
+package broker
+
+import "time"
+
+// arm sets the alarm if something is due before the time it is set to.
+func (h *holder) arm() {
+	at := h.next()
+	if at != 0 && (h.armed == 0 || at < h.armed) {
+		h.armed = at
+		h.b.timers.set(&h.alarm, at)
+	}
+}
+
+// next is when the holder has something to do, 0 if never.
+func (h *holder) next() (at int64) {
+	sooner := func(t int64) {
+		if t != 0 && (at == 0 || t < at) {
+			at = t
+		}
+	}
+	if h.locked.head != nil {
+		sooner(h.locked.head.lockedUntil)
+	}
+	if h.held.head != nil {
+		sooner(h.held.head.lockedUntil)
+	}
+	if len(h.expiry) > 0 {
+		sooner(h.expiry[0].expiresAt)
+	}
+	if h.scheduled.Len() > 0 {
+		sooner(h.scheduled.messageHeap[0].scheduledAt)
+	}
+	sooner(h.index.wakes.next())
+	if len(h.waiters) > 0 {
+		sooner(h.patience)
+	}
+	return at
+}
+
+// fire does what is due.
+func (h *holder) fire(now int64) {
+	var later callbacks
+	h.mu.Lock()
+	h.armed = 0
+	if h.gone {
+		h.mu.Unlock()
+		return
+	}
+	h.expireLocks(now, &later)
+	h.expireSessions(now, &later)
+	more := h.wakeSwapped(now)
+	h.expireMessages(now, &later)
+	h.expireWaiters(now, &later)
+	due := h.takeDue(now)
+	h.serve(now, &later)
+	h.arm()
+	h.mu.Unlock()
+	if len(due) > 0 {
+		h.inlet.activate(due, &later)
+	}
+	later.run()
+	if more {
+		h.b.store.await() // so that what expires is not in memory all at once
+	}
+}
+
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
