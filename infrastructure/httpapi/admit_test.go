@@ -82,10 +82,12 @@ func (broken) Authenticate(context.Context, *http.Request) (auth.Principal, erro
 func (broken) Challenge() string { return "Bearer" }
 
 func TestIdentityOutage(t *testing.T) {
-	a := start(t, &httpapi.Options{Auth: broken{}})
-	got := a.do(http.MethodGet, "/api/contacts", "")
-	if p := problemOf(t, got); got.status != 503 || p.Code != "identity_unavailable" || got.header.Get("Retry-After") == "" || strings.Contains(got.body, "refused") {
-		t.Errorf("%d %s", got.status, got.body)
+	a := start(t, &httpapi.Options{Auth: broken{}, RateLimit: 0.01, RateBurst: 1})
+	for range 3 { // our outage costs callers nothing of their rate
+		got := a.do(http.MethodGet, "/api/contacts", "")
+		if p := problemOf(t, got); got.status != 503 || p.Code != "identity_unavailable" || got.header.Get("Retry-After") == "" || strings.Contains(got.body, "refused") {
+			t.Errorf("%d %s", got.status, got.body)
+		}
 	}
 }
 
@@ -171,9 +173,11 @@ func TestInFlightCap(t *testing.T) {
 		})
 		<-entered
 	}
-	got := a.do(http.MethodGet, path, "")
-	if p := problemOf(t, got); got.status != 503 || p.Code != "overloaded" || got.header.Get("Retry-After") != "1" {
-		t.Errorf("%d %s", got.status, got.body)
+	for range 3 { // what is refused takes no place
+		got := a.do(http.MethodGet, path, "")
+		if p := problemOf(t, got); got.status != 503 || p.Code != "overloaded" || got.header.Get("Retry-After") != "1" {
+			t.Errorf("%d %s", got.status, got.body)
+		}
 	}
 	close(hold)
 	held.Wait()

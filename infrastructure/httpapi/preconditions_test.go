@@ -52,7 +52,7 @@ func TestConditionalRead(t *testing.T) {
 			}
 			switch got.status {
 			case 304:
-				if got.body != "" || got.header.Get("ETag") != etag || got.header.Get("Content-Type") != "" {
+				if got.body != "" || got.header.Get("ETag") != etag || got.header.Get("Content-Type") != "" || got.header.Get("Cache-Control") != "private, no-cache" {
 					t.Errorf("304 with body %q, headers %v", got.body, got.header)
 				}
 			case 400, 412:
@@ -180,6 +180,9 @@ func TestStrictMode(t *testing.T) {
 		got := a.do(verb.method, verb.path, verb.body)
 		if p := problemOf(t, got); got.status != 428 || p.Code != "precondition_required" {
 			t.Errorf("%s %s: %d %s", verb.method, verb.path, got.status, got.body)
+		}
+		if got = a.do(verb.method, verb.path, verb.body, "If-None-Match", `"other"`); got.status != 428 {
+			t.Errorf("%s %s with If-None-Match alone: %d %s", verb.method, verb.path, got.status, got.body)
 		}
 		got = a.do(verb.method, verb.path, verb.body, "If-Match", etag)
 		if got.status != 204 {
