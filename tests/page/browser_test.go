@@ -109,10 +109,22 @@ func (b *tab) do(actions ...chromedp.Action) {
 	}
 }
 
-// visit opens an address of the page.
+// visit opens an address of the page, again where a click's own navigation was still under
+// way and took its place.
 func (b *tab) visit(path string) {
 	b.Helper()
-	b.do(chromedp.Navigate(b.base + path))
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		err = chromedp.Run(ctx, chromedp.Navigate(b.base+path))
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), "net::ERR_ABORTED") {
+			break
+		}
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
 }
 
 // sees waits until the page has the text.
@@ -144,18 +156,31 @@ func (b *tab) becomes(expression string) {
 // press clicks the first link or button with exactly this text.
 func (b *tab) press(text string) {
 	b.Helper()
-	b.becomes(`(() => {
-		const e = [...document.querySelectorAll("a, button")].find((e) => e.innerText.trim() === ` + quoted(text) + `);
-		if (document.readyState !== "complete" || !e) return false;
-		e.click();
-		return true;
-	})()`)
+	b.finds(`[...document.querySelectorAll("a, button")].find((e) => e.innerText.trim() === `+quoted(text)+`)`, `e.click()`)
+}
+
+// click clicks the first element of a selector.
+func (b *tab) click(selector string) {
+	b.Helper()
+	b.finds(`document.querySelector(`+quoted(selector)+`)`, `e.click()`)
 }
 
 // fill types into a field by its id.
 func (b *tab) fill(id, value string) {
 	b.Helper()
-	b.do(chromedp.WaitVisible("#"+id, chromedp.ByQuery), chromedp.SetValue("#"+id, value, chromedp.ByQuery))
+	b.finds(`document.getElementById(`+quoted(id)+`)`, `e.value = `+quoted(value))
+}
+
+// finds waits until an expression gives an element that is shown, and does something with it,
+// e. Both in one script: the page renews itself, and between two of them the element may be gone.
+func (b *tab) finds(expression, then string) {
+	b.Helper()
+	b.becomes(`(() => {
+		const e = ` + expression + `;
+		if (document.readyState !== "complete" || !e || !e.checkVisibility()) return false;
+		` + then + `;
+		return true;
+	})()`)
 }
 
 // breakAnother breaks an event, from the page where that is tried; it is the nth.

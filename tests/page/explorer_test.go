@@ -26,28 +26,6 @@ func contact(t *testing.T, e endpoints, name string) {
 	}
 }
 
-// click waits for the first element that a selector finds, and clicks it.
-func (b *tab) click(selector string) {
-	b.Helper()
-	b.becomes(`(() => {
-		const e = document.querySelector(` + quoted(selector) + `);
-		if (document.readyState !== "complete" || !e) return false;
-		e.click();
-		return true;
-	})()`)
-}
-
-// set gives a field a value.
-func (b *tab) set(id, value string) {
-	b.Helper()
-	b.becomes(`(() => {
-		const e = document.getElementById(` + quoted(id) + `);
-		if (document.readyState !== "complete" || !e) return false;
-		e.value = ` + quoted(value) + `;
-		return true;
-	})()`)
-}
-
 // shows waits for an element.
 func (b *tab) shows(selector string) {
 	b.Helper()
@@ -67,10 +45,10 @@ func TestTheDatabaseIsExplored(t *testing.T) {
 	b.sees("request units")
 	b.press("Next page")
 	b.sees("First page")
-	b.set("q", "SELECT c.id FROM c WHERE c.type = 'contact'")
+	b.fill("q", "SELECT c.id FROM c WHERE c.type = 'contact'")
 	b.press("Run")
 	b.sees("20 on this page")
-	b.set("q", "SELEKT")
+	b.fill("q", "SELEKT")
 	b.press("Run")
 	b.sees("400 Bad Request")
 	b.press("All documents")
@@ -83,7 +61,7 @@ func TestTheDatabaseIsExplored(t *testing.T) {
 		t.Errorf("at 400 pixels the container is %d too wide", over)
 	}
 
-	b.set("q", "SELECT * FROM c WHERE c.type = 'contact'")
+	b.fill("q", "SELECT * FROM c WHERE c.type = 'contact'")
 	b.press("Run")
 	b.sees("20 on this page")
 	b.click("#rows a")

@@ -62,7 +62,7 @@ func TestPictures(t *testing.T) {
 	scheme("light")
 	b.visit("/parked")
 	b.sees("waits for you")
-	b.do(chromedp.Click(`a[href^="/parked/keys/"]`, chromedp.ByQuery))
+	b.click(`a[href^="/parked/keys/"]`)
 	b.sees("What order is kept")
 	if !strings.HasPrefix(b.path(), "/parked/keys/") {
 		t.Fatal(b.path())

@@ -17,7 +17,7 @@ import (
 func (b *tab) figure(id string) int {
 	b.Helper()
 	var text string
-	b.do(chromedp.Text("#"+id, &text, chromedp.ByQuery))
+	b.value(`document.getElementById(`+quoted(id)+`).innerText`, &text)
 	n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
 	if err != nil {
 		b.Fatalf("#%s shows %q", id, text)
