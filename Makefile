@@ -40,7 +40,7 @@ test: ## the README's test command
 
 .PHONY: race
 race: ## all tests under the race detector, but those that only start other processes
-	tests/race.sh $$(go list $(PACKAGES) | grep -vE '^feedbox/tests/(api|brokers|cli|e2e|postgres)$$')
+	tests/race.sh $$(go list $(PACKAGES) | grep -vE '^feedbox/tests/(api|cli|e2e|pairs)$$')
 	tests/race.sh -run PowerLoss ./tests/e2e
 
 .PHONY: vet
@@ -144,7 +144,7 @@ faults: ## the whole system under every fault, simulated and with real processes
 	go test -count=1 -timeout 1h -run RepeatedCreates ./tests/api || failed=1; \
 	go test -count=1 -timeout 1h ./changefeed ./changefeed/cosmosfeed || failed=1; \
 	go test -count=1 -timeout 1h -tags failpoint ./infrastructure/failpoint || failed=1; \
-	go test -count=1 -timeout 2h -tags faults ./tests/postgres ./tests/brokers || failed=1; \
+	go test -count=1 -timeout 2h -tags faults ./tests/pairs || failed=1; \
 	go test -count=1 -timeout 3h -tags faults -parallel 4 ./tests/crash || failed=1; \
 	exit $$failed
 

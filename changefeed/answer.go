@@ -71,13 +71,11 @@ func verdictOf(err error) verdict {
 	if err == nil {
 		return verdict{kind: done}
 	}
-	var r *refusal
-	if errors.As(err, &r) {
+	if _, ok := errors.AsType[*refusal](err); ok {
 		return verdict{kind: refused, err: err}
 	}
 	v := verdict{kind: waiting, err: err}
-	var w *wait
-	if errors.As(err, &w) {
+	if w, ok := errors.AsType[*wait](err); ok {
 		v.notBefore = w.until
 	}
 	return v

@@ -31,15 +31,12 @@ type balanceLease struct {
 	busy     bool    // held by self, with work in hand
 }
 
+func (l *balanceLease) free() bool { return l.owner == "" && l.handoff == "" }
+
 // balancePlan is what self should do now.
 type balancePlan struct {
-	acquire []string  // lease ids, in the order to try
-	handoff []handoff // own leases to pass on
-}
-
-type handoff struct {
-	lease string
-	to    hostKey
+	acquire []string           // lease ids, in the order to try
+	handoff map[string]hostKey // own leases to pass on, and to whom
 }
 
 // balance computes this host's part of the plan.
@@ -107,37 +104,20 @@ func (v *balanceView) claims(has, due map[hostKey]int) []string {
 	if _, here := due[v.self]; !here {
 		return nil
 	}
+	taken := assign(v.leases, has, due)
 	var mine, orphans []string
-	var free []balanceLease
 	for _, l := range v.leases {
 		switch {
 		case l.owner != "":
-		case l.handoff == v.self:
+		case l.handoff == v.self || taken[l.id] == v.self:
 			mine = append(mine, l.id)
-		case l.handoff != "":
-		default:
-			free = append(free, l)
-			if l.waiting {
-				orphans = append(orphans, l.id)
-			}
+		case l.free() && l.waiting:
+			orphans = append(orphans, l.id)
 		}
 	}
-	for id, h := range assign(free, has, due) {
-		if h == v.self {
-			mine = append(mine, id)
-		}
-	}
-	slices.SortFunc(mine, func(a, b string) int { return cmp.Compare(hashOrder(a), hashOrder(b)) })
-	// What nobody took within a cycle is anyone's: its taker may be gone.
-	for _, id := range orphans {
-		if !slices.Contains(mine, id) {
-			mine = append(mine, id)
-		}
-	}
-	return mine
+	return append(mine, orphans...) // what nobody took within a cycle is anyone's: its taker may be gone
 }
 
-// held counts the leases self owns.
 func (v *balanceView) held() int {
 	n := 0
 	for _, l := range v.leases {
@@ -148,9 +128,9 @@ func (v *balanceView) held() int {
 	return n
 }
 
-// assign gives the free leases, in order, to hosts below their due: first to
+// assign gives the free ones of leases, in order, to hosts below their due: first to
 // hosts of the name that had the lease before, then round and round.
-func assign(free []balanceLease, has, due map[hostKey]int) map[string]hostKey {
+func assign(leases []balanceLease, has, due map[hostKey]int) map[string]hostKey {
 	missing := map[hostKey]int{}
 	var hosts []hostKey
 	for _, h := range slices.Sorted(maps.Keys(due)) {
@@ -160,16 +140,16 @@ func assign(free []balanceLease, has, due map[hostKey]int) map[string]hostKey {
 		}
 	}
 	taken := map[string]hostKey{}
-	for _, l := range free {
-		i := slices.IndexFunc(hosts, func(h hostKey) bool { return l.previous != "" && h.name() == l.previous && missing[h] > 0 })
+	for _, l := range leases {
+		i := slices.IndexFunc(hosts, func(h hostKey) bool { return l.free() && l.previous != "" && h.name() == l.previous && missing[h] > 0 })
 		if i >= 0 {
 			taken[l.id] = hosts[i]
 			missing[hosts[i]]--
 		}
 	}
 	next := 0
-	for _, l := range free {
-		if _, given := taken[l.id]; given {
+	for _, l := range leases {
+		if _, given := taken[l.id]; given || !l.free() {
 			continue
 		}
 		for range hosts {
@@ -186,7 +166,7 @@ func assign(free []balanceLease, has, due map[hostKey]int) map[string]hostKey {
 }
 
 // surplus lists the leases self should pass on, and to whom; idle ones first.
-func (v *balanceView) surplus(has, due map[hostKey]int) []handoff {
+func (v *balanceView) surplus(has, due map[hostKey]int) map[string]hostKey {
 	var idle, busy []string
 	free := 0
 	for _, l := range v.leases {
@@ -195,7 +175,7 @@ func (v *balanceView) surplus(has, due map[hostKey]int) []handoff {
 			busy = append(busy, l.id)
 		case l.owner == v.self:
 			idle = append(idle, l.id)
-		case l.owner == "" && l.handoff == "":
+		case l.free():
 			free++
 		}
 	}
@@ -216,10 +196,10 @@ func (v *balanceView) surplus(has, due map[hostKey]int) []handoff {
 	}
 	from := min(len(vacancies), free+before) // free leases fill the first ones
 	to := min(len(vacancies), from+over)
-	plan := make([]handoff, 0, over)
+	plan := map[string]hostKey{}
 	for i, h := range vacancies[from:to] {
 		if !slices.Contains(v.quiet, h) {
-			plan = append(plan, handoff{lease: own[i], to: h})
+			plan[own[i]] = h
 		}
 	}
 	return plan

@@ -17,7 +17,6 @@ type Clock interface {
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
-// systemClock is the process's clock.
 type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
@@ -26,42 +25,13 @@ func (systemClock) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// alarm is a re-armable timer over a clock, for select loops. It belongs to one
-// goroutine.
-type alarm struct {
-	clock Clock
-	ring  signal // sent by the timer
-	stop  func() bool
-}
-
-func newAlarm(c Clock) *alarm { return &alarm{clock: c, ring: newSignal()} }
-
-// set arms the alarm to ring after d, replacing what was set.
-func (a *alarm) set(d time.Duration) {
-	a.off()
-	a.stop = a.clock.AfterFunc(max(d, 0), a.ring.send)
-}
-
-// off disarms the alarm and forgets a ring nobody received.
-func (a *alarm) off() {
-	if a.stop != nil {
-		a.stop()
-		a.stop = nil
-	}
-	select {
-	case <-a.ring:
-	default:
-	}
-}
-
 // sleep waits for d or until ctx ends, whose cause it then returns. A value on
 // wake, which may be nil, ends the sleep early without an error.
 func sleep(ctx context.Context, c Clock, d time.Duration, wake <-chan struct{}) error {
-	a := newAlarm(c)
-	a.set(d)
-	defer a.off()
+	over := newSignal()
+	defer c.AfterFunc(max(d, 0), over.send)()
 	select {
-	case <-a.ring:
+	case <-over:
 		return nil
 	case <-wake:
 		return nil
@@ -85,8 +55,7 @@ func (b *backoff) next(err error) time.Duration {
 	}
 	b.attempt++
 	d = jitter(d)
-	var throttled *ThrottledError
-	if errors.As(err, &throttled) {
+	if throttled, ok := errors.AsType[*ThrottledError](err); ok {
 		d = max(d, throttled.RetryAfter)
 	}
 	return d

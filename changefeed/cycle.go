@@ -17,11 +17,11 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 		return 0, &RefusedError{Leases: seen.refused}
 	}
 	now := r.clock.Now()
-	if wait, missing := r.gaps.missInfo(seen, now); missing {
+	if wait, missing := r.gaps.missInfo(seen, now); missing && r.initialised() {
 		return wait, nil
 	}
-	if seen.info == nil || seen.info.State == LeaseSplit {
-		return r.opts.AcquireFast, r.initialize(ctx)
+	if done, err := r.initialize(ctx, seen); !done {
+		return 0, err
 	}
 	r.passRequestsOn(seen)
 	r.completeSplits(ctx, seen)
@@ -36,7 +36,11 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	r.membership.reportTwins(seen, now)
 	r.interval.observe(view, now)
 	tell(r.obs.Balanced, Balanced{Hosts: len(view.hosts), Leases: len(view.leases), Owned: view.held()})
-	r.handOff(plan.handoff)
+	for lease, to := range plan.handoff {
+		if w := r.workers.of(lease); w != nil {
+			w.stop(stopOrder{handoff: to, reason: "balance"})
+		}
+	}
 	r.acquire(ctx, seen, plan.acquire)
 	r.presence.updateHeartbeat(ctx, seen, now, len(r.workers.all()) > 0, view.spare(), r.interval.changing(now))
 	settled := len(view.leases) == len(seen.leases) && len(tiling.gaps) == 0 && !seen.paused
@@ -77,15 +81,6 @@ func (r *run) completeSplits(ctx context.Context, seen listing) {
 	}
 }
 
-// handOff asks workers to give leases to other hosts.
-func (r *run) handOff(handoffs []handoff) {
-	for _, h := range handoffs {
-		if w := r.workers.of(h.lease); w != nil {
-			w.stop(stopOrder{handoff: h.to, reason: "balance"})
-		}
-	}
-}
-
 // acquire takes leases, several at a time. A lost race is no error.
 func (r *run) acquire(ctx context.Context, seen listing, ids []string) {
 	byID := seen.byID()
@@ -118,7 +113,7 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 		}
 		return
 	}
-	tell(r.obs.LeaseAcquired, LeaseAcquired{Lease: l.ID, Range: l.Range, Epoch: l.Epoch, Continuation: l.Continuation, From: from, Written: written})
+	tell(r.obs.LeaseAcquired, LeaseAcquired{LeaseRef: l.ref(), Continuation: l.Continuation, From: from, Written: written})
 	r.workers.start(ctx, l, began)
 }
 
@@ -132,7 +127,6 @@ type interval struct {
 // fastFor is how long cycles stay fast after something changed.
 const fastFor = time.Minute
 
-// changing reports whether something has changed of late.
 func (p *interval) changing(now time.Time) bool { return now.Before(p.fastUntil) }
 
 // observe makes cycles fast while the set of hosts or owners changes.

@@ -14,10 +14,8 @@ import (
 // the ownership; a flow of it as long as a session.
 type delivery struct {
 	*env
-	id      string
-	rng     FeedRange
+	LeaseRef
 	token   string
-	epoch   int64
 	keeper  *keeper
 	handled *atomic.Int64 // documents this process has handled
 
@@ -35,13 +33,12 @@ type delivery struct {
 func newDelivery(ctx context.Context, e *env, own *keeper, passed *atomic.Int64) *delivery {
 	lease := own.snapshot()
 	return &delivery{
-		env: e, id: lease.ID, rng: lease.Range, token: lease.Token, epoch: lease.Epoch, keeper: own, handled: passed,
-		ctx: ctx, wakeup: newSignal(),
+		env: e, LeaseRef: lease.ref(), token: lease.Token, keeper: own, handled: passed, ctx: ctx, wakeup: newSignal(),
 	}
 }
 
 func (d *delivery) manual() bool {
-	_, manual := d.handler.(*manualHandler)
+	_, manual := d.handler.(manualHandler)
 	return manual
 }
 
@@ -50,7 +47,7 @@ func (d *delivery) manual() bool {
 // call begins: one in doubt is renewed first.
 func (d *delivery) call(p *page, items []Item, attempt int) []verdict {
 	batch := Batch{
-		Lease: d.id, Token: d.token, Range: d.rng, Epoch: d.epoch, Items: items, Attempt: attempt,
+		LeaseRef: d.LeaseRef, Token: d.token, Items: items, Attempt: attempt,
 		RequestCharge: p.charge, SessionToken: p.session, Continuation: p.token, answers: &answers{},
 	}
 	if err := d.ensureTrusted(); err != nil {
@@ -68,10 +65,10 @@ func (d *delivery) call(p *page, items []Item, attempt int) []verdict {
 	}
 	d.countHandled(items, verdicts)
 	if verdicts == nil {
-		tell(d.obs.BatchHandled, BatchHandled{Lease: d.id, Range: d.rng, Items: len(items), Attempt: attempt, Took: took})
+		tell(d.obs.BatchHandled, BatchHandled{LeaseRef: d.LeaseRef, Items: len(items), Attempt: attempt, Took: took})
 		return nil
 	}
-	tell(d.obs.BatchFailed, BatchFailed{Lease: d.id, Range: d.rng, Items: len(items), Attempt: attempt, Took: took, Err: err})
+	tell(d.obs.BatchFailed, BatchFailed{LeaseRef: d.LeaseRef, Items: len(items), Attempt: attempt, Took: took, Err: err})
 	return verdicts
 }
 
@@ -131,13 +128,12 @@ func (d *delivery) withHandlerContext(do func(ctx context.Context) error) (err e
 }
 
 func (d *delivery) invoke(ctx context.Context, batch *Batch, p *page) error {
-	if m, ok := d.handler.(*manualHandler); ok {
-		return m.handle(ctx, batch, func(ctx context.Context) error { return d.checkpoint(ctx, batch, p) })
+	if handle, manual := d.handler.(manualHandler); manual {
+		return handle(ctx, batch, func(ctx context.Context) error { return d.checkpoint(ctx, batch, p) })
 	}
 	return d.handler.Handle(ctx, batch)
 }
 
-// deadLetter hands a document to the dead-letter sink.
 func (d *delivery) deadLetter(letter DeadLetter) error {
 	if err := d.ensureTrusted(); err != nil {
 		return err
@@ -197,8 +193,4 @@ func (d *delivery) countAttempt(item *Item) (exhausted bool) {
 		return now
 	})
 	return exhausted
-}
-
-func (d *delivery) attemptsOf(item *Item) int {
-	return countOf(d.keeper.snapshot().Attempts, documentName(item))
 }

@@ -161,7 +161,7 @@
 //
 // # Goroutines
 //
-//	Run             the cycle: list, complete splits, check the tiling, balance
+//	Run             the cycle: list, initialise, complete splits, check the tiling, balance
 //	 └ worker       per owned lease: sessions, stop, pause, rewind, release
 //	    ├ keeper    the only writer of the lease record while it is owned
 //	    ├ reader    reads ahead while the window has room

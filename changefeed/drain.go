@@ -14,11 +14,7 @@ import (
 func (r *run) drain(ctx context.Context) {
 	began := r.clock.Now()
 	r.announce(context.WithoutCancel(ctx), began)
-	to := map[string]hostKey{}
-	for _, h := range r.drainPlan().handoff {
-		to[h.lease] = h.to
-	}
-	r.workers.drain(to, began.Add(max(0, r.opts.DrainTimeout)))
+	r.workers.drain(r.drainPlan().handoff, began.Add(max(0, r.opts.DrainTimeout)))
 	r.presence.deleteHeartbeat(context.WithoutCancel(ctx))
 }
 
@@ -33,11 +29,8 @@ func (r *run) announce(ctx context.Context, began time.Time) {
 	if !r.presence.write(ctx, heartbeat{Draining: true}, began) {
 		return
 	}
-	for end := began.Add(wait); len(r.workers.all()) > 0; {
-		left := end.Sub(r.clock.Now())
-		if left <= 0 {
-			return
-		}
+	end := began.Add(wait)
+	for left := end.Sub(r.clock.Now()); left > 0 && len(r.workers.all()) > 0; left = end.Sub(r.clock.Now()) {
 		_ = sleep(ctx, r.clock, left, r.relist) // ctx never ends
 	}
 }

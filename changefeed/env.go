@@ -33,15 +33,10 @@ func (e *env) reportError(lease, op string, err error) {
 	}
 }
 
-// lostRace reports whether a conditional write failed because another host was
-// first: the record is gone, or is not the one that was seen.
-func lostRace(err error) bool {
-	return errors.Is(err, ErrETagMismatch) || errors.Is(err, ErrNotFound)
-}
-
-// unlessLostRace is err, or nil if another host was first.
+// unlessLostRace is err of a conditional write, or nil if another host was first: the
+// record is gone, or is not the one that was seen.
 func unlessLostRace(err error) error {
-	if lostRace(err) {
+	if errors.Is(err, ErrETagMismatch) || errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err

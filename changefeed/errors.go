@@ -85,25 +85,6 @@ func (e *RefusedError) Error() string {
 	return "leases that cannot be continued: " + strings.Join(lines, "; ")
 }
 
-// Check is an operation that looks whether something holds on which delivery rests.
-type Check string
-
-// The checks.
-const (
-	CheckFeed   Check = "check the feed" // documents lie where their range says
-	CheckTiling Check = "check tiling"   // leases do not overlap
-)
-
-// CheckError is what a check found. It does not pass by itself: somebody has to act.
-type CheckError struct {
-	Check Check
-	Err   error
-}
-
-func (e *CheckError) Error() string { return e.Err.Error() }
-
-func (e *CheckError) Unwrap() error { return e.Err }
-
 // PanicError is a handler's panic, turned into an error.
 type PanicError struct {
 	Value any

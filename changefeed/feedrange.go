@@ -60,7 +60,6 @@ func (r FeedRange) Equal(o FeedRange) bool {
 	return compareKeys(r.Min, o.Min) == 0 && compareKeys(r.Max, o.Max) == 0
 }
 
-// validate says what is wrong with the bounds, or nil.
 func (r FeedRange) validate() error {
 	for _, bound := range []string{r.Min, r.Max} {
 		if strings.Trim(bound, "0123456789ABCDEF") != "" {

@@ -73,7 +73,6 @@ func (f *fence) extend(began clockReading) {
 	}
 }
 
-// revoke ends the context now.
 func (f *fence) revoke(cause error) {
 	f.mu.Lock()
 	if f.stop != nil {
@@ -101,7 +100,6 @@ func (f *fence) endIfPassed() bool {
 	return false
 }
 
-// inDoubt reports whether the wall clock is past the window.
 func (f *fence) inDoubt() bool {
 	f.mu.Lock()
 	until := f.until.wall

@@ -17,7 +17,7 @@ type flow struct {
 	seed   maphash.Seed
 
 	mu       sync.Mutex // guards what follows
-	lanes    []*lane
+	lanes    []lane
 	held     map[string]*heldKey
 	retrying bool // the goroutine of retry runs
 	budget   int  // items in the next retry
@@ -29,20 +29,15 @@ type flow struct {
 
 	kick    signal         // look at the held keys
 	free    signal         // a lane has nothing to begin
-	closed  chan struct{}  // closed by close
 	running sync.WaitGroup // lanes with a goroutine, and retry
 }
 
 func newFlow(d *delivery) *flow {
 	f := &flow{
 		delivery: d, window: newWindow(&d.opts, d.progress), seed: maphash.MakeSeed(), held: map[string]*heldKey{},
-		kick: newSignal(), free: newSignal(), closed: make(chan struct{}),
+		lanes: make([]lane, d.opts.Lanes), kick: newSignal(), free: newSignal(),
 	}
 	f.budget, f.pause = f.maxRetry(), f.newBackoff()
-	f.lanes = make([]*lane, d.opts.Lanes)
-	for i := range f.lanes {
-		f.lanes[i] = &lane{}
-	}
 	return f
 }
 
@@ -61,10 +56,10 @@ func (f *flow) admit(src *Page) {
 		return
 	}
 	parts := f.byLane(src)
-	p := f.window.add(src, src.Items)
+	p := f.window.add(src)
 	for i, part := range parts {
 		if len(part) > 0 {
-			f.push(f.lanes[i], segment{page: p, items: part})
+			f.push(&f.lanes[i], segment{page: p, items: part})
 		}
 	}
 }
@@ -102,24 +97,19 @@ func (f *flow) byLane(src *Page) [][]Item {
 // waitLane returns once some lane has nothing to do, or after most: what is read while
 // all of them work would only wait for them.
 func (f *flow) waitLane(ctx context.Context, most time.Duration) error {
-	a := newAlarm(f.clock)
-	a.set(most)
-	defer a.off()
-	for {
+	end := f.clock.Now().Add(most)
+	for left := most; left > 0; left = end.Sub(f.clock.Now()) {
 		f.mu.Lock()
-		all := !slices.ContainsFunc(f.lanes, func(l *lane) bool { return !l.works && len(l.queue) == 0 })
+		idle := slices.ContainsFunc(f.lanes, func(l lane) bool { return !l.works && len(l.queue) == 0 })
 		f.mu.Unlock()
-		if !all {
+		if idle {
 			return nil
 		}
-		select {
-		case <-f.free:
-		case <-a.ring:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := sleep(ctx, f.clock, left, f.free); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // stopping reports whether nothing may be tried again.
@@ -138,8 +128,8 @@ func (f *flow) stopping() bool {
 func (f *flow) close() {
 	f.mu.Lock()
 	f.closing = true
-	close(f.closed)
 	f.mu.Unlock()
+	f.kick.send()
 	f.running.Wait()
 	f.window.drop()
 }
@@ -178,16 +168,10 @@ func (f *flow) push(l *lane, s segment) {
 
 // deliver hands the segments of a lane to the handler until none is left.
 func (f *flow) deliver(l *lane) {
-	for {
-		s, ok := f.next(l)
-		if !ok {
-			return
+	for s, ok := f.next(l); ok; s, ok = f.next(l) {
+		if len(s.items) > 0 {
+			f.settle(s, f.call(s.page, s.items, 1))
 		}
-		if len(s.items) == 0 {
-			continue
-		}
-		verdicts := f.call(s.page, s.items, 1)
-		f.settle(s, verdicts)
 	}
 }
 

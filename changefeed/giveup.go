@@ -9,9 +9,9 @@ import (
 func (w *worker) retire(ctx context.Context, split *SplitError) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.keeper.untilFence())
 	defer cancel()
-	children, err := w.workers.splits.childrenOf(ctx, w.rng, split)
+	children, err := w.workers.splits.childrenOf(ctx, w.Range, split)
 	if err != nil {
-		w.reportError(w.id, "split", err)
+		w.reportError(w.Lease, "split", err)
 		w.release(ctx)
 		return
 	}
@@ -26,15 +26,13 @@ func (w *worker) replaceBy(ctx context.Context, children []FeedRange) {
 		w.tellLost(err)
 		return
 	}
-	tell(w.obs.RangeSplit, RangeSplit{Lease: w.id, Range: w.rng, Children: children})
-	w.reportError(w.id, "split", w.workers.splits.complete(ctx, w.keeper.snapshot(), nil))
+	tell(w.obs.RangeSplit, RangeSplit{LeaseRef: w.LeaseRef, Children: children})
+	w.reportError(w.Lease, "split", w.workers.splits.complete(ctx, w.keeper.snapshot(), nil))
 }
 
 // release gives the lease up, with the checkpoint, in one write.
 func (w *worker) release(ctx context.Context) {
 	order, _ := w.current()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.keeper.untilFence())
-	defer cancel()
 	err := w.keeper.finish(ctx, func(l *Lease) {
 		l.disown()
 		l.Handoff = order.handoff
@@ -43,13 +41,11 @@ func (w *worker) release(ctx context.Context) {
 		w.tellLost(err)
 		return
 	}
-	tell(w.obs.LeaseReleased, LeaseReleased{
-		Lease: w.id, Range: w.rng, Epoch: w.epoch, To: order.handoff.name(), Reason: order.reason,
-	})
+	tell(w.obs.LeaseReleased, LeaseReleased{LeaseRef: w.LeaseRef, To: order.handoff.name(), Reason: order.reason})
 }
 
 func (w *worker) tellLost(err error) {
-	e := LeaseLost{Lease: w.id, Range: w.rng, Epoch: w.epoch, Err: err}
+	e := LeaseLost{LeaseRef: w.LeaseRef, Err: err}
 	if taken := (*takenError)(nil); errors.As(err, &taken) {
 		e.To = taken.owner
 	}

@@ -63,6 +63,32 @@ func TestStopDuringALeaseWriteGivesTheLeaseUp(t *testing.T) {
 	}
 }
 
+// A host that stops while it retires a lease for narrower ones does not lose it.
+func TestStopWhileALeaseIsRetired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		retired := make(chan struct{})
+		var narrower atomic.Bool
+		w.store = memstore.New(&memstore.Options{After: func(ctx context.Context, op memstore.Op) error {
+			if op.Kind == memstore.Replace && w.owners()["a"] == 0 && narrower.Swap(false) {
+				close(retired)
+				return pause(ctx, time.Second) // it took effect; the answer is on its way
+			}
+			return nil
+		}})
+		var end farewell
+		a := w.start("a", nil, &changefeed.Options{Observer: end.observer()})
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		narrower.Store(true)
+		create(t, w, "changefeedmemory_db_coll..-20", `{"id":"changefeedmemory_db_coll..-20","version":1,"LeaseToken":"-20","FeedRange":{"Range":{"min":"","max":"20"}},"Owner":"b","ContinuationToken":"\"1\""}`)
+		<-retired
+		a.stop()
+		if end.lost.Load() != 0 {
+			t.Error("the lease that was retired is told as lost")
+		}
+	})
+}
+
 // An operator's write just before a host's last one is a conflict, not another owner,
 // and what it asks for stays.
 func TestStopBehindAnOperatorsWriteGivesTheLeaseUp(t *testing.T) {

@@ -55,14 +55,9 @@ func Each(handle func(ctx context.Context, item Item) error) Handler {
 // not done of a key's part in a transaction. The batch and everything in it is valid
 // until the handler returns.
 type Batch struct {
-	// Lease is the lease's id, Token its lease token, Range its feed range.
-	Lease string
-	Token string
-	Range FeedRange
-	// Epoch rises by one with each change of ownership: pass it on as a fencing
-	// token where the destination can use one.
-	Epoch int64
-	Items []Item
+	LeaseRef        // pass Epoch on as a fencing token where the destination can use one
+	Token    string // the lease token
+	Items    []Item
 	// Attempt is 1 on the first delivery of these items by this host.
 	Attempt int
 	// RequestCharge of the page in request units, not of the batch.
@@ -81,11 +76,9 @@ type Batch struct {
 type Checkpoint func(ctx context.Context) error
 
 // manualHandler marks a handler that checkpoints by itself.
-type manualHandler struct {
-	handle func(context.Context, *Batch, Checkpoint) error
-}
+type manualHandler func(context.Context, *Batch, Checkpoint) error
 
-func (h *manualHandler) Handle(context.Context, *Batch) error {
+func (manualHandler) Handle(context.Context, *Batch) error {
 	panic("changefeed: a manual handler is called with its checkpoint")
 }
 
@@ -94,7 +87,7 @@ func (h *manualHandler) Handle(context.Context, *Batch) error {
 // split everything behind the last checkpoint is delivered again. New refuses it
 // together with Options.Lanes > 1.
 func Manual(handle func(ctx context.Context, batch *Batch, checkpoint Checkpoint) error) Handler {
-	return &manualHandler{handle: handle}
+	return manualHandler(handle)
 }
 
 // Typed returns a handler whose items are decoded from JSON first. A document
@@ -124,16 +117,12 @@ func Typed[T any](handle func(ctx context.Context, batch *Batch, items []T) erro
 		}
 		err := handle(ctx, &part, items)
 		verdicts := part.verdicts(err)
-		if verdicts == nil && len(items) == len(batch.Items) {
-			return nil
-		}
-		for n := range items {
-			switch {
-			case verdicts == nil:
-				batch.Answer(at[n], nil)
-			case verdicts[n].kind != unanswered:
-				batch.answers.set(at[n], len(batch.Items), verdicts[n])
+		for n, i := range at {
+			v := verdict{kind: done}
+			if verdicts != nil {
+				v = verdicts[n]
 			}
+			batch.answers.set(i, len(batch.Items), v)
 		}
 		return err
 	})

@@ -46,17 +46,22 @@ type host struct {
 
 // link is a host's way to the feed and the store.
 type link struct {
+	t *testing.T
 	changefeed.Feed
 	changefeed.LeaseStore
 	crashed atomic.Bool // nothing works any more
 	noStore atomic.Bool // the lease store cannot be reached
+	denied  atomic.Bool // the lease store says no, for good
 }
 
 var errCut = errors.New("cannot be reached")
 
 func (l *link) store() error {
-	if l.crashed.Load() || l.noStore.Load() {
+	switch {
+	case l.crashed.Load() || l.noStore.Load():
 		return errCut
+	case l.denied.Load():
+		return fmt.Errorf("access denied: %w", changefeed.ErrPermanent)
 	}
 	return nil
 }
@@ -67,6 +72,9 @@ type linkFeed struct{ *link }
 func (l linkFeed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
 	if l.crashed.Load() {
 		return nil, errCut
+	}
+	if req.Continuation != "" && !req.Since.IsZero() {
+		l.t.Errorf("a read of %s has a position, %s, and a time, %s", req.Range, req.Continuation, req.Since)
 	}
 	return l.Feed.Read(ctx, req)
 }
@@ -128,7 +136,7 @@ func (w *world) start(name string, handler changefeed.Handler, options *changefe
 	if handler == nil {
 		handler = w.got
 	}
-	h := &host{name: name, done: make(chan error, 1), link: &link{Feed: w.feed, LeaseStore: w.store}}
+	h := &host{name: name, done: make(chan error, 1), link: &link{t: w.t, Feed: w.feed, LeaseStore: w.store}}
 	if d, recorded := handler.(*deliveries); recorded {
 		handler = changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
 			if h.link.crashed.Load() {

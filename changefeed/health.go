@@ -48,7 +48,7 @@ func (d *delivery) noteFailure(of source, err error) {
 	t.failures++
 	sayStuck := !t.stuck && at.Sub(t.since) >= d.opts.StuckAfter
 	t.stuck = t.stuck || sayStuck
-	stuck := RangeStuck{Lease: d.id, Range: d.rng, Failures: t.failures, Since: wall.Add(-at.Sub(t.since)), Err: err}
+	stuck := RangeStuck{LeaseRef: d.LeaseRef, Failures: t.failures, Since: wall.Add(-at.Sub(t.since)), Err: err}
 	d.keeper.change(func(lease *Lease) urgency {
 		if lease.Health != Stopped {
 			lease.Health = Retrying
@@ -72,20 +72,17 @@ func (d *delivery) noteSuccess(of source) {
 	d.trouble.of &^= of
 	over := was != 0 && d.trouble.of == 0
 	if over {
-		d.keeper.change(clearHealth)
+		d.keeper.change(func(l *Lease) urgency {
+			l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
+			return soon
+		})
 	}
 	d.state.Unlock()
 	if over {
-		tell(d.obs.RangeRecovered, RangeRecovered{Lease: d.id, Range: d.rng})
+		tell(d.obs.RangeRecovered, RangeRecovered{d.LeaseRef})
 	}
 }
 
-func clearHealth(l *Lease) urgency {
-	l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
-	return soon
-}
-
-// markStopped notes that the policy stop was applied.
 func (d *delivery) markStopped(err error) {
 	d.keeper.change(func(l *Lease) urgency {
 		l.Health, l.Error = Stopped, clip(err.Error(), maxErrorText)
@@ -93,11 +90,9 @@ func (d *delivery) markStopped(err error) {
 	})
 }
 
-// RangeLag is how far one feed range is behind.
+// RangeLag is how far the feed range of a lease is behind.
 type RangeLag struct {
-	Lease string
-	Range FeedRange
-	Owner string
+	Lease
 	// Transactions not yet behind the checkpoint, counted as .NET's estimator
 	// does: the service's last LSN less the LSN before the first one unprocessed.
 	Transactions int64
@@ -106,11 +101,6 @@ type RangeLag struct {
 	// Known is false if the numbers could not be determined: the feed could not
 	// be read, or was not yet.
 	Known bool
-	// Health, Failures and Error tell whether the range makes progress.
-	Health   Health
-	Failures int
-	Error    string
-	Failing  time.Time
 }
 
 // lagState is what a worker's own reads tell about its lag, at no further cost.
@@ -136,21 +126,12 @@ func (s *lagState) read(p *Page) {
 	}
 }
 
-// lag has what the record tells.
-func (l *Lease) lag() RangeLag {
-	return RangeLag{
-		Lease: l.ID, Range: l.Range, Owner: l.Owner, Health: l.Health, Failures: l.Failures, Error: l.Error, Failing: l.Failing,
-	}
-}
-
 // lagIn is the lag at this moment; f is the flow of the session, nil between sessions.
 func (d *delivery) lagIn(f *flow) RangeLag {
-	lease := d.keeper.snapshot()
-	lag := lease.lag()
 	d.state.Lock()
 	state := d.lag
 	d.state.Unlock()
-	lag.Known = state.known && state.err == nil
+	lag := RangeLag{Lease: d.keeper.snapshot(), Known: state.known && state.err == nil}
 	var oldest Item
 	waiting := false
 	if f != nil {
@@ -160,12 +141,12 @@ func (d *delivery) lagIn(f *flow) RangeLag {
 	switch {
 	case waiting:
 		lag.Age = max(0, wall.Sub(oldest.Time()))
-		lag.Transactions = max(0, state.endLSN-(oldest.LSN-1))
+		lag.Transactions = transactions(d.feed, max(0, state.endLSN-(oldest.LSN-1)))
 	case !state.caughtUp && state.endLSN > state.readLSN:
 		// Everything read is handled, more is known to be there: the next change
 		// is not older than the last one handled.
 		lag.Age = max(0, wall.Sub(time.Unix(state.lastTS, 0)))
-		lag.Transactions = state.endLSN - state.readLSN
+		lag.Transactions = transactions(d.feed, state.endLSN-state.readLSN)
 	}
 	return lag
 }

@@ -21,11 +21,11 @@ type heldKey struct {
 
 // heldItem is an item that is not done.
 type heldItem struct {
-	page   *page
-	item   Item  // in memory of its own
-	err    error // why it is not done
-	dead   bool  // the policy decides about it: refused too often,
-	waited bool  // or it waited too long
+	verdict // the last one; unanswered for one that follows an item that is not done
+	page    *page
+	item    Item // in memory of its own
+	dead    bool // the policy decides about it: refused too often,
+	waited  bool // or it waited too long
 }
 
 // keyOf is what orders an item. A manual handler's checkpoint vouches for all
@@ -37,7 +37,6 @@ func (f *flow) keyOf(item *Item) []byte {
 	return item.Key
 }
 
-// firstDead is the index of the first dead item, -1 if there is none.
 func (h *heldKey) firstDead() int {
 	return slices.IndexFunc(h.items, func(it heldItem) bool { return it.dead })
 }
@@ -57,12 +56,6 @@ func (f *flow) withhold(s segment) segment {
 	}
 	s.items = free
 	return s
-}
-
-// newHeld returns a key without items, due now. Called with mu.
-func (f *flow) newHeld(key string) *heldKey {
-	now := f.clock.Now()
-	return &heldKey{key: key, backoff: f.newBackoff(), since: now, due: now}
 }
 
 func (f *flow) newBackoff() backoff {
@@ -85,7 +78,7 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 	}
 	f.mu.Lock()
 	handled := 0
-	fresh, open := map[string]*heldKey{}, map[string][]*verdict{}
+	fresh := map[string]*heldKey{}
 	for i := range s.items {
 		if verdicts[i].kind == done {
 			handled++
@@ -94,19 +87,22 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 		key := string(f.keyOf(&s.items[i]))
 		h := fresh[key]
 		if h == nil {
-			h = f.newHeld(key)
+			h = &heldKey{key: key, backoff: f.newBackoff(), since: f.clock.Now()}
 			fresh[key], f.held[key] = h, h
 		}
-		h.items = append(h.items, heldItem{page: s.page, item: f.window.hold(s.page, &s.items[i])})
-		open[key] = append(open[key], &verdicts[i])
+		h.items = append(h.items, heldItem{verdict: verdicts[i], page: s.page, item: f.window.hold(s.page, &s.items[i])})
 	}
 	f.handled.Add(int64(handled))
 	f.window.finish(s.page, handled)
-	for key, h := range fresh {
-		f.postpone(h, open[key])
+	for _, h := range fresh {
+		f.postpone(h, len(h.items))
 	}
 	f.adjustBudget(handled, verdicts)
-	f.startRetry()
+	if len(f.held) > 0 && !f.retrying {
+		f.retrying = true
+		f.running.Go(f.retry)
+	}
+	f.kick.send()
 	f.mu.Unlock()
 	f.report(firstFailure(verdicts))
 }
@@ -128,15 +124,6 @@ func (f *flow) report(failure error) {
 	}
 }
 
-// startRetry sees to it that held keys are tried again. Called with mu.
-func (f *flow) startRetry() {
-	if len(f.held) > 0 && !f.retrying {
-		f.retrying = true
-		f.running.Go(f.retry)
-	}
-	f.kick.send()
-}
-
 // outcome is what one call said of the items of a key.
 type outcome struct {
 	err       error // the first answer that is not done, else the call's error
@@ -145,31 +132,30 @@ type outcome struct {
 	notBefore time.Time
 }
 
-// add takes the verdict of a key's item into account; a refusal costs it an attempt.
+// outcomeOf is that of the first n items of a key; a refusal costs one an attempt.
 // Called with mu.
-func (o *outcome) add(f *flow, h *heldKey, i int, v *verdict) {
-	it := &h.items[i]
-	it.err = v.err
-	answered := v.kind != unanswered && !o.refused
-	if o.err == nil || answered && (v.kind == refused || errors.Is(o.err, errUnanswered)) {
-		o.err, o.blamed = v.err, i
+func (f *flow) outcomeOf(h *heldKey, n int) (o outcome) {
+	for i := range h.items[:n] {
+		it := &h.items[i]
+		answered := it.kind != unanswered && !o.refused
+		if o.err == nil || answered && (it.kind == refused || errors.Is(o.err, errUnanswered)) {
+			o.err, o.blamed = it.err, i
+		}
+		if it.kind == refused {
+			o.refused = true
+			it.dead = f.countAttempt(&it.item)
+		}
+		if it.notBefore.After(o.notBefore) {
+			o.notBefore = it.notBefore
+		}
 	}
-	if v.kind == refused {
-		o.refused = true
-		it.dead = f.countAttempt(&it.item)
-	}
-	if v.notBefore.After(o.notBefore) {
-		o.notBefore = v.notBefore
-	}
+	return o
 }
 
-// postpone decides when a key is tried again whose first items were tried and are not
+// postpone decides when a key is tried again whose first n items were tried and are not
 // done. Called with mu.
-func (f *flow) postpone(h *heldKey, open []*verdict) {
-	var o outcome
-	for i, v := range open {
-		o.add(f, h, i, v)
-	}
+func (f *flow) postpone(h *heldKey, n int) {
+	o := f.outcomeOf(h, n)
 	now := f.clock.Now()
 	h.attempt++
 	switch {

@@ -9,22 +9,11 @@ import (
 	"time"
 )
 
-// Initialisation needs no lock: the {prefix}.info record is the root of all
-// leases, a split one whose children are the first leases and their positions.
-// Creating it is atomic, so that of any number of hosts one decides what they
-// are; any host completes it, as it completes any split; it is never deleted.
+// Initialisation needs no lock: one host succeeds in creating the {prefix}.info record,
+// and so decides what the first leases are. Any host completes that, as it does a split.
 
-// initializeStep takes one step and reports whether nothing is left to do.
-func (r *run) initializeStep(ctx context.Context) (done bool, err error) {
-	if r.ids == (recordIDs{}) {
-		if r.ids, err = identify(ctx, r.feed, r.opts.Processor, r.opts.LeasePrefixHost); err != nil {
-			return false, err
-		}
-	}
-	seen, err := r.lister.list(ctx)
-	if err != nil {
-		return false, err
-	}
+// initialize does what is left of it; done if nothing was.
+func (r *run) initialize(ctx context.Context, seen listing) (done bool, err error) {
 	switch {
 	case seen.info == nil:
 		return false, r.createInfo(ctx, seen)
@@ -65,16 +54,16 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 			return fmt.Errorf("list ranges: %w", err)
 		}
 		for _, gap := range gaps {
-			parts := cut(gap, physical)
-			if !tiles(gap, parts) {
+			parts, whole := cut(gap, physical)
+			if !whole {
 				return fmt.Errorf("the physical ranges %v do not cover %s", physical, gap)
 			}
 			ranges = append(ranges, parts...)
 		}
 	}
 	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, Timestamp: r.opts.Now()}
-	for _, m := range r.gaps.remembered { // of leases that are lost: epochs must not begin anew
-		info.Epoch = max(info.Epoch, m.epoch)
+	for _, l := range r.gaps.remembered { // of leases that are lost: epochs must not begin anew
+		info.Epoch = max(info.Epoch, l.Epoch)
 	}
 	if scope := scopeName(r.opts.Scope); scope != "" {
 		info.properties = map[string]string{propScope: scope}
@@ -84,11 +73,14 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 		return err
 	}
 	info.Children, info.Since = children, since
-	_, err = r.store.Create(ctx, info.encode())
-	if err != nil && !errors.Is(err, ErrExists) {
+	info.ETag, err = r.store.Create(ctx, info.encode())
+	switch {
+	case errors.Is(err, ErrExists):
+		return nil // the next look shows it
+	case err != nil:
 		return fmt.Errorf("create %s: %w", info.ID, err)
 	}
-	return nil
+	return r.splits.complete(ctx, info, seen.byID())
 }
 
 // startMargin is how far before initialisation a repaired gap of a processor
@@ -105,8 +97,8 @@ func (r *run) startPositions(ctx context.Context, children []FeedRange) (placed 
 	recalled := len(r.gaps.remembered) > 0
 	if recalled {
 		start = Start{}
-		for _, m := range r.gaps.remembered {
-			start.tokens = append(start.tokens, m.RangeToken)
+		for _, l := range r.gaps.remembered {
+			start.tokens = append(start.tokens, l.position())
 		}
 	} else if start.now {
 		since = r.opts.Now().Add(-startMargin)
@@ -147,22 +139,16 @@ func (s Start) place(ctx context.Context, feed Feed, r FeedRange) ([]RangeToken,
 
 // placeTokens cuts a range at the bounds of saved tokens; nil if they do not
 // cover it.
-func placeTokens(r FeedRange, tokens []RangeToken) []RangeToken {
-	ranges := make([]FeedRange, len(tokens))
-	for i, t := range tokens {
-		ranges[i] = t.Range
-	}
-	parts := cut(r, ranges)
-	if !tiles(r, parts) {
-		return nil
-	}
-	placed := make([]RangeToken, len(parts))
-	for i, part := range parts {
-		for _, t := range tokens {
-			if t.Range.Contains(part) {
-				placed[i] = RangeToken{Range: part, Continuation: t.Continuation, Since: t.Since}
-			}
+func placeTokens(r FeedRange, tokens []RangeToken) (placed []RangeToken) {
+	var ranges []FeedRange
+	for _, t := range tokens {
+		ranges = append(ranges, t.Range)
+		if t.Range = r.Intersect(t.Range); !t.Range.Empty() {
+			placed = append(placed, t)
 		}
+	}
+	if _, whole := cut(r, ranges); !whole {
+		return nil
 	}
 	return placed
 }

@@ -48,7 +48,7 @@ func newKeeper(e *env, lease Lease, f *fence, began time.Time, requested signal)
 func (k *keeper) snapshot() Lease {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.lease.clone()
+	return k.lease
 }
 
 // run renews the lease and writes what changes until ctx ends (nil), or until
@@ -56,18 +56,10 @@ func (k *keeper) snapshot() Lease {
 // is waited for: it may have taken effect, and the next one needs its ETag.
 func (k *keeper) run(ctx context.Context) error {
 	retry := backoff{min: k.opts.Renew / 16, max: k.opts.Renew / 2}
-	ring := newAlarm(k.clock)
-	defer ring.off()
 	for ctx.Err() == nil {
-		ring.set(k.due())
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ring.ring:
-		case <-k.kick:
-			if k.due() > 0 {
-				continue
-			}
+		if due := k.due(); due > 0 {
+			_ = sleep(ctx, k.clock, due, k.kick) // the loop's condition asks ctx
+			continue
 		}
 		err := k.write(context.WithoutCancel(ctx))
 		switch {
@@ -82,9 +74,7 @@ func (k *keeper) run(ctx context.Context) error {
 			return err
 		}
 		k.reportError(k.lease.ID, "renew", err)
-		if err := sleep(ctx, k.clock, min(retry.next(err), k.untilFence()), nil); err != nil {
-			return nil
-		}
+		_ = sleep(ctx, k.clock, min(retry.next(err), k.untilFence()), nil)
 	}
 	return nil
 }
@@ -97,13 +87,12 @@ func (k *keeper) due() time.Duration {
 	if k.urgent > k.stored || k.items >= checkpointItems {
 		return 0
 	}
-	at := k.renewAt
+	now := k.clock.Now()
+	left := k.renewAt.Sub(now)
 	if k.soon > k.stored {
-		if next := k.wrote.Add(k.opts.CheckpointEvery); next.Before(at) {
-			at = next
-		}
+		left = min(left, k.wrote.Add(k.opts.CheckpointEvery).Sub(now))
 	}
-	return max(0, at.Sub(k.clock.Now()))
+	return max(0, left)
 }
 
 func (k *keeper) untilFence() time.Duration {
@@ -116,7 +105,7 @@ func (k *keeper) untilFence() time.Duration {
 func (k *keeper) write(ctx context.Context) error {
 	began := k.fence.clocks.read()
 	k.mu.Lock()
-	lease, version, items := k.lease.clone(), k.version, k.items
+	lease, version, items := k.lease, k.version, k.items
 	k.mu.Unlock()
 	lease.Timestamp = k.opts.Now()
 
@@ -139,7 +128,7 @@ func (k *keeper) write(ctx context.Context) error {
 	k.storedLocked(etag, version)
 	k.mu.Unlock()
 	tell(k.obs.CheckpointWritten, CheckpointWritten{
-		Lease: lease.ID, Continuation: lease.Continuation, LSN: lease.LSN, Took: k.clock.Now().Sub(began.monotonic),
+		LeaseRef: lease.ref(), Continuation: lease.Continuation, LSN: lease.LSN, Took: k.clock.Now().Sub(began.monotonic),
 	})
 	return nil
 }
@@ -164,8 +153,10 @@ func (k *keeper) end(why error) {
 }
 
 // finish writes the record a last time, after keep has ended: edit says what
-// becomes of it. It tries until it succeeds, the lease is lost or ctx ends.
+// becomes of it. It tries until it succeeds or the lease is lost, whether ctx ends or not.
 func (k *keeper) finish(ctx context.Context, edit func(*Lease)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.untilFence())
+	defer cancel()
 	k.change(func(l *Lease) urgency { edit(l); return later })
 	retry := backoff{min: k.opts.Renew / 64, max: k.opts.Renew / 4}
 	for {

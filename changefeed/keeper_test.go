@@ -79,15 +79,17 @@ func TestAChangeDuringAWriteIsNotStoredByIt(t *testing.T) {
 	})
 }
 
-// A store that fails for long ends nothing: hosts go on when it is back.
+// A store that fails for long ends nothing, even if it says that no retry will help: hosts go
+// on when it is back.
 func TestStoreOutageIsSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
 		hosts := []*host{w.start("a", nil, nil), w.start("b", nil, nil)}
+		eventually(t, 10*time.Second, "shared", func() bool { return w.owners()["a"] == 2 && w.owners()["b"] == 2 })
 		w.put(100, 20)
 		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 100 })
 		for _, h := range hosts {
-			h.link.noStore.Store(true)
+			h.link.denied.Store(true)
 		}
 		time.Sleep(10 * time.Minute)
 		w.put(100, 20)
@@ -96,7 +98,7 @@ func TestStoreOutageIsSurvived(t *testing.T) {
 			t.Errorf("%d deliveries without a lease store", n)
 		}
 		for _, h := range hosts {
-			h.link.noStore.Store(false)
+			h.link.denied.Store(false)
 		}
 		eventually(t, 30*time.Second, "delivered", func() bool { return w.got.distinct() == 200 })
 		w.got.ordered(t)
@@ -173,6 +175,9 @@ func TestCheckpointsMoveInIdleRanges(t *testing.T) {
 func TestFullPagesAreReadWithoutPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
+		first := w.start("a", nil, nil) // it makes the leases
+		time.Sleep(time.Second)
+		first.stop()
 		w.put(20_000, 100)
 		began := time.Now()
 		w.start("a", nil, nil)

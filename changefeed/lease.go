@@ -2,8 +2,6 @@ package changefeed
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -35,7 +33,8 @@ const (
 	Stopped Health = "stopped"
 )
 
-// Lease is one lease record: who processes a feed range, and how far it is.
+// Lease is one lease record: who processes a feed range, and how far it is. What it leads
+// to is never changed in place, so that a copy is one of its own.
 type Lease struct {
 	ID   string
 	ETag string
@@ -115,7 +114,8 @@ func (r Request) equal(o Request) bool {
 	return r == o && (a == b || a != nil && b != nil && a.Continuation == b.Continuation && a.Since.Equal(b.Since))
 }
 
-// ownerKey is the key of the lease's owner, or "".
+func (l *Lease) ref() LeaseRef { return LeaseRef{Lease: l.ID, Range: l.Range, Epoch: l.Epoch} }
+
 func (l *Lease) ownerKey() hostKey { return newHostKey(l.Owner, l.Incarnation) }
 
 // foreignExpiry is how long a lease lives whose owner is another product's processor:
@@ -134,20 +134,6 @@ func (l *Lease) lifetime(least time.Duration) time.Duration {
 		return max(least, foreignExpiry)
 	}
 	return max(least, l.Expiry)
-}
-
-// clone is a copy that shares nothing that is ever changed in place.
-func (l *Lease) clone() Lease {
-	c := *l
-	c.Children = slices.Clone(l.Children)
-	c.Attempts = slices.Clone(l.Attempts)
-	c.properties = maps.Clone(l.properties)
-	c.unknown = maps.Clone(l.unknown)
-	if l.Request.Rewind != nil {
-		rewind := *l.Request.Rewind
-		c.Request.Rewind = &rewind
-	}
-	return c
 }
 
 // disown takes everything about the owner off the record but its name.

@@ -64,7 +64,6 @@ const maxErrorText = 512
 // changes Owner or timestamp and leaves it behind.
 func signature(owner, timestamp string) string { return owner + " " + timestamp }
 
-// encode renders the record to store.
 func (l *Lease) encode() Record {
 	p := maps.Clone(l.properties)
 	if p == nil {
@@ -135,11 +134,7 @@ func decodeLease(r Record) (Lease, error) {
 			l.Range.Max = maxKey
 		}
 	}
-	if doc.Timestamp != "" {
-		if t, err := time.Parse(time.RFC3339Nano, doc.Timestamp); err == nil {
-			l.Timestamp = t
-		} // written for others, read by nobody here
-	}
+	l.Timestamp, _ = time.Parse(time.RFC3339Nano, doc.Timestamp) // zero if it is no time: nobody decides by it
 	if signed := p[propSigned]; signed != "" && signed != signature(l.Owner, doc.Timestamp) {
 		l.foreign, l.takenOver = true, !strings.HasPrefix(signed, signature("", ""))
 		l.Incarnation, l.Handoff = "", ""

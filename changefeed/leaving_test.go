@@ -109,6 +109,10 @@ func TestHostsThatAreGoneLeaveNoRecord(t *testing.T) {
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
 		spare := w.start("b", nil, nil)
 		eventually(t, 5*time.Minute, "a spare host says that it is there", func() bool { return hosts() == 1 })
+		time.Sleep(15 * time.Minute)
+		if hosts() != 1 {
+			t.Error("a spare host that lives is not listed any more")
+		}
 		spare.stop()
 		if hosts() != 0 {
 			t.Error("a host that has left is still listed")
@@ -180,6 +184,30 @@ func TestLooksAtAStoreThatIsAwayAreRare(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		if n := a.Requests().LeaseLists - before; n > 200 || n < 60 {
 			t.Errorf("%d looks in ten minutes, want one each Acquire = 5 s", n)
+		}
+		a.link.noStore.Store(false)
+		time.Sleep(10 * time.Minute)
+		a.link.noStore.Store(true)
+		before = a.Requests().LeaseLists
+		eventually(t, 2*time.Minute, "a look", func() bool { return a.Requests().LeaseLists > before })
+		time.Sleep(2 * time.Second)
+		if n := a.Requests().LeaseLists - before; n < 3 {
+			t.Errorf("%d looks in two seconds after the store had answered, want pauses that begin small", n)
+		}
+	})
+}
+
+// A host that nobody watches leaves at once.
+func TestAHostAloneLeavesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		a := w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 2 })
+		time.Sleep(10 * time.Minute)
+		began := time.Now()
+		a.stop()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("left after %s", took)
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// lister looks at all records of a processor.
 type lister struct {
 	*env
 	etags   etagHistory
@@ -23,7 +22,6 @@ type listing struct {
 	refused []RefusedLease
 }
 
-// byID is the leases by id.
 func (v *listing) byID() map[string]Lease {
 	leases := make(map[string]Lease, len(v.leases))
 	for _, l := range v.leases {
@@ -32,9 +30,14 @@ func (v *listing) byID() map[string]Lease {
 	return leases
 }
 
-// list lists and decodes all records of this processor.
 func (l *lister) list(ctx context.Context) (listing, error) {
 	var seen listing
+	var err error
+	if l.ids == (recordIDs{}) {
+		if l.ids, err = identify(ctx, l.feed, l.opts.Processor, l.opts.LeasePrefixHost); err != nil {
+			return seen, err
+		}
+	}
 	timed, cancel := context.WithTimeout(ctx, l.opts.Expiry/2)
 	defer cancel()
 	records, err := l.store.List(timed, l.ids.all())

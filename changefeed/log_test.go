@@ -20,7 +20,7 @@ func TestWhatRepeatsIsOneLineAMinute(t *testing.T) {
 		o := changefeed.LogObserver(slog.New(slog.NewTextHandler(&out, nil)))
 		fail := func(n int, err error) {
 			for i := range n {
-				o.BatchFailed(changefeed.BatchFailed{Lease: fmt.Sprintf("p..%d-FF", i), Err: err})
+				o.BatchFailed(changefeed.BatchFailed{LeaseRef: changefeed.LeaseRef{Lease: fmt.Sprintf("p..%d-FF", i)}, Err: err})
 			}
 		}
 		missing := fmt.Errorf("blocked: entity_not_found: id %d: no such topic", 1)

@@ -21,7 +21,6 @@ const handoffGrace = 2
 // reserved is whom a free lease waits for that must not be acquired yet: nobody.
 const reserved hostKey = "/"
 
-// balanceView is the balancer's input.
 func (m *membership) balanceView(seen listing, t tiling, now time.Time) balanceView {
 	b := balanceView{self: m.self}
 	alive := map[hostKey]bool{m.self: true} // and whether it has shown life of late
@@ -81,10 +80,8 @@ func (m *membership) balanceLease(l *Lease, now time.Time, grace time.Duration) 
 		}
 	case age < l.lifetime(m.opts.Expiry):
 		b.handoff = reserved
-	default:
-		if age >= grace {
-			b.handoff, b.waiting = "", true
-		}
+	case age >= grace:
+		b.handoff, b.waiting = "", true
 	}
 	return b
 }

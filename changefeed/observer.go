@@ -27,11 +27,16 @@ type Observer struct {
 	Balanced          func(Balanced)
 }
 
+// LeaseRef is one ownership of a lease.
+type LeaseRef struct {
+	Lease string // its id
+	Range FeedRange
+	Epoch int64 // rises by one with each change of ownership
+}
+
 // LeaseAcquired says that this host owns the lease from now on.
 type LeaseAcquired struct {
-	Lease        string
-	Range        FeedRange
-	Epoch        int64
+	LeaseRef
 	Continuation string
 	From         string // the owner before, empty if it had been released
 	// Written is when the lease was last written before, by that writer's wall clock;
@@ -41,25 +46,27 @@ type LeaseAcquired struct {
 
 // LeaseReleased says that this host gave the lease up by itself.
 type LeaseReleased struct {
-	Lease  string
-	Range  FeedRange
-	Epoch  int64
+	LeaseRef
 	To     string // the host it is meant for, empty if any
 	Reason string
 }
 
 // LeaseLost says that this host no longer owns the lease and did not give it up.
 type LeaseLost struct {
-	Lease string
-	Range FeedRange
-	Epoch int64
-	To    string // the owner found in the record, empty if it is not known or nobody's
-	Err   error
+	LeaseRef
+	To  string // the owner found in the record, empty if it is not known or nobody's
+	Err error
 }
 
+// Operations of a LeaseError that are checks of what delivery rests on. What they find
+// does not pass by itself: somebody has to act.
+const (
+	OpCheckFeed   = "check the feed" // documents lie where their range says (Page.Doubt)
+	OpCheckTiling = "check tiling"   // leases do not overlap
+)
+
 // LeaseError says that an operation on the lease store failed, which is tried again,
-// or that a check of the leases or of the feed (Page.Doubt) found something wrong.
-// Lease is empty for operations on all leases.
+// or that a check found something wrong. Lease is empty for operations on all leases.
 type LeaseError struct {
 	Lease string
 	Op    string
@@ -68,7 +75,7 @@ type LeaseError struct {
 
 // CheckpointWritten says that the lease was stored. Renewals are reported too.
 type CheckpointWritten struct {
-	Lease        string
+	LeaseRef
 	Continuation string
 	LSN          int64
 	Took         time.Duration
@@ -76,8 +83,7 @@ type CheckpointWritten struct {
 
 // PageRead says that the feed replied.
 type PageRead struct {
-	Lease         string
-	Range         FeedRange
+	LeaseRef
 	Items         int
 	Bytes         int
 	CaughtUp      bool
@@ -87,16 +93,14 @@ type PageRead struct {
 
 // ReadFailed says that the feed could not be read; it is tried again after Pause.
 type ReadFailed struct {
-	Lease string
-	Range FeedRange
+	LeaseRef
 	Err   error
 	Pause time.Duration
 }
 
 // BatchHandled says that a handler call returned nil.
 type BatchHandled struct {
-	Lease   string
-	Range   FeedRange
+	LeaseRef
 	Items   int
 	Attempt int
 	Took    time.Duration
@@ -104,8 +108,7 @@ type BatchHandled struct {
 
 // BatchFailed says that a handler call failed.
 type BatchFailed struct {
-	Lease   string
-	Range   FeedRange
+	LeaseRef
 	Items   int
 	Attempt int
 	Took    time.Duration
@@ -114,20 +117,14 @@ type BatchFailed struct {
 
 // DocumentPoisoned says that a document failed too often and Policy was applied.
 type DocumentPoisoned struct {
-	Lease    string
-	Range    FeedRange
-	ID       string
-	LSN      int64
-	Attempts int
-	Policy   PoisonPolicy
-	Err      error
+	DeadLetter
+	Policy PoisonPolicy
 }
 
 // RangeStuck says that deliveries of the range have failed for Options.StuckAfter, or
 // its reads with errors marked ErrPermanent.
 type RangeStuck struct {
-	Lease    string
-	Range    FeedRange
+	LeaseRef
 	Failures int
 	Since    time.Time
 	Err      error
@@ -135,14 +132,12 @@ type RangeStuck struct {
 
 // RangeRecovered says that a range that failed delivers again.
 type RangeRecovered struct {
-	Lease string
-	Range FeedRange
+	LeaseRef
 }
 
 // RangeSplit says that a lease was replaced by others.
 type RangeSplit struct {
-	Lease    string
-	Range    FeedRange
+	LeaseRef
 	Children []FeedRange
 }
 
@@ -165,7 +160,6 @@ type Balanced struct {
 	Owned  int // by this host
 }
 
-// tell calls a hook that is set.
 func tell[E any](hook func(E), event E) {
 	if hook != nil {
 		hook(event)

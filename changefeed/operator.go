@@ -124,13 +124,10 @@ func (o *Operator) Paused(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	_, err = o.store.Read(ctx, ids.pause())
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, ErrNotFound):
-		return false, nil
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return false, fmt.Errorf("read pause: %w", err)
 	}
-	return false, fmt.Errorf("read pause: %w", err)
+	return err == nil, nil
 }
 
 // PauseLeases and ResumeLeases do the same for single leases, by id; none named

@@ -1,8 +1,12 @@
 package changefeed_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -335,6 +339,74 @@ func TestRunAgainAndOnlyOnceAtATime(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// splitter is a lease store in which a lease is split just before it is replaced.
+type splitter struct {
+	changefeed.LeaseStore
+	split sync.Once
+}
+
+func (s *splitter) Replace(ctx context.Context, r changefeed.Record) (_ string, err error) {
+	s.split.Do(func() { err = s.splitLease(ctx, r.ID) })
+	if err != nil {
+		return "", err
+	}
+	return s.LeaseStore.Replace(ctx, r)
+}
+
+func (s *splitter) splitLease(ctx context.Context, id string) error {
+	stored, err := s.Read(ctx, id)
+	if err != nil {
+		return err
+	}
+	stored.Body = bytes.Replace(stored.Body, []byte(`"properties":{`), []byte(`"properties":{"state":"split",`), 1)
+	_, err = s.LeaseStore.Replace(ctx, stored)
+	return err
+}
+
+// A request for a lease that is being split is refused: nobody would carry it out.
+func TestALeaseThatIsSplitTakesNoRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a := w.start("a", nil, nil)
+		eventually(t, time.Minute, "owned", func() bool { return w.owners()["a"] == 1 })
+		a.stop()
+		op := changefeed.NewOperator(w.feed, &splitter{LeaseStore: w.store}, nil)
+		if err := op.PauseLeases(t.Context()); err == nil || !strings.Contains(err.Error(), "split") {
+			t.Errorf("error %v, want that the lease was split", err)
+		}
+		if l := w.leases()[0]; l.State != changefeed.LeaseSplit || l.Request.Paused {
+			t.Errorf("the lease is %+v", l)
+		}
+	})
+}
+
+// The lag of a range that was split is that of its parts, from where the lease stands.
+func TestTheLagOfASplitRangeIsThatOfItsParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.put(20, 20)
+		time.Sleep(time.Hour)
+		since := time.Now()
+		w.put(20, 20)
+		id := "changefeedmemory_db_coll..-FF"
+		create(t, w, id, fmt.Sprintf(`{"id":%q,"version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":null,"ContinuationToken":"\"0\"","properties":{"unread":"true","since":%q}}`,
+			id, since.UTC().Format(time.RFC3339)))
+		w.feed.Split("20")
+		want := int64(0)
+		for _, half := range []changefeed.FeedRange{{Min: "", Max: "20"}, {Min: "20", Max: "FF"}} {
+			page, err := w.feed.Read(t.Context(), changefeed.ReadRequest{Range: half, Since: since, MaxItems: 1})
+			if err != nil || len(page.Items) != 1 || page.Items[0].LSN <= 20 {
+				t.Fatalf("%+v, %v", page, err)
+			}
+			want += page.EndLSN - page.Items[0].LSN + 1
+		}
+		lags, err := w.operator().Lag(t.Context())
+		if err != nil || len(lags) != 1 || lags[0].Transactions != want || !lags[0].Known {
+			t.Errorf("lag %+v, %v; want %d transactions", lags, err, want)
 		}
 	})
 }

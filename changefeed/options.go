@@ -142,9 +142,7 @@ const (
 
 // DeadLetter is a document that could not be handled. It is a copy.
 type DeadLetter struct {
-	Lease    string
-	Range    FeedRange
-	Epoch    int64
+	LeaseRef
 	ID       string // the document's id, if it has one
 	Key      []byte
 	LSN      int64
@@ -194,11 +192,9 @@ func (o *Options) resolve(h Handler) (Options, error) {
 	if c.Logger != nil {
 		c.Observer = JoinObservers(c.Observer, LogObserver(c.Logger))
 	}
+	c.Clock = cmp.Or(c.Clock, Clock(systemClock{}))
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Clock == nil {
-		c.Clock = systemClock{}
 	}
 	if len(c.Scope) == 0 {
 		c.Scope = []FeedRange{FullRange()}
@@ -217,7 +213,7 @@ func (o *Options) faults(h Handler) []error {
 			errs = append(errs, fmt.Errorf("options: "+format, args...))
 		}
 	}
-	_, manual := h.(*manualHandler)
+	_, manual := h.(manualHandler)
 	fault(strings.Contains(o.Processor, "."), "Processor %q must not contain a dot: lease ids could not be told apart", o.Processor)
 	fault(strings.Contains(o.Host, "/"), "Host %q must not contain a slash", o.Host)
 	fault(strings.ContainsAny(o.Processor+o.LeasePrefixHost+o.Host, `\?#`), `Processor, Host and LeasePrefixHost must not contain \ ? or #, which record ids cannot`)

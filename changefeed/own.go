@@ -11,12 +11,13 @@ import (
 type ownCalls struct {
 	mu        sync.Mutex
 	accepting bool           // guarded by mu
-	running   sync.WaitGroup // added to under mu while open
+	running   sync.WaitGroup // added to under mu while accepting
 }
 
-func (g *ownCalls) open() {
+// accept says whether calls are let in from now on.
+func (g *ownCalls) accept(on bool) {
 	g.mu.Lock()
-	g.accepting = true
+	g.accepting = on
 	g.mu.Unlock()
 }
 
@@ -27,14 +28,6 @@ func (g *ownCalls) begin() bool {
 		g.running.Add(1)
 	}
 	return g.accepting
-}
-
-// closeAndWait lets nobody in any more and waits until all have left.
-func (g *ownCalls) closeAndWait() {
-	g.mu.Lock()
-	g.accepting = false
-	g.mu.Unlock()
-	g.running.Wait()
 }
 
 // callOwned calls do under the worker's ownership.

@@ -79,7 +79,6 @@ func (p *presence) leaseListed(seen listing) bool {
 	return slices.ContainsFunc(seen.leases, func(l Lease) bool { return l.ownerKey() == p.self })
 }
 
-// deleteHeartbeat deletes the record, if there is one.
 func (p *presence) deleteHeartbeat(ctx context.Context) {
 	if p.etag == "" {
 		return

@@ -56,20 +56,24 @@ func (p *Processor) Run(ctx context.Context) error {
 // it after writing to the container in the same process. It does not block and
 // may be called at any rate.
 func (p *Processor) Wake() {
-	if r := p.running.Load(); r != nil {
-		for _, w := range r.workers.all() {
-			w.wakeup.send()
-		}
+	for _, w := range p.workers() {
+		w.wakeup.send()
 	}
+}
+
+// workers are those of the Run in progress.
+func (p *Processor) workers() []*worker {
+	if r := p.running.Load(); r != nil {
+		return r.workers.all()
+	}
+	return nil
 }
 
 // Lag reports on the ranges this host owns, without a request.
 func (p *Processor) Lag() []RangeLag {
 	var lags []RangeLag
-	if r := p.running.Load(); r != nil {
-		for _, w := range r.workers.all() {
-			lags = append(lags, w.lagNow())
-		}
+	for _, w := range p.workers() {
+		lags = append(lags, w.lagNow())
 	}
 	return lags
 }
@@ -92,10 +96,7 @@ func (p *Processor) Own(ctx context.Context, key string, do func(ctx context.Con
 	if !ok {
 		return fmt.Errorf("changefeed: the feed does not tell where a key lies (Placer): %w", errors.ErrUnsupported)
 	}
-	var owned []*worker
-	if r := p.running.Load(); r != nil {
-		owned = r.workers.all()
-	}
+	owned := p.workers()
 	if len(owned) == 0 { // also before the feed has learnt how keys are placed
 		return ErrNotOwned
 	}
@@ -106,7 +107,7 @@ func (p *Processor) Own(ctx context.Context, key string, do func(ctx context.Con
 	var owner *worker
 	for _, w := range owned {
 		// Of a parent that came back and its children, the children are right.
-		if w.rng.Has(place) && (owner == nil || owner.rng.Contains(w.rng)) {
+		if w.Range.Has(place) && (owner == nil || owner.Range.Contains(w.Range)) {
 			owner = w
 		}
 	}

@@ -19,7 +19,7 @@ func (d *delivery) read(ctx context.Context, f *flow) error {
 		}
 		began := d.clock.Now()
 		page, err := d.feed.Read(ctx, ReadRequest{
-			Range: d.rng, Continuation: position.Continuation, Since: position.Since, MaxItems: max(0, d.opts.MaxItems),
+			Range: d.Range, Continuation: position.Continuation, Since: position.Since, MaxItems: max(0, d.opts.MaxItems),
 		})
 		ended := d.clock.Now()
 		var split *SplitError
@@ -34,7 +34,7 @@ func (d *delivery) read(ctx context.Context, f *flow) error {
 		case err != nil:
 			pause := retry.next(err)
 			d.readFailed(err)
-			tell(d.obs.ReadFailed, ReadFailed{Lease: d.id, Range: d.rng, Err: err, Pause: pause})
+			tell(d.obs.ReadFailed, ReadFailed{LeaseRef: d.LeaseRef, Err: err, Pause: pause})
 			if err := sleep(ctx, d.clock, pause, nil); err != nil {
 				return err
 			}
@@ -77,11 +77,10 @@ func (d *delivery) pageRead(p *Page, began, ended time.Time) {
 	d.state.Unlock()
 	d.noteSuccess(ofReads)
 	if p.Doubt != nil {
-		tell(d.obs.LeaseError, LeaseError{Lease: d.id, Op: string(CheckFeed), Err: &CheckError{CheckFeed, p.Doubt}})
+		tell(d.obs.LeaseError, LeaseError{Lease: d.Lease, Op: OpCheckFeed, Err: p.Doubt})
 	}
 	tell(d.obs.PageRead, PageRead{
-		Lease: d.id, Range: d.rng, Items: len(p.Items), Bytes: p.Bytes, CaughtUp: p.CaughtUp,
-		RequestCharge: p.RequestCharge, Took: ended.Sub(began),
+		LeaseRef: d.LeaseRef, Items: len(p.Items), Bytes: p.Bytes, CaughtUp: p.CaughtUp, RequestCharge: p.RequestCharge, Took: ended.Sub(began),
 	})
 }
 

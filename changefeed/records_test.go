@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -201,11 +202,7 @@ func TestBalanceCountsFreeLeasesFirst(t *testing.T) {
 		}
 		v.leases = append(v.leases, l)
 	}
-	var to []hostKey
-	for _, h := range balance(v).handoff {
-		to = append(to, h.to)
-	}
-	slices.Sort(to)
+	to := slices.Sorted(maps.Values(balance(v).handoff))
 	if !slices.Equal(to, []hostKey{"b", "c", "c"}) {
 		t.Errorf("passed on to %v; want two for c, and one for b, who is due the free one", to)
 	}

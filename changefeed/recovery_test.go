@@ -133,6 +133,28 @@ func TestASplitThatTheListDoesNotShow(t *testing.T) {
 	})
 }
 
+// The parts of a range that was split may be told in any order.
+func TestASplitIsToldInAnyOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		parts := []changefeed.FeedRange{{Min: "20", Max: "FF"}, {Min: "", Max: "10"}, {Min: "10", Max: "20"}}
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			if call == 1 {
+				return nil, &changefeed.SplitError{Range: changefeed.FullRange(), Children: parts} // the list does not show them yet
+			}
+			return &changefeed.Page{CaughtUp: true}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{})
+		eventually(t, time.Minute, "split", func() bool { return w.owners()[""] == 0 && len(w.leases()) == 3 })
+		for i, l := range w.leases() {
+			if want := parts[(i+1)%3]; l.Range != want || l.State != changefeed.LeaseLive {
+				t.Errorf("lease %d is of %s, %q, want %s", i, l.Range, l.State, want)
+			}
+		}
+		stop()
+	})
+}
+
 // A lease that contains narrower ones is retired by its owner, not under its hands.
 func TestAnothersReplayedLeaseIsLeftToItsOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,35 +10,23 @@ import (
 // gaps finds parts of the scope that no lease stands for, and fills them.
 type gaps struct {
 	*env
-	remembered []knownPosition         // of the leases last seen
+	remembered []Lease                 // those last seen of every part
 	since      map[FeedRange]time.Time // when a gap was first seen, if ever since
 	infoGone   time.Time               // when the info record was first missed
 }
 
-// knownPosition is what this host last knew of a lease that may be gone.
-type knownPosition struct {
-	RangeToken
-	epoch int64
-}
-
-// remember keeps the last known position of every part of the scope, also of
-// leases that are gone without a successor: gaps are repaired from it.
+// remember keeps the lease last seen of every part of the scope, also one that is gone
+// without a successor: gaps are repaired from its position.
 func (g *gaps) remember(seen listing, t tiling) {
-	var known []knownPosition
-	var covered []FeedRange
+	var known []Lease
 	for _, l := range seen.leases {
-		switch l.State {
-		case LeaseLive:
-			known = append(known, knownPosition{RangeToken: l.position(), epoch: l.Epoch})
-			covered = append(covered, l.Range)
-		case LeaseSplit:
-			covered = append(covered, l.Range)
-		case LeasePending, LeaseDone:
+		if l.State == LeaseLive {
+			known = append(known, l)
 		}
 	}
-	for _, m := range g.remembered {
-		if len(t.gaps) > 0 && len(m.Range.subtract(covered)) > 0 {
-			known = append(known, m)
+	for _, l := range g.remembered {
+		if len(t.gaps) > 0 && len(l.Range.subtract(t.covered)) > 0 {
+			known = append(known, l)
 		}
 	}
 	g.remembered = known
@@ -79,23 +67,22 @@ func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
 	}
 	g.since = still
 	for _, pair := range t.overlaps {
-		g.reportError(pair[0], string(CheckTiling), &CheckError{CheckTiling, fmt.Errorf("overlaps %s, and neither contains the other", LeaseName(pair[1]))})
+		g.reportError(pair[0], OpCheckTiling, fmt.Errorf("overlaps %s, and neither contains the other", LeaseName(pair[1])))
 	}
 }
 
 // fill creates the lease of a gap, at the last position this host remembers of it, else
 // where the processor started: never ahead of what was delivered.
 func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
-	from := knownPosition{RangeToken: RangeToken{Range: gap, Since: seen.info.Since}}
+	from := Lease{Since: seen.info.Since}
 	for _, known := range g.remembered {
 		if known.Range.Contains(gap) {
 			from = known
-			from.Range = gap
 		}
 	}
 	lease := Lease{
 		ID: g.ids.lease(gap), Version: 1, Token: gap.String(), Range: gap, Mode: modeIncremental,
-		Continuation: from.Continuation, Since: from.Since, Epoch: from.epoch, Timestamp: g.opts.Now(),
+		Continuation: from.Continuation, Since: from.Since, Epoch: from.Epoch, Timestamp: g.opts.Now(),
 	}
 	_, err := g.store.Create(ctx, lease.encode())
 	if errors.Is(err, ErrExists) {
@@ -104,7 +91,7 @@ func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
 	if err != nil {
 		return err
 	}
-	tell(g.obs.GapRepaired, GapRepaired{Range: gap, From: from.RangeToken})
+	tell(g.obs.GapRepaired, GapRepaired{Range: gap, From: lease.position()})
 	g.relist.send()
 	return nil
 }
@@ -149,7 +136,7 @@ func (r *run) replaceReplayed(ctx context.Context, seen listing, t tiling) {
 			r.reportError(l.ID, "replace", unlessLostRace(err))
 			continue
 		}
-		tell(r.obs.RangeSplit, RangeSplit{Lease: l.ID, Range: l.Range, Children: rest})
+		tell(r.obs.RangeSplit, RangeSplit{LeaseRef: l.ref(), Children: rest})
 		r.reportError(l.ID, "complete split", r.splits.complete(ctx, l, seen.byID()))
 	}
 }

@@ -35,25 +35,15 @@ func (f *flow) adjustBudget(handled int, verdicts []verdict) {
 // retry tries held keys again when they are due, one handler call at a time, as
 // long as there are any.
 func (f *flow) retry() {
-	ring := newAlarm(f.clock)
-	defer ring.off()
 	for {
-		keys, pause, ok := f.nextDue()
-		switch {
+		switch keys, pause, ok := f.nextDue(); {
 		case !ok:
 			return
 		case len(keys) > 0:
 			f.tryAgain(keys)
-			continue
+		default:
+			_ = sleep(f.ctx, f.clock, pause, f.kick) // the next look asks ctx
 		}
-		ring.set(pause)
-		select {
-		case <-ring.ring:
-		case <-f.kick:
-		case <-f.closed:
-		case <-f.ctx.Done():
-		}
-		ring.off()
 	}
 }
 
@@ -149,35 +139,35 @@ func (f *flow) retryCount(h *heldKey, room int) int {
 }
 
 // progressed notes that something of the key is done: what is left begins to wait now.
-func (h *heldKey) progressed(now time.Time) {
+// Called with mu.
+func (f *flow) progressed(h *heldKey) {
+	now := f.clock.Now()
 	h.since, h.due, h.attempt = now, now, 0
 	h.backoff.reset()
+	if len(h.items) == 0 {
+		delete(f.held, h.key)
+	}
 }
 
 // settleKey notes what became of the first n items of a key and returns how many
 // are done. nil verdicts mean all. Called with mu.
 func (f *flow) settleKey(h *heldKey, n int, verdicts []verdict) (handled int) {
-	tried := h.items[:n]
-	h.items = slices.Clone(h.items[n:])
 	var left []heldItem
-	var open []*verdict
-	for i := range tried {
+	for i, it := range h.items[:n] {
 		if verdicts == nil || verdicts[i].kind == done {
-			f.window.finishHeld(tried[i].page, &tried[i].item)
+			f.window.finishHeld(it.page, &it.item)
 			handled++
 			continue
 		}
-		left, open = append(left, tried[i]), append(open, &verdicts[i])
+		it.verdict = verdicts[i]
+		left = append(left, it)
 	}
-	h.items = append(left, h.items...)
+	h.items = slices.Concat(left, h.items[n:])
 	if handled > 0 {
-		h.progressed(f.clock.Now())
+		f.progressed(h)
 	}
-	switch {
-	case len(h.items) == 0:
-		delete(f.held, h.key)
-	case len(open) > 0:
-		f.postpone(h, open)
+	if len(left) > 0 {
+		f.postpone(h, len(left))
 	}
 	return handled
 }
@@ -186,8 +176,9 @@ func (f *flow) settleKey(h *heldKey, n int, verdicts []verdict) (handled int) {
 func (f *flow) giveUp(h *heldKey, i int, it heldItem) {
 	o := &f.opts
 	letter := DeadLetter{
-		Lease: f.id, Range: f.rng, Epoch: f.epoch, ID: documentID(&it.item), Key: it.item.Key, LSN: it.item.LSN,
-		Changed: it.item.Time(), Attempts: f.attemptsOf(&it.item), Waiting: it.waited, Err: it.err, Raw: it.item.Raw,
+		LeaseRef: f.LeaseRef, ID: documentID(&it.item), Key: it.item.Key, LSN: it.item.LSN,
+		Changed: it.item.Time(), Waiting: it.waited, Err: it.err, Raw: it.item.Raw,
+		Attempts: countOf(f.keeper.snapshot().Attempts, documentName(&it.item)),
 	}
 	if it.waited {
 		letter.Attempts = h.attempt
@@ -209,19 +200,14 @@ func (f *flow) giveUp(h *heldKey, i int, it heldItem) {
 		}
 	case PoisonSkip:
 	}
-	tell(f.obs.DocumentPoisoned, DocumentPoisoned{
-		Lease: f.id, Range: f.rng, ID: letter.ID, LSN: letter.LSN, Attempts: letter.Attempts, Policy: o.Poison, Err: letter.Err,
-	})
+	tell(f.obs.DocumentPoisoned, DocumentPoisoned{letter, o.Poison})
 	if o.Poison == PoisonStop {
 		return
 	}
 	f.mu.Lock()
 	f.window.finishHeld(it.page, &it.item)
 	h.items = slices.Delete(slices.Clone(h.items), i, i+1)
-	h.progressed(f.clock.Now())
-	if len(h.items) == 0 {
-		delete(f.held, h.key)
-	}
+	f.progressed(h)
 	f.mu.Unlock()
 	f.report(nil)
 }

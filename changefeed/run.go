@@ -22,7 +22,7 @@ type run struct {
 	interval   *interval
 	presence   *presence
 	swept      sweepings
-	last       listing // of the last cycle
+	last       listing // of the last cycle that balanced
 }
 
 func newRun(given *env) *run {
@@ -38,22 +38,19 @@ func newRun(given *env) *run {
 	return r
 }
 
-// run is Processor.Run once the run is set up.
 func (r *run) run(ctx context.Context) error {
-	if err := r.initialize(ctx); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("changefeed: %w", err)
-	}
 	retry := backoff{min: r.opts.RetryMin, max: r.opts.Acquire}
-	var refused *RefusedError
 	for ctx.Err() == nil {
 		began := r.clock.Now()
 		pause, err := r.cycle(ctx)
+		_, refused := errors.AsType[*RefusedError](err)
 		switch {
 		case err == nil:
 			retry.reset()
-		case errors.As(err, &refused) && len(r.workers.all()) == 0:
+		case ctx.Err() != nil: // whatever failed meanwhile
+		case errors.Is(err, ErrPermanent) && !r.initialised(), refused && len(r.workers.all()) == 0:
 			return fmt.Errorf("changefeed: %w", err)
-		case ctx.Err() == nil:
+		default:
 			r.reportError("", "cycle", err)
 			pause = retry.next(err)
 		}
@@ -61,35 +58,12 @@ func (r *run) run(ctx context.Context) error {
 		// Many leases that move at once are one reason to look again.
 		_ = sleep(ctx, r.clock, began.Add(r.opts.AcquireFast/4).Sub(r.clock.Now()), nil)
 	}
-	if r.ids != (recordIDs{}) {
-		r.drain(ctx)
-	}
+	r.drain(ctx)
 	return nil
 }
 
-// initialize returns once the leases exist. It tries again whatever may pass.
-func (r *run) initialize(ctx context.Context) error {
-	retry := backoff{min: r.opts.RetryMin, max: min(r.opts.RetryMax, r.opts.Acquire)}
-	const atOnce = 4 // steps; more means that what was written is not seen
-	for steps := 1; ; steps++ {
-		done, err := r.initializeStep(ctx)
-		var refused *RefusedError
-		switch {
-		case done:
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, ErrPermanent), errors.As(err, &refused):
-			return err
-		case err == nil && steps < atOnce:
-			continue // somebody else was first, or a step is done
-		}
-		r.reportError("", "initialize", err)
-		if err := sleep(ctx, r.clock, retry.next(err), nil); err != nil {
-			return err
-		}
-	}
-}
+// initialised reports whether this run has once seen that the first leases exist.
+func (r *run) initialised() bool { return r.last.info != nil }
 
 // sweepings are records that were to be deleted, and when to try again if they are
 // still there.

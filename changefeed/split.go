@@ -9,11 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A lease is replaced in two phases; doc.go draws them. retire is the first: one
-// write, by the owner, after which the lease is never processed again. complete
-// is the second: anyone may do it, any number of times, from any point on.
-
-// splits completes them over the store.
+// splits carries out the second phase of a split, which doc.go draws, over the store: on
+// any host, any number of times, from any point on.
 type splits struct{ *env }
 
 // inParallel does n things, some at a time, and returns the first error.
@@ -30,14 +27,15 @@ func inParallel(n int, do func(i int) error) error {
 func (s *splits) childrenOf(ctx context.Context, rng FeedRange, split *SplitError) ([]FeedRange, error) {
 	children := slices.Clone(split.Children)
 	slices.SortFunc(children, byMin)
-	if !tiles(rng, children) {
+	whole := tiles(rng, children)
+	if !whole {
 		physical, err := s.feed.Ranges(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("list ranges: %w", err)
 		}
-		children = cut(rng, physical)
+		children, whole = cut(rng, physical)
 	}
-	if len(children) < 2 || !tiles(rng, children) {
+	if len(children) < 2 || !whole {
 		return nil, fmt.Errorf("range %s: the physical ranges do not cut it: %v", rng, children)
 	}
 	return children, nil
@@ -68,10 +66,8 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 	// The barrier: parent is still split, so none of its children can have been
 	// split and deleted before. A child just created from it is no replay.
 	parent.Timestamp = s.opts.Now()
-	if err := parent.replace(ctx, s.store); lostRace(err) {
-		return nil // somebody else; what this call created is swept if unused
-	} else if err != nil {
-		return fmt.Errorf("confirm split of %s: %w", parent.ID, err)
+	if err := parent.replace(ctx, s.store); err != nil { // after a lost race, what this call created is swept if unused
+		return unlessLostRace(fmt.Errorf("confirm split of %s: %w", parent.ID, err))
 	}
 	err = inParallel(len(children), func(i int) error {
 		if children[i].State != LeasePending {
@@ -83,10 +79,8 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 		return err
 	}
 	parent.State = LeaseDone
-	if err := parent.replace(ctx, s.store); lostRace(err) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("finish split of %s: %w", parent.ID, err)
+	if err := parent.replace(ctx, s.store); err != nil {
+		return unlessLostRace(fmt.Errorf("finish split of %s: %w", parent.ID, err))
 	}
 	s.sweep(ctx, parent)
 	s.relist.send()

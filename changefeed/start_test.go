@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -187,7 +188,10 @@ func TestEmptiedLeaseStoreLosesNothing(t *testing.T) {
 			}
 		}
 		w.put(10, 20)
-		time.Sleep(12 * time.Second) // by now nobody owns anything
+		time.Sleep(12 * time.Second) // by now this host owns nothing; another one might still trust its lease
+		if early, err := w.store.List(t.Context(), ""); err != nil || len(early) > 0 {
+			t.Errorf("%d records made within Expiry, error %v", len(early), err)
+		}
 		w.put(10, 20)
 		eventually(t, time.Minute, "delivered", func() bool { return w.got.distinct() == 130 })
 		if n := w.got.count(); n > 160 {
@@ -236,6 +240,34 @@ func TestLostLeaseIsRepaired(t *testing.T) {
 	})
 }
 
+// A lease that was lost while nobody ran is made again where the processor began, not at
+// the beginning of the container.
+func TestALeaseThatNobodyRemembersBeginsAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		w.put(100, 40)
+		time.Sleep(time.Hour)
+		start := time.Now()
+		a := w.start("a", nil, &changefeed.Options{Start: changefeed.FromTime(start)})
+		eventually(t, time.Minute, "owned", func() bool { return w.owners()["a"] == 4 })
+		a.stop()
+		l := w.leases()[1]
+		if err := w.store.Delete(t.Context(), l.ID, l.ETag); err != nil {
+			t.Fatal(err)
+		}
+		var repaired atomic.Pointer[changefeed.GapRepaired]
+		w.start("b", nil, &changefeed.Options{Observer: &changefeed.Observer{GapRepaired: func(e changefeed.GapRepaired) { repaired.Store(&e) }}})
+		w.put(100, 40)
+		eventually(t, 5*time.Minute, "delivered", func() bool { return w.got.distinct() >= 100 })
+		if e := repaired.Load(); e == nil || e.Range != l.Range || !e.From.Since.Equal(start) {
+			t.Errorf("repaired %+v, want %s from %s", e, l.Range, start)
+		}
+		if n := w.got.count(); n != 100 {
+			t.Errorf("%d deliveries, want the 100 changes since the start", n)
+		}
+	})
+}
+
 // Leases of physical ranges, as older .NET processors made them, are continued.
 func TestVersion0LeasesAreContinued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -267,20 +299,45 @@ func TestVersion0LeasesAreContinued(t *testing.T) {
 	})
 }
 
+// Also where the marker that the leases exist is not there (any more), nothing is changed.
 func TestLeasesThatCannotBeContinuedAreRefused(t *testing.T) {
-	w := newWorld(t, 1)
-	prefix := "changefeedmemory_db_coll"
-	create(t, w, prefix+".info", fmt.Sprintf(`{"id":%q}`, prefix+".info"))
-	create(t, w, prefix+"..0", fmt.Sprintf(`{"id":%q,"LeaseToken":"0","Owner":null,"ContinuationToken":"\"60\""}`, prefix+"..0"))
-	p, err := changefeed.New(w.feed, w.store, w.got, nil)
+	for _, initialised := range []bool{true, false} {
+		w := newWorld(t, 1)
+		prefix := "changefeedmemory_db_coll"
+		create(t, w, prefix+"..0", fmt.Sprintf(`{"id":%q,"LeaseToken":"0","Owner":null,"ContinuationToken":"\"60\""}`, prefix+"..0"))
+		if initialised {
+			create(t, w, prefix+".info", fmt.Sprintf(`{"id":%q}`, prefix+".info"))
+		}
+		before, _ := w.store.List(t.Context(), "")
+		p, err := changefeed.New(w.feed, w.store, w.got, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		err = p.Run(ctx)
+		cancel()
+		var refused *changefeed.RefusedError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "FeedRange") || !strings.Contains(err.Error(), prefix+"..0") {
+			t.Errorf("initialised %t: error %v", initialised, err)
+		}
+		if after, _ := w.store.List(t.Context(), ""); !reflect.DeepEqual(after, before) {
+			t.Errorf("initialised %t: the records are now %s", initialised, after)
+		}
+	}
+}
+
+// A process that stops amid its start may lose the store or the feed first.
+func TestAStopIsNoFailureToBegin(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	store := memstore.New(&memstore.Options{Before: func(context.Context, memstore.Op) error {
+		stop()
+		return changefeed.ErrPermanent
+	}})
+	p, err := changefeed.New(memfeed.New(nil), store, newDeliveries(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	err = p.Run(ctx)
-	var refused *changefeed.RefusedError
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "FeedRange") || !strings.Contains(err.Error(), prefix+"..0") {
+	if err := p.Run(ctx); err != nil {
 		t.Errorf("error %v", err)
 	}
 }

@@ -152,7 +152,9 @@ func TestRestartUnderTheSameName(t *testing.T) {
 		time.Sleep(time.Minute)
 		before := w.leases()[0]
 		a.crash()
-		w.start("a", nil, nil)
+		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{
+			DuplicateHost: func(e changefeed.DuplicateHost) { t.Errorf("the dead one is told of: %+v", e) },
+		}})
 		took := eventually(t, 27*time.Second, "a's successor owns all", func() bool {
 			for _, l := range w.leases() {
 				if l.Incarnation == before.Incarnation || l.Owner != "a" {
@@ -261,6 +263,28 @@ func TestWallClockAheadOnlyMakesTheOwnerLookAgain(t *testing.T) {
 		}
 		if n := lost.Load(); n != 0 {
 			t.Errorf("the lease changed hands %d times", n)
+		}
+	})
+}
+
+// What a crashed host had is shared by those that stay, each of which takes its part only:
+// nothing is taken to be passed on.
+func TestWhatACrashedHostHadIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 12)
+		var passed atomic.Int32
+		options := &changefeed.Options{Observer: &changefeed.Observer{LeaseReleased: func(changefeed.LeaseReleased) { passed.Add(1) }}}
+		hosts := map[string]*host{}
+		for _, name := range []string{"a", "b", "c"} {
+			hosts[name] = w.start(name, nil, options)
+		}
+		eventually(t, time.Minute, "balanced", func() bool { n := w.owners(); return n["a"] == 4 && n["b"] == 4 && n["c"] == 4 })
+		time.Sleep(10 * time.Minute)
+		passed.Store(0)
+		hosts["b"].crash()
+		eventually(t, 2*time.Minute, "shared", func() bool { n := w.owners(); return n["a"] == 6 && n["c"] == 6 })
+		if n := passed.Load(); n > 0 {
+			t.Errorf("%d leases were passed on", n)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 // tiling is what is wrong with a set of leases, judged on their bounds alone:
 // the list of physical ranges may be out of date, bounds are not.
 type tiling struct {
+	covered []FeedRange // what live leases and those of splits not completed stand for
 	// gaps are parts of the scope no lease stands for.
 	gaps []FeedRange
 	// replaced are live leases that contain narrower live ones: parents that came
@@ -22,20 +23,17 @@ type tiling struct {
 // inspectTiling judges the leases of one processor.
 func inspectTiling(scope []FeedRange, leases []Lease) tiling {
 	var live []Lease
-	var covered []FeedRange
+	t := tiling{replaced: map[string][]FeedRange{}}
 	for _, l := range leases {
-		switch l.State {
-		case LeaseLive:
+		if l.State == LeaseLive {
 			live = append(live, l)
-			covered = append(covered, l.Range)
-		case LeaseSplit:
-			covered = append(covered, l.Range) // its children are on their way
-		case LeasePending, LeaseDone:
+		}
+		if l.State == LeaseLive || l.State == LeaseSplit {
+			t.covered = append(t.covered, l.Range)
 		}
 	}
-	t := tiling{replaced: map[string][]FeedRange{}}
 	for _, s := range scope {
-		t.gaps = append(t.gaps, s.subtract(covered)...)
+		t.gaps = append(t.gaps, s.subtract(t.covered)...)
 	}
 	slices.SortFunc(live, func(a, b Lease) int {
 		return cmp.Or(
@@ -61,16 +59,15 @@ func inspectTiling(scope []FeedRange, leases []Lease) tiling {
 	return t
 }
 
-// cut cuts r at the bounds of the physical ranges.
-func cut(r FeedRange, physical []FeedRange) []FeedRange {
-	var parts []FeedRange
-	for _, p := range physical {
+// cut cuts r at the bounds of ranges; whole if those cover it.
+func cut(r FeedRange, ranges []FeedRange) (parts []FeedRange, whole bool) {
+	for _, p := range ranges {
 		if part := r.Intersect(p); !part.Empty() {
 			parts = append(parts, part)
 		}
 	}
 	slices.SortFunc(parts, byMin)
-	return parts
+	return parts, tiles(r, parts)
 }
 
 // tiles reports whether the parts, in order, cover r without gap or overlap.

@@ -66,7 +66,6 @@ func (w *window) stop() {
 	w.stopped = true
 }
 
-// waitRoom returns once another page may be read.
 func (w *window) waitRoom(ctx context.Context) error {
 	for w.full() {
 		select {
@@ -79,7 +78,8 @@ func (w *window) waitRoom(ctx context.Context) error {
 }
 
 // add puts a page that was read at the end. Its items are the lanes' to deliver.
-func (w *window) add(src *Page, items []Item) *page {
+func (w *window) add(src *Page) *page {
+	items := src.Items
 	lsn, changed := lastOf(items)
 	p := &page{
 		src: src, token: src.Continuation, items: items, count: len(items), open: len(items), inLanes: len(items),
@@ -188,7 +188,6 @@ func (w *window) oldest() (change Item, ok bool) {
 	return Item{}, false
 }
 
-// busy reports whether anything is in hand.
 func (w *window) busy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

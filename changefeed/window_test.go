@@ -16,7 +16,7 @@ func TestWindowGivesBack(t *testing.T) {
 		for i := range src.Items {
 			src.Items[i] = Item{Raw: []byte("0123456789"), LSN: 7}
 		}
-		return w.add(src, src.Items)
+		return w.add(src)
 	}
 	a, b, c := read("a", 2), read("b", 2), read("c", 3)
 	if !w.full() {
@@ -42,7 +42,7 @@ func TestWindowGivesBack(t *testing.T) {
 // bounded.
 func TestAheadIsBounded(t *testing.T) {
 	w := newWindow(&Options{ReadAheadItems: 2, ReadAheadBytes: 1000}, func([]*page) {})
-	read := func() *page { return w.add(&Page{}, make([]Item, 1)) }
+	read := func() *page { return w.add(&Page{Items: make([]Item, 1)}) }
 	stuck := read()
 	for range 2*aheadFactor - 1 {
 		w.finish(read(), 1)
@@ -70,9 +70,9 @@ func TestAbsorbedPagesKeepTheirEnd(t *testing.T) {
 		last := pages[len(pages)-1]
 		lsn, changed = last.lsn, last.changed
 	})
-	stuck := w.add(&Page{}, []Item{{LSN: 1}})
-	high := w.add(&Page{}, []Item{{LSN: 9, Timestamp: 90}})
-	low := w.add(&Page{}, []Item{{LSN: 7, Timestamp: 70}}) // as behind a merge
+	stuck := w.add(&Page{Items: []Item{{LSN: 1}}})
+	high := w.add(&Page{Items: []Item{{LSN: 9, Timestamp: 90}}})
+	low := w.add(&Page{Items: []Item{{LSN: 7, Timestamp: 70}}}) // as behind a merge
 	w.finish(low, 1)
 	w.finish(high, 1)
 	if len(w.pages) != 2 {
@@ -88,7 +88,7 @@ func TestAbsorbedPagesKeepTheirEnd(t *testing.T) {
 func TestAHeldDocumentIsACopy(t *testing.T) {
 	raw, key := []byte("document"), []byte("key")
 	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
-	p := w.add(&Page{Release: func() { clear(raw); clear(key) }}, []Item{{Raw: raw, Key: key}})
+	p := w.add(&Page{Release: func() { clear(raw); clear(key) }, Items: []Item{{Raw: raw, Key: key}}})
 	if held := w.hold(p, &p.items[0]); string(held.Raw) != "document" || string(held.Key) != "key" || raw[0] != 0 {
 		t.Errorf("held %q of key %q", held.Raw, held.Key)
 	}
@@ -97,9 +97,9 @@ func TestAHeldDocumentIsACopy(t *testing.T) {
 // The lag is that of the oldest change that is not done, wherever in its page.
 func TestOldestIsOfWhatIsNotDone(t *testing.T) {
 	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
-	first := w.add(&Page{}, []Item{{LSN: 1, Timestamp: 30}, {LSN: 2, Timestamp: 20}, {LSN: 3, Timestamp: 40}})
-	done := w.add(&Page{}, []Item{{LSN: 4, Timestamp: 1}})
-	last := w.add(&Page{}, []Item{{LSN: 5, Timestamp: 50}})
+	first := w.add(&Page{Items: []Item{{LSN: 1, Timestamp: 30}, {LSN: 2, Timestamp: 20}, {LSN: 3, Timestamp: 40}}})
+	done := w.add(&Page{Items: []Item{{LSN: 4, Timestamp: 1}}})
+	last := w.add(&Page{Items: []Item{{LSN: 5, Timestamp: 50}}})
 	w.finish(done, 1)
 	if i, ok := w.oldest(); !ok || i.LSN != 2 || i.Timestamp != 20 {
 		t.Errorf("oldest %+v, want the second item of the first page", i)
@@ -112,8 +112,8 @@ func TestOldestIsOfWhatIsNotDone(t *testing.T) {
 	if i, ok := w.oldest(); ok || w.busy() {
 		t.Errorf("oldest %+v, and all are done; busy %t", i, w.busy())
 	}
-	a, b := w.add(&Page{}, []Item{{LSN: 6}}), w.add(&Page{}, []Item{{LSN: 7, Timestamp: 60}})
-	w.add(&Page{}, []Item{{LSN: 8, Timestamp: 70}})
+	a, b := w.add(&Page{Items: []Item{{LSN: 6}}}), w.add(&Page{Items: []Item{{LSN: 7, Timestamp: 60}}})
+	w.add(&Page{Items: []Item{{LSN: 8, Timestamp: 70}}})
 	w.finish(a, 1)
 	w.finish(b, 1)
 	if i, _ := w.oldest(); i.LSN != 8 {

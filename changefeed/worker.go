@@ -88,7 +88,7 @@ func (w *worker) session() (ending, *SplitError) {
 	read := make(chan error, 1)
 	var reading sync.WaitGroup
 	reading.Go(func() { read <- w.read(readCtx, f) })
-	w.calls.open()
+	w.calls.accept(true)
 	why, split := goOn, (*SplitError)(nil)
 	for why == goOn {
 		select {
@@ -121,7 +121,8 @@ func (w *worker) session() (ending, *SplitError) {
 func (w *worker) finishFlow(f *flow) {
 	stop := w.clock.AfterFunc(max(0, w.opts.DrainTimeout), func() { w.cancel(ErrDraining) })
 	f.close()
-	w.calls.closeAndWait()
+	w.calls.accept(false)
+	w.calls.running.Wait()
 	stop()
 }
 
@@ -197,7 +198,6 @@ func (w *worker) inHand() bool {
 	return f != nil && f.window.busy()
 }
 
-// lagNow is the worker's lag at this moment.
 func (w *worker) lagNow() RangeLag {
 	_, f := w.current()
 	return w.lagIn(f)

@@ -19,7 +19,6 @@ type workers struct {
 	byLease map[string]*worker // guarded by mu
 }
 
-// all lists the workers of this moment.
 func (s *workers) all() []*worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,7 +29,6 @@ func (s *workers) all() []*worker {
 	return all
 }
 
-// of is the worker of a lease, or nil.
 func (s *workers) of(lease string) *worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,11 +38,10 @@ func (s *workers) of(lease string) *worker {
 // start runs a worker for a lease whose acquisition began at began.
 func (s *workers) start(ctx context.Context, lease Lease, began clockReading) {
 	fenced, f := newFence(ctx, s.clocks(), began, s.opts.Expiry-s.opts.margin())
-	handling, cancel := context.WithCancelCause(fenced)
 	kick := newSignal()
 	w := &worker{
-		workers: s, cancel: cancel, kick: kick,
-		delivery: newDelivery(handling, s.env, newKeeper(s.env, lease, f, began.monotonic, kick), &s.handled),
+		workers: s, cancel: f.revoke, kick: kick,
+		delivery: newDelivery(fenced, s.env, newKeeper(s.env, lease, f, began.monotonic, kick), &s.handled),
 	}
 	s.mu.Lock()
 	s.byLease[lease.ID] = w
@@ -58,7 +55,6 @@ func (s *workers) start(ctx context.Context, lease Lease, began clockReading) {
 	})
 }
 
-// clocks is this host's clocks.
 func (s *workers) clocks() clocks { return clocks{clock: s.clock, wall: s.opts.Now} }
 
 // pause makes all workers hold their leases and deliver nothing, or go on.
@@ -75,7 +71,7 @@ func (s *workers) pause(on bool) {
 func (s *workers) drain(to map[string]hostKey, deadline time.Time) {
 	all := s.all()
 	for _, w := range all {
-		w.stop(stopOrder{handoff: to[w.id], reason: "drain"})
+		w.stop(stopOrder{handoff: to[w.Lease], reason: "drain"})
 	}
 	defer s.clock.AfterFunc(max(0, deadline.Sub(s.clock.Now())), func() {
 		for _, w := range all {

@@ -38,7 +38,7 @@ func (d *Drainer) drain(ctx context.Context, key string, accepted int) error {
 	}
 	w.report.Err = errors.Join(err, w.refused)
 	if w.report.Sent > 0 || w.report.Skip || w.report.Open || w.report.Err != nil && !errors.Is(err, ErrNotOwned) {
-		d.opts.Drained(ctx, w.report)
+		tell(ctx, d.opts.Drained, w.report)
 	}
 	return err
 }

@@ -29,5 +29,13 @@ func TestAStoreThatFailsIsAskedLessOften(t *testing.T) {
 		if lines := drained.all(); len(lines) != 0 {
 			t.Errorf("told of %v, nothing was drained", lines)
 		}
+		lot.Fail(nil)
+		time.Sleep(2 * time.Minute)
+		lot.Fail(errors.New("away again"))
+		before := len(failed.all())
+		time.Sleep(20 * time.Second)
+		if n := len(failed.all()) - before; n < 2 {
+			t.Errorf("asked %d times in 20 s after it had answered, want it each 5 s again", n)
+		}
 	})
 }

@@ -70,7 +70,6 @@ func NewDrainer(store DrainStore, ranges Ranges, decoder Decoder, publisher Publ
 	if opts.Poll < 0 || opts.Batch < 0 {
 		return nil, errors.New("new drainer: options Poll and Batch must be positive")
 	}
-	opts.Drained, opts.LookFailed = told(opts.Drained), told(opts.LookFailed)
 	return &Drainer{store: store, ranges: ranges, decoder: decoder, publisher: publisher, opts: opts}, nil
 }
 
@@ -86,7 +85,7 @@ func (d *Drainer) Run(ctx context.Context) error {
 			d.look(ctx, gates)
 		} else if ctx.Err() == nil {
 			failed++
-			d.opts.LookFailed(ctx, err)
+			tell(ctx, d.opts.LookFailed, err)
 		}
 		pause := d.pause(max(failed-1, 0))
 		select {

@@ -39,7 +39,6 @@ type Error struct {
 	Err       error // cause; may be nil
 }
 
-// Error implements error.
 func (e *Error) Error() string {
 	text := e.Class.String() + ": " + e.Reason
 	if e.Err != nil {
@@ -48,7 +47,6 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Refuse returns a Refused error with the reason and a formatted cause.
@@ -88,7 +86,6 @@ type KeyError struct {
 	Err   error // why; never nil
 }
 
-// Error implements error.
 func (e *PublishError) Error() string {
 	if len(e.Keys) == 0 {
 		return "publish: no key failed"
@@ -112,4 +109,17 @@ type Failure struct {
 	Key   string // partition key; "" if the document has none
 	Held  bool   // it waits for an earlier event of its key, which failed
 	Err   error  // the failure, or for a held event the failure that holds it
+}
+
+// Ended returns why no send may start any more under ctx, nil while it lasts. The timer behind
+// ctx.Done may fire late after the process stood still, and the fence must hold then above all.
+func Ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) { //nolint:forbidigo // a deadline is of the real clock
+		cause = context.DeadlineExceeded
+	}
+	if cause == nil {
+		return nil
+	}
+	return fmt.Errorf("send: %w", cause)
 }

@@ -53,10 +53,6 @@ const (
 	troubledLimit = 10_000
 )
 
-func newJudge(now func() time.Time) judge {
-	return judge{now: now, probe: make(chan struct{}, 1), troubled: make(map[string]trouble)}
-}
-
 // ask tells what may be sent now: nothing, for the reason of err; or one key, to probe the
 // broker, another one for each turn, until endProbe is called; or everything. During a
 // probe it waits for its end.

@@ -39,7 +39,7 @@ func (m *memory) remember(key string, in *ownership) *seen {
 func (r *Relay) findMissing(ctx context.Context, o Ownership, in *ownership, p *page) {
 	for _, m := range r.memory.compare(p, in) {
 		m.Lost = o.Resumed || m.First > 0
-		r.opts.Observer.Missing(ctx, m)
+		tell(ctx, r.opts.Observer.Missing, m)
 	}
 }
 

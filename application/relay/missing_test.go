@@ -53,6 +53,7 @@ func TestFindsEventsThatAreMissing(t *testing.T) {
 		{[]string{"e e6 ?", "= e 6"}, nil},
 		{[]string{"h h4 ?", "= h 4"}, nil}, // it is there, whatever its number
 		{[]string{"h h5 5", "= h 5"}, nil},
+		{[]string{"h h6 ?", "h h7 7", "h h9 9", "= h 9"}, []string{"h 8-8 true"}}, // the one that cannot be read stands for one
 		{[]string{"f f1 1", "f f3 3", "= f 3", "g g1 1"}, []string{"f 2-2 true"}},
 	} {
 		missing = nil

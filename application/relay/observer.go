@@ -21,19 +21,10 @@ type Observer struct {
 	Missing func(ctx context.Context, m Missing)
 }
 
-// fill has nothing done where nobody wants to be told.
-func (o *Observer) fill() {
-	o.Handled = told(o.Handled)
-	o.Paused = told(o.Paused)
-	o.Parked, o.Newer = told(o.Parked), told(o.Newer)
-	o.Missing = told(o.Missing)
-}
-
-func told[T any](f func(context.Context, T)) func(context.Context, T) {
-	if f == nil {
-		return func(context.Context, T) {}
+func tell[E any](ctx context.Context, hook func(context.Context, E), event E) {
+	if hook != nil {
+		hook(ctx, event)
 	}
-	return f
 }
 
 // Summary tells what of a Handle call the broker may have seen before. The age of that is
@@ -58,4 +49,33 @@ type Missing struct {
 	// Lost means that the events were not sent: the ownership was resumed from a checkpoint,
 	// or has itself seen what came before them. Otherwise they may have been sent long ago.
 	Lost bool
+}
+
+// Level is how urgent it is that events are sent, since they expire.
+type Level uint8
+
+const (
+	// Safe is below a quarter of the lifetime.
+	Safe Level = iota
+	// Warning is from a quarter of the lifetime.
+	Warning
+	// Critical is from half of the lifetime: events will be lost if nothing is done.
+	Critical
+)
+
+// String returns the level as it appears in logs and metrics.
+func (l Level) String() string {
+	return [...]string{"safe", "warning", "critical"}[l]
+}
+
+// LevelOf returns how urgent it is when the oldest unsent event has the given age. ttl is
+// the lifetime of event documents; 0 or less: they do not expire.
+func LevelOf(oldest, ttl time.Duration) Level {
+	switch {
+	case ttl <= 0 || oldest < ttl/4:
+		return Safe
+	case oldest < ttl/2:
+		return Warning
+	}
+	return Critical
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
 )
 
 // An event that cannot be read tells no sequence. Among those of its transaction it stays
@@ -60,4 +61,33 @@ func failures(failed []relay.Failure) (list []string) {
 		list = append(list, fmt.Sprint(f.Index, " ", f.ID, " ", f.Held))
 	}
 	return list
+}
+
+// placedDecoder tells the LSN of an event, as a decoder of documents that have it does.
+type placedDecoder struct{ lineDecoder }
+
+func (d placedDecoder) Decode(raw []byte) (relay.Message, bool, error) {
+	m, isEvent, err := d.lineDecoder.Decode(raw)
+	m.LSN = 100 + m.Sequence
+	return m, isEvent, err
+}
+
+// Where the feed does not tell an LSN that of the document stands, also for an event that
+// is parked: without one a gate would not know what is done.
+func TestTheLSNOfADocumentStandsWhereTheFeedTellsNone(t *testing.T) {
+	lot := parkedtest.NewMemory()
+	r, err := relay.New(placedDecoder{}, &broker{}, &relay.Options{Parked: lot})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lsn, want := range map[int64]int64{0: 105, 7: 7} {
+		key := fmt.Sprint("k", lsn)
+		if err := r.Park(t.Context(), letter(key+" e 5", lsn, errTooLarge)); err != nil {
+			t.Fatal(err)
+		}
+		events, err := lot.First(t.Context(), key, 1)
+		if err != nil || len(events) != 1 || events[0].LSN != want {
+			t.Errorf("the feed tells %d: parked %+v, %v; want LSN %d", lsn, events, err, want)
+		}
+	}
 }

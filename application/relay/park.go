@@ -23,7 +23,7 @@ func (r *Relay) parkFollowers(ctx context.Context, p *page) {
 		switch {
 		case err == nil:
 			k.parked = true
-			r.tell(ctx, events, done)
+			r.tellParked(ctx, events, done)
 		case errors.Is(err, ErrGateOpen):
 			r.memory.setParked(k.name, false)
 		default:
@@ -70,7 +70,7 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 	if len(done.Before) > 0 { // it may be this call's, whose answer was lost before
 		done.Parked = []ParkedEvent{event}
 	}
-	r.tell(ctx, []ParkedEvent{event}, done)
+	r.tellParked(ctx, []ParkedEvent{event}, done)
 	return nil
 }
 
@@ -90,15 +90,14 @@ func (r *Relay) parkedEvent(m *Message, document []byte, fault error, attempts i
 	return e
 }
 
-// tell tells the observer what became of events.
-func (r *Relay) tell(ctx context.Context, events []ParkedEvent, done Parking) {
+func (r *Relay) tellParked(ctx context.Context, events []ParkedEvent, done Parking) {
 	for _, e := range done.Parked {
-		r.opts.Observer.Parked(ctx, e)
+		tell(ctx, r.opts.Observer.Parked, e)
 	}
 	for _, old := range done.Before {
 		i := slices.IndexFunc(events, func(e ParkedEvent) bool { return e.ID == old.ID })
 		if i >= 0 && !SameContent(r.decoder, old.Document, events[i].Document) {
-			r.opts.Observer.Newer(ctx, events[i])
+			tell(ctx, r.opts.Observer.Newer, events[i])
 		}
 	}
 }

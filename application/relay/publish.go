@@ -60,7 +60,7 @@ func (r *Relay) send(ctx context.Context, p *page, only *keyState) {
 		return // what ctx ended shows nothing
 	}
 	if pause, paused := r.judge.judge(p, accepted); paused {
-		r.opts.Observer.Paused(ctx, pause)
+		tell(ctx, r.opts.Observer.Paused, pause)
 	}
 }
 

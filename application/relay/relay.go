@@ -41,9 +41,8 @@ func New(decoder Decoder, publisher Publisher, opts *Options) (*Relay, error) {
 	if r.opts.Now == nil {
 		r.opts.Now = time.Now //nolint:forbidigo // the default of an option
 	}
-	r.opts.Observer.fill()
 	r.pages.New = func() any { return new(page) }
-	r.judge = newJudge(r.opts.Now)
+	r.judge = judge{now: r.opts.Now, probe: make(chan struct{}, 1), troubled: make(map[string]trouble)}
 	r.memory = memory{leases: make(map[string]*ownership), parked: make(map[string]struct{})}
 	return r, nil
 }
@@ -76,6 +75,6 @@ func (r *Relay) Handle(ctx context.Context, o Ownership, changes []Change) []Fai
 		r.publish(ctx, p)
 	}
 	r.memory.note(p)
-	r.opts.Observer.Handled(ctx, Summary{Resent: p.resent, First: first, Oldest: p.oldest()})
+	tell(ctx, r.opts.Observer.Handled, Summary{Resent: p.resent, First: first, Oldest: p.oldest()})
 	return p.failures()
 }

@@ -131,3 +131,23 @@ func TestAPageThatEndsDuringAProbeSendsNothing(t *testing.T) {
 		time.Sleep(time.Hour)
 	})
 }
+
+// What is told of an outage is its own cause, not that of the one before.
+func TestEachOutageHasItsOwnCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &broker{}
+		var told []string
+		r := newRelay(t, b, &relay.Options{Observer: relay.Observer{Paused: func(_ context.Context, p relay.Pause) { told = append(told, relay.ReasonOf(p.Err)) }}})
+		page := changes("a a1 1", "b b1 1", "c c1 1")
+		for _, outage := range []*relay.Error{errFull, errBusy} {
+			b.fail = failing(outage, "a", "b", "c")
+			failed := r.Handle(t.Context(), relay.Ownership{}, page)
+			b.fail = nil
+			time.Sleep(time.Until(notBefore(failed)))
+			if failed := r.Handle(t.Context(), relay.Ownership{}, page); failed != nil {
+				t.Error(failed)
+			}
+		}
+		want(t, "told", told, "entity_full", "busy")
+	})
+}

@@ -3,6 +3,7 @@ package cosmosfeed
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"feedbox/changefeed"
@@ -54,9 +55,9 @@ func (d *decoder) document(c *jsonscan.Cursor, body []byte) error {
 		value := c.Value()
 		switch string(name) {
 		case "_lsn":
-			item.LSN, _ = jsonscan.Int(value)
+			item.LSN, _ = strconv.ParseInt(string(value), 10, 64) // 0 if it is none
 		case "_ts":
-			item.Timestamp, _ = jsonscan.Int(value)
+			item.Timestamp, _ = strconv.ParseInt(string(value), 10, 64)
 		}
 		d.keys.note(d.values, name, value)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,6 +73,56 @@ func TestKeysAreFoundByTheirPaths(t *testing.T) {
 		}
 		if got := d.items[0]; string(got.Key) != want || fmt.Sprint(got.LSN, got.Timestamp) != "7 3" {
 			t.Errorf("paths %v: key %s, LSN %d, time %d; want %s", paths, got.Key, got.LSN, got.Timestamp, want)
+		}
+	}
+}
+
+// A document without a partition key has none, whatever the one before it had.
+func TestADocumentHasItsOwnKey(t *testing.T) {
+	const body = `{"Documents":[{"a":1,"b":2},{"b":3},{"a":4}]}`
+	keys, err := newKeyPaths(azcosmos.PartitionKeyDefinition{Paths: []string{"/a", "/b"}, Version: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decoder{keys: keys, filter: &filter{}, values: make([][]byte, 2)}
+	if err := d.page([]byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"1,2,", ",3,", "4,,"} {
+		if got := string(d.items[i].Key); got != want {
+			t.Errorf("document %d has the key %s, want %s", i, got, want)
+		}
+	}
+}
+
+// The lower bound of a range is in it, the upper one is the next one's.
+func TestABoundIsInOneRange(t *testing.T) {
+	bounds := []string{"", "1F", "1F00000000000000000000000000AB", "FF"}
+	key, _ := parseBound(bounds[2])
+	for i, want := range []bool{false, false, true} {
+		s, ok := newSpan(changefeed.FeedRange{Min: bounds[i], Max: bounds[i+1]})
+		if !ok || s.has(key) != want {
+			t.Errorf("%s is in %s: %t, want %t", bounds[2], s.rng, !want, want)
+		}
+	}
+}
+
+// Which range replied is known only from a list that shows one range there: a list that
+// shows several, or none, is of another time.
+func TestAReplyIsOfOneListedRange(t *testing.T) {
+	asked, outside := changefeed.FeedRange{Min: "10", Max: "20"}, changefeed.FeedRange{Min: "30", Max: "FF"}
+	lower, upper := changefeed.FeedRange{Min: "", Max: "18"}, changefeed.FeedRange{Min: "18", Max: "30"}
+	whole := changefeed.FeedRange{Min: "", Max: "30"}
+	for _, c := range []struct {
+		listed []changefeed.FeedRange
+		want   seenRange
+	}{
+		{[]changefeed.FeedRange{whole, outside}, seenRange{id: "7", bounds: whole}},
+		{[]changefeed.FeedRange{lower, upper, outside}, seenRange{}},
+		{[]changefeed.FeedRange{outside}, seenRange{}},
+	} {
+		if got := matchRange("7", asked, slices.Clone(c.listed)); got != c.want {
+			t.Errorf("listed %v: %+v, want %+v", c.listed, got, c.want)
 		}
 	}
 }

@@ -53,7 +53,6 @@ type Container struct {
 	latest map[string]int64 // document to the LSN of its latest version
 	ranges []changefeed.FeedRange
 	before []changefeed.FeedRange // ranges before the last change of them
-	dead   int                    // replaced versions in log
 }
 
 type entry struct {
@@ -125,9 +124,6 @@ func (c *Container) Put(docs ...Document) int64 {
 			panic("memfeed: " + err.Error()) // the caller's Data
 		}
 		name := d.Key + "\x00" + d.ID
-		if _, replaced := c.latest[name]; replaced {
-			c.dead++
-		}
 		c.latest[name] = c.lsn
 		c.log = append(c.log, entry{doc: name, epk: EPK(d.Key), item: changefeed.Item{
 			Raw: raw, Key: []byte(strconv.Quote(d.Key)), LSN: c.lsn, Timestamp: now,
@@ -139,11 +135,9 @@ func (c *Container) Put(docs ...Document) int64 {
 
 // compact drops replaced versions once they are many. Called with mu.
 func (c *Container) compact() {
-	if c.dead < 1000 || c.dead < len(c.log)/2 {
-		return
+	if replaced := len(c.log) - len(c.latest); replaced >= max(1000, len(c.log)/2) {
+		c.log = slices.DeleteFunc(c.log, func(e entry) bool { return c.latest[e.doc] != e.item.LSN })
 	}
-	c.log = slices.DeleteFunc(c.log, func(e entry) bool { return c.latest[e.doc] != e.item.LSN })
-	c.dead = 0
 }
 
 // Split cuts the physical range that holds the key in two halves and reports

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,93 +66,79 @@ func New(options *Options) *Store {
 
 // List implements changefeed.LeaseStore.
 func (s *Store) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
-	var found []changefeed.Record
-	err := s.do(ctx, Op{Kind: List, ID: prefix}, func() error {
-		for id, r := range s.records {
+	return do(ctx, s, Op{Kind: List, ID: prefix}, func() (found []changefeed.Record, err error) {
+		for _, id := range slices.Sorted(maps.Keys(s.records)) {
 			if strings.HasPrefix(id, prefix) {
-				found = append(found, clone(r))
+				found = append(found, clone(s.records[id]))
 			}
 		}
-		return nil
+		return found, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(found, func(a, b changefeed.Record) int { return strings.Compare(a.ID, b.ID) })
-	return found, nil
 }
 
 // Read implements changefeed.LeaseStore.
 func (s *Store) Read(ctx context.Context, id string) (changefeed.Record, error) {
-	var found changefeed.Record
-	err := s.do(ctx, Op{Kind: Read, ID: id}, func() error {
-		r, ok := s.records[id]
-		if !ok {
-			return changefeed.ErrNotFound
+	return do(ctx, s, Op{Kind: Read, ID: id}, func() (changefeed.Record, error) {
+		r, found := s.records[id]
+		if !found {
+			return r, changefeed.ErrNotFound
 		}
-		found = clone(r)
-		return nil
+		return clone(r), nil
 	})
-	return found, err
 }
 
 // Create implements changefeed.LeaseStore.
 func (s *Store) Create(ctx context.Context, record changefeed.Record) (string, error) {
-	var etag string
-	err := s.do(ctx, Op{Kind: Create, ID: record.ID}, func() error {
+	return do(ctx, s, Op{Kind: Create, ID: record.ID}, func() (etag string, err error) {
 		if _, taken := s.records[record.ID]; taken {
-			return changefeed.ErrExists
+			return "", changefeed.ErrExists
 		}
-		etag = s.put(record)
-		return nil
+		return s.put(record), nil
 	})
-	return etag, err
 }
 
 // Replace implements changefeed.LeaseStore.
 func (s *Store) Replace(ctx context.Context, record changefeed.Record) (string, error) {
-	var etag string
-	err := s.do(ctx, Op{Kind: Replace, ID: record.ID}, func() error {
+	return do(ctx, s, Op{Kind: Replace, ID: record.ID}, func() (etag string, err error) {
 		if err := s.match(record.ID, record.ETag); err != nil {
-			return err
+			return "", err
 		}
-		etag = s.put(record)
-		return nil
+		return s.put(record), nil
 	})
-	return etag, err
 }
 
 // Delete implements changefeed.LeaseStore.
 func (s *Store) Delete(ctx context.Context, id, etag string) error {
-	return s.do(ctx, Op{Kind: Delete, ID: id}, func() error {
+	_, err := do(ctx, s, Op{Kind: Delete, ID: id}, func() (none struct{}, err error) {
 		if err := s.match(id, etag); err != nil {
-			return err
+			return none, err
 		}
 		delete(s.records, id)
-		return nil
+		return none, nil
 	})
+	return err
 }
 
 // do runs one operation between the hooks.
-func (s *Store) do(ctx context.Context, op Op, apply func() error) error {
+func do[T any](ctx context.Context, s *Store, op Op, apply func() (T, error)) (result T, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return result, err
 	}
 	if s.opts.Before != nil {
 		if err := s.opts.Before(ctx, op); err != nil {
-			return err
+			return result, err
 		}
 	}
 	s.mu.Lock()
-	err := apply()
+	result, err = apply()
 	s.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", op.Kind, op.ID, err)
+		return result, fmt.Errorf("%s %s: %w", op.Kind, op.ID, err)
 	}
 	if s.opts.After != nil {
-		return s.opts.After(ctx, op)
+		err = s.opts.After(ctx, op)
 	}
-	return nil
+	return result, err
 }
 
 // match compares ETags. Called with mu.

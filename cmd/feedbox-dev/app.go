@@ -99,6 +99,13 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	if err := opts.validate(); err != nil {
 		return usageError{err}
 	}
+	var servers outside
+	if err := servers.choose(opts.store, opts.broker, environ); err != nil {
+		return usageError{err}
+	}
+	if err := servers.broker.copies(); err != nil && opts.record {
+		return usageError{fmt.Errorf("--record: %w", err)}
+	}
 	noColour := console.NoColour(environ)
 	log, err := telemetry.NewLogger(errOut, &telemetry.LogOptions{Level: opts.logLevel, NoColor: noColour})
 	if err != nil {
@@ -117,7 +124,7 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	}
 	defer func() { err = errors.Join(err, emulators.close()) }()
 	e := emulators.endpoints()
-	e.PostgresURL, e.RabbitMQURL = opts.store, opts.broker
+	e.outside = servers
 	if opts.alone {
 		return emulators.watch(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, style, e) })
 	}

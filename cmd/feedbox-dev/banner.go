@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,8 +13,10 @@ import (
 // print shows where everything is and what to try first. Each command stands on lines
 // of its own, ready to be copied.
 func (e *endpoints) print(out io.Writer, style console.Style, opts *options) {
-	row := func(name, value string) {
-		_, _ = fmt.Fprintf(out, "%s  %s\n", style.Bold(fmt.Sprintf("%-20s", name)), value)
+	row := func(pairs ...string) {
+		for i := 0; i < len(pairs); i += 2 {
+			_, _ = fmt.Fprintf(out, "%s  %s\n", style.Bold(fmt.Sprintf("%-20s", pairs[i])), pairs[i+1])
+		}
 	}
 	_, _ = fmt.Fprintln(out)
 	if e.API != "" {
@@ -24,17 +25,8 @@ func (e *endpoints) print(out io.Writer, style console.Style, opts *options) {
 		row("its description", e.API+"/docs")
 		row("operations", e.Ops+"/readyz")
 	}
-	if u, err := url.Parse(e.PostgresURL); e.PostgresURL != "" && err == nil {
-		row("PostgreSQL", u.Redacted())
-	} else {
-		row("Cosmos DB emulator", strings.TrimSuffix(e.CosmosEndpoint, "/"))
-	}
-	if u, err := url.Parse(e.RabbitMQURL); e.RabbitMQURL != "" && err == nil {
-		row("RabbitMQ", u.Redacted())
-	} else {
-		row("Service Bus emulator", brokerOf(e.ServiceBusConnectionString))
-		row("Service Bus admin", e.ServiceBusAdmin)
-	}
+	row(e.store.rows(e)...)
+	row(e.broker.rows(e)...)
 	row("data", opts.storage())
 	if opts.alone {
 		_, _ = fmt.Fprintf(out, `

@@ -18,6 +18,9 @@ func TestBannerCanBeCopied(t *testing.T) {
 		API: "http://127.0.0.1:1", Ops: "http://127.0.0.1:2", CosmosEndpoint: "http://127.0.0.1:3/", ServiceBusAdmin: "http://127.0.0.1:4",
 		ServiceBusConnectionString: "Endpoint=sb://127.0.0.1:5;SharedAccessKeyName=n;SharedAccessKey=k",
 	}
+	if err := e.choose("", "", nil); err != nil {
+		t.Fatal(err)
+	}
 	for args, want := range map[string]string{
 		"":                                   `feedbox-dev env)"`,
 		"--data-dir it's":                    `feedbox-dev env --data-dir 'it'\''s')"`,

@@ -52,18 +52,19 @@ func (d *dumping) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if d.topic != "" {
-		empty := dumpTopic
-		if e.RabbitMQURL != "" {
-			empty = dumpRabbitMQ
+		if err := e.broker.copies(); err != nil {
+			return usageError{fmt.Errorf("--topic: %w; --store can be dumped", err)}
 		}
-		n, err := empty(ctx, e, d.subscription, d.idle, d.topic)
+		n, err := record(d.topic, func(file *recordFile) error {
+			return e.broker.empty(ctx, e, d.subscription, d.idle, func(m messageRecord) { file.add(m) })
+		})
 		if err != nil {
 			return fmt.Errorf("dump the subscription %s: %w", d.subscription, err)
 		}
 		_, _ = fmt.Fprintf(out, "%d messages taken off the subscription %s\n", n, d.subscription)
 	}
 	if d.store != "" {
-		n, err := dumpStore(ctx, e, d.store)
+		n, err := record(d.store, func(file *recordFile) error { return e.store.documents(ctx, e, file.addDocument) })
 		if err != nil {
 			return fmt.Errorf("dump the store: %w", err)
 		}

@@ -15,29 +15,23 @@ import (
 // sessionsAtOnce is how many sessions are emptied side by side.
 const sessionsAtOnce = 16
 
-// dumpTopic empties a subscription into a file and returns the count. Of each session
-// the order is kept.
-func dumpTopic(ctx context.Context, e *endpoints, subscription string, idle time.Duration, path string) (n int, err error) {
+// empty implements broker.
+func (emulatedBus) empty(ctx context.Context, e *endpoints, subscription string, idle time.Duration, add func(messageRecord)) error {
 	client, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		_ = client.Close(closing) // all that mattered was settled
 	}()
-	file, err := createRecords(path)
-	if err != nil {
-		return 0, err
-	}
-	dump := &topicDump{client: client, topic: e.Topic, subscription: subscription, idle: idle, file: file, turn: make(chan struct{}, 1), emptied: -1}
+	dump := &topicDump{client: client, topic: e.Topic, subscription: subscription, idle: idle, add: add, turn: make(chan struct{}, 1), emptied: -1}
 	group, workers := errgroup.WithContext(ctx)
 	for range sessionsAtOnce {
 		group.Go(func() error { return dump.work(workers) })
 	}
-	err = errors.Join(group.Wait(), ctx.Err(), file.close())
-	return file.count, err
+	return errors.Join(group.Wait(), ctx.Err())
 }
 
 // topicDump is what the workers that empty a subscription share.
@@ -45,7 +39,7 @@ type topicDump struct {
 	client              *azservicebus.Client
 	topic, subscription string
 	idle                time.Duration
-	file                *recordFile
+	add                 func(messageRecord)
 	released            atomic.Int64  // sessions given back, each perhaps before it was empty
 	turn                chan struct{} // capacity 1: held to ask for a session
 	emptied             int64         // guarded by turn: released when the broker began to find nothing
@@ -120,7 +114,7 @@ func (d *topicDump) take(ctx context.Context, session *azservicebus.SessionRecei
 		default:
 			return err
 		}
-		d.file.add(recordOf(messages[0]))
+		d.add(recordOf(messages[0]))
 		if err := session.CompleteMessage(ctx, messages[0], nil); err != nil {
 			return err
 		}

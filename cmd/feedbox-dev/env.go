@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,14 +36,13 @@ func (p *place) env(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, exports(
-		"API", e.API,
-		"OPS", e.Ops,
-		"ADMIN", e.ServiceBusAdmin,
-		"FEEDBOX_STORE", e.store(),
-		"FEEDBOX_POSTGRES_URL", e.PostgresURL,
-		"FEEDBOX_BROKER", e.broker(),
-		"FEEDBOX_RABBITMQ_URL", e.RabbitMQURL,
+	_, err = io.WriteString(out, exports("API", e.API, "OPS", e.Ops, "ADMIN", e.ServiceBusAdmin)+exports(e.variables()...))
+	return err
+}
+
+// variables point a process at store and broker: names and values in turn.
+func (e *endpoints) variables() []string {
+	return slices.Concat(e.store.variables(e), e.broker.variables(e), []string{
 		"FEEDBOX_COSMOS_ENDPOINT", e.CosmosEndpoint,
 		"FEEDBOX_COSMOS_KEY", e.CosmosKey,
 		"FEEDBOX_COSMOS_DATABASE", e.Database,
@@ -51,8 +51,17 @@ func (p *place) env(ctx context.Context, out io.Writer) error {
 		"FEEDBOX_COSMOS_PARKED", e.Parked,
 		"FEEDBOX_SERVICEBUS_CONNECTION_STRING", e.ServiceBusConnectionString,
 		"FEEDBOX_SERVICEBUS_TOPIC", e.Topic,
-	))
-	return err
+	})
+}
+
+// environ are the variables as an environment has them.
+func (e *endpoints) environ() []string {
+	pairs := append(e.variables(), "FEEDBOX_SERVICEBUS_NAMESPACE", "") // an empty value is no value
+	environ := make([]string, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		environ = append(environ, pairs[i]+"="+pairs[i+1])
+	}
+	return environ
 }
 
 // exports are lines for a shell that set variables, given as names and values in turn.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -49,8 +48,8 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	if service {
 		flags.StringVar(&o.api, "api", "127.0.0.1:8080", "address of the contacts API")
 		flags.StringVar(&o.page, "page", "127.0.0.1:8100", "address of the page for a browser")
-		flags.StringVar(&o.store, "store", "", "keep contacts and events in this database, postgres://user:password@host:port/database, in the place of the Cosmos DB emulator")
-		flags.StringVar(&o.broker, "broker", "", "send events to this broker, amqp://user:password@host:port/vhost of RabbitMQ, in the place of the Service Bus emulator")
+		flags.StringVar(&o.store, "store", "", "keep contacts and events in this database, postgres://user:password@host:port/database or firestore://project/database, in the place of the Cosmos DB emulator")
+		flags.StringVar(&o.broker, "broker", "", "send events to this broker, amqp://user:password@host:port/vhost of RabbitMQ or the URL of a FIFO queue of SQS, in the place of the Service Bus emulator")
 		flags.StringVar(&o.ops, "ops", "127.0.0.1:8090", "address of the operations endpoints (health, metrics)")
 	}
 	flags.StringVar(&o.cosmos, "cosmos", "127.0.0.1:8081", "address of the Cosmos DB emulator")
@@ -109,12 +108,6 @@ func (o *options) validate() error {
 	o.ephemeral = o.ephemeral || o.play.on
 	if o.play.script {
 		o.page = "" // nobody looks
-	}
-	if o.store != "" && !strings.HasPrefix(o.store, "postgres://") && !strings.HasPrefix(o.store, "postgresql://") {
-		return fmt.Errorf("--store: give the URL of a database, postgres://user:password@host:port/database")
-	}
-	if o.broker != "" && !strings.HasPrefix(o.broker, "amqp://") && !strings.HasPrefix(o.broker, "amqps://") {
-		return fmt.Errorf("--broker: give the URL of RabbitMQ, amqp://user:password@host:port/vhost")
 	}
 	if (o.store != "" || o.broker != "") && o.play.on {
 		return fmt.Errorf("--store and --broker do not go with --play: the playground breaks the emulators")

@@ -16,7 +16,7 @@ import (
 // newPage is what feedbox-dev shows in a browser: operations, what a person may try, and
 // sections. Acts are allowed: all there is to harm is on this machine.
 func newPage(environ []string, l net.Listener, emulators *emulators, e *endpoints, seen *seenEvents, log *slog.Logger, sections ...page.Section) (*wiring.Page, error) {
-	environ = slices.Concat(environ, e.relayVariables(), []string{
+	environ = slices.Concat(environ, e.environ(), []string{
 		"FEEDBOX_CONSOLE_LISTEN=" + l.Addr().String(), "FEEDBOX_CONSOLE_METRICS=" + e.Ops + "/metrics",
 		"FEEDBOX_CONSOLE_MANAGEMENT=" + e.ServiceBusAdmin, "FEEDBOX_CONSOLE_WINDOW=" + duplicateWindow.String(),
 	})

@@ -90,7 +90,7 @@ func (p *playing) run(ctx context.Context, emulators *emulators, e *endpoints, o
 
 // start runs the playground on what there is.
 func (p *playing) start(ctx context.Context, emulators *emulators, e *endpoints, out io.Writer, style console.Style) (*playground.Engine, error) {
-	cfg, err := config.LoadRelay(e.relayVariables())
+	cfg, err := config.LoadRelay(e.environ())
 	if err != nil {
 		return nil, err
 	}

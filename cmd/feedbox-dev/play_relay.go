@@ -78,24 +78,7 @@ func (e *endpoints) relayProcess(name, cosmos, bus string) *exec.Cmd {
 		}
 	}
 	cmd.Env = append(cmd.Env, playgroundTimings...)
-	cmd.Env = append(cmd.Env, behind.relayVariables()...)
+	cmd.Env = append(cmd.Env, behind.environ()...)
 	cmd.Env = append(cmd.Env, fmt.Sprintf("FEEDBOX_INSTANCE=%s", name), "FEEDBOX_LOG_LEVEL=error")
 	return cmd
-}
-
-// relayVariables configure a relay of these emulators.
-func (e *endpoints) relayVariables() []string {
-	return []string{
-		"FEEDBOX_STORE=" + e.store(), "FEEDBOX_POSTGRES_URL=" + e.PostgresURL,
-		"FEEDBOX_BROKER=" + e.broker(), "FEEDBOX_RABBITMQ_URL=" + e.RabbitMQURL, "FEEDBOX_RABBITMQ_EXCHANGE=" + e.Topic,
-		"FEEDBOX_COSMOS_ENDPOINT=" + e.CosmosEndpoint,
-		"FEEDBOX_COSMOS_KEY=" + e.CosmosKey,
-		"FEEDBOX_COSMOS_DATABASE=" + e.Database,
-		"FEEDBOX_COSMOS_CONTAINER=" + e.Container,
-		"FEEDBOX_COSMOS_LEASES=" + e.Leases,
-		"FEEDBOX_COSMOS_PARKED=" + e.Parked,
-		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=" + e.ServiceBusConnectionString,
-		"FEEDBOX_SERVICEBUS_NAMESPACE=", // an empty value is no value
-		"FEEDBOX_SERVICEBUS_TOPIC=" + e.Topic,
-	}
 }

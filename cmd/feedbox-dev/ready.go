@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"feedbox/infrastructure/config"
 )
 
 // What a running feedbox-dev keeps in its data folder besides the data.
@@ -41,24 +39,26 @@ type endpoints struct {
 	Parked                     string `json:"parked"`
 	Topic                      string `json:"topic"`
 	Subscription               string `json:"subscription"`
-	PostgresURL                string `json:"postgresUrl,omitempty"` // of --store
-	RabbitMQURL                string `json:"rabbitmqUrl,omitempty"` // of --broker
+	outside
 }
 
-// store is the kind of the store, as FEEDBOX_STORE has it.
-func (e *endpoints) store() string {
-	if e.PostgresURL != "" {
-		return config.StorePostgres
-	}
-	return config.StoreCosmos
+// outside are the servers that --store and --broker name. The emulators are there beside them.
+type outside struct {
+	Store  string `json:"store,omitempty"`
+	Broker string `json:"broker,omitempty"`
+
+	store  store  // that of Store
+	broker broker // that of Broker
 }
 
-// broker is the kind of the broker, as FEEDBOX_BROKER has it.
-func (e *endpoints) broker() string {
-	if e.RabbitMQURL != "" {
-		return config.BrokerRabbitMQ
+// choose reads --store and --broker.
+func (o *outside) choose(store, broker string, environ []string) (err error) {
+	if o.store, o.Store, err = parseStore(store, environ); err != nil {
+		return err
 	}
-	return config.BrokerServiceBus
+	o.Broker = broker
+	o.broker, err = parseBroker(broker)
+	return err
 }
 
 // write puts the file in place in one step, so that a reader who waits for it
@@ -170,6 +170,9 @@ func readEndpoints(path string) (*endpoints, error) {
 	var e endpoints
 	if err := json.Unmarshal(data, &e); err != nil {
 		return nil, fmt.Errorf("%s: %w; give the file that feedbox-dev --ready-file writes", path, err)
+	}
+	if err := e.choose(e.Store, e.Broker, nil); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return &e, nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"sync"
+
+	"feedbox/infrastructure/verify"
 )
 
 // recordFile writes records, one JSON object a line. add is safe for concurrent use.
@@ -49,4 +51,23 @@ func (f *recordFile) close() error {
 		return fmt.Errorf("write %s: %w", f.file.Name(), err)
 	}
 	return nil
+}
+
+// record makes a file of what write adds to it, and returns how many records it has.
+func record(path string, write func(file *recordFile) error) (n int, err error) {
+	file, err := createRecords(path)
+	if err != nil {
+		return 0, err
+	}
+	err = write(file)
+	return file.count, errors.Join(err, file.close())
+}
+
+// addDocument writes down a document of a store, unless verify has no use for it.
+func (f *recordFile) addDocument(raw []byte) error {
+	d, err := verify.DecodeDocument(raw)
+	if err == nil && d.Kind != verify.KindOther {
+		f.add(storeRecord(d))
+	}
+	return err
 }

@@ -49,7 +49,7 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 		"FEEDBOX_API_DRAIN_DELAY=0s", // no balancer has to look
 	}, environ, []string{
 		"FEEDBOX_API_LISTEN=" + l.api.Addr().String(), // an address that others can reach needs FEEDBOX_AUTH
-	}, e.relayVariables())
+	}, e.environ())
 	if opts.play.on {
 		environ = append(environ, "FEEDBOX_EVENT_TTL="+playgroundEventTTL.String())
 	}
@@ -76,7 +76,7 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 		return nil, err
 	}
 	s.relay = fx.New(wiring.Relay(relayConfig, around))
-	s.subscriber, err = newDemoSubscriber(ctx, e, opts.record, screen, log)
+	s.subscriber, err = e.broker.subscriber(ctx, &e, opts.record, screen, log)
 	return s, err
 }
 

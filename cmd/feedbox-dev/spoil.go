@@ -2,13 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 )
 
@@ -35,42 +30,10 @@ func (p *place) spoil(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	key, id, err := e.spoil(ctx, 0)
+	key, id, err := e.store.spoil(ctx, e, 0)
 	if err != nil {
 		return err
 	}
 	_, err = io.WriteString(out, exports("KEY", key, "EVENT", id))
 	return err
-}
-
-// spoil stores an event that cannot be sent, and behind it others of its key that could.
-func (e *endpoints) spoil(ctx context.Context, behind int) (key, id string, err error) {
-	if e.PostgresURL != "" {
-		return "", "", usageError{errors.New("an event can be spoilt in the Cosmos DB emulator only: start feedbox-dev without --store")}
-	}
-	credential, err := azcosmos.NewKeyCredential(e.CosmosKey)
-	if err != nil {
-		return "", "", err
-	}
-	client, err := azcosmos.NewClientWithKey(e.CosmosEndpoint, credential, nil)
-	if err != nil {
-		return "", "", err
-	}
-	container, err := client.NewContainer(e.Database, e.Container)
-	if err != nil {
-		return "", "", err
-	}
-	key, id = uuid.NewString(), uuid.NewString()
-	for n := range 1 + behind {
-		event, action := id, ""
-		if n > 0 {
-			event, action = uuid.NewString(), `"action":"ContactUpdatedEvent",`
-		}
-		document := fmt.Appendf(nil, `{"id":%q,"partitionKey":%q,"type":"domainEvent","data":{%s"contactId":%q,"id":%q,"createdAt":%q,"aggregateVersion":%d,"sequence":%d},"ttl":864000}`,
-			event, key, action, key, event, time.Now().UTC().Format(time.RFC3339Nano), n+1, n+1)
-		if _, err := container.CreateItem(ctx, azcosmos.NewPartitionKeyString(key), document, nil); err != nil {
-			return "", "", fmt.Errorf("store the event: %w", err)
-		}
-	}
-	return key, id, nil
 }

@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 	"time"
 
 	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/servicebus"
-	"feedbox/infrastructure/servicebus/subscriber"
 )
 
 // closeTimeout bounds the goodbye to the broker.
@@ -34,17 +31,6 @@ type printer struct {
 
 	mu  sync.Mutex // guards out
 	out io.Writer
-}
-
-func newDemoSubscriber(ctx context.Context, e endpoints, record bool, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
-	if e.RabbitMQURL != "" {
-		return newRabbitSubscriber(ctx, e, record, screen, log)
-	}
-	namespace := servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString}
-	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(e.Topic, e.Subscription), screen.event, &subscriber.SessionOptions{
-		Sessions: 32, Logger: log.With("part", "subscriber"),
-	})
-	return &demoSubscriber{p, func() error { return nil }}, err
 }
 
 func (d *demoSubscriber) run(ctx context.Context, started func()) error {

@@ -90,7 +90,7 @@ func (t *trying) create(ctx context.Context, o *page.Order) error {
 const maxBroken = 20
 
 func (t *trying) breakEvent(ctx context.Context, _ *page.Order) error {
-	key, _, err := t.e.spoil(ctx, 2)
+	key, _, err := t.e.store.spoil(ctx, t.e, 2)
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,12 @@ import "time"
 
 // API is the configuration of the contacts API.
 type API struct {
-	Store    Store
-	Cosmos   Cosmos   `envPrefix:"COSMOS_"`
-	Postgres Postgres `envPrefix:"POSTGRES_"`
-	Log      Log      `envPrefix:"LOG_"`
-	Auth     Auth     // FEEDBOX_AUTH and FEEDBOX_AUTH_
+	Store     Store
+	Cosmos    Cosmos    `envPrefix:"COSMOS_"`
+	Postgres  Postgres  `envPrefix:"POSTGRES_"`
+	Firestore Firestore `envPrefix:"FIRESTORE_"`
+	Log       Log       `envPrefix:"LOG_"`
+	Auth      Auth      // FEEDBOX_AUTH and FEEDBOX_AUTH_
 
 	// Listen is the address of the public listener.
 	Listen string `env:"API_LISTEN" envDefault:"127.0.0.1:8080" check:"listen" doc:"address of the contacts API"`
@@ -53,7 +54,8 @@ type API struct {
 func LoadAPI(environ []string) (*API, error) {
 	c := &API{}
 	report := load(c, environ)
-	checkStore(report, c.Store, c.Cosmos, c.Postgres)
+	deriveEmulator(report, &c.Firestore, environ)
+	checkStore(report, c.Store, c.Cosmos, c.Postgres, c.Firestore)
 	checkAuth(report, c.Auth, "FEEDBOX_API_LISTEN", c.Listen)
 	checkPublicURL(report, c.PublicURL)
 	c.deriveDrain(report)

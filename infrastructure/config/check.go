@@ -55,12 +55,34 @@ func IsLoopback(address string) bool {
 }
 
 // checkStore checks the variables of the store that is chosen.
-func checkStore(report *report, s Store, c Cosmos, p Postgres) {
+func checkStore(report *report, s Store, c Cosmos, p Postgres, f Firestore) {
 	switch s.Kind {
 	case StoreCosmos:
 		checkCosmos(report, c)
 	case StorePostgres:
 		checkPostgres(report, p)
+	case StoreFirestore:
+		if f.Project == "" {
+			report.add("FEEDBOX_FIRESTORE_PROJECT", "is not set", "give the id of the project, for example contoso-contacts; gcloud config get project shows yours")
+		}
+		checkRanges(report, "FEEDBOX_FIRESTORE_RANGES", f.Ranges)
+	}
+}
+
+// deriveEmulator takes the address of the emulator from the variable of Google's clients.
+func deriveEmulator(report *report, f *Firestore, environ []string) {
+	for _, pair := range environ {
+		if host, found := strings.CutPrefix(pair, "FIRESTORE_EMULATOR_HOST="); found && host != "" && !report.settings.given("FEEDBOX_FIRESTORE_EMULATOR_HOST") {
+			f.EmulatorHost = host
+			report.settings.derive("FEEDBOX_FIRESTORE_EMULATOR_HOST", host)
+		}
+	}
+}
+
+// checkRanges refuses a number that ranges cannot be cut into.
+func checkRanges(report *report, name string, n int) {
+	if n&(n-1) != 0 && !report.faulty(name) {
+		report.add(name, fmt.Sprintf("%d is no power of two", n), "give 1, 2, 4, 8 and so on: ranges are cut in halves")
 	}
 }
 
@@ -72,9 +94,7 @@ func checkPostgres(report *report, c Postgres) {
 	case err != nil || u.Host == "" || (u.Scheme != "postgres" && u.Scheme != "postgresql") || strings.Trim(u.Path, "/") == "":
 		report.add(name, "is not the URL of a database", example)
 	}
-	if n := c.Ranges; n&(n-1) != 0 && !report.faulty("FEEDBOX_POSTGRES_RANGES") {
-		report.add("FEEDBOX_POSTGRES_RANGES", fmt.Sprintf("%d is no power of two", n), "give 1, 2, 4, 8 and so on: ranges are cut in halves")
-	}
+	checkRanges(report, "FEEDBOX_POSTGRES_RANGES", c.Ranges)
 }
 
 func checkContainers(report *report, c Cosmos) {

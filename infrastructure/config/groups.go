@@ -4,14 +4,15 @@ import "time"
 
 // The values of Store.
 const (
-	StoreCosmos   = "cosmos"
-	StorePostgres = "postgres"
+	StoreCosmos    = "cosmos"
+	StorePostgres  = "postgres"
+	StoreFirestore = "firestore"
 )
 
 // Store says which kind of store holds aggregates and events. Both processes use it; the
 // variables of another kind are not looked at.
 type Store struct {
-	Kind string `env:"STORE" envDefault:"cosmos" oneof:"cosmos|postgres" doc:"kind of the store that holds the aggregates and their events"`
+	Kind string `env:"STORE" envDefault:"cosmos" oneof:"cosmos|postgres|firestore" doc:"kind of the store that holds the aggregates and their events"`
 }
 
 // The values of Broker.
@@ -57,6 +58,19 @@ type Postgres struct {
 	Ranges int `env:"RANGES" envDefault:"4" min:"1" max:"1024" doc:"feed ranges that relays share: 1, 2, 4 and so on; more of them split the leases of a running relay"`
 }
 
+// Firestore names the database. Both processes use it. The credential is what Google's client
+// finds: its variables, its files, or the identity of the machine or pod.
+type Firestore struct {
+	// Project is its id.
+	Project string `env:"PROJECT" doc:"id of the Google Cloud project that has the database"`
+	// Database is its id.
+	Database string `env:"DATABASE" envDefault:"(default)" doc:"id of the database"`
+	// Ranges is how many feed ranges the events are read by.
+	Ranges int `env:"RANGES" envDefault:"4" min:"1" max:"16" doc:"feed ranges that relays share: 1, 2, 4, 8 or 16; more of them split the leases of a running relay"`
+	// EmulatorHost is the address of Google's emulator.
+	EmulatorHost string `env:"EMULATOR_HOST" doc:"host:port of Google's emulator, in the place of the service; default FIRESTORE_EMULATOR_HOST, as for Google's clients"`
+}
+
 // ServiceBus names the namespace and the topic. Only the relay uses it.
 type ServiceBus struct {
 	// ConnectionString holds endpoint and SAS key. It excludes Namespace.
@@ -82,8 +96,8 @@ type RabbitMQ struct {
 	URL Secret `env:"URL" doc:"URL of RabbitMQ with user and password: amqps://user:password@host/vhost"`
 	// Exchange receives the events.
 	Exchange string `env:"EXCHANGE" envDefault:"contacts" doc:"direct exchange that receives the events"`
-	// Source is the CloudEvents attribute.
-	Source string `env:"SOURCE" doc:"CloudEvents attribute source of the messages; default / and the name of the exchange"`
+	// Source is the app id.
+	Source string `env:"SOURCE" doc:"app id of the messages, at most 255 bytes; default / and the name of the exchange"`
 }
 
 // SQS names the queue. Only the relay uses it. The credential is what the AWS SDK finds: its

@@ -12,8 +12,9 @@ import (
 // publisher.
 type Relay struct {
 	Store      Store
-	Cosmos     Cosmos   `envPrefix:"COSMOS_"`
-	Postgres   Postgres `envPrefix:"POSTGRES_"`
+	Cosmos     Cosmos    `envPrefix:"COSMOS_"`
+	Postgres   Postgres  `envPrefix:"POSTGRES_"`
+	Firestore  Firestore `envPrefix:"FIRESTORE_"`
 	Broker     Broker
 	ServiceBus ServiceBus `envPrefix:"SERVICEBUS_"`
 	RabbitMQ   RabbitMQ   `envPrefix:"RABBITMQ_"`
@@ -31,7 +32,7 @@ type Relay struct {
 	// MaxItems is the page size asked of the change feed; 0 is what suits the store.
 	MaxItems int `env:"RELAY_MAX_ITEMS" envDefault:"0" min:"0" max:"10000" doc:"documents asked for in one page of the change feed; 0: 100, and 1000 of PostgreSQL; a transaction is never cut"`
 	// PollMin is the shortest pause after an empty page.
-	PollMin time.Duration `env:"RELAY_POLL_MIN" envDefault:"10ms" min:"1ms" max:"1h" doc:"shortest pause after an empty page, kept while changes arrive"`
+	PollMin time.Duration `env:"RELAY_POLL_MIN" envDefault:"10ms" min:"1ms" max:"1h" doc:"shortest pause after an empty page, kept while changes arrive; with PostgreSQL a read waits itself, and this is at most 1 ms"`
 	// PollMax is the longest pause after an empty page.
 	PollMax time.Duration `env:"RELAY_POLL_MAX" envDefault:"5s" min:"1ms" max:"1h" doc:"longest pause after an empty page, reached when idle"`
 	// EventTTL is the lifetime that the API gives to events; the relay warns
@@ -56,7 +57,8 @@ const WaitLimit = time.Minute
 func LoadRelay(environ []string) (*Relay, error) {
 	c := &Relay{}
 	report := load(c, environ)
-	checkStore(report, c.Store, c.Cosmos, c.Postgres)
+	deriveEmulator(report, &c.Firestore, environ)
+	checkStore(report, c.Store, c.Cosmos, c.Postgres, c.Firestore)
 	if c.Store.Kind == StoreCosmos {
 		checkContainers(report, c.Cosmos)
 	}

@@ -21,9 +21,18 @@ type Event struct {
 	Properties     map[string]any
 }
 
+// Names of properties that the relay gives a message, the same for every broker. Service Bus has
+// the key as the session id.
+const (
+	PropertyKey              = "partitionKey"
+	PropertyTraceparent      = "traceparent"
+	PropertySequence         = "sequence"         // a whole number
+	PropertyAggregateVersion = "aggregateVersion" // a whole number
+)
+
 // Mark is what the inbox is to remember once the event is handled. A handler that writes
 // to a database may store it in the same transaction, where its Inbox looks: the event is
-// then handled once, whatever crashes when. Package cosmosinbox does so for Cosmos DB.
+// then handled once, whatever crashes when. Packages cosmosinbox and postgresinbox do so.
 func (e *Event) Mark() Mark {
 	return Mark{Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, EventID: e.ID}
 }

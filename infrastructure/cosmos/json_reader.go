@@ -13,13 +13,7 @@ import (
 // page. It is safe for concurrent use.
 type JSONReader[S any] struct {
 	*Reader[document.Stored[S]]
-	*Pager[storedRow, Listed[S]]
-}
-
-// Listed is an aggregate of a page, with its ETag, quoted as in HTTP.
-type Listed[S any] struct {
-	document.Stored[S]
-	ETag string
+	*Pager[storedRow, document.Listed[S]]
 }
 
 type storedRow struct {
@@ -37,12 +31,12 @@ func NewJSONReader[S any](container *azcosmos.ContainerClient, documentType stri
 	if err != nil {
 		return nil, err
 	}
-	pager, err := NewPager(container, Listing[storedRow, Listed[S]]{
+	pager, err := NewPager(container, Listing[storedRow, document.Listed[S]]{
 		Query: `SELECT c.data, c._etag FROM c WHERE c.type = @type AND c.data.deleted = false`,
 		Type:  documentType,
-		Item: func(row storedRow) (Listed[S], error) {
+		Item: func(row storedRow) (document.Listed[S], error) {
 			s, err := document.DecodeStored[S](row.Data)
-			return Listed[S]{Stored: s, ETag: row.ETag}, err
+			return document.Listed[S]{Stored: s, ETag: row.ETag}, err
 		},
 	})
 	if err != nil {

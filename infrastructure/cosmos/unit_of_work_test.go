@@ -164,6 +164,29 @@ func TestOneUnitOfWorkStoresOneContact(t *testing.T) {
 	}
 }
 
+// A commit that changes nothing vouches for all that was read, and the session is behind it.
+func TestNoChangeVouchesForAllThatWasRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	ids := []uuid.UUID{w.create().Contact.ID, w.create().Contact.ID}
+	work, err := w.work.Begin("")
+	must(t, err)
+	for _, id := range ids {
+		_, err := work.Read(t.Context(), id, nil)
+		must(t, err)
+	}
+	if work.SessionToken() == "" {
+		t.Error("what was read is not in the session")
+	}
+	_, err = work.Commit(t.Context())
+	must(t, err)
+	_, err = w.rename(t.Context(), ids[1], "Jane")
+	must(t, err)
+	if _, err := work.Commit(t.Context()); !fault.Is(err, fault.PreconditionFailed) {
+		t.Errorf("the second has changed meanwhile: %v", err)
+	}
+}
+
 // A unit of work goes on after its commit, with the new ETag and without the old
 // events.
 func TestAUnitOfWorkCommitsAgain(t *testing.T) {

@@ -101,6 +101,12 @@ type Stored[S any] struct {
 	State S
 }
 
+// Listed is an aggregate of a page, with its ETag, quoted as in HTTP.
+type Listed[S any] struct {
+	Stored[S]
+	ETag string
+}
+
 // DecodeStored reads what a JSON kind has stored.
 func DecodeStored[S any](data []byte) (stored Stored[S], err error) {
 	var root rootData

@@ -67,15 +67,15 @@ func TestReadinessTellsOfDependencies(t *testing.T) {
 func TestLagOutlivesAnOutage(t *testing.T) {
 	now := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
 	failing := false
-	pending := changefeed.RangeLag{Lease: "a", Transactions: 5, Age: time.Second, Known: true}
-	idle := changefeed.RangeLag{Lease: "b", Known: true}
+	pending := changefeed.RangeLag{Lease: changefeed.Lease{ID: "a"}, Transactions: 5, Age: time.Second, Known: true}
+	idle := changefeed.RangeLag{Lease: changefeed.Lease{ID: "b"}, Known: true}
 	measured := []changefeed.RangeLag{pending, idle}
 	g := &LagGauge{Lag: func() []changefeed.RangeLag { return measured }, Failing: func() bool { return failing }, Now: func() time.Time { return now }}
 	want := func(what string, ages map[string]time.Duration) {
 		t.Helper()
 		got := map[string]time.Duration{}
 		for _, l := range g.current() {
-			got[l.Lease] = l.Age
+			got[l.ID] = l.Age
 		}
 		if len(got) != len(ages) {
 			t.Errorf("%s: %v, want %v", what, got, ages)
@@ -88,7 +88,7 @@ func TestLagOutlivesAnOutage(t *testing.T) {
 	}
 	want("before", map[string]time.Duration{"a": time.Second, "b": 0})
 	failing, now = true, now.Add(30*time.Second)
-	measured = []changefeed.RangeLag{{Lease: "a"}, {Lease: "b"}} // the feed cannot be read
+	measured = []changefeed.RangeLag{{Lease: changefeed.Lease{ID: "a"}}, {Lease: changefeed.Lease{ID: "b"}}} // the feed cannot be read
 	want("while it fails", map[string]time.Duration{"a": 31 * time.Second, "b": 0})
 	measured, now = nil, now.Add(40*time.Second) // the leases have expired
 	want("after 70 s", map[string]time.Duration{"a": 71 * time.Second, "b": 0})

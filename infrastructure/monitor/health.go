@@ -44,7 +44,7 @@ func (h *Health) Ready(lag func() []changefeed.RangeLag) error {
 	}
 	for _, l := range lag() {
 		if l.Known && l.Transactions > 0 {
-			return fmt.Errorf("changes are pending and none was sent for %s; the lease %s says: %s", since.Round(time.Second), changefeed.LeaseName(l.Lease), l.Error)
+			return fmt.Errorf("changes are pending and none was sent for %s; the lease %s says: %s", since.Round(time.Second), changefeed.LeaseName(l.ID), l.Error)
 		}
 	}
 	return nil

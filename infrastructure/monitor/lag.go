@@ -40,7 +40,7 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 	oldest, err2 := meter.Float64ObservableGauge("outbox.oldest_unpublished", metric.WithUnit("s"), metric.WithDescription("age of the oldest change not yet handled"))
 	_, err3 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for _, l := range g.current() {
-			r := metric.WithAttributes(attribute.String("lease", changefeed.LeaseName(l.Lease)))
+			r := metric.WithAttributes(attribute.String("lease", changefeed.LeaseName(l.ID)))
 			o.ObserveInt64(transactions, l.Transactions, r)
 			o.ObserveFloat64(oldest, l.Age.Seconds(), r)
 		}
@@ -69,10 +69,10 @@ func (g *LagGauge) current() []changefeed.RangeLag {
 	var all []changefeed.RangeLag
 	for _, l := range g.Lag() {
 		if l.Known {
-			g.last[l.Lease] = knownLag{l, now}
+			g.last[l.ID] = knownLag{l, now}
 			all = append(all, l)
-		} else if known, ok := before[l.Lease]; ok {
-			g.last[l.Lease] = known
+		} else if known, ok := before[l.ID]; ok {
+			g.last[l.ID] = known
 			all = append(all, known.aged(now))
 		}
 	}

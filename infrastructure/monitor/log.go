@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"feedbox/application/relay"
@@ -17,8 +16,7 @@ func ProcessorLog(log *slog.Logger) *changefeed.Observer {
 	o := changefeed.LogObserver(log)
 	next := o.LeaseError
 	o.LeaseError = func(e changefeed.LeaseError) {
-		if wrong, ok := errors.AsType[*changefeed.CheckError](e.Err); ok {
-			found := findings[wrong.Check]
+		if found, ok := findings[e.Op]; ok {
 			log.ErrorContext(ctx, found.message, "lease", changefeed.LeaseName(e.Lease), "error", e.Err, "next", found.next)
 			return
 		}
@@ -33,13 +31,13 @@ func ProcessorLog(log *slog.Logger) *changefeed.Observer {
 
 // findings are what the processor's checks find. They do not pass by themselves, other
 // than failures of the lease store; somebody has to act.
-var findings = map[changefeed.Check]struct{ message, next string }{
-	changefeed.CheckFeed: {
+var findings = map[string]struct{ message, next string }{
+	changefeed.OpCheckFeed: {
 		"partition keys hash differently than computed here",
 		"nothing is lost: ranges as wide as a physical partition are delivered whole; but a range that becomes narrower, as when physical partitions are merged, stops: " +
 			"do not merge partitions, check that the data container is partitioned by /partitionKey alone with hash version 2, and report this line as a defect",
 	},
-	changefeed.CheckTiling: {
+	changefeed.OpCheckTiling: {
 		"two leases overlap",
 		"events of the overlap are sent twice, in no order between the two: look at both with feedbox leases ls; stop all relays of this processor, " +
 			"give FEEDBOX_PROCESSOR a new name and FEEDBOX_RELAY_START a time before the overlap began, and start them again",

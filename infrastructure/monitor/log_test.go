@@ -19,20 +19,20 @@ import (
 // error, and says what to do. An operation on the lease store is tried again: a warning.
 func TestFindingsOfChecksAreErrorsWithAdvice(t *testing.T) {
 	cause := errors.New("no match")
-	for err, want := range map[error]string{
-		&changefeed.CheckError{Check: changefeed.CheckFeed, Err: cause}: "level=ERROR", &changefeed.CheckError{Check: changefeed.CheckTiling, Err: cause}: "level=ERROR", cause: "level=WARN",
+	for op, want := range map[string]string{
+		changefeed.OpCheckFeed: "level=ERROR", changefeed.OpCheckTiling: "level=ERROR", "renew": "level=WARN",
 	} {
 		var log bytes.Buffer
-		ProcessorLog(slog.New(slog.NewTextHandler(&log, nil))).LeaseError(changefeed.LeaseError{Lease: "l-1", Op: "check", Err: err})
+		ProcessorLog(slog.New(slog.NewTextHandler(&log, nil))).LeaseError(changefeed.LeaseError{Lease: "l-1", Op: op, Err: cause})
 		line := log.String()
 		advised := strings.Contains(line, "next=")
 		if !strings.Contains(line, want) || advised != (want == "level=ERROR") || !strings.Contains(line, changefeed.LeaseName("l-1")) || !strings.Contains(line, "no match") {
-			t.Errorf("%T: %s", err, line)
+			t.Errorf("%s: %s", op, line)
 		}
 	}
 }
 
-// The processor says by the type of its error that a check has found something.
+// The processor says by the operation that a check has found something.
 func TestADoubtOfTheFeedIsLoggedAsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedLog

@@ -52,7 +52,7 @@ func allMetrics(t *testing.T) string {
 		t.Fatal(err)
 	}
 	lag := func() []changefeed.RangeLag {
-		return []changefeed.RangeLag{{Lease: "p..-FF", Range: changefeed.FullRange(), Transactions: 3, Age: time.Minute, Known: true}}
+		return []changefeed.RangeLag{{Lease: changefeed.Lease{ID: "p..-FF"}, Transactions: 3, Age: time.Minute, Known: true}}
 	}
 	needs := NewDependencies(time.Now, "cosmos", "serviceBus")
 	needs["serviceBus"].Note(errors.New("away"))

@@ -62,7 +62,9 @@ func TestUnsentEventsThatGrowOldAreReported(t *testing.T) {
 			var log bytes.Buffer
 			g := Retention{
 				TTL: ttl, Every: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil)),
-				Lag: func() []changefeed.RangeLag { return []changefeed.RangeLag{{Lease: "l", Age: c.age}} },
+				Lag: func() []changefeed.RangeLag {
+					return []changefeed.RangeLag{{Lease: changefeed.Lease{ID: "l"}, Age: c.age}}
+				},
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Second)
 			defer cancel()

@@ -45,7 +45,7 @@ func (o *Operator) Measure(ctx context.Context) (Standing, error) {
 	}
 	s := Standing{At: time.Now().UTC()}
 	for _, lag := range lags {
-		l := byID[lag.Lease]
+		l := byID[lag.ID]
 		s.Ranges = append(s.Ranges, Range{Lease: l, Lag: lag, Silent: o.Silence(l, s.At)})
 		s.Behind += lag.Transactions
 		s.Oldest = max(s.Oldest, lag.Age)

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -46,7 +49,7 @@ func Open(url string, o *DBOptions) (*DB, error) {
 	if err != nil {
 		return nil, errors.New("postgres: the URL cannot be read: give postgres://user:password@host:port/database?sslmode=verify-full")
 	}
-	if config.ConnString() != "" && config.MaxConns <= 4 {
+	if !strings.Contains(url, "pool_max_conns=") {
 		config.MaxConns = maxConns
 	}
 	config.MaxConnIdleTime = 5 * time.Minute
@@ -55,6 +58,13 @@ func Open(url string, o *DBOptions) (*DB, error) {
 	config.ConnConfig.RuntimeParams["application_name"] = cmp.Or(config.ConnConfig.RuntimeParams["application_name"], "feedbox")
 	// What is acknowledged is on disk, whatever the database's own default.
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+		return nil
+	}
+	// All that is asked often goes by an index. A plan made while a table was small would read the
+	// whole of it, and is kept until the table is analyzed again.
+	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
 	if db.options.Dial != nil {
 		config.ConnConfig.DialFunc = db.options.Dial
 	}
@@ -75,6 +85,23 @@ func (db *DB) used(err error) error {
 		db.options.Used(err)
 	}
 	return err
+}
+
+// all returns the rows that are found, whose columns are called as the fields of T. What names
+// what was done.
+func all[T any](ctx context.Context, db *DB, what, sql string, args ...any) ([]T, error) {
+	found, _ := db.pool.Query(ctx, sql, args...)
+	list, err := pgx.CollectRows(found, pgx.RowToStructByName[T])
+	return list, asFault(what, db.used(err))
+}
+
+// row asks for one row. Missing is the error if there is none; nil leaves into as it is.
+func (db *DB) row(ctx context.Context, what string, missing error, into []any, sql string, args ...any) error {
+	err := db.used(db.pool.QueryRow(ctx, sql, args...).Scan(into...))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return missing
+	}
+	return asFault(what, err)
 }
 
 // seconds returns when what lives this long expires, as a number of seconds from now; nil

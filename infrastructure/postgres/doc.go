@@ -43,21 +43,24 @@
 // could not be shared; and it needs wal_level=logical and a role that may replicate.
 //
 // What it costs the database: two indexes of the events (the feed's, and hash with id); for
-// each look of each range one descent of the feed's index, which then passes over the
-// entries of other ranges without reading their rows; and, the price of the order, that one
+// each look one descent of the feed's index, which then passes over the entries of other
+// ranges without reading their rows; and, the price of the order, that one
 // transaction left open anywhere on the server, if it has written anything, holds all events
 // back. Feed.Held tells for how long, the log warns after 30 s, and feedbox doctor names it.
 // Transaction ids are of one server: Verify refuses events that were copied to another one.
 //
 // Nothing is notified: NOTIFY takes one lock of the whole server at each commit, which ends
 // group commit. Reads that find nothing look again for a while before they say so
-// (FeedOptions.Hold), first after 1 ms, then less often, up to 50 ms.
+// (FeedOptions.Hold), 1 ms after events were found, then less often, up to 50 ms. A process
+// reads several ranges; those that are read to their end share these looks:
 //
-// # Ranges
+//	range A ──read──▶ look alone ──nothing──▶ wait ─┐            ┌─▶ page of A
+//	range B ──read──────────(at its end before)─────┤  one look  ├─▶ page of B
+//	range C ──read──────────────────────────────────┤  for all   ├─▶ (nothing) wait again
+//	                                                └─ who wait ─┘
 //
-// A key lies at a hash of 30 bits; the configured number of ranges cuts the hashes in equal
-// parts. A relay that is configured for more of them splits its leases; for fewer, leases
-// stay as narrow as they were.
+// A look begins behind what all who wait know to be empty. One that was cut answers nobody:
+// each looks alone then, and so does a reader whose hold is over.
 //
 // # What expires
 //

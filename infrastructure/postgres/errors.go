@@ -72,10 +72,6 @@ func asFault(what string, err error) error {
 // ambiguous reports whether a write that ended in err may have been applied.
 func ambiguous(err error) bool {
 	c := code(err)
-	return err != nil && !pgconn.SafeToRetry(err) && !isConnect(err) && (c == "" || strings.HasPrefix(c, classConnection) || c == "57P01" || c == "57P02")
-}
-
-func isConnect(err error) bool {
-	_, ok := errors.AsType[*pgconn.ConnectError](err)
-	return ok
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	return err != nil && !pgconn.SafeToRetry(err) && !connecting && (c == "" || strings.HasPrefix(c, classConnection) || c == "57P01" || c == "57P02")
 }

@@ -5,17 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"feedbox/changefeed"
-	"feedbox/domain/fault"
-	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/postgres"
 )
 
@@ -60,48 +55,7 @@ func TestLateCommittersAreNeverMissed(t *testing.T) {
 	db, pool := openAt(t, database(t))
 	feed, err := postgres.NewFeed(db, nil)
 	must(t, err)
-	seed := seedOf(t)
-	const writers, each = 8, 60
-	var group sync.WaitGroup
-	var mu sync.Mutex // guards committed
-	committed := map[string][]string{}
-	for w := range writers {
-		random := rand.New(rand.NewPCG(seed, uint64(w)))
-		group.Go(func() {
-			for n := range each {
-				key := fmt.Sprintf("w%d.%d", w, n%3) // no other writer has it
-				count := 1 + random.IntN(4)
-				tx, err := pool.Begin(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				var ids []string
-				for i := range count {
-					id := fmt.Sprintf("%s-%d-%d", key, n, i)
-					ids = append(ids, id)
-					if _, err := tx.Exec(t.Context(), insertEvent, hash(feed, key), key, id, fmt.Sprintf(`{"id":%q}`, id)); err != nil {
-						t.Error(err)
-					}
-					if random.IntN(3) == 0 { // it is open while others begin and end
-						time.Sleep(time.Duration(random.IntN(8)) * time.Millisecond)
-					}
-				}
-				if random.IntN(6) == 0 {
-					err = tx.Rollback(t.Context())
-				} else if err = tx.Commit(t.Context()); err == nil {
-					mu.Lock()
-					committed[key] = append(committed[key], ids...)
-					mu.Unlock()
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	ended := make(chan struct{})
-	go func() { group.Wait(); close(ended) }()
+	ended, committed := commitInAnyOrder(t, pool, feed)
 	seen := map[string][]string{}
 	positions := map[changefeed.FeedRange]string{}
 	saw := func(key, id string) { seen[key] = append(seen[key], id) }
@@ -114,29 +68,8 @@ func TestLateCommittersAreNeverMissed(t *testing.T) {
 		drain(t, feed, positions, 3, saw)
 	}
 	drain(t, feed, positions, 3, saw)
-	for key, want := range committed {
-		if fmt.Sprint(sortedWithin(seen[key])) != fmt.Sprint(want) {
-			t.Errorf("key %s: %v; want %v", key, seen[key], want)
-		}
-		delete(seen, key)
-	}
-	if len(seen) > 0 {
-		t.Errorf("nobody committed %v", seen)
-	}
+	compare(t, seen, committed)
 }
-
-// sortedWithin puts the events of one transaction, which may come in any order, in theirs;
-// transactions stay where they are.
-func sortedWithin(ids []string) []string {
-	for i := 1; i < len(ids); i++ {
-		for j := i; j > 0 && transactionOf(ids[j]) == transactionOf(ids[j-1]) && ids[j] < ids[j-1]; j-- {
-			ids[j], ids[j-1] = ids[j-1], ids[j]
-		}
-	}
-	return ids
-}
-
-func transactionOf(id string) string { return id[:strings.LastIndexByte(id, '-')] }
 
 // hash is where a key lies, as the feed says.
 func hash(feed *postgres.Feed, key string) (h int64) {
@@ -228,33 +161,21 @@ func TestSweep(t *testing.T) {
 	db, pool := openAt(t, database(t))
 	_, err := pool.Exec(t.Context(), `INSERT INTO events (hash, key, id, document, expires_at) SELECT n, 'k', n::text, '{}', now() + CASE WHEN n <= 12000 THEN interval '-1 s' ELSE interval '1 h' END FROM generate_series(1, 12010) n`)
 	must(t, err)
-	must(t, postgres.Upkeep{DB: db}.Sweep(t.Context()))
-	var left int
-	must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&left))
-	if left != 10 {
-		t.Errorf("%d events are left, want 10", left)
+	left := func() (n int) {
+		t.Helper()
+		must(t, postgres.Upkeep{DB: db}.Sweep(t.Context()))
+		must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&n))
+		return n
 	}
-}
-
-func TestAnEventIsReplacedWhileItIsWhatWasRead(t *testing.T) {
-	db, pool := openAt(t, database(t))
-	feed, err := postgres.NewFeed(db, nil)
+	other, err := pool.Begin(t.Context())
 	must(t, err)
-	_, err = pool.Exec(t.Context(), insertEvent, hash(feed, "k"), "k", "e1", `{"id":"e1"}`)
+	_, err = other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended('feedbox sweep feedbox', 0))`)
 	must(t, err)
-	events := postgres.Events{DB: db, Decoder: document.EventDecoder{}}
-	raw, err := events.Event(t.Context(), "k", "e1")
-	must(t, err)
-	_, version, err := events.Editable(raw)
-	must(t, err)
-	must(t, events.Replace(t.Context(), "k", "e1", []byte(`{"id":"e1","mended":true}`), version))
-	if raw, err = events.Event(t.Context(), "k", "e1"); err != nil || !strings.Contains(string(raw), "mended") {
-		t.Errorf("%s, %v", raw, err)
+	if n := left(); n != 12010 {
+		t.Errorf("%d events are left while another relay sweeps, want all", n)
 	}
-	if err := events.Replace(t.Context(), "k", "e1", []byte(`{}`), version); !fault.Is(err, fault.PreconditionFailed) {
-		t.Errorf("an older version was replaced: %v", err)
-	}
-	if err := events.Replace(t.Context(), "k", "gone", []byte(`{}`), version); !fault.Is(err, fault.NotFound) {
-		t.Errorf("an event that is not there: %v", err)
+	must(t, other.Rollback(t.Context()))
+	if n := left(); n != 10 {
+		t.Errorf("%d events are left, want 10", n)
 	}
 }

@@ -14,16 +14,12 @@ func (f *Feed) watch(horizon, ahead uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case horizon > f.held.horizon:
-		f.held = holding{horizon: horizon}
-		fallthrough
-	case f.held.since.IsZero():
-		if ahead > horizon {
-			f.held.since = time.Now()
-		}
 	case ahead == horizon:
 		f.held.since = time.Time{}
+	case horizon > f.held.horizon, f.held.since.IsZero():
+		f.held.since = time.Now()
 	}
+	f.held.horizon = max(f.held.horizon, horizon)
 }
 
 // Held is how long a transaction that is still open has kept the feed from going on, as far

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-
-	"github.com/jackc/pgx/v5"
 
 	"feedbox/changefeed"
 )
@@ -19,82 +16,43 @@ var _ changefeed.LeaseStore = Leases{}
 
 // List implements changefeed.LeaseStore.
 func (l Leases) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
-	rows, _ := l.DB.pool.Query(ctx, `SELECT id, etag, body FROM leases WHERE starts_with(id, $1)`, prefix)
-	records, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r changefeed.Record, err error) {
-		var etag int64
-		err = row.Scan(&r.ID, &etag, &r.Body)
-		r.ETag = strconv.FormatInt(etag, 10)
-		return r, err
-	})
-	return records, l.failed("list leases", prefix, err)
+	return all[changefeed.Record](ctx, l.DB, "list leases "+prefix, `SELECT id, etag::text, body FROM leases WHERE starts_with(id, $1)`, prefix)
 }
 
 // Read implements changefeed.LeaseStore.
 func (l Leases) Read(ctx context.Context, id string) (changefeed.Record, error) {
 	r := changefeed.Record{ID: id}
-	var etag int64
-	err := l.DB.pool.QueryRow(ctx, `SELECT etag, body FROM leases WHERE id = $1`, id).Scan(&etag, &r.Body)
-	r.ETag = strconv.FormatInt(etag, 10)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = changefeed.ErrNotFound
-	}
-	return r, l.failed("read the lease", id, err)
+	err := l.one(ctx, "read", id, changefeed.ErrNotFound, []any{&r.ETag, &r.Body}, `SELECT etag::text, body FROM leases WHERE id = $1`, id)
+	return r, err
 }
 
 // Create implements changefeed.LeaseStore.
-func (l Leases) Create(ctx context.Context, r changefeed.Record) (string, error) {
-	var etag int64
-	err := l.DB.pool.QueryRow(ctx, `INSERT INTO leases (id, body) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING RETURNING etag`, r.ID, string(r.Body)).Scan(&etag)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = changefeed.ErrExists
-	}
-	return strconv.FormatInt(etag, 10), l.failed("create the lease", r.ID, err)
+func (l Leases) Create(ctx context.Context, r changefeed.Record) (etag string, err error) {
+	err = l.one(ctx, "create", r.ID, changefeed.ErrExists, []any{&etag}, `INSERT INTO leases (id, body) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING RETURNING etag::text`, r.ID, string(r.Body))
+	return etag, err
 }
 
 // Replace implements changefeed.LeaseStore.
-func (l Leases) Replace(ctx context.Context, r changefeed.Record) (string, error) {
-	var etag int64
-	err := l.DB.pool.QueryRow(ctx, `UPDATE leases SET body = $3, etag = nextval('tags') WHERE id = $1 AND etag = $2 RETURNING etag`, r.ID, number(r.ETag), string(r.Body)).Scan(&etag)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = l.mismatch(ctx, r.ID)
-	}
-	return strconv.FormatInt(etag, 10), l.failed("replace the lease", r.ID, err)
+func (l Leases) Replace(ctx context.Context, r changefeed.Record) (etag string, err error) {
+	err = l.one(ctx, "replace", r.ID, changefeed.ErrETagMismatch, []any{&etag},
+		`UPDATE leases SET body = $3, etag = nextval('tags') WHERE id = $1 AND etag::text = $2 RETURNING etag::text`, r.ID, r.ETag, string(r.Body))
+	return etag, err
 }
 
 // Delete implements changefeed.LeaseStore.
 func (l Leases) Delete(ctx context.Context, id, etag string) error {
-	gone, err := l.DB.pool.Exec(ctx, `DELETE FROM leases WHERE id = $1 AND etag = $2`, id, number(etag))
-	if err == nil && gone.RowsAffected() == 0 {
-		err = l.mismatch(ctx, id)
-	}
-	return l.failed("delete the lease", id, err)
+	return l.one(ctx, "delete", id, changefeed.ErrETagMismatch, []any{&etag}, `DELETE FROM leases WHERE id = $1 AND etag::text = $2 RETURNING etag::text`, id, etag)
 }
 
-// mismatch tells a record with another ETag from one that is not there.
-func (l Leases) mismatch(ctx context.Context, id string) error {
-	if _, err := l.Read(ctx, id); err != nil {
-		return err
+// one runs a statement about the lease id. Missing says what it means that there is no such
+// row: ErrETagMismatch may as well be that there is no lease.
+func (l Leases) one(ctx context.Context, verb, id string, missing error, into []any, sql string, args ...any) error {
+	what := verb + " the lease " + id
+	err := l.DB.row(ctx, what, fmt.Errorf("%s: %w", what, missing), into, sql, args...)
+	if errors.Is(err, changefeed.ErrETagMismatch) {
+		if _, gone := l.Read(ctx, id); gone != nil {
+			return gone
+		}
 	}
-	return changefeed.ErrETagMismatch
-}
-
-func (l Leases) failed(what, id string, err error) error {
-	if err == nil || errors.Is(err, changefeed.ErrNotFound) || errors.Is(err, changefeed.ErrExists) || errors.Is(err, changefeed.ErrETagMismatch) {
-		_ = l.DB.used(nil)
-	} else {
-		_ = l.DB.used(err)
-	}
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s %s: %w", what, id, err)
-}
-
-// number is the version that an ETag or a gate has; 0, which none has, if it is no number.
-func number(etag string) int64 {
-	n, err := strconv.ParseInt(etag, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	return err
 }

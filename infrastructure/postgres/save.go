@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -14,18 +13,15 @@ import (
 
 // Save implements rows.Store.
 func (r Rows) Save(ctx context.Context, c *rows.Change) error {
-	s, err := changing(c)
-	if err != nil {
-		return err
-	}
-	for forgotten := false; ; forgotten = true {
+	s := changing(c)
+	for {
 		var stored int64
 		err := r.DB.used(r.DB.pool.QueryRow(ctx, s.text.String(), s.args...).Scan(&stored))
 		refused := refusal(c, err)
 		if refused == nil {
 			return asFault("save", err)
 		}
-		if !errors.Is(refused, rows.ErrNoted) || forgotten {
+		if !errors.Is(refused, rows.ErrNoted) {
 			return refused
 		}
 		if gone, err := r.forget(ctx, c.Request); err != nil || !gone {
@@ -58,16 +54,16 @@ func (r Rows) forget(ctx context.Context, note *command.Request) (bool, error) {
 
 // Saved implements rows.Store.
 func (r Rows) Saved(ctx context.Context, c *rows.Change) (own, current bool, err error) {
-	event, note := "", uuid.Nil
+	var event string
 	if len(c.Events) > 0 {
 		event = c.Events[0].ID
 	}
 	var request command.Request
 	if c.Request != nil {
-		request, note = *c.Request, c.Request.CommandID
+		request = *c.Request
 	}
-	err = r.row(ctx, "look for a change", nil, []any{&own, &current}, `SELECT EXISTS (SELECT FROM events WHERE hash = $1 AND id = $2) OR EXISTS (SELECT FROM requests WHERE aggregate_id = $3 AND id = $4 AND command_id = $5),
-		EXISTS (SELECT FROM aggregates WHERE id = $3 AND version = $6)`, rows.Hash(c.ID.String()), event, c.ID, request.ID, note, c.Version)
+	err = r.DB.row(ctx, "look for a change", nil, []any{&own, &current}, `SELECT EXISTS (SELECT FROM events WHERE hash = $1 AND id = $2) OR EXISTS (SELECT FROM requests WHERE aggregate_id = $3 AND id = $4 AND command_id = $5),
+		EXISTS (SELECT FROM aggregates WHERE id = $3 AND version = $6)`, rows.Hash(c.ID.String()), event, c.ID, request.ID, request.CommandID, c.Version)
 	return own, current, err
 }
 

@@ -2,11 +2,8 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // State is what a server tells of itself.
@@ -24,25 +21,19 @@ type Fault struct{ Problem, Next string }
 // State asks the server.
 func (db *DB) State(ctx context.Context) (s State, err error) {
 	const what = "examine the database"
-	var fsync string
-	err = db.used(db.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('fsync')`).Scan(&s.Server, &s.Recovering, &fsync))
-	if s.Fsync = fsync == "on"; err != nil {
-		return s, asFault(what, err)
+	err = db.row(ctx, what, nil, []any{&s.Server, &s.Recovering, &s.Fsync},
+		`SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('fsync') = 'on'`)
+	if err != nil || s.Server < minVersion || s.Recovering {
+		return s, err
 	}
-	s.Schema, err = schemaVersion(ctx, db.pool)
+	err = db.row(ctx, what, nil, []any{&s.Schema}, schemaVersion)
 	switch c := code(err); {
-	case c == undefinedTable, c == invalidSchema, s.Server < minVersion, s.Recovering:
+	case c == undefinedTable, c == invalidSchema:
 		return s, nil
-	case err == nil && s.Schema == latest():
-		err = db.pool.QueryRow(ctx, `SELECT coalesce((SELECT xid FROM events ORDER BY xid DESC LIMIT 1) >= pg_snapshot_xmax(pg_current_snapshot()), false)`).Scan(&s.Foreign)
+	case err == nil && s.Schema == len(scripts):
+		err = db.row(ctx, what, nil, []any{&s.Foreign}, `SELECT coalesce((SELECT xid FROM events ORDER BY xid DESC LIMIT 1) >= pg_snapshot_xmax(pg_current_snapshot()), false)`)
 	}
-	return s, asFault(what, db.used(err))
-}
-
-// latest is the version of the schema that this program knows.
-func latest() int {
-	all, _ := scripts() // they are embedded
-	return len(all)
+	return s, err
 }
 
 // Faults are what relay and API do not start on.
@@ -56,8 +47,8 @@ func (s State) Faults() (wrong []Fault) {
 	add(s.Recovering, "the server is a replica that only reads", "give the address of the primary")
 	add(!s.Fsync, "the server runs with fsync off and loses what it acknowledged", "set fsync = on")
 	if len(wrong) == 0 {
-		add(s.Schema < latest(), fmt.Sprintf("the schema has version %d and version %d is needed", s.Schema, latest()), "set FEEDBOX_POSTGRES_MIGRATE=true and start relay or API, or run the migrations of infrastructure/postgres")
-		add(s.Schema > latest(), fmt.Sprintf("the schema has version %d, this program knows version %d", s.Schema, latest()), "run the newer program")
+		add(s.Schema < len(scripts), fmt.Sprintf("the schema has version %d and version %d is needed", s.Schema, len(scripts)), "set FEEDBOX_POSTGRES_MIGRATE=true and start relay or API, or run the migrations of infrastructure/postgres")
+		add(s.Schema > len(scripts), fmt.Sprintf("the schema has version %d, this program knows version %d", s.Schema, len(scripts)), "run the newer program")
 		add(s.Foreign, "the events were copied from another server, whose transactions this one has not had",
 			"stop all relays, empty the table leases, run UPDATE events SET xid = pg_current_xact_id(), and start again: all events are sent once more")
 	}
@@ -66,8 +57,8 @@ func (s State) Faults() (wrong []Fault) {
 
 // Clock is the server's.
 func (db *DB) Clock(ctx context.Context) (now time.Time, err error) {
-	err = db.used(db.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now))
-	return now, asFault("read the server's clock", err)
+	err = db.row(ctx, "read the server's clock", nil, []any{&now}, `SELECT clock_timestamp()`)
+	return now, err
 }
 
 // Transaction is one that is open.
@@ -81,17 +72,14 @@ type Transaction struct {
 // prepared ones included. The feed does not go past it.
 func (db *DB) OldestTransaction(ctx context.Context) (t Transaction, err error) {
 	var seconds float64
-	err = db.used(db.pool.QueryRow(ctx, `SELECT * FROM (
+	err = db.row(ctx, "look for open transactions", nil, []any{&seconds, &t.Who, &t.End}, `SELECT * FROM (
 		SELECT extract(epoch FROM clock_timestamp() - xact_start)::float8 AS age, format('process %s, user %s, application %s, %s', pid, usename, application_name, state), format('SELECT pg_terminate_backend(%s)', pid)
 		FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
 		UNION ALL
 		SELECT extract(epoch FROM clock_timestamp() - prepared)::float8, format('prepared as %s by %s', gid, owner), format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts
-	) open ORDER BY age DESC NULLS LAST LIMIT 1`).Scan(&seconds, &t.Who, &t.End))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Transaction{}, nil
-	}
+	) open ORDER BY age DESC NULLS LAST LIMIT 1`)
 	t.Age = time.Duration(seconds * float64(time.Second))
-	return t, asFault("look for open transactions", err)
+	return t, err
 }
 
 // Size is how large the table of events is, as the server's statistics have it.
@@ -99,7 +87,7 @@ type Size struct{ Rows, Dead, Bytes int64 }
 
 // Size asks for it.
 func (db *DB) Size(ctx context.Context) (s Size, err error) {
-	err = db.used(db.pool.QueryRow(ctx, `SELECT n_live_tup, n_dead_tup, pg_total_relation_size(relid) FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'events'`, db.options.Schema).
-		Scan(&s.Rows, &s.Dead, &s.Bytes))
-	return s, asFault("read the size of the events", err)
+	err = db.row(ctx, "read the size of the events", nil, []any{&s.Rows, &s.Dead, &s.Bytes},
+		`SELECT n_live_tup, n_dead_tup, pg_total_relation_size(relid) FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'events'`, db.options.Schema)
+	return s, err
 }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -29,7 +28,7 @@ func (s *statement) add(parts ...any) {
 // changing is the statement of a commit. It is one statement, and so one transaction and
 // one round trip: what follows the change of the aggregate is stored if that took place,
 // and an error of any part undoes all.
-func changing(c *rows.Change) (*statement, error) {
+func changing(c *rows.Change) *statement {
 	var expires *float64
 	if c.Deleted {
 		expires = seconds(c.DeletedTTL)
@@ -61,17 +60,13 @@ func changing(c *rows.Change) (*statement, error) {
 			seconds(c.EventTTL), `::float8) FROM changed, unnest(`, ids, `::text[], `, documents, `::text[]) AS e (id, document))`)
 	}
 	if c.Audit != nil {
-		events, err := rows.EncodeAudited(c.Audit.Events)
-		if err != nil {
-			return nil, fmt.Errorf("encode audit entry %d of %s: %w", c.Audit.Version, c.ID, err)
-		}
 		s.add(`, audited AS (INSERT INTO audits (aggregate_id, version, at, principal, events, expires_at) SELECT `, c.ID, `::uuid, `, c.Audit.Version, `::bigint, `,
-			c.Audit.At, `::timestamptz, `, c.Audit.Principal, `::text, `, events, `::json, `+after, seconds(c.AuditTTL), `::float8) FROM changed)`)
+			c.Audit.At, `::timestamptz, `, c.Audit.Principal, `::text, `, rows.EncodeAudited(c.Audit.Events), `::json, `+after, seconds(c.AuditTTL), `::float8) FROM changed)`)
 	}
 	if r := c.Request; r != nil {
 		s.add(`, noted AS (INSERT INTO requests (aggregate_id, id, hash, command_id, created_at, version, expires_at) SELECT `, r.AggregateID, `::uuid, `, r.ID, `::text, `,
 			r.Hash, `::text, `, r.CommandID, `::uuid, `, r.CreatedAt, `::timestamptz, `, r.Version, `::bigint, `+after, seconds(c.RequestTTL), `::float8) FROM changed)`)
 	}
 	s.add(` SELECT version FROM changed`)
-	return s, nil
+	return s
 }

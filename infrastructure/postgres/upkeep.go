@@ -2,11 +2,8 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Upkeep removes what has expired, while a relay runs. Several may run at once: one of them
@@ -14,22 +11,19 @@ import (
 type Upkeep struct {
 	DB  *DB
 	Log *slog.Logger
-	// Every is the time between two sweeps. Default 1 min.
-	Every time.Duration
 	// Held tells how long the feed has been kept from going on. Default: nobody asks.
 	Held func() time.Duration
 }
 
-// heldTooLong is when an open transaction that the feed waits for is worth a warning.
-const heldTooLong = 30 * time.Second
+const (
+	sweepPause  = time.Minute
+	heldTooLong = 30 * time.Second // when an open transaction that the feed waits for is worth a warning
+)
 
-// Run sweeps until ctx ends, which is no error. A sweep that fails is told and made again.
+// Run sweeps once a minute until ctx ends, which is no error. A sweep that fails is told and made
+// again.
 func (u Upkeep) Run(ctx context.Context) error {
-	every := u.Every
-	if every <= 0 {
-		every = time.Minute
-	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(sweepPause)
 	defer tick.Stop()
 	for {
 		if err := u.Sweep(ctx); err != nil && ctx.Err() == nil {
@@ -52,49 +46,32 @@ func (u Upkeep) Run(ctx context.Context) error {
 // sweepBatch bounds the rows that one transaction removes: locks and WAL stay small.
 const sweepBatch = 5000
 
+// alone holds while no other relay sweeps this schema, and keeps others from it until the
+// statement that asks for it has ended.
+const alone = `(SELECT pg_try_advisory_xact_lock(hashtextextended('feedbox sweep ' || current_schema(), 0)))`
+
 // sweeps remove some of what has expired, up to their parameter. Events are removed from the
 // front of the feed: those that expire first were stored first, and whole pages of the table
 // become free for new ones.
 var sweeps = []string{
 	`DELETE FROM events e USING (SELECT hash, id, expires_at FROM events ORDER BY xid LIMIT $1) old
-		WHERE e.hash = old.hash AND e.id = old.id AND old.expires_at <= now()`,
-	`DELETE FROM requests WHERE ctid = ANY (ARRAY(SELECT ctid FROM requests WHERE expires_at <= now() LIMIT $1))`,
-	`DELETE FROM audits WHERE ctid = ANY (ARRAY(SELECT ctid FROM audits WHERE expires_at <= now() LIMIT $1))`,
-	`DELETE FROM aggregates WHERE ctid = ANY (ARRAY(SELECT ctid FROM aggregates WHERE expires_at <= now() AND NOT recurs LIMIT $1))`,
+		WHERE e.hash = old.hash AND e.id = old.id AND old.expires_at <= now() AND ` + alone,
+	`DELETE FROM requests WHERE ctid = ANY (ARRAY(SELECT ctid FROM requests WHERE expires_at <= now() LIMIT $1)) AND ` + alone,
+	`DELETE FROM audits WHERE ctid = ANY (ARRAY(SELECT ctid FROM audits WHERE expires_at <= now() LIMIT $1)) AND ` + alone,
+	`DELETE FROM aggregates WHERE ctid = ANY (ARRAY(SELECT ctid FROM aggregates WHERE expires_at <= now() AND NOT recurs LIMIT $1)) AND ` + alone,
 	// What may come again leaves its version and sequence, and nothing else.
-	`UPDATE aggregates SET data = '' WHERE ctid = ANY (ARRAY(SELECT ctid FROM aggregates WHERE expires_at <= now() AND data <> '' LIMIT $1)) AND expires_at <= now()`,
+	`UPDATE aggregates SET data = '' WHERE ctid = ANY (ARRAY(SELECT ctid FROM aggregates WHERE expires_at <= now() AND data <> '' LIMIT $1)) AND expires_at <= now() AND ` + alone,
 }
-
-// errBusy says that another one sweeps.
-var errBusy = errors.New("another relay sweeps")
 
 // Sweep removes all that has expired.
 func (u Upkeep) Sweep(ctx context.Context) error {
 	for _, sweep := range sweeps {
-		for {
-			var gone int64
-			err := pgx.BeginFunc(ctx, u.DB.pool, func(tx pgx.Tx) error {
-				var free bool
-				err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended('feedbox sweep ' || $1, 0))`, u.DB.options.Schema).Scan(&free)
-				if err == nil && !free {
-					err = errBusy
-				}
-				if err != nil {
-					return err
-				}
-				done, err := tx.Exec(ctx, sweep, sweepBatch)
-				gone = done.RowsAffected()
-				return err
-			})
-			if errors.Is(err, errBusy) {
-				return nil
-			}
+		for gone := int64(sweepBatch); gone == sweepBatch; {
+			done, err := u.DB.pool.Exec(ctx, sweep, sweepBatch)
 			if u.DB.used(err) != nil {
 				return asFault("remove what has expired", err)
 			}
-			if gone < sweepBatch {
-				break
-			}
+			gone = done.RowsAffected()
 		}
 	}
 	return nil

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -21,10 +19,6 @@ type Consumer struct {
 	group    Group
 	prefetch int
 	lanes    *handling.Lanes
-	work     *handling.Work
-
-	mu   sync.Mutex   // guards open
-	open []*receiving // at the end of Run
 }
 
 // ConsumerOptions are the choices of NewConsumer. Zero means the default.
@@ -45,141 +39,129 @@ func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *Co
 		o = *opts
 	}
 	c := &Consumer{client: client, prefetch: cmp.Or(o.Prefetch, 256)}
-	var wrong, faults error
-	c.group, wrong = group.withDefaults()
+	var faults [3]error
+	c.group, faults[0] = group.withDefaults()
 	if client == nil || c.prefetch < 0 {
-		faults = errors.New("give a client, and a Prefetch that is positive")
+		faults[1] = errors.New("give a client, and a Prefetch that is positive")
 	}
-	var err error
-	c.lanes, err = handling.NewLanes(handler, o.Options)
-	if err := errors.Join(wrong, faults, err); err != nil {
+	c.lanes, faults[2] = handling.NewLanes(handler, o.Options)
+	if err := errors.Join(faults[:]...); err != nil {
 		return nil, fmt.Errorf("rabbitmq consumer: %w", err)
 	}
-	c.work = c.lanes.Work()
 	return c, nil
 }
 
 // Run receives until ctx ends, drains and returns nil. It survives failures of the broker and
 // of the handler. Run may be called again after it returned.
 func (c *Consumer) Run(ctx context.Context) error {
-	c.lanes.Run(ctx, func(ctx, working context.Context) {
-		var queues sync.WaitGroup
-		for _, queue := range c.group.queues() {
-			queues.Go(func() { c.serve(ctx, working, queue) })
-		}
-		queues.Wait()
-	}, func(context.Context) {
-		for _, r := range c.open {
+	var all []*receiving
+	var receivers []handling.Receiver
+	for _, queue := range c.group.queues() {
+		r := &receiving{Consumer: c, queue: queue}
+		all, receivers = append(all, r), append(receivers, r.receive)
+	}
+	c.lanes.Run(ctx, receivers, func(context.Context) {
+		for _, r := range all {
 			r.end(nil)
 		}
-		c.open = nil
 	})
 	return nil
 }
 
-// serve receives from a queue until ctx ends, over one channel after the other.
-func (c *Consumer) serve(ctx, working context.Context, queue string) {
-	for failures := 0; ctx.Err() == nil; {
-		r, err := c.receive(ctx, working, queue)
-		if err == nil {
-			err = r.run(ctx)
-			failures = 0
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		failures++
-		c.work.Log.WarnContext(ctx, "receiving failed", "queue", queue, "error", err, "failures", failures)
-		timer := time.NewTimer(c.work.Backoff(failures))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+// open opens a channel of the consumer. If ctx ends then, the others of its connection go on.
+func (c *Consumer) open(ctx context.Context, prepare func(s *session, ch *amqp.Channel) error) error {
+	if _, err := c.client.connect(ctx); err != nil {
+		return err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
+	defer cancel()
+	return c.client.open(ctx, prepare)
 }
 
-// receiving is a channel that receives from one queue. What it has delivered and is not
-// acknowledged when it ends, the broker delivers again.
+// receiving receives from a queue, over one channel after the other. What a channel has delivered
+// and is not acknowledged when it ends, the broker delivers again.
 type receiving struct {
-	*amqp.Channel
-	consumer   *Consumer
+	*Consumer
+	queue      string
+	channel    *amqp.Channel // nil: none is open
 	deliveries <-chan amqp.Delivery
 	ends       chan *amqp.Error
-	life       context.Context //nolint:containedctx // that of the deliveries
+	life       context.Context //nolint:containedctx // that of the channel's deliveries
 	lose       context.CancelCauseFunc
 }
 
-// receive begins to receive from a queue.
-func (c *Consumer) receive(ctx, working context.Context, queue string) (*receiving, error) {
-	s, err := c.client.connect(ctx)
-	if err != nil {
-		return nil, err
+// receive subscribes to the queue, or hands on what comes until the subscription ends. If ctx
+// does, it stays for what is under way: another consumer would get later events of a key whose
+// handler still runs.
+func (r *receiving) receive(ctx, working context.Context) error {
+	if r.channel == nil {
+		return r.subscribe(ctx, working)
 	}
-	defer time.AfterFunc(dialTimeout, s.socket.abort).Stop() // the requests below know no context
-	ch, err := s.Channel()
-	if err != nil {
-		return nil, err
-	}
-	r := &receiving{Channel: ch, consumer: c, ends: ch.NotifyClose(make(chan *amqp.Error, 1))}
-	if err = ch.Qos(c.prefetch, 0, false); err == nil {
-		r.deliveries, err = ch.Consume(queue, "", false, false, false, false, nil)
-	}
-	if err != nil {
-		_ = ch.Close() // it may have ended for that error
-		return nil, err
-	}
-	r.life, r.lose = context.WithCancelCause(working)
-	return r, nil
-}
-
-// run hands deliveries on until the channel ends. If ctx does, the channel stays open for what
-// is under way, and so does the subscription: another consumer would get later events of a key
-// whose handler still runs.
-func (r *receiving) run(ctx context.Context) error {
 	for {
 		select {
 		case m, ok := <-r.deliveries:
-			if ok {
-				r.consumer.lanes.Add(ctx, r.delivery(m))
-				continue
+			if !ok {
+				return r.lost()
 			}
-			var reason error = amqp.ErrClosed
-			select {
-			case end := <-r.ends:
-				if end != nil {
-					reason = end
-				}
-			default: // the broker has ended the subscription only
-			}
-			r.end(fmt.Errorf("%w: %w", consumer.ErrLockLost, reason))
-			return reason
+			r.lanes.Add(ctx, r.delivery(r.life, m))
 		case <-ctx.Done():
-			r.consumer.mu.Lock()
-			defer r.consumer.mu.Unlock()
-			r.consumer.open = append(r.consumer.open, r)
 			return nil
 		}
 	}
 }
 
-// end closes the channel, after which the broker delivers again what was not acknowledged.
-func (r *receiving) end(cause error) {
-	r.lose(cause)
-	_ = r.Close() // it may have ended already
+func (r *receiving) subscribe(ctx, working context.Context) error {
+	err := r.open(ctx, func(_ *session, ch *amqp.Channel) (err error) {
+		r.ends = ch.NotifyClose(make(chan *amqp.Error, 1))
+		if err = ch.Qos(r.prefetch, 0, false); err == nil {
+			r.deliveries, err = ch.Consume(r.queue, "", false, false, false, false, nil)
+		}
+		r.channel = ch
+		return err
+	})
+	if err != nil {
+		r.channel = nil
+		return fmt.Errorf("queue %s: %w", r.queue, err)
+	}
+	r.life, r.lose = context.WithCancelCause(working)
+	return nil
 }
 
-func (r *receiving) delivery(m amqp.Delivery) *handling.Delivery {
+// lost ends a channel whose subscription has ended, and returns why.
+func (r *receiving) lost() error {
+	var reason error = amqp.ErrClosed
+	select {
+	case end := <-r.ends:
+		if end != nil {
+			reason = end
+		}
+	default: // the broker has ended the subscription only
+	}
+	r.end(fmt.Errorf("%w: %w", consumer.ErrLockLost, reason))
+	return fmt.Errorf("queue %s: %w", r.queue, reason)
+}
+
+// end closes the channel, after which the broker delivers again what was not acknowledged.
+func (r *receiving) end(cause error) {
+	if r.channel != nil {
+		r.lose(cause)
+		_ = r.channel.Close() // it may have ended already
+		r.channel = nil
+	}
+}
+
+// delivery is m, of a channel with that life.
+func (r *receiving) delivery(life context.Context, m amqp.Delivery) *handling.Delivery {
 	return &handling.Delivery{
-		Event: event(&m), Life: r.life,
+		Event: event(&m), Life: life,
 		Complete: func(out consumer.Outcome) {
 			if err := m.Ack(false); err != nil {
 				out.Action, out.Err = consumer.Unsettled, errors.Join(out.Err, err)
 			}
-			r.consumer.work.Observe(r.life, out)
+			r.lanes.Work().Observe(life, out)
 		},
 		DeadLetter: func(ctx context.Context, letter *consumer.DeadLetterError) error {
-			return r.consumer.deadLetter(ctx, &m, letter)
+			return r.deadLetter(ctx, &m, letter)
 		},
 	}
 }
@@ -187,10 +169,7 @@ func (r *receiving) delivery(m amqp.Delivery) *handling.Delivery {
 // event reads the event out of a message.
 func event(m *amqp.Delivery) *consumer.Event {
 	e := &consumer.Event{ID: m.MessageId, Action: m.Type, Body: m.Body, DeliveryCount: 1, Properties: m.Headers}
-	e.Key, _ = m.Headers[HeaderKey].(string)
-	e.Traceparent, _ = m.Headers[HeaderTraceparent].(string)
-	e.Sequence, _ = m.Headers[HeaderSequence].(int64)
-	e.AggregateVersion, _ = m.Headers[HeaderAggregateVersion].(int64)
+	handling.ReadProperties(e)
 	if before, ok := m.Headers[headerDeliveryCount].(int64); ok {
 		e.DeliveryCount += int(before)
 	}

@@ -180,7 +180,7 @@ func TestConsumer(t *testing.T) {
 			switch n {
 			case 4:
 				server.Kill()
-				server.Start()
+				server.Start(t)
 			case 1, 3, 6:
 				c.network.cut()
 			default:
@@ -248,7 +248,7 @@ func TestConsumer(t *testing.T) {
 			if got := fmt.Sprintf("%s %s: %s", letters[i].MessageId, h[rabbitmq.HeaderDeadLetterReason], h[rabbitmq.HeaderDeadLetterDescription]); got != want {
 				t.Errorf("dead letter %q, want %q", got, want)
 			}
-			if h[rabbitmq.HeaderKey] != "key-0" || string(letters[i].Body) != `{"a":1}` {
+			if h[consumer.PropertyKey] != "key-0" || letters[i].AppId != "/letters" || string(letters[i].Body) != `{"a":1}` {
 				t.Errorf("dead letter %+v", letters[i])
 			}
 		}

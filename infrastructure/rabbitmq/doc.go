@@ -10,7 +10,18 @@
 // (Group), each with a single active consumer. So the events of a key meet one queue and one
 // consumer at a time, and a group chooses its number of queues without asking the relay. Who
 // wants events of some actions only binds a headers exchange to all slots, and a queue to that by
-// the header cloudEvents_type.
+// the header action.
+//
+// # A message
+//
+//	body         the event as stored, JSON            content type   application/json
+//	message id   the event's                          type           its action
+//	app id       Source: where events come from       timestamp      when it was created, in whole seconds
+//	headers      partitionKey, sequence, aggregateVersion, traceparent, as far as they are known; action
+//
+// CloudEvents has a binding for AMQP 1.0 and none for AMQP 0-9-1, so its attributes are not sent
+// as headers: id, type and source are the properties above, and its time, to the fraction of a
+// second, is createdAt in the body.
 //
 // # What is promised
 //

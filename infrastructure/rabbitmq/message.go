@@ -8,20 +8,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"feedbox/application/relay"
-)
-
-// Names of the headers of a message. Those of CloudEvents 1.0 have the prefix that its binding
-// for AMQP gives them, so that they are the same as on Service Bus.
-const (
-	HeaderKey              = "partitionKey"
-	HeaderTraceparent      = "traceparent"
-	HeaderSequence         = "sequence"         // a long
-	HeaderAggregateVersion = "aggregateVersion" // a long
-	headerSpecVersion      = "cloudEvents_specversion"
-	headerID               = "cloudEvents_id"
-	headerSource           = "cloudEvents_source"
-	headerType             = "cloudEvents_type"
-	headerTime             = "cloudEvents_time"
+	"feedbox/infrastructure/internal/sending"
 )
 
 // Slots is how many slots keys are spread over. It never changes.
@@ -45,27 +32,18 @@ var slotNames = func() (names [Slots]string) {
 	return names
 }()
 
+// HeaderAction is the header with the action of the event, which is the type of the message, too:
+// a headers exchange looks at nothing else.
+const HeaderAction = "action"
+
 // publishing returns m as RabbitMQ's client takes it.
 func publishing(m *relay.Message, source string) amqp.Publishing {
-	headers := amqp.Table{
-		HeaderKey: m.Key, headerSpecVersion: "1.0", headerID: m.ID, headerSource: source, headerType: m.Action,
-	}
-	if m.Traceparent != "" {
-		headers[HeaderTraceparent] = m.Traceparent
-	}
-	if m.CreatedAt != "" {
-		headers[headerTime] = m.CreatedAt
-	}
-	if m.Sequence != 0 {
-		headers[HeaderSequence] = m.Sequence
-	}
-	if m.AggregateVersion != 0 {
-		headers[HeaderAggregateVersion] = m.AggregateVersion
-	}
 	created, _ := time.Parse(time.RFC3339, m.CreatedAt) // the zero time is left out
+	headers := sending.Properties(m)
+	headers[HeaderAction] = m.Action
 	return amqp.Publishing{
-		MessageId: m.ID, Type: m.Action, ContentType: "application/json", DeliveryMode: amqp.Persistent,
-		Timestamp: created, Headers: headers, Body: m.Body,
+		MessageId: m.ID, Type: m.Action, AppId: source, Timestamp: created, ContentType: "application/json",
+		DeliveryMode: amqp.Persistent, Headers: headers, Body: m.Body,
 	}
 }
 

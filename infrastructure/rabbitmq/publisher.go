@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/internal/sending"
 )
 
 // Publisher sends events to an exchange. It is safe for concurrent use; two concurrent calls
@@ -33,7 +34,7 @@ type PublisherOptions struct {
 	// MaxMessageBytes is the largest body that the broker takes (its max_message_size). Default
 	// 128 MiB, as the broker's.
 	MaxMessageBytes int
-	// Source is the CloudEvents attribute of that name. Default: "/" and the name of the
+	// Source is the app id of messages, at most 255 bytes. Default: "/" and the name of the
 	// exchange.
 	Source string
 	// Sent, if set, is told of the messages that went over one channel in one call, until the
@@ -59,6 +60,9 @@ func NewPublisher(client *Client, exchange string, opts *PublisherOptions) (*Pub
 	if p.opts.Channels < 0 || p.opts.Window < 0 || p.opts.SendTimeout < 0 || p.opts.MaxMessageBytes < 0 {
 		return nil, errors.New("rabbitmq publisher: Channels, Window, SendTimeout and MaxMessageBytes must be positive")
 	}
+	if len(p.opts.Source) > textLimit {
+		return nil, fmt.Errorf("rabbitmq publisher: Source has %d bytes; an app id has at most %d", len(p.opts.Source), textLimit)
+	}
 	p.channels = make(chan *channel, p.opts.Channels)
 	for range p.opts.Channels {
 		p.channels <- nil
@@ -72,7 +76,6 @@ func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 	var together []int
 	var parts [][]int
 	for i := range groups {
-		faults[i].Group = i
 		if groups[i].Alone {
 			parts = append(parts, []int{i}) // it may end its channel
 		} else {
@@ -89,21 +92,12 @@ func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 		sends.Go(func() { p.send(ctx, groups, part, faults) })
 	}
 	sends.Wait()
-	failed := faults[:0]
-	for _, f := range faults {
-		if f.Err != nil {
-			failed = append(failed, f)
-		}
-	}
-	if len(failed) == 0 {
-		return nil
-	}
-	return &relay.PublishError{Keys: failed}
+	return sending.Failed(faults)
 }
 
 // send sends the groups of a part over one channel and notes in faults what became of each.
 func (p *Publisher) send(ctx context.Context, groups []relay.Group, part []int, faults []relay.KeyError) {
-	s := &sending{publisher: p, groups: groups, faults: faults}
+	s := &sender{publisher: p, groups: groups, faults: faults, returned: make(map[string]bool)}
 	began := time.Now()
 	var ch *channel
 	select {
@@ -113,10 +107,7 @@ func (p *Publisher) send(ctx context.Context, groups []relay.Group, part []int, 
 		s.failAll(part, relay.Ended(ctx))
 		return
 	}
-	if ch != nil && ch.IsClosed() {
-		ch = nil
-	}
-	if ch == nil {
+	if ch == nil || ch.IsClosed() {
 		var err error
 		if ch, err = p.open(ctx); err != nil {
 			s.failAll(part, unopened(ctx, err))

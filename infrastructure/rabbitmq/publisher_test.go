@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/rabbitmq"
 	"feedbox/tests/servers"
 )
@@ -65,14 +67,14 @@ func TestPublisher(t *testing.T) {
 		next, total := map[string]int64{}, 0
 		for q := range 3 {
 			for _, m := range drain(t, raw, fmt.Sprintf("billing.%d", q)) {
-				key := m.Headers[rabbitmq.HeaderKey].(string)
-				if got := m.Headers[rabbitmq.HeaderSequence].(int64); got != next[key]+1 {
+				key := m.Headers[consumer.PropertyKey].(string)
+				if got := m.Headers[consumer.PropertySequence].(int64); got != next[key]+1 {
 					t.Errorf("%s: sequence %d after %d", key, got, next[key])
 				}
 				if rabbitmq.Slot(key)*3/rabbitmq.Slots != q {
 					t.Errorf("%s of slot %d is in queue %d", key, rabbitmq.Slot(key), q)
 				}
-				if m.DeliveryMode != amqp.Persistent || m.MessageId == "" || m.Type != "Happened" || m.Timestamp.Year() != 2026 {
+				if m.DeliveryMode != amqp.Persistent || m.MessageId == "" || m.Type != "Happened" || m.AppId != "/orders" || len(m.Headers) != 3 || m.Timestamp.Year() != 2026 {
 					t.Errorf("message %+v", m)
 				}
 				next[key]++
@@ -118,7 +120,7 @@ func TestPublisher(t *testing.T) {
 		}
 		_, queueErr := ch.QueueDeclare("placed", true, false, false, false, nil)
 		err = errors.Join(queueErr, ch.ExchangeDeclare("by-action", amqp.ExchangeHeaders, true, false, false, false, nil),
-			ch.QueueBind("placed", "", "by-action", false, amqp.Table{"x-match": "any", "cloudEvents_type": "Placed"}))
+			ch.QueueBind("placed", "", "by-action", false, amqp.Table{"x-match": "any", rabbitmq.HeaderAction: "Placed"}))
 		for slot := range rabbitmq.Slots {
 			err = errors.Join(err, ch.ExchangeBind("by-action", fmt.Sprintf("%02x", slot), "sorted", false, nil))
 		}
@@ -174,6 +176,12 @@ func TestPublisher(t *testing.T) {
 		}
 	})
 
+	t.Run("a source that is no app id", func(t *testing.T) {
+		if _, err := rabbitmq.NewPublisher(client, "orders", &rabbitmq.PublisherOptions{Source: strings.Repeat("x", 256)}); err == nil {
+			t.Error("accepted")
+		}
+	})
+
 	t.Run("ended", func(t *testing.T) {
 		over, end := context.WithCancel(ctx)
 		end()
@@ -190,7 +198,7 @@ func TestPublisher(t *testing.T) {
 		if !ok || len(failed.Keys) != 2 || relay.ClassOf(failed.Keys[0].Err) != relay.Outage {
 			t.Fatalf("got %v", err)
 		}
-		server.Start()
+		server.Start(t)
 		for try := 0; ; try++ {
 			if err = p.Publish(ctx, groups(2, 1)); err == nil {
 				break

@@ -14,31 +14,31 @@ import (
 
 // channel is a channel in confirm mode. One call uses it at a time.
 type channel struct {
-	*amqp.Channel
+	raw
 	session  *session
 	confirms chan amqp.Confirmation // in the order of the messages
 	returns  chan amqp.Return       // that of a message is here before its confirmation
-	ends     chan *amqp.Error
-	ended    *amqp.Error // what came out of ends
+	ends     chan *amqp.Error       // told before the confirmations end
+}
+
+// raw is what is used of an *amqp.Channel.
+type raw interface {
+	Publish(exchange, key string, mandatory, immediate bool, m amqp.Publishing) error
+	IsClosed() bool
+	Close() error
 }
 
 // open opens a channel, at first the connection.
-func (p *Publisher) open(ctx context.Context) (*channel, error) {
-	s, err := p.client.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer context.AfterFunc(ctx, s.socket.abort)()
-	raw, err := s.Channel()
-	if err != nil {
-		return nil, err
-	}
-	ch := &channel{Channel: raw, session: s}
-	// What the client tells must never wait for us: it would hold up its whole connection.
-	ch.confirms = raw.NotifyPublish(make(chan amqp.Confirmation, p.opts.Window))
-	ch.returns = raw.NotifyReturn(make(chan amqp.Return, p.opts.Window))
-	ch.ends = raw.NotifyClose(make(chan *amqp.Error, 1))
-	return ch, raw.Confirm(false)
+func (p *Publisher) open(ctx context.Context) (ch *channel, err error) {
+	err = p.client.open(ctx, func(s *session, raw *amqp.Channel) error {
+		// What the client tells must never wait for us: it would hold up its whole connection.
+		ch = &channel{
+			raw: raw, session: s, confirms: raw.NotifyPublish(make(chan amqp.Confirmation, p.opts.Window)),
+			returns: raw.NotifyReturn(make(chan amqp.Return, p.opts.Window)), ends: raw.NotifyClose(make(chan *amqp.Error, 1)),
+		}
+		return raw.Confirm(false)
+	})
+	return ch, err
 }
 
 // discard closes a channel that shall not be used again, without waiting for the broker's answer:
@@ -47,9 +47,9 @@ func (c *channel) discard() {
 	c.session.client.running.Go(func() { _ = c.Close() }) // it ends with the connection at the latest
 }
 
-// sending is a part of a call: groups that go over one channel. Each group has one message
+// sender sends a part of a call: groups that go over one channel. Each group has one message
 // unconfirmed at a time; the faults are where it stands.
-type sending struct {
+type sender struct {
 	publisher *Publisher
 	groups    []relay.Group
 	faults    []relay.KeyError
@@ -60,7 +60,7 @@ type sending struct {
 }
 
 // run sends the groups of part. It reports whether the channel has told all that it owes.
-func (s *sending) run(ctx context.Context, ch *channel, part []int) (settled bool) {
+func (s *sender) run(ctx context.Context, ch *channel, part []int) (settled bool) {
 	ready := append(make([]int, 0, len(part)), part...)
 	timer := time.NewTimer(s.publisher.opts.SendTimeout)
 	defer timer.Stop()
@@ -71,41 +71,35 @@ func (s *sending) run(ctx context.Context, ch *channel, part []int) (settled boo
 	})()
 	for {
 		ready = s.fill(ctx, ch, ready)
-		if len(s.flying) == 0 {
+		if len(s.flying)+len(ready) == 0 {
 			return true
 		}
 		timer.Reset(s.publisher.opts.SendTimeout)
+		var err error
 		select {
 		case c, open := <-ch.confirms:
-			for more := true; more; { // what is confirmed together is followed together
-				if !open {
-					s.failAll(append(s.flying, ready...), broken(ch.end(), len(s.flying)))
-					return false
+			if open {
+				ready = s.confirm(ch, c, ready)
+				for len(ch.confirms) > 0 { // what is confirmed together is followed together
+					ready = s.confirm(ch, <-ch.confirms, ready)
 				}
-				g := s.flying[0]
-				s.flying = s.flying[1:]
-				if s.confirm(ch, g, c.Ack) {
-					ready = append(ready, g)
-				}
-				select {
-				case c, open = <-ch.confirms:
-				default:
-					more = false
-				}
+				continue
 			}
+			err = broken(<-ch.ends, len(s.flying))
 		case <-timer.C:
-			s.failAll(append(s.flying, ready...), timedOut.of(errors.New("the broker has not confirmed the message")))
-			return false
+			err = timedOut.Of(errors.New("the broker has not confirmed the message"))
 		case <-ctx.Done():
-			s.failAll(append(s.flying, ready...), relay.Ended(ctx))
-			return false
+			err = relay.Ended(ctx)
 		}
+		s.failAll(append(s.flying, ready...), err)
+		return false
 	}
 }
 
 // fill publishes the next messages of groups that are ready, as many as the window has room
-// for, and returns the groups that still are.
-func (s *sending) fill(ctx context.Context, ch *channel, ready []int) []int {
+// for, and returns the groups that still are. Others write behind the burst, so nothing is
+// waited for here: why a channel has ended is told where confirmations are awaited.
+func (s *sender) fill(ctx context.Context, ch *channel, ready []int) []int {
 	if len(ready) == 0 || len(s.flying) >= s.publisher.opts.Window {
 		return ready
 	}
@@ -114,19 +108,23 @@ func (s *sending) fill(ctx context.Context, ch *channel, ready []int) []int {
 	defer ch.session.socket.burst()()
 	for len(ready) > 0 && len(s.flying) < s.publisher.opts.Window {
 		g := ready[0]
+		if s.faults[g].Sent < len(s.groups[g].Messages) {
+			switch err := s.publish(ctx, ch, g); {
+			case errors.Is(err, amqp.ErrClosed):
+				return ready
+			case err == nil:
+				s.flying = append(s.flying, g)
+			default:
+				s.faults[g].Err = err
+			}
+		}
 		ready = ready[1:]
-		if s.faults[g].Sent == len(s.groups[g].Messages) {
-			continue
-		}
-		if s.faults[g].Err = s.publish(ctx, ch, g); s.faults[g].Err == nil {
-			s.flying = append(s.flying, g)
-		}
 	}
 	return ready
 }
 
 // publish sends the next message of a group. It is the one place where a send starts.
-func (s *sending) publish(ctx context.Context, ch *channel, g int) error {
+func (s *sender) publish(ctx context.Context, ch *channel, g int) error {
 	if err := relay.Ended(ctx); err != nil {
 		return err
 	}
@@ -135,64 +133,43 @@ func (s *sending) publish(ctx context.Context, ch *channel, g int) error {
 		return err
 	}
 	if reason := ch.session.blocked.Load(); reason != nil {
-		return blocked.of(errors.New("the broker takes nothing for now: " + *reason))
+		return blocked.Of(errors.New("the broker takes nothing for now: " + *reason))
 	}
 	failpoint.Here("send")
 	s.tried++
 	err := ch.Publish(s.publisher.exchange, slotNames[Slot(m.Key)], true, false, publishing(m, s.publisher.opts.Source))
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, amqp.ErrClosed) {
+		return err
 	}
 	if over := relay.Ended(ctx); over != nil {
 		return over
 	}
-	if errors.Is(err, amqp.ErrClosed) { // the broker has closed it, for an earlier message or none
-		return broken(ch.end(), len(s.flying)+1)
-	}
-	return lost.of(err)
+	return lost.Of(err)
 }
 
-// confirm notes the answer to the unconfirmed message of a group. It reports whether the
-// group's next message may go.
-func (s *sending) confirm(ch *channel, g int, ack bool) bool {
-	for more := true; more; {
-		select {
-		case r := <-ch.returns:
-			if s.returned == nil {
-				s.returned = make(map[string]bool)
-			}
-			s.returned[r.MessageId] = true
-		default:
-			more = false
-		}
+// confirm notes the answer to the first unconfirmed message. It adds its group to those that are
+// ready if the next message may go.
+func (s *sender) confirm(ch *channel, c amqp.Confirmation, ready []int) []int {
+	for len(ch.returns) > 0 {
+		s.returned[(<-ch.returns).MessageId] = true
 	}
-	switch id := s.groups[g].Messages[s.faults[g].Sent].ID; {
-	case !ack:
-		s.faults[g].Err = refusedByQueue.of(errors.New("the broker did not take the message: a queue is full or cannot store it"))
-	case s.returned[id]:
-		s.faults[g].Err = returned.of(errors.New("no queue is bound for the message"))
+	g := s.flying[0]
+	s.flying = s.flying[1:]
+	switch {
+	case !c.Ack:
+		s.faults[g].Err = refusedByQueue.Of(errors.New("the broker did not take the message: a queue is full or cannot store it"))
+	case s.returned[s.groups[g].Messages[s.faults[g].Sent].ID]:
+		s.faults[g].Err = returned.Of(errors.New("no queue is bound for the message"))
 	default:
 		failpoint.Here("sent")
 		s.faults[g].Sent++
-		return true
+		return append(ready, g)
 	}
-	return false
-}
-
-// end returns why the channel was closed, nil if nobody said.
-func (c *channel) end() *amqp.Error {
-	if c.ended != nil {
-		return c.ended
-	}
-	select {
-	case c.ended = <-c.ends:
-	case <-time.After(time.Second): // it is told right after the confirmations end
-	}
-	return c.ended
+	return ready
 }
 
 // failAll makes err the fault of groups that have none.
-func (s *sending) failAll(groups []int, err error) {
+func (s *sender) failAll(groups []int, err error) {
 	for _, g := range groups {
 		if s.faults[g].Err == nil && s.faults[g].Sent < len(s.groups[g].Messages) {
 			s.faults[g].Err = err
@@ -200,7 +177,7 @@ func (s *sending) failAll(groups []int, err error) {
 	}
 }
 
-func (s *sending) report(part []int, took time.Duration) relay.BatchReport {
+func (s *sender) report(part []int, took time.Duration) relay.BatchReport {
 	r := relay.BatchReport{Keys: len(part), Messages: s.tried, Took: took}
 	for _, g := range part {
 		if r.Err == nil {

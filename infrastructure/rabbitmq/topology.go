@@ -49,47 +49,39 @@ func (g Group) withDefaults() (Group, error) {
 // consumer, and a queue for dead letters. What exists already with the same properties is left
 // as it is; other properties are an error.
 func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) error {
-	s, err := c.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer context.AfterFunc(ctx, s.socket.abort)()
-	ch, err := s.Channel()
-	if err != nil {
-		return fmt.Errorf("declare: %w", err)
-	}
-	defer func() { _ = ch.Close() }()
-	if err := ch.ExchangeDeclare(exchange, amqp.ExchangeDirect, true, false, false, false, nil); err != nil {
-		return fmt.Errorf("declare exchange %q: %w", exchange, err)
-	}
-	var faults []error
-	for _, g := range groups {
-		if g, err = g.withDefaults(); err == nil {
-			err = g.declare(ch, exchange)
+	return c.open(ctx, func(_ *session, ch *amqp.Channel) error {
+		defer func() { _ = ch.Close() }()
+		if err := ch.ExchangeDeclare(exchange, amqp.ExchangeDirect, true, false, false, false, nil); err != nil {
+			return fmt.Errorf("declare exchange %q: %w", exchange, err)
 		}
-		faults = append(faults, err)
-	}
-	return errors.Join(faults...)
+		var faults []error
+		for _, g := range groups {
+			g, err := g.withDefaults()
+			if err == nil {
+				err = g.declare(ch, exchange)
+			}
+			faults = append(faults, err)
+		}
+		return errors.Join(faults...)
+	})
 }
 
 // Check reports whether the exchange is there and may be used; the error is a *relay.Error, or
 // the cause of ctx's end. It changes nothing.
 func Check(ctx context.Context, c *Client, exchange string) error {
-	s, err := c.connect(ctx)
-	if err != nil {
-		return unopened(ctx, err)
-	}
-	defer context.AfterFunc(ctx, s.socket.abort)()
-	ch, err := s.Channel()
-	if err != nil {
-		return unopened(ctx, err)
-	}
-	defer func() { _ = ch.Close() }()
-	err = ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
-	if said, ok := errors.AsType[*amqp.Error](err); ok {
+	var refused error
+	err := c.open(ctx, func(_ *session, ch *amqp.Channel) error {
+		defer func() { _ = ch.Close() }()
+		refused = ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
+		return refused
+	})
+	if said, ok := errors.AsType[*amqp.Error](refused); ok {
 		return broken(said, 1)
 	}
-	return err
+	if err != nil {
+		return unopened(ctx, err)
+	}
+	return nil
 }
 
 func (g Group) declare(ch *amqp.Channel, exchange string) error {

@@ -7,46 +7,37 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/internal/sending"
 )
 
-// verdict is a line of the table: how a failure is reported, and whether it may be the
-// message's fault as well as that of the broker or the way to it.
-type verdict struct {
-	class  relay.Class
-	reason string
-	doubt  bool
-}
+type verdict = sending.Verdict
 
-const certain, unsure = false, true
+const certain, unsure = sending.Certain, sending.Unsure
 
 // The verdicts for what becomes of one message.
 var (
-	refusedByQueue = verdict{relay.Outage, "nacked", unsure}          // a queue is full, has no majority, or failed
-	returned       = verdict{relay.Blocked, "no_queue", certain}      // nothing is bound for it
-	blocked        = verdict{relay.Blocked, "broker_full", certain}   // its memory or disk
-	timedOut       = verdict{relay.Outage, "send_timeout", certain}   // no confirmation came
-	lost           = verdict{relay.Outage, "connection_lost", unsure} // with or without the message
-	unreachable    = verdict{relay.Outage, "unreachable", certain}
+	refusedByQueue = sending.As(relay.Outage, "nacked", unsure)          // a queue is full, has no majority, or failed
+	returned       = sending.As(relay.Blocked, "no_queue", certain)      // nothing is bound for it
+	blocked        = sending.As(relay.Blocked, "broker_full", certain)   // its memory or disk
+	timedOut       = sending.As(relay.Outage, "send_timeout", certain)   // no confirmation came
+	lost           = sending.As(relay.Outage, "connection_lost", unsure) // with or without the message
+	unreachable    = sending.As(relay.Outage, "unreachable", certain)
 )
 
 // byCode gives the verdict for the end of a channel or connection, by the broker's reply code.
 // One that may be due to a message counts for the message only if it was alone on its channel.
 var byCode = map[int]verdict{
-	amqp.AccessRefused:      {relay.Blocked, "access_refused", certain},
-	amqp.NotFound:           {relay.Blocked, "exchange_not_found", certain},
-	amqp.NotAllowed:         {relay.Blocked, "not_allowed", certain},
-	amqp.ResourceLocked:     {relay.Blocked, "resource_locked", certain},
-	amqp.PreconditionFailed: {relay.Refused, "refused", unsure}, // among others: larger than the broker takes
-	amqp.ContentTooLarge:    {relay.Refused, "too_large", unsure},
-	amqp.SyntaxError:        {relay.Refused, "malformed", unsure},
+	amqp.AccessRefused:      sending.As(relay.Blocked, "access_refused", certain),
+	amqp.NotFound:           sending.As(relay.Blocked, "exchange_not_found", certain),
+	amqp.NotAllowed:         sending.As(relay.Blocked, "not_allowed", certain),
+	amqp.ResourceLocked:     sending.As(relay.Blocked, "resource_locked", certain),
+	amqp.PreconditionFailed: sending.As(relay.Refused, "refused", unsure), // among others: larger than the broker takes
+	amqp.ContentTooLarge:    sending.As(relay.Refused, "too_large", unsure),
+	amqp.SyntaxError:        sending.As(relay.Refused, "malformed", unsure),
 	amqp.FrameError:         lost, // the client's word for a failed write
 	amqp.ConnectionForced:   lost,
-	amqp.InternalError:      {relay.Outage, "server_error", unsure},
-	amqp.ResourceError:      {relay.Outage, "server_busy", certain},
-}
-
-func (v verdict) of(err error) *relay.Error {
-	return &relay.Error{Class: v.class, Reason: v.reason, Ambiguous: v.doubt, Err: err}
+	amqp.InternalError:      sending.As(relay.Outage, "server_error", unsure),
+	amqp.ResourceError:      sending.As(relay.Outage, "server_busy", certain),
 }
 
 // unopened turns a failure to get a channel into what the relay decides by.
@@ -55,22 +46,22 @@ func unopened(ctx context.Context, err error) error {
 		return err
 	}
 	if said, ok := errors.AsType[*amqp.Error](err); ok {
-		if v, known := byCode[said.Code]; known && v.class == relay.Blocked {
-			return v.of(err)
+		if v, known := byCode[said.Code]; known && v.Class == relay.Blocked {
+			return v.Of(err)
 		}
 	}
-	return unreachable.of(err)
+	return unreachable.Of(err)
 }
 
 // broken turns the end of a channel with so many unconfirmed messages into what the relay
 // decides by.
 func broken(end *amqp.Error, unconfirmed int) error {
 	if end == nil {
-		return lost.of(amqp.ErrClosed)
+		return lost.Of(amqp.ErrClosed)
 	}
 	v, known := byCode[end.Code]
-	if !known || v.class == relay.Refused && unconfirmed > 1 {
+	if !known || v.Class == relay.Refused && unconfirmed != 1 {
 		v = lost
 	}
-	return v.of(end)
+	return v.Of(end)
 }

@@ -68,6 +68,9 @@ func (o *Options) withDefaults(store *Store, broker *Broker) (Options, error) {
 	given.DrainTimeout = cmp.Or(given.DrainTimeout, 20*time.Second)
 	given.WaitLimit = cmp.Or(given.WaitLimit, time.Minute)
 	given.EventTTL = max(cmp.Or(given.EventTTL, 240*time.Hour), 0)
+	if store.Waits {
+		given.PollMin = min(given.PollMin, pollBusy)
+	}
 	if given.Logger == nil {
 		given.Logger = slog.Default()
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -244,6 +245,17 @@ func TestAnEventThatWaitsIsParked(t *testing.T) {
 	}
 }
 
+// sized notes the page size that was asked for last.
+type sized struct {
+	placed
+	asked *atomic.Int64
+}
+
+func (s sized) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	s.asked.Store(int64(req.MaxItems))
+	return s.placed.Read(ctx, req)
+}
+
 // Where a container is read from that was never read before, through which leases, and what
 // the broker's batches tell.
 func TestOptionsOfARelayReachItsParts(t *testing.T) {
@@ -251,6 +263,8 @@ func TestOptionsOfARelayReachItsParts(t *testing.T) {
 		b := newBench(t)
 		wrapped := memstore.New(nil)
 		b.o.Start, b.o.Processor = changefeed.FromNow(), "mine"
+		var asked atomic.Int64
+		b.store.Feed, b.store.MaxItems, b.o.MaxItems = sized{placed{b.feed}, &asked}, 7, 3
 		b.o.WrapLeases = func(changefeed.LeaseStore) changefeed.LeaseStore { return wrapped }
 		b.o.Needs = monitor.NewDependencies(time.Now, "memory", "broker")
 		b.put("k", "before", 1)
@@ -264,6 +278,12 @@ func TestOptionsOfARelayReachItsParts(t *testing.T) {
 		records, err := wrapped.List(t.Context(), "mine")
 		if err != nil || len(records) < 2 {
 			t.Errorf("%d records of the processor in the store that was given, error %v", len(records), err)
+		}
+		if !slices.ContainsFunc(records, func(r changefeed.Record) bool { return strings.Contains(string(r.Body), `"Owner":"a"`) }) {
+			t.Error("no lease is of the name that the relay was given")
+		}
+		if asked.Load() != 3 {
+			t.Errorf("pages of %d are asked for, want 3 as the relay was told, whatever suits the store", asked.Load())
 		}
 		b.report(t.Context(), relay.BatchReport{Err: errors.New("away")})
 		if !b.o.Needs["broker"].Failing() || b.o.Needs["memory"].Failing() {

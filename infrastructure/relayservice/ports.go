@@ -10,8 +10,8 @@ import (
 	"feedbox/changefeed"
 )
 
-// Store is what a relay needs of where events are committed. All but Upkeep, MaxItems and Held are
-// required.
+// Store is what a relay needs of where events are committed. All but Upkeep, MaxItems, Waits and
+// Held are required.
 type Store struct {
 	// Name is the store's in metrics and probes, such as "cosmos".
 	Name string
@@ -32,6 +32,9 @@ type Store struct {
 	Upkeep func(ctx context.Context) error
 	// MaxItems is the page size that suits Feed. Default 100.
 	MaxItems int
+	// Waits says that reads of Feed wait for something to show, so that they need no pause of
+	// Options.PollMin between them while changes keep coming.
+	Waits bool
 	// Held tells for how long something in the store has kept the feed from going on, such as
 	// a transaction that somebody left open. Default: nothing does.
 	Held func() time.Duration

@@ -1,10 +1,13 @@
 package rows
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"time"
 
 	"feedbox/changefeed"
 )
@@ -28,40 +31,72 @@ func Hash(key string) int32 {
 }
 
 // Place is Hash as an effective partition key.
-func Place(key string) string { return fmt.Sprintf("%0*X", boundWidth, Hash(key)) }
+func Place(key string) string { return place(int(Hash(key))) }
 
-// Ranges cuts the key space into n equal feed ranges, a power of two of them up to most. No
+func place(hash int) string { return fmt.Sprintf("%0*X", boundWidth, hash) }
+
+// KeySpace is the feed ranges that the key space is cut in, in their order. A feed embeds it. A
+// relay that is configured for more of them splits its leases; for fewer, leases stay as narrow as
+// they were.
+type KeySpace []changefeed.FeedRange
+
+// Cut cuts the key space into n equal feed ranges, a power of two of them up to most. No
 // number is 4.
-func Ranges(n, most int) ([]changefeed.FeedRange, error) {
+func Cut(n, most int) (KeySpace, error) {
 	if n == 0 {
 		n = 4
 	}
 	if n < 1 || n > most || n&(n-1) != 0 {
 		return nil, fmt.Errorf("%d feed ranges: give 1, 2, 4 and so on up to %d", n, most)
 	}
-	ranges := make([]changefeed.FeedRange, n)
+	ranges := make(KeySpace, n)
 	bound := changefeed.FullRange().Min
 	for i := range n {
 		ranges[i].Min = bound
-		bound = fmt.Sprintf("%0*X", boundWidth, (i+1)<<HashBits/n)
+		bound = place((i + 1) << HashBits / n)
 		ranges[i].Max = bound
 	}
 	ranges[n-1].Max = changefeed.FullRange().Max
 	return ranges, nil
 }
 
-// Hashes are the first hash of a range and the one behind its last. The range must lie
-// within one of ranges; else the error is a SplitError, or permanent.
-func Hashes(r changefeed.FeedRange, ranges []changefeed.FeedRange) (from, to int32, err error) {
-	if cut := parts(r, ranges); len(cut) > 1 {
-		return 0, 0, &changefeed.SplitError{Range: r, Children: cut}
+// Ranges implements changefeed.Feed.
+func (s KeySpace) Ranges(context.Context) ([]changefeed.FeedRange, error) { return s, nil }
+
+// Place implements changefeed.Placer.
+func (KeySpace) Place(key string) (string, error) { return Place(key), nil }
+
+// Request is a request for a page as a store goes by it.
+type Request struct {
+	changefeed.ReadRequest        // with what it leaves out, and Since only where there is no continuation
+	Low, High              int32  // the hashes of the range: the first, and the one behind the last
+	Position               uint64 // of the continuation; 0 is the start
+}
+
+// pageSize is how many events a page has where nobody says.
+const pageSize = 100
+
+// ParseRequest reads a request to a feed of a key space. Its range must lie within one of those
+// that the space is cut in; else the error is a SplitError. Any other error is permanent.
+func ParseRequest(s KeySpace, req changefeed.ReadRequest) (r Request, err error) {
+	r.ReadRequest = req
+	if r.MaxItems <= 0 {
+		r.MaxItems = pageSize
 	}
-	from, err1 := hashBound(r.Min)
-	to, err2 := hashBound(r.Max)
-	if err := errors.Join(err1, err2); err != nil {
-		return 0, 0, errors.Join(changefeed.ErrPermanent, fmt.Errorf("feed range %s: %w", r, err))
+	if req.Continuation != "" {
+		r.Since = time.Time{}
 	}
-	return from, to, nil
+	if cut := parts(req.Range, s); len(cut) > 1 {
+		return r, &changefeed.SplitError{Range: req.Range, Children: cut}
+	}
+	var err1, err2, err3 error
+	r.Low, err1 = hashBound(req.Range.Min)
+	r.High, err2 = hashBound(req.Range.Max)
+	r.Position, err3 = parseToken(req.Continuation)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return r, errors.Join(changefeed.ErrPermanent, fmt.Errorf("feed range %s: %w", req.Range, err))
+	}
+	return r, nil
 }
 
 func hashBound(bound string) (int32, error) {
@@ -89,17 +124,15 @@ func parts(r changefeed.FeedRange, physical []changefeed.FeedRange) []changefeed
 // Token is a continuation of a feed whose positions are numbers.
 func Token(position uint64) string { return strconv.Quote(strconv.FormatUint(position, 10)) }
 
-// ParseToken reads what Token has written; "" is the start, 0. Any other error is permanent.
-func ParseToken(continuation string) (uint64, error) {
+// parseToken reads what Token has written; "" is the start, 0.
+func parseToken(continuation string) (uint64, error) {
 	if continuation == "" {
 		return 0, nil
 	}
-	text, err := strconv.Unquote(continuation)
-	if err == nil {
-		var n uint64
-		if n, err = strconv.ParseUint(text, 10, 63); err == nil {
-			return n, nil
-		}
+	text, err1 := strconv.Unquote(continuation)
+	n, err2 := strconv.ParseUint(text, 10, 63)
+	if err := cmp.Or(err1, err2); err != nil {
+		return 0, fmt.Errorf("the continuation %q is none of this feed's: %w", continuation, err)
 	}
-	return 0, errors.Join(changefeed.ErrPermanent, fmt.Errorf("the continuation %q is none of this feed's", continuation))
+	return n, nil
 }

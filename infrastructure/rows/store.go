@@ -30,6 +30,13 @@ type Store interface {
 	// Audits returns the first audit entries of an aggregate with a version above after, in
 	// their order.
 	Audits(ctx context.Context, aggregateID uuid.UUID, after int64, limit int) ([]query.AuditEntry, error)
+	// Event returns an event of a key, or NotFound.
+	Event(ctx context.Context, key, id string) (StoredEvent, error)
+	// Events returns the events of a key, in any order.
+	Events(ctx context.Context, key string) ([]StoredEvent, error)
+	// ReplaceEvent puts document in place of an event if that is as it was read, and reports
+	// whether it was. The feed does not show it again.
+	ReplaceEvent(ctx context.Context, key, id string, read StoredEvent, document []byte) (bool, error)
 	// Save makes one attempt to store a change: all of it or nothing. ErrExists, ErrChanged,
 	// and ErrNoted, wrapped or bare, say that it is refused by what is stored.
 	Save(ctx context.Context, c *Change) error
@@ -88,3 +95,10 @@ type Change struct {
 
 // Event is an event of a commit.
 type Event struct{ ID, Document string }
+
+// StoredEvent is an event as it is stored.
+type StoredEvent struct {
+	Document []byte // the store does not keep it
+	At       time.Time
+	Tag      string // the store's own for this state; may be empty
+}

@@ -145,7 +145,11 @@ func (w *UnitOfWork[A]) Commit(ctx context.Context) (command.Receipt, error) {
 	}
 	commit, changed := w.aggregate.Pending()
 	if !changed {
-		return command.Receipt{ETag: etag(w.read.Version)}, w.confirm(ctx)
+		if err := w.confirm(ctx); err != nil {
+			return command.Receipt{}, err
+		}
+		w.request, w.audit = nil, nil
+		return command.Receipt{ETag: etag(w.read.Version)}, nil
 	}
 	c, err := w.change(ctx, commit)
 	if err != nil {
@@ -192,11 +196,8 @@ func (w *UnitOfWork[A]) confirm(ctx context.Context) error {
 		return err
 	}
 	c := &Change{ID: w.id, Type: w.of.kind.Type, Read: w.read, Unchanged: true, Version: w.read.Version, Request: w.request, RequestTTL: w.of.options.RequestTTL}
-	if _, err := w.save(ctx, c); err != nil {
-		return err
-	}
-	w.request, w.audit = nil, nil
-	return nil
+	_, err := w.save(ctx, c)
+	return err
 }
 
 // etag is the aggregate's, quoted as in HTTP: its version, which never comes back.

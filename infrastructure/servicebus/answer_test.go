@@ -2,6 +2,7 @@ package servicebus
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
@@ -194,4 +196,37 @@ func TestAMessageThatFailsForAReasonNobodyKnows(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestARefusedTokenEndsItsLink: the next one is attached with a new token.
+func TestARefusedTokenEndsItsLink(t *testing.T) {
+	inScript(t, func(t *testing.T, w *world, s *script) {
+		p := w.publisher(t, nil)
+		attached := 0
+		w.server.Control(busemu.OpAttach, func(c *busemu.Call) *busemu.Fault {
+			if c.Entity == "contacts" {
+				attached++
+			}
+			return nil
+		})
+		s.set(has("a.1", "amqp:unauthorized-access"))
+		wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 10)}), "a after 0: outage unauthorized")
+		if err := p.Publish(t.Context(), []relay.Group{group("b", 10)}); err != nil || attached != 2 {
+			t.Errorf("the next send: %v, on link %d; want the second", err, attached)
+		}
+	})
+}
+
+// TestABatchHasTheSizeThatTheBrokerTells, which may be less than that of one message.
+func TestABatchHasTheSizeThatTheBrokerTells(t *testing.T) {
+	for _, size := range []any{uint64(20_000), uint32(20_000), int64(20_000)} {
+		inScript(t, func(t *testing.T, w *world, s *script) {
+			s.batch = size
+			var sent []int
+			p := w.publisher(t, &PublisherOptions{Sent: func(_ context.Context, r relay.BatchReport) { sent = append(sent, r.Messages) }})
+			if err := p.Publish(t.Context(), []relay.Group{group("a", 9000, 9000, 9000, 9000)}); err != nil || fmt.Sprint(sent) != "[2 2]" {
+				t.Errorf("%T: %v, batches of %v, want [2 2]", size, err, sent)
+			}
+		})
+	}
 }

@@ -8,61 +8,56 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/internal/sending"
 	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
-// verdict is a line of the table: how a failure is reported, and whether it may be the
-// message's fault as well as that of the broker, its set-up or the way to it.
-type verdict struct {
-	class  relay.Class
-	reason string
-	doubt  bool
-}
-
 type verdicts map[amqp.ErrCond]verdict
 
-const certain, unsure = false, true
+type verdict = sending.Verdict
+
+const certain, unsure = sending.Certain, sending.Unsure
 
 // byCondition gives the verdict for what the broker said: the condition of an AMQP error,
 // or the outcome of a delivery that has none.
 var byCondition = verdicts{
-	"com.microsoft:server-busy":         {relay.Outage, "server_busy", certain},
-	"com.microsoft:timeout":             {relay.Outage, "server_timeout", certain},
-	"com.microsoft:operation-cancelled": {relay.Outage, "operation_cancelled", certain},
-	amqp.ErrCondInternalError:           {relay.Outage, "server_error", unsure},
-	amqp.ErrCondConnectionForced:        {relay.Outage, "connection_lost", unsure},
-	amqp.ErrCondDetachForced:            {relay.Outage, "link_detached", certain},
-	amqp.ErrCondTransferLimitExceeded:   {relay.Outage, "no_credit", certain},
-	amqp.ErrCondUnauthorizedAccess:      {relay.Outage, "unauthorized", certain},
-	"released":                          {relay.Outage, "released", unsure},
-	"modified":                          {relay.Outage, "modified", unsure},
-	"no outcome":                        {relay.Outage, "no_outcome", unsure},
+	"com.microsoft:server-busy":         sending.As(relay.Outage, "server_busy", certain),
+	"com.microsoft:timeout":             sending.As(relay.Outage, "server_timeout", certain),
+	"com.microsoft:operation-cancelled": sending.As(relay.Outage, "operation_cancelled", certain),
+	amqp.ErrCondInternalError:           sending.As(relay.Outage, "server_error", unsure),
+	amqp.ErrCondConnectionForced:        sending.As(relay.Outage, "connection_lost", unsure),
+	amqp.ErrCondDetachForced:            sending.As(relay.Outage, "link_detached", certain),
+	amqp.ErrCondTransferLimitExceeded:   sending.As(relay.Outage, "no_credit", certain),
+	amqp.ErrCondUnauthorizedAccess:      sending.As(relay.Outage, "unauthorized", certain),
+	"released":                          sending.As(relay.Outage, "released", unsure),
+	"modified":                          sending.As(relay.Outage, "modified", unsure),
+	"no outcome":                        sending.As(relay.Outage, "no_outcome", unsure),
 
-	amqp.ErrCondNotFound:              {relay.Blocked, "entity_not_found", certain},
-	amqp.ErrCondResourceDeleted:       {relay.Blocked, "entity_not_found", certain},
-	"com.microsoft:entity-disabled":   {relay.Blocked, "entity_disabled", certain},
-	amqp.ErrCondResourceLimitExceeded: {relay.Blocked, "entity_full", certain},
+	amqp.ErrCondNotFound:              sending.As(relay.Blocked, "entity_not_found", certain),
+	amqp.ErrCondResourceDeleted:       sending.As(relay.Blocked, "entity_not_found", certain),
+	"com.microsoft:entity-disabled":   sending.As(relay.Blocked, "entity_disabled", certain),
+	amqp.ErrCondResourceLimitExceeded: sending.As(relay.Blocked, "entity_full", certain),
 
-	amqp.ErrCondMessageSizeExceeded:       {relay.Refused, "too_large", certain},
-	amqp.ErrCondNotAllowed:                {relay.Refused, "not_allowed", unsure},
-	amqp.ErrCondDecodeError:               {relay.Refused, "malformed", unsure},
-	amqp.ErrCondInvalidField:              {relay.Refused, "malformed", unsure},
-	amqp.ErrCondNotImplemented:            {relay.Refused, "malformed", unsure},
-	amqp.ErrCondPreconditionFailed:        {relay.Refused, "malformed", unsure},
-	"com.microsoft:argument-error":        {relay.Refused, "malformed", unsure},
-	"com.microsoft:argument-out-of-range": {relay.Refused, "malformed", unsure},
-	"rejected":                            {relay.Refused, "rejected", unsure}, // without a reason
+	amqp.ErrCondMessageSizeExceeded:       sending.As(relay.Refused, "too_large", certain),
+	amqp.ErrCondNotAllowed:                sending.As(relay.Refused, "not_allowed", unsure),
+	amqp.ErrCondDecodeError:               sending.As(relay.Refused, "malformed", unsure),
+	amqp.ErrCondInvalidField:              sending.As(relay.Refused, "malformed", unsure),
+	amqp.ErrCondNotImplemented:            sending.As(relay.Refused, "malformed", unsure),
+	amqp.ErrCondPreconditionFailed:        sending.As(relay.Refused, "malformed", unsure),
+	"com.microsoft:argument-error":        sending.As(relay.Refused, "malformed", unsure),
+	"com.microsoft:argument-out-of-range": sending.As(relay.Refused, "malformed", unsure),
+	"rejected":                            sending.As(relay.Refused, "rejected", unsure), // without a reason
 }
 
 // The verdicts for what the broker has no word for. What nobody knows is an outage: it
 // costs time, never an event.
 var (
-	unknown        = verdict{relay.Outage, "unknown", unsure}
-	timedOut       = verdict{relay.Outage, "send_timeout", certain}
-	connectionLost = verdict{relay.Outage, "connection_lost", unsure}
-	credential     = verdict{relay.Outage, "credential", certain}
-	closed         = verdict{relay.Outage, "client_closed", certain}
-	linkRefused    = verdict{relay.Blocked, "link_refused", certain}
+	unknown        = sending.As(relay.Outage, "unknown", unsure)
+	timedOut       = sending.As(relay.Outage, "send_timeout", certain)
+	connectionLost = sending.As(relay.Outage, "connection_lost", unsure)
+	credential     = sending.As(relay.Outage, "credential", certain)
+	closed         = sending.As(relay.Outage, "client_closed", certain)
+	linkRefused    = sending.As(relay.Blocked, "link_refused", certain)
 )
 
 // classify turns the failure of a send, or of opening the link, into what the relay
@@ -71,8 +66,7 @@ func classify(ctx, attempt context.Context, err error) error {
 	if ctx.Err() != nil {
 		return relay.Ended(ctx)
 	}
-	v := verdictOn(attempt, err)
-	return &relay.Error{Class: v.class, Reason: v.reason, Ambiguous: v.doubt, Err: err}
+	return verdictOn(attempt, err).Of(err)
 }
 
 func verdictOn(attempt context.Context, err error) verdict {
@@ -112,7 +106,7 @@ func (t verdicts) of(condition amqp.ErrCond) verdict {
 // and for no lasting reason.
 func sentInVain(err error) bool {
 	_, notAttached := errors.AsType[*attachError](err)
-	return hasEnded(err) && !notAttached && relay.ClassOf(err) == relay.Outage && relay.ReasonOf(err) != timedOut.reason
+	return hasEnded(err) && !notAttached && relay.ClassOf(err) == relay.Outage && relay.ReasonOf(err) != timedOut.Reason
 }
 
 // unheard returns v, or the verdict in its place if v is a refusal that is no answer to a
@@ -122,7 +116,7 @@ func sentInVain(err error) bool {
 func unheard(err error, v verdict) verdict {
 	_, notAttached := errors.AsType[*attachError](err)
 	switch {
-	case v.class != relay.Refused || !v.doubt:
+	case v.Class != relay.Refused || !v.Doubt:
 		return v
 	case wire.Broken(err):
 		return connectionLost

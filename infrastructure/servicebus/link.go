@@ -25,7 +25,6 @@ type senderLink struct {
 	shared *wire.Shared[attached]
 }
 
-// attached is a link that is attached.
 type attached struct {
 	*amqp.Sender
 	conn     *wire.Conn
@@ -45,10 +44,8 @@ func newSenderLink(client *Client, entity string) *senderLink {
 // attachError is why a link was not attached: the broker has seen no message on it.
 type attachError struct{ err error }
 
-// Error implements error.
 func (e *attachError) Error() string { return e.err.Error() }
 
-// Unwrap returns the cause.
 func (e *attachError) Unwrap() error { return e.err }
 
 func (l *senderLink) attach(ctx context.Context) (*attached, error) {
@@ -139,7 +136,6 @@ func hasEnded(err error) bool {
 // condition is the name of the outcome.
 type notAcceptedError struct{ outcome amqp.Error }
 
-// Error implements error.
 func (e *notAcceptedError) Error() string {
 	text := "the broker did not accept the message: " + string(e.outcome.Condition)
 	if e.outcome.Description != "" {
@@ -148,7 +144,6 @@ func (e *notAcceptedError) Error() string {
 	return text
 }
 
-// Unwrap returns the broker's error.
 func (e *notAcceptedError) Unwrap() error { return &e.outcome }
 
 // outcome is nil for accepted only.

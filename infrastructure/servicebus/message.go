@@ -6,19 +6,8 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"feedbox/application/relay"
-)
-
-// Names of the application properties of a message.
-const (
-	PropertyTraceparent      = "traceparent"
-	PropertySequence         = "sequence"         // long
-	PropertyAggregateVersion = "aggregateVersion" // long
-	// The attributes of CloudEvents 1.0 in the binary mode of its AMQP binding.
-	propertySpecVersion = "cloudEvents_specversion"
-	propertyID          = "cloudEvents_id"
-	propertySource      = "cloudEvents_source"
-	propertyType        = "cloudEvents_type"
-	propertyTime        = "cloudEvents_time"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/internal/sending"
 )
 
 const annotationPartitionKey = "x-opt-partition-key"
@@ -51,14 +40,14 @@ func (e *encoder) encode(m *relay.Message, source any) *amqp.Message {
 	e.properties = amqp.MessageProperties{MessageID: m.ID, ContentType: &contentTypeJSON, Subject: &m.Action, GroupID: &m.Key}
 	a.Annotations[annotationPartitionKey] = m.Key
 	p := a.ApplicationProperties
-	setOrDelete(p, PropertyTraceparent, m.Traceparent, m.Traceparent != "")
-	setOrDelete(p, PropertySequence, m.Sequence, m.Sequence != 0)
-	setOrDelete(p, PropertyAggregateVersion, m.AggregateVersion, m.AggregateVersion != 0)
-	p[propertySpecVersion] = specVersion
-	p[propertyID] = e.properties.MessageID
-	p[propertySource] = source
-	p[propertyType] = m.Action
-	setOrDelete(p, propertyTime, m.CreatedAt, m.CreatedAt != "")
+	setOrDelete(p, consumer.PropertyTraceparent, m.Traceparent, m.Traceparent != "")
+	setOrDelete(p, consumer.PropertySequence, m.Sequence, m.Sequence != 0)
+	setOrDelete(p, consumer.PropertyAggregateVersion, m.AggregateVersion, m.AggregateVersion != 0)
+	p[sending.PropertySpecVersion] = specVersion
+	p[sending.PropertyID] = e.properties.MessageID
+	p[sending.PropertySource] = source
+	p[sending.PropertyType] = m.Action
+	setOrDelete(p, sending.PropertyTime, m.CreatedAt, m.CreatedAt != "")
 	return a
 }
 

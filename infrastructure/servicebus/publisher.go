@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/internal/sending"
 	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
@@ -19,7 +20,7 @@ import (
 type Publisher struct {
 	link     link
 	slots    chan struct{} // one held for each batch in flight, over all calls
-	source   any           // the CloudEvents attribute: "/" and the name of the entity
+	source   any           // the CloudEvents attribute
 	opts     PublisherOptions
 	unpacked atomic.Bool // the entity turned out to refuse batches of several keys
 }
@@ -62,13 +63,11 @@ func NewPublisher(client *Client, entity string, opts *PublisherOptions) (*Publi
 }
 
 func newPublisher(link link, entity string, opts *PublisherOptions) *Publisher {
-	p := &Publisher{link: link, source: "/" + entity}
+	p := &Publisher{link: link}
 	if opts != nil {
 		p.opts = *opts
 	}
-	if p.opts.Source != "" {
-		p.source = p.opts.Source
-	}
+	p.source = cmp.Or(p.opts.Source, "/"+entity)
 	p.opts.Logger = cmp.Or(p.opts.Logger, slog.New(slog.DiscardHandler))
 	l := &p.opts.limits
 	l.inFlight = cmp.Or(l.inFlight, 64)
@@ -81,7 +80,7 @@ func newPublisher(link link, entity string, opts *PublisherOptions) *Publisher {
 
 // Publish implements relay.Publisher.
 func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
-	return failures(p.publish(ctx, groups))
+	return sending.Failed(p.publish(ctx, groups))
 }
 
 // publish returns the result of each of groups.
@@ -94,21 +93,6 @@ func (p *Publisher) publish(ctx context.Context, groups []relay.Group) []relay.K
 	}
 	senders.Wait()
 	return c.results
-}
-
-// failures returns the error of a call from the results of its groups.
-func failures(results []relay.KeyError) error {
-	var failed []relay.KeyError
-	for g, r := range results {
-		if r.Err != nil {
-			r.Group = g
-			failed = append(failed, r)
-		}
-	}
-	if failed == nil {
-		return nil
-	}
-	return &relay.PublishError{Keys: failed}
 }
 
 // Open connects, as the first Publish would: it tells whether the broker can be reached

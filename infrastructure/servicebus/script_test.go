@@ -25,6 +25,7 @@ type script struct {
 	mu     sync.Mutex // guards all of it
 	decide func(payload []byte) answer
 	asked  int
+	batch  any // how large a batch may be, as the broker tells it at attach; nil: as it does
 }
 
 func (s *script) set(decide func(payload []byte) answer) {
@@ -182,6 +183,10 @@ func (c *scripted) arriving(frame []byte) []byte {
 	switch p := p.(type) {
 	case *amqp.Attach:
 		c.brokers[p.Name] = link16{channel, p.Handle}
+		if c.script.batch != nil {
+			p.Properties = amqp.Map{{Key: amqp.Symbol("com.microsoft:max-message-batch-size"), Value: c.script.batch}}
+			return amqp.AppendFrame(nil, amqp.FrameAMQP, channel, p)
+		}
 	case *amqp.Detach:
 		if l := (link16{channel, p.Handle}); c.answered[l] {
 			delete(c.answered, l)

@@ -51,7 +51,6 @@ func (c *call) plan(pack bool) (trains [][]item) {
 	return trains
 }
 
-// fail makes err the result of the groups of items.
 func (c *call) fail(items []item, err error) {
 	for _, i := range items {
 		c.results[i.group].Err = err
@@ -68,7 +67,6 @@ type sender struct {
 	enc encoder
 }
 
-// send sends trains until none is left.
 func (s *sender) send(ctx context.Context, trains [][]item) {
 	for n := s.next.Add(1); n <= int64(len(trains)); n = s.next.Add(1) {
 		select {

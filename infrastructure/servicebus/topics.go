@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/internal/sending"
 )
 
 // Topics sends events to topics by their subjects. It is safe for concurrent use, as its
@@ -60,7 +61,7 @@ func (t *Topics) Publish(ctx context.Context, groups []relay.Group) error {
 		}
 		topics.Wait()
 	}
-	return failures(results)
+	return sending.Failed(results)
 }
 
 // run is what one topic gets next: the front of what is left of some groups.

@@ -5,14 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"golang.org/x/sync/semaphore"
 
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/internal/handling"
+	"feedbox/infrastructure/internal/sending"
 )
 
 // Consumer gives the events of a FIFO queue to a handler, those of a key in their order. Any
@@ -22,7 +27,6 @@ type Consumer struct {
 	queue  string
 	opts   ConsumerOptions
 	lanes  *handling.Lanes
-	work   *handling.Work
 
 	mu          sync.Mutex // guards what follows
 	deadLetters string     // the queue's URL, once it was asked for
@@ -69,15 +73,15 @@ func NewConsumer(client *sqs.Client, queueURL string, handler consumer.Handler, 
 	if c.lanes, err = handling.NewLanes(handler, o.Options); err != nil || faults != nil {
 		return nil, fmt.Errorf("sqs consumer: %w", errors.Join(append(faults, err)...))
 	}
-	c.work = c.lanes.Work()
 	return c, nil
 }
 
 // Run receives until ctx ends, drains and returns nil. It survives failures of the service and
 // of the handler. Run may be called again after it returned.
 func (c *Consumer) Run(ctx context.Context) error {
-	r := &reception{Consumer: c, held: make(map[*held]bool), settled: make(chan settled, c.opts.Held)}
-	r.less.L = &r.mu
+	r := &reception{
+		Consumer: c, held: make(map[*held]bool), settled: make(chan *held, c.opts.Held), room: semaphore.NewWeighted(int64(c.opts.Held)),
+	}
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var beside sync.WaitGroup
@@ -85,14 +89,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	for range c.opts.Receivers {
 		beside.Go(func() { r.delete(keeping) })
 	}
-	c.lanes.Run(ctx, func(ctx, working context.Context) {
-		defer context.AfterFunc(ctx, func() { r.release(0) })() // reserve waits for no context
-		var receivers sync.WaitGroup
-		for range c.opts.Receivers {
-			receivers.Go(func() { r.receive(ctx, working) })
-		}
-		receivers.Wait()
-	}, func(ctx context.Context) {
+	c.lanes.Run(ctx, slices.Repeat([]handling.Receiver{r.receive}, c.opts.Receivers), func(ctx context.Context) {
 		close(r.settled)
 		stop()
 		beside.Wait()
@@ -101,67 +98,54 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return nil
 }
 
-// receive takes events from the queue until ctx ends.
-func (r *reception) receive(ctx, working context.Context) {
-	for failures := 0; r.reserve(ctx); {
-		answer, err := r.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &r.queue, MaxNumberOfMessages: perRequest, WaitTimeSeconds: seconds(r.opts.Wait), VisibilityTimeout: seconds(r.opts.Visibility),
-			MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
-		})
-		if err != nil {
-			r.release(perRequest)
-			if ctx.Err() != nil {
-				return
-			}
-			failures++
-			r.work.Log.WarnContext(ctx, "receiving failed", "queue", r.queue, "error", err, "failures", failures)
-			timer := time.NewTimer(r.work.Backoff(failures))
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
-			}
-			continue
-		}
-		failures = 0
-		r.release(perRequest - len(answer.Messages))
-		for i := range answer.Messages {
-			r.lanes.Add(ctx, r.hold(working, &answer.Messages[i]))
-		}
+// receive takes events from the queue, once there is room for as many as may come.
+func (r *reception) receive(ctx, working context.Context) error {
+	if err := r.room.Acquire(ctx, perRequest); err != nil {
+		return err // ctx has ended
 	}
+	var messages []types.Message
+	answer, err := r.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl: &r.queue, MaxNumberOfMessages: perRequest, WaitTimeSeconds: seconds(r.opts.Wait), VisibilityTimeout: seconds(r.opts.Visibility),
+		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	})
+	if err == nil {
+		messages = answer.Messages
+	}
+	r.room.Release(int64(perRequest - len(messages)))
+	for i := range messages {
+		r.lanes.Add(ctx, r.hold(working, &messages[i]))
+	}
+	return err
 }
 
-// delete deletes what is settled, as many at a time as there are, until there will be no more.
-func (r *reception) delete(ctx context.Context) {
-	for first := range r.settled {
-		batch := []settled{first}
-		for more := true; more && len(batch) < perRequest; {
-			select {
-			case next, ok := <-r.settled:
-				if more = ok; ok {
-					batch = append(batch, next)
-				}
-			default:
-				more = false
-			}
-		}
-		entries := make([]types.DeleteMessageBatchRequestEntry, len(batch))
-		for i, s := range batch {
-			entries[i] = types.DeleteMessageBatchRequestEntry{Id: number(i), ReceiptHandle: s.message.ReceiptHandle}
-		}
-		failed := r.ask(ctx, len(batch), func(ctx context.Context) ([]types.BatchResultErrorEntry, error) {
-			answer, err := r.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &r.queue, Entries: entries})
-			if err != nil {
-				return nil, err
-			}
-			return answer.Failed, nil
-		})
-		for i, s := range batch {
-			if failed[i] != nil {
-				s.out.Action, s.out.Err = consumer.Unsettled, errors.Join(s.out.Err, failed[i])
-			}
-			r.work.Observe(s.life, s.out)
-			r.drop(s.held, nil)
-		}
+func seconds(d time.Duration) int32 { return int32(d / time.Second) }
+
+// event reads the event out of a message.
+func event(m *types.Message) *consumer.Event {
+	e := &consumer.Event{Body: []byte(aws.ToString(m.Body)), Properties: make(map[string]any, len(m.MessageAttributes))}
+	for name, v := range m.MessageAttributes {
+		e.Properties[name] = property(v)
 	}
+	handling.ReadProperties(e)
+	e.ID, _ = e.Properties[sending.PropertyID].(string)
+	e.Action, _ = e.Properties[sending.PropertyType].(string)
+	e.ID = cmp.Or(e.ID, m.Attributes["MessageDeduplicationId"])
+	e.Key = cmp.Or(e.Key, m.Attributes["MessageGroupId"])
+	received, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
+	e.DeliveryCount = max(1, received)
+	if sent, err := strconv.ParseInt(m.Attributes["SentTimestamp"], 10, 64); err == nil {
+		e.EnqueuedAt = time.UnixMilli(sent)
+	}
+	return e
+}
+
+// property is a text, a whole number or bytes.
+func property(v types.MessageAttributeValue) any {
+	if v.StringValue == nil {
+		return v.BinaryValue
+	}
+	if n, err := strconv.ParseInt(*v.StringValue, 10, 64); err == nil && aws.ToString(v.DataType) == "Number" {
+		return n
+	}
+	return *v.StringValue
 }

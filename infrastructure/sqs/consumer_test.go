@@ -227,7 +227,7 @@ func TestConsumer(t *testing.T) {
 		}
 		for i, want := range []string{"key-0 too_many_attempts: never", "key-0 unknown: no such thing "} {
 			a := answer.Messages[i].MessageAttributes
-			if got := *a[sqs.AttributeKey].StringValue + " " + *a[sqs.AttributeDeadLetterReason].StringValue; got != want {
+			if got := *a[consumer.PropertyKey].StringValue + " " + *a[sqs.AttributeDeadLetterReason].StringValue; got != want {
 				t.Errorf("dead letter %q, want %q", got, want)
 			}
 		}

@@ -3,6 +3,9 @@
 //
 //	event ──▶ message: group id = key, deduplication id = event id, body = the event as stored
 //
+// Attributes are those of CloudEvents, named as in its binding for AMQP 1.0, and traceparent,
+// sequence, aggregateVersion and partitionKey, as far as they are known.
+//
 // A group is delivered in order, and a message whose deduplication id the queue has seen within
 // five minutes is accepted and dropped, so a repeat within that window does no harm. Later ones
 // are for the consumer's inbox.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"golang.org/x/sync/semaphore"
 
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/internal/handling"
@@ -19,12 +21,11 @@ import (
 // reception is what one Run of a consumer holds.
 type reception struct {
 	*Consumer
-	settled chan settled // to be deleted; room for all that is held
+	settled chan *held          // to be deleted; room for all that is held
+	room    *semaphore.Weighted // for messages held, and those that requests may bring
 
-	mu    sync.Mutex // guards what follows
-	less  sync.Cond  // signals that count went down
-	count int        // messages held, and those that requests may bring
-	held  map[*held]bool
+	mu   sync.Mutex // guards held
+	held map[*held]bool
 }
 
 // held is a message that the service keeps from others.
@@ -32,38 +33,12 @@ type held struct {
 	message *types.Message
 	life    context.Context //nolint:containedctx // that of the delivery
 	lose    context.CancelCauseFunc
-	until   time.Time // when others may get it, unless it is extended
-}
-
-// settled is a message to be deleted, and its outcome if that succeeds.
-type settled struct {
-	*held
-	out consumer.Outcome
+	until   time.Time        // when others may get it, unless it is extended
+	out     consumer.Outcome // once it is settled
 }
 
 // requestTimeout bounds a request that the service answers at once.
 const requestTimeout = 10 * time.Second
-
-// reserve waits for room for what a request may bring. It reports false when ctx has ended.
-func (r *reception) reserve(ctx context.Context) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for ctx.Err() == nil && r.count+perRequest > r.opts.Held {
-		r.less.Wait()
-	}
-	if ctx.Err() != nil {
-		return false
-	}
-	r.count += perRequest
-	return true
-}
-
-func (r *reception) release(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.count -= n
-	r.less.Broadcast()
-}
 
 // hold makes a delivery of a message that was received.
 func (r *reception) hold(working context.Context, m *types.Message) *handling.Delivery {
@@ -74,7 +49,10 @@ func (r *reception) hold(working context.Context, m *types.Message) *handling.De
 	r.held[h] = true
 	return &handling.Delivery{
 		Event: event(m), Life: h.life,
-		Complete: func(out consumer.Outcome) { r.settled <- settled{h, out} },
+		Complete: func(out consumer.Outcome) {
+			h.out = out
+			r.settled <- h
+		},
 		DeadLetter: func(ctx context.Context, letter *consumer.DeadLetterError) error {
 			return r.deadLetter(ctx, m, letter)
 		},
@@ -88,141 +66,132 @@ func (r *reception) drop(h *held, cause error) {
 	defer r.mu.Unlock()
 	if r.held[h] {
 		delete(r.held, h)
-		r.count--
-		r.less.Broadcast()
+		r.room.Release(1)
 	}
+}
+
+// due returns what others may get within d.
+func (r *reception) due(d time.Duration) (some []*held) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for h := range r.held {
+		if time.Until(h.until) <= d {
+			some = append(some, h)
+		}
+	}
+	return some
 }
 
 // keep extends the visibility of what is held for longer than half of it, until ctx ends.
 func (r *reception) keep(ctx context.Context) {
-	ticker := time.NewTicker(r.opts.Visibility / 4)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			r.mu.Lock()
-			var due []*held
-			for h := range r.held {
-				if h.until.Sub(now) <= r.opts.Visibility/2 {
-					due = append(due, h)
-				}
-			}
-			r.mu.Unlock()
-			for len(due) > 0 {
-				n := min(perRequest, len(due))
-				r.extend(ctx, due[:n])
-				due = due[n:]
-			}
+	for ctx.Err() == nil {
+		for some := range slices.Chunk(r.due(r.opts.Visibility/2), perRequest) {
+			r.extend(ctx, some)
 		}
+		handling.Wait(ctx, ctx, r.opts.Visibility/4)
 	}
 }
 
 func (r *reception) extend(ctx context.Context, some []*held) {
 	until := time.Now().Add(r.opts.Visibility)
-	failed := r.change(ctx, some, r.opts.Visibility)
-	for i, h := range some {
-		var refusal *refused
-		switch {
-		case failed[i] == nil:
+	for i, err := range r.change(ctx, some, r.opts.Visibility) {
+		switch h := some[i]; {
+		case err == nil:
 			h.until = until // read by keep alone
-		case errors.As(failed[i], &refusal) || !time.Now().Before(h.until):
-			r.drop(h, fmt.Errorf("%w: %w", consumer.ErrLockLost, failed[i]))
+		case errors.Is(err, consumer.ErrLockLost):
+			r.drop(h, err)
+		case !time.Now().Before(h.until):
+			r.drop(h, fmt.Errorf("%w: %w", consumer.ErrLockLost, err))
 		default:
-			r.work.Log.WarnContext(ctx, "a visibility was not extended", "queue", r.queue, "error", failed[i])
+			r.lanes.Work().Log.WarnContext(ctx, "a visibility was not extended", "queue", r.queue, "error", err)
 		}
 	}
 }
 
 // giveBack lets others have what was not handled.
 func (r *reception) giveBack(ctx context.Context) {
-	var some []*held
-	for h := range r.held {
-		some = append(some, h)
-		h.lose(nil)
-	}
-	for len(some) > 0 {
-		n := min(perRequest, len(some))
-		for _, err := range r.change(ctx, some[:n], 0) {
+	for some := range slices.Chunk(r.due(r.opts.Visibility), perRequest) {
+		for i, err := range r.change(ctx, some, 0) {
+			some[i].lose(nil)
 			if err != nil {
-				r.work.Log.WarnContext(ctx, "an event was not given back; others get it when its visibility ends", "queue", r.queue, "error", err)
+				r.lanes.Work().Log.WarnContext(ctx, "an event was not given back; others get it when its visibility ends", "queue", r.queue, "error", err)
 			}
 		}
-		some = some[n:]
 	}
 }
 
-// change sets the visibility of some messages, at most perRequest.
-func (r *reception) change(ctx context.Context, some []*held, visibility time.Duration) (failed []error) {
+// change sets the visibility of some messages, at most perRequest, and returns what went wrong
+// for each.
+func (r *reception) change(ctx context.Context, some []*held, visibility time.Duration) []error {
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(some))
 	for i, h := range some {
-		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: number(i), ReceiptHandle: h.message.ReceiptHandle, VisibilityTimeout: seconds(visibility)}
+		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: h.message.ReceiptHandle, VisibilityTimeout: seconds(visibility)}
 	}
-	return r.ask(ctx, len(some), func(ctx context.Context) ([]types.BatchResultErrorEntry, error) {
-		answer, err := r.client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &r.queue, Entries: entries})
-		if err != nil {
-			return nil, err
-		}
-		return answer.Failed, nil
-	})
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	answer, err := r.client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &r.queue, Entries: entries})
+	if err != nil {
+		return slices.Repeat([]error{err}, len(some))
+	}
+	return refusals(len(some), answer.Failed)
 }
 
-// refused is the service's word that a message is not this consumer's any more.
-type refused struct{ error }
-
-// ask makes a request for n messages, also when ctx has ended, and returns what went wrong for
-// each.
-func (r *reception) ask(ctx context.Context, n int, request func(ctx context.Context) ([]types.BatchResultErrorEntry, error)) []error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-	defer cancel()
-	answer, err := request(ctx)
-	failed := make([]error, n)
-	for i := range failed {
-		failed[i] = err
+// delete deletes what is settled, as many at a time as there are, until there will be no more.
+func (r *reception) delete(ctx context.Context) {
+	for first := range r.settled {
+		batch := []*held{first}
+		for more := true; more && len(batch) < perRequest; {
+			select {
+			case next, ok := <-r.settled:
+				if more = ok; ok {
+					batch = append(batch, next)
+				}
+			default:
+				more = false
+			}
+		}
+		for i, err := range r.remove(ctx, batch) {
+			h := batch[i]
+			if err != nil {
+				h.out.Action, h.out.Err = consumer.Unsettled, errors.Join(h.out.Err, err)
+			}
+			r.lanes.Work().Observe(h.life, h.out)
+			r.drop(h, nil)
+		}
 	}
+}
+
+// remove deletes some messages, at most perRequest, and returns what went wrong for each.
+func (r *reception) remove(ctx context.Context, some []*held) []error {
+	entries := make([]types.DeleteMessageBatchRequestEntry, len(some))
+	for i, h := range some {
+		entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: h.message.ReceiptHandle}
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	answer, err := r.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &r.queue, Entries: entries})
+	if err != nil {
+		return slices.Repeat([]error{err}, len(some))
+	}
+	return refusals(len(some), answer.Failed)
+}
+
+// bounded is a context for a request that is made also when ctx has ended.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+}
+
+// refusals returns what an answer says of each of n messages. Where the fault is this
+// consumer's, the message is not its own any more.
+func refusals(n int, answer []types.BatchResultErrorEntry) []error {
+	failed := make([]error, n)
 	for _, f := range answer {
-		if i, wrong := strconv.Atoi(deref(f.Id)); wrong == nil && i >= 0 && i < n {
-			failed[i] = fmt.Errorf("%s: %s", deref(f.Code), deref(f.Message))
+		if i, ok := place(f.Id, n); ok {
+			failed[i] = told(f)
 			if f.SenderFault {
-				failed[i] = &refused{failed[i]}
+				failed[i] = fmt.Errorf("%w: %w", consumer.ErrLockLost, failed[i])
 			}
 		}
 	}
 	return failed
-}
-
-func number(i int) *string { return aws.String(strconv.Itoa(i)) }
-
-func seconds(d time.Duration) int32 { return int32(d / time.Second) }
-
-// event reads the event out of a message.
-func event(m *types.Message) *consumer.Event {
-	text := func(name string) string { return deref(m.MessageAttributes[name].StringValue) }
-	whole := func(text string) int64 {
-		n, _ := strconv.ParseInt(text, 10, 64) // 0: not told
-		return n
-	}
-	e := &consumer.Event{
-		ID: text(attributeID), Key: text(AttributeKey), Action: text(attributeType), Body: []byte(deref(m.Body)),
-		Sequence: whole(text(AttributeSequence)), AggregateVersion: whole(text(AttributeAggregateVersion)), Traceparent: text(AttributeTraceparent),
-		DeliveryCount: max(1, int(whole(m.Attributes["ApproximateReceiveCount"]))), Properties: make(map[string]any, len(m.MessageAttributes)),
-	}
-	if e.ID == "" {
-		e.ID = m.Attributes["MessageDeduplicationId"]
-	}
-	if e.Key == "" {
-		e.Key = m.Attributes["MessageGroupId"]
-	}
-	if sent := whole(m.Attributes["SentTimestamp"]); sent != 0 {
-		e.EnqueuedAt = time.UnixMilli(sent)
-	}
-	for name, value := range m.MessageAttributes {
-		if value.StringValue != nil {
-			e.Properties[name] = *value.StringValue
-		} else {
-			e.Properties[name] = value.BinaryValue
-		}
-	}
-	return e
 }

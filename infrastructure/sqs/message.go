@@ -3,6 +3,7 @@ package sqs
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -11,20 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"feedbox/application/relay"
-)
-
-// Names of the attributes of a message. Those of CloudEvents have the same names as on Service
-// Bus.
-const (
-	AttributeKey              = "partitionKey"
-	AttributeTraceparent      = "traceparent"
-	AttributeSequence         = "sequence"
-	AttributeAggregateVersion = "aggregateVersion"
-	attributeSpecVersion      = "cloudEvents_specversion"
-	attributeID               = "cloudEvents_id"
-	attributeSource           = "cloudEvents_source"
-	attributeType             = "cloudEvents_type"
-	attributeTime             = "cloudEvents_time"
+	"feedbox/infrastructure/internal/sending"
 )
 
 // idLimit is the longest group or deduplication id, in characters (SQS quotas).
@@ -50,25 +38,13 @@ func groupable(text string) string {
 // entry returns m as the n-th of a request.
 func entry(n int, m *relay.Message, source string) types.SendMessageBatchRequestEntry {
 	attributes := map[string]types.MessageAttributeValue{}
-	set := func(name, kind, value string) {
-		if value != "" {
-			attributes[name] = types.MessageAttributeValue{DataType: &kind, StringValue: &value}
+	for name, value := range sending.CloudEvents(m, source) {
+		kind := "String"
+		if _, ok := value.(int64); ok {
+			kind = "Number"
 		}
+		attributes[name] = types.MessageAttributeValue{DataType: &kind, StringValue: aws.String(fmt.Sprint(value))}
 	}
-	number := func(name string, value int64) {
-		if value != 0 {
-			set(name, "Number", strconv.FormatInt(value, 10))
-		}
-	}
-	set(AttributeKey, "String", m.Key)
-	set(AttributeTraceparent, "String", m.Traceparent)
-	number(AttributeSequence, m.Sequence)
-	number(AttributeAggregateVersion, m.AggregateVersion)
-	set(attributeSpecVersion, "String", "1.0")
-	set(attributeID, "String", m.ID)
-	set(attributeSource, "String", source)
-	set(attributeType, "String", m.Action)
-	set(attributeTime, "String", m.CreatedAt)
 	return types.SendMessageBatchRequestEntry{
 		Id: aws.String(strconv.Itoa(n)), MessageBody: aws.String(string(m.Body)), MessageAttributes: attributes,
 		MessageGroupId: aws.String(GroupID(m.Key)), MessageDeduplicationId: aws.String(groupable(m.ID)),

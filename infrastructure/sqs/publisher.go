@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,6 +12,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/failpoint"
+	"feedbox/infrastructure/internal/sending"
 )
 
 // Publisher sends events to a FIFO queue. It is safe for concurrent use; two concurrent calls
@@ -83,7 +83,6 @@ type call struct {
 func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 	c := &call{Publisher: p, groups: groups, faults: make([]relay.KeyError, len(groups))}
 	for i := range groups {
-		c.faults[i].Group = i
 		c.ready = append(c.ready, i)
 	}
 	answers := make(chan []int)
@@ -101,16 +100,7 @@ func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 		c.ready = append(c.ready, <-answers...)
 		flying--
 	}
-	var failed []relay.KeyError
-	for _, f := range c.faults {
-		if f.Err != nil {
-			failed = append(failed, f)
-		}
-	}
-	if failed == nil {
-		return nil
-	}
-	return &relay.PublishError{Keys: failed}
+	return sending.Failed(c.faults)
 }
 
 // next takes the groups of the next request from those that are ready, with their messages.
@@ -181,23 +171,16 @@ func withoutRetries(o *sqs.Options) { o.Retryer = aws.NopRetryer{} }
 
 // note takes an answer. A message that it does not name is not sent.
 func (c *call) note(request []int, answer *sqs.SendMessageBatchOutput) {
-	c.fail(request, &relay.Error{Class: relay.Outage, Reason: "no_answer", Ambiguous: true, Err: errors.New("the answer does not name the message")})
-	group := func(id *string) (int, bool) {
-		n, err := strconv.Atoi(deref(id))
-		if err != nil || n < 0 || n >= len(request) {
-			return 0, false
-		}
-		return request[n], true
-	}
+	c.fail(request, sending.As(relay.Outage, "no_answer", unsure).Of(errors.New("the answer does not name the message")))
 	for _, f := range answer.Failed {
-		if g, ok := group(f.Id); ok {
-			c.faults[g].Err = failed(f)
+		if i, ok := place(f.Id, len(request)); ok {
+			c.faults[request[i]].Err = verdictOn(aws.ToString(f.Code), f.SenderFault).Of(told(f))
 		}
 	}
 	for _, s := range answer.Successful {
-		if g, ok := group(s.Id); ok {
-			c.faults[g].Err = nil
-			c.faults[g].Sent++
+		if i, ok := place(s.Id, len(request)); ok {
+			c.faults[request[i]].Err = nil
+			c.faults[request[i]].Sent++
 		}
 	}
 }

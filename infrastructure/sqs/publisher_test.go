@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/sqs"
 	"feedbox/tests/servers"
 )
@@ -92,8 +93,8 @@ func TestPublisher(t *testing.T) {
 				break
 			}
 			for _, m := range got.Messages {
-				key := *m.MessageAttributes[sqs.AttributeKey].StringValue
-				sequence, _ := strconv.ParseInt(*m.MessageAttributes[sqs.AttributeSequence].StringValue, 10, 64)
+				key := *m.MessageAttributes[consumer.PropertyKey].StringValue
+				sequence, _ := strconv.ParseInt(*m.MessageAttributes[consumer.PropertySequence].StringValue, 10, 64)
 				if sequence != next[key]+1 {
 					t.Errorf("%s: sequence %d after %d", key, sequence, next[key])
 				}

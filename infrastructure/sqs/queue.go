@@ -27,7 +27,7 @@ const maxReceiveCount = "100"
 // redrivePolicy says where dead letters go. The service has its numbers as texts or numbers.
 type redrivePolicy struct {
 	Target string `json:"deadLetterTargetArn"`
-	Max    string `json:"maxReceiveCount,omitempty"`
+	Max    any    `json:"maxReceiveCount"`
 }
 
 // Declare makes the FIFO queue of this name, which ends in .fifo, and one for its dead letters.
@@ -67,10 +67,8 @@ func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, letter *con
 	if err != nil {
 		return err
 	}
-	attributes := maps.Clone(m.MessageAttributes)
-	if attributes == nil {
-		attributes = map[string]types.MessageAttributeValue{}
-	}
+	attributes := map[string]types.MessageAttributeValue{}
+	maps.Copy(attributes, m.MessageAttributes)
 	reason := strings.Map(func(r rune) rune {
 		if unsendable(string(r)) >= 0 {
 			return ' '
@@ -98,9 +96,7 @@ func (c *Consumer) deadLetterQueue(ctx context.Context) (url string, err error) 
 	if err != nil {
 		return "", err
 	}
-	var policy struct {
-		Target string `json:"deadLetterTargetArn"`
-	}
+	var policy redrivePolicy
 	_ = json.Unmarshal([]byte(found.Attributes[string(types.QueueAttributeNameRedrivePolicy)]), &policy) // there may be none
 	parts := strings.Split(policy.Target, ":")
 	if len(parts) != 6 {

@@ -4,44 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/internal/sending"
 )
 
-// verdict is a line of the table: how a failure is reported, and whether it may be the
-// message's fault as well as that of the set-up or the way to it.
-type verdict struct {
-	class  relay.Class
-	reason string
-	doubt  bool
-}
+type verdict = sending.Verdict
 
-const certain, unsure = false, true
+const certain, unsure = sending.Certain, sending.Unsure
 
 // byCode gives the verdict for the code of a failed request.
 var byCode = map[string]verdict{
-	"AWS.SimpleQueueService.NonExistentQueue": {relay.Blocked, "queue_not_found", certain},
-	"QueueDoesNotExist":                       {relay.Blocked, "queue_not_found", certain},
-	"AccessDenied":                            {relay.Blocked, "access_denied", certain},
-	"AccessDeniedException":                   {relay.Blocked, "access_denied", certain},
-	"InvalidClientTokenId":                    {relay.Blocked, "access_denied", certain},
-	"UnrecognizedClientException":             {relay.Blocked, "access_denied", certain},
-	"SignatureDoesNotMatch":                   {relay.Blocked, "access_denied", certain},
-	"KmsAccessDenied":                         {relay.Blocked, "key_denied", certain},
-	"KmsDisabled":                             {relay.Blocked, "key_denied", certain},
-	"KmsNotFound":                             {relay.Blocked, "key_denied", certain},
-	"ExpiredToken":                            {relay.Outage, "credential", certain},
-	"RequestThrottled":                        {relay.Outage, "throttled", certain},
-	"ThrottlingException":                     {relay.Outage, "throttled", certain},
-	"KmsThrottled":                            {relay.Outage, "throttled", certain},
-	"InvalidMessageContents":                  {relay.Refused, "malformed", unsure},
-	"InvalidParameterValue":                   {relay.Refused, "malformed", unsure},
-	"InvalidAttributeValue":                   {relay.Refused, "malformed", unsure},
-	"UnsupportedOperation":                    {relay.Refused, "not_allowed", unsure},
-	"BatchRequestTooLong":                     {relay.Refused, "too_large", unsure},
+	"AWS.SimpleQueueService.NonExistentQueue": sending.As(relay.Blocked, "queue_not_found", certain),
+	"QueueDoesNotExist":                       sending.As(relay.Blocked, "queue_not_found", certain),
+	"AccessDenied":                            sending.As(relay.Blocked, "access_denied", certain),
+	"AccessDeniedException":                   sending.As(relay.Blocked, "access_denied", certain),
+	"InvalidClientTokenId":                    sending.As(relay.Blocked, "access_denied", certain),
+	"UnrecognizedClientException":             sending.As(relay.Blocked, "access_denied", certain),
+	"SignatureDoesNotMatch":                   sending.As(relay.Blocked, "access_denied", certain),
+	"KmsAccessDenied":                         sending.As(relay.Blocked, "key_denied", certain),
+	"KmsDisabled":                             sending.As(relay.Blocked, "key_denied", certain),
+	"KmsNotFound":                             sending.As(relay.Blocked, "key_denied", certain),
+	"ExpiredToken":                            sending.As(relay.Outage, "credential", certain),
+	"RequestThrottled":                        sending.As(relay.Outage, "throttled", certain),
+	"ThrottlingException":                     sending.As(relay.Outage, "throttled", certain),
+	"KmsThrottled":                            sending.As(relay.Outage, "throttled", certain),
+	"InvalidMessageContents":                  sending.As(relay.Refused, "malformed", unsure),
+	"InvalidParameterValue":                   sending.As(relay.Refused, "malformed", unsure),
+	"InvalidAttributeValue":                   sending.As(relay.Refused, "malformed", unsure),
+	"UnsupportedOperation":                    sending.As(relay.Refused, "not_allowed", unsure),
+	"BatchRequestTooLong":                     sending.As(relay.Refused, "too_large", unsure),
 }
 
 // Classify turns the failure of a request that sends nothing into a *relay.Error, or into the
@@ -54,40 +51,37 @@ func classify(ctx, attempt context.Context, err error, messages int) error {
 	if err := relay.Ended(ctx); err != nil {
 		return err
 	}
-	v := verdict{relay.Outage, "unreachable", certain}
+	v := sending.As(relay.Outage, "unreachable", certain)
 	if said, ok := errors.AsType[smithy.APIError](err); ok {
-		var known bool
-		switch v, known = byCode[said.ErrorCode()]; {
-		case !known && said.ErrorFault() == smithy.FaultClient:
-			v = verdict{relay.Refused, "refused", unsure}
-		case !known:
-			v = verdict{relay.Outage, "server_error", unsure}
-		}
-		if v.class == relay.Refused && messages > 1 {
-			v = verdict{relay.Outage, v.reason, unsure} // nobody knows whose fault; the keys come again alone
+		v = verdictOn(said.ErrorCode(), said.ErrorFault() == smithy.FaultClient)
+		if v.Class == relay.Refused && messages > 1 {
+			v = sending.As(relay.Outage, v.Reason, unsure) // nobody knows whose fault; the keys come again alone
 		}
 	} else if attempt.Err() != nil {
-		v = verdict{relay.Outage, "send_timeout", certain}
+		v = sending.As(relay.Outage, "send_timeout", certain)
 	}
-	return &relay.Error{Class: v.class, Reason: v.reason, Ambiguous: v.doubt, Err: err}
+	return v.Of(err)
 }
 
-// failed turns what an answer says of one message into what the relay decides by.
-func failed(f types.BatchResultErrorEntry) error {
-	code, text := deref(f.Code), deref(f.Message)
+// verdictOn gives the verdict for a code, also one that is not in the table.
+func verdictOn(code string, ours bool) verdict {
 	v, known := byCode[code]
 	switch {
-	case !known && f.SenderFault:
-		v = verdict{relay.Refused, "refused", unsure}
+	case !known && ours:
+		return sending.As(relay.Refused, "refused", unsure)
 	case !known:
-		v = verdict{relay.Outage, "server_error", unsure}
+		return sending.As(relay.Outage, "server_error", unsure)
 	}
-	return &relay.Error{Class: v.class, Reason: v.reason, Ambiguous: v.doubt, Err: fmt.Errorf("%s: %s", code, text)}
+	return v
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
+// told is what an answer says of one message.
+func told(f types.BatchResultErrorEntry) error {
+	return fmt.Errorf("%s: %s", aws.ToString(f.Code), aws.ToString(f.Message))
+}
+
+// place is where the message with this id is in a request of n.
+func place(id *string, n int) (int, bool) {
+	i, err := strconv.Atoi(aws.ToString(id))
+	return i, err == nil && i >= 0 && i < n
 }

@@ -23,7 +23,7 @@ type sqsBroker struct{}
 func (sqsBroker) name() string { return "sqs" }
 
 func (b sqsBroker) relay(_ fx.Lifecycle, _ Params, cfg *config.Relay) (relayservice.Broker, error) {
-	client, err := sqsClient(cfg.SQS)
+	client, err := SQSClient(cfg.SQS)
 	if err != nil {
 		return relayservice.Broker{}, err
 	}
@@ -36,16 +36,16 @@ func (b sqsBroker) relay(_ fx.Lifecycle, _ Params, cfg *config.Relay) (relayserv
 }
 
 func (sqsBroker) operator(_ Params, cfg *config.Relay) (operator.Broker, error) {
-	client, err := sqsClient(cfg.SQS)
+	client, err := SQSClient(cfg.SQS)
 	if err != nil {
 		return nil, err
 	}
 	return fifo.Broker(cfg.SQS, client), nil
 }
 
-// sqsClient finds region and credential as the AWS SDK does everywhere. It reads files and
+// SQSClient finds region and credential as the AWS SDK does everywhere. It reads files and
 // variables; the service is asked later.
-func sqsClient(cfg config.SQS) (*awssqs.Client, error) {
+func SQSClient(cfg config.SQS) (*awssqs.Client, error) {
 	found, err := awsconfig.LoadDefaultConfig(context.Background()) //nolint:forbidigo // its files and variables need no end
 	if err != nil {
 		return nil, fmt.Errorf("aws configuration: %w", err)

@@ -22,8 +22,9 @@ import (
 // stores are the kinds of stores, by the values of FEEDBOX_STORE. Nothing is made of those
 // that are not chosen.
 var stores = map[string]store{
-	config.StoreCosmos:   cosmosStore{},
-	config.StorePostgres: postgresStore{},
+	config.StoreCosmos:    cosmosStore{},
+	config.StorePostgres:  postgresStore{},
+	config.StoreFirestore: firestoreStore{},
 }
 
 // store makes the adapters of one kind of store. What it opens is closed by hooks of lc.

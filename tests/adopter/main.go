@@ -10,6 +10,7 @@ import (
 	"feedbox/infrastructure/relayservice"
 	"feedbox/infrastructure/relayservice/azure"
 	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/servicebus/subscriber"
 	"fmt"
 	"net"
 	"os"
@@ -52,12 +53,13 @@ func serve(ctx context.Context, client *azcosmos.Client, _ servicebus.ClientConf
 	if err := errors.Join(err, wrong); err != nil {
 		return err
 	}
+	return listen(ctx, orders)
+}
+
+func listen(ctx context.Context, orders *store.Orders) error {
 	server, err := httpapi.New([]httpapi.Resource{api.Resource(orders)}, nil)
-	if err != nil {
-		return err
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", os.Getenv("ORDERS_LISTEN"))
-	if err != nil {
+	listener, wrong := (&net.ListenConfig{}).Listen(ctx, "tcp", os.Getenv("ORDERS_LISTEN"))
+	if err := errors.Join(err, wrong); err != nil {
 		return err
 	}
 	return server.Run(ctx, listener)
@@ -81,9 +83,11 @@ func relay(ctx context.Context, client *azcosmos.Client, namespace servicebus.Cl
 
 func consume(ctx context.Context, client *azcosmos.Client, bus servicebus.ClientConfig) error {
 	container, err := client.NewContainer(database, "totals")
-	totals, wrong := open.New(bus, topic, container)
-	if err := errors.Join(err, wrong); err != nil {
+	totals, wrong := open.New(container)
+	handler, faulty := open.Handler(totals.Count)
+	processor, refused := subscriber.NewSessionProcessor(bus, subscriber.Subscription(topic, open.Name), handler, &subscriber.SessionOptions{Inbox: totals})
+	if err := errors.Join(err, wrong, faulty, refused); err != nil {
 		return err
 	}
-	return totals.Run(ctx)
+	return processor.Run(ctx)
 }

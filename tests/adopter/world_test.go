@@ -7,9 +7,14 @@ import (
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/rabbitmq"
+	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/sqs"
+	"fmt"
 	"io"
-	"net"
+	"math/rand/v2"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -18,44 +23,105 @@ import (
 	"example.com/orders/open"
 )
 
-// world is both emulators with what the service needs in them; the parts of the service
-// find it in the environment.
-type world struct {
-	t      *testing.T
-	store  *cosmosemu.Server
-	bus    *busemu.Server
-	client *azcosmos.Client
-	listen string // the address of the API
+// TestMain runs the tests, or one part of the service for them, in a process that they kill.
+func TestMain(m *testing.M) {
+	part := os.Getenv("ORDERS_TEST_PART")
+	if part == "" {
+		os.Exit(m.Run())
+	}
+	k, c, err := pairOf(context.Background())
+	if err == nil {
+		err = runOn(context.Background(), part, k, c)
+	}
+	fmt.Fprintln(os.Stderr, part, err) // it is killed, it does not end
+	os.Exit(1)
 }
 
+// world is a store and a broker with what the service needs in them; the parts of the service
+// find it in the environment.
+type world struct {
+	t *testing.T
+	keeper
+	carrier
+	azure  bool              // Cosmos DB and Service Bus, which the service is written for
+	store  *cosmosemu.Server // nil on another store
+	listen string            // the address of the API
+}
+
+// newWorld starts our emulators, or takes what tests/pairs names.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, store: cosmosemu.StartT(t), bus: busemu.StartT(t)}
+	w := &world{t: t, azure: true}
+	w.listen = fmt.Sprint("127.0.0.1:", 15000+rand.IntN(17000)) // none that connections which go out may have
+	t.Setenv("ORDERS_LISTEN", w.listen)
+	t.Setenv("ORDERS_LEASE_EXPIRY", "2s")
+	if os.Getenv("ORDERS_TEST_POSTGRES") != "" {
+		w.azure = false
+	} else {
+		w.startCosmos()
+	}
+	name := fmt.Sprint("orders-", rand.Uint64())
+	t.Setenv("ORDERS_TEST_NAME", name)
+	url, endpoint := os.Getenv("ORDERS_TEST_RABBITMQ"), os.Getenv("ORDERS_TEST_SQS")
+	if url == "" && endpoint == "" {
+		bus := busemu.StartT(t)
+		must(t, bus.CreateTopic(t.Context(), busemu.Topic{Name: topic, RequiresDuplicateDetection: true, Subscriptions: []busemu.Subscription{{Name: open.Name, RequiresSession: true}}}))
+		t.Setenv("ORDERS_SERVICEBUS", bus.ConnectionString())
+	} else {
+		w.azure = false
+	}
+	if endpoint != "" {
+		queue, err := sqs.Declare(t.Context(), sqsClient(endpoint), name+".fifo")
+		must(t, err)
+		t.Setenv("ORDERS_TEST_QUEUE", queue)
+	}
+	var err error
+	w.keeper, w.carrier, err = pairOf(t.Context())
+	must(t, err)
+	if k, ok := w.keeper.(inPostgres); ok {
+		must(t, k.create(t.Context()))
+	}
+	if c, ok := w.carrier.(byRabbitMQ); ok {
+		client, err := rabbitmq.NewClient(rabbitmq.Config{URL: url})
+		must(t, err)
+		must(t, rabbitmq.Declare(t.Context(), client, name, c.group()))
+		must(t, client.Close())
+	}
+	return w
+}
+
+func (w *world) startCosmos() {
+	w.store = cosmosemu.StartT(w.t)
 	for name, key := range map[string]string{"data": "/partitionKey", "totals": "/partitionKey", "leases": "/id", "parked": "/partitionKey"} {
 		props := cosmosemu.ContainerProps{ID: name, PartitionKey: []string{key}}
 		if name == "data" || name == "totals" {
 			props.DefaultTTL = -1 // documents may have a TTL of their own
 		}
-		must(t, w.store.CreateContainer(database, props))
+		must(w.t, w.store.CreateContainer(database, props))
 	}
-	must(t, w.bus.CreateTopic(t.Context(), busemu.Topic{
-		Name: topic, RequiresDuplicateDetection: true,
-		Subscriptions: []busemu.Subscription{{Name: open.Name, RequiresSession: true}, {Name: "judge", RequiresSession: true}},
-	}))
+	w.t.Setenv("ORDERS_COSMOS", w.store.Endpoint())
+	w.t.Setenv("ORDERS_COSMOS_KEY", w.store.Key())
+}
+
+// pairOf is the store and the broker that the environment names.
+func pairOf(ctx context.Context) (keeper, carrier, error) {
+	var k keeper
 	var err error
-	w.client, err = cosmos.NewClient(cosmos.ClientConfig{Endpoint: w.store.Endpoint(), Key: w.store.Key()})
-	must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	w.listen = l.Addr().String()
-	must(t, l.Close())
-	for name, value := range map[string]string{
-		"ORDERS_COSMOS": w.store.Endpoint(), "ORDERS_COSMOS_KEY": w.store.Key(), "ORDERS_SERVICEBUS": w.bus.ConnectionString(),
-		"ORDERS_LISTEN": w.listen, "ORDERS_LEASE_EXPIRY": "2s",
-	} {
-		t.Setenv(name, value)
+	if url := os.Getenv("ORDERS_TEST_POSTGRES"); url != "" {
+		k, err = openPostgres(ctx, url)
+	} else {
+		var client *azcosmos.Client
+		client, err = cosmos.NewClient(cosmos.ClientConfig{Endpoint: os.Getenv("ORDERS_COSMOS"), Key: os.Getenv("ORDERS_COSMOS_KEY")})
+		k = inCosmos{client}
 	}
-	return w
+	switch url, endpoint := os.Getenv("ORDERS_TEST_RABBITMQ"), os.Getenv("ORDERS_TEST_SQS"); {
+	case url != "":
+		return k, byRabbitMQ{url, os.Getenv("ORDERS_TEST_NAME")}, err
+	case endpoint != "":
+		return k, bySQS{sqsClient(endpoint), os.Getenv("ORDERS_TEST_QUEUE")}, err
+	default:
+		return k, byServiceBus{servicebus.ClientConfig{ConnectionString: os.Getenv("ORDERS_SERVICEBUS")}}, err
+	}
 }
 
 func must(t *testing.T, err error) {
@@ -115,15 +181,10 @@ func (w *world) up() {
 	}
 }
 
-// total returns what the consumer keeps of an order.
-func (w *world) total(id string) (t open.Total) {
+// counted returns what the consumer keeps of an order.
+func (w *world) counted(id string) open.Total {
 	w.t.Helper()
-	container, err := w.client.NewContainer(database, "totals")
-	must(w.t, err)
-	reply, err := container.ReadItem(w.t.Context(), azcosmos.NewPartitionKeyString(id), open.Name+"-total", nil)
-	if err == nil {
-		must(w.t, json.Unmarshal(reply.Value, &t))
-	}
+	t, _ := w.total(w.t.Context(), id) // there is none at first
 	return t
 }
 

@@ -25,20 +25,20 @@ type room struct {
 // rooms are the parts of package changefeed, from the top: a file uses what its own
 // room and those below declare. They are one package, so that its documentation is one.
 var rooms = []room{
-	{"process", []string{"processor", "run", "cycle", "listing", "membership", "presence", "initialize", "repair", "drain", "operator", "operator_lag", "operator_hosts"}},
+	{"process", []string{"processor", "run", "cycle", "listing", "membership", "presence", "initialize", "repair", "drain", "operator", "operator_look"}},
 	{"worker", []string{"workers", "worker", "giveup", "own"}},
 	{"delivery", []string{"reader", "flow", "window", "held", "retry", "delivery", "health"}},
 	{"ownership", []string{"keeper", "keeper_change", "reconcile", "fence", "split"}},
 	{"plan", []string{"balancer", "tiling", "lease", "lease_document", "lease_properties", "attempts"}},
 	{"contract", []string{
-		"doc", "env", "options", "start", "handler", "answer", "observer", "feed", "store", "errors", "clock", "feedrange", "ids", "log",
+		"doc", "env", "options", "start", "handler", "answer", "observer", "feed", "errors", "clock", "feedrange", "ids", "log",
 	}},
 }
 
 // wiringRooms are the parts of package wiring, from the top.
 var wiringRooms = []room{
 	{"modules", []string{"page", "api", "relay", "operator"}},
-	{"kinds", []string{"store", "store_cosmos", "store_postgres", "rows", "broker", "broker_servicebus", "broker_rabbitmq", "broker_sqs"}},
+	{"kinds", []string{"store", "store_cosmos", "store_postgres", "store_firestore", "rows", "broker", "broker_servicebus", "broker_rabbitmq", "broker_sqs"}},
 	{"clients", []string{"clients", "failpoints"}},
 	{"process", []string{"process", "params"}},
 	{"life", []string{"doc", "lifecycle", "stops", "signals", "garbage"}},

@@ -11,7 +11,7 @@ import (
 )
 
 // pairs are the folders for other stores and brokers, by FEEDBOX_STORE and FEEDBOX_BROKER.
-var pairs = []string{"postgres-rabbitmq", "postgres-sqs", "cosmos-rabbitmq"}
+var pairs = []string{"postgres-rabbitmq", "postgres-sqs", "cosmos-rabbitmq", "firestore-rabbitmq"}
 
 var kubernetesPairChecks = []check{
 	{
@@ -23,6 +23,7 @@ var kubernetesPairChecks = []check{
 			{kubernetes + "postgres-rabbitmq/kustomization.yaml", "path: access.yaml", "path: secrets.yaml"},
 			{kubernetes + "cosmos-rabbitmq/access.yaml", "          env:\n", "          livenessProbe: null\n          env:\n"},
 			{kubernetes + "postgres-sqs/access.yaml", "name: feedbox-api", "name: feedbox-web"},
+			{kubernetes + "firestore-rabbitmq/access.yaml", "  annotations:", "  labels:"},
 			{kedaFolder + "kustomization.yaml", "  - ../base\n", "  - ..\n"},
 			{kubernetes + "other/feedbox.env", "", "FEEDBOX_STORE=other\n"},
 		},
@@ -36,6 +37,7 @@ var kubernetesPairChecks = []check{
 			{kubernetes + "postgres-sqs/feedbox.env", "FEEDBOX_EVENT_TTL=240h", "FEEDBOX_EVENT_TTL=24h"},
 			{kubernetes + "cosmos-rabbitmq/feedbox.env", "FEEDBOX_BROKER=rabbitmq", "FEEDBOX_BROKER=sqs"},
 			{kubernetes + "cosmos-rabbitmq/access.yaml", "FEEDBOX_RABBITMQ_URL", "FEEDBOX_POSTGRES_URL"},
+			{kubernetes + "firestore-rabbitmq/feedbox.env", "FEEDBOX_FIRESTORE_PROJECT=PROJECT\n", ""},
 			{kubernetes + "postgres-rabbitmq/access.yaml", "valueFrom:\n                secretKeyRef: {name: feedbox-rabbitmq, key: url}", "value: amqp://u:p@h/"},
 			{kubernetes + "README.md", "secret generic feedbox-rabbitmq", "secret generic rabbitmq"},
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"feedbox/infrastructure/consumer"
 )
@@ -33,4 +34,6 @@ func Consume(t testing.TB, c Consumer, err error) (stop func()) {
 }
 
 // Options are those of a consumer that writes into l.
-func (l *Ledger) Options() consumer.Options { return consumer.Options{Inbox: l, Observe: l.Observe} }
+func (l *Ledger) Options() consumer.Options {
+	return consumer.Options{Inbox: l, Observe: l.Observe, RetryDelay: 50 * time.Millisecond}
+}

@@ -17,6 +17,12 @@ if [ ${#missing[@]} -gt 0 ]; then
       echo "NOT INSTALLED, their tests will skip: ${missing[*]} (apt-get failed)"
   fi
 fi
+# Google's emulator of Firestore is in Google's own repository, which may not be set up here.
+if [ ! -f /usr/lib/google-cloud-sdk/platform/cloud-firestore-emulator/cloud-firestore-emulator.jar ] && [ -z "${FIRESTORE_EMULATOR_JAR:-}" ]; then
+  { [ "$(id -u)" = 0 ] && apt-cache show google-cloud-cli-firestore-emulator >/dev/null 2>&1 &&
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends google-cloud-cli-firestore-emulator >/dev/null; } ||
+    echo "NOT INSTALLED, its tests will skip: google-cloud-cli-firestore-emulator (Google's apt repository, as root)"
+fi
 moto=.cache/moto
 if [ ! -x $moto/bin/moto_server ]; then
   { python3 -m venv $moto && $moto/bin/pip install -q --disable-pip-version-check 'moto[server]==5.2.5'; } ||

@@ -6,13 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"testing"
 	"time"
 )
 
 // StartSQS starts moto, a server that behaves like Amazon SQS, and returns its address. It ends
 // with the test. It is the Python package moto[server], where install.sh puts it or on the PATH.
-func StartSQS(t testing.TB) (endpoint string) {
+func StartSQS(t TB) (endpoint string) {
 	t.Helper()
 	program := filepath.Join(moduleRoot(t), ".cache/moto/bin/moto_server")
 	if _, err := os.Stat(program); err != nil {
@@ -20,7 +19,7 @@ func StartSQS(t testing.TB) (endpoint string) {
 			t.Skip("moto is not installed (tests/servers/install.sh)")
 		}
 	}
-	port := freePorts(t, 1)[0]
+	port := Ports(t, 1)[0]
 	cmd := exec.Command(program, "-H", "127.0.0.1", "-p", fmt.Sprint(port))
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(moduleRoot(t), "tests/servers/moto")) // its queues are mended there
 	if err := cmd.Start(); err != nil {
@@ -44,7 +43,7 @@ func StartSQS(t testing.TB) (endpoint string) {
 }
 
 // moduleRoot returns the folder that has go.mod.
-func moduleRoot(t testing.TB) string {
+func moduleRoot(t TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	for ; err == nil; dir = filepath.Dir(dir) {

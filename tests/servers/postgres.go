@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -64,12 +63,7 @@ func StartPostgres(t TB) *Postgres {
 	if out, err := p.command("initdb", "-D", p.data(), "-U", "feedbox", "-A", "trust", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v: %s", err, out)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.port = listener.Addr().(*net.TCPAddr).Port
-	_ = listener.Close()
+	p.port = Ports(t, 1)[0]
 	p.Start(t)
 	return p
 }
@@ -95,6 +89,9 @@ func (p *Postgres) demote(t TB) {
 }
 
 func (p *Postgres) data() string { return filepath.Join(p.folder, "data") }
+
+// log is what the server says, of all its lives.
+func (p *Postgres) log() string { return filepath.Join(p.folder, "log") }
 
 func (p *Postgres) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(p.bin, name), args...)
@@ -123,7 +120,8 @@ func (p *Postgres) Await(t TB) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("PostgreSQL does not answer: %v", err)
+			said, _ := os.ReadFile(p.log()) // there may be none
+			t.Fatalf("PostgreSQL does not answer: %v; it said:\n%s", err, said[max(0, len(said)-2000):])
 		case <-p.ended: // what is left of its predecessor may have been in its way
 			p.launch(t)
 		case <-time.After(20 * time.Millisecond):
@@ -135,6 +133,12 @@ func (p *Postgres) launch(t TB) {
 	t.Helper()
 	p.running = p.command("postgres", "-D", p.data(), "-p", strconv.Itoa(p.port), "-k", p.folder, "-c", "listen_addresses=127.0.0.1",
 		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal", "-c", "fsync=on")
+	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	p.running.Stdout, p.running.Stderr = log, log
 	if err := p.running.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -146,20 +150,26 @@ func (p *Postgres) launch(t TB) {
 	}(p.running)
 }
 
-// Kill ends the server and all its processes at once, as kill -9 does.
+// Kill ends the server and all its processes at once, as kill -9 does. One that lived on would
+// keep the next server from the data.
 func (p *Postgres) Kill(t TB) {
 	t.Helper()
 	if p.running == nil || p.running.Process == nil {
 		return
 	}
-	children := p.children()
-	_ = p.running.Process.Kill()
-	for _, pid := range children {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
+	_ = p.running.Process.Kill() // it starts no others any more
 	<-p.ended
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && slices.ContainsFunc(children, alive); {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		rest := p.processes()
+		for _, pid := range rest {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if len(rest) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the processes %v of PostgreSQL outlive kill -9", rest)
+		}
 	}
 	p.running = nil
 }
@@ -177,21 +187,12 @@ func (p *Postgres) Ended() bool {
 	}
 }
 
-// alive tells whether a process is there.
-func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
-
-// children are the server's processes, each of which is in a session of its own.
-func (p *Postgres) children() (pids []int) {
-	parent := strconv.Itoa(p.running.Process.Pid)
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is fine
-	for _, path := range stats {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		var pid int
-		var name, state, of string
-		if _, err := fmt.Sscan(string(raw), &pid, &name, &state, &of); err == nil && of == parent {
+// processes are those that work in the folder of the data.
+func (p *Postgres) processes() (pids []int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is fine
+	for _, link := range links {
+		if at, err := os.Readlink(link); err == nil && at == p.data() { // one that has ended has none
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
 			pids = append(pids, pid)
 		}
 	}

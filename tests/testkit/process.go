@@ -110,7 +110,7 @@ type Process struct {
 func Start(t *testing.T, name, path string, env []string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
-	p.cmd.Env = append(withoutFeedbox(os.Environ()), env...)
+	p.cmd.Env = Environ(env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", name, err)
@@ -183,8 +183,14 @@ type Endpoints struct {
 // StartDev runs feedbox-dev and returns once its ready file is there.
 func StartDev(t *testing.T, b Binaries, args ...string) (*Process, Endpoints) {
 	t.Helper()
+	return StartDevWith(t, b, nil, args...)
+}
+
+// StartDevWith is StartDev with more variables in the environment.
+func StartDevWith(t *testing.T, b Binaries, env []string, args ...string) (*Process, Endpoints) {
+	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready.json")
-	p := Start(t, "feedbox-dev", b.Dev, nil, append(args, "--ready-file", ready)...)
+	p := Start(t, "feedbox-dev", b.Dev, env, append(args, "--ready-file", ready)...)
 	var e Endpoints
 	Eventually(t, 20*time.Second, "the ready file", func() bool {
 		if p.Ended() {
@@ -236,16 +242,16 @@ func Eventually(t *testing.T, limit time.Duration, what string, ok func() bool) 
 	}
 }
 
-// withoutFeedbox drops the variables of the service from an environment, so that
-// a developer's shell cannot change what a test runs.
-func withoutFeedbox(env []string) []string {
-	kept := env[:0:0]
-	for _, kv := range env {
+// Environ is the environment of a program of ours: this process's without its variables of
+// the service, so that a developer's shell cannot change what a test runs, and more.
+func Environ(more ...string) []string {
+	var kept []string
+	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "FEEDBOX_") {
 			kept = append(kept, kv)
 		}
 	}
-	return kept
+	return append(kept, more...)
 }
 
 func tail(s string, n int) string {

@@ -24,8 +24,14 @@ var apiAddress = regexp.MustCompile(`"api":"([^"]+)"`)
 // answers.
 func StartAPI(t *testing.T, b Binaries, e Endpoints, more ...string) (*Process, string) {
 	t.Helper()
-	env := append([]string{"FEEDBOX_API_LISTEN=127.0.0.1:0", "FEEDBOX_LOG_FORMAT=json"}, more...)
-	p := Start(t, "feedbox api", b.Feedbox, e.ServiceEnv(env...), "api")
+	return StartAPIWith(t, b, e.ServiceEnv(more...))
+}
+
+// StartAPIWith is StartAPI with an environment of the caller's.
+func StartAPIWith(t *testing.T, b Binaries, env []string) (*Process, string) {
+	t.Helper()
+	env = append([]string{"FEEDBOX_API_LISTEN=127.0.0.1:0", "FEEDBOX_LOG_FORMAT=json"}, env...)
+	p := Start(t, "feedbox api", b.Feedbox, env, "api")
 	var base string
 	Eventually(t, 20*time.Second, "the API", func() bool {
 		if p.Ended() {

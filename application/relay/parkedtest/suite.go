@@ -74,7 +74,6 @@ func events(from, to int) (out []relay.ParkedEvent) {
 	return out
 }
 
-// idsOf returns the ids of events.
 func idsOf(events []relay.ParkedEvent) (ids []string) {
 	for _, e := range events {
 		ids = append(ids, e.ID)

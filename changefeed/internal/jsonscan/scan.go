@@ -6,10 +6,7 @@
 // reads past the end. It allocates nothing and keeps nothing.
 package jsonscan
 
-import (
-	"bytes"
-	"strconv"
-)
+import "bytes"
 
 // Cursor walks a JSON text once, front to back. Its methods return false, for
 // ever, from the first byte on that does not fit.
@@ -130,12 +127,6 @@ func Member(raw []byte, name string) []byte {
 		}
 	}
 	return nil
-}
-
-// Int reads an integer; ok is false for anything else.
-func Int(value []byte) (n int64, ok bool) {
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	return n, err == nil
 }
 
 // Unquote returns the bytes of a JSON string that has no escapes, a part of

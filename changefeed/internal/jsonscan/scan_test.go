@@ -50,19 +50,6 @@ func TestElements(t *testing.T) {
 	}
 }
 
-func TestInt(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "12": 12, "-7": -7, "999999999999999999": 999999999999999999} {
-		if n, ok := jsonscan.Int([]byte(text)); !ok || n != want {
-			t.Errorf("%s: %d, %t", text, n, ok)
-		}
-	}
-	for _, text := range []string{"", "-", "1.5", "x", `"1"`, "9999999999999999999"} {
-		if n, ok := jsonscan.Int([]byte(text)); ok {
-			t.Errorf("%s: read as %d", text, n)
-		}
-	}
-}
-
 // Whatever encoding/json accepts as an object is cut into the same members.
 func FuzzMembers(f *testing.F) {
 	f.Add([]byte(`{"a":1,"b":"\\\"","c":{"d":[1,2,{}]}}`))

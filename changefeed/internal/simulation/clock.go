@@ -75,7 +75,6 @@ func (c *hostClock) cancel(t *hostTimer) bool {
 	return set
 }
 
-// stop freezes the clock.
 func (c *hostClock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

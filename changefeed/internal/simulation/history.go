@@ -39,7 +39,6 @@ func (h *history) wrote(r changefeed.Record, deleted bool) {
 	}
 }
 
-// asOf is the record as it was at that time.
 func (h *history) asOf(id string, at time.Time) (changefeed.Record, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

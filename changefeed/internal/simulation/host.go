@@ -11,7 +11,6 @@ import (
 	"feedbox/changefeed"
 )
 
-// host is one simulated process.
 type host struct {
 	sim   *sim
 	name  string

@@ -188,7 +188,6 @@ func (s *sim) settle(ctx context.Context) error {
 	return err
 }
 
-// poll returns once done reports true.
 func poll(ctx context.Context, done func() bool) error {
 	for !done() {
 		if err := wait(ctx, 100*time.Millisecond); err != nil {

@@ -35,7 +35,6 @@ type climate struct {
 	latency  time.Duration // at most
 }
 
-// set changes the weather.
 func (w *weather) set(next climate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,16 +2,14 @@ package parked
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/document"
 )
 
 // Types of the documents in the container of parked events. Its partition key is that
@@ -27,52 +25,15 @@ const gateID = "$gate"
 
 // gateDocument is the stored form of a relay.Gate. A gate that is open has none.
 type gateDocument struct {
-	ID           string          `json:"id"`
-	PartitionKey string          `json:"partitionKey"`
-	Type         string          `json:"type"`
-	Closing      closingData     `json:"closing"`
-	Passed       passedData      `json:"passed,omitzero"`
-	Events       int64           `json:"events"`
-	Last         int64           `json:"last"`
-	Sequence     int64           `json:"sequence,omitempty"`
-	Intent       *intentData     `json:"intent,omitempty"`
-	Attempts     int             `json:"attempts"`
-	Error        string          `json:"error,omitempty"`
-	TriedAt      time.Time       `json:"triedAt,omitzero"`
-	Listed       string          `json:"listed,omitempty"`
-	ETag         json.RawMessage `json:"_etag,omitempty"`
-}
-
-type closingData struct {
-	Event  string    `json:"event"`
-	Reason string    `json:"reason"`
-	Error  string    `json:"error,omitempty"`
-	At     time.Time `json:"at"`
-	Auto   bool      `json:"auto,omitempty"`
-
-	Progress relay.Progress `json:"-"` // the gate has it
-}
-
-type passedData struct {
-	Sequence int64 `json:"sequence"`
-	LSN      int64 `json:"lsn"`
-}
-
-type intentData struct {
-	Verb  relay.Verb `json:"verb"`
-	Event string     `json:"event,omitempty"`
-	By    string     `json:"by,omitempty"`
-	Note  string     `json:"note,omitempty"`
-	At    time.Time  `json:"at"`
-
-	FromStore bool `json:"fromStore,omitempty"`
+	ID           string `json:"id"`
+	PartitionKey string `json:"partitionKey"`
+	Type         string `json:"type"`
+	document.GateData
+	ETag json.RawMessage `json:"_etag,omitempty"`
 }
 
 func encodeGate(g relay.Gate) ([]byte, error) {
-	d := gateDocument{
-		ID: gateID, PartitionKey: g.Key, Type: typeGate, Closing: closingData(g.Closing), Passed: passedData(g.Progress),
-		Events: g.Events, Last: g.Last, Sequence: g.Sequence, Intent: (*intentData)(g.Intent), Attempts: g.Attempts, Error: g.Error, TriedAt: g.TriedAt, Listed: g.Listed,
-	}
+	d := gateDocument{ID: gateID, PartitionKey: g.Key, Type: typeGate, GateData: document.GateDataOf(g)}
 	raw, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("encode the gate of key %q: %w", g.Key, err)
@@ -90,31 +51,27 @@ func decodeGate(raw []byte) (relay.Gate, error) {
 	if err != nil {
 		return relay.Gate{}, fmt.Errorf("decode a gate: %w", err)
 	}
-	return relay.Gate{
-		Key: d.PartitionKey, Closing: relay.Closing(d.Closing), Progress: relay.Progress(d.Passed), Events: d.Events, Last: d.Last,
-		Sequence: d.Sequence, Intent: (*relay.Intent)(d.Intent), Attempts: d.Attempts, Error: d.Error, TriedAt: d.TriedAt,
-		Listed: d.Listed, Version: version,
-	}, nil
+	return d.Gate(d.PartitionKey, version), nil
 }
 
 // parkedDocument is the stored form of a relay.ParkedEvent. The event's document is
 // kept as it is, so that an operator can read and mend it, or compressed if it would
 // not fit otherwise or the way there would not leave it as it is.
 type parkedDocument struct {
-	ID           string          `json:"id"`
-	PartitionKey string          `json:"partitionKey"`
-	Type         string          `json:"type"`
-	Position     int64           `json:"position"`
-	Action       string          `json:"action,omitempty"`
-	LSN          int64           `json:"lsn"`
-	Sequence     int64           `json:"sequence"`
-	Reason       string          `json:"reason"`
-	Error        string          `json:"error,omitempty"`
-	Attempts     int             `json:"attempts"`
-	ParkedAt     time.Time       `json:"parkedAt"`
-	Skipped      *intentData     `json:"skipped,omitempty"`
-	Compressed   []byte          `json:"documentGzip,omitempty"`
-	Document     json.RawMessage `json:"document,omitempty"`
+	ID           string               `json:"id"`
+	PartitionKey string               `json:"partitionKey"`
+	Type         string               `json:"type"`
+	Position     int64                `json:"position"`
+	Action       string               `json:"action,omitempty"`
+	LSN          int64                `json:"lsn"`
+	Sequence     int64                `json:"sequence"`
+	Reason       string               `json:"reason"`
+	Error        string               `json:"error,omitempty"`
+	Attempts     int                  `json:"attempts"`
+	ParkedAt     time.Time            `json:"parkedAt"`
+	Skipped      *document.IntentData `json:"skipped,omitempty"`
+	Compressed   []byte               `json:"documentGzip,omitempty"`
+	Document     json.RawMessage      `json:"document,omitempty"`
 }
 
 // compressFrom is the size from which a document is compressed: with the members
@@ -135,10 +92,7 @@ func newParkedDocument(e *relay.ParkedEvent) parkedDocument {
 func (d parkedDocument) encode(event []byte) ([]byte, error) {
 	asIs := len(event) < compressFrom && keepsBytes(event)
 	if !asIs {
-		var err error
-		if d.Compressed, err = compress(event); err != nil {
-			return nil, fmt.Errorf("encode parked event %q: %w", d.ID, err)
-		}
+		d.Compressed = document.Compress(event)
 	}
 	raw, err := json.Marshal(d)
 	if err != nil {
@@ -165,36 +119,19 @@ func decodeParked(raw []byte) (relay.ParkedEvent, *relay.Intent, error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return relay.ParkedEvent{}, nil, fmt.Errorf("decode a parked event: %w", err)
 	}
-	document := []byte(d.Document)
-	if document == nil {
+	raw = []byte(d.Document)
+	if d.Document == nil {
 		var err error
-		if document, err = decompress(d.Compressed); err != nil {
+		if raw, err = document.Decompress(d.Compressed); err != nil {
 			return relay.ParkedEvent{}, nil, fmt.Errorf("decode parked event %q: %w", d.ID, err)
 		}
 	}
 	e := relay.ParkedEvent{
-		ID: d.ID, Key: d.PartitionKey, Action: d.Action, Document: document, LSN: d.LSN, Sequence: d.Sequence, Reason: d.Reason,
+		ID: d.ID, Key: d.PartitionKey, Action: d.Action, Document: raw, LSN: d.LSN, Sequence: d.Sequence, Reason: d.Reason,
 		Error: d.Error, Attempts: d.Attempts, ParkedAt: d.ParkedAt, Position: d.Position,
 	}
 	if d.Type == typeSkippedEvent {
 		e.ID = strings.TrimPrefix(e.ID, skippedID(""))
 	}
 	return e, (*relay.Intent)(d.Skipped), nil
-}
-
-func compress(raw []byte) ([]byte, error) {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, err := w.Write(raw)
-	err = errors.Join(err, w.Close())
-	return b.Bytes(), err
-}
-
-func decompress(raw []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(raw))
-	if err != nil {
-		return nil, fmt.Errorf("decompress: %w", err)
-	}
-	const limit = 16 << 20 // far above what a document can have been
-	return io.ReadAll(io.LimitReader(r, limit))
 }

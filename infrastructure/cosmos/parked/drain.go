@@ -9,6 +9,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/cosmos/internal/store"
+	"feedbox/infrastructure/document"
 )
 
 // Update implements relay.DrainStore.
@@ -55,7 +56,7 @@ func (l *Lot) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEve
 		}
 		if skipped != nil {
 			d := newParkedDocument(&skipped.Event)
-			d.ID, d.Type, d.Skipped = skippedID(skipped.Event.ID), typeSkippedEvent, (*intentData)(&skipped.Intent)
+			d.ID, d.Type, d.Skipped = skippedID(skipped.Event.ID), typeSkippedEvent, (*document.IntentData)(&skipped.Intent)
 			body, err := d.encode(skipped.Event.Document)
 			if err != nil {
 				return relay.Gate{}, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"feedbox/infrastructure/consumer"
 )
@@ -72,20 +71,40 @@ func NewLanes(handler consumer.Handler, o consumer.Options) (*Lanes, error) {
 // Work is what the lanes do with an event.
 func (l *Lanes) Work() *Work { return &l.work }
 
-// Run lets receive add deliveries, and returns when it has returned and no handler runs. receive
-// returns when ctx has ended; the lives of what it adds end with working, after the drain's time
-// at the latest. What is not settled then, leave gives back.
-func (l *Lanes) Run(ctx context.Context, receive func(ctx, working context.Context), leave func(ctx context.Context)) {
+// Receiver adds deliveries for a while. The lives of what it adds end with working.
+type Receiver func(ctx, working context.Context) error
+
+// Run has receivers add deliveries until ctx ends, each again and again, after a failure with a
+// pause. It returns when they have returned and no handler runs, which the drain's time bounds.
+// What is not settled then, leave gives back.
+func (l *Lanes) Run(ctx context.Context, receivers []Receiver, leave func(ctx context.Context)) {
 	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		receive(ctx, working)
+		var receiving sync.WaitGroup
+		for _, r := range receivers {
+			receiving.Go(func() { l.receive(ctx, working, r) })
+		}
+		receiving.Wait()
 		l.busy.Wait()
 		leave(context.WithoutCancel(ctx))
 	}()
 	l.work.Drain(ctx, done, cancel)
+}
+
+func (l *Lanes) receive(ctx, working context.Context, again Receiver) {
+	for failures := 0; ctx.Err() == nil; {
+		err := again(ctx, working)
+		if err == nil {
+			failures = 0
+		} else if ctx.Err() == nil {
+			failures++
+			l.work.Log.WarnContext(ctx, "receiving failed", "error", err, "failures", failures)
+			Wait(ctx, ctx, l.work.Backoff(failures))
+		}
+	}
 }
 
 // Add puts a delivery behind those of its key. ctx is that of Run.
@@ -188,13 +207,7 @@ func (l *Lanes) settle(ctx context.Context, k *Key, d *Delivery, out consumer.Ou
 	l.mu.Lock()
 	l.lanes[d.Event.Key] = slices.Insert(l.lanes[d.Event.Key], 0, d)
 	l.mu.Unlock()
-	timer := time.NewTimer(l.work.Backoff(d.failures))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-d.Life.Done():
-	}
+	Wait(ctx, d.Life, l.work.Backoff(d.failures))
 	return answered
 }
 

@@ -48,11 +48,12 @@ func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *
 		ready, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
-			d.lanes.Run(d.ctx, func(ctx, working context.Context) {
+			d.lanes.Run(d.ctx, []handling.Receiver{func(ctx, working context.Context) error {
 				d.life, d.lose = context.WithCancelCause(working)
 				close(ready)
 				<-ctx.Done()
-			}, func(context.Context) {})
+				return nil
+			}}, func(context.Context) {})
 		}()
 		<-ready
 		test(d)

@@ -60,6 +60,17 @@ func (w *Work) Backoff(n int) time.Duration {
 	return time.Duration(float64(min(d, w.RetryDelayMax)) * (0.8 + 0.4*rand.Float64()))
 }
 
+// Wait returns after d or when one of the contexts ends.
+func Wait(ctx, other context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-other.Done():
+	}
+}
+
 // Drain waits for work that ends soon after ctx has ended; after the drain's time it ends
 // the context of the handlers.
 func (w *Work) Drain(ctx context.Context, done <-chan struct{}, cancel context.CancelCauseFunc) {

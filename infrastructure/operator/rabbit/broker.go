@@ -50,7 +50,7 @@ func (b *broker) Examine(step func(operator.Examination) bool, _ string, _ time.
 
 // advice is what to do about a failed use of the exchange, by the relay's word for it.
 var advice = map[string]string{
-	"exchange_not_found": "declare the exchange, of type topic and durable, and bind a queue to it",
+	"exchange_not_found": "declare the exchange, of type direct and durable, and bind a queue to it",
 	"access_refused":     "check user, password and virtual host of FEEDBOX_RABBITMQ_URL, and the user's permissions to write to the exchange",
 	"refused":            "the exchange has another type: it has to be a durable direct exchange",
 }

@@ -37,7 +37,7 @@ func (f *fake) Lag(context.Context) ([]changefeed.RangeLag, error) {
 	f.lags.Add(1)
 	var lags []changefeed.RangeLag
 	for _, l := range f.leases {
-		lags = append(lags, changefeed.RangeLag{Lease: l.ID, Range: l.Range, Owner: l.Owner, Known: true, Transactions: 2, Age: time.Second})
+		lags = append(lags, changefeed.RangeLag{Lease: l, Known: true, Transactions: 2, Age: time.Second})
 	}
 	return lags, nil
 }

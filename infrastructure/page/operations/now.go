@@ -153,7 +153,7 @@ func conditions(s operator.Standing) []counted {
 
 // dependencies says in words how database and broker are.
 func dependencies(p Picture) []dependency {
-	name := map[string]string{"cosmos": "Cosmos DB", "serviceBus": "Service Bus", "postgres": "PostgreSQL"}
+	name := map[string]string{"cosmos": "Cosmos DB", "serviceBus": "Service Bus", "postgres": "PostgreSQL", "firestore": "Firestore"}
 	all := []dependency{{Name: "The store, seen from here", State: "good", Words: "answers"}}
 	switch {
 	case p.RangesErr != "":

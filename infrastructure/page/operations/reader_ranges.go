@@ -56,17 +56,14 @@ func (r *Reader) lags(ctx context.Context, leases []changefeed.Lease) (map[strin
 			missing = missing || l.State == changefeed.LeaseLive
 			continue
 		}
-		lags[l.ID] = changefeed.RangeLag{
-			Lease: l.ID, Range: l.Range, Owner: l.Owner, Transactions: t.transactions, Age: t.oldest, Known: true,
-			Health: l.Health, Failures: l.Failures, Error: l.Error, Failing: l.Failing,
-		}
+		lags[l.ID] = changefeed.RangeLag{Lease: l, Transactions: t.transactions, Age: t.oldest, Known: true}
 	}
 	if !missing {
 		return lags, nil
 	}
 	measured, err := r.port.Lag(ctx)
 	for _, lag := range measured {
-		lags[lag.Lease] = lag
+		lags[lag.ID] = lag
 	}
 	return lags, err
 }

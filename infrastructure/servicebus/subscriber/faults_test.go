@@ -238,7 +238,7 @@ func TestALostDeadLetterComesAgain(t *testing.T) {
 func TestCompletionsAreConfirmed(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		hold := make(chan struct{})
-		d.server.Control(busemu.OpSettle, busemu.Times(1, busemu.Fault{Hold: hold}))
+		d.server.Control(busemu.OpSettle, busemu.Always(busemu.Fault{Hold: hold}))
 		stop := d.run(t, subscriber.SessionOptions{}, nil)
 		d.publish(t, "k", 1, 2, 3)
 		settle(time.Second)

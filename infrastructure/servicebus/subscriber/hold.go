@@ -90,7 +90,7 @@ func (h *hold) work(ctx, locked context.Context) {
 	if err := h.key.Open(locked, h.session.id); err != nil {
 		h.p.work.Log.WarnContext(ctx, "the inbox does not answer", "session", h.session.id, "error", err)
 		h.freePermit()
-		wait(ctx, locked, h.p.work.Backoff(1)) // holding the session, or it would be back at once
+		handling.Wait(ctx, locked, h.p.work.Backoff(1)) // holding the session, or it would be back at once
 		return
 	}
 	for m := h.await(ctx, locked); m != nil && h.turn(ctx, locked, m, began); {
@@ -185,7 +185,7 @@ func (h *hold) deliver(ctx, locked context.Context, m *amqp.Message) bool {
 	}
 	if !handling.SetAside(out.Err) {
 		h.freePermit() // for others meanwhile
-		wait(ctx, locked, h.p.work.Backoff(out.Event.DeliveryCount))
+		handling.Wait(ctx, locked, h.p.work.Backoff(out.Event.DeliveryCount))
 	}
 	patience, cancel := bounded(locked)
 	defer cancel()

@@ -8,18 +8,17 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/internal/handling"
 )
 
 // newEvent reads the event out of a message of a key.
 func newEvent(key string, m *amqp.Message) *consumer.Event {
-	e := &consumer.Event{
-		Key: key, Body: body(m), DeliveryCount: 1, Properties: m.ApplicationProperties,
-		Sequence: whole(m.ApplicationProperties["sequence"]), AggregateVersion: whole(m.ApplicationProperties["aggregateVersion"]),
-	}
+	e := &consumer.Event{Body: body(m), DeliveryCount: 1, Properties: m.ApplicationProperties}
+	handling.ReadProperties(e)
+	e.Key = key
 	if m.Header != nil {
 		e.DeliveryCount += int(m.Header.DeliveryCount)
 	}
-	e.Traceparent, _ = m.ApplicationProperties["traceparent"].(string)
 	if p := m.Properties; p != nil {
 		if p.Subject != nil {
 			e.Action = *p.Subject
@@ -56,27 +55,4 @@ func keyOf(m *amqp.Message) string {
 	}
 	key, _ := m.Annotations["x-opt-partition-key"].(string)
 	return key
-}
-
-// whole returns an AMQP integer of any width; 0 for anything else.
-func whole(v any) int64 {
-	switch n := v.(type) {
-	case int64:
-		return n
-	case int32:
-		return int64(n)
-	case int16:
-		return int64(n)
-	case int8:
-		return int64(n)
-	case uint32:
-		return int64(n)
-	case uint16:
-		return int64(n)
-	case uint8:
-		return int64(n)
-	case int:
-		return int64(n)
-	}
-	return 0
 }

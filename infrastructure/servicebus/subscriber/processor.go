@@ -59,7 +59,7 @@ func (p *Processor) Run(ctx context.Context) error {
 				failures = 1
 			}
 			p.work.Log.WarnContext(ctx, "receiving failed", "source", p.connector.source, "error", err, "failures", failures)
-			wait(ctx, ctx, p.work.Backoff(failures))
+			handling.Wait(ctx, ctx, p.work.Backoff(failures))
 		}
 	}()
 	p.work.Drain(ctx, done, cancel)
@@ -126,7 +126,7 @@ func (p *Processor) deliver(ctx, working context.Context, l *link, m *amqp.Messa
 	out.Err = p.work.Handle(locked, out.Event)
 	<-permits
 	if out.Err != nil && !handling.SetAside(out.Err) {
-		wait(ctx, locked, p.work.Backoff(out.Event.DeliveryCount))
+		handling.Wait(ctx, locked, p.work.Backoff(out.Event.DeliveryCount))
 	}
 	patience, cancel := bounded(locked)
 	defer cancel()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/internal/handling"
 )
 
 // The lock is renewed after half of its term, within these bounds: they hold if the
@@ -65,7 +66,7 @@ func (r *renewal) keep(ctx context.Context, renewed time.Time) {
 			r.log.WarnContext(ctx, "a lock was not renewed", "of", r.of, "error", err)
 			pause = max(pause/4, renewSoonest)
 		}
-		wait(ctx, ctx, pause)
+		handling.Wait(ctx, ctx, pause)
 	}
 }
 

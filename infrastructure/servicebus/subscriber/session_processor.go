@@ -101,7 +101,7 @@ func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.Wa
 					continue // with a new connection
 				}
 			}
-			wait(ctx, ctx, p.work.Backoff(failures))
+			handling.Wait(ctx, ctx, p.work.Backoff(failures))
 		}
 	}
 }

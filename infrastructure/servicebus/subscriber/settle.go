@@ -43,14 +43,3 @@ func settle(ctx context.Context, r *amqp.Receiver, m *amqp.Message, out *consume
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 }
-
-// wait returns after d or when one of the contexts ends.
-func wait(ctx, other context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-other.Done():
-	}
-}

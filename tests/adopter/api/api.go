@@ -6,7 +6,7 @@ import (
 	"feedbox/application/command"
 	"feedbox/application/query"
 	"feedbox/domain/aggregate"
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/httpapi"
 	"time"
 
@@ -103,5 +103,5 @@ func (a api) read(ctx context.Context, in query.Read) (httpapi.Found[view], erro
 
 func (a api) list(ctx context.Context, in httpapi.Listing) (query.Page[view], error) {
 	page, err := a.Reader.Page(ctx, in.PageSize, in.Continuation, in.SessionToken)
-	return query.MapPage(page, func(o cosmos.Listed[order.State]) view { return viewOf(o.Root, o.State) }), err
+	return query.MapPage(page, func(o document.Listed[order.State]) view { return viewOf(o.Root, o.State) }), err
 }

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/cosmosinbox"
-	"feedbox/infrastructure/servicebus"
-	"feedbox/infrastructure/servicebus/subscriber"
 	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -29,35 +27,35 @@ type Total struct {
 	Events       int64  `json:"events"` // that were counted
 }
 
-// totals are kept in a container.
-type totals struct {
+// Totals are kept in a container.
+type Totals struct {
+	*cosmosinbox.Inbox
 	container *azcosmos.ContainerClient
-	inbox     *cosmosinbox.Inbox
 }
 
-// New returns a processor that keeps totals in container.
-func New(bus servicebus.ClientConfig, topic string, container *azcosmos.ContainerClient) (*subscriber.SessionProcessor, error) {
+// New returns the totals in container.
+func New(container *azcosmos.ContainerClient) (*Totals, error) {
 	inbox, err := cosmosinbox.New(container, Name, nil)
-	c := &totals{container, inbox}
+	return &Totals{inbox, container}, err
+}
+
+// Handler counts events by what Totals.Count does.
+func Handler(count func(ctx context.Context, e *consumer.Event, change func(t *Total)) error) (consumer.Handler, error) {
 	m := consumer.NewMux()
 	consumer.OnPayload(m, func(ctx context.Context, e *consumer.Event, _ order.Placed) error {
-		return c.count(ctx, e, func(t *Total) { t.Open = true })
+		return count(ctx, e, func(t *Total) { t.Open = true })
 	})
 	consumer.OnPayload(m, func(ctx context.Context, e *consumer.Event, added order.LineAdded) error {
-		return c.count(ctx, e, func(t *Total) { t.Pieces += added.Line.Pieces })
+		return count(ctx, e, func(t *Total) { t.Pieces += added.Line.Pieces })
 	})
 	m.Otherwise(func(ctx context.Context, e *consumer.Event) error { // shipped or cancelled
-		return c.count(ctx, e, func(t *Total) { t.Open = false })
+		return count(ctx, e, func(t *Total) { t.Open = false })
 	})
-	handler, wrong := m.Handler()
-	if err := errors.Join(err, wrong); err != nil {
-		return nil, err
-	}
-	return subscriber.NewSessionProcessor(bus, subscriber.Subscription(topic, Name), handler, &subscriber.SessionOptions{Inbox: inbox})
+	return m.Handler()
 }
 
-// count stores the total after e, in one transaction with the mark of e.
-func (c *totals) count(ctx context.Context, e *consumer.Event, change func(t *Total)) error {
+// Count stores the total after e, in one transaction with the mark of e.
+func (c *Totals) Count(ctx context.Context, e *consumer.Event, change func(t *Total)) error {
 	t := Total{ID: Name + "-total", PartitionKey: e.Key}
 	stored, err := c.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(e.Key), t.ID, nil)
 	if err == nil {
@@ -70,7 +68,7 @@ func (c *totals) count(ctx context.Context, e *consumer.Event, change func(t *To
 	}
 	change(&t)
 	t.Events++
-	batch, err := c.inbox.Batch(ctx, e)
+	batch, err := c.Batch(ctx, e)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package store
 import (
 	"errors"
 	"feedbox/application/command"
+	"feedbox/application/query"
 	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/document"
 	"time"
@@ -20,8 +21,8 @@ const Type = "order"
 // ids keeps the ids of orders that come of idempotency keys apart from all others.
 var ids = uuid.MustParse("2f6f0c57-5a0e-4f0e-9c64-0d6f0f1f7a52")
 
-// kind says how orders are stored.
-var kind = document.JSON[*order.Order, order.State]{
+// Kind says how orders are stored.
+var Kind = document.JSON[*order.Order, order.State]{
 	Type: Type, State: (*order.Order).State, Restore: order.Restore,
 	Events: []document.EventCodec{
 		document.JSONEvent[order.Placed](),
@@ -34,16 +35,16 @@ var kind = document.JSON[*order.Order, order.State]{
 // Orders are the ports to the orders of a container.
 type Orders struct {
 	command.Ports[*order.Order]
-	Reader *cosmos.JSONReader[order.State]
+	Reader interface {
+		query.Reader[document.Stored[order.State]]
+		query.Pager[document.Listed[order.State]]
+	}
 }
 
 // Open returns the orders in container.
 func Open(container *azcosmos.ContainerClient) (*Orders, error) {
-	work, err := cosmos.NewUnitsOfWork(container, kind.Kind(), nil, nil)
+	work, err := cosmos.NewUnitsOfWork(container, Kind.Kind(), nil, nil)
 	reader, wrong := cosmos.NewJSONReader[order.State](container, Type)
-	if err := errors.Join(err, wrong); err != nil {
-		return nil, err
-	}
 	ports := command.Ports[*order.Order]{Work: work, IDs: uuid.New, Now: time.Now, Noun: Type, Namespace: ids}
-	return &Orders{Ports: ports, Reader: reader}, nil
+	return &Orders{Ports: ports, Reader: reader}, errors.Join(err, wrong)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"feedbox/infrastructure/postgres"
+	"feedbox/infrastructure/rows"
 	"feedbox/tests/bench/postgres/handtuned"
 )
 
@@ -41,15 +42,6 @@ func place(id string) int {
 	return n
 }
 
-// hashOf is where a key lies.
-func hashOf(key string) (int64, error) {
-	bound, err := (*postgres.Feed)(nil).Place(key)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(bound, 16, 32)
-}
-
 // documentOf is an event as it is stored.
 func documentOf(key, id, data string) string {
 	return fmt.Sprintf(`{"id":"%s","partitionKey":"%s","type":"domainEvent","data":%s}`, id, key, data)
@@ -58,10 +50,7 @@ func documentOf(key, id, data string) string {
 // commitFeedbox commits an event as a unit of work does.
 func commitFeedbox(ctx context.Context, pool *pgxpool.Pool, b Backlog, n int) error {
 	key, id, _, data := b.event(n)
-	hash, err := hashOf(key)
-	if err == nil {
-		_, err = pool.Exec(ctx, `INSERT INTO feedbox.events (hash, key, id, document, expires_at) VALUES ($1, $2, $3, $4, now() + interval '10 days')`, hash, key, id, documentOf(key, id, data))
-	}
+	_, err := pool.Exec(ctx, `INSERT INTO feedbox.events (hash, key, id, document, expires_at) VALUES ($1, $2, $3, $4, now() + interval '10 days')`, rows.Hash(key), key, id, documentOf(key, id, data))
 	return err
 }
 
@@ -94,8 +83,7 @@ func fillFeedbox(ctx context.Context, b Backlog, t turn) error {
 	}
 	_, err = conn.CopyFrom(ctx, pgx.Identifier{"staged"}, []string{"n", "hash", "key", "id", "document"}, pgx.CopyFromSlice(b.Events, func(n int) ([]any, error) {
 		key, id, _, data := b.event(n)
-		hash, err := hashOf(key)
-		return []any{n, hash, key, id, documentOf(key, id, data)}, err
+		return []any{n, rows.Hash(key), key, id, documentOf(key, id, data)}, nil
 	}))
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"feedbox/infrastructure/postgres"
 	"feedbox/infrastructure/relayservice"
 	"feedbox/infrastructure/rows"
+	"feedbox/infrastructure/rows/parked"
 	"feedbox/tests/servers"
 )
 
@@ -106,8 +107,8 @@ func (b Bloat) relay(db *postgres.DB, to relayservice.Publisher) (*relayservice.
 	log := slog.New(slog.NewTextHandler(b.Out, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	decoder := document.EventDecoder{}
 	return relayservice.New(relayservice.Store{
-		Name: "postgres", Feed: feed, Decoder: decoder, Events: postgres.Events{DB: db, Decoder: decoder}, Leases: postgres.Leases{DB: db},
-		Parked: postgres.Lot{DB: db}, Verify: db.Verify, Upkeep: postgres.Upkeep{DB: db, Log: log, Held: feed.Held}.Run, Held: feed.Held,
+		Name: "postgres", Feed: feed, Decoder: decoder, Events: rows.Events{Store: postgres.Rows{DB: db}, Decoder: decoder}, Leases: postgres.Leases{DB: db},
+		Parked: parked.Lot{Store: postgres.Parked{DB: db}}, Verify: db.Verify, Upkeep: postgres.Upkeep{DB: db, Log: log, Held: feed.Held}.Run, Held: feed.Held,
 	}, relayservice.Broker{
 		Name: "sink", System: "sink", Destination: "sink",
 		Open: func(*slog.Logger, func(context.Context, relay.BatchReport)) (relayservice.Publisher, error) {

@@ -10,7 +10,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"feedbox/infrastructure/rabbitmq"
+	kit "feedbox/infrastructure/consumer"
 )
 
 // consumer receives from the queues of a turn, each in a goroutine, and checks the order of
@@ -104,9 +104,9 @@ func (c *consumer) judge(d *amqp.Delivery, highest map[string]int64) {
 		c.repeats.Add(1)
 		return
 	}
-	key, _ := d.Headers[rabbitmq.HeaderKey].(string)
+	key, _ := d.Headers[kit.PropertyKey].(string)
 	var sequence int64
-	switch s := d.Headers[rabbitmq.HeaderSequence].(type) {
+	switch s := d.Headers[kit.PropertySequence].(type) {
 	case int64:
 		sequence = s
 	case string:

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"feedbox/tests/servers"
 )
 
@@ -80,6 +82,9 @@ func (o Options) drain(ctx context.Context, p *peer, t turn, fill bool) (err err
 			return err
 		}
 	}
+	if err := t.settle(ctx); err != nil {
+		return err
+	}
 	return t.with(ctx, p, b.Events, nil, func(c *consumer, pid int) error {
 		select {
 		case <-c.began:
@@ -102,6 +107,21 @@ func (o Options) drain(ctx context.Context, p *peer, t turn, fill bool) (err err
 		line(o.Out, p.name, n/took.Seconds(), after.since(before), n, c)
 		return nil
 	})
+}
+
+// settle has PostgreSQL do before a turn what others have left to it: the next one would pay.
+func (t turn) settle(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, t.database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, statement := range []string{"VACUUM", "CHECKPOINT"} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t turn) times(relay int) (times, error) {

@@ -25,7 +25,7 @@ type peer struct {
 	fill   func(ctx context.Context, b Backlog, t turn) error
 	commit func(ctx context.Context, pool *pgxpool.Pool, b Backlog, n int) error // one event of the backlog
 	relay  func(ctx context.Context, t turn) *exec.Cmd
-	direct bool // its exchange routes by the queue's number, not by slot and action
+	direct bool // its exchange routes by the queue's number, not by the slot
 }
 
 // turn is where a relay reads and sends.

@@ -78,23 +78,18 @@ func (c *Conn) Claim(ctx context.Context, path string) error {
 	return nil
 }
 
-const (
-	// Tokens are put anew after half of the time they hold, within these bounds.
-	refreshSoonest, refreshLatest = 30 * time.Second, 24 * time.Hour
-)
+// Tokens are put anew after half of the time they hold, within these bounds.
+const refreshSoonest, refreshLatest = 30 * time.Second, 24 * time.Hour
 
 // refresh puts new tokens before the old ones expire.
 func (c *Conn) refresh(ctx context.Context) {
 	for {
 		pause, paths := c.nextRefresh()
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-c.claimed:
-			timer.Stop()
 			continue
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 		for _, path := range paths {

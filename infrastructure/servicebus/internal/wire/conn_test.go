@@ -109,3 +109,29 @@ func TestARefusedTokenTellsItsStatus(t *testing.T) {
 		}
 	})
 }
+
+// A link that has ended gives its place back.
+func TestALinkThatEndedGivesItsPlaceBack(t *testing.T) {
+	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
+		if err := c.Claim(t.Context(), "q"); err != nil {
+			t.Fatal(err)
+		}
+		for range linksPerSession + 1 {
+			var sender *amqp.Sender
+			leave, err := c.Attach(t.Context(), func(s *amqp.Session) (err error) {
+				sender, err = s.NewSender(t.Context(), "q", nil)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := sender.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			leave()
+		}
+		if n := len(c.sessions); n != 1 {
+			t.Errorf("%d AMQP sessions, want 1", n)
+		}
+	})
+}

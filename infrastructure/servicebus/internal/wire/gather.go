@@ -47,7 +47,6 @@ type gathering struct {
 	deadline time.Time // of Write
 }
 
-// Write implements net.Conn.
 func (g *gathering) Write(b []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,7 +129,6 @@ func (g *gathering) send(piece []byte, last bool) error {
 	return err
 }
 
-// Close implements net.Conn.
 func (g *gathering) Close() error {
 	g.mu.Lock()
 	g.closed = true
@@ -142,7 +140,6 @@ func (g *gathering) Close() error {
 	return g.Conn.Close()
 }
 
-// SetDeadline implements net.Conn.
 func (g *gathering) SetDeadline(t time.Time) error {
 	return errors.Join(g.SetReadDeadline(t), g.SetWriteDeadline(t))
 }

@@ -101,6 +101,7 @@ func TestGatherHoldsNoMoreThanItsBound(t *testing.T) {
 		if err := <-failed; err == nil || time.Since(start) > gatherTimeout {
 			t.Errorf("a peer that does not read was noticed after %v: %v", time.Since(start), err)
 		}
+		_ = there.SetReadDeadline(time.Now().Add(time.Second))
 		if _, err := there.Read(frame); !errors.Is(err, io.EOF) {
 			t.Errorf("the connection is not closed after it failed: %v", err)
 		}

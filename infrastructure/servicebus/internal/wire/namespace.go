@@ -42,20 +42,19 @@ type Namespace struct {
 
 // NewNamespace checks the configuration. It does no I/O.
 func NewNamespace(cfg Config) (*Namespace, error) {
-	var errs []error
+	n := &Namespace{cfg: cfg, host: cfg.Namespace}
+	var err error
 	switch {
 	case cfg.ConnectionString == "" && cfg.Namespace == "":
-		errs = append(errs, errors.New("give a connection string, or a namespace and a credential"))
+		err = errors.New("give a connection string, or a namespace and a credential")
 	case cfg.ConnectionString != "" && cfg.Namespace != "":
-		errs = append(errs, errors.New("give a connection string or a namespace, not both"))
+		err = errors.New("give a connection string or a namespace, not both")
 	case cfg.Namespace != "" && cfg.Credential == nil:
-		errs = append(errs, errors.New("a namespace needs a credential"))
+		err = errors.New("a namespace needs a credential")
+	case cfg.ConnectionString != "":
+		err = n.parse(cfg.ConnectionString)
 	}
-	n := &Namespace{cfg: cfg, host: cfg.Namespace}
-	if len(errs) == 0 && cfg.ConnectionString != "" {
-		errs = append(errs, n.parse(cfg.ConnectionString))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("service bus client: %w", err)
 	}
 	return n, nil
@@ -147,7 +146,6 @@ func (n *Namespace) token(ctx context.Context, entity string) (token, error) {
 	return t, nil
 }
 
-// sign makes a shared access signature.
 func (n *Namespace) sign(audience string, expires time.Time) string {
 	resource, until := strings.ToLower(url.QueryEscape(audience)), strconv.FormatInt(expires.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(n.key))

@@ -17,7 +17,6 @@ const (
 	ManagementSuffix = "/$management"
 )
 
-// requestTimeout bounds a request.
 const requestTimeout = 10 * time.Second
 
 // Request sends a request to a node of the broker and waits for its answer, at most 10
@@ -110,7 +109,6 @@ func (r *requests) open(ctx context.Context, address string) (err error) {
 	return err
 }
 
-// close ends the links.
 func (r *requests) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
@@ -184,7 +182,6 @@ type RefusedError struct {
 	Description string
 }
 
-// Error implements error.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the broker refused it with status %d: %s", e.Status, e.Description)
 }

@@ -18,7 +18,7 @@ type Shared[T any] struct {
 	current atomic.Pointer[T]
 	turn    chan struct{} // capacity 1: held while it is opened, which takes a while
 	tries   atomic.Uint64 // how often that was tried
-	failure error         // of the last try; guarded by turn, as is closed
+	failure error         // of the last try, nil if it was opened; guarded by turn, as is closed
 	closed  bool
 }
 
@@ -44,7 +44,7 @@ func (s *Shared[T]) Get(ctx context.Context) (*T, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if s.tries.Load() != tries {
+	if s.failure != nil && s.tries.Load() != tries {
 		return nil, s.failure
 	}
 	t, err := s.open(ctx)

@@ -104,3 +104,30 @@ func TestWhatIsDroppedIsOpenedAnew(t *testing.T) {
 		}
 	})
 }
+
+// Who waited for another's try, and finds that what it opened was dropped again meanwhile,
+// opens another.
+func TestWhatWasDroppedBeforeItsTurnIsOpenedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened, down := 0, false
+		s := openings(&opened, &down)
+		if err := s.lock(t.Context()); err != nil { // as the one who opens it
+			t.Fatal(err)
+		}
+		got := make(chan *thing)
+		go func() {
+			it, err := s.Get(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- it
+		}()
+		synctest.Wait() // it waits for its turn
+		s.failure = nil
+		s.tries.Add(1) // it was opened, and dropped by one who found it broken
+		s.unlock()
+		if it := <-got; it == nil || opened != 1 {
+			t.Errorf("got %v after %d tries", it, opened)
+		}
+	})
+}

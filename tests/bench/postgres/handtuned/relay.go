@@ -60,6 +60,7 @@ func Relay(ctx context.Context, database, broker, exchange string) error {
 	}
 	config.MaxConns = Workers
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
+	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off" // as ours: a plan of the empty table would stay
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err

@@ -1,0 +1,103 @@
+package contacts_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"feedbox/application/command"
+	"feedbox/application/contacts"
+	"feedbox/application/mediator"
+)
+
+// A repeat is read at the state in which its first run was found, not at what the client
+// has seen: a replica that is behind might not have it yet.
+func TestARepeatedCreateIsReadBehindWhatItFound(t *testing.T) {
+	t.Parallel()
+	m, s := app(t)
+	in := keyed(john(), "", "k")
+	in.SessionToken = "0:-1#0"
+	for range 2 {
+		if _, err := mediator.Send(t.Context(), m, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if last := s.session[len(s.session)-1]; len(s.session) != 3 || last != "0:-1#1" {
+		t.Errorf("session tokens %q; want the last read to see the contact", s.session)
+	}
+}
+
+// others returns copies of in, each of which has another content of one of the client's
+// fields, by the field's name.
+func others[C any](t *testing.T, in C) map[string]C {
+	t.Helper()
+	notContent := []string{"ContactID", "IfMatch", "SessionToken", "Sender", "Target"}
+	made := map[string]C{}
+	var visit func(path string, of reflect.Type, at func(c *C) reflect.Value)
+	visit = func(path string, of reflect.Type, at func(c *C) reflect.Value) {
+		for i := range of.NumField() {
+			name, field := path+of.Field(i).Name, func(c *C) reflect.Value { return at(c).Field(i) }
+			if slices.Contains(notContent, name) {
+				continue
+			}
+			one := in
+			switch v := field(&one); v.Interface().(type) {
+			case string:
+				v.SetString("other")
+			case *string:
+				v.Set(reflect.ValueOf(text("other")))
+			case contacts.Member:
+				v.Set(reflect.ValueOf(member("other")))
+			default:
+				visit(name+".", v.Type(), field)
+				continue
+			}
+			made[name] = one
+		}
+	}
+	visit("", reflect.TypeFor[C](), func(c *C) reflect.Value { return reflect.ValueOf(c).Elem() })
+	return made
+}
+
+// Every field of a command tells it from another under the same key: one that is left out
+// would have a request answered as a repeat of another.
+func TestEveryFieldTellsRequestsApart(t *testing.T) {
+	t.Parallel()
+	m, _ := app(t)
+	sender := command.Sender{IdempotencyKey: "k"}
+	refused := func(name string, err error) {
+		t.Helper()
+		if codeOf(err) != command.CodeKeyReused {
+			t.Errorf("another %s under the key: %v", name, err)
+		}
+	}
+	create := keyed(john(), "", "k")
+	out, err := mediator.Send(t.Context(), m, create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	creates := others(t, create)
+	for name, other := range creates {
+		if strings.HasSuffix(name, "Email") {
+			other.Email = text("other@contoso.com")
+		}
+		_, err := mediator.Send(t.Context(), m, other)
+		refused("create: "+name, err)
+	}
+	patch := contacts.PatchContact{Target: command.Target{ID: out.Contact.ID, Sender: sender}, FirstName: member("Jane")}
+	if _, err := mediator.Send(t.Context(), m, patch); err != nil {
+		t.Fatal(err)
+	}
+	patches := others(t, patch)
+	for name, other := range patches {
+		if name == "Email" {
+			other.Email = member("other@contoso.com")
+		}
+		_, err := mediator.Send(t.Context(), m, other)
+		refused("patch: "+name, err)
+	}
+	if len(creates) < 10 || len(patches) != 10 || out.Replayed {
+		t.Errorf("%d fields of a creation and %d of a patch were tried", len(creates), len(patches))
+	}
+}

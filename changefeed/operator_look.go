@@ -1,0 +1,102 @@
+package changefeed
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Lag measures every live range with at least one read of the feed each, also of
+// ranges nobody owns.
+func (o *Operator) Lag(ctx context.Context) ([]RangeLag, error) {
+	leases, err := o.live(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	lags := make([]RangeLag, 0, len(leases))
+	for _, l := range leases {
+		lag := RangeLag{Lease: l}
+		err := o.measure(ctx, l.position(), &lag)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil && lag.Error == "":
+			lag.Error = err.Error()
+		}
+		lag.Known = err == nil
+		lags = append(lags, lag)
+	}
+	return lags, nil
+}
+
+// measure adds what waits behind a position. A range that split is measured by
+// its parts.
+func (o *Operator) measure(ctx context.Context, at RangeToken, lag *RangeLag) error {
+	page, err := o.feed.Read(ctx, ReadRequest{Range: at.Range, Continuation: at.Continuation, Since: at.Since, MaxItems: 1})
+	if split, ok := errors.AsType[*SplitError](err); ok && len(split.Children) > 1 {
+		for _, child := range split.Children {
+			if err := o.measure(ctx, RangeToken{Range: child, Continuation: at.Continuation, Since: at.Since}, lag); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release(page)
+	if len(page.Items) == 0 {
+		if !page.CaughtUp && page.Continuation != "" && page.Continuation != at.Continuation {
+			// A page of other ranges' documents only: look behind it.
+			return o.measure(ctx, RangeToken{Range: at.Range, Continuation: page.Continuation}, lag)
+		}
+		return nil
+	}
+	first := &page.Items[0]
+	lag.Age = max(lag.Age, o.opts.Now().Sub(first.Time()))
+	lag.Transactions += transactions(o.feed, max(1, page.EndLSN-(first.LSN-1)))
+	return nil
+}
+
+// Host is a host that tells of itself beside its leases: one that owns none yet, one that
+// is due none, or one that is about to leave. A host that owns leases and stays has no
+// record of its own; its leases name it.
+type Host struct {
+	Name, Incarnation string
+	Draining          bool // it is about to release its leases
+	Spare             bool // there is no lease for it
+	Timestamp         time.Time
+	Expiry            time.Duration
+}
+
+// Hosts lists them by name. Records of hosts that were killed stay for some time.
+func (o *Operator) Hosts(ctx context.Context) ([]Host, error) {
+	ids, err := o.ids(ctx)
+	if err != nil {
+		return nil, err
+	}
+	records, err := o.store.List(ctx, ids.prefix+hostInfix)
+	if err != nil {
+		return nil, fmt.Errorf("list hosts: %w", err)
+	}
+	var hosts []Host
+	for _, r := range records {
+		var h heartbeat
+		if err := json.Unmarshal(r.Body, &h); err != nil {
+			continue // another version's; it says nothing that is understood
+		}
+		at, _ := time.Parse(timestampFormat, h.Timestamp) // zero if it is no time
+		hosts = append(hosts, Host{
+			Name: h.Host, Incarnation: h.Incarnation, Draining: h.Draining, Spare: h.Spare,
+			Timestamp: at, Expiry: time.Duration(h.ExpiryMS) * time.Millisecond,
+		})
+	}
+	slices.SortFunc(hosts, func(a, b Host) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Incarnation, b.Incarnation))
+	})
+	return hosts, nil
+}

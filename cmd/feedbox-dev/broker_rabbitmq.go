@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/rabbitmq"
+)
+
+// rabbit is a RabbitMQ.
+type rabbit struct{ url *url.URL }
+
+func rabbitBroker(u *url.URL) broker { return &rabbit{u} }
+
+func (r *rabbit) variables(e *endpoints) []string {
+	return []string{"FEEDBOX_BROKER", config.BrokerRabbitMQ, "FEEDBOX_RABBITMQ_URL", r.url.String(), "FEEDBOX_RABBITMQ_EXCHANGE", e.Topic}
+}
+
+func (r *rabbit) rows(*endpoints) []string { return []string{"RabbitMQ", r.url.Redacted()} }
+
+func (*rabbit) copies() error { return nil }
+
+func (r *rabbit) client() (*rabbitmq.Client, error) {
+	return rabbitmq.NewClient(rabbitmq.Config{URL: r.url.String(), Name: "feedbox-dev"})
+}
+
+// group is what a subscription of the Service Bus emulator is on RabbitMQ.
+func (*rabbit) group(e *endpoints, subscription string) rabbitmq.Group {
+	return rabbitmq.Group{Name: e.Topic + "." + subscription, Queues: 4}
+}
+
+func (r *rabbit) subscriber(ctx context.Context, e *endpoints, record bool, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
+	client, err := r.client()
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--broker: %w", err)}
+	}
+	groups := []rabbitmq.Group{r.group(e, e.Subscription)}
+	if record {
+		groups = append(groups, r.group(e, recording))
+	}
+	if err := rabbitmq.Declare(ctx, client, e.Topic, groups...); err != nil {
+		return nil, errors.Join(fmt.Errorf("--broker: %w; is RabbitMQ running there?", err), client.Close())
+	}
+	c, err := rabbitmq.NewConsumer(client, groups[0], screen.event, &rabbitmq.ConsumerOptions{
+		Options: consumer.Options{Concurrency: 32, Logger: log.With("part", "subscriber")},
+	})
+	return &demoSubscriber{c, client.Close}, err
+}
+
+func (r *rabbit) empty(ctx context.Context, e *endpoints, subscription string, idle time.Duration, add func(messageRecord)) (err error) {
+	client, err := r.client()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	receiving, stop := context.WithCancel(ctx)
+	defer stop()
+	var number atomic.Int64
+	quiet := time.AfterFunc(max(10*time.Second, idle), stop) // the first event may take longer than the next ones
+	c, err := rabbitmq.NewConsumer(client, r.group(e, subscription), func(_ context.Context, m *consumer.Event) error {
+		quiet.Reset(idle)
+		add(messageRecord{ID: m.ID, Session: m.Key, Subject: m.Action, Version: m.AggregateVersion, Sequence: m.Sequence, Number: number.Add(1)})
+		return nil
+	}, nil)
+	if err == nil {
+		err = c.Run(receiving)
+	}
+	return errors.Join(err, ctx.Err())
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+
+	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/servicebus/subscriber"
+)
+
+// emulatedBus is the Service Bus emulator.
+type emulatedBus struct{}
+
+func emulatedBroker(u *url.URL) broker {
+	if u.String() != "" {
+		return nil
+	}
+	return emulatedBus{}
+}
+
+// The emulator is there beside any broker: its variables are those of every process.
+func (emulatedBus) variables(*endpoints) []string {
+	return []string{"FEEDBOX_BROKER", config.BrokerServiceBus}
+}
+
+func (emulatedBus) rows(e *endpoints) []string {
+	return []string{"Service Bus emulator", brokerOf(e.ServiceBusConnectionString), "Service Bus admin", e.ServiceBusAdmin}
+}
+
+func (emulatedBus) copies() error { return nil }
+
+func (emulatedBus) subscriber(_ context.Context, e *endpoints, _ bool, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
+	namespace := servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString}
+	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(e.Topic, e.Subscription), screen.event, &subscriber.SessionOptions{
+		Sessions: 32, Logger: log.With("part", "subscriber"),
+	})
+	return &demoSubscriber{p, func() error { return nil }}, err
+}

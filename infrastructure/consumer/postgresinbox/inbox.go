@@ -1,0 +1,130 @@
+package postgresinbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"feedbox/infrastructure/consumer"
+)
+
+// Pool is what an inbox needs of a *pgxpool.Pool.
+type Pool interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Inbox is a consumer.Inbox in a table. It is safe for concurrent use.
+type Inbox struct {
+	pool     Pool
+	consumer string
+	table    string // quoted
+}
+
+var _ consumer.Inbox = (*Inbox)(nil)
+
+// Options are the choices of New. Zero means the default.
+type Options struct {
+	// Table holds the marks, with its schema before a dot if it has one. Default
+	// "feedbox_inbox".
+	Table string
+}
+
+// New returns the inbox of the named consumer. It does no I/O.
+func New(pool Pool, consumer string, opts *Options) (*Inbox, error) {
+	if pool == nil || consumer == "" {
+		return nil, errors.New("postgres inbox: pool and consumer are required")
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	return &Inbox{pool, consumer, pgx.Identifier(strings.Split(cmp.Or(o.Table, "feedbox_inbox"), ".")).Sanitize()}, nil
+}
+
+// Create creates the table if it is not there. Several may do it at once.
+func (b *Inbox) Create(ctx context.Context) error {
+	return wrap("create the inbox", pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
+		// Of two that find no table the second would fail.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('feedbox ' || $1, 0))`, b.table); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS `+b.table+` (
+		consumer text NOT NULL, key text NOT NULL, sequence bigint NOT NULL, aggregate_version bigint NOT NULL, event_id text NOT NULL,
+		handled_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (consumer, key)) WITH (fillfactor = 70)`)
+		return err
+	}))
+}
+
+// Last implements consumer.Inbox.
+func (b *Inbox) Last(ctx context.Context, key string) (m consumer.Mark, err error) {
+	err = b.pool.QueryRow(ctx, `SELECT sequence, aggregate_version, event_id FROM `+b.table+` WHERE consumer = $1 AND key = $2`, b.consumer, key).
+		Scan(&m.Sequence, &m.AggregateVersion, &m.EventID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return consumer.Mark{}, nil
+	}
+	return m, wrap("read the inbox of key "+key, err)
+}
+
+// Record implements consumer.Inbox. What Do has marked stays as it is.
+func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
+	_, err := b.pool.Exec(ctx, `INSERT INTO `+b.table+` AS b (consumer, key, sequence, aggregate_version, event_id) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (consumer, key) DO UPDATE SET sequence = EXCLUDED.sequence, aggregate_version = EXCLUDED.aggregate_version, event_id = EXCLUDED.event_id, handled_at = now()
+		WHERE b.event_id <> EXCLUDED.event_id AND (EXCLUDED.sequence = 0 OR b.sequence < EXCLUDED.sequence)`, b.consumer, key, m.Sequence, m.AggregateVersion, m.EventID)
+	return wrap("write the inbox of key "+key, err)
+}
+
+// Do runs handle in a transaction that also marks e, and commits it. An event that was handled
+// before is left out, without an error. After any error nothing of the transaction is stored,
+// unless it is the answer to the commit that was lost: the event has to come again, and is
+// left out then.
+func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx context.Context, tx pgx.Tx) error) error {
+	if e == nil || e.Key == "" || e.ID == "" {
+		return errors.New("postgres inbox: an event with a key and an id is required")
+	}
+	err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
+		var last consumer.Mark
+		// A row that changes nothing is locked, too, until the end.
+		err := tx.QueryRow(ctx, `INSERT INTO `+b.table+` (consumer, key, sequence, aggregate_version, event_id) VALUES ($1, $2, 0, 0, '')
+			ON CONFLICT (consumer, key) DO UPDATE SET key = EXCLUDED.key RETURNING sequence, aggregate_version, event_id`, b.consumer, e.Key).
+			Scan(&last.Sequence, &last.AggregateVersion, &last.EventID)
+		if err != nil {
+			return err
+		}
+		if v := consumer.Judge(last, e); v == consumer.Duplicate || v == consumer.Stale {
+			return errHandled
+		}
+		if _, err := tx.Exec(ctx, `UPDATE `+b.table+` SET sequence = $3, aggregate_version = $4, event_id = $5, handled_at = now() WHERE consumer = $1 AND key = $2`,
+			b.consumer, e.Key, e.Sequence, e.AggregateVersion, e.ID); err != nil {
+			return err
+		}
+		return handle(ctx, tx)
+	})
+	if errors.Is(err, errHandled) {
+		return nil
+	}
+	return wrap("handle event "+e.ID+" of key "+e.Key, err)
+}
+
+var errHandled = errors.New("the event was handled before")
+
+// Forget deletes the marks of keys whose last event was handled longer ago than age, which should
+// exceed the time in which an event may come again. It returns how many there were.
+func (b *Inbox) Forget(ctx context.Context, age time.Duration) (keys int64, err error) {
+	done, err := b.pool.Exec(ctx, `DELETE FROM `+b.table+` WHERE consumer = $1 AND handled_at < now() - make_interval(secs => $2)`, b.consumer, age.Seconds())
+	return done.RowsAffected(), wrap("forget old marks", err)
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,163 @@
+package postgresinbox_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/postgresinbox"
+	"feedbox/tests/servers"
+)
+
+// billing is a consumer that adds up the sequences of a key's events.
+type billing struct {
+	*postgresinbox.Inbox
+	pool *pgxpool.Pool
+}
+
+func newBilling(t *testing.T) *billing {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), servers.StartPostgres(t).Database(t))
+	must(t, err)
+	t.Cleanup(pool.Close)
+	b := &billing{pool: pool}
+	b.Inbox, err = postgresinbox.New(pool, "billing", nil)
+	must(t, err)
+	var processes sync.WaitGroup
+	for range 8 { // that begin at the same time
+		processes.Go(func() {
+			if err := b.Create(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	processes.Wait()
+	_, err = pool.Exec(t.Context(), `CREATE TABLE totals (key text PRIMARY KEY, total bigint NOT NULL)`)
+	must(t, err)
+	return b
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func event(sequence int64) *consumer.Event {
+	return &consumer.Event{ID: "e" + string(rune('0'+sequence)), Key: "k", Sequence: sequence, AggregateVersion: sequence}
+}
+
+func (b *billing) add(e *consumer.Event) func(ctx context.Context, tx pgx.Tx) error {
+	return func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO totals AS t VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET total = t.total + EXCLUDED.total`, e.Key, e.Sequence)
+		return err
+	}
+}
+
+func (b *billing) want(t *testing.T, total int64, last *consumer.Event) {
+	t.Helper()
+	var got int64
+	must(t, b.pool.QueryRow(t.Context(), `SELECT coalesce(sum(total), 0)::bigint FROM totals`).Scan(&got))
+	mark, err := b.Last(t.Context(), "k")
+	must(t, err)
+	want := consumer.Mark{}
+	if last != nil {
+		want = last.Mark()
+	}
+	if got != total || mark != want {
+		t.Errorf("the total is %d, want %d; the mark %+v, want %+v", got, total, mark, want)
+	}
+}
+
+func TestInbox(t *testing.T) {
+	b := newBilling(t)
+	ctx := t.Context()
+	b.want(t, 0, nil)
+
+	// What a handler writes is stored with the mark, or neither is.
+	wrong := errors.New("wrong")
+	if err := b.Do(ctx, event(1), func(ctx context.Context, tx pgx.Tx) error {
+		must(t, b.add(event(1))(ctx, tx))
+		return wrong
+	}); !errors.Is(err, wrong) {
+		t.Errorf("a handler that fails: %v", err)
+	}
+	b.want(t, 0, nil)
+	for _, n := range []int64{1, 2, 1, 2, 3} {
+		must(t, b.Do(ctx, event(n), b.add(event(n))))
+	}
+	b.want(t, 6, event(3))
+
+	// Two holders of a key, of which one does not know that it lost it: one handles the event.
+	other := make(chan error, 1)
+	must(t, b.Do(ctx, event(4), func(ctx context.Context, tx pgx.Tx) error {
+		go func() { other <- b.Do(t.Context(), event(4), b.add(event(4))) }()
+		for waits := false; !waits; time.Sleep(time.Millisecond) {
+			must(t, b.pool.QueryRow(ctx, `SELECT count(*) > 0 FROM pg_locks WHERE NOT granted`).Scan(&waits))
+		}
+		return b.add(event(4))(ctx, tx)
+	}))
+	must(t, <-other)
+	b.want(t, 10, event(4))
+
+	// The kit's own record finds the mark, and never moves it back.
+	must(t, b.Record(ctx, "k", event(4).Mark()))
+	must(t, b.Record(ctx, "k", event(2).Mark()))
+	b.want(t, 10, event(4))
+	must(t, b.Record(ctx, "k", event(5).Mark())) // set aside by the kit
+	b.want(t, 10, event(5))
+
+	// Consumers do not meet.
+	shipping, err := postgresinbox.New(b.pool, "shipping", &postgresinbox.Options{Table: "public.feedbox_inbox"})
+	must(t, err)
+	if mark, err := shipping.Last(ctx, "k"); err != nil || mark != (consumer.Mark{}) {
+		t.Errorf("another consumer: %+v, %v", mark, err)
+	}
+	must(t, shipping.Do(ctx, event(1), b.add(event(1))))
+	b.want(t, 11, event(5))
+
+	if n, err := b.Forget(ctx, time.Hour); n != 0 || err != nil {
+		t.Errorf("forgotten: %d, %v", n, err)
+	}
+	if n, err := b.Forget(ctx, -time.Hour); n != 1 || err != nil { // all that is older than in an hour
+		t.Errorf("forgotten: %d, %v", n, err)
+	}
+	b.want(t, 11, nil)
+}
+
+// Without sequences, events go by their version and id.
+func TestWithoutSequences(t *testing.T) {
+	b := newBilling(t)
+	bare := func(id string, version int64) *consumer.Event {
+		return &consumer.Event{ID: id, Key: "k", AggregateVersion: version}
+	}
+	calls := 0
+	for _, e := range []*consumer.Event{bare("a", 1), bare("a", 1), bare("b", 2), bare("a", 1), bare("c", 0)} {
+		must(t, b.Do(t.Context(), e, func(context.Context, pgx.Tx) error { calls++; return nil }))
+	}
+	if calls != 3 {
+		t.Errorf("%d calls of the handler, want 3", calls)
+	}
+	must(t, b.Record(t.Context(), "k", bare("d", 3).Mark()))
+	b.want(t, 0, bare("d", 3))
+}
+
+func TestWrongUse(t *testing.T) {
+	if _, err := postgresinbox.New(nil, "billing", nil); err == nil {
+		t.Error("no pool")
+	}
+	b, err := postgresinbox.New(&pgxpool.Pool{}, "billing", nil)
+	must(t, err)
+	for _, e := range []*consumer.Event{nil, {Key: "k"}, {ID: "e"}} {
+		if err := b.Do(t.Context(), e, nil); err == nil {
+			t.Errorf("%+v: no error", e)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package document
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"time"
+
+	"feedbox/application/relay"
+)
+
+// ClosingData is the stored form of why a gate is closed. How far its key had come, the gate
+// has.
+type ClosingData struct {
+	Event  string    `json:"event"`
+	Reason string    `json:"reason"`
+	Error  string    `json:"error,omitempty"`
+	At     time.Time `json:"at"`
+	Auto   bool      `json:"auto,omitempty"`
+
+	Progress relay.Progress `json:"-"`
+}
+
+// IntentData is the stored form of what is wanted of a gate.
+type IntentData struct {
+	Verb  relay.Verb `json:"verb"`
+	Event string     `json:"event,omitempty"`
+	By    string     `json:"by,omitempty"`
+	Note  string     `json:"note,omitempty"`
+	At    time.Time  `json:"at"`
+
+	FromStore bool `json:"fromStore,omitempty"`
+}
+
+// PassedData is the stored form of how far a key has come.
+type PassedData struct {
+	Sequence int64 `json:"sequence"`
+	LSN      int64 `json:"lsn"`
+}
+
+// GateData is the stored form of a gate, without its version.
+type GateData struct {
+	Closing  ClosingData `json:"closing"`
+	Passed   PassedData  `json:"passed,omitzero"`
+	Events   int64       `json:"events"`
+	Last     int64       `json:"last"`
+	Sequence int64       `json:"sequence,omitempty"`
+	Intent   *IntentData `json:"intent,omitempty"`
+	Attempts int         `json:"attempts"`
+	Error    string      `json:"error,omitempty"`
+	TriedAt  time.Time   `json:"triedAt,omitzero"`
+	Listed   string      `json:"listed,omitempty"`
+}
+
+// GateDataOf is what is stored of g.
+func GateDataOf(g relay.Gate) GateData {
+	return GateData{
+		Closing: ClosingData(g.Closing), Passed: PassedData(g.Progress), Events: g.Events, Last: g.Last, Sequence: g.Sequence,
+		Intent: (*IntentData)(g.Intent), Attempts: g.Attempts, Error: g.Error, TriedAt: g.TriedAt, Listed: g.Listed,
+	}
+}
+
+// Gate is the gate of key that was stored as d.
+func (d *GateData) Gate(key, version string) relay.Gate {
+	return relay.Gate{
+		Key: key, Closing: relay.Closing(d.Closing), Progress: relay.Progress(d.Passed), Events: d.Events, Last: d.Last, Sequence: d.Sequence,
+		Intent: (*relay.Intent)(d.Intent), Attempts: d.Attempts, Error: d.Error, TriedAt: d.TriedAt, Listed: d.Listed, Version: version,
+	}
+}
+
+// Compress makes a parked document small.
+func Compress(raw []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(raw) // memory takes all
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// Decompress reads what Compress has written.
+func Decompress(raw []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("decompress: %w", err)
+	}
+	const limit = 16 << 20 // far above what a document can have been
+	return io.ReadAll(io.LimitReader(r, limit))
+}

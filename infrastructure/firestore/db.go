@@ -1,0 +1,218 @@
+package firestore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	client "cloud.google.com/go/firestore/apiv1"
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// DB is a database of Firestore. Everything of this package is made of one. It is safe for
+// concurrent use.
+type DB struct {
+	client  *client.Client
+	name    string // projects/{project}/databases/{database}
+	source  string // the same in the names of leases
+	headers []string
+	settle  time.Duration
+	used    func(err error)
+}
+
+// settling is within which time after that of a commit Google's emulator shows it. It may
+// show later ones before. The service shows a commit to every read at its time or a later one.
+const settling = time.Second
+
+// Options are the choices of Open. All but Project have defaults.
+type Options struct {
+	// Project is the id of the Google Cloud project. Required.
+	Project string
+	// Database is the id of the database. Default "(default)".
+	Database string
+	// Emulator is the address of Google's emulator, host:port. Default: the service, with the
+	// application default credentials.
+	Emulator string
+	// Used is told of each use of the database, with its error. Default: nobody.
+	Used func(err error)
+	// Client are more options of Google's client.
+	Client []option.ClientOption
+}
+
+// The collections. Indexes and lifetimes are set by these names: firestore.indexes.json.
+const (
+	collectionAggregates = "feedboxAggregates"
+	collectionTombstones = "feedboxTombstones"
+	collectionEvents     = "feedboxEvents"
+	collectionRequests   = "feedboxRequests"
+	collectionAudits     = "feedboxAudits"
+	collectionLeases     = "feedboxLeases"
+	collectionGates      = "feedboxGates"
+	collectionParked     = "feedboxParked"
+	collectionSkipped    = "feedboxSkipped"
+)
+
+// Open makes a client, which connects when it is used. The caller closes the DB.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if o.Project == "" {
+		return nil, errors.New("firestore: the id of the project is missing")
+	}
+	database := cmp.Or(o.Database, "(default)")
+	db := &DB{name: "projects/" + o.Project + "/databases/" + database, source: o.Project + "." + strings.Trim(database, "()"), used: o.Used}
+	if db.used == nil {
+		db.used = func(error) {}
+	}
+	db.headers = []string{"google-cloud-resource-prefix", db.name}
+	options := o.Client
+	if o.Emulator != "" {
+		db.settle = settling
+		db.headers = append(db.headers, "authorization", "Bearer owner") // as Google's own clients do
+		options = append([]option.ClientOption{
+			option.WithEndpoint(o.Emulator), option.WithoutAuthentication(),
+			option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+		}, options...)
+	}
+	var err error
+	if db.client, err = client.NewClient(ctx, options...); err != nil {
+		return nil, fmt.Errorf("firestore: %w", err)
+	}
+	db.client.CallOptions.Commit = nil // would send a commit again whose outcome nobody knows
+	return db, nil
+}
+
+// Close ends the connections.
+func (db *DB) Close() { _ = db.client.Close() }
+
+// document is the name of a document.
+func (db *DB) document(collection, id string) string {
+	return db.name + "/documents/" + collection + "/" + id
+}
+
+func (db *DB) outgoing(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, db.headers...)
+}
+
+// commitLimit bounds a commit, also on its way through the service: the deadline travels
+// with it. The feed relies on it, see window.
+const commitLimit = 10 * time.Second
+
+// commit makes all writes or none, and returns the tags of the documents as they are left.
+func (db *DB) commit(ctx context.Context, writes ...*pb.Write) (tags []string, err error) {
+	ctx, cancel := context.WithTimeout(db.outgoing(ctx), commitLimit)
+	defer cancel()
+	reply, err := db.client.Commit(ctx, &pb.CommitRequest{Database: db.name, Writes: writes})
+	if db.failed(ctx, &err) {
+		return nil, err
+	}
+	tags = make([]string, len(reply.WriteResults))
+	for i, result := range reply.WriteResults {
+		tags[i] = tagAt(result.UpdateTime)
+	}
+	return tags, nil
+}
+
+// each visits the replies of a stream until a visit returns false.
+func each[T any](stream interface{ Recv() (T, error) }, err error, visit func(reply T) bool) error {
+	for err == nil {
+		var reply T
+		if reply, err = stream.Recv(); err == nil && !visit(reply) {
+			return nil
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// get reads documents by their names, in one snapshot; nil where there is none, or no name.
+func (db *DB) get(ctx context.Context, names ...string) ([]*pb.Document, error) {
+	ctx, cancel := context.WithCancel(db.outgoing(ctx))
+	defer cancel()
+	named := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+	stream, err := db.client.BatchGetDocuments(ctx, &pb.BatchGetDocumentsRequest{Database: db.name, Documents: named})
+	documents := make([]*pb.Document, len(names))
+	err = each(stream, err, func(reply *pb.BatchGetDocumentsResponse) bool {
+		if at := slices.Index(names, reply.GetFound().GetName()); at >= 0 {
+			documents[at] = reply.GetFound()
+		}
+		return true
+	})
+	db.failed(ctx, &err)
+	return documents, err
+}
+
+// scan visits what a query finds as it was at a time, the zero time is now, until a visit
+// returns false.
+func (db *DB) scan(ctx context.Context, q *pb.StructuredQuery, at time.Time, visit func(*pb.Document) bool) error {
+	ctx, cancel := context.WithCancel(db.outgoing(ctx))
+	defer cancel()
+	request := &pb.RunQueryRequest{Parent: db.name + "/documents", QueryType: &pb.RunQueryRequest_StructuredQuery{StructuredQuery: q}}
+	if !at.IsZero() {
+		request.ConsistencySelector = &pb.RunQueryRequest_ReadTime{ReadTime: timestamppb.New(at)}
+	}
+	stream, err := db.client.RunQuery(ctx, request)
+	err = each(stream, err, func(reply *pb.RunQueryResponse) bool { return reply.Document == nil || visit(reply.Document) })
+	db.failed(ctx, &err)
+	return err
+}
+
+// all returns what a query finds and has not expired, as of makes it. What names what was done.
+func all[T any](ctx context.Context, db *DB, what string, q *pb.StructuredQuery, of func(d *pb.Document) (T, error)) (list []T, err error) {
+	var wrong error
+	err = db.scan(ctx, q, time.Time{}, func(d *pb.Document) bool {
+		if live(d) {
+			var one T
+			one, wrong = of(d)
+			list = append(list, one)
+		}
+		return wrong == nil
+	})
+	if wrong != nil {
+		return nil, fmt.Errorf("%s: decode: %w", what, wrong)
+	}
+	return list, asFault(what, err)
+}
+
+// count returns how many documents a query finds, at most so many, and the time of the
+// service at which it has read: what was committed up to it was counted, and nothing else.
+func (db *DB) count(ctx context.Context, q *pb.StructuredQuery, most int) (n int, read time.Time, err error) {
+	ctx, cancel := context.WithCancel(db.outgoing(ctx))
+	defer cancel()
+	counting := &pb.StructuredAggregationQuery{QueryType: &pb.StructuredAggregationQuery_StructuredQuery{StructuredQuery: q}, Aggregations: []*pb.StructuredAggregationQuery_Aggregation{{
+		Alias: "n", Operator: &pb.StructuredAggregationQuery_Aggregation_Count_{Count: &pb.StructuredAggregationQuery_Aggregation_Count{UpTo: wrapperspb.Int64(int64(most))}},
+	}}}
+	stream, err := db.client.RunAggregationQuery(ctx, &pb.RunAggregationQueryRequest{Parent: db.name + "/documents", QueryType: &pb.RunAggregationQueryRequest_StructuredAggregationQuery{StructuredAggregationQuery: counting}})
+	var reply *pb.RunAggregationQueryResponse
+	for err == nil && reply.GetResult() == nil {
+		reply, err = stream.Recv()
+	}
+	if db.failed(ctx, &err) {
+		return 0, read, err
+	}
+	return int(reply.Result.AggregateFields["n"].GetIntegerValue()), reply.ReadTime.AsTime().Truncate(time.Microsecond), nil
+}
+
+// failed tells of a use. An error shows that ctx has ended where it has.
+func (db *DB) failed(ctx context.Context, err *error) bool {
+	if *err != nil && ctx.Err() != nil {
+		*err = fmt.Errorf("%w: %w", context.Cause(ctx), *err)
+	}
+	if answered(*err) {
+		db.used(nil)
+	} else {
+		db.used(*err)
+	}
+	return *err != nil
+}

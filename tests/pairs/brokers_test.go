@@ -1,0 +1,111 @@
+package pairs
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/rabbitmq"
+	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/sqs"
+	"feedbox/tests/servers"
+)
+
+// broker takes the events of one pair.
+type broker struct {
+	env []string // by which the relay finds it
+	// orders is how the order service of tests/adopter finds it; none: it starts our emulator.
+	orders []string
+	// management is where the doctor finds the management API, if that is not where it usually is.
+	management string
+	// repeats says that what is sent again arrives again.
+	repeats bool
+	// consume runs a consumer that writes into l.
+	consume func(t *testing.T, l *servers.Ledger) (stop func())
+	// kill kills the server with -9 and starts it again; nil if that is not done: ours is killed
+	// by tests/crash, and the one that stands for SQS keeps its queues in memory.
+	kill func(t *testing.T)
+}
+
+var brokers = []struct {
+	name string
+	open func(t *testing.T) *broker
+}{
+	{"servicebus", openServiceBus},
+	{"rabbitmq", openRabbitMQ},
+	{"sqs", openSQS},
+}
+
+func openServiceBus(t *testing.T) *broker {
+	server := busemu.StartT(t)
+	must(t, server.CreateTopic(t.Context(), busemu.Topic{
+		Name: "contacts", RequiresDuplicateDetection: true, Subscriptions: []busemu.Subscription{{Name: "billing", RequiresSession: true}},
+	}))
+	return &broker{
+		env: []string{"FEEDBOX_BROKER=servicebus", "FEEDBOX_SERVICEBUS_CONNECTION_STRING=" + server.ConnectionString()}, management: server.AdminURL(),
+		consume: func(t *testing.T, l *servers.Ledger) func() {
+			o := l.Options()
+			c, err := subscriber.NewSessionProcessor(servicebus.ClientConfig{ConnectionString: server.ConnectionString()}, subscriber.Subscription("contacts", "billing"), l.Handle,
+				&subscriber.SessionOptions{Inbox: o.Inbox, Observe: o.Observe, RetryDelay: o.RetryDelay})
+			return servers.Consume(t, c, err)
+		},
+	}
+}
+
+var (
+	rabbitServer = shared[*servers.RabbitMQ]{start: servers.StartRabbitMQ}
+	sqsServer    = shared[string]{start: servers.StartSQS}
+	names        atomic.Int64 // of exchanges and queues so far
+)
+
+func openRabbitMQ(t *testing.T) *broker { return inRabbitMQ(t, rabbitServer.get(t)) }
+
+func inRabbitMQ(t *testing.T, server *servers.RabbitMQ) *broker {
+	t.Helper()
+	connect := func(t *testing.T) *rabbitmq.Client {
+		t.Helper()
+		client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
+		must(t, err)
+		t.Cleanup(func() { _ = client.Close() })
+		return client
+	}
+	exchange := fmt.Sprint("contacts-", names.Add(1))
+	group := rabbitmq.Group{Name: exchange + "-billing", Queues: 4}
+	must(t, rabbitmq.Declare(t.Context(), connect(t), exchange, group))
+	return &broker{
+		env: []string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=" + server.URL, "FEEDBOX_RABBITMQ_EXCHANGE=" + exchange}, repeats: true,
+		orders: []string{"ORDERS_TEST_RABBITMQ=" + server.URL},
+		consume: func(t *testing.T, l *servers.Ledger) func() {
+			c, err := rabbitmq.NewConsumer(connect(t), group, l.Handle, &rabbitmq.ConsumerOptions{Options: l.Options()})
+			return servers.Consume(t, c, err)
+		},
+		kill: func(t *testing.T) {
+			server.Kill()
+			server.Start(t)
+		},
+	}
+}
+
+func openSQS(t *testing.T) *broker {
+	endpoint := sqsServer.get(t)
+	client := awssqs.New(awssqs.Options{BaseEndpoint: &endpoint, Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+	queue, err := sqs.Declare(t.Context(), client, fmt.Sprint("contacts-", names.Add(1), ".fifo"))
+	must(t, err)
+	return &broker{
+		env: []string{
+			"FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_QUEUE_URL=" + queue, "FEEDBOX_SQS_ENDPOINT=" + endpoint, "FEEDBOX_SQS_REGION=eu-west-1",
+			"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b",
+		},
+		orders: []string{"ORDERS_TEST_SQS=" + endpoint},
+		consume: func(t *testing.T, l *servers.Ledger) func() {
+			c, err := sqs.NewConsumer(client, queue, l.Handle, &sqs.ConsumerOptions{Options: l.Options(), Visibility: 5 * time.Second})
+			return servers.Consume(t, c, err)
+		},
+	}
+}

@@ -1,0 +1,47 @@
+package pairs
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/firestore"
+	"feedbox/infrastructure/verify"
+	"feedbox/tests/servers"
+)
+
+var (
+	firestoreServer = shared[string]{start: servers.StartFirestore}
+	projects        atomic.Int64
+)
+
+// openFirestore is a project of its own on Google's emulator, which keeps its data in memory
+// and so is not killed.
+func openFirestore(t *testing.T) *store {
+	address, project := firestoreServer.get(t), fmt.Sprint("pair-", projects.Add(1))
+	db, err := firestore.Open(context.Background(), firestore.Options{Project: project, Emulator: address})
+	must(t, err)
+	t.Cleanup(db.Close)
+	return &store{
+		env: []string{"FEEDBOX_STORE=firestore", "FEEDBOX_FIRESTORE_PROJECT=" + project, "FIRESTORE_EMULATOR_HOST=" + address},
+		read: func(t *testing.T) (aggregates []verify.Aggregate, events []verify.Event) {
+			must(t, db.Walk(t.Context(), func(raw []byte) error {
+				d, err := verify.DecodeDocument(raw)
+				switch d.Kind {
+				case verify.KindAggregate:
+					aggregates = append(aggregates, d.Aggregate())
+				case verify.KindEvent:
+					events = append(events, d.Event())
+				case verify.KindParked:
+				}
+				return err
+			}))
+			return aggregates, events
+		},
+		add: func(t *testing.T, key, id, document string) {
+			must(t, db.AddEvent(t.Context(), key, id, document, time.Hour))
+		},
+	}
+}

@@ -1,0 +1,76 @@
+//go:build faults
+
+package pairs
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"feedbox/tests/testenv"
+	"feedbox/tests/testkit"
+)
+
+// Relay, API, store and broker are killed with -9 under load, again and again; consumers go and
+// come. What was acknowledged is there and arrives, in order, and once behind the inbox.
+func TestAllAreKilled(t *testing.T) {
+	cycles := testenv.Count(t, "BROKER_KILLS", 2)
+	seed := testkit.Seed(t, 1)
+	each(t, func(t *testing.T, w *world) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		began, last := time.Now(), 0
+		w.relays = append(w.relays, w.relay(t), w.relay(t))
+		stop := w.broker.consume(t, &w.ledger)
+		kills := []func(){
+			func() {
+				w.relays[last].Kill()
+				w.relays[last] = w.relay(t)
+				last = 1 - last
+			},
+			func() {
+				w.apis.Kill()
+				w.apis, _ = testkit.StartAPIWith(t, w.binaries, w.env)
+			},
+			func() {
+				stop()
+				stop = w.broker.consume(t, &w.ledger)
+			},
+		}
+		for _, kill := range []func(t *testing.T){w.store.kill, w.broker.kill} {
+			if kill != nil {
+				kills = append(kills, func() { kill(t) })
+			}
+		}
+		w.under(t, w.load(t, seed), func(changed func()) {
+			for range cycles {
+				for _, n := range random.Perm(len(kills)) {
+					time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
+					kills[n]()
+				}
+				changed()
+			}
+		})
+		t.Logf("%d cycles of %d in %s", cycles, len(kills), time.Since(began).Round(time.Second))
+	})
+}
+
+// The same of the order service, with its consumer, whose inbox and totals are in the store.
+func TestOrdersAreKilled(t *testing.T) { orders(t, "TestPartsAreKilled") }
+
+// under puts the service under load while it is hurt, and judges it. Changed waits until
+// clients have gone on.
+func (w *world) under(t *testing.T, load *testkit.Workload, hurt func(changed func())) {
+	t.Helper()
+	stop := testkit.Background(t, load)
+	changed := func() {
+		t.Helper()
+		before := load.Done()
+		testkit.Eventually(t, time.Minute, "twenty more changes", func() bool { return load.Done() > before+20 })
+	}
+	changed()
+	hurt(changed)
+	stop()
+	var history testkit.History
+	history.Add(load)
+	w.judge(t, &history)
+}

@@ -1,0 +1,35 @@
+package pairs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// The order service of tests/adopter, a module of its own, on every pair: its own test from a
+// request to a total.
+func TestOrders(t *testing.T) { orders(t, "TestAnOrderFromRequestToTotal") }
+
+// orders runs a test of tests/adopter on every pair.
+func orders(t *testing.T, name string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "orders.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, ".")
+	build.Dir = filepath.Join("..", "adopter")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	eachPair(t, func(t *testing.T, s *store, b *broker) {
+		t.Parallel()
+		cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+name+"$", "-test.v")
+		cmd.Dir = build.Dir
+		cmd.Env = slices.Concat(os.Environ(), s.orders, b.orders)
+		out, err := cmd.CombinedOutput()
+		t.Logf("%s", out)
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package pairs
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/jackc/pgx/v5"
+
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/rows"
+	"feedbox/infrastructure/verify"
+	"feedbox/tests/servers"
+	"feedbox/tests/testkit"
+)
+
+// store keeps the contacts of one pair.
+type store struct {
+	env []string // by which API and relay find it
+	url string   // of a database
+	// orders is how the order service of tests/adopter finds it; none: it starts our emulator.
+	orders []string
+	// read returns what is stored.
+	read func(t *testing.T) ([]verify.Aggregate, []verify.Event)
+	// add stores the document of an event of key as it is.
+	add func(t *testing.T, key, id, document string)
+	// kill kills the server with -9 and starts it again; nil if it is of our own, which
+	// tests/crash kills.
+	kill func(t *testing.T)
+}
+
+var stores = []struct {
+	name string
+	open func(t *testing.T) *store
+}{
+	{"cosmos", openCosmos},
+	{"postgres", openPostgres},
+	{"firestore", openFirestore},
+}
+
+func openCosmos(t *testing.T) *store {
+	const database = "contacts"
+	server := cosmosemu.StartT(t)
+	for _, c := range []cosmosemu.ContainerProps{
+		{ID: "data", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: 2},
+		{ID: "leases", PartitionKey: []string{"/id"}},
+		{ID: "parked", PartitionKey: []string{"/partitionKey"}},
+	} {
+		must(t, server.CreateContainer(database, c))
+	}
+	data, err := server.Client().NewContainer(database, "data")
+	must(t, err)
+	return &store{
+		env: []string{"FEEDBOX_STORE=cosmos", "FEEDBOX_COSMOS_ENDPOINT=" + server.Endpoint(), "FEEDBOX_COSMOS_KEY=" + server.Key()},
+		read: func(t *testing.T) ([]verify.Aggregate, []verify.Event) {
+			return testkit.ReadStore(t.Context(), t, data)
+		},
+		add: func(t *testing.T, key, _, document string) {
+			_, err := data.CreateItem(t.Context(), azcosmos.NewPartitionKeyString(key), []byte(document), nil)
+			must(t, err)
+		},
+	}
+}
+
+var (
+	postgresServer = shared[*servers.Postgres]{start: servers.StartPostgres}
+	databases      sync.Mutex // held by the one who makes a database
+)
+
+func openPostgres(t *testing.T) *store { return inPostgres(t, postgresServer.get(t)) }
+
+func inPostgres(t *testing.T, server *servers.Postgres) *store {
+	t.Helper()
+	url := func() string {
+		databases.Lock()
+		defer databases.Unlock()
+		return server.Database(t)
+	}()
+	connect := func(t *testing.T) *pgx.Conn {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), url+"&search_path=feedbox")
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		return conn
+	}
+	return &store{
+		env: []string{"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL=" + url}, url: url, orders: []string{"ORDERS_TEST_POSTGRES=" + url},
+		read: func(t *testing.T) (aggregates []verify.Aggregate, events []verify.Event) {
+			conn := connect(t)
+			found, err := conn.Query(t.Context(), `SELECT id::text, version, sequence FROM aggregates`)
+			must(t, err)
+			aggregates, err = pgx.CollectRows(found, pgx.RowToStructByPos[verify.Aggregate])
+			must(t, err)
+			found, err = conn.Query(t.Context(), `SELECT document FROM events`)
+			must(t, err)
+			documents, err := pgx.CollectRows(found, pgx.RowTo[string])
+			must(t, err)
+			for _, raw := range documents {
+				d, err := verify.DecodeDocument([]byte(raw))
+				must(t, err)
+				events = append(events, d.Event())
+			}
+			return aggregates, events
+		},
+		add: func(t *testing.T, key, id, document string) {
+			_, err := connect(t).Exec(t.Context(), `INSERT INTO events (hash, key, id, document) VALUES ($1, $2, $3, $4)`, rows.Hash(key), key, id, document)
+			must(t, err)
+		},
+		kill: func(t *testing.T) {
+			server.Kill(t)
+			server.Start(t)
+		},
+	}
+}

@@ -1,0 +1,116 @@
+package pairs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/verify"
+	"feedbox/tests/servers"
+	"feedbox/tests/testkit"
+)
+
+// world is the service on one pair: processes of API and relay, and consumers.
+type world struct {
+	store    *store
+	broker   *broker
+	binaries testkit.Binaries
+	env      []string // of all processes
+	api      string   // base URL
+	apis     *testkit.Process
+	relays   []*testkit.Process
+	started  int // relays so far
+	ledger   servers.Ledger
+}
+
+// eachPair runs a test on each pair.
+func eachPair(t *testing.T, test func(t *testing.T, s *store, b *broker)) {
+	t.Helper()
+	for _, s := range stores {
+		for _, b := range brokers {
+			t.Run(s.name+"-"+b.name, func(t *testing.T) { test(t, s.open(t), b.open(t)) })
+		}
+	}
+}
+
+// each runs a test on the service on each pair.
+func each(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	eachPair(t, func(t *testing.T, s *store, b *broker) { test(t, newWorld(t, s, b)) })
+}
+
+// newWorld starts an API and a consumer; more come as the test wants them.
+func newWorld(t *testing.T, s *store, b *broker) *world {
+	t.Helper()
+	w := &world{store: s, broker: b, binaries: testkit.Build(t)}
+	w.env = slices.Concat(s.env, b.env, []string{
+		"FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_RELAY_POLL_MAX=50ms", "FEEDBOX_API_DRAIN_DELAY=0s", "FEEDBOX_AUDIT=true",
+		fmt.Sprint("FEEDBOX_API_LISTEN=127.0.0.1:", servers.Ports(t, 1)[0]),
+	})
+	w.apis, w.api = testkit.StartAPIWith(t, w.binaries, w.env)
+	b.consume(t, &w.ledger)
+	return w
+}
+
+// relay starts a relay.
+func (w *world) relay(t *testing.T) *testkit.Process {
+	t.Helper()
+	w.started++
+	name := fmt.Sprintf("relay-%d", w.started)
+	return testkit.Start(t, name, w.binaries.Feedbox, append(slices.Clone(w.env), "FEEDBOX_INSTANCE="+name), "relay")
+}
+
+// load returns contacts that are changed until it is stopped.
+func (w *world) load(t *testing.T, seed uint64) *testkit.Workload {
+	t.Helper()
+	return &testkit.Workload{
+		Base: w.api, Client: testkit.HTTPClient(t, 8), Contacts: 40, Changes: 1_000_000, Writers: 8, Seed: int64(seed), Rate: 60,
+	}
+}
+
+// feedbox runs a verb of the program, which has to succeed, and decodes what it says.
+func (w *world) feedbox(t *testing.T, into any, verb ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), w.binaries.Feedbox, append(verb, "-o", "json")...)
+	cmd.Env = testkit.Environ(w.env...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("feedbox %s: %v\n%s%s", strings.Join(verb, " "), err, out, said.String())
+	}
+	if err := json.Unmarshal(out, into); err != nil {
+		t.Fatalf("feedbox %s: %v in %s", strings.Join(verb, " "), err, out)
+	}
+}
+
+// judge waits for all that is stored, as a consumer with an inbox gets it, and verifies the run.
+func (w *world) judge(t *testing.T, history *testkit.History) {
+	t.Helper()
+	run := verify.Run{}
+	if history != nil {
+		run = history.Run()
+	}
+	run.Aggregates, run.Events = w.store.read(t)
+	// How long it takes depends on how many there are: as long as more come, none is missing.
+	moved, seen := time.Now(), 0
+	for seen < len(run.Events) {
+		if now := w.ledger.Count(); now > seen {
+			moved, seen = time.Now(), now
+		} else if time.Since(moved) > 2*time.Minute {
+			t.Errorf("%d of %d events, and no more for two minutes", seen, len(run.Events))
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	run.Messages, run.Repeats = w.ledger.Messages()
+	t.Logf("%s; %d repeats kept away by the inbox", run.Summary(), run.Repeats)
+	for _, breach := range run.Verify() {
+		t.Error(breach)
+	}
+}
