@@ -165,17 +165,25 @@ func TestDeletedWhileReceiving(t *testing.T) {
 }
 
 // A store that fails takes the broker with it: nothing is acknowledged or shown that is
-// not stored.
+// not stored, and nothing is stored that comes behind the failure, also if that has not
+// been told yet.
 func TestFailedStore(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
 		r.queue("q", QueueProperties{})
 		r.send("q", msg("a"))
 		c := r.receive("q", 1)
 		d := c.one()
-		done := make(chan error, 1)
+		done := make(chan error, 2)
 		var later callbacks
+		told := make(chan struct{})
+		r.store.submit(&waiting{done: func(error) { <-told }}, &later)
+		synctest.Wait()
 		r.store.submit(&waiting{records: func(w *writer) { w.keep(errors.New("disk full")) }, done: func(err error) { done <- err }}, &later)
+		synctest.Wait()
 		r.Send("q", []Message{msg("b")}, func(err error) { done <- err })
+		later.run()
+		synctest.Wait()
+		close(told)
 		for range 2 {
 			if err := <-done; !errors.Is(err, InternalError) {
 				t.Errorf("answer %v", err)

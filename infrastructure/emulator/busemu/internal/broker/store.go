@@ -115,9 +115,11 @@ func (s *store) write(ops []op) (group, []op) {
 	}
 	w.putSequences()
 	g := group{batch: w.batch, ops: slices.Clone(ops[:n])}
-	switch {
-	case w.err != nil:
-		g.err = w.err
+	if w.err != nil {
+		s.db.Fail(w.err) // at once: what follows must not be stored behind a gap
+	}
+	switch g.err = s.db.Err(); {
+	case g.err != nil:
 	case w.batch.Empty():
 		g.err = w.batch.Close()
 		g.batch = nil
