@@ -51,7 +51,7 @@ func StartFirestore(t TB) (address string) {
 		t.Skip("Google's emulator of Firestore needs Java: apt-get install default-jre-headless")
 	}
 	port := Ports(t, 1)[0]
-	cmd := exec.Command(java, "-Xmx1g", "-Duser.language=en", "-cp", jar, "com.google.cloud.datastore.emulator.firestore.CloudFirestore",
+	cmd := exec.Command(java, "-Xmx2g", "-Duser.language=en", "-cp", jar, "com.google.cloud.datastore.emulator.firestore.CloudFirestore",
 		"--host=127.0.0.1", fmt.Sprint("--port=", port))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var said strings.Builder

@@ -1,0 +1,78 @@
+package firestore
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// unindexed is a service whose database lacks the index of a collection. Google's emulator
+// needs none.
+type unindexed struct {
+	pb.UnimplementedFirestoreServer
+
+	lacks string
+	asked chan *pb.StructuredQuery
+}
+
+func (u *unindexed) RunQuery(r *pb.RunQueryRequest, stream pb.Firestore_RunQueryServer) error {
+	q := r.GetStructuredQuery()
+	u.asked <- q
+	if q.GetFrom()[0].GetCollectionId() == u.lacks {
+		return status.Error(codes.FailedPrecondition, "The query requires an index.")
+	}
+	return stream.Send(&pb.RunQueryResponse{})
+}
+
+// A start says which index is missing, and asks little of a database that has many events:
+// those of one slot that are stored from now on.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	for _, lacks := range []string{collectionEvents, collectionParked, ""} {
+		t.Run("lacks "+lacks, func(t *testing.T) {
+			t.Parallel()
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			service := &unindexed{lacks: lacks, asked: make(chan *pb.StructuredQuery, 2)}
+			server := grpc.NewServer()
+			pb.RegisterFirestoreServer(server, service)
+			served := make(chan error, 1)
+			go func() { served <- server.Serve(listener) }()
+			db, err := Open(t.Context(), Options{Project: "p", Emulator: listener.Addr().String()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now().Truncate(time.Microsecond)
+			err = db.Verify(t.Context())
+			if errors.Is(err, ErrIndex) != (lacks != "") || lacks != "" && !strings.Contains(err.Error(), lacks) || lacks == "" && err != nil {
+				t.Errorf("the database lacks %q: %v", lacks, err)
+			}
+			db.Close()
+			server.Stop()
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+			close(service.asked)
+			for q := range service.asked {
+				if q.GetFrom()[0].GetCollectionId() != collectionEvents {
+					continue
+				}
+				filters := q.GetWhere().GetCompositeFilter().GetFilters()
+				slots := filters[0].GetFieldFilter().GetValue().GetArrayValue().GetValues()
+				from := filters[1].GetFieldFilter().GetValue().GetTimestampValue().AsTime()
+				if len(slots) != 1 || from.Before(begun) {
+					t.Errorf("asked for the events of %d slots since %s", len(slots), from)
+				}
+			}
+		})
+	}
+}
