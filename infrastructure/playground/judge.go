@@ -3,6 +3,7 @@ package playground
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ type Verdict struct {
 	// Broken counts the breaches by promise, "I1" to "I5". Order and repetition of rounds
 	// that are open are in it.
 	Broken map[string]int
-	// Breaches are the latest, worded, the latest last.
+	// Breaches are the latest of each promise, worded, the latest last.
 	Breaches []string
 	// Rounds, Contacts, Events and Messages are how much was judged for good.
 	Rounds, Contacts, Events, Messages int
@@ -67,7 +68,7 @@ type round struct {
 }
 
 const (
-	// shown is how many breaches are kept.
+	// shown is how many breaches are kept, of all promises.
 	shown = 20
 	// doubtful is how long a request without a reply may still change something.
 	doubtful = 12 * time.Second
@@ -238,13 +239,21 @@ func (j *judge) state() Verdict {
 	return v
 }
 
-// add counts a breach and keeps its words.
+// add counts a breach and keeps its words. When too many are kept, the oldest of the promise
+// with the most goes: many of one kind do not hide the only one of another.
 func (v *Verdict) add(breach string) {
 	if id := verify.PromiseOf(breach); id != "" {
 		v.Broken[id]++
 	}
 	v.Breaches = append(v.Breaches, breach)
-	if len(v.Breaches) > shown {
-		v.Breaches = v.Breaches[len(v.Breaches)-shown:]
+	if len(v.Breaches) <= shown {
+		return
 	}
+	kept := map[string]int{}
+	for _, b := range v.Breaches {
+		kept[verify.PromiseOf(b)]++
+	}
+	most := slices.Max(slices.Collect(maps.Values(kept)))
+	oldest := slices.IndexFunc(v.Breaches, func(b string) bool { return kept[verify.PromiseOf(b)] == most })
+	v.Breaches = slices.Delete(v.Breaches, oldest, oldest+1)
 }

@@ -150,6 +150,21 @@ func TestTheVerdictTurnsRed(t *testing.T) {
 	}
 }
 
+// A flood of one kind of breach leaves the words of the others.
+func TestAFloodHidesNoOtherBreach(t *testing.T) {
+	v := Verdict{Broken: map[string]int{}}
+	v.add("I4 twice")
+	for n := range 10 * shown {
+		v.add(fmt.Sprint("I2 lost ", n))
+	}
+	if len(v.Breaches) != shown || v.Breaches[0] != "I4 twice" || v.Breaches[shown-1] != fmt.Sprint("I2 lost ", 10*shown-1) {
+		t.Errorf("%q", v.Breaches)
+	}
+	if v.Broken["I2"] != 10*shown || v.Broken["I4"] != 1 {
+		t.Errorf("%v", v.Broken)
+	}
+}
+
 // Parked events keep their round open until they are sent; what comes then is in order.
 func TestARoundWaitsForWhatIsParked(t *testing.T) {
 	r := newTrial()
