@@ -64,7 +64,11 @@ func (d *dumping) run(ctx context.Context, out io.Writer) error {
 		_, _ = fmt.Fprintf(out, "%d messages taken off the subscription %s\n", n, d.subscription)
 	}
 	if d.store != "" {
-		n, err := record(d.store, func(file *recordFile) error { return e.store.documents(ctx, e, file.addDocument) })
+		n, err := record(d.store, func(file *recordFile) error {
+			return e.store.documents(ctx, e, func(raw []byte) error {
+				return file.addDocument(raw, func(why error) { _, _ = fmt.Fprintf(out, "left out: event %v\n", why) })
+			})
+		})
 		if err != nil {
 			return fmt.Errorf("dump the store: %w", err)
 		}

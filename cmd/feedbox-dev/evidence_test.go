@@ -53,6 +53,13 @@ func TestLoadDumpVerify(t *testing.T) {
 		t.Errorf("verdict:\n%s", out)
 	}
 
+	// What nobody could send breaks no promise, but is told of.
+	command(exitOK, "spoil", "--ready-file", in("ready.json"))
+	if out := command(exitOK, "dump", "--ready-file", in("ready.json"), "--store", in("store.jsonl")); !strings.Contains(out, "it has no action") {
+		t.Errorf("dump:\n%s", out)
+	}
+	command(exitOK, files...)
+
 	// A message less is a breach.
 	text, err := os.ReadFile(in("topic.jsonl"))
 	if err != nil {

@@ -63,10 +63,15 @@ func record(path string, write func(file *recordFile) error) (n int, err error) 
 	return file.count, errors.Join(err, file.close())
 }
 
-// addDocument writes down a document of a store, unless verify has no use for it.
-func (f *recordFile) addDocument(raw []byte) error {
+// addDocument writes down a document of a store, unless verify has no use for it. An event that
+// is not as the service writes it, like that of spoil, is left out, and told is why.
+func (f *recordFile) addDocument(raw []byte, told func(why error)) error {
 	d, err := verify.DecodeDocument(raw)
-	if err == nil && d.Kind != verify.KindOther {
+	switch {
+	case err != nil && d.Kind == verify.KindEvent:
+		told(err)
+		return nil
+	case err == nil && d.Kind != verify.KindOther:
 		f.add(storeRecord(d))
 	}
 	return err

@@ -75,7 +75,9 @@
 // # The emulator
 //
 // Google's emulator keeps its data in memory, needs no indexes, removes nothing, takes no
-// message above 4 MiB and allows more than 500 writes.
+// message above 4 MiB and allows more than 500 writes. Each query reads and sorts the whole
+// collection, for each value of an IN once: one of the feed took 242 ms with 1,000 events and
+// 1,011 ms with 30,000. Keep it to some thousand events.
 //
 // It has no TrueTime: it gives a commit its time first and shows it afterwards. A read may miss
 // a commit below its read time, or half of one, and show a later one, whether it is a plain

@@ -18,14 +18,19 @@ var (
 )
 
 // openFirestore is a project of its own on Google's emulator, which keeps its data in memory
-// and so is not killed.
+// and so is not killed. It has no indexes: each query reads and sorts the whole collection, so
+// there are fewer changes and fewer polls than on the other stores.
 func openFirestore(t *testing.T) *store {
 	address, project := firestoreServer.get(t), fmt.Sprint("pair-", projects.Add(1))
 	db, err := firestore.Open(context.Background(), firestore.Options{Project: project, Emulator: address})
 	must(t, err)
 	t.Cleanup(db.Close)
 	return &store{
-		env: []string{"FEEDBOX_STORE=firestore", "FEEDBOX_FIRESTORE_PROJECT=" + project, "FIRESTORE_EMULATOR_HOST=" + address},
+		env: []string{
+			"FEEDBOX_STORE=firestore", "FEEDBOX_FIRESTORE_PROJECT=" + project, "FIRESTORE_EMULATOR_HOST=" + address,
+			"FEEDBOX_RELAY_POLL_MAX=500ms",
+		},
+		rate: 15,
 		read: func(t *testing.T) (aggregates []verify.Aggregate, events []verify.Event) {
 			must(t, db.Walk(t.Context(), func(raw []byte) error {
 				d, err := verify.DecodeDocument(raw)

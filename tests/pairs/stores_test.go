@@ -21,6 +21,7 @@ type store struct {
 	url string   // of a database
 	// orders is how the order service of tests/adopter finds it; none: it starts our emulator.
 	orders []string
+	rate   float64 // changes a second under load; default 60
 	// read returns what is stored.
 	read func(t *testing.T) ([]verify.Aggregate, []verify.Event)
 	// add stores the document of an event of key as it is.

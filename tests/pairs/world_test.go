@@ -2,6 +2,7 @@ package pairs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -48,10 +49,10 @@ func each(t *testing.T, test func(t *testing.T, w *world)) {
 func newWorld(t *testing.T, s *store, b *broker) *world {
 	t.Helper()
 	w := &world{store: s, broker: b, binaries: testkit.Build(t)}
-	w.env = slices.Concat(s.env, b.env, []string{
+	w.env = slices.Concat([]string{
 		"FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_RELAY_POLL_MAX=50ms", "FEEDBOX_API_DRAIN_DELAY=0s", "FEEDBOX_AUDIT=true",
 		fmt.Sprint("FEEDBOX_API_LISTEN=127.0.0.1:", servers.Ports(t, 1)[0]),
-	})
+	}, s.env, b.env)
 	w.apis, w.api = testkit.StartAPIWith(t, w.binaries, w.env)
 	b.consume(t, &w.ledger)
 	return w
@@ -69,7 +70,7 @@ func (w *world) relay(t *testing.T) *testkit.Process {
 func (w *world) load(t *testing.T, seed uint64) *testkit.Workload {
 	t.Helper()
 	return &testkit.Workload{
-		Base: w.api, Client: testkit.HTTPClient(t, 8), Contacts: 40, Changes: 1_000_000, Writers: 8, Seed: int64(seed), Rate: 60,
+		Base: w.api, Client: testkit.HTTPClient(t, 8), Contacts: 40, Changes: 1_000_000, Writers: 8, Seed: int64(seed), Rate: cmp.Or(w.store.rate, 60),
 	}
 }
 
