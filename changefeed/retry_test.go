@@ -152,39 +152,47 @@ func TestWhatPassesAtALaterTryVouches(t *testing.T) {
 	})
 }
 
+// outage is a handler that fails while it is down.
+type outage struct {
+	got   *ledger
+	down  atomic.Bool
+	calls atomic.Int64
+}
+
+func (o *outage) Handle(_ context.Context, b *changefeed.Batch) error {
+	o.calls.Add(1)
+	if o.down.Load() {
+		return errNotNow
+	}
+	for i := range b.Items {
+		o.got.note(&b.Items[i])
+	}
+	return nil
+}
+
 // After an outage one is tried, then two, then more; and the next outage begins with
 // short pauses again.
 func TestMoreAndMoreIsTriedAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
-		var down atomic.Bool
-		var calls atomic.Int64
-		down.Store(true)
+		h := &outage{got: got}
+		h.down.Store(true)
 		w.put(400, 400)
-		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
-			calls.Add(1)
-			if down.Load() {
-				return errNotNow
-			}
-			for i := range b.Items {
-				got.note(&b.Items[i])
-			}
-			return nil
-		}), &changefeed.Options{MaxItems: 100})
+		w.start("a", h, &changefeed.Options{MaxItems: 100})
 		time.Sleep(20 * time.Minute)
-		down.Store(false)
-		before := calls.Load()
+		h.down.Store(false)
+		before := h.calls.Load()
 		eventually(t, time.Minute, "handled", func() bool { return got.distinct() == 400 })
-		if n := calls.Load() - before; n > 40 {
+		if n := h.calls.Load() - before; n > 40 {
 			t.Errorf("%d calls for 400 documents", n)
 		}
-		down.Store(true)
+		h.down.Store(true)
 		w.put(1, 1)
-		before = calls.Load()
-		eventually(t, time.Minute, "down again", func() bool { return calls.Load() > before })
+		before = h.calls.Load()
+		eventually(t, time.Minute, "down again", func() bool { return h.calls.Load() > before })
 		time.Sleep(time.Second)
-		down.Store(false)
+		h.down.Store(false)
 		eventually(t, 5*time.Second, "handled soon after a short outage", func() bool { return got.distinct() == 401 })
 	})
 }
@@ -279,24 +287,14 @@ func TestWhatPassesEndsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
-		var down atomic.Bool
-		var calls atomic.Int64
-		down.Store(true)
+		h := &outage{got: got}
+		h.down.Store(true)
 		w.put(8, 8)
-		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
-			calls.Add(1)
-			if down.Load() {
-				return errNotNow
-			}
-			for i := range b.Items {
-				got.note(&b.Items[i])
-			}
-			return nil
-		}), &changefeed.Options{RetryMax: time.Hour, PollMax: 5 * time.Second})
+		w.start("a", h, &changefeed.Options{RetryMax: time.Hour, PollMax: 5 * time.Second})
 		time.Sleep(4 * time.Hour)
-		before := calls.Load()
-		eventually(t, 2*time.Hour, "tried once more", func() bool { return calls.Load() > before })
-		down.Store(false)
+		before := h.calls.Load()
+		eventually(t, 2*time.Hour, "tried once more", func() bool { return h.calls.Load() > before })
+		h.down.Store(false)
 		w.put(1, 1)
 		w.feed.Put(memfeed.Document{Key: "other", ID: "other"})
 		eventually(t, time.Minute, "handled", func() bool { return got.of("other") == 1 })
