@@ -19,7 +19,6 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/rabbitmq"
-	"feedbox/infrastructure/verify"
 	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
@@ -110,24 +109,6 @@ func (c *consumers) publish(t *testing.T, all []relay.Group) {
 	}
 }
 
-// judge verifies what a ledger has of all.
-func judge(t *testing.T, l *servers.Ledger, all []relay.Group) {
-	t.Helper()
-	var run verify.Run
-	for _, g := range all {
-		run.Aggregates = append(run.Aggregates, verify.Aggregate{ID: g.Key, Version: int64(len(g.Messages)), Sequence: int64(len(g.Messages))})
-		for _, m := range g.Messages {
-			run.Events = append(run.Events, verify.Event{ID: m.ID, Key: m.Key, Action: m.Action, Version: m.AggregateVersion, Sequence: m.Sequence})
-		}
-	}
-	testkit.Eventually(t, 2*time.Minute, fmt.Sprintf("all %d events", len(run.Events)), func() bool { return l.Count() >= len(run.Events) })
-	run.Messages, run.Repeats = l.Messages()
-	t.Logf("%s; %d repeats", run.Summary(), run.Repeats)
-	for _, v := range run.Verify() {
-		t.Error(v)
-	}
-}
-
 func versions(all []relay.Group) []relay.Group {
 	for _, g := range all {
 		for i := range g.Messages {
@@ -190,7 +171,7 @@ func TestConsumer(t *testing.T) {
 			}
 		}
 		<-published
-		judge(t, &ledger, all)
+		ledger.Judge(t, all)
 	})
 
 	t.Run("a key that waits holds what follows it, and no other", func(t *testing.T) {
@@ -209,7 +190,7 @@ func TestConsumer(t *testing.T) {
 		c.publish(t, all)
 		testkit.Eventually(t, time.Minute, "the other keys", func() bool { return ledger.Count() == 21 })
 		may.Store(true)
-		judge(t, &ledger, all)
+		ledger.Judge(t, all)
 	})
 
 	t.Run("dead letters", func(t *testing.T) {
@@ -285,7 +266,7 @@ func TestConsumer(t *testing.T) {
 		}
 		close(end)
 		<-stopped
-		judge(t, &ledger, all)
+		ledger.Judge(t, all)
 	})
 }
 

@@ -20,7 +20,6 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/sqs"
-	"feedbox/infrastructure/verify"
 	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
@@ -97,24 +96,6 @@ func events(keys, each int) []relay.Group {
 	return all
 }
 
-// judge verifies what a ledger has of all.
-func judge(t *testing.T, l *servers.Ledger, all []relay.Group) {
-	t.Helper()
-	var run verify.Run
-	for _, g := range all {
-		run.Aggregates = append(run.Aggregates, verify.Aggregate{ID: g.Key, Version: int64(len(g.Messages)), Sequence: int64(len(g.Messages))})
-		for _, m := range g.Messages {
-			run.Events = append(run.Events, verify.Event{ID: m.ID, Key: m.Key, Action: m.Action, Version: m.AggregateVersion, Sequence: m.Sequence})
-		}
-	}
-	testkit.Eventually(t, 2*time.Minute, fmt.Sprintf("all %d events", len(run.Events)), func() bool { return l.Count() >= len(run.Events) })
-	run.Messages, run.Repeats = l.Messages()
-	t.Logf("%s; %d repeats", run.Summary(), run.Repeats)
-	for _, v := range run.Verify() {
-		t.Error(v)
-	}
-}
-
 func TestConsumer(t *testing.T) {
 	endpoint := servers.StartSQS(t)
 
@@ -155,7 +136,7 @@ func TestConsumer(t *testing.T) {
 			stops[i] = q.start(t, endpoint, handler, o)
 		}
 		<-published
-		judge(t, &ledger, all)
+		ledger.Judge(t, all)
 	})
 
 	t.Run("a key that waits holds what follows it, and no other", func(t *testing.T) {
@@ -174,7 +155,7 @@ func TestConsumer(t *testing.T) {
 		q.publish(t, all)
 		testkit.Eventually(t, time.Minute, "the other keys", func() bool { return ledger.Count() == 21 })
 		may.Store(true)
-		judge(t, &ledger, all)
+		ledger.Judge(t, all)
 	})
 
 	// A handler may take longer than events are kept from others.
@@ -194,7 +175,7 @@ func TestConsumer(t *testing.T) {
 		q.start(t, endpoint, handler, sqs.ConsumerOptions{Options: ledger.Options(), Wait: time.Second, Visibility: 2 * time.Second})
 		all := events(3, 2)
 		q.publish(t, all)
-		judge(t, &ledger, all)
+		ledger.Judge(t, all)
 	})
 
 	t.Run("dead letters", func(t *testing.T) {
@@ -262,7 +243,7 @@ func TestConsumer(t *testing.T) {
 		<-stopped
 		began := time.Now()
 		q.start(t, endpoint, ledger.Handle, sqs.ConsumerOptions{Options: ledger.Options(), Wait: time.Second})
-		judge(t, &ledger, all)
+		ledger.Judge(t, all)
 		if took := time.Since(began); took > 50*time.Second {
 			t.Errorf("the rest came after %v, when its visibility ended", took)
 		}
