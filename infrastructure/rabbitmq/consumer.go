@@ -34,10 +34,7 @@ type ConsumerOptions struct {
 // group Name and Queues count. It does no I/O. The client stays the caller's; it should be one
 // that no publisher uses, since a broker that is full holds up the connections of those.
 func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *ConsumerOptions) (*Consumer, error) {
-	var o ConsumerOptions
-	if opts != nil {
-		o = *opts
-	}
+	o := cmp.Or(opts, &ConsumerOptions{})
 	c := &Consumer{client: client, prefetch: cmp.Or(o.Prefetch, 256)}
 	var faults [3]error
 	c.group, faults[0] = group.withDefaults()
@@ -154,12 +151,7 @@ func (r *receiving) end(cause error) {
 func (r *receiving) delivery(life context.Context, m amqp.Delivery) *handling.Delivery {
 	return &handling.Delivery{
 		Event: event(&m), Life: life,
-		Complete: func(out consumer.Outcome) {
-			if err := m.Ack(false); err != nil {
-				out.Action, out.Err = consumer.Unsettled, errors.Join(out.Err, err)
-			}
-			r.lanes.Work().Observe(life, out)
-		},
+		Complete: func(out consumer.Outcome) { r.lanes.Settled(life, out, m.Ack(false)) },
 		DeadLetter: func(ctx context.Context, letter *consumer.DeadLetterError) error {
 			return r.deadLetter(ctx, &m, letter)
 		},

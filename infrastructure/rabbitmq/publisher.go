@@ -48,10 +48,7 @@ func NewPublisher(client *Client, exchange string, opts *PublisherOptions) (*Pub
 	if client == nil || exchange == "" {
 		return nil, errors.New("rabbitmq publisher: give a client and the name of an exchange")
 	}
-	p := &Publisher{client: client, exchange: exchange}
-	if opts != nil {
-		p.opts = *opts
-	}
+	p := &Publisher{client: client, exchange: exchange, opts: *cmp.Or(opts, &PublisherOptions{})}
 	p.opts.Channels = cmp.Or(p.opts.Channels, 16)
 	p.opts.Window = cmp.Or(p.opts.Window, 256)
 	p.opts.SendTimeout = cmp.Or(p.opts.SendTimeout, 15*time.Second)
@@ -119,7 +116,7 @@ func (p *Publisher) send(ctx context.Context, groups []relay.Group, part []int, 
 		ch = nil
 	}
 	if p.opts.Sent != nil {
-		p.opts.Sent(ctx, s.report(part, time.Since(began)))
+		p.opts.Sent(ctx, sending.Report(faults, part, s.tried, began))
 	}
 }
 

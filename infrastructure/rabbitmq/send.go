@@ -176,13 +176,3 @@ func (s *sender) failAll(groups []int, err error) {
 		}
 	}
 }
-
-func (s *sender) report(part []int, took time.Duration) relay.BatchReport {
-	r := relay.BatchReport{Keys: len(part), Messages: s.tried, Took: took}
-	for _, g := range part {
-		if r.Err == nil {
-			r.Err = s.faults[g].Err
-		}
-	}
-	return r
-}

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,9 +37,7 @@ func (g Group) queues() []string {
 func (g Group) deadLetters() string { return g.Name + ".dead-letters" }
 
 func (g Group) withDefaults() (Group, error) {
-	if g.Queues == 0 {
-		g.Queues = 8
-	}
+	g.Queues = cmp.Or(g.Queues, 8)
 	if g.Name == "" || g.Queues < 1 || g.Queues > Slots || g.DeliveryLimit < 0 || g.MaxBytes < 0 {
 		return g, fmt.Errorf("rabbitmq group %q: it needs a name, 1 to %d queues, and limits that are not negative", g.Name, Slots)
 	}

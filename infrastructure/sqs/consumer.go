@@ -52,10 +52,7 @@ type ConsumerOptions struct {
 // NewConsumer returns a consumer of the FIFO queue with this URL. It does no I/O. Dead letters go
 // to the queue that the redrive policy names (Declare makes both).
 func NewConsumer(client *sqs.Client, queueURL string, handler consumer.Handler, opts *ConsumerOptions) (*Consumer, error) {
-	c := &Consumer{client: client, queue: queueURL}
-	if opts != nil {
-		c.opts = *opts
-	}
+	c := &Consumer{client: client, queue: queueURL, opts: *cmp.Or(opts, &ConsumerOptions{})}
 	o := &c.opts
 	o.Receivers, o.Held = cmp.Or(o.Receivers, 4), cmp.Or(o.Held, 200)
 	o.Wait, o.Visibility = cmp.Or(o.Wait, 20*time.Second), cmp.Or(o.Visibility, 30*time.Second)
@@ -103,19 +100,19 @@ func (r *reception) receive(ctx, working context.Context) error {
 	if err := r.room.Acquire(ctx, perRequest); err != nil {
 		return err // ctx has ended
 	}
-	var messages []types.Message
 	answer, err := r.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl: &r.queue, MaxNumberOfMessages: perRequest, WaitTimeSeconds: seconds(r.opts.Wait), VisibilityTimeout: seconds(r.opts.Visibility),
 		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 	})
-	if err == nil {
-		messages = answer.Messages
+	if err != nil {
+		r.room.Release(perRequest)
+		return err
 	}
-	r.room.Release(int64(perRequest - len(messages)))
-	for i := range messages {
-		r.lanes.Add(ctx, r.hold(working, &messages[i]))
+	r.room.Release(int64(perRequest - len(answer.Messages)))
+	for i := range answer.Messages {
+		r.lanes.Add(ctx, r.hold(working, &answer.Messages[i]))
 	}
-	return err
+	return nil
 }
 
 func seconds(d time.Duration) int32 { return int32(d / time.Second) }

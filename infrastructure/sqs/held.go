@@ -152,10 +152,7 @@ func (r *reception) delete(ctx context.Context) {
 		}
 		for i, err := range r.remove(ctx, batch) {
 			h := batch[i]
-			if err != nil {
-				h.out.Action, h.out.Err = consumer.Unsettled, errors.Join(h.out.Err, err)
-			}
-			r.lanes.Work().Observe(h.life, h.out)
+			r.lanes.Settled(h.life, h.out, err)
 			r.drop(h, nil)
 		}
 	}

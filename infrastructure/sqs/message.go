@@ -19,19 +19,13 @@ import (
 const idLimit = 128
 
 // GroupID returns the message group of a key: the key itself, or where SQS does not take it as
-// a group id "sha256-" and the hash of it in hex.
-func GroupID(key string) string { return groupable(key) }
-
-// groupable returns text as an id of letters, digits and punctuation, all of ASCII.
-func groupable(text string) string {
-	fits := text != "" && len(text) <= idLimit
-	for i := 0; fits && i < len(text); i++ {
-		fits = text[i] > ' ' && text[i] < 0x7f
+// a group id "sha256-" and the hash of it in hex. Deduplication ids are made of event ids alike.
+func GroupID(key string) string {
+	unfit := func(r rune) bool { return r <= ' ' || r >= 0x7f } // no letter, digit or punctuation of ASCII
+	if key != "" && len(key) <= idLimit && !strings.ContainsFunc(key, unfit) {
+		return key
 	}
-	if fits {
-		return text
-	}
-	sum := sha256.Sum256([]byte(text))
+	sum := sha256.Sum256([]byte(key))
 	return "sha256-" + hex.EncodeToString(sum[:])
 }
 
@@ -47,7 +41,7 @@ func entry(n int, m *relay.Message, source string) types.SendMessageBatchRequest
 	}
 	return types.SendMessageBatchRequestEntry{
 		Id: aws.String(strconv.Itoa(n)), MessageBody: aws.String(string(m.Body)), MessageAttributes: attributes,
-		MessageGroupId: aws.String(GroupID(m.Key)), MessageDeduplicationId: aws.String(groupable(m.ID)),
+		MessageGroupId: aws.String(GroupID(m.Key)), MessageDeduplicationId: aws.String(GroupID(m.ID)),
 	}
 }
 

@@ -53,10 +53,7 @@ func NewPublisher(client *sqs.Client, queueURL string, opts *PublisherOptions) (
 	if client == nil || queueURL == "" {
 		return nil, errors.New("sqs publisher: give a client and the URL of a FIFO queue")
 	}
-	p := &Publisher{client: client, queue: queueURL}
-	if opts != nil {
-		p.opts = *opts
-	}
+	p := &Publisher{client: client, queue: queueURL, opts: *cmp.Or(opts, &PublisherOptions{})}
 	p.opts.InFlight = cmp.Or(p.opts.InFlight, 16)
 	p.opts.MaxRequestBytes = cmp.Or(p.opts.MaxRequestBytes, 256<<10)
 	p.opts.SendTimeout = cmp.Or(p.opts.SendTimeout, 15*time.Second)
@@ -151,7 +148,8 @@ func (c *call) send(ctx context.Context, request []int, entries []types.SendMess
 	defer cancel()
 	failpoint.Here("send")
 	began := time.Now()
-	answer, err := c.client.SendMessageBatch(attempt, &sqs.SendMessageBatchInput{QueueUrl: &c.queue, Entries: entries}, withoutRetries)
+	answer, err := c.client.SendMessageBatch(attempt, &sqs.SendMessageBatchInput{QueueUrl: &c.queue, Entries: entries},
+		func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
 	if err != nil {
 		c.fail(request, classify(ctx, attempt, err, len(request)))
 	} else {
@@ -159,15 +157,9 @@ func (c *call) send(ctx context.Context, request []int, entries []types.SendMess
 		c.note(request, answer)
 	}
 	if c.opts.Sent != nil {
-		r := relay.BatchReport{Keys: len(request), Messages: len(request), Took: time.Since(began)}
-		for _, g := range request {
-			r.Err = cmp.Or(r.Err, c.faults[g].Err)
-		}
-		c.opts.Sent(ctx, r)
+		c.opts.Sent(ctx, sending.Report(c.faults, request, len(request), began))
 	}
 }
-
-func withoutRetries(o *sqs.Options) { o.Retryer = aws.NopRetryer{} }
 
 // note takes an answer. A message that it does not name is not sent.
 func (c *call) note(request []int, answer *sqs.SendMessageBatchOutput) {

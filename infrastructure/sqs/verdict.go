@@ -14,31 +14,33 @@ import (
 	"feedbox/infrastructure/internal/sending"
 )
 
-type verdict = sending.Verdict
-
 const certain, unsure = sending.Certain, sending.Unsure
 
-// byCode gives the verdict for the code of a failed request.
-var byCode = map[string]verdict{
-	"AWS.SimpleQueueService.NonExistentQueue": sending.As(relay.Blocked, "queue_not_found", certain),
-	"QueueDoesNotExist":                       sending.As(relay.Blocked, "queue_not_found", certain),
-	"AccessDenied":                            sending.As(relay.Blocked, "access_denied", certain),
-	"AccessDeniedException":                   sending.As(relay.Blocked, "access_denied", certain),
-	"InvalidClientTokenId":                    sending.As(relay.Blocked, "access_denied", certain),
-	"UnrecognizedClientException":             sending.As(relay.Blocked, "access_denied", certain),
-	"SignatureDoesNotMatch":                   sending.As(relay.Blocked, "access_denied", certain),
-	"KmsAccessDenied":                         sending.As(relay.Blocked, "key_denied", certain),
-	"KmsDisabled":                             sending.As(relay.Blocked, "key_denied", certain),
-	"KmsNotFound":                             sending.As(relay.Blocked, "key_denied", certain),
-	"ExpiredToken":                            sending.As(relay.Outage, "credential", certain),
-	"RequestThrottled":                        sending.As(relay.Outage, "throttled", certain),
-	"ThrottlingException":                     sending.As(relay.Outage, "throttled", certain),
-	"KmsThrottled":                            sending.As(relay.Outage, "throttled", certain),
-	"InvalidMessageContents":                  sending.As(relay.Refused, "malformed", unsure),
-	"InvalidParameterValue":                   sending.As(relay.Refused, "malformed", unsure),
-	"InvalidAttributeValue":                   sending.As(relay.Refused, "malformed", unsure),
-	"UnsupportedOperation":                    sending.As(relay.Refused, "not_allowed", unsure),
-	"BatchRequestTooLong":                     sending.As(relay.Refused, "too_large", unsure),
+// verdictOn gives the verdict for the code of a failed request or message; ours says that the
+// service blames it on the sender.
+func verdictOn(code string, ours bool) sending.Verdict {
+	switch code {
+	case "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist":
+		return sending.As(relay.Blocked, "queue_not_found", certain)
+	case "AccessDenied", "AccessDeniedException", "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch":
+		return sending.As(relay.Blocked, "access_denied", certain)
+	case "KmsAccessDenied", "KmsDisabled", "KmsNotFound":
+		return sending.As(relay.Blocked, "key_denied", certain)
+	case "ExpiredToken":
+		return sending.As(relay.Outage, "credential", certain)
+	case "RequestThrottled", "ThrottlingException", "KmsThrottled":
+		return sending.As(relay.Outage, "throttled", certain)
+	case "InvalidMessageContents", "InvalidParameterValue", "InvalidAttributeValue":
+		return sending.As(relay.Refused, "malformed", unsure)
+	case "UnsupportedOperation":
+		return sending.As(relay.Refused, "not_allowed", unsure)
+	case "BatchRequestTooLong":
+		return sending.As(relay.Refused, "too_large", unsure)
+	}
+	if ours {
+		return sending.As(relay.Refused, "refused", unsure)
+	}
+	return sending.As(relay.Outage, "server_error", unsure)
 }
 
 // Classify turns the failure of a request that sends nothing into a *relay.Error, or into the
@@ -61,18 +63,6 @@ func classify(ctx, attempt context.Context, err error, messages int) error {
 		v = sending.As(relay.Outage, "send_timeout", certain)
 	}
 	return v.Of(err)
-}
-
-// verdictOn gives the verdict for a code, also one that is not in the table.
-func verdictOn(code string, ours bool) verdict {
-	v, known := byCode[code]
-	switch {
-	case !known && ours:
-		return sending.As(relay.Refused, "refused", unsure)
-	case !known:
-		return sending.As(relay.Outage, "server_error", unsure)
-	}
-	return v
 }
 
 // told is what an answer says of one message.

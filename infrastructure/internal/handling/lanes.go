@@ -40,7 +40,7 @@ type Delivery struct {
 	Event *consumer.Event
 	// Life ends when the broker may give the event to another consumer.
 	Life context.Context //nolint:containedctx // it is the delivery's, and a lane takes up one after the other
-	// Complete tells the broker that the event is done, and has the outcome observed.
+	// Complete tells the broker that the event is done, and Lanes.Settled how that went.
 	Complete func(out consumer.Outcome)
 	// DeadLetter stores the event among the dead letters. It is still to be completed.
 	DeadLetter func(ctx context.Context, letter *consumer.DeadLetterError) error
@@ -209,6 +209,14 @@ func (l *Lanes) settle(ctx context.Context, k *Key, d *Delivery, out consumer.Ou
 	l.mu.Unlock()
 	Wait(ctx, d.Life, l.work.Backoff(d.failures))
 	return answered
+}
+
+// Settled has the outcome of a completed delivery observed; err is why the broker has not taken it.
+func (l *Lanes) Settled(ctx context.Context, out consumer.Outcome, err error) {
+	if err != nil {
+		out.Action, out.Err = consumer.Unsettled, errors.Join(out.Err, err)
+	}
+	l.work.Observe(ctx, out)
 }
 
 // letter is what an event is dead-lettered with after an error of its handler; nil if it is to

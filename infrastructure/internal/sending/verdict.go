@@ -1,6 +1,11 @@
 package sending
 
-import "feedbox/application/relay"
+import (
+	"cmp"
+	"time"
+
+	"feedbox/application/relay"
+)
 
 // Verdict is a line of a publisher's table: how a failure is reported, and whether it may be the
 // message's fault as well as that of the broker, its set-up or the way to it.
@@ -38,4 +43,13 @@ func Failed(results []relay.KeyError) error {
 		return nil
 	}
 	return &relay.PublishError{Keys: failed}
+}
+
+// Report is what is told of groups that went together, from the results of all groups of a call.
+func Report(results []relay.KeyError, together []int, messages int, began time.Time) relay.BatchReport {
+	r := relay.BatchReport{Keys: len(together), Messages: messages, Took: time.Since(began)}
+	for _, g := range together {
+		r.Err = cmp.Or(r.Err, results[g].Err)
+	}
+	return r
 }
