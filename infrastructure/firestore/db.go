@@ -107,19 +107,15 @@ func (db *DB) outgoing(ctx context.Context) context.Context {
 // with it. The feed relies on it, see window.
 const commitLimit = 10 * time.Second
 
-// commit makes all writes or none, and returns the tags of the documents as they are left.
-func (db *DB) commit(ctx context.Context, writes ...*pb.Write) (tags []string, err error) {
+// commit makes all writes or none, and returns the tag of the first document as it is left.
+func (db *DB) commit(ctx context.Context, writes ...*pb.Write) (tag string, err error) {
 	ctx, cancel := context.WithTimeout(db.outgoing(ctx), commitLimit)
 	defer cancel()
 	reply, err := db.client.Commit(ctx, &pb.CommitRequest{Database: db.name, Writes: writes})
 	if db.failed(ctx, &err) {
-		return nil, err
+		return "", err
 	}
-	tags = make([]string, len(reply.WriteResults))
-	for i, result := range reply.WriteResults {
-		tags[i] = tagAt(result.UpdateTime)
-	}
-	return tags, nil
+	return tagOf(reply.WriteResults[0]), nil
 }
 
 // each visits the replies of a stream until a visit returns false.

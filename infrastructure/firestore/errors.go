@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -22,8 +23,7 @@ func code(err error) codes.Code {
 
 // refused reports whether a commit was refused by what is stored: nothing of it was made.
 func refused(err error) bool {
-	c := code(err)
-	return c == codes.AlreadyExists || c == codes.FailedPrecondition || c == codes.NotFound
+	return slices.Contains([]codes.Code{codes.AlreadyExists, codes.FailedPrecondition, codes.NotFound}, code(err))
 }
 
 // answered reports whether err tells that the service did its work.
@@ -31,14 +31,9 @@ func answered(err error) bool {
 	return err == nil || refused(err) || code(err) == codes.InvalidArgument || code(err) == codes.Aborted
 }
 
-// ambiguous reports whether a commit that ended in err may have been made.
-func ambiguous(err error) bool {
-	switch code(err) {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown:
-		return true
-	default:
-		return false
-	}
+// Ambiguous implements rows.Store.
+func (Rows) Ambiguous(err error) bool {
+	return slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown}, code(err))
 }
 
 // asFault turns an error of the client into a fault. What names what was done.

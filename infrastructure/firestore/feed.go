@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -42,9 +41,7 @@ type Feed struct {
 
 	window, slack int64 // in microseconds
 	enough        int
-
-	mu      sync.Mutex // guards what follows
-	reading map[changefeed.FeedRange]*reading
+	reading       *rows.Memory[*reading]
 }
 
 // reading is what is known of a range. Times are in microseconds.
@@ -78,7 +75,7 @@ func NewFeed(db *DB, ranges int) (*Feed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("firestore: %w", err)
 	}
-	return &Feed{keySpace: cut, db: db, window: window.Microseconds(), slack: slack.Microseconds(), enough: enough, reading: map[changefeed.FeedRange]*reading{}}, nil
+	return &Feed{keySpace: cut, db: db, window: window.Microseconds(), slack: slack.Microseconds(), enough: enough, reading: rows.NewMemory[*reading](4 * Slots)}, nil
 }
 
 // Source implements changefeed.Feed.
@@ -106,41 +103,24 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 	if !request.Since.IsZero() {
 		start = req.Since.UnixMicro() - 1
 	}
-	r := f.take(req.Range, start)
+	r := f.reading.Take(req.Range)
+	if r == nil || r.position != start {
+		r = &reading{position: start, upTo: start, from: start - f.window}
+	}
 	for first := true; len(r.ahead) == 0 && (first || r.more); first = false {
 		if err := f.search(ctx, r, slotsOf(request.Low, request.High), req.Range); err != nil {
 			return nil, asFault("read the events of range "+req.Range.String(), err)
 		}
 	}
-	page := r.page(request.MaxItems)
-	if len(page.Items) == 0 {
-		page.Continuation, page.CaughtUp = req.Continuation, true
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.reading) > 4*Slots {
-		clear(f.reading)
-	}
-	f.reading[req.Range] = r
+	page := r.page(request.MaxItems, req.Continuation)
+	f.reading.Keep(req.Range, r)
 	return page, nil
 }
 
-// take returns what is known of a range at a position. Nobody else has it meanwhile.
-func (f *Feed) take(at changefeed.FeedRange, position int64) *reading {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r := f.reading[at]
-	delete(f.reading, at)
-	if r != nil && r.position == position {
-		return r
-	}
-	return &reading{position: position, upTo: position, from: position - f.window}
-}
-
 // page takes about n events from what is ahead, and moves the position behind them.
-func (r *reading) page(n int) *changefeed.Page {
-	page := &changefeed.Page{}
-	if len(r.ahead) == 0 {
+func (r *reading) page(n int, continuation string) *changefeed.Page {
+	page := &changefeed.Page{Continuation: continuation, CaughtUp: len(r.ahead) == 0}
+	if page.CaughtUp {
 		return page
 	}
 	page.EndLSN = r.ahead[len(r.ahead)-1].commit

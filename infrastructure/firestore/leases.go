@@ -51,11 +51,11 @@ func (l Leases) Replace(ctx context.Context, r changefeed.Record) (string, error
 
 func (l Leases) write(ctx context.Context, verb string, r changefeed.Record, when *pb.Precondition) (string, error) {
 	w := l.DB.put(collectionLeases, url.PathEscape(r.ID), fields{"id": r.ID, "body": string(r.Body)}.anew(), when)
-	tags, err := l.DB.commit(ctx, w)
+	tag, err := l.DB.commit(ctx, w)
 	if err != nil {
 		return "", fmt.Errorf("%s the lease %s: %w", verb, r.ID, l.reason(ctx, r.ID, when, err))
 	}
-	return tags[0], nil
+	return tag, nil
 }
 
 // Delete implements changefeed.LeaseStore.

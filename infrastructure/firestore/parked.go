@@ -121,12 +121,9 @@ func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, e
 		f["intent"] = string(intent)
 		writes = append(writes, p.DB.put(collectionSkipped, hashed(key, s.Event.ID), f, always))
 	}
-	tags, err := p.DB.commit(ctx, writes...)
-	switch {
-	case refused(err):
+	version, err = p.DB.commit(ctx, writes...)
+	if refused(err) {
 		return "", fmt.Errorf("%w: %w", parked.ErrChanged, err)
-	case err != nil:
-		return "", asFault("change the gate of key "+key, err)
 	}
-	return tags[0], nil
+	return version, asFault("change the gate of key "+key, err)
 }

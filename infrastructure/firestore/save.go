@@ -27,12 +27,9 @@ func (r Rows) Save(ctx context.Context, c *rows.Change) error {
 		if err != nil {
 			return err
 		}
-		left, err := r.DB.commit(ctx, writes...)
-		if err == nil {
-			c.Tag = left[0]
-			return nil
-		}
+		tag, err := r.DB.commit(ctx, writes...)
 		if !refused(err) {
+			c.Tag = tag
 			return asFault("commit", err)
 		}
 		expired, reason := r.expired(ctx, c)
@@ -79,10 +76,7 @@ func (r Rows) stored(ctx context.Context, c *rows.Change) (aggregate, note, even
 		names[2] = r.DB.document(collectionEvents, c.Events[0].ID)
 	}
 	found, err := r.DB.get(ctx, names[:]...)
-	if err != nil {
-		return nil, nil, nil, asFault("look for a change", err)
-	}
-	return found[0], found[1], found[2], nil
+	return found[0], found[1], found[2], asFault("look for a change", err)
 }
 
 // writes are those of a change, the aggregate's first.
@@ -148,6 +142,3 @@ func (r Rows) Saved(ctx context.Context, c *rows.Change) (own, current bool, err
 	}
 	return own, current, nil
 }
-
-// Ambiguous implements rows.Store.
-func (Rows) Ambiguous(err error) bool { return ambiguous(err) }

@@ -103,17 +103,13 @@ func still(tag string) *pb.Precondition {
 	return as(tag)
 }
 
-// tagOf is the tag of a document, "" of none. No later state has it again.
-func tagOf(d *pb.Document) string {
-	if d == nil {
-		return ""
+// tagOf is the tag of a document, as it was read or written: the time of its last change in
+// microseconds, "" of none. No later state has it again.
+func tagOf(d interface{ GetUpdateTime() *timestamppb.Timestamp }) string {
+	if changed := d.GetUpdateTime(); changed != nil {
+		return strconv.FormatInt(changed.AsTime().UnixMicro(), 10)
 	}
-	return tagAt(d.UpdateTime)
-}
-
-// tagAt is the tag of a document that was last changed then: the time in microseconds.
-func tagAt(changed *timestamppb.Timestamp) string {
-	return strconv.FormatInt(changed.AsTime().UnixMicro(), 10)
+	return ""
 }
 
 // put stores a document in place of what may be there.

@@ -37,10 +37,7 @@ const maxConns = 16
 // Open reads the URL, postgres://user:password@host:port/database?sslmode=verify-full, and
 // connects nothing yet. The caller closes the DB.
 func Open(url string, o *DBOptions) (*DB, error) {
-	db := &DB{}
-	if o != nil {
-		db.options = *o
-	}
+	db := &DB{options: *cmp.Or(o, &DBOptions{})}
 	db.options.Schema = cmp.Or(db.options.Schema, "feedbox")
 	if db.options.Used == nil {
 		db.options.Used = func(error) {}
@@ -104,12 +101,7 @@ func (db *DB) row(ctx context.Context, what string, missing error, into []any, s
 	return asFault(what, err)
 }
 
-// seconds returns when what lives this long expires, as a number of seconds from now; nil
-// is never.
-func seconds(lifetime time.Duration) *float64 {
-	if lifetime < 0 {
-		return nil
-	}
-	s := lifetime.Seconds()
-	return &s
+// interval is a lifetime; NULL is for ever, a negative one.
+func interval(lifetime time.Duration) pgtype.Interval {
+	return pgtype.Interval{Microseconds: lifetime.Microseconds(), Valid: lifetime >= 0}
 }

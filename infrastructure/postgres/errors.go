@@ -69,8 +69,9 @@ func asFault(what string, err error) error {
 	}
 }
 
-// ambiguous reports whether a write that ended in err may have been applied.
-func ambiguous(err error) bool {
+// Ambiguous implements rows.Store. A server that answers with a condition has rolled back,
+// but for one that ends while it commits.
+func (Rows) Ambiguous(err error) bool {
 	c := code(err)
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	return err != nil && !pgconn.SafeToRetry(err) && !connecting && (c == "" || strings.HasPrefix(c, classConnection) || c == "57P01" || c == "57P02")

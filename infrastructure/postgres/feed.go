@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,11 +37,12 @@ type Feed struct {
 	db   *DB
 	hold time.Duration
 
-	tail tail
+	tail  tail
+	empty *rows.Memory[empty]
 
 	mu      sync.Mutex // guards what follows
-	scanned map[changefeed.FeedRange]scan
-	held    holding
+	horizon uint64     // as far as was seen
+	held    time.Time  // since when it has not moved, with transactions ahead of it; zero: none
 }
 
 var (
@@ -50,18 +52,15 @@ var (
 
 // NewFeed returns the feed of the events in db.
 func NewFeed(db *DB, o *FeedOptions) (*Feed, error) {
-	var given FeedOptions
-	if o != nil {
-		given = *o
-	}
 	if db == nil {
 		return nil, errors.New("postgres: the DB is not made by Open")
 	}
-	ranges, err := rows.Cut(given.Ranges, MaxRanges)
+	o = cmp.Or(o, &FeedOptions{})
+	ranges, err := rows.Cut(o.Ranges, MaxRanges)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Feed{keySpace: ranges, db: db, hold: given.Hold, tail: newTail(), scanned: map[changefeed.FeedRange]scan{}}, nil
+	return &Feed{keySpace: ranges, db: db, hold: o.Hold, tail: tail{turn: make(chan struct{}, 1), pause: firstLook}, empty: rows.NewMemory[empty](2 * MaxRanges)}, nil
 }
 
 // Source implements changefeed.Feed.
@@ -78,18 +77,38 @@ func (f *Feed) Now(ctx context.Context, _ changefeed.FeedRange) (string, error) 
 	const what = "find the end of the feed"
 	var began, horizon, last uint64
 	err := f.db.row(ctx, what, nil, []any{&began}, `SELECT pg_snapshot_xmax(pg_current_snapshot())`)
-	for err == nil {
-		err = f.db.row(ctx, what, nil, []any{&horizon, &last}, nowQuery, began)
-		if err == nil && horizon >= began {
-			return rows.Token(last), nil
-		}
-		if err == nil {
+	for err == nil && horizon < began {
+		if err = f.db.row(ctx, what, nil, []any{&horizon, &last}, nowQuery, began); err == nil && horizon < began {
 			err = rows.Pause(ctx, lastLook)
 		}
 	}
-	return "", asFault(what, err)
+	return rows.Token(last), asFault(what, err)
 }
 
 // nowQuery shows the horizon, and the last event before a transaction.
 const nowQuery = `SELECT pg_snapshot_xmin(pg_current_snapshot()),
 	coalesce((SELECT xid FROM events WHERE xid < $1 ORDER BY xid DESC LIMIT 1), '0'::xid8)`
+
+// watch remembers since when the horizon has not moved.
+func (f *Feed) watch(horizon, ahead uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case ahead == horizon:
+		f.held = time.Time{}
+	case horizon > f.horizon, f.held.IsZero():
+		f.held = time.Now()
+	}
+	f.horizon = max(f.horizon, horizon)
+}
+
+// Held is how long a transaction that is still open has kept the feed from going on, as far
+// as reads have seen; 0 if none does. All that was committed after it began waits for it.
+func (f *Feed) Held() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held.IsZero() {
+		return 0
+	}
+	return time.Since(f.held)
+}

@@ -59,7 +59,7 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	page, err := f.read(ctx, &reader{Request: request})
+	page, err := f.read(ctx, &reader{Request: request, empty: request.Position})
 	if err != nil {
 		return nil, asFault("read the events of range "+req.Range.String(), f.db.used(err))
 	}
@@ -69,7 +69,9 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 // read looks at the range alone where it is not known to be read to its end, and after a hold
 // without a result; in between it looks together with others.
 func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
-	r.empty, r.atEnd = f.knownEmpty(r.Range, r.Position)
+	if known := f.empty.Take(r.Range); known.upTo > 0 && known.from == r.Position {
+		r.empty, r.atEnd = known.upTo, true
+	}
 	until := time.Now().Add(f.hold)
 	for {
 		var seen *found
@@ -161,33 +163,12 @@ func (f *Feed) show(r *reader, seen *found) *changefeed.Page {
 		}
 	}
 	if !seen.cut && r.Since.IsZero() {
-		f.nothingUpTo(r.Range, end, max(end, seen.last))
+		f.empty.Keep(r.Range, empty{end, max(end, seen.last)})
 	}
 	return page
 }
 
-// scan says that nothing of a range lies between a position and the event of a transaction.
-type scan struct{ position, upTo uint64 }
-
-// knownEmpty returns from where a range has to be searched for what follows position, and
-// whether that was its end when it was read before.
-func (f *Feed) knownEmpty(r changefeed.FeedRange, position uint64) (upTo uint64, atEnd bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s := f.scanned[r]; s.position == position && s.upTo > 0 {
-		return s.upTo, true
-	}
-	return position, false
-}
-
-// nothingUpTo remembers that nothing of a range lies between its position and the last event
-// of any range. To remember the horizon instead would lose events: a server that crashed
-// gives ids out again, though none up to that of a commit that was seen.
-func (f *Feed) nothingUpTo(r changefeed.FeedRange, position, last uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.scanned) > 2*MaxRanges {
-		clear(f.scanned)
-	}
-	f.scanned[r] = scan{position, last}
-}
+// empty says that nothing of a range lies between a position and the last event of any range.
+// To go up to the horizon instead would lose events: a server that crashed gives ids out again,
+// though none up to that of a commit that was seen.
+type empty struct{ from, upTo uint64 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -24,8 +25,9 @@ func (r Rows) Save(ctx context.Context, c *rows.Change) error {
 		if !errors.Is(refused, rows.ErrNoted) {
 			return refused
 		}
-		if gone, err := r.forget(ctx, c.Request); err != nil || !gone {
-			return errors.Join(refused, err)
+		gone, err := r.DB.pool.Exec(ctx, `DELETE FROM requests WHERE aggregate_id = $1 AND id = $2 AND expires_at <= now()`, c.Request.AggregateID, c.Request.ID)
+		if r.DB.used(err) != nil || gone.RowsAffected() == 0 { // the note stands
+			return errors.Join(refused, asFault("forget a request", err))
 		}
 	}
 }
@@ -33,23 +35,15 @@ func (r Rows) Save(ctx context.Context, c *rows.Change) error {
 // refusal is why the state of the database has refused a change, nil for another failure.
 func refusal(c *rows.Change, err error) error {
 	reply, _ := errors.AsType[*pgconn.PgError](err)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows) && c.Read.Version == 0:
-		return rows.ErrExists
-	case errors.Is(err, pgx.ErrNoRows):
+	switch none := errors.Is(err, pgx.ErrNoRows); {
+	case none && c.Read.Version > 0:
 		return rows.ErrChanged
 	case code(err) == uniqueViolation && reply.ConstraintName == "requests_pkey":
 		return rows.ErrNoted
-	case code(err) == uniqueViolation:
+	case none, code(err) == uniqueViolation:
 		return rows.ErrExists
 	}
 	return nil
-}
-
-// forget takes away a note that has expired, and reports whether there was one.
-func (r Rows) forget(ctx context.Context, note *command.Request) (bool, error) {
-	gone, err := r.DB.pool.Exec(ctx, `DELETE FROM requests WHERE aggregate_id = $1 AND id = $2 AND expires_at <= now()`, note.AggregateID, note.ID)
-	return gone.RowsAffected() > 0, asFault("forget a request", r.DB.used(err))
 }
 
 // Saved implements rows.Store.
@@ -58,15 +52,8 @@ func (r Rows) Saved(ctx context.Context, c *rows.Change) (own, current bool, err
 	if len(c.Events) > 0 {
 		event = c.Events[0].ID
 	}
-	var request command.Request
-	if c.Request != nil {
-		request = *c.Request
-	}
+	request := cmp.Or(c.Request, &command.Request{})
 	err = r.DB.row(ctx, "look for a change", nil, []any{&own, &current}, `SELECT EXISTS (SELECT FROM events WHERE hash = $1 AND id = $2) OR EXISTS (SELECT FROM requests WHERE aggregate_id = $3 AND id = $4 AND command_id = $5),
 		EXISTS (SELECT FROM aggregates WHERE id = $3 AND version = $6)`, rows.Hash(c.ID.String()), event, c.ID, request.ID, request.CommandID, c.Version)
 	return own, current, err
 }
-
-// Ambiguous implements rows.Store. A server that answers with a condition has rolled back,
-// but for one that ends while it commits.
-func (Rows) Ambiguous(err error) bool { return ambiguous(err) }

@@ -71,14 +71,12 @@ type Transaction struct {
 // OldestTransaction finds the oldest transaction of the server that has written something,
 // prepared ones included. The feed does not go past it.
 func (db *DB) OldestTransaction(ctx context.Context) (t Transaction, err error) {
-	var seconds float64
-	err = db.row(ctx, "look for open transactions", nil, []any{&seconds, &t.Who, &t.End}, `SELECT * FROM (
-		SELECT extract(epoch FROM clock_timestamp() - xact_start)::float8 AS age, format('process %s, user %s, application %s, %s', pid, usename, application_name, state), format('SELECT pg_terminate_backend(%s)', pid)
+	err = db.row(ctx, "look for open transactions", nil, []any{&t.Age, &t.Who, &t.End}, `SELECT * FROM (
+		SELECT clock_timestamp() - xact_start AS age, format('process %s, user %s, application %s, %s', pid, usename, application_name, state), format('SELECT pg_terminate_backend(%s)', pid)
 		FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
 		UNION ALL
-		SELECT extract(epoch FROM clock_timestamp() - prepared)::float8, format('prepared as %s by %s', gid, owner), format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts
+		SELECT clock_timestamp() - prepared, format('prepared as %s by %s', gid, owner), format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts
 	) open ORDER BY age DESC NULLS LAST LIMIT 1`)
-	t.Age = time.Duration(seconds * float64(time.Second))
 	return t, err
 }
 

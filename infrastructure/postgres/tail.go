@@ -26,19 +26,14 @@ type tail struct {
 	latest *found
 	unseen map[*reader]reader // who has not had the latest
 
-	mu      *sync.Mutex // guards waiting
-	waiting map[*reader]reader
-}
-
-func newTail() tail {
-	return tail{turn: make(chan struct{}, 1), pause: firstLook, mu: new(sync.Mutex), waiting: map[*reader]reader{}}
+	waiting sync.Map // of *reader, with what it waits for
 }
 
 // look returns what a look has found since r began to wait, its own or that of another reader;
 // nil if until comes first.
 func (t *tail) look(ctx context.Context, f *Feed, r *reader, until time.Time) (*found, error) {
-	t.wait(r, true)
-	defer t.wait(r, false)
+	t.waiting.Store(r, *r)
+	defer t.waiting.Delete(r)
 	over := time.NewTimer(time.Until(until))
 	defer over.Stop()
 	select {
@@ -60,9 +55,11 @@ func (t *tail) look(ctx context.Context, f *Feed, r *reader, until time.Time) (*
 	if err := rows.Pause(ctx, pause); err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	unseen := maps.Clone(t.waiting)
-	t.mu.Unlock()
+	unseen := map[*reader]reader{}
+	t.waiting.Range(func(who, waits any) bool {
+		unseen[who.(*reader)] = waits.(reader)
+		return true
+	})
 	seen, err := f.look(ctx, slices.Collect(maps.Values(unseen))...)
 	if err != nil {
 		return nil, err
@@ -74,15 +71,4 @@ func (t *tail) look(ctx context.Context, f *Feed, r *reader, until time.Time) (*
 	delete(unseen, r)
 	t.next, t.latest, t.unseen = time.Now().Add(t.pause), seen, unseen
 	return seen, nil
-}
-
-// wait notes that a reader waits, or no longer does.
-func (t *tail) wait(r *reader, waits bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if waits {
-		t.waiting[r] = *r
-	} else {
-		delete(t.waiting, r)
-	}
 }
