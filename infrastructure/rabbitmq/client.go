@@ -12,6 +12,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"feedbox/infrastructure/internal/sharing"
 )
 
 // Config says how to reach a broker.
@@ -39,11 +41,8 @@ const (
 // Client is a connection that is opened when it is needed, and again after it was lost. It is
 // safe for concurrent use.
 type Client struct {
-	cfg Config
-
-	opening chan struct{} // capacity 1: held by the one who connects
-	current atomic.Pointer[session]
-	closed  atomic.Bool
+	cfg     Config
+	shared  *sharing.Shared[session]
 	running sync.WaitGroup // goroutines that end with their connection
 }
 
@@ -67,32 +66,20 @@ func NewClient(cfg Config) (*Client, error) {
 	if cfg.Dial == nil {
 		cfg.Dial = new(net.Dialer).DialContext
 	}
-	return &Client{cfg: cfg, opening: make(chan struct{}, 1)}, nil
+	c := &Client{cfg: cfg}
+	c.shared = sharing.NewShared(c.dial, end)
+	return c, nil
 }
 
-// connect returns the connection, a new one if there is none or it has ended.
+// connect returns a connection that is not known to be lost.
 func (c *Client) connect(ctx context.Context) (*session, error) {
-	if s := c.current.Load(); s != nil && !s.IsClosed() {
-		return s, nil
+	for {
+		s, err := c.shared.Get(ctx)
+		if err != nil || !s.IsClosed() {
+			return s, err
+		}
+		c.shared.Drop(ctx, s)
 	}
-	select {
-	case c.opening <- struct{}{}:
-		defer func() { <-c.opening }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if s := c.current.Load(); s != nil && !s.IsClosed() {
-		return s, nil
-	}
-	if c.closed.Load() {
-		return nil, amqp.ErrClosed
-	}
-	s, err := c.dial(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	c.current.Store(s)
-	return s, nil
 }
 
 // open opens a channel and prepares it, which stays open unless that fails. Its requests know no
@@ -141,7 +128,7 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connect: %w", err)
 	}
 	blockings := s.NotifyBlocked(make(chan amqp.Blocking, 1))
 	c.running.Go(func() { // the channel is closed when the connection ends
@@ -156,18 +143,16 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// Close ends the connection. What is under way fails; so does every later use.
-func (c *Client) Close() error {
-	c.closed.Store(true)
-	c.opening <- struct{}{}
-	defer func() { <-c.opening }()
-	s := c.current.Swap(nil)
-	defer c.running.Wait()
-	if s == nil || s.IsClosed() {
-		return nil
-	}
+// end closes a connection; that fails if it is lost already.
+func end(_ context.Context, s *session) error {
 	if err := s.CloseDeadline(time.Now().Add(2 * time.Second)); err != nil && !errors.Is(err, amqp.ErrClosed) {
 		return fmt.Errorf("close the connection: %w", err)
 	}
 	return nil
+}
+
+// Close ends the connection. What is under way fails; so does every later use.
+func (c *Client) Close() error {
+	defer c.running.Wait()
+	return c.shared.Close(context.Background()) //nolint:forbidigo // each try to connect has its limit
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"feedbox/infrastructure/internal/sharing"
 	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
@@ -30,7 +31,7 @@ type ClientConfig struct {
 
 // Client is the connection of publishers to a namespace, one for all of them. It is made
 // anew when it is lost. Safe for concurrent use.
-type Client struct{ shared *wire.Shared[wire.Conn] }
+type Client struct{ shared *sharing.Shared[wire.Conn] }
 
 // NewClient returns a client. It does no I/O; the first use connects.
 func NewClient(cfg ClientConfig) (*Client, error) {
@@ -45,7 +46,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		}
 		return conn, nil
 	}
-	return &Client{wire.NewShared(open, func(_ context.Context, c *wire.Conn) { c.Close() })}, nil
+	return &Client{sharing.NewShared(open, func(_ context.Context, c *wire.Conn) error { c.Close(); return nil })}, nil
 }
 
 // Close ends the connection, and with it the links of all publishers. It waits for the

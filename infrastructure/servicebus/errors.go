@@ -9,6 +9,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/internal/sending"
+	"feedbox/infrastructure/internal/sharing"
 	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
@@ -86,7 +87,7 @@ func verdictOn(attempt context.Context, err error) verdict {
 		return byCondition.of(amqp.ErrCondNotFound)
 	case isCredential(err):
 		return credential
-	case errors.Is(err, wire.ErrClosed):
+	case errors.Is(err, sharing.ErrClosed):
 		return closed
 	}
 	if _, notAttached := errors.AsType[*attachError](err); notAttached || hasEnded(err) {

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/internal/sharing"
 	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
@@ -49,7 +50,7 @@ func TestClassify(t *testing.T) {
 		{&attachError{&wire.RefusedError{Status: 404}}, relay.Blocked, "entity_not_found"},
 		{&attachError{&wire.RefusedError{Status: 500}}, relay.Outage, "connection_lost"},
 		{&attachError{&net.OpError{Op: "dial", Err: errors.New("connection refused")}}, relay.Outage, "connection_lost"},
-		{&attachError{wire.ErrClosed}, relay.Outage, "client_closed"},
+		{&attachError{sharing.ErrClosed}, relay.Outage, "client_closed"},
 		{&azidentity.AuthenticationFailedError{}, relay.Outage, "credential"},
 		{errors.New("what is this"), relay.Outage, "unknown"},
 	}

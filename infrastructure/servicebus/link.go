@@ -6,6 +6,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"feedbox/infrastructure/internal/sharing"
 	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
@@ -22,7 +23,7 @@ type link interface {
 type senderLink struct {
 	client *Client
 	entity string
-	shared *wire.Shared[attached]
+	shared *sharing.Shared[attached]
 }
 
 type attached struct {
@@ -34,9 +35,10 @@ type attached struct {
 
 func newSenderLink(client *Client, entity string) *senderLink {
 	l := &senderLink{client: client, entity: entity}
-	l.shared = wire.NewShared(l.attach, func(ctx context.Context, a *attached) {
+	l.shared = sharing.NewShared(l.attach, func(ctx context.Context, a *attached) error {
 		_ = a.Close(ctx) // fails if it has ended; goes on by itself if ctx ends
 		a.leave()
+		return nil
 	})
 	return l
 }

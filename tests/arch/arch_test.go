@@ -23,7 +23,7 @@ type layer struct {
 }
 
 // kit is what a broker's consumer kit is made of.
-var kit = []string{"feedbox/infrastructure/consumer", "feedbox/infrastructure/internal/handling", "feedbox/infrastructure/internal/sending"}
+var kit = []string{"feedbox/infrastructure/consumer", "feedbox/infrastructure/internal/handling", "feedbox/infrastructure/internal/sending", "feedbox/infrastructure/internal/sharing"}
 
 var layers = []layer{
 	{
@@ -81,6 +81,7 @@ var layers = []layer{
 	},
 	{path: "infrastructure/internal/sending", allow: []string{"std", "feedbox/application/relay", "feedbox/infrastructure/consumer"}, deny: []string{"testing"}},
 	{path: "infrastructure/internal/handling", allow: []string{"std", "feedbox/infrastructure/consumer"}, deny: []string{"testing"}},
+	{path: "infrastructure/internal/sharing", allow: []string{"std"}, deny: []string{"testing"}},
 	adapter("httpapi"),
 	adapter("config"),
 	adapter("telemetry"),

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/internal/sharing"
 	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
@@ -21,7 +22,7 @@ type connection struct {
 
 // connector keeps a processor connected. Safe for concurrent use.
 type connector struct {
-	*wire.Shared[connection]
+	*sharing.Shared[connection]
 	source Source
 }
 
@@ -37,7 +38,7 @@ func newConnector(namespace *wire.Namespace, source Source, log *slog.Logger) *c
 		}
 		return &connection{c, source}, nil
 	}
-	return &connector{wire.NewShared(open, func(_ context.Context, c *connection) { c.Close() }), source}
+	return &connector{sharing.NewShared(open, func(_ context.Context, c *connection) error { c.Close(); return nil }), source}
 }
 
 // attach opens a receiver of the source.

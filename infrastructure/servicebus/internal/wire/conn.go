@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"feedbox/infrastructure/internal/sharing"
 )
 
 // Conn is one AMQP connection, with the tokens put on it and the AMQP sessions of its
@@ -24,7 +26,7 @@ type Conn struct {
 
 	mu       sync.Mutex // guards what follows
 	sessions []*session
-	nodes    map[string]*Shared[requests]
+	nodes    map[string]*sharing.Shared[requests]
 	expires  map[string]time.Time // of the token of each path
 }
 
@@ -41,7 +43,7 @@ func Open(ctx context.Context, namespace *Namespace, log *slog.Logger) (*Conn, e
 	}
 	c := &Conn{
 		namespace: namespace, log: log, claimed: make(chan struct{}, 1),
-		nodes: map[string]*Shared[requests]{}, expires: map[string]time.Time{},
+		nodes: map[string]*sharing.Shared[requests]{}, expires: map[string]time.Time{},
 	}
 	c.amqp, err = amqp.NewConn(ctx, gather(socket), &amqp.ConnOptions{
 		HostName: namespace.host, SASLType: amqp.SASLTypeAnonymous(),

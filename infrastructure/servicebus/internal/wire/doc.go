@@ -2,11 +2,8 @@
 // processors of package subscriber work on: address and credential (Namespace), and a
 // connection with its tokens, links and requests to the broker's nodes (Conn).
 //
-// What many use is opened by one of them (Shared):
-//
-//	[none] --Get--> [opening] --done--> [open] --Drop: it has ended, or its token is refused--> [none]
-//	                    |
-//	                    +--failed, and so do those who waited--> [none]
+// Connections, links and nodes are opened by one of those who use them (package sharing), and
+// dropped when they have ended, or their token is refused.
 //
 // A token is put for each path that is claimed, and put anew before it expires.
 //

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"feedbox/infrastructure/internal/sharing"
 )
 
 // Nodes of the broker that take requests. That of an entity is its path and ManagementSuffix.
@@ -43,13 +45,13 @@ func (c *Conn) Request(ctx context.Context, node string, properties map[string]a
 	}
 }
 
-func (c *Conn) node(address string) *Shared[requests] {
+func (c *Conn) node(address string) *sharing.Shared[requests] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.nodes[address] == nil {
-		c.nodes[address] = NewShared(
+		c.nodes[address] = sharing.NewShared(
 			func(ctx context.Context) (*requests, error) { return c.openNode(ctx, address) },
-			func(ctx context.Context, r *requests) { r.close(ctx) },
+			func(ctx context.Context, r *requests) error { r.close(ctx); return nil },
 		)
 	}
 	return c.nodes[address]

@@ -1,4 +1,9 @@
-package wire
+// Package sharing is how connections and links are used by many at a time, and opened by one:
+//
+//	[none] --Get--> [opening] --done--> [open] --Drop: it has ended, or is of no use any more--> [none]
+//	                    |
+//	                    +--failed, and so do those who waited--> [none]
+package sharing
 
 import (
 	"context"
@@ -13,7 +18,7 @@ var ErrClosed = errors.New("closed")
 // it. Safe for concurrent use.
 type Shared[T any] struct {
 	open  func(ctx context.Context) (*T, error)
-	close func(ctx context.Context, t *T)
+	close func(ctx context.Context, t *T) error
 
 	current atomic.Pointer[T]
 	turn    chan struct{} // capacity 1: held while it is opened, which takes a while
@@ -23,7 +28,7 @@ type Shared[T any] struct {
 }
 
 // NewShared returns one that is opened and closed by these functions.
-func NewShared[T any](open func(ctx context.Context) (*T, error), end func(ctx context.Context, t *T)) *Shared[T] {
+func NewShared[T any](open func(ctx context.Context) (*T, error), end func(ctx context.Context, t *T) error) *Shared[T] {
 	return &Shared[T]{open: open, close: end, turn: make(chan struct{}, 1)}
 }
 
@@ -59,10 +64,11 @@ func (s *Shared[T]) Get(ctx context.Context) (*T, error) {
 	return t, err
 }
 
-// Drop closes t if it is the present one, so that the next Get opens another.
+// Drop closes t if it is the present one, so that the next Get opens another. Whatever that says:
+// t is of no use any more.
 func (s *Shared[T]) Drop(ctx context.Context, t *T) {
 	if t != nil && s.current.CompareAndSwap(t, nil) {
-		s.close(ctx, t)
+		_ = s.close(ctx, t)
 	}
 }
 
@@ -79,7 +85,9 @@ func (s *Shared[T]) Close(ctx context.Context) error {
 	}
 	defer s.unlock()
 	s.closed = true
-	s.Reset(ctx)
+	if t := s.current.Swap(nil); t != nil {
+		return s.close(ctx, t)
+	}
 	return nil
 }
 

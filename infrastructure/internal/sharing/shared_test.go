@@ -1,4 +1,4 @@
-package wire
+package sharing
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func openings(opened *int, down *bool) *Shared[thing] {
 			return nil, errors.New("nobody answers")
 		}
 		return new(thing), nil
-	}, func(_ context.Context, t *thing) { t.closed = true })
+	}, func(_ context.Context, t *thing) error { t.closed = true; return nil })
 }
 
 // Many who need it at a time open it once, and one failure is that of all who waited.
