@@ -101,7 +101,7 @@ func (db *DB) row(ctx context.Context, what string, missing error, into []any, s
 	return asFault(what, err)
 }
 
-// interval is a lifetime; NULL is for ever, a negative one.
+// interval is a lifetime as a statement takes it: NULL, for ever, if it is negative.
 func interval(lifetime time.Duration) pgtype.Interval {
 	return pgtype.Interval{Microseconds: lifetime.Microseconds(), Valid: lifetime >= 0}
 }

@@ -64,11 +64,10 @@ func (s *Shared[T]) Get(ctx context.Context) (*T, error) {
 	return t, err
 }
 
-// Drop closes t if it is the present one, so that the next Get opens another. Whatever that says:
-// t is of no use any more.
+// Drop closes t if it is the present one, so that the next Get opens another.
 func (s *Shared[T]) Drop(ctx context.Context, t *T) {
 	if t != nil && s.current.CompareAndSwap(t, nil) {
-		_ = s.close(ctx, t)
+		_ = s.close(ctx, t) // it is given up in any case
 	}
 }
 
