@@ -105,6 +105,26 @@ func TestNothingIsSentWhileTheGatesAreUnknown(t *testing.T) {
 	}
 }
 
+func TestGatesThatCouldNotBeLoadedAreLoadedWithTheNextPage(t *testing.T) {
+	b, lot := &broker{}, parkedtest.NewMemory()
+	before := newRelay(t, b, withLot(lot, relay.Options{}))
+	if err := before.Park(t.Context(), letter("a a1 1", 1, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	r, own := newRelay(t, b, withLot(lot, relay.Options{})), relay.Ownership{Lease: "l", Epoch: 2}
+	lot.Fail(errors.New("store is away"))
+	if failed := r.Handle(t.Context(), own, changes("a a2 2")); len(failed) != 1 {
+		t.Fatalf("failed %v, want a2 to wait for the store", failed)
+	}
+	lot.Fail(nil)
+	if failed := r.Handle(t.Context(), own, changes("a a2 2")); failed != nil {
+		t.Fatal(failed)
+	}
+	if diff := cmp.Diff([]string{"a1 too_large", "a2 held"}, line(t, lot, "a")); diff != "" {
+		t.Errorf("parked (-want +got):\n%s", diff)
+	}
+}
+
 func TestAFailedParkingIsAnOutage(t *testing.T) {
 	b, lot := &broker{}, parkedtest.NewMemory()
 	r := newRelay(t, b, withLot(lot, relay.Options{}))
