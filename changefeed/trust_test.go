@@ -50,6 +50,29 @@ func TestTrustBeginsBeforeTheAcquisition(t *testing.T) {
 	})
 }
 
+// A renewal that gets no answer is given up while another one can still save the lease.
+func TestARenewalThatHangsCostsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var hangs atomic.Bool
+		w.store = memstore.New(&memstore.Options{Before: func(ctx context.Context, op memstore.Op) error {
+			if op.Kind != memstore.Replace || !hangs.Swap(false) {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		var lost atomic.Int32
+		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{LeaseLost: func(changefeed.LeaseLost) { lost.Add(1) }}})
+		eventually(t, 10*time.Second, "the lease exists", func() bool { return w.owners()["a"] == 1 })
+		hangs.Store(true)
+		time.Sleep(time.Minute)
+		if hangs.Load() || lost.Load() != 0 {
+			t.Errorf("lost %d leases, want none; a renewal hung: %v", lost.Load(), !hangs.Load())
+		}
+	})
+}
+
 // A renewal is due Renew after the last one was sent, however late its answer came.
 func TestRenewalsAreCountedFromTheirRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

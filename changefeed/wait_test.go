@@ -52,6 +52,28 @@ func TestWaitUntilIsKeptAndDoesNotCount(t *testing.T) {
 	})
 }
 
+// The time to wait until is one of Options.Now, whatever Options.Clock shows.
+func TestWaitUntilIsATimeOfTheWallClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.put(1, 1)
+		wall := func() time.Time { return time.Now().Add(time.Hour) }
+		var first, again time.Time
+		w.start("a", changefeed.Each(func(context.Context, changefeed.Item) error {
+			if first.IsZero() {
+				first = time.Now()
+				return changefeed.WaitUntil(wall().Add(10*time.Second), errNotNow)
+			}
+			again = time.Now()
+			return nil
+		}), &changefeed.Options{Now: wall})
+		time.Sleep(time.Minute)
+		if d := again.Sub(first); d < 10*time.Second || d > 11*time.Second {
+			t.Errorf("tried again after %s, want 10 seconds", d)
+		}
+	})
+}
+
 // Of a key with several documents the one that was tried and waits is set aside, not
 // the one before it in the feed that waits for it.
 func TestWhatWasTriedIsToBlame(t *testing.T) {
