@@ -2,6 +2,7 @@ package changefeed_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -105,4 +106,33 @@ func TestADrainIsNoTrouble(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a worker was first told to stop for is why it gives its lease up, whatever comes while
+// it waits for its handler.
+func TestTheFirstOrderToStopStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		begun, finish := make(chan struct{}), make(chan struct{})
+		w.got.before = func(context.Context, *changefeed.Batch) error {
+			close(begun)
+			<-finish
+			return nil
+		}
+		w.put(1, 1)
+		var reasons []string
+		a := w.start("a", nil, &changefeed.Options{DrainTimeout: time.Minute, Observer: &changefeed.Observer{
+			LeaseReleased: func(e changefeed.LeaseReleased) { reasons = append(reasons, e.Reason) },
+		}})
+		<-begun
+		if err := w.operator().Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second) // it is seen and waits for the handler
+		time.AfterFunc(time.Second, func() { close(finish) })
+		a.stop()
+		if !slices.Equal(reasons, []string{"operator"}) {
+			t.Errorf("released for %q, want once for the operator", reasons)
+		}
+	})
 }
