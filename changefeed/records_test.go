@@ -119,6 +119,19 @@ func TestRecordsAreSweptFromTheTop(t *testing.T) {
 	}
 }
 
+// A gap that is filled where the record of a former lease is has a higher epoch than that one.
+func TestTheEpochOfAFilledGapRises(t *testing.T) {
+	store, e := newShelf(t)
+	r := FeedRange{Min: "", Max: "20"}
+	done := store.keep(t, Lease{ID: e.ids.lease(r), Version: 1, Token: r.String(), Range: r, State: LeaseDone, Epoch: 7})
+	if err := (&gaps{env: e}).fill(t.Context(), listing{info: &Lease{}}, r); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readLease(t.Context(), store, done.ID); err != nil || got.State != LeaseLive || got.Epoch <= 7 {
+		t.Errorf("the lease is %+v, error %v; want a live one of a higher epoch than 7", got, err)
+	}
+}
+
 // A heartbeat is written again after somebody deleted it, and after an answer got lost.
 func TestAHeartbeatIsWrittenAgain(t *testing.T) {
 	store, e := newShelf(t)
