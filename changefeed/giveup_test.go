@@ -136,3 +136,50 @@ func TestTheLastAnswerMayGetLost(t *testing.T) {
 		end.check(t, w, 2)
 	})
 }
+
+// mute is a feed that splits once and does not tell into what.
+type mute struct {
+	changefeed.Feed
+	splits, silent atomic.Bool
+}
+
+func (f *mute) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	if f.splits.Swap(false) {
+		return nil, &changefeed.SplitError{Range: req.Range}
+	}
+	return f.Feed.Read(ctx, req)
+}
+
+func (f *mute) Ranges(ctx context.Context) ([]changefeed.FeedRange, error) {
+	if f.silent.Load() {
+		return nil, errCut
+	}
+	return f.Feed.Ranges(ctx)
+}
+
+// A lease of a range that has split, nobody knows into what, is given up like others.
+func TestALeaseOfAnUnknownSplitIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &mute{Feed: w.feed}
+		var end farewell
+		p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Observer: end.observer()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		time.Sleep(time.Minute)
+		feed.silent.Store(true)
+		feed.splits.Store(true)
+		time.Sleep(time.Minute)
+		if feed.splits.Load() || end.released.Load() != 1 {
+			t.Errorf("released %d leases, want the one that split; it has split: %t", end.released.Load(), !feed.splits.Load())
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
