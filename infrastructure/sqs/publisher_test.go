@@ -58,7 +58,7 @@ func newClient(endpoint string, tr *transport) *awssqs.Client {
 func TestPublisher(t *testing.T) {
 	tr := &transport{}
 	client := newClient(servers.StartSQS(t), tr)
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute) // the machine may be busy
 	defer stop()
 	made, err := client.CreateQueue(ctx, &awssqs.CreateQueueInput{QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
 	if err != nil {
@@ -74,7 +74,7 @@ func TestPublisher(t *testing.T) {
 
 	t.Run("every message once, in the order of its key", func(t *testing.T) {
 		tr.requests.Store(0)
-		p := publisher(*made.QueueUrl, nil)
+		p := publisher(*made.QueueUrl, &sqs.PublisherOptions{SendTimeout: time.Minute})
 		for range 2 { // the second time the deduplication ids are known
 			if err := p.Publish(ctx, groups(30, 4)); err != nil {
 				t.Fatal(err)

@@ -33,10 +33,13 @@ type broker struct {
 	kill func(t *testing.T)
 }
 
-var brokers = []struct {
+// brokerKind makes brokers.
+type brokerKind struct {
 	name string
 	open func(t *testing.T) *broker
-}{
+}
+
+var brokers = []brokerKind{
 	{"servicebus", openServiceBus},
 	{"rabbitmq", openRabbitMQ},
 	{"sqs", openSQS},

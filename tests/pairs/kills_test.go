@@ -3,6 +3,8 @@
 package pairs
 
 import (
+	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -16,42 +18,53 @@ import (
 func TestAllAreKilled(t *testing.T) {
 	cycles := testenv.Count(t, "BROKER_KILLS", 2)
 	seed := testkit.Seed(t, 1)
-	each(t, func(t *testing.T, w *world) {
-		random := rand.New(rand.NewPCG(seed, 0))
-		began, last := time.Now(), 0
-		w.relays = append(w.relays, w.relay(t), w.relay(t))
-		stop := w.broker.consume(t, &w.ledger)
-		kills := []func(){
-			func() {
-				w.relays[last].Kill()
-				w.relays[last] = w.relay(t)
-				last = 1 - last
-			},
-			func() {
-				w.apis.Kill()
-				w.apis, _ = testkit.StartAPIWith(t, w.binaries, w.env)
-			},
-			func() {
-				stop()
-				stop = w.broker.consume(t, &w.ledger)
-			},
+	eachPair(t, func(t *testing.T, s storeKind, b brokerKind) {
+		most := cmp.Or(s.cycles, cycles)
+		for done := 0; done < cycles; done += most {
+			t.Run(fmt.Sprintf("after %d", done), func(t *testing.T) {
+				newWorld(t, s.open(t), b.open(t)).kill(t, min(most, cycles-done), seed+uint64(done))
+			})
 		}
-		for _, kill := range []func(t *testing.T){w.store.kill, w.broker.kill} {
-			if kill != nil {
-				kills = append(kills, func() { kill(t) })
-			}
-		}
-		w.under(t, w.load(t, seed), func(changed func()) {
-			for range cycles {
-				for _, n := range random.Perm(len(kills)) {
-					time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
-					kills[n]()
-				}
-				changed()
-			}
-		})
-		t.Logf("%d cycles of %d in %s", cycles, len(kills), time.Since(began).Round(time.Second))
 	})
+}
+
+// kill kills everything that often, and judges what came of it.
+func (w *world) kill(t *testing.T, cycles int, seed uint64) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 0))
+	began, last := time.Now(), 0
+	w.relays = append(w.relays, w.relay(t), w.relay(t))
+	stop := w.broker.consume(t, &w.ledger)
+	kills := []func(){
+		func() {
+			w.relays[last].Kill()
+			w.relays[last] = w.relay(t)
+			last = 1 - last
+		},
+		func() {
+			w.apis.Kill()
+			w.apis, _ = testkit.StartAPIWith(t, w.binaries, w.env)
+		},
+		func() {
+			stop()
+			stop = w.broker.consume(t, &w.ledger)
+		},
+	}
+	for _, kill := range []func(t *testing.T){w.store.kill, w.broker.kill} {
+		if kill != nil {
+			kills = append(kills, func() { kill(t) })
+		}
+	}
+	w.under(t, w.load(t, seed), func(changed func()) {
+		for range cycles {
+			for _, n := range random.Perm(len(kills)) {
+				time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
+				kills[n]()
+			}
+			changed()
+		}
+	})
+	t.Logf("%d cycles of %d in %s", cycles, len(kills), time.Since(began).Round(time.Second))
 }
 
 // The same of the order service, with its consumer, whose inbox and totals are in the store.

@@ -21,7 +21,8 @@ func orders(t *testing.T, name string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	eachPair(t, func(t *testing.T, s *store, b *broker) {
+	eachPair(t, func(t *testing.T, makeStore storeKind, makeBroker brokerKind) {
+		s, b := makeStore.open(t), makeBroker.open(t)
 		t.Parallel()
 		cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+name+"$", "-test.v")
 		cmd.Dir = build.Dir

@@ -31,13 +31,18 @@ type store struct {
 	kill func(t *testing.T)
 }
 
-var stores = []struct {
+// storeKind makes stores.
+type storeKind struct {
 	name string
 	open func(t *testing.T) *store
-}{
-	{"cosmos", openCosmos},
-	{"postgres", openPostgres},
-	{"firestore", openFirestore},
+	// cycles of kills are for one store, at most; 0: any number.
+	cycles int
+}
+
+var stores = []storeKind{
+	{"cosmos", openCosmos, 0},
+	{"postgres", openPostgres, 0},
+	{"firestore", openFirestore, 10}, // each query of Google's emulator costs the whole collection
 }
 
 func openCosmos(t *testing.T) *store {

@@ -17,7 +17,8 @@ import (
 
 // The service on every pair: what clients see, what the verbs say, what a consumer gets.
 func TestPairs(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	eachPair(t, func(t *testing.T, s storeKind, b brokerKind) {
+		w := newWorld(t, s.open(t), b.open(t))
 		t.Parallel()
 		w.relays = append(w.relays, w.relay(t))
 		key := w.walk(t)

@@ -30,19 +30,13 @@ type world struct {
 }
 
 // eachPair runs a test on each pair.
-func eachPair(t *testing.T, test func(t *testing.T, s *store, b *broker)) {
+func eachPair(t *testing.T, test func(t *testing.T, s storeKind, b brokerKind)) {
 	t.Helper()
 	for _, s := range stores {
 		for _, b := range brokers {
-			t.Run(s.name+"-"+b.name, func(t *testing.T) { test(t, s.open(t), b.open(t)) })
+			t.Run(s.name+"-"+b.name, func(t *testing.T) { test(t, s, b) })
 		}
 	}
-}
-
-// each runs a test on the service on each pair.
-func each(t *testing.T, test func(t *testing.T, w *world)) {
-	t.Helper()
-	eachPair(t, func(t *testing.T, s *store, b *broker) { test(t, newWorld(t, s, b)) })
 }
 
 // newWorld starts an API and a consumer; more come as the test wants them.
