@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +103,10 @@ func TestAnOpenTransactionDelays(t *testing.T) {
 	drain(t, feed, positions, 10, saw)
 	if feed.Held() < 10*time.Millisecond {
 		t.Errorf("held for %s", feed.Held())
+	}
+	oldest, err := db.OldestTransaction(t.Context())
+	if err != nil || oldest.Age < 10*time.Millisecond || oldest.Age > time.Hour || !strings.Contains(oldest.End, "pg_terminate_backend") {
+		t.Errorf("the oldest transaction is %+v, %v", oldest, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
