@@ -106,11 +106,20 @@ func TestWhatIsDroppedIsOpenedAnew(t *testing.T) {
 }
 
 // Who waited for another's try, and finds that what it opened was dropped again meanwhile,
-// opens another.
+// opens another, whatever failed before that.
 func TestWhatWasDroppedBeforeItsTurnIsOpenedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opened, down := 0, false
+		opened, down := 0, true
 		s := openings(&opened, &down)
+		if _, err := s.Get(t.Context()); err == nil {
+			t.Error("opened, though nobody answers")
+		}
+		down = false
+		if it, err := s.Get(t.Context()); err != nil {
+			t.Error(err)
+		} else {
+			s.Drop(t.Context(), it)
+		}
 		if err := s.lock(t.Context()); err != nil { // as the one who opens it
 			t.Fatal(err)
 		}
@@ -123,10 +132,9 @@ func TestWhatWasDroppedBeforeItsTurnIsOpenedAnew(t *testing.T) {
 			got <- it
 		}()
 		synctest.Wait() // it waits for its turn
-		s.failure = nil
 		s.tries.Add(1) // it was opened, and dropped by one who found it broken
 		s.unlock()
-		if it := <-got; it == nil || opened != 1 {
+		if it := <-got; it == nil || opened != 3 {
 			t.Errorf("got %v after %d tries", it, opened)
 		}
 	})
