@@ -133,6 +133,30 @@ func TestGatherCloseDoesNotWaitForASilentPeer(t *testing.T) {
 	}
 }
 
+// A write that waits for room goes on when the peer reads.
+func TestGatherGoesOnWhenThereIsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		conn := gather(here)
+		written := 0
+		go func() {
+			for range 3 { // one is being sent, the second takes all room, the third waits
+				if _, err := conn.Write(make([]byte, gatherHigh)); err != nil {
+					t.Error(err)
+				}
+				written++
+			}
+		}()
+		synctest.Wait()
+		go func() { _, _ = io.Copy(io.Discard, there) }()
+		synctest.Wait()
+		if written != 3 {
+			t.Errorf("%d of 3 pieces were written to a peer that reads", written)
+		}
+		_ = conn.Close()
+	})
+}
+
 // A write that finds no room fails at its deadline, and the next one waits for its own.
 func TestGatherKeepsTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
