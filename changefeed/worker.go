@@ -60,9 +60,13 @@ func (w *worker) run(ctx context.Context) {
 	}
 	stopKeeping()
 	keeping.Wait()
+	order, _ := w.current()
+	if why == endedLost && order.given && errors.Is(context.Cause(w.ctx), ErrDraining) {
+		why = endedAsked // the drain's deadline came first
+	}
 	switch why {
 	case endedAsked:
-		if order, _ := w.current(); order.replace {
+		if order.replace {
 			w.replaceBy(ctx, order.rest)
 		} else {
 			w.release(ctx)
@@ -107,12 +111,8 @@ func (w *worker) session() (ending, *SplitError) {
 	reading.Wait()
 	w.finishFlow(f)
 	w.setFlow(nil)
-	order, _ := w.current()
-	switch cause := context.Cause(w.ctx); {
-	case cause != nil && !errors.Is(cause, ErrDraining):
+	if cause := context.Cause(w.ctx); cause != nil && !errors.Is(cause, ErrDraining) {
 		return endedLost, nil
-	case why == endedLost && order.given: // the drain's deadline came first
-		return endedAsked, nil
 	}
 	return why, split
 }
