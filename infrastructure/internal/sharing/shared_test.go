@@ -132,7 +132,7 @@ func TestWhatWasDroppedBeforeItsTurnIsOpenedAnew(t *testing.T) {
 			got <- it
 		}()
 		synctest.Wait() // it waits for its turn
-		s.tries.Add(1) // it was opened, and dropped by one who found it broken
+		s.tries.Add(1)  // it was opened, and dropped by one who found it broken
 		s.unlock()
 		if it := <-got; it == nil || opened != 3 {
 			t.Errorf("got %v after %d tries", it, opened)
