@@ -86,7 +86,7 @@ type Lease struct {
 	Request Request // what an operator asks of the owner
 
 	// foreign: another product wrote the record last. What "properties" say of the owner
-	// is about the one before, and is not decoded. robbed: it took the lease from an
+	// is about the one before, and is not decoded. takenOver: it took the lease from an
 	// owner that may not know it yet.
 	foreign, takenOver bool
 
