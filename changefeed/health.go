@@ -24,7 +24,8 @@ func (d *delivery) inheritTrouble() {
 	before := d.keeper.snapshot()
 	d.state.Lock()
 	defer d.state.Unlock()
-	if before.Health == Healthy {
+	if before.Health == Healthy { // as an operator leaves it who wants another try: what fails now counts anew
+		d.trouble = trouble{of: d.trouble.of}
 		return
 	}
 	since := d.clock.Now()
@@ -40,9 +41,9 @@ func (d *delivery) noteFailure(of source, err error) {
 	at, wall := d.clock.Now(), d.opts.Now()
 	d.state.Lock()
 	t := &d.trouble
-	first := t.of == 0
+	first := t.failures == 0
 	if first {
-		*t = trouble{since: at}
+		t.since = at
 	}
 	t.of |= of
 	t.failures++
@@ -72,6 +73,7 @@ func (d *delivery) noteSuccess(of source) {
 	d.trouble.of &^= of
 	over := was != 0 && d.trouble.of == 0
 	if over {
+		d.trouble = trouble{}
 		d.keeper.change(func(l *Lease) urgency {
 			l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
 			return soon

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,56 @@ func TestTheCauseOfAFailureSurvivesATakeover(t *testing.T) {
 			})
 		})
 	}
+}
+
+// When an operator wants another try, what fails then is told anew, and the recovery once.
+func TestARetryCountsFailuresAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		h := &outage{got: newLedger()}
+		h.down.Store(true)
+		var mu sync.Mutex
+		var told []changefeed.RangeStuck
+		recovered := 0
+		w.put(1, 1)
+		w.start("a", h, &changefeed.Options{RetryMax: 10 * time.Second, StuckAfter: time.Minute, Observer: &changefeed.Observer{
+			RangeStuck: func(e changefeed.RangeStuck) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, e)
+			},
+			RangeRecovered: func(changefeed.RangeRecovered) {
+				mu.Lock()
+				defer mu.Unlock()
+				recovered++
+			},
+		}})
+		time.Sleep(10 * time.Minute)
+		again := time.Now()
+		if err := w.operator().Retry(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Second)
+		mu.Lock()
+		if l := w.leases()[0]; len(told) != 1 || l.Failing.Before(again) || l.Failures < 1 || l.Failures >= told[0].Failures {
+			t.Errorf("told %+v; the lease has %d failures since %s, want a few since %s", told, l.Failures, l.Failing, again)
+		}
+		mu.Unlock()
+		time.Sleep(time.Minute)
+		mu.Lock()
+		if len(told) != 2 || told[1].Since.Before(again) {
+			t.Errorf("told %+v, want it told again of what began at %s", told, again)
+		}
+		mu.Unlock()
+		h.down.Store(false)
+		eventually(t, time.Minute, "handled", func() bool { return h.got.distinct() == 1 })
+		time.Sleep(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if recovered != 1 {
+			t.Errorf("%d recoveries told, want one", recovered)
+		}
+	})
 }
 
 // A processor that nobody listens to is not mute: it writes to the process's logger.
