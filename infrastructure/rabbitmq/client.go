@@ -143,7 +143,7 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// end closes a connection; that fails if it is lost already.
+// end closes a connection, unless it is lost already.
 func end(_ context.Context, s *session) error {
 	if err := s.CloseDeadline(time.Now().Add(2 * time.Second)); err != nil && !errors.Is(err, amqp.ErrClosed) {
 		return fmt.Errorf("close the connection: %w", err)
