@@ -32,7 +32,8 @@ const (
 
 // Mark is what the inbox is to remember once the event is handled. A handler that writes
 // to a database may store it in the same transaction, where its Inbox looks: the event is
-// then handled once, whatever crashes when. Packages cosmosinbox and postgresinbox do so.
+// then handled once, whatever crashes when. Packages cosmosinbox, postgresinbox
+// and firestoreinbox do so.
 func (e *Event) Mark() Mark {
 	return Mark{Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, EventID: e.ID}
 }

@@ -51,13 +51,11 @@ type world struct {
 // newWorld starts our emulators, or takes what tests/pairs names.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, azure: true}
+	w := &world{t: t}
 	w.listen = fmt.Sprint("127.0.0.1:", 15000+rand.IntN(17000)) // none that connections which go out may have
 	t.Setenv("ORDERS_LISTEN", w.listen)
 	t.Setenv("ORDERS_LEASE_EXPIRY", "2s")
-	if os.Getenv("ORDERS_TEST_POSTGRES") != "" {
-		w.azure = false
-	} else {
+	if w.azure = os.Getenv("ORDERS_TEST_POSTGRES") == "" && os.Getenv("ORDERS_TEST_FIRESTORE") == ""; w.azure {
 		w.startCosmos()
 	}
 	name := fmt.Sprint("orders-", rand.Uint64())
@@ -107,9 +105,12 @@ func (w *world) startCosmos() {
 func pairOf(ctx context.Context) (keeper, carrier, error) {
 	var k keeper
 	var err error
-	if url := os.Getenv("ORDERS_TEST_POSTGRES"); url != "" {
+	switch url, project := os.Getenv("ORDERS_TEST_POSTGRES"), os.Getenv("ORDERS_TEST_FIRESTORE"); {
+	case url != "":
 		k, err = openPostgres(ctx, url)
-	} else {
+	case project != "":
+		k, err = openFirestore(ctx, project)
+	default:
 		var client *azcosmos.Client
 		client, err = cosmos.NewClient(cosmos.ClientConfig{Endpoint: os.Getenv("ORDERS_COSMOS"), Key: os.Getenv("ORDERS_COSMOS_KEY")})
 		k = inCosmos{client}

@@ -68,7 +68,7 @@ var layers = []layer{
 	adapter("servicebus", append(kit, "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp", "feedbox/infrastructure/failpoint")...),
 	adapter("rabbitmq", append(kit, "github.com/rabbitmq/amqp091-go", "feedbox/infrastructure/failpoint")...),
 	adapter("sqs", append(kit, "github.com/aws/", "golang.org/x/sync/semaphore", "feedbox/infrastructure/failpoint")...),
-	{path: "infrastructure/consumer", except: []string{"infrastructure/consumer/cosmosinbox", "infrastructure/consumer/postgresinbox"}, allow: []string{"std"}, deny: []string{"testing"}},
+	{path: "infrastructure/consumer", except: []string{"infrastructure/consumer/cosmosinbox", "infrastructure/consumer/postgresinbox", "infrastructure/consumer/firestoreinbox"}, allow: []string{"std"}, deny: []string{"testing"}},
 	{
 		path:  "infrastructure/consumer/cosmosinbox",
 		allow: []string{"std", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/consumer"},
@@ -77,6 +77,11 @@ var layers = []layer{
 	{
 		path:  "infrastructure/consumer/postgresinbox",
 		allow: []string{"std", "github.com/jackc/pgx/v5", "feedbox/infrastructure/consumer"},
+		deny:  []string{"testing"},
+	},
+	{
+		path:  "infrastructure/consumer/firestoreinbox",
+		allow: []string{"std", "cloud.google.com/go/firestore", "google.golang.org/grpc", "feedbox/infrastructure/consumer"},
 		deny:  []string{"testing"},
 	},
 	{path: "infrastructure/internal/sending", allow: []string{"std", "feedbox/application/relay", "feedbox/infrastructure/consumer"}, deny: []string{"testing"}},

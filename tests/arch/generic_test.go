@@ -14,7 +14,7 @@ var generic = []string{
 	"domain/aggregate", "domain/event", "domain/fault",
 	"application/command", "application/query", "application/relay", "application/mediator", "changefeed", "changefeed/cosmosfeed",
 	"infrastructure/cosmos", "infrastructure/document", "infrastructure/rows", "infrastructure/rows/parked", "infrastructure/postgres", "infrastructure/firestore", "infrastructure/internal/jsontext", "infrastructure/cosmos/internal/store", "infrastructure/cosmos/parked",
-	"infrastructure/monitor", "infrastructure/page", "infrastructure/verify", "infrastructure/consumer", "infrastructure/consumer/cosmosinbox", "infrastructure/consumer/postgresinbox",
+	"infrastructure/monitor", "infrastructure/page", "infrastructure/verify", "infrastructure/consumer", "infrastructure/consumer/cosmosinbox", "infrastructure/consumer/postgresinbox", "infrastructure/consumer/firestoreinbox",
 	"infrastructure/internal/handling", "infrastructure/internal/sending", "infrastructure/internal/sharing", "infrastructure/servicebus/subscriber", "infrastructure/rabbitmq", "infrastructure/sqs",
 	"infrastructure/servicebus", "infrastructure/servicebus/internal/wire", "infrastructure/relayfeed", "infrastructure/relayservice", "infrastructure/relayservice/azure",
 	"infrastructure/httpapi", "infrastructure/httpapi/auth", "infrastructure/httpapi/internal/strictjson",

@@ -30,7 +30,8 @@ func openFirestore(t *testing.T) *store {
 			"FEEDBOX_STORE=firestore", "FEEDBOX_FIRESTORE_PROJECT=" + project, "FIRESTORE_EMULATOR_HOST=" + address,
 			"FEEDBOX_RELAY_POLL_MAX=500ms",
 		},
-		rate: 15,
+		orders: []string{"ORDERS_TEST_FIRESTORE=" + project, "FIRESTORE_EMULATOR_HOST=" + address},
+		rate:   15,
 		read: func(t *testing.T) (aggregates []verify.Aggregate, events []verify.Event) {
 			must(t, db.Walk(t.Context(), func(raw []byte) error {
 				d, err := verify.DecodeDocument(raw)

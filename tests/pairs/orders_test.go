@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// The order service of tests/adopter, a module of its own, on every pair but those of
-// Firestore, which it does not know: its own test from a request to a total.
+// The order service of tests/adopter, a module of its own, on every pair: its own test from a
+// request to a total.
 func TestOrders(t *testing.T) { orders(t, "TestAnOrderFromRequestToTotal") }
 
-// orders runs a test of tests/adopter on every pair that it knows.
+// orders runs a test of tests/adopter on every pair.
 func orders(t *testing.T, name string) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "orders.test")
@@ -22,9 +22,6 @@ func orders(t *testing.T, name string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	eachPair(t, func(t *testing.T, makeStore storeKind, makeBroker brokerKind) {
-		if makeStore.name == "firestore" {
-			t.Skip("the order service is not written for Firestore")
-		}
 		s, b := makeStore.open(t), makeBroker.open(t)
 		t.Parallel()
 		cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+name+"$", "-test.v")

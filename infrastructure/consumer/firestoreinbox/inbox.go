@@ -1,0 +1,140 @@
+package firestoreinbox
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"feedbox/infrastructure/consumer"
+)
+
+// Inbox is a consumer.Inbox in a collection. It is safe for concurrent use.
+type Inbox struct {
+	client   *firestore.Client
+	consumer string
+	marks    *firestore.CollectionRef
+	ttl      time.Duration
+}
+
+var _ consumer.Inbox = (*Inbox)(nil)
+
+// Options are the choices of New. Zero means the default.
+type Options struct {
+	// Collection holds the marks. Default "feedboxInbox".
+	Collection string
+	// TTL is how long a key's mark is kept after its last event. It should exceed the
+	// time in which an event may come again. Default 30 days; negative: for ever.
+	TTL time.Duration
+}
+
+// stored is a mark as it is stored.
+type stored struct {
+	Consumer         string    `firestore:"consumer"`
+	Key              string    `firestore:"key"`
+	Sequence         int64     `firestore:"sequence"`
+	AggregateVersion int64     `firestore:"aggregateVersion"`
+	EventID          string    `firestore:"eventId"`
+	ExpireAt         time.Time `firestore:"expireAt,omitempty"`
+}
+
+// New returns the inbox of the named consumer. It does no I/O.
+func New(client *firestore.Client, consumer string, opts *Options) (*Inbox, error) {
+	if client == nil || consumer == "" {
+		return nil, errors.New("firestore inbox: client and consumer are required")
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	name := cmp.Or(o.Collection, "feedboxInbox")
+	marks := client.Collection(name)
+	if marks == nil {
+		return nil, fmt.Errorf("firestore inbox: %q is no collection: give an id, or a path of an odd number of ids", name)
+	}
+	return &Inbox{client, consumer, marks, cmp.Or(o.TTL, 30*24*time.Hour)}, nil
+}
+
+// mark is the document of a key, whose name may hold what an id may not.
+func (b *Inbox) mark(key string) *firestore.DocumentRef {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(b.consumer), b.consumer, key))
+	return b.marks.Doc(hex.EncodeToString(sum[:]))
+}
+
+// Last implements consumer.Inbox.
+func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
+	m, err := decode(b.mark(key).Get(ctx))
+	return m, wrap("read the inbox of key "+key, err)
+}
+
+// Record implements consumer.Inbox. What Do has marked stays as it is.
+func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
+	err := b.advance(ctx, key, m, func(last consumer.Mark) bool {
+		return last.EventID == m.EventID || m.Sequence > 0 && m.Sequence <= last.Sequence
+	}, nil)
+	return wrap("write the inbox of key "+key, err)
+}
+
+// Do runs handle in a transaction that also marks e, and commits it. An event that was handled
+// before is left out, without an error. As in any transaction of Firestore, handle reads before
+// it writes, and is called again if what it read has changed meanwhile. After any error nothing
+// of the transaction is stored, unless it is the answer to the commit that was lost: the event
+// has to come again, and is left out then.
+func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx context.Context, tx *firestore.Transaction) error) error {
+	if e == nil || e.Key == "" || e.ID == "" {
+		return errors.New("firestore inbox: an event with a key and an id is required")
+	}
+	err := b.advance(ctx, e.Key, e.Mark(), func(last consumer.Mark) bool {
+		v := consumer.Judge(last, e)
+		return v == consumer.Duplicate || v == consumer.Stale
+	}, handle)
+	return wrap("handle event "+e.ID+" of key "+e.Key, err)
+}
+
+// advance sets the mark of a key, in one transaction with what handle does, unless the last one
+// is known to be as far.
+func (b *Inbox) advance(ctx context.Context, key string, m consumer.Mark, known func(last consumer.Mark) bool, handle func(context.Context, *firestore.Transaction) error) error {
+	mark := b.mark(key)
+	return b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+		last, err := decode(tx.Get(mark))
+		if err != nil || known(last) {
+			return err
+		}
+		if handle != nil {
+			if err := handle(ctx, tx); err != nil {
+				return err
+			}
+		}
+		s := stored{Consumer: b.consumer, Key: key, Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID}
+		if b.ttl > 0 {
+			s.ExpireAt = time.Now().Add(b.ttl)
+		}
+		return tx.Set(mark, s)
+	})
+}
+
+// decode makes a mark of what was read; no document is the zero mark.
+func decode(d *firestore.DocumentSnapshot, err error) (consumer.Mark, error) {
+	if status.Code(err) == codes.NotFound {
+		return consumer.Mark{}, nil
+	}
+	var s stored
+	if err == nil {
+		err = d.DataTo(&s)
+	}
+	return consumer.Mark{Sequence: s.Sequence, AggregateVersion: s.AggregateVersion, EventID: s.EventID}, err
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

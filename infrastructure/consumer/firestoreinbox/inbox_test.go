@@ -1,0 +1,177 @@
+package firestoreinbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/firestoreinbox"
+	"feedbox/tests/servers"
+)
+
+// billing is a consumer that adds up the sequences of a key's events.
+type billing struct {
+	*firestoreinbox.Inbox
+	client *firestore.Client
+}
+
+func newBilling(t *testing.T) *billing {
+	t.Helper()
+	t.Setenv("FIRESTORE_EMULATOR_HOST", servers.StartFirestore(t))
+	client, err := firestore.NewClient(t.Context(), "inbox")
+	must(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	b := &billing{client: client}
+	b.Inbox, err = firestoreinbox.New(client, "billing", nil)
+	must(t, err)
+	return b
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func event(sequence int64) *consumer.Event {
+	return &consumer.Event{ID: fmt.Sprint("e", sequence), Key: "a/key", Sequence: sequence, AggregateVersion: sequence}
+}
+
+func (b *billing) total() *firestore.DocumentRef { return b.client.Collection("totals").Doc("all") }
+
+func (b *billing) add(e *consumer.Event) func(context.Context, *firestore.Transaction) error {
+	return func(_ context.Context, tx *firestore.Transaction) error {
+		return tx.Set(b.total(), map[string]any{"total": firestore.Increment(e.Sequence)}, firestore.MergeAll)
+	}
+}
+
+func (b *billing) want(t *testing.T, total int64, last *consumer.Event) {
+	t.Helper()
+	var got struct {
+		Total int64 `firestore:"total"`
+	}
+	if d, err := b.total().Get(t.Context()); d.Exists() {
+		must(t, errors.Join(err, d.DataTo(&got)))
+	}
+	mark, err := b.Last(t.Context(), "a/key")
+	must(t, err)
+	want := consumer.Mark{}
+	if last != nil {
+		want = last.Mark()
+	}
+	if got.Total != total || mark != want {
+		t.Errorf("the total is %d, want %d; the mark %+v, want %+v", got.Total, total, mark, want)
+	}
+}
+
+func TestInbox(t *testing.T) {
+	b := newBilling(t)
+	ctx := t.Context()
+	b.want(t, 0, nil)
+
+	// What a handler writes is stored with the mark, or neither is.
+	wrong := errors.New("wrong")
+	if err := b.Do(ctx, event(1), func(ctx context.Context, tx *firestore.Transaction) error {
+		must(t, b.add(event(1))(ctx, tx))
+		return wrong
+	}); !errors.Is(err, wrong) {
+		t.Errorf("a handler that fails: %v", err)
+	}
+	b.want(t, 0, nil)
+	for _, n := range []int64{1, 2, 1, 2, 3} {
+		must(t, b.Do(ctx, event(n), b.add(event(n))))
+	}
+	b.want(t, 6, event(3))
+
+	// Of holders of a key that do not know that they lost it, one handles the event.
+	var holders sync.WaitGroup
+	for range 4 {
+		holders.Go(func() {
+			for {
+				err := b.Do(ctx, event(4), b.add(event(4)))
+				if err == nil || ctx.Err() != nil {
+					return
+				}
+				t.Log("comes again: ", err)
+			}
+		})
+	}
+	holders.Wait()
+	b.want(t, 10, event(4))
+
+	// The kit's own record finds the mark, and never moves it back.
+	must(t, b.Record(ctx, "a/key", event(4).Mark()))
+	must(t, b.Record(ctx, "a/key", event(2).Mark()))
+	b.want(t, 10, event(4))
+	must(t, b.Record(ctx, "a/key", event(5).Mark())) // set aside by the kit
+	b.want(t, 10, event(5))
+
+	// Consumers do not meet, nor do keys.
+	shipping, err := firestoreinbox.New(b.client, "shipping", nil)
+	must(t, err)
+	for of, last := range map[string]func() (consumer.Mark, error){
+		"another consumer": func() (consumer.Mark, error) { return shipping.Last(ctx, "a/key") },
+		"another key":      func() (consumer.Mark, error) { return b.Last(ctx, "a") },
+	} {
+		if mark, err := last(); err != nil || mark != (consumer.Mark{}) {
+			t.Errorf("%s: %+v, %v", of, mark, err)
+		}
+	}
+	must(t, shipping.Do(ctx, event(1), b.add(event(1))))
+	b.want(t, 11, event(5))
+
+	// Marks carry when they expire, those that are for ever do not.
+	forever, err := firestoreinbox.New(b.client, "billing", &firestoreinbox.Options{Collection: "forever", TTL: -1})
+	must(t, err)
+	must(t, forever.Record(ctx, "k", event(1).Mark()))
+	for collection, want := range map[string]time.Duration{"feedboxInbox": 30 * 24 * time.Hour, "forever": 0} {
+		marks, err := b.client.Collection(collection).Documents(ctx).GetAll()
+		must(t, err)
+		expires, _ := marks[0].Data()["expireAt"].(time.Time)
+		if off := time.Until(expires) - want; want == 0 != expires.IsZero() || want > 0 && off.Abs() > time.Hour {
+			t.Errorf("a mark in %s expires at %v", collection, expires)
+		}
+	}
+
+	// Without sequences, events go by their version and id.
+	calls := 0
+	bare := func(id string, version int64) *consumer.Event {
+		return &consumer.Event{ID: id, Key: "bare", AggregateVersion: version}
+	}
+	for _, e := range []*consumer.Event{bare("a", 1), bare("a", 1), bare("b", 2), bare("a", 1), bare("c", 0)} {
+		must(t, b.Do(ctx, e, func(context.Context, *firestore.Transaction) error { calls++; return nil }))
+	}
+	must(t, b.Record(ctx, "bare", bare("d", 3).Mark()))
+	if last, err := b.Last(ctx, "bare"); calls != 3 || err != nil || last != bare("d", 3).Mark() {
+		t.Errorf("%d calls of the handler, want 3; the mark %+v, %v", calls, last, err)
+	}
+
+	// A store that does not answer is an error, not a key that is new.
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := b.Last(ended, "a/key"); err == nil {
+		t.Error("no error of a read that failed")
+	}
+
+	for _, e := range []*consumer.Event{nil, {Key: "k"}, {ID: "e"}} {
+		if err := b.Do(ctx, e, nil); err == nil {
+			t.Errorf("%+v: no error", e)
+		}
+	}
+	if _, err := firestoreinbox.New(b.client, "billing", &firestoreinbox.Options{Collection: "a/b"}); err == nil {
+		t.Error("the path of a document is taken for a collection")
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	if _, err := firestoreinbox.New(nil, "billing", nil); err == nil {
+		t.Error("no client")
+	}
+}
