@@ -51,7 +51,7 @@ func Open(url string, o *DBOptions) (*DB, error) {
 	}
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
-	config.ConnConfig.RuntimeParams["search_path"] = db.options.Schema
+	config.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{db.options.Schema}.Sanitize()
 	config.ConnConfig.RuntimeParams["application_name"] = cmp.Or(config.ConnConfig.RuntimeParams["application_name"], "feedbox")
 	// What is acknowledged is on disk, whatever the database's own default.
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"

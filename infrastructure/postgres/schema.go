@@ -27,14 +27,18 @@ const schemaVersion = `SELECT coalesce(max(version), 0) FROM schema_version`
 func (db *DB) Migrate(ctx context.Context) error {
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		schema := pgx.Identifier{db.options.Schema}.Sanitize()
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('feedbox ' || current_setting('search_path'), 0));
-			DO $$ BEGIN
-				IF to_regclass('schema_version') IS NULL THEN -- only then it needs the right to create a schema
-					CREATE SCHEMA IF NOT EXISTS `+schema+`;
-					CREATE TABLE `+schema+`.schema_version (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());
-				END IF;
-			END $$`); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('feedbox ' || current_setting('search_path'), 0))`); err != nil {
 			return err
+		}
+		var there bool
+		if err := tx.QueryRow(ctx, `SELECT to_regclass('schema_version') IS NOT NULL`).Scan(&there); err != nil {
+			return err
+		}
+		if !there { // only then it needs the right to create a schema
+			if _, err := tx.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schema+`;
+				CREATE TABLE `+schema+`.schema_version (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`); err != nil {
+				return err
+			}
 		}
 		var version int
 		if err := tx.QueryRow(ctx, schemaVersion).Scan(&version); err != nil {

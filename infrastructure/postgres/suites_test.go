@@ -47,4 +47,11 @@ func TestTheSchemaIsCompared(t *testing.T) {
 	if err := bare.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "copied from another server") {
 		t.Errorf("with events of another server: %v", err)
 	}
+
+	// A schema may have any name.
+	odd, err := postgres.Open(url, &postgres.DBOptions{Schema: `odd $$ "name"`})
+	must(t, err)
+	defer odd.Close()
+	must(t, odd.Migrate(t.Context()))
+	must(t, odd.Verify(t.Context()))
 }

@@ -71,15 +71,9 @@ func NewClient(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// connect returns a connection that is not known to be lost.
+// connect returns a connection that is not known to be lost, or a new one.
 func (c *Client) connect(ctx context.Context) (*session, error) {
-	for {
-		s, err := c.shared.Get(ctx)
-		if err != nil || !s.IsClosed() {
-			return s, err
-		}
-		c.shared.Drop(ctx, s)
-	}
+	return c.shared.GetLive(ctx, func(s *session) bool { return s.IsClosed() })
 }
 
 // open opens a channel and prepares it, which stays open unless that fails. Its requests know no

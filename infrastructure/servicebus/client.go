@@ -58,13 +58,7 @@ func (c *Client) Close(ctx context.Context) error {
 	return nil
 }
 
-// connection returns a connection that is not known to be lost.
+// connection returns a connection that is not known to be lost, or a new one.
 func (c *Client) connection(ctx context.Context) (*wire.Conn, error) {
-	for {
-		conn, err := c.shared.Get(ctx)
-		if err != nil || !conn.Ended() {
-			return conn, err
-		}
-		c.shared.Drop(ctx, conn)
-	}
+	return c.shared.GetLive(ctx, (*wire.Conn).Ended)
 }

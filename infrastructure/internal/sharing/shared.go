@@ -64,6 +64,15 @@ func (s *Shared[T]) Get(ctx context.Context) (*T, error) {
 	return t, err
 }
 
+// GetLive is Get, which opens another first if it has ended. One that is new and has ended is
+// returned: its use says so, and whoever tries again waits before.
+func (s *Shared[T]) GetLive(ctx context.Context, ended func(t *T) bool) (*T, error) {
+	if t := s.current.Load(); t != nil && ended(t) {
+		s.Drop(ctx, t)
+	}
+	return s.Get(ctx)
+}
+
 // Drop closes t if it is the present one, so that the next Get opens another.
 func (s *Shared[T]) Drop(ctx context.Context, t *T) {
 	if t != nil && s.current.CompareAndSwap(t, nil) {

@@ -139,3 +139,27 @@ func TestWhatWasDroppedBeforeItsTurnIsOpenedAnew(t *testing.T) {
 		}
 	})
 }
+
+// What has ended is opened anew, once: of a broker that ends each connection, its use tells.
+func TestWhatHasEndedIsOpenedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened, down, dead := 0, false, false
+		s := openings(&opened, &down)
+		get := func(want int) *thing {
+			t.Helper()
+			got, err := s.GetLive(t.Context(), func(*thing) bool { return dead })
+			if err != nil || opened != want {
+				t.Fatalf("opened %d times, want %d; %v", opened, want, err)
+			}
+			return got
+		}
+		first := get(1)
+		if get(1) != first {
+			t.Error("opened anew while it lives")
+		}
+		dead = true
+		if second := get(2); second == first || second.closed || !first.closed {
+			t.Error("what has ended is returned or left open")
+		}
+	})
+}
