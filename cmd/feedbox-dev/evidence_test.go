@@ -29,7 +29,7 @@ func TestLoadDumpVerify(t *testing.T) {
 			t.Errorf("feedbox-dev ended with code %d", code)
 		}
 	}()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		if _, err := os.Stat(in("ready.json")); err == nil {
 			break
 		}

@@ -37,7 +37,7 @@ func TestHalfClosedConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = conn.Close() }()
-			_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+			_ = conn.SetDeadline(time.Now().Add(time.Minute))
 			_, _ = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", tc.method, tc.path, tc.mediaType, len(tc.body), tc.body)
 			<-a.memory.entered // it is being handled
 			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {

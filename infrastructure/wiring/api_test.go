@@ -100,7 +100,7 @@ func TestReadinessBracketsTheListener(t *testing.T) {
 
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+	for deadline := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(deadline) {
 			t.Fatal(fmt.Sprint("it did not become ", what))
 		}

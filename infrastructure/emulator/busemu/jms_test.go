@@ -59,7 +59,7 @@ func TestJMSSubscription(t *testing.T) {
 		p.send(0, &amqp.Detach{Handle: handle, Closed: handle == 1})
 		p.expect(amqp.CodeDetach)
 	}
-	for until := time.Now().Add(10 * time.Second); len(subscriptions()) > 1; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(time.Minute); len(subscriptions()) > 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatalf("left are %q", subscriptions())
 		}

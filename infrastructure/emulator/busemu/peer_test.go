@@ -25,7 +25,7 @@ func newPeer(t testing.TB, srv *Server) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nc.Close() })
-	_ = nc.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = nc.SetDeadline(time.Now().Add(time.Minute))
 	return &peer{t, nc, bufio.NewReader(nc)}
 }
 

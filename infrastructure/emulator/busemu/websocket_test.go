@@ -80,7 +80,7 @@ func TestNotAWebSocket(t *testing.T) {
 		"GET ": 0,
 	} {
 		nc := must(net.Dial("tcp", srv.Addr()))(t)
-		_ = nc.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = nc.SetDeadline(time.Now().Add(time.Minute))
 		_, _ = io.WriteString(nc, request)
 		_ = nc.(*net.TCPConn).CloseWrite()
 		resp, err := http.ReadResponse(bufio.NewReader(nc), nil)
