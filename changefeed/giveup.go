@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 )
@@ -41,7 +42,7 @@ func (w *worker) release(ctx context.Context) {
 		w.tellLost(err)
 		return
 	}
-	tell(w.obs.LeaseReleased, LeaseReleased{LeaseRef: w.LeaseRef, To: order.handoff.name(), Reason: order.reason})
+	tell(w.obs.LeaseReleased, LeaseReleased{LeaseRef: w.LeaseRef, To: order.handoff.name(), Reason: cmp.Or(order.reason, "a handler did not end in time")})
 }
 
 func (w *worker) tellLost(err error) {

@@ -3,7 +3,9 @@ package changefeed_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -144,6 +146,55 @@ func TestAHostAloneTakesItsLeaseAgain(t *testing.T) {
 			t.Errorf("taken again after %s", d)
 		}
 	})
+}
+
+// A pause or a rewind whose handler goes on until its context ends has the lease released, with
+// its reason, and not lost; the next owner, here the same host, finds what was asked.
+func TestAHandlerThatDoesNotEndForAPauseOrARewind(t *testing.T) {
+	for what, ask := range map[string]func(ctx context.Context, op *changefeed.Operator, id string) error{
+		"pause": func(ctx context.Context, op *changefeed.Operator, id string) error { return op.PauseLeases(ctx, id) },
+		"rewind": func(ctx context.Context, op *changefeed.Operator, _ string) error {
+			return op.Rewind(ctx, changefeed.FromBeginning())
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			var endless atomic.Bool
+			endless.Store(true)
+			w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
+				if endless.Swap(false) {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			}
+			var mu sync.Mutex
+			var told []string
+			tell := func(s string) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, s)
+			}
+			w.start("a", nil, &changefeed.Options{DrainTimeout: 5 * time.Second, HandlerTimeout: -1, Observer: &changefeed.Observer{
+				LeaseReleased: func(e changefeed.LeaseReleased) { tell("released: " + e.Reason) },
+				LeaseLost:     func(e changefeed.LeaseLost) { tell("lost: " + e.Err.Error()) },
+			}})
+			w.put(1, 1)
+			time.Sleep(10 * time.Second) // the handler has it
+			if err := ask(t.Context(), w.operator(), w.leases()[0].ID); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+			mu.Lock()
+			if len(told) == 0 || slices.ContainsFunc(told, func(s string) bool { return s != "released: a handler did not end in time" }) {
+				t.Errorf("%s: told %q", what, told)
+			}
+			mu.Unlock()
+			if err := w.operator().ResumeLeases(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 1 })
+		})
+	}
 }
 
 // A host that could not renew its lease in time takes it again as soon as it can write,

@@ -60,13 +60,12 @@ func (w *worker) run(ctx context.Context) {
 	}
 	stopKeeping()
 	keeping.Wait()
-	order, _ := w.current()
-	if why == endedLost && order.given && errors.Is(context.Cause(w.ctx), ErrDraining) {
-		why = endedAsked // the drain's deadline came first
+	if why == endedLost && errors.Is(context.Cause(w.ctx), ErrDraining) {
+		why = endedAsked // a deadline came first: that of a drain, or of a pause or a rewind
 	}
 	switch why {
 	case endedAsked:
-		if order.replace {
+		if order, _ := w.current(); order.replace {
 			w.replaceBy(ctx, order.rest)
 		} else {
 			w.release(ctx)
