@@ -22,7 +22,7 @@ type hold struct {
 	lose    context.CancelCauseFunc
 	key     handling.Key  // what is known of the key
 	permit  bool          // this session has one
-	tooMany chan struct{} // closed when it is to be given back while idle
+	tooMany chan struct{} // of the present rest: closed when the session is to be given back
 
 	completing sync.WaitGroup // of completions not confirmed
 	observed   chan struct{}  // closed when the event before was observed
@@ -36,7 +36,7 @@ func (p *SessionProcessor) hold(ctx, working context.Context, s *accepted) {
 	h := &hold{
 		p: p, session: s, shown: &Session{id: s.id, link: s.link}, lose: lose,
 		key:   handling.Key{Work: &p.work, Inbox: p.opts.Inbox, GapDeliveries: p.opts.GapDeliveries},
-		queue: make(chan *amqp.Message, p.opts.Prefetch), tooMany: make(chan struct{}), observed: closed,
+		queue: make(chan *amqp.Message, p.opts.Prefetch), observed: closed,
 	}
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var read sync.WaitGroup

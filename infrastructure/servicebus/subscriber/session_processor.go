@@ -154,6 +154,7 @@ func (p *SessionProcessor) letGo(key string) {
 func (p *SessionProcessor) rest(h *hold) (place *list.Element) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	h.tooMany = make(chan struct{}) // an event may have come first when that of an earlier rest was closed
 	place = p.idle.PushBack(h)
 	if p.idle.Len() > p.opts.Sessions {
 		close(p.idle.Remove(p.idle.Front()).(*hold).tooMany)
