@@ -9,7 +9,7 @@ import (
 // publish sends what the page has to send, as far as the judge lets it. It tries
 // nothing twice: what was not accepted is the caller's to hand over again.
 func (r *Relay) publish(ctx context.Context, p *page) {
-	for round := 0; slices.ContainsFunc(p.keys, func(k keyState) bool { return k.pending() }); round++ {
+	for slices.ContainsFunc(p.keys, func(k keyState) bool { return k.pending() }) {
 		probe, turn, err := r.judge.ask(ctx)
 		switch {
 		case err != nil:
@@ -19,7 +19,7 @@ func (r *Relay) publish(ctx context.Context, p *page) {
 			r.send(ctx, p, nil)
 			return
 		}
-		r.send(ctx, p, p.next(turn+round))
+		r.send(ctx, p, p.next(turn))
 		r.judge.endProbe()
 	}
 }
