@@ -31,6 +31,23 @@ func TestWhatWasAcceptedBeforeTheFirstTryProvesNothing(t *testing.T) {
 	})
 }
 
+// An operator who wants a key sent hears that it was refused, also while nothing else is accepted.
+func TestAnOperatorHearsOfADoubtfulRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, lot, drained := &broker{fail: failing(errNotAllowed, "a")}, parkedtest.NewMemory(), &told{}
+		parkAll(t, newRelay(t, b, withLot(lot, relay.Options{})), "a", 1)
+		run(t, newDrainer(t, lot, b, relay.DrainOptions{}, drained))
+		intend(t, lot, "a", relay.Intent{Verb: relay.VerbRetry, At: time.Now()})
+		settle(time.Minute)
+		if g, err := lot.Gate(t.Context(), "a"); err != nil || g.Intent != nil || g.Attempts != 1 {
+			t.Errorf("gate %+v, %v; want the intent given up at the first try", g, err)
+		}
+		if lines := drained.all(); len(lines) != 1 || lines[0] != "a sent 0 differ 0 skip false open false not_allowed" {
+			t.Errorf("told %q", lines)
+		}
+	})
+}
+
 // Whoever follows a drain is told what was left out, and that the gate is open.
 func TestADrainTellsWhatItDid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

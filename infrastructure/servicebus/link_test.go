@@ -295,12 +295,17 @@ func TestWhatIsClosedStaysClosed(t *testing.T) {
 	})
 }
 
-// TestOneWhoGivesUpTakesNoOtherAlong: a range that loses its lease while it waits for credit.
+// TestOneWhoGivesUpTakesNoOtherAlong: a range that loses its lease while it waits for an
+// answer. Its message is on its way in full, so the link stays.
 func TestOneWhoGivesUpTakesNoOtherAlong(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p := w.publisher(t, nil)
-		hold := make(chan struct{})
+		if err := p.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hold, attached := make(chan struct{}), 0
 		w.server.Control(busemu.OpSend, busemu.Times(1, busemu.Fault{Hold: hold}))
+		w.server.Control(busemu.OpAttach, func(*busemu.Call) *busemu.Fault { attached++; return nil })
 		ctx, giveUp := context.WithCancel(t.Context())
 		gaveUp, other := make(chan error), make(chan error)
 		go func() { gaveUp <- p.Publish(ctx, []relay.Group{group("a", 10)}) }()
@@ -314,6 +319,9 @@ func TestOneWhoGivesUpTakesNoOtherAlong(t *testing.T) {
 		close(hold)
 		if err := <-other; err != nil {
 			t.Errorf("the other: %v", err)
+		}
+		if err := p.Publish(t.Context(), []relay.Group{group("c", 10)}); err != nil || attached != 0 {
+			t.Errorf("the next: %v, by %d links attached anew, want none", err, attached)
 		}
 	})
 }
