@@ -31,6 +31,18 @@ func progressIsDone(l lot) {
 	l.want("k-late", "k-untold", "k-e5", "k-e6")
 }
 
+// closesForWhatIsDone closes a gate for an event that was accepted before.
+func closesForWhatIsDone(l lot) {
+	at3 := closing
+	at3.Progress = relay.Progress{Sequence: 4, LSN: 4}
+	if done := l.park(&at3, event(3)); len(done.Parked)+len(done.Before) != 0 {
+		l.Errorf("parking %+v, want nothing", done)
+	}
+	if g := l.gate(); g.Events != 0 || g.Closing.Event != closing.Event {
+		l.Errorf("gate %+v, want it closed with nothing behind it", g)
+	}
+}
+
 // removedIsDone brings events again that were sent or left out while the gate is closed.
 func removedIsDone(l lot) {
 	l.park(&closing, events(1, 200)...)

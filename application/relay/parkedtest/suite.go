@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		"parks in order":                  parksInOrder,
 		"parks once":                      parksOnce,
 		"what was passed is done":         progressIsDone,
+		"closes for what is done":         closesForWhatIsDone,
 		"what was removed is done":        removedIsDone,
 		"orders by sequence":              ordersBySequence,
 		"unknown sequences keep places":   unknownKeepsItsPlace,

@@ -193,30 +193,6 @@ func TestLostDeliveriesComeAgain(t *testing.T) {
 	})
 }
 
-// Failures of the inbox are no attempts.
-func TestTheInboxIsAway(t *testing.T) {
-	box := &failing{Inbox: consumer.NewMemoryInbox(0), until: time.Now().Add(time.Hour)}
-	run(t, consumer.Options{Inbox: box, Attempts: 2}, func(context.Context, *consumer.Event) error { return nil }, func(d *desk) {
-		box.until = time.Now().Add(10 * time.Minute)
-		d.deliver("a", 1)
-		d.want(t, "handled", &d.handled, 9*time.Minute)
-		d.want(t, "handled", &d.handled, 2*time.Minute, "a1")
-		d.want(t, "letters", &d.letters, 0)
-	})
-}
-
-type failing struct {
-	consumer.Inbox
-	until time.Time
-}
-
-func (f *failing) Last(ctx context.Context, key string) (consumer.Mark, error) {
-	if time.Now().Before(f.until) {
-		return consumer.Mark{}, errors.New("the inbox is away")
-	}
-	return f.Inbox.Last(ctx, key)
-}
-
 // At a stop handlers end, and nothing is begun.
 func TestDrain(t *testing.T) {
 	began := time.Time{}
