@@ -108,10 +108,11 @@ func (k *keyPaths) note(values [][]byte, name, value []byte) {
 		if string(name) != path[0] {
 			continue
 		}
+		at := value
 		for _, part := range path[1:] {
-			value = jsonscan.Member(value, part)
+			at = jsonscan.Member(at, part)
 		}
-		values[i] = value
+		values[i] = at
 	}
 }
 

@@ -62,7 +62,9 @@ func TestTheLSNOfASessionToken(t *testing.T) {
 // The key of a document may lie deeper in it, and have parts.
 func TestKeysAreFoundByTheirPaths(t *testing.T) {
 	const body = `{"_rid":"r","Documents":[{"a":{"b":"x","c":1},"d":2,"_lsn":7,"_ts":3}],"_count":1}`
-	for want, paths := range map[string][]string{`"x"`: {"/a/b"}, `2`: {"/d"}, `2,"x",`: {"/d", "/a/b"}, ``: {"/a/e"}} {
+	for want, paths := range map[string][]string{
+		`"x"`: {"/a/b"}, `2`: {"/d"}, `2,"x",`: {"/d", "/a/b"}, `"x",1,`: {"/a/b", "/a/c"}, ``: {"/a/e"},
+	} {
 		keys, err := newKeyPaths(azcosmos.PartitionKeyDefinition{Paths: paths, Version: 2})
 		if err != nil {
 			t.Fatal(err)
