@@ -131,6 +131,9 @@ func (f *flow) close() {
 	f.mu.Unlock()
 	f.kick.send()
 	f.running.Wait()
+	if oldest, waiting := f.window.oldest(); waiting {
+		f.noteDropped(oldest)
+	}
 	f.window.drop()
 }
 

@@ -109,7 +109,7 @@ type RangeLag struct {
 type lagState struct {
 	known    bool
 	endLSN   int64 // the highest the service told of
-	readLSN  int64 // of the last item read
+	readLSN  int64 // of the last item read that was not dropped
 	caughtUp bool  // the last read found nothing new
 	lastTS   int64 // time of the last item read
 	err      error
@@ -128,25 +128,39 @@ func (s *lagState) read(p *Page) {
 	}
 }
 
+// noteDropped notes that what was read is read again from a change on.
+func (d *delivery) noteDropped(from Item) {
+	d.state.Lock()
+	defer d.state.Unlock()
+	d.lag.readLSN, d.lag.lastTS, d.lag.caughtUp = from.LSN-1, from.Timestamp, false
+}
+
+// forgetLag notes that the position was moved: what was read tells nothing of it.
+func (d *delivery) forgetLag() {
+	d.state.Lock()
+	defer d.state.Unlock()
+	d.lag = lagState{}
+}
+
 // lagIn is the lag at this moment; f is the flow of the session, nil between sessions.
 func (d *delivery) lagIn(f *flow) RangeLag {
-	d.state.Lock()
-	state := d.lag
-	d.state.Unlock()
-	lag := RangeLag{Lease: d.keeper.snapshot(), Known: state.known && state.err == nil}
 	var oldest Item
 	waiting := false
 	if f != nil {
 		oldest, waiting = f.window.oldest()
 	}
+	d.state.Lock() // after the window: what it dropped meanwhile is noted
+	state := d.lag
+	d.state.Unlock()
+	lag := RangeLag{Lease: d.keeper.snapshot(), Known: state.known && state.err == nil}
 	wall := d.opts.Now()
 	switch {
 	case waiting:
 		lag.Age = max(0, wall.Sub(oldest.Time()))
 		lag.Transactions = transactions(d.feed, max(0, state.endLSN-(oldest.LSN-1)))
 	case !state.caughtUp && state.endLSN > state.readLSN:
-		// Everything read is handled, more is known to be there: the next change
-		// is not older than the last one handled.
+		// Nothing is in hand, more is known to be there: the next change is not older
+		// than the last one handled, or is the first one dropped.
 		lag.Age = max(0, wall.Sub(time.Unix(state.lastTS, 0)))
 		lag.Transactions = transactions(d.feed, state.endLSN-state.readLSN)
 	}

@@ -84,3 +84,36 @@ func TestTheTimeOfAReadIsTold(t *testing.T) {
 		}
 	})
 }
+
+// What was read ahead and dropped, because a pause came first, still waits.
+func TestTheLagOfAPausedRangeIsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error { return pause(ctx, 20*time.Second) }
+		w.put(100, 100)
+		a := w.start("a", nil, &changefeed.Options{MaxItems: 10, DrainTimeout: time.Minute})
+		eventually(t, time.Minute, "begun", func() bool { return w.got.count() == 10 })
+		if err := w.operator().Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		far, err := w.operator().Lag(t.Context())
+		if err != nil || len(far) != 1 {
+			t.Fatal(far, err)
+		}
+		if near := a.Lag()[0]; !near.Known || near.Transactions != far[0].Transactions || near.Age != far[0].Age || near.Age < 10*time.Minute {
+			t.Errorf("the host tells %d transactions of %s, the operator %d of %s", near.Transactions, near.Age, far[0].Transactions, far[0].Age)
+		}
+		if err := w.operator().Rewind(t.Context(), changefeed.FromBeginning()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if near := a.Lag()[0]; near.Known && near.Transactions != 100 {
+			t.Errorf("after a rewind to the beginning the host tells %d transactions", near.Transactions)
+		}
+		if err := w.operator().Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 10*time.Minute, "delivered", func() bool { return w.got.count() > 100 && a.Lag()[0].Transactions == 0 })
+	})
+}

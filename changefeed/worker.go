@@ -143,6 +143,9 @@ func (w *worker) carryOutRequests() ending {
 		case running && (moved || paused):
 			return endedAgain // deliver nothing while the position changes
 		case moved:
+			if request.Rewind != nil {
+				w.forgetLag()
+			}
 			w.keeper.change(applyRequest)
 		}
 		if !paused {
