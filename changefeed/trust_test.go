@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,39 +16,52 @@ import (
 	"feedbox/changefeed/memstore"
 )
 
-// The trust window begins when the acquisition begins, too.
+// The trust window begins when the acquisition begins, too, and ends also while a renewal
+// hangs that does not heed its context.
 func TestTrustBeginsBeforeTheAcquisition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		var late atomic.Bool
-		var landed, fenced atomic.Int64
-		w.store = memstore.New(&memstore.Options{After: func(ctx context.Context, op memstore.Op) error {
-			if op.Kind == memstore.Replace && late.Swap(false) {
-				landed.Store(time.Now().UnixNano()) // it took effect; the answer takes its time
-				return pause(ctx, 4*time.Second)
-			}
-			return nil
-		}})
-		first := w.start("first", nil, nil)
-		eventually(t, 10*time.Second, "the lease exists", func() bool { return w.owners()["first"] == 1 })
-		first.stop()
-		w.put(1, 1)
-		late.Store(true)
-		acquired := make(chan struct{})
-		a := w.start("a", changefeed.HandlerFunc(func(ctx context.Context, _ *changefeed.Batch) error {
-			<-ctx.Done()
-			fenced.CompareAndSwap(0, time.Now().UnixNano())
-			return ctx.Err()
-		}), &changefeed.Options{HandlerTimeout: -1, Observer: &changefeed.Observer{
-			LeaseAcquired: func(changefeed.LeaseAcquired) { close(acquired) },
-		}})
-		<-acquired
-		a.link.noStore.Store(true)
-		eventually(t, time.Minute, "fenced", func() bool { return fenced.Load() > 0 })
-		if d := time.Duration(fenced.Load() - landed.Load()); landed.Load() == 0 || d > 18*time.Second {
-			t.Errorf("the handler ran until %s after the acquisition took effect, want at most Expiry - Margin = 18 s", d)
+	for _, hang := range []time.Duration{0, time.Minute} {
+		t.Run(fmt.Sprintf("renewals hang for %s", hang), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { trustBeginsBeforeTheAcquisition(t, hang) })
+		})
+	}
+}
+
+func trustBeginsBeforeTheAcquisition(t *testing.T, hang time.Duration) {
+	w := newWorld(t, 1)
+	var late, down atomic.Bool
+	var landed, fenced atomic.Int64
+	w.store = memstore.New(&memstore.Options{Before: func(_ context.Context, op memstore.Op) error {
+		if op.Kind == memstore.Replace && down.Load() {
+			time.Sleep(hang)
+			return errCut
 		}
-	})
+		return nil
+	}, After: func(ctx context.Context, op memstore.Op) error {
+		if op.Kind == memstore.Replace && late.Swap(false) {
+			landed.Store(time.Now().UnixNano()) // it took effect; the answer takes its time
+			return pause(ctx, 4*time.Second)
+		}
+		return nil
+	}})
+	first := w.start("first", nil, nil)
+	eventually(t, 10*time.Second, "the lease exists", func() bool { return w.owners()["first"] == 1 })
+	first.stop()
+	w.put(1, 1)
+	late.Store(true)
+	acquired := make(chan struct{})
+	w.start("a", changefeed.HandlerFunc(func(ctx context.Context, _ *changefeed.Batch) error {
+		<-ctx.Done()
+		fenced.CompareAndSwap(0, time.Now().UnixNano())
+		return ctx.Err()
+	}), &changefeed.Options{HandlerTimeout: -1, Observer: &changefeed.Observer{
+		LeaseAcquired: func(changefeed.LeaseAcquired) { close(acquired) },
+	}})
+	<-acquired
+	down.Store(true)
+	eventually(t, time.Minute, "fenced", func() bool { return fenced.Load() > 0 })
+	if d := time.Duration(fenced.Load() - landed.Load()); landed.Load() == 0 || d > 18*time.Second {
+		t.Errorf("the handler ran until %s after the acquisition took effect, want at most Expiry - Margin = 18 s", d)
+	}
 }
 
 // A renewal that gets no answer is given up while another one can still save the lease.
@@ -69,6 +83,37 @@ func TestARenewalThatHangsCostsNoLease(t *testing.T) {
 		time.Sleep(time.Minute)
 		if hangs.Load() || lost.Load() != 0 {
 			t.Errorf("lost %d leases, want none; a renewal hung: %v", lost.Load(), !hangs.Load())
+		}
+	})
+}
+
+// A machine that is suspended again while it renews its lease renews once more before it
+// delivers.
+func TestASuspensionDuringARenewalIsOneMoreDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var ahead atomic.Int64
+		var suspended, doubtful atomic.Int32
+		w.store = memstore.New(&memstore.Options{Before: func(_ context.Context, op memstore.Op) error {
+			if op.Kind == memstore.Replace && suspended.Add(-1) >= 0 {
+				ahead.Add(int64(10 * time.Minute))
+			}
+			return nil
+		}})
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
+			if ctx.Err() != nil {
+				doubtful.Add(1)
+			}
+			return ctx.Err()
+		}
+		w.start("a", nil, &changefeed.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		suspended.Store(3)
+		ahead.Add(int64(10 * time.Minute))
+		w.put(1, 1)
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 1 })
+		if suspended.Load() > 0 || doubtful.Load() > 0 {
+			t.Errorf("%d calls were begun in doubt; %d suspensions are to come", doubtful.Load(), suspended.Load())
 		}
 	})
 }

@@ -152,6 +152,31 @@ func TestRefusalsAreNotWaiting(t *testing.T) {
 	})
 }
 
+// A document that waited too long, was tried again because it could not be kept, and was
+// refused then, is one that was refused.
+func TestALetterTellsWhatCameLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var g graves
+		g.fail.Store(1)
+		w.put(1, 1)
+		w.traffic(5 * time.Second)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			switch {
+			case idOf(&item) != "doc-1":
+				return nil
+			case g.fail.Load() > 0:
+				return errNotNow
+			}
+			return changefeed.Refuse(errNotNow)
+		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		eventually(t, 10*time.Minute, "kept", func() bool { return g.count() == 1 })
+		if l := g.letters[0]; l.Waiting || l.Attempts != 5 {
+			t.Errorf("letter after %d attempts, waiting %t; want 5, refused", l.Attempts, l.Waiting)
+		}
+	})
+}
+
 // WaitLimit counts from when a document was next in its key, not from when its key
 // began to wait.
 func TestEveryDocumentHasItsOwnTime(t *testing.T) {
