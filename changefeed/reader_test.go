@@ -210,14 +210,16 @@ func lagOf(t *testing.T, replies ...func() (*changefeed.Page, error)) changefeed
 	return lags[0]
 }
 
-// The lag of a range that cannot be read is not known.
+// The lag of a range that cannot be read is not known, until it can.
 func TestTheLagOfAnUnreadableRangeIsNotKnown(t *testing.T) {
+	page := func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"1"`, CaughtUp: true}, nil }
+	fails := func() (*changefeed.Page, error) { return nil, errRead }
 	synctest.Test(t, func(t *testing.T) {
-		lag := lagOf(t,
-			func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"1"`, CaughtUp: true}, nil },
-			func() (*changefeed.Page, error) { return nil, errRead })
-		if lag.Known {
+		if lag := lagOf(t, page, fails); lag.Known {
 			t.Errorf("%+v of a range that cannot be read", lag)
+		}
+		if lag := lagOf(t, page, fails, page); !lag.Known {
+			t.Errorf("%+v of a range that can be read again", lag)
 		}
 	})
 }
