@@ -55,6 +55,21 @@ func TestAForeignLeaseHasNoNumbersOfOurs(t *testing.T) {
 	}
 }
 
+// A lease that another product took from one of ours and gave up waits for the one it was
+// taken from, by the Expiry of that one.
+func TestARobbedOwnerIsWaitedForByItsOwnExpiry(t *testing.T) {
+	l := Lease{ID: "p..-FF", Version: 1, Range: FullRange(), Owner: "a", Incarnation: "i", Epoch: 3, Expiry: time.Hour, Timestamp: time.Unix(1, 0)}
+	var doc map[string]any
+	if err := json.Unmarshal(l.encode().Body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	doc["Owner"] = nil
+	got, err := decodeLease(Record{ID: l.ID, Body: mustMarshal(doc)})
+	if lifetime := got.lifetime(20 * time.Second); err != nil || lifetime != time.Hour {
+		t.Errorf("%+v lives for %s, error %v; want an hour", got, lifetime, err)
+	}
+}
+
 // Each time the info record is missed its hosts get the time to notice, not the first time
 // only.
 func TestEachLossOfTheInfoRecordIsWaitedOut(t *testing.T) {
