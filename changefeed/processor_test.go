@@ -64,3 +64,27 @@ func TestNewReportsAllFaults(t *testing.T) {
 	}
 	t.Log(err)
 }
+
+// A host alone, which in calm looks at the leases rarely, looks for the end of a pause.
+func TestAHostAloneNoticesTheEndOfAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		for n := range 4 { // at whatever time between two looks
+			if err := w.operator().Pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Minute)
+			w.put(1, 1)
+			time.Sleep(time.Minute)
+			if got := w.got.count(); got != n {
+				t.Fatalf("%d deliveries before the end of pause %d", got, n)
+			}
+			if err := w.operator().Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, 7*time.Second, "delivered", func() bool { return w.got.count() > n })
+		}
+	})
+}
