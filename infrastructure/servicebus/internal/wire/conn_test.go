@@ -135,3 +135,20 @@ func TestALinkThatEndedGivesItsPlaceBack(t *testing.T) {
 		}
 	})
 }
+
+// Links to a node that are refused leave no AMQP session behind: a connection has 5,000.
+func TestARefusedNodeLeavesNoSession(t *testing.T) {
+	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
+		if err := c.Claim(t.Context(), "q"); err != nil {
+			t.Fatal(err)
+		}
+		for range 5000 {
+			if _, err := c.openNode(t.Context(), claims); err == nil {
+				t.Fatal("a connection has two pairs of links to one node of claims")
+			}
+		}
+		if _, err := c.openNode(t.Context(), "q"+ManagementSuffix); err != nil {
+			t.Error(err)
+		}
+	})
+}
