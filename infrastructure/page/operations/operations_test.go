@@ -53,8 +53,10 @@ func TestManyRangesAndKeys(t *testing.T) {
 	const ranges, keys = 4000, 20000
 	get := serve(t, crowd(ranges, keys))
 	// A view waits 1.5 s for what was never read, which is not long on a busy machine.
-	for end := time.Now().Add(time.Minute); time.Now().Before(end) && !(strings.Contains(get("/parked"), "20,000") && strings.Contains(get("/ranges"), "4,000")); {
-		t.Log("not read yet")
+	for path, want := range map[string]string{"/parked": "20,000", "/ranges": "4,000"} {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end) && !strings.Contains(get(path), want); {
+			t.Log(path, "is not read yet")
+		}
 	}
 	for path, wants := range map[string][]string{
 		"/":                            {"20,000", "60,000 events", "4,000 of 4,000 owned, by 20 relays", "8,000"},
