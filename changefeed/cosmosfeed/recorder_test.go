@@ -33,7 +33,7 @@ func (r *recorder) wait(t *testing.T, n int) {
 	deadline := time.Now().Add(time.Minute)
 	for r.count() < n {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d deliveries after 20 s, want %d", r.count(), n)
+			t.Fatalf("%d deliveries after a minute, want %d", r.count(), n)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

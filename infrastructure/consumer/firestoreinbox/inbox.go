@@ -77,8 +77,8 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 // Record implements consumer.Inbox. What Do has marked stays as it is.
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	err := b.advance(ctx, key, m, func(last consumer.Mark) bool {
-		return last.EventID == m.EventID || m.Sequence > 0 && m.Sequence <= last.Sequence
-	}, nil)
+		return m.EventID != "" && m.EventID == last.EventID || m.Sequence > 0 && m.Sequence <= last.Sequence
+	}, func(context.Context, *firestore.Transaction) error { return nil })
 	return wrap("write the inbox of key "+key, err)
 }
 
@@ -88,8 +88,8 @@ func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 // of the transaction is stored, unless it is the answer to the commit that was lost: the event
 // has to come again, and is left out then.
 func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx context.Context, tx *firestore.Transaction) error) error {
-	if e == nil || e.Key == "" || e.ID == "" {
-		return errors.New("firestore inbox: an event with a key and an id is required")
+	if e == nil || e.Key == "" || e.ID == "" || handle == nil {
+		return errors.New("firestore inbox: an event with a key and an id, and what handles it, are required")
 	}
 	err := b.advance(ctx, e.Key, e.Mark(), func(last consumer.Mark) bool {
 		v := consumer.Judge(last, e)
@@ -107,10 +107,8 @@ func (b *Inbox) advance(ctx context.Context, key string, m consumer.Mark, known 
 		if err != nil || known(last) {
 			return err
 		}
-		if handle != nil {
-			if err := handle(ctx, tx); err != nil {
-				return err
-			}
+		if err := handle(ctx, tx); err != nil {
+			return err
 		}
 		s := stored{Consumer: b.consumer, Key: key, Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID}
 		if b.ttl > 0 {

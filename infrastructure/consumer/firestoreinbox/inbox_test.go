@@ -160,10 +160,20 @@ func TestInbox(t *testing.T) {
 		t.Error("no error of a read that failed")
 	}
 
+	// A broker of others may give no ids.
+	must(t, b.Record(ctx, "bare", consumer.Mark{Sequence: 4}))
+	must(t, b.Record(ctx, "bare", consumer.Mark{Sequence: 5}))
+	if last, err := b.Last(ctx, "bare"); err != nil || last.Sequence != 5 {
+		t.Errorf("the mark of an event without an id: %+v, %v", last, err)
+	}
+
 	for _, e := range []*consumer.Event{nil, {Key: "k"}, {ID: "e"}} {
-		if err := b.Do(ctx, e, nil); err == nil {
+		if err := b.Do(ctx, e, b.add(event(1))); err == nil {
 			t.Errorf("%+v: no error", e)
 		}
+	}
+	if err := b.Do(ctx, event(9), nil); err == nil {
+		t.Error("an event is marked that nobody handles")
 	}
 	if _, err := firestoreinbox.New(b.client, "billing", &firestoreinbox.Options{Collection: "a/b"}); err == nil {
 		t.Error("the path of a document is taken for a collection")
