@@ -77,7 +77,7 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 // Record implements consumer.Inbox. What Do has marked stays as it is.
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	err := b.advance(ctx, key, m, func(last consumer.Mark) bool {
-		return m.EventID != "" && m.EventID == last.EventID || m.Sequence > 0 && m.Sequence <= last.Sequence
+		return m.Sequence > 0 && m.Sequence <= last.Sequence
 	}, func(context.Context, *firestore.Transaction) error { return nil })
 	return wrap("write the inbox of key "+key, err)
 }

@@ -77,7 +77,7 @@ func (b *Inbox) Last(ctx context.Context, key string) (m consumer.Mark, err erro
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	_, err := b.pool.Exec(ctx, `INSERT INTO `+b.table+` AS b (consumer, key, sequence, aggregate_version, event_id) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (consumer, key) DO UPDATE SET sequence = EXCLUDED.sequence, aggregate_version = EXCLUDED.aggregate_version, event_id = EXCLUDED.event_id, handled_at = now()
-		WHERE b.event_id <> EXCLUDED.event_id AND (EXCLUDED.sequence = 0 OR b.sequence < EXCLUDED.sequence)`, b.consumer, key, m.Sequence, m.AggregateVersion, m.EventID)
+		WHERE EXCLUDED.sequence = 0 OR b.sequence < EXCLUDED.sequence`, b.consumer, key, m.Sequence, m.AggregateVersion, m.EventID)
 	return wrap("write the inbox of key "+key, err)
 }
 

@@ -147,6 +147,12 @@ func TestWithoutSequences(t *testing.T) {
 	}
 	must(t, b.Record(t.Context(), "k", bare("d", 3).Mark()))
 	b.want(t, 0, bare("d", 3))
+
+	// A broker of others may give no ids.
+	for _, n := range []int64{4, 5} {
+		must(t, b.Record(t.Context(), "k", consumer.Mark{Sequence: n}))
+	}
+	b.want(t, 0, &consumer.Event{Key: "k", Sequence: 5})
 }
 
 func TestWrongUse(t *testing.T) {
