@@ -80,7 +80,7 @@ func (w *drain) step(ctx context.Context) error {
 
 // skip takes the first event away, with a record, and turns the intent into a retry.
 func (w *drain) skip(ctx context.Context, gate Gate, intent Intent, first []ParkedEvent) error {
-	if len(first) == 0 || intent.Event != "" && first[0].ID != intent.Event {
+	if len(first) == 0 || first[0].ID != intent.Event {
 		return w.giveUp(ctx, gate, Refuse("not_first", "event %q is not the first in line of key %q", intent.Event, gate.Key), nil)
 	}
 	retry := intent
@@ -110,7 +110,7 @@ func (w *drain) send(ctx context.Context, gate Gate, intent Intent, events []Par
 	}
 	if sent > 0 {
 		w.accepted += sent
-		err := w.change(ctx, &gate, func(g Gate) (Gate, error) { return w.store.Remove(ctx, g, events[:sent], nil) })
+		err := w.change(ctx, gate, func(g Gate) (Gate, error) { return w.store.Remove(ctx, g, events[:sent], nil) })
 		if err != nil {
 			return fmt.Errorf("remove sent events of key %q: %w", gate.Key, errors.Join(failure, err))
 		}
@@ -179,7 +179,7 @@ func (w *drain) stored(ctx context.Context, e *ParkedEvent) ([]byte, error) {
 // refused, the key waits for an operator from now on.
 func (w *drain) giveUp(ctx context.Context, gate Gate, reason error, event *ParkedEvent) error {
 	given, now := gate.Intent, w.opts.Now().UTC().Round(time.Millisecond)
-	err := w.change(ctx, &gate, func(g Gate) (Gate, error) {
+	err := w.change(ctx, gate, func(g Gate) (Gate, error) {
 		if g.Intent != nil && given != nil && *g.Intent == *given {
 			g.Intent = nil // an operator's newer one stays
 		}
@@ -197,19 +197,15 @@ func (w *drain) giveUp(ctx context.Context, gate Gate, reason error, event *Park
 	return nil
 }
 
-// change stores gate as store leaves it. If events have come behind it in the meantime, or
-// another intent, it tries again on the gate as it is now.
-func (w *drain) change(ctx context.Context, gate *Gate, store func(Gate) (Gate, error)) error {
+// change stores gate as store leaves it. If it has changed in the meantime, since events have
+// come behind it or another intent, it tries again on the gate as it is now.
+func (w *drain) change(ctx context.Context, gate Gate, store func(Gate) (Gate, error)) error {
 	for {
-		stored, err := store(*gate)
-		if err == nil {
-			*gate = stored
-			return nil
-		}
-		if !fault.Is(err, fault.PreconditionFailed) || ctx.Err() != nil {
+		_, err := store(gate)
+		if !fault.Is(err, fault.PreconditionFailed) {
 			return err
 		}
-		if *gate, err = w.store.Gate(ctx, gate.Key); err != nil {
+		if gate, err = w.store.Gate(ctx, gate.Key); err != nil {
 			return err
 		}
 	}

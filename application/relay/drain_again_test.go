@@ -143,17 +143,18 @@ func TestOnlyWhatWasAcceptedSinceMakesARefusalCertain(t *testing.T) {
 
 // An event that was mended into another one is not sent in its place.
 func TestAnEventThatBecameAnotherIsNotSent(t *testing.T) {
-	for _, document := range []string{"a a9 1", "z a1 1", "-"} {
+	for document, reason := range map[string]string{"a a9 1": "identity_changed", "z a1 1": "identity_changed", "-": "not_an_event"} {
 		synctest.Test(t, func(t *testing.T) {
-			b, lot := &broker{}, parkedtest.NewMemory()
+			b, lot, drained := &broker{}, parkedtest.NewMemory(), &told{}
 			parkAll(t, newRelay(t, b, withLot(lot, relay.Options{})), "a", 1)
 			lot.Mend("a", "a1", []byte(document))
-			run(t, newDrainer(t, lot, b, relay.DrainOptions{}, nil))
+			run(t, newDrainer(t, lot, b, relay.DrainOptions{}, drained))
 			intend(t, lot, "a", relay.Intent{Verb: relay.VerbRetry})
 			settle(time.Minute)
 			if g, err := lot.Gate(t.Context(), "a"); err != nil || g.Intent != nil || g.Error == "" || b.sent != 0 {
 				t.Errorf("%q: gate %+v, %v, %d sent; want it given up", document, g, err, b.sent)
 			}
+			want(t, document, drained.all(), "a sent 0 differ 0 skip false open false "+reason)
 		})
 	}
 }
@@ -267,6 +268,19 @@ func TestTheProgressOfAKeyIsTheLatest(t *testing.T) {
 	}
 	if ids := line(t, lot, "a"); !slices.Equal(ids, []string{"a4 too_large"}) {
 		t.Errorf("parked %v", ids)
+	}
+}
+
+// An event that was sent and does not tell its sequence counts as the next one.
+func TestTheProgressOfAKeyHoldsWhatTellsNoSequence(t *testing.T) {
+	lot := parkedtest.NewMemory()
+	r := newRelay(t, &broker{}, withLot(lot, relay.Options{}))
+	r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@1", "a a2 untold@2"))
+	if err := r.Park(t.Context(), letter("a a3 ?", 3, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	if g := gateOf(t, lot, "a"); g.Progress != (relay.Progress{Sequence: 2, LSN: 2}) {
+		t.Errorf("progress %+v, want up to 2", g.Progress)
 	}
 }
 

@@ -20,9 +20,15 @@ import (
 )
 
 // owner owns every range, or none while it is away.
-type owner struct{ away atomic.Bool }
+type owner struct {
+	away  atomic.Bool
+	steps atomic.Int32
+}
 
 func (o *owner) Own(ctx context.Context, _ string, do func(context.Context) error) error {
+	if o.steps.Add(1) > 10_000 {
+		return errors.New("a drain has no end")
+	}
 	if o.away.Load() {
 		return relay.ErrNotOwned
 	}
@@ -93,6 +99,15 @@ func parkAll(t *testing.T, r *relay.Relay, key string, n int) {
 	}
 }
 
+func gateOf(t *testing.T, lot *parkedtest.Memory, key string) relay.Gate {
+	t.Helper()
+	g, err := lot.Gate(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 func intend(t *testing.T, lot *parkedtest.Memory, key string, i relay.Intent) {
 	t.Helper()
 	if _, err := lot.SetIntent(t.Context(), key, i); err != nil {
@@ -142,14 +157,15 @@ func TestADrainStopsAtWhatIsStillRefused(t *testing.T) {
 		}
 		drained := &told{}
 		run(t, newDrainer(t, lot, b, relay.DrainOptions{}, drained))
+		closing := gateOf(t, lot, "a").Closing
 		intend(t, lot, "a", relay.Intent{Verb: relay.VerbRetry})
 		settle(10 * time.Second)
 		if diff := cmp.Diff([]string{"a3 invalid_event", "a4 held"}, line(t, lot, "a")); diff != "" {
 			t.Errorf("parked (-want +got):\n%s", diff)
 		}
-		g, err := lot.Gate(t.Context(), "a")
-		if err != nil || g.Intent != nil || g.Attempts != 1 || g.Error == "" {
-			t.Errorf("gate %+v, %v; want it closed, without intent, with the error", g, err)
+		g := gateOf(t, lot, "a")
+		if g.Intent != nil || g.Attempts != 1 || g.Error == "" || g.Closing != closing {
+			t.Errorf("gate %+v, want it closed as it was, without intent, with the error", g)
 		}
 
 		lot.Mend("a", "a3", []byte("a a3 3"))
@@ -385,9 +401,10 @@ func TestAKeyThatWaitedAndIsRefusedWaitsForAnOperator(t *testing.T) {
 		drained := &told{}
 		run(t, newDrainer(t, lot, refusing, relay.DrainOptions{}, drained))
 		settle(time.Hour)
-		g, err := lot.Gate(t.Context(), "a")
-		if err != nil || g.Closing.Auto || g.Closing.Event != "a2" || g.Closing.Reason != "too_large" || g.Wanted() != nil {
-			t.Errorf("gate %+v, %v; want it parked because of a2", g, err)
+		g := gateOf(t, lot, "a")
+		closing := relay.Closing{Event: "a2", Reason: "too_large", Error: errTooLarge.Error(), At: g.TriedAt}
+		if g.Closing != closing || g.TriedAt.Location() != time.UTC || time.Since(g.TriedAt) < 59*time.Minute || g.Wanted() != nil {
+			t.Errorf("gate %+v, want it parked because of a2, an hour ago", g)
 		}
 		if diff := cmp.Diff([]string{"a2 held", "a3 held"}, line(t, lot, "a")); diff != "" || len(drained.all()) != 1 {
 			t.Errorf("drained %v, parked (-want +got):\n%s", drained.all(), diff)
