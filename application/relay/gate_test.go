@@ -3,6 +3,7 @@ package relay_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"feedbox/application/relay"
 	"feedbox/application/relay/parkedtest"
@@ -59,5 +60,63 @@ func TestWhatLiesBeforeTheFirstEventOfAnOwnershipIsDone(t *testing.T) {
 	}
 	if ids := line(t, lot, "a"); !slices.Equal(ids, []string{"a5 too_large", "a6 held"}) {
 		t.Errorf("parked %v", ids)
+	}
+}
+
+// A gate tells why it is closed, how far its key has come and how many stand behind it.
+func TestAGateIsCounted(t *testing.T) {
+	at := time.Unix(9, 0)
+	closing := relay.Closing{Event: "e", Reason: "busy", At: at, Auto: true, Progress: relay.Progress{Sequence: 4, LSN: 40}}
+	g := relay.NewGate("a", closing)
+	want := relay.Gate{Key: "a", Closing: closing, Progress: closing.Progress}
+	want.Closing.Progress = relay.Progress{}
+	if g != want {
+		t.Errorf("new gate %+v, want %+v", g, want)
+	}
+	if intent := g.Wanted(); intent == nil || *intent != (relay.Intent{Verb: relay.VerbRetry, At: at}) {
+		t.Errorf("wanted %+v, want a retry since it was closed", intent)
+	}
+	g.Intent = &relay.Intent{Verb: relay.VerbSkip}
+	if g.Wanted() != g.Intent {
+		t.Errorf("wanted %+v, want what the operator said", g.Wanted())
+	}
+	g.Intent = nil
+	line := []relay.ParkedEvent{{Sequence: 5, LSN: 50}, {Sequence: 7, LSN: 60}, {Sequence: 6, LSN: 60}}
+	for i := range line {
+		g.Admit(&line[i])
+	}
+	g.Release(line[:1])
+	want.Events, want.Last, want.Sequence, want.Progress = 2, 3, 6, relay.Progress{Sequence: 5, LSN: 50}
+	if g != want {
+		t.Errorf("gate %+v, want %+v", g, want)
+	}
+}
+
+// Only what has both a sequence and an LSN that are done is done.
+func TestWhatIsDoneIsNotAdmitted(t *testing.T) {
+	for e, done := range map[[2]int64]bool{ // sequence, LSN
+		{4, 40}: true, {1, 1}: true, {5, 40}: false, {4, 41}: false, {5, 41}: false, {0, 40}: false, {4, 0}: false, {0, 0}: false, {-1, 40}: false, {4, -1}: false,
+	} {
+		g := relay.NewGate("a", relay.Closing{Progress: relay.Progress{Sequence: 4, LSN: 40}})
+		before := g
+		if admitted := g.Admit(&relay.ParkedEvent{Sequence: e[0], LSN: e[1]}); admitted == done || done && g != before {
+			t.Errorf("sequence %d at LSN %d is admitted: %t, gate %+v", e[0], e[1], admitted, g)
+		}
+	}
+}
+
+// What a new owner does not know of a key it does not make up.
+func TestAnEventThatTellsNoPlaceProvesNoProgress(t *testing.T) {
+	lot := parkedtest.NewMemory()
+	r := newRelay(t, &broker{}, withLot(lot, relay.Options{}))
+	for key, l := range map[string]relay.DeadLetter{
+		"unread": letter("unread e ?", 7, errTooLarge), "unplaced": letter("unplaced e 5", 0, errTooLarge),
+	} {
+		if err := r.Park(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		if g := gateOf(t, lot, key); g.Progress != (relay.Progress{}) {
+			t.Errorf("%s: progress %+v, want none", key, g.Progress)
+		}
 	}
 }

@@ -86,9 +86,6 @@ func (j *judge) endProbe() { <-j.probe }
 func (j *judge) setApart(groups []Group) (messages int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.troubled) == 0 {
-		return 0
-	}
 	for i := range groups {
 		g := &groups[i]
 		if _, g.Alone = j.troubled[g.Key]; g.Alone {

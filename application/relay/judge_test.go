@@ -178,21 +178,26 @@ func TestABrokerThatIsAwayIsAskedOneAtATime(t *testing.T) {
 // to come again.
 func TestNothingIsSentDuringAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &tally{broker: broker{fail: failing(errBusy, "a", "b", "c")}}
+		cause := errors.New("the cause")
+		b := &tally{broker: broker{fail: failing(&relay.Error{Reason: "busy", Err: cause}, "a", "b", "c")}}
 		r := newRelay(t, b, nil)
 		want(t, "first", verdicts(r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "b b1 1", "c c1 1"))), "a1 outage", "b1 outage", "c1 outage")
 		b.fail = nil
 		calls := b.calls
-		failed := r.Handle(t.Context(), relay.Ownership{}, changes("d d1 1", "e e1 1"))
-		want(t, "during the pause", verdicts(failed), "d1 outage", "e1 outage")
+		failed := r.Handle(t.Context(), relay.Ownership{}, changes("d d1 1", "e e1 1", "x x1 ?"))
+		want(t, "during the pause", verdicts(failed), "d1 outage", "e1 outage", "x1 refused")
+		if err := failed[0].Err; relay.ReasonOf(err) != "busy" || !errors.Is(err, cause) {
+			t.Errorf("d1 waits for %v, want the cause of the pause", err)
+		}
 		if wait := time.Until(notBefore(failed)); b.calls != calls || wait < 80*time.Millisecond || wait > 120*time.Millisecond {
 			t.Errorf("%d sends, wait for %s; want none and about 100 ms", b.calls-calls, wait)
 		}
 		time.Sleep(time.Until(notBefore(failed)))
-		for _, sends := range []int{2, 1} { // one key ahead of the others; then all at once
+		for _, sends := range []int{2, 1} { // one key that can be sent ahead of the others; then all at once
 			b.groups, b.calls = 0, 0
-			if failed := r.Handle(t.Context(), relay.Ownership{}, changes("d d1 1", "e e1 1", "f f1 1")); failed != nil || b.groups != 3 || b.calls != sends {
-				t.Errorf("error %v, %d groups in %d sends; want 3 in %d", failed, b.groups, b.calls, sends)
+			failed := r.Handle(t.Context(), relay.Ownership{}, changes("x x1 ?", "y y1 ?", "d d1 1", "e e1 1", "f f1 1"))
+			if want(t, "after the pause", verdicts(failed), "x1 refused", "y1 refused"); b.groups != 3 || b.calls != sends {
+				t.Errorf("%d groups in %d sends; want 3 in %d", b.groups, b.calls, sends)
 			}
 		}
 	})

@@ -15,14 +15,17 @@ import (
 	"feedbox/application/relay"
 )
 
-// aggregateDecoder is a lineDecoder that also reads aggregates, "= key sequence".
+// aggregateDecoder is a lineDecoder that also reads aggregates, "= key sequence", and
+// documents with a sequence and without a key, "=  sequence".
 type aggregateDecoder struct{ lineDecoder }
 
 func (d aggregateDecoder) Decode(raw []byte) (relay.Message, bool, error) {
 	if line, ok := strings.CutPrefix(string(raw), "= "); ok {
 		m := relay.Message{}
-		_, err := fmt.Sscan(line, &m.Key, &m.Sequence)
-		return m, false, err
+		key, sequence, _ := strings.Cut(line, " ")
+		m.Key = key
+		m.Sequence, _ = strconv.ParseInt(sequence, 10, 64)
+		return m, false, nil
 	}
 	return d.lineDecoder.Decode(raw)
 }
@@ -45,6 +48,8 @@ func TestFindsEventsThatAreMissing(t *testing.T) {
 		{[]string{"a a6 6", "= a 6"}, []string{"a 4-5 true"}},  // two expired
 		{[]string{"a a6 6", "= a 6"}, nil},                     // told once
 		{[]string{"= a 9"}, []string{"a 7-9 true"}},            // the last ones expired
+		{[]string{"= a 9"}, nil},                               // told once
+		{[]string{"a a10 10", "= a 10"}, nil},                  // and known from then on
 		{[]string{"= b 4"}, []string{"b 0-4 true"}},            // nothing known of the key
 		{[]string{"c c7 7", "= c 8"}, []string{"c 8-8 true"}},  // its end is missing
 		{[]string{"d d5 5", "d d7 7"}, []string{"d 6-6 true"}}, // inside a page
@@ -61,6 +66,23 @@ func TestFindsEventsThatAreMissing(t *testing.T) {
 		if diff := cmp.Diff(step.want, missing); diff != "" {
 			t.Errorf("page %v (-want +got):\n%s", step.page, diff)
 		}
+	}
+}
+
+// Before its first checkpoint an owner cannot tell whether what it never saw was sent. What
+// is missing behind what it saw itself was not.
+func TestWhatIsMissingBeforeTheFirstCheckpointMayHaveBeenSent(t *testing.T) {
+	var missing []relay.Missing
+	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Observer: relay.Observer{Missing: func(_ context.Context, m relay.Missing) {
+		missing = append(missing, m)
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Handle(t.Context(), relay.Ownership{Lease: "l", Epoch: 1}, changes("= a 4", "b b1 1", "b b3 3", "= b 5", "=  7"))
+	want := []relay.Missing{{Key: "b", First: 2, Last: 2, Lost: true}, {Key: "a", Last: 4}, {Key: "b", First: 4, Last: 5, Lost: true}}
+	if diff := cmp.Diff(want, missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 }
 
@@ -132,14 +154,14 @@ func TestTheHistoryForgetsEarlierOwnerships(t *testing.T) {
 }
 
 // aliasingDecoder reads "key sequence" into strings that share the memory of raw, as
-// the relay's real decoder does.
+// the relay's real decoder does. Key "=" is that of an aggregate.
 type aliasingDecoder struct{}
 
 func (aliasingDecoder) Decode(raw []byte) (relay.Message, bool, error) {
 	text := unsafe.String(unsafe.SliceData(raw), len(raw))
 	key, number, _ := strings.Cut(text, " ")
 	n, err := strconv.ParseInt(number, 10, 64)
-	return relay.Message{ID: text, Key: key, Action: "a", Body: raw, Sequence: n}, true, err
+	return relay.Message{ID: text, Key: key, Action: "a", Body: raw, Sequence: n}, key != "=", err
 }
 
 // What the history remembers must not be the memory of a page, which the feed uses again

@@ -27,6 +27,14 @@ func TestAnUnreadableEventStaysInItsPlace(t *testing.T) {
 	}
 }
 
+// An event that cannot be sent stays in its place also if it tells its sequence.
+func TestABadEventThatTellsItsSequenceStaysInItsPlace(t *testing.T) {
+	b := &broker{}
+	failed := newRelay(t, b, nil).Handle(t.Context(), relay.Ownership{}, changes("a a1 1@7", "a a9 9?@7", "a a2 2@7"))
+	want(t, "sent", b.got["a"], "a1")
+	want(t, "failures", failures(failed), "1 a9 false", "2 a2 true")
+}
+
 // Where the feed has a transaction in another order than its sequence, the event that was
 // refused is named, not the first that waits for it.
 func TestTheRefusedEventIsNamedWhateverTheFeedsOrder(t *testing.T) {

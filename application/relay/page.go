@@ -52,7 +52,7 @@ func (p *page) read(decoder Decoder, changes []Change) {
 			p.add(m)
 		case isEvent:
 			p.add(m)
-		case m.Key != "" && m.Sequence > 0:
+		case m.Key != "":
 			p.aggregates = append(p.aggregates, m)
 		}
 	}
@@ -144,7 +144,7 @@ func (p *page) reset() {
 		clear(p.keys[i].messages)
 		p.keys[i] = keyState{messages: p.keys[i].messages[:0]}
 	}
-	clear(p.groups)
+	clear(p.groups[:cap(p.groups)])
 	clear(p.keyOf)
 	clear(p.aggregates)
 	*p = page{keys: p.keys[:0], keyOf: p.keyOf, groups: p.groups[:0], of: p.of[:0], aggregates: p.aggregates[:0]}

@@ -94,10 +94,10 @@ func (r *Relay) tellParked(ctx context.Context, events []ParkedEvent, done Parki
 	for _, e := range done.Parked {
 		tell(ctx, r.opts.Observer.Parked, e)
 	}
-	for _, old := range done.Before {
-		i := slices.IndexFunc(events, func(e ParkedEvent) bool { return e.ID == old.ID })
-		if i >= 0 && !SameContent(r.decoder, old.Document, events[i].Document) {
-			tell(ctx, r.opts.Observer.Newer, events[i])
+	for _, e := range events {
+		i := slices.IndexFunc(done.Before, func(old ParkedEvent) bool { return old.ID == e.ID })
+		if i >= 0 && !SameContent(r.decoder, done.Before[i].Document, e.Document) {
+			tell(ctx, r.opts.Observer.Newer, e)
 		}
 	}
 }

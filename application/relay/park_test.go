@@ -65,6 +65,88 @@ func TestARefusedEventAndItsFollowersAreParked(t *testing.T) {
 	}
 }
 
+// Operators find with a parked event all that is known of it, by the clock of the relay.
+func TestWhatIsToldOfAParkedEvent(t *testing.T) {
+	lot, at := parkedtest.NewMemory(), time.Date(2026, 3, 1, 13, 0, 0, 123_456_789, time.FixedZone("", 3600))
+	var told []relay.ParkedEvent
+	r := newRelay(t, &broker{}, &relay.Options{Parked: lot, Now: func() time.Time { return at }, Observer: relay.Observer{
+		Parked: func(_ context.Context, e relay.ParkedEvent) { told = append(told, e) },
+	}})
+	for range 2 { // the second time after its answer was lost
+		if err := r.Park(t.Context(), letter("a a1 1", 7, errTooLarge)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2@8")); failed != nil {
+		t.Fatal(failed)
+	}
+	rounded := time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
+	stored, err := lot.First(t.Context(), "a", 9)
+	first := relay.ParkedEvent{
+		ID: "a1", Key: "a", Action: "Changed", Document: []byte("a a1 1"), LSN: 7, Sequence: 1,
+		Reason: "too_large", Error: errTooLarge.Error(), Attempts: 5, ParkedAt: rounded,
+	}
+	second := relay.ParkedEvent{ID: "a2", Key: "a", Action: "Changed", Document: []byte("a a2 2"), LSN: 8, Sequence: 2, Reason: "held", ParkedAt: rounded}
+	again := first
+	first.Position, second.Position = 1<<20+1, 2<<20+2
+	if diff := cmp.Diff([]relay.ParkedEvent{first, second}, stored); diff != "" || err != nil {
+		t.Errorf("%v, parked (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]relay.ParkedEvent{first, again, second}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	closing := relay.Closing{Event: "a1", Reason: "too_large", Error: errTooLarge.Error(), At: rounded}
+	if g := gateOf(t, lot, "a"); g.Closing != closing {
+		t.Errorf("closing %+v, want %+v", g.Closing, closing)
+	}
+}
+
+// An event that was sent before the gate closed is not parked, and nobody is told that it is.
+func TestAnEventThatIsDoneIsNotToldAsParked(t *testing.T) {
+	lot := parkedtest.NewMemory()
+	if err := newRelay(t, &broker{}, withLot(lot, relay.Options{})).Park(t.Context(), letter("a a5 5", 9, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	r := newRelay(t, &broker{}, withLot(lot, relay.Options{Observer: relay.Observer{
+		Parked: func(_ context.Context, e relay.ParkedEvent) { t.Errorf("%s is told to be parked", e.ID) },
+	}}))
+	if err := r.Park(t.Context(), letter("a a4 4", 8, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "parked", line(t, lot, "a"), "a5 too_large")
+}
+
+// replies gives each document its own result.
+type replies map[string]reply
+
+type reply struct {
+	body    string
+	isEvent bool
+	err     error
+}
+
+func (r replies) Decode(raw []byte) (relay.Message, bool, error) {
+	a := r[string(raw)]
+	return relay.Message{Body: []byte(a.body)}, a.isEvent, a.err
+}
+
+// Two documents of an event are the same if they make the same message, or if neither makes
+// one for the same reason.
+func TestSameContent(t *testing.T) {
+	decoder := replies{
+		"event": {"x", true, nil}, "with a note": {"x", true, nil}, "another": {"y", true, nil},
+		"none": {"x", false, nil}, "bad": {"x", false, errTooLarge}, "bad, too": {"x", false, errors.New(errTooLarge.Error())}, "worse": {"x", false, errBusy},
+	}
+	for pair, same := range map[[2]string]bool{
+		{"event", "with a note"}: true, {"event", "another"}: false, {"event", "none"}: false,
+		{"none", "bad"}: false, {"bad", "bad, too"}: true, {"bad", "worse"}: false,
+	} {
+		if got := relay.SameContent(decoder, []byte(pair[0]), []byte(pair[1])); got != same {
+			t.Errorf("%q are the same: %t", pair, got)
+		}
+	}
+}
+
 func TestANewOwnerLoadsTheGatesBeforeItsFirstPage(t *testing.T) {
 	b, lot := &broker{}, parkedtest.NewMemory()
 	first := newRelay(t, b, withLot(lot, relay.Options{}))
@@ -94,10 +176,16 @@ func TestANewOwnerLoadsTheGatesBeforeItsFirstPage(t *testing.T) {
 func TestNothingIsSentWhileTheGatesAreUnknown(t *testing.T) {
 	b, lot := &broker{}, parkedtest.NewMemory()
 	r := newRelay(t, b, withLot(lot, relay.Options{}))
-	lot.Fail(errors.New("store is away"))
+	away := errors.New("store is away")
+	lot.Fail(away)
 	failed := r.Handle(t.Context(), relay.Ownership{}, changes("?", "a a1 1"))
-	if len(failed) != 2 || relay.ClassOf(failed[0].Err) != relay.Outage || relay.ClassOf(failed[1].Err) != relay.Outage || b.sent != 0 {
-		t.Fatalf("failed %v with %d sent, want an outage and nothing sent", failed, b.sent)
+	if len(failed) != 2 || b.sent != 0 {
+		t.Fatalf("failed %v with %d sent, want both and nothing sent", failed, b.sent)
+	}
+	for _, f := range failed {
+		if relay.ClassOf(f.Err) != relay.Outage || relay.ReasonOf(f.Err) != "gates_unknown" || !errors.Is(f.Err, away) {
+			t.Errorf("failed %v, want an outage of the store", f)
+		}
 	}
 	lot.Fail(nil)
 	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1")); failed != nil {
@@ -134,13 +222,26 @@ func TestAFailedParkingIsAnOutage(t *testing.T) {
 	if failed := r.Handle(t.Context(), relay.Ownership{}, nil); failed != nil { // loads the gates
 		t.Fatal(failed)
 	}
-	lot.Fail(errors.New("store is away"))
+	away := errors.New("store is away")
+	lot.Fail(away)
+	if err := r.Park(t.Context(), letter("b b0 0", 1, errTooLarge)); !errors.Is(err, away) {
+		t.Errorf("park: %v, want that the store is away", err)
+	}
 	failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2", "b b1 1"))
 	if len(failed) != 1 || relay.ClassOf(failed[0].Err) != relay.Outage || failed[0].ID != "a2" {
 		t.Fatalf("failed %v, want an outage for a2", failed)
 	}
+	if err := failed[0].Err; relay.ReasonOf(err) != "not_parked" || !errors.Is(err, away) {
+		t.Errorf("a2 failed with %v, want that it could not be parked", err)
+	}
 	if len(b.got["b"]) != 1 || len(b.got["a"]) != 0 {
 		t.Errorf("published %v, want b alone", b.got)
+	}
+}
+
+func TestWithoutAPlaceForParkedEventsNoneIsPassed(t *testing.T) {
+	if err := newRelay(t, &broker{}, nil).Park(t.Context(), letter("a a1 1", 1, errTooLarge)); err == nil {
+		t.Error("the caller moves its checkpoint past an event that is nowhere")
 	}
 }
 
@@ -232,6 +333,7 @@ func TestEventsWithoutAKeyDoNotPassEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want(t, "failures", failures(r.Handle(t.Context(), relay.Ownership{}, changes("x 9", "y 3"))), "0 x false", "1 y false")
 	for _, l := range []relay.DeadLetter{letter("x 9", 50, errTooLarge), letter("y 3", 20, errTooLarge)} {
 		if err := r.Park(t.Context(), l); err != nil {
 			t.Fatal(err)

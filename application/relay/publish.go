@@ -46,7 +46,6 @@ func (p *page) next(turn int) *keyState {
 // send publishes what is pending, or only that of one key, and notes the result. A key
 // that failed before may have been accepted all the same, and is sent alone.
 func (r *Relay) send(ctx context.Context, p *page, only *keyState) {
-	clear(p.groups)
 	p.groups, p.of = p.groups[:0], p.of[:0]
 	for i := range p.keys {
 		if k := &p.keys[i]; k.pending() && (only == nil || only == k) {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,7 +20,7 @@ import (
 )
 
 // lineDecoder reads events written as "key id sequence"; "-" is no event and a
-// sequence of "?" is a bad one.
+// sequence of "?", or one with "?" behind it, is a bad one.
 type lineDecoder struct{}
 
 func (lineDecoder) Decode(raw []byte) (relay.Message, bool, error) {
@@ -29,10 +32,11 @@ func (lineDecoder) Decode(raw []byte) (relay.Message, bool, error) {
 		return relay.Message{}, false, relay.Refuse("invalid_event", "no partition key")
 	}
 	m := relay.Message{Key: parts[0], ID: parts[1], Action: "Changed", Body: raw}
-	if parts[2] == "?" {
+	sequence, bad := strings.CutSuffix(parts[2], "?")
+	m.Sequence, _ = strconv.ParseInt(sequence, 10, 64)
+	if bad {
 		return m, false, relay.Refuse("invalid_event", "event %s has no action", m.ID)
 	}
-	m.Sequence, _ = strconv.ParseInt(parts[2], 10, 64)
 	return m, true, nil
 }
 
@@ -138,7 +142,7 @@ func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
 	outage := &relay.Error{Class: relay.Outage, Reason: "busy"}
 	b := &broker{fail: map[string]relay.KeyError{"a": {Sent: 1, Err: outage}}}
 	r := newRelay(t, b, nil)
-	failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "b b1 1", "a a2 2", "?", "a a3 3", "c c1 1", "c c2 ?", "c c3 3", "a a4 ?"))
+	failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "b b1 1", "a a2 2", "?", "a a3 3", "c c1 1", "c c2 ?", "c c3 3", "a a4 ?", "?"))
 	type failure struct {
 		Index   int
 		ID, Key string
@@ -156,6 +160,7 @@ func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
 		{6, "c2", "c", false, "invalid_event"},
 		{7, "c3", "c", true, "invalid_event"},
 		{8, "a4", "a", true, "busy"},
+		{9, "", "", false, "invalid_event"}, // there is no order among those without a key
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
@@ -200,9 +205,14 @@ func TestHandleInterleaved(t *testing.T) {
 }
 
 func TestNewReportsAllFaults(t *testing.T) {
-	_, err := relay.New(nil, nil, nil)
-	if err == nil || !strings.Contains(err.Error(), "decoder") || !strings.Contains(err.Error(), "publisher") {
-		t.Fatalf("error %v, want both faults", err)
+	for _, test := range []struct {
+		decoder   relay.Decoder
+		publisher relay.Publisher
+	}{{nil, nil}, {lineDecoder{}, nil}, {nil, &broker{}}} {
+		_, err := relay.New(test.decoder, test.publisher, nil)
+		if err == nil || !strings.Contains(err.Error(), "decoder") || !strings.Contains(err.Error(), "publisher") {
+			t.Errorf("error %v, want both faults", err)
+		}
 	}
 }
 
@@ -228,7 +238,53 @@ func BenchmarkHandle(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(page)), "ns/event")
 }
 
-// replay gives out prepared messages, so that the benchmark shows the relay alone.
+// A page is handled in the memory of an earlier one.
+func TestHandlingAllocatesNothing(t *testing.T) {
+	page, p := make([]relay.Change, 300), &replay{}
+	for i := range page {
+		p.messages = append(p.messages, relay.Message{Key: fmt.Sprint("k", i%100), Sequence: int64(min(i/100+1, 2))})
+		if i < 200 { // the others are aggregates
+			p.messages[i].ID = "e"
+		}
+	}
+	r, err := relay.New(p, publisherFunc(func([]relay.Group) error { return nil }), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := math.Inf(1) // the race detector makes a pool forget now and then
+	for range 100 {
+		least = min(least, testing.AllocsPerRun(1, func() { r.Handle(t.Context(), relay.Ownership{}, page) }))
+	}
+	if least > 0 {
+		t.Errorf("%v allocations", least)
+	}
+}
+
+// A relay that has nothing to do keeps no document in memory.
+func TestHandlingKeepsNoDocument(t *testing.T) {
+	r, err := relay.New(aliasingDecoder{}, publisherFunc(func([]relay.Group) error { return nil }), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documents []weak.Pointer[byte]
+	func() {
+		var page []relay.Change
+		for _, line := range []string{"a 1", "a 2", "b 1", "= 2"} {
+			raw := append(make([]byte, 0, 1<<10), line...) // by itself in memory
+			page, documents = append(page, relay.Change{Raw: raw}), append(documents, weak.Make(&raw[0]))
+		}
+		r.Handle(t.Context(), relay.Ownership{}, page)
+	}()
+	runtime.GC() // the first one leaves in the pool what is there
+	for i, d := range documents {
+		if d.Value() != nil {
+			t.Errorf("document %d is still in memory", i)
+		}
+	}
+}
+
+// replay gives out prepared messages, so that the relay alone is seen. One without an id is
+// an aggregate's.
 type replay struct {
 	messages []relay.Message
 	next     int
@@ -237,5 +293,5 @@ type replay struct {
 func (r *replay) Decode([]byte) (relay.Message, bool, error) {
 	m := r.messages[r.next%len(r.messages)]
 	r.next++
-	return m, true, nil
+	return m, m.ID != "", nil
 }

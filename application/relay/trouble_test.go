@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,9 +70,14 @@ func TestTroubledKeysAreRememberedInBounds(t *testing.T) {
 			t.Fatalf("%d keys are sent alone, want %d", b.alone, again)
 		}
 	}
+	b.alone = 0
+	r.Handle(t.Context(), relay.Ownership{}, changes("fine f2 2", "k0 e 1")) // of the known ones, one more time
+	if r.Handle(t.Context(), relay.Ownership{}, changes(lines...)); b.alone != 1+limit {
+		t.Fatalf("%d keys are sent alone, want all that failed before", b.alone)
+	}
 	b.fail["more"] = relay.KeyError{Err: errBusy}
 	b.alone = 0
-	r.Handle(t.Context(), relay.Ownership{}, changes("fine f2 2", "more m 1"))
+	r.Handle(t.Context(), relay.Ownership{}, changes("fine f3 3", "more m 1"))
 	r.Handle(t.Context(), relay.Ownership{}, changes(append(lines, "more m 1")...))
 	if b.alone != 1 {
 		t.Errorf("%d keys are sent alone, want only the one that failed after the bound was reached", b.alone)
@@ -149,5 +155,67 @@ func TestEachOutageHasItsOwnCause(t *testing.T) {
 			}
 		}
 		want(t, "told", told, "entity_full", "busy")
+	})
+}
+
+// away is a broker that fails each key by itself until it is back, and takes its time: a
+// minute for key slow, an hour for key stuck.
+type away struct {
+	tally
+	back atomic.Bool
+}
+
+func (b *away) Publish(ctx context.Context, groups []relay.Group) error {
+	switch groups[0].Key {
+	case "slow":
+		time.Sleep(time.Minute)
+		return nil
+	case "stuck":
+		time.Sleep(time.Hour)
+	}
+	if b.back.Load() {
+		b.mu.Lock()
+		b.fail = nil
+		b.mu.Unlock()
+	}
+	return b.tally.Publish(ctx, groups)
+}
+
+// A message that is accepted after all ends the pause of all, also while the broker is asked
+// with another that hangs.
+func TestWhatIsAcceptedWhileAProbeHangsLetsAllPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &away{}
+		b.fail = failing(errBusy, "a", "b", "c")
+		r := newRelay(t, b, nil)
+		go r.Handle(t.Context(), relay.Ownership{}, changes("slow s1 1"))
+		synctest.Wait()
+		failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "b b1 1", "c c1 1"))
+		time.Sleep(time.Until(notBefore(failed)))
+		go r.Handle(t.Context(), relay.Ownership{}, changes("stuck t1 1"))
+		settle(time.Minute)
+		began := time.Now()
+		if failed := r.Handle(t.Context(), relay.Ownership{}, changes("d d1 1")); failed != nil || time.Since(began) != 0 {
+			t.Errorf("failed %v after %s, want it sent at once", failed, time.Since(began))
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// Who waited for the answer to a probe sends all at once when that was accepted.
+func TestAfterAProbeAllIsSentAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &away{}
+		b.fail = failing(errBusy, "a", "b", "c")
+		r := newRelay(t, b, nil)
+		failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "b b1 1", "c c1 1"))
+		time.Sleep(time.Until(notBefore(failed)))
+		b.back.Store(true)
+		calls := b.calls
+		go r.Handle(t.Context(), relay.Ownership{}, changes("stuck t1 1"))
+		synctest.Wait()
+		if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "b b1 1", "c c1 1")); failed != nil || b.calls != calls+2 {
+			t.Errorf("failed %v, %d sends; want one of the probe and one of all", failed, b.calls-calls)
+		}
 	})
 }
