@@ -12,12 +12,11 @@ import (
 // the wall clock alone is past it, as after a suspension, the lease is in doubt.
 type fence struct {
 	clocks clocks
-	window time.Duration // expiry - margin
-	cancel context.CancelCauseFunc
+	window time.Duration           // expiry - margin
+	revoke context.CancelCauseFunc // ends the context
 
 	mu    sync.Mutex
 	until clockReading // guarded by mu
-	stop  func() bool  // guarded by mu; the timer's, nil once revoked
 }
 
 // clocks is a host's two clocks.
@@ -41,27 +40,18 @@ func (g clockReading) add(d time.Duration) clockReading {
 // with the cause given to revoke. It does not end with parent: a drain lets
 // handlers finish. The first write began at began.
 func newFence(parent context.Context, w clocks, began clockReading, window time.Duration) (context.Context, *fence) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
-	f := &fence{clocks: w, window: window, cancel: cancel, until: began.add(window)}
-	f.mu.Lock()
-	f.stop = w.clock.AfterFunc(f.until.monotonic.Sub(w.clock.Now()), f.onTimer)
-	f.mu.Unlock()
+	ctx, revoke := context.WithCancelCause(context.WithoutCancel(parent))
+	f := &fence{clocks: w, window: window, revoke: revoke, until: began.add(window)}
+	f.watch()
 	return ctx, f
 }
 
-// onTimer runs when the timer does: the fence has passed unless it was moved.
-func (f *fence) onTimer() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.stop == nil {
-		return
+// watch looks at the clock until the fence has passed, also once it is revoked: nobody
+// moves it then.
+func (f *fence) watch() {
+	if !f.endIfPassed() {
+		f.clocks.clock.AfterFunc(f.left(), f.watch)
 	}
-	if left := f.until.monotonic.Sub(f.clocks.clock.Now()); left > 0 {
-		f.stop = f.clocks.clock.AfterFunc(left, f.onTimer)
-		return
-	}
-	f.stop = nil
-	f.cancel(ErrFenced)
 }
 
 // extend moves the fence forward, never back: a write that began then succeeded.
@@ -73,31 +63,21 @@ func (f *fence) extend(began clockReading) {
 	}
 }
 
-func (f *fence) revoke(cause error) {
-	f.mu.Lock()
-	if f.stop != nil {
-		f.stop()
-		f.stop = nil
-	}
-	f.mu.Unlock()
-	f.cancel(cause)
-}
-
-// trustedUntil reports until when the lease is certainly this host's, on its own clock.
-func (f *fence) trustedUntil() time.Time {
+// left is for how long the lease is certainly this host's.
+func (f *fence) left() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.until.monotonic
+	return max(0, f.until.monotonic.Sub(f.clocks.clock.Now()))
 }
 
 // endIfPassed asks the clock, not the timer: after a pause of the process the timer
 // may not have run yet.
 func (f *fence) endIfPassed() bool {
-	if !f.clocks.clock.Now().Before(f.trustedUntil()) {
+	passed := f.left() == 0
+	if passed {
 		f.revoke(ErrFenced)
-		return true
 	}
-	return false
+	return passed
 }
 
 func (f *fence) inDoubt() bool {
@@ -122,7 +102,7 @@ type fencedContext struct {
 func (c *fencedContext) Err() error {
 	switch {
 	case c.fence.endIfPassed():
-		<-c.Done()
+		c.end(ErrFenced)
 	case c.fence.inDoubt():
 		c.end(errDoubt)
 	}

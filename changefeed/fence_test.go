@@ -62,7 +62,8 @@ func TestFenceEndsTheContextUnlessMoved(t *testing.T) {
 func TestHandlersContextAsksTheClock(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
 	ctx, f := c.fence(t.Context())
-	handler := &fencedContext{Context: ctx, fence: f, end: f.cancel}
+	call, end := context.WithCancelCause(t.Context()) // of Processor.Own: it ends a moment after ctx
+	handler := &fencedContext{Context: call, fence: f, end: end}
 	if handler.Err() != nil {
 		t.Fatal("ended too early")
 	}
@@ -70,8 +71,8 @@ func TestHandlersContextAsksTheClock(t *testing.T) {
 	if handler.Err() == nil {
 		t.Error("a handler that looks at its context after a pause is not stopped")
 	}
-	if !errors.Is(context.Cause(handler), ErrFenced) {
-		t.Errorf("cause %v", context.Cause(handler))
+	if !errors.Is(context.Cause(handler), ErrFenced) || !errors.Is(context.Cause(ctx), ErrFenced) {
+		t.Errorf("causes %v and %v", context.Cause(handler), context.Cause(ctx))
 	}
 }
 

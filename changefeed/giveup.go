@@ -8,7 +8,7 @@ import (
 
 // retire replaces the worker's lease by children that start at its checkpoint.
 func (w *worker) retire(ctx context.Context, split *SplitError) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.keeper.untilFence())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.keeper.fence.left())
 	defer cancel()
 	children, err := w.workers.splits.childrenOf(ctx, w.Range, split)
 	if err != nil {

@@ -51,10 +51,10 @@ func (k *keeper) snapshot() Lease {
 	return k.lease
 }
 
-// run renews the lease and writes what changes until ctx ends (nil), or until
-// ownership does: ErrLeaseLost or ErrFenced. A write that is under way when ctx ends
-// is waited for: it may have taken effect, and the next one needs its ETag.
-func (k *keeper) run(ctx context.Context) error {
+// run renews the lease and writes what changes until ctx ends, or until ownership does:
+// ErrLeaseLost or ErrFenced. A write that is under way when ctx ends is waited for: it may
+// have taken effect, and the next one needs its ETag.
+func (k *keeper) run(ctx context.Context) {
 	retry := backoff{min: k.opts.Renew / 16, max: k.opts.Renew / 2}
 	for ctx.Err() == nil {
 		if due := k.due(); due > 0 {
@@ -71,12 +71,11 @@ func (k *keeper) run(ctx context.Context) error {
 				err = fmt.Errorf("%w: %w", ErrFenced, err)
 			}
 			k.end(err)
-			return err
+			return
 		}
 		k.reportError(k.lease.ID, "renew", err)
-		_ = sleep(ctx, k.clock, min(retry.next(err), k.untilFence()), nil)
+		_ = sleep(ctx, k.clock, min(retry.next(err), k.fence.left()), nil)
 	}
-	return nil
 }
 
 // due is how long until the next write: at once if somebody waits for it, soon
@@ -95,10 +94,6 @@ func (k *keeper) due() time.Duration {
 	return max(0, left)
 }
 
-func (k *keeper) untilFence() time.Duration {
-	return max(0, k.fence.trustedUntil().Sub(k.clock.Now()))
-}
-
 // write stores the record once. After a conflict it looks whether the lease is
 // still this host's: an operator or an answer that got lost may have changed the
 // ETag.
@@ -109,7 +104,7 @@ func (k *keeper) write(ctx context.Context) error {
 	k.mu.Unlock()
 	lease.Timestamp = k.opts.Now()
 
-	ctx, cancel := context.WithTimeout(ctx, min(k.untilFence(), k.opts.Expiry/4))
+	ctx, cancel := context.WithTimeout(ctx, min(k.fence.left(), k.opts.Expiry/4))
 	defer cancel()
 	etag, err := k.store.Replace(ctx, lease.encode())
 	switch {
@@ -136,6 +131,11 @@ func (k *keeper) write(ctx context.Context) error {
 // storedLocked notes that the record is stored up to a version. Called with mu.
 func (k *keeper) storedLocked(etag string, version uint64) {
 	k.lease.ETag, k.stored = etag, version
+	k.wakeLocked()
+}
+
+// wakeLocked has those that wait for a write look again. Called with mu.
+func (k *keeper) wakeLocked() {
 	close(k.synced)
 	k.synced = make(chan struct{})
 }
@@ -143,11 +143,8 @@ func (k *keeper) storedLocked(etag string, version uint64) {
 // end makes every waiter return the reason and ends the handlers' context.
 func (k *keeper) end(why error) {
 	k.mu.Lock()
-	if k.ended == nil {
-		k.ended = why
-	}
-	close(k.synced)
-	k.synced = make(chan struct{})
+	k.ended = why
+	k.wakeLocked()
 	k.mu.Unlock()
 	k.fence.revoke(why)
 }
@@ -155,20 +152,19 @@ func (k *keeper) end(why error) {
 // finish writes the record a last time, after keep has ended: edit says what
 // becomes of it. It tries until it succeeds or the lease is lost, whether ctx ends or not.
 func (k *keeper) finish(ctx context.Context, edit func(*Lease)) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.untilFence())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.fence.left())
 	defer cancel()
 	k.change(func(l *Lease) urgency { edit(l); return later })
 	retry := backoff{min: k.opts.Renew / 64, max: k.opts.Renew / 4}
 	for {
 		err := k.write(ctx)
-		if err == nil || errors.Is(err, ErrLeaseLost) || k.fence.endIfPassed() {
+		switch {
+		case err == nil, errors.Is(err, ErrLeaseLost), k.fence.endIfPassed():
 			return err
+		case errors.Is(err, errRewritten):
+			continue
 		}
-		pause := retry.next(err)
-		if errors.Is(err, errRewritten) {
-			pause = 0
-		}
-		if sleep(ctx, k.clock, min(pause, k.untilFence()), nil) != nil {
+		if sleep(ctx, k.clock, retry.next(err), nil) != nil {
 			return err
 		}
 	}

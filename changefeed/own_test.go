@@ -181,6 +181,45 @@ func TestOwnMindsADoubt(t *testing.T) {
 	})
 }
 
+// A call whose range is in doubt is refused if the lease cannot be renewed.
+func TestOwnIsRefusedInADoubtThatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var ahead atomic.Int64
+		a := w.start("a", nil, &changefeed.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		time.Sleep(time.Second)
+		a.link.noStore.Store(true)
+		ahead.Store(int64(time.Minute))
+		err := a.Own(t.Context(), "a", func(context.Context) error { t.Error("called"); return nil })
+		if !errors.Is(err, changefeed.ErrNotOwned) || !errors.Is(err, changefeed.ErrFenced) {
+			t.Errorf("error %v, want ErrNotOwned and its cause", err)
+		}
+	})
+}
+
+// What a call did is done, whatever ended meanwhile; its context ends with it.
+func TestOwnReturnsTheCallsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a := w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		time.Sleep(time.Second)
+		var err func() error // of the call's context
+		for _, want := range []error{nil, errNotNow} {
+			answer := func(ctx context.Context) error { err = ctx.Err; return want }
+			if got := a.Own(t.Context(), "a", answer); !errors.Is(got, want) || err() == nil {
+				t.Errorf("error %v, want %v; behind the call its context ended with %v", got, want, err())
+			}
+			caller, leave := context.WithCancelCause(t.Context())
+			got := a.Own(caller, "a", func(ctx context.Context) error { leave(errRead); return answer(ctx) })
+			if (got == nil) != (want == nil) || want != nil && (!errors.Is(got, want) || !errors.Is(got, errRead)) {
+				t.Errorf("error %v of a call that returned %v while its caller left", got, want)
+			}
+		}
+	})
+}
+
 // After a split the range of a key is a child's.
 func TestOwnFindsTheChild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -48,11 +48,7 @@ func (w *worker) run(ctx context.Context) {
 	keepCtx, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopKeeping()
 	var keeping sync.WaitGroup
-	keeping.Go(func() {
-		if err := w.keeper.run(keepCtx); err != nil {
-			w.cancel(err)
-		}
-	})
+	keeping.Go(func() { w.keeper.run(keepCtx) })
 	var why ending
 	var split *SplitError
 	for why = endedAgain; why == endedAgain; {
