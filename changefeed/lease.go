@@ -130,7 +130,7 @@ func (l *Lease) lifetime(least time.Duration) time.Duration {
 	switch {
 	case l.Owner == "" && !l.takenOver:
 		return 0
-	case l.Owner != "" && l.Expiry == 0:
+	case l.Expiry == 0:
 		return max(least, foreignExpiry)
 	}
 	return max(least, l.Expiry)
@@ -158,10 +158,9 @@ func (l Lease) position() RangeToken {
 func (l *Lease) replaceBy(children []FeedRange) {
 	l.State = LeaseSplit
 	l.disown()
-	l.Previous = ""
-	l.Children = nil
-	for _, c := range children {
-		l.Children = append(l.Children, RangeToken{Range: c, Continuation: l.Continuation, Since: l.Since})
+	l.Children = make([]RangeToken, len(children))
+	for i, c := range children {
+		l.Children[i] = RangeToken{Range: c, Continuation: l.Continuation, Since: l.Since}
 	}
 }
 

@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,15 +91,13 @@ func (l *Lease) encode() Record {
 	if !l.Timestamp.IsZero() {
 		doc.Timestamp = l.Timestamp.UTC().Format(timestampFormat)
 	}
-	if !l.foreign && (l.Owner != "" || l.Epoch > 0) {
+	if !l.foreign {
 		p[propSigned] = signature(l.Owner, doc.Timestamp)
 	}
 	body := mustMarshal(doc)
 	if len(l.unknown) > 0 {
 		all := maps.Clone(l.unknown)
-		if err := json.Unmarshal(body, &all); err != nil {
-			panic("changefeed: lease document: " + err.Error()) // it was marshalled above
-		}
+		_ = json.Unmarshal(body, &all) // it was marshalled above
 		body = mustMarshal(all)
 	}
 	return Record{ID: l.ID, ETag: l.ETag, Body: body}
@@ -151,9 +150,7 @@ func decodeLease(r Record) (Lease, error) {
 		l.properties = p
 	}
 	l.unknown = unknownMembers(r.Body)
-	if l.State != LeaseLive && l.Token == "" && l.Range != (FeedRange{}) {
-		l.Token = l.Range.String()
-	}
+	l.Token = cmp.Or(l.Token, l.Range.String()) // what is not live has none in its record
 	return l, errors.Join(append(errs, l.check(doc))...)
 }
 
@@ -175,11 +172,8 @@ func readLease(ctx context.Context, store LeaseStore, id string) (Lease, error) 
 }
 
 // replace stores the record in place of the one with its ETag, and takes the new one.
-func (l *Lease) replace(ctx context.Context, store LeaseStore) error {
-	etag, err := store.Replace(ctx, l.encode())
-	if err == nil {
-		l.ETag = etag
-	}
+func (l *Lease) replace(ctx context.Context, store LeaseStore) (err error) {
+	l.ETag, err = store.Replace(ctx, l.encode())
 	return err
 }
 
@@ -212,9 +206,7 @@ var knownMembers = map[string]bool{
 }
 
 func unknownMembers(body []byte) (unknown map[string]json.RawMessage) {
-	if json.Unmarshal(body, &unknown) != nil {
-		return nil // it is decoded before
-	}
+	_ = json.Unmarshal(body, &unknown) // it was decoded before
 	maps.DeleteFunc(unknown, func(name string, _ json.RawMessage) bool {
 		return knownMembers[name] || strings.HasPrefix(name, "_") // _ is the store's
 	})

@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -21,6 +22,79 @@ func TestLeaseDocumentIsTheOneOfDotNet(t *testing.T) {
 		`"timestamp":"2026-11-21T10:20:30.1234567Z","Mode":"Incremental Feed"}`
 	if got := string(l.encode().Body); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// What a lease does not have is null where .NET has null, else absent; only a range has a
+// position.
+func TestWhatALeaseDoesNotHave(t *testing.T) {
+	for want, l := range map[string]Lease{
+		`{"id":"p.info","version":1,"Owner":null,"ContinuationToken":null,"properties":{"signed":" ","state":"split"}}`: {ID: "p.info", Version: 1, State: LeaseSplit},
+		`{"id":"p..-FF","version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":null,` +
+			`"ContinuationToken":"\"0\"","properties":{"signed":" ","unread":"true"}}`: {
+			ID: "p..-FF", Version: 1, Token: "-FF", Range: FullRange(), Attempts: []DocumentAttempts{}, Children: []RangeToken{},
+		},
+	} {
+		if got := string(l.encode().Body); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// The position of a record that was never read is none, until somebody, of whatever product,
+// has moved it.
+func TestAPositionThatWasNotRead(t *testing.T) {
+	for _, c := range []struct{ position, properties, want string }{
+		{`"0"`, `{"unread":"true"}`, ""},
+		{`"57"`, `{"unread":"true"}`, `"57"`},
+		{`"0"`, `{}`, `"0"`},
+	} {
+		l, err := decodeLease(Record{ID: "p..x", Body: fmt.Appendf(nil,
+			`{"version":1,"FeedRange":{"Range":{"min":"","max":"FF"}},"ContinuationToken":%q,"properties":%s}`, c.position, c.properties)})
+		if err != nil || l.Continuation != c.want || l.properties != nil {
+			t.Errorf("position %s with %s: read from %q, properties %v, error %v", c.position, c.properties, l.Continuation, l.properties, err)
+		}
+	}
+}
+
+// Another product changes Owner, position and timestamp. What a record says beside them of
+// the owner and its position is then about the one before.
+func TestWhatAnotherProductWroteIsNotOurs(t *testing.T) {
+	ours := taken()
+	ours.Continuation, ours.LSN, ours.ChangeTime, ours.Delivered, ours.Handled = `"5"`, 5, 50, 6, 7
+	ours.Handoff, ours.Health, ours.Failures, ours.Error, ours.Failing = "b/2", Retrying, 3, "bad", time.Unix(9, 0).UTC()
+	ours.Timestamp, ours.Request.Paused = time.Unix(100, 0).UTC(), true
+	for _, owner := range []string{"net", ""} {
+		var doc leaseDocument
+		if err := json.Unmarshal(ours.encode().Body, &doc); err != nil {
+			t.Fatal(err)
+		}
+		doc.Owner, doc.ContinuationToken, doc.Timestamp = nullable(owner), `"9"`, time.Unix(200, 0).UTC().Format(timestampFormat)
+		got, err := decodeLease(Record{ID: ours.ID, ETag: "theirs", Body: mustMarshal(doc)})
+		want := Lease{
+			ID: ours.ID, ETag: "theirs", Version: 1, Token: "-FF", Range: FullRange(), Mode: modeIncremental, Owner: owner, Epoch: 2,
+			Continuation: `"9"`, Delivered: 6, Handled: 7, Timestamp: time.Unix(200, 0).UTC(), Request: Request{Paused: true},
+			foreign: true, takenOver: true, properties: map[string]string{propSigned: "a 1970-01-01T00:01:40.0000000Z"},
+		}
+		if owner == "" {
+			want.Expiry = ours.Expiry // of the one it was taken from, who may not know
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("owner %q, error %v\ngot  %+v\nwant %+v", owner, err, got, want)
+		}
+	}
+}
+
+// A text that is cut stays text.
+func TestLongTextsAreCut(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"ab€", 3, "ab"}, {"", 3, ""}} {
+		if got := clip(c.text, c.n); got != c.want {
+			t.Errorf("%q cut to %d is %q, want %q", c.text, c.n, got, c.want)
+		}
 	}
 }
 
@@ -75,6 +149,8 @@ func TestLeasesThatAreContinuedAndRefused(t *testing.T) {
 		{"bounds out of order", `{"version":1,"FeedRange":{"Range":{"min":"20","max":"10"}}}`, "below"},
 		{"bounds not hexadecimal", `{"version":1,"FeedRange":{"Range":{"min":"g","max":"FF"}}}`, "hexadecimal"},
 		{"not JSON", `{`, "not a lease document"},
+		{"broken time", `{"version":1,"FeedRange":{"Range":{"min":"","max":"FF"}},"properties":{"since":"yesterday"}}`, "since"},
+		{"broken duration", `{"version":1,"FeedRange":{"Range":{"min":"","max":"FF"}},"properties":{"expiry":"20s"}}`, "expiry"},
 		{"broken property", `{"version":1,"FeedRange":{"Range":{"min":"","max":"FF"}},"properties":{"epoch":"x"}}`, "epoch"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,6 +173,9 @@ func TestOnlyLiveLeasesHaveALeaseToken(t *testing.T) {
 		l.State, l.Token = state, "-FF"
 		if has := strings.Contains(string(l.encode().Body), "LeaseToken"); has != (state == LeaseLive) {
 			t.Errorf("state %q: LeaseToken present: %t", state, has)
+		}
+		if again, err := decodeLease(l.encode()); err != nil || again.Token != "-FF" {
+			t.Errorf("state %q: to this package its token is %q, error %v", state, again.Token, err)
 		}
 	}
 }

@@ -24,3 +24,28 @@ func TestAChildInherits(t *testing.T) {
 		t.Errorf("child %+v\nwant  %+v", got, want)
 	}
 }
+
+// Requests are the same if they ask for the same.
+func TestRequestsAreCompared(t *testing.T) {
+	to := func(continuation string, since int64) *RangeToken {
+		return &RangeToken{Continuation: continuation, Since: time.Unix(since, 0)}
+	}
+	for name, c := range map[string]struct {
+		a, b Request
+		want bool
+	}{
+		"nothing":             {Request{}, Request{}, true},
+		"a pause":             {Request{Paused: true}, Request{}, false},
+		"the same pause":      {Request{Paused: true}, Request{Paused: true}, true},
+		"a rewind":            {Request{}, Request{Rewind: to(`"1"`, 0)}, false},
+		"its end":             {Request{Rewind: to(`"1"`, 0)}, Request{}, false},
+		"the same rewind":     {Request{Rewind: to(`"1"`, 5)}, Request{Rewind: to(`"1"`, 5)}, true},
+		"to another position": {Request{Rewind: to(`"1"`, 5)}, Request{Rewind: to(`"2"`, 5)}, false},
+		"to another time":     {Request{Rewind: to("", 5)}, Request{Rewind: to("", 6)}, false},
+		"a rewind and a try":  {Request{Rewind: to(`"1"`, 5), Retry: true}, Request{Rewind: to(`"1"`, 5)}, false},
+	} {
+		if got := c.a.equal(c.b); got != c.want {
+			t.Errorf("%s: the same %t, want %t", name, got, c.want)
+		}
+	}
+}
