@@ -96,20 +96,17 @@ func (f *flow) byLane(src *Page) [][]Item {
 
 // waitLane returns once some lane has nothing to do, or after most: what is read while
 // all of them work would only wait for them.
-func (f *flow) waitLane(ctx context.Context, most time.Duration) error {
+func (f *flow) waitLane(ctx context.Context, most time.Duration) {
 	end := f.clock.Now().Add(most)
-	for left := most; left > 0; left = end.Sub(f.clock.Now()) {
+	for left := most; left > 0 && ctx.Err() == nil; left = end.Sub(f.clock.Now()) {
 		f.mu.Lock()
 		idle := slices.ContainsFunc(f.lanes, func(l lane) bool { return !l.works && len(l.queue) == 0 })
 		f.mu.Unlock()
 		if idle {
-			return nil
+			return
 		}
-		if err := sleep(ctx, f.clock, left, f.free); err != nil {
-			return err
-		}
+		_ = sleep(ctx, f.clock, left, f.free) // the loop's condition asks ctx
 	}
-	return nil
 }
 
 // stopping reports whether nothing may be tried again.

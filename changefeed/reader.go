@@ -6,17 +6,14 @@ import (
 	"time"
 )
 
-// read reads pages ahead of the lanes, from the checkpoint on, until ctx ends or
-// the range turns out to have split (*SplitError). Every other error is tried
-// again in place: the lease stays.
-func (d *delivery) read(ctx context.Context, f *flow) error {
+// read reads pages ahead of the lanes, from the checkpoint on, until ctx ends (nil) or
+// the range turns out to have split. Every other error is tried again in place: the
+// lease stays.
+func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	position := d.keeper.snapshot().position()
 	retry := backoff{min: d.opts.RetryMin, max: d.opts.RetryMax}
 	poll := poller{Options: &d.opts, last: d.clock.Now(), gap: d.opts.PollMin, pauseNow: d.opts.PollMin}
-	for {
-		if err := f.window.waitRoom(ctx); err != nil {
-			return err
-		}
+	for f.window.waitRoom(ctx) {
 		began := d.clock.Now()
 		page, err := d.feed.Read(ctx, ReadRequest{
 			Range: d.Range, Continuation: position.Continuation, Since: position.Since, MaxItems: max(0, d.opts.MaxItems),
@@ -28,16 +25,14 @@ func (d *delivery) read(ctx context.Context, f *flow) error {
 			if err == nil {
 				release(page)
 			}
-			return context.Cause(ctx)
+			return nil
 		case errors.As(err, &split):
 			return split
 		case err != nil:
 			pause := retry.next(err)
 			d.readFailed(err)
 			tell(d.obs.ReadFailed, ReadFailed{LeaseRef: d.LeaseRef, Err: err, Pause: pause})
-			if err := sleep(ctx, d.clock, pause, nil); err != nil {
-				return err
-			}
+			_ = sleep(ctx, d.clock, pause, nil) // waitRoom asks ctx
 			continue
 		}
 		retry.reset()
@@ -55,19 +50,16 @@ func (d *delivery) read(ctx context.Context, f *flow) error {
 		if items > 0 {
 			poll.changed(ended, items)
 		}
-		if caughtUp && items == 0 && !f.window.busy() {
+		if caughtUp && !f.window.busy() {
 			f.report(nil) // nothing is left that could fail, of what did before this session
 		}
-		if !caughtUp && (items > 0 || moved) {
+		if moved && !caughtUp {
 			continue
 		}
-		if err := sleep(ctx, d.clock, poll.pause(ended), d.wakeup); err != nil {
-			return err
-		}
-		if err := f.waitLane(ctx, d.opts.PollMax); err != nil {
-			return err
-		}
+		_ = sleep(ctx, d.clock, poll.pause(ended), d.wakeup)
+		f.waitLane(ctx, d.opts.PollMax)
 	}
+	return nil
 }
 
 // pageRead notes a reply for the lag and for observers.

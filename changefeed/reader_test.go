@@ -238,3 +238,169 @@ func TestACaughtUpRangeHasNoLag(t *testing.T) {
 		}
 	})
 }
+
+// What a read brought and what it failed with is told as it is, and so is a doubt of the feed.
+func TestReadsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			time.Sleep(20 * time.Millisecond)
+			switch call {
+			case 1:
+				return nil, errRead
+			case 2:
+				page := change(1, "k")
+				page.Bytes, page.CaughtUp, page.RequestCharge, page.Doubt = 77, true, 2.5, errNotNow
+				return page, nil
+			}
+			return &changefeed.Page{}, nil
+		}}
+		var reads []changefeed.PageRead
+		var failed []changefeed.ReadFailed
+		var doubts []changefeed.LeaseError
+		stop := w.run(feed, w.got, &changefeed.Options{Observer: &changefeed.Observer{
+			PageRead:   func(e changefeed.PageRead) { reads = append(reads, e) },
+			ReadFailed: func(e changefeed.ReadFailed) { failed = append(failed, e) },
+			LeaseError: func(e changefeed.LeaseError) { doubts = append(doubts, e) },
+		}})
+		eventually(t, time.Minute, "read", func() bool { return feed.calls.Load() > 3 })
+		stop()
+		lease := w.leases()[0]
+		ref := changefeed.LeaseRef{Lease: lease.ID, Range: lease.Range, Epoch: 1}
+		want := changefeed.PageRead{LeaseRef: ref, Items: 1, Bytes: 77, CaughtUp: true, RequestCharge: 2.5, Took: 20 * time.Millisecond}
+		if len(reads) < 1 || reads[0] != want {
+			t.Errorf("told of %+v, want %+v first", reads, want)
+		}
+		if len(failed) != 1 || failed[0].LeaseRef != ref || !errors.Is(failed[0].Err, errRead) || failed[0].Pause <= 0 {
+			t.Errorf("told of %+v, want one failure of %+v", failed, ref)
+		}
+		if doubt := (changefeed.LeaseError{Lease: lease.ID, Op: changefeed.OpCheckFeed, Err: errNotNow}); len(doubts) != 1 || doubts[0] != doubt {
+			t.Errorf("told of %+v, want %+v", doubts, doubt)
+		}
+	})
+}
+
+// A page that brings nothing new is given back.
+func TestAnEmptyPageIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var lent atomic.Int32
+		feed := &script{Feed: w.feed, read: func(context.Context, int64) (*changefeed.Page, error) {
+			lent.Add(1)
+			return &changefeed.Page{CaughtUp: true, Release: func() { lent.Add(-1) }}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{})
+		time.Sleep(time.Minute)
+		if stop(); lent.Load() != 0 || feed.calls.Load() < 10 {
+			t.Errorf("%d of %d pages were not given back", lent.Load(), feed.calls.Load())
+		}
+	})
+}
+
+// Pages of what others wrote are read through without a pause. A document is delivered
+// whatever the feed says of the position.
+func TestEmptyPagesAreReadThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var first, last time.Time
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			switch {
+			case call == 1:
+				first = time.Now()
+			case call == 100:
+				last = time.Now()
+				page := change(call, "k")
+				page.Continuation = `"page-99"` // where it was
+				return page, nil
+			case call > 100:
+				return &changefeed.Page{CaughtUp: true}, nil
+			}
+			return &changefeed.Page{Continuation: fmt.Sprintf("%q", fmt.Sprint("page-", call))}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{})
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 1 })
+		if stop(); last.Sub(first) > 0 {
+			t.Errorf("99 empty pages took %s", last.Sub(first))
+		}
+	})
+}
+
+// A range is expected to have changes when it is begun: it is read each PollMin, and the
+// more rarely the longer there are none.
+func TestPollingBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var reads []time.Time
+		feed := &script{Feed: w.feed, read: func(context.Context, int64) (*changefeed.Page, error) {
+			reads = append(reads, time.Now())
+			return &changefeed.Page{CaughtUp: true}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{PollBusy: time.Millisecond, PollMin: 100 * time.Millisecond})
+		time.Sleep(50 * time.Second)
+		stop()
+		for i := range 5 {
+			if d := reads[i+1].Sub(reads[i]); d < 80*time.Millisecond || d > 120*time.Millisecond {
+				t.Errorf("pause %d is %s, want some 100 ms", i, d)
+			}
+		}
+		if d := reads[len(reads)-1].Sub(reads[len(reads)-2]); d < 380*time.Millisecond || d > 620*time.Millisecond {
+			t.Errorf("after 50 s without a change the pause is %s, want some 500 ms", d)
+		}
+	})
+}
+
+// A range that failed with another owner is well once nothing is left that could fail, and
+// not while more is known to come.
+func TestAnInheritedFailureEnds(t *testing.T) {
+	for _, left := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			fail := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return errNotNow })
+			w.put(1, 1)
+			before := w.start("before", fail, nil)
+			eventually(t, time.Minute, "a failure", func() bool { l := w.leases(); return len(l) == 1 && l[0].Health == changefeed.Retrying })
+			before.stop()
+			feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+				switch {
+				case !left:
+					return &changefeed.Page{CaughtUp: true}, nil // it was deleted
+				case call == 1:
+					return &changefeed.Page{Continuation: `"page-1"`}, nil
+				case call == 2:
+					return change(2, "k"), nil
+				}
+				return &changefeed.Page{CaughtUp: true}, nil
+			}}
+			recovered := 0
+			stop := w.run(feed, fail, &changefeed.Options{Observer: &changefeed.Observer{
+				RangeRecovered: func(changefeed.RangeRecovered) { recovered++ },
+			}})
+			time.Sleep(time.Minute)
+			well := w.leases()[0].Health == changefeed.Healthy
+			if stop(); well == left || (recovered > 0) == left {
+				t.Errorf("something is left: %t; healthy %t, %d recoveries told", left, well, recovered)
+			}
+		})
+	}
+}
+
+// A range that cannot be read is unwell if time will not mend it.
+func TestOnlyLastingReadErrorsAreTrouble(t *testing.T) {
+	for _, lasting := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			err := errRead
+			if lasting {
+				err = fmt.Errorf("%w: %w", errRead, changefeed.ErrPermanent)
+			}
+			stuck := 0
+			stop := w.run(&script{Feed: w.feed, read: func(context.Context, int64) (*changefeed.Page, error) { return nil, err }}, w.got,
+				&changefeed.Options{Observer: &changefeed.Observer{RangeStuck: func(changefeed.RangeStuck) { stuck++ }}})
+			time.Sleep(5 * time.Minute)
+			lease := w.leases()[0]
+			if stop(); (lease.Health == changefeed.Retrying) != lasting || (stuck > 0) != lasting {
+				t.Errorf("lasting %t: health %q, told %d times that it is stuck", lasting, lease.Health, stuck)
+			}
+		})
+	}
+}

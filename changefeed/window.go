@@ -66,15 +66,15 @@ func (w *window) stop() {
 	w.stopped = true
 }
 
-func (w *window) waitRoom(ctx context.Context) error {
-	for w.full() {
+// waitRoom waits until more may be read. It returns false if ctx ends.
+func (w *window) waitRoom(ctx context.Context) bool {
+	for w.full() && ctx.Err() == nil {
 		select {
 		case <-w.room:
 		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
-	return nil
+	return ctx.Err() == nil
 }
 
 // add puts a page that was read at the end. Its items are the lanes' to deliver.
@@ -160,7 +160,7 @@ func (w *window) advance(p *page) {
 	if next := at + 1; next < len(w.pages) && w.pages[next].open == 0 {
 		at = next
 	}
-	for at > 0 && w.pages[at-1].open == 0 {
+	for w.pages[at-1].open == 0 { // the first one is not done
 		w.pages[at].absorb(w.pages[at-1])
 		w.pages = slices.Delete(w.pages, at-1, at)
 		at--
@@ -180,12 +180,10 @@ func (p *page) absorb(before *page) {
 func (w *window) oldest() (change Item, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, p := range w.pages {
-		if p.open > 0 {
-			return p.oldest, true
-		}
+	if len(w.pages) == 0 {
+		return Item{}, false
 	}
-	return Item{}, false
+	return w.pages[0].oldest, true // a page at the front is not done
 }
 
 func (w *window) busy() bool {
@@ -203,13 +201,11 @@ func (w *window) drop() {
 			release(p.src)
 		}
 	}
-	w.pages, w.items, w.bytes = nil, 0, 0
 }
 
 func release(p *Page) {
 	if p.Release != nil {
 		p.Release()
-		p.Release = nil
 	}
 }
 

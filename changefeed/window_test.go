@@ -1,6 +1,10 @@
 package changefeed
 
-import "testing"
+import (
+	"maps"
+	"slices"
+	"testing"
+)
 
 // Bytes and items that are done or held are given back: reading goes on.
 func TestWindowGivesBack(t *testing.T) {
@@ -63,24 +67,29 @@ func TestAheadIsBounded(t *testing.T) {
 	}
 }
 
-// The checkpoint tells the highest LSN it has passed, also of pages that became one.
+// The checkpoint tells the highest LSN it has passed, wherever in a page it stands, also of
+// pages that became one: behind a merge LSNs may go down, and lanes permute a page.
 func TestAbsorbedPagesKeepTheirEnd(t *testing.T) {
-	var lsn, changed int64
-	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
-		last := pages[len(pages)-1]
-		lsn, changed = last.lsn, last.changed
-	})
-	stuck := w.add(&Page{Items: []Item{{LSN: 1}}})
-	high := w.add(&Page{Items: []Item{{LSN: 9, Timestamp: 90}}})
-	low := w.add(&Page{Items: []Item{{LSN: 7, Timestamp: 70}}}) // as behind a merge
-	w.finish(low, 1)
-	w.finish(high, 1)
-	if len(w.pages) != 2 {
-		t.Errorf("%d pages, want the one that is not done and one", len(w.pages))
-	}
-	w.finish(stuck, 1)
-	if lsn != 9 || changed != 90 {
-		t.Errorf("LSN %d of %d, want 9 of 90", lsn, changed)
+	for name, c := range map[string]struct{ first, second []Item }{
+		"in order":     {[]Item{{LSN: 7, Timestamp: 70}}, []Item{{LSN: 9, Timestamp: 90}}},
+		"out of order": {[]Item{{LSN: 9, Timestamp: 90}}, []Item{{LSN: 7, Timestamp: 70}}},
+		"in one page":  {[]Item{{LSN: 9, Timestamp: 90}, {LSN: 7, Timestamp: 70}}, nil},
+	} {
+		var lsn, changed int64
+		w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
+			last := pages[len(pages)-1]
+			lsn, changed = last.lsn, last.changed
+		})
+		stuck := w.add(&Page{Items: []Item{{LSN: 1}}})
+		first, second := w.add(&Page{Items: c.first}), w.add(&Page{Items: c.second})
+		w.finish(second, len(c.second))
+		w.finish(first, len(c.first))
+		if len(w.pages) != 2 {
+			t.Errorf("%s: %d pages, want the one that is not done and one", name, len(w.pages))
+		}
+		if w.finish(stuck, 1); lsn != 9 || changed != 90 {
+			t.Errorf("%s: LSN %d of %d, want 9 of 90", name, lsn, changed)
+		}
 	}
 }
 
@@ -118,5 +127,45 @@ func TestOldestIsOfWhatIsNotDone(t *testing.T) {
 	w.finish(b, 1)
 	if i, _ := w.oldest(); i.LSN != 8 {
 		t.Errorf("oldest %+v, want what is left", i)
+	}
+}
+
+// A page becomes one with done neighbours once it is done, not before: the checkpoint would
+// have to wait for it.
+func TestOnlyDonePagesBecomeOne(t *testing.T) {
+	var passed []string
+	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
+		for _, p := range pages {
+			passed = append(passed, p.token)
+		}
+	})
+	read := func(token string, items int) *page {
+		return w.add(&Page{Continuation: token, Items: make([]Item, items)})
+	}
+	a, b, c := read("a", 1), read("b", 1), read("c", 2)
+	w.finish(b, 1) // beside one that is not begun
+	w.finish(c, 1) // beside one that is done
+	w.finish(a, 1)
+	if !slices.Equal(passed, []string{"a", "b"}) || w.ahead != 1 {
+		t.Errorf("passed %v with %d items ahead, want a and b and one", passed, w.ahead)
+	}
+	w.finish(c, 1)
+	if !slices.Equal(passed, []string{"a", "b", "c"}) || w.ahead != 0 {
+		t.Errorf("passed %v with %d items ahead, want all", passed, w.ahead)
+	}
+}
+
+// What is not handed over any more is given back when the window is.
+func TestADroppedWindowIsGivenBackOnce(t *testing.T) {
+	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
+	released := map[int]int{}
+	read := func(n int) *page { return w.add(&Page{Items: make([]Item, 1), Release: func() { released[n]++ }}) }
+	read(1)
+	w.finish(read(2), 1)
+	held := read(3)
+	w.hold(held, &held.items[0])
+	w.drop()
+	if want := map[int]int{1: 1, 2: 1, 3: 1}; !maps.Equal(released, want) {
+		t.Errorf("released %v, want each page once", released)
 	}
 }

@@ -84,16 +84,16 @@ func (w *worker) session() (ending, *SplitError) {
 	w.inheritTrouble()
 	readCtx, stopReading := context.WithCancel(w.ctx)
 	defer stopReading()
-	read := make(chan error, 1)
+	read := make(chan *SplitError, 1)
 	var reading sync.WaitGroup
 	reading.Go(func() { read <- w.read(readCtx, f) })
 	w.calls.accept(true)
 	why, split := goOn, (*SplitError)(nil)
 	for why == goOn {
 		select {
-		case err := <-read:
+		case split = <-read:
 			why = endedLost
-			if errors.As(err, &split) {
+			if split != nil {
 				why = endedSplit
 			}
 		case <-w.kick:
