@@ -5,6 +5,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"feedbox/application/relay"
 	"feedbox/infrastructure/servicebus/internal/wire"
 )
 
@@ -45,6 +46,31 @@ func TestALinkMeetsAnEndedSession(t *testing.T) {
 		}
 		if err := l.close(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A session that has ended is met by a send as well, which opens another connection at
+// once and loses nothing.
+func TestASendMeetsAnEndedSession(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
+			t.Fatal(err)
+		}
+		a, err := p.link.(*senderLink).shared.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := func(s *amqp.Session) error { return s.Close(t.Context()) }
+		if _, err := a.conn.Attach(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Publish(t.Context(), []relay.Group{group("b", 10)}); err != nil {
+			t.Error(err)
+		}
+		if n := w.dialled(); n != 2 {
+			t.Errorf("%d connections, want 2: an ended session takes its connection along", n)
 		}
 	})
 }

@@ -88,6 +88,34 @@ func TestClassifyContext(t *testing.T) {
 	if got := classify(t.Context(), ended, err); relay.ReasonOf(got) != "send_timeout" {
 		t.Errorf("classified %v, want send_timeout", got)
 	}
+	if got := classify(t.Context(), ended, rejected(amqp.ErrCondNotAllowed)); relay.ReasonOf(got) != "not_allowed" {
+		t.Errorf("classified %v, want what the broker answered before the time was up", got)
+	}
+}
+
+// What was sent to a link that had ended may be sent once more; what a broker says for
+// longer, or a link that cannot be attached, would meet the second try too.
+func TestWhatIsSentASecondTime(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tt := range []struct {
+		err     error
+		attempt context.Context //nolint:containedctx // of the try
+		want    bool
+	}{
+		{&amqp.LinkError{}, t.Context(), true},
+		{&amqp.SessionError{}, t.Context(), true},
+		{&amqp.ConnError{}, t.Context(), true},
+		{&amqp.LinkError{}, ended, false},
+		{&attachError{&amqp.LinkError{}}, t.Context(), false},
+		{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotFound}}, t.Context(), false},
+		{rejected("com.microsoft:server-busy"), t.Context(), false},
+		{errors.New("what is this"), t.Context(), false},
+	} {
+		if got := sentInVain(classify(t.Context(), tt.attempt, tt.err)); got != tt.want {
+			t.Errorf("%T %v is sent again: %v, want %v", tt.err, tt.err, got, tt.want)
+		}
+	}
 }
 
 func TestNewClientChecksItsConfig(t *testing.T) {

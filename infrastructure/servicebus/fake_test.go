@@ -62,7 +62,8 @@ func (l *fakeLink) read(m *amqp.Message) ([]*amqp.Message, error) {
 		}
 		messages = append(messages, one)
 	}
-	if first := messages[0]; m.Properties.MessageID != first.Properties.MessageID || *m.Properties.GroupID != *first.Properties.GroupID {
+	if first := messages[0]; m.Properties.MessageID != first.Properties.MessageID || *m.Properties.GroupID != *first.Properties.GroupID ||
+		m.Annotations[annotationPartitionKey] != first.Annotations[annotationPartitionKey] {
 		return nil, errors.New("the envelope is not that of the first message")
 	}
 	return messages, nil

@@ -154,6 +154,24 @@ func TestPublishStopsPackingWhereItIsRefused(t *testing.T) {
 	}
 }
 
+// A batch of one key that is refused, though each of its messages is not, says nothing
+// against packing.
+func TestABatchOfOneKeyEndsNoPacking(t *testing.T) {
+	l := &fakeLink{refuse: func(ids []string, _ map[string]bool) error {
+		if len(ids) > 1 {
+			return rejected(amqp.ErrCondNotAllowed)
+		}
+		return nil
+	}}
+	p := publisherOver(t, l, &PublisherOptions{PackKeys: true})
+	if err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if p.unpacked.Load() {
+		t.Error("packing ended because of a batch of one key")
+	}
+}
+
 func TestPublishRefusesLongIDsWithoutSending(t *testing.T) {
 	l := &fakeLink{}
 	p := publisherOver(t, l, nil)
@@ -345,17 +363,28 @@ func TestPublishRandom(t *testing.T) {
 }
 
 func TestABatchTellsWhatWasInIt(t *testing.T) {
-	l := &fakeLink{}
-	var told []string
-	p := publisherOver(t, l, &PublisherOptions{PackKeys: true, Sent: func(_ context.Context, r relay.BatchReport) {
-		told = append(told, fmt.Sprintf("%d keys, %d messages, %v", r.Keys, r.Messages, r.Err))
-	}})
-	if err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1), group("b", 1), group("c", 1)}); err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"3 keys, 4 messages, <nil>"}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		busy := rejected("com.microsoft:server-busy")
+		l := &fakeLink{delay: time.Second, refuse: func(_ []string, keys map[string]bool) error {
+			if keys["d"] {
+				return busy
+			}
+			return nil
+		}}
+		var told []relay.BatchReport
+		p := publisherOver(t, l, &PublisherOptions{PackKeys: true, limits: limits{packMessages: 4, inFlight: 1}, Sent: func(_ context.Context, r relay.BatchReport) {
+			told = append(told, r)
+		}})
+		err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1), group("b", 1), group("c", 1), group("d", 1)})
+		wantFailed(t, err, "d after 0: outage server_busy")
+		if len(told) != 2 || !errors.Is(told[1].Err, busy) {
+			t.Fatalf("told %+v, want two batches, the second busy", told)
+		}
+		told[1].Err = nil
+		if want := []relay.BatchReport{{Keys: 3, Messages: 4, Took: time.Second}, {Keys: 1, Messages: 1, Took: time.Second}}; !slices.Equal(told, want) {
+			t.Errorf("told %+v, want %+v", told, want)
+		}
+	})
 }
 
 func TestTopicsCloseEveryLink(t *testing.T) {
@@ -375,11 +404,43 @@ func TestTopicsCloseEveryLink(t *testing.T) {
 	}
 }
 
+// One link a topic, however many subjects go there, and one batch for what follows each
+// other.
+func TestSubjectsShareTheLinkOfTheirTopic(t *testing.T) {
+	topics, err := NewTopics(&Client{}, "contacts", map[string]string{"Changed": "contacts", "Moved": "moves", "Gone": "moves"}, &PublisherOptions{PackKeys: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := map[string]*fakeLink{}
+	for name, p := range topics.byName {
+		links[name] = &fakeLink{maxBatch: 1 << 20, maxMessage: 1 << 20}
+		p.link = links[name]
+	}
+	groups := []relay.Group{group("a", 1, 1), group("b", 1), group("c", 1)}
+	groups[0].Messages[1].Action, groups[1].Messages[0].Action = "Moved", "Gone"
+	if err := topics.Publish(t.Context(), groups); err != nil {
+		t.Fatal(err)
+	}
+	usual, moves := links["contacts"], links["moves"]
+	if len(links) != 2 || topics.byAction["Changed"] != topics.usual || topics.byAction["Moved"] != topics.byAction["Gone"] {
+		t.Errorf("%d links, want one a topic", len(links))
+	}
+	if usual.batches != 1 || usual.alone != 0 || moves.alone != 2 {
+		t.Errorf("%d batches and %d messages alone to one, %d alone to the other; want 1, 0 and 2", usual.batches, usual.alone, moves.alone)
+	}
+}
+
 func TestAPublisherNeedsAClientAndAName(t *testing.T) {
 	if _, err := NewPublisher(nil, "contacts", nil); err == nil {
 		t.Error("a publisher without a client")
 	}
 	if _, err := NewPublisher(&Client{}, "", nil); err == nil {
 		t.Error("a publisher to nowhere")
+	}
+	if _, err := NewTopics(&Client{}, "", nil, nil); err == nil {
+		t.Error("topics of which the usual one is nowhere")
+	}
+	if _, err := NewTopics(&Client{}, "contacts", map[string]string{"Moved": ""}, nil); err == nil {
+		t.Error("topics of which one is nowhere")
 	}
 }
