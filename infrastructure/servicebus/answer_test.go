@@ -217,15 +217,18 @@ func TestARefusedTokenEndsItsLink(t *testing.T) {
 	})
 }
 
-// TestABatchHasTheSizeThatTheBrokerTells, which may be less than that of one message.
+// TestABatchHasTheSizeThatTheBrokerTells, which may be less than that of one message. One
+// that tells nothing of use gets what all take.
 func TestABatchHasTheSizeThatTheBrokerTells(t *testing.T) {
-	for _, size := range []any{uint64(20_000), uint32(20_000), int64(20_000)} {
+	for size, batches := range map[any]string{
+		uint64(20_000): "[2 2]", uint32(20_000): "[2 2]", int64(20_000): "[2 2]", uint64(0): "[4]", int64(-1): "[4]",
+	} {
 		inScript(t, func(t *testing.T, w *world, s *script) {
 			s.batch = size
 			var sent []int
 			p := w.publisher(t, &PublisherOptions{Sent: func(_ context.Context, r relay.BatchReport) { sent = append(sent, r.Messages) }})
-			if err := p.Publish(t.Context(), []relay.Group{group("a", 9000, 9000, 9000, 9000)}); err != nil || fmt.Sprint(sent) != "[2 2]" {
-				t.Errorf("%T: %v, batches of %v, want [2 2]", size, err, sent)
+			if err := p.Publish(t.Context(), []relay.Group{group("a", 9000, 9000, 9000, 9000)}); err != nil || fmt.Sprint(sent) != batches {
+				t.Errorf("%T %[1]v: %v, batches of %v, want %s", size, err, sent, batches)
 			}
 		})
 	}

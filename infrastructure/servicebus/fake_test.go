@@ -18,7 +18,7 @@ import (
 // a send.
 type fakeLink struct {
 	maxBatch, maxMessage int
-	delay                time.Duration
+	opening, delay       time.Duration // of open and of a send
 	refuse               func(ids []string, keys map[string]bool) error
 
 	mu       sync.Mutex
@@ -36,6 +36,7 @@ func (l *fakeLink) open(context.Context) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.opened++
+	time.Sleep(l.opening)
 	return l.maxBatch, nil
 }
 

@@ -271,6 +271,19 @@ func TestPublishSendsNothingAfterTheFence(t *testing.T) {
 	}
 }
 
+// Connecting may take so long that the deadline passes, which no timer has reported yet.
+func TestPublishSendsNothingIfTheFenceFallsWhileItConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLink{opening: 2 * time.Second}
+		p := publisherOver(t, l, nil)
+		ctx := staleContext{t.Context(), time.Now().Add(time.Second)}
+		wantFailed(t, p.Publish(ctx, []relay.Group{group("a", 1)}), "a after 0: outage interrupted")
+		if l.sends != 0 || l.opened != 1 {
+			t.Errorf("the link was opened %d times, and %d batches were sent; want 1 and none", l.opened, l.sends)
+		}
+	})
+}
+
 // Of a batch that failed no key counts as sent.
 func TestAFailedBatchFailsAllItsKeys(t *testing.T) {
 	l := &fakeLink{refuse: func([]string, map[string]bool) error { return rejected("com.microsoft:server-busy") }}
