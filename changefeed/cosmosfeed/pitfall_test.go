@@ -328,15 +328,32 @@ func TestStaleLeaseReadsChangeNothing(t *testing.T) {
 func TestContainersThatCannotBeServedAreRefused(t *testing.T) {
 	a := newAccount(t, 1, true)
 	for name, try := range map[string]func() error{
-		"a missing container":       func() error { _, err := a.feed("missing").Source(t.Context()); return err },
-		"a missing lease container": func() error { _, err := a.leases("missing").List(t.Context(), "x"); return err },
-		"a lease container keyed otherwise": func() error {
-			_, err := a.leases("data").List(t.Context(), "x")
+		"describe": func() error { _, err := a.feed("missing").Source(t.Context()); return err },
+		"ranges":   func() error { _, err := a.feed("missing").Ranges(t.Context()); return err },
+		"read": func() error {
+			_, err := a.feed("missing").Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange()})
 			return err
 		},
+		"now": func() error { _, err := a.feed("missing").Now(t.Context(), changefeed.FullRange()); return err },
 	} {
 		if err := try(); !errors.Is(err, changefeed.ErrPermanent) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	a.createContainer("tree", "/id", "/other")
+	record := changefeed.Record{ID: "x", ETag: `"e"`, Body: []byte(`{"id":"x"}`)}
+	for _, container := range []string{"missing", "data", "tree"} { // the last two are keyed otherwise
+		store := a.leases(container)
+		for name, try := range map[string]func() error{
+			"list":    func() error { _, err := store.List(t.Context(), "x"); return err },
+			"read":    func() error { _, err := store.Read(t.Context(), "x"); return err },
+			"create":  func() error { _, err := store.Create(t.Context(), record); return err },
+			"replace": func() error { _, err := store.Replace(t.Context(), record); return err },
+			"delete":  func() error { return store.Delete(t.Context(), "x", record.ETag) },
+		} {
+			if err := try(); !errors.Is(err, changefeed.ErrPermanent) {
+				t.Errorf("%s of leases in %s: %v", name, container, err)
+			}
 		}
 	}
 	p, err := changefeed.New(a.feed("missing"), a.leases("leases"), &recorder{}, nil)

@@ -45,6 +45,49 @@ func TestRefusalsAreToldApart(t *testing.T) {
 	}
 }
 
+// What the service said stays in the error; without a reply that is all there is.
+func TestARefusalKeepsItsCause(t *testing.T) {
+	for _, status := range []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusTooManyRequests, http.StatusUnauthorized, http.StatusNotFound, http.StatusBadGateway} {
+		bare := &azcore.ResponseError{StatusCode: status, ErrorCode: "why"}
+		if err := translate(fmt.Errorf("sent: %w", bare)); !errors.Is(err, bare) {
+			t.Errorf("%d: %v does not tell what the service said", status, err)
+		}
+	}
+	other := errors.New("no reply")
+	if err := translate(other); err != other { //nolint:errorlint // the same, not one like it
+		t.Errorf("%v became %v", other, err)
+	}
+	if err := translate(nil); err != nil {
+		t.Errorf("no error became %v", err)
+	}
+	if err := absent(wrap(changefeed.ErrNotFound, other)); !errors.Is(err, changefeed.ErrPermanent) || !errors.Is(err, other) {
+		t.Errorf("a container that is not there is %v, want it for good", err)
+	}
+	if err := absent(other); err != other { //nolint:errorlint // the same, not one like it
+		t.Errorf("%v became %v", other, err)
+	}
+}
+
+// What is cut off or is no page is an error, whatever was read before it.
+func TestWhatIsNoPageIsRefused(t *testing.T) {
+	for _, body := range []string{
+		``, `[]`, `{}`, `{"_rid":"r","_count":1}`, `{"Documents":5}`, `{"Documents":[{"a":1}`, `{"Documents":[{"a":1},{"a":`,
+		`{"Documents":[{"a":1}]`, `{"Documents":[5]}`, `{"Documents":[{"a":1}],"_count"`,
+	} {
+		d := decoder{keys: keyPaths{paths: [][]string{{"a"}}}, filter: &filter{}, values: make([][]byte, 1)}
+		if err := d.page([]byte(body)); !errors.Is(err, errNotAPage) {
+			t.Errorf("%s: error %v, want %v", body, err, errNotAPage)
+		}
+	}
+}
+
+// A container without a partition key path cannot be served, now or later.
+func TestAContainerNeedsAPartitionKey(t *testing.T) {
+	if _, err := newKeyPaths(azcosmos.PartitionKeyDefinition{Version: 2}); !errors.Is(err, changefeed.ErrPermanent) {
+		t.Errorf("error %v, want one for good", err)
+	}
+}
+
 func refusal(status int, header, value string) error {
 	reply := &http.Response{StatusCode: status, Header: http.Header{}}
 	reply.Header.Set(header, value)
