@@ -101,7 +101,8 @@ type RangeLag struct {
 	// Age of the oldest change not yet handled; 0 when there is none.
 	Age time.Duration
 	// Known is false if the numbers could not be determined: the feed could not
-	// be read, or was not yet.
+	// be read, was not yet, or is not read now, as in a pause, and nothing waits
+	// that was read before.
 	Known bool
 }
 
@@ -152,13 +153,14 @@ func (d *delivery) lagIn(f *flow) RangeLag {
 	d.state.Lock() // after the window: what it dropped meanwhile is noted
 	state := d.lag
 	d.state.Unlock()
-	lag := RangeLag{Lease: d.keeper.snapshot(), Known: state.known && state.err == nil}
+	more := !state.caughtUp && state.endLSN > state.readLSN
+	lag := RangeLag{Lease: d.keeper.snapshot(), Known: state.known && state.err == nil && (f != nil || more)}
 	wall := d.opts.Now()
 	switch {
 	case waiting:
 		lag.Age = max(0, wall.Sub(oldest.Time()))
 		lag.Transactions = transactions(d.feed, max(0, state.endLSN-(oldest.LSN-1)))
-	case !state.caughtUp && state.endLSN > state.readLSN:
+	case more:
 		// Nothing is in hand, more is known to be there: the next change is not older
 		// than the last one handled, or is the first one dropped.
 		lag.Age = max(0, wall.Sub(time.Unix(state.lastTS, 0)))

@@ -117,3 +117,26 @@ func TestTheLagOfAPausedRangeIsWhatWaits(t *testing.T) {
 		eventually(t, 10*time.Minute, "delivered", func() bool { return w.got.count() > 100 && a.Lag()[0].Transactions == 0 })
 	})
 }
+
+// Changes that come during a pause are read by nobody: the host does not say that nothing
+// waits.
+func TestTheLagOfAPauseWithNothingInHandIsNotKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a := w.start("a", nil, &changefeed.Options{})
+		known := func() bool { l := a.Lag(); return len(l) == 1 && l[0].Known }
+		eventually(t, time.Minute, "read", known)
+		if err := w.operator().Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.put(10, 10)
+		if known() {
+			t.Errorf("in a pause the host tells %+v", a.Lag()[0])
+		}
+		if err := w.operator().Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "read again", func() bool { return w.got.count() == 10 && known() })
+	})
+}
