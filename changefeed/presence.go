@@ -66,7 +66,7 @@ func (p *presence) write(ctx context.Context, h heartbeat, now time.Time) bool {
 	case errors.Is(err, ErrExists), errors.Is(err, ErrETagMismatch):
 		// An answer got lost: the record is this host's own, no other has its id.
 		if record, err := p.store.Read(timed, h.ID); err == nil {
-			p.etag, p.spare = record.ETag, h.Spare
+			p.etag = record.ETag // what it says is written with the next one
 		}
 	default:
 		p.reportError("", "heartbeat", err)

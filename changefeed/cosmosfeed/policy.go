@@ -89,8 +89,6 @@ func (feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	if since := header.Get(headerIfModifiedSince); strings.HasSuffix(since, " UTC") {
 		header.Set(headerIfModifiedSince, strings.TrimSuffix(since, "UTC")+"GMT")
 	}
-	recycle(r.body)
-	r.body = nil
 	runtime.SkipBodyDownload(req)
 	resp, err := req.Next()
 	if err != nil || resp.StatusCode != http.StatusOK {
