@@ -97,7 +97,7 @@ type cutting struct{ left atomic.Int32 }
 
 func (c *cutting) Do(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()
-	if err == nil && req.Raw().Header.Get("A-IM") != "" && resp.StatusCode == http.StatusOK && c.left.Add(-1) >= 0 {
+	if err == nil && req.Raw().Header.Get("x-ms-documentdb-partitionkeyrangeid") != "" && resp.StatusCode == http.StatusOK && c.left.Add(-1) >= 0 {
 		resp.Body = struct {
 			io.Reader
 			io.Closer
