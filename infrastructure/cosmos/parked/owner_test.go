@@ -273,3 +273,29 @@ func TestAGateOpenedWhileParkingIsClosedAnew(t *testing.T) {
 		t.Errorf("gate %+v, error %v; want one closed for e2", g, err)
 	}
 }
+
+// TestALotReadsWhatItWrote although replicas are behind: each answer to a write says what the
+// next read must know.
+func TestALotReadsWhatItWrote(t *testing.T) {
+	s := newStale(t)
+	lot := s.lot(nil)
+	events := []relay.ParkedEvent{parkedEvent("e1", []byte(`{}`)), parkedEvent("e2", []byte(`{}`))}
+	parkAt(t, lot, "k", &relay.Closing{Event: "e1"}, events...)
+	g, err := lot.SetIntent(t.Context(), "k", relay.Intent{Verb: relay.VerbRetry})
+	must(t, err)
+	if g, err := lot.Gate(t.Context(), "k"); err != nil || g.Intent == nil {
+		t.Errorf("gate %+v, %v; want what was set", g, err)
+	}
+	g, err = lot.Remove(t.Context(), g, events[:1], &relay.Skipped{Event: events[0], Intent: *g.Intent})
+	must(t, err)
+	if first, err := lot.First(t.Context(), "k", 5); err != nil || len(first) != 1 {
+		t.Errorf("%d events, %v; want one left", len(first), err)
+	}
+	if skipped, err := lot.Skipped(t.Context(), "k"); err != nil || len(skipped) != 1 || skipped[0].Event.ID != "e1" || skipped[0].Intent.Verb != relay.VerbRetry {
+		t.Errorf("skipped %+v, %v; want e1", skipped, err)
+	}
+	must(t, lot.Open(t.Context(), g))
+	if first, err := lot.First(t.Context(), "k", 5); err != nil || len(first) != 1 {
+		t.Errorf("%d events, %v; want the one that stays", len(first), err)
+	}
+}
