@@ -1,7 +1,9 @@
 package parked_test
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,6 +108,23 @@ func TestParkingKeepsTheBytes(t *testing.T) {
 		if string(e.Document) != string(documents[e.ID]) {
 			t.Errorf("document of %s is %.80q, want %.80q", e.ID, e.Document, documents[e.ID])
 		}
+	}
+}
+
+// TestParkingLargeEvents: together they are more than one transaction takes.
+func TestParkingLargeEvents(t *testing.T) {
+	lot, _ := newLot(t)
+	var events []relay.ParkedEvent
+	for i := range 4 {
+		events = append(events, parkedEvent(fmt.Sprint("e", i), fmt.Appendf(nil, `{"id":"e%d","x":"%s"}`, i, strings.Repeat("x", 900_000))))
+	}
+	if done := parkAt(t, lot, "k", &relay.Closing{Event: "e0"}, events...); len(done.Parked) != 4 {
+		t.Errorf("%d events were parked, want 4", len(done.Parked))
+	}
+	got, err := lot.First(t.Context(), "k", 10)
+	must(t, err)
+	if len(got) != 4 || string(got[3].Document) != string(events[3].Document) {
+		t.Errorf("%d events are there, want 4 with their documents", len(got))
 	}
 }
 
