@@ -26,8 +26,8 @@ type outcome struct {
 // conflict on it is the one sign, and a sure one. Without an event, any refusal
 // over the state of a document can be it, if the outcome of an attempt is unknown.
 func (o outcome) mayBeOwn(ops []operation, unknown bool) bool {
-	if ops[0].isEventCreate() {
-		return fault.Is(o.err, fault.Conflict) && ops[max(o.failed, 0)].isEventCreate()
+	if ops[0].isEvent() {
+		return fault.Is(o.err, fault.Conflict) && ops[max(o.failed, 0)].isEvent()
 	}
 	switch fault.KindOf(o.err) {
 	case fault.Conflict, fault.PreconditionFailed, fault.NotFound:
@@ -58,16 +58,10 @@ func (c *ContainerContext) send(ctx context.Context, ops []operation) outcome {
 	ctx, cancel := c.withAttemptTimeout(ctx)
 	defer cancel()
 	ctx = policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
-	var o outcome
 	if len(ops) == 1 {
-		o = c.sendPoint(ctx, ops[0])
-	} else {
-		o = c.sendBatch(ctx, ops)
+		return c.sendPoint(ctx, ops)
 	}
-	if o.err != nil {
-		c.session.Merge(store.SessionOf(o.err))
-	}
-	return o
+	return c.sendBatch(ctx, ops)
 }
 
 func (c *ContainerContext) withAttemptTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -79,12 +73,13 @@ func (c *ContainerContext) withAttemptTimeout(ctx context.Context) (context.Cont
 
 // refusedRequest is the outcome of a request that failed as a whole.
 func (c *ContainerContext) refusedRequest(ops []operation, err error) outcome {
-	unknown := store.Ambiguous(err)
-	return outcome{err: store.AsFault(c.describe(ops), err), unknown: unknown, failed: -1}
+	c.session.Merge(store.SessionOf(err))
+	return outcome{err: store.AsFault(c.describe(ops), err), unknown: store.Ambiguous(err), failed: -1}
 }
 
-func (c *ContainerContext) sendPoint(ctx context.Context, op operation) outcome {
+func (c *ContainerContext) sendPoint(ctx context.Context, ops []operation) outcome {
 	var (
+		op    = ops[0]
 		reply azcosmos.ItemResponse
 		err   error
 		key   = keyValue(op.object.PartitionKey)
@@ -99,7 +94,7 @@ func (c *ContainerContext) sendPoint(ctx context.Context, op operation) outcome 
 		reply, err = c.container.DeleteItem(ctx, key, op.object.ID, match)
 	}
 	if err != nil {
-		return c.refusedRequest([]operation{op}, err)
+		return c.refusedRequest(ops, err)
 	}
 	if reply.SessionToken != nil {
 		c.session.Merge(*reply.SessionToken)

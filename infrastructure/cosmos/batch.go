@@ -112,10 +112,8 @@ func (b *Batch) After(sessionToken string) *Batch {
 	if !b.ready() {
 		return b.orNew()
 	}
-	token, err := store.ParseSession(sessionToken)
-	if err == nil {
-		b.documents.session = token
-	}
+	var err error
+	b.documents.session, err = store.ParseSession(sessionToken)
 	return b.fail("after", err)
 }
 
@@ -149,7 +147,7 @@ func (b *Batch) Commit(ctx context.Context) (Committed, error) {
 	b.committed = true
 	done := Committed{ETags: make(map[string]string, len(saved)), SessionToken: b.documents.session.String()}
 	for i, o := range saved {
-		if op := b.documents.operations[i]; op.whole {
+		if op := b.documents.operations[i]; op.body != nil && !op.isEvent() {
 			done.ETags[o.ID] = string(o.ETag)
 		}
 	}

@@ -21,9 +21,6 @@ type ContainerContext struct {
 	operations   []operation
 }
 
-// usualOperations is how many most transactions have: an event and its aggregate.
-const usualOperations = 2
-
 type verb uint8
 
 const (
@@ -37,9 +34,6 @@ type operation struct {
 	verb   verb
 	object DataObject
 	body   []byte // the document as it is sent; nil for a deletion
-	// whole says that the document has a shape of its own: object has its id, its partition
-	// key and its ETag, and no more.
-	whole bool
 }
 
 func newContainerContext(container *azcosmos.ContainerClient, options Options, session store.Session) ContainerContext {
@@ -64,7 +58,8 @@ func (c *ContainerContext) Contains(id string) bool {
 	return slices.ContainsFunc(c.operations, func(op operation) bool { return op.object.ID == id })
 }
 
-// track notes an operation. Body is a document with a shape of its own; nil encodes o.
+// track notes an operation. Body is a document with a shape of its own, of which o has the
+// id, the partition key and the ETag, and no more; nil encodes o.
 func (c *ContainerContext) track(v verb, o DataObject, body []byte) error {
 	switch {
 	case o.ID == "" || o.PartitionKey == "":
@@ -77,26 +72,19 @@ func (c *ContainerContext) track(v verb, o DataObject, body []byte) error {
 	case v != verbCreate && o.ETag == "":
 		return fmt.Errorf("track document %s: it has no ETag, so it cannot be replaced or deleted safely", o.ID)
 	}
-	op := operation{verb: v, object: o, body: body, whole: body != nil}
-	if v != verbDelete && !op.whole {
+	if v != verbDelete && body == nil {
 		var err error
-		if op.body, err = o.encode(); err != nil {
+		if body, err = o.encode(); err != nil {
 			return err
 		}
 	}
 	c.partitionKey = o.PartitionKey
-	if c.operations == nil {
-		c.operations = make([]operation, 0, usualOperations)
-	}
-	c.operations = append(c.operations, op)
+	c.operations = append(c.operations, operation{verb: v, object: o, body: body})
 	return nil
 }
 
-// isEventCreate reports whether op stores an event. An event's id is used once,
-// ever.
-func (op operation) isEventCreate() bool {
-	return op.verb == verbCreate && op.object.Type == document.TypeEvent
-}
+// isEvent reports whether op stores an event: a create, under an id that is used once, ever.
+func (op operation) isEvent() bool { return op.object.Type == document.TypeEvent }
 
 // ordered returns the operations as they are sent: event creates first, else in
 // the order they were noted. A batch is executed in order and stops at its first
@@ -104,9 +92,9 @@ func (op operation) isEventCreate() bool {
 func (c *ContainerContext) ordered() []operation {
 	slices.SortStableFunc(c.operations, func(a, b operation) int {
 		switch {
-		case a.isEventCreate() == b.isEventCreate():
+		case a.isEvent() == b.isEvent():
 			return 0
-		case a.isEventCreate():
+		case a.isEvent():
 			return -1
 		default:
 			return 1

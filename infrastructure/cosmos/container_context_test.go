@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/cosmos/internal/store"
@@ -38,7 +39,7 @@ func TestTrackRefuses(t *testing.T) {
 	for name, err := range map[string]error{
 		"a second partition key":      c.Create(other),
 		"no id":                       c.Create(nameless),
-		"no partition key":            c.Create(keyless),
+		"no partition key":            emptyContext().Create(keyless),
 		"a second operation of an id": c.Update(object("a", 1)),
 		"a replace without an ETag":   c.Update(blind),
 	} {
@@ -111,12 +112,12 @@ func TestLimits(t *testing.T) {
 // The size that is checked is that of the request the SDK sends, to the byte.
 func TestSizeIsThatOfTheRequest(t *testing.T) {
 	t.Parallel()
-	container, s := play(t, stored(2), respond(http.StatusCreated, "", "etag", `"e"`))
+	container, s := play(t, stored(3), respond(http.StatusCreated, "", "etag", `"e"`))
 	options, _ := (*Options)(nil).withDefaults()
 	c := newContainerContext(container, options, store.Session{})
 	html := object("replaced", 1)
 	html.Data = json.RawMessage(`{"a":"\u003cb\u003e\u0026\u2028 é"}`) // as it is encoded
-	for _, err := range []error{c.Create(object("created", 10)), c.Update(html)} {
+	for _, err := range []error{c.Create(object("created", 10)), c.Update(html), c.track(verbDelete, object("deleted", 10), nil)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,9 +169,23 @@ func TestTooLargeIsRefusedBeforeTheCall(t *testing.T) {
 
 func TestOptionsReportEveryFault(t *testing.T) {
 	t.Parallel()
-	_, err := (&Options{EventTTL: maxTTL + 1, DeletedTTL: maxTTL + 1}).withDefaults()
-	if err == nil || !strings.Contains(err.Error(), "EventTTL") || !strings.Contains(err.Error(), "DeletedTTL") {
-		t.Errorf("error %v", err)
+	const long = maxTTL + 1
+	_, err := (&Options{EventTTL: long, DeletedTTL: long, RequestTTL: long, AuditTTL: long}).withDefaults()
+	for _, name := range []string{"EventTTL", "DeletedTTL", "RequestTTL", "AuditTTL"} {
+		if err == nil || !strings.Contains(err.Error(), name+" is longer") {
+			t.Errorf("error %v; want one of %s", err, name)
+		}
+	}
+	defaults, err := (&Options{}).withDefaults()
+	if err != nil || defaults.Traceparent(t.Context()) != "" {
+		t.Errorf("%+v, %v", defaults, err)
+	}
+	defaults.Traceparent = nil
+	if want := (Options{
+		EventTTL: 240 * time.Hour, DeletedTTL: 720 * time.Hour, RequestTTL: 24 * time.Hour, AuditTTL: 8760 * time.Hour,
+		AttemptTimeout: 8 * time.Second, Attempts: 3, Backoff: 50 * time.Millisecond, MaxThrottleWait: 2 * time.Second,
+	}); fmt.Sprintf("%+v", defaults) != fmt.Sprintf("%+v", want) {
+		t.Errorf("defaults %+v; want %+v", defaults, want)
 	}
 	o, err := (&Options{EventTTL: -1, Attempts: -1, Backoff: -1, MaxThrottleWait: -1}).withDefaults()
 	if err != nil || o.EventTTL != -1 || o.Attempts != 1 || o.Backoff != 0 || o.MaxThrottleWait != 0 {

@@ -61,8 +61,9 @@ func (o DataObject) encode() ([]byte, error) {
 	return raw, nil
 }
 
-// decodeObject reads a document as it was received. It goes over it once, and
-// leaves the data as it stands: what it returns shares the memory of raw.
+// decodeObject reads a document as it was received, but for its partition key, which the
+// reader knows, and its lifetime. It goes over it once, and leaves the data as it stands:
+// what it returns shares the memory of raw.
 func decodeObject(raw []byte) (DataObject, error) {
 	var o DataObject
 	s := jsontext.NewScanner(raw)
@@ -70,16 +71,10 @@ func decodeObject(raw []byte) (DataObject, error) {
 		switch member {
 		case "id":
 			o.ID, err = s.RequireText()
-		case "partitionKey":
-			o.PartitionKey, err = s.RequireText()
 		case "type":
 			o.Type, err = s.RequireText()
 		case "data":
 			o.Data, err = s.Raw()
-		case "ttl":
-			var ttl int64
-			ttl, err = s.RequireInteger()
-			o.TTL = int(ttl)
 		case "_etag":
 			var etag string
 			etag, err = s.RequireText()

@@ -1,6 +1,8 @@
 package cosmos
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -29,7 +31,7 @@ func rows(n int, continuation string, asked *[]string) answer {
 	}
 	body := fmt.Sprintf(`{"Documents":[%s],"_count":%d}`, strings.Join(items, ","), n)
 	return func(r *http.Request) (*http.Response, error) {
-		*asked = append(*asked, r.Header.Get("x-ms-max-item-count")+" "+r.Header.Get("x-ms-continuation"))
+		*asked = append(*asked, fmt.Sprint(r.Header.Get("x-ms-max-item-count"), r.Header.Values("x-ms-continuation")))
 		return respond(http.StatusOK, body, "x-ms-continuation", continuation, store.HeaderSession, "0:-1#5")(r)
 	}
 }
@@ -38,12 +40,15 @@ func rows(n int, continuation string, asked *[]string) answer {
 func TestAPageIsFilledFromShortOnes(t *testing.T) {
 	t.Parallel()
 	var asked []string
-	container, _ := play(t, rows(3, "a", &asked), rows(0, "b", &asked), rows(7, "c", &asked), rows(2, "", &asked))
+	container, s := play(t, rows(3, "a", &asked), rows(0, "b", &asked), rows(7, "c", &asked), rows(2, "", &asked))
 	reader, err := NewPager(container, things)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := reader.Page(t.Context(), 10, "", "")
+	page, err := reader.Page(t.Context(), 10, "", "0:-1#2")
+	if got := s.requests[0].Header.Get(store.HeaderSession); got != "0:-1#2" {
+		t.Errorf("asked behind the session %q", got)
+	}
 	if err != nil || len(page.Items) != 10 || page.Continuation != "c" || page.SessionToken != "0:-1#5" {
 		t.Errorf("%d items, continuation %q, session %q, %v", len(page.Items), page.Continuation, page.SessionToken, err)
 	}
@@ -51,7 +56,7 @@ func TestAPageIsFilledFromShortOnes(t *testing.T) {
 	if err != nil || len(page.Items) != 2 || page.Continuation != "" {
 		t.Errorf("the last page: %d items, continuation %q, %v", len(page.Items), page.Continuation, err)
 	}
-	if want := []string{"10 ", "7 a", "7 b", "10 c"}; !slices.Equal(asked, want) {
+	if want := []string{"10[]", "7[a]", "7[b]", "10[c]"}; !slices.Equal(asked, want) {
 		t.Errorf("asked for %q; want %q", asked, want)
 	}
 }
@@ -66,7 +71,7 @@ func TestAPageThatStaysEmptyEnds(t *testing.T) {
 	container, s := play(t, answers...)
 	reader, _ := NewPager(container, things)
 	page, err := reader.Page(t.Context(), 10, "", "")
-	if err != nil || len(page.Items) != 0 || page.Continuation != "on" || len(s.answers) != 0 {
+	if err != nil || page.Items == nil || len(page.Items) != 0 || page.Continuation != "on" || len(s.answers) != 0 {
 		t.Errorf("%d items, continuation %q, %v, %d requests left", len(page.Items), page.Continuation, err, len(s.answers))
 	}
 }
@@ -82,14 +87,30 @@ func TestPageFaults(t *testing.T) {
 		"a refused query":        {"", status(http.StatusBadRequest), fault.Internal},
 		"forbidden":              {"x", status(http.StatusForbidden), fault.Internal},
 		"a row of another shape": {"", respond(http.StatusOK, `{"Documents":[{"id":7}]}`), fault.Internal},
+		"a row that is no item":  {"", rows(1, "", new([]string)), fault.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			container, _ := play(t, test.answer)
-			reader, _ := NewPager(container, things)
+			refusing := things
+			refusing.Item = func(thing) (thing, error) { return thing{}, errors.New("no item") }
+			reader, _ := NewPager(container, refusing)
 			if _, err := reader.Page(t.Context(), 10, test.continuation, ""); err == nil || fault.KindOf(err) != test.kind {
 				t.Errorf("%v; want %s", err, test.kind)
 			}
 		})
+	}
+}
+
+func TestAPageThatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	container, _ := play(t, func(*http.Request) (*http.Response, error) {
+		cancel()
+		return nil, context.Canceled
+	})
+	reader, _ := NewPager(container, things)
+	if _, err := reader.Page(ctx, 10, "x", ""); !fault.Is(err, fault.Unavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v; want that it was given up, and nothing of the continuation", err)
 	}
 }

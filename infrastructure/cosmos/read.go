@@ -20,14 +20,7 @@ func (c *ContainerContext) read(ctx context.Context, partitionKey, id string) (D
 	if reply.SessionToken != nil {
 		c.session.Merge(*reply.SessionToken)
 	}
-	o, err := decodeObject(reply.Value)
-	if err != nil {
-		return DataObject{}, store.AsFault("read document "+id, err)
-	}
-	if reply.ETag != "" {
-		o.ETag = reply.ETag
-	}
-	return o, nil
+	return decodeObject(reply.Value)
 }
 
 // readPrimary reads a document as it is now. A plain read may be answered by a
@@ -38,7 +31,7 @@ func (c *ContainerContext) readPrimary(ctx context.Context, partitionKey, id str
 	if err != nil {
 		return DataObject{}, err
 	}
-	return decodeObjectOf(result)
+	return decodeObject(result.ResourceBody)
 }
 
 func (c *ContainerContext) readPrimaryRaw(ctx context.Context, partitionKey, id string) (none azcosmos.TransactionalBatchResult, err error) {
@@ -59,15 +52,4 @@ func (c *ContainerContext) readPrimaryRaw(ctx context.Context, partitionKey, id 
 		return none, store.StatusFault(what, int(result.StatusCode), reply.RawResponse, store.ErrRefused)
 	}
 	return result, nil
-}
-
-func decodeObjectOf(result azcosmos.TransactionalBatchResult) (DataObject, error) {
-	o, err := decodeObject(result.ResourceBody)
-	if err != nil {
-		return DataObject{}, err
-	}
-	if result.ETag != "" {
-		o.ETag = result.ETag
-	}
-	return o, nil
 }

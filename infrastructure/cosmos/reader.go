@@ -65,7 +65,7 @@ func (r *Reader[S]) Read(ctx context.Context, id uuid.UUID, ifNoneMatch, session
 	if reply.SessionToken != nil {
 		token.Merge(*reply.SessionToken)
 	}
-	if reply.RawResponse != nil && reply.RawResponse.StatusCode == http.StatusNotModified {
+	if reply.RawResponse.StatusCode == http.StatusNotModified {
 		return query.Found[S]{}, fault.New(fault.NotModified, "", "the "+r.view.Noun+" has not changed")
 	}
 	o, err := decodeObject(reply.Value)

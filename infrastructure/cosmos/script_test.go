@@ -17,12 +17,14 @@ import (
 )
 
 // script is a transport that answers one request after the other as written and
-// notes their bodies. The account itself is always there.
+// notes them and their bodies. The account itself is always there. It serves the test's own
+// goroutine: a request that is not in the script ends the test.
 type script struct {
-	t       *testing.T
-	mu      sync.Mutex // guards the fields below
-	answers []answer
-	bodies  []string
+	t        *testing.T
+	mu       sync.Mutex // guards the fields below
+	answers  []answer
+	requests []*http.Request
+	bodies   []string
 }
 
 type answer func(*http.Request) (*http.Response, error)
@@ -42,10 +44,9 @@ func (s *script) Do(r *http.Request) (*http.Response, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.bodies = append(s.bodies, string(body))
+	s.requests, s.bodies = append(s.requests, r), append(s.bodies, string(body))
 	if len(s.answers) == 0 {
-		s.t.Errorf("request %d is not in the script: %s %s %s", len(s.bodies), r.Method, r.URL.Path, body)
-		return nil, io.ErrUnexpectedEOF
+		s.t.Fatalf("request %d is not in the script: %s %s %s", len(s.bodies), r.Method, r.URL.Path, body)
 	}
 	next := s.answers[0]
 	s.answers = s.answers[1:]

@@ -15,7 +15,7 @@ func storedEventText(id string, sequence, changed int) string {
 func TestStoredEventsAreInTheirOrder(t *testing.T) {
 	t.Parallel()
 	container, _ := play(t,
-		respond(http.StatusOK, fmt.Sprintf(`{"Documents":[%s,%s],"_count":2}`, storedEventText("b", 2, 20), storedEventText("c", 3, 30)), "x-ms-continuation", "more"),
+		respond(http.StatusOK, fmt.Sprintf(`{"Documents":[%s,{"id":"x","type":"other","sequence":1},%s],"_count":3}`, storedEventText("b", 2, 20), storedEventText("c", 3, 30)), "x-ms-continuation", "more"),
 		respond(http.StatusOK, fmt.Sprintf(`{"Documents":[%s],"_count":1}`, storedEventText("a", 1, 10))))
 	events, err := EventStore{container: container}.OfKey(t.Context(), "k")
 	if err != nil || len(events) != 3 {

@@ -78,7 +78,7 @@ func (c *ContainerContext) Save(ctx context.Context) ([]DataObject, error) {
 // attempt that was applied, it looks at what is stored.
 func (c *ContainerContext) attempt(ctx context.Context, ops []operation, unknown bool) outcome {
 	o := c.send(ctx, ops)
-	if o.err == nil || !o.mayBeOwn(ops, unknown) {
+	if !o.mayBeOwn(ops, unknown) {
 		return o
 	}
 	saved, own, err := c.readBack(ctx, ops, o.failed)
@@ -102,23 +102,17 @@ func (c *ContainerContext) waitBefore(attempt int, o outcome, unknown bool) (tim
 	if asked := fault.RetryAfter(o.err); asked > 0 {
 		return asked, asked <= c.options.MaxThrottleWait
 	}
-	backoff := c.options.Backoff << (attempt - 1)
-	if backoff <= 0 {
-		return 0, true
-	}
+	backoff := max(c.options.Backoff<<(attempt-1), 0) // a shift too far is negative
 	return backoff/2 + rand.N(backoff/2+1), true
 }
 
 // pause waits, and fails when ctx ends first.
 func pause(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
-		return ctx.Err()
+	case <-time.After(wait):
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return ctx.Err()
 }
 
 func (c *ContainerContext) describe(ops []operation) string {

@@ -105,7 +105,9 @@ func (test outcomeCase) run(t *testing.T) {
 	if err := errors.Join(c.Update(aContact), c.Create(anEvent)); err != nil {
 		t.Fatal(err)
 	}
-	saved, err := c.Save(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of a silence that is never given up
+	defer cancel()
+	saved, err := c.Save(ctx)
 	if len(s.answers) > 0 {
 		t.Errorf("%d answers of the script are left", len(s.answers))
 	}
@@ -160,6 +162,12 @@ func TestOutcomesOfAPointWrite(t *testing.T) {
 		{name: "create, reset, foreign", verb: verbCreate, answers: []answer{broken(errReset), status(409), found(changed, `"r"`)}, kind: fault.Conflict, fails: true},
 		{name: "replace, reset, own", verb: verbReplace, answers: []answer{broken(errReset), status(412), found(asStored, `"r"`)}, etag: `"r"`},
 		{name: "replace, reset, foreign", verb: verbReplace, answers: []answer{broken(errReset), status(412), found(changed, `"r"`)}, kind: fault.PreconditionFailed, fails: true},
+		{name: "replace, reset, vanished", verb: verbReplace, answers: []answer{broken(errReset), status(404), missing()}, kind: fault.NotFound, fails: true},
+		{name: "deleted", verb: verbDelete, answers: []answer{respond(204, "")}},
+		{name: "delete, lost race", verb: verbDelete, answers: []answer{status(412)}, kind: fault.PreconditionFailed, fails: true},
+		{name: "delete, not there", verb: verbDelete, answers: []answer{status(404)}, kind: fault.NotFound, fails: true},
+		{name: "delete, reset, gone", verb: verbDelete, answers: []answer{broken(errReset), status(404), missing()}},
+		{name: "delete, reset, changed", verb: verbDelete, answers: []answer{broken(errReset), status(412), found(changed, `"r"`)}, kind: fault.PreconditionFailed, fails: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -172,6 +180,14 @@ func TestOutcomesOfAPointWrite(t *testing.T) {
 				saved, err := c.Save(t.Context())
 				if len(s.answers) > 0 {
 					t.Errorf("%d answers of the script are left", len(s.answers))
+				}
+				wantMatch := string(aContact.ETag)
+				if test.verb == verbCreate {
+					wantMatch = ""
+				}
+				r := s.requests[0]
+				if want := []string{"POST", "PUT", "DELETE"}[test.verb]; r.Method != want || r.Header.Get("If-Match") != wantMatch {
+					t.Errorf("sent %s with If-Match %q; want %s with %q", r.Method, r.Header.Get("If-Match"), want, wantMatch)
 				}
 				switch {
 				case test.fails && !fault.Is(err, test.kind):
@@ -243,4 +259,71 @@ func TestSaveKeepsTheSession(t *testing.T) {
 			t.Errorf("session %q", got)
 		}
 	})
+}
+
+// A failed attempt is followed by another one after a wait that doubles. A negative
+// Backoff waits for nothing, however many attempts there are.
+func TestTheWaitsBetweenAttempts(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		options     Options
+		least, most []time.Duration
+	}{
+		{Options{}, []time.Duration{25 * ms, 50 * ms}, []time.Duration{50 * ms, 100 * ms}},
+		{Options{Attempts: 5, Backoff: 4 * time.Second}, []time.Duration{2e9, 4e9, 8e9, 16e9}, []time.Duration{4e9, 8e9, 16e9, 32e9}},
+		{Options{Attempts: 3, Backoff: -1}, []time.Duration{0, 0}, []time.Duration{0, 0}},
+		{Options{Attempts: 80, Backoff: -1}, make([]time.Duration, 79), make([]time.Duration, 79)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			options, _ := test.options.withDefaults()
+			var at []time.Time
+			answers := make([]answer, options.Attempts)
+			for i := range answers {
+				answers[i] = func(r *http.Request) (*http.Response, error) {
+					at = append(at, time.Now())
+					return status(500)(r)
+				}
+			}
+			container, _ := play(t, answers...)
+			c := newContainerContext(container, options, store.Session{})
+			if err := c.Create(anEvent); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Save(t.Context()); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("error %v", err)
+			}
+			if len(at) != options.Attempts {
+				t.Fatalf("%d attempts; want %d", len(at), options.Attempts)
+			}
+			for i, least := range test.least {
+				if wait := at[i+1].Sub(at[i]); wait < least || wait > test.most[i] {
+					t.Errorf("wait %d is %s; want %s to %s", i+1, wait, least, test.most[i])
+				}
+			}
+		})
+	}
+}
+
+// An attempt that nobody answers ends after AttemptTimeout, or with the caller's context
+// where that is negative.
+func TestHowLongAnAttemptLasts(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{0: 8 * time.Second, time.Second: time.Second, -1: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			container, _ := play(t, silent)
+			options, _ := (&Options{AttemptTimeout: timeout, Attempts: 1}).withDefaults()
+			c := newContainerContext(container, options, store.Session{})
+			if err := c.Create(anEvent); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			began := time.Now()
+			if _, err := c.Save(ctx); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("error %v", err)
+			}
+			if took := time.Since(began); took != want {
+				t.Errorf("AttemptTimeout %s: it took %s; want %s", timeout, took, want)
+			}
+		})
+	}
 }
