@@ -150,7 +150,8 @@ func (k *keeper) end(why error) {
 }
 
 // finish writes the record a last time, after keep has ended: edit says what
-// becomes of it. It tries until it succeeds or the lease is lost, whether ctx ends or not.
+// becomes of it. It tries until it succeeds, the lease is lost or the fence passes, whether
+// ctx ends or not.
 func (k *keeper) finish(ctx context.Context, edit func(*Lease)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.fence.left())
 	defer cancel()
@@ -159,7 +160,7 @@ func (k *keeper) finish(ctx context.Context, edit func(*Lease)) error {
 	for {
 		err := k.write(ctx)
 		switch {
-		case err == nil, errors.Is(err, ErrLeaseLost), k.fence.endIfPassed():
+		case err == nil, errors.Is(err, ErrLeaseLost):
 			return err
 		case errors.Is(err, errRewritten):
 			continue

@@ -265,3 +265,17 @@ func TestTheLastWriteIsSoonTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// A last write that never succeeds is tried as long as the lease is trusted, also when the
+// host stops.
+func TestTheLastWriteEndsWithTheTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, k := keeperOf(t, &madeStore{replace: func(Record) (string, error) { return "", errTest }}, nil, &Observer{})
+		stopped, stop := context.WithCancel(t.Context())
+		stop()
+		began := time.Now()
+		if err := k.finish(stopped, (*Lease).disown); !errors.Is(err, errTest) || time.Since(began) != 18*time.Second {
+			t.Errorf("given up after %s, error %v; want Expiry - Margin = 18 s", time.Since(began), err)
+		}
+	})
+}
