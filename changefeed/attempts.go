@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,8 +58,9 @@ func addAttempt(attempts []DocumentAttempts, name string) ([]DocumentAttempts, i
 // documentID is the document's "id", or "".
 func documentID(item *Item) string {
 	id := jsonscan.Member(item.Raw, "id")
-	if text, ok := jsonscan.Unquote(id); ok {
-		return string(text)
+	var text string
+	if json.Unmarshal(id, &text) == nil {
+		return text
 	}
 	return string(id)
 }

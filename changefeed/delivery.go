@@ -80,29 +80,23 @@ func (d *delivery) countHandled(items []Item, verdicts []verdict) {
 			n, last = n+1, max(last, items[i].LSN)
 		}
 	}
-	if n > 0 {
-		d.keeper.change(func(l *Lease) urgency {
-			l.Handled, l.Delivered = l.Handled+n, max(l.Delivered, last)
-			return later
-		})
-	}
+	d.keeper.change(func(l *Lease) urgency {
+		l.Handled, l.Delivered = l.Handled+n, max(l.Delivered, last)
+		return later
+	})
 }
 
 // ensureTrusted returns nil if the lease can be trusted; a lease in doubt is renewed
 // first.
 func (d *delivery) ensureTrusted() error {
 	for {
-		switch {
-		case d.keeper.fence.endIfPassed():
-			return ErrFenced
-		case d.ctx.Err() != nil:
+		if d.keeper.fence.endIfPassed() || d.ctx.Err() != nil {
 			return context.Cause(d.ctx)
-		case !d.keeper.fence.inDoubt():
+		}
+		if !d.keeper.fence.inDoubt() {
 			return nil
 		}
-		if err := d.keeper.renew(d.ctx); err != nil {
-			return err
-		}
+		_ = d.keeper.renew(d.ctx) // it fails when ctx ends
 	}
 }
 

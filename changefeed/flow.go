@@ -51,10 +51,6 @@ func (f *flow) admit(src *Page) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closing || f.halted {
-		release(src)
-		return
-	}
 	parts := f.byLane(src)
 	p := f.window.add(src)
 	for i, part := range parts {
@@ -100,7 +96,7 @@ func (f *flow) waitLane(ctx context.Context, most time.Duration) {
 	end := f.clock.Now().Add(most)
 	for left := most; left > 0 && ctx.Err() == nil; left = end.Sub(f.clock.Now()) {
 		f.mu.Lock()
-		idle := slices.ContainsFunc(f.lanes, func(l lane) bool { return !l.works && len(l.queue) == 0 })
+		idle := slices.ContainsFunc(f.lanes, func(l lane) bool { return !l.alive })
 		f.mu.Unlock()
 		if idle {
 			return
@@ -147,8 +143,7 @@ func (f *flow) halt() {
 // goroutine of a lane exists only while there is work.
 type lane struct {
 	queue []segment // guarded by flow.mu
-	alive bool      // guarded by flow.mu; the goroutine runs
-	works bool      // guarded by flow.mu; it delivers a segment
+	alive bool      // guarded by flow.mu; the goroutine runs: there is work
 }
 
 // segment is a run of items of one page.
@@ -180,18 +175,14 @@ func (f *flow) deliver(l *lane) {
 func (f *flow) next(l *lane) (s segment, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l.works = false
-	if len(l.queue) == 0 {
-		f.free.send()
-	}
-	if len(l.queue) == 0 || f.halted || f.ctx.Err() != nil || f.closing && l.queue[0].page.seq > f.started {
+	if len(l.queue) == 0 || f.halted || f.closing && l.queue[0].page.seq > f.started {
 		l.queue, l.alive = nil, false // what is left is delivered again from the checkpoint
+		f.free.send()
 		return segment{}, false
 	}
 	s = l.queue[0]
 	l.queue[0] = segment{}
 	l.queue = l.queue[1:]
 	f.started = max(f.started, s.page.seq)
-	l.works = true
 	return f.withhold(s), true
 }

@@ -1,18 +1,238 @@
 package changefeed
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
 
-// A flow that is closed takes no page in, and gives its memory back.
-func TestAClosedFlowTakesNoPage(t *testing.T) {
-	opts, err := (&Options{}).resolve(HandlerFunc(nil))
+// newTestFlow returns a flow of a lease that is owned and not written; in a bubble.
+func newTestFlow(t *testing.T, o *Options, h Handler) *flow {
+	t.Helper()
+	_, e := newShelf(t)
+	o.Expiry = 1000 * time.Hour
+	opts, err := o.resolve(h)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFlow(&delivery{env: &env{opts: opts, clock: opts.Clock}, ctx: t.Context()})
-	f.close()
-	released := 0
-	f.admit(&Page{Items: make([]Item, 1), Release: func() { released++ }})
-	if released != 1 || f.window.busy() {
-		t.Errorf("released %d times; in hand: %t", released, f.window.busy())
+	e.opts, e.obs, e.clock, e.handler = opts, opts.Observer, opts.Clock, h
+	c := clocks{clock: e.clock, wall: e.opts.Now}
+	ctx, fence := newFence(t.Context(), c, c.read(), e.opts.Expiry)
+	t.Cleanup(func() { fence.revoke(ErrLeaseLost) })
+	lease := Lease{ID: "p..-FF", Version: 1, Token: "-FF", Range: FullRange(), Owner: "a", Incarnation: "1", Epoch: 1}
+	return newFlow(newDelivery(ctx, e, newKeeper(e, lease, fence, e.clock.Now(), newSignal()), &atomic.Int64{}))
+}
+
+// What fails once nothing may be tried again is not told: a stop or a drain is why, and the
+// lease keeps the cause that it has.
+func TestWhatFailsAfterTheEndIsNotTold(t *testing.T) {
+	for name, end := range map[string]func(f *flow){
+		"":        func(*flow) {},
+		"drained": func(f *flow) { f.close() },
+		"stopped": func(f *flow) { f.halt() },
+		"lost":    func(f *flow) { f.keeper.fence.revoke(ErrLeaseLost) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil))
+			f.noteFailure(ofReads, errors.New("the cause"))
+			end(f)
+			f.report(errors.New("another"))
+			want := "the cause"
+			if name == "" {
+				want = "another"
+			}
+			if l := f.keeper.snapshot(); l.Error != want {
+				t.Errorf("%q: the lease tells %q, want %q", name, l.Error, want)
+			}
+		})
 	}
+}
+
+// What was dropped is read again from its oldest change on; where nothing was, all that was
+// read is handled.
+func TestWhatIsDroppedIsTheLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, dropped := range []bool{false, true} {
+			f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil))
+			now := time.Now()
+			page := &Page{EndLSN: 9, Items: []Item{{LSN: 7, Timestamp: now.Unix()}, {LSN: 9, Timestamp: now.Unix()}}}
+			f.pageRead(page, now, now)
+			if p := f.window.add(page); !dropped {
+				f.window.finish(p, 2)
+			}
+			time.Sleep(time.Minute)
+			f.close()
+			want := RangeLag{Known: true}
+			if dropped {
+				want = RangeLag{Known: true, Transactions: 3, Age: time.Since(now.Truncate(time.Second))}
+			}
+			got := f.lagIn(nil)
+			if got.Lease = (Lease{}); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("dropped %t: %+v, want %+v", dropped, got, want)
+			}
+		}
+	})
+}
+
+// Of what a call said of a key's items, the first answer counts that is not done; a refusal
+// before one that waits, and any answer before none.
+func TestWhatACallSaidOfAKey(t *testing.T) {
+	first, second := errors.New("first"), errors.New("second")
+	waits, waits2 := verdict{kind: waiting, err: first}, verdict{kind: waiting, err: second}
+	refuses, refuses2 := verdict{kind: refused, err: first}, verdict{kind: refused, err: second}
+	failed, silent := verdict{err: first}, verdict{err: errUnanswered}
+	for name, c := range map[string]struct {
+		verdicts []verdict
+		err      error
+		blamed   int
+		refused  bool
+	}{
+		"failed":                       {[]verdict{failed, failed}, first, 0, false},
+		"unanswered":                   {[]verdict{silent, silent}, errUnanswered, 0, false},
+		"waits":                        {[]verdict{waits, waits2}, first, 0, false},
+		"refused":                      {[]verdict{refuses, refuses2}, first, 0, true},
+		"waits, then refused":          {[]verdict{waits, refuses2}, second, 1, true},
+		"refused, then waits":          {[]verdict{refuses, waits2}, first, 0, true},
+		"unanswered, then waits":       {[]verdict{silent, waits2}, second, 1, false},
+		"unanswered, then refused":     {[]verdict{silent, refuses2}, second, 1, true},
+		"waits, then unanswered":       {[]verdict{waits, silent}, first, 0, false},
+		"failed, then refused":         {[]verdict{failed, refuses2}, second, 1, true},
+		"failed, then waits":           {[]verdict{failed, waits2}, first, 0, false},
+		"unanswered, refused, unheard": {[]verdict{silent, refuses, silent}, first, 1, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil))
+			h := &heldKey{}
+			for _, v := range c.verdicts {
+				h.items = append(h.items, heldItem{verdict: v})
+			}
+			h.items = append(h.items, heldItem{verdict: refuses}) // of a try before
+			o := f.outcomeOf(h, len(c.verdicts))
+			if !errors.Is(o.err, c.err) || o.blamed != c.blamed || o.refused != c.refused {
+				t.Errorf("%s: %v of item %d, refused %t; want %v of %d, %t", name, o.err, o.blamed, o.refused, c.err, c.blamed, c.refused)
+			}
+		})
+	}
+}
+
+// A key makes way once it has waited for too long, or the window is full, and it was tried
+// before, and others were handled since; never for a refusal, or for a doubt of the lease.
+func TestWhenAKeyMakesWay(t *testing.T) {
+	waits := verdict{kind: waiting, err: errTest}
+	for name, c := range map[string]struct {
+		limit   time.Duration
+		verdict verdict
+		waited  time.Duration
+		tries   int
+		since   int64 // documents handled since the last try
+		full    bool
+		dead    bool
+	}{
+		"waited too long":    {time.Minute, waits, time.Minute, 1, 1, false, true},
+		"not for so long":    {time.Minute, waits, time.Minute - 1, 1, 1, false, false},
+		"the window is full": {time.Minute, waits, 0, 1, 1, true, true},
+		"no limit":           {0, waits, time.Hour, 1, 1, true, false},
+		"its first try":      {time.Minute, waits, time.Hour, 0, 1, true, false},
+		"no other passed":    {time.Minute, waits, time.Hour, 1, 0, true, false},
+		"refused":            {time.Minute, verdict{kind: refused, err: errTest}, time.Hour, 1, 1, true, false},
+		"in doubt":           {time.Minute, verdict{err: errDoubt}, time.Hour, 1, 1, true, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newTestFlow(t, &Options{
+				WaitLimit: c.limit, RetryMin: time.Hour, RetryMax: time.Hour, Observer: &Observer{},
+				DeadLetter: func(context.Context, DeadLetter) error { return nil },
+			}, HandlerFunc(nil))
+			f.handled.Store(10)
+			h := &heldKey{attempt: c.tries, since: time.Now(), handledBefore: 10 - c.since, backoff: f.newBackoff(), items: []heldItem{{verdict: c.verdict}}}
+			time.Sleep(c.waited)
+			if c.full {
+				f.window.stop()
+			}
+			f.postpone(h, 1)
+			it := h.items[0]
+			if it.dead != c.dead || it.waited != c.dead || h.attempt != c.tries+1 {
+				t.Errorf("%s: set aside %t, because it waited %t, after %d tries", name, it.dead, it.waited, h.attempt)
+			}
+			if due := time.Until(h.due); (due <= 0) != (c.dead || errors.Is(c.verdict.err, errDoubt)) {
+				t.Errorf("%s: due in %s", name, due)
+			}
+			if before := h.handledBefore; before != 10 && !errors.Is(c.verdict.err, errDoubt) {
+				t.Errorf("%s: what was handled when it was tried is %d, want 10", name, before)
+			}
+		})
+	}
+}
+
+// Where empty pages lie before one with items the checkpoint is that of the last.
+func TestTheCheckpointIsThatOfTheLastPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil))
+		f.progress([]*page{{token: "1"}, {token: "2", count: 3, lsn: 8, changed: 80}, {token: "3", count: 1, lsn: 7, changed: 70}})
+		if l := f.keeper.snapshot(); l.Continuation != "3" || l.LSN != 8 || l.ChangeTime != 80 || f.keeper.items != 4 {
+			t.Errorf("checkpoint %q, LSN %d of %d, %d items; want 3, LSN 8 of 80, 4 items", l.Continuation, l.LSN, l.ChangeTime, f.keeper.items)
+		}
+	})
+}
+
+// lateTimers is a clock whose timers have not run yet, as after a pause of the process.
+type lateTimers struct{ systemClock }
+
+func (lateTimers) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
+
+// Without trust in the lease neither the handler is called nor the sink, and why is said.
+func TestNothingIsCalledWithoutTrust(t *testing.T) {
+	for name, c := range map[string]struct {
+		late bool // the timer of the fence
+		end  func(f *flow)
+		want error
+	}{
+		"the fence has passed, and its timer has not run": {true, func(f *flow) { time.Sleep(f.keeper.untilFence()) }, ErrFenced},
+		"the drain is over": {false, func(f *flow) { f.keeper.fence.revoke(ErrDraining) }, ErrDraining},
+		"it is in doubt, and found lost": {false, func(f *flow) {
+			f.keeper.fence.until.wall = time.Time{}
+			f.keeper.end(ErrLeaseLost)
+		}, ErrLeaseLost},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			o := &Options{Observer: &Observer{}, DeadLetter: func(context.Context, DeadLetter) error {
+				calls++
+				return nil
+			}}
+			if began := time.Now(); c.late {
+				o.Clock, o.Now = lateTimers{}, func() time.Time { return began }
+			}
+			f := newTestFlow(t, o, HandlerFunc(func(context.Context, *Batch) error {
+				calls++
+				return nil
+			}))
+			c.end(f)
+			verdicts := f.call(&page{}, make([]Item, 2), 1)
+			err := f.deadLetter(DeadLetter{})
+			if calls != 0 || !errors.Is(err, c.want) || len(verdicts) != 2 || !errors.Is(verdicts[1].err, c.want) || verdicts[1].kind != unanswered {
+				t.Errorf("%s: %d calls; %v, %v; want none, and %v", name, calls, verdicts, err, c.want)
+			}
+		})
+	}
+}
+
+// The context of a call ends with it, also where no time-out does: what it leads to is
+// given back.
+func TestTheContextOfACallEndsWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got context.Context
+		f := newTestFlow(t, &Options{HandlerTimeout: -1, Observer: &Observer{}}, HandlerFunc(func(ctx context.Context, _ *Batch) error {
+			if got = ctx; ctx.Err() != nil {
+				t.Error("it has ended before")
+			}
+			return nil
+		}))
+		if v := f.call(&page{}, make([]Item, 1), 1); v != nil || got.Err() == nil {
+			t.Errorf("verdicts %v; after the call its context tells %v", v, got.Err())
+		}
+	})
 }

@@ -68,10 +68,8 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 		f.handled.Add(int64(len(s.items)))
 		f.window.finish(s.page, len(s.items))
 		f.mu.Lock()
-		if len(f.held) > 0 { // what the handler depends on is there: no need to rest
-			f.adjustBudget(len(s.items), nil)
-			f.kick.send()
-		}
+		f.adjustBudget(len(s.items), nil) // what the handler depends on is there: no need to rest
+		f.kick.send()
 		f.mu.Unlock()
 		f.report(nil)
 		return
@@ -98,7 +96,7 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 		f.postpone(h, len(h.items))
 	}
 	f.adjustBudget(handled, verdicts)
-	if len(f.held) > 0 && !f.retrying {
+	if !f.retrying {
 		f.retrying = true
 		f.running.Go(f.retry)
 	}
@@ -159,8 +157,7 @@ func (f *flow) postpone(h *heldKey, n int) {
 	now := f.clock.Now()
 	h.attempt++
 	switch {
-	case errors.Is(o.err, errDoubt): // nobody's fault; the lease is renewed first
-		h.due = now
+	case errors.Is(o.err, errDoubt): // nobody's fault, and due still; the lease is renewed first
 		return
 	case !o.notBefore.IsZero(): // it waits for something else than itself
 		h.due, h.since = now.Add(o.notBefore.Sub(f.opts.Now())), now

@@ -83,7 +83,7 @@ func (f *flow) tryAgain(keys []*heldKey) {
 	f.mu.Lock()
 	for _, h := range keys {
 		n := f.retryCount(h, f.budget-len(batch))
-		if n < 0 && len(batch) == 0 {
+		if n < 0 { // what the batch has so far is due still
 			i := h.firstDead()
 			it := h.items[i]
 			f.mu.Unlock()

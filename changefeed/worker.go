@@ -46,9 +46,8 @@ const (
 // became of the lease. ctx is only a parent for values: it may have ended.
 func (w *worker) run(ctx context.Context) {
 	keepCtx, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopKeeping()
 	var keeping sync.WaitGroup
-	keeping.Go(func() { w.keeper.run(keepCtx) })
+	keeping.Go(func() { w.keeper.run(keepCtx) }) // what ends it ends w.ctx
 	var why ending
 	var split *SplitError
 	for why = endedAgain; why == endedAgain; {
@@ -56,8 +55,11 @@ func (w *worker) run(ctx context.Context) {
 	}
 	stopKeeping()
 	keeping.Wait()
-	if why == endedLost && errors.Is(context.Cause(w.ctx), ErrDraining) {
-		why = endedAsked // a deadline came first: that of a drain, or of a pause or a rewind
+	switch cause := context.Cause(w.ctx); { //nolint:contextcheck // the lease's context
+	case errors.Is(cause, ErrDraining): // a deadline came first: that of a drain, or of a pause or a rewind
+		why = endedAsked
+	case cause != nil:
+		why = endedLost
 	}
 	switch why {
 	case endedAsked:
@@ -83,7 +85,6 @@ func (w *worker) session() (ending, *SplitError) {
 	w.setFlow(f)
 	w.inheritTrouble()
 	readCtx, stopReading := context.WithCancel(w.ctx)
-	defer stopReading()
 	read := make(chan *SplitError, 1)
 	var reading sync.WaitGroup
 	reading.Go(func() { read <- w.read(readCtx, f) })
@@ -91,24 +92,19 @@ func (w *worker) session() (ending, *SplitError) {
 	why, split := goOn, (*SplitError)(nil)
 	for why == goOn {
 		select {
-		case split = <-read:
+		case split = <-read: // nil: the context has ended
 			why = endedLost
 			if split != nil {
 				why = endedSplit
 			}
 		case <-w.kick:
 			why = w.carryOutRequests()
-		case <-w.ctx.Done():
-			why = endedLost
 		}
 	}
 	stopReading()
 	reading.Wait()
 	w.finishFlow(f)
 	w.setFlow(nil)
-	if cause := context.Cause(w.ctx); cause != nil && !errors.Is(cause, ErrDraining) {
-		return endedLost, nil
-	}
 	return why, split
 }
 
