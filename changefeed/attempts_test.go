@@ -27,3 +27,12 @@ func TestAttemptsAreBounded(t *testing.T) {
 		t.Errorf("%d attempts, want 2", n)
 	}
 }
+
+// A document is known by its id, which another store may give as a number, or not at all.
+func TestADocumentHasItsID(t *testing.T) {
+	for raw, want := range map[string]string{`{"id":"a\"b"}`: `a"b`, `{"id":7}`: "7", `{"n":1}`: ""} {
+		if got := documentName(&Item{LSN: 12, Raw: []byte(raw)}); got != "12:"+want {
+			t.Errorf("%s: %q, want 12:%s", raw, got, want)
+		}
+	}
+}

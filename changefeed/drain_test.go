@@ -6,26 +6,82 @@ import (
 	"time"
 )
 
-// A host that leaves tells the others, also if it looks often itself for a moment more: they
-// may be calm before. It need not if all look often for as long as telling them would take.
+// leaving is a run with one lease beside a host that stays.
+func leaving(t *testing.T) (*shelf, *run) {
+	t.Helper()
+	store, e := newShelf(t)
+	r := newRun(e)
+	r.last = listing{leases: []Lease{{ID: "l", Owner: "b", Incarnation: "2", Expiry: e.opts.Expiry}}}
+	r.workers.byLease["own"] = &worker{}
+	return store, r
+}
+
+// A host that leaves tells the others, if one is there that stays and may be calm; be it
+// calm soon, before they have all looked. It then works on until they have.
 func TestAHostThatLeavesTellsThoseThatMayBeCalm(t *testing.T) {
+	calm := func(*run) {}
 	for name, tt := range map[string]struct {
 		fast time.Duration // how long this host still looks often
+		set  func(r *run)
 		told bool
 	}{
-		"calm":       {fast: -time.Minute, told: true},
-		"calm soon":  {fast: 5 * time.Second, told: true},
-		"calm later": {fast: 30 * time.Second, told: false},
+		"calm":               {-time.Minute, calm, true},
+		"calm soon":          {5 * time.Second, calm, true},
+		"calm later":         {30 * time.Second, calm, false},
+		"nothing to give up": {-time.Minute, func(r *run) { clear(r.workers.byLease) }, false},
+		"no time":            {-time.Minute, func(r *run) { r.opts.DrainTimeout = -1 }, false},
+		"alone":              {-time.Minute, func(r *run) { r.last = listing{} }, false},
+		"a spare one": {-time.Minute, func(r *run) {
+			r.last = listing{hosts: []heartbeat{{Host: "b", Incarnation: "2", Spare: true}}}
+		}, true},
+		"was spare itself": {-time.Minute, func(r *run) {
+			r.last = listing{hosts: []heartbeat{{Host: "a", Incarnation: r.incarnation, Spare: true}}}
+		}, false},
+		"the other leaves too": {-time.Minute, func(r *run) {
+			r.last = listing{hosts: []heartbeat{{Host: "b", Incarnation: "2", Draining: true}}}
+		}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			store, e := newShelf(t)
-			r := newRun(e)
-			r.last = listing{leases: []Lease{{ID: "l", Owner: "b", Incarnation: "2", Expiry: e.opts.Expiry}}}
-			r.workers.byLease["own"] = &worker{}
-			now := r.clock.Now()
-			r.interval.fastUntil = now.Add(tt.fast)
-			if r.announce(t.Context(), now); (store.writes > 0) != tt.told {
-				t.Errorf("%s: %d records written, told %t", name, store.writes, tt.told)
+			store, r := leaving(t)
+			began := r.clock.Now()
+			r.interval.fastUntil = began.Add(tt.fast)
+			tt.set(r)
+			r.announce(t.Context(), began)
+			took, want := time.Since(began), time.Duration(0)
+			if tt.told {
+				want = 6 * time.Second // 3/5 of DrainTimeout
+			}
+			if (store.writes > 0) != tt.told || took != want {
+				t.Errorf("%s: %d records written, %s waited; want told %t, %s", name, store.writes, took, tt.told, want)
+			}
+		})
+	}
+}
+
+// A host that leaves waits no longer than somebody may need it: not if nobody could be told,
+// and not once its leases are gone.
+func TestAHostThatLeavesWaitsForNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lose bool // what it tells the others
+		gone time.Duration
+	}{
+		"nobody was told":  {lose: true},
+		"all leases moved": {gone: time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, r := leaving(t)
+			store.lose = tt.lose
+			began := r.clock.Now()
+			if tt.gone > 0 {
+				time.AfterFunc(tt.gone, func() {
+					r.workers.mu.Lock()
+					clear(r.workers.byLease)
+					r.workers.mu.Unlock()
+					r.relist.send()
+				})
+			}
+			if r.announce(t.Context(), began); time.Since(began) != tt.gone {
+				t.Errorf("%s: it waited for %s, want %s", name, time.Since(began), tt.gone)
 			}
 		})
 	}

@@ -190,7 +190,7 @@ func TestNothingIsCalledWithoutTrust(t *testing.T) {
 		end  func(f *flow)
 		want error
 	}{
-		"the fence has passed, and its timer has not run": {true, func(f *flow) { time.Sleep(f.keeper.untilFence()) }, ErrFenced},
+		"the fence has passed, and its timer has not run": {true, func(f *flow) { time.Sleep(f.keeper.fence.left()) }, ErrFenced},
 		"the drain is over": {false, func(f *flow) { f.keeper.fence.revoke(ErrDraining) }, ErrDraining},
 		"it is in doubt, and found lost": {false, func(f *flow) {
 			f.keeper.fence.until.wall = time.Time{}

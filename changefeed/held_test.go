@@ -176,3 +176,29 @@ func TestDoneCountsAtALaterTryToo(t *testing.T) {
 		got.once(t)
 	})
 }
+
+// For a manual handler everything is one key: nothing passes a document that waits, for the
+// checkpoint behind it would vouch for that one too.
+func TestNothingPassesWhatAManualHandlerHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		tries := 0
+		w.put(6, 6)
+		w.start("a", changefeed.Manual(func(ctx context.Context, b *changefeed.Batch, checkpoint changefeed.Checkpoint) error {
+			for i := range b.Items {
+				if idOf(&b.Items[i]) == "doc-2" {
+					if tries++; tries < 4 {
+						return errNotNow
+					}
+				}
+				got.note(&b.Items[i])
+			}
+			return checkpoint(ctx)
+		}), &changefeed.Options{MaxItems: 1})
+		eventually(t, time.Minute, "stored", func() bool { return w.stored(6) })
+		if want := []string{"doc-1", "doc-2", "doc-3", "doc-4", "doc-5", "doc-6"}; !slices.Equal(got.order, want) {
+			t.Errorf("handled %v, want %v", got.order, want)
+		}
+	})
+}

@@ -304,3 +304,97 @@ func TestWhatPassesEndsTheRest(t *testing.T) {
 		}
 	})
 }
+
+// What came while a document of its key waited is tried at once when that one is done, and
+// it is its first attempt.
+func TestWhatCameMeanwhileIsTriedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var done, next time.Time
+		var attempt int
+		began := time.Now()
+		w.feed.Put(memfeed.Document{Key: "k", ID: "doc-1"})
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			switch {
+			case time.Since(began) < time.Minute:
+				return errNotNow // so that one is tried alone
+			case done.IsZero():
+				done = time.Now()
+			default:
+				next, attempt = time.Now(), b.Attempt
+			}
+			return nil
+		}), &changefeed.Options{RetryMin: 10 * time.Second})
+		time.Sleep(30 * time.Second)
+		w.feed.Put(memfeed.Document{Key: "k", ID: "doc-2"})
+		eventually(t, 5*time.Minute, "handled", func() bool { return w.stored(2) })
+		if wait := next.Sub(done); wait != 0 || attempt != 1 {
+			t.Errorf("tried after %s as attempt %d, want at once as attempt 1", wait, attempt)
+		}
+	})
+}
+
+// A sink that does not take a letter is told as the trouble of the range, and is asked
+// again with growing pauses.
+func TestASinkThatIsDownIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var calls atomic.Int64
+		w.put(1, 1)
+		w.start("a", changefeed.Each(func(context.Context, changefeed.Item) error { return changefeed.Refuse(errNotNow) }),
+			&changefeed.Options{MaxAttempts: 1, DeadLetter: func(context.Context, changefeed.DeadLetter) error {
+				calls.Add(1)
+				return errCut
+			}})
+		time.Sleep(10 * time.Minute)
+		if l := w.leases()[0]; l.Health != changefeed.Retrying || l.Error != "dead letter: "+errCut.Error() || int64(l.Failures) < calls.Load() {
+			t.Errorf("health %q, %d failures, %q; want what the sink said", l.Health, l.Failures, l.Error)
+		}
+		if n := calls.Load(); n < 20 || n > 40 {
+			t.Errorf("%d letters in 10 minutes, want the first ones quickly and then one each 30 s", n)
+		}
+	})
+}
+
+// Where the service bounds a page a retry has 100 documents at most.
+func TestARetryOfPagesWithoutABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		began := time.Now()
+		most := 0
+		w.put(150, 150)
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			if b.Attempt > 1 {
+				most = max(most, len(b.Items))
+			}
+			for i := range b.Items {
+				if until := began.Add(10 * time.Second); time.Now().Before(until) {
+					b.Answer(i, changefeed.WaitUntil(until, errNotNow))
+					continue
+				}
+				got.note(&b.Items[i])
+				b.Answer(i, nil)
+			}
+			return nil
+		}), &changefeed.Options{MaxItems: -1})
+		eventually(t, time.Minute, "handled", func() bool { return got.distinct() == 150 })
+		if got.once(t); most != 100 {
+			t.Errorf("a retry had %d documents, want 100", most)
+		}
+	})
+}
+
+// The first failure is told when it happens, however long the pause before the next try.
+func TestTheFirstFailureIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.put(1, 1)
+		w.start("a", changefeed.Each(func(context.Context, changefeed.Item) error { return errNotNow }),
+			&changefeed.Options{RetryMin: time.Hour, RetryMax: time.Hour})
+		time.Sleep(10 * time.Second)
+		if l := w.leases()[0]; l.Health != changefeed.Retrying || l.Error != errNotNow.Error() || l.Failures != 1 {
+			t.Errorf("health %q, %d failures, %q; want the one failure", l.Health, l.Failures, l.Error)
+		}
+	})
+}
