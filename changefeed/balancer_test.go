@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -301,5 +302,40 @@ func TestBalanceGivesLeasesBack(t *testing.T) {
 		if !slices.Equal(got, want[h]) {
 			t.Errorf("%s acquires %v, want %v", h, got, want[h])
 		}
+	}
+}
+
+// All hosts make parts of one plan, in whatever order their listings show the leases: no
+// free lease is taken by two, and each is by one.
+func TestAllHostsMakeOnePlan(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	hosts := []hostKey{"a/1", "b/1", "c/1"}
+	var leases []balanceLease
+	for i := range 20 {
+		l := balanceLease{id: fmt.Sprintf("p..%d", i)}
+		if i < 8 {
+			l.owner = "a/1"
+		}
+		leases = append(leases, l)
+	}
+	shuffled := func(self hostKey) balancePlan {
+		v := balanceView{self: self, hosts: slices.Clone(hosts), leases: slices.Clone(leases)}
+		rng.Shuffle(len(v.leases), func(i, j int) { v.leases[i], v.leases[j] = v.leases[j], v.leases[i] })
+		return balance(v)
+	}
+	taken := map[string]int{}
+	for _, self := range hosts {
+		plan := shuffled(self)
+		for range 20 {
+			if again := shuffled(self); !reflect.DeepEqual(again, plan) {
+				t.Fatalf("%s plans %v, and in another order %v", self, plan, again)
+			}
+		}
+		for _, id := range plan.acquire {
+			taken[id]++
+		}
+	}
+	if len(taken) != 12 || slices.Max(slices.Collect(maps.Values(taken))) != 1 {
+		t.Errorf("taken are %v, want each of the 12 free ones once", taken)
 	}
 }

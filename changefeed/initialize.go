@@ -32,7 +32,7 @@ const propScope = "scope"
 
 // scopeName renders a scope, "" for the whole key space.
 func scopeName(scope []FeedRange) string {
-	if len(scope) == 1 && scope[0].Equal(FullRange()) {
+	if scope[0].Equal(FullRange()) {
 		return ""
 	}
 	names := make([]string, len(scope))
@@ -46,20 +46,17 @@ func scopeName(scope []FeedRange) string {
 // createInfo decides what the first leases are: one per physical range, within
 // the scope, where no lease is yet.
 func (r *run) createInfo(ctx context.Context, seen listing) error {
-	gaps := inspectTiling(r.opts.Scope, seen.leases).gaps
+	physical, err := r.feed.Ranges(ctx)
+	if err != nil {
+		return fmt.Errorf("list ranges: %w", err)
+	}
 	var ranges []FeedRange
-	if len(gaps) > 0 {
-		physical, err := r.feed.Ranges(ctx)
-		if err != nil {
-			return fmt.Errorf("list ranges: %w", err)
+	for _, gap := range inspectTiling(r.opts.Scope, seen.leases).gaps {
+		parts, whole := cut(gap, physical)
+		if !whole {
+			return fmt.Errorf("the physical ranges %v do not cover %s", physical, gap)
 		}
-		for _, gap := range gaps {
-			parts, whole := cut(gap, physical)
-			if !whole {
-				return fmt.Errorf("the physical ranges %v do not cover %s", physical, gap)
-			}
-			ranges = append(ranges, parts...)
-		}
+		ranges = append(ranges, parts...)
 	}
 	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, Timestamp: r.opts.Now()}
 	for _, l := range r.gaps.remembered { // of leases that are lost: epochs must not begin anew

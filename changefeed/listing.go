@@ -49,8 +49,8 @@ func (l *lister) list(ctx context.Context) (listing, error) {
 	for _, record := range records {
 		switch {
 		case record.ID == l.ids.info() || l.ids.isLease(record.ID):
-			lease, known := l.decoded[record.ID]
-			if !known || lease.ETag != record.ETag {
+			lease := l.decoded[record.ID]
+			if lease.ETag != record.ETag {
 				if lease, err = decodeLease(record); err != nil {
 					seen.refused = append(seen.refused, RefusedLease{ID: record.ID, Reason: err.Error()})
 					continue

@@ -33,7 +33,7 @@ func (m *membership) balanceView(seen listing, t tiling, now time.Time) balanceV
 		if h.key() == m.self || h.Draining || h.Spare || m.etags.unchangedFor(id, now) >= expiry {
 			continue
 		}
-		alive[h.key()] = alive[h.key()] || m.etags.unchangedFor(id, now) < expiry/2
+		alive[h.key()] = m.etags.unchangedFor(id, now) < expiry/2
 	}
 	grace := handoffGrace * m.opts.Acquire
 	for _, l := range seen.leases {

@@ -1,6 +1,8 @@
 package changefeed
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -19,5 +21,141 @@ func TestAHostThatLeavesIsDueNothing(t *testing.T) {
 	v := m.balanceView(seen, tiling{}, time.Unix(100, 0))
 	if !slices.Equal(v.hosts, []hostKey{"b/2"}) || !slices.Equal(v.leaving, []hostKey{"a/1"}) {
 		t.Errorf("hosts %v, leaving %v; want b alone, and a leaving", v.hosts, v.leaving)
+	}
+}
+
+// member is the membership of host b, and what it has seen: records by their age.
+func member(t *testing.T, ages map[string]time.Duration) (*desk, *membership) {
+	t.Helper()
+	d, e := newDesk(t)
+	e.self, e.opts.Host = "b/2", "b"
+	history := &etagHistory{seen: map[string]etagSeen{}}
+	for id, age := range ages {
+		history.seen[id] = etagSeen{etag: "e", since: e.clock.Now().Add(-age), changed: true}
+	}
+	return d, &membership{env: e, etags: history, workers: &workers{byLease: map[string]*worker{}}, twins: map[hostKey]bool{}}
+}
+
+// A host counts for as long as its record, or one of its leases, was not seen unchanged for
+// its expiry; it is quiet from half of that on. One that leaves or is spare is due nothing.
+func TestWhoIsAlive(t *testing.T) {
+	const s = time.Second
+	host := func(h heartbeat) heartbeat { h.Host, h.Incarnation = "a", "1"; return h }
+	lease := func(id string, expiry time.Duration) Lease {
+		return Lease{ID: id, Owner: "a", Incarnation: "1", Expiry: expiry}
+	}
+	for name, tt := range map[string]struct {
+		age                   time.Duration // of a's record
+		hosts                 []heartbeat
+		leases                []Lease
+		first, second         time.Duration // ages of the leases "1" and "2"
+		alive, quiet, leaving bool          // a is
+	}{
+		"fresh":                     {hosts: []heartbeat{host(heartbeat{})}, age: 10*s - 1, alive: true},
+		"quiet":                     {hosts: []heartbeat{host(heartbeat{})}, age: 10 * s, alive: true, quiet: true},
+		"gone":                      {hosts: []heartbeat{host(heartbeat{})}, age: 20 * s},
+		"of a long expiry":          {hosts: []heartbeat{host(heartbeat{ExpiryMS: 60000})}, age: 30*s - 1, alive: true},
+		"quiet for a long one":      {hosts: []heartbeat{host(heartbeat{ExpiryMS: 60000})}, age: 60*s - 1, alive: true, quiet: true},
+		"gone for a long one":       {hosts: []heartbeat{host(heartbeat{ExpiryMS: 60000})}, age: 60 * s},
+		"of a short expiry":         {hosts: []heartbeat{host(heartbeat{ExpiryMS: 1000})}, age: 20*s - 1, alive: true, quiet: true},
+		"leaving":                   {hosts: []heartbeat{host(heartbeat{Draining: true})}, age: 20*s - 1, leaving: true},
+		"long since leaving":        {hosts: []heartbeat{host(heartbeat{Draining: true})}, age: 20 * s},
+		"spare":                     {hosts: []heartbeat{host(heartbeat{Spare: true})}},
+		"owner":                     {leases: []Lease{lease("1", 20*s)}, first: 10*s - 1, alive: true},
+		"quiet owner":               {leases: []Lease{lease("1", 20*s)}, first: 10 * s, alive: true, quiet: true},
+		"owner for long":            {leases: []Lease{lease("1", 60*s)}, first: 30*s - 1, alive: true},
+		"quiet owner for long":      {leases: []Lease{lease("1", 60*s)}, first: 30 * s, alive: true, quiet: true},
+		"owner that is gone":        {leases: []Lease{lease("1", 20*s)}, first: 20 * s},
+		"one of its leases is old":  {leases: []Lease{lease("1", 20*s), lease("2", 20*s)}, first: 3 * s, second: 15 * s, alive: true},
+		"an owner that tells of it": {hosts: []heartbeat{host(heartbeat{})}, age: s, leases: []Lease{lease("1", 20*s)}, first: 15 * s, alive: true},
+		"an owner that leaves":      {hosts: []heartbeat{host(heartbeat{Draining: true})}, leases: []Lease{lease("1", 20*s)}, leaving: true},
+	} {
+		_, m := member(t, map[string]time.Duration{"p.host.a.1": tt.age, "p.host.b.2": 15 * s, "1": tt.first, "2": tt.second})
+		seen := listing{leases: tt.leases, hosts: append(tt.hosts, heartbeat{Host: "b", Incarnation: "2"})}
+		v := m.balanceView(seen, tiling{}, m.clock.Now())
+		want := balanceView{self: "b/2", hosts: []hostKey{"b/2"}, leases: v.leases}
+		if tt.alive {
+			want.hosts = []hostKey{"a/1", "b/2"}
+		}
+		if tt.quiet {
+			want.quiet = []hostKey{"a/1"}
+		}
+		if tt.leaving {
+			want.leaving = []hostKey{"a/1"}
+		}
+		if !reflect.DeepEqual(v, want) || len(v.leases) != len(tt.leases) {
+			t.Errorf("%s: %+v, want %+v", name, v, want)
+		}
+	}
+}
+
+// What a lease is to the balancer: somebody's, meant for somebody, or free.
+func TestWhoseALeaseIs(t *testing.T) {
+	const s = time.Second
+	for name, tt := range map[string]struct {
+		lease  Lease
+		age    time.Duration
+		worker bool
+		want   balanceLease
+	}{
+		"held here, whatever is stored": {lease: Lease{Owner: "a", Incarnation: "1", Handoff: "c/3", Previous: "d"}, age: time.Hour, worker: true, want: balanceLease{owner: "b/2", previous: "d"}},
+		"lost here":                     {lease: Lease{Owner: "b", Incarnation: "2", Previous: "d", Expiry: 20 * s}, want: balanceLease{previous: "d"}},
+		"another's":                     {lease: Lease{Owner: "a", Incarnation: "1", Previous: "d", Expiry: 20 * s}, age: 20*s - 1, want: balanceLease{owner: "a/1", previous: "d"}},
+		"of a host that is gone":        {lease: Lease{Owner: "a", Incarnation: "1", Previous: "d", Handoff: "c/3", Expiry: 20 * s}, age: 30*s - 1, want: balanceLease{previous: "a"}},
+		"which nobody took":             {lease: Lease{Owner: "a", Incarnation: "1", Expiry: 20 * s}, age: 30 * s, want: balanceLease{previous: "a", waiting: true}},
+		"released":                      {lease: Lease{Previous: "d"}, age: 10*s - 1, want: balanceLease{previous: "d"}},
+		"passed on":                     {lease: Lease{Previous: "d", Handoff: "c/3"}, age: 10*s - 1, want: balanceLease{previous: "d", handoff: "c/3"}},
+		"passed on in vain":             {lease: Lease{Previous: "d", Handoff: "c/3"}, age: 10 * s, want: balanceLease{previous: "d", waiting: true}},
+		"given up by another product":   {lease: Lease{takenOver: true, Expiry: 20 * s}, age: 20*s - 1, want: balanceLease{handoff: reserved}},
+		"given up by it for long":       {lease: Lease{takenOver: true, Expiry: 20 * s}, age: 20 * s, want: balanceLease{waiting: true}},
+	} {
+		_, m := member(t, map[string]time.Duration{"p..-FF": tt.age, "p..-20": tt.age, "p..20-FF": tt.age})
+		tt.lease.ID, tt.want.id = "p..-FF", "p..-FF"
+		if tt.worker {
+			m.workers.byLease["p..-FF"] = &worker{}
+		}
+		replayed, pending := tt.lease, tt.lease
+		replayed.ID, pending.ID, pending.State = "p..-20", "p..20-FF", LeasePending
+		seen := listing{leases: []Lease{pending, replayed, tt.lease}}
+		v := m.balanceView(seen, tiling{replaced: map[string][]FeedRange{replayed.ID: nil}}, m.clock.Now())
+		if !reflect.DeepEqual(v.leases, []balanceLease{tt.want}) {
+			t.Errorf("%s: %+v, want %+v alone", name, v.leases, tt.want)
+		}
+	}
+}
+
+// Another process of this host's name is told once it has shown that it lives, once.
+func TestTwinsAreTold(t *testing.T) {
+	const s = time.Second
+	for name, tt := range map[string]struct {
+		host, incarnation string
+		age               time.Duration
+		unchanged         bool // as it was when it was first seen
+		told              bool
+	}{
+		"a twin":                      {host: "b", incarnation: "3", age: 20*s - 1, told: true},
+		"one that is gone":            {host: "b", incarnation: "3", age: 20 * s},
+		"one of before, for all seen": {host: "b", incarnation: "3", unchanged: true},
+		"this host":                   {host: "b", incarnation: "2"},
+		"another":                     {host: "a", incarnation: "3"},
+	} {
+		for _, owner := range []bool{false, true} {
+			id := fmt.Sprintf("p.host.%s.%s", tt.host, tt.incarnation)
+			d, m := member(t, map[string]time.Duration{id: tt.age, "p..-FF": tt.age})
+			for id, seen := range m.etags.seen {
+				seen.changed = !tt.unchanged
+				m.etags.seen[id] = seen
+			}
+			seen := listing{hosts: []heartbeat{{Host: tt.host, Incarnation: tt.incarnation}}}
+			if owner {
+				seen = listing{leases: []Lease{{ID: "p..-FF", Owner: tt.host, Incarnation: tt.incarnation}}}
+			}
+			m.reportTwins(seen, m.clock.Now())
+			if m.reportTwins(seen, m.clock.Now()); tt.told {
+				d.expectTold(t, name, DuplicateHost{Host: "b", Incarnation: "3"})
+			} else {
+				d.expectTold(t, name)
+			}
+		}
 	}
 }

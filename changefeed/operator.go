@@ -182,7 +182,7 @@ func (o *Operator) live(ctx context.Context, named []string) ([]Lease, error) {
 	leases = slices.DeleteFunc(leases, func(l Lease) bool {
 		return l.State != LeaseLive || (len(named) > 0 && !slices.Contains(named, l.ID) && !slices.Contains(named, l.Token))
 	})
-	if len(named) > 0 && len(leases) < len(named) {
+	if len(leases) < len(named) {
 		return nil, fmt.Errorf("of the %d leases named only %d exist", len(named), len(leases))
 	}
 	return leases, nil

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"feedbox/changefeed"
 )
 
 func TestOneHostDeliversEverything(t *testing.T) {
@@ -52,17 +50,6 @@ func TestTwoHostsShareAndTakeOver(t *testing.T) {
 			t.Errorf("%d deliveries, want 200: balancing and draining redeliver nothing", n)
 		}
 	})
-}
-
-func TestNewReportsAllFaults(t *testing.T) {
-	w := newWorld(t, 1)
-	_, err := changefeed.New(w.feed, w.store, w.got, &changefeed.Options{
-		Processor: "a.b", Expiry: time.Second, Renew: time.Second, Lanes: -1, PollMin: time.Minute, PollMax: time.Second,
-	})
-	if err == nil {
-		t.Fatal("no error")
-	}
-	t.Log(err)
 }
 
 // A host alone, which in calm looks at the leases rarely, looks for the end of a pause.

@@ -89,7 +89,7 @@ func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
 		err = g.revive(ctx, lease)
 	}
 	if err != nil {
-		return err
+		return unlessLostRace(err)
 	}
 	tell(g.obs.GapRepaired, GapRepaired{Range: gap, From: lease.position()})
 	g.relist.send()
@@ -97,20 +97,17 @@ func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
 }
 
 // revive turns a record that stands for nothing any more into the lease of a
-// gap; its id is the gap's.
+// gap; its id is the gap's. ErrETagMismatch: the lease is there after all.
 func (g *gaps) revive(ctx context.Context, lease Lease) error {
 	stored, err := readLease(ctx, g.store, lease.ID)
 	if err != nil {
 		return err
 	}
 	if stored.State != LeaseDone && stored.State != LeasePending {
-		return nil // it is there after all
+		return ErrETagMismatch
 	}
 	lease.ETag, lease.Epoch = stored.ETag, max(lease.Epoch, stored.Epoch)+1
-	if err := lease.replace(ctx, g.store); err != nil && !errors.Is(err, ErrETagMismatch) {
-		return fmt.Errorf("revive lease %s: %w", LeaseName(lease.ID), err)
-	}
-	return nil
+	return lease.replace(ctx, g.store)
 }
 
 // replaceReplayed retires leases that contain narrower ones. What those leave

@@ -98,4 +98,13 @@ func TestCutFollowsPhysicalBounds(t *testing.T) {
 	if tiles(rng("", "FF"), []FeedRange{rng("", "10"), rng("20", "FF")}) {
 		t.Error("a gap tiles")
 	}
+	for name, parts := range map[string][]FeedRange{
+		"an empty part":          {rng("", "10"), rng("10", "10"), rng("10", "FF")},
+		"a part that leads back": {rng("", "20"), rng("20", "10"), rng("10", "FF")},
+		"nothing":                nil,
+	} {
+		if tiles(rng("", "FF"), parts) {
+			t.Errorf("%s tiles", name)
+		}
+	}
 }

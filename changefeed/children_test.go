@@ -1,0 +1,247 @@
+package changefeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// physical is a feed that tells its physical ranges and its end.
+type physical struct {
+	Feed
+	ranges   []FeedRange
+	err      error
+	end      string
+	endless  error
+	askedFor int // the ranges
+}
+
+func (f *physical) Ranges(context.Context) ([]FeedRange, error) {
+	f.askedFor++
+	return f.ranges, f.err
+}
+
+func (f *physical) Now(context.Context, FeedRange) (string, error) { return f.end, f.endless }
+
+// What a range that split is replaced by is what the reply says, if that is the whole of
+// it, else what the list of physical ranges says, if that is.
+func TestTheChildrenOfASplitAreTheWholeOfIt(t *testing.T) {
+	wide, half, rest := rng("10", "30"), rng("10", "20"), rng("20", "30")
+	for name, tt := range map[string]struct {
+		told, listed []FeedRange
+		fails        error
+		want         []FeedRange
+		asked        int
+	}{
+		"told":                        {told: []FeedRange{rest, half}, want: []FeedRange{half, rest}},
+		"told in part, listed":        {told: []FeedRange{rest}, listed: []FeedRange{rng("20", "FF"), rng("", "20")}, want: []FeedRange{half, rest}, asked: 1},
+		"listed":                      {listed: []FeedRange{rng("20", "FF"), rng("", "20")}, want: []FeedRange{half, rest}, asked: 1},
+		"listed as one":               {listed: []FeedRange{rng("", "FF")}, asked: 1},
+		"told as one":                 {told: []FeedRange{wide}, listed: []FeedRange{half, rest}},
+		"neither is the whole":        {told: []FeedRange{rest}, listed: []FeedRange{rng("", "18"), rng("20", "FF")}, asked: 1},
+		"the list cannot be had":      {fails: errTest, asked: 1},
+		"told, the list is not asked": {told: []FeedRange{half, rest}, fails: errTest, want: []FeedRange{half, rest}},
+	} {
+		_, e := newDesk(t)
+		feed := &physical{ranges: tt.listed, err: tt.fails}
+		e.feed = feed
+		got, err := (&splits{e}).childrenOf(t.Context(), wide, &SplitError{Range: wide, Children: tt.told})
+		if tt.want != nil && (err != nil || !reflect.DeepEqual(got, tt.want)) || tt.want == nil && err == nil || feed.askedFor != tt.asked {
+			t.Errorf("%s: children %v, error %v, asked %d times", name, got, err, feed.askedFor)
+		}
+		if tt.fails != nil && tt.asked > 0 && !errors.Is(err, tt.fails) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// late is a store at which replacing fails from the nth time on.
+type late struct {
+	*desk
+	replaces, from int
+	err            error
+}
+
+func (s *late) Replace(ctx context.Context, r Record) (string, error) {
+	s.mu.Lock()
+	s.replaces++
+	fails := s.from > 0 && s.replaces >= s.from
+	s.mu.Unlock()
+	if fails {
+		return "", s.err
+	}
+	return s.desk.Replace(ctx, r)
+}
+
+// A split is completed whatever of it is done already. A step that fails is told and ends
+// it there, for the next call; so does one at which another host is further, untold.
+func TestASplitIsCompletedStepByStep(t *testing.T) {
+	const missing, unknown, known, live = "missing", "not listed", "listed", "live"
+	for name, tt := range map[string]struct {
+		children string // as they are before
+		fail     string // this request
+		replaces int    // those from this one on
+		with     error
+		parent   LeaseState // as it is after; "gone"
+		child    LeaseState
+		untold   bool
+	}{
+		"from the beginning":                     {children: missing, parent: "gone"},
+		"children that were not listed":          {children: unknown, parent: "gone"},
+		"children that were":                     {children: known, parent: "gone"},
+		"children that live":                     {children: live, parent: "gone"},
+		"no child can be made":                   {children: missing, fail: "create", with: errTest, parent: LeaseSplit, child: "gone"},
+		"the parent cannot be confirmed":         {children: missing, replaces: 1, with: errTest, parent: LeaseSplit, child: LeasePending},
+		"another host has finished it":           {children: missing, replaces: 1, with: ErrNotFound, parent: LeaseSplit, child: LeasePending, untold: true},
+		"no child can be made live":              {children: missing, replaces: 2, with: errTest, parent: LeaseSplit, child: LeasePending},
+		"the parent cannot be finished":          {children: missing, replaces: 4, with: errTest, parent: LeaseSplit},
+		"another host has finished it meanwhile": {children: missing, replaces: 4, with: ErrETagMismatch, parent: LeaseSplit, untold: true},
+	} {
+		d, e := newDesk(t)
+		store := &late{desk: d, from: tt.replaces, err: tt.with}
+		e.store = store
+		if tt.fail != "" {
+			d.fail[tt.fail] = tt.with
+		}
+		parent := e.leaseOf(FullRange())
+		parent.Continuation, parent.Epoch = `"5"`, 4
+		parent.replaceBy([]FeedRange{rng("", "20"), rng("20", "FF")})
+		parent = d.keep(t, parent)
+		before, listed := d.writes, map[string]Lease{parent.ID: parent}
+		for _, c := range parent.Children {
+			child := parent.child(c, e.ids.lease(c.Range), e.clock.Now())
+			if tt.children == live {
+				child.State, child.Continuation = LeaseLive, `"9"` // it has gone on
+			}
+			if tt.children != missing {
+				child = d.keep(t, child)
+			}
+			if tt.children == known || tt.children == live {
+				listed[child.ID] = child
+			}
+		}
+		err := (&splits{e}).complete(t.Context(), parent, listed)
+		if wants := tt.with != nil && !tt.untold; wants != errors.Is(err, errTest) || !wants && err != nil {
+			t.Errorf("%s: error %v", name, err)
+		}
+		for _, c := range parent.Children {
+			want := parent.child(c, e.ids.lease(c.Range), e.clock.Now())
+			if want.State = tt.child; tt.children == live {
+				want.Continuation = `"9"`
+			}
+			if tt.child == "gone" {
+				want = Lease{}
+			}
+			if got := d.stored(t, e.ids.lease(c.Range)); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: the child is\n%+v, want\n%+v", name, got, want)
+			}
+		}
+		if got := d.stored(t, parent.ID); (tt.parent == "gone") != (got.ID == "") || tt.parent != "gone" && got.State != tt.parent {
+			t.Errorf("%s: the parent is %+v, want it %q", name, got, tt.parent)
+		} else if confirmed := tt.replaces != 1 && tt.fail == ""; got.ID != "" && confirmed && !got.Timestamp.Equal(e.clock.Now()) {
+			t.Errorf("%s: the parent was confirmed at %s", name, got.Timestamp)
+		}
+		if looks := e.relist.sent(); looks != (tt.parent == "gone") {
+			t.Errorf("%s: the leases are looked at at once: %t", name, looks)
+		}
+		if made := d.writes - before - store.replaces; tt.children == known && made != 2 { // the two children, put here
+			t.Errorf("%s: %d records were made, of children that were listed", name, made-2)
+		}
+	}
+}
+
+// A record below one that cannot be read stays: that one may be a split to be completed.
+func TestNothingIsSweptBelowWhatCannotBeRead(t *testing.T) {
+	d, e := newDesk(t)
+	done := e.leaseOf(rng("", "20"))
+	done.State, done.Parent = LeaseDone, "p..-FF"
+	done = d.keep(t, done)
+	d.fail["read"] = errTest
+	(&splits{e}).sweep(t.Context(), done)
+	if _, there := d.records[done.ID]; !there {
+		t.Error("it was deleted")
+	}
+	first := d.keep(t, Lease{ID: "p..0", Version: 1, Token: "-FF", Range: FullRange(), State: LeaseDone})
+	(&splits{e}).sweep(t.Context(), first)
+	if _, there := d.records[first.ID]; there {
+		t.Error("one that has no parent stays")
+	}
+	d.fail = map[string]error{"delete": errTest}
+	(&splits{e}).sweep(t.Context(), done)
+	d.expectTold(t, "a delete that fails", LeaseError{Lease: done.ID, Op: "delete", Err: errTest})
+}
+
+// Requests are sent some at a time; what one of them fails with is told.
+func TestRequestsAtOnceAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at, most, all atomic.Int32
+		began := time.Now()
+		err := inParallel(100, func(i int) error {
+			n := at.Add(1)
+			defer at.Add(-1)
+			most.Store(max(most.Load(), n))
+			all.Add(1)
+			time.Sleep(time.Second)
+			if i == 7 {
+				return fmt.Errorf("the eighth: %w", errTest)
+			}
+			return nil
+		})
+		if most.Load() != 32 || all.Load() != 100 || time.Since(began) != 4*time.Second {
+			t.Errorf("%d of 100 at once, %d in %s; want 32, all in 4 s", most.Load(), all.Load(), time.Since(began))
+		}
+		if !errors.Is(err, errTest) || !strings.HasPrefix(err.Error(), "the eighth") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// A child is made live once: with the ETag that is known, else with the one it has now.
+func TestAChildIsMadeLive(t *testing.T) {
+	for name, tt := range map[string]struct {
+		there bool
+		etag  string // that is known, "its" is the right one
+		fails error  // replacing it
+		reads error
+		want  error
+		tries int
+	}{
+		"as it was made":          {there: true, etag: "its", tries: 1},
+		"as it is":                {there: true, tries: 1},
+		"changed meanwhile":       {there: true, etag: "old", tries: 2},
+		"gone":                    {etag: "old", want: ErrNotFound, tries: 1},
+		"it cannot be read":       {there: true, reads: errTest, want: errTest},
+		"it cannot be written":    {there: true, fails: errTest, want: errTest, tries: 1},
+		"others change it always": {there: true, fails: ErrETagMismatch, want: ErrETagMismatch, tries: 4},
+	} {
+		d, e := newDesk(t)
+		store := &late{desk: d, err: tt.fails}
+		if e.store = store; tt.fails != nil {
+			store.from = 1
+		}
+		child := e.leaseOf(rng("", "20"))
+		child.State = LeasePending
+		if tt.there {
+			child = d.keep(t, child)
+		}
+		if child.Continuation = `"5"`; tt.etag != "its" {
+			child.ETag = tt.etag
+		}
+		if tt.reads != nil || tt.etag == "its" { // then it need not be read
+			d.fail["read"] = errors.Join(tt.reads, errors.New("it was read"))
+		}
+		err := (&splits{e}).activate(t.Context(), child)
+		if !errors.Is(err, tt.want) || store.replaces != tt.tries {
+			t.Errorf("%s: error %v after %d tries, want %v after %d", name, err, store.replaces, tt.want, tt.tries)
+		}
+		if l := d.stored(t, child.ID); tt.want == nil && (l.State != LeaseLive || l.Continuation != `"5"`) {
+			t.Errorf("%s: the child is %+v", name, l)
+		}
+	}
+}

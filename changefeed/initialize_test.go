@@ -1,0 +1,129 @@
+package changefeed
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The info record tells what the first leases are, and where a lost one begins.
+func TestTheFirstLeases(t *testing.T) {
+	at := time.Unix(500, 0).UTC()
+	halves := []FeedRange{rng("20", "FF"), rng("", "20")}
+	begin := func(since time.Time, ranges ...FeedRange) (tokens []RangeToken) {
+		for _, r := range ranges {
+			tokens = append(tokens, RangeToken{Range: r, Since: since})
+		}
+		return tokens
+	}
+	for name, tt := range map[string]struct {
+		scope      []FeedRange
+		start      Start
+		there      []FeedRange // leases that are there
+		remembered []Lease
+		feed       physical
+		want       Lease
+	}{
+		"from the beginning": {want: Lease{Children: begin(time.Time{}, rng("", "20"), rng("20", "FF"))}},
+		"since a time":       {start: FromTime(at), want: Lease{Since: at, Children: begin(at, rng("", "20"), rng("20", "FF"))}},
+		"from now": {start: FromNow(), feed: physical{end: `"7"`}, want: Lease{Since: time.Unix(1000, 0).UTC().Add(-time.Hour), Children: []RangeToken{
+			{Range: rng("", "20"), Continuation: `"7"`}, {Range: rng("20", "FF"), Continuation: `"7"`},
+		}}},
+		"of a scope": {scope: []FeedRange{rng("40", "50"), rng("10", "30")}, want: Lease{
+			Children: begin(time.Time{}, rng("40", "50"), rng("10", "20"), rng("20", "30")), properties: map[string]string{"scope": "10-30 40-50"},
+		}},
+		"beside leases that are there": {there: []FeedRange{rng("", "10")}, want: Lease{Children: begin(time.Time{}, rng("10", "20"), rng("20", "FF"))}},
+		"of leases that are remembered in part": {
+			start: FromNow(), remembered: []Lease{{Range: rng("", "20"), Continuation: `"5"`, Epoch: 6}, {Range: rng("20", "30"), Continuation: `"8"`, Epoch: 3}},
+			want: Lease{Epoch: 6, Children: []RangeToken{{Range: rng("", "20"), Continuation: `"5"`}, {Range: rng("20", "FF")}}},
+		},
+	} {
+		d, e := newDesk(t)
+		tt.feed.ranges = halves
+		e.feed, e.opts.Start = &tt.feed, tt.start
+		if tt.scope != nil {
+			e.opts.Scope = tt.scope
+		}
+		r := newRun(e)
+		r.gaps.remembered = tt.remembered
+		var seen listing
+		for _, there := range tt.there {
+			seen.leases = append(seen.leases, d.keep(t, e.leaseOf(there)))
+		}
+		if done, err := r.initialize(t.Context(), seen); done || err != nil {
+			t.Errorf("%s: done %t, error %v", name, done, err)
+		}
+		tt.want.ID, tt.want.Version, tt.want.State, tt.want.Timestamp = "p.info", 1, LeaseSplit, e.clock.Now()
+		slices.SortFunc(d.created, func(a, b Record) int { return strings.Compare(b.ID, a.ID) })
+		info, err := decodeLease(d.created[0])
+		if err != nil || !reflect.DeepEqual(info, tt.want) {
+			t.Errorf("%s: the info record was made as\n%+v, error %v, want\n%+v", name, info, err, tt.want)
+		}
+		if d.stored(t, "p.info").State != LeaseDone || len(d.records) != 1+len(tt.there)+len(tt.want.Children) {
+			t.Errorf("%s: there are %v", name, slices.Sorted(maps.Keys(d.records)))
+		}
+		for _, c := range tt.want.Children {
+			if l := d.stored(t, e.ids.lease(c.Range)); l.State != LeaseLive || l.position() != c || l.Epoch != tt.want.Epoch {
+				t.Errorf("%s: the lease is %+v, want it live at %+v", name, l, c)
+			}
+		}
+	}
+}
+
+// Whatever keeps the first leases from being decided is told, and nothing is written.
+func TestTheFirstLeasesCannotBeDecided(t *testing.T) {
+	for name, tt := range map[string]struct {
+		start Start
+		feed  physical
+		fail  error // of the record's creation
+		want  string
+	}{
+		"the ranges are not known":         {feed: physical{err: errTest}, want: errTest.Error()},
+		"the ranges are not the whole":     {feed: physical{ranges: []FeedRange{rng("", "20")}}, want: "do not cover"},
+		"now is not known":                 {start: FromNow(), feed: physical{endless: errTest}, want: errTest.Error()},
+		"now is nowhere":                   {start: FromNow(), want: "no continuation"},
+		"the tokens are for a part":        {start: FromTokens(RangeToken{Range: rng("", "20")}), want: "do not cover"},
+		"the record cannot be written":     {fail: errTest, want: errTest.Error()},
+		"another host has written its own": {fail: ErrExists},
+	} {
+		d, e := newDesk(t)
+		if tt.feed.ranges == nil {
+			tt.feed.ranges = []FeedRange{FullRange()}
+		}
+		e.feed, e.opts.Start = &tt.feed, tt.start
+		if tt.fail != nil {
+			d.fail["create"] = tt.fail
+		}
+		done, err := newRun(e).initialize(t.Context(), listing{})
+		if done || tt.want == "" && err != nil || tt.want != "" && !strings.Contains(fmt.Sprint(err), tt.want) || d.writes > 0 {
+			t.Errorf("%s: done %t, error %v, %d records written; want %q", name, done, err, d.writes, tt.want)
+		}
+	}
+}
+
+// What another host began is completed before anything is processed.
+func TestAnotherHostsInitialisationIsCompleted(t *testing.T) {
+	d, e := newDesk(t)
+	info := d.keep(t, Lease{ID: "p.info", Version: 1, State: LeaseSplit, Children: []RangeToken{{Range: FullRange(), Continuation: `"5"`}}})
+	r := newRun(e)
+	if done, err := r.initialize(t.Context(), listing{info: &info}); done || err != nil {
+		t.Errorf("done %t, error %v", done, err)
+	}
+	if l := d.stored(t, "p..-FF"); l.State != LeaseLive || l.Continuation != `"5"` || l.ID == "" {
+		t.Errorf("the first lease is %+v", l)
+	}
+	info = d.stored(t, "p.info")
+	if done, err := r.initialize(t.Context(), listing{info: &info}); !done || err != nil || info.State != LeaseDone {
+		t.Errorf("afterwards it is %q; done %t, error %v", info.State, done, err)
+	}
+	info.State = LeaseSplit
+	d.fail["replace"] = errTest
+	if done, err := r.initialize(t.Context(), listing{info: &info}); done || !errors.Is(err, errTest) {
+		t.Errorf("it cannot be completed: done %t, error %v", done, err)
+	}
+}

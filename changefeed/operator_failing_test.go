@@ -1,0 +1,268 @@
+package changefeed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memstore"
+)
+
+// keep stores leases of the world's container, and that these are the first ones.
+func (w *world) keep(bodies ...string) {
+	w.t.Helper()
+	const prefix = "changefeedmemory_db_coll"
+	create(w.t, w, prefix+".info", fmt.Sprintf(`{"id":%q}`, prefix+".info"))
+	for _, body := range bodies {
+		token, rest, _ := strings.Cut(body, " ")
+		lo, hi, _ := strings.Cut(token, "-")
+		id := prefix + ".." + token
+		create(w.t, w, id, fmt.Sprintf(`{"id":%q,"version":1,"LeaseToken":%q,"FeedRange":{"Range":{"min":%q,"max":%q}},"Owner":null,%s}`,
+			id, token, lo, hi, rest))
+	}
+}
+
+// nameless is a feed whose container cannot be identified, and that does not tell where it ends.
+type nameless struct {
+	changefeed.Feed
+	source, now error
+}
+
+func (f nameless) Source(ctx context.Context) (changefeed.Source, error) {
+	if f.source != nil {
+		return changefeed.Source{}, f.source
+	}
+	return f.Feed.Source(ctx)
+}
+
+func (f nameless) Now(context.Context, changefeed.FeedRange) (string, error) { return "", f.now }
+
+// Whatever an operator's call needs and cannot do, its caller is told, and nothing else.
+func TestAnOperatorTellsWhatFailed(t *testing.T) {
+	calls := map[string]struct {
+		call  func(ctx context.Context, o *changefeed.Operator) error
+		needs []memstore.Kind
+	}{
+		"Leases": {func(ctx context.Context, o *changefeed.Operator) error { _, err := o.Leases(ctx); return err }, []memstore.Kind{memstore.List}},
+		"Export": {func(ctx context.Context, o *changefeed.Operator) error { _, err := o.Export(ctx); return err }, []memstore.Kind{memstore.List}},
+		"Lag":    {func(ctx context.Context, o *changefeed.Operator) error { _, err := o.Lag(ctx); return err }, []memstore.Kind{memstore.List}},
+		"Hosts":  {func(ctx context.Context, o *changefeed.Operator) error { _, err := o.Hosts(ctx); return err }, []memstore.Kind{memstore.List}},
+		"Pause":  {func(ctx context.Context, o *changefeed.Operator) error { return o.Pause(ctx) }, []memstore.Kind{memstore.Create}},
+		"Resume": {func(ctx context.Context, o *changefeed.Operator) error { return o.Resume(ctx) }, []memstore.Kind{memstore.Read, memstore.Delete}},
+		"Paused": {func(ctx context.Context, o *changefeed.Operator) error {
+			paused, err := o.Paused(ctx)
+			if paused && err != nil {
+				return errors.New("it is paused, and that is not known")
+			}
+			return err
+		}, []memstore.Kind{memstore.Read}},
+		"Release": {func(ctx context.Context, o *changefeed.Operator) error { return o.Release(ctx) }, []memstore.Kind{memstore.List, memstore.Replace}},
+		"Rewind": {func(ctx context.Context, o *changefeed.Operator) error {
+			return o.Rewind(ctx, changefeed.FromBeginning())
+		}, []memstore.Kind{memstore.List, memstore.Replace}},
+	}
+	for name, c := range calls {
+		for _, kind := range c.needs {
+			w := newWorld(t, 1)
+			broken := fmt.Errorf("%s: %w", kind, errCut)
+			on := false
+			w.store = memstore.New(&memstore.Options{Before: func(_ context.Context, op memstore.Op) error {
+				if on && op.Kind == kind {
+					return broken
+				}
+				return nil
+			}})
+			w.keep(`-FF "properties":{}`)
+			op := w.operator()
+			if kind == memstore.Delete { // there must be something to delete
+				if err := op.Pause(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			on = true
+			if err := c.call(t.Context(), op); !errors.Is(err, broken) {
+				t.Errorf("%s when the store fails to %s: error %v", name, kind, err)
+			}
+			on = false
+			if err := c.call(t.Context(), changefeed.NewOperator(nameless{Feed: w.feed, source: broken}, w.store, nil)); !errors.Is(err, broken) {
+				t.Errorf("%s of an unknown container: error %v", name, err)
+			}
+			if err := c.call(t.Context(), op); err != nil {
+				t.Errorf("%s when all is well again: error %v", name, err)
+			}
+		}
+	}
+}
+
+// A rewind that is no position of a lease is refused, and asks nothing of its owner.
+func TestARewindToNowhereIsRefused(t *testing.T) {
+	w := newWorld(t, 1)
+	w.keep(`-FF "ContinuationToken":"\"5\"","properties":{}`)
+	low, high := changefeed.FeedRange{Max: "20"}, changefeed.FeedRange{Min: "20", Max: "FF"}
+	for name, tt := range map[string]struct {
+		to   changefeed.Start
+		want string
+	}{
+		"no time":         {changefeed.FromTime(time.Time{}), "FromTime needs a time"},
+		"no tokens":       {changefeed.FromTokens(), "at least one token"},
+		"a wrong token":   {changefeed.FromTokens(changefeed.RangeToken{Range: changefeed.FeedRange{Min: "x", Max: "FF"}}), "hexadecimal"},
+		"half of tokens":  {changefeed.FromTokens(changefeed.RangeToken{Range: low}), "do not cover"},
+		"two tokens":      {changefeed.FromTokens(changefeed.RangeToken{Range: low}, changefeed.RangeToken{Range: high}), "2 of the tokens"},
+		"now, untold":     {changefeed.FromNow(), errCut.Error()},
+		"now, of nothing": {changefeed.FromNow(), "no continuation"},
+	} {
+		feed := nameless{Feed: w.feed}
+		if name == "now, untold" {
+			feed.now = errCut
+		}
+		err := changefeed.NewOperator(feed, w.store, nil).Rewind(t.Context(), tt.to)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, tt.want)
+		}
+		if l := w.leases()[0]; l.Request.Rewind != nil {
+			t.Errorf("%s: the owner is asked for %+v", name, l.Request.Rewind)
+		}
+	}
+}
+
+// A lease that cannot be read is told beside those that can, and keeps all of them from
+// being changed; one that was split has no position, and takes no request.
+func TestLeasesThatCannotBeReadOrAreSplit(t *testing.T) {
+	w := newWorld(t, 1)
+	w.keep(`-20 "ContinuationToken":"\"5\"","properties":{}`, `20-FF "ContinuationToken":"\"7\"","properties":{"state":"split"}`)
+	op := w.operator()
+	want := []changefeed.RangeToken{{Range: changefeed.FeedRange{Max: "20"}, Continuation: `"5"`}}
+	if tokens, err := op.Export(t.Context()); err != nil || !reflect.DeepEqual(tokens, want) {
+		t.Errorf("exported %+v, %v; want %+v", tokens, err, want)
+	}
+	if err := op.PauseLeases(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if l := w.leases(); len(l) != 2 || !l[0].Request.Paused || l[1].Request.Paused || l[1].State != changefeed.LeaseSplit {
+		t.Errorf("the leases are %+v, want the live one paused", l)
+	}
+	const bad = "changefeedmemory_db_coll..0"
+	create(t, w, bad, fmt.Sprintf(`{"id":%q,"LeaseToken":"0"}`, bad))
+	leases, err := op.Leases(t.Context())
+	refused, ok := errors.AsType[*changefeed.RefusedError](err)
+	if !ok || len(refused.Leases) != 1 || refused.Leases[0].ID != bad || !strings.Contains(refused.Leases[0].Reason, "FeedRange") || len(leases) != 2 {
+		t.Errorf("%d leases, error %v; want two, and the third refused", len(leases), err)
+	}
+	for what, err := range map[string]error{
+		"resume": op.ResumeLeases(t.Context()), "export": func() error { _, err := op.Export(t.Context()); return err }(),
+	} {
+		if !errors.As(err, &refused) {
+			t.Errorf("%s: error %v", what, err)
+		}
+	}
+	if leases, _ := op.Leases(t.Context()); !leases[0].Request.Paused {
+		t.Error("the pause was ended all the same")
+	}
+}
+
+// meddler is a lease store in which somebody else is faster, once.
+type meddler struct {
+	changefeed.LeaseStore
+	replace, remove func(ctx context.Context, id string)
+}
+
+func (m *meddler) Replace(ctx context.Context, r changefeed.Record) (string, error) {
+	if do := m.replace; do != nil {
+		m.replace = nil
+		do(ctx, r.ID)
+	}
+	return m.LeaseStore.Replace(ctx, r)
+}
+
+func (m *meddler) Delete(ctx context.Context, id, etag string) error {
+	if do := m.remove; do != nil {
+		m.remove = nil
+		do(ctx, id)
+	}
+	return m.LeaseStore.Delete(ctx, id, etag)
+}
+
+// The owner writes between an operator's read and its write: the request is stored on top
+// of that, and a lease that is gone by then is an error.
+func TestARequestIsPutOnTopOfWhatTheOwnerWrote(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		w := newWorld(t, 1)
+		w.keep(`-FF "ContinuationToken":"\"5\"","properties":{}`)
+		store := &meddler{LeaseStore: w.store, replace: func(ctx context.Context, id string) {
+			r, err := w.store.Read(ctx, id)
+			if gone {
+				err = errors.Join(err, w.store.Delete(ctx, id, r.ETag))
+			} else {
+				r.Body = []byte(strings.Replace(string(r.Body), `\"5\"`, `\"9\"`, 1))
+				_, err = w.store.Replace(ctx, r)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}}
+		err := changefeed.NewOperator(w.feed, store, nil).PauseLeases(t.Context())
+		if gone {
+			if !errors.Is(err, changefeed.ErrNotFound) {
+				t.Errorf("the lease is gone: error %v", err)
+			}
+			continue
+		}
+		if l := w.leases()[0]; err != nil || !l.Request.Paused || l.Continuation != `"9"` {
+			t.Errorf("error %v, the lease is %+v", err, l)
+		}
+	}
+}
+
+// A pause is what its record says, at whatever moment somebody else pauses or resumes.
+func TestPausedIsWhatTheRecordSays(t *testing.T) {
+	w := newWorld(t, 1)
+	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	options := &changefeed.OperatorOptions{Now: func() time.Time { return at }}
+	store := &meddler{LeaseStore: w.store}
+	op := changefeed.NewOperator(w.feed, store, options)
+	expect := func(when string, want bool) {
+		t.Helper()
+		if paused, err := op.Paused(t.Context()); err != nil || paused != want {
+			t.Errorf("%s: paused %t, error %v", when, paused, err)
+		}
+	}
+	expect("at first", false)
+	if err := op.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect("then", true)
+	const id = "changefeedmemory_db_coll.pause"
+	want := fmt.Sprintf(`{"id":%q,"timestamp":"2026-05-04T03:02:01.0000000Z"}`, id)
+	if r, err := w.store.Read(t.Context(), id); err != nil || string(r.Body) != want {
+		t.Errorf("the record is %s, error %v; want %s", r.Body, err, want)
+	}
+	again := func(ctx context.Context, id string) {
+		r, err := w.store.Read(ctx, id)
+		err = errors.Join(err, w.store.Delete(ctx, id, r.ETag), changefeed.NewOperator(w.feed, w.store, options).Pause(ctx))
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	store.remove = again
+	if err := op.Resume(t.Context()); err != nil {
+		t.Error(err)
+	}
+	expect("after a resume amid which somebody paused anew", false)
+	if err := op.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	store.remove = func(ctx context.Context, _ string) {
+		if err := changefeed.NewOperator(w.feed, w.store, options).Resume(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := op.Resume(t.Context()); err != nil {
+		t.Errorf("somebody else resumed meanwhile: %v", err)
+	}
+	expect("at last", false)
+}

@@ -1,0 +1,161 @@
+package changefeed_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/changefeed"
+)
+
+// reads is a feed of scripted replies to Read, by the request.
+type reads struct {
+	changefeed.Feed
+	reply func(req changefeed.ReadRequest) (*changefeed.Page, error)
+}
+
+func (f reads) Read(_ context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	return f.reply(req)
+}
+
+// Lag tells what the feed replies, and if it replies nothing that can be used, why.
+func TestLagIsWhatTheFeedReplies(t *testing.T) {
+	now := time.Unix(1000, 0)
+	half := changefeed.FeedRange{Max: "20"}
+	type figures struct {
+		transactions int64
+		age          time.Duration
+		known        bool
+	}
+	two, none, unknown := figures{2, time.Minute, true}, figures{known: true}, figures{}
+	item := func() *changefeed.Page {
+		return &changefeed.Page{EndLSN: 9, Items: []changefeed.Item{{LSN: 8, Timestamp: 940}}}
+	}
+	for name, tt := range map[string]struct {
+		reply func(req changefeed.ReadRequest, call int) (*changefeed.Page, error)
+		want  figures
+		err   string
+	}{
+		"two wait": {func(changefeed.ReadRequest, int) (*changefeed.Page, error) {
+			return item(), nil
+		}, two, ""},
+		"nothing waits": {func(changefeed.ReadRequest, int) (*changefeed.Page, error) {
+			return &changefeed.Page{CaughtUp: true, Continuation: `"6"`}, nil
+		}, none, ""},
+		"it fails": {func(changefeed.ReadRequest, int) (*changefeed.Page, error) {
+			return nil, errRead
+		}, unknown, errRead.Error()},
+		"a page that leads nowhere": {func(req changefeed.ReadRequest, call int) (*changefeed.Page, error) {
+			if call > 1 {
+				return item(), nil
+			}
+			return &changefeed.Page{Continuation: req.Continuation}, nil
+		}, none, ""},
+		"a page without a position": {func(_ changefeed.ReadRequest, call int) (*changefeed.Page, error) {
+			if call > 1 {
+				return item(), nil
+			}
+			return &changefeed.Page{}, nil
+		}, none, ""},
+		"behind a page of others": {func(req changefeed.ReadRequest, _ int) (*changefeed.Page, error) {
+			if req.Range != changefeed.FullRange() || req.MaxItems != 1 {
+				return nil, fmt.Errorf("a read of %+v", req)
+			}
+			if req.Continuation == `"5"` {
+				return &changefeed.Page{Continuation: `"7"`}, nil
+			}
+			return item(), nil
+		}, two, ""},
+		"caught up, whatever its position": {func(_ changefeed.ReadRequest, call int) (*changefeed.Page, error) {
+			if call > 1 {
+				return item(), nil
+			}
+			return &changefeed.Page{Continuation: `"7"`, CaughtUp: true}, nil
+		}, none, ""},
+		"a split into one": {func(req changefeed.ReadRequest, _ int) (*changefeed.Page, error) {
+			if req.Range == half {
+				return item(), nil
+			}
+			return nil, &changefeed.SplitError{Range: req.Range, Children: []changefeed.FeedRange{half}}
+		}, unknown, "now served by 1"},
+		"half of a split fails": {func(req changefeed.ReadRequest, _ int) (*changefeed.Page, error) {
+			switch req.Range {
+			case half:
+				return nil, errRead
+			case changefeed.FullRange():
+				return nil, &changefeed.SplitError{Range: req.Range, Children: []changefeed.FeedRange{half, {Min: "20", Max: "FF"}}}
+			}
+			return item(), nil
+		}, unknown, errRead.Error()},
+	} {
+		for _, before := range []string{"", "it failed before"} {
+			w := newWorld(t, 1)
+			w.keep(fmt.Sprintf(`-FF "ContinuationToken":"\"5\"","properties":{"lastError":%q}`, before))
+			given, calls := 0, 0
+			feed := reads{w.feed, func(req changefeed.ReadRequest) (*changefeed.Page, error) {
+				calls++
+				page, err := tt.reply(req, calls)
+				if page != nil {
+					given++
+					page.Release = func() { given-- }
+				}
+				return page, err
+			}}
+			lags, err := changefeed.NewOperator(feed, w.store, &changefeed.OperatorOptions{Now: func() time.Time { return now }}).Lag(t.Context())
+			if err != nil || len(lags) != 1 {
+				t.Fatalf("%s: %+v, error %v", name, lags, err)
+			}
+			l := lags[0]
+			if got := (figures{l.Transactions, l.Age, l.Known}); got != tt.want {
+				t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+			}
+			want := cmp.Or(before, tt.err)
+			if l.ID != w.leases()[0].ID || !strings.Contains(l.Error, want) || (l.Error == "") != (want == "") {
+				t.Errorf("%s: of lease %q the error is %q, want %q", name, l.ID, l.Error, want)
+			}
+			if given != 0 {
+				t.Errorf("%s: %d pages are not given back", name, given)
+			}
+			ctx, end := context.WithCancelCause(t.Context())
+			end(errCut)
+			if _, err := changefeed.NewOperator(feed, endless{w.store}, nil).Lag(ctx); !errors.Is(err, errCut) {
+				t.Errorf("%s: when the call has ended: error %v", name, err)
+			}
+		}
+	}
+}
+
+// endless is a lease store that does not mind that a call has ended.
+type endless struct{ changefeed.LeaseStore }
+
+func (s endless) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
+	return s.LeaseStore.List(context.WithoutCancel(ctx), prefix)
+}
+
+// Hosts are told in order, with all they say; what says nothing that is understood is not.
+func TestHostsTellWhatTheySay(t *testing.T) {
+	w := newWorld(t, 1)
+	const prefix = "changefeedmemory_db_coll.host."
+	for id, body := range map[string]string{
+		"b.1": `"host":"b","incarnation":"1","expiryMs":20000,"timestamp":"2026-05-04T03:02:01.0000000Z"`,
+		"a.2": `"host":"a","incarnation":"2","expiryMs":1500,"draining":true,"timestamp":"some day"`,
+		"a.1": `"host":"a","incarnation":"1","expiryMs":1,"spare":true,"timestamp":"2026-05-04T03:02:01.5000000Z"`,
+		"c.1": `"host":3`,
+	} {
+		create(t, w, prefix+id, fmt.Sprintf(`{"id":%q,%s}`, prefix+id, body))
+	}
+	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	want := []changefeed.Host{
+		{Name: "a", Incarnation: "1", Spare: true, Timestamp: at.Add(time.Second / 2), Expiry: time.Millisecond},
+		{Name: "a", Incarnation: "2", Draining: true, Expiry: 1500 * time.Millisecond},
+		{Name: "b", Incarnation: "1", Timestamp: at, Expiry: 20 * time.Second},
+	}
+	if hosts, err := w.operator().Hosts(t.Context()); err != nil || !reflect.DeepEqual(hosts, want) {
+		t.Errorf("hosts %+v, error %v; want %+v", hosts, err, want)
+	}
+}

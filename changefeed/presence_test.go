@@ -1,0 +1,119 @@
+package changefeed
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+)
+
+// board is a host's presence at a desk.
+func board(t *testing.T) (*desk, *presence, *manualClock) {
+	t.Helper()
+	d, e := newDesk(t)
+	return d, &presence{env: e, etags: &etagHistory{}, swept: sweepings{}}, e.clock.(*manualClock)
+}
+
+// A host without leases says again and again that it is there, a spare one rarely, and not
+// while the fleet changes; once its leases are seen it says nothing.
+func TestWhenAHostSaysThatItIsThere(t *testing.T) {
+	d, p, c := board(t)
+	const id = "p.host.a.1"
+	look := func(what string, later time.Duration, owner, spare, fast bool, leases []Lease, written bool) {
+		t.Helper()
+		c.now = c.now.Add(later)
+		before := d.writes
+		p.updateHeartbeat(t.Context(), listing{leases: leases}, c.now, owner, spare, fast)
+		if d.writes > before != written {
+			t.Errorf("%s: written %t", what, !written)
+		}
+		var h heartbeat
+		want := heartbeat{ID: id, Host: "a", Incarnation: "1", ExpiryMS: 20000, Spare: spare, Timestamp: c.now.Format(timestampFormat)}
+		if written && (json.Unmarshal(d.records[id].Body, &h) != nil || h != want) {
+			t.Errorf("%s: written %+v, want %+v", what, h, want)
+		}
+	}
+	mine := []Lease{{ID: "p..-FF", Owner: "a", Incarnation: "1"}}
+	others := []Lease{{ID: "p..-FF", Owner: "b", Incarnation: "2"}}
+	renew, rarely := p.opts.Renew, 50*p.opts.Expiry
+	look("spare, in a fleet that changes", 0, false, true, true, others, false)
+	look("spare", 0, false, true, false, others, true)
+	look("spare for a while", rarely-1, false, true, false, others, false)
+	look("spare for long", 1, false, true, false, others, true)
+	look("spare for long, in a fleet that changes", rarely, false, true, true, others, true)
+	look("due something", 1, false, false, true, others, true)
+	look("due something for a while", renew-1, false, false, true, others, false)
+	look("due something for long", 1, false, false, false, others, true)
+	look("owner of what was not seen yet", time.Hour, true, false, true, others, false)
+	if _, there := d.records[id]; !there {
+		t.Error("it is not to be seen at all")
+	}
+	look("owner", time.Second, true, false, true, mine, false)
+	if _, there := d.records[id]; there {
+		t.Error("it tells of an owner beside its leases")
+	}
+	d.fail["delete"] = errTest
+	look("owner of no record", time.Second, true, false, true, mine, false)
+	d.expectTold(t, "there is nothing to delete")
+}
+
+// What cannot be stored is told, and tried again at the next look.
+func TestAHeartbeatThatCannotBeStored(t *testing.T) {
+	d, p, c := board(t)
+	d.fail["create"] = errTest
+	for range 2 {
+		p.updateHeartbeat(t.Context(), listing{}, c.now, false, false, false)
+		d.expectTold(t, "it cannot be created", LeaseError{Op: "heartbeat", Err: errTest})
+	}
+	d.fail = map[string]error{}
+	p.updateHeartbeat(t.Context(), listing{}, c.now, false, false, false)
+	d.fail["delete"] = errTest
+	p.deleteHeartbeat(t.Context())
+	d.expectTold(t, "it cannot be deleted", LeaseError{Op: "heartbeat", Err: errTest})
+	d.fail = map[string]error{}
+	if p.write(t.Context(), heartbeat{}, c.now) { // the record that stayed is found
+		t.Error("it was created beside the one that stayed")
+	}
+	for _, err := range []error{ErrETagMismatch, ErrNotFound} {
+		d.fail["delete"] = err
+		p.deleteHeartbeat(t.Context())
+		d.expectTold(t, "it was deleted by another")
+		p.write(t.Context(), heartbeat{}, c.now)
+	}
+	d.fail = map[string]error{"read": errors.New("it cannot be read either")}
+	p.etag = "old"
+	if p.write(t.Context(), heartbeat{}, c.now) || p.etag != "old" {
+		t.Errorf("what it is now is not known, and it is %q", p.etag)
+	}
+}
+
+// Records of hosts that are long gone are deleted, and once in a while if that fails.
+func TestOldHeartbeatsAreDeleted(t *testing.T) {
+	d, p, c := board(t)
+	expiry := p.opts.Expiry
+	var seen listing
+	for _, h := range []heartbeat{{Host: "a", Incarnation: "1"}, {Host: "b", Incarnation: "2"}, {Host: "c", Incarnation: "3", Spare: true}} {
+		d.putBody(t, p.ids.host(h.Host, h.Incarnation), h)
+		seen.hosts = append(seen.hosts, h)
+	}
+	p.etags.observe(slices.Collect(maps.Values(d.records)), c.now)
+	look := func(what string, later time.Duration, want ...string) {
+		t.Helper()
+		c.now = c.now.Add(later)
+		p.deleteOldHeartbeats(t.Context(), seen, c.now)
+		if got := slices.Sorted(maps.Keys(d.records)); !slices.Equal(got, want) {
+			t.Errorf("%s: there are %v, want %v", what, got, want)
+		}
+	}
+	look("not gone for long", 10*expiry-1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
+	d.fail["delete"] = errTest
+	look("it fails", 1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
+	d.expectTold(t, "somebody will")
+	d.fail = map[string]error{}
+	look("tried just now", 30*expiry-1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
+	look("tried again", 1, "p.host.a.1", "p.host.c.3")
+	look("spare, not for long", 60*expiry-1, "p.host.a.1", "p.host.c.3")
+	look("spare, for long", 1, "p.host.a.1")
+}

@@ -1,0 +1,164 @@
+package changefeed
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Of every part without a lease the last one is remembered, and no older one beside it.
+func TestTheLastLeaseOfAGapIsRemembered(t *testing.T) {
+	_, e := newDesk(t)
+	g := &gaps{env: e}
+	low, high, pending := e.leaseOf(rng("", "20")), e.leaseOf(rng("20", "FF")), e.leaseOf(rng("20", "30"))
+	pending.State = LeasePending
+	look := func(what string, want []Lease, leases ...Lease) {
+		t.Helper()
+		g.remember(listing{leases: leases}, inspectTiling([]FeedRange{FullRange()}, leases))
+		if !reflect.DeepEqual(g.remembered, want) {
+			t.Errorf("%s: remembered %+v, want %+v", what, g.remembered, want)
+		}
+	}
+	look("whole", []Lease{low, high}, low, high)
+	low.Continuation = `"5"`
+	look("one is gone", []Lease{low, high}, low, pending)
+	low.Continuation = `"6"`
+	look("still", []Lease{low, high}, low, pending)
+	high.Continuation = `"7"`
+	look("it is back", []Lease{low, high}, low, high)
+}
+
+// A gap gets a lease at the last position known of it, unless one is there after all; who
+// does it is told, once.
+func TestAGapIsFilled(t *testing.T) {
+	gap := rng("20", "30")
+	for name, tt := range map[string]struct {
+		there LeaseState // of the record with the gap's id
+		fail  string     // this request
+		with  error
+		epoch int64 // of the lease that is made, 0 if none is
+		told  error
+	}{
+		"nothing there":                {there: "nothing", epoch: 6},
+		"the lease is there":           {there: LeaseLive},
+		"it was just split":            {there: LeaseSplit},
+		"it stands for nothing":        {there: LeaseDone, epoch: 10},
+		"it never lived":               {there: LeasePending, epoch: 10},
+		"it cannot be made":            {there: "nothing", fail: "create", with: errTest, told: errTest},
+		"what is there cannot be read": {there: LeaseDone, fail: "read", with: errTest, told: errTest},
+		"it has gone":                  {there: LeaseDone, fail: "read", with: ErrNotFound},
+		"it cannot be revived":         {there: LeaseDone, fail: "replace", with: errTest, told: errTest},
+		"another host was first":       {there: LeaseDone, fail: "replace", with: ErrETagMismatch},
+	} {
+		d, e := newDesk(t)
+		other, wide, want := e.leaseOf(rng("", "20")), e.leaseOf(rng("20", "FF")), e.leaseOf(gap)
+		wide.Continuation, wide.Epoch = `"9"`, 6
+		other.Continuation, other.Epoch = `"8"`, 9
+		if tt.there != "nothing" {
+			old := want
+			old.State, old.Epoch, old.Continuation = tt.there, 9, `"1"`
+			d.keep(t, old)
+		}
+		before := d.stored(t, want.ID)
+		g := &gaps{env: e, remembered: []Lease{wide, other}, since: map[FeedRange]time.Time{gap: e.clock.Now().Add(-e.opts.Expiry)}}
+		if tt.fail != "" {
+			d.fail[tt.fail] = tt.with
+		}
+		g.repair(t.Context(), listing{info: &Lease{}}, tiling{gaps: []FeedRange{gap}})
+		switch want.Continuation, want.Epoch, want.Timestamp = `"9"`, tt.epoch, e.clock.Now(); {
+		case tt.epoch > 0:
+			d.expect(t, name, want)
+			d.expectTold(t, name, GapRepaired{Range: gap, From: RangeToken{Range: gap, Continuation: `"9"`}})
+		case tt.told != nil:
+			if len(d.told) != 1 || d.told[0].(LeaseError).Op != "repair gap 20-30" || !errors.Is(d.told[0].(LeaseError).Err, tt.told) {
+				t.Errorf("%s: told %+v", name, d.told)
+			}
+		default:
+			d.expectTold(t, name)
+		}
+		if after := d.stored(t, want.ID); tt.epoch == 0 && !reflect.DeepEqual(after, before) {
+			t.Errorf("%s: the record is %+v, want it as it was", name, after)
+		}
+		if looks := e.relist.sent(); looks != (tt.epoch > 0) {
+			t.Errorf("%s: the leases are looked at at once: %t", name, looks)
+		}
+	}
+}
+
+// Leases of which neither contains the other are told, and left.
+func TestOverlapsAreTold(t *testing.T) {
+	d, e := newDesk(t)
+	(&gaps{env: e}).repair(t.Context(), listing{}, tiling{overlaps: [][2]string{{"p..-20", "p..10-30"}}})
+	if len(d.told) != 1 || d.writes != 0 {
+		t.Fatalf("told %+v, %d records written", d.told, d.writes)
+	}
+	if e := d.told[0].(LeaseError); e.Lease != "p..-20" || e.Op != OpCheckTiling || !strings.Contains(e.Err.Error(), LeaseName("p..10-30")) {
+		t.Errorf("told %+v", e)
+	}
+}
+
+// A lease that contains a narrower one is split into what that one leaves open, at its own
+// position: by its owner, or by anybody once it has none.
+func TestAReplayedLeaseBecomesItsRest(t *testing.T) {
+	for name, tt := range map[string]struct {
+		owner  string // "b", "a" for this host, "worker" for one of its workers
+		silent time.Duration
+		fail   error // of its write
+		split  bool
+	}{
+		"another's that lives":              {owner: "b", silent: 20*time.Second - 1},
+		"another's that is gone":            {owner: "b", silent: 20 * time.Second, split: true},
+		"its own, which it lost":            {owner: "a", split: true},
+		"its own":                           {owner: "worker"},
+		"nobody's":                          {split: true},
+		"one that cannot be written":        {fail: errTest},
+		"one that another host was at, too": {fail: ErrETagMismatch},
+	} {
+		d, e := newDesk(t)
+		r := newRun(e)
+		wide, narrow, want := e.leaseOf(FullRange()), e.leaseOf(rng("", "20")), e.leaseOf(rng("20", "FF"))
+		wide.Epoch, wide.Continuation, wide.LSN = 4, `"5"`, 5
+		switch tt.owner {
+		case "b":
+			wide.Owner, wide.Incarnation, wide.Expiry = "b", "2", r.opts.Expiry
+		case "a", "worker":
+			wide.Owner, wide.Incarnation, wide.Expiry = "a", r.incarnation, r.opts.Expiry
+		}
+		wide, narrow = d.keep(t, wide), d.keep(t, narrow)
+		before := d.stored(t, wide.ID)
+		r.lister.etags.seen = map[string]etagSeen{wide.ID: {etag: wide.ETag, since: e.clock.Now().Add(-tt.silent)}}
+		w := &worker{kick: newSignal()}
+		if tt.owner == "worker" {
+			r.workers.byLease[wide.ID] = w
+		}
+		if tt.fail != nil {
+			d.fail["replace"] = tt.fail
+		}
+		seen := listing{leases: []Lease{narrow, wide}}
+		r.replaceReplayed(t.Context(), seen, inspectTiling(r.opts.Scope, seen.leases))
+		rest := []FeedRange{rng("20", "FF")}
+		switch {
+		case tt.split:
+			want.Parent, want.Epoch, want.Continuation, want.LSN, want.Timestamp = wide.ID, 4, `"5"`, 5, e.clock.Now()
+			d.expect(t, name, want)
+			if _, there := d.records[wide.ID]; there {
+				t.Errorf("%s: the wide lease is still there", name)
+			}
+			d.expectTold(t, name, RangeSplit{LeaseRef: wide.ref(), Children: rest})
+			continue
+		case errors.Is(tt.fail, errTest):
+			d.expectTold(t, name, LeaseError{Lease: wide.ID, Op: "replace", Err: errTest})
+		default:
+			d.expectTold(t, name)
+		}
+		if after := d.stored(t, wide.ID); !reflect.DeepEqual(after, before) || len(d.records) != 2 {
+			t.Errorf("%s: the wide lease is %+v, of %d records", name, after, len(d.records))
+		}
+		order := stopOrder{given: true, replace: true, rest: rest, reason: "replaced by narrower leases"}
+		if got, _ := w.current(); tt.owner == "worker" && !reflect.DeepEqual(got, order) {
+			t.Errorf("%s: the worker is told %+v, want %+v", name, got, order)
+		}
+	}
+}
