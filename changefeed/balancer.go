@@ -27,7 +27,7 @@ type balanceLease struct {
 	owner    hostKey // "" if nobody holds it: released, or its owner's lease expired
 	handoff  hostKey // who may take it first, if it is still awaited
 	previous string  // name of the last owner
-	waiting  bool    // nobody took it for a while: anyone may
+	waiting  bool    // free, and nobody took it for a while: anyone may
 	busy     bool    // held by self, with work in hand
 }
 
@@ -111,7 +111,7 @@ func (v *balanceView) claims(has, due map[hostKey]int) []string {
 		case l.owner != "":
 		case l.handoff == v.self || taken[l.id] == v.self:
 			mine = append(mine, l.id)
-		case l.free() && l.waiting:
+		case l.waiting:
 			orphans = append(orphans, l.id)
 		}
 	}
@@ -141,7 +141,7 @@ func assign(leases []balanceLease, has, due map[hostKey]int) map[string]hostKey 
 	}
 	taken := map[string]hostKey{}
 	for _, l := range leases {
-		i := slices.IndexFunc(hosts, func(h hostKey) bool { return l.free() && l.previous != "" && h.name() == l.previous && missing[h] > 0 })
+		i := slices.IndexFunc(hosts, func(h hostKey) bool { return l.free() && h.name() == l.previous && missing[h] > 0 })
 		if i >= 0 {
 			taken[l.id] = hosts[i]
 			missing[hosts[i]]--

@@ -339,3 +339,23 @@ func TestAllHostsMakeOnePlan(t *testing.T) {
 		t.Errorf("taken are %v, want each of the 12 free ones once", taken)
 	}
 }
+
+// What a host may claim beside its share, and what it must not.
+func TestWhatAHostMayClaim(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hosts  []hostKey
+		leases []balanceLease
+		want   []string
+	}{
+		"what nobody took":                          {[]hostKey{"a/1", "b/1"}, []balanceLease{{id: "1", owner: "a/1"}, {id: "2", owner: "a/1"}, {id: "3", waiting: true}}, []string{"3"}},
+		"another's share":                           {[]hostKey{"a/1", "b/1"}, []balanceLease{{id: "1", owner: "a/1"}, {id: "2", owner: "a/1"}, {id: "3"}}, nil},
+		"an owned one, meant for it":                {[]hostKey{"a/1", "b/1"}, []balanceLease{{id: "1", owner: "b/1", handoff: "a/1"}, {id: "2", owner: "a/1"}}, nil},
+		"nothing when it leaves":                    {[]hostKey{"b/1"}, []balanceLease{{id: "1", waiting: true}, {id: "2", handoff: "a/1"}}, nil},
+		"its share, though another has what it had": {[]hostKey{"a/1", "b/1"}, []balanceLease{{id: "1", owner: "b/1", previous: "a"}, {id: "2"}}, []string{"2"}},
+	} {
+		v := balanceView{self: "a/1", hosts: tt.hosts, leases: tt.leases}
+		if got := balance(v).acquire; !slices.Equal(got, tt.want) {
+			t.Errorf("%s: it claims %v, want %v", name, got, tt.want)
+		}
+	}
+}

@@ -153,7 +153,7 @@ func (p *interval) next(seen listing, etags *etagHistory, alone bool) time.Durat
 	}
 	d = jitter(d)
 	for _, l := range seen.leases {
-		if l.State != LeaseLive || l.ownerKey() == p.self {
+		if l.ownerKey() == p.self {
 			continue
 		}
 		if left := l.lifetime(p.opts.Expiry) - etags.unchangedFor(l.ID, now); left > 0 {

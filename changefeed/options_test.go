@@ -154,3 +154,42 @@ func TestWhatAProcessorNeeds(t *testing.T) {
 		t.Errorf("of a feed that does not place keys: error %v", err)
 	}
 }
+
+// placed is a feed that places each key at itself, or fails.
+type placed struct {
+	Feed
+	err error
+}
+
+func (f placed) Place(key string) (string, error) { return key, f.err }
+
+// The range of a key is that of the narrowest of the leases held here; of a parent that came
+// back and its children the children are right.
+func TestTheNarrowestLeaseOwnsAKey(t *testing.T) {
+	_, e := newDesk(t)
+	e.feed = placed{}
+	p := &Processor{env: *e}
+	own := func(key string) error { return p.Own(t.Context(), key, func(context.Context) error { return nil }) }
+	p.env.feed = placed{err: errTest}
+	if err := own("05"); !errors.Is(err, ErrNotOwned) {
+		t.Errorf("not running: error %v", err)
+	}
+	for range 20 { // in whatever order they are looked at
+		r := newRun(e)
+		p.running.Store(r)
+		narrow := r.works(t, e.leaseOf(rng("10", "20")))
+		r.works(t, e.leaseOf(rng("", "20")))
+		r.works(t, e.leaseOf(rng("20", "30")))
+		narrow.calls.accept(true)
+		p.env.feed = placed{}
+		for key, want := range map[string]error{"15": nil, "05": ErrNotOwned, "25": ErrNotOwned, "35": ErrNotOwned} {
+			if err := own(key); !errors.Is(err, want) {
+				t.Fatalf("key %s: error %v, want %v", key, err, want)
+			}
+		}
+		p.env.feed = placed{err: errTest}
+		if err := own("15"); !errors.Is(err, errTest) {
+			t.Fatalf("a key without a place: error %v", err)
+		}
+	}
+}

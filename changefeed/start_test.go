@@ -326,6 +326,34 @@ func TestLeasesThatCannotBeContinuedAreRefused(t *testing.T) {
 	}
 }
 
+// A lease that turns unreadable while a host runs ends nothing: what is owned is processed
+// on, and the host says what is wrong.
+func TestALeaseThatTurnsUnreadableEndsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var refused atomic.Int32
+		h := w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{LeaseError: func(e changefeed.LeaseError) {
+			if _, ok := errors.AsType[*changefeed.RefusedError](e.Err); ok && e.Op == "cycle" && e.Lease == "" {
+				refused.Add(1)
+			}
+		}}})
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		const bad = "changefeedmemory_db_coll..0"
+		create(t, w, bad, fmt.Sprintf(`{"id":%q,"LeaseToken":"0"}`, bad))
+		time.Sleep(time.Minute)
+		w.put(10, 10)
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 10 })
+		select {
+		case err := <-h.done:
+			t.Fatalf("the host ended with %v", err)
+		default:
+		}
+		if refused.Load() == 0 {
+			t.Error("nobody was told")
+		}
+	})
+}
+
 // A process that stops amid its start may lose the store or the feed first.
 func TestAStopIsNoFailureToBegin(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())

@@ -1,0 +1,268 @@
+package changefeed
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// works makes the env's host the owner of a lease, as far as its workers say.
+func (r *run) works(t *testing.T, l Lease) *worker {
+	t.Helper()
+	d, _ := r.owned(t, l)
+	w := &worker{delivery: d, kick: newSignal()}
+	r.workers.byLease[l.ID] = w
+	return w
+}
+
+// A look that fails changes nothing, and is no look at an empty store.
+func TestALookThatFailsChangesNothing(t *testing.T) {
+	d, e := newDesk(t)
+	e.feed = &physical{ranges: []FeedRange{FullRange()}}
+	d.fail["list"] = errTest
+	r := newRun(e)
+	if _, err := r.cycle(t.Context()); !errors.Is(err, errTest) || len(d.records) != 0 || r.gaps.infoGone != (time.Time{}) {
+		t.Errorf("error %v, %d records", err, len(d.records))
+	}
+}
+
+// A host that holds all there is looks rarely, unless something is amiss; each look is told.
+func TestAHostAloneLooksRarelyIfAllIsWell(t *testing.T) {
+	for name, tt := range map[string]struct {
+		beside FeedRange // a lease of this range is there too
+		state  LeaseState
+		gap    bool
+		paused bool
+		rarely bool
+	}{
+		"all is well":     {rarely: true},
+		"a gap":           {gap: true},
+		"a pause":         {paused: true},
+		"a record beside": {beside: rng("", "10"), state: LeasePending},
+	} {
+		d, e := newDesk(t)
+		e.feed = &physical{}
+		r := newRun(e)
+		var told []Balanced
+		r.obs.Balanced = func(b Balanced) { told = append(told, b) }
+		d.keep(t, Lease{ID: "p.info", Version: 1, State: LeaseDone})
+		l := e.leaseOf(FullRange())
+		if tt.gap {
+			l = e.leaseOf(rng("", "20"))
+		}
+		l.Owner, l.Incarnation, l.Expiry, l.Epoch = "a", r.incarnation, r.opts.Expiry, 1
+		r.works(t, d.keep(t, l))
+		if tt.beside != (FeedRange{}) {
+			other := e.leaseOf(tt.beside)
+			other.State, other.Parent = tt.state, l.ID
+			d.keep(t, other)
+		}
+		if tt.paused {
+			d.putBody(t, "p.pause", map[string]string{})
+		}
+		for n := range 2 {
+			pause, err := r.cycle(t.Context())
+			low, high := r.opts.AcquireFast*4/5, r.opts.AcquireFast*6/5 // something has changed: the first look
+			if n == 1 {
+				low, high = r.opts.Acquire*4/5, r.opts.Acquire*6/5
+			}
+			if n == 1 && tt.rarely {
+				low, high = 2*r.opts.Expiry*4/5, 2*r.opts.Expiry*6/5
+			}
+			if err != nil || pause < low || pause > high {
+				t.Errorf("%s, look %d: the next one in %s, error %v; want it in %s to %s", name, n, pause, err, low, high)
+			}
+			r.interval.fastUntil = time.Time{}
+		}
+		if want := (Balanced{Hosts: 1, Leases: 1, Owned: 1}); !reflect.DeepEqual(told, []Balanced{want, want}) {
+			t.Errorf("%s: told %+v, want %+v twice", name, told, want)
+		}
+	}
+}
+
+// A worker looks at its record when a listing shows that somebody else wrote it, and what.
+func TestAWorkerLooksAtWhatOthersWrote(t *testing.T) {
+	for name, tt := range map[string]struct {
+		edit  func(l *Lease)
+		looks bool
+	}{
+		"nothing":                    {func(*Lease) {}, false},
+		"an older listing":           {func(l *Lease) { l.ETag = "old" }, false},
+		"a request":                  {func(l *Lease) { l.ETag, l.Request.Release = "new", true }, true},
+		"another owner":              {func(l *Lease) { l.ETag, l.Owner = "new", "b" }, true},
+		"a request already known of": {func(l *Lease) { l.Request.Release = true }, false},
+	} {
+		_, e := newDesk(t)
+		r := newRun(e)
+		l := e.leaseOf(FullRange())
+		l.Owner, l.Incarnation, l.ETag = "a", r.incarnation, "e"
+		w := r.works(t, l)
+		tt.edit(&l)
+		r.passRequestsOn(listing{leases: []Lease{l, e.leaseOf(rng("", "20"))}})
+		if looks := w.keeper.urgent > 0; looks != tt.looks {
+			t.Errorf("%s: it looks %t", name, looks)
+		}
+	}
+}
+
+// A split that no worker is at is completed, and a record that stands for nothing is
+// deleted, once in a while if that fails.
+func TestWhatIsLeftOfSplitsIsCleared(t *testing.T) {
+	d, e := newDesk(t)
+	r := newRun(e)
+	split, done := e.leaseOf(rng("", "20")), e.leaseOf(rng("20", "FF"))
+	split.replaceBy([]FeedRange{rng("", "10"), rng("10", "20")})
+	done.State = LeaseDone
+	split, done = d.keep(t, split), d.keep(t, done)
+	seen := listing{leases: []Lease{split, done}}
+	r.works(t, split)
+	d.fail["delete"] = errTest
+	failed := LeaseError{Lease: done.ID, Op: "delete", Err: errTest}
+	for n, later := range []time.Duration{0, 30*r.opts.Expiry - 1, 1} {
+		c := e.clock.(*manualClock)
+		c.now = c.now.Add(later)
+		if r.completeSplits(t.Context(), seen); n == 1 {
+			d.expectTold(t, "tried just now")
+		} else {
+			d.expectTold(t, "tried", failed)
+		}
+	}
+	if got := d.stored(t, split.ID); got.State != LeaseSplit || len(d.records) != 2 {
+		t.Errorf("a split its worker is at: %+v, of %d records", got, len(d.records))
+	}
+	d.fail = map[string]error{}
+	delete(r.workers.byLease, split.ID)
+	r.completeSplits(t.Context(), seen)
+	if _, there := d.records[split.ID]; there || d.stored(t, "p..10-20").ID == "" {
+		t.Error("the split is not completed")
+	}
+}
+
+// Who acquires a lease writes its name over the owner before, and carries out what was
+// asked of that one; from whom it has the lease is told.
+func TestWhatAnAcquisitionWrites(t *testing.T) {
+	long := time.Unix(500, 0).UTC()
+	rewind := &RangeToken{Range: FullRange(), Continuation: `"2"`}
+	failed := []DocumentAttempts{{"6:a", 2}}
+	for name, tt := range map[string]struct {
+		request Request
+		health  Health
+		want    Lease // but for what is always the same
+		fails   error
+		told    error
+	}{
+		"nothing was asked":      {want: Lease{Continuation: `"5"`, LSN: 5, Attempts: failed}},
+		"a rewind":               {request: Request{Rewind: rewind}, want: Lease{Continuation: `"2"`}},
+		"a retry":                {request: Request{Retry: true}, health: Stopped, want: Lease{Continuation: `"5"`, LSN: 5}},
+		"a release, and a pause": {request: Request{Release: true, Paused: true}, want: Lease{Continuation: `"5"`, LSN: 5, Attempts: failed, Request: Request{Paused: true}}},
+		"it was stopped":         {health: Stopped, want: Lease{Continuation: `"5"`, LSN: 5, Attempts: failed, Health: Retrying}},
+		"another was first":      {fails: ErrETagMismatch},
+		"the store is away":      {fails: errTest, told: errTest},
+	} {
+		d, e := newDesk(t)
+		e.feed = endlessFeed{}
+		r := newRun(e)
+		l := e.leaseOf(FullRange())
+		l.Owner, l.Incarnation, l.Expiry, l.Epoch, l.Timestamp = "b", "2", time.Hour, 4, long
+		l.Continuation, l.LSN, l.Request, l.Health, l.Attempts, l.Handoff = `"5"`, 5, tt.request, tt.health, failed, "a/1"
+		l = d.keep(t, l)
+		if tt.fails != nil {
+			d.fail["replace"] = tt.fails
+		}
+		r.acquire(t.Context(), listing{leases: []Lease{l}}, []string{l.ID})
+		if tt.fails != nil {
+			if len(r.workers.all()) != 0 {
+				t.Errorf("%s: it works on it", name)
+			}
+			if tt.told == nil {
+				d.expectTold(t, name)
+			} else {
+				d.expectTold(t, name, LeaseError{Lease: l.ID, Op: "acquire", Err: tt.told})
+			}
+			ctx, end := context.WithCancel(t.Context())
+			end()
+			r.acquire(ctx, listing{leases: []Lease{l}}, []string{l.ID})
+			d.expectTold(t, name+", and the host stops")
+			continue
+		}
+		want := e.leaseOf(FullRange())
+		want.Owner, want.Incarnation, want.Expiry, want.Epoch, want.Timestamp = "a", r.incarnation, r.opts.Expiry, 5, e.clock.Now()
+		want.Continuation, want.LSN, want.Request, want.Health, want.Attempts = tt.want.Continuation, tt.want.LSN, tt.want.Request, tt.want.Health, tt.want.Attempts
+		d.expect(t, name, want)
+		d.expectTold(t, name, LeaseAcquired{LeaseRef: want.ref(), Continuation: want.Continuation, From: "b", Written: long})
+		if r.workers.of(l.ID) == nil {
+			t.Errorf("%s: nobody works on it", name)
+		}
+		r.workers.drain(nil, e.clock.Now())
+	}
+}
+
+// A host looks often for a minute after hosts, owners or who leaves changed.
+func TestAChangeMakesLooksFast(t *testing.T) {
+	_, e := newDesk(t)
+	p := &interval{env: e}
+	at := e.clock.Now()
+	view := balanceView{hosts: []hostKey{"a/1"}, leases: []balanceLease{{id: "1"}}}
+	for name, edit := range map[string]func(){
+		"a host":     func() { view.hosts = append(view.hosts, "b/1") },
+		"one leaves": func() { view.leaving = append(view.leaving, "b/1") },
+		"an owner":   func() { view.leases[0].owner += "x" },
+	} {
+		edit()
+		p.observe(view, at)
+		if !p.changing(at.Add(fastFor-1)) || p.changing(at.Add(fastFor)) {
+			t.Errorf("%s: fast until %s, want for a minute from %s", name, p.fastUntil, at)
+		}
+		p.observe(view, at.Add(time.Second))
+		if at = at.Add(time.Hour); p.changing(at.Add(-time.Hour + fastFor)) {
+			t.Errorf("%s: the same again is no change", name)
+		}
+	}
+}
+
+// The time to the next look varies, and ends when a lease counts as gone; one that is free
+// already hurries nobody.
+func TestTheNextLook(t *testing.T) {
+	_, e := newDesk(t)
+	p := &interval{env: e}
+	now := e.clock.Now()
+	other, mine, free := e.leaseOf(rng("", "20")), e.leaseOf(rng("20", "30")), e.leaseOf(rng("30", "FF"))
+	other.Owner, other.Incarnation, other.Expiry = "b", "2", e.opts.Expiry
+	mine.Owner, mine.Incarnation, mine.Expiry = "a", "1", e.opts.Expiry
+	for name, tt := range map[string]struct {
+		age       time.Duration
+		low, high time.Duration
+	}{
+		"far off":                {0, 4 * time.Second, 6 * time.Second},
+		"about to expire":        {e.opts.Expiry - time.Second, time.Second, time.Second},
+		"expired":                {e.opts.Expiry, 4 * time.Second, 6 * time.Second},
+		"expired in this moment": {e.opts.Expiry - 1, time.Millisecond, time.Millisecond},
+	} {
+		etags := &etagHistory{seen: map[string]etagSeen{}}
+		for _, l := range []Lease{other, mine, free} {
+			etags.seen[l.ID] = etagSeen{since: now.Add(-tt.age)}
+		}
+		all := map[time.Duration]bool{}
+		for range 20 {
+			d := p.next(listing{leases: []Lease{other, mine, free}}, etags, false)
+			if all[d] = true; d < tt.low || d > tt.high {
+				t.Errorf("%s: the next look in %s", name, d)
+			}
+		}
+		if tt.low != tt.high && len(all) < 2 {
+			t.Errorf("%s: all looks are in step", name)
+		}
+	}
+}
+
+// A delete that is to be tried once in a while is.
+func TestSweepings(t *testing.T) {
+	s, at := sweepings{}, time.Unix(1000, 0)
+	for later, want := range []bool{true, false, true, false} {
+		if got := s.tryNow("a", at.Add(time.Duration(later)*time.Second), 2*time.Second); got != want {
+			t.Errorf("after %d s: %t", later, got)
+		}
+	}
+}
