@@ -33,7 +33,11 @@ func TestALookShowsEachRecord(t *testing.T) {
 	}
 	feed.err = nil
 	ids := recordIDs{prefix: "changefeed_db_c"}
-	info := d.keep(t, Lease{ID: ids.info(), Version: 1, Since: time.Unix(5, 0).UTC()})
+	kept := d.keep(t, Lease{ID: ids.info(), Version: 1, Since: time.Unix(5, 0).UTC()})
+	info, err := decodeLease(d.records[kept.ID])
+	if err != nil {
+		t.Fatal(err)
+	}
 	lease := d.keep(t, Lease{ID: ids.lease(FullRange()), Version: 1, Token: "-FF", Range: FullRange(), Continuation: `"5"`})
 	d.putBody(t, ids.pause(), map[string]string{"id": ids.pause()})
 	d.putBody(t, ids.host("b", "2"), map[string]any{"host": "b", "incarnation": "2", "expiryMs": 7})
@@ -56,12 +60,12 @@ func TestALookShowsEachRecord(t *testing.T) {
 	if feed.asked != 2 {
 		t.Errorf("the feed was asked %d times for its name, want twice, as the first failed", feed.asked)
 	}
-	kept, known := l.decoded[lease.ID]
-	if kept.Handled = 99; !known {
+	marked, known := l.decoded[lease.ID]
+	if marked.Handled = 99; !known {
 		t.Fatal("what was decoded is not known any more")
 	}
-	l.decoded[lease.ID] = kept
-	look("unchanged, it is not decoded", kept)
+	l.decoded[lease.ID] = marked
+	look("unchanged, it is not decoded", marked)
 	lease.Continuation = `"6"`
 	if err := lease.replace(t.Context(), d); err != nil {
 		t.Fatal(err)

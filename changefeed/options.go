@@ -220,7 +220,7 @@ func (o *Options) faults(h Handler) []error {
 	fault(strings.Contains(o.Processor+o.LeasePrefixHost, "/"), "Processor and LeasePrefixHost must not contain a slash")
 	fault(o.Expiry <= 0, "Expiry %s must be positive", o.Expiry)
 	fault(o.Renew <= 0 || o.Renew*12/10 >= o.Expiry-o.margin(), "Renew %s must leave time for a retry within nine tenths of Expiry, %s", o.Renew, o.Expiry-o.margin())
-	fault(o.Acquire <= 0 || o.AcquireFast <= 0 || o.AcquireFast > o.Acquire, "AcquireFast %s must be positive and at most Acquire %s", o.AcquireFast, o.Acquire)
+	fault(o.AcquireFast <= 0 || o.AcquireFast > o.Acquire, "AcquireFast %s must be positive and at most Acquire %s", o.AcquireFast, o.Acquire)
 	fault(o.PollMin <= 0 || o.PollMax < o.PollMin, "PollMin %s must be positive and at most PollMax %s", o.PollMin, o.PollMax)
 	fault(o.PollBusy <= 0 || o.PollBusy > o.PollMin, "PollBusy %s must be positive and at most PollMin %s", o.PollBusy, o.PollMin)
 	fault(o.Lanes < 1, "Lanes %d must be at least 1", o.Lanes)

@@ -55,7 +55,11 @@ func TestDefaultsFollow(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("resolved are\n%+v, want\n%+v", got, want)
 	}
-	said.MaxItems, said.Logger = -1, slog.New(slog.DiscardHandler)
+	logger := slog.New(slog.DiscardHandler)
+	if got, err := (&Options{Logger: logger}).resolve(nil); err != nil || got.Logger != logger || got.Observer.LeaseAcquired == nil {
+		t.Errorf("of a logger alone: error %v, or it is another", err)
+	}
+	said.MaxItems, said.Logger = -1, logger
 	if got, err := said.resolve(nil); err != nil || got.ReadAheadItems != 1000 || got.Observer.LeaseAcquired == nil {
 		t.Errorf("of pages without a bound %d items are read ahead, error %v", got.ReadAheadItems, err)
 	}
