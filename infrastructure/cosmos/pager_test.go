@@ -92,9 +92,11 @@ func TestPageFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			container, _ := play(t, test.answer)
-			refusing := things
-			refusing.Item = func(thing) (thing, error) { return thing{}, errors.New("no item") }
-			reader, _ := NewPager(container, refusing)
+			listing := things
+			if name == "a row that is no item" {
+				listing.Item = func(thing) (thing, error) { return thing{}, errors.New("no item") }
+			}
+			reader, _ := NewPager(container, listing)
 			if _, err := reader.Page(t.Context(), 10, test.continuation, ""); err == nil || fault.KindOf(err) != test.kind {
 				t.Errorf("%v; want %s", err, test.kind)
 			}
