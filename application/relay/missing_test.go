@@ -50,6 +50,8 @@ func TestFindsEventsThatAreMissing(t *testing.T) {
 		{[]string{"= a 9"}, []string{"a 7-9 true"}},            // the last ones expired
 		{[]string{"= a 9"}, nil},                               // told once
 		{[]string{"a a10 10", "= a 10"}, nil},                  // and known from then on
+		{[]string{"a a1 1"}, nil},                              // an early page again
+		{[]string{"a a11 11"}, nil},                            // takes nothing back
 		{[]string{"= b 4"}, []string{"b 0-4 true"}},            // nothing known of the key
 		{[]string{"c c7 7", "= c 8"}, []string{"c 8-8 true"}},  // its end is missing
 		{[]string{"d d5 5", "d d7 7"}, []string{"d 6-6 true"}}, // inside a page

@@ -178,9 +178,9 @@ func TestNothingIsSentWhileTheGatesAreUnknown(t *testing.T) {
 	r := newRelay(t, b, withLot(lot, relay.Options{}))
 	away := errors.New("store is away")
 	lot.Fail(away)
-	failed := r.Handle(t.Context(), relay.Ownership{}, changes("?", "a a1 1"))
-	if len(failed) != 2 || b.sent != 0 {
-		t.Fatalf("failed %v with %d sent, want both and nothing sent", failed, b.sent)
+	failed := r.Handle(t.Context(), relay.Ownership{}, changes("?", "a a1 1", "b b1 1?"))
+	if len(failed) != 3 || b.sent != 0 {
+		t.Fatalf("failed %v with %d sent, want all and nothing sent", failed, b.sent)
 	}
 	for _, f := range failed {
 		if relay.ClassOf(f.Err) != relay.Outage || relay.ReasonOf(f.Err) != "gates_unknown" || !errors.Is(f.Err, away) {
