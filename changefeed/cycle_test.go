@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -161,41 +162,44 @@ func TestWhatAnAcquisitionWrites(t *testing.T) {
 		"another was first":      {fails: ErrETagMismatch},
 		"the store is away":      {fails: errTest, told: errTest},
 	} {
-		d, e := newDesk(t)
-		e.feed = endlessFeed{}
-		r := newRun(e)
-		l := e.leaseOf(FullRange())
-		l.Owner, l.Incarnation, l.Expiry, l.Epoch, l.Timestamp = "b", "2", time.Hour, 4, long
-		l.Continuation, l.LSN, l.Request, l.Health, l.Attempts, l.Handoff = `"5"`, 5, tt.request, tt.health, failed, "a/1"
-		l = d.keep(t, l)
-		if tt.fails != nil {
-			d.fail["replace"] = tt.fails
-		}
-		r.acquire(t.Context(), listing{leases: []Lease{l}}, []string{l.ID})
-		if tt.fails != nil {
-			if len(r.workers.all()) != 0 {
-				t.Errorf("%s: it works on it", name)
+		synctest.Test(t, func(t *testing.T) {
+			d, e := newDesk(t)
+			e.feed, e.clock, e.opts.Now = endlessFeed{}, systemClock{}, time.Now
+			r := newRun(e)
+			l := e.leaseOf(FullRange())
+			l.Owner, l.Incarnation, l.Expiry, l.Epoch, l.Timestamp = "b", "2", time.Hour, 4, long
+			l.Continuation, l.LSN, l.Request, l.Health, l.Attempts, l.Handoff = `"5"`, 5, tt.request, tt.health, failed, "a/1"
+			l = d.keep(t, l)
+			if tt.fails != nil {
+				d.fail["replace"] = tt.fails
 			}
-			if tt.told == nil {
-				d.expectTold(t, name)
-			} else {
-				d.expectTold(t, name, LeaseError{Lease: l.ID, Op: "acquire", Err: tt.told})
+			r.acquire(t.Context(), listing{leases: []Lease{l}}, []string{l.ID})
+			if tt.fails != nil {
+				if len(r.workers.all()) != 0 {
+					t.Errorf("%s: it works on it", name)
+				}
+				if tt.told == nil {
+					d.expectTold(t, name)
+				} else {
+					d.expectTold(t, name, LeaseError{Lease: l.ID, Op: "acquire", Err: tt.told})
+				}
+				ctx, end := context.WithCancel(t.Context())
+				end()
+				r.acquire(ctx, listing{leases: []Lease{l}}, []string{l.ID})
+				d.expectTold(t, name+", and the host stops")
+				return
 			}
-			ctx, end := context.WithCancel(t.Context())
-			end()
-			r.acquire(ctx, listing{leases: []Lease{l}}, []string{l.ID})
-			d.expectTold(t, name+", and the host stops")
-			continue
-		}
-		want := e.leaseOf(FullRange())
-		want.Owner, want.Incarnation, want.Expiry, want.Epoch, want.Timestamp = "a", r.incarnation, r.opts.Expiry, 5, e.clock.Now()
-		want.Continuation, want.LSN, want.Request, want.Health, want.Attempts = tt.want.Continuation, tt.want.LSN, tt.want.Request, tt.want.Health, tt.want.Attempts
-		d.expect(t, name, want)
-		d.expectTold(t, name, LeaseAcquired{LeaseRef: want.ref(), Continuation: want.Continuation, From: "b", Written: long})
-		if r.workers.of(l.ID) == nil {
-			t.Errorf("%s: nobody works on it", name)
-		}
-		r.workers.drain(nil, e.clock.Now())
+			want := e.leaseOf(FullRange())
+			want.Owner, want.Incarnation, want.Expiry, want.Epoch, want.Timestamp = "a", r.incarnation, r.opts.Expiry, 5, time.Now().UTC().Round(0)
+			want.Continuation, want.LSN, want.Request, want.Health, want.Attempts = tt.want.Continuation, tt.want.LSN, tt.want.Request, tt.want.Health, tt.want.Attempts
+			synctest.Wait() // the worker reads, and has nothing to write
+			d.expect(t, name, want)
+			d.expectTold(t, name, LeaseAcquired{LeaseRef: want.ref(), Continuation: want.Continuation, From: "b", Written: long})
+			if r.workers.of(l.ID) == nil {
+				t.Errorf("%s: nobody works on it", name)
+			}
+			r.workers.drain(nil, e.clock.Now())
+		})
 	}
 }
 

@@ -107,7 +107,8 @@ func TestWhatAPageTellsOfTheLag(t *testing.T) {
 	}
 }
 
-// The lag between two sessions is what is known to lie behind the last item read.
+// The lag between two sessions is what is known to lie behind the last item read, and not
+// known if nothing is.
 func TestTheLagBetweenSessions(t *testing.T) {
 	more := lagState{known: true, endLSN: 10, readLSN: 6, lastTS: 940}
 	with := func(edit func(*lagState)) lagState { s := more; edit(&s); return s }
@@ -121,8 +122,8 @@ func TestTheLagBetweenSessions(t *testing.T) {
 		want  figures
 	}{
 		"more is there":             {more, figures{4, time.Minute, true}},
-		"all was read":              {with(func(s *lagState) { s.readLSN = 10 }), figures{known: true}},
-		"caught up":                 {with(func(s *lagState) { s.caughtUp = true }), figures{known: true}},
+		"all was read":              {with(func(s *lagState) { s.readLSN = 10 }), figures{}},
+		"caught up":                 {with(func(s *lagState) { s.caughtUp = true }), figures{}},
 		"by a clock that is behind": {with(func(s *lagState) { s.lastTS = 2000 }), figures{4, 0, true}},
 		"nothing is known":          {lagState{}, figures{}},
 		"it cannot be read now":     {with(func(s *lagState) { s.err = errTest }), figures{4, time.Minute, false}},

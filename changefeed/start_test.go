@@ -337,6 +337,7 @@ func TestALeaseThatTurnsUnreadableEndsNothing(t *testing.T) {
 				refused.Add(1)
 			}
 		}}})
+		defer h.crash() // ends its work also if Run has ended without
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
 		const bad = "changefeedmemory_db_coll..0"
 		create(t, w, bad, fmt.Sprintf(`{"id":%q,"LeaseToken":"0"}`, bad))
