@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -42,7 +43,8 @@ type DrainOptions struct {
 	// that could not be sent. The pauses double, up to a minute. Default 5 s.
 	Poll time.Duration
 	// Batch is how many events are sent in one step, for which an owner that gives the
-	// range up waits. Default 100.
+	// range up waits. Default 90, and no more: a store takes so many away in one
+	// transaction, so what was sent is not there in part.
 	Batch int
 	// Stored is where Intent.FromStore reads. Default: none; such an intent is given up.
 	Stored Stored
@@ -53,6 +55,9 @@ type DrainOptions struct {
 }
 
 const (
+	// batchMax is what every store removes in one transaction, beside the gate and a
+	// record of what was skipped: Cosmos DB takes 100 operations.
+	batchMax = 90
 	// drainPauseMax bounds the pauses after failures.
 	drainPauseMax = time.Minute
 	// failedEnough is how many keys in a row that could not be sent end a look: it is the
@@ -66,9 +71,9 @@ func NewDrainer(store DrainStore, ranges Ranges, decoder Decoder, publisher Publ
 		return nil, errors.New("new drainer: store, ranges, decoder, publisher and option Now are required")
 	}
 	opts.Poll = cmp.Or(opts.Poll, 5*time.Second)
-	opts.Batch = cmp.Or(opts.Batch, 100)
-	if opts.Poll < 0 || opts.Batch < 0 {
-		return nil, errors.New("new drainer: options Poll and Batch must be positive")
+	opts.Batch = cmp.Or(opts.Batch, batchMax)
+	if opts.Poll < 0 || opts.Batch < 0 || opts.Batch > batchMax {
+		return nil, fmt.Errorf("new drainer: options Poll and Batch must be positive, Batch at most %d", batchMax)
 	}
 	return &Drainer{store: store, ranges: ranges, decoder: decoder, publisher: publisher, opts: opts}, nil
 }

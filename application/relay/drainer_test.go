@@ -22,6 +22,7 @@ func TestADrainerNeedsItsPorts(t *testing.T) {
 		"Now":       drainerError(lot, ranges, lineDecoder{}, b, relay.DrainOptions{}),
 		"Poll":      drainerError(lot, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now, Poll: -1}),
 		"Batch":     drainerError(lot, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now, Batch: -1}),
+		"large":     drainerError(lot, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now, Batch: 91}),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
@@ -37,7 +38,7 @@ func drainerError(store relay.DrainStore, ranges relay.Ranges, decoder relay.Dec
 	return err
 }
 
-// A drainer looks each 5 s and sends 100 events in one step if nobody wants it otherwise.
+// A drainer looks each 5 s and sends 90 events in one step if nobody wants it otherwise.
 func TestTheDefaultsOfADrainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lot := parkedtest.NewMemory()
@@ -63,7 +64,7 @@ func TestTheDefaultsOfADrainer(t *testing.T) {
 		if err := d.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		want(t, "batches", sizes, "100", "50")
+		want(t, "batches", sizes, "90", "60")
 		for n := range looks[1:] {
 			if pause := looks[n+1].Sub(looks[n]); pause < 4*time.Second || pause > 6*time.Second {
 				t.Errorf("a look %s after the one before, want about 5 s", pause)

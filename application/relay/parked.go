@@ -109,8 +109,9 @@ type DrainStore interface {
 	Update(ctx context.Context, g Gate) (Gate, error)
 	// First returns the first events behind the gate of key, up to limit, in order.
 	First(ctx context.Context, key string, limit int) ([]ParkedEvent, error)
-	// Remove takes the events away and stores the gate, as Update does, after
-	// Gate.Release; skipped, if not nil, is kept for the record.
+	// Remove takes the events away, 90 at most, and stores the gate, as Update does, after
+	// Gate.Release; skipped, if not nil, is kept for the record. All of it is one
+	// transaction.
 	Remove(ctx context.Context, g Gate, events []ParkedEvent, skipped *Skipped) (Gate, error)
 	// Open removes the gate, as Update does. There must be no event behind it.
 	Open(ctx context.Context, g Gate) error

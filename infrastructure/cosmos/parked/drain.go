@@ -42,32 +42,25 @@ func (l *Lot) First(ctx context.Context, key string, limit int) ([]relay.ParkedE
 
 // Remove implements relay.DrainStore.
 func (l *Lot) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
-	what := "remove parked events of key " + g.Key
-	for {
-		some := events[:min(len(events), lotOperations)]
-		events = events[len(some):]
-		g.Release(some)
-		b, err := l.begin(g)
+	g.Release(events)
+	b, err := l.begin(g)
+	if err != nil {
+		return relay.Gate{}, err
+	}
+	for i := range events {
+		b.DeleteItem(events[i].ID, nil)
+	}
+	if skipped != nil {
+		d := newParkedDocument(&skipped.Event)
+		d.ID, d.Type, d.Skipped = skippedID(skipped.Event.ID), typeSkippedEvent, (*document.IntentData)(&skipped.Intent)
+		body, err := d.encode(skipped.Event.Document)
 		if err != nil {
 			return relay.Gate{}, err
 		}
-		for i := range some {
-			b.DeleteItem(some[i].ID, nil)
-		}
-		if skipped != nil {
-			d := newParkedDocument(&skipped.Event)
-			d.ID, d.Type, d.Skipped = skippedID(skipped.Event.ID), typeSkippedEvent, (*document.IntentData)(&skipped.Intent)
-			body, err := d.encode(skipped.Event.Document)
-			if err != nil {
-				return relay.Gate{}, err
-			}
-			b.UpsertItem(body, nil)
-			skipped = nil
-		}
-		if g, _, err = l.execute(ctx, what, g, b); err != nil || len(events) == 0 {
-			return g, err
-		}
+		b.UpsertItem(body, nil)
 	}
+	g, _, err = l.execute(ctx, "remove parked events of key "+g.Key, g, b)
+	return g, err
 }
 
 // Open implements relay.DrainStore. The gate goes first, then its entry in the list.

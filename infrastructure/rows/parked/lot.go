@@ -129,16 +129,9 @@ func (l Lot) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
 }
 
 // Remove implements relay.DrainStore.
-func (l Lot) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (stored relay.Gate, err error) {
-	for first := true; first || len(events) > 0; first = false {
-		some := events[:min(len(events), commitEvents)]
-		g.Release(some)
-		if g, err = l.replace(ctx, g, &Change{Remove: idsOf(some), Skipped: skipped}); err != nil {
-			return g, err
-		}
-		events, skipped = events[len(some):], nil
-	}
-	return g, nil
+func (l Lot) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
+	g.Release(events)
+	return l.replace(ctx, g, &Change{Remove: idsOf(events), Skipped: skipped})
 }
 
 // Open implements relay.DrainStore.

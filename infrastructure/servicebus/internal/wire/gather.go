@@ -15,7 +15,7 @@ const (
 	// gatherTimeout bounds one write of what was gathered, as go-amqp's own default
 	// bounds that of a frame (conn.go, defaultWriteTimeout).
 	gatherTimeout = 30 * time.Second
-	// gatherLast bounds the last write, that of what is left when Close is called.
+	// gatherLast bounds what Close waits for: the write under way and that of what is left.
 	gatherLast = time.Second
 )
 
@@ -98,9 +98,16 @@ func (g *gathering) run() {
 		g.mu.Lock()
 		piece, g.out = g.out, piece[:0]
 		last := g.closed
+		if !last { // under the lock: Close's own deadline comes after it
+			_ = g.Conn.SetWriteDeadline(time.Now().Add(gatherTimeout))
+		}
 		g.room.Broadcast()
 		g.mu.Unlock()
-		if err := g.send(piece, last); err != nil {
+		var err error
+		if len(piece) > 0 {
+			_, err = g.Conn.Write(piece)
+		}
+		if err != nil {
 			g.mu.Lock()
 			g.err = err
 			g.room.Broadcast()
@@ -114,28 +121,13 @@ func (g *gathering) run() {
 	}
 }
 
-func (g *gathering) send(piece []byte, last bool) error {
-	if len(piece) == 0 {
-		return nil
-	}
-	timeout := gatherTimeout
-	if last {
-		timeout = gatherLast
-	}
-	if err := g.Conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
-		return err
-	}
-	_, err := g.Conn.Write(piece)
-	return err
-}
-
 func (g *gathering) Close() error {
 	g.mu.Lock()
 	g.closed = true
+	_ = g.Conn.SetWriteDeadline(time.Now().Add(gatherLast)) // also of a write that is under way
 	g.room.Broadcast()
 	g.mu.Unlock()
 	g.signal()
-	_ = g.Conn.SetWriteDeadline(time.Now().Add(gatherLast)) // of a write that is under way
 	<-g.ended
 	return g.Conn.Close()
 }

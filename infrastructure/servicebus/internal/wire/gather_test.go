@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,12 +127,50 @@ func TestGatherCloseDoesNotWaitForASilentPeer(t *testing.T) {
 				}
 				start := time.Now()
 				_ = conn.Close()
-				if took := time.Since(start); took > 2*gatherLast {
+				if took := time.Since(start); took > gatherLast {
 					t.Errorf("Close took %v", took)
 				}
 			})
 		})
 	}
+}
+
+// closedEarly calls close where the first deadline of a write is set.
+type closedEarly struct {
+	net.Conn
+	begun atomic.Bool
+	close func()
+}
+
+func (c *closedEarly) SetWriteDeadline(t time.Time) error {
+	if !c.begun.Swap(true) {
+		go c.close()
+		for range 1000 { // Close runs as far as it can; it may wait for a lock
+			runtime.Gosched()
+		}
+	}
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// The deadline of a piece that is just being taken does not undo that of Close.
+func TestGatherCloseWhileAPieceIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, _ := net.Pipe()
+		under := &closedEarly{Conn: here}
+		conn := gather(under)
+		took := make(chan time.Duration)
+		under.close = func() {
+			start := time.Now()
+			_ = conn.Close()
+			took <- time.Since(start)
+		}
+		if _, err := conn.Write(make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+		if took := <-took; took > gatherLast {
+			t.Errorf("Close took %v", took)
+		}
+	})
 }
 
 // A write that waits for room goes on when the peer reads.
