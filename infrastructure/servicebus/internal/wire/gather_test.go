@@ -194,6 +194,7 @@ func TestGatherGoesOnWhenThereIsRoom(t *testing.T) {
 			t.Errorf("%d of 3 pieces were written to a peer that reads", written)
 		}
 		_ = conn.Close()
+		synctest.Wait() // for the writer
 	})
 }
 
