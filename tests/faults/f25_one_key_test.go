@@ -24,7 +24,7 @@ var busy = busemu.Fault{Err: &busemu.Error{Condition: busemu.ServerBusy, Descrip
 // ids: it is busy, or never answers. Nobody else notices: the others are as quick as
 // without it, no event is sent twice, and the key's events arrive in order by themselves
 // once the broker takes them. That holds where the container of parked events refuses
-// this one key as well. Without a scale only two of the five kinds are run.
+// this one key as well, up to what a range holds. Without a scale only two of the five kinds are run.
 func TestOneKeyOfManyWaits(t *testing.T) {
 	t.Parallel()
 	plain := healthyP99(t, world.Topology{})
@@ -60,6 +60,7 @@ func TestOneKeyOfManyWaits(t *testing.T) {
 					return &f
 				})
 				if c.full {
+					l.fewHeld(besiegedEvents(s))
 					open := s.refuseParking(sick)
 					defer open()
 				}
@@ -85,6 +86,10 @@ func besieged(t world.Topology) world.Topology {
 	t.PollMin, t.PollMax = 200*time.Millisecond, time.Second
 	return t
 }
+
+// fewHeld bounds the events of a key that can be neither sent nor parked: a range holds
+// 1,000 documents that wait, two of each change, and stands still then.
+func (l *steady) fewHeld(events int) { l.every = max(l.every, events/450) }
 
 func besiegedEvents(t testing.TB) int { return max(900, testkit.Count(t, 9_000)) }
 
@@ -139,6 +144,7 @@ func TestNoPlaceForARefusedKey(t *testing.T) {
 		l := s.newSteady(contacts(keys)...)
 		l.run(time.Minute, 60, refused)
 		before := l.last[refused]
+		l.fewHeld(besiegedEvents(s))
 		open := s.refuseParking("")
 		began := time.Now()
 		l.write(refused, fmt.Sprintf(`{"id":%q,"partitionKey":%q,"type":"domainEvent","data":"text","ttl":-1}`, eventID(refused, before+1), refused))
