@@ -63,28 +63,12 @@ func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
 		if now.Sub(since) < g.opts.Expiry {
 			continue
 		}
-		for _, piece := range g.pieces(gap) {
-			g.reportError("", "repair gap "+piece.String(), g.fill(ctx, seen, piece))
-		}
+		g.reportError("", "repair gap "+gap.String(), g.fill(ctx, seen, gap))
 	}
 	g.since = still
 	for _, pair := range t.overlaps {
 		g.reportError(pair[0], OpCheckTiling, fmt.Errorf("overlaps %s, and neither contains the other", LeaseName(pair[1])))
 	}
-}
-
-// pieces cuts a gap at the bounds of the leases that are remembered of it: each of the
-// pieces goes on from a position of its own.
-func (g *gaps) pieces(gap FeedRange) (all []FeedRange) {
-	for _, l := range g.remembered {
-		if part := gap.Intersect(l.Range); !part.Empty() && part != gap {
-			for _, piece := range append(gap.subtract([]FeedRange{part}), part) {
-				all = append(all, g.pieces(piece)...)
-			}
-			return all
-		}
-	}
-	return []FeedRange{gap}
 }
 
 // fill creates the lease of a gap, at the last position this host remembers of it, else

@@ -87,34 +87,6 @@ func TestAGapIsFilled(t *testing.T) {
 	}
 }
 
-// Where neighbouring leases are gone at once, each part goes on from its own last position;
-// where two are known, from the older one.
-func TestAGapOfSeveralLeasesIsFilledInPieces(t *testing.T) {
-	at := func(e *env, r FeedRange, continuation string, epoch int64) Lease {
-		l := e.leaseOf(r)
-		l.Continuation, l.Epoch = continuation, epoch
-		return l
-	}
-	d, e := newDesk(t)
-	begin := time.Unix(100, 0).UTC()
-	gap := rng("10", "80")
-	g := &gaps{env: e, since: map[FeedRange]time.Time{gap: e.clock.Now().Add(-e.opts.Expiry)}, remembered: []Lease{
-		at(e, rng("30", "60"), `"7"`, 4), at(e, rng("", "10"), `"1"`, 1), at(e, rng("10", "30"), `"9"`, 6), at(e, rng("20", "40"), `"5"`, 3),
-	}}
-	g.repair(t.Context(), listing{info: &Lease{Since: begin}}, tiling{gaps: []FeedRange{gap}})
-	unknown := at(e, rng("60", "80"), "", 0)
-	unknown.Since = begin
-	for _, want := range []Lease{
-		at(e, rng("10", "20"), `"9"`, 6), at(e, rng("20", "30"), `"5"`, 3), at(e, rng("30", "40"), `"5"`, 3), at(e, rng("40", "60"), `"7"`, 4), unknown,
-	} {
-		want.Timestamp = e.clock.Now()
-		d.expect(t, want.Range.String(), want)
-	}
-	if len(d.told) != 5 || len(d.records) != 5 {
-		t.Errorf("%d records, told %+v; want five leases", len(d.records), d.told)
-	}
-}
-
 // Leases of which neither contains the other are told, and left.
 func TestOverlapsAreTold(t *testing.T) {
 	d, e := newDesk(t)
