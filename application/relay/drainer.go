@@ -44,7 +44,7 @@ type DrainOptions struct {
 	Poll time.Duration
 	// Batch is how many events are sent in one step, for which an owner that gives the
 	// range up waits. Default 90, and no more: a store takes so many away in one
-	// transaction, so what was sent is not there in part.
+	// transaction, so that all that was sent is gone, or nothing.
 	Batch int
 	// Stored is where Intent.FromStore reads. Default: none; such an intent is given up.
 	Stored Stored

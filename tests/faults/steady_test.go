@@ -53,7 +53,7 @@ func (l *steady) write(key, raw string) {
 	l.written[eventID(key, n)] = time.Now()
 }
 
-// run writes so many events of random keys, evenly over a time; one in every is one of
+// run writes so many events of random keys, evenly over a time; one of l.every is of
 // favourite, if it has a name.
 func (l *steady) run(length time.Duration, events int, favourite string) {
 	l.s.Helper()
