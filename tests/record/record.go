@@ -5,6 +5,7 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,8 +41,8 @@ type Result struct {
 }
 
 // Write logs r when the test ends, and writes it into the directory named by
-// FEEDBOX_RESULTS if there is one. The file is named after the fault, the folder of the
-// test and the test.
+// FEEDBOX_RESULTS, if one is, which it makes. The file is named after the fault, the
+// folder of the test and the test.
 func Write(t testing.TB, r Result) {
 	t.Helper()
 	r.Test, r.Commit = t.Name(), commit()
@@ -62,7 +63,7 @@ func Write(t testing.TB, r Result) {
 		if dir == "" {
 			return
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), append(data, '\n'), 0o600); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), append(data, '\n'), 0o600)); err != nil {
 			t.Errorf("record the result of %s: %v", r.Test, err)
 		}
 	})
