@@ -33,7 +33,7 @@ func TestAStoppedRangeDeliversNothing(t *testing.T) {
 				return pause(ctx, time.Second)
 			}
 			return nil
-		}), &changefeed.Options{MaxAttempts: 2, MaxItems: 10, ReadAheadItems: 50, Observer: &changefeed.Observer{
+		}), &changefeed.Options{MaxAttempts: 2, MaxItems: 10, ReadAheadItems: 1000, Observer: &changefeed.Observer{
 			PageRead: func(changefeed.PageRead) { reads.Add(1) },
 		}})
 		eventually(t, time.Minute, "stopped", func() bool { l := w.leases(); return len(l) == 1 && l[0].Health == changefeed.Stopped })
