@@ -19,7 +19,7 @@ func TestAStoppedRangeDeliversNothing(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
 		var reads atomic.Int64
-		w.put(100, 100)
+		w.put(100, 100) // there is room for all: only the stop can end the reading
 		w.start("a", changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
 			for i := range b.Items {
 				if idOf(&b.Items[i]) == "doc-1" {

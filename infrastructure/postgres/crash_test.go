@@ -30,16 +30,9 @@ func TestACrashedServerGivesIDsOutAgain(t *testing.T) {
 	must(t, err)
 	whole := changefeed.FeedRange{Max: "FF"}
 	read := func(continuation string, since time.Time) *changefeed.Page {
-		for began := time.Now(); ; {
-			page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: whole, Continuation: continuation, Since: since})
-			if err == nil {
-				return page
-			}
-			if time.Since(began) > 30*time.Second {
-				t.Fatal(err)
-			}
-			time.Sleep(10 * time.Millisecond) // connections to the server that was killed
-		}
+		page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: whole, Continuation: continuation, Since: since})
+		must(t, err)
+		return page
 	}
 	position := read("", time.Time{}).Continuation
 	for attempt := range 10 {
@@ -56,13 +49,10 @@ func TestACrashedServerGivesIDsOutAgain(t *testing.T) {
 		server.Kill(t)
 		server.Start(t)
 		pool = reconnect(t, pool)
-		for began := time.Now(); ; { // a read that fails forgets what it knew, which would hide what it must not know
-			if _, err := db.Clock(t.Context()); err == nil {
-				break
-			} else if time.Since(began) > 30*time.Second {
-				t.Fatal(err)
-			}
-		}
+		retry(t, func() error { // a read that fails forgets what it knew, which would hide what it must not know
+			_, err := db.Clock(t.Context())
+			return err
+		})
 		id := fmt.Sprint("late", attempt)
 		must(t, pool.QueryRow(t.Context(), insertEvent+" RETURNING xid", 1, "late", id, fmt.Sprintf(`{"id":%q}`, id)).Scan(&next))
 		for _, from := range []struct{ what, position string }{
@@ -79,6 +69,20 @@ func TestACrashedServerGivesIDsOutAgain(t *testing.T) {
 		position = read(position, time.Time{}).Continuation
 	}
 	t.Error("ten crashes, and no id was given out twice: the test has shown nothing")
+}
+
+// retry does it again while it fails: a pool has connections to the server that was killed.
+func retry(t *testing.T, do func() error) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err := do()
+		if err == nil {
+			return
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatal(err)
+		}
+	}
 }
 
 // reconnect returns a pool like one whose server was killed.

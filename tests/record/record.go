@@ -41,8 +41,8 @@ type Result struct {
 }
 
 // Write logs r when the test ends, and writes it into the directory named by
-// FEEDBOX_RESULTS, if one is, which it makes. The file is named after the fault, the
-// folder of the test and the test.
+// FEEDBOX_RESULTS, which it makes, if that is set. The file is named after the fault,
+// the folder of the test and the test.
 func Write(t testing.TB, r Result) {
 	t.Helper()
 	r.Test, r.Commit = t.Name(), commit()
