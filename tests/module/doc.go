@@ -1,6 +1,6 @@
 // Command module gives the module another path: in go.mod, in every import, and wherever
 // else a file names a package by its full path (documents, manifests, linter settings,
-// the patches of tests/mutants, regular expressions).
+// the archives of tests/mutants, regular expressions).
 //
 //	make module MODULE=github.com/you/feedbox
 //	go run ./tests/module -to github.com/you/feedbox [-dir .]

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// verdict is what became of a mutant.
+// verdict is the outcome of a mutant.
 type verdict string
 
 const (
 	killed          verdict = "killed"
 	survived        verdict = "SURVIVED"
 	unsteady        verdict = "KILLED ONCE, NOT TWICE"
-	panicked        verdict = "PANICS OR EXITS"            // in the middle of the tests
-	hung            verdict = "DOES NOT END"               // in time
-	raced           verdict = "DATA RACE"                  // which says nothing about the behaviour
-	unnamed         verdict = "FAILS WITHOUT A NAMED TEST" // go test fails, none of the named tests does
+	panicked        verdict = "PANICS OR EXITS"            // before the tests end
+	hung            verdict = "DOES NOT END"               // within the timeout
+	raced           verdict = "DATA RACE"                  // proves nothing about the behaviour
+	unnamed         verdict = "FAILS WITHOUT A NAMED TEST" // go test fails, but no named test does
 	doesNotApply    verdict = "DOES NOT APPLY"
 	doesNotCompile  verdict = "DOES NOT COMPILE"
 	baselineFails   verdict = "BASELINE FAILS"
@@ -34,10 +34,9 @@ type result struct {
 	tests   []string // whose assertions failed, twice
 	detail  string   // output
 	took    time.Duration
-	before  *row // of an earlier run, in place of this one
 }
 
-// by names the tests that killed the mutant.
+// by returns the names of the tests that killed the mutant.
 func (r *result) by() string {
 	if r.verdict != killed {
 		return ""
@@ -45,8 +44,8 @@ func (r *result) by() string {
 	return strings.Join(r.tests, ", ")
 }
 
-// attempt runs the tests named for a mutant until an assertion of one of them fails,
-// and then that line of tests once more: what fails by chance is no proof.
+// attempt runs the kills lines of a mutant until an assertion of a named test fails. It
+// then runs that line a second time, because a flaky test proves nothing.
 func attempt(ctx context.Context, tree string, m *mutant, o options) result {
 	began := time.Now()
 	r := result{mutant: m, verdict: survived}
@@ -57,7 +56,7 @@ func attempt(ctx context.Context, tree string, m *mutant, o options) result {
 		return r
 	}
 	defer os.RemoveAll(dir)
-	overlay, err := m.overlay(ctx, tree, dir)
+	overlay, err := m.overlay(tree, dir)
 	if err != nil {
 		r.verdict, r.detail = doesNotApply, err.Error()
 		return r
@@ -84,8 +83,9 @@ func attempt(ctx context.Context, tree string, m *mutant, o options) result {
 	return r
 }
 
-// baseline runs the tests of all mutants on the tree as it is, package by package,
-// and returns why a mutant's tests prove nothing: they fail, or there are none.
+// baseline runs the tests of all mutants on the unchanged tree, one package at a time.
+// It returns the mutants whose tests prove nothing, with the reason: a test fails without
+// the mutant, or does not exist.
 func baseline(ctx context.Context, tree string, chosen []*mutant, o options) (map[*mutant]string, error) {
 	byPackage := map[string]target{}
 	var order []string

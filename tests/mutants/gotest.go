@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// testRun is one call of go test.
+// testRun is the result of one call of go test.
 type testRun struct {
 	built, failed bool
-	stuck         bool     // it did not end in time
-	finished      bool     // the test program came to its end: no panic, no signal, no exit on the way
-	racing        bool     // the race detector spoke
-	ran, failing  []string // top-level tests; failing: those that came to their end and failed
+	stuck         bool     // did not end within the timeout
+	finished      bool     // the test program ended without panic, signal or os.Exit
+	racing        bool     // the race detector reported a race
+	ran, failing  []string // top-level tests; failing: those that ended and failed
 	output        string
 	err           error // go test could not be run
 }
 
-// verdict is what a run with a mutant proves. Only a failed assertion shows that the
-// behaviour is watched: a hang, a panic or a build that fails can come from anything.
+// verdict returns the outcome of a run with a mutant. Only a failed assertion is a kill,
+// because a hang, a panic or a failed build can have any cause.
 func (r *testRun) verdict() verdict {
 	switch {
 	case r.err != nil:
@@ -47,7 +47,7 @@ func (r *testRun) verdict() verdict {
 	return killed
 }
 
-// uselessFor says why this run without a mutant shows nothing about t.
+// uselessFor returns why t proves nothing, given this run without a mutant, or "".
 func (r *testRun) uselessFor(t target) string {
 	if !r.built {
 		return "does not build without the mutant:\n" + r.output
@@ -68,9 +68,8 @@ func (r *testRun) uselessFor(t target) string {
 	return ""
 }
 
-// goTest runs a target and reads the events of go test -json. With an overlay the
-// run ends at the first failure. GOFLAGS carries the overlay, so that a binary
-// that a test builds is mutated as well.
+// goTest runs a target. With an overlay the run ends at the first failure. The overlay is
+// set in GOFLAGS, so that it also applies to programs that a test builds.
 func goTest(ctx context.Context, tree string, t target, overlay string, o options) testRun {
 	timeout, flags := 5*o.timeout, "-trimpath"
 	args := []string{"test", "-json", "-vet=off", "-count=1"}
@@ -79,7 +78,7 @@ func goTest(ctx context.Context, tree string, t target, overlay string, o option
 		args = append(args, "-failfast")
 	}
 	args = append(append(args, t.flags...), fmt.Sprintf("-timeout=%s", timeout), "-run", t.exactly(), t.pkg)
-	ctx, cancel := context.WithTimeout(ctx, timeout+time.Minute) // to build
+	ctx, cancel := context.WithTimeout(ctx, timeout+time.Minute) // for the build
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = tree, append(os.Environ(), "GOFLAGS="+flags)
@@ -95,7 +94,7 @@ func goTest(ctx context.Context, tree string, t target, overlay string, o option
 	return run
 }
 
-// readEvents collects what go test -json says.
+// readEvents parses the events of go test -json.
 func readEvents(text []byte) testRun {
 	run := testRun{built: true}
 	var out strings.Builder
@@ -115,8 +114,9 @@ func readEvents(text []byte) testRun {
 		if event.Test == "" || strings.Contains(event.Test, "/") {
 			continue
 		}
-		// A test that a panic or an exit cut short gets the action fail as well, from the
-		// tool that reads its output; only one that came to its end has such a line.
+		// The action "fail" is no proof that a test ended, because test2json also reports
+		// it for a test that a panic or an exit interrupted. Only a test that ended has
+		// this output line.
 		switch {
 		case event.Action == "run":
 			run.ran = append(run.ran, event.Test)

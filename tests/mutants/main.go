@@ -1,33 +1,19 @@
-// Command mutants proves that the tests can fail: it takes one safeguard away at a
-// time and expects the behaviour test named for it to turn red.
+// Command mutants proves that the tests can fail: it removes one safeguard at a time and
+// expects the behaviour test named for it to fail.
 //
-//	go run ./tests/mutants [-only regexp] [-update] [-checkout] [-jobs n] [-timeout d] [-v]
+//	go run ./tests/mutants [-only regexp] [-checkout] [-jobs n] [-timeout d] [-v]
 //
-// Every *.patch below this directory is a mutant. The lines above its diff say
-// what it takes away and which test must notice:
+// The archives (*.txtar) of this folder contain the mutants. README.md describes their
+// form, how to add one, and when a mutant counts as killed.
 //
-//	removes: a refused event's followers wait with it
-//	kills: ./application/relay TestARefusedEventAndItsFollowersAreParked
+// The program copies the files of HEAD (with -checkout: of the checkout) to a temporary
+// directory and runs the named tests there, which must pass. Then it runs the tests of
+// each mutant with go build -overlay. The copy itself never changes, so mutants run in
+// parallel and share the build cache.
 //
-// Tests are named whole, or as Test/part-of-a-subtest, and divided by |. There may be
-// several kills lines (one failing test is enough), and flags of go test before the
-// package. required.txt lists mistakes that must have a mutant.
-//
-// The program copies the files of HEAD (with -checkout: those of the checkout, as
-// they are) to a temporary directory. There the named tests must pass. Then each
-// patch replaces its files for one run of its tests (go build -overlay); nothing
-// in the copy changes, so mutants run side by side and share the build cache. A
-// patch may have moved by any number of lines, as long as its context is found.
-//
-// The table goes to standard output, progress to standard error. With -update it is
-// also written to README.md beside this file; rows of mutants that did not run stay as
-// they were. An interrupted run keeps what it found so far.
-//
-// A mutant is killed if an assertion of a named test fails, and fails again in a second
-// run. A panic, a run that does not end, a data race alone, a build that fails and a
-// failure outside the named tests are no kill; the table says which of them it was.
-// The exit status is 1 if a mutant was not killed, or if a named test fails without it.
-// It needs the go and git commands.
+// The table goes to standard output, progress to standard error. An interrupted run
+// prints the results so far. The exit status is 1 if a mutant was not killed, or if a
+// named test fails without it. The program needs the go and git commands.
 package main
 
 import (
@@ -46,10 +32,9 @@ import (
 	"time"
 )
 
-// options are the command line.
+// options are the command-line flags.
 type options struct {
 	only     *regexp.Regexp
-	update   bool
 	checkout bool
 	verbose  bool
 	jobs     int
@@ -58,16 +43,15 @@ type options struct {
 
 func main() {
 	var o options
-	only := flag.String("only", "", "run the mutants whose `regexp` matches directory/name")
-	flag.BoolVar(&o.update, "update", false, "write README.md beside the program")
-	flag.BoolVar(&o.checkout, "checkout", false, "test the checkout as it is, not HEAD")
-	flag.BoolVar(&o.verbose, "v", false, "print what the tests of each mutant print")
-	flag.IntVar(&o.jobs, "jobs", 2, "mutants at a time")
-	flag.DurationVar(&o.timeout, "timeout", 2*time.Minute, "for the tests of one mutant")
+	only := flag.String("only", "", "run the mutants whose `regexp` matches archive/name")
+	flag.BoolVar(&o.checkout, "checkout", false, "test the checkout instead of HEAD")
+	flag.BoolVar(&o.verbose, "v", false, "print the test output of each mutant")
+	flag.IntVar(&o.jobs, "jobs", 2, "number of mutants to run in parallel")
+	flag.DurationVar(&o.timeout, "timeout", 2*time.Minute, "timeout of one test run")
 	flag.Parse()
 	var err error
 	if o.only, err = regexp.Compile(*only); err != nil || flag.NArg() > 0 || o.jobs < 1 {
-		fmt.Fprintln(os.Stderr, "mutants: wants no arguments, a regular expression for -only and -jobs of 1 or more:", err)
+		fmt.Fprintln(os.Stderr, "mutants: no arguments allowed; -only needs a regular expression, -jobs at least 1:", err)
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -89,8 +73,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	required, err := readRequired(filepath.Join(home, "required.txt"), all)
-	if err != nil {
+	if _, err := checkRequired(filepath.Join(home, "required.txt"), all); err != nil {
 		return err
 	}
 	var chosen []*mutant
@@ -113,14 +96,7 @@ func run(ctx context.Context, o options) error {
 	}
 	results := runAll(ctx, tree, chosen, broken, o)
 	results = slices.DeleteFunc(results, func(r result) bool { return r.verdict == notRun })
-	if o.update {
-		page := filepath.Join(home, "README.md")
-		text := report(merge(results, all, readPage(page)), required)
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	fmt.Print(report(results, nil))
+	fmt.Print(report(results))
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted after %d of %d mutants", len(results), len(chosen))
 	}
@@ -130,7 +106,7 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// runAll runs the mutants, some at a time, and returns their results in order.
+// runAll runs o.jobs mutants in parallel and returns the results in the order of chosen.
 func runAll(ctx context.Context, tree string, chosen []*mutant, broken map[*mutant]string, o options) []result {
 	results := make([]result, len(chosen))
 	for i, m := range chosen {
@@ -147,7 +123,7 @@ func runAll(ctx context.Context, tree string, chosen []*mutant, broken map[*muta
 					r = attempt(ctx, tree, chosen[i], o)
 				}
 				if ctx.Err() != nil {
-					continue // what it ended with shows nothing
+					continue // the tests may have failed because of the interrupt
 				}
 				results[i] = r
 				printing.Lock()
@@ -172,7 +148,7 @@ func runAll(ctx context.Context, tree string, chosen []*mutant, broken map[*muta
 	return results
 }
 
-// end is the last lines of a text.
+// end returns the last lines of a text.
 func end(text string) string {
 	const most = 25
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")

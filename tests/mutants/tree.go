@@ -15,8 +15,9 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return output(ctx, ".", "go", "list", "-m", "-f", "{{.Dir}}")
 }
 
-// copyTree puts the files of HEAD, or of the checkout, into a temporary directory.
-// Building there with -trimpath makes the build cache independent of its name.
+// copyTree copies the files of HEAD, or of the checkout, to a temporary directory. Tests
+// are built there with -trimpath, because otherwise its name would be part of every key
+// of the build cache.
 func copyTree(ctx context.Context, root string, checkout bool) (tree string, remove func(), err error) {
 	tree, err = os.MkdirTemp("", "mutants-")
 	if err != nil {
@@ -49,7 +50,7 @@ func copyHead(ctx context.Context, root, tree string) error {
 	return unpack.Run()
 }
 
-// copyCheckout copies tracked and new files, not what git ignores.
+// copyCheckout copies tracked and new files, but no ignored ones.
 func copyCheckout(ctx context.Context, root, tree string) error {
 	list, err := output(ctx, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -57,7 +58,7 @@ func copyCheckout(ctx context.Context, root, tree string) error {
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
 		err := copyFile(filepath.Join(root, name), filepath.Join(tree, name))
-		if err != nil && !os.IsNotExist(err) { // deleted, not yet committed
+		if err != nil && !os.IsNotExist(err) { // deleted, but not committed
 			return err
 		}
 	}
@@ -79,22 +80,27 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, text, info.Mode().Perm())
 }
 
-// overlay applies the mutant to copies of its files in dir and returns the file
-// for go build -overlay that puts the copies in place of the originals.
-func (m *mutant) overlay(ctx context.Context, tree, dir string) (string, error) {
+// overlay writes the mutated files to dir and returns the file for go build -overlay that
+// replaces the originals with them.
+func (m *mutant) overlay(tree, dir string) (string, error) {
 	replace := map[string]string{}
-	for _, name := range m.files {
-		if err := copyFile(filepath.Join(tree, name), filepath.Join(dir, name)); err != nil {
+	for _, c := range m.changes {
+		original, mutated := filepath.Join(tree, c.file), filepath.Join(dir, c.file)
+		source, err := os.ReadFile(original)
+		if err != nil && !os.IsNotExist(err) { // a mutant may create a file
 			return "", err
 		}
-		replace[filepath.Join(tree, name)] = filepath.Join(dir, name)
-	}
-	// Two lines of context on each side must be found; their place may differ.
-	apply := exec.CommandContext(ctx, "git", "apply", "-C2", "--ignore-space-change", m.path)
-	apply.Dir = dir
-	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-	if text, err := apply.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, text)
+		text, err := c.apply(string(source))
+		if err != nil {
+			return "", err
+		}
+		if err := os.MkdirAll(filepath.Dir(mutated), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(mutated, []byte(text), 0o644); err != nil {
+			return "", err
+		}
+		replace[original] = mutated
 	}
 	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

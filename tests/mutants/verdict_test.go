@@ -3,16 +3,15 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 )
 
-// victim is a module whose only test does what its mutants make of behaviour.
+// victim is a module with a test that passes, fails, panics or hangs as Behaviour says.
 var victim = map[string]string{
 	"go.mod":       "module victim\n\ngo 1.26\n",
-	"behaviour.go": "package victim\n\n// Behaviour is what mutants change.\nconst Behaviour = \"right\"\n",
+	"behaviour.go": "package victim\n\n// Behaviour is changed by the mutants.\nconst Behaviour = \"right\"\n",
 	"behaviour_test.go": `package victim
 
 import (
@@ -28,9 +27,9 @@ func TestBehaviour(t *testing.T) {
 	case "wrong":
 		t.Error("wrong")
 	case "nil":
-		var nobody *int
+		var none *int
 		t.Error("about to fail as well")
-		counter = *nobody
+		counter = *none
 	case "stuck":
 		<-make(chan int)
 	case "exit 1":
@@ -60,11 +59,7 @@ func TestMain(m *testing.M) {
 `,
 }
 
-// Only an assertion that fails twice is a kill.
-func TestVerdicts(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("SKIPPED: no patch was tried: git, which applies the patches, is not installed")
-	}
+func TestOnlyAnAssertionThatFailsTwiceKills(t *testing.T) {
 	tree := t.TempDir()
 	for name, text := range victim {
 		write(t, filepath.Join(tree, name), text)
@@ -73,14 +68,14 @@ func TestVerdicts(t *testing.T) {
 	for behaviour, want := range map[string]verdict{
 		`"wrong"`:     killed,
 		`"harmless"`:  survived,
-		`"other"`:     survived, // another test notices, whose name begins with that of the named one
+		`"other"`:     survived, // only a test with a longer name fails
 		`"nil"`:       panicked,
 		`"stuck"`:     hung,
 		`"exit 1"`:    panicked,
 		`"exit 3"`:    panicked,
 		`"main"`:      unnamed,
 		`"sometimes"`: unsteady,
-		`nobody`:      doesNotCompile,
+		`undefined`:   doesNotCompile,
 	} {
 		m := mutantOf(t, behaviour, "kills: . TestBehaviour")
 		r := attempt(t.Context(), tree, m, options{timeout: 5 * time.Second})
@@ -91,34 +86,26 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%s: killed by %q", behaviour, by)
 		}
 	}
-	// A second line of tests is tried when the first one proves nothing.
+	// The second kills line runs, because the tests of the first pass.
 	m := mutantOf(t, `"other"`, "kills: . TestBehaviour\nkills: . TestBehaviourOfAnother")
 	if r := attempt(t.Context(), tree, m, options{timeout: time.Minute}); r.verdict != killed || r.by() != "TestBehaviourOfAnother" {
 		t.Errorf("killed by the second line: %s by %q\n%s", r.verdict, r.by(), r.detail)
 	}
 }
 
-// mutantOf is the mutant of victim that makes the behaviour of an expression.
+// mutantOf returns the mutant of victim that sets Behaviour to an expression.
 func mutantOf(t *testing.T, behaviour, kills string) *mutant {
 	t.Helper()
-	text := fmt.Sprintf(`removes: the right behaviour
+	m, err := parseMutant("victim/x", fmt.Sprintf(`removes: the right behaviour
 %s
 
---- a/behaviour.go
-+++ b/behaviour.go
-@@ -1,4 +1,4 @@
- package victim
- 
- // Behaviour is what mutants change.
+--- behaviour.go
 -const Behaviour = "right"
 +const Behaviour = %s
-`, kills, behaviour)
-	m, err := parseMutant("victim/x", []byte(text))
+`, kills, behaviour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.path = filepath.Join(t.TempDir(), "x.patch")
-	write(t, m.path, text)
 	return m
 }
 
@@ -129,7 +116,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// What go test -json says, in the cases that take a race detector or long to make.
+// These cases would need the race detector or a long time with a real go test.
 func TestVerdictOfEvents(t *testing.T) {
 	const (
 		ran   = `{"Action":"run","Test":"TestA"}` + "\n"
@@ -141,12 +128,12 @@ func TestVerdictOfEvents(t *testing.T) {
 		want         verdict
 	}{
 		{"an assertion", ran + fails + end, killed},
-		{"a log that speaks of panics", ran + `{"Action":"output","Test":"TestA","Output":"    a_test.go:1: panic: no\n"}` + "\n" + fails + end, killed},
-		{"the tool's own word for a test that was cut short", ran + `{"Action":"fail","Test":"TestA"}` + "\n" + end, unnamed},
-		{"a subtest without its test", ran + `{"Action":"output","Test":"TestA/sub","Output":"    --- FAIL: TestA/sub (0.00s)\n"}` + "\n" + end, unnamed},
+		{"a log line that mentions a panic", ran + `{"Action":"output","Test":"TestA","Output":"    a_test.go:1: panic: no\n"}` + "\n" + fails + end, killed},
+		{"the event of test2json for an interrupted test", ran + `{"Action":"fail","Test":"TestA"}` + "\n" + end, unnamed},
+		{"a subtest without its parent", ran + `{"Action":"output","Test":"TestA/sub","Output":"    --- FAIL: TestA/sub (0.00s)\n"}` + "\n" + end, unnamed},
 		{"a data race", ran + `{"Action":"output","Test":"TestA","Output":"WARNING: DATA RACE\n"}` + "\n" + fails + end, raced},
-		{"no end in time", ran + `{"Action":"output","Test":"TestA","Output":"panic: test timed out after 1s\n"}` + "\n" + fails, hung},
-		{"a panic, or killed from outside", ran + fails, panicked},
+		{"a timeout", ran + `{"Action":"output","Test":"TestA","Output":"panic: test timed out after 1s\n"}` + "\n" + fails, hung},
+		{"a panic or a signal", ran + fails, panicked},
 		{"a failed build", `{"ImportPath":"a","Action":"build-fail"}`, doesNotCompile},
 	} {
 		run := readEvents([]byte(c.events + "\n"))
