@@ -143,7 +143,7 @@ faults: ## the whole system under every fault, simulated and with real processes
 	go test -count=1 -timeout 3h ./tests/sim || failed=1; \
 	go test -count=1 -timeout 1h -run RepeatedCreates ./tests/api || failed=1; \
 	go test -count=1 -timeout 1h ./changefeed ./changefeed/cosmosfeed || failed=1; \
-	go test -count=1 -timeout 1h -tags failpoint ./infrastructure/failpoint || failed=1; \
+	go test -count=1 -timeout 1h -tags failpoint ./infrastructure/process/failpoint || failed=1; \
 	go test -count=1 -timeout 2h -tags faults ./tests/pairs || failed=1; \
 	go test -count=1 -timeout 3h -tags faults -parallel 4 ./tests/crash || failed=1; \
 	exit $$failed

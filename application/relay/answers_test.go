@@ -12,7 +12,7 @@ import (
 	"feedbox/application/relay/parkedtest"
 	"feedbox/changefeed"
 	"feedbox/changefeed/memstore"
-	"feedbox/infrastructure/relayfeed"
+	"feedbox/infrastructure/relay/relayfeed"
 )
 
 // process runs the processor with a relay until the test ends.

@@ -17,7 +17,7 @@ import (
 	"feedbox/application/relay/parkedtest"
 	"feedbox/changefeed"
 	"feedbox/changefeed/memstore"
-	"feedbox/infrastructure/relayfeed"
+	"feedbox/infrastructure/relay/relayfeed"
 )
 
 // logFeed is a feed of one range over lines in memory, "key id sequence".

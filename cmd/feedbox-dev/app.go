@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/explorer"
+	"feedbox/infrastructure/lab/explorer"
+	"feedbox/infrastructure/lab/playground"
 	"feedbox/infrastructure/page"
-	"feedbox/infrastructure/playground"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
+	"feedbox/infrastructure/process/telemetry"
 )
 
 // The exit codes.

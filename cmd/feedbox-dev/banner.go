@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/console"
 )
 
 // print shows where everything is and what to try first. Each command stands on lines

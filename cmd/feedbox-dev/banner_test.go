@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/console"
 )
 
 // What the banner says to type can be typed: each command is a line of its own, whole,

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/rabbitmq"
+	"feedbox/infrastructure/process/config"
 )
 
 // rabbit is a RabbitMQ.

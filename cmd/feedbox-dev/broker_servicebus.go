@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"net/url"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/servicebus"
-	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/broker/servicebus"
+	"feedbox/infrastructure/broker/servicebus/subscriber"
+	"feedbox/infrastructure/process/config"
 )
 
 // emulatedBus is the Service Bus emulator.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/sqs"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 )
 

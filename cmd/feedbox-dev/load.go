@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/workload"
+	"feedbox/infrastructure/lab/workload"
 )
 
 // loading are the flags of load.

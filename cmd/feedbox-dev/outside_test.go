@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/console"
 )
 
 // What --store and --broker name is what processes are pointed at, also by those that only

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/page"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 )
 

@@ -11,12 +11,12 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/lab/playground"
+	"feedbox/infrastructure/lab/playground/playpage"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/page"
-	"feedbox/infrastructure/playground"
-	"feedbox/infrastructure/playground/playpage"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 	"feedbox/infrastructure/wiring"
 )
 

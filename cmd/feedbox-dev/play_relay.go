@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/wiring"
 )
 

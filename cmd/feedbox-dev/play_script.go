@@ -7,9 +7,9 @@ import (
 	"io"
 	"time"
 
-	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/playground"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/playground"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/process/console"
 )
 
 // playScript does the faults one after the other and prints what they did.

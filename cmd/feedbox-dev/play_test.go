@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"feedbox/infrastructure/playground"
-	"feedbox/infrastructure/witness"
+	"feedbox/infrastructure/lab/playground"
+	"feedbox/infrastructure/lab/recorder"
 )
 
 // playScript runs feedbox-dev --play --script on free ports, with short rounds.
-func playScript(t *testing.T, tamper func(witness.Arrival) []witness.Arrival, args ...string) (out string, err error) {
+func playScript(t *testing.T, tamper func(recorder.Arrival) []recorder.Arrival, args ...string) (out string, err error) {
 	t.Helper()
 	opts := &options{}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -65,14 +65,14 @@ func TestPlayScriptKeepsThePromise(t *testing.T) {
 func TestPlayScriptFindsABrokenBuild(t *testing.T) {
 	t.Parallel()
 	n := 0
-	out, err := playScript(t, func(a witness.Arrival) []witness.Arrival {
+	out, err := playScript(t, func(a recorder.Arrival) []recorder.Arrival {
 		switch n++; n {
 		case 4:
 			return nil
 		case 6:
-			return []witness.Arrival{a, a}
+			return []recorder.Arrival{a, a}
 		}
-		return []witness.Arrival{a}
+		return []recorder.Arrival{a}
 	}, "--faults", "clock")
 	if exit := exitCode(err); exit != exitBroken {
 		t.Errorf("exit code %d, want %d: %v\n%s", exit, exitBroken, err, out)

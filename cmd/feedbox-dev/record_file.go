@@ -8,7 +8,7 @@ import (
 	"os"
 	"sync"
 
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 )
 
 // recordFile writes records, one JSON object a line. add is safe for concurrent use.

@@ -10,8 +10,8 @@ import (
 	"os"
 	"strings"
 
-	"feedbox/infrastructure/verify"
-	"feedbox/infrastructure/workload"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/lab/workload"
 )
 
 // The files that verify reads hold one JSON object a line and no personal data: the

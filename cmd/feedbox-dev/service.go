@@ -13,8 +13,8 @@ import (
 	"go.uber.org/fx"
 	"golang.org/x/sync/errgroup"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/wiring"
 )
 

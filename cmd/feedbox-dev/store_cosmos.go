@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/google/uuid"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/process/config"
 )
 
 // emulatedCosmos is the Cosmos DB emulator.

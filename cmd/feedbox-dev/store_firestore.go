@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"strings"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/firestore"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/store/firestore"
 )
 
 // firestoreDatabase is a database of Firestore.

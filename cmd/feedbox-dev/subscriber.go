@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/process/console"
 )
 
 // closeTimeout bounds the goodbye to the broker.

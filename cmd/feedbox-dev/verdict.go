@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 )
 
 // report is the verdict of verify, as -o json writes it.

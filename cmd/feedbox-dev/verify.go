@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/verify"
-	"feedbox/infrastructure/workload"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/lab/workload"
+	"feedbox/infrastructure/process/console"
 )
 
 // evidence are the files that verify judges by.

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 )
 

@@ -5,7 +5,7 @@ import (
 	"io"
 	"runtime/debug"
 
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/console"
 )
 
 // program is what every subcommand needs of its surroundings.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/process/config"
 )
 
 func (p *program) configCommand() *cobra.Command {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 // checkView is the result for one process.

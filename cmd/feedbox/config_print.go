@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 // settingView is a variable with its value as it is shown.

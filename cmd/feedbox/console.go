@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
+	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/wiring"
 )
 

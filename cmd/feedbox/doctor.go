@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 // findingView is a finding as it is shown.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 // The exit codes.

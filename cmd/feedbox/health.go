@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/console"
 )
 
 // healthOf says in words how a range is. What its owner last wrote counts only while the

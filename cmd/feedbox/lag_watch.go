@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 // watchLag measures until ctx ends. On a terminal one table stays in place; elsewhere

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/console"
 )
 
 func (p *program) leasesCommand() *cobra.Command {

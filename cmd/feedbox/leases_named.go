@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 // meant are the leases that a person names: some, or all.

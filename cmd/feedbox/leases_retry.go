@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
 )
 
 func (p *program) leasesRetryCommand() *cobra.Command {

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 func (p *program) leasesRewindCommand() *cobra.Command {

@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
-	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
+	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/wiring"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/console"
 )
 
 func (p *program) parkedCommand() *cobra.Command {

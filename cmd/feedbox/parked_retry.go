@@ -10,9 +10,9 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 func (p *program) parkedRetryCommand() *cobra.Command {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/console"
 )
 
 // wantAll notes an intent on all gates, or on those closed for reason.

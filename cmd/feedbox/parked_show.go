@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 // eventView is a parked event as it is shown.

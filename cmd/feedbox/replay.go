@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/console"
 )
 
 // replayFlags are the choices of a replay.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 // replayFrom rewinds the leases that have come past a time.

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 )
 
 // replayKey sends the stored events of a key.

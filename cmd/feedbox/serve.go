@@ -6,10 +6,10 @@ import (
 
 	"go.uber.org/fx"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/console"
 	"feedbox/infrastructure/operator"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
+	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/wiring"
 )
 

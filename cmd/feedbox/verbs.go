@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/console"
 )
 
 // group is a command that only holds others.

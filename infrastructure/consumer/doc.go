@@ -3,8 +3,8 @@
 //
 // A kit receives from a broker and gives each event to a [Handler]: those of a key in their
 // order, one at a time, those of different keys beside each other. There is one for Service
-// Bus (infrastructure/servicebus/subscriber), one for RabbitMQ (infrastructure/rabbitmq) and
-// one for Amazon SQS (infrastructure/sqs); a handler serves all of them.
+// Bus (infrastructure/broker/servicebus/subscriber), one for RabbitMQ (infrastructure/broker/rabbitmq) and
+// one for Amazon SQS (infrastructure/broker/sqs); a handler serves all of them.
 //
 // The relay delivers every event at least once. An event that comes again is dropped by the
 // [Inbox], which remembers for each key how far its history was handled:

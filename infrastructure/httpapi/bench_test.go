@@ -13,7 +13,7 @@ import (
 	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/infrastructure/httpapi"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/telemetry"
 )
 
 // nowhere takes log lines, which are formatted all the same.

@@ -16,11 +16,11 @@ import (
 	"feedbox/application/command"
 	"feedbox/application/contacts"
 	"feedbox/application/mediator"
-	"feedbox/infrastructure/cosmos"
-	contactdocs "feedbox/infrastructure/cosmos/contacts"
-	contactkind "feedbox/infrastructure/document/contacts"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/store/cosmos"
+	contactdocs "feedbox/infrastructure/store/cosmos/contacts"
+	contactkind "feedbox/infrastructure/store/document/contacts"
 )
 
 // startEmulated runs a server over the real application, the real adapter and

@@ -14,7 +14,7 @@ import (
 
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/httpapi"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/telemetry"
 )
 
 // TestNothingPersonalIsObserved sends marked values through every part of a

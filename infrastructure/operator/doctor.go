@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // FindingStatus is the result of one examination.

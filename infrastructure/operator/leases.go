@@ -9,7 +9,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // examineLeases looks at who owns what, and how old the oldest unsent event is.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/process/config"
 )
 
 // Operator is what the commands for people work with: the relay's own adapters, over the

@@ -12,12 +12,12 @@ import (
 
 	"feedbox/application/contacts"
 	"feedbox/application/mediator"
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/httpapi/auth"
 	contactsapi "feedbox/infrastructure/httpapi/contacts"
-	"feedbox/infrastructure/monitor"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
+	"feedbox/infrastructure/relay/monitor"
 )
 
 // API is the process that serves contacts.

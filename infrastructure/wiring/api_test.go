@@ -13,8 +13,8 @@ import (
 
 	"go.uber.org/fx"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/process/config"
 )
 
 // heldStore answers nobody until it is released.

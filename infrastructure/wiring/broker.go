@@ -3,9 +3,9 @@ package wiring
 import (
 	"go.uber.org/fx"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/operator"
-	"feedbox/infrastructure/relayservice"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayservice"
 )
 
 // brokers are the kinds of brokers, by the values of FEEDBOX_BROKER. Nothing is made of

@@ -7,11 +7,11 @@ import (
 	"go.uber.org/fx"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/operator/rabbit"
-	"feedbox/infrastructure/rabbitmq"
-	"feedbox/infrastructure/relayservice"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayservice"
 )
 
 // rabbitMQBroker is RabbitMQ.

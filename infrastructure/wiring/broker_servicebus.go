@@ -3,11 +3,11 @@ package wiring
 import (
 	"go.uber.org/fx"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/operator"
 	azureoperator "feedbox/infrastructure/operator/azure"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/relayservice/azure"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/relay/relayservice/azure"
 )
 
 // serviceBusBroker is Service Bus.

@@ -10,11 +10,11 @@ import (
 	"go.uber.org/fx"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/operator/fifo"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/sqs"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayservice"
 )
 
 // sqsBroker is a FIFO queue of Amazon SQS.

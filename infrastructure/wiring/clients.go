@@ -11,9 +11,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/changefeed/cosmosfeed"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
-	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/broker/servicebus"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // credential returns the identity of the process in Azure: a managed identity

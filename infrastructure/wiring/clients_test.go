@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/process/config"
 )
 
 // twoRegions answers as an account that is written in one region and read in two.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/failpoint"
+	"feedbox/infrastructure/process/failpoint"
 )
 
 // struckLeases is a lease store with failpoints around its writes. It exists in

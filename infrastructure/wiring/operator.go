@@ -1,8 +1,8 @@
 package wiring
 
 import (
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
 )
 
 // Operator makes what the commands of people work with. Of p, only the transports and the

@@ -15,9 +15,9 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/document"
-	"feedbox/infrastructure/relayfeed"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayfeed"
+	"feedbox/infrastructure/store/document"
 )
 
 // brokenBroker fails as its fault says, and notes what it accepted.

@@ -6,10 +6,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/page/operations"
+	"feedbox/infrastructure/process/config"
 )
 
 // PageOptions are what a page has besides its configuration. The zero value is that of

@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/telemetry"
 )
 
 // Params are what a process is given besides its configuration. The zero value of each

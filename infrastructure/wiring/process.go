@@ -13,7 +13,7 @@ import (
 	"go.uber.org/fx/fxevent"
 
 	"feedbox/infrastructure/httpapi"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/telemetry"
 )
 
 // StopMargin is what a stop may take beyond the drain: releasing leases, flushing

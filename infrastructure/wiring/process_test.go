@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/fx/fxtest"
 
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/telemetry"
 )
 
 // Parts of one process share telemetry that is given, and leave it running: its owner

@@ -8,11 +8,11 @@ import (
 	"go.uber.org/fx"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/httpapi"
-	"feedbox/infrastructure/monitor"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
+	"feedbox/infrastructure/relay/monitor"
+	"feedbox/infrastructure/relay/relayservice"
 )
 
 // Relay is the process that sends the events of the change feed to the broker.

@@ -5,17 +5,17 @@ import (
 	"errors"
 
 	"feedbox/application/mediator"
-	"feedbox/infrastructure/config"
-	contactkind "feedbox/infrastructure/document/contacts"
-	"feedbox/infrastructure/rows"
-	contactrows "feedbox/infrastructure/rows/contacts"
+	"feedbox/infrastructure/process/config"
+	contactkind "feedbox/infrastructure/store/document/contacts"
+	"feedbox/infrastructure/store/recordstore"
+	contactrows "feedbox/infrastructure/store/recordstore/contacts"
 )
 
 // contactsIn is what the API needs of a store that keeps rows.
-func contactsIn(store rows.Store, cfg *config.API, m *mediator.Mediator, verify func(ctx context.Context) error) (*contactStore, error) {
-	s := &contactStore{audit: rows.AuditReader{Store: store}, verify: verify}
+func contactsIn(store recordstore.Store, cfg *config.API, m *mediator.Mediator, verify func(ctx context.Context) error) (*contactStore, error) {
+	s := &contactStore{audit: recordstore.AuditReader{Store: store}, verify: verify}
 	var err1, err2 error
-	s.work, err1 = rows.NewUnitsOfWork(store, contactkind.Kind(), m, &rows.Options{
+	s.work, err1 = recordstore.NewUnitsOfWork(store, contactkind.Kind(), m, &recordstore.Options{
 		EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent,
 	})
 	s.reader, err2 = contactrows.NewReader(store)

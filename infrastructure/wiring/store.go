@@ -11,12 +11,12 @@ import (
 	"feedbox/application/mediator"
 	"feedbox/application/query"
 	"feedbox/domain/contact"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/document"
-	"feedbox/infrastructure/monitor"
 	"feedbox/infrastructure/operator"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
+	"feedbox/infrastructure/relay/monitor"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/document"
 )
 
 // stores are the kinds of stores, by the values of FEEDBOX_STORE. Nothing is made of those

@@ -7,17 +7,17 @@ import (
 	"go.uber.org/fx"
 
 	"feedbox/application/mediator"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
-	contactdocs "feedbox/infrastructure/cosmos/contacts"
-	"feedbox/infrastructure/document"
-	contactkind "feedbox/infrastructure/document/contacts"
-	"feedbox/infrastructure/monitor"
 	"feedbox/infrastructure/operator"
 	azureoperator "feedbox/infrastructure/operator/azure"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/relayservice/azure"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
+	"feedbox/infrastructure/relay/monitor"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/relay/relayservice/azure"
+	"feedbox/infrastructure/store/cosmos"
+	contactdocs "feedbox/infrastructure/store/cosmos/contacts"
+	"feedbox/infrastructure/store/document"
+	contactkind "feedbox/infrastructure/store/document/contacts"
 )
 
 // cosmosStore is Cosmos DB.

@@ -7,16 +7,16 @@ import (
 	"go.uber.org/fx"
 
 	"feedbox/application/mediator"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/document"
-	"feedbox/infrastructure/firestore"
-	"feedbox/infrastructure/monitor"
 	"feedbox/infrastructure/operator"
 	firestoreoperator "feedbox/infrastructure/operator/firestore"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/rows"
-	"feedbox/infrastructure/rows/parked"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
+	"feedbox/infrastructure/relay/monitor"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/firestore"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/parked"
 )
 
 // firestoreStore is Firestore.
@@ -49,7 +49,7 @@ func (s firestoreStore) relay(lc fx.Lifecycle, _ Params, cfg *config.Relay, need
 	}
 	lc.Append(fx.StopHook(db.Close))
 	return relayservice.Store{
-		Name: s.name(), Feed: feed, Decoder: decoder, Events: rows.Events{Store: firestore.Rows{DB: db}, Decoder: decoder},
+		Name: s.name(), Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: firestore.Rows{DB: db}, Decoder: decoder},
 		Leases: firestore.Leases{DB: db}, Parked: parked.Lot{Store: firestore.Parked{DB: db}}, Verify: db.Verify,
 	}, nil
 }
@@ -62,7 +62,7 @@ func (firestoreStore) operator(_ Params, cfg *config.Relay) (operator.Store, err
 	feed, err1 := firestore.NewFeed(db, cfg.Firestore.Ranges)
 	decoder, err2 := document.NewEventDecoder(contract(cfg.Event))
 	return operator.Store{
-		Feed: feed, Decoder: decoder, Events: rows.Events{Store: firestore.Rows{DB: db}, Decoder: decoder}, Leases: firestore.Leases{DB: db}, Parked: parked.Lot{Store: firestore.Parked{DB: db}},
+		Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: firestore.Rows{DB: db}, Decoder: decoder}, Leases: firestore.Leases{DB: db}, Parked: parked.Lot{Store: firestore.Parked{DB: db}},
 		Doctor: firestoreoperator.Doctor{DB: db}, Close: db.Close,
 	}, errors.Join(err1, err2)
 }

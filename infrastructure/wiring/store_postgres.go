@@ -8,16 +8,16 @@ import (
 	"go.uber.org/fx"
 
 	"feedbox/application/mediator"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/document"
-	"feedbox/infrastructure/monitor"
 	"feedbox/infrastructure/operator"
 	postgresoperator "feedbox/infrastructure/operator/postgres"
-	"feedbox/infrastructure/postgres"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/rows"
-	"feedbox/infrastructure/rows/parked"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
+	"feedbox/infrastructure/relay/monitor"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/parked"
 )
 
 // postgresStore is PostgreSQL.
@@ -72,7 +72,7 @@ func (s postgresStore) relay(lc fx.Lifecycle, p Params, cfg *config.Relay, need 
 		return relayservice.Store{}, err
 	}
 	return relayservice.Store{
-		Name: s.name(), Feed: feed, Decoder: decoder, Events: rows.Events{Store: postgres.Rows{DB: db}, Decoder: decoder},
+		Name: s.name(), Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: postgres.Rows{DB: db}, Decoder: decoder},
 		Leases: postgres.Leases{DB: db}, Parked: parked.Lot{Store: postgres.Parked{DB: db}}, Verify: prepare(db, cfg.Postgres),
 		Upkeep: postgres.Upkeep{DB: db, Log: p.Log, Held: feed.Held}.Run, Held: feed.Held, MaxItems: feedPage, Waits: true,
 	}, nil
@@ -86,7 +86,7 @@ func (postgresStore) operator(_ Params, cfg *config.Relay) (operator.Store, erro
 	feed, err1 := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: cfg.Postgres.Ranges})
 	decoder, err2 := document.NewEventDecoder(contract(cfg.Event))
 	return operator.Store{
-		Feed: feed, Decoder: decoder, Events: rows.Events{Store: postgres.Rows{DB: db}, Decoder: decoder}, Leases: postgres.Leases{DB: db}, Parked: parked.Lot{Store: postgres.Parked{DB: db}},
+		Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: postgres.Rows{DB: db}, Decoder: decoder}, Leases: postgres.Leases{DB: db}, Parked: parked.Lot{Store: postgres.Parked{DB: db}},
 		Doctor: postgresoperator.Doctor{DB: db}, Close: db.Close,
 	}, errors.Join(err1, err2)
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/relayservice/azure"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/relay/relayservice/azure"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 

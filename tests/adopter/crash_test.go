@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 	"fmt"
 	"math/rand/v2"
 	"net/http"

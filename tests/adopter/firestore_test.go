@@ -5,12 +5,12 @@ import (
 	"errors"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/firestoreinbox"
-	"feedbox/infrastructure/document"
-	"feedbox/infrastructure/firestore"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/rows"
-	"feedbox/infrastructure/rows/parked"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/firestore"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/parked"
 	"os"
 
 	google "cloud.google.com/go/firestore"
@@ -39,7 +39,7 @@ func (k inFirestore) events() (relayservice.Store, error) {
 	feed, err := firestore.NewFeed(k.db, 0)
 	decoder, wrong := document.NewEventDecoder(document.EventContract{})
 	return relayservice.Store{
-		Name: "firestore", Feed: feed, Decoder: decoder, Events: rows.Events{Store: firestore.Rows{DB: k.db}, Decoder: decoder}, Leases: firestore.Leases{DB: k.db}, Parked: parked.Lot{Store: firestore.Parked{DB: k.db}},
+		Name: "firestore", Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: firestore.Rows{DB: k.db}, Decoder: decoder}, Leases: firestore.Leases{DB: k.db}, Parked: parked.Lot{Store: firestore.Parked{DB: k.db}},
 		Verify: k.db.Verify,
 	}, errors.Join(err, wrong)
 }

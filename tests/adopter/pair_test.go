@@ -5,9 +5,9 @@ import (
 	"errors"
 	"feedbox/application/command"
 	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/rows"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/recordstore"
 	"log/slog"
 	"os"
 	"time"
@@ -76,9 +76,9 @@ func runOn(ctx context.Context, part string, k keeper, c carrier) error {
 }
 
 // ordersIn are the ports to the orders of a store of rows.
-func ordersIn(table rows.Store) (*store.Orders, error) {
-	work, err := rows.NewUnitsOfWork(table, store.Kind.Kind(), nil, nil)
-	reader, wrong := rows.NewJSONReader[order.State](table, store.Type)
+func ordersIn(table recordstore.Store) (*store.Orders, error) {
+	work, err := recordstore.NewUnitsOfWork(table, store.Kind.Kind(), nil, nil)
+	reader, wrong := recordstore.NewJSONReader[order.State](table, store.Type)
 	namespace := uuid.MustParse("2f6f0c57-5a0e-4f0e-9c64-0d6f0f1f7a52")
 	ports := command.Ports[*order.Order]{Work: work, IDs: uuid.New, Now: time.Now, Noun: store.Type, Namespace: namespace}
 	return &store.Orders{Ports: ports, Reader: reader}, errors.Join(err, wrong)

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/postgresinbox"
-	"feedbox/infrastructure/document"
-	"feedbox/infrastructure/postgres"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/rows"
-	"feedbox/infrastructure/rows/parked"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/parked"
 	"log/slog"
 	"time"
 
@@ -45,7 +45,7 @@ func (k inPostgres) events() (relayservice.Store, error) {
 	feed, err := postgres.NewFeed(k.db, &postgres.FeedOptions{Hold: 250 * time.Millisecond})
 	decoder, wrong := document.NewEventDecoder(document.EventContract{})
 	return relayservice.Store{
-		Name: "postgres", Feed: feed, Decoder: decoder, Events: rows.Events{Store: postgres.Rows{DB: k.db}, Decoder: decoder}, Leases: postgres.Leases{DB: k.db}, Parked: parked.Lot{Store: postgres.Parked{DB: k.db}},
+		Name: "postgres", Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: postgres.Rows{DB: k.db}, Decoder: decoder}, Leases: postgres.Leases{DB: k.db}, Parked: parked.Lot{Store: postgres.Parked{DB: k.db}},
 		Verify: k.db.Verify, Upkeep: postgres.Upkeep{DB: k.db, Log: slog.New(slog.DiscardHandler), Held: feed.Held}.Run, Held: feed.Held,
 	}, errors.Join(err, wrong)
 }

@@ -23,7 +23,7 @@ type layer struct {
 }
 
 // kit is what a broker's consumer kit is made of.
-var kit = []string{"feedbox/infrastructure/consumer", "feedbox/infrastructure/internal/handling", "feedbox/infrastructure/internal/sending", "feedbox/infrastructure/internal/sharing"}
+var kit = []string{"feedbox/infrastructure/consumer", "feedbox/infrastructure/consumer/handling", "feedbox/infrastructure/broker/internal/publish", "feedbox/infrastructure/broker/internal/shared"}
 
 var layers = []layer{
 	{
@@ -58,17 +58,17 @@ var layers = []layer{
 	},
 	emulator("cosmosemu", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"),
 	emulator("busemu", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus", "github.com/coder/websocket"),
-	adapter("document", "feedbox/infrastructure/internal/jsontext"),
-	adapter("internal/jsontext", "feedbox/domain"),
-	without(adapter("rows", "feedbox/changefeed", "feedbox/infrastructure/document"), "infrastructure/rows/rowstest"),
-	{path: "infrastructure/rows/rowstest", allow: []string{"std", "github.com/google/uuid", "feedbox/domain", "feedbox/application", "feedbox/infrastructure/document", "feedbox/infrastructure/rows"}},
-	adapter("postgres", "github.com/jackc/pgx/v5", "feedbox/changefeed", "feedbox/infrastructure/document", "feedbox/infrastructure/rows"),
-	adapter("firestore", "cloud.google.com/go/firestore", "google.golang.org/", "feedbox/changefeed", "feedbox/infrastructure/document", "feedbox/infrastructure/rows"),
-	adapter("cosmos", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/document", "feedbox/infrastructure/internal/jsontext"),
-	adapter("servicebus", append(kit, "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp", "feedbox/infrastructure/failpoint")...),
-	adapter("rabbitmq", append(kit, "github.com/rabbitmq/amqp091-go", "feedbox/infrastructure/failpoint")...),
-	adapter("sqs", append(kit, "github.com/aws/", "golang.org/x/sync/semaphore", "feedbox/infrastructure/failpoint")...),
-	{path: "infrastructure/consumer", except: []string{"infrastructure/consumer/cosmosinbox", "infrastructure/consumer/postgresinbox", "infrastructure/consumer/firestoreinbox"}, allow: []string{"std"}, deny: []string{"testing"}},
+	adapter("store/document", "feedbox/infrastructure/store/internal/jsontext"),
+	adapter("store/internal/jsontext", "feedbox/domain"),
+	without(adapter("store/recordstore", "feedbox/changefeed", "feedbox/infrastructure/store/document"), "infrastructure/store/recordstore/recordstoretest"),
+	{path: "infrastructure/store/recordstore/recordstoretest", allow: []string{"std", "github.com/google/uuid", "feedbox/domain", "feedbox/application", "feedbox/infrastructure/store/document", "feedbox/infrastructure/store/recordstore"}},
+	adapter("store/postgres", "github.com/jackc/pgx/v5", "feedbox/changefeed", "feedbox/infrastructure/store/document", "feedbox/infrastructure/store/recordstore"),
+	adapter("store/firestore", "cloud.google.com/go/firestore", "google.golang.org/", "feedbox/changefeed", "feedbox/infrastructure/store/document", "feedbox/infrastructure/store/recordstore"),
+	adapter("store/cosmos", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/store/document", "feedbox/infrastructure/store/internal/jsontext"),
+	adapter("broker/servicebus", append(kit, "github.com/Azure/azure-sdk-for-go/sdk/", "github.com/Azure/go-amqp", "feedbox/infrastructure/process/failpoint")...),
+	adapter("broker/rabbitmq", append(kit, "github.com/rabbitmq/amqp091-go", "feedbox/infrastructure/process/failpoint")...),
+	adapter("broker/sqs", append(kit, "github.com/aws/", "golang.org/x/sync/semaphore", "feedbox/infrastructure/process/failpoint")...),
+	{path: "infrastructure/consumer", except: []string{"infrastructure/consumer/handling", "infrastructure/consumer/cosmosinbox", "infrastructure/consumer/postgresinbox", "infrastructure/consumer/firestoreinbox"}, allow: []string{"std"}, deny: []string{"testing"}},
 	{
 		path:  "infrastructure/consumer/cosmosinbox",
 		allow: []string{"std", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/consumer"},
@@ -84,84 +84,84 @@ var layers = []layer{
 		allow: []string{"std", "cloud.google.com/go/firestore", "google.golang.org/grpc", "feedbox/infrastructure/consumer"},
 		deny:  []string{"testing"},
 	},
-	{path: "infrastructure/internal/sending", allow: []string{"std", "feedbox/application/relay", "feedbox/infrastructure/consumer"}, deny: []string{"testing"}},
-	{path: "infrastructure/internal/handling", allow: []string{"std", "feedbox/infrastructure/consumer"}, deny: []string{"testing"}},
-	{path: "infrastructure/internal/sharing", allow: []string{"std"}, deny: []string{"testing"}},
+	{path: "infrastructure/broker/internal/publish", allow: []string{"std", "feedbox/application/relay", "feedbox/infrastructure/consumer"}, deny: []string{"testing"}},
+	{path: "infrastructure/consumer/handling", allow: []string{"std", "feedbox/infrastructure/consumer"}, deny: []string{"testing"}},
+	{path: "infrastructure/broker/internal/shared", allow: []string{"std"}, deny: []string{"testing"}},
 	adapter("httpapi"),
-	adapter("config"),
-	adapter("telemetry"),
+	adapter("process/config"),
+	adapter("process/telemetry"),
 	{
 		path:   "infrastructure/operator",
 		except: []string{"infrastructure/operator/azure", "infrastructure/operator/postgres", "infrastructure/operator/firestore", "infrastructure/operator/rabbit", "infrastructure/operator/fifo"},
 		allow: []string{
-			"std", "feedbox/domain", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/config", "feedbox/infrastructure/cosmos",
+			"std", "feedbox/domain", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/process/config", "feedbox/infrastructure/store/cosmos",
 		},
 		deny: []string{"testing", "feedbox/changefeed/cosmosfeed"},
 	},
 	{
 		path:  "infrastructure/operator/postgres",
-		allow: []string{"std", "feedbox/infrastructure/operator", "feedbox/infrastructure/postgres"},
+		allow: []string{"std", "feedbox/infrastructure/operator", "feedbox/infrastructure/store/postgres"},
 		deny:  []string{"testing"},
 	},
 	{
 		path:  "infrastructure/operator/firestore",
-		allow: []string{"std", "feedbox/infrastructure/operator", "feedbox/infrastructure/firestore"},
+		allow: []string{"std", "feedbox/infrastructure/operator", "feedbox/infrastructure/store/firestore"},
 		deny:  []string{"testing"},
 	},
 	{
 		path: "infrastructure/operator/azure",
 		allow: []string{
 			"std", "github.com/google/uuid", "github.com/Azure/", "feedbox/domain", "feedbox/application", "feedbox/changefeed",
-			"feedbox/infrastructure/config", "feedbox/infrastructure/cosmos", "feedbox/infrastructure/document", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/operator",
+			"feedbox/infrastructure/process/config", "feedbox/infrastructure/store/cosmos", "feedbox/infrastructure/store/document", "feedbox/infrastructure/broker/servicebus", "feedbox/infrastructure/operator",
 		},
 		deny: []string{"testing"},
 	},
 	{
 		path: "infrastructure/operator/rabbit",
 		allow: []string{
-			"std", "feedbox/application", "feedbox/infrastructure/config", "feedbox/infrastructure/operator", "feedbox/infrastructure/rabbitmq",
+			"std", "feedbox/application", "feedbox/infrastructure/process/config", "feedbox/infrastructure/operator", "feedbox/infrastructure/broker/rabbitmq",
 		},
 	},
 	{
 		path: "infrastructure/operator/fifo",
 		allow: []string{
-			"std", "github.com/aws/", "feedbox/application", "feedbox/infrastructure/config", "feedbox/infrastructure/operator", "feedbox/infrastructure/sqs",
+			"std", "github.com/aws/", "feedbox/application", "feedbox/infrastructure/process/config", "feedbox/infrastructure/operator", "feedbox/infrastructure/broker/sqs",
 		},
 	},
 	{
-		path:   "infrastructure/relayservice",
-		except: []string{"infrastructure/relayservice/azure"},
+		path:   "infrastructure/relay/relayservice",
+		except: []string{"infrastructure/relay/relayservice/azure"},
 		allow: []string{
-			"std", "go.opentelemetry.io/otel/metric", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/monitor", "feedbox/infrastructure/relayfeed",
+			"std", "go.opentelemetry.io/otel/metric", "feedbox/application", "feedbox/changefeed", "feedbox/infrastructure/relay/monitor", "feedbox/infrastructure/relay/relayfeed",
 		},
 		deny: []string{"testing", "feedbox/changefeed/cosmosfeed"},
 	},
 	{
-		path: "infrastructure/relayservice/azure",
+		path: "infrastructure/relay/relayservice/azure",
 		allow: []string{
 			"std", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos", "feedbox/application", "feedbox/changefeed",
-			"feedbox/infrastructure/cosmos", "feedbox/infrastructure/document", "feedbox/infrastructure/servicebus", "feedbox/infrastructure/relayservice",
+			"feedbox/infrastructure/store/cosmos", "feedbox/infrastructure/store/document", "feedbox/infrastructure/broker/servicebus", "feedbox/infrastructure/relay/relayservice",
 		},
-		deny: []string{"testing", "go.uber.org/fx", "feedbox/infrastructure/config"},
+		deny: []string{"testing", "go.uber.org/fx", "feedbox/infrastructure/process/config"},
 	},
-	{path: "infrastructure/badnet", allow: []string{"std"}, deny: []string{"testing"}},
+	{path: "infrastructure/lab/netfault", allow: []string{"std"}, deny: []string{"testing"}},
 	{
-		path:  "infrastructure/witness",
-		allow: []string{"std", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus", "feedbox/infrastructure/verify"},
+		path:  "infrastructure/lab/recorder",
+		allow: []string{"std", "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus", "feedbox/infrastructure/lab/verify"},
 		deny:  []string{"testing"},
 	},
 	{
-		path: "infrastructure/explorer",
+		path: "infrastructure/lab/explorer",
 		allow: []string{
 			"std", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/changefeed", "feedbox/infrastructure/emulator/", "feedbox/infrastructure/page",
 		},
 		deny: []string{"testing"},
 	},
 	{
-		path: "infrastructure/playground",
+		path: "infrastructure/lab/playground",
 		allow: []string{
-			"std", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/emulator/", "feedbox/infrastructure/badnet",
-			"feedbox/infrastructure/page", "feedbox/infrastructure/verify", "feedbox/infrastructure/witness", "feedbox/infrastructure/workload",
+			"std", "github.com/Azure/azure-sdk-for-go/sdk/", "feedbox/infrastructure/emulator/", "feedbox/infrastructure/lab/netfault",
+			"feedbox/infrastructure/page", "feedbox/infrastructure/lab/verify", "feedbox/infrastructure/lab/recorder", "feedbox/infrastructure/lab/workload",
 		},
 		deny: []string{"testing"},
 	},
@@ -180,10 +180,10 @@ var layers = []layer{
 		deny: []string{"testing"},
 	},
 	{
-		path: "infrastructure/monitor",
+		path: "infrastructure/relay/monitor",
 		allow: []string{
 			"std", "go.opentelemetry.io/otel", "github.com/Azure/azure-sdk-for-go/sdk/azcore", "feedbox/application", "feedbox/changefeed",
-			"feedbox/infrastructure/cosmos", "feedbox/infrastructure/httpapi",
+			"feedbox/infrastructure/store/cosmos", "feedbox/infrastructure/httpapi",
 		},
 		deny: []string{"testing"},
 	},
@@ -259,13 +259,13 @@ func TestOnlyTheEdgesKnowFxAndTheEmulators(t *testing.T) {
 }
 
 // devOnly are packages that only feedbox-dev links: they work on the emulators.
-var devOnly = []string{"infrastructure/explorer", "infrastructure/playground"}
+var devOnly = []string{"infrastructure/lab/explorer", "infrastructure/lab/playground"}
 
 func TestTheProductionBinaryLinksNoTestCode(t *testing.T) {
 	packages, _ := list(t, "./cmd/feedbox")
 	for _, p := range packages {
 		switch {
-		case under(p.ImportPath, "infrastructure/emulator", "infrastructure/badnet", "tests"), under(p.ImportPath, devOnly...),
+		case under(p.ImportPath, "infrastructure/emulator", "infrastructure/lab/netfault", "tests"), under(p.ImportPath, devOnly...),
 			p.ImportPath == "testing", strings.HasPrefix(p.ImportPath, "github.com/cockroachdb/"):
 			t.Errorf("cmd/feedbox links %s", p.ImportPath)
 		}

@@ -13,10 +13,10 @@ import (
 var generic = []string{
 	"domain/aggregate", "domain/event", "domain/fault",
 	"application/command", "application/query", "application/relay", "application/mediator", "changefeed", "changefeed/cosmosfeed",
-	"infrastructure/cosmos", "infrastructure/document", "infrastructure/rows", "infrastructure/rows/parked", "infrastructure/postgres", "infrastructure/firestore", "infrastructure/internal/jsontext", "infrastructure/cosmos/internal/store", "infrastructure/cosmos/parked",
-	"infrastructure/monitor", "infrastructure/page", "infrastructure/verify", "infrastructure/consumer", "infrastructure/consumer/cosmosinbox", "infrastructure/consumer/postgresinbox", "infrastructure/consumer/firestoreinbox",
-	"infrastructure/internal/handling", "infrastructure/internal/sending", "infrastructure/internal/sharing", "infrastructure/servicebus/subscriber", "infrastructure/rabbitmq", "infrastructure/sqs",
-	"infrastructure/servicebus", "infrastructure/servicebus/internal/wire", "infrastructure/relayfeed", "infrastructure/relayservice", "infrastructure/relayservice/azure",
+	"infrastructure/store/cosmos", "infrastructure/store/document", "infrastructure/store/recordstore", "infrastructure/store/recordstore/parked", "infrastructure/store/postgres", "infrastructure/store/firestore", "infrastructure/store/internal/jsontext", "infrastructure/store/cosmos/internal/store", "infrastructure/store/cosmos/parked",
+	"infrastructure/relay/monitor", "infrastructure/page", "infrastructure/lab/verify", "infrastructure/consumer", "infrastructure/consumer/cosmosinbox", "infrastructure/consumer/postgresinbox", "infrastructure/consumer/firestoreinbox",
+	"infrastructure/consumer/handling", "infrastructure/broker/internal/publish", "infrastructure/broker/internal/shared", "infrastructure/broker/servicebus/subscriber", "infrastructure/broker/rabbitmq", "infrastructure/broker/sqs",
+	"infrastructure/broker/servicebus", "infrastructure/broker/servicebus/internal/wire", "infrastructure/relay/relayfeed", "infrastructure/relay/relayservice", "infrastructure/relay/relayservice/azure",
 	"infrastructure/httpapi", "infrastructure/httpapi/auth", "infrastructure/httpapi/internal/strictjson",
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // importable are the packages that other modules use.
-var importable = []string{"changefeed", "infrastructure/emulator/cosmosemu", "infrastructure/emulator/busemu", "infrastructure/servicebus/subscriber", "infrastructure/consumer"}
+var importable = []string{"changefeed", "infrastructure/emulator/cosmosemu", "infrastructure/emulator/busemu", "infrastructure/broker/servicebus/subscriber", "infrastructure/consumer"}
 
 // An option that no test and no example sets is one that nobody knows to work. Options are
 // the exported fields of structs whose name ends in Options, of importable packages. A

@@ -11,9 +11,9 @@ import (
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
-	parkedlot "feedbox/infrastructure/cosmos/parked"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	parkedlot "feedbox/infrastructure/store/cosmos/parked"
 )
 
 // Names of what the emulators hold.

@@ -12,10 +12,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/fx"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 	"feedbox/tests/testkit"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/sim/world"
 	"feedbox/tests/testkit"
 )

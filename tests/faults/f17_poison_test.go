@@ -11,8 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/cosmos/parked"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/store/cosmos/parked"
 	"feedbox/tests/sim/world"
 	"feedbox/tests/testkit"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/sim/world"
 	"feedbox/tests/testkit"
 )

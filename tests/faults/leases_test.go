@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/sim/world"
 )
 

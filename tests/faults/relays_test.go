@@ -16,8 +16,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.uber.org/fx"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/emulator/pipenet"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 	"feedbox/tests/sim/world"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/sim/world"
 	"feedbox/tests/testkit"
 )

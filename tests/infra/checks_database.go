@@ -151,7 +151,7 @@ var (
 func indexes(w *world, report func(string, ...any)) {
 	wanted := map[string]map[string]bool{"data": {}, "parked": {}, "leases": {}}
 	for file, source := range w.source {
-		if !strings.HasPrefix(file, "infrastructure/cosmos/") {
+		if !strings.HasPrefix(file, "infrastructure/store/cosmos/") {
 			continue
 		}
 		of := "data"

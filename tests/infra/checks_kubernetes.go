@@ -8,7 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/process/config"
 )
 
 const (

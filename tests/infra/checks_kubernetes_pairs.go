@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/process/config"
 )
 
 // pairs are the folders for other stores and brokers, by FEEDBOX_STORE and FEEDBOX_BROKER.

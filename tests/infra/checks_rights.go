@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/operator"
 	azureoperator "feedbox/infrastructure/operator/azure"
+	"feedbox/infrastructure/process/config"
 	"feedbox/tests/infra/bicep"
 )
 

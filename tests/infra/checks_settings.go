@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/process/config"
 	"feedbox/tests/infra/bicep"
 )
 

@@ -170,7 +170,7 @@ func logLines(w *world, report func(string, ...any)) {
 
 func logged(w *world, message string) bool {
 	for file, source := range w.source {
-		if (strings.HasPrefix(file, "infrastructure/monitor/") || file == "changefeed/log.go") && strings.Contains(source, `"`+message+`"`) {
+		if (strings.HasPrefix(file, "infrastructure/relay/monitor/") || file == "changefeed/log.go") && strings.Contains(source, `"`+message+`"`) {
 			return true
 		}
 	}

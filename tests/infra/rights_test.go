@@ -18,9 +18,9 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/goleak"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 	"feedbox/tests/infra/bicep"
 	"feedbox/tests/testkit"

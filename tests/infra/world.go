@@ -30,7 +30,7 @@ type world struct {
 var roots = []string{"bicep", "azure.yaml", "Dockerfile", ".dockerignore", ".github/workflows"}
 
 // sources are where the service logs and queries.
-var sources = []string{"application", "changefeed", "infrastructure/cosmos", "infrastructure/monitor", "infrastructure/wiring", "infrastructure/httpapi"}
+var sources = []string{"application", "changefeed", "infrastructure/store/cosmos", "infrastructure/relay/monitor", "infrastructure/wiring", "infrastructure/httpapi"}
 
 func readTexts(root string, below []string, keep func(string) bool) (map[string]string, error) {
 	texts := map[string]string{}

@@ -135,7 +135,7 @@ func TestACopyUnderAnotherPath(t *testing.T) {
 	if *build {
 		run("build", "-trimpath", "./...")
 		run("vet", "-trimpath", "./...")
-		run("test", "-trimpath", "-run", "^(Test|Example)", "./domain/...", "./application/...", "./infrastructure/config", "./tests/arch", "./tests/docs")
+		run("test", "-trimpath", "-run", "^(Test|Example)", "./domain/...", "./application/...", "./infrastructure/process/config", "./tests/arch", "./tests/docs")
 	}
 }
 

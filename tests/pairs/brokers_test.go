@@ -9,11 +9,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"feedbox/infrastructure/broker/rabbitmq"
+	"feedbox/infrastructure/broker/servicebus"
+	"feedbox/infrastructure/broker/servicebus/subscriber"
+	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/emulator/busemu"
-	"feedbox/infrastructure/rabbitmq"
-	"feedbox/infrastructure/servicebus"
-	"feedbox/infrastructure/servicebus/subscriber"
-	"feedbox/infrastructure/sqs"
 	"feedbox/tests/servers"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"feedbox/infrastructure/workload"
+	"feedbox/infrastructure/lab/workload"
 	"feedbox/tests/testkit"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"feedbox/infrastructure/firestore"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/store/firestore"
 	"feedbox/tests/servers"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/rows"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/store/recordstore"
 	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
@@ -110,7 +110,7 @@ func inPostgres(t *testing.T, server *servers.Postgres) *store {
 			return aggregates, events
 		},
 		add: func(t *testing.T, key, id, document string) {
-			_, err := connect(t).Exec(t.Context(), `INSERT INTO events (hash, key, id, document) VALUES ($1, $2, $3, $4)`, rows.Hash(key), key, id, document)
+			_, err := connect(t).Exec(t.Context(), `INSERT INTO events (hash, key, id, document) VALUES ($1, $2, $3, $4)`, recordstore.Hash(key), key, id, document)
 			must(t, err)
 		},
 		kill: func(t *testing.T) {

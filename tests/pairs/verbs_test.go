@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 	"feedbox/tests/testkit"
 )

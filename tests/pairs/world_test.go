@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )

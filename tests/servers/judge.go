@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/testkit"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 )
 
 // Ledger is the database of a consumer: what handlers wrote for events, and the inbox with their

@@ -8,7 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 )
 
 // ContainerClient opens one container of the emulator as a stranger would: the vendor's

@@ -4,28 +4,28 @@ import (
 	"sync"
 	"testing"
 
-	"feedbox/infrastructure/verify"
-	"feedbox/infrastructure/witness"
+	"feedbox/infrastructure/lab/recorder"
+	"feedbox/infrastructure/lab/verify"
 )
 
 // Consumer receives every session of a subscription and keeps the messages in
 // the order of their arrival. It outlives the broker: it connects again.
 type Consumer struct {
-	witness *witness.Witness
+	witness *recorder.Witness
 
 	mu       sync.Mutex // guards arrivals
 	arrivals []Arrival
 }
 
 // Arrival is one message as the consumer got it.
-type Arrival = witness.Arrival
+type Arrival = recorder.Arrival
 
 // StartConsumer begins to receive with a number of concurrent sessions.
 func (e Endpoints) StartConsumer(t *testing.T, sessions int) *Consumer {
 	t.Helper()
 	c := &Consumer{}
 	var err error
-	c.witness, err = witness.Start(t.Context(), e.ServiceBusConnectionString, e.Topic, e.Subscription, sessions, c.keep)
+	c.witness, err = recorder.Start(t.Context(), e.ServiceBusConnectionString, e.Topic, e.Subscription, sessions, c.keep)
 	if err != nil {
 		t.Fatal(err)
 	}

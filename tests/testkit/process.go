@@ -1,7 +1,7 @@
 // Package testkit is what this repository's whole-system tests share: the real
 // binaries as processes that can be killed, clients for what they serve, the scale
 // of the fault tests and the record of what they found. The verifier of the
-// outbox's promises is feedbox/infrastructure/verify.
+// outbox's promises is feedbox/infrastructure/lab/verify.
 package testkit
 
 import (

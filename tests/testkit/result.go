@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/record"
 )
 

@@ -5,19 +5,19 @@ import (
 	"strings"
 	"testing"
 
-	"feedbox/infrastructure/badnet"
+	"feedbox/infrastructure/lab/netfault"
 )
 
 // Proxy is a bad network between a process and a server.
-type Proxy = badnet.Proxy
+type Proxy = netfault.Proxy
 
 // Way is what a network does in one direction.
-type Way = badnet.Way
+type Way = netfault.Way
 
 // StartProxy forwards to target, host:port, until the test ends.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	p, err := badnet.Start(target)
+	p, err := netfault.Start(target)
 	if err != nil {
 		t.Fatal(err)
 	}

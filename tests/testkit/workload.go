@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"feedbox/infrastructure/verify"
-	"feedbox/infrastructure/workload"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/lab/workload"
 )
 
 // Workload changes contacts through the HTTP API; see package workload.

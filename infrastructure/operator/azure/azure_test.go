@@ -16,10 +16,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
-	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/document"
 )
 
 // identity hands out a token that names a principal.

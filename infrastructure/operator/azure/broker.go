@@ -11,10 +11,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/operator"
-	"feedbox/infrastructure/servicebus"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // BrokerClients are what an operator's broker works with, ready to use.

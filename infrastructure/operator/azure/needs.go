@@ -1,10 +1,10 @@
 package azure
 
 import (
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
-	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/document"
 )
 
 // Containers are those that process uses, as they have to be. The deployment creates

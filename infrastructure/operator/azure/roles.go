@@ -13,9 +13,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // DataRole gives rights on the data plane of Cosmos DB.

@@ -12,12 +12,12 @@ import (
 
 	"feedbox/changefeed/cosmosfeed"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
-	"feedbox/infrastructure/cosmos/contacts"
-	"feedbox/infrastructure/cosmos/parked"
-	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/contacts"
+	"feedbox/infrastructure/store/cosmos/parked"
+	"feedbox/infrastructure/store/document"
 )
 
 // StoreClients are what an operator's store works with, ready to use.

@@ -15,8 +15,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 
-	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // topic reads how a topic is set up, by the management API at base; nil if there is none.

@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/operator"
-	"feedbox/infrastructure/sqs"
+	"feedbox/infrastructure/process/config"
 )
 
 type broker struct {

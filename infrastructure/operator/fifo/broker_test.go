@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/operator/fifo"
+	"feedbox/infrastructure/process/config"
 	"feedbox/tests/servers"
 )
 

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"feedbox/infrastructure/firestore"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/store/firestore"
 )
 
 // Doctor examines a database, reading only. It is safe for concurrent use.
@@ -15,7 +15,7 @@ type Doctor struct{ DB *firestore.DB }
 
 var _ operator.StoreDoctor = Doctor{}
 
-const indexes = "firebase deploy --only firestore:indexes with infrastructure/firestore/firestore.indexes.json"
+const indexes = "firebase deploy --only firestore:indexes with infrastructure/store/firestore/firestore.indexes.json"
 
 // Examine implements operator.StoreDoctor.
 func (d Doctor) Examine(_ operator.Process, step func(operator.Examination) bool) bool {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/operator"
-	"feedbox/infrastructure/postgres"
+	"feedbox/infrastructure/store/postgres"
 )
 
 // Doctor examines a database, reading only. It is safe for concurrent use.

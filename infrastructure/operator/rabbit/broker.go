@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/operator"
-	"feedbox/infrastructure/rabbitmq"
+	"feedbox/infrastructure/process/config"
 )
 
 type broker struct {

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/operator/rabbit"
-	"feedbox/infrastructure/rabbitmq"
+	"feedbox/infrastructure/process/config"
 	"feedbox/tests/servers"
 )
 

@@ -6,8 +6,8 @@ import (
 	"feedbox/application/command"
 	"feedbox/application/query"
 	"feedbox/domain/aggregate"
-	"feedbox/infrastructure/document"
 	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/store/document"
 	"time"
 
 	"github.com/google/uuid"

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"feedbox/application/command"
 	"feedbox/application/query"
-	"feedbox/infrastructure/cosmos"
-	"feedbox/infrastructure/document"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/document"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"

@@ -15,10 +15,10 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/fx"
 
-	"feedbox/infrastructure/config"
-	"feedbox/infrastructure/cosmos"
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/telemetry"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
+	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/wiring"
 	"feedbox/tests/bench/measure"
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"feedbox/infrastructure/postgres"
-	"feedbox/infrastructure/rows"
+	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore"
 	"feedbox/tests/bench/postgres/handtuned"
 )
 
@@ -50,7 +50,7 @@ func documentOf(key, id, data string) string {
 // commitFeedbox commits an event as a unit of work does.
 func commitFeedbox(ctx context.Context, pool *pgxpool.Pool, b Backlog, n int) error {
 	key, id, _, data := b.event(n)
-	_, err := pool.Exec(ctx, `INSERT INTO feedbox.events (hash, key, id, document, expires_at) VALUES ($1, $2, $3, $4, now() + interval '10 days')`, rows.Hash(key), key, id, documentOf(key, id, data))
+	_, err := pool.Exec(ctx, `INSERT INTO feedbox.events (hash, key, id, document, expires_at) VALUES ($1, $2, $3, $4, now() + interval '10 days')`, recordstore.Hash(key), key, id, documentOf(key, id, data))
 	return err
 }
 
@@ -83,7 +83,7 @@ func fillFeedbox(ctx context.Context, b Backlog, t turn) error {
 	}
 	_, err = conn.CopyFrom(ctx, pgx.Identifier{"staged"}, []string{"n", "hash", "key", "id", "document"}, pgx.CopyFromSlice(b.Events, func(n int) ([]any, error) {
 		key, id, _, data := b.event(n)
-		return []any{n, rows.Hash(key), key, id, documentOf(key, id, data)}, nil
+		return []any{n, recordstore.Hash(key), key, id, documentOf(key, id, data)}, nil
 	}))
 	if err != nil {
 		return err

@@ -19,11 +19,11 @@ import (
 	"feedbox/application/query"
 	"feedbox/application/relay"
 	"feedbox/domain/aggregate"
-	"feedbox/infrastructure/document"
-	"feedbox/infrastructure/postgres"
-	"feedbox/infrastructure/relayservice"
-	"feedbox/infrastructure/rows"
-	"feedbox/infrastructure/rows/parked"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/parked"
 	"feedbox/tests/servers"
 )
 
@@ -73,7 +73,7 @@ func (b Bloat) Run(ctx context.Context) error {
 		if err := db.Migrate(ctx); err != nil {
 			return err
 		}
-		work, err := rows.NewUnitsOfWork(postgres.Rows{DB: db}, parcels(), nil, &rows.Options{EventTTL: b.TTL, RequestTTL: b.TTL, AuditTTL: b.TTL, DeletedTTL: b.TTL})
+		work, err := recordstore.NewUnitsOfWork(postgres.Rows{DB: db}, parcels(), nil, &recordstore.Options{EventTTL: b.TTL, RequestTTL: b.TTL, AuditTTL: b.TTL, DeletedTTL: b.TTL})
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (b Bloat) relay(db *postgres.DB, to relayservice.Publisher) (*relayservice.
 	log := slog.New(slog.NewTextHandler(b.Out, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	decoder := document.EventDecoder{}
 	return relayservice.New(relayservice.Store{
-		Name: "postgres", Feed: feed, Decoder: decoder, Events: rows.Events{Store: postgres.Rows{DB: db}, Decoder: decoder}, Leases: postgres.Leases{DB: db},
+		Name: "postgres", Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: postgres.Rows{DB: db}, Decoder: decoder}, Leases: postgres.Leases{DB: db},
 		Parked: parked.Lot{Store: postgres.Parked{DB: db}}, Verify: db.Verify, Upkeep: postgres.Upkeep{DB: db, Log: log, Held: feed.Held}.Run, Held: feed.Held,
 	}, relayservice.Broker{
 		Name: "sink", System: "sink", Destination: "sink",
@@ -132,7 +132,7 @@ func (s *sink) Publish(_ context.Context, groups []relay.Group) error {
 func (*sink) Close(context.Context) error { return nil }
 
 // write makes, changes and deletes parcels at a quarter of the rate.
-func (b Bloat) write(ctx context.Context, work *rows.UnitsOfWork[*parcel], written *atomic.Int64) error {
+func (b Bloat) write(ctx context.Context, work *recordstore.UnitsOfWork[*parcel], written *atomic.Int64) error {
 	fill := parcelMoved{strings.Repeat("x", 256)}
 	var mine []uuid.UUID
 	tick := time.NewTicker(4 * time.Second / time.Duration(b.PerSecond))

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"feedbox/infrastructure/rabbitmq"
+	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/tests/bench/postgres/handtuned"
 	"feedbox/tests/servers"
 )

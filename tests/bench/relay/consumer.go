@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"feedbox/infrastructure/broker/servicebus"
+	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/servicebus"
-	"feedbox/infrastructure/servicebus/subscriber"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 )
 
 // connections is how many connections the consumer has, a processor on each. One is served

@@ -8,7 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"golang.org/x/sync/errgroup"
 
-	"feedbox/infrastructure/document"
+	"feedbox/infrastructure/store/document"
 	"feedbox/tests/bench/measure"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/busemu"
-	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/tests/bench/measure"
 )
 

@@ -17,10 +17,10 @@ import (
 	"go.uber.org/fx"
 	"golang.org/x/sync/errgroup"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/servicebus/subscriber"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 )
 

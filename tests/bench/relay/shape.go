@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 )
 
 // Shape is a backlog and the way it is sent.

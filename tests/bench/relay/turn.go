@@ -11,9 +11,9 @@ import (
 	"go.uber.org/fx"
 	"golang.org/x/sync/errgroup"
 
-	"feedbox/infrastructure/config"
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 	"feedbox/tests/bench/measure"
 )

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"feedbox/infrastructure/broker/servicebus"
+	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/servicebus"
-	"feedbox/infrastructure/servicebus/subscriber"
 	"feedbox/tests/testkit"
 )
 

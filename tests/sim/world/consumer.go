@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"feedbox/infrastructure/broker/servicebus"
+	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/servicebus"
-	"feedbox/infrastructure/servicebus/subscriber"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 )
 
 // received is what the consumers' handlers got and what anybody reported as lost.

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/domain/aggregate"
-	"feedbox/infrastructure/document"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/store/document"
 )
 
 // order is an aggregate of another kind than contacts. Its events do not replace each

@@ -14,7 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.uber.org/fx"
 
-	"feedbox/infrastructure/config"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 )
 

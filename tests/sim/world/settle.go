@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 )
 
 type busemuMessage = busemu.PeekedMessage

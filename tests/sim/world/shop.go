@@ -14,7 +14,7 @@ import (
 
 	"feedbox/application/command"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/cosmos"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // shops is what all shops know of their orders. A shop is a process that changes orders by

@@ -18,7 +18,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 )
 
 // ledger is every event that was ever seen in the store, so that those that expired

@@ -14,7 +14,7 @@ import (
 
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 )
 
 // Names of the things in a world.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"feedbox/infrastructure/verify"
+	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/sim/world"
 )
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"syscall"
 
-	"feedbox/infrastructure/console"
+	"feedbox/infrastructure/process/console"
 	"feedbox/tests/bench/measure"
 	"feedbox/tests/bench/relay"
 )

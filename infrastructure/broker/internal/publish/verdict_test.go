@@ -1,0 +1,26 @@
+package publish_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/broker/internal/publish"
+)
+
+// Of groups that went together the report has the first failure, and none of others.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	first, second, other := errors.New("first"), errors.New("second"), errors.New("other")
+	results := []relay.KeyError{{}, {Err: other}, {Err: first}, {Err: second}}
+	for _, c := range []struct {
+		together []int
+		want     error
+	}{{[]int{0, 2, 3}, first}, {[]int{3, 2}, second}, {[]int{0}, nil}, {nil, nil}} {
+		r := publish.Report(results, c.together, 5, time.Now().Add(-time.Second))
+		if r.Err != c.want || r.Keys != len(c.together) || r.Messages != 5 || r.Took < time.Second { //nolint:errorlint // the same one
+			t.Errorf("groups %v: %+v, want error %v", c.together, r, c.want)
+		}
+	}
+}

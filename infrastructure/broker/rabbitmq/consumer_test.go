@@ -1,0 +1,281 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/broker/rabbitmq"
+	"feedbox/infrastructure/consumer"
+	"feedbox/tests/servers"
+	"feedbox/tests/testkit"
+)
+
+// cutting is a network whose connections can be cut.
+type cutting struct {
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (c *cutting) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.conns = append(c.conns, conn)
+	}
+	return conn, err
+}
+
+func (c *cutting) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+}
+
+// consumers is a group of consumers on a server.
+type consumers struct {
+	server  *servers.RabbitMQ
+	client  *rabbitmq.Client // of publishers
+	group   rabbitmq.Group
+	network cutting
+}
+
+func newConsumers(t *testing.T, server *servers.RabbitMQ, name string, queues int) *consumers {
+	t.Helper()
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	c := &consumers{server: server, client: client, group: rabbitmq.Group{Name: name, Queues: queues}}
+	if err := rabbitmq.Declare(t.Context(), client, name, c.group); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *consumers) start(t *testing.T, handler consumer.Handler, o rabbitmq.ConsumerOptions) (stop func()) {
+	t.Helper()
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: c.server.URL, Dial: c.network.dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	k, err := rabbitmq.NewConsumer(client, c.group, handler, &o)
+	return servers.Consume(t, k, err)
+}
+
+// publish sends until all is accepted, as the relay does.
+func (c *consumers) publish(t *testing.T, all []relay.Group) {
+	t.Helper()
+	p, err := rabbitmq.NewPublisher(c.client, c.group.Name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(all) > 0 {
+		err := p.Publish(t.Context(), all)
+		failed, _ := errors.AsType[*relay.PublishError](err)
+		if err != nil && failed == nil {
+			t.Fatal(err)
+		}
+		var left []relay.Group
+		if failed != nil {
+			for _, k := range failed.Keys {
+				left = append(left, relay.Group{Key: all[k.Group].Key, Messages: all[k.Group].Messages[k.Sent:]})
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		all = left
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func versions(all []relay.Group) []relay.Group {
+	for _, g := range all {
+		for i := range g.Messages {
+			g.Messages[i].AggregateVersion = g.Messages[i].Sequence
+		}
+	}
+	return all
+}
+
+func TestConsumer(t *testing.T) {
+	server := servers.StartRabbitMQ(t)
+
+	// Handlers fail, consumers stop and come back, connections are cut and the broker is killed:
+	// every event has its effect once, and those of a key in their order.
+	t.Run("faults", func(t *testing.T) {
+		seed := uint64(time.Now().UnixNano())
+		t.Logf("seed %d", seed)
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		c := newConsumers(t, server, "faults", 4)
+		var ledger servers.Ledger
+		var tries atomic.Int64
+		handler := func(ctx context.Context, e *consumer.Event) error {
+			switch n := tries.Add(1); {
+			case n%17 == 0:
+				return errors.New("not now")
+			case n%31 == 0:
+				panic("cannot")
+			case n%7 == 0:
+				time.Sleep(time.Duration(n%5) * time.Millisecond)
+			}
+			return ledger.Handle(ctx, e)
+		}
+		o := rabbitmq.ConsumerOptions{Options: ledger.Options(), Prefetch: 32}
+		o.RetryDelay, o.RetryDelayMax, o.Attempts = 5*time.Millisecond, 20*time.Millisecond, -1
+		stops := []func(){c.start(t, handler, o), c.start(t, handler, o)}
+		all := versions(groups(60, 40))
+		published := make(chan struct{})
+		go func() {
+			defer close(published)
+			for n := range 8 {
+				part := make([]relay.Group, len(all))
+				for i, g := range all {
+					part[i] = relay.Group{Key: g.Key, Messages: g.Messages[n*5 : n*5+5]}
+				}
+				c.publish(t, part)
+			}
+		}()
+		for n := range 8 {
+			time.Sleep(time.Duration(50+rnd.IntN(200)) * time.Millisecond)
+			switch n {
+			case 4:
+				server.Kill()
+				server.Start(t)
+			case 1, 3, 6:
+				c.network.cut()
+			default:
+				i := n % len(stops)
+				stops[i]()
+				stops[i] = c.start(t, handler, o)
+			}
+		}
+		<-published
+		ledger.Judge(t, all)
+	})
+
+	t.Run("a key that waits holds what follows it, and no other", func(t *testing.T) {
+		c := newConsumers(t, server, "waits", 1)
+		var ledger servers.Ledger
+		var may atomic.Bool
+		c.start(t, func(ctx context.Context, e *consumer.Event) error {
+			if e.Key == "key-3" && !may.Load() {
+				return errors.New("not now")
+			}
+			return ledger.Handle(ctx, e)
+		}, rabbitmq.ConsumerOptions{Options: consumer.Options{
+			Inbox: &ledger, Concurrency: 1, RetryDelay: 20 * time.Millisecond, RetryDelayMax: 20 * time.Millisecond, Attempts: -1,
+		}})
+		all := versions(groups(8, 3))
+		c.publish(t, all)
+		testkit.Eventually(t, time.Minute, "the other keys", func() bool { return ledger.Count() == 21 })
+		may.Store(true)
+		ledger.Judge(t, all)
+	})
+
+	t.Run("dead letters", func(t *testing.T) {
+		c := newConsumers(t, server, "letters", 2)
+		var ledger servers.Ledger
+		var mu sync.Mutex
+		var outcomes []string
+		o := rabbitmq.ConsumerOptions{Options: consumer.Options{Inbox: &ledger, RetryDelay: time.Millisecond, RetryDelayMax: time.Millisecond, Attempts: 3, GapDeliveries: -1}}
+		o.Observe = func(_ context.Context, out consumer.Outcome) {
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes = append(outcomes, out.Event.ID+" "+out.Action.String())
+		}
+		c.start(t, func(ctx context.Context, e *consumer.Event) error {
+			switch e.ID {
+			case "0-0":
+				return errors.New("never")
+			case "0-1":
+				return consumer.DeadLetter("unknown", errors.New("no such thing"))
+			}
+			return ledger.Handle(ctx, e)
+		}, o)
+		c.publish(t, groups(1, 3))
+		testkit.Eventually(t, time.Minute, "the event behind", func() bool { return ledger.Count() == 1 })
+		raw, err := amqp.Dial(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = raw.Close() }()
+		letters := drain(t, raw, "letters.dead-letters")
+		if len(letters) != 2 {
+			t.Fatalf("%d dead letters, want 2", len(letters))
+		}
+		for i, want := range []string{"0-0 too_many_attempts: never", "0-1 unknown: no such thing"} {
+			h := letters[i].Headers
+			if got := fmt.Sprintf("%s %s: %s", letters[i].MessageId, h[rabbitmq.HeaderDeadLetterReason], h[rabbitmq.HeaderDeadLetterDescription]); got != want {
+				t.Errorf("dead letter %q, want %q", got, want)
+			}
+			if h[consumer.PropertyKey] != "key-0" || letters[i].AppId != "/letters" || string(letters[i].Body) != `{"a":1}` {
+				t.Errorf("dead letter %+v", letters[i])
+			}
+		}
+		want := []string{"0-0 put_back", "0-0 put_back", "0-0 dead_lettered", "0-1 dead_lettered", "0-2 handled"}
+		testkit.Eventually(t, time.Minute, "outcomes", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Equal(outcomes, want)
+		})
+	})
+
+	t.Run("at a stop handlers end and the rest goes back", func(t *testing.T) {
+		c := newConsumers(t, server, "stops", 1)
+		var ledger servers.Ledger
+		begun, end := make(chan struct{}), make(chan struct{})
+		stop := c.start(t, func(ctx context.Context, e *consumer.Event) error {
+			close(begun) // twice, if another one were begun
+			<-end
+			return ledger.Handle(ctx, e)
+		}, rabbitmq.ConsumerOptions{Options: consumer.Options{Inbox: &ledger}})
+		all := versions(groups(1, 5))
+		c.publish(t, all)
+		<-begun
+		stopped := make(chan struct{})
+		go func() { stop(); close(stopped) }()
+		c.start(t, ledger.Handle, rabbitmq.ConsumerOptions{Options: ledger.Options()})
+		select {
+		case <-stopped:
+			t.Error("Run returned before its handler")
+		case <-time.After(300 * time.Millisecond):
+		}
+		if ledger.Count() > 0 {
+			t.Error("another consumer was given events behind one that is being handled")
+		}
+		close(end)
+		<-stopped
+		ledger.Judge(t, all)
+	})
+}
+
+func TestConsumerOptions(t *testing.T) {
+	t.Parallel()
+	_, err := rabbitmq.NewConsumer(nil, rabbitmq.Group{}, nil, &rabbitmq.ConsumerOptions{Prefetch: -1, Options: consumer.Options{Concurrency: -1}})
+	for _, says := range []string{"needs a name", "give a client", "Concurrency"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v; want %q in it", err, says)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package rabbitmq
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/broker/internal/publish"
+)
+
+// Slots is how many slots keys are spread over. It never changes.
+const Slots = 256
+
+// textLimit is the longest text of a property, in bytes.
+const textLimit = 255
+
+// Slot returns the slot of a key: the last byte of its FNV-1a hash of 32 bits.
+func Slot(key string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key)) // a hash takes everything
+	return int(h.Sum32() % Slots)
+}
+
+// slotNames are the routing keys.
+var slotNames = func() (names [Slots]string) {
+	for slot := range names {
+		names[slot] = fmt.Sprintf("%02x", slot)
+	}
+	return names
+}()
+
+// HeaderAction is the header with the action of the event, which is the type of the message, too:
+// a headers exchange looks at nothing else.
+const HeaderAction = "action"
+
+// publishing returns m as RabbitMQ's client takes it.
+func publishing(m *relay.Message, source string) amqp.Publishing {
+	created, _ := time.Parse(time.RFC3339, m.CreatedAt) // the zero time is left out
+	headers := publish.Properties(m)
+	headers[HeaderAction] = m.Action
+	return amqp.Publishing{
+		MessageId: m.ID, Type: m.Action, AppId: source, Timestamp: created, ContentType: "application/json",
+		DeliveryMode: amqp.Persistent, Headers: headers, Body: m.Body,
+	}
+}
+
+// check refuses a message that cannot be told to the broker.
+func (p *Publisher) check(m *relay.Message) error {
+	switch {
+	case len(m.ID) > textLimit:
+		return relay.Refuse("id_too_long", "event id of %d bytes; a message id has at most %d", len(m.ID), textLimit)
+	case len(m.Action) > textLimit:
+		return relay.Refuse("action_too_long", "action of %d bytes; the type of a message has at most %d", len(m.Action), textLimit)
+	case len(m.Body) > p.opts.MaxMessageBytes:
+		return relay.Refuse("too_large", "event of %d bytes; a message has at most %d", len(m.Body), p.opts.MaxMessageBytes)
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/broker/rabbitmq"
+	"feedbox/infrastructure/consumer"
+	"feedbox/tests/servers"
+)
+
+func groups(keys, each int) []relay.Group {
+	all := make([]relay.Group, keys)
+	for k := range all {
+		all[k].Key = fmt.Sprintf("key-%d", k)
+		for n := range each {
+			all[k].Messages = append(all[k].Messages, relay.Message{
+				ID: fmt.Sprintf("%d-%d", k, n), Key: all[k].Key, Action: "Happened", Body: []byte(`{"a":1}`), Sequence: int64(n + 1), CreatedAt: "2026-01-02T03:04:05Z",
+			})
+		}
+	}
+	return all
+}
+
+func TestPublisher(t *testing.T) {
+	server := servers.StartRabbitMQ(t)
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	raw, err := amqp.Dial(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = raw.Close() }()
+	publisher := func(exchange string, o *rabbitmq.PublisherOptions) *rabbitmq.Publisher {
+		p, err := rabbitmq.NewPublisher(client, exchange, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+
+	t.Run("every message, in the order of its key", func(t *testing.T) {
+		if err := rabbitmq.Declare(ctx, client, "orders", rabbitmq.Group{Name: "billing", Queues: 3}); err != nil {
+			t.Fatal(err)
+		}
+		var reported atomic.Int64
+		p := publisher("orders", &rabbitmq.PublisherOptions{Window: 16, Sent: func(_ context.Context, r relay.BatchReport) { reported.Add(int64(r.Messages)) }})
+		if err := p.Publish(ctx, groups(200, 5)); err != nil {
+			t.Fatal(err)
+		}
+		if reported.Load() != 1000 {
+			t.Errorf("%d messages reported, want 1000", reported.Load())
+		}
+		next, total := map[string]int64{}, 0
+		for q := range 3 {
+			for _, m := range drain(t, raw, fmt.Sprintf("billing.%d", q)) {
+				key := m.Headers[consumer.PropertyKey].(string)
+				if got := m.Headers[consumer.PropertySequence].(int64); got != next[key]+1 {
+					t.Errorf("%s: sequence %d after %d", key, got, next[key])
+				}
+				if rabbitmq.Slot(key)*3/rabbitmq.Slots != q {
+					t.Errorf("%s of slot %d is in queue %d", key, rabbitmq.Slot(key), q)
+				}
+				if m.DeliveryMode != amqp.Persistent || m.MessageId == "" || m.Type != "Happened" || m.AppId != "/orders" || len(m.Headers) != 3 || m.Timestamp.Year() != 2026 {
+					t.Errorf("message %+v", m)
+				}
+				next[key]++
+				total++
+			}
+		}
+		if total != 1000 {
+			t.Errorf("%d messages in the queues, want 1000", total)
+		}
+		if err := p.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+
+	t.Run("no exchange", func(t *testing.T) {
+		p := publisher("nowhere", nil) // the channel ends at any message of a call
+		for range 30 {
+			wantAll(t, p.Publish(ctx, groups(60, 2)), 60, relay.Blocked, "exchange_not_found")
+		}
+	})
+
+	t.Run("no queue", func(t *testing.T) {
+		if err := rabbitmq.Declare(ctx, client, "unheard"); err != nil {
+			t.Fatal(err)
+		}
+		p := publisher("unheard", nil)
+		wantAll(t, p.Publish(ctx, groups(40, 2)), 40, relay.Blocked, "no_queue")
+		if err := rabbitmq.Declare(ctx, client, "unheard", rabbitmq.Group{Name: "heard"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Publish(ctx, groups(40, 2)); err != nil {
+			t.Error("once there is a queue:", err)
+		}
+	})
+
+	t.Run("some actions only", func(t *testing.T) {
+		if err := rabbitmq.Declare(ctx, client, "sorted", rabbitmq.Group{Name: "all", Queues: 2}); err != nil {
+			t.Fatal(err)
+		}
+		ch, err := raw.Channel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, queueErr := ch.QueueDeclare("placed", true, false, false, false, nil)
+		err = errors.Join(queueErr, ch.ExchangeDeclare("by-action", amqp.ExchangeHeaders, true, false, false, false, nil),
+			ch.QueueBind("placed", "", "by-action", false, amqp.Table{"x-match": "any", rabbitmq.HeaderAction: "Placed"}))
+		for slot := range rabbitmq.Slots {
+			err = errors.Join(err, ch.ExchangeBind("by-action", fmt.Sprintf("%02x", slot), "sorted", false, nil))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		both := groups(20, 2)
+		for i := range both {
+			both[i].Messages[1].Action = "Placed"
+		}
+		if err := publisher("sorted", nil).Publish(ctx, both); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(drain(t, raw, "placed")); n != 20 {
+			t.Errorf("%d messages of the action, want 20", n)
+		}
+	})
+
+	t.Run("one bad message", func(t *testing.T) {
+		if err := rabbitmq.Declare(ctx, client, "limits", rabbitmq.Group{Name: "limited"}); err != nil {
+			t.Fatal(err)
+		}
+		bad := groups(3, 3)
+		bad[1].Messages[1].Body = make([]byte, 2000)
+		err := publisher("limits", &rabbitmq.PublisherOptions{MaxMessageBytes: 1000}).Publish(ctx, bad)
+		failed, ok := errors.AsType[*relay.PublishError](err)
+		if !ok || len(failed.Keys) != 1 || failed.Keys[0].Group != 1 || failed.Keys[0].Sent != 1 || relay.ReasonOf(failed.Keys[0].Err) != "too_large" {
+			t.Errorf("got %v", err)
+		}
+	})
+
+	t.Run("a full queue refuses, and takes again when it was read", func(t *testing.T) {
+		if err := rabbitmq.Declare(ctx, client, "small", rabbitmq.Group{Name: "full", Queues: 1, MaxBytes: 2000}); err != nil {
+			t.Fatal(err)
+		}
+		p := publisher("small", nil)
+		var sent int
+		var err error
+		all := groups(1, 3000)
+		for err == nil && sent < 3000 {
+			err = p.Publish(ctx, []relay.Group{{Key: "key-0", Messages: all[0].Messages[sent : sent+1]}})
+			if err == nil {
+				sent++
+			}
+		}
+		wantAll(t, err, 1, relay.Outage, "nacked")
+		got := drain(t, raw, "full.0")
+		if len(got) != sent {
+			t.Errorf("%d messages accepted, %d in the queue", sent, len(got))
+		}
+		if err := p.Publish(ctx, []relay.Group{{Key: "key-0", Messages: all[0].Messages[sent : sent+1]}}); err != nil {
+			t.Error("after the queue was read:", err)
+		}
+	})
+
+	t.Run("a source that is no app id", func(t *testing.T) {
+		if _, err := rabbitmq.NewPublisher(client, "orders", &rabbitmq.PublisherOptions{Source: strings.Repeat("x", 256)}); err == nil {
+			t.Error("accepted")
+		}
+	})
+
+	t.Run("ended", func(t *testing.T) {
+		over, end := context.WithCancel(ctx)
+		end()
+		if err := publisher("orders", nil).Publish(over, groups(2, 1)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+
+	t.Run("killed, and back with all it had confirmed", func(t *testing.T) {
+		p := publisher("orders", nil)
+		server.Kill()
+		err := p.Publish(ctx, groups(2, 1))
+		failed, ok := errors.AsType[*relay.PublishError](err)
+		if !ok || len(failed.Keys) != 2 || relay.ClassOf(failed.Keys[0].Err) != relay.Outage {
+			t.Fatalf("got %v", err)
+		}
+		server.Start(t)
+		for try := 0; ; try++ {
+			if err = p.Publish(ctx, groups(2, 1)); err == nil {
+				break
+			}
+			if try == 100 {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+}
+
+// wantAll checks that every key failed at its first message, for one reason.
+func wantAll(t *testing.T, err error, keys int, class relay.Class, reason string) {
+	t.Helper()
+	failed, ok := errors.AsType[*relay.PublishError](err)
+	if !ok || len(failed.Keys) != keys {
+		t.Fatalf("got %v, want %d keys failed", err, keys)
+	}
+	for i, k := range failed.Keys {
+		if k.Group != i || k.Sent != 0 || relay.ClassOf(k.Err) != class || relay.ReasonOf(k.Err) != reason {
+			t.Errorf("key %d: after %d messages %v, want %v: %s", k.Group, k.Sent, k.Err, class, reason)
+		}
+	}
+}
+
+// drain takes what is in a queue.
+func drain(t *testing.T, conn *amqp.Connection, queue string) []amqp.Delivery {
+	t.Helper()
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ch.Close() }()
+	state, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliveries, err := ch.Consume(queue, "", true, false, false, false, nil) // a single active consumer knows no Get
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []amqp.Delivery
+	for len(all) < state.Messages {
+		select {
+		case m := <-deliveries:
+			all = append(all, m)
+		case <-time.After(30 * time.Second):
+			t.Fatalf("queue %s: %d of %d messages came", queue, len(all), state.Messages)
+		}
+	}
+	return all
+}

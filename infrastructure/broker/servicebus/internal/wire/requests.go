@@ -1,0 +1,207 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"feedbox/infrastructure/broker/internal/shared"
+)
+
+// Nodes of the broker that take requests. That of an entity is its path and ManagementSuffix.
+const (
+	claims           = "$cbs"
+	ManagementSuffix = "/$management"
+)
+
+const requestTimeout = 10 * time.Second
+
+// Request sends a request to a node of the broker and waits for its answer, at most 10
+// seconds. A refusal is a *RefusedError. The links to the node are opened at the first
+// request, and stay.
+func (c *Conn) Request(ctx context.Context, node string, properties map[string]any, body any) (*amqp.Message, error) {
+	shared := c.node(node)
+	for {
+		r, err := shared.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-r.ended:
+			shared.Drop(ctx, r)
+			continue
+		default:
+		}
+		answer, err := r.do(ctx, properties, body)
+		if _, ended := errors.AsType[*amqp.LinkError](err); ended {
+			shared.Drop(ctx, r)
+		}
+		return answer, err
+	}
+}
+
+func (c *Conn) node(address string) *shared.Shared[requests] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.nodes[address] == nil {
+		c.nodes[address] = shared.NewShared(
+			func(ctx context.Context) (*requests, error) { return c.openNode(ctx, address) },
+			func(ctx context.Context, r *requests) error { r.close(ctx); return nil },
+		)
+	}
+	return c.nodes[address]
+}
+
+func (c *Conn) openNode(ctx context.Context, address string) (*requests, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if address != claims {
+		if err := c.Claim(ctx, address); err != nil {
+			return nil, err
+		}
+	}
+	session, err := c.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &requests{
+		session: session, replyTo: "feedbox-replies-of-" + address,
+		ended: make(chan struct{}), waiting: map[string]chan *amqp.Message{},
+	}
+	if err := r.open(ctx, address); err != nil {
+		r.close(ctx)
+		return nil, fmt.Errorf("attach to %s: %w", address, err)
+	}
+	alive := context.WithoutCancel(ctx) // until the connection ends
+	c.tasks.Go(func() { r.receive(alive) })
+	return r, nil
+}
+
+// requests sends requests to a node of the broker and hands out the answers (azservicebus
+// internal/rpc.go). Safe for concurrent use.
+type requests struct {
+	session  *amqp.Session // of its own
+	sender   *amqp.Sender
+	receiver *amqp.Receiver
+	replyTo  string
+	ended    chan struct{} // closed when no more answers come
+
+	mu      sync.Mutex // guards what follows; not held while something is waited for
+	sent    uint64
+	waiting map[string]chan *amqp.Message
+	err     error // why no more answers come
+}
+
+// answersAhead is how many answers the broker may send at a time.
+const answersAhead = 1000
+
+func (r *requests) open(ctx context.Context, address string) (err error) {
+	if r.sender, err = r.session.NewSender(ctx, address, nil); err != nil {
+		return err
+	}
+	r.receiver, err = r.session.NewReceiver(ctx, address, &amqp.ReceiverOptions{
+		TargetAddress: r.replyTo, Credit: answersAhead,
+		SettlementMode: amqp.ReceiverSettleModeFirst.Ptr(), RequestedSenderSettleMode: amqp.SenderSettleModeSettled.Ptr(),
+	})
+	return err
+}
+
+func (r *requests) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	_ = r.session.Close(ctx) // fails if it has ended already
+}
+
+// receive hands out answers until the link or ctx ends.
+func (r *requests) receive(ctx context.Context) {
+	defer close(r.ended)
+	for {
+		m, err := r.receiver.Receive(ctx, nil)
+		if err != nil {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.err = err
+			return
+		}
+		if m.Properties == nil {
+			continue
+		}
+		id, _ := m.Properties.CorrelationID.(string)
+		r.mu.Lock()
+		answer := r.waiting[id]
+		delete(r.waiting, id)
+		r.mu.Unlock()
+		if answer != nil {
+			answer <- m
+		}
+	}
+}
+
+// do sends a request and waits for its answer.
+func (r *requests) do(ctx context.Context, properties map[string]any, body any) (*amqp.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok && properties["type"] == nil { // not for $cbs
+		properties["server-timeout"] = uint32(max(0, time.Until(deadline)-time.Second) / time.Millisecond)
+	}
+	answer := make(chan *amqp.Message, 1)
+	r.mu.Lock()
+	r.sent++
+	id := strconv.FormatUint(r.sent, 10)
+	r.waiting[id] = answer
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.waiting, id)
+	}()
+	err := r.sender.Send(ctx, &amqp.Message{
+		Properties: &amqp.MessageProperties{MessageID: id, ReplyTo: &r.replyTo}, ApplicationProperties: properties, Value: body,
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case m := <-answer:
+		return m, refusal(m)
+	case <-r.ended:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return nil, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// RefusedError is a request that the broker refused.
+type RefusedError struct {
+	Status      int // as in HTTP
+	Description string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the broker refused it with status %d: %s", e.Status, e.Description)
+}
+
+func refusal(m *amqp.Message) error {
+	for _, key := range []string{"status-code", "statusCode"} { // the second is older
+		if status, ok := m.ApplicationProperties[key].(int32); ok {
+			if status >= 200 && status < 300 {
+				return nil
+			}
+			e := &RefusedError{Status: int(status)}
+			for _, key := range []string{"status-description", "statusDescription"} {
+				if text, ok := m.ApplicationProperties[key].(string); ok {
+					e.Description = text
+				}
+			}
+			return e
+		}
+	}
+	return errors.New("the broker's answer has no status")
+}

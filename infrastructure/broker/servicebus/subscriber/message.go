@@ -1,0 +1,58 @@
+package subscriber
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/handling"
+)
+
+// newEvent reads the event out of a message of a key.
+func newEvent(key string, m *amqp.Message) *consumer.Event {
+	e := &consumer.Event{Body: body(m), DeliveryCount: 1, Properties: m.ApplicationProperties}
+	handling.ReadProperties(e)
+	e.Key = key
+	if m.Header != nil {
+		e.DeliveryCount += int(m.Header.DeliveryCount)
+	}
+	if p := m.Properties; p != nil {
+		if p.Subject != nil {
+			e.Action = *p.Subject
+		}
+		if text, ok := p.MessageID.(string); ok {
+			e.ID = text
+		} else if p.MessageID != nil {
+			e.ID = fmt.Sprint(p.MessageID)
+		}
+	}
+	e.EnqueuedAt, _ = m.Annotations["x-opt-enqueued-time"].(time.Time)
+	e.SequenceNumber, _ = m.Annotations["x-opt-sequence-number"].(int64)
+	return e
+}
+
+// body returns the bytes of a message: of its data sections, or of a value that is a text.
+func body(m *amqp.Message) []byte {
+	if len(m.Data) == 1 {
+		return m.Data[0]
+	}
+	switch v := m.Value.(type) {
+	case string:
+		return []byte(v)
+	case []byte:
+		return v
+	}
+	return bytes.Join(m.Data, nil)
+}
+
+// keyOf is the key of a message that came without a session.
+func keyOf(m *amqp.Message) string {
+	if m.Properties != nil && m.Properties.GroupID != nil {
+		return *m.Properties.GroupID
+	}
+	key, _ := m.Annotations["x-opt-partition-key"].(string)
+	return key
+}

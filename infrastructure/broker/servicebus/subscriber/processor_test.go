@@ -1,0 +1,260 @@
+package subscriber_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"feedbox/infrastructure/broker/servicebus"
+	"feedbox/infrastructure/broker/servicebus/subscriber"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/emulator/busemu"
+)
+
+var jobs = subscriber.Queue("jobs")
+
+// plain starts a processor of the queue without sessions.
+func (d *desk) plain(t *testing.T, opts subscriber.Options, handler consumer.Handler) (stop func()) {
+	t.Helper()
+	opts.Observe = d.observe
+	p, err := subscriber.NewProcessor(d.namespace, jobs, d.noting(handler), &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.start(t, p)
+}
+
+func (d *desk) enqueue(t *testing.T, from, to int) {
+	t.Helper()
+	for n := from; n <= to; n++ {
+		if err := d.server.Send(t.Context(), "jobs", busemu.Message{ID: fmt.Sprintf("j%d", n), PartitionKey: "jobs", Body: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (d *desk) jobsLeft(t *testing.T) []busemu.PeekedMessage {
+	t.Helper()
+	messages, err := d.server.Peek("jobs", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return messages
+}
+
+func TestHandlesSeveralAtATime(t *testing.T) {
+	for _, prefetch := range []int{3, 4, 50} {
+		inBubble(t, func(t *testing.T, d *desk) {
+			d.enqueue(t, 1, 100)
+			stop := d.plain(t, subscriber.Options{Concurrency: 3, Prefetch: prefetch}, func(context.Context, *consumer.Event) error {
+				time.Sleep(100 * time.Millisecond)
+				return nil
+			})
+			settle(100*time.Millisecond*34 + time.Second)
+			stop()
+			if got := d.handled["jobs"]; len(got) != 100 || d.most != 3 || len(d.jobsLeft(t)) != 0 || d.connections() != 1 {
+				t.Errorf("%d handled, %d at a time, %d left, %d connections", len(got), d.most, len(d.jobsLeft(t)), d.connections())
+			}
+		})
+	}
+}
+
+func TestAMessagesLockIsRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.enqueue(t, 1, 2)
+		stop := d.plain(t, subscriber.Options{Concurrency: 1}, func(context.Context, *consumer.Event) error {
+			time.Sleep(time.Minute) // six locks' time; the second message waits as long
+			return nil
+		})
+		settle(3 * time.Minute)
+		stop()
+		slices.Sort(d.outcomes) // either may be first
+		d.wantOutcomes(t, "j1 fresh handled", "j2 fresh handled")
+	})
+}
+
+func TestALostMessageLockEndsTheHandler(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.server.Control(busemu.OpManagement, busemu.Times(1, busemu.Fault{Err: &busemu.Error{Condition: busemu.MessageLockLost, Description: "The lock is gone."}}))
+		d.enqueue(t, 1, 1)
+		var cause error
+		calls := 0
+		stop := d.plain(t, subscriber.Options{}, func(ctx context.Context, _ *consumer.Event) error {
+			if calls++; calls == 1 {
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				return cause
+			}
+			return nil
+		})
+		settle(time.Minute)
+		stop()
+		if !errors.Is(cause, consumer.ErrLockLost) || len(d.jobsLeft(t)) != 0 {
+			t.Errorf("cause %v, %d left", cause, len(d.jobsLeft(t)))
+		}
+	})
+}
+
+func TestAMessageIsPutBackAfterAWhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.enqueue(t, 1, 2)
+		var at []time.Duration
+		began := time.Now()
+		stop := d.plain(t, subscriber.Options{Concurrency: 1, Prefetch: 1, RetryDelay: 4 * time.Second}, func(_ context.Context, e *consumer.Event) error {
+			if e.ID == "j2" {
+				return consumer.DeadLetter("bad", errors.New("it is"))
+			}
+			if at = append(at, time.Since(began)); e.DeliveryCount < 3 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		settle(time.Minute)
+		stop()
+		if len(at) != 3 || at[1] < 3200*time.Millisecond || at[2]-at[1] < 6400*time.Millisecond {
+			t.Errorf("handled after %v, want 4 s and then 8 s between", at)
+		}
+		dead, err := d.client.NewReceiverForQueue("jobs", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		letters, err := dead.ReceiveMessages(t.Context(), 5, nil)
+		if err != nil || len(letters) != 1 || *letters[0].DeadLetterReason != "bad" {
+			t.Errorf("dead letters %v, %v", letters, err)
+		}
+	})
+}
+
+// What was sent ahead is free for others as soon as a processor stops, and not counted as a
+// failed delivery.
+func TestADrainGivesBackWhatWasSentAhead(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.enqueue(t, 1, 30)
+		stop := d.plain(t, subscriber.Options{Concurrency: 2, Prefetch: 20}, func(context.Context, *consumer.Event) error {
+			time.Sleep(5 * time.Second)
+			return nil
+		})
+		settle(time.Second)
+		stop()
+		if len(d.jobsLeft(t)) != 28 {
+			t.Errorf("%d left, want 28", len(d.jobsLeft(t)))
+		}
+		receiver, err := d.client.NewReceiverForQueue("jobs", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := receiver.ReceiveMessages(t.Context(), 28, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: time.Second})
+		if err != nil || len(got) != 28 {
+			t.Errorf("%d messages free, %v; want 28", len(got), err)
+		}
+		for _, m := range got {
+			if m.DeliveryCount != 1 {
+				t.Errorf("%s has been delivered %d times", m.MessageID, m.DeliveryCount)
+			}
+		}
+	})
+}
+
+func TestAProcessorOutlivesItsConnections(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.enqueue(t, 1, 60)
+		stop := d.plain(t, subscriber.Options{Concurrency: 2}, func(context.Context, *consumer.Event) error {
+			time.Sleep(200 * time.Millisecond)
+			return nil
+		})
+		for i := range 6 {
+			time.Sleep(time.Second)
+			switch i % 3 {
+			case 0:
+				d.cut()
+			case 1:
+				d.server.ExpireTokens()
+			case 2:
+				if err := d.server.Detach("jobs", &busemu.Error{Condition: busemu.DetachForced, Description: "detached"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		settle(time.Minute)
+		stop()
+		ids := slices.Sorted(slices.Values(d.handled["jobs"]))
+		if n := len(slices.Compact(ids)); n != 60 || len(d.jobsLeft(t)) != 0 {
+			t.Errorf("%d of 60 handled, %d left", n, len(d.jobsLeft(t)))
+		}
+	})
+}
+
+// The dead-letter queue of a source with sessions has none.
+func TestDeadLettersAreASource(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.publish(t, "a", 1)
+		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
+			return consumer.DeadLetter("unknown", nil)
+		})
+		settle(time.Second)
+		stop()
+		var reason any
+		p, err := subscriber.NewProcessor(d.namespace, source.DeadLetters(), func(ctx context.Context, e *consumer.Event) error {
+			reason = e.Properties["DeadLetterReason"]
+			if e.Key != "a" || subscriber.SessionOf(ctx) != nil {
+				t.Errorf("key %q, session %v", e.Key, subscriber.SessionOf(ctx))
+			}
+			if _, err := subscriber.SessionOf(ctx).State(t.Context()); err == nil {
+				t.Error("there is a state without a session")
+			}
+			return nil
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop = d.start(t, p)
+		settle(time.Second)
+		stop()
+		if reason != "unknown" {
+			t.Errorf("reason %v", reason)
+		}
+	})
+}
+
+func TestOptionsReportAllFaults(t *testing.T) {
+	t.Parallel()
+	bus := servicebus.ClientConfig{}
+	_, err := subscriber.NewSessionProcessor(bus, subscriber.Subscription("", "x"), nil, &subscriber.SessionOptions{Sessions: -1, SessionIdle: -1, DrainTimeout: -1})
+	for _, part := range []string{"connection string", "source", "handler", "Sessions", "SessionIdle", "times"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v does not name %s", err, part)
+		}
+	}
+	_, err = subscriber.NewProcessor(bus, subscriber.Queue("").DeadLetters(), nil, &subscriber.Options{Concurrency: 9, Prefetch: 3, RetryDelayMax: 1})
+	for _, part := range []string{"connection string", "source", "handler", "Prefetch", "times"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v does not name %s", err, part)
+		}
+	}
+}
+
+// A drain of a processor without sessions ends, too.
+func TestAPlainDrainHasAnEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.enqueue(t, 1, 1)
+		var cause atomic.Value
+		stop := d.plain(t, subscriber.Options{DrainTimeout: 3 * time.Second}, func(ctx context.Context, _ *consumer.Event) error {
+			<-ctx.Done()
+			cause.Store(context.Cause(ctx))
+			return ctx.Err()
+		})
+		settle(time.Second)
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took != 3*time.Second || !errors.Is(cause.Load().(error), consumer.ErrDrainTimeout) {
+			t.Errorf("drain took %v with %v", took, cause.Load())
+		}
+	})
+}

@@ -1,0 +1,328 @@
+package subscriber_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"feedbox/infrastructure/broker/servicebus/subscriber"
+	"feedbox/infrastructure/consumer"
+)
+
+func TestHandlesSessionsInOrderAndInParallel(t *testing.T) {
+	for _, prefetch := range []int{1, 4, 100} {
+		inBubble(t, func(t *testing.T, d *desk) {
+			want := map[string][]string{}
+			for k := range 30 {
+				key := fmt.Sprintf("k%d", k)
+				want[key] = ids(key, 1, 12)
+				d.publish(t, key, numbers(1, 6)...)
+			}
+			stop := d.run(t, subscriber.SessionOptions{Sessions: 4, Prefetch: prefetch}, func(context.Context, *consumer.Event) error {
+				time.Sleep(10 * time.Millisecond)
+				return nil
+			})
+			for k := range 30 {
+				d.publish(t, fmt.Sprintf("k%d", k), numbers(7, 12)...)
+			}
+			settle(time.Minute)
+			stop()
+			d.wantHandled(t, want)
+			if d.most != 4 || d.left(t) != 0 || d.connections() != 1 {
+				t.Errorf("%d handlers at a time, want 4; %d messages left; %d connections", d.most, d.left(t), d.connections())
+			}
+		})
+	}
+}
+
+func TestDropsWhatTheBrokerLetsThrough(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.publish(t, "a", 1, 2, 2, 1, 3)
+		stop := d.run(t, subscriber.SessionOptions{}, nil)
+		settle(time.Second)
+		stop()
+		d.wantOutcomes(t, "a.1 fresh handled", "a.2 fresh handled", "a.2 duplicate dropped", "a.1 stale dropped", "a.3 fresh handled")
+	})
+}
+
+func TestWaitsForAMissingEvent(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.publish(t, "k", 1, 3)
+		stop := d.run(t, subscriber.SessionOptions{GapDeliveries: 2}, nil)
+		settle(time.Minute)
+		stop()
+		d.wantOutcomes(t, "k.1 fresh handled", "k.3 gap put_back", "k.3 gap put_back", "k.3 gap handled")
+	})
+}
+
+func TestAFailedEventIsHandledAgainBeforeItsFollowers(t *testing.T) {
+	for _, prefetch := range []int{1, 3} {
+		inBubble(t, func(t *testing.T, d *desk) {
+			d.publish(t, "k", 1, 2, 3)
+			attempts := 0
+			began := time.Now()
+			stop := d.run(t, subscriber.SessionOptions{Prefetch: prefetch}, func(_ context.Context, e *consumer.Event) error {
+				if e.ID != "k.2" {
+					return nil
+				}
+				switch attempts++; attempts {
+				case 1:
+					return errors.New("not now")
+				case 2:
+					panic("cannot")
+				}
+				if e.DeliveryCount != 3 {
+					t.Errorf("delivery %d, want 3", e.DeliveryCount)
+				}
+				if waited := time.Since(began); waited < 2400*time.Millisecond || waited > 3600*time.Millisecond {
+					t.Errorf("handled again after %v, want 1 s and then 2 s", waited)
+				}
+				return nil
+			})
+			settle(time.Minute)
+			stop()
+			d.wantOutcomes(t, "k.1 fresh handled", "k.2 fresh put_back", "k.2 fresh put_back", "k.2 fresh handled", "k.3 fresh handled")
+		})
+	}
+}
+
+func TestAFailedEventDoesNotHoldUpOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.publish(t, "bad", 1)
+		d.publish(t, "good", 1)
+		stop := d.run(t, subscriber.SessionOptions{Sessions: 1, RetryDelay: 20 * time.Second, RetryDelayMax: 20 * time.Second}, func(_ context.Context, e *consumer.Event) error {
+			if e.Key == "bad" {
+				return errors.New("not now")
+			}
+			return nil
+		})
+		settle(time.Second)
+		d.wantHandled(t, map[string][]string{"bad": {"bad.1"}, "good": {"good.1"}})
+		stop()
+		d.wantOutcomes(t, "good.1 fresh handled", "bad.1 fresh put_back")
+	})
+}
+
+func TestPutsBackAndSetsAside(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		var mu sync.Mutex
+		var number int64
+		stop := d.run(t, subscriber.SessionOptions{}, func(_ context.Context, e *consumer.Event) error {
+			switch e.ID {
+			case "a.2":
+				return fmt.Errorf("handle: %w", consumer.DeadLetter("unknown", errors.New("no such schema")))
+			case "a.3":
+				mu.Lock()
+				defer mu.Unlock()
+				number = e.SequenceNumber
+				return consumer.Defer()
+			}
+			return nil
+		})
+		d.publish(t, "a", 1, 2, 3, 4)
+		settle(time.Minute)
+		stop()
+		d.wantOutcomes(t, "a.1 fresh handled", "a.2 fresh dead_lettered", "a.3 fresh deferred", "a.4 fresh handled")
+		dead, err := d.client.NewReceiverForSubscription(topic, subscription, &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		letters, err := dead.ReceiveMessages(t.Context(), 5, nil)
+		if err != nil || len(letters) != 1 || letters[0].MessageID != "a.2" || *letters[0].DeadLetterReason != "unknown" || *letters[0].DeadLetterErrorDescription != "no such schema" {
+			t.Errorf("dead letters %v, %v", letters, err)
+		}
+		session, err := d.client.AcceptSessionForSubscription(t.Context(), topic, subscription, "a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deferred, err := session.ReceiveDeferredMessages(t.Context(), []int64{number}, nil)
+		if err != nil || len(deferred) != 1 || deferred[0].MessageID != "a.3" {
+			t.Errorf("deferred %v, %v", deferred, err)
+		}
+	})
+}
+
+func TestTheBrokerEndsWhatNeverSucceeds(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.publish(t, "a", 1, 2)
+		stop := d.run(t, subscriber.SessionOptions{GapDeliveries: -1}, func(_ context.Context, e *consumer.Event) error {
+			if e.ID == "a.1" {
+				return errors.New("never")
+			}
+			return nil
+		})
+		settle(5 * time.Minute)
+		stop()
+		d.wantHandled(t, map[string][]string{"a": {"a.1", "a.1", "a.1", "a.1", "a.1", "a.2"}})
+	})
+}
+
+func TestSessionState(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.publish(t, "a", 1, 2, 3)
+		var states []string
+		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, e *consumer.Event) error {
+			state, err := subscriber.SessionOf(ctx).State(ctx)
+			if err != nil {
+				return err
+			}
+			states = append(states, string(state))
+			if e.Sequence == 2 {
+				return subscriber.SessionOf(ctx).SetState(ctx, nil)
+			}
+			return subscriber.SessionOf(ctx).SetState(ctx, []byte(subscriber.SessionOf(ctx).ID()+e.ID))
+		})
+		settle(time.Second)
+		stop()
+		if fmt.Sprint(states) != "[ aa.1 ]" {
+			t.Errorf("states %q", states)
+		}
+	})
+}
+
+func TestIdleSessionsAreGivenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		stop := d.run(t, subscriber.SessionOptions{SessionIdle: 5 * time.Second}, nil)
+		d.publish(t, "a", 1)
+		settle(4 * time.Second)
+		another := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			s, err := d.client.AcceptSessionForSubscription(ctx, topic, subscription, "a", nil)
+			if err == nil {
+				err = s.Close(ctx)
+			}
+			return err
+		}
+		if err := another(); err == nil {
+			t.Error("the session was given back before it was idle for 5 s")
+		}
+		settle(2 * time.Second)
+		if err := another(); err != nil {
+			t.Errorf("the session was not given back: %v", err)
+		}
+		stop()
+	})
+}
+
+// Idle sessions do not hold up others: a processor of one session gets through many in no
+// time, and holds no more than one idle.
+func TestManySessionsOfOneEvent(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		want := map[string][]string{}
+		for k := range 50 {
+			key := fmt.Sprintf("k%d", k)
+			want[key] = ids(key, 1, 1)
+			d.publish(t, key, 1)
+		}
+		stop := d.run(t, subscriber.SessionOptions{Sessions: 1, SessionIdle: time.Hour}, nil)
+		settle(time.Second)
+		d.wantHandled(t, want)
+		free := 0
+		for key := range want {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if s, err := d.client.AcceptSessionForSubscription(ctx, topic, subscription, key, nil); err == nil {
+				free++
+				_ = s.Close(ctx)
+			}
+			cancel()
+		}
+		if free != 49 {
+			t.Errorf("%d of 50 sessions were given back, want all but one", free)
+		}
+		stop()
+	})
+}
+
+func TestABusySessionGivesWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.publish(t, "hot", numbers(1, 100)...)
+		d.publish(t, "cold", 1)
+		var turned atomic.Bool
+		stop := d.run(t, subscriber.SessionOptions{Sessions: 1, SessionMax: 10 * time.Second}, func(_ context.Context, e *consumer.Event) error {
+			turned.Store(turned.Load() || e.Key == "cold")
+			time.Sleep(time.Second)
+			return nil
+		})
+		time.Sleep(15 * time.Second)
+		if !turned.Load() { // before the stop, which gives the busy session back as well
+			t.Error("the other session had no turn")
+		}
+		stop()
+		d.wantInOrder(t, map[string][]string{"hot": ids("hot", 1, len(d.handled["hot"]))})
+	})
+}
+
+func TestDrainLetsHandlersFinish(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.publish(t, "k", 1, 2)
+		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *consumer.Event) error {
+			time.Sleep(5 * time.Second)
+			return ctx.Err()
+		})
+		time.Sleep(time.Second)
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("drain took %v, want the 4 s the handler still needed", took)
+		}
+		d.wantOutcomes(t, "k.1 fresh handled")
+		if d.left(t) != 1 {
+			t.Errorf("%d messages left, want 1", d.left(t))
+		}
+		session, err := d.client.AcceptSessionForSubscription(t.Context(), topic, subscription, "k", nil)
+		if err != nil {
+			t.Errorf("the session is still held: %v", err)
+			return
+		}
+		messages, err := session.ReceiveMessages(t.Context(), 1, nil)
+		if err != nil || len(messages) != 1 || messages[0].DeliveryCount != 1 {
+			t.Errorf("what was left is %v, %v; want its first delivery", messages, err)
+		}
+	})
+}
+
+func TestDrainHasAnEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.publish(t, "k", 1)
+		var cause error
+		stop := d.run(t, subscriber.SessionOptions{DrainTimeout: 3 * time.Second}, func(ctx context.Context, _ *consumer.Event) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return ctx.Err()
+		})
+		time.Sleep(time.Second)
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took != 3*time.Second || !errors.Is(cause, consumer.ErrDrainTimeout) {
+			t.Errorf("drain took %v with %v, want 3 s and ErrDrainTimeout", took, cause)
+		}
+	})
+}
+
+// What is accepted no more during a drain, the broker gives to others.
+func TestNoSessionIsTakenDuringADrain(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.publish(t, "k", 1)
+		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
+			time.Sleep(10 * time.Second)
+			return nil
+		})
+		settle(time.Second)
+		go stop()
+		settle(time.Second)
+		d.publish(t, "other", 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err := d.client.AcceptNextSessionForSubscription(ctx, topic, subscription, nil); err != nil {
+			t.Errorf("a session that came during the drain: %v", err)
+		}
+		settle(time.Minute)
+	})
+}

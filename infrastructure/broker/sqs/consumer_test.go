@@ -1,0 +1,264 @@
+package sqs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/broker/sqs"
+	"feedbox/infrastructure/consumer"
+	"feedbox/tests/servers"
+	"feedbox/tests/testkit"
+)
+
+// queue is a queue with its consumers.
+type queue struct {
+	client *awssqs.Client
+	url    string
+	broken *atomic.Bool // requests of consumers fail
+
+	extended *atomic.Int64 // requests to change the visibility
+}
+
+func newQueue(t *testing.T, endpoint, name string) *queue {
+	t.Helper()
+	q := &queue{client: client(endpoint, http.DefaultTransport), broken: new(atomic.Bool), extended: new(atomic.Int64)}
+	var err error
+	if q.url, err = sqs.Declare(t.Context(), q.client, name+".fifo"); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func client(endpoint string, transport http.RoundTripper) *awssqs.Client {
+	return awssqs.New(awssqs.Options{
+		BaseEndpoint: &endpoint, Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), HTTPClient: &http.Client{Transport: transport},
+	})
+}
+
+// RoundTrip fails a request, before it is sent or after it was answered.
+func (q *queue) RoundTrip(r *http.Request) (*http.Response, error) {
+	if q.broken.Load() && rand.IntN(2) == 0 {
+		return nil, errors.New("cut before")
+	}
+	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "ChangeMessageVisibilityBatch") {
+		q.extended.Add(1)
+	}
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil && q.broken.Load() && !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "ReceiveMessage") {
+		_ = response.Body.Close()
+		return nil, errors.New("cut after")
+	}
+	return response, err
+}
+
+func (q *queue) start(t *testing.T, endpoint string, handler consumer.Handler, o sqs.ConsumerOptions) (stop func()) {
+	t.Helper()
+	o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	c, err := sqs.NewConsumer(client(endpoint, q), q.url, handler, &o)
+	return servers.Consume(t, c, err)
+}
+
+func (q *queue) publish(t *testing.T, all []relay.Group) {
+	t.Helper()
+	p, err := sqs.NewPublisher(q.client, q.url, nil)
+	if err == nil {
+		err = p.Publish(t.Context(), all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func events(keys, each int) []relay.Group {
+	all := make([]relay.Group, keys)
+	for k := range all {
+		all[k].Key = fmt.Sprintf("key-%d", k)
+		for n := range each {
+			all[k].Messages = append(all[k].Messages, relay.Message{
+				ID: fmt.Sprintf("%d-%d", k, n+1), Key: all[k].Key, Action: "Happened", Body: []byte(`{"a":1}`), Sequence: int64(n + 1), AggregateVersion: int64(n + 1),
+			})
+		}
+	}
+	return all
+}
+
+func TestConsumer(t *testing.T) {
+	endpoint := servers.StartSQS(t)
+
+	// Handlers fail, consumers stop and come back, requests and their answers are lost: every
+	// event has its effect once, and those of a key in their order.
+	t.Run("faults", func(t *testing.T) {
+		q := newQueue(t, endpoint, "faults")
+		var ledger servers.Ledger
+		var tries atomic.Int64
+		handler := func(ctx context.Context, e *consumer.Event) error {
+			switch n := tries.Add(1); {
+			case n%17 == 0:
+				return errors.New("not now")
+			case n%31 == 0:
+				panic("cannot")
+			}
+			return ledger.Handle(ctx, e)
+		}
+		o := sqs.ConsumerOptions{Options: ledger.Options(), Receivers: 2, Held: 50, Wait: time.Second, Visibility: 2 * time.Second}
+		o.RetryDelay, o.RetryDelayMax, o.Attempts = 5*time.Millisecond, 20*time.Millisecond, -1
+		stops := []func(){q.start(t, endpoint, handler, o), q.start(t, endpoint, handler, o)}
+		all := events(20, 8)
+		published := make(chan struct{})
+		go func() {
+			defer close(published)
+			q.publish(t, all)
+		}()
+		for n := range 6 {
+			time.Sleep(200 * time.Millisecond)
+			if n%3 == 0 {
+				q.broken.Store(true)
+				time.Sleep(200 * time.Millisecond)
+				q.broken.Store(false)
+				continue
+			}
+			i := n % len(stops)
+			stops[i]()
+			stops[i] = q.start(t, endpoint, handler, o)
+		}
+		<-published
+		ledger.Judge(t, all)
+	})
+
+	t.Run("a key that waits holds what follows it, and no other", func(t *testing.T) {
+		q := newQueue(t, endpoint, "waits")
+		var ledger servers.Ledger
+		var may atomic.Bool
+		q.start(t, endpoint, func(ctx context.Context, e *consumer.Event) error {
+			if e.Key == "key-3" && !may.Load() {
+				return errors.New("not now")
+			}
+			return ledger.Handle(ctx, e)
+		}, sqs.ConsumerOptions{Wait: time.Second, Options: consumer.Options{
+			Inbox: &ledger, Concurrency: 1, RetryDelay: 20 * time.Millisecond, RetryDelayMax: 20 * time.Millisecond, Attempts: -1,
+		}})
+		all := events(8, 3)
+		q.publish(t, all)
+		testkit.Eventually(t, time.Minute, "the other keys", func() bool { return ledger.Count() == 21 })
+		may.Store(true)
+		ledger.Judge(t, all)
+	})
+
+	// A handler may take longer than events are kept from others.
+	t.Run("visibility is extended", func(t *testing.T) {
+		q := newQueue(t, endpoint, "slow")
+		var ledger servers.Ledger
+		handler := func(ctx context.Context, e *consumer.Event) error {
+			for began := q.extended.Load(); q.extended.Load() < began+3; {
+				select {
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			return ledger.Handle(ctx, e)
+		}
+		q.start(t, endpoint, handler, sqs.ConsumerOptions{Options: ledger.Options(), Wait: time.Second, Visibility: 2 * time.Second})
+		all := events(3, 2)
+		q.publish(t, all)
+		ledger.Judge(t, all)
+	})
+
+	t.Run("dead letters", func(t *testing.T) {
+		q := newQueue(t, endpoint, "letters")
+		var ledger servers.Ledger
+		var mu sync.Mutex
+		var outcomes []string
+		o := sqs.ConsumerOptions{Wait: time.Second, Options: consumer.Options{Inbox: &ledger, RetryDelay: time.Millisecond, RetryDelayMax: time.Millisecond, Attempts: 3}}
+		o.Observe = func(_ context.Context, out consumer.Outcome) {
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes = append(outcomes, out.Event.ID+" "+out.Action.String())
+		}
+		q.start(t, endpoint, func(ctx context.Context, e *consumer.Event) error {
+			switch e.ID {
+			case "0-1":
+				return errors.New("never")
+			case "0-2":
+				return consumer.DeadLetter("unknown", errors.New("no such thing\x00"))
+			}
+			return ledger.Handle(ctx, e)
+		}, o)
+		q.publish(t, events(1, 3))
+		testkit.Eventually(t, time.Minute, "the event behind", func() bool { return ledger.Count() == 1 })
+		answer, err := q.client.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{
+			QueueUrl: new(strings.Replace(q.url, ".fifo", "-dead-letters.fifo", 1)), MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"},
+		})
+		if err != nil || len(answer.Messages) != 2 {
+			t.Fatalf("%d dead letters, %v; want 2", len(answer.Messages), err)
+		}
+		for i, want := range []string{"key-0 too_many_attempts: never", "key-0 unknown: no such thing "} {
+			a := answer.Messages[i].MessageAttributes
+			if got := *a[consumer.PropertyKey].StringValue + " " + *a[sqs.AttributeDeadLetterReason].StringValue; got != want {
+				t.Errorf("dead letter %q, want %q", got, want)
+			}
+		}
+		want := []string{"0-1 dead_lettered", "0-1 put_back", "0-1 put_back", "0-2 dead_lettered", "0-3 handled"}
+		testkit.Eventually(t, time.Minute, "outcomes", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Equal(slices.Sorted(slices.Values(outcomes)), want) // deletions are beside each other
+		})
+	})
+
+	t.Run("at a stop handlers end and the rest goes back", func(t *testing.T) {
+		q := newQueue(t, endpoint, "stops")
+		var ledger servers.Ledger
+		begun, end := make(chan struct{}), make(chan struct{})
+		all := events(1, 5)
+		q.publish(t, all)
+		stop := q.start(t, endpoint, func(ctx context.Context, e *consumer.Event) error {
+			close(begun) // twice, if another one were begun
+			<-end
+			return ledger.Handle(ctx, e)
+		}, sqs.ConsumerOptions{Options: consumer.Options{Inbox: &ledger}, Wait: time.Second, Visibility: time.Minute})
+		<-begun
+		stopped := make(chan struct{})
+		go func() { stop(); close(stopped) }()
+		select {
+		case <-stopped:
+			t.Error("Run returned before its handler")
+		case <-time.After(3 * time.Second): // moto goes on with a request that was given up, and would take what is given back
+		}
+		close(end)
+		<-stopped
+		began := time.Now()
+		q.start(t, endpoint, ledger.Handle, sqs.ConsumerOptions{Options: ledger.Options(), Wait: time.Second})
+		ledger.Judge(t, all)
+		if took := time.Since(began); took > 50*time.Second {
+			t.Errorf("the rest came after %v, when its visibility ended", took)
+		}
+	})
+}
+
+func TestConsumerOptions(t *testing.T) {
+	t.Parallel()
+	_, err := sqs.NewConsumer(nil, "", nil, &sqs.ConsumerOptions{Receivers: 9, Held: 30, Visibility: time.Second, Options: consumer.Options{Concurrency: -1}})
+	for _, says := range []string{"give a client", "Held at least", "Visibility 2 s", "Concurrency"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v; want %q in it", err, says)
+		}
+	}
+	if _, err := sqs.Declare(t.Context(), nil, "plain"); err == nil {
+		t.Error("a queue that is no FIFO queue was declared")
+	}
+}

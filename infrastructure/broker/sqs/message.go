@@ -1,0 +1,78 @@
+package sqs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/broker/internal/publish"
+)
+
+// idLimit is the longest group or deduplication id, in characters (SQS quotas).
+const idLimit = 128
+
+// GroupID returns the message group of a key: the key itself, or where SQS does not take it as
+// a group id "sha256-" and the hash of it in hex. Deduplication ids are made of event ids alike.
+func GroupID(key string) string {
+	unfit := func(r rune) bool { return r <= ' ' || r >= 0x7f } // no letter, digit or punctuation of ASCII
+	if key != "" && len(key) <= idLimit && !strings.ContainsFunc(key, unfit) {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "sha256-" + hex.EncodeToString(sum[:])
+}
+
+// entry returns m as the n-th of a request.
+func entry(n int, m *relay.Message, source string) types.SendMessageBatchRequestEntry {
+	attributes := map[string]types.MessageAttributeValue{}
+	for name, value := range publish.CloudEvents(m, source) {
+		kind := "String"
+		if _, ok := value.(int64); ok {
+			kind = "Number"
+		}
+		attributes[name] = types.MessageAttributeValue{DataType: &kind, StringValue: aws.String(fmt.Sprint(value))}
+	}
+	return types.SendMessageBatchRequestEntry{
+		Id: aws.String(strconv.Itoa(n)), MessageBody: aws.String(string(m.Body)), MessageAttributes: attributes,
+		MessageGroupId: aws.String(GroupID(m.Key)), MessageDeduplicationId: aws.String(GroupID(m.ID)),
+	}
+}
+
+// size is what SQS counts of an entry: the body, and name, type and value of its attributes.
+func size(e *types.SendMessageBatchRequestEntry) int {
+	n := len(*e.MessageBody)
+	for name, value := range e.MessageAttributes {
+		n += len(name) + len(*value.DataType) + len(*value.StringValue)
+	}
+	return n
+}
+
+// check refuses what the service would refuse, for a reason that shows without sending it.
+func check(m *relay.Message) error {
+	for _, text := range []string{string(m.Body), m.Key, m.ID, m.Action, m.Traceparent, m.CreatedAt} {
+		if at := unsendable(text); at >= 0 {
+			return relay.Refuse("invalid_characters", "byte %d of the event is of a character that SQS does not take", at)
+		}
+	}
+	return nil
+}
+
+// unsendable returns where text has the first character that XML 1.0 does not know, or -1.
+func unsendable(text string) int {
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"): // no UTF-8
+			return i
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0xFFFE, r == 0xFFFF:
+			return i
+		}
+	}
+	return -1
+}

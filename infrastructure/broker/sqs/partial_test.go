@@ -1,0 +1,148 @@
+package sqs_test
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/broker/sqs"
+)
+
+// request is what a publisher sends.
+type request struct {
+	Entries []struct {
+		ID                     string `json:"Id"`
+		MessageDeduplicationID string `json:"MessageDeduplicationId"`
+		MessageBody            string
+	}
+}
+
+// answering returns a publisher to a service that answers with what f returns for a request.
+func answering(t *testing.T, f func(r request) (status int, body any)) *sqs.Publisher {
+	t.Helper()
+	tr := &transport{}
+	answer := func(r *http.Request) (*http.Response, error) {
+		var got request
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+			return nil, err
+		}
+		status, body := f(got)
+		text, err := json.Marshal(body)
+		return &http.Response{
+			StatusCode: status, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {"1"}},
+			Body: io.NopCloser(strings.NewReader(string(text))), Request: r,
+		}, err
+	}
+	tr.answer.Store(&answer)
+	p, err := sqs.NewPublisher(newClient("http://sqs.example", tr), "http://sqs.example/1/q.fifo", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+type (
+	success struct {
+		ID               string `json:"Id"`
+		MessageID        string `json:"MessageId"`
+		MD5OfMessageBody string
+	}
+	failure struct {
+		ID            string `json:"Id"`
+		Code, Message string
+		SenderFault   bool
+	}
+	answer struct {
+		Successful []success
+		Failed     []failure
+	}
+)
+
+// TestSomeOfARequestFail: a message that fails holds its key and no other, and one that the
+// answer does not name counts as not sent.
+func TestSomeOfARequestFail(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string]int{}
+	p := answering(t, func(r request) (int, any) {
+		mu.Lock()
+		defer mu.Unlock()
+		var a answer
+		for _, e := range r.Entries {
+			seen[e.MessageDeduplicationID]++
+			switch e.MessageDeduplicationID {
+			case "1-1":
+				a.Failed = append(a.Failed, failure{e.ID, "InternalError", "try again", false})
+			case "2-0":
+				a.Failed = append(a.Failed, failure{e.ID, "SomethingNew", "bad", true})
+			case "3-1":
+			default:
+				sum := md5.Sum([]byte(e.MessageBody)) // the client compares it
+				a.Successful = append(a.Successful, success{e.ID, "m", hex.EncodeToString(sum[:])})
+			}
+		}
+		return http.StatusOK, a
+	})
+	failed, ok := errors.AsType[*relay.PublishError](p.Publish(t.Context(), groups(5, 3)))
+	if !ok || len(failed.Keys) != 3 {
+		t.Fatalf("got %v", failed)
+	}
+	for i, want := range []struct {
+		group, sent int
+		class       relay.Class
+		reason      string
+	}{{1, 1, relay.Outage, "server_error"}, {2, 0, relay.Refused, "refused"}, {3, 1, relay.Outage, "no_answer"}} {
+		if k := failed.Keys[i]; k.Group != want.group || k.Sent != want.sent || relay.ClassOf(k.Err) != want.class || relay.ReasonOf(k.Err) != want.reason {
+			t.Errorf("got group %d, sent %d, %v; want %v", k.Group, k.Sent, k.Err, want)
+		}
+	}
+	for _, never := range []string{"1-2", "2-1", "3-2"} {
+		if seen[never] > 0 {
+			t.Errorf("%s was sent behind a message that failed", never)
+		}
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s was sent %d times", id, n)
+		}
+	}
+}
+
+// TestARefusedRequest: nobody knows whose fault it is while others are in the request.
+func TestARefusedRequest(t *testing.T) {
+	p := answering(t, func(request) (int, any) {
+		return http.StatusBadRequest, map[string]string{"__type": "com.amazonaws.sqs#InvalidMessageContents", "message": "no"}
+	})
+	want(t, p.Publish(t.Context(), groups(2, 1)), []int{0, 1}, relay.Outage, "malformed")
+	alone := groups(2, 1)
+	alone[0].Alone, alone[1].Alone = true, true
+	want(t, p.Publish(t.Context(), alone), []int{0, 1}, relay.Refused, "malformed")
+}
+
+// TestUnsendable: what is no text of XML 1.0 is refused before it is sent.
+func TestUnsendable(t *testing.T) {
+	p := answering(t, func(request) (int, any) {
+		t.Error("it was sent")
+		return http.StatusOK, answer{}
+	})
+	for _, body := range []string{"\x01", "\xff", "\xef\x20", "a\ufffe"} {
+		bad := groups(1, 1)
+		bad[0].Messages[0].Body = []byte(body)
+		want(t, p.Publish(t.Context(), bad), []int{0}, relay.Refused, "invalid_characters")
+	}
+}
+
+func TestGroupID(t *testing.T) {
+	for key, same := range map[string]bool{"a-1": true, "{[/@x": true, "": false, "a b": false, "ä": false, strings.Repeat("k", 128): true, strings.Repeat("k", 129): false} {
+		got := sqs.GroupID(key)
+		if (got == key) != same || len(got) > 128 || got == "" {
+			t.Errorf("the group of %q is %q", key, got)
+		}
+	}
+}

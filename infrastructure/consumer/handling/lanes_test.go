@@ -1,0 +1,222 @@
+package handling_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/handling"
+)
+
+// desk is a broker of one queue and what became of its events.
+type desk struct {
+	lanes *handling.Lanes
+	ctx   context.Context //nolint:containedctx // of Run
+	life  context.Context //nolint:containedctx // of what is delivered
+	lose  context.CancelCauseFunc
+
+	mu       sync.Mutex // guards what follows
+	handled  []string   // as handlers ended
+	outcomes []string   // "id action"
+	letters  []string   // "id reason"
+	fails    bool       // to store dead letters
+}
+
+func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *consumer.Event) error, test func(d *desk)) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &desk{}
+		o.Observe = d.observe
+		var err error
+		d.lanes, err = handling.NewLanes(func(ctx context.Context, e *consumer.Event) error {
+			err := handler(ctx, e)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.handled = append(d.handled, e.ID)
+			return err
+		}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stop context.CancelFunc
+		d.ctx, stop = context.WithCancel(t.Context())
+		ready, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			d.lanes.Run(d.ctx, []handling.Receiver{func(ctx, working context.Context) error {
+				d.life, d.lose = context.WithCancelCause(working)
+				close(ready)
+				<-ctx.Done()
+				return nil
+			}}, func(context.Context) {})
+		}()
+		<-ready
+		test(d)
+		stop()
+		<-done
+		d.lose(nil)
+	})
+}
+
+func (d *desk) observe(_ context.Context, o consumer.Outcome) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.outcomes = append(d.outcomes, fmt.Sprint(o.Event.ID, " ", o.Action))
+}
+
+func (d *desk) deliver(key string, sequences ...int64) {
+	for _, n := range sequences {
+		e := &consumer.Event{ID: fmt.Sprint(key, n), Key: key, Sequence: n, DeliveryCount: 1}
+		d.lanes.Add(d.ctx, &handling.Delivery{
+			Event: e, Life: d.life, Complete: func(o consumer.Outcome) { d.observe(d.ctx, o) },
+			DeadLetter: func(_ context.Context, letter *consumer.DeadLetterError) error {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				if d.fails {
+					return errors.New("no room")
+				}
+				d.letters = append(d.letters, e.ID+" "+letter.Reason)
+				return nil
+			},
+		})
+	}
+}
+
+// want compares after a while.
+func (d *desk) want(t *testing.T, what string, got *[]string, after time.Duration, want ...string) {
+	t.Helper()
+	time.Sleep(after)
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Equal(*got, want) {
+		t.Errorf("%s %q, want %q", what, *got, want)
+	}
+}
+
+// A key that waits holds what follows it; other keys go on.
+func TestAFailedEventHoldsItsKeyOnly(t *testing.T) {
+	failures := 0
+	run(t, consumer.Options{Concurrency: 1}, func(_ context.Context, e *consumer.Event) error {
+		if e.ID == "a1" && e.DeliveryCount <= 2 {
+			failures++
+			panic("not yet")
+		}
+		return nil
+	}, func(d *desk) {
+		d.deliver("a", 1, 2)
+		synctest.Wait() // one permit: the keys have no order of their own
+		d.deliver("b", 1, 2)
+		d.want(t, "at once", &d.outcomes, 0, "a1 put_back", "b1 handled", "b2 handled")
+		d.want(t, "in the end", &d.outcomes, 10*time.Second, "a1 put_back", "b1 handled", "b2 handled", "a1 put_back", "a1 handled", "a2 handled")
+	})
+}
+
+func TestKeysAreHandledBesideEachOther(t *testing.T) {
+	run(t, consumer.Options{Concurrency: 3}, func(context.Context, *consumer.Event) error {
+		time.Sleep(time.Second)
+		return nil
+	}, func(d *desk) {
+		for k := range 6 {
+			d.deliver(fmt.Sprint("k", k, "."), 1, 2)
+		}
+		time.Sleep(3500 * time.Millisecond)
+		synctest.Wait()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if len(d.handled) != 9 {
+			t.Errorf("%d events handled after 3.5 s, want 3 each second", len(d.handled))
+		}
+	})
+}
+
+func TestDeadLetters(t *testing.T) {
+	run(t, consumer.Options{Attempts: 3}, func(_ context.Context, e *consumer.Event) error {
+		switch e.ID {
+		case "a1":
+			return errors.New("never")
+		case "a2":
+			return consumer.DeadLetter("unknown", nil)
+		case "a3":
+			return consumer.Defer()
+		}
+		return nil
+	}, func(d *desk) {
+		d.fails = true
+		d.deliver("a", 1, 2, 3, 4)
+		time.Sleep(time.Minute)
+		d.mu.Lock()
+		d.fails = false
+		d.outcomes = nil
+		d.mu.Unlock()
+		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 dead_lettered", "a2 dead_lettered", "a3 dead_lettered", "a4 handled")
+		d.want(t, "letters", &d.letters, 0, "a1 too_many_attempts", "a2 unknown", "a3 cannot_defer")
+	})
+}
+
+// An event that came before its predecessor waits for it, but not for ever.
+func TestAGapIsWaitedFor(t *testing.T) {
+	run(t, consumer.Options{}, func(context.Context, *consumer.Event) error { return nil }, func(d *desk) {
+		d.deliver("a", 1, 3, 4, 2, 2, 1)
+		d.want(t, "handled", &d.handled, 10*time.Second, "a1", "a2", "a3", "a4")
+		d.deliver("a", 6)
+		d.want(t, "in the end", &d.handled, time.Minute, "a1", "a2", "a3", "a4", "a6")
+	})
+}
+
+// What the broker may have given to others is not begun, and what it delivers again waits until
+// the handler that still runs has ended; then the inbox knows.
+func TestLostDeliveriesComeAgain(t *testing.T) {
+	var cause error
+	run(t, consumer.Options{}, func(ctx context.Context, e *consumer.Event) error {
+		if e.ID == "a1" {
+			time.Sleep(5 * time.Second) // does not look at ctx
+			cause = context.Cause(ctx)
+		}
+		return nil
+	}, func(d *desk) {
+		d.deliver("a", 1, 2, 3)
+		time.Sleep(time.Second)
+		d.lose(consumer.ErrLockLost)
+		d.life, d.lose = context.WithCancelCause(context.WithoutCancel(d.life))
+		d.deliver("a", 1, 2, 3)
+		d.want(t, "handled", &d.handled, time.Minute, "a1", "a2", "a3")
+		d.want(t, "outcomes", &d.outcomes, 0, "a1 handled", "a1 dropped", "a2 handled", "a3 handled")
+		if !errors.Is(cause, consumer.ErrLockLost) {
+			t.Errorf("the handler's context ended with %v", cause)
+		}
+	})
+}
+
+// At a stop handlers end, and nothing is begun.
+func TestDrain(t *testing.T) {
+	began := time.Time{}
+	var cause error
+	run(t, consumer.Options{DrainTimeout: 3 * time.Second}, func(ctx context.Context, e *consumer.Event) error {
+		if e.ID == "a1" {
+			time.Sleep(2 * time.Second)
+			return nil
+		}
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		return ctx.Err()
+	}, func(d *desk) {
+		d.deliver("a", 1, 2)
+		d.deliver("b", 1)
+		synctest.Wait()
+		began = time.Now()
+		t.Cleanup(func() {
+			if !slices.Equal(d.outcomes, []string{"a1 handled", "b1 put_back"}) {
+				t.Errorf("outcomes %q", d.outcomes)
+			}
+		})
+	})
+	if !errors.Is(cause, consumer.ErrDrainTimeout) || began.IsZero() {
+		t.Errorf("the handler's context ended with %v", cause)
+	}
+}

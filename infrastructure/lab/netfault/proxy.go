@@ -1,0 +1,245 @@
+// Package netfault is a bad network on one machine: proxies between a process and a server
+// that hold, delay, lose or cut what goes through them. Fault tests and the playground
+// of feedbox-dev use it.
+package netfault
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+)
+
+// Proxy is a bad network between a process and a server: it forwards TCP connections
+// and holds, delays or cuts what goes through them. Its methods are safe for
+// concurrent use.
+type Proxy struct {
+	target   string
+	listener net.Listener
+	done     sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	up      Way        // to the server
+	down    Way        // from the server
+	changed chan struct{}
+	conns   map[*proxied]struct{}
+	closed  bool
+}
+
+// Way is what the network does in one direction.
+type Way struct {
+	// Hold keeps everything back, as a cut does on a network whose ends go on to
+	// repeat what is lost: what was held arrives once Hold is lifted.
+	Hold bool
+	// Delay is added to everything.
+	Delay time.Duration
+	// Lose is the share of segments, 0 to 1, that come only after a repetition
+	// (Repeat), and hold up those behind them, as a loss does on TCP.
+	Lose   float64
+	Repeat time.Duration
+}
+
+// proxied is one connection through the proxy.
+type proxied struct {
+	ends [2]net.Conn
+	lost chan struct{} // closed: nothing goes through any more, and neither end is told
+}
+
+// Start forwards to target, host:port, from a free port of the loopback interface.
+func Start(target string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // binding does not block
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{target: target, listener: l, changed: make(chan struct{}), conns: map[*proxied]struct{}{}}
+	p.done.Go(p.accept)
+	return p, nil
+}
+
+// Addr is where the proxy listens, host:port.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Set changes both directions from now on, for connections that exist, too.
+func (p *Proxy) Set(up, down Way) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.up, p.down = up, down
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Heal makes the network good again.
+func (p *Proxy) Heal() { p.Set(Way{}, Way{}) }
+
+// Lose forgets the connections there are, as a firewall does that was restarted:
+// nothing goes through them any more and neither end is told. New ones are as good as
+// Set has it.
+func (p *Proxy) Lose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		select {
+		case <-c.lost:
+		default:
+			close(c.lost)
+		}
+	}
+}
+
+// Reset ends the connections there are with a reset.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.reset()
+	}
+}
+
+// Connections is how many connections there are.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
+// Close ends the proxy and its connections, and waits for them.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	_ = p.listener.Close()
+	for c := range p.conns {
+		c.reset()
+	}
+	close(p.changed)
+	p.changed = make(chan struct{})
+	p.mu.Unlock()
+	p.done.Wait()
+}
+
+func (c *proxied) reset() {
+	for _, end := range c.ends {
+		if tcp, ok := end.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // the close becomes a reset
+		}
+		_ = end.Close()
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		near, err := p.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		far, err := net.Dial("tcp", p.target) //nolint:noctx // on one machine it does not block
+		if err != nil {
+			_ = near.Close() // the server is gone: so is the connection
+			continue
+		}
+		c := &proxied{ends: [2]net.Conn{near, far}, lost: make(chan struct{})}
+		p.mu.Lock()
+		if p.closed {
+			c.reset()
+		}
+		p.conns[c] = struct{}{}
+		p.mu.Unlock()
+		p.done.Go(func() { p.serve(c) })
+	}
+}
+
+func (p *Proxy) serve(c *proxied) {
+	var both sync.WaitGroup
+	both.Go(func() { p.pump(c, c.ends[0], c.ends[1], func() Way { return p.up }) })
+	both.Go(func() { p.pump(c, c.ends[1], c.ends[0], func() Way { return p.down }) })
+	both.Wait()
+	c.reset()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+// segment is what one read brought, and when it may go on.
+type segment struct {
+	data []byte
+	due  time.Time
+}
+
+// pump forwards from one end to the other. When one direction has ended, so does the
+// connection, after what was under way.
+func (p *Proxy) pump(c *proxied, from, to net.Conn, way func() Way) {
+	segments := make(chan segment, 1024)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(segments)
+		for {
+			buf := make([]byte, 16<<10)
+			n, err := from.Read(buf)
+			if n > 0 {
+				w, _ := p.now(way)
+				wait := w.Delay
+				if w.Lose > 0 && rand.Float64() < w.Lose {
+					wait += w.Repeat
+				}
+				segments <- segment{buf[:n], time.Now().Add(wait)}
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	for s := range segments {
+		if p.pass(c, s.due, way) {
+			_, _ = to.Write(s.data) // an error ends the other direction, too
+		}
+	}
+	reading.Wait()
+	select {
+	case <-c.lost: // the end that is still there is not told
+	default:
+		_ = to.(*net.TCPConn).CloseWrite()
+	}
+}
+
+// pass waits until a segment may go on. It returns false if it never may.
+func (p *Proxy) pass(c *proxied, due time.Time, way func() Way) bool {
+	for {
+		w, changed := p.now(way)
+		wait := time.Until(due)
+		if !w.Hold && wait <= 0 {
+			select {
+			case <-c.lost:
+				return false
+			default:
+				return true
+			}
+		}
+		if w.Hold {
+			wait = time.Hour
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), wait) //nolint:forbidigo // ends with the segment
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-c.lost:
+			cancel()
+			return false
+		}
+		cancel()
+		if p.ended() {
+			return false
+		}
+	}
+}
+
+func (p *Proxy) now(way func() Way) (w Way, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return way(), p.changed
+}
+
+func (p *Proxy) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}

@@ -1,0 +1,86 @@
+package config_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"feedbox/infrastructure/process/config"
+)
+
+var hash = strings.Repeat("ab", 32)
+
+func apiEnviron(more ...string) []string {
+	return append([]string{"FEEDBOX_COSMOS_ENDPOINT=https://contoso.documents.azure.com:443/"}, more...)
+}
+
+func TestAuthModes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		environ []string
+		want    string // part of the fault, "" is accepted
+	}{
+		"none on loopback":       {nil, ""},
+		"none on IPv6 loopback":  {[]string{"FEEDBOX_API_LISTEN=[::1]:80"}, ""},
+		"none on all addresses":  {[]string{"FEEDBOX_API_LISTEN=:8080"}, "FEEDBOX_AUTH is none, but FEEDBOX_API_LISTEN"},
+		"none on a name":         {[]string{"FEEDBOX_API_LISTEN=api.example:8080"}, "FEEDBOX_AUTH is none, but FEEDBOX_API_LISTEN"},
+		"none, told":             {[]string{"FEEDBOX_API_LISTEN=:8080", "FEEDBOX_AUTH_INSECURE=true"}, ""},
+		"apikey":                 {[]string{"FEEDBOX_API_LISTEN=:8080", "FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:read:" + hash + ", a:write:" + strings.Repeat("0F", 32)}, ""},
+		"apikey without keys":    {[]string{"FEEDBOX_AUTH=apikey"}, "FEEDBOX_AUTH_API_KEYS is not set"},
+		"keys without apikey":    {[]string{"FEEDBOX_AUTH_API_KEYS=a:read:" + hash}, "FEEDBOX_AUTH_API_KEYS is set, but FEEDBOX_AUTH is none"},
+		"key without scope":      {[]string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:" + hash}, "cannot be read: entry 1 is not name:scope:hash"},
+		"unknown scope":          {[]string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:admin:" + hash}, "entry 1 has neither the scope read nor write"},
+		"short hash":             {[]string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:read:abcd"}, "entry 1 has no SHA-256 hash"},
+		"three keys of one name": {[]string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:read:" + hash + ",a:read:" + hash + ",a:read:" + hash}, "entry 3 is the third key"},
+		"entra":                  {[]string{"FEEDBOX_API_LISTEN=:8080", "FEEDBOX_AUTH=entra", "FEEDBOX_AUTH_ISSUER=https://login.example/t/v2.0", "FEEDBOX_AUTH_AUDIENCE=api://a,b"}, ""},
+		"entra without audience": {[]string{"FEEDBOX_AUTH=entra", "FEEDBOX_AUTH_ISSUER=https://login.example/t/v2.0"}, "FEEDBOX_AUTH_AUDIENCE is not set"},
+		"entra without issuer":   {[]string{"FEEDBOX_AUTH=entra", "FEEDBOX_AUTH_AUDIENCE=a"}, "FEEDBOX_AUTH_ISSUER is not set"},
+		"entra over http":        {[]string{"FEEDBOX_AUTH=entra", "FEEDBOX_AUTH_AUDIENCE=a", "FEEDBOX_AUTH_ISSUER=http://login.example"}, "FEEDBOX_AUTH_ISSUER is http"},
+		"local issuer":           {[]string{"FEEDBOX_AUTH=entra", "FEEDBOX_AUTH_AUDIENCE=a", "FEEDBOX_AUTH_ISSUER=http://127.0.0.1:9000"}, ""},
+		"issuer without entra":   {[]string{"FEEDBOX_AUTH_ISSUER=https://login.example"}, "FEEDBOX_AUTH is none, but an issuer"},
+		"unknown mode":           {[]string{"FEEDBOX_AUTH=basic"}, "allowed are none, apikey, entra"},
+		"short token key":        {[]string{"FEEDBOX_API_TOKEN_KEYS=YWJj"}, "key 1 has 3 bytes"},
+		"token key not base64":   {[]string{"FEEDBOX_API_TOKEN_KEYS=%%%"}, "key 1 is not base64"},
+		"no rate":                {[]string{"FEEDBOX_API_RATE_LIMIT=0"}, ""},
+		"rate is not a number":   {[]string{"FEEDBOX_API_RATE_LIMIT=NaN"}, "FEEDBOX_API_RATE_LIMIT NaN is out of range"},
+		"negative rate":          {[]string{"FEEDBOX_API_RATE_LIMIT=-1"}, "FEEDBOX_API_RATE_LIMIT -1 is out of range"},
+		"public URL":             {[]string{"FEEDBOX_API_PUBLIC_URL=contoso"}, "FEEDBOX_API_PUBLIC_URL is not an http or https URL"},
+		"bool":                   {[]string{"FEEDBOX_AUTH_INSECURE=yes"}, `FEEDBOX_AUTH_INSECURE "yes" is not true or false: write true or false`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.LoadAPI(apiEnviron(tc.environ...))
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+			if err != nil && strings.Contains(err.Error(), hash) {
+				t.Errorf("the fault shows a hash: %v", err)
+			}
+		})
+	}
+}
+
+func TestAuthValues(t *testing.T) {
+	key := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32)))
+	c, err := config.LoadAPI(apiEnviron("FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=shop:write:"+hash, "FEEDBOX_API_TOKEN_KEYS="+key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := c.Auth.APIKeys.List()
+	if len(keys) != 1 || keys[0].Principal != "shop" || !keys[0].Write || keys[0].Hash[0] != 0xab {
+		t.Errorf("keys %v", keys)
+	}
+	if len(c.TokenKeys.List()) != 1 || string(c.TokenKeys.List()[0]) != strings.Repeat("k", 32) {
+		t.Error("the token key was not read")
+	}
+	text := fmt.Sprintf("%v %+v %#v %x %v", c.Auth.APIKeys, c.Auth, c.TokenKeys, c.TokenKeys, c.Settings())
+	if strings.Contains(text, hash) || strings.Contains(text, key) || strings.Contains(text, "kkkk") || strings.Contains(text, "6b6b") {
+		t.Errorf("a secret is shown: %s", text)
+	}
+	for _, v := range config.Variables() {
+		secret := slices.Contains([]string{"FEEDBOX_COSMOS_KEY", "FEEDBOX_POSTGRES_URL", "FEEDBOX_SERVICEBUS_CONNECTION_STRING", "FEEDBOX_RABBITMQ_URL", "FEEDBOX_AUTH_API_KEYS", "FEEDBOX_API_TOKEN_KEYS"}, v.Name)
+		if v.Secret != secret {
+			t.Errorf("%s: secret is %v", v.Name, v.Secret)
+		}
+	}
+}

@@ -1,0 +1,322 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/process/config"
+)
+
+// relayEnviron is the least that a relay needs.
+func relayEnviron(more ...string) []string {
+	return append([]string{
+		"PATH=/bin",
+		"FEEDBOX_COSMOS_ENDPOINT=https://contoso.documents.azure.com:443/",
+		"FEEDBOX_SERVICEBUS_NAMESPACE=contoso.servicebus.windows.net",
+	}, more...)
+}
+
+func TestDefaults(t *testing.T) {
+	api, err := config.LoadAPI([]string{"FEEDBOX_COSMOS_ENDPOINT=https://contoso.documents.azure.com:443/", "FEEDBOX_LOG_LEVEL="})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if api.Listen != "127.0.0.1:8080" || api.OpsListen != "127.0.0.1:0" || api.EventTTL != 240*time.Hour || api.Log.Level != "info" {
+		t.Errorf("unexpected API defaults: %+v", api)
+	}
+	if api.Cosmos.Database != "contacts" || api.Cosmos.Container != "data" || api.Cosmos.Key.IsSet() {
+		t.Errorf("unexpected Cosmos defaults: %+v", api.Cosmos)
+	}
+	relay, err := config.LoadRelay(relayEnviron())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if relay.Lease.Expiry != 20*time.Second || relay.Lease.Renew != 5*time.Second || relay.Lease.Acquire != 5*time.Second {
+		t.Errorf("unexpected lease defaults: %+v", relay.Lease)
+	}
+	if relay.Processor != "feedbox" || relay.MaxItems != 0 || !relay.Start.Beginning() || relay.ServiceBus.Topic != "contacts" {
+		t.Errorf("unexpected relay defaults: %+v", relay)
+	}
+	other, err := config.LoadRelay(relayEnviron())
+	if err != nil || other.Instance == relay.Instance || relay.Instance == "" {
+		t.Errorf("two relays share the instance name %q, %v", relay.Instance, err)
+	}
+}
+
+func TestLeaseTimingsFollowExpiry(t *testing.T) {
+	relay, err := config.LoadRelay(relayEnviron("FEEDBOX_LEASE_EXPIRY=3s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if relay.Lease.Renew != 750*time.Millisecond || relay.Lease.Acquire != 750*time.Millisecond {
+		t.Errorf("lease timings %+v do not follow the expiry", relay.Lease)
+	}
+}
+
+func TestDrainDelayFollowsTheDrain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		environ []string
+		delay   time.Duration
+		fault   string
+	}{
+		"default": {nil, 5 * time.Second, ""},
+		"derived": {[]string{"FEEDBOX_DRAIN_TIMEOUT=2s"}, 500 * time.Millisecond, ""},
+		"none":    {[]string{"FEEDBOX_API_DRAIN_DELAY=0s"}, 0, ""},
+		"most":    {[]string{"FEEDBOX_API_DRAIN_DELAY=11s"}, 0, "more than half of FEEDBOX_DRAIN_TIMEOUT"},
+	} {
+		api, err := config.LoadAPI(append([]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example"}, tc.environ...))
+		if tc.fault != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.fault) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || api.DrainDelay != tc.delay {
+			t.Errorf("%s: %v, %v; want %v", name, api.DrainDelay, err, tc.delay)
+		}
+	}
+}
+
+func TestPreferredRegions(t *testing.T) {
+	api, err := config.LoadAPI([]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_COSMOS_PREFERRED_REGIONS=West Europe,North Europe"})
+	if err != nil || len(api.Cosmos.PreferredRegions) != 2 || api.Cosmos.PreferredRegions[0] != "West Europe" {
+		t.Errorf("API: %q, %v", api.Cosmos.PreferredRegions, err)
+	}
+	relay, err := config.LoadRelay(relayEnviron("FEEDBOX_COSMOS_PREFERRED_REGIONS=West Europe"))
+	if err != nil || len(relay.Cosmos.PreferredRegions) != 1 {
+		t.Errorf("relay: %q, %v", relay.Cosmos.PreferredRegions, err)
+	}
+	if _, err := config.LoadRelay(relayEnviron("FEEDBOX_COSMOS_PREFERRED_REGIONS=West Europe,")); err == nil || !strings.Contains(err.Error(), "names a region that is empty") {
+		t.Errorf("a comma too many: %v", err)
+	}
+}
+
+func TestEventContract(t *testing.T) {
+	for environ, says := range map[string]string{
+		"":                                      "",
+		"FEEDBOX_EVENT_SUBJECT_MEMBER=/type":    "",
+		"FEEDBOX_EVENT_SUBJECT_MEMBER=id":       "",
+		"FEEDBOX_EVENT_BODY_MEMBER=.":           "",
+		"FEEDBOX_EVENT_TYPES=A, B":              "",
+		"FEEDBOX_EVENT_TYPES=A,,B":              "names a type that is empty",
+		"FEEDBOX_EVENT_TYPE_MEMBER=/kind":       `"/kind" is not the name of a member: write the name of one member, without`,
+		"FEEDBOX_EVENT_SUBJECT_MEMBER=a.b":      `"a.b" is not the name of a member: write the name of one member of the body, or of the document behind a slash`,
+		"FEEDBOX_EVENT_SEQUENCE_MEMBER=/":       `"/" is not the name`,
+		"FEEDBOX_EVENT_KEY_MEMBER=id":           `"id" is the member of FEEDBOX_EVENT_ID_MEMBER, too`,
+		"FEEDBOX_EVENT_SEQUENCE_MEMBER=/id":     `"/id" is the member of FEEDBOX_EVENT_ID_MEMBER, too`,
+		"FEEDBOX_EVENT_SEQUENCE_MEMBER=/type":   `"/type" is the member of FEEDBOX_EVENT_TYPE_MEMBER, too`,
+		"FEEDBOX_EVENT_VERSION_MEMBER=sequence": `"sequence" is the member of FEEDBOX_EVENT_SEQUENCE_MEMBER, too`,
+	} {
+		_, err := config.LoadRelay(relayEnviron(environ))
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v; want %q", environ, err, says)
+		}
+	}
+}
+
+func TestStart(t *testing.T) {
+	for text, want := range map[string]config.Start{
+		"beginning":                 {},
+		"now":                       {Now: true},
+		"2026-01-31T08:00:00Z":      {Time: time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)},
+		"2026-01-31T09:00:00+01:00": {Time: time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)},
+	} {
+		relay, err := config.LoadRelay(relayEnviron("FEEDBOX_RELAY_START=" + text))
+		if err != nil || relay.Start.Now != want.Now || !relay.Start.Time.Equal(want.Time) {
+			t.Errorf("start %q: got %+v, %v", text, relay.Start, err)
+		}
+	}
+}
+
+// TestEveryFaultAtOnce gives one of each kind of mistake and expects all of
+// them in one error, each with the variable and what to do.
+func TestEveryFaultAtOnce(t *testing.T) {
+	_, err := config.LoadRelay([]string{
+		"FEEDBOX_COSMOS_KEYS=c2VjcmV0LXZhbHVl",         // unknown, near COSMOS_KEY
+		"FEEDBOX_SERVICEBUS_NAMESPACE=contoso",         // contradicts the next
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=hunter2", //
+		"FEEDBOX_LEASE_EXPIRY=ten seconds",             // unparsable
+		"FEEDBOX_RELAY_MAX_ITEMS=-1",                   // out of range
+		"FEEDBOX_RELAY_POLL_MIN=9s",                    // contradicts the default maximum
+		"FEEDBOX_RELAY_START=yesterday",                // unparsable
+		"FEEDBOX_OPS_LISTEN=8090",                      // not host:port
+		"FEEDBOX_LOG_LEVEL=loud",                       // not one of the words
+		"FEEDBOX_INSTANCE=a/b",                         // not a name
+	})
+	var faults *config.Error
+	if !errors.As(err, &faults) {
+		t.Fatalf("got %v, want *config.Error", err)
+	}
+	want := []string{
+		"FEEDBOX_COSMOS_ENDPOINT is not set",
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING and FEEDBOX_SERVICEBUS_NAMESPACE are both set: keep",
+		`FEEDBOX_LEASE_EXPIRY "ten seconds" is not a duration: write a number with a unit`,
+		`FEEDBOX_LOG_LEVEL "loud" is not allowed: allowed are debug, info, warn, error`,
+		`FEEDBOX_INSTANCE "a/b" is not a valid name`,
+		`FEEDBOX_RELAY_START "yesterday" is neither beginning, now nor a time`,
+		"FEEDBOX_RELAY_MAX_ITEMS -1 is out of range: allowed are 0 to 10000",
+		"FEEDBOX_RELAY_POLL_MIN is 9s, longer than FEEDBOX_RELAY_POLL_MAX, 5s",
+		`FEEDBOX_OPS_LISTEN "8090" is not a listen address: write host:port`,
+		"FEEDBOX_COSMOS_KEYS is not a known variable: did you mean FEEDBOX_COSMOS_KEY?",
+	}
+	if len(faults.Faults) != len(want) {
+		t.Errorf("got %d faults, want %d:\n%v", len(faults.Faults), len(want), err)
+	}
+	for i, fault := range faults.Faults {
+		if i < len(want) && !strings.HasPrefix(fault.String(), want[i]) {
+			t.Errorf("fault %d is %q, want it to begin with %q", i, fault, want[i])
+		}
+	}
+	if text := err.Error(); strings.Contains(text, "hunter2") || strings.Contains(text, "c2VjcmV0") {
+		t.Errorf("the error shows a secret:\n%s", text)
+	}
+}
+
+// What Kubernetes adds for services of this name is no setting; what only looks like it
+// is a fault as ever.
+func TestServiceLinksAreNoSettings(t *testing.T) {
+	_, err := config.LoadRelay(relayEnviron(
+		"FEEDBOX_API_SERVICE_HOST=10.0.0.1", "FEEDBOX_API_SERVICE_PORT=80", "FEEDBOX_API_SERVICE_PORT_HTTP=80", "FEEDBOX_API_PORT=tcp://10.0.0.1:80",
+		"FEEDBOX_API_PORT_80_TCP=tcp://10.0.0.1:80", "FEEDBOX_API_PORT_80_TCP_PROTO=tcp", "FEEDBOX_API_PORT_80_TCP_PORT=80", "FEEDBOX_API_PORT_80_TCP_ADDR=10.0.0.1",
+		"FEEDBOX_SERVICE_HOST=10.0.0.1", "FEEDBOX_PORT=udp://10.0.0.1:80", "FEEDBOX_A_B_PORT_53_UDP_ADDR=10.0.0.1",
+	))
+	if err != nil {
+		t.Errorf("service links are refused: %v", err)
+	}
+	for _, slip := range []string{"FEEDBOX_API_PORT=8080", "FEEDBOX_OPS_PORT=8090", "FEEDBOX_API_PORT_TCP=1", "FEEDBOX_API_SERVICE=x"} {
+		if _, err := config.LoadRelay(relayEnviron(slip)); err == nil || !strings.Contains(err.Error(), "is not a known variable") {
+			t.Errorf("%s: %v, want a fault", slip, err)
+		}
+	}
+}
+
+func TestContradictions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		environ []string
+		want    string
+	}{
+		"no Service Bus": {[]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example"}, "are both missing: set one of them"},
+		"http without key": {
+			[]string{"FEEDBOX_COSMOS_ENDPOINT=http://127.0.0.1:8081", "FEEDBOX_SERVICEBUS_NAMESPACE=a.example"},
+			"over which no credential is sent",
+		},
+		"endpoint with path": {
+			[]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example/dbs/x", "FEEDBOX_SERVICEBUS_NAMESPACE=a.example"},
+			"has more than scheme, host and port",
+		},
+		"slow renewal":       {relayEnviron("FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_LEASE_RENEW=1500ms"), "more than half of FEEDBOX_LEASE_EXPIRY"},
+		"shared container":   {relayEnviron("FEEDBOX_COSMOS_LEASES=data"), "must be three different containers"},
+		"namespace with url": {[]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_SERVICEBUS_NAMESPACE=sb://a.example"}, "is not a host name"},
+		"no endpoint in the connection string": {
+			[]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_SERVICEBUS_CONNECTION_STRING=SharedAccessKey=x"},
+			"has no Endpoint=sb://",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.LoadRelay(tc.environ)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q in it", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestOtherProcessesVariablesAreKnown: one environment may serve both
+// processes, and tests keep their own settings beside them.
+func TestOtherProcessesVariablesAreKnown(t *testing.T) {
+	if _, err := config.LoadAPI(relayEnviron("FEEDBOX_RELAY_START=now", "FEEDBOX_TEST_SEED=7")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSecretsAreMasked prints a configuration in every way that a program
+// may print it and searches for the secret.
+func TestSecretsAreMasked(t *testing.T) {
+	const secret = "s3cr3t-k3y"
+	relay, err := config.LoadRelay([]string{
+		"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_COSMOS_KEY=" + secret,
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=Endpoint=sb://a.example/;SharedAccessKey=" + secret,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if relay.Cosmos.Key.Reveal() != secret {
+		t.Fatal("the key was not read")
+	}
+	var out bytes.Buffer
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x", "%q"} {
+		fmt.Fprintf(&out, format, *relay)
+		fmt.Fprintf(&out, format, relay.Cosmos.Key)
+	}
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("start", "config", relay, "key", relay.Cosmos.Key, "cosmos", relay.Cosmos)
+	slog.New(slog.NewTextHandler(&out, nil)).Info("start", "config", relay, "key", relay.Cosmos.Key, "cosmos", relay.Cosmos)
+	if err := json.NewEncoder(&out).Encode(relay); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(&out, relay.Settings())
+	if strings.Contains(out.String(), secret) || strings.Contains(out.String(), fmt.Sprintf("%x", secret)) {
+		t.Errorf("the secret was printed:\n%s", out.String())
+	}
+}
+
+func TestSettingsKnowTheirSource(t *testing.T) {
+	relay, err := config.LoadRelay(relayEnviron("FEEDBOX_COSMOS_KEY=abc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, s := range relay.Settings() {
+		got[s.Name] = s.Value + " from " + string(s.Source)
+	}
+	for name, want := range map[string]string{
+		"FEEDBOX_COSMOS_ENDPOINT":              "https://contoso.documents.azure.com:443/ from environment",
+		"FEEDBOX_COSMOS_KEY":                   "******** from environment",
+		"FEEDBOX_COSMOS_DATABASE":              "contacts from default",
+		"FEEDBOX_LEASE_RENEW":                  "5s from derived",
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING": " from unset",
+		"FEEDBOX_RELAY_START":                  "beginning from default",
+		"FEEDBOX_INSTANCE":                     relay.Instance + " from derived",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+// TestVariablesAreComplete checks the struct tags: each variable is
+// explained, no default breaks its own limits, and shared ones agree.
+func TestVariablesAreComplete(t *testing.T) {
+	all := config.Variables()
+	if len(all) < 24 {
+		t.Fatalf("only %d variables", len(all))
+	}
+	for _, v := range all {
+		if v.Doc == "" || len(v.Processes) == 0 || !strings.HasPrefix(v.Name, config.Prefix) {
+			t.Errorf("%+v is not fully described", v)
+		}
+	}
+}
+
+func FuzzLoadRelay(f *testing.F) {
+	f.Add("FEEDBOX_LEASE_EXPIRY", "20s")
+	f.Add("FEEDBOX_RELAY_START", "now")
+	f.Add("FEEDBOX_RELAY_MAX_ITEMS", "99999999999999999999")
+	f.Add("FEEDBOX_COSMOS_ENDPOINT", "http://[::1")
+	f.Add("FEEDBOX_COSMOS_ENDPONT", "x")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		relay, err := config.LoadRelay(relayEnviron(name + "=" + value))
+		var faults *config.Error
+		if err != nil && !errors.As(err, &faults) {
+			t.Fatalf("unexpected kind of error: %v", err)
+		}
+		if err == nil && (relay.Lease.Renew <= 0 || relay.Lease.Renew > relay.Lease.Expiry/2 || relay.PollMin > relay.PollMax || relay.MaxItems < 0) {
+			t.Fatalf("accepted a contradictory configuration: %+v", relay)
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"feedbox/application/mediator"
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+	"feedbox/infrastructure/httpapi"
+	contactsapi "feedbox/infrastructure/httpapi/contacts"
+	"feedbox/infrastructure/process/telemetry"
+)
+
+// gates is a lot that holds them, or fails.
+type gates struct {
+	all []relay.Gate
+	err error
+}
+
+func (g *gates) Gates(context.Context) ([]relay.Gate, error) { return g.all, g.err }
+
+// accepting is a publisher that answers with err.
+type accepting struct{ err error }
+
+func (a accepting) Publish(context.Context, []relay.Group) error { return a.err }
+
+// allMetrics has everything happen that is measured, in both processes, and returns what
+// they then serve.
+func allMetrics(t *testing.T) string {
+	t.Helper()
+	tel, err := telemetry.Start(t.Context(), "feedbox-test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tel.Shutdown(context.WithoutCancel(t.Context())) })
+	m, err := NewMetrics(tel.Meters, "servicebus", "contacts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lag := func() []changefeed.RangeLag {
+		return []changefeed.RangeLag{{Lease: changefeed.Lease{ID: "p..-FF"}, Transactions: 3, Age: time.Minute, Known: true}}
+	}
+	needs := NewDependencies(time.Now, "cosmos", "serviceBus")
+	needs["serviceBus"].Note(errors.New("away"))
+	lags := &LagGauge{Lag: lag, Failing: needs["cosmos"].Failing, Now: time.Now}
+	if err := errors.Join(lags.Register(tel.Meters), needs.Register(tel.Meters)); err != nil {
+		t.Fatal(err)
+	}
+	gauge := &ParkedGauge{Lot: &gates{all: []relay.Gate{{Key: "a", Events: 2}, {Key: "b", Events: 3}}}, Every: time.Minute, Log: slog.New(slog.DiscardHandler)}
+	if err := gauge.Register(tel.Meters); err != nil {
+		t.Fatal(err)
+	}
+	gauge.count(t.Context())
+	gauge.Lot = &gates{err: errors.New("away")} // which changes nothing
+	gauge.count(t.Context())
+
+	m.Batch(t.Context(), relay.BatchReport{Messages: 1, Took: time.Millisecond})
+	now := time.Date(2026, 1, 31, 8, 0, 2, 0, time.UTC)
+	publisher := &timedPublisher{Publisher: accepting{&relay.PublishError{Keys: []relay.KeyError{{Group: 1, Sent: 1, Err: errors.New("x")}}}}, took: m.delivered, now: func() time.Time { return now }}
+	message := func(created string) relay.Message { return relay.Message{CreatedAt: created} }
+	_ = publisher.Publish(t.Context(), []relay.Group{
+		{Key: "all", Messages: []relay.Message{message("2026-01-31T08:00:00Z"), message("2026-01-31T08:00:01.5Z")}},
+		{Key: "one", Messages: []relay.Message{message("2026-01-31T08:00:00Z"), message("2026-01-31T07:00:00Z")}},
+		{Key: "unknown", Messages: []relay.Message{message("")}},
+		{Key: "future", Messages: []relay.Message{message("2026-01-31T09:00:00Z")}},
+	})
+	hooks := m.Hooks(RelayLog(slog.New(slog.DiscardHandler)), time.Now)
+	hooks.Handled(t.Context(), relay.Summary{Resent: 1, Oldest: time.Now()})
+	hooks.Paused(t.Context(), relay.Pause{Err: errors.New("away")})
+	hooks.Parked(t.Context(), relay.ParkedEvent{Reason: "too_large"})
+	hooks.Missing(t.Context(), relay.Missing{Lost: true, First: 1, Last: 2})
+	o := m.Observer()
+	o.LeaseAcquired(changefeed.LeaseAcquired{})
+	o.LeaseReleased(changefeed.LeaseReleased{})
+	o.LeaseLost(changefeed.LeaseLost{})
+	o.PageRead(changefeed.PageRead{RequestCharge: 1})
+	o.BatchHandled(changefeed.BatchHandled{})
+	o.CheckpointWritten(changefeed.CheckpointWritten{})
+
+	api, err := httpapi.New([]httpapi.Resource{contactsapi.Resource(mediator.New())}, &httpapi.Options{Meters: tel.Meters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/nowhere", nil))
+	scrape := httptest.NewRecorder()
+	tel.Metrics.ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	text, err := io.ReadAll(scrape.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestWhatIsParkedAndHowLongEventsTake(t *testing.T) {
+	text := allMetrics(t)
+	for _, want := range []string{
+		`(?m)^outbox_parked_keys\{.*\} 2$`, `(?m)^outbox_parked_waiting\{.*\} 5$`,
+		`(?m)^outbox_delivery_duration_seconds_count\{.*\} 4$`, // what was not accepted, or tells no time, does not count
+		`(?m)^outbox_delivery_duration_seconds_sum\{.*\} 4\.5$`,
+		`(?m)^outbox_dependency_up\{dependency="cosmos".*\} 1$`, `(?m)^outbox_dependency_up\{dependency="serviceBus".*\} 0$`,
+		`(?m)^outbox_lag\{lease="[0-9a-f]{8}".*\} 3$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no line matches %s:\n%s", want, text)
+		}
+	}
+}
+
+var (
+	series    = regexp.MustCompile(`\b((?:outbox|messaging|http|azure|process|go)_[a-z0-9_]+)(?:\{([^}]*)\})?`)
+	labelName = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
+	grouping  = regexp.MustCompile(`\bby \(([a-z_, ]+)\)`)
+)
+
+// Alerts and dashboard of the deployment speak of metrics and labels that are there.
+func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
+	served := map[string][]string{} // labels, by metric
+	for line := range strings.Lines(allMetrics(t)) {
+		if found := series.FindStringSubmatch(line); found != nil && !strings.HasPrefix(line, "#") {
+			for _, l := range labelName.FindAllStringSubmatch(found[2], -1) {
+				served[found[1]] = append(served[found[1]], l[1])
+			}
+			served[found[1]] = append(served[found[1]], "job")
+		}
+	}
+	for where, expression := range expressions(t) {
+		used := series.FindAllStringSubmatch(grouping.ReplaceAllString(expression, ""), -1)
+		if len(used) == 0 {
+			t.Errorf("%s: no metric in %s", where, expression)
+		}
+		var labels []string
+		for _, u := range used {
+			if served[u[1]] == nil {
+				t.Errorf("%s: nobody serves %s", where, u[1])
+			}
+			for _, l := range labelName.FindAllStringSubmatch(u[2], -1) {
+				if !slices.Contains(served[u[1]], l[1]) {
+					t.Errorf("%s: %s has no label %s", where, u[1], l[1])
+				}
+			}
+			labels = append(labels, served[u[1]]...)
+		}
+		for _, by := range grouping.FindAllStringSubmatch(expression, -1) {
+			for l := range strings.SplitSeq(by[1], ",") {
+				if !slices.Contains(labels, strings.TrimSpace(l)) {
+					t.Errorf("%s: groups by %s, which no metric there has", where, l)
+				}
+			}
+		}
+	}
+}
+
+// expressions are those of the alerts and the dashboard, by where they stand.
+func expressions(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	const folder = "../../../bicep/kubernetes/monitoring/"
+	var rules struct {
+		Spec struct {
+			Groups []struct {
+				Rules []struct{ Alert, Expr string }
+			}
+		}
+	}
+	text, err := os.ReadFile(folder + "rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &rules); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range rules.Spec.Groups {
+		for _, r := range g.Rules {
+			all[r.Alert] = r.Expr
+		}
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ RefID, Expr string }
+		}
+	}
+	if text, err = os.ReadFile(folder + "dashboard.json"); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			all[p.Title+" "+target.RefID] = target.Expr
+		}
+	}
+	if len(all) < 25 {
+		t.Fatalf("only %d expressions", len(all))
+	}
+	return all
+}

@@ -1,0 +1,149 @@
+package relayservice_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/infrastructure/relay/monitor"
+)
+
+// gauges collects what a relay measures: the values of whole numbers, by name.
+func gauges(t *testing.T, r metric.Reader) map[string]int64 {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := r.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int64{}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if g, ok := m.Data.(metricdata.Gauge[int64]); ok {
+				for _, p := range g.DataPoints {
+					found[m.Name] += p.Value
+				}
+			}
+		}
+	}
+	return found
+}
+
+// The gauges of a relay tell what is parked, and what waits. While the store fails the last
+// known lag stays, whatever becomes of the leases; a broker that fails changes nothing of it.
+func TestGaugesOfARelay(t *testing.T) {
+	for _, failing := range []string{"memory", "broker"} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			reader := metric.NewManualReader()
+			b.o.Meters = metric.NewMeterProvider(metric.WithReader(reader))
+			b.o.Needs = monitor.NewDependencies(time.Now, "memory", "broker")
+			events := []relay.ParkedEvent{{ID: "p1", Sequence: 1, LSN: 1}, {ID: "p2", Sequence: 2, LSN: 2}}
+			if _, err := b.lot.Park(t.Context(), "parked", events, &relay.Closing{Event: "p1", At: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			b.publish = func(ctx context.Context, _ *relay.Group) error { <-ctx.Done(); return context.Cause(ctx) }
+			b.put("k", "e1", 1)
+			b.put("k", "e2", 2)
+			stop := b.run()
+			time.Sleep(time.Minute)
+			got := gauges(t, reader)
+			if got["outbox.parked.keys"] != 1 || got["outbox.parked.waiting"] != 2 || got["outbox.lag"] != 2 {
+				t.Errorf("gauges %v, want one key with two events parked, and a lag of two", got)
+			}
+			b.o.Needs[failing].Note(errors.New("away"))
+			if err := stop(); err != nil { // the relay owns nothing any more
+				t.Error(err)
+			}
+			lag, there := gauges(t, reader)["outbox.lag"]
+			if want := failing == "memory"; there != want || want && lag != 2 {
+				t.Errorf("%s fails: lag %d, known %t", failing, lag, there)
+			}
+		})
+	}
+}
+
+// counted is a container that counts how often it is read.
+type counted struct {
+	placed
+	reads atomic.Int64
+}
+
+func (c *counted) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	c.reads.Add(1)
+	return c.placed.Read(ctx, req)
+}
+
+// An idle range is read about each PollMax.
+func TestAnIdleRangeIsReadEachPollMax(t *testing.T) {
+	for most, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 2 * time.Second: 2 * time.Second, 40 * time.Second: 40 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			feed := &counted{placed: placed{b.feed}}
+			b.store.Feed, b.o.PollMax = feed, most
+			stop := b.run()
+			time.Sleep(2 * time.Hour)
+			before := feed.reads.Load()
+			time.Sleep(time.Hour)
+			if pause := time.Hour / time.Duration(feed.reads.Load()-before); pause < want*8/10 || pause > want*12/10 {
+				t.Errorf("PollMax %s: read each %s, want %s", most, pause, want)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// lines is a log for several goroutines.
+type lines struct {
+	mu  sync.Mutex // guards all
+	all bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// Events that are missing are lost if the relay had begun to read the range, and may have
+// been sent long ago if it had not.
+func TestWhatIsMissingBehindACheckpointIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		log := &lines{}
+		b.o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		for n, key := range []string{"first", "second"} {
+			b.feed.Put(memfeed.Document{Key: key, ID: key, Data: map[string]any{"sequence": 4}, More: map[string]any{"partitionKey": key, "type": "order"}})
+			stop := b.run()
+			time.Sleep(time.Minute)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			want := fmt.Sprintf("key=%s first=0 last=4 lost=%t", key, n == 1)
+			if got := log.String(); !strings.Contains(got, want) {
+				t.Errorf("%s is not in the log:\n%s", want, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,296 @@
+package relayservice_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/relay/monitor"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/document"
+)
+
+// bench is a relay of a store and a broker in memory.
+type bench struct {
+	t     *testing.T
+	feed  *memfeed.Container
+	lot   memoryLot
+	store relayservice.Store
+	o     relayservice.Options
+
+	publish func(ctx context.Context, g *relay.Group) error
+	closed  atomic.Int32
+	report  func(ctx context.Context, r relay.BatchReport) // what New gave to the broker
+	mu      sync.Mutex
+	got     []string
+}
+
+type memoryLot struct{ *parkedtest.Memory }
+
+func (l memoryLot) Gates(ctx context.Context) (gates []relay.Gate, err error) {
+	keys, err := l.Closed(ctx)
+	for _, key := range keys {
+		g, gateErr := l.Gate(ctx, key)
+		gates, err = append(gates, g), errors.Join(err, gateErr)
+	}
+	return gates, err
+}
+
+// placed is a container in memory that knows where keys lie.
+type placed struct{ *memfeed.Container }
+
+func (placed) Place(key string) (string, error) { return memfeed.EPK(key), nil }
+
+type noEvents struct{}
+
+func (noEvents) Event(_ context.Context, _, id string) ([]byte, error) {
+	return nil, fault.Missing("event", id)
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, feed: memfeed.New(nil), lot: memoryLot{parkedtest.NewMemory()}}
+	b.store = relayservice.Store{
+		Name: "memory", Feed: placed{b.feed}, Decoder: document.EventDecoder{}, Events: noEvents{}, Leases: memstore.New(nil), Parked: b.lot,
+		Verify: func(context.Context) error { return nil },
+	}
+	b.o = relayservice.Options{Instance: "a", Logger: slog.New(slog.DiscardHandler)}
+	b.publish = func(context.Context, *relay.Group) error { return nil }
+	return b
+}
+
+// Publish implements relay.Publisher.
+func (b *bench) Publish(ctx context.Context, groups []relay.Group) error {
+	failed := &relay.PublishError{}
+	for i := range groups {
+		if err := b.publish(ctx, &groups[i]); err != nil {
+			failed.Keys = append(failed.Keys, relay.KeyError{Group: i, Err: err})
+			continue
+		}
+		b.mu.Lock()
+		for _, m := range groups[i].Messages {
+			b.got = append(b.got, strings.Clone(m.ID))
+		}
+		b.mu.Unlock()
+	}
+	if len(failed.Keys) > 0 {
+		return failed
+	}
+	return nil
+}
+
+// Close implements relayservice.Publisher.
+func (b *bench) Close(context.Context) error {
+	b.closed.Add(1)
+	return nil
+}
+
+func (b *bench) put(key, id string, sequence int) {
+	b.feed.Put(memfeed.Document{
+		Key: key, ID: id, Data: map[string]any{"action": "E", "sequence": sequence}, More: map[string]any{"partitionKey": key, "type": "domainEvent"},
+	})
+}
+
+func (b *bench) sent() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Join(b.got, " ")
+}
+
+// run runs the relay until stop, which returns what Run does.
+func (b *bench) run() (stop func() error) {
+	b.t.Helper()
+	s, err := relayservice.New(b.store, relayservice.Broker{
+		Name: "broker", System: "memory", Destination: "here",
+		Open: func(_ *slog.Logger, sent func(context.Context, relay.BatchReport)) (relayservice.Publisher, error) {
+			b.report = sent
+			return b, nil
+		},
+	}, &b.o)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return func() error { cancel(); return <-ended }
+}
+
+// A part that ends, with an error or without, ends the relay, which says so.
+func TestAPartThatEndsStopsTheRelay(t *testing.T) {
+	for says, upkeep := range map[string]func(context.Context) error{
+		"upkeep of the store: ended by itself": func(context.Context) error { return nil },
+		"upkeep of the store: out of order":    func(context.Context) error { return errors.New("out of order") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			b.store.Upkeep = upkeep
+			stop := b.run()
+			time.Sleep(time.Minute)
+			if b.closed.Load() != 1 {
+				t.Errorf("%s: the relay goes on", says)
+			}
+			if err := stop(); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("ended with %v, want %q", err, says)
+			}
+		})
+	}
+}
+
+// The other parts go on until the processor has drained, and the publisher is closed when
+// all have ended.
+func TestARelayStopsInItsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var mu sync.Mutex
+		var steps []string
+		step := func(what string) { mu.Lock(); defer mu.Unlock(); steps = append(steps, what) }
+		b.store.Upkeep = func(ctx context.Context) error {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			step(fmt.Sprintf("upkeep, %d closed", b.closed.Load()))
+			return nil
+		}
+		b.publish = func(context.Context, *relay.Group) error {
+			time.Sleep(3 * time.Second)
+			step("sent")
+			return nil
+		}
+		b.put("k", "e1", 1)
+		stop := b.run()
+		time.Sleep(time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(steps, "; "); got != "sent; upkeep, 0 closed" || b.closed.Load() != 1 {
+			t.Errorf("%s; closed %d times", got, b.closed.Load())
+		}
+	})
+}
+
+// A drain ends at DrainTimeout.
+func TestTheDrainOfARelayHasADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.o.DrainTimeout = 3 * time.Second
+		b.publish = func(ctx context.Context, _ *relay.Group) error { <-ctx.Done(); return context.Cause(ctx) }
+		b.put("k", "e1", 1)
+		stop := b.run()
+		time.Sleep(time.Second)
+		began := time.Now()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("stopped after %s", took)
+		}
+	})
+}
+
+// An event that waits while others are sent is parked after WaitLimit; it is sent from there
+// once the broker takes it.
+func TestAnEventThatWaitsIsParked(t *testing.T) {
+	for name, limit := range map[string]time.Duration{"the default": 0, "ten minutes": 10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.o.WaitLimit = limit
+				var away atomic.Bool
+				away.Store(true)
+				b.publish = func(_ context.Context, g *relay.Group) error {
+					if g.Key == "k" && away.Load() {
+						return &relay.Error{Class: relay.Outage, Reason: "test", Err: errors.New("away")}
+					}
+					return nil
+				}
+				b.put("k", "e1", 1)
+				stop := b.run()
+				began := time.Now()
+				var parked time.Duration
+				for n := 0; parked == 0 && time.Since(began) < time.Hour; n++ {
+					b.put(fmt.Sprint("other-", n), fmt.Sprint("o", n), 1)
+					time.Sleep(time.Second)
+					if keys, err := b.lot.Closed(t.Context()); err != nil || len(keys) > 0 {
+						parked = time.Since(began)
+					}
+				}
+				least := max(limit, time.Minute)
+				if parked < least || parked > least+30*time.Second {
+					t.Errorf("parked after %s, want %s", parked, least)
+				}
+				away.Store(false)
+				time.Sleep(5 * time.Minute)
+				if keys, err := b.lot.Closed(t.Context()); err != nil || len(keys) > 0 || !strings.HasSuffix(b.sent(), "e1") {
+					t.Errorf("sent %.200s; parked keys %v, error %v", b.sent(), keys, err)
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// sized notes the page size that was asked for last.
+type sized struct {
+	placed
+	asked *atomic.Int64
+}
+
+func (s sized) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	s.asked.Store(int64(req.MaxItems))
+	return s.placed.Read(ctx, req)
+}
+
+// Where a container is read from that was never read before, through which leases, and what
+// the broker's batches tell.
+func TestOptionsOfARelayReachItsParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		wrapped := memstore.New(nil)
+		b.o.Start, b.o.Processor = changefeed.FromNow(), "mine"
+		var asked atomic.Int64
+		b.store.Feed, b.store.MaxItems, b.o.MaxItems = sized{placed{b.feed}, &asked}, 7, 3
+		b.o.WrapLeases = func(changefeed.LeaseStore) changefeed.LeaseStore { return wrapped }
+		b.o.Needs = monitor.NewDependencies(time.Now, "memory", "broker")
+		b.put("k", "before", 1)
+		stop := b.run()
+		time.Sleep(time.Minute)
+		b.put("k", "after", 2)
+		time.Sleep(time.Minute)
+		if got := b.sent(); got != "after" {
+			t.Errorf("sent %q, want what was stored since the relay began", got)
+		}
+		records, err := wrapped.List(t.Context(), "mine")
+		if err != nil || len(records) < 2 {
+			t.Errorf("%d records of the processor in the store that was given, error %v", len(records), err)
+		}
+		if !slices.ContainsFunc(records, func(r changefeed.Record) bool { return strings.Contains(string(r.Body), `"Owner":"a"`) }) {
+			t.Error("no lease is of the name that the relay was given")
+		}
+		if asked.Load() != 3 {
+			t.Errorf("pages of %d are asked for, want 3 as the relay was told, whatever suits the store", asked.Load())
+		}
+		b.report(t.Context(), relay.BatchReport{Err: errors.New("away")})
+		if !b.o.Needs["broker"].Failing() || b.o.Needs["memory"].Failing() {
+			t.Error("a batch that failed is not told of the broker")
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

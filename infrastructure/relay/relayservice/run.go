@@ -1,0 +1,69 @@
+package relayservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"feedbox/infrastructure/relay/monitor"
+)
+
+// closeTimeout bounds the last words to the broker.
+const closeTimeout = 2 * time.Second
+
+// Verify checks the store. Its error names all that is missing or wrong; faults Unavailable
+// and Throttled say that it did not answer.
+func (s *Service) Verify(ctx context.Context) error { return s.store.Verify(ctx) }
+
+// Run verifies and relays until ctx ends, then stops in the order of the package's comment
+// and returns nil. It is called once.
+func (s *Service) Run(ctx context.Context) error {
+	if err := s.Verify(ctx); err != nil {
+		return err
+	}
+	return s.Relay(ctx)
+}
+
+// Relay is Run for whoever has verified.
+func (s *Service) Relay(ctx context.Context) error {
+	// The processor is stopped before the others: they outlive ctx.
+	rest, stopRest := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRest()
+	first, stopFirst := context.WithCancel(ctx)
+	defer stopFirst()
+
+	var others sync.WaitGroup
+	parts := map[string]func(context.Context) error{
+		"drainer":          s.drainer.Run,
+		"parked gauge":     s.parked.Run,
+		"retention report": monitor.Retention{TTL: s.options.EventTTL, Every: heartbeat, Lag: s.Lag, Log: s.options.Logger}.Run,
+	}
+	if s.store.Upkeep != nil {
+		parts["upkeep of the store"] = s.store.Upkeep
+	}
+	faults := make(chan error, len(parts))
+	for name, run := range parts {
+		others.Go(func() {
+			defer stopFirst()
+			err := run(rest)
+			if err == nil && rest.Err() == nil {
+				err = errors.New("ended by itself")
+			}
+			if err != nil {
+				faults <- fmt.Errorf("%s: %w", name, err)
+			}
+		})
+	}
+	err := s.processor.Run(first)
+	stopRest()
+	others.Wait()
+	close(faults)
+	for fault := range faults {
+		err = errors.Join(err, fault)
+	}
+	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer stop()
+	return errors.Join(err, s.publisher.Close(closing))
+}

@@ -1,0 +1,113 @@
+package relayservice
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+	"feedbox/infrastructure/relay/monitor"
+	"feedbox/infrastructure/relay/relayfeed"
+)
+
+// heartbeat is how often the relay reports its lag in the log.
+const heartbeat = 30 * time.Second
+
+// lanes is how many keys of one feed range are sent at a time, page by page; keys
+// of one page are sent together by the publisher anyway.
+const lanes = 4
+
+// pollBusy is the shortest pause between two reads of a range whose changes come
+// faster than PollMin. Reads are then about as many as changes, and a
+// read that finds nothing costs a tenth of the write that it waited for, or less.
+const pollBusy = time.Millisecond
+
+// retryMax is the longest pause between two tries of a key that waits.
+const retryMax = 5 * time.Second
+
+// Service is a relay. Create it with New. Its methods are safe for concurrent use.
+type Service struct {
+	store     Store
+	options   Options
+	publisher Publisher
+	processor *changefeed.Processor
+	drainer   *relay.Drainer
+	health    *monitor.Health
+	parked    *monitor.ParkedGauge
+}
+
+// New assembles a relay of the events of store to broker. It does no I/O.
+func New(store Store, broker Broker, o *Options) (*Service, error) {
+	options, err := o.withDefaults(&store, &broker)
+	if err := errors.Join(store.check(), broker.check(), err); err != nil {
+		return nil, err
+	}
+	s := &Service{store: store, options: options, health: monitor.NewHealth(time.Now)}
+	metrics, err := monitor.NewMetrics(options.Meters, broker.System, broker.Destination)
+	if err != nil {
+		return nil, err
+	}
+	s.publisher, err = broker.Open(options.Logger, func(ctx context.Context, r relay.BatchReport) {
+		metrics.Batch(ctx, r)
+		options.Needs[broker.Name].Batch(r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.assemble(metrics); err != nil {
+		return nil, err
+	}
+	lag := &monitor.LagGauge{Lag: s.processor.Lag, Failing: options.Needs[store.Name].Failing, Now: time.Now, Held: store.Held}
+	return s, errors.Join(lag.Register(options.Meters), s.parked.Register(options.Meters), options.Needs.Register(options.Meters))
+}
+
+// assemble makes what stands between the feed and the publisher.
+func (s *Service) assemble(metrics *monitor.Metrics) error {
+	log, lot := s.options.Logger, s.store.Parked
+	s.parked = &monitor.ParkedGauge{Lot: lot, Every: heartbeat, Log: log}
+	r, err := relay.New(s.store.Decoder, metrics.Timed(s.publisher, time.Now), &relay.Options{
+		Parked: lot, Now: time.Now, Observer: metrics.Hooks(monitor.RelayLog(log), time.Now),
+	})
+	if err != nil {
+		return err
+	}
+	if s.processor, err = s.newProcessor(r, metrics); err != nil {
+		return err
+	}
+	s.drainer, err = relay.NewDrainer(lot, relayfeed.Ranges{Processor: s.processor}, s.store.Decoder, s.publisher, relay.DrainOptions{
+		Now: time.Now, Poll: s.options.ParkedPoll, Stored: s.store.Events, Drained: monitor.DrainLog(log), LookFailed: monitor.DrainLookLog(log),
+	})
+	return err
+}
+
+func (s *Service) newProcessor(r *relay.Relay, metrics *monitor.Metrics) (*changefeed.Processor, error) {
+	o := &s.options
+	h := relayfeed.NewHandler(r)
+	return changefeed.New(s.store.Feed, o.WrapLeases(s.store.Leases), h, &changefeed.Options{
+		Processor:    o.Processor,
+		Host:         o.Instance,
+		Start:        o.Start,
+		Expiry:       o.Expiry,
+		Renew:        o.Renew,
+		Acquire:      o.Acquire,
+		MaxItems:     o.MaxItems,
+		PollMin:      o.PollMin,
+		PollBusy:     min(o.PollMin, pollBusy),
+		PollMax:      o.PollMax,
+		DrainTimeout: o.DrainTimeout,
+		Lanes:        lanes,
+		Poison:       changefeed.PoisonDeadLetter,
+		RetryMax:     retryMax,
+		DeadLetter:   h.Park,
+		WaitLimit:    o.WaitLimit,
+		Observer: changefeed.JoinObservers(h.Observe(), s.health.Observer(), metrics.Observer(),
+			monitor.AbsenceLog(o.EventTTL, time.Now, o.Logger), monitor.ProcessorLog(o.Logger)),
+	})
+}
+
+// Ready is nil when the relay does its work: see monitor.Health.
+func (s *Service) Ready() error { return s.health.Ready(s.processor.Lag) }
+
+// Lag tells how far the ranges that this relay owns are read.
+func (s *Service) Lag() []changefeed.RangeLag { return s.processor.Lag() }

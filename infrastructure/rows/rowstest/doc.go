@@ -1,3 +1,0 @@
-// Package rowstest is what any rows.Store has to pass, with baskets as the aggregates: tests of
-// a store run UnitOfWork, Events and ConcurrentWriters, and use Baskets for what is theirs alone.
-package rowstest

@@ -1,0 +1,104 @@
+package cosmos
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/infrastructure/store/cosmos/internal/store"
+	"feedbox/infrastructure/store/document"
+)
+
+// ContainerContext collects what is to be created and replaced under one
+// partition key, and saves it as one transaction. It serves one goroutine.
+type ContainerContext struct {
+	container *azcosmos.ContainerClient
+	options   Options
+	session   store.Session
+
+	partitionKey string // of all operations; empty while there are none
+	operations   []operation
+}
+
+type verb uint8
+
+const (
+	verbCreate verb = iota
+	verbReplace
+	verbDelete
+)
+
+// operation is one change of one document.
+type operation struct {
+	verb   verb
+	object DataObject
+	body   []byte // the document as it is sent; nil for a deletion
+}
+
+func newContainerContext(container *azcosmos.ContainerClient, options Options, session store.Session) ContainerContext {
+	return ContainerContext{container: container, options: options, session: session}
+}
+
+// Create notes that o is to be stored. An id that exists fails Save with
+// fault.Conflict.
+func (c *ContainerContext) Create(o DataObject) error { return c.track(verbCreate, o, nil) }
+
+// Update notes that o replaces the stored document that has o's ETag. Another
+// ETag fails Save with fault.PreconditionFailed.
+func (c *ContainerContext) Update(o DataObject) error { return c.track(verbReplace, o, nil) }
+
+// Reset forgets all that was noted. Nothing of it was or will be written.
+func (c *ContainerContext) Reset() {
+	c.partitionKey, c.operations = "", nil
+}
+
+// Contains reports whether something is noted for the document with this id.
+func (c *ContainerContext) Contains(id string) bool {
+	return slices.ContainsFunc(c.operations, func(op operation) bool { return op.object.ID == id })
+}
+
+// track notes an operation. Body is a document with a shape of its own, of which o has the
+// id, the partition key and the ETag, and no more; nil encodes o.
+func (c *ContainerContext) track(v verb, o DataObject, body []byte) error {
+	switch {
+	case o.ID == "" || o.PartitionKey == "":
+		return fmt.Errorf("track document %q: it needs an id and a partition key", o.ID)
+	case c.partitionKey != "" && o.PartitionKey != c.partitionKey:
+		return fmt.Errorf("track document %s: its partition key is %s, the transaction is in %s; use a unit of work for each",
+			o.ID, o.PartitionKey, c.partitionKey)
+	case c.Contains(o.ID):
+		return fmt.Errorf("track document %s: it has an operation in this transaction already", o.ID)
+	case v != verbCreate && o.ETag == "":
+		return fmt.Errorf("track document %s: it has no ETag, so it cannot be replaced or deleted safely", o.ID)
+	}
+	if v != verbDelete && body == nil {
+		var err error
+		if body, err = o.encode(); err != nil {
+			return err
+		}
+	}
+	c.partitionKey = o.PartitionKey
+	c.operations = append(c.operations, operation{verb: v, object: o, body: body})
+	return nil
+}
+
+// isEvent reports whether op stores an event: a create, under an id that is used once, ever.
+func (op operation) isEvent() bool { return op.object.Type == document.TypeEvent }
+
+// ordered returns the operations as they are sent: event creates first, else in
+// the order they were noted. A batch is executed in order and stops at its first
+// failure, so an event that is stored already is met before anything else.
+func (c *ContainerContext) ordered() []operation {
+	slices.SortStableFunc(c.operations, func(a, b operation) int {
+		switch {
+		case a.isEvent() == b.isEvent():
+			return 0
+		case a.isEvent():
+			return -1
+		default:
+			return 1
+		}
+	})
+	return c.operations
+}

@@ -1,0 +1,38 @@
+package cosmos
+
+import (
+	"context"
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/store/cosmos/internal/store"
+	"feedbox/infrastructure/store/document"
+)
+
+// EventStore reads events where they were committed. It is safe for concurrent use.
+type EventStore struct {
+	container *azcosmos.ContainerClient
+	decoder   document.EventDecoder
+}
+
+var _ relay.Stored = EventStore{}
+
+// NewEventStore returns the events of container that decoder tells from other documents.
+func NewEventStore(container *azcosmos.ContainerClient, decoder document.EventDecoder) (EventStore, error) {
+	if container == nil {
+		return EventStore{}, errors.New("cosmos: an event store needs a container")
+	}
+	return EventStore{container, decoder}, nil
+}
+
+// Event implements relay.Stored by a point read. A change of the last moment may not be in
+// it yet: whoever made it is another client, whose session token is not known here.
+func (s EventStore) Event(ctx context.Context, key, id string) ([]byte, error) {
+	reply, err := s.container.ReadItem(ctx, keyValue(key), id, nil)
+	if err != nil {
+		return nil, store.AsFault("read event "+id+" of key "+key, err)
+	}
+	return reply.Value, nil
+}

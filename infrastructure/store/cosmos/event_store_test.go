@@ -1,0 +1,45 @@
+package cosmos_test
+
+import (
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/application/relay"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/document"
+)
+
+func TestEventStore(t *testing.T) {
+	container := newWorld(t, worldOptions{}).container
+	if _, err := cosmos.NewEventStore(nil, document.EventDecoder{}); err == nil {
+		t.Error("a store without a container is accepted")
+	}
+	store, err := cosmos.NewEventStore(container, document.EventDecoder{})
+	must(t, err)
+	const stored = `{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"A","sequence":1}}`
+	_, err = container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(stored), nil)
+	must(t, err)
+	raw, err := store.Event(t.Context(), "k", "e1")
+	must(t, err)
+	if !relay.SameContent(document.EventDecoder{}, raw, []byte(stored)) {
+		t.Errorf("read %s, want %s", raw, stored)
+	}
+	mended := `{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"B","sequence":1}}`
+	if relay.SameContent(document.EventDecoder{}, raw, []byte(mended)) {
+		t.Error("other content counts as the same")
+	}
+	for _, at := range [][2]string{{"k", "e2"}, {"other", "e1"}} {
+		if _, err := store.Event(t.Context(), at[0], at[1]); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%v: %v, want not found", at, err)
+		}
+	}
+}
+
+func storedEvents(t *testing.T, container *azcosmos.ContainerClient, key string) ([]relay.StoredEvent, error) {
+	t.Helper()
+	store, err := cosmos.NewEventStore(container, document.EventDecoder{})
+	must(t, err)
+	return store.OfKey(t.Context(), key)
+}

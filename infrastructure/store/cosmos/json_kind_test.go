@@ -1,0 +1,212 @@
+package cosmos_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/google/uuid"
+
+	"feedbox/application/command"
+	"feedbox/application/query"
+	"feedbox/domain/aggregate"
+	"feedbox/domain/event"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/document"
+)
+
+// basket is an aggregate of somebody else's.
+type basket struct {
+	aggregate.Root
+	lines []string
+}
+
+type (
+	basketState  struct{ Lines []string }
+	basketOpened struct{}
+	lineAdded    struct {
+		Line string `json:"line"`
+	}
+	basketEmptied struct {
+		Version int `json:"sequence"` // a name that is taken
+	}
+	basketDropped struct{}
+)
+
+func (basketOpened) Action() string  { return "BasketOpenedEvent" }
+func (lineAdded) Action() string     { return "LineAddedEvent" }
+func (basketEmptied) Action() string { return "BasketEmptiedEvent" }
+func (basketDropped) Action() string { return "BasketDroppedEvent" }
+
+func (b *basket) add(line string) {
+	b.lines = append(b.lines, line)
+	aggregate.Record(&b.Root, lineAdded{line}, uuid.New(), time.Now())
+}
+
+func basketKind() document.JSON[*basket, basketState] {
+	return document.JSON[*basket, basketState]{
+		Type:    "basket",
+		State:   func(b *basket) basketState { return basketState{b.lines} },
+		Restore: func(root aggregate.Root, s basketState) (*basket, error) { return &basket{root, s.Lines}, nil },
+		Events: []document.EventCodec{
+			document.JSONEvent[basketOpened](), document.JSONEvent[lineAdded](), document.JSONEvent[basketEmptied](), document.JSONEvent[basketDropped](),
+		},
+	}
+}
+
+func newBaskets(t *testing.T) (*world, *command.Ports[*basket]) {
+	t.Helper()
+	w := newWorld(t, worldOptions{})
+	work, err := cosmos.NewUnitsOfWork(w.container, basketKind().Kind(), nil, &cosmos.Options{Backoff: -1})
+	must(t, err)
+	return w, &command.Ports[*basket]{Work: work, IDs: uuid.New, Now: time.Now, Audit: true, Noun: "basket", Namespace: uuid.MustParse("0a7f19f2-3d8c-4d0b-b8e3-5a4b7f1f6a11")}
+}
+
+func opening(key string) command.Creation[*basket] {
+	return command.Creation[*basket]{
+		Sender: command.Sender{Principal: "alice", IdempotencyKey: key}, Parts: []any{"OpenBasket"},
+		Make: func(id uuid.UUID, requestHash string) (*basket, error) {
+			root, err := aggregate.New(id, requestHash)
+			b := &basket{Root: root}
+			aggregate.Record(&b.Root, basketOpened{}, uuid.New(), time.Now())
+			return b, err
+		},
+	}
+}
+
+func TestAKindOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	w, baskets := newBaskets(t)
+	opened, err := baskets.Create(t.Context(), opening("k"))
+	must(t, err)
+	id := opened.Aggregate.ID()
+	add := func(b *basket) error { b.add("pens"); b.add("paper"); return nil }
+	updated, err := baskets.Update(t.Context(), command.Target{ID: id, IfMatch: []string{opened.ETag}, Sender: command.Sender{IdempotencyKey: "l"}}, add, "AddLines")
+	if err != nil || updated.Version != 2 {
+		t.Fatalf("%+v, %v", updated, err)
+	}
+	repeated, err := baskets.Update(t.Context(), command.Target{ID: id, IfMatch: []string{opened.ETag}, Sender: command.Sender{IdempotencyKey: "l"}}, add, "AddLines")
+	if err != nil || !repeated.Replayed || repeated.Version != 2 {
+		t.Errorf("the repeat: %+v, %v", repeated, err)
+	}
+	again, err := baskets.Create(t.Context(), opening("k"))
+	if err != nil || !again.Replayed || again.Aggregate.ID() != id || again.ETag != "" {
+		t.Errorf("created again: %+v, %v", again, err)
+	}
+	if _, err := baskets.Update(t.Context(), command.Target{ID: id, IfMatch: []string{opened.ETag}}, add); !fault.Is(err, fault.PreconditionFailed) {
+		t.Errorf("a stale ETag: %v", err)
+	}
+	events, err := storedEvents(t, w.container, id.String())
+	must(t, err)
+	var told []string
+	for _, e := range events {
+		told = append(told, e.Action)
+	}
+	if strings.Join(told, " ") != "BasketOpenedEvent LineAddedEvent LineAddedEvent" || events[2].Sequence != 3 || !strings.Contains(string(events[1].Body), `"line":"pens"`) ||
+		!strings.Contains(string(events[1].Body), `"aggregateId":"`+id.String()+`"`) {
+		t.Errorf("events %v, the second %s", told, events[1].Body)
+	}
+
+	reader, err := cosmos.NewJSONReader[basketState](w.container, "basket")
+	must(t, err)
+	found, err := query.One(t.Context(), reader, "basket", query.Read{ID: id})
+	if err != nil || strings.Join(found.State.State.Lines, " ") != "pens paper" || found.State.Root.Version != 2 || found.State.Root.Sequence != 3 {
+		t.Errorf("read %+v, %v", found, err)
+	}
+	page, err := reader.Page(t.Context(), 10, "", "")
+	if err != nil || len(page.Items) != 1 || page.Items[0].Root.ID != id || page.Items[0].ETag != found.ETag {
+		t.Errorf("page %+v, %v", page, err)
+	}
+	audit, err := cosmos.NewAuditReader(w.container)
+	must(t, err)
+	if trail, err := query.ReadTrail(t.Context(), audit, reader, query.Trail{ID: id}); err != nil || len(trail.Entries) != 2 || trail.Entries[0].Principal != "alice" || len(trail.Entries[1].Events) != 2 {
+		t.Errorf("trail %+v, %v", trail, err)
+	}
+}
+
+// What a kind is deleted to outlives it, whatever the kind.
+func TestADeletedAggregateOfAnyKindIsContinued(t *testing.T) {
+	t.Parallel()
+	w, baskets := newBaskets(t)
+	opened, err := baskets.Create(t.Context(), opening("k"))
+	must(t, err)
+	id := opened.Aggregate.ID()
+	_, err = baskets.Update(t.Context(), command.Target{ID: id}, func(b *basket) error {
+		b.MarkDeleted()
+		aggregate.Record(&b.Root, basketDropped{}, uuid.New(), time.Now())
+		return nil
+	})
+	must(t, err)
+	if _, err = baskets.Create(t.Context(), opening("k")); !fault.Is(err, fault.Gone) {
+		t.Errorf("while it is there: %v", err)
+	}
+	reply, err := w.container.ReadItem(t.Context(), azcosmos.NewPartitionKeyString(id.String()), id.String(), nil)
+	must(t, err)
+	var deleted struct{ TTL int }
+	must(t, json.Unmarshal(reply.Value, &deleted))
+	if deleted.TTL != 30*24*3600 {
+		t.Errorf("a deleted basket stays for %d s", deleted.TTL)
+	}
+	_, err = w.container.DeleteItem(t.Context(), azcosmos.NewPartitionKeyString(id.String()), id.String(), nil) // it expires
+	must(t, err)
+	again, err := baskets.Create(t.Context(), opening("k"))
+	if err != nil || again.Replayed || again.Aggregate.Version() != 3 {
+		t.Errorf("once it is gone: %+v, %v", again, err)
+	}
+}
+
+func TestWhatAKindCannotStore(t *testing.T) {
+	t.Parallel()
+	_, baskets := newBaskets(t)
+	opened, err := baskets.Create(t.Context(), opening(""))
+	must(t, err)
+	_, err = baskets.Update(t.Context(), command.Target{ID: opened.Aggregate.ID()}, func(b *basket) error {
+		aggregate.Record(&b.Root, basketEmptied{}, uuid.New(), time.Now())
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "sequence: the name of the member is taken") {
+		t.Errorf("a payload with a member of all events: %v", err)
+	}
+	if opened, err = baskets.Create(t.Context(), opening("")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = baskets.Update(t.Context(), command.Target{ID: opened.Aggregate.ID()}, func(b *basket) error {
+		b.Events().Record(event.Of[unknownEvent]{Meta: b.Meta(uuid.New(), time.Now())})
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "no encoder for UnknownEvent") {
+		t.Errorf("an event nobody registered: %v", err)
+	}
+}
+
+type unknownEvent struct{}
+
+func (unknownEvent) Action() string { return "UnknownEvent" }
+
+func TestAKindThatLacksSomethingIsAnError(t *testing.T) {
+	t.Parallel()
+	w, _ := newOutbox(t)
+	whole := basketKind()
+	for says, change := range map[string]func(j *document.JSON[*basket, basketState]){
+		"needs Type":        func(j *document.JSON[*basket, basketState]) { j.Type = "" },
+		"is taken":          func(j *document.JSON[*basket, basketState]) { j.Type = "domainEvent" },
+		"State and Restore": func(j *document.JSON[*basket, basketState]) { j.State = nil },
+		"two codecs for Lin": func(j *document.JSON[*basket, basketState]) {
+			j.Events = append(j.Events, document.JSONEvent[lineAdded]())
+		},
+		"Decode and Events":    func(j *document.JSON[*basket, basketState]) { j.Events = nil },
+		"without an action or": func(j *document.JSON[*basket, basketState]) { j.Events = []document.EventCodec{{}} },
+	} {
+		wrong := whole
+		change(&wrong)
+		if _, err := cosmos.NewUnitsOfWork(w.container, wrong.Kind(), nil, nil); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v; want something with %q", err, says)
+		}
+	}
+	if _, err := cosmos.NewUnitsOfWork[*basket](w.container, nil, nil, nil); err == nil {
+		t.Error("no kind")
+	}
+}

@@ -1,0 +1,135 @@
+package parked
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/store/cosmos/internal/store"
+	"feedbox/infrastructure/store/document"
+)
+
+// Update implements relay.DrainStore.
+func (l *Lot) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
+	body, err := encodeGate(g)
+	if err != nil {
+		return relay.Gate{}, err
+	}
+	etag := azcore.ETag(g.Version)
+	reply, err := l.container.ReplaceItem(ctx, azcosmos.NewPartitionKeyString(g.Key), gateID, body, &azcosmos.ItemOptions{IfMatchEtag: &etag})
+	if err != nil {
+		return relay.Gate{}, store.AsFault("update the gate of key "+g.Key, err)
+	}
+	l.sawReply(reply.SessionToken)
+	g.Version = string(reply.ETag)
+	return g, nil
+}
+
+// First implements relay.DrainStore.
+func (l *Lot) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
+	query := fmt.Sprintf("SELECT TOP %d * FROM c WHERE c.type = @type ORDER BY c.position", limit)
+	var events []relay.ParkedEvent
+	err := l.query(ctx, "read parked events of key "+key, azcosmos.NewPartitionKeyString(key), query, typeParkedEvent, func(raw []byte) error {
+		e, _, err := decodeParked(raw)
+		events = append(events, e)
+		return err
+	})
+	return events, err
+}
+
+// Remove implements relay.DrainStore.
+func (l *Lot) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
+	g.Release(events)
+	b, err := l.begin(g)
+	if err != nil {
+		return relay.Gate{}, err
+	}
+	for i := range events {
+		b.DeleteItem(events[i].ID, nil)
+	}
+	if skipped != nil {
+		d := newParkedDocument(&skipped.Event)
+		d.ID, d.Type, d.Skipped = skippedID(skipped.Event.ID), typeSkippedEvent, (*document.IntentData)(&skipped.Intent)
+		body, err := d.encode(skipped.Event.Document)
+		if err != nil {
+			return relay.Gate{}, err
+		}
+		b.UpsertItem(body, nil)
+	}
+	g, _, err = l.execute(ctx, "remove parked events of key "+g.Key, g, b)
+	return g, err
+}
+
+// Open implements relay.DrainStore. The gate goes first, then its entry in the list.
+func (l *Lot) Open(ctx context.Context, g relay.Gate) error {
+	etag := azcore.ETag(g.Version)
+	reply, err := l.container.DeleteItem(ctx, azcosmos.NewPartitionKeyString(g.Key), gateID, &azcosmos.ItemOptions{IfMatchEtag: &etag})
+	if err != nil {
+		return store.AsFault("open the gate of key "+g.Key, err)
+	}
+	l.sawReply(reply.SessionToken)
+	l.unlist(ctx, g.Key, g.Listed)
+	return nil
+}
+
+// Intents implements relay.DrainStore.
+func (l *Lot) Intents(ctx context.Context) ([]relay.Gate, error) {
+	var gates []relay.Gate
+	err := l.gates(ctx, "look for intents", "SELECT * FROM c WHERE c.type = @type AND (IS_DEFINED(c.intent) OR c.closing.auto = true)", func(g relay.Gate) { gates = append(gates, g) })
+	return gates, err
+}
+
+// everyKey asks the gateway to serve a query across partitions, which it does for
+// filters and projections.
+var everyKey = azcosmos.NewPartitionKey()
+
+func (l *Lot) gates(ctx context.Context, what, query string, visit func(relay.Gate)) error {
+	return l.query(ctx, what, everyKey, query, typeGate, func(raw []byte) error {
+		g, err := decodeGate(raw)
+		if err == nil {
+			visit(g)
+		}
+		return err
+	})
+}
+
+// query calls visit for each result of a query whose parameter @type is kind.
+func (l *Lot) query(ctx context.Context, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
+	return l.queryAt(ctx, l.seen(), what, key, query, kind, visit)
+}
+
+// queryAt is query by a replica that is not behind position.
+func (l *Lot) queryAt(ctx context.Context, position *string, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
+	pager := l.container.NewQueryItemsPager(query, key, &azcosmos.QueryOptions{
+		SessionToken: position, QueryParameters: []azcosmos.QueryParameter{{Name: "@type", Value: kind}},
+	})
+	for pager.More() {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return store.AsFault(what, err)
+		}
+		if page.RawResponse != nil {
+			l.saw(page.RawResponse.Header.Get(store.HeaderSession))
+		}
+		for _, raw := range page.Items {
+			if err := visit(raw); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+		}
+	}
+	return nil
+}
+
+// parked returns the events that are behind the gate of key, by id.
+func (l *Lot) parked(ctx context.Context, key string) (map[string]relay.ParkedEvent, error) {
+	there := make(map[string]relay.ParkedEvent)
+	err := l.query(ctx, "list parked events of key "+key, azcosmos.NewPartitionKeyString(key), "SELECT * FROM c WHERE c.type = @type", typeParkedEvent, func(raw []byte) error {
+		e, _, err := decodeParked(raw)
+		there[e.ID] = e
+		return err
+	})
+	return there, err
+}

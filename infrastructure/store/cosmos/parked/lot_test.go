@@ -1,0 +1,159 @@
+package parked_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/parked"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wire passes requests on, but for the answer to the first transaction if that is to be
+// lost.
+type wire struct {
+	next *http.Client
+	lose atomic.Bool
+}
+
+// Do implements policy.Transporter.
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	reply, err := w.next.Do(r)
+	if err == nil && isBatch(r) && w.lose.CompareAndSwap(true, false) {
+		_ = reply.Body.Close()
+		return nil, http.ErrHandlerTimeout
+	}
+	return reply, err
+}
+
+// newContainer returns an empty container of an emulated account.
+func newContainer(t *testing.T, o *cosmosemu.Options) (*azcosmos.ContainerClient, *wire) {
+	t.Helper()
+	emulator := cosmosemu.StartT(t, o)
+	must(t, emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "parked", PartitionKey: []string{cosmos.PartitionKeyPath}}))
+	w := &wire{next: emulator.HTTPClient()}
+	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Key: emulator.Key(), Options: azcore.ClientOptions{Transport: w}})
+	must(t, err)
+	t.Cleanup(client.Close)
+	container, err := client.NewContainer("contacts", "parked")
+	must(t, err)
+	return container, w
+}
+
+// newLot returns an empty lot over an emulated account with several partitions.
+func newLot(t *testing.T) (*parked.Lot, *wire) {
+	t.Helper()
+	container, w := newContainer(t, &cosmosemu.Options{Partitions: 3})
+	lot, err := parked.New(container)
+	must(t, err)
+	return lot, w
+}
+
+func TestLot(t *testing.T) {
+	parkedtest.Run(t, func(t *testing.T) parkedtest.Store {
+		lot, _ := newLot(t)
+		return lot
+	})
+}
+
+func parkedEvent(id string, document []byte) relay.ParkedEvent {
+	return relay.ParkedEvent{ID: id, Key: "k", Document: document, Reason: "too_large", ParkedAt: time.Now()}
+}
+
+func parkAt(t *testing.T, lot *parked.Lot, key string, closing *relay.Closing, events ...relay.ParkedEvent) relay.Parking {
+	t.Helper()
+	done, err := lot.Park(t.Context(), key, events, closing)
+	must(t, err)
+	return done
+}
+
+func TestParkingKeepsTheBytes(t *testing.T) {
+	lot, _ := newLot(t)
+	large := append([]byte(`{"id":"large","x":"`), make([]byte, 1_950_000)...)
+	for i := range large[20:] {
+		large[20+i] = "abcdefgh<>&"[i%11]
+	}
+	large = append(large, `"}`...)
+	documents := map[string][]byte{
+		"spaces": []byte(`{ "id" : "spaces",	"n": 1.50, "html":"<a href='x'>&</a>" }`),
+		"broken": []byte("{\"id\":\"broken\",\xff"),
+		"large":  large,
+	}
+	for id, document := range documents {
+		parkAt(t, lot, "k", &relay.Closing{Event: id}, parkedEvent(id, document))
+	}
+	events, err := lot.First(t.Context(), "k", 10)
+	must(t, err)
+	if len(events) != len(documents) {
+		t.Fatalf("%d events, want %d", len(events), len(documents))
+	}
+	for _, e := range events {
+		if string(e.Document) != string(documents[e.ID]) {
+			t.Errorf("document of %s is %.80q, want %.80q", e.ID, e.Document, documents[e.ID])
+		}
+	}
+}
+
+// TestParkingLargeEvents: together they are more than one transaction takes.
+func TestParkingLargeEvents(t *testing.T) {
+	lot, _ := newLot(t)
+	var events []relay.ParkedEvent
+	for i := range 4 {
+		events = append(events, parkedEvent(fmt.Sprint("e", i), fmt.Appendf(nil, `{"id":"e%d","x":"%s"}`, i, strings.Repeat("x", 900_000))))
+	}
+	if done := parkAt(t, lot, "k", &relay.Closing{Event: "e0"}, events...); len(done.Parked) != 4 {
+		t.Errorf("%d events were parked, want 4", len(done.Parked))
+	}
+	got, err := lot.First(t.Context(), "k", 10)
+	must(t, err)
+	if len(got) != 4 || string(got[3].Document) != string(events[3].Document) {
+		t.Errorf("%d events are there, want 4 with their documents", len(got))
+	}
+}
+
+// TestParkingIsRepeatable loses the answer of a transaction that was applied.
+func TestParkingIsRepeatable(t *testing.T) {
+	lot, w := newLot(t)
+	w.lose.Store(true)
+	events := []relay.ParkedEvent{parkedEvent("e1", []byte(`{}`)), parkedEvent("e2", []byte(`{}`))}
+	_, err := lot.Park(t.Context(), "k", events, &relay.Closing{Event: "e1"})
+	if err != nil && !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("park: %v, want it unavailable", err)
+	}
+	parkAt(t, lot, "k", &relay.Closing{Event: "e1"}, events...)
+	got, err := lot.First(t.Context(), "k", 10)
+	must(t, err)
+	if g, gateErr := lot.Gate(t.Context(), "k"); len(got) != 2 || gateErr != nil || g.Events != 2 {
+		t.Errorf("%d events, gate %+v, %v; want two", len(got), g, gateErr)
+	}
+}
+
+func TestGatesInOrderOfClosing(t *testing.T) {
+	lot, _ := newLot(t)
+	at := time.Now().UTC()
+	for i, key := range []string{"c", "a", "b"} { // the answer is in the order of creation, or of the partitions
+		parkAt(t, lot, key, &relay.Closing{At: at.Add(time.Duration((i+2)%3) * time.Second)})
+	}
+	gates, err := lot.Gates(t.Context())
+	must(t, err)
+	if len(gates) != 3 || gates[0].Key != "a" || gates[1].Key != "b" || gates[2].Key != "c" {
+		t.Errorf("gates %+v, want a, b, c", gates)
+	}
+}

@@ -1,0 +1,47 @@
+package document
+
+import (
+	"fmt"
+
+	"feedbox/domain/event"
+	"feedbox/infrastructure/store/internal/jsontext"
+)
+
+// EventSchemaVersion is the version of the shapes of events. It rises when a
+// member changes its meaning or goes away; readers must accept new members.
+const EventSchemaVersion = 1
+
+// EventMembers are the members of an event's data that all events have.
+var EventMembers = []string{defaultIDMember, "action", "id", "createdAt", "aggregateVersion", "sequence", "schemaVersion", "traceparent"}
+
+// room is for the data of usual events, in bytes.
+const room = 640
+
+// EventData returns the data of the document of an event. What happened is written by the
+// kind's encoder, then come the members that all events have. Traceparent (W3C Trace
+// Context) may be empty.
+func (k *Kind[A]) EventData(e event.Event, traceparent string) ([]byte, error) {
+	meta := e.Metadata()
+	encode := k.Events[e.Action()]
+	if encode == nil {
+		return nil, fmt.Errorf("encode event %s: the kind has no encoder for %s (%T)", meta.ID, e.Action(), e)
+	}
+	data, err := encode(append(make([]byte, 0, room), '{'), e)
+	if err != nil {
+		return nil, fmt.Errorf("encode event %s (%s): %w", meta.ID, e.Action(), err)
+	}
+	w := jsontext.Extend(data)
+	w.UUID(k.IDMember, meta.AggregateID)
+	w.Text("action", e.Action())
+	w.UUID("id", meta.ID)
+	w.Time("createdAt", meta.CreatedAt)
+	w.Integer("aggregateVersion", meta.AggregateVersion)
+	w.Integer("sequence", meta.Sequence)
+	w.Integer("schemaVersion", EventSchemaVersion)
+	w.TextIfAny("traceparent", traceparent)
+	w.End()
+	if data, err = w.Done(); err != nil {
+		return nil, fmt.Errorf("encode event %s: %w", meta.ID, err)
+	}
+	return data, nil
+}

@@ -1,0 +1,218 @@
+package document
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/store/internal/jsontext"
+)
+
+// EventDecoder reads events out of the documents of the change feed, as an EventContract
+// has them:
+//
+//	{"id", "partitionKey", "type": "domainEvent", "data": {"action", "sequence",
+//	 "aggregateVersion", "createdAt", "traceparent", ...}, "ttl", "_lsn", ...}
+//
+// It goes over the document once and decodes nothing that is only passed on: the body
+// of the message is the bytes of data as they stand, and its strings share the
+// document's memory (a string with an escape is copied). A document without a type, or
+// of another one, is no event; one with a sequence gives its key and that, as the state of
+// an aggregate. An event without id, partition key, data or action, or
+// with a sequence or version that is not a whole number, gives a Refused error that
+// names each fault.
+//
+// It expects one valid JSON value, which is what the feed's own decoder lets through.
+// Any other input is refused or read as far as it makes sense; it never panics.
+//
+// The zero value has the contract of this package's documents. It is safe for concurrent
+// use.
+type EventDecoder struct {
+	contract *contract // nil: the default
+}
+
+var _ relay.Decoder = EventDecoder{}
+
+// NewEventDecoder returns a decoder of the events of a contract.
+func NewEventDecoder(c EventContract) (EventDecoder, error) {
+	contract := c.compile()
+	return EventDecoder{contract}, contract.check()
+}
+
+// Decode implements relay.Decoder.
+func (e EventDecoder) Decode(raw []byte) (relay.Message, bool, error) {
+	d := eventDocument{contract: e.contractOrDefault()}
+	if err := d.read(raw); err != nil {
+		return d.message, false, relay.Refuse("invalid_document", "document %s: %w", d.name(), err)
+	}
+	if !d.isEvent {
+		if d.isNote || d.message.Sequence < 1 {
+			return relay.Message{}, false, nil
+		}
+		return relay.Message{Key: d.message.Key, Sequence: d.message.Sequence}, false, nil
+	}
+	if !utf8.Valid(raw) {
+		d.fault("not valid UTF-8")
+	}
+	d.require(d.contract.ID, d.message.ID != "")
+	d.require(d.contract.Key, d.message.Key != "")
+	d.require(d.contract.Body, d.contract.whole || d.message.Body != nil)
+	isKnown := d.message.Body != nil || d.contract.inside.subject == "" // else there is no body to miss it in
+	d.require(d.contract.subjectPath, d.message.Action != "" || !isKnown)
+	if len(d.faults) > 0 {
+		return d.message, false, relay.Refuse("invalid_event", "event %s: %s", d.name(), strings.Join(d.faults, ", "))
+	}
+	return d.message, true, nil
+}
+
+// Types returns the member that tells events from other documents, and its values of events.
+func (e EventDecoder) Types() (member string, values []string) {
+	c := e.contractOrDefault()
+	return c.Type, c.Types
+}
+
+func (e EventDecoder) contractOrDefault() *contract {
+	if e.contract == nil {
+		return defaultContract
+	}
+	return e.contract
+}
+
+// eventDocument is what Decode gathers from one document.
+type eventDocument struct {
+	contract *contract
+	message  relay.Message
+	isEvent  bool
+	isNote   bool     // one of this package's own that tells nothing
+	faults   []string // what makes the event unusable
+}
+
+func (d *eventDocument) fault(text string) { d.faults = append(d.faults, text) }
+
+func (d *eventDocument) require(member string, present bool) {
+	if !present {
+		d.fault("no " + member)
+	}
+}
+
+// name tells the document in messages for people.
+func (d *eventDocument) name() string {
+	if d.message.ID == "" {
+		return "without id"
+	}
+	return strings.ToValidUTF8(d.message.ID, "?")
+}
+
+// read goes over the members of the document. It stops early at a type that tells it
+// nothing.
+func (d *eventDocument) read(raw []byte) error {
+	s, c := jsontext.NewScanner(raw), d.contract
+	more, err := s.Enter()
+	for more && err == nil {
+		var member string
+		if member, err = s.Member(); err != nil {
+			break
+		}
+		switch member {
+		case c.ID:
+			d.message.ID, err = d.text(&s, c.ID)
+		case c.Key:
+			d.message.Key, err = d.text(&s, c.Key)
+		case c.Type:
+			var kind string
+			if kind, _, err = s.Text(); err == nil {
+				if d.isEvent = slices.Contains(c.Types, kind); c.subjectIsType {
+					d.message.Action = kind
+				}
+				if d.isNote = !d.isEvent && isNote(kind); d.isNote {
+					return nil
+				}
+			}
+		case "_lsn":
+			d.message.LSN, _, err = s.Integer()
+		case c.Body:
+			err = d.readBody(&s)
+		default:
+			if c.readsBeside {
+				err = d.readMember(&s, member, &c.beside)
+			} else {
+				err = s.Skip()
+			}
+		}
+		if err == nil {
+			more, err = s.Next()
+		}
+	}
+	if c.whole && err == nil {
+		d.message.Body = raw
+	}
+	return err
+}
+
+// readBody goes over the members of the body's object and keeps its bytes.
+func (d *eventDocument) readBody(s *jsontext.Scanner) error {
+	if s.Peek() != '{' {
+		return s.Skip()
+	}
+	start := s.Pos()
+	more, err := s.Enter()
+	for more && err == nil {
+		var member string
+		if member, err = s.Member(); err != nil {
+			break
+		}
+		if err = d.readMember(s, member, &d.contract.inside); err == nil {
+			more, err = s.Next()
+		}
+	}
+	d.message.Body = s.Since(start)
+	return err
+}
+
+// readMember takes the value of a member that is one of names.
+func (d *eventDocument) readMember(s *jsontext.Scanner, member string, names *bodyMembers) (err error) {
+	c := d.contract
+	switch member {
+	case "": // stands for no name
+		err = s.Skip()
+	case names.subject:
+		d.message.Action, err = d.text(s, c.subjectPath)
+	case names.sequence:
+		d.message.Sequence, err = d.count(s, c.sequencePath)
+	case names.version:
+		d.message.AggregateVersion, err = d.count(s, c.versionPath)
+	case names.createdAt:
+		d.message.CreatedAt, _, err = s.Text()
+	case names.traceparent:
+		d.message.Traceparent, _, err = s.Text()
+	default:
+		err = s.Skip()
+	}
+	return err
+}
+
+// text reads a member that has to be a string if it is there.
+func (d *eventDocument) text(s *jsontext.Scanner, name string) (string, error) {
+	v, ok, err := s.Text()
+	if !ok && err == nil {
+		d.fault(name + " is not a string")
+	}
+	return v, err
+}
+
+// count reads a member that has to be a positive whole number if it is there.
+func (d *eventDocument) count(s *jsontext.Scanner, name string) (int64, error) {
+	isNull := s.Peek() == 'n'
+	n, ok, err := s.Integer()
+	if err == nil && !isNull && (!ok || n < 1) {
+		d.fault(name + " is not a positive whole number")
+	}
+	return n, err
+}
+
+// isNote tells the documents of this package that stand beside aggregates and events. The
+// sequence of a tombstone is that of an event that may have expired long ago.
+func isNote(kind string) bool {
+	return kind == TypeRequest || kind == TypeAudit || kind == TypeTombstone
+}

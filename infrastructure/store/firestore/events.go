@@ -1,0 +1,53 @@
+package firestore
+
+import (
+	"context"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/recordstore"
+)
+
+// event stores an event in the feed.
+func (db *DB) event(key, id, document string, lifetime time.Duration) *pb.Write {
+	w := db.put(collectionEvents, id, fields{"slot": slotOf(key), "key": key, "document": document}.expires(lifetime), absent)
+	w.UpdateTransforms = []*pb.DocumentTransform_FieldTransform{{ // the service stores its time
+		FieldPath: memberAt, TransformType: &pb.DocumentTransform_FieldTransform_SetToServerValue{SetToServerValue: pb.DocumentTransform_FieldTransform_REQUEST_TIME},
+	}}
+	return w
+}
+
+// AddEvent stores an event that comes with no aggregate. A negative lifetime is for ever.
+// Faults: Conflict if there is one of that id.
+func (db *DB) AddEvent(ctx context.Context, key, id, document string, lifetime time.Duration) error {
+	_, err := db.commit(ctx, db.event(key, id, document, lifetime))
+	if refused(err) {
+		return fault.Wrap(fault.Conflict, "", "there is an event of that id already", err)
+	}
+	return asFault("add event "+id+" of key "+key, err)
+}
+
+func storedOf(d *pb.Document) (recordstore.StoredEvent, error) {
+	return recordstore.StoredEvent{Document: []byte(text(d, "document")), At: d.CreateTime.AsTime(), Tag: tagOf(d)}, nil
+}
+
+// Event implements recordstore.Store.
+func (r Rows) Event(ctx context.Context, key, id string) (recordstore.StoredEvent, error) {
+	return one(ctx, r.DB, "event", collectionEvents, id, has{"key", key}, storedOf)
+}
+
+// Events implements recordstore.Store.
+func (r Rows) Events(ctx context.Context, key string) ([]recordstore.StoredEvent, error) {
+	return all(ctx, r.DB, "read the events of key "+key, find(collectionEvents, byName, 0, condition{"key", equal, key}), storedOf)
+}
+
+// ReplaceEvent implements recordstore.Store.
+func (r Rows) ReplaceEvent(ctx context.Context, key, id string, read recordstore.StoredEvent, document []byte) (bool, error) {
+	_, err := r.DB.commit(ctx, r.DB.patch(collectionEvents, id, fields{"document": string(document)}, as(read.Tag)))
+	if refused(err) {
+		return false, nil
+	}
+	return err == nil, asFault("replace event "+id+" of key "+key, err)
+}

@@ -1,0 +1,129 @@
+package firestore
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/recordstore/parked"
+)
+
+// Parked is the parked.Store of a database: the gate of a key is a document, and so is each
+// event. It is safe for concurrent use.
+type Parked struct{ DB *DB }
+
+var _ parked.Store = Parked{}
+
+// hashed is the id of a document of a key, or of an event of it, which may hold what an id
+// may not.
+func hashed(key, event string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(key), key, event))
+	return hex.EncodeToString(sum[:])
+}
+
+func gateOf(d *pb.Document) (parked.Gate, error) {
+	return parked.Gate{Key: text(d, "key"), Version: tagOf(d), Data: []byte(text(d, "gate"))}, nil
+}
+
+func parkedFields(e *relay.ParkedEvent) fields {
+	return fields{
+		"key": e.Key, "event": e.ID, "position": e.Position, "action": e.Action, "document": document.Compress(e.Document), "lsn": e.LSN, "sequence": e.Sequence,
+		"reason": e.Reason, "error": e.Error, "attempts": int64(e.Attempts), "parked": e.ParkedAt,
+	}
+}
+
+func parkedOf(d *pb.Document) (relay.ParkedEvent, error) {
+	raw, err := document.Decompress(d.Fields["document"].GetBytesValue())
+	return relay.ParkedEvent{
+		ID: text(d, "event"), Key: text(d, "key"), Action: text(d, "action"), Document: raw, LSN: number(d, "lsn"), Sequence: number(d, "sequence"),
+		Reason: text(d, "reason"), Error: text(d, "error"), Attempts: int(number(d, "attempts")), ParkedAt: moment(d, "parked"), Position: number(d, "position"),
+	}, err
+}
+
+func skippedOf(d *pb.Document) (relay.Skipped, error) {
+	e, wrong := parkedOf(d)
+	var wanted document.IntentData
+	err := json.Unmarshal([]byte(text(d, "intent")), &wanted)
+	return relay.Skipped{Event: e, Intent: relay.Intent(wanted)}, errors.Join(wrong, err)
+}
+
+// Find implements parked.Store.
+func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Gate, events []relay.ParkedEvent, err error) {
+	names := []string{p.DB.document(collectionGates, hashed(key, ""))}
+	for _, id := range ids {
+		names = append(names, p.DB.document(collectionParked, hashed(key, id)))
+	}
+	found, err := p.DB.get(ctx, names...)
+	if err != nil || found[0] == nil {
+		return g, nil, asFault("read the gate of key "+key, err)
+	}
+	for _, d := range found[1:] {
+		if d != nil {
+			e, wrong := parkedOf(d)
+			events, err = append(events, e), errors.Join(err, wrong)
+		}
+	}
+	g, _ = gateOf(found[0])
+	return g, events, err
+}
+
+// Gates implements parked.Store.
+func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
+	var conditions []condition
+	if wanted {
+		conditions = append(conditions, condition{"wanted", equal, true})
+	}
+	return all(ctx, p.DB, "list gates", find(collectionGates, byName, 0, conditions...), gateOf)
+}
+
+// First implements parked.Store.
+func (p Parked) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
+	return all(ctx, p.DB, "read parked events of key "+key, find(collectionParked, "position", limit, condition{"line", equal, key}), parkedOf)
+}
+
+// Skipped implements parked.Store.
+func (p Parked) Skipped(ctx context.Context, key string) ([]relay.Skipped, error) {
+	skipped, err := all(ctx, p.DB, "read skipped events of key "+key, find(collectionSkipped, byName, 0, condition{"key", equal, key}), skippedOf)
+	slices.SortFunc(skipped, func(a, b relay.Skipped) int { return cmp.Compare(a.Event.Position, b.Event.Position) })
+	return skipped, err
+}
+
+// Commit implements parked.Store.
+func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, err error) {
+	key, id, when := c.Gate.Key, hashed(c.Gate.Key, ""), still(c.Gate.Version)
+	writes := []*pb.Write{p.DB.remove(collectionGates, id, when)}
+	if !c.Open {
+		writes[0] = p.DB.put(collectionGates, id, fields{"key": key, "gate": string(c.Gate.Data), "wanted": c.Wanted}.anew(), when)
+	}
+	for i := range c.Put {
+		f := parkedFields(&c.Put[i])
+		f["line"] = key // while it stands there
+		writes = append(writes, p.DB.put(collectionParked, hashed(key, c.Put[i].ID), f, absent))
+	}
+	for _, id := range c.Remove {
+		writes = append(writes, p.DB.remove(collectionParked, hashed(key, id), always))
+	}
+	if s := c.Skipped; s != nil {
+		intent, err := json.Marshal(document.IntentData(s.Intent))
+		if err != nil {
+			return "", fmt.Errorf("encode what is wanted of the gate of key %s: %w", key, err)
+		}
+		f := parkedFields(&s.Event)
+		f["intent"] = string(intent)
+		writes = append(writes, p.DB.put(collectionSkipped, hashed(key, s.Event.ID), f, always))
+	}
+	version, err = p.DB.commit(ctx, writes...)
+	if refused(err) {
+		return "", fmt.Errorf("%w: %w", parked.ErrChanged, err)
+	}
+	return version, asFault("change the gate of key "+key, err)
+}

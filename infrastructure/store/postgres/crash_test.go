@@ -1,0 +1,95 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/store/postgres"
+	"feedbox/tests/servers"
+)
+
+// A server that crashes gives the ids of transactions out again that left nothing in its
+// log. A position beyond the last event that is stored would have the next ones behind it.
+func TestACrashedServerGivesIDsOutAgain(t *testing.T) {
+	server := servers.StartPostgres(t)
+	db, pool := openAt(t, server.Database(t))
+	for _, setting := range []string{"wal_writer_delay = '10s'", "bgwriter_lru_maxpages = 0", "autovacuum = off"} { // nothing writes the log but commits
+		_, err := pool.Exec(t.Context(), "ALTER SYSTEM SET "+setting)
+		must(t, err)
+	}
+	_, err := pool.Exec(t.Context(), "SELECT pg_reload_conf()")
+	must(t, err)
+	_, err = pool.Exec(t.Context(), insertEvent, 1, "early", "early", `{"id":"early"}`)
+	must(t, err)
+
+	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1})
+	must(t, err)
+	whole := changefeed.FeedRange{Max: "FF"}
+	read := func(continuation string, since time.Time) *changefeed.Page {
+		page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: whole, Continuation: continuation, Since: since})
+		must(t, err)
+		return page
+	}
+	position := read("", time.Time{}).Continuation
+	for attempt := range 10 {
+		var burnt, next uint64
+		for range 300 {
+			must(t, pool.QueryRow(t.Context(), "SELECT pg_current_xact_id()").Scan(&burnt))
+		}
+		end, err := feed.Now(t.Context(), whole)
+		must(t, err)
+		later := read("", time.Now().Add(time.Hour)).Continuation
+		if page := read(position, time.Time{}); len(page.Items) != 0 { // the feed may remember how far it has looked
+			t.Fatalf("%d events that were not stored", len(page.Items))
+		}
+		server.Kill(t)
+		server.Start(t)
+		pool = reconnect(t, pool)
+		retry(t, func() error { // a read that fails forgets what it knew, which would hide what it must not know
+			_, err := db.Clock(t.Context())
+			return err
+		})
+		id := fmt.Sprint("late", attempt)
+		must(t, pool.QueryRow(t.Context(), insertEvent+" RETURNING xid", 1, "late", id, fmt.Sprintf(`{"id":%q}`, id)).Scan(&next))
+		for _, from := range []struct{ what, position string }{
+			{"what was read last", position}, {"the end of the feed", end}, {"a read with nothing to show", later},
+		} {
+			page := read(from.position, time.Time{})
+			if len(page.Items) != 1 {
+				t.Errorf("behind %s, %s: %d events, want the one of transaction %d", from.what, from.position, len(page.Items), next)
+			}
+		}
+		if next <= burnt {
+			return
+		}
+		position = read(position, time.Time{}).Continuation
+	}
+	t.Error("ten crashes, and no id was given out twice: the test has shown nothing")
+}
+
+// retry does it again while it fails: a pool has connections to the server that was killed.
+func retry(t *testing.T, do func() error) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err := do()
+		if err == nil {
+			return
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatal(err)
+		}
+	}
+}
+
+// reconnect returns a pool like one whose server was killed.
+func reconnect(t *testing.T, old *pgxpool.Pool) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.NewWithConfig(t.Context(), old.Config())
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}

@@ -1,0 +1,94 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/recordstore/parked"
+)
+
+// Parked is the parked.Store of a database: a gate is a row with its version and one JSON
+// document, and events behind it are rows. It is safe for concurrent use.
+type Parked struct{ DB *DB }
+
+var _ parked.Store = Parked{}
+
+const (
+	gateColumns   = `key, version::text, data`
+	parkedColumns = `key, id, position, action, document, lsn, sequence, reason, error, attempts, parked_at`
+)
+
+// Find implements parked.Store.
+func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Gate, events []relay.ParkedEvent, err error) {
+	what := "read the gate of key " + key
+	found, err := all[parked.Gate](ctx, p.DB, what, `SELECT `+gateColumns+` FROM gates WHERE key = $1`, key)
+	if err != nil || len(found) == 0 {
+		return g, nil, err
+	}
+	if len(ids) > 0 {
+		events, err = all[relay.ParkedEvent](ctx, p.DB, what, `SELECT `+parkedColumns+` FROM parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, key, ids)
+	}
+	return found[0], events, err
+}
+
+// Gates implements parked.Store.
+func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
+	return all[parked.Gate](ctx, p.DB, "list gates", `SELECT `+gateColumns+` FROM gates WHERE wanted OR NOT $1`, wanted)
+}
+
+// First implements parked.Store.
+func (p Parked) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
+	return all[relay.ParkedEvent](ctx, p.DB, "read parked events of key "+key,
+		`SELECT `+parkedColumns+` FROM parked WHERE key = $1 AND skipped IS NULL ORDER BY position LIMIT $2`, key, limit)
+}
+
+// Skipped implements parked.Store.
+func (p Parked) Skipped(ctx context.Context, key string) (skipped []relay.Skipped, err error) {
+	type record struct {
+		relay.ParkedEvent
+		Skipped document.IntentData
+	}
+	found, err := all[record](ctx, p.DB, "read skipped events of key "+key,
+		`SELECT `+parkedColumns+`, skipped FROM parked WHERE key = $1 AND skipped IS NOT NULL ORDER BY position`, key)
+	for _, r := range found {
+		skipped = append(skipped, relay.Skipped{Event: r.ParkedEvent, Intent: relay.Intent(r.Skipped)})
+	}
+	return skipped, err
+}
+
+// Commit implements parked.Store. What comes behind the gate's statement is undone if that
+// finds another version.
+func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, err error) {
+	batch, g := &pgx.Batch{}, c.Gate
+	var gate *pgx.QueuedQuery
+	switch {
+	case c.Open:
+		gate = batch.Queue(`DELETE FROM gates WHERE key = $1 AND version::text = $2 RETURNING version::text`, g.Key, g.Version)
+	case g.Version == "":
+		gate = batch.Queue(`INSERT INTO gates (key, data, wanted) VALUES ($1, $2, $3) ON CONFLICT (key) DO NOTHING RETURNING version::text`, g.Key, g.Data, c.Wanted)
+	default:
+		gate = batch.Queue(`UPDATE gates SET version = nextval('tags'), data = $3, wanted = $4 WHERE key = $1 AND version::text = $2 RETURNING version::text`,
+			g.Key, g.Version, g.Data, c.Wanted)
+	}
+	gate.QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
+	for i := range c.Put {
+		e := &c.Put[i]
+		batch.Queue(`INSERT INTO parked (`+parkedColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			e.Key, e.ID, e.Position, e.Action, e.Document, e.LSN, e.Sequence, e.Reason, e.Error, e.Attempts, e.ParkedAt)
+	}
+	if s := c.Skipped; s != nil {
+		batch.Queue(`UPDATE parked SET skipped = $3 WHERE key = $1 AND id = $2 AND skipped IS NULL`, g.Key, s.Event.ID, document.IntentData(s.Intent))
+	}
+	if len(c.Remove) > 0 {
+		batch.Queue(`DELETE FROM parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, g.Key, c.Remove)
+	}
+	err = p.DB.used(pgx.BeginFunc(ctx, p.DB.pool, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() }))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", parked.ErrChanged
+	}
+	return version, asFault("change the gate of key "+g.Key, err)
+}

@@ -1,0 +1,123 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/store/postgres"
+)
+
+// What a feed has found empty behind one position says nothing about an earlier one: a range
+// that is rewound is read again.
+func TestARewoundRangeIsReadAgain(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 2})
+	must(t, err)
+	ranges, err := feed.Ranges(t.Context())
+	must(t, err)
+	keys := [2]string{} // one of each range
+	for n := 0; keys[0] == "" || keys[1] == ""; n++ {
+		key := fmt.Sprint("key-", n)
+		at, err := feed.Place(key)
+		must(t, err)
+		if ranges[0].Has(at) {
+			keys[0] = key
+		} else {
+			keys[1] = key
+		}
+	}
+	store := func(key, id string) {
+		_, err := pool.Exec(t.Context(), insertEvent, hash(feed, key), key, id, fmt.Sprintf(`{"id":%q}`, id))
+		must(t, err)
+	}
+	read := func(continuation string, most int) *changefeed.Page {
+		page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: ranges[0], Continuation: continuation, MaxItems: most})
+		must(t, err)
+		return page
+	}
+	for n := range 5 {
+		store(keys[0], fmt.Sprint("e", n))
+	}
+	all := read("", 10)
+	for began := time.Now(); len(all.Items) < 5 && time.Since(began) < time.Minute; all = read("", 10) {
+		time.Sleep(10 * time.Millisecond) // the server itself may have a transaction open
+	}
+	first := read("", 2)
+	if len(first.Items) != 2 || len(all.Items) != 5 {
+		t.Fatalf("%d and %d events, want 2 and 5", len(first.Items), len(all.Items))
+	}
+	// A page that is full tells how far the feed goes, one that is not ends with the last event.
+	if end := all.Items[4].LSN; first.EndLSN != end || all.EndLSN != end {
+		t.Errorf("the feed is said to end at %d and %d, and ends at %d", first.EndLSN, all.EndLSN, end)
+	}
+	store(keys[1], "other")
+	if page := read(all.Continuation, 10); !page.CaughtUp {
+		t.Errorf("behind the last event: %+v", page)
+	}
+	for from, want := range map[string]int{"": 5, first.Continuation: 3, all.Continuation: 0} {
+		if page := read(from, 10); len(page.Items) != want {
+			t.Errorf("%d events behind %q, want %d", len(page.Items), from, want)
+		}
+	}
+}
+
+// A feed that was read while it was empty goes by its index when it has grown, though nobody has
+// analyzed the table meanwhile.
+func TestAFeedThatGrewIsReadByItsIndex(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1})
+	must(t, err)
+	_, err = pool.Exec(t.Context(), `ALTER TABLE events SET (autovacuum_enabled = false)`)
+	must(t, err)
+	_, err = pool.Exec(t.Context(), `VACUUM ANALYZE events`)
+	must(t, err)
+	for n := range 20 { // the server keeps a plan after some
+		_, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange()})
+		must(t, err)
+		if n == 10 {
+			_, err := pool.Exec(t.Context(), `INSERT INTO events (hash, key, id, document) SELECT n, 'k', n::text, '{}' FROM generate_series(1, 1000) n`)
+			must(t, err)
+		}
+	}
+	time.Sleep(1100 * time.Millisecond) // a server counts what it read once a second
+	_, err = feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange()})
+	must(t, err)
+	var whole int
+	must(t, pool.QueryRow(t.Context(), `SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'events' AND schemaname = 'feedbox'`).Scan(&whole))
+	if whole > 2 { // of the statements that made and analyzed it
+		t.Errorf("the whole table was read %d times", whole)
+	}
+}
+
+// A page of a backlog is cut from the index, which has the order; nothing behind it is read.
+func TestAPageOfABacklogIsReadByItsIndex(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1})
+	must(t, err)
+	const backlog, pages, size = 3000, 4, 10 // of old transactions with as many events each
+	_, err = pool.Exec(t.Context(), `INSERT INTO events (xid, hash, key, id, document) SELECT (100+(n-1)/$1)::text::xid8, n, 'k', n::text, repeat('x', 500) FROM generate_series(1, $2) n`, size, backlog)
+	must(t, err)
+	_, err = pool.Exec(t.Context(), `VACUUM ANALYZE events`)
+	must(t, err)
+	entries := func() (read int) {
+		t.Helper()
+		time.Sleep(1100 * time.Millisecond) // a server counts what it read once a second
+		_, err = feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: size})
+		must(t, err)
+		must(t, pool.QueryRow(t.Context(), `SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'events' AND schemaname = 'feedbox'`).Scan(&read))
+		return read
+	}
+	before := entries()
+	for range pages {
+		page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: size})
+		must(t, err)
+		if len(page.Items) != size {
+			t.Fatalf("a page of %d", len(page.Items))
+		}
+	}
+	if read := entries() - before; read == 0 || read > backlog {
+		t.Errorf("%d entries of indexes were read for %d pages of %d", read, pages, size)
+	}
+}

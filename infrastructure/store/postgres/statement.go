@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"feedbox/infrastructure/store/recordstore"
+)
+
+// statement is one SQL statement with its arguments.
+type statement struct {
+	text strings.Builder
+	args []any
+}
+
+// add appends text and arguments in turn.
+func (s *statement) add(parts ...any) {
+	for i, part := range parts {
+		if i%2 == 0 {
+			s.text.WriteString(part.(string))
+			continue
+		}
+		s.args = append(s.args, part)
+		s.text.WriteString("$" + strconv.Itoa(len(s.args)))
+	}
+}
+
+// changing is the statement of a commit. It is one statement, and so one transaction and
+// one round trip: what follows the change of the aggregate is stored if that took place,
+// and an error of any part undoes all.
+func changing(c *recordstore.Change) *statement {
+	var expires pgtype.Interval // never
+	if c.Deleted {
+		expires = interval(c.DeletedTTL)
+	}
+	s := &statement{}
+	switch {
+	case c.Unchanged:
+		s.add(`WITH changed AS (SELECT version FROM aggregates WHERE id = `, c.ID, ` AND type = `, c.Type, ` AND version = `, c.Read.Version, ` AND `+live+`)`)
+	case c.Read.Version == 0:
+		s.add(`WITH changed AS (INSERT INTO aggregates AS a (id, type, version, sequence, deleted, recurs, data, expires_at) VALUES (`, c.ID,
+			`, `, c.Type, `, `, c.Version, `, `, c.Sequence, `, `, c.Deleted, `, `, c.Recurs, `, `, string(c.Data), `, now() + `, expires, `::interval)`+
+				// A row that has expired is there no more, but what comes in its place continues it.
+				` ON CONFLICT (id) DO UPDATE SET type = EXCLUDED.type, version = EXCLUDED.version, sequence = EXCLUDED.sequence, deleted = EXCLUDED.deleted,`+
+				` recurs = EXCLUDED.recurs, data = EXCLUDED.data, expires_at = EXCLUDED.expires_at`+
+				` WHERE a.expires_at <= now() AND (NOT a.recurs OR a.version < EXCLUDED.version) RETURNING a.version)`)
+	default:
+		s.add(`WITH changed AS (UPDATE aggregates SET version = `, c.Version, `, sequence = `, c.Sequence, `, deleted = `, c.Deleted,
+			`, recurs = `, c.Recurs, `, data = `, string(c.Data), `, expires_at = now() + `, expires, `::interval WHERE id = `, c.ID, ` AND type = `, c.Type,
+			` AND version = `, c.Read.Version, ` AND `+live+` RETURNING version)`)
+	}
+	if !c.Unchanged {
+		ids, documents := make([]string, len(c.Events)), make([]string, len(c.Events))
+		for i, e := range c.Events {
+			ids[i], documents[i] = e.ID, e.Document
+		}
+		key := c.ID.String()
+		s.add(`, stored AS (INSERT INTO events (hash, key, id, document, expires_at) SELECT `, recordstore.Hash(key), `::int, `, key, `::text, e.id, e.document, now() + `,
+			interval(c.EventTTL), `::interval FROM changed, unnest(`, ids, `::text[], `, documents, `::text[]) AS e (id, document))`)
+	}
+	if c.Audit != nil {
+		s.add(`, audited AS (INSERT INTO audits (aggregate_id, version, at, principal, events, expires_at) SELECT `, c.ID, `::uuid, `, c.Audit.Version, `::bigint, `,
+			c.Audit.At, `::timestamptz, `, c.Audit.Principal, `::text, `, recordstore.EncodeAudited(c.Audit.Events), `::json, now() + `, interval(c.AuditTTL), `::interval FROM changed)`)
+	}
+	if r := c.Request; r != nil {
+		s.add(`, noted AS (INSERT INTO requests (aggregate_id, id, hash, command_id, created_at, version, expires_at) SELECT `, r.AggregateID, `::uuid, `, r.ID, `::text, `,
+			r.Hash, `::text, `, r.CommandID, `::uuid, `, r.CreatedAt, `::timestamptz, `, r.Version, `::bigint, now() + `, interval(c.RequestTTL), `::interval FROM changed)`)
+	}
+	s.add(` SELECT version FROM changed`)
+	return s
+}

@@ -1,0 +1,57 @@
+package postgres_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"feedbox/application/relay/parkedtest"
+	"feedbox/changefeed"
+	"feedbox/changefeed/leasetest"
+	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore/parked"
+)
+
+func TestLeases(t *testing.T) {
+	db := open(t)
+	leasetest.Run(t, func(*testing.T) changefeed.LeaseStore { return postgres.Leases{DB: db} })
+}
+
+func TestLot(t *testing.T) {
+	parkedtest.Run(t, func(t *testing.T) parkedtest.Store { return parked.Lot{Store: postgres.Parked{DB: open(t)}} })
+}
+
+func TestTheSchemaIsCompared(t *testing.T) {
+	url := database(t)
+	bare, err := postgres.Open(url, nil)
+	must(t, err)
+	defer bare.Close()
+	scripts, err := filepath.Glob("migrations/*.sql")
+	must(t, err)
+	if err := bare.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("version 0 and version %d is needed", len(scripts))) {
+		t.Errorf("without a schema: %v", err)
+	}
+	_, pool := openAt(t, url)
+	must(t, bare.Migrate(t.Context())) // again
+	must(t, bare.Verify(t.Context()))
+	_, err = pool.Exec(t.Context(), `INSERT INTO schema_version (version) VALUES (99)`)
+	must(t, err)
+	if err := bare.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "run the newer program") {
+		t.Errorf("with a newer schema: %v", err)
+	}
+	_, err = pool.Exec(t.Context(), `DELETE FROM schema_version WHERE version = 99`)
+	must(t, err)
+	_, err = pool.Exec(t.Context(), `INSERT INTO events (xid, hash, key, id, document) VALUES ('999999999', 1, 'k', 'e', '{}')`)
+	must(t, err)
+	if err := bare.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "copied from another server") {
+		t.Errorf("with events of another server: %v", err)
+	}
+
+	// A schema may have any name.
+	odd, err := postgres.Open(url, &postgres.DBOptions{Schema: `odd $$ "name"`})
+	must(t, err)
+	defer odd.Close()
+	must(t, odd.Migrate(t.Context()))
+	must(t, odd.Verify(t.Context()))
+}

@@ -1,0 +1,170 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"feedbox/application/command"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/recordstoretest"
+)
+
+func subject(db *postgres.DB) recordstoretest.Subject {
+	return recordstoretest.Subject{Store: postgres.Rows{DB: db}}
+}
+
+func baskets(t *testing.T, db *postgres.DB, o *recordstore.Options) *command.Ports[*recordstoretest.Basket] {
+	t.Helper()
+	return recordstoretest.Baskets(t, postgres.Rows{DB: db}, o)
+}
+
+func TestStoredEvents(t *testing.T) { recordstoretest.Events(t, subject(open(t))) }
+
+func TestAUnitOfWork(t *testing.T) { recordstoretest.UnitOfWork(t, subject(open(t))) }
+
+// A deleted aggregate whose id can come again leaves version and sequence, and nothing else.
+func TestADeletedAggregateIsContinued(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	p := baskets(t, db, nil)
+	made, err := p.Create(t.Context(), recordstoretest.Opening("one"))
+	must(t, err)
+	id := made.Aggregate.ID()
+	_, err = p.Update(t.Context(), command.Target{ID: id}, (*recordstoretest.Basket).Drop)
+	must(t, err)
+	if _, err := p.Create(t.Context(), recordstoretest.Opening("one")); !fault.Is(err, fault.Gone) {
+		t.Errorf("while the deleted one is kept: %v", err)
+	}
+	_, err = pool.Exec(t.Context(), `UPDATE aggregates SET expires_at = now() - interval '1 s' WHERE deleted`)
+	must(t, err)
+	for _, swept := range []bool{true, false} {
+		if swept {
+			must(t, postgres.Upkeep{DB: db}.Sweep(t.Context()))
+			var data string
+			must(t, pool.QueryRow(t.Context(), `SELECT data FROM aggregates WHERE id = $1`, id).Scan(&data))
+			if data != "" {
+				t.Errorf("a tombstone holds %s", data)
+			}
+		}
+		if _, err := p.Update(t.Context(), command.Target{ID: id}, (*recordstoretest.Basket).Drop); !fault.Is(err, fault.NotFound) {
+			t.Errorf("what has expired is there: %v", err)
+		}
+		made, err = p.Create(t.Context(), recordstoretest.Opening("one"))
+		if err != nil || made.Replayed || made.Aggregate.Version()%2 == 0 {
+			t.Fatalf("made again: %+v, %v", made, err)
+		}
+		_, err = p.Update(t.Context(), command.Target{ID: id}, (*recordstoretest.Basket).Drop)
+		must(t, err)
+		_, err = pool.Exec(t.Context(), `UPDATE aggregates SET expires_at = now() - interval '1 s' WHERE deleted`)
+		must(t, err)
+	}
+	subject(db).History(t, id, 6, 6)
+}
+
+func TestConcurrentWriters(t *testing.T) { recordstoretest.ConcurrentWriters(t, subject(open(t))) }
+
+// cut is a network that loses the answers to some requests, or the requests.
+type cut struct{ answers, requests atomic.Int64 }
+
+type cutConn struct {
+	net.Conn
+	by *cut
+}
+
+func (c *cut) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	return &cutConn{conn, c}, err
+}
+
+func (c *cutConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.by.answers.Load() > 0 && c.by.answers.Add(-1) >= 0 {
+		_ = c.Close()
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *cutConn) Write(b []byte) (int, error) {
+	if c.by.requests.Load() > 0 && c.by.requests.Add(-1) >= 0 {
+		_ = c.Close()
+		return len(b), nil // it left, and nobody knows where to
+	}
+	return c.Conn.Write(b)
+}
+
+// The answer to a commit is lost: what became of it is found out, and it is made once.
+func TestLostAnswersOfACommit(t *testing.T) {
+	url := database(t)
+	db, _ := openAt(t, url)
+	network := &cut{}
+	shaky, err := postgres.Open(url, &postgres.DBOptions{Dial: network.dial})
+	must(t, err)
+	defer shaky.Close()
+	p := baskets(t, shaky, &recordstore.Options{Backoff: time.Millisecond, Attempts: 5})
+	for name, lose := range map[string]*atomic.Int64{"answer": &network.answers, "request": &network.requests} {
+		made, err := p.Create(t.Context(), recordstoretest.Opening(""))
+		must(t, err)
+		id := made.Aggregate.ID()
+		for n := range 10 {
+			updated, err := p.Update(t.Context(), command.Target{ID: id, Sender: command.Sender{IdempotencyKey: fmt.Sprint(name, n)}}, func(b *recordstoretest.Basket) error {
+				err := b.Add(fmt.Sprint(n))
+				lose.Store(1) // of the commit, which comes next
+				return err
+			}, "Add", n)
+			if err != nil || updated.Replayed || updated.ETag != fmt.Sprintf(`"%d"`, n+2) {
+				t.Fatalf("the %s to change %d was lost: %+v, %v", name, n, updated, err)
+			}
+		}
+		subject(db).History(t, id, 11, 11)
+	}
+	// One that never comes through is unknown, not done and not refused.
+	made, err := p.Create(t.Context(), recordstoretest.Opening(""))
+	must(t, err)
+	_, err = p.Update(t.Context(), command.Target{ID: made.Aggregate.ID()}, func(b *recordstoretest.Basket) error {
+		network.answers.Store(1000)
+		return b.Add("x")
+	})
+	network.answers.Store(0)
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Code != recordstore.CodeOutcomeUnknown {
+		t.Errorf("no answer comes: %v", err)
+	}
+}
+
+// Events, aggregate, note and audit entry are stored together or not at all.
+func TestACommitIsOneTransaction(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	p := baskets(t, db, nil)
+	made, err := p.Create(t.Context(), recordstoretest.Opening(""))
+	must(t, err)
+	id := made.Aggregate.ID()
+	for _, table := range []string{"events", "audits", "requests"} {
+		_, err = pool.Exec(t.Context(), `ALTER TABLE `+table+` ADD CONSTRAINT refused CHECK (false) NOT VALID`)
+		must(t, err)
+		if _, err := p.Update(t.Context(), command.Target{ID: id, Sender: command.Sender{IdempotencyKey: table}}, func(b *recordstoretest.Basket) error { return b.Add(table) }, table); err == nil {
+			t.Errorf("committed although %s refuse", table)
+		}
+		_, err = pool.Exec(t.Context(), `ALTER TABLE `+table+` DROP CONSTRAINT refused`)
+		must(t, err)
+		subject(db).History(t, id, 1, 1)
+		if version := versionOf(t, pool, id); version != 1 {
+			t.Errorf("the aggregate has version %d although %s refused", version, table)
+		}
+	}
+}
+
+func versionOf(t *testing.T, pool *pgxpool.Pool, id uuid.UUID) (version int64) {
+	t.Helper()
+	must(t, pool.QueryRow(t.Context(), `SELECT version FROM aggregates WHERE id = $1`, id).Scan(&version))
+	return version
+}

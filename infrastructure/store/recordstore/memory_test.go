@@ -1,0 +1,35 @@
+package recordstore_test
+
+import (
+	"fmt"
+	"testing"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/store/recordstore"
+)
+
+// What is known of a range is had by one read at a time, and ranges that are read no more do not
+// fill the memory.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	m := recordstore.NewMemory[int](10)
+	at := func(n int) changefeed.FeedRange { return changefeed.FeedRange{Min: fmt.Sprint(n)} }
+	m.Keep(at(1), 1)
+	m.Keep(at(2), 2)
+	if first, again, other := m.Take(at(1)), m.Take(at(1)), m.Take(at(2)); first != 1 || again != 0 || other != 2 {
+		t.Errorf("took %d, then %d; of the other range %d", first, again, other)
+	}
+	for n := range 100 {
+		m.Keep(at(n), 1)
+	}
+	kept := 0
+	for n := range 100 {
+		kept += m.Take(at(n))
+	}
+	if kept == 0 || kept > 11 {
+		t.Errorf("%d ranges are kept, want some of about 10", kept)
+	}
+	if m.Keep(at(1), 7); m.Take(at(1)) != 7 {
+		t.Error("the last is not kept")
+	}
+}

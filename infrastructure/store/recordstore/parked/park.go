@@ -1,0 +1,96 @@
+package parked
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/recordstore"
+)
+
+// Limits of one commit: Google's emulator of Firestore takes no larger messages than 4 MiB.
+const (
+	commitEvents = 400
+	commitBytes  = 3 << 20 // of documents and errors
+)
+
+// contended is the wait before a change is made again that met another.
+const contended = 20 * time.Millisecond
+
+// again tries until nobody else is faster.
+func again(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if !errors.Is(err, ErrChanged) {
+			return err
+		}
+		if ended := recordstore.Pause(ctx, contended); ended != nil {
+			return fault.Wrap(fault.Unavailable, "canceled", "the request was given up", errors.Join(ended, err))
+		}
+	}
+}
+
+func idsOf(events []relay.ParkedEvent) []string {
+	ids := make([]string, len(events))
+	for i := range events {
+		ids[i] = events[i].ID
+	}
+	return ids
+}
+
+// Park implements relay.ParkedStore.
+func (l Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.Parking, err error) {
+	for first := true; first || len(events) > 0; first = false {
+		var some relay.Parking
+		var taken int
+		err := again(ctx, func() (err error) {
+			some, taken, err = l.parkSome(ctx, key, events[:min(len(events), commitEvents)], closing)
+			return err
+		})
+		if err != nil {
+			return done, err
+		}
+		done.Parked, done.Before = append(done.Parked, some.Parked...), append(done.Before, some.Before...)
+		events = events[taken:]
+	}
+	return done, nil
+}
+
+// parkSome parks the first of events, as many as one commit takes, and returns how many.
+func (l Lot) parkSome(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.Parking, taken int, err error) {
+	g, before, err := l.find(ctx, key, idsOf(events))
+	switch {
+	case fault.Is(err, fault.NotFound) && closing == nil:
+		return done, 0, relay.ErrGateOpen
+	case fault.Is(err, fault.NotFound):
+		g = relay.NewGate(key, *closing)
+	case err != nil:
+		return done, 0, err
+	}
+	there := make(map[string]relay.ParkedEvent, len(before))
+	for _, e := range before {
+		there[e.ID] = e
+	}
+	size := 0
+	for _, e := range events {
+		if have, known := there[e.ID]; known {
+			done.Before = append(done.Before, have)
+			taken++
+			continue
+		}
+		if size += len(e.Document) + len(e.Error); size > commitBytes && len(done.Parked) > 0 {
+			break
+		}
+		if e.Key = key; g.Admit(&e) {
+			there[e.ID] = e
+			done.Parked = append(done.Parked, e)
+		}
+		taken++
+	}
+	if len(done.Parked) > 0 || g.Version == "" {
+		_, err = l.commit(ctx, g, &Change{Put: done.Parked})
+	}
+	return done, taken, err
+}

@@ -1,0 +1,168 @@
+package recordstoretest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"feedbox/application/command"
+	"feedbox/application/query"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/recordstore"
+)
+
+// Subject is a store under test.
+type Subject struct{ Store recordstore.Store }
+
+// Events are those of the store.
+func (s Subject) Events() recordstore.Events {
+	return recordstore.Events{Store: s.Store, Decoder: document.EventDecoder{}}
+}
+
+// History checks that the events of id have the sequences 1 to n, and that there is an audit
+// entry for each of the versions.
+func (s Subject) History(t *testing.T, id uuid.UUID, n, versions int) {
+	t.Helper()
+	events, err := s.Events().OfKey(t.Context(), id.String())
+	must(t, err)
+	for i, e := range events {
+		if e.Sequence != int64(i+1) {
+			t.Errorf("event %d has the sequence %d", i, e.Sequence)
+		}
+	}
+	page, err := recordstore.AuditReader{Store: s.Store}.Audit(t.Context(), id, 100, "", "")
+	must(t, err)
+	if len(events) != n || len(page.Entries) != versions {
+		t.Errorf("%d events and %d audit entries; want %d and %d", len(events), len(page.Entries), n, versions)
+	}
+}
+
+// UnitOfWork walks through creating, changing, repeating, reading and listing.
+func UnitOfWork(t *testing.T, s Subject) {
+	t.Helper()
+	p := Baskets(t, s.Store, nil)
+	made, err := p.Create(t.Context(), Opening("one"))
+	must(t, err)
+	id := made.Aggregate.ID()
+	if made.ETag != `"1"` || made.Replayed || made.SessionToken != "" {
+		t.Errorf("created: %+v", made)
+	}
+	again, err := p.Create(t.Context(), Opening("one"))
+	if err != nil || !again.Replayed || again.Aggregate.ID() != id || again.ETag != `"1"` {
+		t.Errorf("repeated: %+v, %v", again, err)
+	}
+	target := command.Target{ID: id, IfMatch: []string{`"1"`}, Sender: command.Sender{IdempotencyKey: "two"}}
+	add := func(b *Basket) error { return errors.Join(b.Add("a"), b.Add("b")) }
+	updated, err := p.Update(t.Context(), target, add, "Add")
+	if err != nil || updated.ETag != `"2"` || updated.Version != 2 {
+		t.Errorf("updated: %+v, %v", updated, err)
+	}
+	updated, err = p.Update(t.Context(), target, add, "Add")
+	if err != nil || !updated.Replayed || updated.ETag != `"2"` {
+		t.Errorf("updated again: %+v, %v", updated, err)
+	}
+	if _, err = p.Update(t.Context(), target, add, "AddOther"); !fault.Is(err, fault.Invalid) {
+		t.Errorf("another request under the key: %v", err)
+	}
+	if _, err := p.Update(t.Context(), command.Target{ID: id, IfMatch: []string{`"1"`}}, add, "Add"); !fault.Is(err, fault.PreconditionFailed) {
+		t.Errorf("an old ETag: %v", err)
+	}
+	if _, err := p.Update(t.Context(), command.Target{ID: uuid.New()}, add, "Add"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("no such basket: %v", err)
+	}
+	if _, err := p.Work.Begin("junk"); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a session token of nobody's: %v", err)
+	}
+	s.History(t, id, 3, 2)
+
+	// A note that comes without a change; one that has expired is none, also while it is there.
+	short := Baskets(t, s.Store, &recordstore.Options{RequestTTL: time.Nanosecond})
+	nothing := func(*Basket) error { return nil }
+	for range 2 {
+		updated, err := short.Update(t.Context(), command.Target{ID: id, Sender: command.Sender{IdempotencyKey: "three"}}, nothing, "Nothing")
+		if err != nil || updated.Replayed || updated.Version != 2 {
+			t.Errorf("under a key that is forgotten: %+v, %v", updated, err)
+		}
+	}
+	updated, err = p.Update(t.Context(), command.Target{ID: id, Sender: command.Sender{IdempotencyKey: "three"}}, add, "Add")
+	if err != nil || updated.Replayed || updated.ETag != `"3"` {
+		t.Errorf("under a key that is forgotten, with a change: %+v, %v", updated, err)
+	}
+	s.read(t, p, id)
+}
+
+// read reads the basket id, which has four lines, and lists it with others.
+func (s Subject) read(t *testing.T, p *command.Ports[*Basket], id uuid.UUID) {
+	t.Helper()
+	reader := Reader(t, s.Store)
+	found, err := reader.Read(t.Context(), id, "", "")
+	if err != nil || found.ETag != `"3"` || len(found.State.State.Lines) != 4 || found.Deleted {
+		t.Errorf("read: %+v, %v", found, err)
+	}
+	if _, err := reader.Read(t.Context(), id, `"3"`, ""); !fault.Is(err, fault.NotModified) {
+		t.Errorf("read again: %v", err)
+	}
+	all := map[string]bool{id.String() + `"3"`: true}
+	for range 6 {
+		made, err := p.Create(t.Context(), Opening(""))
+		must(t, err)
+		all[made.Aggregate.ID().String()+`"1"`] = true
+	}
+	gone, err := p.Create(t.Context(), Opening(""))
+	must(t, err)
+	_, err = p.Update(t.Context(), command.Target{ID: gone.Aggregate.ID()}, (*Basket).Drop)
+	must(t, err)
+	page := query.Page[document.Listed[BasketState]]{}
+	for pages := 0; pages == 0 || page.Continuation != ""; pages++ {
+		page, err = reader.Page(t.Context(), 3, page.Continuation, "")
+		must(t, err)
+		for _, item := range page.Items {
+			name := item.Root.ID.String() + item.ETag
+			if !all[name] || len(page.Items) > 3 {
+				t.Errorf("item %s of %d", name, len(page.Items))
+			}
+			delete(all, name)
+		}
+	}
+	if len(all) > 0 {
+		t.Errorf("not listed: %v", all)
+	}
+	if _, err := reader.Page(t.Context(), 3, "junk", ""); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a continuation of nobody's: %v", err)
+	}
+}
+
+// ConcurrentWriters change one aggregate at the same time: each change is made once, and none
+// is lost.
+func ConcurrentWriters(t *testing.T, s Subject) {
+	t.Helper()
+	p := Baskets(t, s.Store, nil)
+	p.Audit = false // two entries of one version would refuse each other
+	made, err := p.Create(t.Context(), Opening(""))
+	must(t, err)
+	var done atomic.Int64
+	var group sync.WaitGroup
+	for w := range 12 {
+		group.Go(func() {
+			for n := range 5 {
+				_, err := p.Update(t.Context(), command.Target{ID: made.Aggregate.ID()}, func(b *Basket) error { return b.Add(fmt.Sprint(w, ".", n)) })
+				if err == nil {
+					done.Add(1)
+				} else if !fault.Is(err, fault.Unavailable) {
+					t.Errorf("writer %d: %v", w, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	s.History(t, made.Aggregate.ID(), int(done.Load())+1, 0)
+	if done.Load() == 0 {
+		t.Error("no change was made")
+	}
+}
