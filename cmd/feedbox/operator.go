@@ -16,9 +16,9 @@ import (
 
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/azure"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/console"
-	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/wiring"
 )
 
@@ -68,7 +68,7 @@ func advise(err error) error {
 		err = fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		err = &shortened{text: cosmos.Brief(err), err: err}
+		err = &shortened{text: azure.Brief(err), err: err}
 		if reply.StatusCode == http.StatusTooManyRequests {
 			return console.Advise(err, "try again in a moment; the account has too few request units")
 		}

@@ -11,7 +11,6 @@ import (
 
 	"feedbox/changefeed"
 	"feedbox/infrastructure/process/config"
-	"feedbox/infrastructure/store/cosmos"
 )
 
 // FindingStatus is the result of one examination.
@@ -85,7 +84,7 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 		step(o.examineParked)
 	}
 	if o.broker != nil {
-		o.broker.Examine(step, d.Management, o.resendSpan())
+		o.broker.Doctor.Examine(step, d.Management, o.resendSpan())
 	}
 }
 
@@ -115,11 +114,17 @@ func (o *Operator) examineAccess(ctx context.Context) []Finding {
 	} {
 		f := Fine(a.check, "allowed")
 		if err := a.try(ctx); err != nil {
-			f = Fine(a.check, "%s", cosmos.Brief(err)).Is(FindingFailed, o.store.Doctor.Advise(ctx, err, a.part))
+			f = o.failed(ctx, a.check, err, a.part)
 		}
 		found = append(found, f)
 	}
 	return found
+}
+
+// failed is the finding of a failed use of a part of the store.
+func (o *Operator) failed(ctx context.Context, check string, err error, part Part) Finding {
+	detail, next := o.store.Doctor.Explain(ctx, err, part)
+	return Fine(check, "%s", detail).Is(FindingFailed, next)
 }
 
 // readFeed reads one document of each physical range.
@@ -146,7 +151,7 @@ func (o *Operator) readFeed(ctx context.Context) error {
 func (o *Operator) examineParked(ctx context.Context) []Finding {
 	gates, err := o.Lot.Gates(ctx)
 	if err != nil {
-		return []Finding{Fine("parked", "%s", cosmos.Brief(err)).Is(FindingFailed, o.store.Doctor.Advise(ctx, err, PartParked))}
+		return []Finding{o.failed(ctx, "parked", err, PartParked)}
 	}
 	if len(gates) == 0 {
 		return []Finding{Fine("parked", "none")}

@@ -9,7 +9,6 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
-	"feedbox/infrastructure/store/cosmos"
 )
 
 // examineLeases looks at who owns what, and how old the oldest unsent event is.
@@ -19,9 +18,9 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 	refused, _ := errors.AsType[*changefeed.RefusedError](err)
 	switch {
 	case refused != nil:
-		return []Finding{Fine(check, "%s", cosmos.Brief(err)).Is(FindingFailed, "feedbox leases ls lists the others; give FEEDBOX_PROCESSOR another name, or remove the records named")}
+		return []Finding{o.failed(ctx, check, err, PartLeases).Is(FindingFailed, "feedbox leases ls lists the others; give FEEDBOX_PROCESSOR another name, or remove the records named")}
 	case err != nil:
-		return []Finding{Fine(check, "%s", cosmos.Brief(err)).Is(FindingFailed, o.store.Doctor.Advise(ctx, err, PartLeases))}
+		return []Finding{o.failed(ctx, check, err, PartLeases)}
 	case len(leases) == 0:
 		return []Finding{Fine(check, "none yet of processor %s", o.cfg.Processor).Is(FindingWarning, "start a relay: feedbox relay")}
 	}
@@ -62,7 +61,7 @@ func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 	const check = "unsent events"
 	lags, err := o.Leases.Lag(ctx)
 	if err != nil {
-		return Fine(check, "%s", cosmos.Brief(err)).Is(FindingUnknown, "feedbox lag")
+		return o.failed(ctx, check, err, PartFeed).Is(FindingUnknown, "feedbox lag")
 	}
 	var oldest time.Duration
 	var behind int64
@@ -73,7 +72,7 @@ func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 	if oldest >= slowDelivery && o.broker != nil { // else it does not matter
 		ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 		defer cancel()
-		window = o.broker.Window(ctx, management)
+		window = o.broker.Doctor.Window(ctx, management)
 	}
 	return judgeAge(Fine(check, "%d transactions behind, the oldest %s old; events live %s", behind, oldest.Round(time.Second), o.cfg.EventTTL), oldest, o.cfg.EventTTL, window)
 }

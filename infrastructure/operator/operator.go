@@ -7,6 +7,7 @@ import (
 
 	"feedbox/changefeed"
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayport"
 )
 
 // Operator is what the commands for people work with: the relay's own adapters, over the
@@ -16,16 +17,16 @@ type Operator struct {
 	// Leases looks at and steers the leases of the configured processor.
 	Leases *changefeed.Operator
 	// Lot holds the parked keys.
-	Lot Lot
+	Lot relayport.Parked
 
 	cfg    *config.Relay
 	store  Store
-	broker Broker
+	broker *Broker
 }
 
 // New connects nothing yet; the first use does. Store and broker are closed by the
 // Operator. A nil broker: the configuration names none, and what sends fails.
-func New(cfg *config.Relay, store Store, broker Broker) *Operator {
+func New(cfg *config.Relay, store Store, broker *Broker) *Operator {
 	return &Operator{
 		Leases: changefeed.NewOperator(store.Feed, store.Leases, &changefeed.OperatorOptions{Processor: cfg.Processor}),
 		Lot:    store.Parked, cfg: cfg, store: store, broker: broker,

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -65,7 +66,7 @@ func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(e
 	if o.broker == nil {
 		return errNoBroker
 	}
-	publisher, err := o.broker.Open()
+	publisher, err := o.broker.Open(slog.New(slog.DiscardHandler), func(context.Context, relay.BatchReport) {})
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, store *contact
 		return err
 	}
 	var ready atomic.Bool
-	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Dependencies: needs.States, Ready: func(context.Context) error {
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Dependencies: dependencies(needs), Ready: func(context.Context) error {
 		if !ready.Load() {
 			return errors.New("the store has not answered yet")
 		}

@@ -1,11 +1,8 @@
 package wiring
 
 import (
-	"go.uber.org/fx"
-
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
-	"feedbox/infrastructure/relay/relayservice"
 )
 
 // brokers are the kinds of brokers, by the values of FEEDBOX_BROKER. Nothing is made of
@@ -16,12 +13,11 @@ var brokers = map[string]broker{
 	config.BrokerSQS:        sqsBroker{},
 }
 
-// broker makes the adapters of one kind of broker.
+// broker builds the adapters of one kind of broker.
 type broker interface {
-	// name is the broker's in metrics and probes.
+	// name identifies the broker in metrics and probes.
 	name() string
-	// relay makes what a relay needs. What it opens is closed by hooks of lc.
-	relay(lc fx.Lifecycle, p Params, cfg *config.Relay) (relayservice.Broker, error)
-	// operator makes what an operator needs, who closes it.
-	operator(p Params, cfg *config.Relay) (operator.Broker, error)
+	// open builds the broker for a relay or an operator, who closes it. client is the name
+	// of the connection where the broker shows one.
+	open(p Params, cfg *config.Relay, client string) (operator.Broker, error)
 }

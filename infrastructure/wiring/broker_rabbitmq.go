@@ -2,41 +2,26 @@ package wiring
 
 import (
 	"context"
-	"log/slog"
 
-	"go.uber.org/fx"
-
-	"feedbox/application/relay"
 	"feedbox/infrastructure/broker/rabbitmq"
+	"feedbox/infrastructure/broker/rabbitmq/doctor"
 	"feedbox/infrastructure/operator"
-	"feedbox/infrastructure/operator/rabbit"
 	"feedbox/infrastructure/process/config"
-	"feedbox/infrastructure/relay/relayservice"
 )
 
 // rabbitMQBroker is RabbitMQ.
 type rabbitMQBroker struct{}
 
-func (rabbitMQBroker) name() string { return "rabbitMQ" }
+func (rabbitMQBroker) name() string { return rabbitmq.BrokerName }
 
-func (b rabbitMQBroker) relay(lc fx.Lifecycle, _ Params, cfg *config.Relay) (relayservice.Broker, error) {
-	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: cfg.RabbitMQ.URL.Reveal(), Name: cfg.Instance})
+func (rabbitMQBroker) open(_ Params, cfg *config.Relay, name string) (operator.Broker, error) {
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: cfg.RabbitMQ.URL.Reveal(), Name: name})
 	if err != nil {
-		return relayservice.Broker{}, err
+		return operator.Broker{}, err
 	}
-	lc.Append(fx.StopHook(client.Close))
-	return relayservice.Broker{
-		Name: b.name(), System: "rabbitmq", Destination: cfg.RabbitMQ.Exchange,
-		Open: func(_ *slog.Logger, sent func(context.Context, relay.BatchReport)) (relayservice.Publisher, error) {
-			return rabbitmq.NewPublisher(client, cfg.RabbitMQ.Exchange, &rabbitmq.PublisherOptions{Source: cfg.RabbitMQ.Source, Sent: sent})
-		},
+	return operator.Broker{
+		Broker: rabbitmq.NewRelayBroker(client, cfg.RabbitMQ.Exchange, cfg.RabbitMQ.Source),
+		Doctor: doctor.New(cfg.RabbitMQ, client),
+		Close:  func(context.Context) error { return client.Close() },
 	}, nil
-}
-
-func (rabbitMQBroker) operator(_ Params, cfg *config.Relay) (operator.Broker, error) {
-	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: cfg.RabbitMQ.URL.Reveal(), Name: "feedbox operator"})
-	if err != nil {
-		return nil, err
-	}
-	return rabbit.Broker(cfg.RabbitMQ, client), nil
 }

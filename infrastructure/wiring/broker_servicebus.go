@@ -1,41 +1,33 @@
 package wiring
 
 import (
-	"go.uber.org/fx"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"feedbox/infrastructure/broker/servicebus"
+	"feedbox/infrastructure/broker/servicebus/doctor"
 	"feedbox/infrastructure/operator"
-	azureoperator "feedbox/infrastructure/operator/azure"
 	"feedbox/infrastructure/process/config"
-	"feedbox/infrastructure/relay/relayservice"
-	"feedbox/infrastructure/relay/relayservice/azure"
 )
 
 // serviceBusBroker is Service Bus.
 type serviceBusBroker struct{}
 
-func (serviceBusBroker) name() string { return azure.BrokerName }
+func (serviceBusBroker) name() string { return servicebus.BrokerName }
 
-func (serviceBusBroker) relay(lc fx.Lifecycle, p Params, cfg *config.Relay) (relayservice.Broker, error) {
-	client, err := p.serviceBusClient(cfg.ServiceBus)
-	if err != nil {
-		return relayservice.Broker{}, err
-	}
-	lc.Append(fx.StopHook(client.Close))
-	return azure.Broker(client, &azure.BrokerOptions{
-		Topic: cfg.ServiceBus.Topic, Topics: cfg.ServiceBus.TopicsBySubject(), Source: cfg.ServiceBus.Source, PackKeys: cfg.ServiceBus.PackKeys,
-	})
-}
-
-func (serviceBusBroker) operator(p Params, cfg *config.Relay) (operator.Broker, error) {
-	clients := azureoperator.BrokerClients{}
+func (serviceBusBroker) open(p Params, cfg *config.Relay, _ string) (operator.Broker, error) {
+	var identity azcore.TokenCredential
 	var err error
 	if cfg.ServiceBus.Namespace != "" {
-		if clients.Identity, err = p.credential(); err != nil {
-			return nil, err
+		if identity, err = p.credential(); err != nil {
+			return operator.Broker{}, err
 		}
 	}
-	if clients.Bus, err = p.serviceBusClient(cfg.ServiceBus); err != nil {
-		return nil, err
+	client, err := p.serviceBusClient(cfg.ServiceBus)
+	if err != nil {
+		return operator.Broker{}, err
 	}
-	return azureoperator.Broker(cfg.ServiceBus, clients), nil
+	broker, err := servicebus.NewRelayBroker(client, &servicebus.RelayBrokerOptions{
+		Topic: cfg.ServiceBus.Topic, Topics: cfg.ServiceBus.TopicsBySubject(), Source: cfg.ServiceBus.Source, PackKeys: cfg.ServiceBus.PackKeys,
+	})
+	return operator.Broker{Broker: broker, Doctor: doctor.New(cfg.ServiceBus, client, identity), Close: client.Close}, err
 }

@@ -8,15 +8,16 @@ import (
 // Operator makes what the commands of people work with. Of p, only the transports and the
 // credential count. The broker may be left out of the configuration; what sends fails then.
 func Operator(cfg *config.Relay, p Params) (*operator.Operator, error) {
-	store, err := stores[cfg.Store.Kind].operator(p, cfg)
+	store, err := stores[cfg.Store.Kind].open(p, cfg, use{})
 	if err != nil {
 		return nil, err
 	}
-	var broker operator.Broker
-	if cfg.HasBroker() {
-		if broker, err = brokers[cfg.Broker.Kind].operator(p, cfg); err != nil {
-			return nil, err
-		}
+	if !cfg.HasBroker() {
+		return operator.New(cfg, store, nil), nil
 	}
-	return operator.New(cfg, store, broker), nil
+	broker, err := brokers[cfg.Broker.Kind].open(p, cfg, "feedbox operator")
+	if err != nil {
+		return nil, err
+	}
+	return operator.New(cfg, store, &broker), nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/process/telemetry"
+	"feedbox/infrastructure/relay/monitor"
 )
 
 // StopMargin is what a stop may take beyond the drain: releasing leases, flushing
@@ -81,5 +82,16 @@ func (s serveOn) Run(ctx context.Context) error { return s.run(ctx, s.l) }
 func runOps(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger, ops *httpapi.Ops, sockets Sockets) {
 	if sockets.Ops != nil {
 		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
+	}
+}
+
+// dependencies returns the function that shows needs in the body of /readyz.
+func dependencies(needs monitor.Dependencies) func() map[string]httpapi.Dependency {
+	return func() map[string]httpapi.Dependency {
+		shown := make(map[string]httpapi.Dependency, len(needs))
+		for name, state := range needs.States() {
+			shown[name] = httpapi.Dependency(state)
+		}
+		return shown
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/relay/monitor"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/relay/relayservice"
 )
 
@@ -25,17 +26,27 @@ func Relay(cfg *config.Relay, p Params) fx.Option {
 			func(lc fx.Lifecycle) (*telemetry.Telemetry, error) {
 				return p.telemetry(lc, "feedbox-relay", cfg.Instance)
 			},
-			func(lc fx.Lifecycle, needs monitor.Dependencies) (relayservice.Store, error) {
-				return store.relay(lc, p, cfg, needs[store.name()])
+			func(lc fx.Lifecycle, needs monitor.Dependencies) (relayport.Store, error) {
+				s, err := store.open(p, cfg, use{note: needs[store.name()].Note, poll: true})
+				if s.Close != nil {
+					lc.Append(fx.StopHook(s.Close))
+				}
+				return s.Store, err
 			},
-			func(lc fx.Lifecycle) (relayservice.Broker, error) { return broker.relay(lc, p, cfg) },
+			func(lc fx.Lifecycle) (relayport.Broker, error) {
+				b, err := broker.open(p, cfg, cfg.Instance)
+				if err == nil {
+					lc.Append(fx.StopHook(b.Close))
+				}
+				return b.Broker, err
+			},
 			newRelay,
 		),
 		fx.Invoke(runRelay),
 	)
 }
 
-func newRelay(cfg *config.Relay, p Params, store relayservice.Store, broker relayservice.Broker, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) (*relayservice.Service, error) {
+func newRelay(cfg *config.Relay, p Params, store relayport.Store, broker relayport.Broker, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) (*relayservice.Service, error) {
 	return relayservice.New(store, broker, &relayservice.Options{
 		Processor:    cfg.Processor,
 		Instance:     cfg.Instance,
@@ -71,7 +82,7 @@ func start(s config.Start) changefeed.Start {
 
 // runRelay verifies the store before the first lease is taken.
 func runRelay(lc fx.Lifecycle, down fx.Shutdowner, p Params, relay *relayservice.Service, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) {
-	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Dependencies: needs.States, Ready: func(context.Context) error {
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Dependencies: dependencies(needs), Ready: func(context.Context) error {
 		return relay.Ready()
 	}})
 	runOps(lc, down, log, ops, p.Sockets)

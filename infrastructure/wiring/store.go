@@ -15,7 +15,6 @@ import (
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/relay/monitor"
-	"feedbox/infrastructure/relay/relayservice"
 	"feedbox/infrastructure/store/document"
 )
 
@@ -27,16 +26,23 @@ var stores = map[string]store{
 	config.StoreFirestore: firestoreStore{},
 }
 
-// store makes the adapters of one kind of store. What it opens is closed by hooks of lc.
+// store builds the adapters of one kind of store.
 type store interface {
-	// name is the store's in metrics and probes.
+	// name identifies the store in metrics and probes.
 	name() string
-	// api makes what the API needs; need is told how the store answers.
+	// api opens the store for the API. Hooks of lc close it; need receives the outcome of
+	// each use.
 	api(lc fx.Lifecycle, p Params, cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry, need *monitor.Dependency) (*contactStore, error)
-	// relay makes what a relay needs.
-	relay(lc fx.Lifecycle, p Params, cfg *config.Relay, need *monitor.Dependency) (relayservice.Store, error)
-	// operator makes what an operator needs.
-	operator(p Params, cfg *config.Relay) (operator.Store, error)
+	// open opens the store for a relay or an operator, who closes it.
+	open(p Params, cfg *config.Relay, u use) (operator.Store, error)
+}
+
+// use is the purpose for which a store is opened.
+type use struct {
+	// note receives the outcome of each use of the store. Default: ignored.
+	note func(err error)
+	// poll lets reads of the feed wait for changes. An operator asks once and must not wait.
+	poll bool
 }
 
 // contactStore is a store as the API uses it.

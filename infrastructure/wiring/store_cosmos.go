@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"go.uber.org/fx"
 
 	"feedbox/application/mediator"
 	"feedbox/infrastructure/operator"
-	azureoperator "feedbox/infrastructure/operator/azure"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/relay/monitor"
-	"feedbox/infrastructure/relay/relayservice"
-	"feedbox/infrastructure/relay/relayservice/azure"
 	"feedbox/infrastructure/store/cosmos"
 	contactdocs "feedbox/infrastructure/store/cosmos/contacts"
+	"feedbox/infrastructure/store/cosmos/cosmosrelay"
+	"feedbox/infrastructure/store/cosmos/doctor"
 	"feedbox/infrastructure/store/document"
 	contactkind "feedbox/infrastructure/store/document/contacts"
 )
@@ -23,11 +23,11 @@ import (
 // cosmosStore is Cosmos DB.
 type cosmosStore struct{}
 
-func (cosmosStore) name() string { return azure.StoreName }
+func (cosmosStore) name() string { return cosmosrelay.Name }
 
 func (cosmosStore) api(_ fx.Lifecycle, p Params, cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry, need *monitor.Dependency) (*contactStore, error) {
 	account := &cosmos.Account{}
-	client, err := p.cosmosClient(cfg.Cosmos, t.AzureTracing(), account, need)
+	client, err := p.cosmosClient(cfg.Cosmos, t.AzureTracing(), account, cosmos.Answers(need.Note))
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (cosmosStore) api(_ fx.Lifecycle, p Params, cfg *config.API, m *mediator.Me
 		return nil, err
 	}
 	s := &contactStore{verify: func(ctx context.Context) error {
-		needed := azureoperator.Containers(operator.ProcessAPI, cfg.Cosmos, document.EventContract{})
+		needed := doctor.Containers(operator.ProcessAPI, cfg.Cosmos, document.EventContract{})
 		err := cosmos.Verify(ctx, client, cfg.Cosmos.Database, needed...)
 		return errors.Join(account.Verify(), err)
 	}}
@@ -49,28 +49,24 @@ func (cosmosStore) api(_ fx.Lifecycle, p Params, cfg *config.API, m *mediator.Me
 	return s, errors.Join(err1, err2, err3)
 }
 
-func (cosmosStore) relay(_ fx.Lifecycle, p Params, cfg *config.Relay, need *monitor.Dependency) (relayservice.Store, error) {
-	account := &cosmos.Account{}
-	client, err := p.feedClient(cfg.Cosmos, account, need)
-	if err != nil {
-		return relayservice.Store{}, err
+func (cosmosStore) open(p Params, cfg *config.Relay, u use) (operator.Store, error) {
+	o := doctor.Options{Clock: &doctor.Clock{}, Account: &cosmos.Account{}, Contract: contract(cfg.Event)}
+	policies := []policy.Policy{o.Clock, o.Account}
+	if u.note != nil {
+		policies = append(policies, cosmos.Answers(u.note))
 	}
-	return azure.Store(client, &azure.StoreOptions{
-		Database: cfg.Cosmos.Database, Data: cfg.Cosmos.Container, Leases: cfg.Cosmos.Leases, Parked: cfg.Cosmos.Parked,
-		Contract: contract(cfg.Event), Account: account,
-	})
-}
-
-func (cosmosStore) operator(p Params, cfg *config.Relay) (operator.Store, error) {
-	clients := azureoperator.StoreClients{Clock: &azureoperator.Clock{}, Account: &cosmos.Account{}}
 	var err error
-	if clients.Cosmos, err = p.feedClient(cfg.Cosmos, clients.Clock, clients.Account); err != nil {
+	if o.Client, err = p.feedClient(cfg.Cosmos, policies...); err != nil {
 		return operator.Store{}, err
 	}
 	if !cfg.Cosmos.Key.IsSet() {
-		if clients.Identity, err = p.credential(); err != nil {
+		if o.Identity, err = p.credential(); err != nil {
 			return operator.Store{}, err
 		}
 	}
-	return azureoperator.Store(cfg.Cosmos, contract(cfg.Event), clients)
+	store, err := cosmosrelay.NewStore(o.Client, &cosmosrelay.Options{
+		Database: cfg.Cosmos.Database, Data: cfg.Cosmos.Container, Leases: cfg.Cosmos.Leases, Parked: cfg.Cosmos.Parked,
+		Contract: o.Contract, Account: o.Account,
+	})
+	return operator.Store{Store: store, Doctor: doctor.New(cfg.Cosmos, o)}, err
 }

@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	outbox "feedbox/application/relay"
+	"time"
+
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/relay/relayservice"
-	"feedbox/infrastructure/relay/relayservice/azure"
-	"log/slog"
-	"time"
+	"feedbox/infrastructure/relay/relayport"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -22,12 +20,12 @@ import (
 // byServiceBus sends to a topic.
 type byServiceBus struct{ config servicebus.ClientConfig }
 
-func (c byServiceBus) broker() (relayservice.Broker, error) {
+func (c byServiceBus) broker() (relayport.Broker, error) {
 	bus, err := servicebus.NewClient(c.config)
 	if err != nil {
-		return relayservice.Broker{}, err
+		return relayport.Broker{}, err
 	}
-	return azure.Broker(bus, &azure.BrokerOptions{Topic: topic})
+	return servicebus.NewRelayBroker(bus, &servicebus.RelayBrokerOptions{Topic: topic})
 }
 
 func (c byServiceBus) consumer(handler consumer.Handler, inbox consumer.Inbox) (interface {
@@ -47,14 +45,9 @@ func (c byRabbitMQ) group() rabbitmq.Group {
 	return rabbitmq.Group{Name: c.exchange + "." + open.Name, Queues: 4}
 }
 
-func (c byRabbitMQ) broker() (relayservice.Broker, error) {
+func (c byRabbitMQ) broker() (relayport.Broker, error) {
 	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: c.url})
-	return relayservice.Broker{
-		Name: "rabbitMQ", System: "rabbitmq", Destination: c.exchange,
-		Open: func(_ *slog.Logger, sent func(context.Context, outbox.BatchReport)) (relayservice.Publisher, error) {
-			return rabbitmq.NewPublisher(client, c.exchange, &rabbitmq.PublisherOptions{Sent: sent})
-		},
-	}, err
+	return rabbitmq.NewRelayBroker(client, c.exchange, ""), err
 }
 
 func (c byRabbitMQ) consumer(handler consumer.Handler, inbox consumer.Inbox) (interface {
@@ -78,13 +71,8 @@ func sqsClient(endpoint string) *awssqs.Client {
 	return awssqs.New(awssqs.Options{BaseEndpoint: &endpoint, Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
 }
 
-func (c bySQS) broker() (relayservice.Broker, error) {
-	return relayservice.Broker{
-		Name: "sqs", System: "aws_sqs", Destination: c.queue,
-		Open: func(_ *slog.Logger, sent func(context.Context, outbox.BatchReport)) (relayservice.Publisher, error) {
-			return sqs.NewPublisher(c.client, c.queue, &sqs.PublisherOptions{Sent: sent})
-		},
-	}, nil
+func (c bySQS) broker() (relayport.Broker, error) {
+	return sqs.NewRelayBroker(c.client, c.queue, ""), nil
 }
 
 func (c bySQS) consumer(handler consumer.Handler, inbox consumer.Inbox) (interface {

@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/lab/verify"
-	"feedbox/infrastructure/relay/relayservice"
-	"feedbox/infrastructure/relay/relayservice/azure"
+	"feedbox/infrastructure/relay/relayport"
+	"feedbox/infrastructure/store/cosmos/cosmosrelay"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
@@ -24,8 +25,8 @@ func (k inCosmos) container(name string) *azcosmos.ContainerClient {
 
 func (k inCosmos) orders() (*store.Orders, error) { return store.Open(k.container("data")) }
 
-func (k inCosmos) events() (relayservice.Store, error) {
-	return azure.Store(k.client, &azure.StoreOptions{Database: database})
+func (k inCosmos) events() (relayport.Store, error) {
+	return cosmosrelay.NewStore(k.client, &cosmosrelay.Options{Database: database})
 }
 
 func (k inCosmos) totals(context.Context) (consumer.Inbox, counter, error) {

@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/firestoreinbox"
 	"feedbox/infrastructure/lab/verify"
-	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/firestore"
-	"feedbox/infrastructure/store/recordstore"
-	"feedbox/infrastructure/store/recordstore/parked"
-	"os"
 
 	google "cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
@@ -35,13 +34,8 @@ func openFirestore(ctx context.Context, project string) (inFirestore, error) {
 
 func (k inFirestore) orders() (*store.Orders, error) { return ordersIn(firestore.Rows{DB: k.db}) }
 
-func (k inFirestore) events() (relayservice.Store, error) {
-	feed, err := firestore.NewFeed(k.db, 0)
-	decoder, wrong := document.NewEventDecoder(document.EventContract{})
-	return relayservice.Store{
-		Name: "firestore", Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: firestore.Rows{DB: k.db}, Decoder: decoder}, Leases: firestore.Leases{DB: k.db}, Parked: parked.Lot{Store: firestore.Parked{DB: k.db}},
-		Verify: k.db.Verify,
-	}, errors.Join(err, wrong)
+func (k inFirestore) events() (relayport.Store, error) {
+	return firestore.NewRelayStore(k.db, document.EventContract{}, 0)
 }
 
 func (k inFirestore) of(id string) *google.DocumentRef { return k.client.Collection("totals").Doc(id) }

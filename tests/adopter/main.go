@@ -5,18 +5,19 @@ package main
 import (
 	"context"
 	"errors"
-	"feedbox/infrastructure/broker/servicebus"
-	"feedbox/infrastructure/broker/servicebus/subscriber"
-	"feedbox/infrastructure/httpapi"
-	"feedbox/infrastructure/relay/relayservice"
-	"feedbox/infrastructure/relay/relayservice/azure"
-	"feedbox/infrastructure/store/cosmos"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
+
+	"feedbox/infrastructure/broker/servicebus"
+	"feedbox/infrastructure/broker/servicebus/subscriber"
+	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/cosmosrelay"
 
 	"example.com/orders/api"
 	"example.com/orders/open"
@@ -72,8 +73,8 @@ func relay(ctx context.Context, client *azcosmos.Client, namespace servicebus.Cl
 	}
 	defer func() { _ = bus.Close(context.WithoutCancel(ctx)) }()
 	expiry, _ := time.ParseDuration(os.Getenv("ORDERS_LEASE_EXPIRY")) // none: the default
-	store, err := azure.Store(client, &azure.StoreOptions{Database: database})
-	broker, wrong := azure.Broker(bus, &azure.BrokerOptions{Topic: topic})
+	store, err := cosmosrelay.NewStore(client, &cosmosrelay.Options{Database: database})
+	broker, wrong := servicebus.NewRelayBroker(bus, &servicebus.RelayBrokerOptions{Topic: topic})
 	service, refused := relayservice.New(store, broker, &relayservice.Options{Expiry: expiry})
 	if err := errors.Join(err, wrong, refused); err != nil {
 		return err

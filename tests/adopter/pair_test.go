@@ -3,14 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"feedbox/application/command"
-	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/lab/verify"
-	"feedbox/infrastructure/relay/relayservice"
-	"feedbox/infrastructure/store/recordstore"
 	"log/slog"
 	"os"
 	"time"
+
+	"feedbox/application/command"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/relay/relayport"
+	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/recordstore"
 
 	"github.com/google/uuid"
 
@@ -22,7 +24,7 @@ import (
 // keeper is a store of orders and totals: what an adopter writes for a store of theirs.
 type keeper interface {
 	orders() (*store.Orders, error)
-	events() (relayservice.Store, error)
+	events() (relayport.Store, error)
 	totals(ctx context.Context) (consumer.Inbox, counter, error)
 	// total and stored are for tests.
 	total(ctx context.Context, id string) (open.Total, error)
@@ -34,7 +36,7 @@ type counter = func(ctx context.Context, e *consumer.Event, change func(t *open.
 
 // carrier is a broker: what an adopter writes for a broker of theirs.
 type carrier interface {
-	broker() (relayservice.Broker, error)
+	broker() (relayport.Broker, error)
 	consumer(handler consumer.Handler, inbox consumer.Inbox) (interface {
 		Run(ctx context.Context) error
 	}, error)

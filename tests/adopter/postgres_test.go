@@ -3,16 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
+
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/postgresinbox"
 	"feedbox/infrastructure/lab/verify"
-	"feedbox/infrastructure/relay/relayservice"
-	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/store/postgres"
-	"feedbox/infrastructure/store/recordstore"
-	"feedbox/infrastructure/store/recordstore/parked"
-	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -41,13 +38,8 @@ func (k inPostgres) create(ctx context.Context) error {
 
 func (k inPostgres) orders() (*store.Orders, error) { return ordersIn(postgres.Rows{DB: k.db}) }
 
-func (k inPostgres) events() (relayservice.Store, error) {
-	feed, err := postgres.NewFeed(k.db, &postgres.FeedOptions{Hold: 250 * time.Millisecond})
-	decoder, wrong := document.NewEventDecoder(document.EventContract{})
-	return relayservice.Store{
-		Name: "postgres", Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: postgres.Rows{DB: k.db}, Decoder: decoder}, Leases: postgres.Leases{DB: k.db}, Parked: parked.Lot{Store: postgres.Parked{DB: k.db}},
-		Verify: k.db.Verify, Upkeep: postgres.Upkeep{DB: k.db, Log: slog.New(slog.DiscardHandler), Held: feed.Held}.Run, Held: feed.Held,
-	}, errors.Join(err, wrong)
+func (k inPostgres) events() (relayport.Store, error) {
+	return postgres.NewRelayStore(k.db, &postgres.RelayStoreOptions{Log: slog.New(slog.DiscardHandler)})
 }
 
 func (k inPostgres) totals(ctx context.Context) (consumer.Inbox, counter, error) {

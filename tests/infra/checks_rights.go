@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"feedbox/infrastructure/operator"
-	azureoperator "feedbox/infrastructure/operator/azure"
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/store/cosmos/doctor"
 	"feedbox/tests/infra/bicep"
 )
 
@@ -194,7 +194,7 @@ func doctorRoles(w *world, report func(string, ...any)) {
 		}
 		for process, roles := range deployed {
 			advised := map[string]string{}
-			for container, role := range azureoperator.DataRoles(process, cfg) {
+			for container, role := range doctor.DataRoles(process, cfg) {
 				advised[container] = role.Name
 				writes := slices.ContainsFunc(allowed[string(process)][container], func(action string) bool {
 					return strings.HasPrefix(action, "items/") && action != "items/read"

@@ -4,21 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"feedbox/application/relay"
-	"feedbox/infrastructure/httpapi"
-	"feedbox/infrastructure/store/cosmos"
 )
 
-// Dependency remembers how a service that this process needs last answered. It asks
-// nothing by itself. It is a policy of clients of Azure, and safe for concurrent use.
+// Dependency records the last answer of a service that this process needs. It sends no
+// requests of its own, because a probe must not add load to a failing service. It is safe for
+// concurrent use.
 type Dependency struct {
 	now func() time.Time
 
@@ -28,9 +26,8 @@ type Dependency struct {
 	err      error      // the last failure
 }
 
-var _ policy.Policy = (*Dependency)(nil)
-
-// Note is told of each use. What the caller gave up tells nothing.
+// Note records the outcome of a use. A use that its caller cancelled says nothing about the
+// service, so it is ignored.
 func (d *Dependency) Note(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -47,22 +44,7 @@ func (d *Dependency) Note(err error) {
 	}
 }
 
-// Do implements policy.Policy: no answer, one of the server's own failures or a refused
-// identity is a failure; everything else is an answer.
-func (d *Dependency) Do(req *policy.Request) (*http.Response, error) {
-	resp, err := req.Next()
-	switch {
-	case err != nil:
-		d.Note(err)
-	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
-		d.Note(fmt.Errorf("the service answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
-	default:
-		d.Note(nil)
-	}
-	return resp, err
-}
-
-// Batch is told of each batch of the publisher. A message that is refused is an answer.
+// Batch records the outcome of a batch of the publisher. A refused message is an answer.
 func (d *Dependency) Batch(r relay.BatchReport) {
 	if r.Err != nil && relay.ClassOf(r.Err) == relay.Refused {
 		d.Note(nil)
@@ -71,21 +53,28 @@ func (d *Dependency) Batch(r relay.BatchReport) {
 	d.Note(r.Err)
 }
 
-// Failing tells whether the last use failed.
+// Failing reports whether the last use failed.
 func (d *Dependency) Failing() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.since.IsZero()
 }
 
-// state is for the body of /readyz.
-func (d *Dependency) state() httpapi.Dependency {
+// State is the condition of a dependency.
+type State struct {
+	Status   string    // ok, failing, or unknown before its first use
+	Answered time.Time // its last answer
+	Failing  time.Time // the first failure since; zero if it answers
+	Error    string    // the last failure, in one line
+}
+
+func (d *Dependency) state() State {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := httpapi.Dependency{Status: "unknown", Answered: d.answered, Failing: d.since}
+	s := State{Status: "unknown", Answered: d.answered, Failing: d.since}
 	switch {
 	case !d.since.IsZero():
-		s.Status, s.Error = "failing", cosmos.Brief(d.err)
+		s.Status, s.Error = "failing", strings.Join(strings.Fields(d.err.Error()), " ")
 	case !d.answered.IsZero():
 		s.Status = "ok"
 	}
@@ -104,9 +93,9 @@ func NewDependencies(now func() time.Time, names ...string) Dependencies {
 	return all
 }
 
-// States are for the body of /readyz.
-func (d Dependencies) States() map[string]httpapi.Dependency {
-	states := make(map[string]httpapi.Dependency, len(d))
+// States returns the condition of each dependency, by its name.
+func (d Dependencies) States() map[string]State {
+	states := make(map[string]State, len(d))
 	for name, one := range d {
 		states[name] = one.state()
 	}

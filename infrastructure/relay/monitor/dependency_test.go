@@ -23,7 +23,13 @@ func TestReadinessTellsOfDependencies(t *testing.T) {
 	for _, one := range needs {
 		one.now = func() time.Time { return now }
 	}
-	ops := httpapi.NewOps(&httpapi.OpsOptions{Dependencies: needs.States})
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Dependencies: func() map[string]httpapi.Dependency {
+		shown := map[string]httpapi.Dependency{}
+		for name, state := range needs.States() {
+			shown[name] = httpapi.Dependency(state)
+		}
+		return shown
+	}})
 	probe := func() (status int, got map[string]httpapi.Dependency) {
 		w := httptest.NewRecorder()
 		ops.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))

@@ -11,6 +11,7 @@ import (
 
 	"feedbox/changefeed"
 	"feedbox/infrastructure/relay/monitor"
+	"feedbox/infrastructure/relay/relayport"
 )
 
 // Options tune a relay. The zero values are the defaults.
@@ -53,7 +54,7 @@ type Options struct {
 	WrapLeases func(changefeed.LeaseStore) changefeed.LeaseStore
 }
 
-func (o *Options) withDefaults(store *Store, broker *Broker) (Options, error) {
+func (o *Options) withDefaults(store *relayport.Store, broker *relayport.Broker) (Options, error) {
 	if o == nil {
 		o = &Options{}
 	}

@@ -20,6 +20,7 @@ import (
 	"feedbox/changefeed/memstore"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/relay/monitor"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/relay/relayservice"
 	"feedbox/infrastructure/store/document"
 )
@@ -29,7 +30,7 @@ type bench struct {
 	t     *testing.T
 	feed  *memfeed.Container
 	lot   memoryLot
-	store relayservice.Store
+	store relayport.Store
 	o     relayservice.Options
 
 	publish func(ctx context.Context, g *relay.Group) error
@@ -55,7 +56,7 @@ type placed struct{ *memfeed.Container }
 
 func (placed) Place(key string) (string, error) { return memfeed.EPK(key), nil }
 
-type noEvents struct{}
+type noEvents struct{ relayport.Events } // a relay does not call OfKey
 
 func (noEvents) Event(_ context.Context, _, id string) ([]byte, error) {
 	return nil, fault.Missing("event", id)
@@ -64,8 +65,8 @@ func (noEvents) Event(_ context.Context, _, id string) ([]byte, error) {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, feed: memfeed.New(nil), lot: memoryLot{parkedtest.NewMemory()}}
-	b.store = relayservice.Store{
-		Name: "memory", Feed: placed{b.feed}, Decoder: document.EventDecoder{}, Events: noEvents{}, Leases: memstore.New(nil), Parked: b.lot,
+	b.store = relayport.Store{
+		Name: "memory", Feed: placed{b.feed}, Decoder: document.EventDecoder{}, Events: noEvents{nil}, Leases: memstore.New(nil), Parked: b.lot,
 		Verify: func(context.Context) error { return nil },
 	}
 	b.o = relayservice.Options{Instance: "a", Logger: slog.New(slog.DiscardHandler)}
@@ -93,7 +94,7 @@ func (b *bench) Publish(ctx context.Context, groups []relay.Group) error {
 	return nil
 }
 
-// Close implements relayservice.Publisher.
+// Close implements relayport.Publisher.
 func (b *bench) Close(context.Context) error {
 	b.closed.Add(1)
 	return nil
@@ -114,9 +115,9 @@ func (b *bench) sent() string {
 // run runs the relay until stop, which returns what Run does.
 func (b *bench) run() (stop func() error) {
 	b.t.Helper()
-	s, err := relayservice.New(b.store, relayservice.Broker{
+	s, err := relayservice.New(b.store, relayport.Broker{
 		Name: "broker", System: "memory", Destination: "here",
-		Open: func(_ *slog.Logger, sent func(context.Context, relay.BatchReport)) (relayservice.Publisher, error) {
+		Open: func(_ *slog.Logger, sent func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
 			b.report = sent
 			return b, nil
 		},

@@ -9,6 +9,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/infrastructure/relay/monitor"
 	"feedbox/infrastructure/relay/relayfeed"
+	"feedbox/infrastructure/relay/relayport"
 )
 
 // heartbeat is how often the relay reports its lag in the log.
@@ -28,9 +29,9 @@ const retryMax = 5 * time.Second
 
 // Service is a relay. Create it with New. Its methods are safe for concurrent use.
 type Service struct {
-	store     Store
+	store     relayport.Store
 	options   Options
-	publisher Publisher
+	publisher relayport.Publisher
 	processor *changefeed.Processor
 	drainer   *relay.Drainer
 	health    *monitor.Health
@@ -38,9 +39,9 @@ type Service struct {
 }
 
 // New assembles a relay of the events of store to broker. It does no I/O.
-func New(store Store, broker Broker, o *Options) (*Service, error) {
+func New(store relayport.Store, broker relayport.Broker, o *Options) (*Service, error) {
 	options, err := o.withDefaults(&store, &broker)
-	if err := errors.Join(store.check(), broker.check(), err); err != nil {
+	if err := errors.Join(store.Check(), broker.Check(), err); err != nil {
 		return nil, err
 	}
 	s := &Service{store: store, options: options, health: monitor.NewHealth(time.Now)}

@@ -15,9 +15,10 @@ import (
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/relay/relayservice"
-	"feedbox/infrastructure/relay/relayservice/azure"
 	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/cosmosrelay"
 	"feedbox/infrastructure/store/document"
 )
 
@@ -63,11 +64,11 @@ func newWorld(t *testing.T, containers ...string) *world {
 }
 
 // relay is a relay of the world with short leases.
-func (w *world) relay(t *testing.T, from *azure.StoreOptions, to *azure.BrokerOptions) *relayservice.Service {
+func (w *world) relay(t *testing.T, from *cosmosrelay.Options, to *servicebus.RelayBrokerOptions) *relayservice.Service {
 	t.Helper()
-	store, err := azure.Store(w.store, from)
+	store, err := cosmosrelay.NewStore(w.store, from)
 	must(t, err)
-	broker, err := azure.Broker(w.bus, to)
+	broker, err := servicebus.NewRelayBroker(w.bus, to)
 	must(t, err)
 	relay, err := relayservice.New(store, broker, &relayservice.Options{Expiry: 2 * time.Second, Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
@@ -84,7 +85,7 @@ func must(t *testing.T, err error) {
 func TestARelayWithoutFxAndConfiguration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "data", "leases", "parked")
-	relay := w.relay(t, &azure.StoreOptions{Database: "shop"}, &azure.BrokerOptions{Topic: "orders"})
+	relay := w.relay(t, &cosmosrelay.Options{Database: "shop"}, &servicebus.RelayBrokerOptions{Topic: "orders"})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- relay.Run(ctx) }()
@@ -120,12 +121,12 @@ func TestARelayOfDocumentsOfSomebodyElse(t *testing.T) {
 	must(t, w.dev.CreateTopic(t.Context(), busemu.Topic{
 		Name: "audit", RequiresDuplicateDetection: true, Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}},
 	}))
-	relay := w.relay(t, &azure.StoreOptions{
+	relay := w.relay(t, &cosmosrelay.Options{
 		Database: "shop", Data: "invoices", Contract: document.EventContract{
 			Type: "kind", Types: []string{"issued", "fact"}, ID: "id", Key: "customerId", Body: document.WholeDocument,
 			Subject: "what", Sequence: "n", Version: "v", CreatedAt: "at",
 		},
-	}, &azure.BrokerOptions{Topic: "orders", Topics: map[string]string{"Voided": "audit"}, Source: "urn:invoices", PackKeys: true})
+	}, &servicebus.RelayBrokerOptions{Topic: "orders", Topics: map[string]string{"Voided": "audit"}, Source: "urn:invoices", PackKeys: true})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- relay.Run(ctx) }()
@@ -185,7 +186,7 @@ func TestARelayOfDocumentsOfSomebodyElse(t *testing.T) {
 func TestARelayVerifiesFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "data")
-	relay := w.relay(t, &azure.StoreOptions{Database: "shop"}, &azure.BrokerOptions{Topic: "orders"})
+	relay := w.relay(t, &cosmosrelay.Options{Database: "shop"}, &servicebus.RelayBrokerOptions{Topic: "orders"})
 	if err := relay.Run(t.Context()); err == nil || !strings.Contains(err.Error(), `"leases" does not exist`) || !strings.Contains(err.Error(), `"parked" does not exist`) {
 		t.Errorf("ran: %v", err)
 	}
@@ -194,30 +195,30 @@ func TestARelayVerifiesFirst(t *testing.T) {
 func TestWrongOptionsAreErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "data")
-	for says, o := range map[string]*azure.StoreOptions{
+	for says, o := range map[string]*cosmosrelay.Options{
 		"Database is missing":         nil,
 		"three different containers":  {Database: "shop", Leases: "data"},
 		"give the name of one member": {Database: "shop", Contract: document.EventContract{Subject: "data.action"}},
 		"two of its members":          {Database: "shop", Contract: document.EventContract{ID: "data"}},
 	} {
-		if _, err := azure.Store(w.store, o); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := cosmosrelay.NewStore(w.store, o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v; want something with %q", err, says)
 		}
 	}
-	if _, err := azure.Store(nil, &azure.StoreOptions{Database: "shop"}); err == nil || !strings.Contains(err.Error(), "client") {
+	if _, err := cosmosrelay.NewStore(nil, &cosmosrelay.Options{Database: "shop"}); err == nil || !strings.Contains(err.Error(), "client") {
 		t.Errorf("without a client: %v", err)
 	}
-	if _, err := azure.Broker(w.bus, nil); err == nil || !strings.Contains(err.Error(), "Topic") {
+	if _, err := servicebus.NewRelayBroker(w.bus, nil); err == nil || !strings.Contains(err.Error(), "Topic") {
 		t.Errorf("without a topic: %v", err)
 	}
-	store, err := azure.Store(w.store, &azure.StoreOptions{Database: "shop"})
+	store, err := cosmosrelay.NewStore(w.store, &cosmosrelay.Options{Database: "shop"})
 	must(t, err)
-	broker, err := azure.Broker(w.bus, &azure.BrokerOptions{Topic: "orders"})
+	broker, err := servicebus.NewRelayBroker(w.bus, &servicebus.RelayBrokerOptions{Topic: "orders"})
 	must(t, err)
 	if _, err := relayservice.New(store, broker, &relayservice.Options{Renew: time.Hour}); err == nil || !strings.Contains(err.Error(), "Renew") {
 		t.Errorf("a slow renewal: %v", err)
 	}
-	if _, err := relayservice.New(relayservice.Store{}, relayservice.Broker{}, nil); err == nil || !strings.Contains(err.Error(), "the store needs") || !strings.Contains(err.Error(), "the broker needs") {
+	if _, err := relayservice.New(relayport.Store{}, relayport.Broker{}, nil); err == nil || !strings.Contains(err.Error(), "the store needs") || !strings.Contains(err.Error(), "the broker needs") {
 		t.Errorf("without ports: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func answered(err error) bool {
 	return err == nil || refused(err) || code(err) == codes.InvalidArgument || code(err) == codes.Aborted
 }
 
-// Ambiguous implements rows.Store.
+// Ambiguous implements recordstore.Store.
 func (Rows) Ambiguous(err error) bool {
 	return slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown}, code(err))
 }

@@ -3,14 +3,14 @@
 //
 //	db, err := postgres.Open("postgres://...", nil)
 //	err = db.Migrate(ctx) // or have it done elsewhere: Verify compares the versions
-//	work, err := rows.NewUnitsOfWork(postgres.Rows{DB: db}, kind, nil, nil)
+//	work, err := recordstore.NewUnitsOfWork(postgres.Rows{DB: db}, kind, nil, nil)
 //	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Hold: 250 * time.Millisecond})
 //
 // # A commit
 //
 // The aggregate, its events, the note about the request and the audit entry are written by
 // one SQL statement, so they are one transaction, and one round trip. The version of the
-// aggregate stands in the place of an ETag. Package rows has what it has in
+// aggregate stands in the place of an ETag. Package recordstore has what it has in
 // common with other stores: the unit of work, readers, how a lost answer becomes certain.
 //
 // # The feed

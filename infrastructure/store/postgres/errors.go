@@ -69,7 +69,7 @@ func asFault(what string, err error) error {
 	}
 }
 
-// Ambiguous implements rows.Store. A server that answers with a condition has rolled back,
+// Ambiguous implements recordstore.Store. A server that answers with a condition has rolled back,
 // but for one that ends while it commits.
 func (Rows) Ambiguous(err error) bool {
 	c := code(err)

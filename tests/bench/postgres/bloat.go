@@ -19,6 +19,7 @@ import (
 	"feedbox/application/query"
 	"feedbox/application/relay"
 	"feedbox/domain/aggregate"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/relay/relayservice"
 	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/postgres"
@@ -99,19 +100,19 @@ func (b Bloat) Run(ctx context.Context) error {
 	})
 }
 
-func (b Bloat) relay(db *postgres.DB, to relayservice.Publisher) (*relayservice.Service, error) {
+func (b Bloat) relay(db *postgres.DB, to relayport.Publisher) (*relayservice.Service, error) {
 	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Hold: 250 * time.Millisecond})
 	if err != nil {
 		return nil, err
 	}
 	log := slog.New(slog.NewTextHandler(b.Out, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	decoder := document.EventDecoder{}
-	return relayservice.New(relayservice.Store{
+	return relayservice.New(relayport.Store{
 		Name: "postgres", Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: postgres.Rows{DB: db}, Decoder: decoder}, Leases: postgres.Leases{DB: db},
 		Parked: parked.Lot{Store: postgres.Parked{DB: db}}, Verify: db.Verify, Upkeep: postgres.Upkeep{DB: db, Log: log, Held: feed.Held}.Run, Held: feed.Held,
-	}, relayservice.Broker{
+	}, relayport.Broker{
 		Name: "sink", System: "sink", Destination: "sink",
-		Open: func(*slog.Logger, func(context.Context, relay.BatchReport)) (relayservice.Publisher, error) {
+		Open: func(*slog.Logger, func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
 			return to, nil
 		},
 	}, &relayservice.Options{EventTTL: b.TTL, Logger: log})
@@ -128,7 +129,7 @@ func (s *sink) Publish(_ context.Context, groups []relay.Group) error {
 	return nil
 }
 
-// Close implements relayservice.Publisher.
+// Close implements relayport.Publisher.
 func (*sink) Close(context.Context) error { return nil }
 
 // write makes, changes and deletes parcels at a quarter of the rate.

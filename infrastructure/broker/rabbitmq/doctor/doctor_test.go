@@ -1,0 +1,65 @@
+package doctor_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/broker/rabbitmq"
+	"feedbox/infrastructure/broker/rabbitmq/doctor"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/tests/servers"
+)
+
+// examine returns what is found of an exchange.
+func examine(t *testing.T, url, exchange string) (found []operator.Finding) {
+	t.Helper()
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.RabbitMQ{Exchange: exchange}
+	if err := cfg.URL.UnmarshalText([]byte(url)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	b := doctor.New(cfg, client)
+	b.Examine(func(e operator.Examination) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		for _, f := range e(ctx) {
+			found = append(found, f)
+			if f.Status == operator.FindingFailed {
+				return false
+			}
+		}
+		return true
+	}, "", time.Minute)
+	return found
+}
+
+func TestExamine(t *testing.T) {
+	if found := examine(t, "amqp://u:p@127.0.0.1:1/", "orders"); len(found) != 2 || !strings.Contains(found[1].Next, "nothing answers") {
+		t.Errorf("no broker: %+v", found)
+	}
+	server := servers.StartRabbitMQ(t)
+	if found := examine(t, server.URL, "orders"); len(found) != 2 || !strings.Contains(found[1].Next, "declare the exchange") {
+		t.Errorf("no exchange: %+v", found)
+	}
+	if found := examine(t, strings.Replace(server.URL, "guest:guest", "guest:wrong", 1), "orders"); len(found) != 2 || !strings.Contains(found[1].Next, "check user, password") {
+		t.Errorf("wrong password: %+v", found)
+	}
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if err := rabbitmq.Declare(t.Context(), client, "orders"); err != nil {
+		t.Fatal(err)
+	}
+	if found := examine(t, server.URL, "orders"); len(found) != 3 || found[1].Status != operator.FindingOK {
+		t.Errorf("all well: %+v", found)
+	}
+}

@@ -1,0 +1,23 @@
+package rabbitmq
+
+import (
+	"context"
+	"log/slog"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/relay/relayport"
+)
+
+// BrokerName identifies RabbitMQ in metrics of dependencies and in probes.
+const BrokerName = "rabbitMQ"
+
+// NewRelayBroker returns the broker of a relay that sends to a durable direct exchange. Source is the
+// CloudEvents attribute of that name; "" for the default of PublisherOptions. It does no I/O.
+func NewRelayBroker(client *Client, exchange, source string) relayport.Broker {
+	return relayport.Broker{
+		Name: BrokerName, System: "rabbitmq", Destination: exchange,
+		Open: func(_ *slog.Logger, sent func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
+			return NewPublisher(client, exchange, &PublisherOptions{Source: source, Sent: sent})
+		},
+	}
+}

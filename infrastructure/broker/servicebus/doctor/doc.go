@@ -1,0 +1,2 @@
+// Package doctor examines the topics of Service Bus for an operator.
+package doctor

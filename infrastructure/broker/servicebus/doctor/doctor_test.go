@@ -1,0 +1,120 @@
+package doctor
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
+
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+)
+
+// identity hands out a token that names a principal.
+type identity struct{}
+
+func (identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"oid":"11111111-2222-3333-4444-555555555555"}`))
+	return azcore.AccessToken{Token: "e30." + claims + ".sig", ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+func testConfig(t *testing.T) *config.Relay {
+	t.Helper()
+	cfg, err := config.LoadRelay([]string{
+		"FEEDBOX_COSMOS_ENDPOINT=https://contoso.documents.azure.com:443/", "FEEDBOX_SERVICEBUS_NAMESPACE=events.servicebus.windows.net",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func TestRefusedIdentityGetsTheExactLine(t *testing.T) {
+	want := `az role assignment create --role "Azure Service Bus Data Sender" --assignee-object-id 11111111-2222-3333-4444-555555555555 --assignee-principal-type ServicePrincipal --scope /subscriptions/<subscription>/resourceGroups/<resource-group>/providers/Microsoft.ServiceBus/namespaces/events/topics/contacts`
+	d := New(testConfig(t).ServiceBus, nil, identity{})
+	if got := d.advice(t.Context(), busSender, "contacts"); got != want {
+		t.Errorf("topic\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestJudgeTopic(t *testing.T) {
+	d := &Doctor{}
+	yes, no, short, long := true, false, "PT20S", "PT10M"
+	disabled := admin.EntityStatusDisabled
+	for name, c := range map[string]struct {
+		topic admin.TopicProperties
+		want  []operator.FindingStatus
+	}{
+		"good":      {admin.TopicProperties{RequiresDuplicateDetection: &yes, DuplicateDetectionHistoryTimeWindow: &long}, []operator.FindingStatus{operator.FindingOK}},
+		"off":       {admin.TopicProperties{RequiresDuplicateDetection: &no}, []operator.FindingStatus{operator.FindingFailed}},
+		"too short": {admin.TopicProperties{RequiresDuplicateDetection: &yes, DuplicateDetectionHistoryTimeWindow: &short}, []operator.FindingStatus{operator.FindingWarning}},
+		"disabled":  {admin.TopicProperties{RequiresDuplicateDetection: &yes, Status: &disabled}, []operator.FindingStatus{operator.FindingFailed, operator.FindingOK}},
+		"parted":    {admin.TopicProperties{RequiresDuplicateDetection: &yes, EnablePartitioning: &yes}, []operator.FindingStatus{operator.FindingOK, operator.FindingOK}},
+	} {
+		var got []operator.FindingStatus
+		for _, f := range d.judgeTopic(c.topic, 30*time.Second) {
+			got = append(got, f.Status)
+			if f.Status != operator.FindingOK && f.Next == "" {
+				t.Errorf("%s: %+v does not say what to do", name, f)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestISODuration(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"PT10M": 10 * time.Minute, "P7D": 7 * 24 * time.Hour, "P1DT2H3M4S": 26*time.Hour + 3*time.Minute + 4*time.Second, "PT20.5S": 20 * time.Second, "PT0S": 0,
+	} {
+		if got, ok := parseISODuration(text); !ok || got != want {
+			t.Errorf("%s: %v %v, want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "10M", "PT", "P1M", "PT99999999999999999999S", "PT-1S"} {
+		if got, ok := parseISODuration(text); ok && got != 0 {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
+}
+
+// The window is the topic's own where the management API tells it.
+func TestTheDuplicateWindowIsTheTopics(t *testing.T) {
+	var settings string
+	management := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if settings == "" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `<entry xmlns="http://www.w3.org/2005/Atom"><title>contacts</title><content type="application/xml">`+
+			`<TopicDescription xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect">%s</TopicDescription></content></entry>`, settings)
+	}))
+	defer management.Close()
+	cfg, err := config.LoadRelay([]string{
+		"FEEDBOX_COSMOS_ENDPOINT=https://contoso.documents.azure.com:443/",
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=Endpoint=sb://events.servicebus.windows.net/;SharedAccessKeyName=root;SharedAccessKey=a2V5",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(cfg.ServiceBus, nil, nil)
+	for text, want := range map[string]operator.Window{
+		"": {Length: 10 * time.Minute, Assumed: true},
+		"<RequiresDuplicateDetection>true</RequiresDuplicateDetection><DuplicateDetectionHistoryTimeWindow>PT1H</DuplicateDetectionHistoryTimeWindow>": {Length: time.Hour},
+		"<RequiresDuplicateDetection>false</RequiresDuplicateDetection>":                                                                               {},
+	} {
+		settings = text
+		if got := d.Window(t.Context(), management.URL); got != want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+}

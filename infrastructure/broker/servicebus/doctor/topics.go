@@ -1,0 +1,187 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
+
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/azure"
+)
+
+// topic reads how a topic is set up, by the management API at base; nil if there is none.
+func (d *Doctor) topic(ctx context.Context, base, name string) (*admin.Client, *admin.GetTopicResponse, error) {
+	client, err := d.adminClient(base)
+	if err != nil {
+		return nil, nil, err
+	}
+	topic, err := client.GetTopic(ctx, name, nil)
+	return client, topic, err
+}
+
+// defaultWindow is the duplicate window of a topic for which nothing else was set.
+const defaultWindow = 10 * time.Minute
+
+// Window implements operator.BrokerDoctor: it asks the topics for the shortest, and assumes the
+// default for one that does not tell.
+func (d *Doctor) Window(ctx context.Context, management string) operator.Window {
+	var windows []operator.Window
+	for _, name := range d.topics() {
+		window := operator.Window{Length: defaultWindow, Assumed: true}
+		if _, topic, err := d.topic(ctx, management, name); err == nil && topic != nil {
+			window = windowOf(topic.TopicProperties)
+		}
+		windows = append(windows, window)
+	}
+	return slices.MinFunc(windows, func(a, b operator.Window) int { return cmp.Compare(a.Length, b.Length) })
+}
+
+// examineTopics reads how each topic is set up, if the identity may. What is found of those
+// beside the usual one says whose it is.
+func (d *Doctor) examineTopics(ctx context.Context, base string, resend time.Duration) []operator.Finding {
+	var found []operator.Finding
+	for i, name := range d.topics() {
+		for _, f := range d.examineTopic(ctx, base, name, resend) {
+			if i > 0 {
+				f.Check += " of topic " + name
+			}
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+func (d *Doctor) examineTopic(ctx context.Context, base, name string, resend time.Duration) []operator.Finding {
+	const check = "topic settings"
+	client, topic, err := d.topic(ctx, base, name)
+	switch code := azure.StatusOf(err); {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		next := "the relay does not need it; to see the settings here: " + d.advice(ctx, busOwner, name)
+		if d.cfg.ConnectionString.IsSet() {
+			next = "the relay does not need it; a connection string with the right Manage would show the settings"
+		}
+		return []operator.Finding{operator.Fine(check, "no right to read them").Is(operator.FindingUnknown, next)}
+	case client == nil:
+		return []operator.Finding{operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingUnknown, "")}
+	case err != nil:
+		return []operator.Finding{operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingUnknown, "the management API does not answer at this address; of an emulator, name it: --servicebus-admin URL")}
+	case topic == nil:
+		return []operator.Finding{operator.Fine(check, "the topic %s does not exist", name).Is(operator.FindingFailed, "create it: azd provision")}
+	}
+	return append(d.judgeTopic(topic.TopicProperties, resend), d.examineSubscriptions(ctx, client, name)...)
+}
+
+// judgeTopic compares the topic with what the relay counts on.
+func (d *Doctor) judgeTopic(t admin.TopicProperties, resend time.Duration) []operator.Finding {
+	var found []operator.Finding
+	if t.Status != nil && *t.Status != admin.EntityStatusActive {
+		found = append(found, operator.Fine("topic status", "%s", *t.Status).Is(operator.FindingFailed, "az servicebus topic update --status Active"))
+	}
+	window, needed := windowOf(t).Length, resend
+	f := operator.Fine("duplicate detection", "on, window %s; a takeover sends again within %s", window, needed)
+	switch {
+	case window == 0:
+		f = operator.Fine("duplicate detection", "off").Is(operator.FindingFailed, "it can only be set when a topic is created: create the topic anew with duplicate detection, or make consumers drop duplicates by message id")
+	case window < needed:
+		f = f.Is(operator.FindingWarning, fmt.Sprintf("az servicebus topic update --duplicate-detection-history-time-window PT%dM", int(needed/time.Minute)+1))
+	}
+	found = append(found, f)
+	if t.EnablePartitioning != nil && *t.EnablePartitioning {
+		found = append(found, operator.Fine("topic partitions", "on: a batch may hold one key only"))
+	}
+	return found
+}
+
+// windowOf is the duplicate window of a topic.
+func windowOf(t admin.TopicProperties) operator.Window {
+	if t.RequiresDuplicateDetection == nil || !*t.RequiresDuplicateDetection {
+		return operator.Window{}
+	}
+	if t.DuplicateDetectionHistoryTimeWindow != nil {
+		if d, ok := parseISODuration(*t.DuplicateDetectionHistoryTimeWindow); ok {
+			return operator.Window{Length: d}
+		}
+	}
+	return operator.Window{Length: defaultWindow}
+}
+
+func (d *Doctor) examineSubscriptions(ctx context.Context, client *admin.Client, topic string) []operator.Finding {
+	var found []operator.Finding
+	pager := client.NewListSubscriptionsPager(topic, nil)
+	for pager.More() {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return append(found, operator.Fine("subscriptions", "%s", azure.Brief(err)).Is(operator.FindingUnknown, ""))
+		}
+		for _, s := range page.Subscriptions {
+			check := "subscription " + s.SubscriptionName
+			if s.RequiresSession == nil || !*s.RequiresSession {
+				found = append(found, operator.Fine(check, "no sessions: its consumers get events of a key in any order").Is(operator.FindingWarning, "create it anew with sessions (--enable-session true) if its consumers need the order"))
+			} else {
+				found = append(found, operator.Fine(check, "sessions on"))
+			}
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, operator.Fine("subscriptions", "none: what is sent is dropped").Is(operator.FindingWarning, "create one: az servicebus topic subscription create --enable-session true"))
+	}
+	return found
+}
+
+func (d *Doctor) adminClient(base string) (*admin.Client, error) {
+	options := &admin.ClientOptions{}
+	options.Retry.MaxRetries = -1
+	if base != "" {
+		u, err := url.Parse(base)
+		if err != nil || u.Host == "" {
+			return nil, fmt.Errorf("%q is no URL", base)
+		}
+		options.PerCallPolicies = []policy.Policy{redirect{u}}
+	}
+	if d.cfg.ConnectionString.IsSet() {
+		return admin.NewClientFromConnectionString(d.cfg.ConnectionString.Reveal(), options)
+	}
+	return admin.NewClient(d.cfg.Namespace, d.identity, options)
+}
+
+// redirect sends requests to another base than the client's own.
+type redirect struct{ base *url.URL }
+
+// Do implements policy.Policy.
+func (r redirect) Do(req *policy.Request) (*http.Response, error) {
+	raw := req.Raw()
+	raw.URL.Scheme, raw.URL.Host, raw.Host = r.base.Scheme, r.base.Host, r.base.Host
+	return req.Next()
+}
+
+var isoDuration = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d+)?S)?)?$`)
+
+// parseISODuration reads the durations of the management API (ISO 8601, days at most).
+func parseISODuration(text string) (time.Duration, bool) {
+	m := isoDuration.FindStringSubmatch(strings.ToUpper(text))
+	if m == nil {
+		return 0, false
+	}
+	var sum time.Duration
+	for i, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
+		if m[i+1] == "" {
+			continue
+		}
+		n, err := strconv.Atoi(m[i+1])
+		if err != nil || n > 1_000_000 {
+			return 0, false
+		}
+		sum += time.Duration(n) * unit
+	}
+	return sum, true
+}

@@ -1,0 +1,25 @@
+package sqs
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/relay/relayport"
+)
+
+// BrokerName identifies Amazon SQS in metrics of dependencies and in probes.
+const BrokerName = "sqs"
+
+// NewRelayBroker returns the broker of a relay that sends to a FIFO queue. Source is the
+// CloudEvents attribute of that name; "" for the default of PublisherOptions. It does no I/O.
+func NewRelayBroker(client *sqs.Client, queueURL, source string) relayport.Broker {
+	return relayport.Broker{
+		Name: BrokerName, System: "aws_sqs", Destination: queueURL,
+		Open: func(_ *slog.Logger, sent func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
+			return NewPublisher(client, queueURL, &PublisherOptions{Source: source, Sent: sent})
+		},
+	}
+}

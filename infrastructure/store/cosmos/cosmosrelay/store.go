@@ -1,0 +1,84 @@
+package cosmosrelay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/relay/relayport"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/parked"
+	"feedbox/infrastructure/store/document"
+)
+
+// Name identifies Cosmos DB in metrics and probes.
+const Name = "cosmos"
+
+// Options name what a relay reads and writes. Database is required; the zero values of
+// the others are the defaults.
+type Options struct {
+	// Database holds the three containers.
+	Database string
+	// Data is the container whose change feed is read. Default "data".
+	Data string
+	// Leases is the container of the relay's leases. Default "leases".
+	Leases string
+	// Parked is the container of parked events. Default "parked".
+	Parked string
+	// Contract says which documents are events. The zero value is that of package cosmos.
+	Contract document.EventContract
+	// Account, if the client has it as a policy, lets Verify judge the account.
+	Account *cosmos.Account
+}
+
+// NewStore returns the store of a relay. Use a client with cosmosfeed.ClientOptions, because
+// the defaults of azcosmos retry reads of the feed for too long.
+func NewStore(client *azcosmos.Client, o *Options) (relayport.Store, error) {
+	given, err := o.withDefaults()
+	if client == nil {
+		err = errors.Join(errors.New("cosmosrelay: the client of Cosmos DB is missing"), err)
+	}
+	if err != nil {
+		return relayport.Store{}, err
+	}
+	s := relayport.Store{Name: Name, Verify: func(ctx context.Context) error {
+		err := cosmos.Verify(ctx, client, given.Database, cosmos.RelayContainers(given.Contract, given.Data, given.Leases, given.Parked)...)
+		if given.Account != nil {
+			err = errors.Join(given.Account.Verify(), err)
+		}
+		return err
+	}}
+	decoder, err := document.NewEventDecoder(given.Contract)
+	data, err1 := client.NewContainer(given.Database, given.Data)
+	aside, err2 := client.NewContainer(given.Database, given.Parked)
+	if err := errors.Join(err, err1, err2); err != nil {
+		return s, err
+	}
+	s.Decoder = decoder
+	s.Events, err = cosmos.NewEventStore(data, decoder)
+	s.Parked, err1 = parked.New(aside)
+	s.Feed, err2 = cosmosfeed.NewFeed(client, given.Database, given.Data)
+	leases, err3 := cosmosfeed.NewLeaseStore(client, given.Database, given.Leases)
+	s.Leases = leases
+	return s, errors.Join(err, err1, err2, err3)
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	var given Options
+	if o != nil {
+		given = *o
+	}
+	given.Data = cmp.Or(given.Data, "data")
+	given.Leases = cmp.Or(given.Leases, "leases")
+	given.Parked = cmp.Or(given.Parked, "parked")
+	switch {
+	case given.Database == "":
+		return given, errors.New("cosmosrelay: Database is missing")
+	case given.Data == given.Leases || given.Data == given.Parked || given.Leases == given.Parked:
+		return given, errors.New("cosmosrelay: Data, Leases and Parked must be three different containers")
+	}
+	return given, nil
+}

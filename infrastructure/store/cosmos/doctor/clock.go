@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"feedbox/infrastructure/operator"
+)
+
+// Clock learns from the Date header of replies (RFC 9110, 6.6.1) how far the
+// clock of this machine is ahead of the service's.
+type Clock struct {
+	mu    sync.Mutex // guards known, ahead
+	known bool
+	ahead time.Duration
+}
+
+var _ policy.Policy = (*Clock)(nil)
+
+// Do implements policy.Policy.
+func (c *Clock) Do(req *policy.Request) (*http.Response, error) {
+	began := time.Now()
+	resp, err := req.Next()
+	if resp == nil {
+		return resp, err
+	}
+	if date, parseErr := http.ParseTime(resp.Header.Get("Date")); parseErr == nil {
+		now := time.Now()
+		// The header is cut to the second and was written somewhere between the two
+		// readings; the middle of both intervals is off by little.
+		middle := began.Add(now.Sub(began) / 2)
+		c.mu.Lock()
+		c.known, c.ahead = true, middle.Sub(date.Add(500*time.Millisecond))
+		c.mu.Unlock()
+	}
+	return resp, err
+}
+
+func (c *Clock) skew() (ahead time.Duration, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ahead, c.known
+}
+
+// skewLimits: the service refuses requests dated 15 minutes off; logs and lease ages
+// mislead much earlier.
+const (
+	skewWarning = 5 * time.Second
+	skewFailure = 5 * time.Minute
+)
+
+// examine judges what was learnt.
+func (c *Clock) examine(context.Context) []operator.Finding {
+	const check = "clock"
+	ahead, known := c.skew()
+	f := operator.Fine(check, "this machine's is %s off the service's", ahead.Abs().Round(time.Second))
+	switch {
+	case !known:
+		f = operator.Fine(check, "the service told no time").Is(operator.FindingUnknown, "")
+	case ahead.Abs() > skewFailure:
+		f = f.Is(operator.FindingFailed, "set the clock, and keep it with NTP: signatures of requests are refused at 15 minutes")
+	case ahead.Abs() > skewWarning:
+		f = f.Is(operator.FindingWarning, "keep the clock with NTP: ages that are shown are off by this much")
+	}
+	return []operator.Finding{f}
+}

@@ -1,0 +1,138 @@
+package doctor
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/google/uuid"
+
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/azure"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/contacts"
+	"feedbox/infrastructure/store/document"
+)
+
+// Options are the parts of a Doctor. All but Identity are required.
+type Options struct {
+	// Client is examined; Clock and Account are policies of it.
+	Client  *azcosmos.Client
+	Clock   *Clock
+	Account *cosmos.Account
+	// Contract distinguishes events from other documents.
+	Contract document.EventContract
+	// Identity is the credential of this process; nil where only keys are used.
+	Identity azcore.TokenCredential
+}
+
+// Doctor examines an account, its database and containers, and the rights in them. It reads
+// only, and is safe for concurrent use.
+type Doctor struct {
+	cfg config.Cosmos
+	Options
+}
+
+var _ operator.StoreDoctor = (*Doctor)(nil)
+
+// New returns the doctor of the account that cfg names. It does no I/O.
+func New(cfg config.Cosmos, o Options) *Doctor { return &Doctor{cfg, o} }
+
+// Examine implements operator.StoreDoctor.
+func (d *Doctor) Examine(process operator.Process, step func(operator.Examination) bool) bool {
+	name := func(ctx context.Context) []operator.Finding {
+		return []operator.Finding{operator.LookUp(ctx, "cosmos dns", d.host(), "FEEDBOX_COSMOS_ENDPOINT")}
+	}
+	if !step(name) {
+		return false
+	}
+	usable := step(func(ctx context.Context) []operator.Finding { return d.examineContainers(ctx, process) })
+	step(d.examineAccount)
+	step(d.Clock.examine)
+	if usable && process == operator.ProcessAPI {
+		usable = step(d.examineContacts)
+	}
+	return usable
+}
+
+// Explain implements operator.StoreDoctor.
+func (d *Doctor) Explain(ctx context.Context, err error, part operator.Part) (detail, next string) {
+	container := map[operator.Part]string{operator.PartFeed: d.cfg.Container, operator.PartLeases: d.cfg.Leases, operator.PartParked: d.cfg.Parked}[part]
+	return azure.Brief(err), d.advice(ctx, err, DataRoles(operator.ProcessRelay, d.cfg)[container], container)
+}
+
+func (d *Doctor) host() string {
+	u, err := url.Parse(d.cfg.Endpoint)
+	if err != nil {
+		return d.cfg.Endpoint // the configuration has been checked
+	}
+	return u.Hostname()
+}
+
+// examineContainers checks that the containers are there and as they have to be.
+func (d *Doctor) examineContainers(ctx context.Context, process operator.Process) []operator.Finding {
+	var found []operator.Finding
+	for _, spec := range Containers(process, d.cfg, d.Contract) {
+		check := "container " + spec.ID
+		err := cosmos.Verify(ctx, d.Client, d.cfg.Database, spec)
+		if err == nil {
+			detail := "partition key " + spec.PartitionKeyPath
+			if spec.TTL {
+				detail += ", TTL on without a default"
+			} else {
+				detail += ", nothing expires"
+			}
+			found = append(found, operator.Fine(check, "%s", detail))
+			continue
+		}
+		f := operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingFailed, d.advice(ctx, err, metadataRole, ""))
+		found = append(found, f)
+		if azure.StatusOf(err) != http.StatusNotFound && azure.StatusOf(err) != 0 || ctx.Err() != nil {
+			break // the others would fail the same way
+		}
+	}
+	return found
+}
+
+// examineAccount looks at what the account told with the first reply.
+func (d *Doctor) examineAccount(context.Context) []operator.Finding {
+	const check = "account"
+	level := d.Account.Level()
+	if level == "" {
+		return []operator.Finding{operator.Fine(check, "it did not describe itself").Is(operator.FindingUnknown, "")}
+	}
+	if err := d.Account.Verify(); err != nil {
+		return []operator.Finding{operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingFailed, "change the account as it says; relay and API do not start on it")}
+	}
+	return []operator.Finding{operator.Fine(check, "consistency %s, one write region", level)}
+}
+
+// examineContacts uses the data as the API does.
+func (d *Doctor) examineContacts(ctx context.Context) []operator.Finding {
+	const check = "read contacts"
+	if err := d.readContacts(ctx); err != nil {
+		return []operator.Finding{operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingFailed, d.advice(ctx, err, DataRoles(operator.ProcessAPI, d.cfg)[d.cfg.Container], d.cfg.Container))}
+	}
+	return []operator.Finding{operator.Fine(check, "allowed")}
+}
+
+// readContacts reads and queries as the API does.
+func (d *Doctor) readContacts(ctx context.Context) error {
+	data, err := d.Client.NewContainer(d.cfg.Database, d.cfg.Container)
+	if err != nil {
+		return err
+	}
+	reader, err := contacts.NewReader(data)
+	if err != nil {
+		return err
+	}
+	if _, err := reader.Read(ctx, uuid.Nil, "", ""); err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	_, err = reader.Page(ctx, 1, "", "")
+	return err
+}

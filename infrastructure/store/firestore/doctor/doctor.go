@@ -1,0 +1,71 @@
+// Package doctor examines a database of Firestore for an operator.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/store/firestore"
+)
+
+// Doctor examines a database, reading only. It is safe for concurrent use.
+type Doctor struct{ DB *firestore.DB }
+
+var _ operator.StoreDoctor = Doctor{}
+
+const indexes = "firebase deploy --only firestore:indexes with infrastructure/store/firestore/firestore.indexes.json"
+
+// Examine implements operator.StoreDoctor.
+func (d Doctor) Examine(_ operator.Process, step func(operator.Examination) bool) bool {
+	usable := step(d.examineDatabase)
+	if usable {
+		step(d.examineLifetimes)
+	}
+	return usable
+}
+
+// Explain implements operator.StoreDoctor.
+func (Doctor) Explain(_ context.Context, err error, _ operator.Part) (detail, next string) {
+	return err.Error(), "check that the identity has the role roles/datastore.user in the project of FEEDBOX_FIRESTORE_PROJECT, and that the indexes are deployed: " + indexes
+}
+
+// examineDatabase checks what the start of a process checks.
+func (d Doctor) examineDatabase(ctx context.Context) []operator.Finding {
+	const check = "database"
+	switch err := d.DB.Verify(ctx); {
+	case errors.Is(err, firestore.ErrIndex):
+		return []operator.Finding{operator.Fine(check, "%v", err).Is(operator.FindingFailed, indexes+", and wait until they are built")}
+	case err != nil:
+		return []operator.Finding{operator.Fine(check, "%v", err).Is(operator.FindingFailed, "check FEEDBOX_FIRESTORE_PROJECT and FEEDBOX_FIRESTORE_DATABASE, the network, and the application default credentials: gcloud auth application-default login")}
+	}
+	return []operator.Finding{operator.Fine(check, "Firestore answers, and has the indexes")}
+}
+
+const (
+	// skewWarning is how far clocks may be apart before ages mislead.
+	skewWarning = 5 * time.Second
+	// overdue is how long after its time Firestore usually has removed a document, and a day.
+	overdue = 48 * time.Hour
+)
+
+// examineLifetimes looks whether what has expired is removed, and at the clock.
+func (d Doctor) examineLifetimes(ctx context.Context) []operator.Finding {
+	began := time.Now()
+	expires, now, err := d.DB.Oldest(ctx)
+	if err != nil {
+		return []operator.Finding{operator.Fine("lifetimes", "%v", err).Is(operator.FindingUnknown, "")}
+	}
+	off := began.Add(time.Since(began) / 2).Sub(now).Abs()
+	clock := operator.Fine("clock", "this machine's is %s off the service's", off.Round(time.Second))
+	if off > skewWarning {
+		clock = clock.Is(operator.FindingWarning, "keep the clocks with NTP: lifetimes and ages that are shown are off by this much")
+	}
+	lifetimes := operator.Fine("lifetimes", "no event is long overdue")
+	if !expires.IsZero() && now.Sub(expires) > overdue {
+		lifetimes = operator.Fine("lifetimes", "an event expired %s ago and is not removed", now.Sub(expires).Round(time.Hour)).Is(operator.FindingWarning,
+			"set the TTL policies: "+indexes+", or gcloud firestore fields ttls update expireAt --collection-group=feedboxEvents --enable-ttl, and the same for feedboxAggregates, feedboxRequests, feedboxAudits")
+	}
+	return []operator.Finding{clock, lifetimes}
+}

@@ -1,0 +1,28 @@
+package firestore
+
+import (
+	"errors"
+
+	"feedbox/infrastructure/relay/relayport"
+	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/parked"
+)
+
+// StoreName identifies Firestore in metrics and probes.
+const StoreName = "firestore"
+
+// NewRelayStore returns the store of a relay. contract distinguishes events from other
+// documents, and ranges is that of NewFeed; 0 for the default. It does no I/O; db belongs to
+// the caller.
+func NewRelayStore(db *DB, contract document.EventContract, ranges int) (relayport.Store, error) {
+	feed, err1 := NewFeed(db, ranges)
+	decoder, err2 := document.NewEventDecoder(contract)
+	if err := errors.Join(err1, err2); err != nil {
+		return relayport.Store{}, err
+	}
+	return relayport.Store{
+		Name: StoreName, Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: Rows{DB: db}, Decoder: decoder},
+		Leases: Leases{DB: db}, Parked: parked.Lot{Store: Parked{DB: db}}, Verify: db.Verify,
+	}, nil
+}

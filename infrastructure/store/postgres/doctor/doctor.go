@@ -1,0 +1,101 @@
+// Package doctor examines a database of PostgreSQL for an operator.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/store/postgres"
+)
+
+// Doctor examines a database, reading only. It is safe for concurrent use.
+type Doctor struct{ DB *postgres.DB }
+
+var _ operator.StoreDoctor = Doctor{}
+
+// Examine implements operator.StoreDoctor.
+func (d Doctor) Examine(_ operator.Process, step func(operator.Examination) bool) bool {
+	usable := step(d.examineServer)
+	if usable {
+		step(d.examineClock)
+		step(d.examineOpenTransactions)
+		step(d.examineSize)
+	}
+	return usable
+}
+
+// Explain implements operator.StoreDoctor.
+func (Doctor) Explain(_ context.Context, err error, _ operator.Part) (detail, next string) {
+	return err.Error(), "check that the user of FEEDBOX_POSTGRES_URL may use the tables: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA feedbox TO <user>; GRANT USAGE ON ALL SEQUENCES IN SCHEMA feedbox TO <user>"
+}
+
+// examineServer checks what the start of a process checks.
+func (d Doctor) examineServer(ctx context.Context) []operator.Finding {
+	const check = "database"
+	s, err := d.DB.State(ctx)
+	if err != nil {
+		return []operator.Finding{operator.Fine(check, "%v", err).Is(operator.FindingFailed, "check FEEDBOX_POSTGRES_URL, the network and the server's pg_hba.conf")}
+	}
+	var found []operator.Finding
+	for _, wrong := range s.Faults() {
+		found = append(found, operator.Fine(check, "%s", wrong.Problem).Is(operator.FindingFailed, wrong.Next))
+	}
+	if len(found) == 0 {
+		found = append(found, operator.Fine(check, "PostgreSQL %d, schema version %d", s.Server/10000, s.Schema))
+	}
+	return found
+}
+
+// skewWarning is how far clocks may be apart before ages mislead.
+const skewWarning = 5 * time.Second
+
+func (d Doctor) examineClock(ctx context.Context) []operator.Finding {
+	const check = "clock"
+	began := time.Now()
+	now, err := d.DB.Clock(ctx)
+	if err != nil {
+		return []operator.Finding{operator.Fine(check, "%v", err).Is(operator.FindingUnknown, "")}
+	}
+	off := began.Add(time.Since(began) / 2).Sub(now).Abs()
+	f := operator.Fine(check, "this machine's is %s off the server's", off.Round(time.Second))
+	if off > skewWarning {
+		f = f.Is(operator.FindingWarning, "keep the clocks with NTP: ages that are shown are off by this much")
+	}
+	return []operator.Finding{f}
+}
+
+// longTransaction is when a transaction that holds the feed back is worth a warning.
+const longTransaction = 10 * time.Second
+
+// examineOpenTransactions looks for the oldest transaction that has written something: no
+// event that was committed after it began is shown before it ends.
+func (d Doctor) examineOpenTransactions(ctx context.Context) []operator.Finding {
+	const check = "open transactions"
+	oldest, err := d.DB.OldestTransaction(ctx)
+	switch {
+	case err != nil:
+		return []operator.Finding{operator.Fine(check, "%v", err).Is(operator.FindingUnknown, "")}
+	case oldest.Age == 0:
+		return []operator.Finding{operator.Fine(check, "none that writes")}
+	}
+	f := operator.Fine(check, "the oldest that writes has lasted %s: %s", oldest.Age.Round(time.Millisecond), oldest.Who)
+	if oldest.Age > longTransaction {
+		f = f.Is(operator.FindingWarning, fmt.Sprintf("it holds all events back that were committed after it began: end it (%s), and set idle_in_transaction_session_timeout", oldest.End))
+	}
+	return []operator.Finding{f}
+}
+
+func (d Doctor) examineSize(ctx context.Context) []operator.Finding {
+	const check = "events"
+	size, err := d.DB.Size(ctx)
+	if err != nil {
+		return []operator.Finding{operator.Fine(check, "%v", err).Is(operator.FindingUnknown, "")}
+	}
+	f := operator.Fine(check, "about %d rows and %d dead ones in %d MB", size.Rows, size.Dead, size.Bytes>>20)
+	if size.Dead > 10_000 && size.Dead > size.Rows {
+		f = f.Is(operator.FindingWarning, "autovacuum does not keep up: look at its settings, and at transactions that are open for long")
+	}
+	return []operator.Finding{f}
+}
