@@ -1,9 +1,9 @@
-// Package operator holds the use cases of the people who run the relay: look at leases and
-// lag and steer them, see parked keys and compare them with the store, send events again,
-// and examine the surroundings (Diagnose).
+// Package operator holds the use cases of the people who operate relays: inspect leases and
+// lag, pause and rewind them, inspect parked keys and compare them with the store, send events
+// again, and examine the environment (Diagnose).
 //
-// An Operator takes the ports of a store and of a broker, of any kind, and connects nothing
-// until a use case needs it. What it asks of a relay is noted in the store, and the relay
-// carries it out. What only one kind of store or broker has to be examined for, its doctor
-// knows: package azure has those of Cosmos DB and Service Bus.
+// An Operator takes the relay's own ports (package relayport) and a doctor for each, and
+// connects nothing until a use case needs it. It only records intents in the store; a relay
+// carries them out, because only the owner of a range may send its events. Checks that are
+// specific to one store or broker are in the package doctor below that store or broker.
 package operator

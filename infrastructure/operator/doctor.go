@@ -19,12 +19,12 @@ type FindingStatus string
 // The results.
 const (
 	FindingOK      FindingStatus = "ok"
-	FindingWarning FindingStatus = "warning" // works, but look at it
-	FindingFailed  FindingStatus = "failed"  // the process cannot do its work
+	FindingWarning FindingStatus = "warning" // works, but needs attention
+	FindingFailed  FindingStatus = "failed"  // the process cannot work
 	FindingUnknown FindingStatus = "unknown" // could not be examined
 )
 
-// Finding is what one examination found.
+// Finding is a result of one examination.
 type Finding struct {
 	Check  string
 	Status FindingStatus
@@ -32,33 +32,33 @@ type Finding struct {
 	Next   string // what to do about it
 }
 
-// Fine is a finding that all is well.
+// Fine returns a finding of status ok.
 func Fine(check, format string, args ...any) Finding {
 	return Finding{Check: check, Status: FindingOK, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Is is the finding with another result, and what to do about it.
+// Is returns the finding with another status and the advice for it.
 func (f Finding) Is(status FindingStatus, next string) Finding {
 	f.Status, f.Next = status, next
 	return f
 }
 
-// DoctorOptions are the choices of Diagnose. Zero means the default.
+// DoctorOptions configure Diagnose. Zero values are the defaults.
 type DoctorOptions struct {
-	// Process is the one whose surroundings are examined. Default ProcessRelay.
+	// Process is the process whose environment is examined. Default ProcessRelay.
 	Process Process
-	// Management is the base URL of the broker's management API. Default: where the broker
-	// usually has it. Emulators have it elsewhere.
+	// Management is the base URL of the broker's management API. Default: the usual address
+	// of the broker. Emulators use another.
 	Management string
 	// Each bounds one examination. Default 15 s.
 	Each time.Duration
-	// Found is called with each finding as it comes. Required.
+	// Found is called with each finding, in order. Required.
 	Found func(Finding)
 }
 
-// Diagnose examines the surroundings of a process, reading only. Nothing is sent: the
-// link to the broker is opened and closed again. What cannot be examined because of an
-// earlier failure is left out.
+// Diagnose examines the environment of a process, reading only. It opens and closes a link to
+// the broker but sends nothing. Examinations that an earlier failure makes pointless are
+// omitted.
 func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 	each := d.Each
 	if each == 0 {
@@ -77,7 +77,7 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 	process := cmp.Or(d.Process, ProcessRelay)
 	usable := o.store.Doctor.Examine(process, step)
 	if process == ProcessAPI {
-		return // it knows nothing of the broker
+		return // the API does not use the broker
 	}
 	if usable && step(o.examineAccess) {
 		step(func(ctx context.Context) []Finding { return o.examineLeases(ctx, d.Management) })
@@ -88,13 +88,13 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 	}
 }
 
-// resendSpan is how long after the first send a takeover may send the same event
-// again: a key waited ahead of it, the lease expires, another host looks for it.
+// resendSpan is the longest time after which a takeover may repeat a send: the event was sent
+// while another key waited, then the lease expired and the next owner acquired it.
 func (o *Operator) resendSpan() time.Duration {
 	return o.cfg.Lease.Expiry + o.cfg.Lease.Acquire + o.cfg.DrainTimeout + config.WaitLimit
 }
 
-// examineAccess uses each part of the store as a relay does, without a change.
+// examineAccess reads each part of the store as a relay does.
 func (o *Operator) examineAccess(ctx context.Context) []Finding {
 	var found []Finding
 	for _, a := range []struct {
@@ -136,7 +136,7 @@ func (o *Operator) readFeed(ctx context.Context) error {
 	for _, r := range ranges {
 		page, err := o.store.Feed.Read(ctx, changefeed.ReadRequest{Range: r, MaxItems: 1})
 		if _, split := errors.AsType[*changefeed.SplitError](err); split {
-			continue // it was split a moment ago
+			continue // it was split after Ranges returned
 		}
 		if err != nil {
 			return err
@@ -163,7 +163,7 @@ func (o *Operator) examineParked(ctx context.Context) []Finding {
 	return []Finding{Fine("parked", "%d keys with %d events", len(gates), events).Is(FindingWarning, "feedbox parked ls")}
 }
 
-// LookUp resolves a host, which a variable of the configuration names.
+// LookUp resolves a host. variable names the setting that contains it.
 func LookUp(ctx context.Context, check, host, variable string) Finding {
 	if net.ParseIP(host) != nil {
 		return Fine(check, "%s is an address, nothing to look up", host)

@@ -11,7 +11,7 @@ import (
 	"feedbox/changefeed"
 )
 
-// examineLeases looks at who owns what, and how old the oldest unsent event is.
+// examineLeases checks the owners of all leases and the age of the oldest unsent event.
 func (o *Operator) examineLeases(ctx context.Context, management string) []Finding {
 	const check = "leases"
 	leases, err := o.Leases.Leases(ctx)
@@ -43,20 +43,20 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 		f = Fine(check, "%d of %d have no owner", free, len(leases)).Is(FindingWarning, "start a relay, or wait until one takes them over")
 	}
 	if paused, err := o.Leases.Paused(ctx); err == nil && paused {
-		f = Fine(check, "the relays are told to pause").Is(FindingWarning, "feedbox leases resume --all")
+		f = Fine(check, "all ranges are paused by an operator").Is(FindingWarning, "feedbox leases resume --all")
 	}
 	return []Finding{f, o.examineAge(ctx, management)}
 }
 
 const (
-	// slowDelivery is far more than a takeover takes.
+	// slowDelivery is far longer than a takeover, so a failover causes no warning.
 	slowDelivery = 2 * time.Minute
-	// windowTimeout bounds the question after the broker's own window.
+	// windowTimeout bounds the query for the broker's duplicate window.
 	windowTimeout = 5 * time.Second
 )
 
-// examineAge compares the oldest unsent event with the lifetime of events and with the
-// time within which the broker drops what is sent again.
+// examineAge compares the age of the oldest unsent event with the event TTL and with the
+// broker's duplicate window.
 func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 	const check = "unsent events"
 	lags, err := o.Leases.Lag(ctx)
@@ -69,7 +69,7 @@ func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 		oldest, behind = max(oldest, l.Age), behind+l.Transactions
 	}
 	var window Window
-	if oldest >= slowDelivery && o.broker != nil { // else it does not matter
+	if oldest >= slowDelivery && o.broker != nil { // a younger event is within any window
 		ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 		defer cancel()
 		window = o.broker.Doctor.Window(ctx, management)
@@ -102,14 +102,14 @@ func judgeAge(f Finding, oldest, ttl time.Duration, window Window) Finding {
 	}
 }
 
-// Silence is how long the owner of a lease has not written it, if that is longer than an
-// owner alive lets it be; 0 otherwise. Wall clocks of two machines are compared.
+// Silence returns for how long the owner of a lease has not renewed it; 0 if the last renewal
+// is recent enough for a live owner. It compares the wall clocks of two machines.
 func (o *Operator) Silence(l changefeed.Lease, now time.Time) time.Duration {
 	return silence(l, o.cfg.Lease.Renew, now)
 }
 
-// silence counts from where an owner that renews every renew, by up to a fifth late, has
-// failed to do so once.
+// silence tolerates a renewal that is half an interval late, because owners renew up to a fifth
+// late by jitter, and a second of clock skew.
 func silence(l changefeed.Lease, renew time.Duration, now time.Time) time.Duration {
 	if l.Owner == "" || l.Expiry <= 0 || l.Timestamp.IsZero() {
 		return 0
@@ -120,7 +120,7 @@ func silence(l changefeed.Lease, renew time.Duration, now time.Time) time.Durati
 	return 0
 }
 
-// Uncovered returns what live leases, and those being split, leave of the key space.
+// Uncovered returns the parts of the key space that no live or splitting lease covers.
 func Uncovered(leases []changefeed.Lease) []string {
 	var gaps []string
 	full := changefeed.FullRange()

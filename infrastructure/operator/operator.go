@@ -10,11 +10,12 @@ import (
 	"feedbox/infrastructure/relay/relayport"
 )
 
-// Operator is what the commands for people work with: the relay's own adapters, over the
-// relay's configuration. It runs nothing; a relay carries out what it asks for. It is
+// Operator serves the commands and the operations page with the relay's own adapters and
+// configuration. It sends nothing but replays; a relay carries out all other requests. It is
 // safe for concurrent use.
 type Operator struct {
-	// Leases looks at and steers the leases of the configured processor.
+	// Leases reads the leases of the configured processor and records requests to their
+	// owners.
 	Leases *changefeed.Operator
 	// Lot holds the parked keys.
 	Lot relayport.Parked
@@ -24,8 +25,8 @@ type Operator struct {
 	broker *Broker
 }
 
-// New connects nothing yet; the first use does. Store and broker are closed by the
-// Operator. A nil broker: the configuration names none, and what sends fails.
+// New returns an Operator, which connects on first use. It owns store and broker and closes
+// them. With a nil broker, the use cases that send fail.
 func New(cfg *config.Relay, store Store, broker *Broker) *Operator {
 	return &Operator{
 		Leases: changefeed.NewOperator(store.Feed, store.Leases, &changefeed.OperatorOptions{Processor: cfg.Processor}),
@@ -33,13 +34,13 @@ func New(cfg *config.Relay, store Store, broker *Broker) *Operator {
 	}
 }
 
-// errNoBroker says that the configuration does not tell where events go.
+// errNoBroker is returned by use cases that send when the configuration names no broker.
 var errNoBroker = errors.New("the configuration names no broker")
 
 // closeTimeout bounds the closing of connections.
 const closeTimeout = 5 * time.Second
 
-// Close ends the connections that were made, also after ctx has ended.
+// Close ends the connections that were opened, even if ctx has ended.
 func (o *Operator) Close(ctx context.Context) error {
 	if o.store.Close != nil {
 		o.store.Close()

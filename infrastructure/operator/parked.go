@@ -7,18 +7,18 @@ import (
 	"feedbox/domain/fault"
 )
 
-// ParkedComparison tells how the first events of a parked key stand in the store.
+// ParkedComparison compares the first events of a parked key with the store.
 type ParkedComparison struct {
-	Events int      // how many were looked at
-	Differ []string // ids of those with other content than is parked
-	Gone   []string // ids of those that are no longer stored
+	Events int      // compared
+	Differ []string // ids of events with other content in the store
+	Gone   []string // ids of events that are no longer stored
 }
 
-// comparedEvents is how many events of a key are compared: as many as a relay sends at
-// a time.
+// comparedEvents bounds the comparison. A relay drains as many at a time, so an operator sees
+// the effect of the next step.
 const comparedEvents = 100
 
-// CompareParked reads the first events of a parked key where they were committed.
+// CompareParked compares the first events of a parked key with their documents in the store.
 func (o *Operator) CompareParked(ctx context.Context, key string) (ParkedComparison, error) {
 	var c ParkedComparison
 	events, err := o.Lot.First(ctx, key, comparedEvents)

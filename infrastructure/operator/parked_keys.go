@@ -12,19 +12,19 @@ import (
 	"feedbox/domain/fault"
 )
 
-// Reason is why some keys are parked.
+// Reason summarises the keys that are parked for one reason.
 type Reason struct {
 	Reason string
 	Keys   int
 	Events int64
-	// Wanted counts the keys of which an operator wants something that is not done yet.
+	// Wanted counts the keys with an intent that no relay has carried out yet.
 	Wanted int
 	Oldest time.Time
 	// Example is the error of one of them.
 	Example string
 }
 
-// Reasons groups gates by why they are closed, the most frequent first.
+// Reasons groups gates by the reason of their closing, the most frequent first.
 func Reasons(gates []relay.Gate) []Reason {
 	byName := map[string]*Reason{}
 	var all []*Reason
@@ -58,7 +58,7 @@ func Reasons(gates []relay.Gate) []Reason {
 	return reasons
 }
 
-// GatesFor are the gates that are closed for reason; "" is all.
+// GatesFor returns the gates that are closed for reason; "" for all.
 func (o *Operator) GatesFor(ctx context.Context, reason string) ([]relay.Gate, error) {
 	gates, err := o.Lot.Gates(ctx)
 	if err != nil || reason == "" {
@@ -67,15 +67,14 @@ func (o *Operator) GatesFor(ctx context.Context, reason string) ([]relay.Gate, e
 	return slices.DeleteFunc(gates, func(g relay.Gate) bool { return g.Closing.Reason != reason }), nil
 }
 
-// ParkedKey is a parked key with what waits behind its gate.
+// ParkedKey is a parked key with its parked events.
 type ParkedKey struct {
 	Gate    relay.Gate
-	Line    []relay.ParkedEvent // the first of those that wait, in their order
-	Skipped []relay.Skipped     // the record of what was left out
+	Line    []relay.ParkedEvent // the first parked events, in order
+	Skipped []relay.Skipped     // records of skipped events
 }
 
-// ParkedKey reads a parked key and the first limit events of its line. NotFound if its gate
-// is open.
+// ParkedKey reads a parked key with its first limit events. NotFound if its gate is open.
 func (o *Operator) ParkedKey(ctx context.Context, key string, limit int) (ParkedKey, error) {
 	var p ParkedKey
 	var err error
@@ -89,10 +88,10 @@ func (o *Operator) ParkedKey(ctx context.Context, key string, limit int) (Parked
 	return p, err
 }
 
-// answerTimeout bounds one note, which is a few requests.
+// answerTimeout bounds one call of Note, which makes a few requests.
 const answerTimeout = 30 * time.Second
 
-// Note puts what is wanted of key on its gate, as of now. A relay takes it up.
+// Note records an intent on the gate of key. The relay that owns the key carries it out.
 func (o *Operator) Note(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -100,14 +99,14 @@ func (o *Operator) Note(ctx context.Context, key string, intent relay.Intent) (r
 	return o.Lot.SetIntent(ctx, key, intent)
 }
 
-// NoteAll is Note for each of the gates; those that are open by now are passed over. noted
-// is told of each gate. The error says how many were noted before it.
+// NoteAll calls Note for each gate and then noted. Gates that have opened since are skipped.
+// The error contains the number of gates noted before it.
 func (o *Operator) NoteAll(ctx context.Context, gates []relay.Gate, intent relay.Intent, noted func(relay.Gate)) error {
 	done := 0
 	for _, g := range gates {
 		g, err := o.Note(ctx, g.Key, intent)
 		if fault.Is(err, fault.NotFound) {
-			continue // it flows again
+			continue // the gate is open
 		}
 		if err != nil {
 			return fmt.Errorf("after %d of %d keys: %w", done, len(gates), err)
@@ -118,8 +117,8 @@ func (o *Operator) NoteAll(ctx context.Context, gates []relay.Gate, intent relay
 	return nil
 }
 
-// FirstInLine refuses early what a relay would refuse later: to skip an event that is not
-// the first of its key. NotFound if the key is not parked, else Conflict.
+// FirstInLine returns Conflict if event is not the first parked event of key, because a relay
+// would refuse to skip it; NotFound if the key is not parked.
 func (o *Operator) FirstInLine(ctx context.Context, key, event string) error {
 	if _, err := o.Lot.Gate(ctx, key); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"feedbox/infrastructure/relay/relayport"
 )
 
-// Process is one of the two that the service consists of.
+// Process is one of the two processes of the service.
 type Process string
 
 // The processes.
@@ -24,7 +24,7 @@ type Store struct {
 	Close func()
 }
 
-// Part is what of a store a process uses.
+// Part is a part of a store.
 type Part string
 
 // The parts of a store that a relay uses.
@@ -34,15 +34,15 @@ const (
 	PartParked Part = "parked"
 )
 
-// Examination looks at one thing, reading only, and says what it found.
+// Examination examines one thing, reading only, and returns its findings.
 type Examination func(ctx context.Context) []Finding
 
 // StoreDoctor examines a store.
 type StoreDoctor interface {
-	// Examine has step run the examinations of what process needs of the store, in their
-	// order, and leaves out what cannot be examined because of an earlier failure. It
-	// reports whether the store can be used. Step bounds an examination, reports what it
-	// found and tells whether nothing failed.
+	// Examine runs the examinations of everything process needs of the store by step, in
+	// order, and omits those that an earlier failure makes pointless. It reports whether the
+	// store can be used. Step bounds an examination, reports its findings, and reports
+	// whether none failed.
 	Examine(process Process, step func(Examination) bool) (usable bool)
 	// Explain describes a relay's failed use of a part in one line, and says what to do.
 	Explain(ctx context.Context, err error, part Part) (detail, next string)

@@ -9,23 +9,23 @@ import (
 	"feedbox/changefeed"
 )
 
-// Resend is what a replay would send again, of one feed range or of one key.
+// Resend summarises the events that a replay sends again, of one feed range or one key.
 type Resend struct {
 	Lease  string // token of the feed range, "" for a key
 	Owner  string
 	Events int
 	// Oldest and Newest are the commit times of these events.
 	Oldest, Newest time.Time
-	// Covered counts the events committed less than a duplicate window ago. The broker
-	// drops them if they were sent before. Of the others it may not know any more.
+	// Covered counts the events committed less than a duplicate window ago: the broker drops
+	// them if they were sent before. It may have forgotten the others.
 	Covered int
-	// Refused counts events that cannot be sent as they are; a relay parks them again.
+	// Refused counts events that cannot be sent; a relay parks them again.
 	Refused int
-	// Left says why the range is not rewound; "" = it is.
+	// Left is the reason for which the range is not rewound; "" if it is.
 	Left string
 }
 
-// add counts an event committed at a time.
+// add counts an event committed at at.
 func (r *Resend) add(at, now time.Time, window time.Duration) {
 	r.Events++
 	if r.Oldest.IsZero() || at.Before(r.Oldest) {
@@ -39,12 +39,12 @@ func (r *Resend) add(at, now time.Time, window time.Duration) {
 	}
 }
 
-// replayPage is how many documents are asked for at a time.
+// replayPage is the page size, in documents.
 const replayPage = 1000
 
-// PlanReplay reads what lies between from and the checkpoint of each lease. A lease
-// that has not come to from yet is left: to move it there would skip what it has not
-// sent. progress is told of the documents read.
+// PlanReplay reads the documents between from and the checkpoint of each lease. It omits a
+// lease whose checkpoint is before from, because moving it there would skip unsent events. It
+// calls progress with the number of documents read.
 func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.Duration, progress func(documents int)) ([]Resend, error) {
 	leases, err := o.Leases.Leases(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.D
 		switch {
 		case l.ChangeTime == 0:
 			r.Left = "nothing was handled yet"
-		case !changed.After(from): // what is not sent yet may be as old
+		case !changed.After(from): // unsent events may be as old
 			r.Left = "has not come to that time"
 		default:
 			c := counter{o: o, until: l.LSN, now: time.Now(), window: window, into: &r, progress: progress}
@@ -108,7 +108,7 @@ func (c *counter) read(ctx context.Context, at changefeed.RangeToken) error {
 	}
 }
 
-// page counts the events of a page and reports whether the checkpoint lies behind it.
+// page counts the events of a page and reports whether the checkpoint is after it.
 func (c *counter) page(page *changefeed.Page) bool {
 	c.progress(len(page.Items))
 	for i := range page.Items {
@@ -126,10 +126,10 @@ func (c *counter) page(page *changefeed.Page) bool {
 	return true
 }
 
-// Rewind makes the owners of the leases read again from a time.
+// Rewind asks the owners of the leases to read again from a time.
 func (o *Operator) Rewind(ctx context.Context, from time.Time, leases ...string) error {
 	if len(leases) == 0 {
-		return errors.New("no lease is to be rewound") // none would mean all
+		return errors.New("rewind: name at least one lease") // Operator.Rewind treats none as all
 	}
 	if err := o.Leases.Rewind(ctx, changefeed.FromTime(from), leases...); err != nil {
 		return fmt.Errorf("rewind: %w", err)

@@ -11,17 +11,17 @@ import (
 	"feedbox/domain/fault"
 )
 
-// KeyReplay is the events of one key that are still stored, in their order.
+// KeyReplay contains the stored events of one key, in order.
 type KeyReplay struct {
 	Resend
 	Key      string
 	Messages []relay.Message
-	// Missing are the sequence numbers between the first and the last that no event has.
+	// Missing lists the sequence numbers between the first and the last event that are absent.
 	Missing []int64
 }
 
-// PlanKeyReplay reads the stored events of key. It fails with Conflict if the key is
-// parked, because its line must not be overtaken.
+// PlanKeyReplay reads the stored events of key. It returns Conflict if the key is parked,
+// because a replay would overtake the parked events.
 func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Duration) (*KeyReplay, error) {
 	gate, err := o.Lot.Gate(ctx, key)
 	if err == nil {
@@ -43,7 +43,7 @@ func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Du
 	return plan, nil
 }
 
-// missing lists the holes in the sequence; older events without one have none.
+// missing returns the gaps in the sequence. Events without a sequence have none.
 func missing(messages []relay.Message) []int64 {
 	var holes []int64
 	for i := 1; i < len(messages); i++ {
@@ -57,11 +57,11 @@ func missing(messages []relay.Message) []int64 {
 	return holes
 }
 
-// keyBatch is how many events of a key are sent between two reports of progress.
+// keyBatch is the number of events sent between two calls of progress.
 const keyBatch = 200
 
-// SendKey sends the events of a plan in their order, with the message ids they always
-// had. progress is told of what the broker has accepted.
+// SendKey sends the events of a plan in order, with their original message ids. It calls
+// progress with the number of events that the broker has accepted.
 func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(events int)) error {
 	if o.broker == nil {
 		return errNoBroker

@@ -10,20 +10,19 @@ import (
 	"feedbox/application/relay"
 )
 
-// deliveryBuckets reach from what a poll takes to a quarter of the lifetime of events,
-// in seconds.
+// deliveryBuckets reach from the duration of a poll to a day, in seconds.
 var deliveryBuckets = metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600, 86400)
 
-// timedPublisher measures for each event that the broker accepts how long that took from
-// its creation, just before its commit. Clocks of two machines are compared: what lies
-// in the future counts as 0.
+// timedPublisher measures the time from the creation of each event, just before its commit, to
+// its acceptance by the broker. The clocks of two machines are compared, so a negative
+// difference counts as 0.
 type timedPublisher struct {
 	relay.Publisher
 	took metric.Float64Histogram
 	now  func() time.Time
 }
 
-// Timed returns next with its deliveries measured.
+// Timed returns a publisher that measures the deliveries of next.
 func (m *Metrics) Timed(next relay.Publisher, now func() time.Time) relay.Publisher {
 	return &timedPublisher{Publisher: next, took: m.delivered, now: now}
 }
@@ -33,7 +32,7 @@ func (p *timedPublisher) Publish(ctx context.Context, groups []relay.Group) erro
 	err := p.Publisher.Publish(ctx, groups)
 	failed, ok := errors.AsType[*relay.PublishError](err)
 	if err != nil && !ok {
-		return err // nobody knows what was accepted
+		return err // unknown which messages were accepted
 	}
 	now := p.now()
 	for i := range groups {

@@ -1,8 +1,7 @@
-// Package monitor is what a process tells of itself while it works: metrics, probes and
-// the lines of its log that are made of what the change feed processor, the relay and the
-// publisher report.
+// Package monitor turns the reports of the change feed processor, the relay and the publisher
+// into metrics, probes and log lines.
 //
-// Nothing here changes what is delivered. Observers and hooks are handed to those who do
-// the work (package wiring joins them); gauges and the retention report ask at a pace of
-// their own. All of it is safe for concurrent use.
+// Nothing here affects delivery. The relay service installs the observers and hooks; gauges
+// and the retention report poll at their own interval, so that a scraper cannot load the
+// store. Everything is safe for concurrent use.
 package monitor

@@ -10,14 +10,14 @@ import (
 	"feedbox/changefeed"
 )
 
-// stalled is how long a relay may own pending changes without sending any before
-// it counts as stuck.
+// stalled is the time without a handled batch after which a relay with pending changes is not
+// ready. It is longer than a takeover, so that a failover does not restart healthy relays.
 const stalled = 2 * time.Minute
 
-// Health tells whether the relay does its work. It is not ready before its first
-// round trip to the lease store, and when it owns ranges with pending changes,
-// none advances and the broker is not to blame. It is ready when idle, on
-// standby, throttled or waiting out an outage: a restart would cure nothing.
+// Health reports whether the relay works. A relay is not ready before the lease store has
+// answered once, and when it owns pending changes, none of them advances and the broker is
+// not the cause. It is ready when idle, on standby, throttled or during an outage, because a
+// restart would not help.
 type Health struct {
 	now func() time.Time
 
@@ -27,10 +27,11 @@ type Health struct {
 	outage   time.Time  // when the broker last refused everything
 }
 
-// NewHealth begins as not ready.
+// NewHealth returns a Health that is not ready yet.
 func NewHealth(now func() time.Time) *Health { return &Health{now: now, advanced: now()} }
 
-// Ready is the readiness probe of a relay that owns ranges with this lag.
+// Ready returns nil if the relay is ready, else the reason. lag returns the lag of the ranges
+// that it owns.
 func (h *Health) Ready(lag func() []changefeed.RangeLag) error {
 	h.mu.Lock()
 	balanced, advanced, outage := h.balanced, h.advanced, h.outage
@@ -44,7 +45,7 @@ func (h *Health) Ready(lag func() []changefeed.RangeLag) error {
 	}
 	for _, l := range lag() {
 		if l.Known && l.Transactions > 0 {
-			return fmt.Errorf("changes are pending and none was sent for %s; the lease %s says: %s", since.Round(time.Second), changefeed.LeaseName(l.ID), l.Error)
+			return fmt.Errorf("changes are pending and none was sent for %s; lease %s reports: %s", since.Round(time.Second), changefeed.LeaseName(l.ID), l.Error)
 		}
 	}
 	return nil
@@ -56,7 +57,7 @@ func (h *Health) note(at *time.Time) {
 	h.mu.Unlock()
 }
 
-// Observer notes progress.
+// Observer records progress.
 func (h *Health) Observer() *changefeed.Observer {
 	return &changefeed.Observer{
 		Balanced: func(changefeed.Balanced) {

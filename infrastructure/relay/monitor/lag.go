@@ -13,15 +13,15 @@ import (
 	"feedbox/changefeed"
 )
 
-// LagGauge reports the lag of the ranges this relay owns, whenever metrics are
-// collected. While the store does not answer, leases expire and nothing can be measured;
-// the last lag known then stays, and ages, until the store answers again: an outage must
-// not look like the end of all lag.
+// LagGauge reports the lag of the ranges that this relay owns, whenever metrics are collected.
+// While the store does not answer, leases expire and no lag can be measured. The gauge then
+// reports the last known lag, growing older, because an outage must not look like a relay
+// that has caught up.
 type LagGauge struct {
 	Lag     func() []changefeed.RangeLag
 	Failing func() bool // the store
 	Now     func() time.Time
-	Held    func() time.Duration // how long the store has held the feed back; nil: it never does
+	Held    func() time.Duration // for how long the store has kept the feed from advancing; nil: never
 
 	mu   sync.Mutex // guards last
 	last map[string]knownLag
@@ -36,7 +36,7 @@ type knownLag struct {
 // Register adds the instruments.
 func (g *LagGauge) Register(meters metric.MeterProvider) error {
 	meter := meters.Meter("feedbox/relay")
-	transactions, err1 := meter.Int64ObservableGauge("outbox.lag", metric.WithUnit("{transaction}"), metric.WithDescription("transactions not yet behind the checkpoint"))
+	transactions, err1 := meter.Int64ObservableGauge("outbox.lag", metric.WithUnit("{transaction}"), metric.WithDescription("transactions after the checkpoint"))
 	oldest, err2 := meter.Float64ObservableGauge("outbox.oldest_unpublished", metric.WithUnit("s"), metric.WithDescription("age of the oldest change not yet handled"))
 	_, err3 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for _, l := range g.current() {
@@ -48,7 +48,7 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 	}, transactions, oldest)
 	var err4 error
 	if g.Held != nil {
-		_, err4 = meter.Float64ObservableGauge("outbox.feed.held", metric.WithUnit("s"), metric.WithDescription("for how long an open transaction of the store has held the feed back"),
+		_, err4 = meter.Float64ObservableGauge("outbox.feed.held", metric.WithUnit("s"), metric.WithDescription("for how long an open transaction of the store has kept the feed from advancing"),
 			metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 				o.Observe(g.Held().Seconds())
 				return nil
@@ -60,7 +60,7 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 	return nil
 }
 
-// current is the lag of this moment, or the last known.
+// current returns the lag now, or the last known lag.
 func (g *LagGauge) current() []changefeed.RangeLag {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,7 +88,7 @@ func (g *LagGauge) current() []changefeed.RangeLag {
 	return all
 }
 
-// aged is the lag as it would be now if nothing had happened since.
+// aged returns the lag as it would be now if nothing had been handled since.
 func (k knownLag) aged(now time.Time) changefeed.RangeLag {
 	l := k.RangeLag
 	if l.Transactions > 0 {

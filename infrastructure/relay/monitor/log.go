@@ -8,9 +8,9 @@ import (
 	"feedbox/changefeed"
 )
 
-// ProcessorLog writes what operators need to know of the change feed processor, with
-// advice where it found something wrong. An event that is parked is the relay's to tell.
-// Hooks have no context of their own.
+// ProcessorLog logs the events of the change feed processor that matter to operators, with
+// advice for those that need action. It does not log poison documents, because the relay logs
+// the event that it parks for each.
 func ProcessorLog(log *slog.Logger) *changefeed.Observer {
 	ctx := context.Background() //nolint:forbidigo // slog wants one, the processor's hooks have none
 	o := changefeed.LogObserver(log)
@@ -24,13 +24,13 @@ func ProcessorLog(log *slog.Logger) *changefeed.Observer {
 	}
 	o.DocumentPoisoned = nil
 	o.DuplicateHost = func(e changefeed.DuplicateHost) {
-		log.ErrorContext(ctx, "another relay has this instance name, set FEEDBOX_INSTANCE", "instance", e.Host, "incarnation", e.Incarnation)
+		log.ErrorContext(ctx, "another relay has this instance name; set FEEDBOX_INSTANCE", "instance", e.Host, "incarnation", e.Incarnation)
 	}
 	return o
 }
 
-// findings are what the processor's checks find. They do not pass by themselves, other
-// than failures of the lease store; somebody has to act.
+// findings are the failed checks of the processor. Unlike failures of the lease store they
+// persist until an operator acts.
 var findings = map[string]struct{ message, next string }{
 	changefeed.OpCheckFeed: {
 		"partition keys hash differently than computed here",
@@ -44,19 +44,19 @@ var findings = map[string]struct{ message, next string }{
 	},
 }
 
-// RelayLog writes what the relay itself has to say. Personal data stays out: keys
-// are the ids of aggregates.
+// RelayLog logs the events of the relay. It contains no personal data: keys are the ids of
+// aggregates.
 func RelayLog(log *slog.Logger) relay.Observer {
 	return relay.Observer{
 		Paused: func(ctx context.Context, p relay.Pause) {
-			log.WarnContext(ctx, "broker does not accept, nothing is sent", "until", p.Until,
+			log.WarnContext(ctx, "publishing paused: broker unavailable", "until", p.Until,
 				"class", relay.ClassOf(p.Err).String(), "reason", relay.ReasonOf(p.Err), "error", p.Err)
 		},
 		Parked: func(ctx context.Context, e relay.ParkedEvent) {
 			log.ErrorContext(ctx, "event parked", "event_id", e.ID, "key", e.Key, "action", e.Action, "reason", e.Reason, "attempts", e.Attempts)
 		},
 		Newer: func(ctx context.Context, e relay.ParkedEvent) {
-			log.WarnContext(ctx, "a parked event was changed in the store, it stays parked as it was", "event_id", e.ID, "key", e.Key, "next", "feedbox parked retry "+e.Key+" --from-store")
+			log.WarnContext(ctx, "parked event changed in the store; the parked copy is unchanged", "event_id", e.ID, "key", e.Key, "next", "feedbox parked retry "+e.Key+" --from-store")
 		},
 		Missing: func(ctx context.Context, m relay.Missing) {
 			log.ErrorContext(ctx, "events missing from the feed", "key", m.Key, "first", m.First, "last", m.Last, "lost", m.Lost)
@@ -64,7 +64,7 @@ func RelayLog(log *slog.Logger) relay.Observer {
 	}
 }
 
-// DrainLog writes what became of the tries to drain a parked key.
+// DrainLog logs the outcome of each attempt to drain a parked key.
 func DrainLog(log *slog.Logger) func(ctx context.Context, d relay.Drained) {
 	return func(ctx context.Context, d relay.Drained) {
 		if d.Err != nil {
@@ -75,9 +75,9 @@ func DrainLog(log *slog.Logger) func(ctx context.Context, d relay.Drained) {
 	}
 }
 
-// DrainLookLog writes that what operators want of parked keys could not be read.
+// DrainLookLog logs a failed poll of the intents of operators.
 func DrainLookLog(log *slog.Logger) func(ctx context.Context, err error) {
 	return func(ctx context.Context, err error) {
-		log.WarnContext(ctx, "parked keys not read, none is drained", "error", err)
+		log.WarnContext(ctx, "draining paused: parked keys not readable", "error", err)
 	}
 }

@@ -22,7 +22,7 @@ type Metrics struct {
 	sendTook   metric.Float64Histogram // one batch, until the broker's answer
 	delivered  metric.Float64Histogram // one event, from its creation to the broker's acceptance
 	suspected  metric.Int64Counter     // sent again although maybe accepted before
-	window     metric.Float64Histogram // age of what was sent again
+	window     metric.Float64Histogram // age of events sent again
 	parked     metric.Int64Counter
 	expired    metric.Int64Counter
 	retries    metric.Int64Counter
@@ -40,22 +40,22 @@ var secondBuckets = metric.WithExplicitBucketBoundaries(0.0005, 0.001, 0.0025, 0
 // windowBuckets reach from a second to the longest duplicate window, 7 days.
 var windowBuckets = metric.WithExplicitBucketBoundaries(1, 5, 20, 60, 300, 600, 1800, 3600, 21600, 86400, 604800)
 
-// NewMetrics makes the instruments of a relay that sends to a destination of a messaging
-// system, as the semantic conventions name it.
+// NewMetrics creates the instruments of a relay. system and destination are named as in the
+// semantic conventions for messaging.
 func NewMetrics(meters metric.MeterProvider, system, destination string) (*Metrics, error) {
 	meter := meters.Meter("feedbox/relay")
 	m := &Metrics{destination: metric.WithAttributes(
 		attribute.String("messaging.system", system), attribute.String("messaging.destination.name", destination),
 	)}
 	var errs []error
-	count := func(into *metric.Int64Counter, name, unit, what string) {
+	count := func(into *metric.Int64Counter, name, unit, description string) {
 		var err error
-		*into, err = meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(what))
+		*into, err = meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
 		errs = append(errs, err)
 	}
-	seconds := func(into *metric.Float64Histogram, name, what string, buckets metric.HistogramOption) {
+	seconds := func(into *metric.Float64Histogram, name, description string, buckets metric.HistogramOption) {
 		var err error
-		*into, err = meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what), buckets)
+		*into, err = meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), buckets)
 		errs = append(errs, err)
 	}
 	count(&m.sent, "messaging.client.sent.messages", "{message}", "events the broker accepted")
@@ -78,7 +78,7 @@ func NewMetrics(meters metric.MeterProvider, system, destination string) (*Metri
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("relay metrics: %w", err)
 	}
-	// A counter that is there from the start shows its first rise.
+	// The counter starts at zero, because a rule on its increase would miss a first value of 1.
 	m.expired.Add(context.Background(), 0) //nolint:forbidigo // constructors have none; nothing here blocks
 	return m, nil
 }
@@ -111,7 +111,7 @@ func (m *Metrics) Hooks(next relay.Observer, now func() time.Time) relay.Observe
 		Newer: next.Newer,
 		Missing: func(ctx context.Context, e relay.Missing) {
 			if e.Lost {
-				n := int64(1) // of which is known where they end, but not where they begin
+				n := int64(1) // at least one: the end of the gap is known, its beginning is not
 				if e.First > 0 {
 					n = e.Last - e.First + 1
 				}

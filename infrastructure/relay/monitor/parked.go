@@ -13,8 +13,8 @@ import (
 	"feedbox/application/relay"
 )
 
-// ParkedGauge tells how many keys are parked now. It asks the store, at a pace of its
-// own and not that of the scraper; each relay tells the same, of all keys.
+// ParkedGauge reports how many keys are parked. It polls the store at its own interval, not at
+// that of the scraper. Every relay reports the total over all keys.
 type ParkedGauge struct {
 	Lot interface {
 		Gates(ctx context.Context) ([]relay.Gate, error)
@@ -27,12 +27,11 @@ type ParkedGauge struct {
 
 type parkedCount struct{ keys, events int64 }
 
-// Register adds the instruments. They stay at the last answer while the store does not
-// give another.
+// Register adds the instruments. They keep the last answer while the store does not answer.
 func (g *ParkedGauge) Register(meters metric.MeterProvider) error {
 	meter := meters.Meter("feedbox/relay")
-	keys, err1 := meter.Int64ObservableGauge("outbox.parked.keys", metric.WithUnit("{key}"), metric.WithDescription("keys that are parked now; every relay tells of all"))
-	events, err2 := meter.Int64ObservableGauge("outbox.parked.waiting", metric.WithUnit("{event}"), metric.WithDescription("events of parked keys that wait now; every relay tells of all"))
+	keys, err1 := meter.Int64ObservableGauge("outbox.parked.keys", metric.WithUnit("{key}"), metric.WithDescription("parked keys; every relay reports the total"))
+	events, err2 := meter.Int64ObservableGauge("outbox.parked.waiting", metric.WithUnit("{event}"), metric.WithDescription("events of parked keys; every relay reports the total"))
 	_, err3 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		if last := g.last.Load(); last != nil {
 			o.ObserveInt64(keys, last.keys)
@@ -57,7 +56,7 @@ func (g *ParkedGauge) count(ctx context.Context) {
 	defer cancel()
 	gates, err := g.Lot.Gates(ctx)
 	if err != nil {
-		g.Log.DebugContext(ctx, "parked keys not counted", "error", err) // it is asked again, and what needs the lot says so louder
+		g.Log.DebugContext(ctx, "parked keys not counted", "error", err) // retried at the next tick; the drainer warns about the same failure
 		return
 	}
 	now := &parkedCount{keys: int64(len(gates))}

@@ -9,10 +9,9 @@ import (
 	"feedbox/changefeed"
 )
 
-// Retention reports the lag of every range this relay owns, which is its
-// heartbeat in the logs, and warns when what has not been sent grows old against
-// the lifetime of events: an event that expires before it is sent is lost. The
-// deployment's alerts read these messages.
+// Retention logs the lag of every range that this relay owns, as a heartbeat, and warns when
+// unsent events approach their TTL, because an event that expires before it is sent is lost.
+// The alerts of the deployment match these messages.
 type Retention struct {
 	TTL   time.Duration // of events
 	Every time.Duration
@@ -23,7 +22,7 @@ type Retention struct {
 // Run reports until ctx ends.
 func (r Retention) Run(ctx context.Context) error { return repeat(ctx, r.Every, r.report) }
 
-// repeat does something again and again until ctx ends, which is no error.
+// repeat calls do at every tick until ctx ends, then returns nil.
 func repeat(ctx context.Context, every time.Duration, do func(ctx context.Context)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -47,14 +46,13 @@ func (r Retention) report(ctx context.Context) {
 	}
 }
 
-// AbsenceLog reports a range that nobody read for longer than events live. Which events
-// have expired meanwhile is not known where an aggregate's events are gone from their first
-// on; that some may have is.
+// AbsenceLog logs a range that was not read for longer than the event TTL. It cannot name the
+// expired events, because an aggregate whose first events are gone leaves no gap in the feed.
 func AbsenceLog(ttl time.Duration, now func() time.Time, log *slog.Logger) *changefeed.Observer {
 	ctx := context.Background() //nolint:forbidigo // slog wants one, the processor's hooks have none
 	return &changefeed.Observer{LeaseAcquired: func(e changefeed.LeaseAcquired) {
 		if away := now().Sub(e.Written); ttl > 0 && e.Continuation != "" && !e.Written.IsZero() && away > ttl {
-			log.ErrorContext(ctx, "nobody read this range for longer than events live: events may have expired before they were sent",
+			log.ErrorContext(ctx, "range not read for longer than the event TTL; events may have expired unsent",
 				"lease", changefeed.LeaseName(e.Lease), "absence", away.Round(time.Second), "event_ttl", ttl)
 		}
 	}}

@@ -10,8 +10,8 @@ import (
 	"feedbox/infrastructure/process/failpoint"
 )
 
-// Handler is a relay as the handler of a processor. Its Park is the processor's
-// DeadLetter, and Observe its observer. It is safe for concurrent use.
+// Handler is the handler of a processor that passes changes to a relay. Use its Park as the
+// processor's DeadLetter, and Observe as its observer. It is safe for concurrent use.
 type Handler struct {
 	relay   *relay.Relay
 	resumed sync.Map // lease id -> bool: its ownership began at a checkpoint
@@ -36,7 +36,7 @@ func (h *Handler) Handle(ctx context.Context, batch *changefeed.Batch) error {
 		failpoint.Here("page-sent")
 		return nil
 	}
-	for i := range batch.Items { // what the relay does not name is done
+	for i := range batch.Items { // changes that the relay does not name are done
 		if len(failed) == 0 || failed[0].Index != i {
 			batch.Answer(i, nil)
 			continue
@@ -47,10 +47,10 @@ func (h *Handler) Handle(ctx context.Context, batch *changefeed.Batch) error {
 	return nil
 }
 
-// answer passes the relay's verdict on an event on.
+// answer passes the relay's verdict on an event to the processor.
 func answer(batch *changefeed.Batch, f *relay.Failure) {
 	switch err, _ := errors.AsType[*relay.Error](f.Err); {
-	case f.Held: // the one that it waits for is answered for
+	case f.Held: // the event that it waits for has its own verdict
 	case err != nil && err.Class == relay.Refused:
 		batch.Answer(f.Index, changefeed.Refuse(f.Err))
 	case err != nil && !err.NotBefore.IsZero():
@@ -60,7 +60,7 @@ func answer(batch *changefeed.Batch, f *relay.Failure) {
 	}
 }
 
-// Park sets an event aside that was refused too often, or has waited too long.
+// Park parks an event that was refused too often or has waited too long.
 func (h *Handler) Park(ctx context.Context, letter changefeed.DeadLetter) error {
 	err := h.relay.Park(ctx, relay.DeadLetter{
 		Change:   relay.Change{Raw: letter.Raw, LSN: letter.LSN, Timestamp: letter.Changed},
@@ -74,7 +74,7 @@ func (h *Handler) Park(ctx context.Context, letter changefeed.DeadLetter) error 
 	return err
 }
 
-// Observe returns what the handler needs to know of leases.
+// Observe returns the observer through which the handler learns about acquired leases.
 func (h *Handler) Observe() *changefeed.Observer {
 	return &changefeed.Observer{LeaseAcquired: func(e changefeed.LeaseAcquired) {
 		h.resumed.Store(e.Lease, e.Continuation != "")

@@ -8,7 +8,7 @@ import (
 	"feedbox/changefeed"
 )
 
-// Ranges has a relay.Drainer work under the leases of a processor.
+// Ranges lets a relay.Drainer work under the leases of a processor.
 type Ranges struct{ Processor *changefeed.Processor }
 
 var _ relay.Ranges = Ranges{}

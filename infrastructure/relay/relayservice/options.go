@@ -19,10 +19,10 @@ type Options struct {
 	// Processor names the lease set; relays with the same name share the work. Default
 	// "feedbox".
 	Processor string
-	// Instance names this process among the relays. Default: the host name; two relays of
-	// one name are told apart.
+	// Instance names this process among the relays. Default: the host name. Two relays with
+	// the same name are still distinguished.
 	Instance string
-	// Start says where a container is read from that was never read before. Default: its
+	// Start is the position in a container that no relay has read before. Default: its
 	// beginning.
 	Start changefeed.Start
 	// Expiry, Renew and Acquire are those of changefeed.Options. Defaults 20 s, and a
@@ -34,23 +34,24 @@ type Options struct {
 	PollMin, PollMax time.Duration
 	// DrainTimeout bounds the stop of the processor. Default 20 s.
 	DrainTimeout time.Duration
-	// WaitLimit is how long an event may wait while others are sent before its key is
-	// parked. It has to lie well within the broker's duplicate window. Default 1 min.
+	// WaitLimit is how long an event may be retried while others are sent; then its key is
+	// parked. It must be well below the broker's duplicate window, because a retry after the
+	// window is a duplicate. Default 1 min.
 	WaitLimit time.Duration
-	// ParkedPoll is the time between two looks for what operators want of parked keys.
-	// Default 5 s.
+	// ParkedPoll is the interval between two polls for the intents of operators on parked
+	// keys. Default 5 s.
 	ParkedPoll time.Duration
-	// EventTTL is the lifetime that writers give to events; the log warns when what is not
-	// sent grows old against it. Default 240 h; negative is for ever.
+	// EventTTL is the TTL that writers give to events; the log warns when unsent events
+	// approach it. Default 240 h; negative for none.
 	EventTTL time.Duration
 
-	// Logger gets a line for whatever an operator should know. Default: slog.Default.
+	// Logger receives the events that matter to operators. Default: slog.Default.
 	Logger *slog.Logger
 	// Meters take the metrics. Default: none.
 	Meters metric.MeterProvider
-	// Needs are told how the store and the broker answer, by their names. Default: nobody.
+	// Needs record how the store and the broker answer, by their names. Default: not shared.
 	Needs monitor.Dependencies
-	// WrapLeases returns a lease store around the one that is used. Default: the same.
+	// WrapLeases wraps the lease store, for tests. Default: not wrapped.
 	WrapLeases func(changefeed.LeaseStore) changefeed.LeaseStore
 }
 

@@ -134,8 +134,8 @@ func (b *bench) run() (stop func() error) {
 // A part that ends, with an error or without, ends the relay, which says so.
 func TestAPartThatEndsStopsTheRelay(t *testing.T) {
 	for says, upkeep := range map[string]func(context.Context) error{
-		"upkeep of the store: ended by itself": func(context.Context) error { return nil },
-		"upkeep of the store: out of order":    func(context.Context) error { return errors.New("out of order") },
+		"upkeep of the store: ended unexpectedly": func(context.Context) error { return nil },
+		"upkeep of the store: out of order":       func(context.Context) error { return errors.New("out of order") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)

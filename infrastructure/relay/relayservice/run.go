@@ -10,15 +10,16 @@ import (
 	"feedbox/infrastructure/relay/monitor"
 )
 
-// closeTimeout bounds the last words to the broker.
+// closeTimeout bounds the closing of links to the broker, so that a silent broker cannot
+// prolong a stop.
 const closeTimeout = 2 * time.Second
 
-// Verify checks the store. Its error names all that is missing or wrong; faults Unavailable
-// and Throttled say that it did not answer.
+// Verify checks the store. Its error names everything missing or wrong; faults Unavailable and
+// Throttled mean that the store did not answer.
 func (s *Service) Verify(ctx context.Context) error { return s.store.Verify(ctx) }
 
-// Run verifies and relays until ctx ends, then stops in the order of the package's comment
-// and returns nil. It is called once.
+// Run verifies the store and relays until ctx ends, then stops in the order that the package
+// documentation gives and returns nil. It must not be called twice.
 func (s *Service) Run(ctx context.Context) error {
 	if err := s.Verify(ctx); err != nil {
 		return err
@@ -26,9 +27,10 @@ func (s *Service) Run(ctx context.Context) error {
 	return s.Relay(ctx)
 }
 
-// Relay is Run for whoever has verified.
+// Relay is Run without Verify, for callers that have verified.
 func (s *Service) Relay(ctx context.Context) error {
-	// The processor is stopped before the others: they outlive ctx.
+	// The processor stops first, and the others outlive ctx, because a drain in progress
+	// needs the publisher.
 	rest, stopRest := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRest()
 	first, stopFirst := context.WithCancel(ctx)
@@ -49,7 +51,7 @@ func (s *Service) Relay(ctx context.Context) error {
 			defer stopFirst()
 			err := run(rest)
 			if err == nil && rest.Err() == nil {
-				err = errors.New("ended by itself")
+				err = errors.New("ended unexpectedly")
 			}
 			if err != nil {
 				faults <- fmt.Errorf("%s: %w", name, err)

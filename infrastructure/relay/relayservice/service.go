@@ -15,16 +15,16 @@ import (
 // heartbeat is how often the relay reports its lag in the log.
 const heartbeat = 30 * time.Second
 
-// lanes is how many keys of one feed range are sent at a time, page by page; keys
-// of one page are sent together by the publisher anyway.
+// lanes is how many handler calls run at once per feed range. A few are enough, because the
+// publisher sends all keys of a call together.
 const lanes = 4
 
-// pollBusy is the shortest pause between two reads of a range whose changes come
-// faster than PollMin. Reads are then about as many as changes, and a
-// read that finds nothing costs a tenth of the write that it waited for, or less.
+// pollBusy is the shortest pause between two reads of a range whose changes arrive faster than
+// PollMin. There are then about as many reads as changes, which is cheap because an empty read
+// costs at most a tenth of a write.
 const pollBusy = time.Millisecond
 
-// retryMax is the longest pause between two tries of a key that waits.
+// retryMax bounds the backoff between two attempts to send a key.
 const retryMax = 5 * time.Second
 
 // Service is a relay. Create it with New. Its methods are safe for concurrent use.
@@ -63,7 +63,7 @@ func New(store relayport.Store, broker relayport.Broker, o *Options) (*Service, 
 	return s, errors.Join(lag.Register(options.Meters), s.parked.Register(options.Meters), options.Needs.Register(options.Meters))
 }
 
-// assemble makes what stands between the feed and the publisher.
+// assemble builds the parts between the feed and the publisher.
 func (s *Service) assemble(metrics *monitor.Metrics) error {
 	log, lot := s.options.Logger, s.store.Parked
 	s.parked = &monitor.ParkedGauge{Lot: lot, Every: heartbeat, Log: log}
@@ -110,5 +110,5 @@ func (s *Service) newProcessor(r *relay.Relay, metrics *monitor.Metrics) (*chang
 // Ready is nil when the relay does its work: see monitor.Health.
 func (s *Service) Ready() error { return s.health.Ready(s.processor.Lag) }
 
-// Lag tells how far the ranges that this relay owns are read.
+// Lag returns the lag of the ranges that this relay owns.
 func (s *Service) Lag() []changefeed.RangeLag { return s.processor.Lag() }
