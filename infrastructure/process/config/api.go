@@ -15,7 +15,7 @@ type API struct {
 	Listen string `env:"API_LISTEN" envDefault:"127.0.0.1:8080" check:"listen" doc:"address of the contacts API"`
 	// OpsListen is the address of probes and metrics.
 	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
-	// PublicURL is what clients call, for absolute links.
+	// PublicURL is the base URL that clients use, for absolute links.
 	PublicURL string `env:"API_PUBLIC_URL" doc:"scheme and host by which clients reach the API, for links; default relative links"`
 	// RequirePrecondition refuses changes without If-Match.
 	RequirePrecondition bool `env:"API_REQUIRE_PRECONDITION" envDefault:"false" doc:"refuse updates and deletions without If-Match with 428"`
@@ -41,9 +41,9 @@ type API struct {
 	EventTTL time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
 	// DrainTimeout bounds the graceful stop, DrainDelay included.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" min:"100ms" max:"10m" doc:"longest graceful stop after SIGTERM"`
-	// DrainDelay is how long the API goes on taking requests after /readyz began to say
-	// 503, so that balancers have looked before connections are refused. Default a
-	// quarter of DrainTimeout.
+	// DrainDelay is how long the API still accepts requests after /readyz answers 503, so
+	// that balancers have noticed before connections are refused. Default a quarter of
+	// DrainTimeout.
 	DrainDelay time.Duration `env:"API_DRAIN_DELAY" min:"0s" max:"5m" doc:"part of FEEDBOX_DRAIN_TIMEOUT in which /readyz says 503 already and requests are still taken, so that balancers can look elsewhere; default a quarter of it"`
 
 	settings settings

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Auth says who may call the API.
+// Auth configures the authentication of the callers of the API.
 type Auth struct {
 	// Mode is none, apikey or entra.
 	Mode string `env:"AUTH" envDefault:"none" oneof:"none|apikey|entra" doc:"who may call the API, and open the operations page: none (everybody, on loopback addresses only), apikey or entra"`
@@ -15,7 +15,7 @@ type Auth struct {
 	APIKeys APIKeys `env:"AUTH_API_KEYS" doc:"callers of mode apikey: name:read:HASH or name:write:HASH, separated by commas; HASH is the SHA-256 of the key in hexadecimal"`
 	// Issuer signs the tokens of mode entra.
 	Issuer string `env:"AUTH_ISSUER" doc:"issuer of the tokens of mode entra, for example https://login.microsoftonline.com/TENANT/v2.0"`
-	// Audiences are what the tokens of mode entra may be for.
+	// Audiences are the accepted audiences of tokens in mode entra.
 	Audiences []string `env:"AUTH_AUDIENCE" doc:"audiences of the tokens of mode entra, separated by commas: application id URI or client id"`
 }
 

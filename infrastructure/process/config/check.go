@@ -10,7 +10,7 @@ import (
 )
 
 // checks are the tests that a field names in its tag check. Each returns the
-// problem, or "", and what to do about it.
+// problem, or "", and a hint.
 var checks = map[string]func(string) (problem, hint string){
 	"listen": checkListen,
 	"name":   checkName,
@@ -40,7 +40,7 @@ func validNameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.'
 }
 
-// IsLoopback tells whether a listen address can be reached from this machine
+// IsLoopback reports whether a listen address can be reached from this machine
 // only. A name other than localhost counts as reachable from elsewhere.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
@@ -122,7 +122,7 @@ func checkCosmos(report *report, c Cosmos) {
 	}
 }
 
-// checkRegions refuses an empty name, as a comma too many leaves it.
+// checkRegions refuses an empty name, such as after a trailing comma.
 func checkRegions(report *report, regions []string) {
 	if slices.ContainsFunc(regions, func(region string) bool { return strings.TrimSpace(region) == "" }) {
 		report.add("FEEDBOX_COSMOS_PREFERRED_REGIONS", "names a region that is empty", "write for example West Europe,North Europe")

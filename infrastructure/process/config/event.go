@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Event says which documents of the container are events, and where in them the relay finds
-// what a message needs: the contract with whoever writes them.
+// Event is the contract with the writers of events: it selects the documents that are events
+// and names the members that fill a message.
 type Event struct {
 	// Types are the values that the type member of events has.
 	Types []string `env:"TYPES" envDefault:"domainEvent" doc:"types of the documents that are events, separated by commas"`
-	// TypeMember tells events from other documents.
+	// TypeMember distinguishes events from other documents.
 	TypeMember string `env:"TYPE_MEMBER" envDefault:"type" doc:"member of a document that says its type"`
 	// IDMember is the message id.
 	IDMember string `env:"ID_MEMBER" envDefault:"id" doc:"member of an event that becomes the message id"`
@@ -18,8 +18,8 @@ type Event struct {
 	KeyMember string `env:"KEY_MEMBER" envDefault:"partitionKey" doc:"member of an event that becomes the session: the container's partition key path without the slash"`
 	// BodyMember is the message.
 	BodyMember string `env:"BODY_MEMBER" envDefault:"data" doc:"member of an event whose object becomes the message, byte for byte; . is the whole document"`
-	// SubjectMember and those that follow are members of the body, or of the document itself
-	// behind a slash.
+	// SubjectMember and the following are members of the body, or with a leading slash of
+	// the document.
 	SubjectMember     string `env:"SUBJECT_MEMBER" envDefault:"action" doc:"member of the body, or /member of the document, that becomes the subject of the message"`
 	SequenceMember    string `env:"SEQUENCE_MEMBER" envDefault:"sequence" doc:"member of the body, or /member of the document, that counts the events of a key from 1; optional in documents"`
 	VersionMember     string `env:"VERSION_MEMBER" envDefault:"aggregateVersion" doc:"member of the body, or /member of the document, with the version of what the event happened to; optional in documents"`

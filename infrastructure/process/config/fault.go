@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Fault is one thing that is wrong with the configuration.
+// Fault is one error in the configuration.
 type Fault struct {
 	// Variable is the full name of the variable at fault.
 	Variable string
 	// Problem completes the sentence that begins with the variable.
 	Problem string
-	// Hint says what to do; it may be empty.
+	// Hint is the advice; it may be empty.
 	Hint string
 }
 
@@ -57,7 +57,7 @@ func (r *report) add(variable, problem, hint string) {
 	r.faults = append(r.faults, Fault{Variable: variable, Problem: problem, Hint: hint})
 }
 
-// faulty tells whether any of the variables already has a fault, so that no
+// faulty reports whether any of the variables already has a fault, so that no
 // second message is built on a value that was not read.
 func (r *report) faulty(variables ...string) bool {
 	return slices.ContainsFunc(r.faults, func(f Fault) bool { return slices.Contains(variables, f.Variable) })
@@ -72,11 +72,11 @@ func (r *report) err() error {
 	return &Error{Faults: r.faults}
 }
 
-// connection are the variables that say how a broker is reached.
+// connection lists the variables with which a broker is reached.
 var connection = []string{"FEEDBOX_SERVICEBUS_CONNECTION_STRING", "FEEDBOX_SERVICEBUS_NAMESPACE"}
 
-// WithoutBroker drops from the error of LoadRelay the faults of variables that only sending
-// needs, so that leases and parked events can be looked at without them.
+// WithoutBroker removes the faults of variables that only sending needs from the error of
+// LoadRelay, so that leases and parked events can be inspected without a broker.
 func WithoutBroker(err error) error {
 	wrong, ok := errors.AsType[*Error](err)
 	if !ok {

@@ -9,8 +9,8 @@ const (
 	StoreFirestore = "firestore"
 )
 
-// Store says which kind of store holds aggregates and events. Both processes use it; the
-// variables of another kind are not looked at.
+// Store selects the kind of store. Both processes use it; the variables of other kinds are
+// ignored.
 type Store struct {
 	Kind string `env:"STORE" envDefault:"cosmos" oneof:"cosmos|postgres|firestore" doc:"kind of the store that holds the aggregates and their events"`
 }
@@ -22,8 +22,8 @@ const (
 	BrokerSQS        = "sqs"
 )
 
-// Broker says which kind of broker the events go to. Only the relay uses it; the variables
-// of another kind are not looked at.
+// Broker selects the kind of broker. Only the relay uses it; the variables of other kinds are
+// ignored.
 type Broker struct {
 	Kind string `env:"BROKER" envDefault:"servicebus" oneof:"servicebus|rabbitmq|sqs" doc:"kind of the broker that the events go to"`
 }
@@ -48,18 +48,18 @@ type Cosmos struct {
 
 // Postgres names the database. Both processes use it.
 type Postgres struct {
-	// URL says where the database is, and who asks.
+	// URL contains host, database and user.
 	URL Secret `env:"URL" doc:"URL of the database, for example postgres://user:password@host:5432/contacts?sslmode=verify-full"`
 	// Schema holds all tables.
 	Schema string `env:"SCHEMA" envDefault:"feedbox" check:"name" doc:"schema of the tables"`
-	// Migrate has a start bring the schema to the version of the program.
+	// Migrate lets a start migrate the schema to the version of the program.
 	Migrate bool `env:"MIGRATE" envDefault:"true" doc:"create the schema at the start, or bring it to the version of the program; false: only compare it"`
-	// Ranges is how many feed ranges the events are read by.
+	// Ranges is the number of feed ranges of the events.
 	Ranges int `env:"RANGES" envDefault:"4" min:"1" max:"1024" doc:"feed ranges that relays share: 1, 2, 4 and so on; more of them split the leases of a running relay"`
 }
 
-// Firestore names the database. Both processes use it. The credential is what Google's client
-// finds: its variables, its files, or the identity of the machine or pod.
+// Firestore names the database. Both processes use it. The credential is that of
+// Google's client: its variables, its files, or the identity of the machine or pod.
 type Firestore struct {
 	// Project is its id.
 	Project string `env:"PROJECT" doc:"id of the Google Cloud project that has the database"`
@@ -87,7 +87,7 @@ type ServiceBus struct {
 	PackKeys bool `env:"PACK_KEYS" envDefault:"false" doc:"put events of several keys into one batch: much faster, for topics without partitions"`
 }
 
-// IsSet tells whether it is said how to reach the namespace.
+// IsSet reports whether exactly one way to reach the namespace is configured.
 func (s ServiceBus) IsSet() bool { return s.ConnectionString.IsSet() != (s.Namespace != "") }
 
 // RabbitMQ names the broker and the exchange. Only the relay uses it.
@@ -100,8 +100,8 @@ type RabbitMQ struct {
 	Source string `env:"SOURCE" doc:"app id of the messages, at most 255 bytes; default / and the name of the exchange"`
 }
 
-// SQS names the queue. Only the relay uses it. The credential is what the AWS SDK finds: its
-// variables, its files, or the role of the machine or pod.
+// SQS names the queue. Only the relay uses it. The credential is that of the AWS SDK:
+// its variables, its files, or the role of the machine or pod.
 type SQS struct {
 	// QueueURL is that of a FIFO queue.
 	QueueURL string `env:"QUEUE_URL" doc:"URL of the FIFO queue that receives the events, for example https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo"`
@@ -125,7 +125,7 @@ type Lease struct {
 	Acquire time.Duration `env:"ACQUIRE" min:"100ms" max:"1h" doc:"time between searches for free or expired leases; default a quarter of FEEDBOX_LEASE_EXPIRY"`
 }
 
-// Log selects what is logged and how.
+// Log selects level and format of the log.
 type Log struct {
 	// Level is the lowest level that is written.
 	Level string `env:"LEVEL" envDefault:"info" oneof:"debug|info|warn|error" doc:"lowest level that is logged"`

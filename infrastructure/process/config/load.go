@@ -15,8 +15,8 @@ import (
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// load fills the struct that target points to and checks each variable by
-// itself. The caller adds what concerns several variables.
+// load fills the struct that target points to and checks each variable on its
+// own. The caller adds the checks across variables.
 func load(target any, environ []string) *report {
 	given := given(environ)
 	variables := variablesOf(reflect.TypeOf(target).Elem())
@@ -46,8 +46,8 @@ func load(target any, environ []string) *report {
 	return report
 }
 
-// serviceLink is what Kubernetes puts into the environment of each container for a
-// service whose name begins with feedbox: FEEDBOX_API_SERVICE_HOST,
+// serviceLink matches the variables that Kubernetes adds to the environment of each container
+// for a service whose name begins with feedbox: FEEDBOX_API_SERVICE_HOST,
 // FEEDBOX_API_SERVICE_PORT_HTTP, FEEDBOX_API_PORT=tcp://..., FEEDBOX_API_PORT_80_TCP_ADDR.
 var serviceLink = regexp.MustCompile(`^FEEDBOX(_[A-Z0-9_]+)?_(SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)=|PORT=(tcp|udp|sctp)://|PORT_\d+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?=)`)
 

@@ -27,16 +27,16 @@ type Relay struct {
 	Processor string `env:"PROCESSOR" envDefault:"feedbox" check:"name" doc:"name of the lease set; relays with the same name share the work"`
 	// Instance names this process; it must be unique among the relays.
 	Instance string `env:"INSTANCE" check:"name" doc:"name of this process among the relays; default the host name and a random part"`
-	// Start is where a container is read from that was never read before.
+	// Start is the position in a container that no relay has read before.
 	Start Start `env:"RELAY_START" envDefault:"beginning" doc:"where to begin without checkpoints: beginning, now or a time such as 2026-01-31T08:00:00Z"`
-	// MaxItems is the page size asked of the change feed; 0 is what suits the store.
+	// MaxItems is the page size of the change feed; 0 for the default of the store.
 	MaxItems int `env:"RELAY_MAX_ITEMS" envDefault:"0" min:"0" max:"10000" doc:"documents asked for in one page of the change feed; 0: 100, and 1000 of PostgreSQL; a transaction is never cut"`
 	// PollMin is the shortest pause after an empty page.
 	PollMin time.Duration `env:"RELAY_POLL_MIN" envDefault:"10ms" min:"1ms" max:"1h" doc:"shortest pause after an empty page, kept while changes arrive; with PostgreSQL a read waits itself, and this is at most 1 ms"`
 	// PollMax is the longest pause after an empty page.
 	PollMax time.Duration `env:"RELAY_POLL_MAX" envDefault:"5s" min:"1ms" max:"1h" doc:"longest pause after an empty page, reached when idle"`
 	// EventTTL is the lifetime that the API gives to events; the relay warns
-	// when what it has not sent grows old against it.
+	// when unsent events approach it.
 	EventTTL time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
 	// OpsListen is the address of probes and metrics.
 	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
@@ -46,9 +46,9 @@ type Relay struct {
 	settings settings
 }
 
-// WaitLimit is how long an event may wait while others are sent, before its key is
-// parked: while it waits, a crash sends all again that was sent behind it, and that has to
-// lie well within the topic's duplicate window (10 minutes by default). It is no setting.
+// WaitLimit is how long an event may be retried while others are sent; then its key is parked.
+// It must be well below the topic's duplicate window (10 minutes by default), because a crash
+// meanwhile repeats all events that were sent after it. Therefore it is not a setting.
 const WaitLimit = time.Minute
 
 // LoadRelay reads the relay's configuration from environ, a list of

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// masked stands for every secret that is set, whatever its length.
+// masked replaces every secret that is set, so that not even its length is shown.
 const masked = "********"
 
 // Secret is a value that must not reach a log, a terminal or a file. Every
@@ -15,7 +15,7 @@ type Secret struct{ value string }
 // Reveal returns the secret itself, for the client that needs it.
 func (s Secret) Reveal() string { return s.value }
 
-// IsSet tells whether the secret is not empty.
+// IsSet reports whether the secret is not empty.
 func (s Secret) IsSet() bool { return s.value != "" }
 
 // String returns the mask, or "" when the secret is not set.

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Source tells where a value comes from.
+// Source is the origin of a value.
 type Source string
 
 // The sources of a value.
@@ -24,9 +24,9 @@ type Setting struct {
 	Name string
 	// Value is its text; a secret is masked.
 	Value string
-	// Source is where the value comes from.
+	// Source is the origin of the value.
 	Source Source
-	// Secret says that Value is masked.
+	// Secret reports that Value is masked.
 	Secret bool
 }
 
@@ -48,7 +48,7 @@ func (s *settings) record(v Variable, field reflect.Value, set bool) {
 	*s = append(*s, setting)
 }
 
-// given tells whether the environment sets the variable.
+// given reports whether the environment sets the variable.
 func (s settings) given(name string) bool {
 	return slices.ContainsFunc(s, func(one Setting) bool { return one.Name == name && one.Source == SourceEnv })
 }

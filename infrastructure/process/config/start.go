@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Start says where the relay begins reading a container that it has never
-// read before. With checkpoints present it has no effect.
+// Start is the position at which the relay begins to read a container without
+// checkpoints. With checkpoints it has no effect.
 type Start struct {
 	// Now skips everything that was written before the relay's first start.
 	Now bool

@@ -17,10 +17,10 @@ const testPrefix = Prefix + "TEST_"
 type Variable struct {
 	// Name is the full name, for example FEEDBOX_COSMOS_ENDPOINT.
 	Name string
-	// Type is how the value is written: string, int, bool, duration, start,
+	// Type is the form of the value: string, int, bool, duration, start,
 	// list or one of the allowed words separated by "|".
 	Type string
-	// Default is the text that an absent variable stands for; "" is none.
+	// Default is the text used when the variable is absent; "" for none.
 	Default string
 	// Doc is one line of explanation.
 	Doc string

@@ -2,13 +2,13 @@ package console
 
 import "errors"
 
-// AdvisedError is an error with what to do about it.
+// AdvisedError is an error with advice.
 type AdvisedError struct {
 	Err  error
 	Next string // a sentence or a command line
 }
 
-// Advise adds what to do next to err; nil stays nil.
+// Advise adds advice to err; nil stays nil.
 func Advise(err error, next string) error {
 	if err == nil {
 		return nil
@@ -19,7 +19,7 @@ func Advise(err error, next string) error {
 // Error returns the error without the advice.
 func (a *AdvisedError) Error() string { return a.Err.Error() }
 
-// Unwrap returns the error that the advice is about.
+// Unwrap returns the error without the advice.
 func (a *AdvisedError) Unwrap() error { return a.Err }
 
 // NextOf returns the innermost advice, "" if there is none.

@@ -10,21 +10,21 @@ import (
 
 // Refusals of Confirm.
 var (
-	// ErrNotAsked says that nobody is there to be asked.
+	// ErrNotAsked means that there is no terminal for a prompt.
 	ErrNotAsked = errors.New("this needs a confirmation, and there is no terminal to ask on")
-	// ErrDeclined says that the answer was not yes.
+	// ErrDeclined means that the answer was not yes.
 	ErrDeclined = errors.New("not confirmed, nothing was done")
 )
 
-// Prompt asks a person.
+// Prompt asks for confirmation on a terminal.
 type Prompt struct {
 	In  io.Reader
 	Out io.Writer
 	Yes bool // the answer was given beforehand
 }
 
-// Confirm says what will happen and returns nil if the answer is the word yes. It
-// asks only if In and Out are terminals, and returns ErrNotAsked otherwise.
+// Confirm shows the consequences and returns nil if the answer is the word yes. It returns
+// ErrNotAsked if In or Out is not a terminal.
 func (p Prompt) Confirm(consequence string) error {
 	if p.Yes {
 		return nil

@@ -1,11 +1,12 @@
-// Package console is how commands talk to people and scripts: aligned tables or
-// JSON on standard output, questions and progress on a terminal only.
+// Package console writes the output of commands: aligned tables or JSON on standard
+// output, prompts and progress bars on a terminal only.
 //
 // Invariants:
 //   - Results for scripts go to one writer, messages for people to another; with
 //     JSON the first gets JSON only.
-//   - Without a terminal nothing is asked: Confirm refuses instead.
-//   - Text from outside cannot move the cursor: tables hold no control characters.
+//   - Without a terminal there is no prompt: Confirm returns ErrNotAsked, because a
+//     script would wait for ever.
+//   - Text from outside cannot move the cursor: tables contain no control characters.
 //
-// It knows nothing of the service and starts no goroutines.
+// It does not depend on the service and starts no goroutines.
 package console

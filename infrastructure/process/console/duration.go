@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Age writes a duration as people say it, in at most two units: 1.2s, 3m20s, 4h5m, 2d7h.
+// Age formats a duration in at most two units: 1.2s, 3m20s, 4h5m, 2d7h.
 func Age(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Format is how results are written. It is a flag value.
+// Format is the format of results. It is a flag value.
 type Format string
 
 // The formats.
@@ -33,7 +33,7 @@ func (f *Format) String() string {
 	return string(*f)
 }
 
-// Type is what help shows for the flag's value.
+// Type returns the name of the value in help texts.
 func (*Format) Type() string { return "table|json" }
 
 // JSON writes v, indented, and a line break.

@@ -6,7 +6,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress shows how far long work is, on a terminal only. Its zero value shows
+// Progress shows the progress of long work, on a terminal only. Its zero value shows
 // nothing. It is not safe for concurrent use.
 type Progress struct{ bar *progressbar.ProgressBar }
 
@@ -25,7 +25,7 @@ func NewProgress(w io.Writer, name string, total int64) *Progress {
 // Add notes n more units.
 func (p *Progress) Add(n int) {
 	if p.bar != nil {
-		_ = p.bar.Add(n) // a bar that cannot be drawn stops no work
+		_ = p.bar.Add(n) // work continues even if the bar cannot be drawn
 	}
 }
 

@@ -8,7 +8,7 @@ type Style struct{ on bool }
 // NewStyle returns a style that colours if w is a terminal and noColour is false.
 func NewStyle(w any, noColour bool) Style { return Style{on: !noColour && IsTerminal(w)} }
 
-// NoColour tells whether environ (NAME=value) asks for text without colour: by NO_COLOR
+// NoColour reports whether environ (NAME=value) asks for text without colour: by NO_COLOR
 // with any value but the empty one (no-color.org), or by TERM=dumb.
 func NoColour(environ []string) bool {
 	no := false
@@ -25,19 +25,19 @@ func NoColour(environ []string) bool {
 	return no
 }
 
-// Bold is for names.
+// Bold marks names.
 func (s Style) Bold(text string) string { return s.paint("1", text) }
 
-// Faint is for what most readers pass over.
+// Faint marks details.
 func (s Style) Faint(text string) string { return s.paint("2", text) }
 
-// Good is for what is as it should be.
+// Good marks healthy values.
 func (s Style) Good(text string) string { return s.paint("32", text) }
 
-// Warn is for what somebody should look at.
+// Warn marks values that need attention.
 func (s Style) Warn(text string) string { return s.paint("33", text) }
 
-// Bad is for what is broken.
+// Bad marks failures.
 func (s Style) Bad(text string) string { return s.paint("31", text) }
 
 func (s Style) paint(code, text string) string {

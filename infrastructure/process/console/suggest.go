@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NoCommand is the error for a command that cmd does not have; it names those that are
-// spelt nearly so.
+// NoCommand returns the error for a command that cmd does not have; it suggests names of
+// similar spelling.
 func NoCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	err := fmt.Errorf("%s has no command %q", cmd.CommandPath(), name)

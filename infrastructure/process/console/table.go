@@ -11,19 +11,19 @@ import (
 	"golang.org/x/term"
 )
 
-// standardWidth is what every terminal has, and what a table keeps to where there is none.
+// standardWidth is the width of tables without a terminal, because every terminal has it.
 const standardWidth = 80
 
-// minLast is the least width of a last column beside the others.
+// minLast is the minimum width of a last column beside the others.
 const minLast = 20
 
-// Table is rows under a heading. It is written no wider than 80 characters, or the
-// terminal if that is wider: the last column is broken into lines, and stands below its
-// row if there is no room beside it. The other columns are written whole.
+// Table is a heading with rows. It is at most as wide as the terminal, or 80 characters if
+// that is more: the last column is wrapped, and moves below its row if there is no room beside
+// it. The other columns are never cut.
 type Table struct {
 	heading []string
 	rows    [][]string
-	// Paint colours a cell when it is written. Default: nothing is coloured.
+	// Paint colours a cell. Default: no colours.
 	Paint func(column int, text string) string
 }
 
@@ -64,7 +64,7 @@ func (t *Table) Write(w io.Writer, empty string) error {
 	return nil
 }
 
-// widths are those of all columns but the last.
+// widths returns the widths of all columns but the last.
 func (t *Table) widths() []int {
 	rows := t.rows
 	if len(t.heading) > 0 {
@@ -79,7 +79,7 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// line writes one row, with room for so many characters in its last column.
+// line writes one row, with a last column of the given width.
 func line(out *strings.Builder, row []string, widths []int, room int, paint func(int, string) string) {
 	if paint == nil {
 		paint = func(_ int, text string) string { return text }
@@ -107,7 +107,7 @@ func line(out *strings.Builder, row []string, widths []int, room int, paint func
 	out.WriteString("\n")
 }
 
-// sum is the room that columns take, with what separates them.
+// sum returns the width of columns with their separators.
 func sum(widths []int) int {
 	all := 0
 	for _, width := range widths {
@@ -116,7 +116,7 @@ func sum(widths []int) int {
 	return all
 }
 
-// Width is how many characters a line has: those of a terminal, but not fewer than 80.
+// Width returns the characters per line: those of the terminal, at least 80.
 func Width(w any) int {
 	if file, ok := w.(*os.File); ok && IsTerminal(file) {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
@@ -160,7 +160,7 @@ func Short(text string, n int) string {
 	return string(runes[:n-1]) + "…"
 }
 
-// Tail is Short for names that differ at their end: it keeps that.
+// Tail is like Short but keeps the end, for names that differ there.
 func Tail(text string, n int) string {
 	runes := []rune(Clean(text))
 	if len(runes) <= n {

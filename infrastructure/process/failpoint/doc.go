@@ -13,8 +13,8 @@
 //
 //	send           the fence has been checked, the batch is about to be sent
 //	sent           the broker has accepted a batch; others of its page may be unsent
-//	page-sent      all of a page has been accepted, no checkpoint behind it is stored
-//	parked         an event was parked, no checkpoint behind it is stored
+//	page-sent      all of a page has been accepted, no checkpoint after it is stored
+//	parked         an event was parked, no checkpoint after it is stored
 //	lease-creating a record of the lease store is about to be created
 //	lease-created  a record of the lease store was created
 //	lease-renewed  a lease was stored: a renewal, a checkpoint or a change of owner

@@ -2,7 +2,7 @@
 
 package failpoint
 
-// Armed tells whether this binary can be struck.
+// Armed reports whether this binary has failpoints.
 const Armed = false
 
 // Here marks a place. It does nothing.

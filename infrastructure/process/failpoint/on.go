@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Armed tells whether this binary can be struck.
+// Armed reports whether this binary has failpoints.
 const Armed = true
 
 // variable is read once. It does not begin with FEEDBOX_: the configuration refuses

@@ -1,9 +1,9 @@
 // Package telemetry sets up logs, metrics and traces of the processes.
 //
 // It owns the form of log lines, the OpenTelemetry providers and their
-// shutdown. The packages that do the work decide what is measured; they take
-// a *slog.Logger, a metric.MeterProvider and a trace.TracerProvider and know
-// nothing of this one.
+// shutdown. Other packages decide on their measurements; they take a
+// *slog.Logger, a metric.MeterProvider and a trace.TracerProvider and do not
+// import this one.
 //
 // Invariants:
 //   - Metrics are always available for scraping ([Telemetry.Metrics]).

@@ -63,8 +63,7 @@ func NewLogger(w io.Writer, o *LogOptions) (*slog.Logger, error) {
 	return slog.New(spanHandler{handler}), nil
 }
 
-// readable writes durations as people and duration parsers read them, such as 1.5s; JSON
-// has nanoseconds otherwise.
+// readable formats durations such as 1.5s, because slog writes nanoseconds to JSON.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
@@ -72,8 +71,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// isTerminal tells whether w is a character device, which is what a person
-// reads from.
+// isTerminal reports whether w is a character device, such as a terminal.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {

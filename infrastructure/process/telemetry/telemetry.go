@@ -23,7 +23,7 @@ import (
 type Options struct {
 	// Version of the build, for example v1.2.3; default unknown.
 	Version string
-	// Instance tells processes of one service apart; default none.
+	// Instance distinguishes processes of one service; default none.
 	Instance string
 	// LookupEnv finds OTEL_ variables; nil means that none is set. The
 	// exporters read their details (headers, time-outs) from the process's
@@ -66,7 +66,7 @@ func Start(ctx context.Context, service string, o *Options) (*Telemetry, error) 
 	return t, nil
 }
 
-// Shutdown flushes what is pending and ends all exporters. ctx bounds it.
+// Shutdown flushes pending data and ends all exporters. ctx bounds it.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var failed []error
 	for _, shutdown := range t.shutdown {
@@ -117,7 +117,7 @@ func (t *Telemetry) startTraces(ctx context.Context, res *resource.Resource, o *
 	return nil
 }
 
-// exports tells whether a signal (METRICS or TRACES) is to be sent over OTLP,
+// exports reports whether a signal (METRICS or TRACES) is sent over OTLP,
 // by the variables of the OpenTelemetry specification.
 func (o *Options) exports(signal string) bool {
 	value := func(name string) string {
