@@ -45,7 +45,7 @@ var wiringRooms = []room{
 }
 
 func TestArrowsBetweenRoomsPointDown(t *testing.T) {
-	for folder, rooms := range map[string][]room{"changefeed": rooms, "infrastructure/wiring": wiringRooms} {
+	for folder, rooms := range map[string][]room{"changefeed": rooms, "infrastructure/wiring": wiringRooms, "infrastructure/emulator/cosmosemu": cosmosemuRooms} {
 		level := map[string]int{}
 		for i, room := range rooms {
 			for _, file := range room.files {

@@ -17,9 +17,8 @@ import (
 // The key signs lower(verb) \n lower(resource type) \n resource link \n
 // lower(date) \n \n with HMAC-SHA256 (shared_key_credential.go of azcosmos).
 type authenticator struct {
-	macs sync.Pool // of *macState
-	// resource checks a resource token.
-	resource func(r *http.Request, rt *route, token string) *wireError
+	account *account
+	macs    sync.Pool // of *macState, because making an HMAC allocates
 }
 
 type macState struct {
@@ -28,8 +27,9 @@ type macState struct {
 	sum  [sha256.Size]byte
 }
 
-func (a *authenticator) init(key []byte) {
-	a.macs.New = func() any { return &macState{mac: hmac.New(sha256.New, key), text: make([]byte, 0, 256)} }
+func (a *authenticator) init(of *account) {
+	a.account = of
+	a.macs.New = func() any { return &macState{mac: hmac.New(sha256.New, of.key), text: make([]byte, 0, 256)} }
 }
 
 // check returns nil if the request is authorised.
@@ -43,9 +43,9 @@ func (a *authenticator) check(r *http.Request, rt *route) *wireError {
 	case !ok:
 		return unauthorized("The authorization header is not of the form type=...&ver=1.0&sig=...")
 	case kind == "aad":
-		return checkToken(signature)
+		return checkAADToken(signature)
 	case kind == "resource":
-		return a.resource(r, rt, signature)
+		return a.account.checkResourceToken(r, rt, signature)
 	case kind != "master":
 		return unauthorized("Authorization type " + kind + " is not supported: use the account key, a resource token or an AAD token")
 	}
@@ -54,7 +54,7 @@ func (a *authenticator) check(r *http.Request, rt *route) *wireError {
 		date = first(r.Header, headerHTTPDate)
 	}
 	signed := a.signed(signature, r.Method, rt.resource, rt.link, date) ||
-		rt.op == OpDeletePartition && a.signed(signature, r.Method, "colls", rt.link, date) // as the .NET SDK does
+		rt.op == OpDeletePartition && a.signed(signature, r.Method, "colls", rt.link, date) // the .NET SDK signs this operation so
 	if !signed {
 		return unauthorized("The input authorization token can't serve the request. The wrong key is being used or the expected payload is not built as per the protocol. " +
 			"Signed should have been: '" + strings.ToLower(r.Method) + "\\n" + rt.resource + "\\n" + rt.link + "\\n" + strings.ToLower(date) + "\\n\\n'")
@@ -95,8 +95,8 @@ func appendLower(dst []byte, s string) []byte {
 	return dst
 }
 
-// parseAuthorization splits type=...&ver=...&sig=..., percent-encoded (key) or
-// not (AAD).
+// parseAuthorization splits type=...&ver=...&sig=.... SDKs percent-encode the header with
+// a key signature, but not with an AAD token.
 func parseAuthorization(header string) (kind, signature string, ok bool) {
 	if strings.Contains(header, "%") {
 		decoded, err := url.PathUnescape(header)

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// checkToken accepts any well-formed JSON web token. Its signature, audience and
-// times are not checked: an emulator has no issuer to trust, and its clock can be
+// checkAADToken accepts any well-formed JSON web token. It does not check the signature,
+// audience and times, because an emulator has no issuer to trust and its clock can be
 // moved.
-func checkToken(token string) *wireError {
+func checkAADToken(token string) *wireError {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return unauthorized("The AAD token is not a JSON web token: it needs three parts")

@@ -2,12 +2,16 @@ package cosmosemu
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"slices"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
+
+// errBatchFailed aborts the transaction of a batch. The results contain the reason.
+var errBatchFailed = errors.New("an operation of the batch failed")
 
 // batchRun executes a batch inside a transaction.
 type batchRun struct {
@@ -29,14 +33,14 @@ func newBatchRun(x *request, c *store.Container, part *store.Partition, operatio
 	return &batchRun{x: x, def: c.Definition(), part: part, operations: operations, results: make([]batchResult, len(operations))}
 }
 
-// prepare does what needs no lock: it parses the documents. Only an unknown
-// operation type fails the whole request.
+// prepare parses the documents before the transaction, because that needs no lock. Only an
+// unknown operation type fails the whole request.
 func (b *batchRun) prepare() error {
 	b.documents = make([]preparedWrite, len(b.operations))
 	for i := range b.operations {
 		switch op := &b.operations[i]; op.kind {
 		case "Create", "Upsert", "Replace":
-			doc, err := b.x.newItem(op.body, b.def, b.part)
+			doc, err := newItem(b.x.kind, op.body, b.def, b.part)
 			b.documents[i] = preparedWrite{doc, err}
 		case "Read", "Delete", "Patch":
 		default:
@@ -46,13 +50,13 @@ func (b *batchRun) prepare() error {
 	return nil
 }
 
-// reads tells whether an operation reads.
+// reads reports whether any operation is a read.
 func (b *batchRun) reads() bool {
 	return slices.ContainsFunc(b.operations, func(op batchOperation) bool { return op.kind == "Read" })
 }
 
-// run executes all operations. On a failure it words the results and returns
-// errBatchFailed, which undoes everything.
+// run executes all operations. If one fails, it sets the results of all and returns
+// errBatchFailed, which rolls the transaction back.
 func (b *batchRun) run(tx *store.Tx) error {
 	size, last := 0, len(b.operations)-1
 	for i := range b.operations {
@@ -68,7 +72,7 @@ func (b *batchRun) run(tx *store.Tx) error {
 	return nil
 }
 
-// fail makes the results those of a batch of which operation i failed.
+// fail sets the results of a batch whose operation i failed.
 func (b *batchRun) fail(i int, err error) error {
 	e := asWire(err)
 	for j := range b.results {
@@ -123,18 +127,18 @@ func (b *batchRun) read(tx *store.Tx, op *batchOperation) (batchResult, error) {
 		return batchResult{}, err
 	}
 	r := batchResult{status: http.StatusOK, charge: readCharge(len(item.Body)), etag: item.ETag, body: bytes.Clone(item.Body)}
-	// A read that names the item's ETag is told that nothing has changed, in whichever of
-	// the two ways it names it: .NET's BatchSinglePartitionKeyTests.
+	// A read with the item's ETag gets 304, whether it sends If-None-Match or If-Match:
+	// .NET's BatchSinglePartitionKeyTests.
 	if sameETag(op.ifNoneMatch, item.ETag) || sameETag(op.ifMatch, item.ETag) {
 		r.status, r.body = http.StatusNotModified, nil
 	}
 	return r, nil
 }
 
-// result is that of a write: the body only if the request wants bodies.
+// result returns the result of a write, with the body only if the request wants bodies.
 func (b *batchRun) result(op *batchOperation, status int, item store.Item) batchResult {
 	r := batchResult{status: status, charge: writeCharge(len(item.Body)), etag: item.ETag}
-	if !op.minimal && b.x.wantsBody() {
+	if !op.minimal && wantsBody(b.x.header) {
 		r.body = bytes.Clone(item.Body)
 	}
 	return r

@@ -87,7 +87,7 @@ func cpu(b *testing.B) int64 {
 
 func (b *benchmark) call(r *http.Request, want int) int {
 	w := &discard{header: make(http.Header, 8)}
-	gateway{b.srv, defaultEntrance, 0}.ServeHTTP(w, r)
+	gateway{b.srv, defaultGateway, 0}.ServeHTTP(w, r)
 	if w.status != want {
 		b.Fatalf("%s %s: %d, want %d", r.Method, r.URL.Path, w.status, want)
 	}

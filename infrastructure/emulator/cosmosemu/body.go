@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// maxBody is the largest request body read: the service's limit of 2 MB for an
-// item and for a batch.
+// maxBody limits the body of a request. It is the service's limit of 2 MB for an item
+// and for a batch.
 const maxBody = 2 << 20
 
 func readBody(dst []byte, r *http.Request) ([]byte, error) {

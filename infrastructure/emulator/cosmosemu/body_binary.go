@@ -2,16 +2,17 @@ package cosmosemu
 
 import (
 	"net/http"
+	"strings"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/binaryjson"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/hybridrow"
 )
 
-// The .NET SDK sends documents in binary JSON, and wants them back so, where
-// AZURE_COSMOS_BINARY_ENCODING_ENABLED is set. The emulator stores and answers text
-// otherwise; a client that takes both gets text.
+// The .NET SDK sends documents as binary JSON, and expects them back in that form, if
+// AZURE_COSMOS_BINARY_ENCODING_ENABLED is set. The emulator stores text. A client that
+// accepts both forms gets text.
 
-// textOf is a request's body as text.
+// textOf converts the body of a request to text.
 func textOf(body []byte) ([]byte, error) {
 	if !binaryjson.Is(body) || hybridrow.Is(body) {
 		return body, nil
@@ -23,22 +24,17 @@ func textOf(body []byte) ([]byte, error) {
 	return text, nil
 }
 
-// wantsBinary tells whether the client takes documents in binary only. A feed is text
-// unless the older of the two headers asks: .NET's HeadersValidationTests.
-func (x *request) wantsBinary() bool {
-	if x.route.resource != "docs" || x.route.op == OpQueryPlan {
+// wantsBinary reports whether the client accepts documents in binary only. A feed is text
+// unless the older of the two headers asks for binary: .NET's HeadersValidationTests.
+func wantsBinary(rt *route, h http.Header) bool {
+	if rt.resource != "docs" || rt.op == OpQueryPlan {
 		return false
 	}
-	return first(x.header, headerBodyFormat) == "CosmosBinary" ||
-		first(x.header, headerContentFormat) == "CosmosBinary" && x.route.op != OpListItems && x.route.op != OpReadChangeFeed
+	return first(h, headerBodyFormat) == "CosmosBinary" ||
+		first(h, headerContentFormat) == "CosmosBinary" && rt.op != OpListItems && rt.op != OpReadChangeFeed
 }
 
-// makeBinary turns a document into binary. What is no JSON text stays as it is.
-func (a *reply) makeBinary() {
-	if len(a.body) == 0 || a.binary {
-		return
-	}
-	if body, err := binaryjson.Encode(a.body); err == nil {
-		a.body, a.binary = body, true
-	}
+// wantsBody reports whether a write must return the document.
+func wantsBody(h http.Header) bool {
+	return !strings.EqualFold(first(h, headerPrefer), "return=minimal")
 }

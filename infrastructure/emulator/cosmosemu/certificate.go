@@ -7,8 +7,8 @@ import (
 	"feedbox/infrastructure/emulator/internal/selfsigned"
 )
 
-// newCertificate makes a certificate for localhost, the loopback addresses and the name or
-// address in host.
+// newCertificate creates a certificate for localhost, the loopback addresses and the name
+// or address in host.
 func newCertificate(host string) (*tls.Certificate, error) {
 	var names []string
 	if name, _, err := net.SplitHostPort(host); err == nil && name != "" {
@@ -18,8 +18,8 @@ func newCertificate(host string) (*tls.Certificate, error) {
 	return &c, err
 }
 
-// CertificatePEM is the certificate clients must trust, nil without TLS. Written
-// to a file it can be named by SSL_CERT_FILE.
+// CertificatePEM is the certificate that clients must trust, nil without TLS. To trust it
+// on Linux, write it to a file and set SSL_CERT_FILE to the file's path.
 func (s *Server) CertificatePEM() []byte {
 	if s.cert == nil {
 		return nil

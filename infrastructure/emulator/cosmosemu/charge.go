@@ -2,8 +2,8 @@ package cosmosemu
 
 import "strconv"
 
-// Request charges are estimates: they have the service's order of magnitude and
-// grow with size, so that code which reads them can be tested.
+// Request charges are estimates. They have the service's order of magnitude and grow with
+// size, which is enough to test code that reads them.
 
 func kilobytes(size int) float64 { return float64((size + 1023) / 1024) }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// clients are the ready-made clients of a server, built on first use.
+// clients are the clients that a server offers, built on first use.
 type clients struct {
 	mu     sync.Mutex // guards the fields below
 	http   *http.Client
@@ -28,8 +28,8 @@ func (c *clients) close() {
 	}
 }
 
-// HTTPClient returns a client that reaches the emulator, over TLS and the
-// in-memory network too. Close closes its idle connections.
+// HTTPClient returns a client that reaches the emulator, including over TLS and over the
+// in-memory network. Close closes its idle connections.
 func (s *Server) HTTPClient() *http.Client {
 	s.clients.mu.Lock()
 	defer s.clients.mu.Unlock()
@@ -58,9 +58,9 @@ func (s *Server) ClientOptions() *azcosmos.ClientOptions {
 	return &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: s.HTTPClient()}}
 }
 
-// Client returns an azcosmos client of the emulator, always the same one. Close
-// closes it. For other options use NewClientWithKey with Endpoint, Key and
-// ClientOptions.
+// Client returns an azcosmos client of the emulator. Every call returns the same client,
+// and Close closes it. For other options call azcosmos.NewClientWithKey with Endpoint, Key
+// and ClientOptions.
 func (s *Server) Client() *azcosmos.Client {
 	s.clients.mu.Lock()
 	defer s.clients.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// maxComputed is how many computed properties the service lets a container have.
+// maxComputed is the service's limit of computed properties in a container.
 const maxComputed = 20
 
-// reservedNames are properties that the service makes, or that say where an item is.
+// reservedNames are the properties that the service writes or that identify an item.
 var reservedNames = []string{"id", "_rid", "_ts", "_etag", "_self", "_attachments", "_lsn", "ttl"}
 
-// parseComputed reads the computed properties of a container. Those that would have
-// no meaning, or two, are refused.
+// parseComputed reads the computed properties of a container. It refuses those that are
+// malformed or ambiguous.
 func parseComputed(text json.RawMessage, keyPaths []document.Path, spatial []string) (list []store.ComputedProperty, err error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -61,14 +61,14 @@ func parseComputed(text json.RawMessage, keyPaths []document.Path, spatial []str
 	return list, nil
 }
 
-// refuseInputs refuses a definition in the words and the form of the service, which
-// lists errors.
+// refuseInputs refuses a definition with the service's message, which contains a list of
+// errors.
 func refuseInputs(format string, args ...any) *wireError {
 	list, _ := json.Marshal(struct{ Errors []string }{[]string{fmt.Sprintf(format, args...)}}) // strings never fail
 	return refuse(http.StatusBadRequest, "Message: %s", list)
 }
 
-// computedProperties are those of a container as the query engine takes them.
+// computedProperties converts the computed properties of a container for the query engine.
 func computedProperties(def *store.Definition) []query.Computed {
 	var list []query.Computed
 	for _, c := range def.Computed {

@@ -9,23 +9,24 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
 )
 
-// continuation is where the next page of a query starts: behind the last row, by
-// its sort key, document number and, with JOIN, number within the document. A position stays right when rows come and go.
+// continuation is the start of the next page of a query: the position of the last row. The
+// position consists of the sort key, the document number and, with JOIN, the number of the
+// row within the document. It stays valid when rows are inserted or deleted.
 type continuation struct {
 	Document uint64          `json:"d"`
-	Row      int64           `json:"r,omitempty"` // rows of the document served, if it has more
-	Skipped  int64           `json:"s,omitempty"` // rows of OFFSET
+	Row      int64           `json:"r,omitempty"` // rows of the document that were served, if it has more
+	Skipped  int64           `json:"s,omitempty"` // rows skipped for OFFSET
 	Emitted  int64           `json:"e,omitempty"` // rows served, for TOP and LIMIT
 	Key      json.RawMessage `json:"k,omitempty"` // of ORDER BY
-	Backward bool            `json:"b,omitempty"` // the next page lies before the document
+	Backward bool            `json:"b,omitempty"` // the next page ends before the document
 	Mark     uint32          `json:"m"`           // of the container and query
 
 	key query.SortKey
 }
 
-// mark ties a token to the container and to the query that made it, its WHERE left
-// out: an SDK that resumes a query plan sends the token back with another condition,
-// and a position in the order of rows means the same under any (query.Query.Frame).
+// mark binds a token to the container and to the query without its WHERE. WHERE is left out
+// because an SDK that resumes a query plan sends the token with another condition, and a
+// position in the order of rows is valid under any condition (see query.Query.Frame).
 func mark(containerRID string, b *query.Bound) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(containerRID)) // a hash never fails
@@ -35,7 +36,7 @@ func mark(containerRID string, b *query.Bound) uint32 {
 	return h.Sum32()
 }
 
-// text writes the token: base64url of JSON, short and fit for a header.
+// text encodes the token as base64url of JSON, which is short and valid in a header.
 func (t *continuation) text(containerRID string, b *query.Bound) string {
 	t.Mark = mark(containerRID, b)
 	if t.key != nil {
@@ -48,8 +49,8 @@ func (t *continuation) text(containerRID string, b *query.Bound) string {
 	return base64.RawURLEncoding.EncodeToString(out)
 }
 
-// parseContinuation reads a token; nil for the first page. A token that is not one
-// of this query is refused: it would give wrong rows.
+// parseContinuation reads a token; nil for the first page. A token of another query is
+// refused, because it would give wrong rows.
 func parseContinuation(text, containerRID string, b *query.Bound, backward bool) (*continuation, error) {
 	if text == "" {
 		return nil, nil

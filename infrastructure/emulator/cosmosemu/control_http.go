@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// The control endpoint lets other processes do what the Go calls do: split and
-// merge partitions, move the clock, set faults. It answers loopback clients only,
-// and only POST with content type application/json, which a web page cannot send
-// across origins.
+// The control endpoint offers the Go calls to other processes: split and merge partitions,
+// move the clock, set faults. It answers only clients on the loopback interface or in the
+// in-memory network, and changes require POST with content type application/json.
 //
 //	GET  /_emulator/dbs/{db}/colls/{coll}/ranges
 //	POST /_emulator/dbs/{db}/colls/{coll}/split  {"range":"0","at":"1F..."}
@@ -40,17 +39,17 @@ type controlRequest struct {
 	Loss         string // reset, truncate, drop
 }
 
-var losses = map[string]Loss{"": NoLoss, "reset": Reset, "truncate": Truncate, "drop": Drop}
+var lossNames = map[string]Loss{"": NoLoss, "reset": Reset, "truncate": Truncate, "drop": Drop}
 
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.control(r)
 	if err != nil {
-		x := &request{srv: s, req: r, header: r.Header}
+		x := &request{account: &s.account, req: r, header: r.Header}
 		x.writeError(w, asWire(err))
 		return
 	}
 	w.Header()[headerContentType] = contentTypeJSON
-	_, _ = w.Write(answer) // the client has gone: nothing to tell it
+	_, _ = w.Write(answer) // fails only if the client has disconnected
 }
 
 func (s *Server) control(r *http.Request) ([]byte, error) {
@@ -85,7 +84,7 @@ func (s *Server) control(r *http.Request) ([]byte, error) {
 	case path == "faults":
 		err = s.controlFault(&in)
 	case path == "faults/clear":
-		s.hooks.Clear()
+		s.dispatcher.hooks.Clear()
 	default:
 		return nil, refuse(http.StatusNotFound, "There is no control request POST %s", r.URL.Path)
 	}
@@ -118,7 +117,7 @@ func (s *Server) controlRanges(database, container string) ([]byte, error) {
 }
 
 func (s *Server) controlFault(in *controlRequest) error {
-	loss, known := losses[in.Loss]
+	loss, known := lossNames[in.Loss]
 	if !known {
 		return refuse(http.StatusBadRequest, "loss is %q: it must be reset, truncate or drop", in.Loss)
 	}
@@ -137,8 +136,7 @@ func (s *Server) controlFault(in *controlRequest) error {
 	return nil
 }
 
-// fromLoopback tells whether the client is on this machine, or in an in-memory
-// network.
+// fromLoopback reports whether the client is on this machine or in an in-memory network.
 func fromLoopback(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

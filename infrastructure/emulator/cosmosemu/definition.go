@@ -1,75 +1,26 @@
 package cosmosemu
 
 import (
-	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"strings"
+	"unicode/utf8"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// ContainerProps describe a container to the Go helpers. ID and PartitionKey are
-// required.
-type ContainerProps struct {
-	ID string
-	// PartitionKey has one path per level, such as "/tenant", "/user".
-	PartitionKey []string
-	// DefaultTTL is in seconds; 0 switches time to live off, -1 on without a default.
-	DefaultTTL int
-	// Partitions is the number of physical partitions, default Options.Partitions.
-	Partitions int
-}
-
-// CreateContainer makes a container, and its database, unless they are there.
-func (s *Server) CreateContainer(database string, props ContainerProps) error {
-	fail := func(err error) error {
-		return fmt.Errorf("cosmosemu: create container %s in %s: %w", props.ID, database, err)
-	}
-	if props.Partitions < 0 || props.Partitions > maxPartitions {
-		return fail(fmt.Errorf("option Partitions is %d, allowed are 0 to %d", props.Partitions, maxPartitions))
-	}
-	if err := s.CreateDatabase(database); err != nil {
-		return err
-	}
-	kind := "Hash"
-	if len(props.PartitionKey) > 1 {
-		kind = "MultiHash"
-	}
-	in := map[string]any{"id": props.ID, "partitionKey": map[string]any{"paths": props.PartitionKey, "kind": kind, "version": 2}}
-	if props.DefaultTTL != 0 {
-		in["defaultTtl"] = props.DefaultTTL
-	}
-	text, err := json.Marshal(in)
-	if err != nil {
-		return fail(err)
-	}
-	def, err := parseDefinition(text)
-	if err != nil {
-		return fail(err)
-	}
-	db, err := s.store.Database(database)
-	if err != nil {
-		return fail(err)
-	}
-	if _, err := s.store.CreateContainer(db, *def, cmp.Or(props.Partitions, s.options.Partitions)); err != nil && !errors.Is(err, store.ErrExists) {
-		return fail(err)
-	}
-	return nil
-}
-
-// maxRetention of versions and deletions is 30 days, the longest of the service's
-// continuous backup.
+// maxRetention of versions and deletions is 30 days in minutes: the longest retention of
+// the service's continuous backup.
 const maxRetention = 30 * 24 * 60
 
-// defaultIndexingPolicy is what the service fills in.
+// defaultIndexingPolicy is the policy that the service adds if there is none.
 const defaultIndexingPolicy = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`
 
-// parseDefinition reads the body of a container. Members the emulator has no use
-// for are kept as they came.
+// parseDefinition reads the body of a container. Members that the emulator does not use
+// are kept unchanged.
 func parseDefinition(body []byte) (*store.Definition, error) {
 	var in struct {
 		ID               string         `json:"id"`
@@ -144,9 +95,9 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 	return def, err
 }
 
-// systemKeyPath is the partition key that the service gives a container made without
-// one, as clients before version 2018-12-31 do. Its items have no such property, so they
-// are one logical partition, and those clients name none.
+// systemKeyPath is the partition key that the service gives a container created without
+// one, which is possible for clients before version 2018-12-31. Its items do not have the
+// property, so all are in one logical partition, and such clients send no partition key.
 const systemKeyPath = "/_partitionKey"
 
 type keyDefinition struct {
@@ -155,7 +106,7 @@ type keyDefinition struct {
 	Version keyVersion `json:"version"`
 }
 
-// keyVersion is a number, or as the Java SDK writes it "V1" or "V2".
+// keyVersion is a number. The Java SDK writes it as "V1" or "V2".
 type keyVersion int
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -171,8 +122,8 @@ func (v *keyVersion) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// definitionText is the client's text with the partition key completed and
-// without what the emulator writes itself.
+// definitionText returns the client's text with the partition key completed and without
+// the members that the emulator writes itself.
 func definitionText(body []byte, def *store.Definition, paths []string, addPolicy bool) (string, error) {
 	text, err := document.Members(body, func(name string, value []byte) bool {
 		switch name {
@@ -202,4 +153,12 @@ func definitionText(body []byte, def *store.Definition, paths []string, addPolic
 		text = append(append(text, `,"indexingPolicy":`...), defaultIndexingPolicy...)
 	}
 	return string(text), nil
+}
+
+// checkResourceID checks the id of a database, container, user or permission.
+func checkResourceID(kind, id string) error {
+	if id == "" || utf8.RuneCountInString(id) > 255 || strings.ContainsAny(id, `/\?#`) || strings.HasSuffix(id, " ") {
+		return refuse(http.StatusBadRequest, `The %s id %q is invalid: it needs 1 to 255 characters, none of / \ ? #, and no space at its end`, kind, id)
+	}
+	return nil
 }

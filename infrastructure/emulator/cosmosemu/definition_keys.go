@@ -9,7 +9,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// hasSystemKey tells whether the container was made without a partition key.
+// hasSystemKey reports whether the container was created without a partition key.
 func hasSystemKey(def *store.Definition) bool {
 	return len(def.Paths) == 1 && len(def.Paths[0]) == 1 && def.Paths[0][0] == systemKeyPath[1:]
 }
@@ -60,8 +60,8 @@ func appendUniqueKey(keys []store.UniqueKey, texts []string) ([]store.UniqueKey,
 	return append(keys, key), nil
 }
 
-// parseSpatialIndexes checks the spatial indexes of an indexing policy, which have no
-// effect, and returns the first names of their paths.
+// parseSpatialIndexes checks the spatial indexes of an indexing policy and returns the
+// first name of each path. The indexes have no effect.
 func parseSpatialIndexes(policy json.RawMessage) (names []string, err error) {
 	var in struct {
 		Spatial []struct {
@@ -85,8 +85,8 @@ func parseSpatialIndexes(policy json.RawMessage) (names []string, err error) {
 	return names, nil
 }
 
-// parseKeyPath splits a path at its slashes. A name in double quotes may hold any
-// character but a quote.
+// parseKeyPath splits a path at its slashes. A name in double quotes may contain any
+// character except a quote.
 func parseKeyPath(text string) (path document.Path, ok bool) {
 	for text != "" {
 		rest, found := strings.CutPrefix(text, "/")

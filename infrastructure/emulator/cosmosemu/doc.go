@@ -6,41 +6,45 @@
 //	client := srv.Client() // *azcosmos.Client
 //
 // It starts in milliseconds and keeps its data in memory, or on disk with
-// Options.DataDir. Items and Dump look at the data beside the wire. Control makes calls
-// go wrong: see Fault, and Throttled, RangeGone, LostReply and the like for the usual
-// ones. Split, SplitAt and Merge change the physical partitions, Advance moves the clock,
-// Options.StaleReads makes reads lag. Other processes reach all of that at
-// ControlEndpoint. Failed tells when a disk gives up.
+// Options.DataDir. Items and Dump read the data without the wire. Control injects faults:
+// see Fault, and its common values such as Throttled, RangeGone and LostReply. Split, SplitAt
+// and Merge change the physical partitions, Advance moves the clock, Options.StaleReads makes
+// reads lag. ControlEndpoint offers partitions, clock and faults to other processes. Failed
+// reports a failed disk.
 //
-// In a testing/synctest bubble give Options.Network, and each instance its own Host, for
-// azcosmos shares its metadata caches between clients of one host name.
+// In a testing/synctest bubble set Options.Network, and give each instance its own Host,
+// because azcosmos shares its metadata caches between clients of one host name.
 //
 // # Protocol
 //
-// It speaks the gateway's HTTP protocol, so the vendor's SDKs talk to it unchanged, and
-// does what the outbox pattern stands on as the service does it: atomic batches, ETags,
-// time to live, physical partitions that split and merge, and a change feed that never
-// cuts a transaction. What it does not do it refuses: see UNSUPPORTED.md.
+// The emulator speaks the HTTP protocol of the gateway, so the vendor's SDKs need no change.
+// It behaves as the service in everything that the outbox pattern depends on: atomic batches,
+// ETags, time to live, physical partitions that split and merge, and a change feed that never
+// cuts a transaction. It refuses everything else: see UNSUPPORTED.md.
 //
 // # LSNs and positions
 //
-// Each physical partition counts its own transactions. An LSN is the number of one:
-// the position of a change feed, the last part of a session token, _lsn of a change.
-// The difference of two LSNs of a partition is a number of transactions, so what lies
-// between the first open change and the session token is the lag. Where ranges split a
-// child goes on at its parent's LSN, where they merge the new range at the higher one;
-// package store says what positions of the parents mean there.
+// Each physical partition numbers its own transactions. An LSN is the number of one
+// transaction: the position of a change feed, the last part of a session token, _lsn of a
+// change. The difference of two LSNs of a partition is a number of transactions, so a reader
+// computes its lag from the _lsn of its next change and the session token. After a split each
+// child continues at its parent's LSN; after a merge the new range continues at the higher
+// one. Package store explains the positions of the parents.
 //
 // # Files
 //
-// Each op_*.go file is one wire operation or a small family of them; route.go maps
-// a request to one. Everything below HTTP is in internal: store (documents, LSNs,
-// physical partitions), epk (effective partition keys), document (reading JSON
-// without re-encoding it), query (the SQL subset). What is the same for both emulators
-// is in ../internal: disk (the store on disk) and hooks (faults).
+// Each op_*.go file contains one wire operation or a small family of them. route.go maps a
+// request to its operation, dispatch.go checks the request and calls the handler.
+// TestArrowsBetweenRoomsPointDown in tests/arch lists the layers of the package.
+//
+// The parts below HTTP are in internal: store (documents, LSNs, physical partitions), epk
+// (effective partition keys), document (reading JSON without re-encoding it), patch (partial
+// updates), query (the SQL subset), binaryjson and hybridrow (the .NET SDK's binary formats).
+// Both emulators share ../internal: disk (the store on disk), hooks (faults) and selfsigned
+// (certificates).
 //
 // # Goroutines
 //
-// Start runs one net/http server, whose goroutines end with Close, and the
-// store's sweeper.
+// Start runs a net/http server for each address and the sweeper of the store. All their
+// goroutines end with Close.
 package cosmosemu

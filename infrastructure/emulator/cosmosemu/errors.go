@@ -22,11 +22,8 @@ const (
 	subRangeGone          = 1002 // with 410
 )
 
-// notFound is what the service says of each 404.
+// notFound is the service's message of each 404.
 const notFound = "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
-
-// preconditionFailed is what it says of each 412.
-const preconditionFailed = "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"
 
 // wireError is an error reply.
 type wireError struct {
@@ -49,7 +46,7 @@ func (e *wireError) sub(code int) *wireError {
 	return e
 }
 
-// codes are the words the service uses for statuses in error bodies.
+// codes are the names of statuses in the service's error bodies.
 var codes = map[int]string{
 	http.StatusBadRequest:            "BadRequest",
 	http.StatusUnauthorized:          "Unauthorized",
@@ -87,8 +84,13 @@ func (e *wireError) body() []byte {
 	return append(out, '}')
 }
 
-// asWire maps an error of the packages below to a reply. What it does not know is
-// a failure of the emulator: 500.
+// noItem is the 404 for a missing item.
+func noItem(id string) *wireError {
+	return refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no item %q in this logical partition. "+notFound, id)
+}
+
+// asWire maps an error of the internal packages to a reply. An unknown error is a failure
+// of the emulator itself: 500.
 func asWire(err error) *wireError {
 	var wire *wireError
 	var syntax *document.SyntaxError

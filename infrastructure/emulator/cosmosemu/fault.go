@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -9,13 +10,24 @@ import (
 	"time"
 )
 
-// errClosing ends a call that a fault holds when the server closes or the client
-// goes away.
+// errClosing ends a call that a fault holds if the server closes or the client
+// disconnects.
 var errClosing = refuse(http.StatusServiceUnavailable, "The emulator is closing")
 
-// answerWith answers a call as a fault says, short of losing the reply.
-func (x *request) answerWith(f *Fault) (*reply, error) {
-	if err := x.wait(f); err != nil {
+// fault asks the hooks for the fault of a call; nil means none.
+func (d *dispatcher) fault(x *request) *Fault {
+	if d.hooks.Empty() {
+		return nil
+	}
+	return d.hooks.Ask(&Call{
+		Operation: x.route.op, Region: d.account.options.Regions[x.region], Database: x.route.db, Container: x.route.coll, ID: x.route.id,
+		Method: x.req.Method, Path: x.req.URL.Path, Header: x.header, Body: x.body,
+	})
+}
+
+// answerWith applies all of a fault except the loss of the reply.
+func (d *dispatcher) answerWith(x *request, f *Fault) (*reply, error) {
+	if err := d.wait(x.req.Context(), f); err != nil {
 		return nil, err
 	}
 	if f.Status == 0 && f.Loss == NoLoss || f.Execute {
@@ -25,7 +37,7 @@ func (x *request) answerWith(f *Fault) (*reply, error) {
 		}
 	}
 	if f.Status == 0 {
-		return nil, nil // there is no reply, and it gets lost
+		return nil, nil // the caller loses the reply, so none is needed
 	}
 	e := &wireError{Status: f.Status, SubStatus: f.SubStatus, Message: f.Message}
 	if e.Message == "" {
@@ -37,33 +49,33 @@ func (x *request) answerWith(f *Fault) (*reply, error) {
 	return nil, e
 }
 
-func (x *request) wait(f *Fault) error {
+func (d *dispatcher) wait(ctx context.Context, f *Fault) error {
 	if f.Delay > 0 {
 		timer := time.NewTimer(f.Delay)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-x.req.Context().Done():
+		case <-ctx.Done():
 			return errClosing
-		case <-x.srv.done:
+		case <-d.done:
 			return errClosing
 		}
 	}
 	if f.Hold != nil {
 		select {
 		case <-f.Hold:
-		case <-x.req.Context().Done():
+		case <-ctx.Done():
 			return errClosing
-		case <-x.srv.done:
+		case <-d.done:
 			return errClosing
 		}
 	}
 	return nil
 }
 
-// lose loses a reply that is ready. One without a body has no middle to break off
-// in: it is lost whole.
-func (x *request) lose(w http.ResponseWriter, loss Loss, answer *reply, failure error) {
+// lose loses a finished reply. A reply without a body cannot be truncated, so its
+// connection is reset instead.
+func (d *dispatcher) lose(w http.ResponseWriter, x *request, loss Loss, answer *reply, failure error) {
 	if loss == Truncate && failure == nil && (answer == nil || len(answer.body) == 0) {
 		loss = Reset
 	}
@@ -75,37 +87,37 @@ func (x *request) lose(w http.ResponseWriter, loss Loss, answer *reply, failure 
 	case Drop:
 		select {
 		case <-x.req.Context().Done():
-		case <-x.srv.done:
+		case <-d.done:
 		}
 	case Truncate:
 		half := &truncated{ResponseWriter: w}
 		if failure != nil {
 			x.writeError(half, asWire(failure))
 		} else {
-			x.write(half, answer)
+			answer.write(half, x)
 		}
-		_ = http.NewResponseController(w).Flush() // the connection is given up anyway
+		_ = http.NewResponseController(w).Flush() // the connection is aborted below in any case
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// truncated passes on the first half of a body.
+// truncated writes only the first half of a body.
 type truncated struct{ http.ResponseWriter }
 
 func (t *truncated) Write(p []byte) (int, error) { return t.ResponseWriter.Write(p[:len(p)/2]) }
 
-// reset closes the connection so that the client sees a reset, not an end.
+// reset closes the connection so that the client sees a reset, not an end of file.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return // then it is closed without a reply
+		return // the connection is then closed without a reply
 	}
 	raw := conn
 	if secure, ok := conn.(*tls.Conn); ok {
 		raw = secure.NetConn()
 	}
 	if tcp, ok := raw.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // best effort: else the client sees an end
+		_ = tcp.SetLinger(0) // best effort: otherwise the client sees an end of file
 	}
 	if err := raw.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return

@@ -59,7 +59,7 @@ func FuzzBatch(f *testing.F) {
 			t.Fatal(err)
 		}
 		r.Header = http.Header{headerPartitionKey: {`["a"]`}, headerIsBatch: {"True"}, headerBatchAtomic: {"True"}}
-		x := &request{srv: srv, req: r, header: r.Header, body: body}
+		x := &request{account: &srv.account, req: r, header: r.Header, body: body}
 		x.route, _ = parseRoute(r)
 		answer, err := executeBatch(x)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// oldVersions are those of the protocol before firstOpenVersion; from it on any date is
-// taken. Source: HttpConstants.Versions of Microsoft.Azure.Cosmos.Direct 3.44.
+// oldVersions are the versions of the protocol before firstOpenVersion. From then on any
+// date is accepted. Source: HttpConstants.Versions of Microsoft.Azure.Cosmos.Direct 3.44.
 var oldVersions = []string{
 	"2014-08-21", "2015-04-08", "2015-06-03", "2015-08-06", "2015-12-16", "2016-05-30", "2016-07-11", "2016-11-14",
 	"2017-01-19", "2017-02-22", "2017-05-03", "2017-11-15", "2018-06-18", "2018-08-31", "2018-09-17",
@@ -17,10 +17,9 @@ var oldVersions = []string{
 
 const firstOpenVersion = "2018-12-31"
 
-// checkHeaders refuses values that the service refuses, and what would be answered
-// wrongly here: a header that is not understood must not be passed over.
-func (x *request) checkHeaders() *wireError {
-	h := x.header
+// checkHeaders refuses header values that the service refuses. It also refuses values
+// that the emulator does not support, because ignoring them would give wrong answers.
+func checkHeaders(h http.Header, op Operation) *wireError {
 	if v := first(h, headerVersion); v != "" {
 		if _, err := time.Parse(time.DateOnly, v); err != nil || v < firstOpenVersion && !slices.Contains(oldVersions, v) {
 			return refuse(http.StatusBadRequest, "x-ms-version is %q: it must be the date of a version, such as 2020-07-15", v)
@@ -47,18 +46,9 @@ func (x *request) checkHeaders() *wireError {
 			return refuse(http.StatusBadRequest, "The continuation token limit specified is not large enough: x-ms-documentdb-responsecontinuationtokenlimitinkb is %q, it must be a positive number", v)
 		}
 	}
-	return x.checkDirection()
+	return checkDirection(h, op)
 }
 
 func oneOf(text string, allowed ...string) bool {
 	return slices.ContainsFunc(allowed, func(one string) bool { return strings.EqualFold(one, text) })
-}
-
-// checkTokenSize refuses a continuation token that is longer than the client can take.
-func (x *request) checkTokenSize(token string) error {
-	limit, err := strconv.Atoi(first(x.header, headerTokenLimit))
-	if err == nil && len(token) > limit*1024 {
-		return refuse(http.StatusBadRequest, "The continuation token limit specified is not large enough: the token has %d bytes, the request allows %d KB", len(token), limit)
-	}
-	return nil
 }

@@ -50,8 +50,8 @@ const (
 	headerStartEPK        = "X-Ms-Start-Epk"
 )
 
-// Names of reply headers as they go over the wire: the service writes its own in
-// lower case, and the .NET SDK drops some of them by exact spelling.
+// Names of reply headers, spelled as on the wire: in lower case, as the service writes
+// them, because the .NET SDK compares some of them by exact spelling.
 const (
 	replyActivityID     = "x-ms-activity-id"
 	replyAltContentPath = "x-ms-alt-content-path"

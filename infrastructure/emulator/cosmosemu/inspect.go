@@ -8,8 +8,8 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// Items returns the live items of a container in the order of insertion, as a read
-// would, past the wire and its faults.
+// Items returns the live items of a container in the order of insertion. It does not use
+// the wire, so faults do not apply.
 func (s *Server) Items(database, container string) ([][]byte, error) {
 	c, err := s.container(database, container)
 	if err != nil {
@@ -26,8 +26,8 @@ func (s *Server) Items(database, container string) ([][]byte, error) {
 	return items, nil
 }
 
-// Dump writes what the emulator holds, for a test that fails: databases,
-// containers, physical partitions and items.
+// Dump writes all databases, containers, physical partitions and items, to explain a
+// failed test.
 func (s *Server) Dump(w io.Writer) error {
 	for _, db := range s.store.Databases() {
 		for _, c := range s.store.Containers(db) {

@@ -8,41 +8,20 @@ import (
 	"strings"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
-	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// resource is a database, container or offer of a feed. Its key says where it stands
-// among the others, and stays right when these come and go.
+// resource is one entry of a metadata feed. Feeds are sorted by key, so that a continuation
+// stays valid when other entries are added or deleted.
 type resource struct {
 	key  string
 	body []byte
 }
 
-func databaseResources(st *store.Store) (out []resource) {
-	for _, db := range st.Databases() {
-		out = append(out, resource{fmt.Sprintf("%020d %s", db.Created.UnixMilli(), db.ID), databaseBody(db)})
-	}
-	return out
-}
-
-func containerResources(st *store.Store, db *store.Database) (out []resource) {
-	for _, c := range st.Containers(db) {
-		out = append(out, resource{fmt.Sprintf("%010d", c.Number()), containerBody(c)})
-	}
-	return out
-}
-
-func offerResources(st *store.Store) (out []resource) {
-	for _, o := range st.Offers() {
-		out = append(out, resource{o.ID, offerBody(o)})
-	}
-	return out
-}
-
-// metadataFeed is a page of databases, containers or offers: as many as the client
-// wants, all if it does not say. A query filters and projects them.
-func (x *request) metadataFeed(name, rid string, all []resource, queried bool) (*reply, error) {
-	limit, err := x.maxItemCount()
+// metadataFeed answers with a page of databases, containers, offers, users or permissions.
+// The client sets the page size; without one all are on one page. If queried, the query in
+// the request filters and projects them.
+func metadataFeed(x *request, name, rid string, all []resource, queried bool) (*reply, error) {
+	limit, err := maxItemCount(x.header)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +31,7 @@ func (x *request) metadataFeed(name, rid string, all []resource, queried bool) (
 		return nil, refuse(http.StatusBadRequest, "The continuation token %q is not one of this feed", token)
 	}
 	if queried {
-		if all, err = x.filterMetadata(all); err != nil {
+		if all, err = filterMetadata(x, all); err != nil {
 			return nil, err
 		}
 	}
@@ -74,8 +53,8 @@ func (x *request) metadataFeed(name, rid string, all []resource, queried bool) (
 }
 
 // filterMetadata applies the query in the request to the bodies of resources.
-func (x *request) filterMetadata(all []resource) ([]resource, error) {
-	b, err := x.parseQuery(query.Setting{Now: x.srv.now()})
+func filterMetadata(x *request, all []resource) ([]resource, error) {
+	b, err := parseQuery(x.body, query.Setting{Now: x.account.now()})
 	if err != nil {
 		return nil, err
 	}

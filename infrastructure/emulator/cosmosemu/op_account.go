@@ -7,23 +7,26 @@ import (
 	"net/http"
 )
 
-// readAccount answers GET /: the account, its regions and consistency level.
+// readAccount answers GET / with the account: its regions, consistency level and query limits.
 //
-// The client goes on with the endpoint it is told here, so that of the first region is
-// the host it called, if it called there; the name localhost becomes 127.0.0.1, as with the official emulator.
+//   - Supports: clients that reach the emulator under another name than Options.Host. They
+//     continue with the endpoint of this answer, so in the first region it is the host that
+//     was called. localhost becomes 127.0.0.1, as in the official emulator.
+//   - Refuses: nothing.
+//   - Source: REST reference, Get a Database Account.
 func readAccount(x *request) (*reply, error) {
 	host := x.req.Host
 	if x.region > 0 {
-		host = x.srv.host
+		host = x.account.hosts[0]
 	}
 	if name, port, err := net.SplitHostPort(host); err == nil && name == "localhost" {
 		host = net.JoinHostPort("127.0.0.1", port)
 	}
-	readable, err := json.Marshal(x.srv.locations(host))
+	readable, err := json.Marshal(x.account.locations(host))
 	if err != nil {
 		return nil, fmt.Errorf("encode regions: %w", err)
 	}
-	writable, err := json.Marshal(x.srv.locations(host)[:x.srv.writeRegions()])
+	writable, err := json.Marshal(x.account.locations(host)[:x.account.writeRegions()])
 	if err != nil {
 		return nil, fmt.Errorf("encode regions: %w", err)
 	}
@@ -32,11 +35,11 @@ func readAccount(x *request) (*reply, error) {
 		`"enableMultipleWriteLocations":%t,"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":4},`+
 		`"userConsistencyPolicy":{"defaultConsistencyLevel":%q},"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":4},`+
 		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},"queryEngineConfiguration":%q}`,
-		writable, readable, x.srv.options.MultipleWriteRegions, x.srv.options.Consistency, queryEngineConfiguration)
+		writable, readable, x.account.options.MultipleWriteRegions, x.account.options.Consistency, queryEngineConfiguration)
 	return ok(http.StatusOK, body, metadataCharge), nil
 }
 
-// queryEngineConfiguration is read by SDKs that plan queries themselves.
+// queryEngineConfiguration is for SDKs that plan queries themselves.
 const queryEngineConfiguration = `{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":5,"maxLogicalAndPerSqlQuery":500,` +
 	`"maxLogicalOrPerSqlQuery":500,"maxInExpressionItemsCount":16000,"queryMaxInMemorySortDocumentCount":500,` +
 	`"maxQueryRequestTimeoutFraction":0.9,"sqlAllowNonFiniteNumbers":false,"sqlAllowAggregateFunctions":true,` +

@@ -1,52 +1,23 @@
 package cosmosemu
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
 
-	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/hybridrow"
 )
 
-// maxBatch is the service's limit of operations in a batch.
-const maxBatch = 100
-
-// batchOperation is one operation as the request has it.
-type batchOperation struct {
-	kind        string
-	id          string
-	ifMatch     string
-	ifNoneMatch string
-	key         string // JSON, of a bulk
-	minimal     bool   // the result needs no body
-	body        []byte // JSON
-}
-
-// batchResult is one operation's outcome.
-type batchResult struct {
-	status  int
-	sub     int
-	charge  float64
-	etag    string
-	body    []byte // JSON of the item, nil for none
-	message string // of a failure
-}
-
-// errBatchFailed aborts the transaction of a batch; the results say why.
-var errBatchFailed = errors.New("an operation of the batch failed")
-
-// executeBatch answers POST .../docs with the batch headers: all operations on
-// one logical partition, or none.
+// executeBatch answers POST .../docs with the batch headers and executes all operations on
+// one logical partition, or none. The answer is 200 if all succeed. Otherwise it is 207,
+// where the failed operation has its own status and all others have 424.
 //
-// 200 if all succeed; else 207, where the failed operation has its own status and
-// all others 424. Operations see the effects of those before them. All writes
-// share one LSN.
-//
-// Operations and results are JSON, or rows if the .NET SDK asks. A batch that is not
-// atomic is a bulk: op_bulk.go.
+//   - Supports: create, upsert, replace, read, delete and patch; If-Match per operation.
+//     Operations see the effects of earlier ones, and all writes share one LSN. Operations
+//     and results are JSON, or HybridRow for the .NET SDK. A batch without the atomic header
+//     is a bulk: see executeBulk.
+//   - Refuses: no operations, more than 100 or an unknown type (400), a response of more
+//     than 2 MB (207 with 413 for the last operation).
+//   - Source: emulator_cosmos_batch_test.go of azcosmos, .NET's BatchSinglePartitionKeyTests.
 func executeBatch(x *request) (*reply, error) {
 	if !isTrue(x.header, headerBatchAtomic) {
 		return executeBulk(x)
@@ -55,7 +26,7 @@ func executeBatch(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	operations, err := x.batchOperations()
+	operations, err := batchOperations(x.body)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +40,11 @@ func executeBatch(x *request) (*reply, error) {
 		}
 	}
 	commit, err := c.Update(part, b.run)
-	a := x.batchReply(b.results)
+	a := batchReply(x, b.results)
 	switch {
 	case errors.Is(err, errBatchFailed):
 		a.session = sessionToken(x.at.ID, x.at.LSN())
-		x.route.contentPath = "" // none is told with a failure
+		x.route.contentPath = "" // a failed batch has no content path
 	case err != nil:
 		return nil, err
 	default:
@@ -82,12 +53,12 @@ func executeBatch(x *request) (*reply, error) {
 	return a, nil
 }
 
-// batchReply lists results in the form the request had.
-func (x *request) batchReply(results []batchResult) *reply {
+// batchReply encodes results in the form of the request: JSON or HybridRow.
+func batchReply(x *request, results []batchResult) *reply {
 	a := ok(http.StatusOK, x.buffer, 0)
 	for i := range results {
 		a.charge += results[i].charge
-		if results[i].status >= http.StatusMultipleChoices { // 304 is among them
+		if results[i].status >= http.StatusMultipleChoices { // including 304
 			a.status = http.StatusMultiStatus
 		}
 	}
@@ -110,111 +81,4 @@ func (x *request) batchReply(results []batchResult) *reply {
 	}
 	a.body = append(a.body, ']')
 	return a
-}
-
-// batchOperations reads the operations of the request.
-func (x *request) batchOperations() (operations []batchOperation, err error) {
-	if hybridrow.Is(x.body) {
-		operations, err = parseRows(x.body)
-	} else {
-		operations, err = parseBatch(x.body)
-	}
-	switch {
-	case err != nil:
-		return nil, refuse(http.StatusBadRequest, "The request body is not a batch: %v", err)
-	case len(operations) == 0:
-		return nil, refuse(http.StatusBadRequest, "Batch request has no operations.")
-	case len(operations) > maxBatch:
-		return nil, refuse(http.StatusBadRequest, "Batch request has more operations than what is supported. It has %d, at most %d are allowed", len(operations), maxBatch)
-	}
-	return operations, nil
-}
-
-// rowKinds are the kinds of operations in rows.
-var rowKinds = map[int32]string{
-	hybridrow.Create: "Create", hybridrow.Patch: "Patch", hybridrow.Read: "Read",
-	hybridrow.Delete: "Delete", hybridrow.Replace: "Replace", hybridrow.Upsert: "Upsert",
-}
-
-func parseRows(body []byte) ([]batchOperation, error) {
-	rows, err := hybridrow.Parse(body)
-	if err != nil {
-		return nil, err
-	}
-	operations := make([]batchOperation, 0, len(rows))
-	for i := range rows {
-		r := &rows[i]
-		kind, known := rowKinds[r.Kind]
-		if !known {
-			return nil, fmt.Errorf("operation type %d is unknown", r.Kind)
-		}
-		body, err := textOf(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		operations = append(operations, batchOperation{
-			kind: kind, id: r.ID, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, key: r.PartitionKey, minimal: r.Minimal, body: body,
-		})
-	}
-	return operations, nil
-}
-
-func parseBatch(body []byte) ([]batchOperation, error) {
-	operations := make([]batchOperation, 0, 8)
-	start := func() { operations = append(operations, batchOperation{}) }
-	err := document.Objects(body, start, func(name, value []byte) error {
-		op := &operations[len(operations)-1]
-		switch string(name) {
-		case "operationType":
-			return text(&op.kind, "operationType", value)
-		case "id":
-			return text(&op.id, "id", value)
-		case "ifMatch":
-			return text(&op.ifMatch, "ifMatch", value)
-		case "ifNoneMatch":
-			return text(&op.ifNoneMatch, "ifNoneMatch", value)
-		case "partitionKey":
-			return text(&op.key, "partitionKey", value)
-		case "minimalReturnPreference":
-			op.minimal = string(value) == "true"
-		case "resourceBody":
-			op.body = value
-		}
-		return nil
-	})
-	return operations, err
-}
-
-func text(dst *string, name string, value []byte) error {
-	if value[0] != '"' {
-		return refuse(http.StatusBadRequest, "%s must be a string", name)
-	}
-	*dst = document.Unquote(value)
-	return nil
-}
-
-func (r *batchResult) append(dst []byte) []byte {
-	dst = append(dst, `{"statusCode":`...)
-	dst = strconv.AppendInt(dst, int64(r.status), 10)
-	if r.sub != 0 {
-		dst = append(dst, `,"subStatusCode":`...)
-		dst = strconv.AppendInt(dst, int64(r.sub), 10)
-	}
-	dst = append(dst, `,"requestCharge":`...)
-	dst = append(dst, formatCharge(r.charge)...)
-	if r.etag != "" {
-		dst = append(dst, `,"eTag":"\`...)
-		dst = append(dst, r.etag[:len(r.etag)-1]...)
-		dst = append(dst, `\""`...)
-	}
-	if r.message != "" {
-		dst = append(dst, `,"message":`...)
-		message, _ := json.Marshal(r.message) // a string never fails
-		dst = append(dst, message...)
-	}
-	if r.body != nil {
-		dst = append(dst, `,"resourceBody":`...)
-		dst = append(dst, r.body...)
-	}
-	return append(dst, '}')
 }

@@ -4,22 +4,24 @@ import (
 	"errors"
 	"net/http"
 
-	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// executeBulk answers a batch that is not atomic: operations on any logical
-// partitions of one physical partition, each with its own key and for itself.
+// executeBulk answers a batch without the atomic header. Its operations are independent and
+// may be on any logical partitions of one physical partition. The answer is 200 if all
+// succeed, otherwise 207 with the status of each operation.
 //
-// 200 if all succeed, else 207 with the status of each. Unless the request goes on
-// after errors, the operations behind a failed one are not executed: 424. A key that
-// belongs to another range makes its operation 410, as after a split.
+//   - Supports: the operations of executeBatch, each with a partition key of its own, and the
+//     continue-on-error header. Without it the operations after a failed one get 424.
+//   - Refuses: a range that was split or merged (410); a key of another range or an invalid
+//     key fails only its operation (410, 400).
+//   - Source: the bulk mode of the .NET SDK.
 func executeBulk(x *request) (*reply, error) {
 	c, err := x.container()
 	if err != nil {
 		return nil, err
 	}
-	operations, err := x.batchOperations()
+	operations, err := batchOperations(x.body)
 	if err != nil {
 		return nil, err
 	}
@@ -36,21 +38,21 @@ func executeBulk(x *request) (*reply, error) {
 			continue
 		}
 		var lsn uint64
-		results[i], lsn, err = x.bulkOne(c, rng, operations[i:i+1])
+		results[i], lsn, err = bulkOne(x, c, rng, operations[i:i+1])
 		if err != nil {
 			return nil, err
 		}
 		last = max(last, lsn)
 		failed = failed || results[i].status >= http.StatusBadRequest
 	}
-	a := x.batchReply(results)
+	a := batchReply(x, results)
 	a.session = sessionToken(rng.ID, last)
 	return a, nil
 }
 
-// bulkOne executes the one operation given. Its failure is in the result; the error
-// is one of the emulator.
-func (x *request) bulkOne(c *store.Container, rng *store.Range, operation []batchOperation) (batchResult, uint64, error) {
+// bulkOne executes the given single operation. The result contains its failure; the error
+// is a failure of the emulator.
+func bulkOne(x *request, c *store.Container, rng *store.Range, operation []batchOperation) (batchResult, uint64, error) {
 	refused := func(err error) (batchResult, uint64, error) {
 		e := asWire(err)
 		if e.Status == http.StatusInternalServerError {
@@ -58,7 +60,14 @@ func (x *request) bulkOne(c *store.Container, rng *store.Range, operation []batc
 		}
 		return batchResult{status: e.Status, sub: e.SubStatus, charge: 1, message: e.Message}, 0, nil
 	}
-	part, err := bulkPartition(c, operation[0].key)
+	if operation[0].key == "" {
+		return refused(refuse(http.StatusBadRequest, "PartitionKey value must be supplied for this operation"))
+	}
+	key, err := parseKey(operation[0].key)
+	if err != nil {
+		return refused(err)
+	}
+	part, err := wholePartition(c, key)
 	if err != nil {
 		return refused(err)
 	}
@@ -74,21 +83,4 @@ func (x *request) bulkOne(c *store.Container, rng *store.Range, operation []batc
 		return refused(err)
 	}
 	return b.results[0], commit.LSN, nil
-}
-
-func bulkPartition(c *store.Container, text string) (*store.Partition, error) {
-	if text == "" {
-		return nil, refuse(http.StatusBadRequest, "PartitionKey value must be supplied for this operation")
-	}
-	key, err := epk.ParseHeader(text)
-	if err != nil {
-		return nil, err
-	}
-	if len(key) == 0 {
-		key = epk.Key{epk.Undefined()}
-	}
-	if err := checkKey(key); err != nil {
-		return nil, err
-	}
-	return wholePartition(c, key)
 }

@@ -7,38 +7,41 @@ import (
 	"strings"
 	"time"
 
-	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// maxFeedBytes ends a page of the change feed: the service's response limit of 4 MB.
+// maxFeedBytes limits a page of the change feed. It is the service's limit of 4 MB for a response.
 const maxFeedBytes = 4 << 20
 
-// Modes of the change feed, and the form of its entries with metadata beside the item.
+// The modes of the change feed, and the wire format whose entries contain metadata.
 const (
 	feedLatest   = "Incremental Feed"
 	feedVersions = "Full-Fidelity Feed"
 	feedFormat   = "2021-09-15"
 )
 
-// readChangeFeed answers GET .../docs with A-IM: the change feed, in latest-version
-// mode or in that of all versions and deletes.
+// readChangeFeed answers GET .../docs with A-IM with a page of the change feed. The position
+// is a quoted LSN of the range: the ETag of every page, including empty pages (304), and the
+// If-None-Match of the next request. All changes of one transaction are on one page.
 //
-// The position is an LSN of the range, in quotes, as If-None-Match and as
-// ETag of every page, empty ones (304) included. Without it the feed starts at the
-// beginning, at If-Modified-Since, or with "*" at the end. All changes of one
-// transaction are on one page. The page comes from the physical partition of the
-// range id header, or from that of the partition key header.
+//   - Supports: the modes latest version and all versions and deletes; a start at the
+//     beginning, at If-Modified-Since or from now (If-None-Match *); a range id, a partition
+//     key or a window of effective partition keys.
+//   - Refuses: all versions without a changeFeedPolicy, from the beginning or from a time, or
+//     before the retention (400), several ranges at once (400), a range that was split or
+//     merged (410), a session token that is ahead (404/1002).
+//   - Source: REST reference, List Documents; cosmos_change_feed_request_options.go of
+//     azcosmos; .NET's GatewayTests.
 func readChangeFeed(x *request) (*reply, error) {
 	c, err := x.container()
 	if err != nil {
 		return nil, err
 	}
-	q, err := x.feedQuery(c)
+	q, err := feedQuery(x.header, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.feedMode(c, q); err != nil {
+	if err := feedMode(x.header, c, q); err != nil {
 		return nil, err
 	}
 	rng, err := c.Topology().Find(q.Range)
@@ -78,14 +81,14 @@ func readChangeFeed(x *request) (*reply, error) {
 	return a, nil
 }
 
-// feedMode reads the mode and the form of the entries. All versions are there only if
-// the container keeps them, and only from now or from a position on.
-func (x *request) feedMode(c *store.Container, q *store.FeedQuery) error {
-	format := first(x.header, headerFeedFormat)
+// feedMode reads the mode and the wire format. All versions are available only if the
+// container keeps them, and only from now or from a position.
+func feedMode(h http.Header, c *store.Container, q *store.FeedQuery) error {
+	format := first(h, headerFeedFormat)
 	if format != "" && format != feedFormat {
 		return refuse(http.StatusBadRequest, "The change feed wire format version %q is not supported: only %s", format, feedFormat)
 	}
-	mode := first(x.header, headerAIM)
+	mode := first(h, headerAIM)
 	switch {
 	case strings.EqualFold(mode, feedLatest):
 		q.Metadata = format != ""
@@ -96,7 +99,7 @@ func (x *request) feedMode(c *store.Container, q *store.FeedQuery) error {
 		return refuse(http.StatusBadRequest, "The change feed mode %s needs the wire format version %s", mode, feedFormat)
 	case c.Definition().Retention == 0:
 		return refuse(http.StatusBadRequest, "All Versions and Deletes change feed must be enabled: the container has no changeFeedPolicy with a retentionDuration")
-	case first(x.header, headerIfNoneMatch) == "":
+	case first(h, headerIfNoneMatch) == "":
 		return refuse(http.StatusBadRequest, "The change feed mode %s starts from now (If-None-Match *) or from a continuation, not from the beginning or a time", mode)
 	}
 	q.Versions = true
@@ -111,18 +114,18 @@ func feedNotModified(rng *store.Range, lsn uint64) *reply {
 
 func feedETag(lsn uint64) string { return `"` + strconv.FormatUint(lsn, 10) + `"` }
 
-// feedQuery reads what the feed is to cover: a range id, a partition key, a
-// window of effective partition keys.
-func (x *request) feedQuery(c *store.Container) (*store.FeedQuery, error) {
-	limit, err := x.maxItemCount()
+// feedQuery reads the part of the container that the feed must cover: a range id, a
+// partition key, a window of effective partition keys.
+func feedQuery(h http.Header, c *store.Container) (*store.FeedQuery, error) {
+	limit, err := maxItemCount(h)
 	if err != nil {
 		return nil, err
 	}
-	q := &store.FeedQuery{Range: first(x.header, headerRangeID), MaxItems: limit, MaxBytes: maxFeedBytes}
+	q := &store.FeedQuery{Range: first(h, headerRangeID), MaxItems: limit, MaxBytes: maxFeedBytes}
 	if _, id, found := strings.Cut(q.Range, ","); found { // "<container rid>,<id>"
 		q.Range = id
 	}
-	key, err := x.keyHeader()
+	key, err := keyHeader(h)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +136,7 @@ func (x *request) feedQuery(c *store.Container) (*store.FeedQuery, error) {
 		}
 		q.Part = store.NewPartition(key, def.Hash())
 	}
-	if q.Window, err = x.window(); err != nil {
+	if q.Window, err = keyWindow(h); err != nil {
 		return nil, err
 	}
 	if q.Range != "" {
@@ -151,25 +154,6 @@ func (x *request) feedQuery(c *store.Container) (*store.FeedQuery, error) {
 	return q, nil
 }
 
-// window reads the effective partition key headers; nil if there are none.
-func (x *request) window() (*epk.Range, error) {
-	low, high := first(x.header, headerStartEPK), first(x.header, headerEndEPK)
-	if low == "" && high == "" {
-		return nil, nil
-	}
-	if kind := first(x.header, headerReadKeyType); kind != "" && kind != "EffectivePartitionKeyRange" {
-		return nil, refuse(http.StatusBadRequest, "The read key type %q is not supported: only EffectivePartitionKeyRange", kind)
-	}
-	if high == "" {
-		high = "FF"
-	}
-	r, err := epk.ParseRange(low, high)
-	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "The window %q to %q is not a range of effective partition keys: %v", low, high, err)
-	}
-	return &r, nil
-}
-
 // parsePosition reads an LSN from an ETag.
 func parsePosition(etag string) (uint64, error) {
 	lsn, err := strconv.ParseUint(strings.Trim(strings.TrimPrefix(etag, "W/"), `"`), 10, 64)
@@ -180,7 +164,7 @@ func parsePosition(etag string) (uint64, error) {
 }
 
 // parseSince reads If-Modified-Since. azcosmos writes the zone as UTC
-// (cosmos_change_feed_request_options.go), others as GMT.
+// (cosmos_change_feed_request_options.go), other SDKs write it as GMT.
 func parseSince(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -191,13 +175,4 @@ func parseSince(text string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, refuse(http.StatusBadRequest, "If-Modified-Since is %q, which is not a time of the form %q", text, http.TimeFormat)
-}
-
-// listItems answers GET .../docs without A-IM: all items, in pages.
-func listItems(x *request) (*reply, error) {
-	c, err := x.container()
-	if err != nil {
-		return nil, err
-	}
-	return x.runQuery(c, nil)
 }

@@ -9,7 +9,12 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// createContainer answers POST /dbs/{db}/colls.
+// createContainer answers POST /dbs/{db}/colls and creates a container.
+//
+//   - Supports: hash and hierarchical partition keys, time to live, unique keys, computed
+//     properties, the retention of all versions, and throughput: its own or the database's.
+//   - Refuses: an invalid definition (400), an unknown database (404), an id in use (409).
+//   - Source: REST reference, Create a Collection; .NET's ContainerSettingsTests and BatchTestBase.
 func createContainer(x *request) (*reply, error) {
 	db, err := x.database()
 	if err != nil {
@@ -19,19 +24,19 @@ func createContainer(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := x.throughput()
+	content, err := throughput(x.header)
 	if err != nil {
 		return nil, err
 	}
-	if content == nil && x.srv.store.OfferOf(db.RID) == nil { // else it shares that of the database
+	if content == nil && x.account.store.OfferOf(db.RID) == nil { // otherwise it shares the throughput of the database
 		content = json.RawMessage(`{"offerThroughput":400}`)
 	}
-	c, err := x.srv.store.CreateContainer(db, *def, max(throughputPartitions(content), x.srv.options.Partitions))
+	c, err := x.account.store.CreateContainer(db, *def, max(throughputPartitions(content), x.account.options.Partitions))
 	if err != nil {
 		return nil, err
 	}
 	if content != nil {
-		if _, err := x.srv.store.PutOffer(c.RID, containerLink(c), content); err != nil {
+		if _, err := x.account.store.PutOffer(c.RID, containerLink(c), content); err != nil {
 			return nil, err
 		}
 	}
@@ -42,17 +47,21 @@ func createContainer(x *request) (*reply, error) {
 	return a, nil
 }
 
-// sharesThroughput says of a container that it has no throughput of its own.
+// sharesThroughput marks a container that has no throughput of its own.
 var sharesThroughput = headerValue{"x-ms-share-throughput", "True"}
 
-// readContainer answers GET /dbs/{db}/colls/{coll}.
+// readContainer answers GET /dbs/{db}/colls/{coll} with the definition of a container.
+//
+//   - Supports: x-ms-documentdb-populatequotainfo, which adds the index progress.
+//   - Refuses: an unknown database or container (404).
+//   - Source: REST reference, Get a Collection; .NET's CosmosContainerTests.
 func readContainer(x *request) (*reply, error) {
 	c, err := x.container()
 	if err != nil {
 		return nil, err
 	}
 	a := containerReply(http.StatusOK, c)
-	if x.srv.store.OfferOf(c.RID) == nil {
+	if x.account.store.OfferOf(c.RID) == nil {
 		a.extra = append(a.extra, sharesThroughput)
 	}
 	if isTrue(x.header, headerQuota) {
@@ -61,8 +70,12 @@ func readContainer(x *request) (*reply, error) {
 	return a, nil
 }
 
-// replaceContainer answers PUT /dbs/{db}/colls/{coll}. The id and the partition
-// key cannot change.
+// replaceContainer answers PUT /dbs/{db}/colls/{coll} and changes a container.
+//
+//   - Supports: changes of time to live, indexing policy and computed properties; If-Match.
+//   - Refuses: changes of id, partition key, unique keys and changeFeedPolicy (400), another
+//     ETag (412).
+//   - Source: REST reference, Replace a Collection.
 func replaceContainer(x *request) (*reply, error) {
 	c, err := x.container()
 	if err != nil {
@@ -88,40 +101,59 @@ func replaceContainer(x *request) (*reply, error) {
 	if def.Retention != old.Retention {
 		return nil, refuse(http.StatusBadRequest, "The changeFeedPolicy of a container cannot be changed in this emulator: versions are kept from its creation on or not at all")
 	}
-	if err := x.srv.store.ReplaceContainer(c, *def); err != nil {
+	if err := x.account.store.ReplaceContainer(c, *def); err != nil {
 		return nil, err
 	}
 	return containerReply(http.StatusOK, c), nil
 }
 
-// deleteContainer answers DELETE /dbs/{db}/colls/{coll}.
+// deleteContainer answers DELETE /dbs/{db}/colls/{coll} and deletes a container with its items.
+//
+//   - Supports: names and resource ids in the link.
+//   - Refuses: an unknown database or container (404). An If-Match is not checked.
+//   - Source: REST reference, Delete a Collection.
 func deleteContainer(x *request) (*reply, error) {
 	db, err := x.database()
 	if err != nil {
 		return nil, err
 	}
-	if err := x.srv.store.DeleteContainer(db, x.route.coll); err != nil {
+	if err := x.account.store.DeleteContainer(db, x.route.coll); err != nil {
 		return nil, err
 	}
 	return ok(http.StatusNoContent, nil, metadataCharge), nil
 }
 
-// listContainers answers GET /dbs/{db}/colls.
+// listContainers answers GET /dbs/{db}/colls with the containers in the order of creation.
+//
+//   - Supports: pages of x-ms-max-item-count; without it all are on one page.
+//   - Refuses: an unknown database (404), an invalid page size or continuation (400).
+//   - Source: REST reference, List Collections.
 func listContainers(x *request) (*reply, error) {
 	db, err := x.database()
 	if err != nil {
 		return nil, err
 	}
-	return x.metadataFeed("DocumentCollections", db.RID, containerResources(x.srv.store, db), false)
+	return metadataFeed(x, "DocumentCollections", db.RID, containerResources(x.account.store, db), false)
 }
 
-// queryContainers answers POST /dbs/{db}/colls with a query.
+// queryContainers answers POST /dbs/{db}/colls with the containers that match a query.
+//
+//   - Supports: filters and projections, and pages as listContainers.
+//   - Refuses: sorting, joins and aggregates (400), an unknown database (404).
+//   - Source: NewQueryContainersPager of azcosmos.
 func queryContainers(x *request) (*reply, error) {
 	db, err := x.database()
 	if err != nil {
 		return nil, err
 	}
-	return x.metadataFeed("DocumentCollections", db.RID, containerResources(x.srv.store, db), true)
+	return metadataFeed(x, "DocumentCollections", db.RID, containerResources(x.account.store, db), true)
+}
+
+func containerResources(st *store.Store, db *store.Database) (out []resource) {
+	for _, c := range st.Containers(db) {
+		out = append(out, resource{fmt.Sprintf("%010d", c.Number()), containerBody(c)})
+	}
+	return out
 }
 
 func containerLink(c *store.Container) string {

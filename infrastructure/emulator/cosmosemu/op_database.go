@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
-	"unicode/utf8"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// createDatabase answers POST /dbs.
+// createDatabase answers POST /dbs and creates a database.
+//
+//   - Supports: manual and autoscale throughput, which the containers of the database share.
+//   - Refuses: an invalid id or throughput (400), an id in use (409).
+//   - Source: REST reference, Create a Database.
 func createDatabase(x *request) (*reply, error) {
 	var in struct {
 		ID string `json:"id"`
@@ -18,73 +20,71 @@ func createDatabase(x *request) (*reply, error) {
 	if err := json.Unmarshal(x.body, &in); err != nil {
 		return nil, refuse(http.StatusBadRequest, "The request body is not a database: %v", err)
 	}
-	content, err := x.throughput()
+	content, err := throughput(x.header)
 	if err != nil {
 		return nil, err
 	}
-	db, err := x.srv.createDatabase(in.ID)
+	db, err := x.account.createDatabase(in.ID)
 	if err != nil {
 		return nil, err
 	}
 	if content != nil {
-		if _, err := x.srv.store.PutOffer(db.RID, databaseLink(db), content); err != nil {
+		if _, err := x.account.store.PutOffer(db.RID, databaseLink(db), content); err != nil {
 			return nil, err
 		}
 	}
 	return databaseReply(http.StatusCreated, db), nil
 }
 
-func (s *Server) createDatabase(id string) (*store.Database, error) {
-	if err := checkResourceID("database", id); err != nil {
-		return nil, err
-	}
-	return s.store.CreateDatabase(id)
-}
-
-// CreateDatabase makes a database unless it is there.
-func (s *Server) CreateDatabase(id string) error {
-	if _, err := s.store.Database(id); err == nil {
-		return nil
-	}
-	if _, err := s.createDatabase(id); err != nil && asWire(err).Status != http.StatusConflict {
-		return fmt.Errorf("cosmosemu: create database %s: %w", id, err)
-	}
-	return nil
-}
-
-// checkResourceID holds for names of databases and containers.
-func checkResourceID(kind, id string) error {
-	if id == "" || utf8.RuneCountInString(id) > 255 || strings.ContainsAny(id, `/\?#`) || strings.HasSuffix(id, " ") {
-		return refuse(http.StatusBadRequest, `The %s id %q is invalid: it needs 1 to 255 characters, none of / \ ? #, and no space at its end`, kind, id)
-	}
-	return nil
-}
-
-// readDatabase answers GET /dbs/{db}.
+// readDatabase answers GET /dbs/{db} with one database.
+//
+//   - Supports: the name or the resource id of the database in the link.
+//   - Refuses: an unknown database (404).
+//   - Source: REST reference, Get a Database.
 func readDatabase(x *request) (*reply, error) {
-	db, err := x.srv.store.Database(x.route.db)
+	db, err := x.account.store.Database(x.route.db)
 	if err != nil {
 		return nil, err
 	}
 	return databaseReply(http.StatusOK, db), nil
 }
 
-// deleteDatabase answers DELETE /dbs/{db}.
+// deleteDatabase answers DELETE /dbs/{db} and deletes a database with all its containers
+// and users.
+//
+//   - Supports: the name or the resource id of the database in the link.
+//   - Refuses: an unknown database (404). An If-Match is not checked.
+//   - Source: REST reference, Delete a Database.
 func deleteDatabase(x *request) (*reply, error) {
-	if err := x.srv.store.DeleteDatabase(x.route.db); err != nil {
+	if err := x.account.store.DeleteDatabase(x.route.db); err != nil {
 		return nil, err
 	}
 	return ok(http.StatusNoContent, nil, metadataCharge), nil
 }
 
-// listDatabases answers GET /dbs.
+// listDatabases answers GET /dbs with the databases in the order of creation.
+//
+//   - Supports: pages of x-ms-max-item-count; without it all are on one page.
+//   - Refuses: an invalid page size or continuation (400).
+//   - Source: REST reference, List Databases.
 func listDatabases(x *request) (*reply, error) {
-	return x.metadataFeed("Databases", "", databaseResources(x.srv.store), false)
+	return metadataFeed(x, "Databases", "", databaseResources(x.account.store), false)
 }
 
-// queryDatabases answers POST /dbs with a query.
+// queryDatabases answers POST /dbs with the databases that match a query.
+//
+//   - Supports: filters and projections, and pages as listDatabases.
+//   - Refuses: sorting, joins and aggregates (400).
+//   - Source: NewQueryDatabasesPager of azcosmos.
 func queryDatabases(x *request) (*reply, error) {
-	return x.metadataFeed("Databases", "", databaseResources(x.srv.store), true)
+	return metadataFeed(x, "Databases", "", databaseResources(x.account.store), true)
+}
+
+func databaseResources(st *store.Store) (out []resource) {
+	for _, db := range st.Databases() {
+		out = append(out, resource{fmt.Sprintf("%020d %s", db.Created.UnixMilli(), db.ID), databaseBody(db)})
+	}
+	return out
 }
 
 func databaseLink(db *store.Database) string { return "dbs/" + db.RID + "/" }

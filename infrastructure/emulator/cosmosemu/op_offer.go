@@ -11,13 +11,13 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// Throughput is kept and returned, and nothing else: the emulator does not limit
-// request units.
+// Throughput is only stored and returned, because the emulator does not limit request
+// units. The exception is throughputPartitions.
 
-// throughput reads the headers that give a new resource its throughput; nil if
-// there are none.
-func (x *request) throughput() (json.RawMessage, error) {
-	if text := first(x.header, headerAutopilot); text != "" {
+// throughput reads the headers with the throughput of a new resource; nil if there are
+// none.
+func throughput(h http.Header) (json.RawMessage, error) {
+	if text := first(h, headerAutopilot); text != "" {
 		var settings struct {
 			MaxThroughput int `json:"maxThroughput"`
 		}
@@ -26,7 +26,7 @@ func (x *request) throughput() (json.RawMessage, error) {
 		}
 		return fmt.Appendf(nil, `{"offerThroughput":%d,"offerAutopilotSettings":%s}`, settings.MaxThroughput/10, text), nil
 	}
-	text := first(x.header, headerOfferThroughput)
+	text := first(h, headerOfferThroughput)
 	if text == "" {
 		return nil, nil
 	}
@@ -37,16 +37,16 @@ func (x *request) throughput() (json.RawMessage, error) {
 	return fmt.Appendf(nil, `{"offerThroughput":%d}`, n), nil
 }
 
-// One physical partition serves wholePartitionThroughput; a new container that asks for
-// more gets one for each newPartitionThroughput. Source: 12,000 make two and 30,000 five
+// One physical partition serves wholePartitionThroughput. A new container that asks for
+// more gets one partition for each newPartitionThroughput. Source: 12,000 make two and 30,000 five
 // in test_config.py of azure-cosmos 4.17.1.
 const (
 	wholePartitionThroughput = 10000
 	newPartitionThroughput   = 6000
 )
 
-// throughputPartitions is the number of physical partitions that a new container's
-// throughput needs.
+// throughputPartitions returns the number of physical partitions for the throughput of a
+// new container.
 func throughputPartitions(content json.RawMessage) int {
 	var offer struct {
 		Throughput int `json:"offerThroughput"`
@@ -64,7 +64,7 @@ func throughputPartitions(content json.RawMessage) int {
 	return min((n+newPartitionThroughput-1)/newPartitionThroughput, maxPartitions)
 }
 
-// minThroughput is what the throughput can be lowered to.
+// minThroughput returns the lowest throughput that a client may set.
 func minThroughput(content json.RawMessage) string {
 	if bytes.Contains(content, []byte(`"offerAutopilotSettings":{`)) {
 		return "1000"
@@ -72,28 +72,46 @@ func minThroughput(content json.RawMessage) string {
 	return "400"
 }
 
-// listOffers answers GET /offers.
+// listOffers answers GET /offers with the throughput of all databases and containers.
+//
+//   - Supports: pages of x-ms-max-item-count; without it all are on one page.
+//   - Refuses: an invalid page size or continuation (400).
+//   - Source: REST reference, List Offers.
 func listOffers(x *request) (*reply, error) {
-	return x.metadataFeed("Offers", "", offerResources(x.srv.store), false)
+	return metadataFeed(x, "Offers", "", offerResources(x.account.store), false)
 }
 
-// queryOffers answers POST /offers with a query.
+// queryOffers answers POST /offers with the offers that match a query. SDKs find the offer
+// of a resource in this way.
+//
+//   - Supports: filters and projections, and pages as listOffers.
+//   - Refuses: sorting, joins and aggregates (400).
+//   - Source: REST reference, Querying Offers.
 func queryOffers(x *request) (*reply, error) {
-	return x.metadataFeed("Offers", "", offerResources(x.srv.store), true)
+	return metadataFeed(x, "Offers", "", offerResources(x.account.store), true)
 }
 
-// readOffer answers GET /offers/{id}.
+// readOffer answers GET /offers/{id} with one offer.
+//
+//   - Supports: the lowest throughput that can be set, as a header.
+//   - Refuses: an unknown offer (404).
+//   - Source: REST reference, Get an Offer; .NET's OfferTests.
 func readOffer(x *request) (*reply, error) {
-	o, err := x.srv.store.Offer(x.route.id)
+	o, err := x.account.store.Offer(x.route.id)
 	if err != nil {
 		return nil, err
 	}
 	return offerReply(o), nil
 }
 
-// replaceOffer answers PUT /offers/{id}: only the content can change.
+// replaceOffer answers PUT /offers/{id} and changes the throughput of a resource.
+//
+//   - Supports: manual and autoscale throughput. It has no effect and splits nothing.
+//   - Refuses: a body without content or with other ids than the offer's (400), an unknown
+//     offer (404). An If-Match is not checked.
+//   - Source: REST reference, Replace an Offer; .NET's OfferTests.
 func replaceOffer(x *request) (*reply, error) {
-	o, err := x.srv.store.Offer(x.route.id)
+	o, err := x.account.store.Offer(x.route.id)
 	if err != nil {
 		return nil, err
 	}
@@ -112,14 +130,14 @@ func replaceOffer(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o, err = x.srv.store.PutOffer(o.RID, o.Resource, content); err != nil {
+	if o, err = x.account.store.PutOffer(o.RID, o.Resource, content); err != nil {
 		return nil, err
 	}
 	return offerReply(o), nil
 }
 
-// replacedThroughput completes the content of an offer that a client writes: of autoscale
-// settings clients send the highest throughput alone.
+// replacedThroughput completes the content of an offer, because clients that change
+// autoscale settings send only the highest throughput.
 func replacedThroughput(content json.RawMessage) (json.RawMessage, error) {
 	var in struct {
 		Autopilot *struct {
@@ -139,6 +157,13 @@ func replacedThroughput(content json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("read offer: %w", err)
 	}
 	return fmt.Appendf(nil, `{"offerThroughput":%d,%s}`, in.Autopilot.Max/10, text), nil
+}
+
+func offerResources(st *store.Store) (out []resource) {
+	for _, o := range st.Offers() {
+		out = append(out, resource{o.ID, offerBody(o)})
+	}
+	return out
 }
 
 func offerReply(o *store.Offer) *reply {

@@ -1,16 +1,19 @@
 package cosmosemu
 
 import (
-	"fmt"
 	"net/http"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// deletePartition answers POST .../operations/partitionkeydelete: all items of a
-// logical partition go. On the service that takes a while in the background; here it
-// is done when the answer comes, in transactions as large as a batch.
+// deletePartition answers POST .../operations/partitionkeydelete and deletes all items of
+// a logical partition.
+//
+//   - Supports: complete partition keys. The service deletes in the background; here the
+//     items are deleted when the answer arrives, in transactions of the size of a batch.
+//   - Refuses: a missing or incomplete partition key (400).
+//   - Source: delete_all_items_by_partition_key of the SDK for Python.
 func deletePartition(x *request) (*reply, error) {
 	c, part, err := x.target()
 	if err != nil {
@@ -30,7 +33,7 @@ func deletePartition(x *request) (*reply, error) {
 		n := min(len(ids), maxBatch)
 		commit, err := c.Update(part, func(tx *store.Tx) error {
 			for _, id := range ids[:n] {
-				if _, err := tx.Delete(id); err != nil { // one that is gone meanwhile is as good
+				if _, err := tx.Delete(id); err != nil { // an item deleted in the meantime is no error
 					return err
 				}
 			}
@@ -42,26 +45,4 @@ func deletePartition(x *request) (*reply, error) {
 		ids, a.session = ids[n:], sessionToken(commit.Range, commit.LSN)
 	}
 	return a, nil
-}
-
-// listConflicts answers GET and POST .../conflicts: an account of one region has none.
-func listConflicts(x *request) (*reply, error) {
-	c, err := x.container()
-	if err != nil {
-		return nil, err
-	}
-	if isQuery(x.header) && first(x.header, headerPartitionKey) == "" && !isTrue(x.header, headerCrossPartition) {
-		return nil, crossPartitionDisabled()
-	}
-	a := ok(http.StatusOK, fmt.Appendf(nil, `{"_rid":%q,"Conflicts":[],"_count":0}`, c.RID), 1)
-	a.count = 0
-	return a, nil
-}
-
-// readConflict answers GET and DELETE .../conflicts/{id}.
-func readConflict(x *request) (*reply, error) {
-	if _, err := x.container(); err != nil {
-		return nil, err
-	}
-	return nil, refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system: no conflict %q. "+notFound, x.route.id)
 }

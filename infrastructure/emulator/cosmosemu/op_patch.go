@@ -2,16 +2,18 @@ package cosmosemu
 
 import (
 	"net/http"
-	"slices"
-	"strings"
 
-	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
-	"feedbox/infrastructure/emulator/cosmosemu/internal/patch"
-	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// patchItem answers PATCH .../docs/{id}.
+// patchItem answers PATCH .../docs/{id} and changes parts of an item.
+//
+//   - Supports: add, set, replace, remove, incr and move, a condition, If-Match,
+//     Prefer: return=minimal.
+//   - Refuses: an invalid patch, or one of the id, the partition key or a system property
+//     (400), a missing item (404), a false condition or another ETag (412), a result of more
+//     than 2 MB (413).
+//   - Source: the service's documentation of partial document update.
 func patchItem(x *request) (*reply, error) {
 	c, part, err := x.target()
 	if err != nil {
@@ -25,7 +27,7 @@ func patchItem(x *request) (*reply, error) {
 		}
 		a = ok(http.StatusOK, nil, writeCharge(len(item.Body)))
 		a.etag = item.ETag
-		if x.wantsBody() {
+		if wantsBody(x.header) {
 			a.body = x.keep(item.Body)
 		}
 		return nil
@@ -35,84 +37,4 @@ func patchItem(x *request) (*reply, error) {
 	}
 	a.session = sessionToken(commit.Range, commit.LSN)
 	return a, nil
-}
-
-// applyPatch changes an item inside a transaction: the one place for a patch alone
-// and in a batch.
-func applyPatch(tx *store.Tx, def *store.Definition, part *store.Partition, id string, body []byte, match string) (store.Item, error) {
-	p, err := patch.Parse(body)
-	if err != nil {
-		return store.Item{}, refuse(http.StatusBadRequest, "The request body is not a patch: %v", err)
-	}
-	if err := checkPatchPaths(p, def); err != nil {
-		return store.Item{}, err
-	}
-	item, found, err := tx.Get(id)
-	if err != nil {
-		return store.Item{}, err
-	}
-	if !found {
-		return store.Item{}, noItem(id)
-	}
-	if match != "" && match != "*" && !sameETag(match, item.ETag) {
-		return store.Item{}, etagMismatch(id, item.ETag)
-	}
-	if err := checkCondition(p.Condition, item.Body); err != nil {
-		return store.Item{}, err
-	}
-	text, err := patch.Apply(item.Body, p.Operations)
-	if err != nil {
-		return store.Item{}, refuse(http.StatusBadRequest, "%v", err)
-	}
-	if len(text) > maxBody {
-		return store.Item{}, refuse(http.StatusRequestEntityTooLarge, "The patched item is too large: %d bytes, at most %d", len(text), maxBody)
-	}
-	doc, err := parseItem(text, def, part)
-	if err != nil {
-		return store.Item{}, err
-	}
-	return tx.Put(doc)
-}
-
-// checkPatchPaths refuses changes of what identifies an item and of what the
-// service writes.
-func checkPatchPaths(p *patch.Patch, def *store.Definition) error {
-	for _, op := range p.Operations {
-		for _, path := range [][]string{op.Path, op.From} {
-			if path == nil {
-				continue
-			}
-			first := path[0]
-			if first == "id" || document.IsSystemProperty(first) {
-				return refuse(http.StatusBadRequest, "The property /%s cannot be patched", first)
-			}
-			for _, key := range def.Paths {
-				n := min(len(path), len(key))
-				if slices.Equal(path[:n], key[:n]) {
-					return refuse(http.StatusBadRequest, "The partition key property /%s cannot be patched", strings.Join(key, "/"))
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// checkCondition judges the item by the condition of a patch, such as
-// "from c where c.n > 1".
-func checkCondition(text string, item []byte) error {
-	if text == "" {
-		return nil
-	}
-	q, err := query.ParseCondition(text)
-	if err != nil {
-		return err
-	}
-	b, err := q.Bind(nil)
-	if err != nil {
-		return err
-	}
-	if !b.Match(item) {
-		return refuse(http.StatusPreconditionFailed, preconditionFailed+": the condition %q is false", text)
-	}
-	return nil
 }

@@ -10,11 +10,14 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// readPartitionKeyRanges answers GET .../pkranges: the live physical partitions.
+// readPartitionKeyRanges answers GET .../pkranges with the live physical partitions.
 //
-// The ETag is the version of the topology. A client that has it gets 304, which
-// azcosmos waits for (cosmos_partition_key_range_cache.go); one with an older ETag
-// gets all live ranges again, each with its ancestors, which the client drops.
+//   - Supports: If-None-Match with the version of the topology as ETag. The current version
+//     gives 304, on which azcosmos ends its read. An older one gives all live ranges again, each
+//     with its ancestors, which the client then drops.
+//   - Refuses: an unknown container (404). A page size is ignored: all are on one page.
+//   - Source: REST reference, Get Partition Key Ranges; cosmos_partition_key_range_cache.go
+//     of azcosmos.
 func readPartitionKeyRanges(x *request) (*reply, error) {
 	c, err := x.container()
 	if err != nil {

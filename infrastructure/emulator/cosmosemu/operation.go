@@ -1,9 +1,9 @@
 package cosmosemu
 
-// Operation names a wire operation.
+// Operation is the name of a wire operation.
 type Operation string
 
-// The operations, one per kind of request.
+// The operations: one per kind of request.
 const (
 	OpReadAccount            Operation = "ReadAccount"
 	OpCreateDatabase         Operation = "CreateDatabase"
@@ -50,49 +50,13 @@ const (
 	OpQueryPlan              Operation = "QueryPlan"
 )
 
-// handlers maps each operation to its page, op_*.go.
-var handlers = map[Operation]func(*request) (*reply, error){
-	OpReadAccount:            readAccount,
-	OpCreateDatabase:         createDatabase,
-	OpReadDatabase:           readDatabase,
-	OpDeleteDatabase:         deleteDatabase,
-	OpListDatabases:          listDatabases,
-	OpQueryDatabases:         queryDatabases,
-	OpCreateContainer:        createContainer,
-	OpReadContainer:          readContainer,
-	OpReplaceContainer:       replaceContainer,
-	OpDeleteContainer:        deleteContainer,
-	OpListContainers:         listContainers,
-	OpQueryContainers:        queryContainers,
-	OpCreateUser:             createUser,
-	OpReadUser:               readUser,
-	OpReplaceUser:            replaceUser,
-	OpDeleteUser:             deleteUser,
-	OpListUsers:              listUsers,
-	OpQueryUsers:             queryUsers,
-	OpCreatePermission:       createPermission,
-	OpReadPermission:         readPermission,
-	OpReplacePermission:      replacePermission,
-	OpDeletePermission:       deletePermission,
-	OpListPermissions:        listPermissions,
-	OpQueryPermissions:       queryPermissions,
-	OpListOffers:             listOffers,
-	OpQueryOffers:            queryOffers,
-	OpReadOffer:              readOffer,
-	OpReplaceOffer:           replaceOffer,
-	OpReadPartitionKeyRanges: readPartitionKeyRanges,
-	OpCreateItem:             createItem,
-	OpUpsertItem:             upsertItem,
-	OpReadItem:               readItem,
-	OpReplaceItem:            replaceItem,
-	OpPatchItem:              patchItem,
-	OpDeleteItem:             deleteItem,
-	OpListItems:              listItems,
-	OpBatch:                  executeBatch,
-	OpDeletePartition:        deletePartition,
-	OpListConflicts:          listConflicts,
-	OpReadConflict:           readConflict,
-	OpReadChangeFeed:         readChangeFeed,
-	OpQueryItems:             queryItems,
-	OpQueryPlan:              queryPlan,
+// writes reports whether the operation changes anything.
+func (op Operation) writes() bool {
+	switch op {
+	case OpCreateDatabase, OpDeleteDatabase, OpCreateContainer, OpReplaceContainer, OpDeleteContainer,
+		OpCreateUser, OpReplaceUser, OpDeleteUser, OpCreatePermission, OpReplacePermission, OpDeletePermission,
+		OpReplaceOffer, OpCreateItem, OpUpsertItem, OpReplaceItem, OpPatchItem, OpDeleteItem, OpBatch, OpDeletePartition:
+		return true
+	}
+	return false
 }

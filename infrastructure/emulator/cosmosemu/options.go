@@ -16,8 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// WellKnownKey is the account key every Cosmos DB emulator accepts by default. It
-// is public and protects nothing.
+// WellKnownKey is the account key that every Cosmos DB emulator accepts by default. It is
+// public and protects nothing.
 const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
 var consistencyLevels = []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
@@ -30,29 +30,30 @@ const maxPartitions = 256
 type Options struct {
 	// Addr is the TCP address to listen on, default "127.0.0.1:0".
 	Addr string
-	// Listener serves connections from elsewhere instead of Addr. The emulator closes it.
+	// Listener, if set, accepts the connections instead of Addr. The emulator closes it.
 	Listener net.Listener
-	// Network, if set, is an in-memory network to listen in instead of Addr, under Host.
+	// Network, if set, is an in-memory network to listen in under Host, instead of Addr.
 	Network *pipenet.Network
-	// Host is the host:port clients use. The default is the listener's address; in
-	// a Network it is "cosmos-<n>.emulator:8081" with a new n for each instance.
+	// Host is the host:port that clients use. The default is the listener's address; in a
+	// Network it is "cosmos-<n>.emulator:8081" with a new n for each instance.
 	Host string
-	// TLS serves HTTPS. Without Certificate a self-signed one is made; Server.CertificatePEM has it.
+	// TLS serves HTTPS. Without Certificate the emulator creates a self-signed one;
+	// Server.CertificatePEM returns it.
 	TLS         bool
 	Certificate *tls.Certificate
 
-	// RoutingGateway makes Addr answer as the service's routing gateway does: item
-	// ids with slashes, spaces at the end and the like cannot be read back.
+	// RoutingGateway makes Addr behave as the service's routing gateway: items whose id
+	// contains a slash or ends with a space, for example, cannot be read back.
 	RoutingGateway bool
-	// ComputeAddr, if set, is a second TCP address without those quirks.
+	// ComputeAddr, if set, is a second TCP address without those restrictions.
 	ComputeAddr string
 
 	// Regions are the names of the account's regions, default "South Central US". The
-	// first takes the writes and is served at Addr; each other is served at an address
-	// of its own (Server.RegionEndpoint), where writes are refused with 403 and sub-status 3.
-	// All show the same data at once.
+	// first accepts writes and is served at Addr. Each other region has an address of its own
+	// (Server.RegionEndpoint) and refuses writes with 403 and sub-status 3. All regions
+	// share one copy of the data, so there is no replication lag.
 	Regions []string
-	// MultipleWriteRegions lets every region take writes.
+	// MultipleWriteRegions makes every region accept writes.
 	MultipleWriteRegions bool
 
 	// DataDir keeps the data on disk, with fsync before a write is acknowledged.
@@ -66,21 +67,22 @@ type Options struct {
 	// Partitions is the number of physical partitions of a new container, default 1, at most 256.
 	Partitions int
 	// Consistency is the account's default level: Strong, BoundedStaleness, Session
-	// (the default), ConsistentPrefix or Eventual. Only what clients are told changes.
+	// (the default), ConsistentPrefix or Eventual. It changes only the level that the
+	// account reports.
 	Consistency string
 	// Now is the clock, default time.Now. Server.Advance moves it.
 	Now func() time.Time
-	// StaleReads serves reads, queries and change feeds that carry no session token
-	// from a state up to this old, as Session consistency allows. The lag of each is
-	// drawn from Seed; half have none. A read with a token is never staler than the token. Default 0.
+	// StaleReads is the largest staleness of reads, queries and change feeds that carry no
+	// session token, as Session consistency allows. The lag of each is drawn from Seed, and
+	// half of them have none. A read with a session token is never stale. Default 0.
 	StaleReads time.Duration
-	// Seed makes resource ids and stale reads repeatable. 0 takes a random one.
+	// Seed makes resource ids and stale reads repeatable. 0 uses a random seed.
 	Seed uint64
-	// Logger gets storage and server failures, default none.
+	// Logger receives failures of the storage and of the HTTP server, default none.
 	Logger *slog.Logger
 }
 
-// resolve fills in defaults and reports all faults at once.
+// resolve applies the defaults and reports all invalid options at once.
 func (o *Options) resolve() (Options, error) {
 	var r Options
 	if o != nil {
@@ -112,10 +114,10 @@ func (o *Options) resolve() (Options, error) {
 		faults = append(faults, fmt.Errorf("option Key is not base64: %w", err))
 	}
 	if r.Partitions < 1 || r.Partitions > maxPartitions {
-		faults = append(faults, fmt.Errorf("option Partitions is %d, allowed are 1 to %d", r.Partitions, maxPartitions))
+		faults = append(faults, fmt.Errorf("option Partitions is %d, it must be from 1 to %d", r.Partitions, maxPartitions))
 	}
 	if !slices.Contains(consistencyLevels, r.Consistency) {
-		faults = append(faults, fmt.Errorf("option Consistency is %q, allowed are %v", r.Consistency, consistencyLevels))
+		faults = append(faults, fmt.Errorf("option Consistency is %q, it must be one of %v", r.Consistency, consistencyLevels))
 	}
 	if r.StaleReads < 0 || r.StaleReads > 0 && (r.Consistency == "Strong" || r.Consistency == "BoundedStaleness") {
 		faults = append(faults, fmt.Errorf("option StaleReads is %v under %s consistency: it must not be negative, and needs Session or weaker", r.StaleReads, r.Consistency))

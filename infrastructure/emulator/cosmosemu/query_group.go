@@ -2,8 +2,8 @@ package cosmosemu
 
 import "feedbox/infrastructure/emulator/cosmosemu/internal/query"
 
-// distinct serves each different row once, where it occurs first. Later pages read
-// the earlier rows again to know them.
+// distinct serves each different row once, at its first occurrence. Later pages read the
+// earlier rows again, because the continuation does not contain them.
 func (p *queryPage) distinct() error {
 	w := p.b.Window()
 	at := continuation{}
@@ -50,9 +50,9 @@ func (p *queryPage) distinct() error {
 	return err
 }
 
-// grouped serves the rows of GROUP BY and of aggregates. Every page reads all
-// documents; the continuation counts the groups served, in the order of their
-// first rows, so rows that go meanwhile may shift the pages.
+// grouped serves the rows of GROUP BY and of aggregates. Every page reads all documents. The
+// continuation counts the groups served, in the order of their first rows, so rows that are
+// deleted between pages may shift the pages.
 func (p *queryPage) grouped() error {
 	groups := p.b.NewGroups()
 	err := p.scan(0, func(_ uint64, body []byte) bool {

@@ -7,7 +7,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
 )
 
-// sortedRow is a candidate of an ordered query.
+// sortedRow is a row of an ordered query that may be on the page.
 type sortedRow struct {
 	key      query.SortKey
 	document uint64
@@ -28,10 +28,9 @@ func (p *queryPage) compare(a, b *sortedRow) int {
 	return cmp.Compare(a.number, b.number)
 }
 
-// ordered serves rows in the order of ORDER BY, ties in the order of insertion, or
-// in the reverse of it where the first key is DESC.
-// The continuation is the position of the last row, so rows inserted before it
-// meanwhile do not shift the pages.
+// ordered serves rows in the order of ORDER BY. Ties are in the order of insertion, or in
+// reverse if the first key is DESC. The continuation is the position of the last row, so rows
+// inserted before it do not shift the pages.
 func (p *queryPage) ordered(distinct bool) error {
 	w := p.b.Window()
 	at := continuation{}
@@ -64,7 +63,7 @@ func (p *queryPage) ordered(distinct bool) error {
 	return nil
 }
 
-// collect returns the candidates behind after in order: all of them, or as many as
+// collect returns the rows after a position in order: all of them, or at least as many as
 // the page can need.
 func (p *queryPage) collect(after *sortedRow, distinct bool, w query.Window) ([]sortedRow, error) {
 	need := p.limit + 1
@@ -72,7 +71,7 @@ func (p *queryPage) collect(after *sortedRow, distinct bool, w query.Window) ([]
 		need += int(min(w.Offset, 1<<30))
 	}
 	var rows []sortedRow
-	var worst *sortedRow // of the best rows so far, once there are enough
+	var worst *sortedRow // the last of the best rows so far, once there are enough
 	take := func(r sortedRow) {
 		if after != nil && !distinct && p.compare(&r, after) <= 0 || worst != nil && p.compare(&r, worst) > 0 {
 			return
@@ -90,7 +89,7 @@ func (p *queryPage) collect(after *sortedRow, distinct bool, w query.Window) ([]
 			worst = &last
 		}
 	}
-	var key query.SortKey // of the document at hand, all of whose rows have it
+	var key query.SortKey // of the current document; its rows share the key
 	var document uint64
 	var doc []byte
 	one := func(n int64) bool {

@@ -7,27 +7,27 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// maxQueryBytes ends a page of a query: the service's response limit of 4 MB.
+// maxQueryBytes limits a page of a query. It is the service's limit of 4 MB for a response.
 const maxQueryBytes = 4 << 20
 
 // queryPage computes one page of a query's rows.
 type queryPage struct {
 	c        *store.Container
-	b        *query.Bound // nil: all items as they are
+	b        *query.Bound // nil: all items unchanged
 	scope    store.Scope
 	limit    int           // rows
 	from     *continuation // nil: the first page
 	backward bool          // all items, the latest first
-	resume   *sortedRow    // the first page starts behind it; nil: at the beginning
+	resume   *sortedRow    // the first page starts after it; nil: at the beginning
 
-	keep bool     // the rows go to kept, and the page has no end
+	keep bool     // the rows are copied to kept, and the page has no size limit
 	kept [][]byte // copies
 
-	rows    []byte // appended to
-	head    int    // length of what was there before the rows
+	rows    []byte // buffer to append to
+	head    int    // length of the buffer before the first row
 	count   int
 	scanned int
-	next    *continuation // nil: no more
+	next    *continuation // nil: this is the last page
 }
 
 func (p *queryPage) run() error {
@@ -48,8 +48,8 @@ func (p *queryPage) run() error {
 	return p.streamed(p.b.Window())
 }
 
-// scan calls f for the documents of the query, behind the one numbered after: those
-// of the container, or the rows of a sub-query in FROM, numbered from 1.
+// scan calls f for the documents of the query after the given number. They are documents of
+// the container, or the rows of a sub-query in FROM, which are numbered from 1.
 func (p *queryPage) scan(after uint64, f func(number uint64, body []byte) bool) error {
 	p.scope.After = after
 	counted := func(number uint64, body []byte) bool {
@@ -80,8 +80,8 @@ func (p *queryPage) full() bool {
 	return !p.keep && (p.count >= p.limit || len(p.rows)-p.head >= maxQueryBytes)
 }
 
-// emit appends the row that the query is at, or the document as it is; it is false
-// if there is no row.
+// emit appends the current row of the query, or the unchanged document. It returns false if
+// there is no row.
 func (p *queryPage) emit(doc []byte) bool {
 	if p.b == nil {
 		p.emitRow(doc)
@@ -108,7 +108,7 @@ func (p *queryPage) emit(doc []byte) bool {
 	return true
 }
 
-// emitRow appends a row made before.
+// emitRow appends a finished row.
 func (p *queryPage) emitRow(row []byte) {
 	if p.keep {
 		p.kept = append(p.kept, row)
@@ -122,7 +122,7 @@ func (p *queryPage) emitRow(row []byte) {
 	p.count++
 }
 
-// each calls f for the rows of a document, numbered from 1.
+// each calls f for the rows of a document, which are numbered from 1.
 func (p *queryPage) each(body []byte, f func(row int64) bool) bool {
 	switch {
 	case p.b == nil:
@@ -137,9 +137,9 @@ func (p *queryPage) each(body []byte, f func(row int64) bool) bool {
 	})
 }
 
-// streamed serves rows in the order of insertion. A page that is exactly full has
-// a continuation though nothing may follow, as the service's; but not within one logical
-// partition, where the .NET SDK's tests expect no empty page.
+// streamed serves rows in the order of insertion. A page that is exactly full has a
+// continuation even if no row follows, as on the service. Within one logical partition it
+// looks ahead instead, because the .NET SDK's tests expect no empty page there.
 func (p *queryPage) streamed(w query.Window) error {
 	at := continuation{}
 	if p.from != nil {
@@ -167,7 +167,7 @@ func (p *queryPage) streamed(w query.Window) error {
 				at.Skipped++
 			}
 			return true
-		case p.full(): // looking ahead
+		case p.full(): // look ahead
 			follows = p.b == nil || p.produces()
 			return !follows
 		case !p.emit(doc):

@@ -9,24 +9,25 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// resumeFilter is where the .NET SDK goes on in an ordered query over several ranges:
-// at a sort key, and in the range of the last row at that row. It stands beside the
-// query in the request's body.
+// resumeFilter is the position at which the .NET SDK resumes an ordered query over several
+// ranges: a sort key, plus a row in the range of the last row. It is a member of the request
+// body, next to the query.
 type resumeFilter struct {
 	Value   []json.RawMessage `json:"value"`
-	RID     string            `json:"rid"`     // of a document, "": all of that key
-	Exclude bool              `json:"exclude"` // what is named has been read
+	RID     string            `json:"rid"`     // of a document; "" means all documents of that key
+	Exclude bool              `json:"exclude"` // the named rows have been read
 }
 
-// resume reads the position that the request goes on behind; nil if there is none.
-func (x *request) resume(b *query.Bound) (*sortedRow, error) {
+// parseResumeFilter reads the position after which the request resumes; nil if there is
+// none.
+func parseResumeFilter(body []byte, b *query.Bound) (*sortedRow, error) {
 	if b == nil {
 		return nil, nil
 	}
 	var in struct {
 		Filter *resumeFilter `json:"resumeFilter"`
 	}
-	if err := json.Unmarshal(x.body, &in); err != nil {
+	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, refuse(http.StatusBadRequest, "The resumeFilter is invalid: %v", err)
 	}
 	f := in.Filter
@@ -55,10 +56,10 @@ func (x *request) resume(b *query.Bound) (*sortedRow, error) {
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "The resumeFilter value %s does not fit the ORDER BY: %v", text, err)
 	}
-	row := &sortedRow{key: key, number: math.MaxInt64} // behind all rows of its document
+	row := &sortedRow{key: key, number: math.MaxInt64} // after all rows of its document
 	if f.RID == "" {
-		// Behind all rows of the key, or before them: rows of one key are in the order
-		// of documents, or in the reverse of it.
+		// The position is after all rows of the key, or before them. Rows of one key are in
+		// the order of documents, or in reverse if the query is descending.
 		if f.Exclude != b.Descending() {
 			row.document = math.MaxUint64
 		}

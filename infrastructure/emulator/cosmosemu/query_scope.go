@@ -12,22 +12,22 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// queryScope decides which documents a query visits, and whether it may. rng is
-// set if they are all in one physical partition.
-func (x *request) queryScope(c *store.Container, b *query.Bound) (scope store.Scope, rng *store.Range, err error) {
+// queryScope decides which documents a query reads, and refuses it if it must not read
+// them. rng is set if they are all in one physical partition.
+func queryScope(h http.Header, c *store.Container, b *query.Bound) (scope store.Scope, rng *store.Range, err error) {
 	def, t := c.Definition(), c.Topology()
-	key, err := x.keyHeader()
+	key, err := keyHeader(h)
 	if err != nil {
 		return scope, nil, err
 	}
 	if len(key) > len(def.Paths) {
 		return scope, nil, keyMismatch(key, def)
 	}
-	if scope.Window, err = x.window(); err != nil {
+	if scope.Window, err = keyWindow(h); err != nil {
 		return scope, nil, err
 	}
 	paths := keyPaths(def)
-	if id := first(x.header, headerRangeID); id != "" {
+	if id := first(h, headerRangeID); id != "" {
 		if _, after, found := strings.Cut(id, ","); found {
 			id = after
 		}
@@ -50,8 +50,8 @@ func (x *request) queryScope(c *store.Container, b *query.Bound) (scope store.Sc
 			rng = t.Locate(scope.Part.EPK)
 		}
 	}
-	if key == nil && b != nil && (rng == nil || byWhere && b.NamesAggregates() && isTrue(x.header, headerCrossPartition)) {
-		if err := x.checkCrossPartition(b); err != nil {
+	if key == nil && b != nil && (rng == nil || byWhere && b.NamesAggregates() && isTrue(h, headerCrossPartition)) {
+		if err := checkCrossPartition(h, b); err != nil {
 			return scope, nil, err
 		}
 	}
@@ -61,12 +61,11 @@ func (x *request) queryScope(c *store.Container, b *query.Bound) (scope store.Sc
 	return scope, rng, nil
 }
 
-// checkCrossPartition refuses what the gateway does not serve over several
-// partitions. Aggregates without VALUE are among that even where WHERE names the
-// key: the SDK for Python, which cannot merge them, expects the refusal
-// (test_aggregate.py of 4.17.1).
-func (x *request) checkCrossPartition(b *query.Bound) error {
-	if !isTrue(x.header, headerCrossPartition) {
+// checkCrossPartition refuses queries that the gateway does not serve over several
+// partitions. It also refuses aggregates without VALUE if WHERE determines the key, because
+// the SDK for Python cannot merge them and expects the refusal (test_aggregate.py of 4.17.1).
+func checkCrossPartition(h http.Header, b *query.Bound) error {
+	if !isTrue(h, headerCrossPartition) {
 		return crossPartitionDisabled()
 	}
 	if b.Query().Shape().Plain() {
@@ -96,7 +95,7 @@ func crossPartitionDisabled() *wireError {
 	return refuse(http.StatusBadRequest, "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.")
 }
 
-// lookups are the items WHERE names, nil if documents must be scanned.
+// lookups returns the items that WHERE names, nil if documents must be scanned.
 func lookups(b *query.Bound, paths []string, def *store.Definition, part *store.Partition, whole bool) []store.ItemRef {
 	named, ok := b.Lookups(paths)
 	if !ok {
@@ -116,7 +115,7 @@ func lookups(b *query.Bound, paths []string, def *store.Definition, part *store.
 	return refs
 }
 
-// keyPaths are the partition key paths as the query engine takes them.
+// keyPaths returns the partition key paths in the form of the query engine.
 func keyPaths(def *store.Definition) []string {
 	out := make([]string, len(def.Paths))
 	for i, path := range def.Paths {
@@ -130,8 +129,8 @@ func keyPaths(def *store.Definition) []string {
 	return out
 }
 
-// keyValues turns values of the query engine into a partition key. Arrays and
-// objects are no keys: then nothing can be pinned.
+// keyValues converts values of the query engine to a partition key; nil if one is an array
+// or object, which cannot be part of a key.
 func keyValues(values []query.Value) epk.Key {
 	var key epk.Key
 	for _, v := range values {

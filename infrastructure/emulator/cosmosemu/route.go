@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// route is what the path and headers of a request say it is.
+// route is the operation and the resource that the path and headers of a request name.
 type route struct {
 	op       Operation
-	resource string // type as it is signed: dbs, colls, docs, pkranges, offers or ""
-	link     string // resource link as it is signed
+	resource string // type in the signature: dbs, colls, docs, pkranges, offers or ""
+	link     string // resource link in the signature
 	db       string
 	coll     string
 	user     string
@@ -19,7 +19,7 @@ type route struct {
 	contentPath, altContentPath string // resource id and name link of the parent, for the reply
 }
 
-// parseRoute finds the operation of a request. ok is false if there is none.
+// parseRoute finds the operation of a request. ok is false if no operation matches.
 func parseRoute(r *http.Request) (rt route, ok bool) {
 	path := strings.Trim(r.URL.EscapedPath(), "/")
 	if r.URL.RawQuery != "" || r.URL.ForceQuery { // the .NET SDK does not escape a ? in an id
@@ -85,8 +85,8 @@ func parseRoute(r *http.Request) (rt route, ok bool) {
 	return rt, rt.op != ""
 }
 
-// joinLink is the link a request signs: of the resource itself, or of its parent
-// for a feed.
+// joinLink returns the link that a request signs: the link of the resource itself, or of
+// its parent for a feed.
 func joinLink(segments []string, feed bool) string {
 	if feed {
 		segments = segments[:len(segments)-1]
@@ -94,7 +94,7 @@ func joinLink(segments []string, feed bool) string {
 	return strings.Join(segments, "/")
 }
 
-// pickOperation chooses among the operations of a resource type; "" is none.
+// pickOperation chooses one of the operations of a resource type; "" means none.
 func pickOperation(r *http.Request, feed bool, query, create, list, read, replace, remove Operation) Operation {
 	switch {
 	case feed && r.Method == http.MethodPost && isQuery(r.Header):

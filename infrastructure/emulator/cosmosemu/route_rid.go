@@ -10,25 +10,25 @@ import (
 // The Java and .NET SDKs do so once they know the ids. Such a request signs the last
 // resource id alone, in lower case.
 
-// resolve turns a link of resource ids into one of names. Names come first: a
-// database that is called like a resource id is found by its name. What has no such
-// id stays as it is, and is not found by its operation.
-func (s *Server) resolve(rt *route) {
+// resolve replaces resource ids in a route by names. Names have precedence: a database
+// whose name looks like a resource id is found by its name. An unknown resource id stays
+// in the route, and the operation then answers 404.
+func (a *account) resolve(rt *route) {
 	if rt.db == "" || !store.IsDatabaseRID(rt.db) {
 		return
 	}
-	if _, err := s.store.Database(rt.db); err == nil {
+	if _, err := a.store.Database(rt.db); err == nil {
 		return
 	}
 	if last := strings.LastIndexByte(rt.link, '/'); strings.Count(rt.link, "/")%2 == 1 {
 		rt.link = strings.ToLower(rt.link[last+1:])
 	}
-	db, err := s.store.DatabaseByRID(rt.db)
+	db, err := a.store.DatabaseByRID(rt.db)
 	if err != nil {
 		return
 	}
 	rt.db = db.ID
-	c, err := s.store.ContainerByRID(db, rt.coll)
+	c, err := a.store.ContainerByRID(db, rt.coll)
 	if err != nil {
 		return
 	}

@@ -9,14 +9,14 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// sessionToken is "<range id>:-1#<lsn>".
+// sessionToken formats a session token: "<range id>:-1#<lsn>".
 func sessionToken(rangeID string, lsn uint64) string {
 	b := make([]byte, 0, 32)
 	b = append(append(b, rangeID...), ":-1#"...)
 	return string(strconv.AppendUint(b, lsn, 10))
 }
 
-// tokenLSN is the LSN of a token of one range, "" for others.
+// tokenLSN returns the LSN of a token for one range, "" for a token of several.
 func tokenLSN(token string) string {
 	_, lsn, _ := strings.Cut(token, "#")
 	if strings.Contains(lsn, ",") {
@@ -25,8 +25,9 @@ func tokenLSN(token string) string {
 	return lsn
 }
 
-// tokenRange is the range of a token of one, "" for others. Without it the SDK for Python
-// reads the ranges again after each operation.
+// tokenRange returns the range id of a token for one range, "" for a token of several.
+// Replies carry it because the SDK for Python otherwise reads the ranges again after each
+// operation.
 func tokenRange(token string) string {
 	id, rest, _ := strings.Cut(token, ":")
 	if strings.Contains(rest, ",") {
@@ -35,19 +36,10 @@ func tokenRange(token string) string {
 	return id
 }
 
-// checkSession refuses a read that asks for a state a range has not seen: 404 with
-// sub-status 1002, as the service does. A token may list several ranges, separated by
-// commas; that of an ancestor counts for each range that goes on where it stood, and
-// one of a range that never was for none. rng is nil if the read goes over all.
-func (x *request) checkSession(c *store.Container, rng *store.Range) error {
-	token := first(x.header, headerSessionToken)
-	if token == "" {
-		return nil
-	}
-	ranges := c.Topology().Ranges
-	if rng != nil {
-		ranges = []store.Range{*rng}
-	}
+// checkSession refuses a token that asks for a later LSN than a range has. A token may list
+// several ranges, separated by commas. The LSN of a range that was split or merged applies
+// to each of its descendants. An unknown range is ignored.
+func checkSession(token string, ranges []store.Range) error {
 	for part := range strings.SplitSeq(token, ",") {
 		id, lsn, ok := parseSessionToken(part)
 		if !ok {

@@ -1,14 +1,14 @@
 package cosmosemu
 
-// TB is the part of testing.TB that StartT needs, so that this package does not
-// link the testing package.
+// TB is the part of testing.TB that StartT needs. It is declared here so that this package
+// does not link the testing package.
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Fatalf(format string, args ...any)
 }
 
-// StartT starts an emulator for one test and closes it with the test. It takes at
+// StartT starts an emulator for one test and closes it when the test ends. It accepts at
 // most one Options.
 func StartT(tb TB, options ...*Options) *Server {
 	tb.Helper()

@@ -7,7 +7,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// PartitionKeyRange is a physical partition as the Go helpers show it.
+// PartitionKeyRange describes a physical partition.
 type PartitionKeyRange struct {
 	ID           string
 	MinInclusive string // hexadecimal
@@ -29,8 +29,8 @@ func (s *Server) PartitionKeyRanges(database, container string) ([]PartitionKeyR
 	return out, nil
 }
 
-// Split cuts a physical partition in the middle. From then on requests to it get
-// 410 with sub-status 1002, and its two children go on where it stood.
+// Split divides a physical partition in the middle. From then on requests to it get 410
+// with sub-status 1002, and its two children continue at its LSN.
 func (s *Server) Split(database, container, rangeID string) error {
 	c, err := s.container(database, container)
 	if err == nil {
@@ -42,7 +42,7 @@ func (s *Server) Split(database, container, rangeID string) error {
 	return nil
 }
 
-// SplitAt cuts a physical partition at an effective partition key in hexadecimal.
+// SplitAt divides a physical partition at an effective partition key in hexadecimal.
 func (s *Server) SplitAt(database, container, rangeID, key string) error {
 	bounds, err := epk.ParseRange(key, "FF")
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) SplitAt(database, container, rangeID, key string) error {
 	return nil
 }
 
-// Merge joins two neighbouring physical partitions, given in order.
+// Merge joins two adjacent physical partitions, given in order.
 func (s *Server) Merge(database, container, left, right string) error {
 	c, err := s.container(database, container)
 	if err == nil {

@@ -7,18 +7,18 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// writeKind is what a write expects to find. Source: the conflict rules of the
-// REST reference for documents.
+// writeKind decides whether a write needs an existing item. Source: the conflict rules of
+// the REST reference for documents.
 type writeKind uint8
 
 const (
-	writeCreate  writeKind = iota // nothing: 409 if there is an item
+	writeCreate  writeKind = iota // no item: 409 if there is one
 	writeReplace                  // an item: 404 if there is none
 	writeUpsert                   // either
 )
 
-// putItem is the one place where a document is written, alone or in a batch. It
-// returns the status of success. id is the one that is replaced, "" for other kinds.
+// putItem writes a document, both for single writes and in batches. It returns the status
+// of success. id is the id of the item to replace, "" for other kinds.
 func putItem(tx *store.Tx, kind writeKind, id string, doc *document.Document, match string) (store.Item, int, error) {
 	if kind == writeReplace && id != doc.ID {
 		return renameItem(tx, id, doc, match)
@@ -41,8 +41,8 @@ func putItem(tx *store.Tx, kind writeKind, id string, doc *document.Document, ma
 	return item, http.StatusCreated, err
 }
 
-// renameItem replaces an item by one of another id, as Microsoft's Python tests do: the
-// old id is free then, and the new one must have been.
+// renameItem replaces an item by one with another id, as Microsoft's Python tests do. The
+// new id must be free, and the old id is free afterwards.
 func renameItem(tx *store.Tx, id string, doc *document.Document, match string) (store.Item, int, error) {
 	if err := checkMatch(tx, id, match); err != nil {
 		return store.Item{}, 0, err
@@ -68,9 +68,9 @@ func renameItem(tx *store.Tx, id string, doc *document.Document, match string) (
 	return item, http.StatusOK, err
 }
 
-// absent is what is wrong with a replacement that is refused: first of all that there
-// may be nothing to replace.
-func (x *request) absent(c *store.Container, part *store.Partition, refusal error) error {
+// missingOr returns a not-found error if the item to replace is missing, otherwise
+// refusal: a missing item takes precedence over an invalid document.
+func missingOr(x *request, c *store.Container, part *store.Partition, refusal error) error {
 	at := x.moment()
 	defer at.Release()
 	if _, err := c.Get(x.buffer, part, x.route.id, at); err != nil {
@@ -79,23 +79,23 @@ func (x *request) absent(c *store.Container, part *store.Partition, refusal erro
 	return refusal
 }
 
-// uncounted are the headers that tell the use of a container: -1, for the emulator does
-// not count it and sets no limit.
+// uncounted are the headers for the usage of a container. They are -1 because the emulator
+// does not count usage and has no limit.
 var uncounted = []headerValue{
 	{"x-ms-resource-quota", "documentsCount=-1;"},
 	{"x-ms-resource-usage", "documentsCount=-1;"},
 }
 
 // writeItem answers a create, replace or upsert of one item.
-func (x *request) writeItem(kind writeKind) (*reply, error) {
+func writeItem(x *request, kind writeKind) (*reply, error) {
 	c, part, err := x.target()
 	if err != nil {
 		return nil, err
 	}
-	doc, err := x.newItem(x.body, c.Definition(), part)
+	doc, err := newItem(x.kind, x.body, c.Definition(), part)
 	if err != nil {
 		if kind == writeReplace && asWire(err).Status == http.StatusBadRequest {
-			return nil, x.absent(c, part, err)
+			return nil, missingOr(x, c, part, err)
 		}
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (x *request) writeItem(kind writeKind) (*reply, error) {
 		}
 		a = ok(status, nil, writeCharge(len(item.Body)))
 		a.etag, a.extra = item.ETag, uncounted
-		if x.wantsBody() {
+		if wantsBody(x.header) {
 			a.body = x.keep(item.Body)
 		}
 		return nil

@@ -1,0 +1,65 @@
+package cosmosemu
+
+import (
+	"crypto/tls"
+	"sync/atomic"
+	"time"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+)
+
+// account is the emulated account: its data, regions, key and clock. All addresses of a
+// server share it.
+type account struct {
+	options Options
+	key     []byte // signs requests and resource tokens
+	store   *store.Store
+	clock   atomic.Int64 // nanoseconds that Advance has added
+	lags    lags
+	hosts   []string         // host:port of each region, in the order of Options.Regions
+	cert    *tls.Certificate // nil without TLS
+}
+
+// now is the emulator's clock: Options.Now plus the time that Advance has added.
+func (a *account) now() time.Time { return a.options.Now().Add(time.Duration(a.clock.Load())) }
+
+// location is a region in the body of the account.
+type location struct {
+	Name     string `json:"name"`
+	Endpoint string `json:"databaseAccountEndpoint"`
+}
+
+// locations lists the regions. The endpoint of the first one is at host.
+func (a *account) locations(host string) []location {
+	list := make([]location, 0, len(a.options.Regions))
+	for i, name := range a.options.Regions {
+		if i > 0 {
+			host = a.hosts[i]
+		}
+		list = append(list, location{name, a.scheme() + host + "/"})
+	}
+	return list
+}
+
+func (a *account) scheme() string {
+	if a.cert != nil {
+		return "https://"
+	}
+	return "http://"
+}
+
+// writeRegions returns the number of regions that accept writes, counted from the first.
+func (a *account) writeRegions() int {
+	if a.options.MultipleWriteRegions {
+		return len(a.options.Regions)
+	}
+	return 1
+}
+
+// createDatabase checks the id and creates a database.
+func (a *account) createDatabase(id string) (*store.Database, error) {
+	if err := checkResourceID("database", id); err != nil {
+		return nil, err
+	}
+	return a.store.CreateDatabase(id)
+}

@@ -1,0 +1,113 @@
+package cosmosemu
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/binaryjson"
+)
+
+// reply is a successful answer.
+type reply struct {
+	status       int
+	body         []byte
+	charge       float64 // request units
+	etag         string
+	session      string // session token
+	continuation string
+	count        int           // of items in a feed, -1 for none
+	binary       bool          // the body is not JSON
+	extra        []headerValue // further headers
+}
+
+type headerValue struct{ name, value string }
+
+func ok(status int, body []byte, charge float64) *reply {
+	return &reply{status: status, body: body, charge: charge, count: -1}
+}
+
+var (
+	contentTypeJSON   = []string{"application/json"}
+	contentTypeBinary = []string{"application/octet-stream"}
+)
+
+// makeBinary encodes a document as binary JSON. A body that is not JSON text stays
+// unchanged.
+func (a *reply) makeBinary() {
+	if len(a.body) == 0 || a.binary {
+		return
+	}
+	if body, err := binaryjson.Encode(a.body); err == nil {
+		a.body, a.binary = body, true
+	}
+}
+
+// write sends the reply to a request. All header values share one backing array, to save
+// allocations.
+func (a *reply) write(w http.ResponseWriter, x *request) {
+	h := w.Header()
+	values := make([]string, 0, 16)
+	set := func(name, value string) {
+		if value != "" {
+			values = append(values, value)
+			h[name] = values[len(values)-1 : len(values) : len(values)]
+		}
+	}
+	set(replyActivityID, activityID(x.header))
+	set(replyRequestCharge, formatCharge(a.charge))
+	set(replySessionToken, a.session)
+	set(replyLSN, tokenLSN(a.session))
+	set(replyRangeID, tokenRange(a.session))
+	set(replyETag, a.etag)
+	set(replyContinuation, a.continuation)
+	set(replyContentPath, x.route.contentPath)
+	set(replyAltContentPath, x.route.altContentPath)
+	if a.count >= 0 {
+		set(replyItemCount, strconv.Itoa(a.count))
+	}
+	for _, v := range a.extra {
+		set(v.name, v.value)
+	}
+	if a.status != http.StatusNoContent && a.status != http.StatusNotModified {
+		h[headerContentType] = contentTypeJSON
+		if a.binary {
+			h[headerContentType] = contentTypeBinary
+		}
+		set(headerContentLength, strconv.Itoa(len(a.body)))
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body) // fails only if the client has disconnected
+}
+
+// writeError sends an error as the reply.
+func (x *request) writeError(w http.ResponseWriter, e *wireError) {
+	body := e.body()
+	h := w.Header()
+	for name, values := range e.Headers {
+		h[name] = values
+	}
+	h[headerContentType] = contentTypeJSON
+	h[replyActivityID] = []string{activityID(x.header)}
+	h[replyRequestCharge] = []string{"1"}
+	if e.SubStatus != 0 {
+		h[replySubstatus] = []string{strconv.Itoa(e.SubStatus)}
+	}
+	if x.at != nil && e.Status != http.StatusBadRequest && e.SubStatus == 0 { // the state that the request saw
+		h[replySessionToken] = []string{sessionToken(x.at.ID, x.at.LSN())}
+	}
+	h[headerContentLength] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(e.Status)
+	_, _ = w.Write(body) // fails only if the client has disconnected
+}
+
+// activityID returns the client's activity id, or a new one.
+func activityID(h http.Header) string {
+	if id := first(h, headerActivityID); id != "" {
+		return id
+	}
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,20 @@
+package arch
+
+// cosmosemuRooms are the layers of package cosmosemu, from the top.
+var cosmosemuRooms = []room{
+	{"server", []string{"server", "listen", "provision", "topology", "inspect", "control_http", "client", "certificate", "tb"}},
+	{"dispatch", []string{"dispatch", "handlers", "fault"}},
+	{"operations", []string{
+		"op_account", "op_database", "op_container", "op_user", "op_permission", "op_offer", "op_pkranges", "op_conflict",
+		"op_item", "op_patch", "op_partition", "op_batch", "op_bulk", "op_changefeed", "op_query", "op_queryplan",
+	}},
+	{"pages", []string{"metadata_page", "query_run"}},
+	{"query", []string{
+		"query_scope", "query_plan", "query_resume", "query_page", "query_order", "query_group", "query_reverse", "continuation",
+	}},
+	{"writes", []string{"write", "batch_run", "batch_wire", "patch", "item", "precondition"}},
+	{"request", []string{"reply", "request", "session_token", "partition_key"}},
+	{"access", []string{"auth", "auth_aad", "resource_token", "gateway_kind", "route", "route_rid", "header_check", "paging", "body", "body_binary"}},
+	{"account", []string{"account", "staleness", "definition", "definition_keys", "computed"}},
+	{"contract", []string{"doc", "options", "operation", "control", "errors", "headers", "charge"}},
+}
