@@ -3,7 +3,7 @@ package store
 import "strconv"
 
 // appendSystem completes a document's members with its system properties and the
-// closing brace. _ts comes last, so that a feed page can add _lsn behind it.
+// closing brace. _ts is last, so that a feed page can add _lsn after it.
 func (c *Container) appendSystem(dst []byte, at *pointer) []byte {
 	dst = append(dst, `,"_rid":"`...)
 	dst = appendDocumentRID(dst, c.rid, at.created.number())

@@ -34,7 +34,7 @@ type databaseRecord struct {
 	Created int64  `json:"created"` // Unix ms
 }
 
-// CreateDatabase makes a database. ErrExists if there is one of that id.
+// CreateDatabase creates a database. It returns ErrExists if the id is in use.
 func (s *Store) CreateDatabase(id string) (*Database, error) {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -69,7 +69,7 @@ func (s *Store) databaseRIDTaken(text string) bool {
 	return err == nil
 }
 
-// Database finds a database by id. ErrNotFound if there is none.
+// Database returns a database by id, or ErrNotFound.
 func (s *Store) Database(id string) (*Database, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -79,7 +79,7 @@ func (s *Store) Database(id string) (*Database, error) {
 	return nil, fmt.Errorf("database %s: %w", id, ErrNotFound)
 }
 
-// DatabaseByRID finds a database by resource id. ErrNotFound if there is none.
+// DatabaseByRID returns a database by resource id, or ErrNotFound.
 func (s *Store) DatabaseByRID(text string) (*Database, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -108,7 +108,7 @@ func (s *Store) Databases() []*Database {
 	return out
 }
 
-// DeleteDatabase removes a database, its containers, their offers, and its users.
+// DeleteDatabase removes a database, its containers, their offers and its users.
 func (s *Store) DeleteDatabase(id string) error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -135,7 +135,7 @@ func (s *Store) DeleteDatabase(id string) error {
 		return err
 	}
 	for _, u := range s.Users(db) {
-		_ = batch.Delete(userKey(u.RID), nil) // collecting does not fail
+		_ = batch.Delete(userKey(u.RID), nil) // adding to a batch does not fail
 	}
 	if err := s.db.Commit(batch); err != nil {
 		return fmt.Errorf("delete database: %w", err)
@@ -190,7 +190,7 @@ func (s *Store) each(kind byte, fn func(key, value []byte) error) error {
 	}
 	for it.First(); it.Valid(); it.Next() {
 		if err := fn(it.Key(), it.Value()); err != nil {
-			_ = it.Close() // the first error counts
+			_ = it.Close() // the first error is the one to report
 			return err
 		}
 	}
@@ -208,7 +208,7 @@ func (s *Store) put(key []byte, record any) error {
 	}
 	batch := s.db.NewBatch()
 	defer batch.Close()
-	_ = batch.Set(key, value, nil) // collecting does not fail
+	_ = batch.Set(key, value, nil) // adding to a batch does not fail
 	if err := s.db.Commit(batch); err != nil {
 		return fmt.Errorf("write catalog record: %w", err)
 	}
@@ -221,7 +221,7 @@ func containerKey(n keySpace) []byte {
 	return binary.BigEndian.AppendUint32([]byte{keyContainer}, uint32(n))
 }
 
-// randomETag makes the ETag of a catalog record; the caller holds turn.
+// randomETag returns an ETag for a catalog record. The caller holds turn.
 func (s *Store) randomETag() string {
 	at := &pointer{written: position{lsn: s.random.Uint64()}, stamp: stamp{millis: s.now().UnixMilli()}}
 	return string(appendETag(nil, rid(binary.BigEndian.AppendUint32(nil, s.random.Uint32())), at))

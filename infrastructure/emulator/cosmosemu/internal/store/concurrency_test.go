@@ -9,8 +9,8 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
-// Transactions that read and write one document never overlap, and each takes one
-// LSN: the counter counts all of them.
+// Transactions that read and write one document never overlap, and each uses one LSN, so the
+// counter equals the number of transactions.
 func TestTransactionsTakeTurns(t *testing.T) {
 	w := &world{t: t, m: model{items: make(map[string]modelItem)}}
 	w.open()

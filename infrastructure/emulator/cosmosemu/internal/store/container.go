@@ -18,22 +18,22 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// Definition is what a client says about a container.
+// Definition contains the properties of a container that a client sets.
 type Definition struct {
 	ID           string          `json:"id"`
 	Paths        []document.Path `json:"paths"` // of the partition key, one per level
 	Hierarchical bool            `json:"hierarchical"`
 	KeyVersion   int             `json:"keyVersion"`
-	PlacedByV1   bool            `json:"placedByV1,omitempty"` // KeyVersion is 1; older records lack it, whose keys were placed as those of version 2
-	DefaultTTL   int32           `json:"defaultTtl"`           // 0 off, -1 on without default, else seconds
-	Retention    int64           `json:"retention,omitempty"`  // minutes that versions and deletions are kept, 0: not at all
+	PlacedByV1   bool            `json:"placedByV1,omitempty"` // KeyVersion is 1; absent in older records, whose keys were placed as those of version 2
+	DefaultTTL   int32           `json:"defaultTtl"`           // in seconds; 0: off, -1: on without a default
+	Retention    int64           `json:"retention,omitempty"`  // of versions and deletions, in minutes; 0: none are kept
 	Raw          string          `json:"raw"`                  // the members of the client's JSON, without braces and system properties
 	// Computed properties exist in queries only.
 	Computed []ComputedProperty `json:"computed,omitempty"`
 	Unique   []UniqueKey        `json:"unique,omitempty"`
 }
 
-// Hash is the way the container hashes its keys.
+// Hash returns the hash function of the partition key.
 func (d *Definition) Hash() epk.Hash {
 	switch {
 	case d.Hierarchical:
@@ -44,7 +44,7 @@ func (d *Definition) Hash() epk.Hash {
 	return epk.V2
 }
 
-// ComputedProperty has the query that computes it, SELECT VALUE ... FROM c.
+// ComputedProperty is a property whose value is computed by a query, SELECT VALUE ... FROM c.
 type ComputedProperty struct {
 	Name  string `json:"name"`
 	Query string `json:"query"`
@@ -62,11 +62,11 @@ type Container struct {
 	state atomic.Pointer[containerState] // replaced by holders of Store.turn
 	gone  atomic.Bool                    // deleted
 
-	// writing is held while a transaction is judged and applied to Pebble's
-	// memory, never during an fsync but that of a change of the container. It guards the
-	// field below, and lets its holder count.
+	// writing is held while a transaction is checked and applied to Pebble's memory. It is
+	// not held during an fsync, except for a change of the container itself. It guards the
+	// field below and the applied LSNs of the counters.
 	writing sync.Mutex
-	items   *filter // nil in a container that was there when the store was opened
+	items   *filter // nil in a container that existed when the store was opened
 }
 
 // containerState is the part of a container that can be replaced. Immutable.
@@ -86,7 +86,7 @@ type containerRecord struct {
 // Definition returns the container's current definition.
 func (c *Container) Definition() *Definition { return &c.state.Load().Definition }
 
-// Number rises with each container that is made.
+// Number increases with every new container.
 func (c *Container) Number() uint32 { return uint32(c.space) }
 
 // Topology returns the container's current physical partitions.
@@ -98,8 +98,8 @@ func (c *Container) ETag() string { return c.state.Load().ETag }
 // Modified is the time of the last change of the container's properties.
 func (c *Container) Modified() time.Time { return time.UnixMilli(c.state.Load().Modified) }
 
-// CreateContainer makes a container with a number of physical partitions.
-// ErrExists if the database has one of that id.
+// CreateContainer creates a container with a number of physical partitions. It returns
+// ErrExists if the id is in use.
 func (s *Store) CreateContainer(db *Database, def Definition, partitions int) (*Container, error) {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -141,7 +141,7 @@ func (s *Store) containerRIDTaken(db *Database, text string) bool {
 	return err == nil
 }
 
-// ContainerByRID finds a container by resource id. ErrNotFound if there is none.
+// ContainerByRID returns a container by resource id, or ErrNotFound.
 func (s *Store) ContainerByRID(db *Database, text string) (*Container, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -153,7 +153,7 @@ func (s *Store) ContainerByRID(db *Database, text string) (*Container, error) {
 	return nil, fmt.Errorf("container with resource id %s: %w", text, ErrNotFound)
 }
 
-// Container finds a container of a database. ErrNotFound if there is none.
+// Container returns a container of a database, or ErrNotFound.
 func (s *Store) Container(db *Database, id string) (*Container, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -225,7 +225,7 @@ func (s *Store) DeleteContainer(db *Database, id string) error {
 	return nil
 }
 
-// drop adds the removal of all that belongs to the container to a batch.
+// drop adds the removal of the container and of all its keys to a batch.
 func (c *Container) drop(batch *pebble.Batch) error {
 	from, to := c.space.span()
 	if err := batch.DeleteRange(from, to, nil); err != nil {
@@ -248,7 +248,7 @@ func (s *Store) loadContainer(number keySpace, value []byte, databases map[strin
 		return fmt.Errorf("%w: container record %s", disk.ErrDamaged, strings.TrimSpace(rec.RID))
 	}
 	if rec.Definition.KeyVersion == 1 && !rec.Definition.PlacedByV1 {
-		return fmt.Errorf("%w: an earlier version made container %s, with a partition key of version 1, which is placed differently now: delete the data folder", ErrInvalid, rec.Definition.ID)
+		return fmt.Errorf("%w: container %s was created by an earlier version of the emulator, which placed partition keys of version 1 differently: delete the data folder", ErrInvalid, rec.Definition.ID)
 	}
 	c := s.newContainer(number, db, r, rec.containerState)
 	if err := c.loadCounters(); err != nil {

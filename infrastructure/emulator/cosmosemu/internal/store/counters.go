@@ -14,8 +14,8 @@ import (
 // counter counts the transactions of one physical partition.
 type counter struct {
 	applied atomic.Uint64 // last LSN written to Pebble; stored by holders of Container.writing
-	visible atomic.Uint64 // last LSN readers see
-	parents []*counter    // of the ranges before a split or merge of this process
+	visible atomic.Uint64 // last LSN that readers see
+	parents []*counter    // of the ranges before a split or merge in this process
 }
 
 func newCounter(start uint64, parents ...*counter) *counter {
@@ -25,7 +25,7 @@ func newCounter(start uint64, parents ...*counter) *counter {
 	return c
 }
 
-// publish lets readers know of commits up to lsn.
+// publish makes commits up to lsn visible to readers.
 func (c *counter) publish(lsn uint64) {
 	for {
 		old := c.visible.Load()
@@ -35,15 +35,16 @@ func (c *counter) publish(lsn uint64) {
 	}
 }
 
-// settled tells whether readers see all that is applied.
+// settled reports whether readers see all applied commits.
 func (c *counter) settled() bool { return c.applied.Load() == c.visible.Load() }
 
-// The last LSN is that of the last document or feed entry of the range's segment,
-// or its start. Only a removal can take these away, so only removals write it down.
+// The last LSN of a range is the LSN of the last document or feed entry in its segment, or
+// the start of the range. Only a removal can delete these, so only removals store the LSN in
+// a record of its own.
 
 func appendCounter(dst []byte, lsn uint64) []byte { return binary.BigEndian.AppendUint64(dst, lsn) }
 
-// loadCounters finds where the ranges stand when a store is opened.
+// loadCounters finds the last LSN of each range when a store is opened.
 func (c *Container) loadCounters() error {
 	ranges := c.Topology().Ranges
 	for i := range ranges {

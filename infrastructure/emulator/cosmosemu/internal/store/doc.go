@@ -1,47 +1,43 @@
 // Package store keeps the databases, containers and documents of the Cosmos DB
-// emulator. It knows nothing of HTTP.
+// emulator. It does not depend on HTTP.
 //
 // # Layout
 //
-// Everything lives in one Pebble database; see keys.go. A document is stored
-// once, as the bytes a read returns, under its resource id, which grows with
-// every insertion. Three indexes point at it: by partition key and id, by id
-// alone, and by LSN (the change feed).
+// All data is in one Pebble database; see keys.go. A document is stored once, as the bytes
+// that a read returns, under its resource id, which increases with every insertion. Three
+// indexes refer to it: by partition key and id, by id alone, and by LSN (the change feed).
 //
 // # Order
 //
-// A physical partition (Range) counts its own transactions: the log sequence
-// number (LSN) rises by one with each commit, all writes of a batch share it, and
-// other partitions do not move it. So the difference of two LSNs of one partition
-// is a number of transactions, on which estimates of lag stand.
+// A physical partition (Range) numbers its own transactions. Its log sequence number (LSN)
+// increases by one with each commit, all writes of a batch share it, and other partitions do
+// not affect it. So the difference of two LSNs of one partition is a number of transactions,
+// from which readers estimate their lag.
 //
-// A split or merge goes on where the parents stood: a child starts at its parent's
-// last LSN, a merged range at the higher of both. It writes no documents: a range
-// owns a segment of the history, and a new one goes on reading those of its
-// ancestors through the window of its own bounds, in the order of LSNs. Therefore
+// After a split each child continues at its parent's last LSN; after a merge the new range
+// continues at the higher one. Neither writes documents, because a range owns a segment of
+// the history, and a new range also reads the segments of its ancestors: restricted to its
+// own bounds, in the order of LSNs. Therefore
 //
-//   - a position taken from a parent is valid on each child: it means what the
-//     parent had up to there;
-//   - a position n taken from one parent and used on the merged range reads what
-//     either parent had behind n: never less than what was open of its own, and
-//     of the other whatever lay behind n. Who goes on at the lower position of
-//     both misses nothing and reads some twice;
-//   - LSNs of one logical partition always rise, over any number of splits and
-//     merges.
+//   - a position of a parent is valid on each child, with the same meaning;
+//   - a position n of one parent, used on the merged range, reads the changes of both parents
+//     after n. It misses nothing of its own parent, but may miss or repeat changes of the
+//     other. A reader that resumes at the lower of both positions misses nothing and reads
+//     some changes twice;
+//   - LSNs of one logical partition always increase, over any number of splits and merges.
 //
-// Writers wait while the ranges change, and what they have applied is visible
-// before: no position can pass a change that is still to appear.
+// Writers wait while the ranges change, and all applied writes are visible before the change.
+// So no position can pass a change that becomes visible later.
 //
 // # Visibility and durability
 //
-// Writers of one container take turns (Container.writing); readers never wait
-// for them. In memory, a commit is visible at once. On disk, readers see the
-// last state that has been fsynced, never one that a crash could take back:
-// commits queue up for the next fsync, which publishes a snapshot and then
-// acknowledges them all (durability.go).
+// Writers of one container take turns (Container.writing); readers never wait for them. In
+// memory, a commit is visible immediately. On disk, readers see the last state that has been
+// fsynced, because a crash could undo any later one. Commits wait for the next fsync, which
+// publishes a snapshot and then acknowledges all of them (durability.go).
 //
 // # Goroutines
 //
-// Open starts one, the sweeper, which frees the space of expired documents
-// (their disappearance does not wait for it); Close stops it and waits.
+// Open starts one goroutine, the sweeper, which frees the space of expired documents. Reads
+// omit these already before the sweep. Close stops the sweeper and waits for it.
 package store

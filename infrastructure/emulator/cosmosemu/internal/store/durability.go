@@ -21,7 +21,7 @@ func (v view) release() {
 	}
 }
 
-// snapshot is a Pebble snapshot that closes when nobody uses it any more.
+// snapshot is a Pebble snapshot that is closed with its last reference.
 type snapshot struct {
 	*pebble.Snapshot
 	mu   sync.Mutex // guards refs
@@ -40,23 +40,23 @@ func (s *snapshot) release() {
 	last := s.refs == 0
 	s.mu.Unlock()
 	if last {
-		_ = s.Close() // a snapshot's Close reports double closing only
+		_ = s.Close() // Close fails only if called twice
 	}
 }
 
-// durability makes commits durable in groups and publishes what is durable.
+// durability makes commits durable in groups and publishes durable states to readers.
 //
-// A writer applies its changes to Pebble without waiting for the disk and then
-// calls wait. The first caller of a round leads it: when the previous round's
-// fsync is over it closes the round to newcomers, takes a snapshot, fsyncs the
-// log, publishes the snapshot to readers and wakes the round. The log is
-// sequential, so its fsync covers all that was applied before.
+// A writer applies its changes to Pebble without waiting for the disk and then calls wait.
+// The first caller of a round leads it. When the fsync of the previous round has ended, the
+// leader closes the round, takes a snapshot, fsyncs the log, publishes the snapshot to
+// readers and wakes the other callers of the round. The log is sequential, so the fsync
+// covers everything that was applied before it.
 type durability struct {
 	db   *disk.DB
 	turn chan struct{} // holds one token while a leader works
 
 	mu        sync.Mutex // guards the fields below
-	next      *round     // open to newcomers, nil if none
+	next      *round     // accepts further callers; nil if there is none
 	published *snapshot
 }
 
@@ -74,7 +74,7 @@ func newDurability(db *disk.DB) *durability {
 	}
 }
 
-// wait returns when all that c counts is durable and visible.
+// wait blocks until all transactions that c has counted are durable and visible.
 func (d *durability) wait(c *counter) error {
 	d.mu.Lock()
 	r := d.next
@@ -101,7 +101,7 @@ func (d *durability) lead(r *round) {
 
 	seen := make([]uint64, len(r.touched))
 	for i, c := range r.touched {
-		seen[i] = c.applied.Load() // before the snapshot, which may then hold more
+		seen[i] = c.applied.Load() // read before the snapshot, which may contain later commits
 	}
 	snap := &snapshot{Snapshot: d.db.NewSnapshot(), refs: 1}
 	if err := d.db.Sync(); err != nil {

@@ -2,7 +2,7 @@ package store
 
 import "errors"
 
-// Errors callers branch on. Others are storage failures.
+// Errors that callers distinguish. All others are storage failures.
 var (
 	ErrNotFound  = errors.New("not found")
 	ErrExists    = errors.New("already exists")

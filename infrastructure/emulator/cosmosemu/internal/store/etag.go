@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 )
 
-// etagLength is that of an ETag with its quotes.
+// etagLength is the length of an ETag with its quotes.
 const etagLength = 38
 
-// appendETag appends the quoted ETag of a write. It is made of the container's
-// random number, the number of the write's position and the low bits of its time,
-// so it is new on each write and never needs storing.
+// appendETag appends the quoted ETag of a write. It consists of the container's random
+// number, the position of the write and the low bits of its time. So it is unique per write
+// and need not be stored.
 func appendETag(dst []byte, container rid, at *pointer) []byte {
 	var raw [16]byte
 	copy(raw[:4], container[len(container)-4:])

@@ -16,7 +16,7 @@ import (
 
 var errSeen = errors.New("it is there already")
 
-// createOnce is a transaction that is refused if the document is there.
+// createOnce is a transaction that is refused if the document exists.
 func createOnce(tx *Tx) error {
 	if _, found, err := tx.Get("a"); err != nil || found {
 		return errors.Join(err, errSeen)
@@ -28,7 +28,7 @@ func createOnce(tx *Tx) error {
 	return err
 }
 
-// onSync is a file system that calls do before each fsync of a log.
+// onSync returns a file system that calls do before each fsync of a log.
 func onSync(do func() error) vfs.FS {
 	return errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
@@ -39,9 +39,9 @@ func onSync(do func() error) vfs.FS {
 	}))
 }
 
-// A refusal tells what is stored: it must not speak of a write that a crash could
-// still take back.
-func TestARefusalWaitsUntilWhatItSawIsDurable(t *testing.T) {
+// A refusal discloses the stored state, so it must not depend on a write that a crash could
+// still undo.
+func TestRefusalWaitsUntilObservedStateIsDurable(t *testing.T) {
 	var hold atomic.Bool
 	reached, release := make(chan struct{}, 100), make(chan struct{})
 	w := &world{t: t, m: model{items: make(map[string]modelItem)}, fs: onSync(func() error {
@@ -64,7 +64,7 @@ func TestARefusalWaitsUntilWhatItSawIsDurable(t *testing.T) {
 		_, err := w.c.Update(part, createOnce)
 		written <- err
 	}()
-	<-reached // applied, and the disk takes its time
+	<-reached // the write is applied, and its fsync is running
 	go func() {
 		_, err := w.c.Update(part, createOnce)
 		refused <- err
@@ -86,8 +86,8 @@ func TestARefusalWaitsUntilWhatItSawIsDurable(t *testing.T) {
 	}
 }
 
-// A write that the disk refuses is not acknowledged, and nothing is from then on.
-func TestAFailedDiskIsTold(t *testing.T) {
+// After a failed fsync neither that write nor any later one is acknowledged.
+func TestFailedDiskIsReported(t *testing.T) {
 	var broken atomic.Bool
 	full := errors.New("no space left on device")
 	w := &world{t: t, m: model{items: make(map[string]modelItem)}, fs: onSync(func() error {
@@ -97,7 +97,7 @@ func TestAFailedDiskIsTold(t *testing.T) {
 		return nil
 	})}
 	w.open()
-	defer func() { _ = w.s.Close() }() // of a broken disk
+	defer func() { _ = w.s.Close() }() // fails, because the disk does
 	broken.Store(true)
 	for range 2 {
 		if _, err := w.c.Update(NewPartition(epk.Key{epk.String("a")}, epk.V2), createOnce); !errors.Is(err, full) {

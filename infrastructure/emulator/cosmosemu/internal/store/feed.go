@@ -20,31 +20,32 @@ type FeedQuery struct {
 	Window   *epk.Range // only keys inside, nil: all of the range
 	Part     *Partition // only this logical partition, nil: all
 	MaxItems int        // a page ends at the first transaction that reaches it; 0: no limit
-	MaxBytes int        // the same in bytes of documents; 0: no limit
+	MaxBytes int        // as MaxItems, in bytes of documents; 0: no limit
 	Versions bool       // all-versions-and-deletes mode
-	Metadata bool       // documents in latest-version mode come as {"current":{},"metadata":{}}
+	Metadata bool       // wrap documents in latest-version mode as {"current":{},"metadata":{}}
 	At       *Moment    // nil: now
 }
 
 // FeedPage is a page of the change feed.
 type FeedPage struct {
-	// Documents are JSON texts, separated by commas: documents, each with its _lsn, or
-	// in all-versions-and-deletes mode the entries of versions.go.
+	// Documents are JSON texts, separated by commas: documents with their _lsn, or in
+	// all-versions-and-deletes mode the entries of versions.go.
 	Documents []byte
 	Count     int
-	LSN       uint64 // where the next page starts: After of the next query
+	LSN       uint64 // the After of the query for the next page
 }
 
-// Feed reads one page, appended to dst. Changes come in the order of their LSN,
-// one per document (its latest) unless all versions are wanted, and no transaction is
-// cut by a page's end. ErrRangeGone if the range was split, merged or never existed.
+// Feed reads one page and appends it to dst. Changes are in the order of their LSN, one per
+// document (its latest) unless q.Versions is set. A page never cuts a transaction. Feed
+// returns ErrRangeGone if the range was split, merged or never existed.
 func (c *Container) Feed(dst []byte, q FeedQuery) (FeedPage, error) {
 	state := c.state.Load()
 	rng, err := state.Topology.Find(q.Range)
 	if err != nil {
 		return FeedPage{}, err
 	}
-	// Where an empty page ends is read before the view is taken, which may hold more.
+	// The end of an empty page is read before the view is taken, because the view may
+	// contain later commits.
 	page := FeedPage{Documents: dst, LSN: max(q.After, q.At.LSN(rng))}
 	v := c.store.viewAt(q.At)
 	defer v.release()
@@ -70,8 +71,8 @@ func (c *Container) Feed(dst []byte, q FeedQuery) (FeedPage, error) {
 	return page, errors.Join(err, h.close())
 }
 
-// window returns what effective partition keys must lie in, nil if every entry of
-// the range's own segment counts.
+// window returns the window of effective partition keys to read; nil if it includes every
+// entry of the range's own segment.
 func (q *FeedQuery) window(rng *Range) *epk.Range {
 	if len(rng.History) == 0 && q.Window == nil && q.Part == nil {
 		return nil
@@ -91,7 +92,7 @@ type feedReader struct {
 	c      *Container
 	q      *FeedQuery
 	page   *FeedPage
-	docs   *pebble.Iterator // opened with the first replaced document
+	docs   *pebble.Iterator // opened for the first replaced document
 	key    []byte           // scratch
 	start  int              // of this page in page.Documents
 	last   uint64           // LSN of the last document
@@ -121,15 +122,15 @@ func (f *feedReader) run() error {
 	return nil
 }
 
-// full tells whether a page that begins at start of its text may end here.
+// full reports whether a page whose text begins at start may end here.
 func (q *FeedQuery) full(page *FeedPage, start int) bool {
 	return page.Count > 0 &&
 		(q.MaxItems > 0 && page.Count >= q.MaxItems ||
 			q.MaxBytes > 0 && len(page.Documents)-start >= q.MaxBytes)
 }
 
-// created looks at a document at the place of its creation. One replaced since
-// shows up later, as a feed entry.
+// created adds a document at the position of its creation. A document that was replaced
+// later has a feed entry instead.
 func (f *feedReader) created() error {
 	rec, err := decodeRecord(f.value())
 	if err != nil {
@@ -141,7 +142,7 @@ func (f *feedReader) created() error {
 	return nil
 }
 
-// replaced looks at a feed entry.
+// replaced adds the document of a feed entry.
 func (f *feedReader) replaced() error {
 	entry, err := decodeFeedEntry(f.value())
 	if err != nil || !f.wants(entry.stamp, entry.epk) {

@@ -2,20 +2,20 @@ package store
 
 import "hash/maphash"
 
-// filter remembers which item keys a container may hold, so that a create of a
-// new id needs no look-up. It is a Bloom filter: it never forgets a key, and takes
-// a few that are not there for present. It grows by adding larger blocks.
+// filter is a Bloom filter of the item keys in a container, so that a create with a new id
+// needs no look-up. It has no false negatives and a few false positives. It grows by adding
+// larger blocks.
 //
-// Only a container made by this process has a complete one; others have none.
-// Container.writing guards it.
+// Only containers created by this process have a filter, because the filter of others would
+// be incomplete. Container.writing guards it.
 type filter struct {
 	seed   maphash.Seed
-	blocks []filterBlock // the last one takes new keys
+	blocks []filterBlock // new keys are added to the last one
 }
 
 type filterBlock struct {
-	words []uint64 // a power of two
-	room  int      // keys it still takes
+	words []uint64 // their number is a power of two
+	room  int      // number of keys that can still be added
 }
 
 const (
@@ -34,14 +34,14 @@ func (f *filter) grow(words int) {
 	f.blocks = append(f.blocks, filterBlock{words: make([]uint64, words), room: words * 64 / filterBits})
 }
 
-// mask picks five bits of one word: a look-up touches one cache line per block.
+// mask selects five bits of one word, so that a look-up reads one cache line per block.
 func mask(h uint64) uint64 {
 	return 1<<(h&63) | 1<<(h>>6&63) | 1<<(h>>12&63) | 1<<(h>>18&63) | 1<<(h>>24&63)
 }
 
 func (b *filterBlock) word(h uint64) *uint64 { return &b.words[h>>32&uint64(len(b.words)-1)] }
 
-// mayHold tells whether the key may be in the container. A nil filter knows nothing.
+// mayHold reports whether the key may be in the container. It is always true for a nil filter.
 func (f *filter) mayHold(key []byte) bool {
 	if f == nil {
 		return true
@@ -56,7 +56,7 @@ func (f *filter) mayHold(key []byte) bool {
 	return false
 }
 
-// add remembers a key.
+// add adds a key.
 func (f *filter) add(key []byte) {
 	if f == nil {
 		return

@@ -10,12 +10,12 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// history walks documents or feed entries of several segments in the order of
-// their positions. All its iterators see the same state of the store.
+// history iterates over documents or feed entries of several segments in the order of their
+// positions. All its iterators see the same state of the store.
 type history struct {
 	space   keySpace
 	sources []source
-	at      int // index of the source that stands first, -1 at the end
+	at      int // index of the source with the lowest position, -1 at the end
 }
 
 type source struct {
@@ -23,8 +23,8 @@ type source struct {
 	kind byte
 }
 
-// openHistory starts at the first position not before (lsn, seq), in the given
-// segments and kinds.
+// openHistory starts at the first position not before from, in the given segments and
+// kinds.
 func (c *Container) openHistory(v view, segments []uint32, from position, kinds ...byte) (*history, error) {
 	h := &history{space: c.space, sources: make([]source, 0, len(segments)*len(kinds))}
 	for _, segment := range segments {
@@ -84,7 +84,7 @@ func (h *history) next() {
 	h.choose()
 }
 
-// close ends the walk; its error is that of reading.
+// close closes the iterators and returns their first error.
 func (h *history) close() error {
 	var errs []error
 	for _, s := range h.sources {
@@ -93,10 +93,10 @@ func (h *history) close() error {
 	return disk.AsDamage(errors.Join(errs...))
 }
 
-// segments lists those that may hold changes of the range.
+// segments returns the segments that may contain changes of the range.
 func (r *Range) segments() []uint32 { return append([]uint32{r.Segment}, r.History...) }
 
-// find moves an iterator over documents to the one at a position.
+// find moves an iterator over documents to a position.
 func (c *Container) find(docs *pebble.Iterator, key []byte, created position) ([]byte, error) {
 	key = c.space.document(key[:0], created)
 	if docs.SeekGE(key) && bytes.Equal(docs.Key(), key) {

@@ -6,7 +6,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
-// The key space. Numbers are big-endian, so that byte order is numeric order.
+// The key space. Numbers are big-endian, because byte order is then numeric order.
 //
 //	v                                     format version, see package disk
 //	D <database rid>                      database record
@@ -19,11 +19,11 @@ import (
 //	c <container> x <id> 00 <epk> <pk>          -> position of the document, length of id
 //	c <container> f <segment> <lsn> <seq>       -> feed entry, at the position of the last write
 //	c <container> a <segment> <lsn> <seq>       -> version, see versions.go
-//	c <container> t <segment>                   last LSN whose versions are gone
+//	c <container> t <segment>                   last LSN whose versions were removed
 //	c <container> u <epk> <len pk> <pk> <number> <hash>  -> id, see unique.go
 //
-// A document that was never replaced has no feed entry: its record stands where
-// its feed entry would.
+// A document that was never replaced has no feed entry, because its record has the same
+// position.
 const (
 	keyDatabase  = 'D'
 	keyContainer = 'C'
@@ -41,7 +41,7 @@ const (
 	kindUnique   = 'u'
 )
 
-// keySpace is the number of a container, which prefixes all its keys.
+// keySpace is the number of a container. It is the prefix of all its keys.
 type keySpace uint32
 
 func (n keySpace) prefix(dst []byte, kind byte) []byte {
@@ -50,7 +50,7 @@ func (n keySpace) prefix(dst []byte, kind byte) []byte {
 	return append(dst, kind)
 }
 
-// span is the window that holds all keys of the container.
+// span returns the bounds of all keys of the container.
 func (n keySpace) span() (from, to []byte) {
 	from = binary.BigEndian.AppendUint32([]byte{keyContent}, uint32(n))
 	return from, after(from)
@@ -60,8 +60,8 @@ func (n keySpace) counter(dst []byte, segment uint32) []byte {
 	return n.segment(dst, kindCounters, segment)
 }
 
-// position is a place in the history of a container: a write, of a transaction,
-// to a physical partition.
+// position identifies a write in the history of a container: by segment, transaction and
+// order within the transaction.
 type position struct {
 	segment uint32
 	lsn     uint64
@@ -80,7 +80,7 @@ func decodePosition(b []byte) position {
 	return position{segment: binary.BigEndian.Uint32(b), lsn: binary.BigEndian.Uint64(b[4:]), seq: binary.BigEndian.Uint32(b[12:])}
 }
 
-// The widths of the parts of a number, which has 60 bits. A transaction has fewer
+// The widths of the parts of a document number in bits, 60 in total. A transaction has fewer
 // than 4,096 writes.
 const (
 	seqBits     = 12
@@ -89,13 +89,13 @@ const (
 	maxSegments = 1 << segmentBits
 )
 
-// number is the place in one integer: the last part of a document's resource id. It
-// rises with each insertion into a physical partition, over splits and merges too.
+// number encodes the position as one integer: the last part of a document's resource id. It
+// increases with each insertion into a physical partition, also over splits and merges.
 func (p position) number() uint64 {
 	return p.lsn<<(segmentBits+seqBits) | uint64(p.segment)<<seqBits | uint64(p.seq)
 }
 
-// fromNumber is a place by its number.
+// fromNumber decodes a number.
 func fromNumber(number uint64) position {
 	return position{
 		segment: uint32(number >> seqBits & (maxSegments - 1)),
@@ -108,7 +108,7 @@ func (n keySpace) document(dst []byte, created position) []byte {
 	return created.append(n.prefix(dst, kindDocument))
 }
 
-// partition is the common prefix of the items of one logical partition.
+// partition appends the common prefix of the items of one logical partition.
 func (n keySpace) partition(dst []byte, p *Partition) []byte {
 	dst = append(n.prefix(dst, kindItem), p.EPK...)
 	dst = binary.AppendUvarint(dst, uint64(len(p.encoded)))
@@ -119,8 +119,8 @@ func (n keySpace) item(dst []byte, p *Partition, id string) []byte {
 	return append(n.partition(dst, p), id...)
 }
 
-// id is the common prefix of the entries of one document id. An id with a zero
-// byte in it may share the prefix of a shorter one: readers compare.
+// id appends the common prefix of the entries of one document id. An id that contains a zero
+// byte may share the prefix of a shorter one, so readers must compare the ids.
 func (n keySpace) id(dst []byte, id string) []byte {
 	return append(append(n.prefix(dst, kindID), id...), 0)
 }
@@ -136,7 +136,7 @@ func appendIDEntry(dst []byte, created position, id string) []byte {
 	return binary.BigEndian.AppendUint32(created.append(dst), uint32(len(id)))
 }
 
-// segment is the common prefix of the documents or feed entries of a segment.
+// segment appends the common prefix of the documents or feed entries of a segment.
 func (n keySpace) segment(dst []byte, kind byte, segment uint32) []byte {
 	return binary.BigEndian.AppendUint32(n.prefix(dst, kind), segment)
 }
@@ -145,11 +145,11 @@ func (n keySpace) feed(dst []byte, written position) []byte {
 	return written.append(n.prefix(dst, kindFeed))
 }
 
-// decodeKeyPosition reads the place at the end of a document or feed key.
+// decodeKeyPosition reads the position at the end of a document or feed key.
 func decodeKeyPosition(key []byte) position { return decodePosition(key[len(key)-positionSize:]) }
 
-// before tells whether a place comes earlier in the order of LSNs, for the same LSN
-// in that of segments: the order of numbers.
+// before reports whether a position is earlier in the order of numbers: by LSN, then by
+// segment.
 func (p position) before(other position) bool {
 	if p.lsn != other.lsn {
 		return p.lsn < other.lsn
@@ -157,7 +157,7 @@ func (p position) before(other position) bool {
 	return p.segment < other.segment || p.segment == other.segment && p.seq < other.seq
 }
 
-// after returns the smallest key greater than all keys starting with prefix.
+// after returns the smallest key that is greater than all keys with the prefix.
 func after(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; ; i-- {
@@ -175,7 +175,7 @@ type Partition struct {
 	encoded []byte
 }
 
-// NewPartition computes the place of key in a container that hashes so.
+// NewPartition returns the logical partition of a key in a container with the given hash.
 func NewPartition(key epk.Key, hash epk.Hash) *Partition {
 	buf := make([]byte, 0, 96)
 	buf = hash.Append(buf, key)
@@ -184,10 +184,10 @@ func NewPartition(key epk.Key, hash epk.Hash) *Partition {
 	return &Partition{Key: key, EPK: buf[:n:n], encoded: buf[n:]}
 }
 
-// Equal tells whether two logical partitions are the same.
+// Equal reports whether two logical partitions are the same.
 func (p *Partition) Equal(other *Partition) bool { return string(p.encoded) == string(other.encoded) }
 
-// Holds tells whether key is that of the partition.
+// Holds reports whether the partition has this key.
 func (p *Partition) Holds(key epk.Key) bool {
 	var scratch [128]byte
 	return string(key.Encode(scratch[:0])) == string(p.encoded)

@@ -8,14 +8,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// memFS is Pebble's in-memory file system, but for tables: those are gathered and
-// stored in one piece when they are complete. vfs.MemFS grows a file with every
-// write, which copies a table several times over.
+// memFS is Pebble's in-memory file system, except that it buffers tables and stores each in
+// one write when it is complete. vfs.MemFS grows a file with every write, which would copy a
+// table several times.
 type memFS struct{ vfs.FS }
 
 func newMemFS() vfs.FS { return memFS{vfs.NewMem()} }
 
-// Create makes a file.
+// Create creates a file.
 func (fs memFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := fs.FS.Create(name, category)
 	if err != nil || filepath.Ext(name) != ".sst" {
@@ -26,11 +26,11 @@ func (fs memFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 	return g, nil
 }
 
-// tables are the buffers tables are gathered in.
+// tables are reused buffers for tables.
 var tables = sync.Pool{New: func() any { return new([]byte) }}
 
-// tableBuffer is a table that is being written. Pebble writes it from start to end by one
-// goroutine and reads it only after it is closed.
+// tableBuffer is a table that is being written. It needs no lock, because Pebble writes a
+// table from start to end in one goroutine and reads it only after Close.
 type tableBuffer struct {
 	vfs.File
 	text *[]byte
@@ -41,7 +41,7 @@ func (g *tableBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush stores what was gathered.
+// flush stores the buffered text.
 func (g *tableBuffer) flush() error {
 	if len(*g.text) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (g *tableBuffer) SyncData() error {
 	return errors.Join(g.flush(), g.File.SyncData())
 }
 
-// SyncTo promises nothing and need not store anything yet.
+// SyncTo makes no promise, so it need not store anything yet.
 func (g *tableBuffer) SyncTo(int64) (fullSync bool, err error) { return false, nil }
 
 func (g *tableBuffer) Stat() (vfs.FileInfo, error) {

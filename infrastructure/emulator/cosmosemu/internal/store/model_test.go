@@ -18,7 +18,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
-// model is what the store should hold: a map and a list.
+// model is the expected content of the store.
 type model struct {
 	items map[string]modelItem // by partition key and id
 	lsns  map[string]uint64    // by range
@@ -38,7 +38,7 @@ func (m *model) live(key string) (modelItem, bool) {
 	return item, ok && (item.dies.IsZero() || m.now.Before(item.dies))
 }
 
-// world is a store and its model under the same random operations.
+// world applies the same random operations to a store and its model.
 type world struct {
 	t       *testing.T
 	r       *rand.Rand
@@ -49,8 +49,8 @@ type world struct {
 	created int
 }
 
-// Random writes, batches that fail, deletions, expiry, splits, merges and
-// restarts: reads, scans and feeds always agree with the model.
+// Reads, scans and feeds agree with the model after random writes, failed batches,
+// deletions, expiry, splits, merges and restarts.
 func TestStoreFollowsItsModel(t *testing.T) {
 	for _, durable := range []bool{false, true} {
 		t.Run(fmt.Sprintf("durable %v", durable), func(t *testing.T) {
@@ -138,7 +138,7 @@ func (w *world) reshape() {
 
 var errAbort = errors.New("abort")
 
-// transaction does a few writes to one partition, and in one of five undoes them.
+// transaction makes a few writes to one partition, and rolls back one in five.
 func (w *world) transaction() {
 	pk := "pk" + strconv.Itoa(w.r.IntN(12))
 	part := NewPartition(epk.Key{epk.String(pk)}, epk.V2)
@@ -253,7 +253,7 @@ func (w *world) checkReads() {
 func (w *world) checkScan(want []modelItem) {
 	var got []stored
 	var last uint64
-	skip := uint64(0) // half of the scans start behind a document
+	skip := uint64(0) // half of the scans start after a document
 	collect := func(number uint64, body []byte) bool {
 		if number <= last {
 			w.t.Fatalf("document %d behind %d", number, last)

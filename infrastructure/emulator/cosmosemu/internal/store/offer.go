@@ -45,7 +45,7 @@ func (s *Store) PutOffer(resourceRID, resource string, content json.RawMessage) 
 	return o, nil
 }
 
-// Offer finds an offer by id. ErrNotFound if there is none.
+// Offer returns an offer by id, or ErrNotFound.
 func (s *Store) Offer(id string) (*Offer, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -77,8 +77,8 @@ func (s *Store) Offers() []*Offer {
 	return out
 }
 
-// dropOffers adds the removal of the offers of some resources to a batch. The
-// caller holds turn.
+// dropOffers adds the removal of the offers of the given resources to a batch. The caller
+// holds turn.
 func (s *Store) dropOffers(batch *pebble.Batch, resourceRIDs []string) error {
 	for _, o := range s.Offers() {
 		if !slices.Contains(resourceRIDs, o.RID) {

@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// Moment is a past state of the store. Release it exactly once. A nil Moment
-// stands for the present.
+// Moment is a past state of the store. Release it exactly once. A nil Moment is the present.
 type Moment struct {
 	snapshot *snapshot
-	millis   int64               // Unix time of the commit that made it
-	lsns     map[*counter]uint64 // at least
+	millis   int64               // Unix time of the commit that created it
+	lsns     map[*counter]uint64 // lower bounds: the snapshot may contain later commits
 }
 
-// Release gives the moment back.
+// Release releases the moment.
 func (m *Moment) Release() {
 	if m != nil {
 		m.snapshot.release()
 	}
 }
 
-// LSN is the range's last log sequence number at the moment, at least. Of one that
-// was made later it is that of its parents, the lower of two.
+// LSN returns a lower bound of the range's last log sequence number at the moment. For a
+// range that was created later it is the lowest LSN of its parents.
 func (m *Moment) LSN(r *Range) uint64 {
 	if m == nil {
 		return r.LSN()
@@ -40,8 +39,7 @@ func (m *Moment) count(c *counter) uint64 {
 	return lsn
 }
 
-// past keeps the states of the last while, for reads that are to be stale. It is
-// off unless Options.Past is set.
+// past keeps recent states for stale reads. It is off unless Options.Past is set.
 type past struct {
 	reach time.Duration
 
@@ -49,10 +47,10 @@ type past struct {
 	moments []*Moment  // oldest first; the first may be older than reach
 }
 
-// maxMoments bounds what is kept; beyond it every second one is dropped.
+// maxMoments limits the number of states. Above it every second one is dropped.
 const maxMoments = 512
 
-// remember keeps the state of now. It is called after each commit.
+// remember keeps the current state. It is called after each commit.
 func (s *Store) remember() {
 	if s.past.reach <= 0 {
 		return
@@ -61,12 +59,12 @@ func (s *Store) remember() {
 	for _, db := range s.Databases() {
 		for _, c := range s.Containers(db) {
 			for _, r := range c.Topology().Ranges {
-				m.lsns[r.counter] = r.LSN() // before the snapshot, which may hold more
+				m.lsns[r.counter] = r.LSN() // read before the snapshot, which may contain later commits
 			}
 		}
 	}
 	if v := s.view(); v.snapshot != nil {
-		m.snapshot = v.snapshot // acquired
+		m.snapshot = v.snapshot // already acquired
 	} else {
 		m.snapshot = &snapshot{Snapshot: s.db.NewSnapshot(), refs: 1}
 	}
@@ -95,7 +93,7 @@ func (p *past) add(m *Moment) {
 	p.moments = kept
 }
 
-// Past returns the state of lag ago; nil if nothing has changed since.
+// Past returns the state at the time now - lag; nil if nothing has changed since.
 func (s *Store) Past(lag time.Duration) *Moment {
 	s.past.mu.Lock()
 	defer s.past.mu.Unlock()
@@ -121,7 +119,7 @@ func (p *past) close() {
 	p.moments = nil
 }
 
-// viewAt is the state to read from.
+// viewAt returns the state to read from.
 func (s *Store) viewAt(m *Moment) view {
 	if m == nil {
 		return s.view()

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// memTableSize is what one table in memory grows to, from 256 KB.
+	// memTableSize is the largest size of one table in memory. It starts at 256 KB.
 	memTableSize = 32 << 20
-	// cacheSize bounds the block cache and the tables in memory together, so it
-	// must hold a few of these. It is taken as it is needed.
+	// cacheSize limits the block cache and the tables in memory together, so it must be
+	// several times memTableSize. Memory is allocated only as needed.
 	cacheSize = 256 << 20
 )
 
-// tuning fits Pebble to a small, quick-starting emulator.
+// tuning returns Pebble options for a small emulator that starts quickly.
 func tuning(durable bool) *pebble.Options {
 	o := &pebble.Options{
 		CacheSize:             cacheSize,
@@ -23,11 +23,11 @@ func tuning(durable bool) *pebble.Options {
 		L0StopWritesThreshold: 64,
 	}
 	if !durable {
-		o.L0CompactionThreshold = 16 // reads are cheap enough, and much is short-lived
+		o.L0CompactionThreshold = 16 // higher than the default, because reads are cheap and much data is short-lived
 	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-		if !durable { // memory on both sides: compression would only cost time
+		if !durable { // tables are in memory too, so compression would only cost time
 			o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// Get returns the live document id of a logical partition as of a moment, its body
-// appended to dst. ErrNotFound if there is none.
+// Get returns the live document with an id in a logical partition as of a moment, or
+// ErrNotFound. Its body is appended to dst.
 func (c *Container) Get(dst []byte, part *Partition, id string, at *Moment) (Item, error) {
 	v := c.store.viewAt(at)
 	defer v.release()
@@ -29,8 +29,8 @@ func (c *Container) Get(dst []byte, part *Partition, id string, at *Moment) (Ite
 	return c.read(v, dst, p.created)
 }
 
-// read returns a live document by its place. Between finding the place and here the
-// document may have been replaced, which is as good, or deleted.
+// read returns the live document at a position. After the caller has found the position, the
+// document may have been replaced, then read returns the new version, or deleted.
 func (c *Container) read(v view, dst []byte, created position) (Item, error) {
 	var scratch [32]byte
 	value, closer, err := v.Get(c.space.document(scratch[:0], created))
@@ -54,7 +54,7 @@ func (c *Container) read(v view, dst []byte, created position) (Item, error) {
 
 func (c *Container) ttl() lifetime { return lifetime(c.Definition().DefaultTTL) }
 
-// IDByRID finds the id of a document by its resource id.
+// IDByRID returns the id of the document with a resource id.
 func (c *Container) IDByRID(text string) (id string, found bool) {
 	r, err := parseRID(text)
 	number, ok := DocumentNumber(text)

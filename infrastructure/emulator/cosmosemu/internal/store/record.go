@@ -8,17 +8,17 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// stamp is what decides a document's life and ETag.
+// stamp contains the inputs of a document's expiry and ETag.
 type stamp struct {
 	millis int64 // Unix time of the write
-	ttl    int32 // the document's own, 0 if it has none
+	ttl    int32 // the document's own time to live, 0 if it has none
 }
 
-// pointer is the value of the item index: enough to judge preconditions without
+// pointer is the value of the item index. It contains enough to check preconditions without
 // reading the document.
 type pointer struct {
-	created position // where the document is
-	written position // its last write
+	created position // position of the document
+	written position // position of its last write
 	stamp
 }
 
@@ -44,12 +44,11 @@ func decodePointer(b []byte) (pointer, error) {
 	}, nil
 }
 
-// replaced tells whether the document was written again after its creation: then
-// it has a feed entry.
+// replaced reports whether the document was written again after its creation. If so, it has
+// a feed entry.
 func (p *pointer) replaced() bool { return p.written != p.created }
 
-// record is a document as stored: the pointer, its keys, and the JSON text that
-// a read returns.
+// record is a stored document: the pointer, its keys, and the JSON text that a read returns.
 type record struct {
 	pointer
 	epk     []byte
@@ -68,12 +67,12 @@ func appendRecordHead(dst []byte, at *pointer, p *Partition, id string) []byte {
 	return append(dst, id...)
 }
 
-// otherLength marks the length of an effective partition key that is not made of hashes
+// otherLength marks the length of an effective partition key that does not consist of hashes
 // of version 2.
 const otherLength = 0x80
 
-// epkLength is the length of an effective partition key in one byte: the number of its
-// levels, or for version 1, whose lengths differ, the length itself.
+// epkLength encodes the length of an effective partition key in one byte: as the number of
+// levels, or for version 1, whose lengths vary, as the length itself.
 func epkLength(n int) byte {
 	if n%epk.Size == 0 {
 		return byte(n / epk.Size)
@@ -124,8 +123,8 @@ func decodeRecord(b []byte) (r record, err error) {
 	return r, err
 }
 
-// A feed entry holds what page filters need, so that entries passed over cost no
-// document read.
+// A feed entry contains the inputs of the page filters, so that filtered entries need no
+// read of the document.
 const feedEntryHead = positionSize + 8 + 4
 
 func appendFeedEntry(dst []byte, at *pointer, key []byte) []byte {
@@ -155,11 +154,11 @@ func decodeFeedEntry(b []byte) (feedEntry, error) {
 	}, nil
 }
 
-// lifetime is a container's default time to live: 0 off, -1 on without default,
-// else seconds.
+// lifetime is a container's default time to live in seconds; 0 is off, -1 is on without a
+// default.
 type lifetime int32
 
-// expired tells whether a document written at s is gone at now (Unix ms).
+// expired reports whether a document written at s has expired at now (Unix ms).
 func (l lifetime) expired(s stamp, now int64) bool {
 	if l == 0 {
 		return false

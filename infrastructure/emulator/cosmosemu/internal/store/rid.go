@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Resource ids nest as the service's do: a database has 4 bytes, a container the
-// database's and 4 more with the top bit set, a document the container's and 8
-// more, of which SDKs read the last 60 bits as a number and compare it. They travel as base64 with '-' for '/'.
+// Resource ids are nested as in the service. A database has 4 bytes. A container has its
+// database's bytes and 4 more with the top bit set. A document has its container's bytes and
+// 8 more, whose last 60 bits SDKs read as a number and compare. They are encoded as base64
+// with '-' instead of '/'.
 type rid []byte
 
 var ridEncoding = base64.StdEncoding
@@ -26,7 +27,7 @@ func parseRID(text string) (rid, error) {
 	return b, nil
 }
 
-// DocumentNumber reads the number in the resource id of a document.
+// DocumentNumber returns the number in the resource id of a document.
 func DocumentNumber(text string) (number uint64, ok bool) {
 	r, err := parseRID(text)
 	if err != nil || len(r) != 16 {
@@ -35,7 +36,7 @@ func DocumentNumber(text string) (number uint64, ok bool) {
 	return binary.LittleEndian.Uint64(r[8:]), true
 }
 
-// IsDatabaseRID tells whether a text has the form of a database's resource id.
+// IsDatabaseRID reports whether a text has the form of a database's resource id.
 func IsDatabaseRID(text string) bool {
 	if len(text) != 8 { // 4 bytes
 		return false
@@ -50,11 +51,11 @@ func (r rid) container(number uint32) rid {
 
 func databaseRID(number uint32) rid { return binary.BigEndian.AppendUint32(nil, number&^(1<<31)) }
 
-// appendDocumentRID appends the text of a document's rid without allocating.
+// appendDocumentRID appends the text of a document's resource id without allocating.
 func appendDocumentRID(dst []byte, container rid, document uint64) []byte {
 	var raw [16]byte
 	copy(raw[:], container)
-	binary.LittleEndian.PutUint64(raw[8:], document) // the highest four bits say that it is a document
+	binary.LittleEndian.PutUint64(raw[8:], document) // the highest four bits mark a document
 	start := len(dst)
 	dst = ridEncoding.AppendEncode(dst, raw[:])
 	for i := start; i < len(dst); i++ {

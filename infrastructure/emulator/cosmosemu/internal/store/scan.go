@@ -14,7 +14,7 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// Scope says which documents a scan visits. All conditions must hold.
+// Scope selects the documents of a scan. All conditions must hold.
 type Scope struct {
 	Window *epk.Range // effective partition keys, nil: all
 	Part   *Partition // a logical partition, or all below a hierarchical prefix; nil: all
@@ -29,12 +29,12 @@ type ItemRef struct {
 	Part *Partition // nil: in any logical partition
 }
 
-// Scan calls fn for the live documents of a scope in the order of insertion,
-// until it returns false. The body is valid during the call only. All of one
-// scan comes from one state of the container.
+// Scan calls fn for the live documents of a scope in the order of insertion, until it
+// returns false. The body is valid during the call only. A scan sees one state of the
+// container.
 //
-// A logical partition and named documents are found by index; only a scope with
-// neither passes over other documents.
+// A logical partition and named documents are found by index. A scope with neither reads all
+// documents of the ranges that overlap its window.
 func (c *Container) Scan(scope Scope, fn func(number uint64, body []byte) (more bool)) error {
 	v := c.store.viewAt(scope.At)
 	defer v.release()
@@ -66,8 +66,8 @@ type scanner struct {
 	key    []byte // scratch
 }
 
-// all visits the documents of the container, or those of the ranges that overlap
-// the scope's window.
+// all visits the documents of the container, or of the ranges that overlap the scope's
+// window.
 func (s *scanner) all(v view) error {
 	t := s.c.Topology()
 	var segments []uint32
@@ -96,7 +96,7 @@ func (s *scanner) all(v view) error {
 	return errors.Join(err, h.close())
 }
 
-// visit offers a document record, if it is in scope.
+// visit passes a document record to fn if it is in scope.
 func (s *scanner) visit(value []byte) (more bool, err error) {
 	rec, err := decodeRecord(value)
 	if err != nil {
@@ -127,15 +127,14 @@ func (s *scanner) indexed(index *pebble.Iterator) error {
 	return nil
 }
 
-// inOrder sorts places by insertion, without repeats and without those before the
-// scope.
+// inOrder sorts positions by insertion, and drops repeats and those up to scope.After.
 func (s *scanner) inOrder(found []position) []position {
 	slices.SortFunc(found, func(a, b position) int { return cmp.Compare(a.number(), b.number()) })
 	found = slices.Compact(found)
 	return slices.DeleteFunc(found, func(p position) bool { return p.number() <= s.scope.After })
 }
 
-// inPartition returns the places of the documents of a logical partition.
+// inPartition returns the positions of the documents in a logical partition.
 func (s *scanner) inPartition(index *pebble.Iterator) (found []position, err error) {
 	lower := append(s.c.space.prefix(nil, kindItem), s.scope.Part.EPK...)
 	end := after(lower)
@@ -149,12 +148,12 @@ func (s *scanner) inPartition(index *pebble.Iterator) (found []position, err err
 	return found, nil
 }
 
-// byName visits the documents named in the scope. Look-ups of single keys pass by
-// tables that do not have them, which an iterator cannot.
+// byName visits the documents named in the scope. It looks up single keys because that
+// skips tables without the key, which an iterator cannot do.
 func (s *scanner) byName(v view) error {
 	if v.snapshot == nil { // all look-ups must see the same state
 		snapshot := s.c.store.db.NewSnapshot()
-		defer func() { _ = snapshot.Close() }() // reports double closing only
+		defer func() { _ = snapshot.Close() }() // Close fails only if called twice
 		v.Reader = snapshot
 	}
 	var found []position
@@ -177,7 +176,7 @@ func (s *scanner) byName(v view) error {
 	return nil
 }
 
-// named appends the places of the documents a reference means.
+// named appends the positions of the documents that a reference names.
 func (s *scanner) named(found []position, v view, ref *ItemRef) ([]position, error) {
 	if ref.Part == nil {
 		return s.withID(found, v, ref.ID)
@@ -194,7 +193,7 @@ func (s *scanner) named(found []position, v view, ref *ItemRef) ([]position, err
 	return append(found, p.created), errors.Join(err, closer.Close())
 }
 
-// withID appends the places of the documents with an id, in any logical partition.
+// withID appends the positions of the documents with an id, in any logical partition.
 func (s *scanner) withID(found []position, v view, id string) ([]position, error) {
 	lower := s.c.space.id(nil, id)
 	index, err := v.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)})
@@ -206,7 +205,7 @@ func (s *scanner) withID(found []position, v view, id string) ([]position, error
 		switch {
 		case len(value) != idEntrySize:
 			err = fmt.Errorf("%w: id index entry of %d bytes", disk.ErrDamaged, len(value))
-		case int(binary.BigEndian.Uint32(value[positionSize:])) == len(id): // else a longer id with a zero byte in it
+		case int(binary.BigEndian.Uint32(value[positionSize:])) == len(id): // otherwise it is a longer id that contains a zero byte
 			found = append(found, decodePosition(value))
 		}
 	}

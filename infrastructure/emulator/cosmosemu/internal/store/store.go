@@ -14,18 +14,18 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// formatVersion marks the layout of keys.go; a store of another one is refused.
+// formatVersion identifies the layout of keys.go. Open refuses a store with another one.
 const formatVersion = "feedbox-cosmosemu-2"
 
-// Options says where and how to keep the data. The zero value keeps it in memory.
+// Options configure a store. The zero value keeps the data in memory.
 type Options struct {
 	Dir    string           // on disk, with fsync before a write is acknowledged; "" keeps the data in memory
 	FS     vfs.FS           // file system of Dir, default the operating system's
 	Now    func() time.Time // default time.Now
 	Random *rand.Rand       // source of resource ids, default seeded at random
 	Logger *slog.Logger     // default none
-	Past   time.Duration    // how far back Store.Past reaches, default not at all
-	Sweep  time.Duration    // how often space of expired documents is looked for, default 10s, negative never
+	Past   time.Duration    // how far back Store.Past reaches; 0 disables it
+	Sweep  time.Duration    // interval between sweeps of expired documents, default 10s, negative never
 }
 
 // Store is safe for concurrent use.
@@ -48,8 +48,7 @@ type Store struct {
 	swept chan struct{} // closed when the sweeper has ended
 }
 
-// Open opens or creates a store. An error that wraps disk.ErrDamaged means that the
-// files are damaged; nothing is served from them.
+// Open opens or creates a store. The error wraps disk.ErrDamaged if the files are damaged.
 func Open(o Options) (*Store, error) {
 	durable := o.Dir != ""
 	fs := o.FS
@@ -98,7 +97,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close stops the sweeper and closes the files. No other call may be running.
+// Close stops the sweeper and closes the files. No other call may run at the same time.
 func (s *Store) Close() error {
 	close(s.stop)
 	<-s.swept
@@ -112,11 +111,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Err is why nothing must be served any more: corrupt data was met, or a write could
-// not be made durable. It is nil while all is well.
+// Err returns the error after which the store must no longer be used: a read found corrupt
+// data, or a write could not be made durable. It is nil before that.
 func (s *Store) Err() error { return s.db.Err() }
 
-// Failed receives that reason once.
+// Failed receives the error of Err once.
 func (s *Store) Failed() <-chan error { return s.db.Failed() }
 
 // Now is the store's clock.
@@ -129,9 +128,10 @@ func (s *Store) view() view {
 	return view{Reader: s.db}
 }
 
-// acknowledge returns when all that c counts is visible and, on disk, durable.
+// acknowledge blocks until all transactions that c has counted are visible and, on disk,
+// durable.
 func (s *Store) acknowledge(c *counter) error {
-	if s.durable != nil { // else it was published when it was applied
+	if s.durable != nil { // otherwise they became visible when they were applied
 		if err := s.durable.wait(c); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// sweepStep bounds the documents looked at per container and tick.
+// sweepStep limits the documents that a sweep reads per container and tick.
 const sweepStep = 2000
 
 // sweepLoop frees the space of expired documents until the store closes.
@@ -45,10 +45,10 @@ func (s *Store) sweepLoop(every time.Duration) {
 	}
 }
 
-// sweep looks at the documents behind from and removes the expired ones. It returns
-// where to go on, the zero position at the end. Removal takes no LSN,
-// unless the container keeps its deletions: the change feed in latest-version mode
-// does not show it.
+// sweep reads a number of documents from a position on and removes the expired ones. It
+// returns the position to continue at, the zero position at the end. A removal uses no LSN,
+// because the change feed in latest-version mode does not contain it, unless the container
+// keeps its deletions.
 func (c *Container) sweep(from position) (next position, err error) {
 	expired, next, err := c.findExpired(from)
 	if err != nil || len(expired) == 0 {
@@ -68,7 +68,7 @@ func (c *Container) sweep(from position) (next position, err error) {
 	for _, created := range expired {
 		value, closer, err := c.store.db.Get(c.space.document(nil, created))
 		if err != nil {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		rec, err := decodeRecord(value)
 		if err == nil && ttl.expired(rec.stamp, now) {
@@ -81,18 +81,18 @@ func (c *Container) sweep(from position) (next position, err error) {
 		}
 	}
 	for _, r := range c.Topology().Ranges {
-		_ = batch.Set(c.space.counter(nil, r.Segment), appendCounter(nil, r.counter.applied.Load()), nil) // see writer
+		_ = batch.Set(c.space.counter(nil, r.Segment), appendCounter(nil, r.counter.applied.Load()), nil) // adding to a batch does not fail
 	}
 	return next, c.store.db.Apply(batch, pebble.NoSync)
 }
 
-// expire removes expired documents of a container that keeps its deletions: each
-// takes an LSN and shows in all-versions-and-deletes mode.
+// expire removes expired documents of a container that keeps its deletions. Each removal
+// uses an LSN and is part of the feed in all-versions-and-deletes mode.
 func (c *Container) expire(expired []position) error {
 	for _, created := range expired {
 		value, closer, err := c.store.db.Get(c.space.document(nil, created))
 		if err != nil {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		rec, err := decodeRecord(bytes.Clone(value))
 		if err := errors.Join(err, closer.Close()); err != nil {
@@ -129,7 +129,7 @@ func (c *Container) findExpired(from position) (expired []position, next positio
 	for it.First(); it.Valid() && seen < sweepStep; it.Next() {
 		p, err := decodePointer(it.Value())
 		if err != nil {
-			_ = it.Close() // the first error counts
+			_ = it.Close() // the first error is the one to report
 			return nil, from, err
 		}
 		if ttl.expired(p.stamp, now) {

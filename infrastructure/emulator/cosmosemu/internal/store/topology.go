@@ -9,10 +9,10 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
-// Topology is the set of live physical partitions of a container, in the order
-// of their bounds, without gaps. It is immutable.
+// Topology is the set of live physical partitions of a container, in the order of their
+// bounds and without gaps. It is immutable.
 type Topology struct {
-	Version     int     `json:"version"` // rises with every split and merge
+	Version     int     `json:"version"` // increases with every split and merge
 	Ranges      []Range `json:"ranges"`
 	NextRange   int     `json:"nextRange"`
 	NextSegment uint32  `json:"nextSegment"`
@@ -25,17 +25,17 @@ type Range struct {
 	Max     []byte   `json:"max"`
 	Parents []string `json:"parents,omitempty"` // ids of all ancestors
 	Segment uint32   `json:"segment"`
-	Start   uint64   `json:"start,omitempty"` // its LSN when it was made
-	// History lists the segments of the ancestors, which may hold changes of this range.
+	Start   uint64   `json:"start,omitempty"` // its LSN when it was created
+	// History lists the segments of the ancestors, which may contain changes of this range.
 	History []uint32 `json:"history,omitempty"`
 
-	counter *counter // the same in each topology that has the range
+	counter *counter // shared by all topologies that contain the range
 }
 
-// LSN is the last log sequence number of the range that readers see.
+// LSN returns the last log sequence number of the range that readers see.
 func (r *Range) LSN() uint64 { return r.counter.visible.Load() }
 
-// Bounds is the window of the range.
+// Bounds returns the effective partition keys of the range.
 func (r *Range) Bounds() epk.Range { return epk.Range{Min: r.Min, Max: r.Max} }
 
 func newTopology(hash epk.Hash, partitions int) *Topology {
@@ -46,7 +46,7 @@ func newTopology(hash epk.Hash, partitions int) *Topology {
 	return t
 }
 
-// add appends a fresh range without a counter; the caller sorts.
+// add appends a new range without a counter. The caller sorts the ranges.
 func (t *Topology) add(bounds epk.Range) *Range {
 	t.Ranges = append(t.Ranges, Range{ID: strconv.Itoa(t.NextRange), Min: bounds.Min, Max: bounds.Max, Segment: t.NextSegment})
 	t.NextRange++
@@ -54,7 +54,7 @@ func (t *Topology) add(bounds epk.Range) *Range {
 	return &t.Ranges[len(t.Ranges)-1]
 }
 
-// Find returns the live range with id, or an error wrapping ErrRangeGone.
+// Find returns the live range with an id, or an error that wraps ErrRangeGone.
 func (t *Topology) Find(id string) (*Range, error) {
 	for i := range t.Ranges {
 		if t.Ranges[i].ID == id {
@@ -64,7 +64,7 @@ func (t *Topology) Find(id string) (*Range, error) {
 	return nil, fmt.Errorf("range %q: %w", id, ErrRangeGone)
 }
 
-// Locate returns the range that holds an effective partition key.
+// Locate returns the range that contains an effective partition key.
 func (t *Topology) Locate(key []byte) *Range {
 	i, found := slices.BinarySearchFunc(t.Ranges, key, func(r Range, key []byte) int { return bytes.Compare(r.Min, key) })
 	if !found {
@@ -73,8 +73,7 @@ func (t *Topology) Locate(key []byte) *Range {
 	return &t.Ranges[max(i, 0)]
 }
 
-// split returns the topology in which the range id is cut at a key (nil: in the
-// middle).
+// split returns the topology in which a range is divided at a key (nil: in the middle).
 func (t *Topology) split(hash epk.Hash, id string, at []byte) (*Topology, error) {
 	parent, err := t.Find(id)
 	if err != nil {
@@ -93,7 +92,7 @@ func (t *Topology) split(hash epk.Hash, id string, at []byte) (*Topology, error)
 	return t.replace([]*Range{parent}, epk.Range{Min: bounds.Min, Max: at}, epk.Range{Min: at, Max: bounds.Max}), nil
 }
 
-// merge returns the topology in which two neighbours have become one.
+// merge returns the topology in which two adjacent ranges are joined.
 func (t *Topology) merge(left, right string) (*Topology, error) {
 	a, err := t.Find(left)
 	if err != nil {
@@ -104,13 +103,13 @@ func (t *Topology) merge(left, right string) (*Topology, error) {
 		return nil, err
 	}
 	if !bytes.Equal(a.Max, b.Min) {
-		return nil, fmt.Errorf("%w: ranges %s and %s are not neighbours in this order", ErrInvalid, left, right)
+		return nil, fmt.Errorf("%w: ranges %s and %s are not adjacent in this order", ErrInvalid, left, right)
 	}
 	return t.replace([]*Range{a, b}, epk.Range{Min: a.Min, Max: b.Max}), nil
 }
 
-// replace returns a topology where fresh ranges stand for the given ones, whose
-// writers must be at rest.
+// replace returns a topology in which new ranges replace the given ones. No writer may be
+// active.
 func (t *Topology) replace(parents []*Range, bounds ...epk.Range) *Topology {
 	next := &Topology{Version: t.Version + 1, NextRange: t.NextRange, NextSegment: t.NextSegment}
 	var ancestors []string
@@ -139,7 +138,7 @@ func (t *Topology) replace(parents []*Range, bounds ...epk.Range) *Topology {
 	return next
 }
 
-// dedup drops repeated ids, keeping the first: siblings share their ancestors.
+// dedup drops repeated ids, which occur because siblings share their ancestors.
 func dedup(ids []string) []string {
 	var out []string
 	for _, id := range ids {

@@ -13,7 +13,7 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random tests, 0 for a new one")
 
-// random returns a source whose seed is printed when the test fails.
+// random returns a source whose seed is logged if the test fails.
 func random(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := *seedFlag
@@ -28,9 +28,9 @@ func random(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// However ranges split and merge, they cover the key space without gap or overlap,
-// know their ancestors, and read the segments of all of them.
-func TestTopologyStaysWhole(t *testing.T) {
+// After any sequence of splits and merges the ranges cover the key space without gap or
+// overlap, list their ancestors, and read the segments of all of them.
+func TestTopologyStaysComplete(t *testing.T) {
 	r := random(t)
 	top := newTopology(epk.V2, 3)
 	for range 200 {

@@ -11,11 +11,11 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// Item is a document as a client sees it.
+// Item is a document with its system properties.
 type Item struct {
 	ETag   string
 	Body   []byte // the JSON text with its system properties
-	Number uint64 // rises with every insertion into the container
+	Number uint64 // increases with every insertion into the container
 	LSN    uint64 // of its last write
 }
 
@@ -25,15 +25,15 @@ type Commit struct {
 	Range string // its id
 }
 
-// Tx is a transaction on one logical partition. It sees its own changes; others
-// see all of them or none. It is used by one goroutine, inside Update.
+// Tx is a transaction on one logical partition. It sees its own changes; other readers see
+// all of them or none. It is used by one goroutine, inside Update.
 type Tx struct {
 	c        *Container
 	part     *Partition
 	state    *containerState
 	now      int64
 	lsn      uint64
-	segment  uint32 // of the feed, where writes go
+	segment  uint32 // of the history, to write to
 	seq      uint32
 	changes  []change
 	versions []version // if the container keeps them
@@ -43,25 +43,26 @@ type Tx struct {
 	arena    []byte    // records of this transaction
 }
 
-// keepArena bounds the scratch space a pooled transaction holds on to.
-const keepArena = 1 << 20
+// maxPooledArena limits the scratch space of a pooled transaction, so that one large
+// transaction does not hold its memory for ever.
+const maxPooledArena = 1 << 20
 
-// change is what a transaction does to one id; the last one counts.
+// change is the change of one id in a transaction. For each id the last one is applied.
 type change struct {
 	id     string
-	old    pointer // in the store, if exists
+	old    pointer // in the store, valid if exists
 	exists bool    // an entry is in the store, live or expired
 	now    pointer
 	value  []byte // document record; nil means deleted
 	head   int    // length of the record's head; the body follows
 }
 
-// Update runs fn in a transaction on one logical partition and commits what it
-// did. If fn fails nothing is changed and its error is returned as it is. A
-// transaction that changed nothing takes no LSN. Either way Update returns when
-// what fn saw is durable: a refusal tells of it, too.
+// Update runs fn in a transaction on one logical partition and commits its changes. If fn
+// fails, nothing is changed and its error is returned unchanged. A transaction without
+// changes uses no LSN. In every case Update returns only when all that fn has read is
+// durable, because the error of fn can disclose it too.
 //
-// fn runs while other writers of the container wait: it must not block.
+// fn must not block, because other writers of the container wait for it.
 func (c *Container) Update(part *Partition, fn func(*Tx) error) (Commit, error) {
 	commit, at, wrote, err := c.apply(part, fn)
 	if !wrote && (at == nil || at.settled()) {
@@ -79,7 +80,7 @@ func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, c
 	tx, _ := txPool.Get().(*Tx)
 	defer func() {
 		clear(tx.changes)
-		if cap(tx.arena) <= keepArena {
+		if cap(tx.arena) <= maxPooledArena {
 			*tx = Tx{changes: tx.changes[:0], key: tx.key[:0], arena: tx.arena[:0]}
 			txPool.Put(tx)
 		}
@@ -109,8 +110,8 @@ func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, c
 	return Commit{LSN: tx.lsn, Range: at.ID}, at.counter, true, nil
 }
 
-// find returns what the transaction knows of id. The pointer is valid until the
-// next change.
+// find returns the state of an id in the transaction. The pointer is valid until the next
+// change.
 func (tx *Tx) find(id string) (ch *change, live bool, err error) {
 	for i := range tx.changes {
 		if tx.changes[i].id == id {
@@ -157,7 +158,7 @@ func (tx *Tx) ETag(id string) (etag string, found bool, err error) {
 	return string(appendETag(nil, tx.c.rid, &ch.now)), true, nil
 }
 
-// Get returns a live document. Its body must not be kept past the transaction.
+// Get returns a live document. Its body is valid until the transaction ends.
 func (tx *Tx) Get(id string) (item Item, found bool, err error) {
 	ch, live, err := tx.find(id)
 	if err != nil || !live {
@@ -170,7 +171,7 @@ func (tx *Tx) Get(id string) (item Item, found bool, err error) {
 	return item, err == nil, err
 }
 
-// load reads a document from the store, be it live or expired.
+// load reads a live or expired document from the store.
 func (tx *Tx) load(ch *change) (Item, error) {
 	tx.key = tx.c.space.document(tx.key[:0], ch.now.created)
 	value, closer, err := tx.c.store.db.Get(tx.key)
@@ -184,8 +185,8 @@ func (tx *Tx) load(ch *change) (Item, error) {
 	return tx.c.item(&rec.pointer, rec.body), nil
 }
 
-// Put creates or replaces the document id. The returned body must not be kept
-// past the transaction. If it fails with ErrNotUnique, the transaction is as before.
+// Put creates or replaces a document. The returned body is valid until the transaction ends.
+// If Put fails with ErrNotUnique, the transaction is unchanged.
 func (tx *Tx) Put(doc *document.Document) (Item, error) {
 	if err := tx.CheckUnique(doc, ""); err != nil {
 		return Item{}, err
@@ -213,7 +214,7 @@ func (tx *Tx) Put(doc *document.Document) (Item, error) {
 	ch.head = len(buf) - start
 	buf = tx.c.appendSystem(doc.AppendMembers(buf), &ch.now)
 	tx.arena = buf
-	value := buf[start:len(buf):len(buf)] // stays valid if the arena moves
+	value := buf[start:len(buf):len(buf)] // stays valid if the arena is reallocated
 	if err := tx.claim(&before, value[ch.head:]); err != nil {
 		return Item{}, err
 	}

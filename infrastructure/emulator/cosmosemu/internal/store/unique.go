@@ -13,20 +13,19 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// UniqueKey has the paths whose values together may occur once in a logical partition.
-// What a document lacks counts as null. Source: the service's documentation of unique
-// keys.
+// UniqueKey lists paths whose values, taken together, must be unique in a logical partition.
+// A missing value counts as null. Source: the service's documentation of unique keys.
 type UniqueKey []document.Path
 
-// claim is what a transaction does to an entry of the index of unique keys; of several
-// for one key the last one counts. The entries of a document that expired stay until the
-// sweep, or until another document takes them: an entry binds while its document lives.
+// claim is the change of one entry in the index of unique keys. For each key the last claim
+// of a transaction is applied. The entry of an expired document stays until the sweep or
+// until another document takes it, but it has no effect.
 type claim struct {
 	key []byte
-	id  string // of the document that has the values, "" = none any more
+	id  string // of the document that has the values, "" removes the entry
 }
 
-// uniqueEntries are the keys of a document's entries.
+// uniqueEntries returns the keys of a document's entries.
 func (n keySpace) uniqueEntries(p *Partition, keys []UniqueKey, body []byte) [][]byte {
 	entries := make([][]byte, len(keys))
 	for i, paths := range keys {
@@ -44,8 +43,8 @@ func (n keySpace) uniqueEntries(p *Partition, keys []UniqueKey, body []byte) [][
 	return entries
 }
 
-// CheckUnique is ErrNotUnique if a live document has a unique key of doc already, unless
-// it is the one of doc's id or of the id given, which doc is to replace.
+// CheckUnique returns ErrNotUnique if another live document has one of doc's unique keys.
+// The documents with doc's id and with the id replaced, which doc replaces, do not count.
 func (tx *Tx) CheckUnique(doc *document.Document, replaced string) error {
 	keys := tx.state.Definition.Unique
 	if len(keys) == 0 {
@@ -66,7 +65,7 @@ func (tx *Tx) CheckUnique(doc *document.Document, replaced string) error {
 	return nil
 }
 
-// holder is the document that an entry names, "" if there is none.
+// holder returns the id of the document that an entry names, "" if there is no entry.
 func (tx *Tx) holder(key []byte) (string, error) {
 	for _, c := range slices.Backward(tx.claims) {
 		if string(c.key) == string(key) {
@@ -88,8 +87,8 @@ func (c *Container) storedHolder(key []byte) (id string, err error) {
 	return id, closer.Close()
 }
 
-// claim gives the document ch its unique keys and frees those it had; body is its new
-// text, nil if it is deleted.
+// claim frees the unique keys of a changed document and claims those of its new text. body
+// is nil if the document is deleted.
 func (tx *Tx) claim(ch *change, body []byte) error {
 	keys := tx.state.Definition.Unique
 	if len(keys) == 0 {
@@ -118,7 +117,7 @@ func (tx *Tx) claim(ch *change, body []byte) error {
 	return nil
 }
 
-// text is the body of a document that is in the store, or was written before in this
+// text returns the body of a document from the store, or from an earlier write of this
 // transaction.
 func (tx *Tx) text(ch *change) ([]byte, error) {
 	if ch.value != nil {
@@ -138,8 +137,8 @@ func (w *writer) unique(claims []claim) {
 	}
 }
 
-// forgetUnique adds the removal of the entries of an expired document to a batch, unless
-// another has taken them.
+// forgetUnique adds the removal of an expired document's entries to a batch. It skips entries
+// that another document has taken.
 func (c *Container) forgetUnique(batch *pebble.Batch, p *Partition, rec *record) error {
 	keys := c.Definition().Unique
 	if len(keys) == 0 {

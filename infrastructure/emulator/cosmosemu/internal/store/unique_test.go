@@ -10,8 +10,8 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
-// Random writes, deletions, expiry and sweeps: a write is refused exactly if a live
-// document of its partition has its value.
+// After random writes, deletions, expiry and sweeps, a write is refused exactly if a live
+// document of its partition has the same value.
 func TestUniqueKeysFollowTheirModel(t *testing.T) {
 	r := random(t)
 	now := time.Unix(1_800_000_000, 0)

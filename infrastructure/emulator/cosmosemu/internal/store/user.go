@@ -11,7 +11,8 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// User of a database, with what it may do. Immutable: a change makes another one.
+// User is a user of a database with its permissions. It is immutable: a change creates a
+// new one.
 type User struct {
 	ID          string       `json:"id"`
 	RID         string       `json:"rid"`
@@ -21,7 +22,7 @@ type User struct {
 	Permissions []Permission `json:"permissions,omitempty"`
 }
 
-// Permission of a user to use a container or an item.
+// Permission allows a user to access a container or an item.
 type Permission struct {
 	ID       string          `json:"id"`
 	RID      string          `json:"rid"`
@@ -32,7 +33,7 @@ type Permission struct {
 	Key      json.RawMessage `json:"key,omitempty"`
 }
 
-// Permission finds one by id. ErrNotFound if there is none.
+// Permission returns a permission by id, or ErrNotFound.
 func (u *User) Permission(id string) (*Permission, error) {
 	for i := range u.Permissions {
 		if p := &u.Permissions[i]; p.ID == id || p.RID == id {
@@ -49,7 +50,7 @@ func (s *Store) Users(db *Database) []*User {
 	return slices.SortedFunc(maps.Values(db.users), func(a, b *User) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// User finds a user by id or resource id. ErrNotFound if there is none.
+// User returns a user by id or resource id, or ErrNotFound.
 func (s *Store) User(db *Database, id string) (*User, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -64,19 +65,19 @@ func (s *Store) User(db *Database, id string) (*User, error) {
 	return nil, fmt.Errorf("user %s: %w", id, ErrNotFound)
 }
 
-// CreateUser makes a user. ErrExists if the database has one of that id.
+// CreateUser creates a user. It returns ErrExists if the id is in use.
 func (s *Store) CreateUser(db *Database, id string) (*User, error) {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	if _, err := s.User(db, id); err == nil {
 		return nil, fmt.Errorf("user %s: %w", id, ErrExists)
 	}
-	r := rid(binary.BigEndian.AppendUint32(slices.Clone(db.rid), s.random.Uint32()&^(1<<31))) // that bit is set in those of containers
+	r := rid(binary.BigEndian.AppendUint32(slices.Clone(db.rid), s.random.Uint32()&^(1<<31))) // the resource ids of containers have this bit set
 	return s.putUser(db, "", &User{ID: id, RID: r.String(), Database: db.RID})
 }
 
-// ChangeUser lets change work on a copy of a user, which then takes its place. Its id may
-// change. If change fails nothing is changed and its error is returned as it is.
+// ChangeUser calls change with a copy of a user, which then replaces the user. change may
+// change the id. If it fails, the user stays unchanged and its error is returned.
 func (s *Store) ChangeUser(db *Database, id string, change func(*User) error) (*User, error) {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -96,16 +97,16 @@ func (s *Store) ChangeUser(db *Database, id string, change func(*User) error) (*
 }
 
 // StampPermission gives a permission of a user a new ETag, and a resource id if it has
-// none. It is for use inside ChangeUser.
+// none. It must be called inside ChangeUser.
 func (s *Store) StampPermission(u *User, p *Permission) {
 	p.ETag, p.Modified = s.randomETag(), s.now().UnixMilli()
 	if p.RID == "" {
-		r, _ := parseRID(u.RID) // it was made here
+		r, _ := parseRID(u.RID) // this package created it
 		p.RID = rid(binary.BigEndian.AppendUint64(r, s.random.Uint64())).String()
 	}
 }
 
-// putUser stores a user in place of the one called old. The caller holds turn.
+// putUser stores a user instead of the one named old. The caller holds turn.
 func (s *Store) putUser(db *Database, old string, u *User) (*User, error) {
 	if current, err := s.Database(db.ID); err != nil || current != db {
 		return nil, fmt.Errorf("database %s: %w", db.ID, ErrNotFound)
@@ -131,7 +132,7 @@ func (s *Store) DeleteUser(db *Database, id string) error {
 	}
 	batch := s.db.NewBatch()
 	defer batch.Close()
-	_ = batch.Delete(userKey(u.RID), nil) // collecting does not fail
+	_ = batch.Delete(userKey(u.RID), nil) // adding to a batch does not fail
 	if err := s.db.Commit(batch); err != nil {
 		return fmt.Errorf("delete user: %w", err)
 	}

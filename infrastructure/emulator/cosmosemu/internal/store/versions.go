@@ -12,12 +12,12 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// A container with a retention keeps every version and every deletion for that
-// long, as the entries of the change feed's all-versions-and-deletes mode: JSON of
-// the form {"current":{},"metadata":{},"previous":{}}. Writing them costs a copy of
-// each document, so other containers have none.
+// A container with a retention keeps every version and every deletion for that time, as the
+// entries of the change feed's all-versions-and-deletes mode: JSON of the form
+// {"current":{},"metadata":{},"previous":{}}. Other containers have none, because each
+// version costs a copy of the document.
 
-// ErrTooOld is the answer to a position of which something is no longer kept.
+// ErrTooOld means that changes after a position are no longer kept.
 var ErrTooOld = errors.New("the position lies before the retention of the change feed")
 
 type versionEntry struct {
@@ -89,7 +89,7 @@ func (c *Container) retention() time.Duration {
 	return time.Duration(c.Definition().Retention) * time.Minute
 }
 
-// trimmed is the last LSN of a segment whose versions are no longer kept.
+// trimmed returns the last LSN of a segment whose versions were removed.
 func (c *Container) trimmed(v view, segment uint32) (uint64, error) {
 	value, closer, err := v.Get(c.space.segment(nil, kindTrimmed, segment))
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -108,7 +108,7 @@ func (c *Container) trimmed(v view, segment uint32) (uint64, error) {
 	return lsn, closer.Close()
 }
 
-// trim frees the versions that are older than the retention.
+// trim removes the versions that are older than the retention.
 func (c *Container) trim() error {
 	if c.retention() == 0 {
 		return nil
@@ -128,7 +128,7 @@ func (c *Container) trim() error {
 			if err != nil || e.millis >= oldest {
 				break
 			}
-			_ = batch.Delete(h.sources[0].Key(), nil) // see writer
+			_ = batch.Delete(h.sources[0].Key(), nil) // adding to a batch does not fail
 			_ = batch.Set(c.space.segment(nil, kindTrimmed, segment), binary.BigEndian.AppendUint64(nil, h.lsn()), nil)
 		}
 		if err := h.close(); err != nil {

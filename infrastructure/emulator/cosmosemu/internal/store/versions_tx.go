@@ -11,14 +11,14 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
-// version is an entry that a transaction adds.
+// version is a feed entry that a transaction adds.
 type version struct {
 	at    position
 	entry []byte
 }
 
-// logVersion notes a create or replace. previous is the LSN of the version before, 0
-// if there is none.
+// logVersion records a create or replace. previous is the LSN of the previous version, 0 if
+// there is none.
 func (tx *Tx) logVersion(seq uint32, body []byte, previous uint64) {
 	operation := `"create"`
 	if previous > 0 {
@@ -30,7 +30,7 @@ func (tx *Tx) logVersion(seq uint32, body []byte, previous uint64) {
 	tx.versions = append(tx.versions, version{position{tx.segment, tx.lsn, seq}, entry})
 }
 
-// logDeletion notes a deletion, with the item as it was.
+// logDeletion records a deletion with the item before it.
 func (tx *Tx) logDeletion(seq uint32, item *Item, id string, expired bool) error {
 	key, err := tx.keyMembers(item.Body)
 	if err != nil {
@@ -51,7 +51,7 @@ func (tx *Tx) appendMetadata(dst []byte, operation string) []byte {
 	return fmt.Appendf(dst, `,"metadata":{"lsn":%d,"crts":%d,"operationType":%s`, tx.lsn, tx.now/1000, operation)
 }
 
-// keyMembers are the partition key values of a document, by their paths.
+// keyMembers returns the partition key values of a document by their paths, as JSON.
 func (tx *Tx) keyMembers(body []byte) (string, error) {
 	paths := tx.state.Definition.Paths
 	doc, err := document.Parse(body, paths)
@@ -78,7 +78,8 @@ func (tx *Tx) keyMembers(body []byte) (string, error) {
 	return strings.Join(members, ","), nil
 }
 
-// versionHead is what filters need: time, effective and encoded partition key.
+// versionHead returns the inputs of the page filters: time, effective and encoded partition
+// key.
 func (tx *Tx) versionHead() []byte {
 	out := binary.BigEndian.AppendUint64(nil, uint64(tx.now))
 	out = append(out, epkLength(len(tx.part.EPK)))
@@ -104,8 +105,8 @@ func (tx *Tx) Expire(id string) (found bool, err error) {
 	return true, nil
 }
 
-// logExpiry notes the deletion of a document that has expired but is still in the
-// store, if ch is one.
+// logExpiry records a deletion if ch is a document that has expired but is still in the
+// store.
 func (tx *Tx) logExpiry(ch *change) error {
 	if tx.state.Definition.Retention == 0 || ch != &tx.looked || !ch.exists {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// write applies all changes to Pebble, atomically and without waiting for the
-// disk. It goes kind by kind, for neighbouring keys are cheap to add.
+// write applies all changes to Pebble, atomically and without waiting for the disk. It adds
+// the keys kind by kind, because adjacent keys are cheap to add.
 func (tx *Tx) write() error {
 	size := 256
 	for i := range tx.changes {
@@ -42,7 +42,7 @@ func (tx *Tx) write() error {
 	}
 	w.unique(tx.claims)
 	if removals {
-		_ = batch.Set(w.space.counter(nil, tx.segment), appendCounter(nil, tx.lsn), nil) // see writer
+		_ = batch.Set(w.space.counter(nil, tx.segment), appendCounter(nil, tx.lsn), nil) // adding to a batch does not fail
 	}
 	tx.key = w.key
 	if err := tx.c.store.db.Apply(batch, pebble.NoSync); err != nil {
@@ -51,7 +51,7 @@ func (tx *Tx) write() error {
 	return nil
 }
 
-// writer collects the keys of changes in a batch. Collecting does not fail.
+// writer adds the keys of changes to a batch, which does not fail.
 type writer struct {
 	*pebble.Batch
 	space      keySpace
@@ -59,7 +59,7 @@ type writer struct {
 	key, value []byte // scratch
 }
 
-// moved tells whether the document leaves the place it had in the store.
+// moved reports whether the document leaves its position in the store.
 func (ch *change) moved() bool {
 	return ch.exists && (ch.value == nil || ch.now.created != ch.old.created)
 }
