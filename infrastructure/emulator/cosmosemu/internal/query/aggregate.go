@@ -1,6 +1,6 @@
 package query
 
-// aggregateKind is an aggregate of the language; 0 is none.
+// aggregateKind is an aggregate function; 0 means none.
 type aggregateKind uint8
 
 const (
@@ -35,9 +35,9 @@ func (k aggregateKind) String() string {
 	return ""
 }
 
-// accumulator computes one aggregate. Undefined arguments count for none of them.
-// What an aggregate cannot take makes it undefined for good: SUM and AVG take
-// numbers, MIN and MAX all but arrays and objects.
+// accumulator computes one aggregate. Undefined arguments are ignored. An argument of a wrong
+// type makes the result undefined: SUM and AVG need numbers, MIN and MAX accept everything
+// except arrays and objects.
 type accumulator struct {
 	kind  aggregateKind
 	n     int64
@@ -81,8 +81,8 @@ func (a *accumulator) add(v Value) {
 	a.n++
 }
 
-// result is 0 for COUNT and SUM of nothing, an empty list for MAKELIST and MAKESET,
-// and undefined for AVG, MIN and MAX.
+// result returns the value. Without arguments it is 0 for COUNT and SUM, an empty list for
+// MAKELIST and MAKESET, and undefined for AVG, MIN and MAX.
 func (a *accumulator) result() Value {
 	switch {
 	case a.wrong:

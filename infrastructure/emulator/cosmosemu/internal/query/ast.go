@@ -1,13 +1,13 @@
 package query
 
-// selectQuery is one query: the statement itself or a sub-query. Its expressions
-// hold no parentheses: the tree shows the grouping.
+// selectQuery is one query: the statement itself or a sub-query. Its expressions contain no
+// parentheses, because the tree represents the grouping.
 type selectQuery struct {
 	condition bool // FROM ... WHERE ... of a patch: no SELECT
 	distinct  bool
 	top       *count
 	star      bool
-	value     bool // SELECT VALUE: items has the one expression
+	value     bool // SELECT VALUE: items contains one expression
 	items     []selectItem
 	from      []*source // none: a query without FROM
 	where     expr      // nil: none
@@ -16,27 +16,27 @@ type selectQuery struct {
 	offset    *count // set together with limit
 	limit     *count
 
-	aggregates []*aggregateCall // those of SELECT, sub-queries apart
-	groupAt    int              // where the values of groupBy are in env.group
-	groupIDs   map[string]int   // the index in groupBy by identity
-	one        [1]*source       // where from starts: most queries have one
+	aggregates []*aggregateCall // of SELECT, without those in sub-queries
+	groupAt    int              // index of the first value of groupBy in env.group
+	groupIDs   map[string]int   // index in groupBy, by identity
+	one        [1]*source       // backing array of from, because most queries have one source
 }
 
-// source is one input of FROM. Expressions see the document, or a variable that
-// the source runs through its values.
+// source is one input of FROM. Expressions refer to the document, or to a variable that
+// takes each value of the source.
 type source struct {
-	name       string       // what expressions call it; "": nothing does
-	collection string       // the name of the container, of the document itself
-	base       *path        // else what it runs over: a path,
+	name       string       // the name in expressions; "": none
+	collection string       // name of the container, if the source is the document
+	base       *path        // otherwise the input: a path
 	query      *selectQuery // or a sub-query
-	each       bool         // name IN ...: the elements of it
+	each       bool         // name IN ...: iterate over the elements
 	index      int          // in env.vars; isDocument: the document
 }
 
 // isDocument is the index of the source that is the document.
 const isDocument = -1
 
-// ref is a name at the start of a path, and the source it stands for.
+// ref is the name at the start of a path with the source that it refers to.
 type ref struct {
 	name string
 	pos  int
@@ -46,7 +46,7 @@ type ref struct {
 type selectItem struct {
 	expr  expr
 	alias string // as written after AS
-	name  string // the member it becomes
+	name  string // name of the member in the row
 }
 
 type orderItem struct {
@@ -72,7 +72,7 @@ type (
 		index int
 		pos   int
 	}
-	// path is a source (no steps) or something at fixed steps inside it.
+	// path is a source (no steps) or a value at fixed steps inside it.
 	path struct {
 		at    *ref
 		steps []step
@@ -120,7 +120,8 @@ type (
 		args []expr
 		pos  int
 	}
-	// aggregateCall is COUNT(arg) and the like; index numbers them in the statement.
+	// aggregateCall is a call of an aggregate such as COUNT(arg). index numbers the calls of
+	// the statement.
 	aggregateCall struct {
 		kind  aggregateKind
 		arg   expr
@@ -134,7 +135,7 @@ type (
 	// arrayExpr and objectExpr construct a value.
 	arrayExpr  struct{ items []expr }
 	objectExpr struct{ members []objectMember }
-	// parens marks parentheses. The parser takes it off again.
+	// parens marks parentheses during parsing. The parser removes it again.
 	parens struct{ x expr }
 )
 
@@ -167,7 +168,7 @@ func (*arrayExpr) expression()     {}
 func (*objectExpr) expression()    {}
 func (*parens) expression()        {}
 
-// eachPart calls f for the expressions right inside of e.
+// eachPart calls f for the direct sub-expressions of e.
 func eachPart(e expr, f func(expr)) {
 	switch e := e.(type) {
 	case *member:

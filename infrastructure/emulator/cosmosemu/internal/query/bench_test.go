@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// kilobyte is a document of the service's own size: about 1 KB, system properties
-// last.
+// kilobyte is a document of about 1 KB, with the system properties last as in the service.
 var kilobyte = []byte(fmt.Sprintf(
 	`{"id":"4b1f6c52-7d3e-4a8e-9c50-0f7f3f1f2a10","pk":"tenant-17","type":"contact","version":12,"name":{"first":"Ada","last":"Lovelace"},`+
 		`"email":"ada@example.com","company":{"name":"Analytical Engines","size":3},"tags":["a","b","c"],"notes":%q,`+
@@ -63,7 +62,7 @@ func BenchmarkSortKey(b *testing.B) {
 	}
 }
 
-// BenchmarkRequest is what one query costs before its first document.
+// BenchmarkRequest measures one query up to its first document.
 func BenchmarkRequest(b *testing.B) {
 	params := Params{"@id": []byte(`"4b1f6c52-7d3e-4a8e-9c50-0f7f3f1f2a10"`)}
 	var many []string

@@ -1,15 +1,15 @@
 package query
 
-// loop runs a variable through the values of one source of FROM.
+// loop assigns each value of one source of FROM to a variable.
 type loop struct {
 	index int
-	value scalar // of a path; nil:
+	value scalar // of a path; nil: see block
 	block *block // of a sub-query
 	each  bool   // the elements of the values
 }
 
-// runLoops calls f for every combination of values that FROM makes. It is false as
-// soon as f is.
+// runLoops calls f for every combination of values of FROM. It stops and returns false when f
+// returns false.
 func runLoops(loops []loop, e *env, f func() bool) bool {
 	if len(loops) == 0 {
 		return f()
@@ -38,7 +38,7 @@ func runLoops(loops []loop, e *env, f func() bool) bool {
 	return some(l.value.eval(e))
 }
 
-// block is a sub-query that belongs to each row of the query around it.
+// block is a sub-query that is evaluated for each row of its outer query.
 type block struct {
 	loops    []loop
 	where    cond // nil: none
@@ -47,7 +47,7 @@ type block struct {
 	group    *grouping // nil: none
 }
 
-// rows calls f for each row of the result, until f is false.
+// rows calls f for each row of the result, until f returns false.
 func (n *block) rows(e *env, f func(Value) bool) bool {
 	if n.distinct {
 		seen, next := map[string]bool{}, f
@@ -83,13 +83,12 @@ func (n *block) each(e *env, f func() bool) bool {
 }
 
 type (
-	// subqueryNode is a sub-query as a value. Of several rows it has the first, of
-	// none it is undefined.
+	// subqueryNode is a sub-query as a value: its first row, or undefined without rows.
 	subqueryNode struct{ *block }
 	// existsNode is EXISTS, arrayOfNode is ARRAY.
 	existsNode  struct{ *block }
 	arrayOfNode struct{ *block }
-	// variable is the value of a source, or something inside of it.
+	// variable is the value of a source, or a value inside it.
 	variable struct {
 		index int
 		rest  []step

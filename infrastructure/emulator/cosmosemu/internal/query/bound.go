@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Bound is a query with its parameters, ready to run over documents. It carries
-// scratch space: use it from one goroutine at a time.
+// Bound is a query with its parameters, ready to run over documents. It contains scratch
+// space, so it must be used by one goroutine at a time.
 type Bound struct {
 	q        *Query
 	args     []Value // by paramRef.index
 	window   Window
 	now      time.Time
 	computed map[string]expr // by name
-	inner    *Bound          // makes the documents of FROM (SELECT ...); nil: the container does
+	inner    *Bound          // yields the documents of FROM (SELECT ...); nil: they come from the container
 
 	// The programs of the clauses.
 	shared  *shared
@@ -29,25 +29,25 @@ type Bound struct {
 	order   *program
 	keys    []scalar
 
-	doc []byte // the document that Each is at
+	doc []byte // the current document of Each
 }
 
-// program is what one clause needs of a document. It reads the document when it
-// first needs it.
+// program holds the values of a document that one clause needs. It reads the document on
+// first use.
 type program struct {
 	tree  pathTree
 	env   env
-	fresh bool // env has the values of the document at hand
+	fresh bool // env contains the values of the current document
 }
 
-// Setting is where a query runs.
+// Setting contains the inputs of a query apart from documents and parameters.
 type Setting struct {
-	Now      time.Time  // of the functions of the clock; zero: they are refused
+	Now      time.Time  // for the functions of the clock; zero: they are refused
 	Computed []Computed // properties of the container
 }
 
-// Window cuts the sequence of rows: skip Offset, then at most Limit. It stands
-// for TOP as well as for OFFSET ... LIMIT.
+// Window restricts the sequence of rows: skip Offset rows, then return at most Limit. It
+// represents TOP as well as OFFSET ... LIMIT.
 type Window struct {
 	Offset int64
 	Limit  int64 // -1: no limit
@@ -56,9 +56,9 @@ type Window struct {
 // Bind is BindIn without a clock and without computed properties.
 func (q *Query) Bind(params Params) (*Bound, error) { return q.BindIn(params, Setting{}) }
 
-// BindIn puts the parameters in. The error is a *BindError, or an *UnsupportedError
-// for a construct that depends on its values. Parameters the query does not name
-// are ignored. The Bound refers to the bytes of params.
+// BindIn binds the parameters. The error is a *BindError, or an *UnsupportedError for a
+// construct that depends on parameter values. Parameters that the query does not use are
+// ignored. The Bound refers to the bytes of params.
 func (q *Query) BindIn(params Params, in Setting) (*Bound, error) {
 	args := make([]Value, len(q.params))
 	for i, name := range q.params {
@@ -119,7 +119,7 @@ func (b *Bound) count(c *count) (int64, error) {
 	return n, nil
 }
 
-// compile makes the programs of the clauses.
+// compile compiles the clauses to programs.
 func (b *Bound) compile() error {
 	q, c := b.q.root, &compiler{b: b}
 	if n := b.q.vars + b.q.groups + b.q.aggregates; n > 0 {
@@ -149,7 +149,7 @@ func (b *Bound) compile() error {
 	return c.err
 }
 
-// program runs a compilation whose paths make one walk over the document.
+// program runs build, whose paths are then found in one walk over the document.
 func (c *compiler) program(build func()) *program {
 	p := &program{tree: emptyTree, env: env{shared: c.b.shared}}
 	c.tree = &p.tree
@@ -160,7 +160,7 @@ func (c *compiler) program(build func()) *program {
 	return p
 }
 
-// at is what the program sees of a document.
+// at returns the values of a document for the program.
 func (p *program) at(doc []byte) *env {
 	if !p.fresh {
 		p.tree.extract(doc, p.env.slots)
@@ -178,7 +178,7 @@ func (b *Bound) selectsAll() bool {
 	return q.star && len(q.from) == 1 && q.from[0].index == isDocument
 }
 
-// Window returns what TOP or OFFSET ... LIMIT ask for.
+// Window returns the window of TOP or OFFSET ... LIMIT.
 func (b *Bound) Window() Window { return b.window }
 
 // String shows the bound query in logs and test failures.
@@ -186,7 +186,7 @@ func (b *Bound) String() string {
 	return fmt.Sprintf("%s with %d parameters", b.q, len(b.args))
 }
 
-// parsedNumber reads a number once for all the comparisons to come.
+// parsedNumber parses a number once, so that later comparisons need not parse it again.
 func parsedNumber(v Value) Value {
 	if v.kind == Number && !v.parsed {
 		v.num, v.parsed = parseNumber(v.raw), true

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// equal is the = of the language for two defined values: values of different
-// types differ, numbers are equal as 64-bit floats, arrays and objects are equal
-// as JSON (in objects, the order of members does not matter).
+// equal implements = for two defined values. Values of different types differ, numbers are
+// compared as 64-bit floats, arrays and objects as JSON (in objects, the order of members does
+// not matter).
 func equal(a, b Value) bool {
 	if a.kind != b.kind {
 		return false
@@ -32,8 +32,7 @@ func equal(a, b Value) bool {
 	}
 }
 
-// ordered compares for < <= > >=. Only two values of the same simple type have an
-// order there; ok is false for all others.
+// ordered implements < <= > >=. ok is false unless both values have the same simple type.
 func ordered(a, b Value) (c int, ok bool) {
 	if a.kind != b.kind || a.kind == Undefined || a.kind >= Array {
 		return 0, false
@@ -41,9 +40,9 @@ func ordered(a, b Value) (c int, ok bool) {
 	return compare(a, b), true
 }
 
-// compare is the order of ORDER BY: by type, then by value. Strings compare by
-// their UTF-8 bytes. Arrays compare item by item, then by length; objects by their
-// canonical form, which is some order, the same on every run.
+// compare implements the order of ORDER BY: by type, then by value. Strings compare by their
+// UTF-8 bytes, arrays item by item and then by length. Objects compare by their canonical
+// form, which gives an arbitrary but stable order.
 func compare(a, b Value) int {
 	if a.kind != b.kind {
 		return cmp.Compare(a.kind, b.kind)
@@ -70,8 +69,8 @@ func compare(a, b Value) int {
 	}
 }
 
-// appendCanonical appends bytes that are the same for equal values and different
-// for others, whatever follows them.
+// appendCanonical appends bytes that are the same for equal values and differ for others. No
+// encoding is a prefix of another.
 func appendCanonical(dst []byte, v Value) []byte {
 	switch v.kind {
 	case Null:
@@ -111,7 +110,7 @@ func appendCanonicalObject(dst []byte, v Value) []byte {
 	for key, x := range members(v.raw) {
 		list = append(list, member{key, x})
 	}
-	// Of equal names the first counts, and a stable sort keeps it first.
+	// Of equal names the first is used, and a stable sort keeps it first.
 	slices.SortStableFunc(list, func(a, b member) int { return bytes.Compare(a.key, b.key) })
 	list = slices.CompactFunc(list, func(a, b member) bool { return bytes.Equal(a.key, b.key) })
 	dst = append(dst, '{')
@@ -126,8 +125,8 @@ func appendText(dst, text []byte) []byte {
 	return append(dst, text...)
 }
 
-// DistinctKey appends a form of the row that is equal for equal JSON values
-// (member order, number spelling and string escapes do not matter).
+// DistinctKey appends a key of the row that is equal for equal JSON values (member order,
+// number spelling and string escapes do not matter).
 func DistinctKey(dst, row []byte) []byte {
 	return appendCanonical(dst, jsonValue(trim(row)))
 }

@@ -1,20 +1,20 @@
 package query
 
-// env is what a program sees of one document.
+// env contains the inputs of a program for one document.
 type env struct {
 	slots   []Value // by pathTree slot
-	*shared         // nil: the query has none of it
+	*shared         // nil: the query uses none of it
 }
 
-// shared is what the programs of one query have in common.
+// shared contains the values that all programs of a query share.
 type shared struct {
 	vars       []Value // by source.index
 	group      []Value // by selectQuery.groupAt
 	aggregates []Value // results, by aggregateCall.index
 }
 
-// scalar computes a value. Scalars and conds have scratch space of their own, so a
-// program belongs to one goroutine.
+// scalar computes a value. Scalars and conds contain scratch space, so a program must be used
+// by one goroutine at a time.
 type scalar interface{ eval(e *env) Value }
 
 // compiler turns expressions into programs. Parts without a path become constants.
@@ -22,7 +22,7 @@ type compiler struct {
 	b       *Bound
 	tree    *pathTree
 	grouped []*selectQuery // queries whose SELECT is being compiled, with GROUP BY
-	folded  int            // bytes of constants computed
+	folded  int            // bytes of folded constants
 	err     error
 }
 
@@ -113,8 +113,8 @@ func (c *compiler) call(e *callExpr) scalar {
 	return c.fold(n, n.args...)
 }
 
-// fold computes n now if all it depends on is constant. Constants take up to
-// maxValue bytes in all; what is beyond is computed for each document.
+// fold computes n now if all its inputs are constant. Above maxValue bytes of constants in
+// total, further ones are computed for each document instead.
 func (c *compiler) fold(n scalar, inputs ...scalar) scalar {
 	if c.folded > maxValue {
 		return n
@@ -143,10 +143,10 @@ func (c *compiler) value(e expr) (Value, bool) {
 	return k.v, ok
 }
 
-// projector makes a row.
+// projector builds a row.
 type projector struct {
 	value scalar   // SELECT VALUE
-	keys  [][]byte // else the members, with quotes
+	keys  [][]byte // otherwise the names of the members, with quotes
 	items []scalar
 }
 

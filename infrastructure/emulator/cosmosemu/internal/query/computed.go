@@ -1,7 +1,7 @@
 package query
 
-// Computed is a computed property of a container: where a query names the property
-// of the document, it means the expression.
+// Computed is a computed property of a container. A query that names the property gets the
+// value of the expression.
 type Computed struct {
 	Name  string
 	value expr
@@ -22,8 +22,8 @@ func ParseComputed(name, text string) (Computed, error) {
 	return Computed{name, r.items[0].expr}, nil
 }
 
-// computed compiles a path that starts at a computed property. Its expression does
-// not see computed properties.
+// computed compiles a path that starts at a computed property. Computed properties cannot be
+// used in its expression.
 func (c *compiler) computed(e expr, rest []step) scalar {
 	all, grouped := c.b.computed, c.grouped
 	c.b.computed, c.grouped = nil, nil
@@ -39,7 +39,7 @@ func (c *compiler) computed(e expr, rest []step) scalar {
 	return v
 }
 
-// clock makes the value of a function of the clock: one for the whole request.
+// clock returns the value of a function of the clock, which is the same for the whole request.
 func (c *compiler) clock(e *callExpr) scalar {
 	if c.b.now.IsZero() {
 		c.fail(&UnsupportedError{Pos: e.pos, Construct: e.fn.name + " where there is no clock"})

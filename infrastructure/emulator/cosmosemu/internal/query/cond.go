@@ -2,8 +2,8 @@ package query
 
 import "bytes"
 
-// tri is the three-valued truth of the language: unknown stands for everything that
-// is not a Boolean, undefined above all.
+// tri is a three-valued truth. Everything that is not a Boolean is unknown, in particular
+// undefined.
 type tri uint8
 
 const (
@@ -12,14 +12,14 @@ const (
 	yes
 )
 
-// cond computes a truth.
+// cond computes a tri.
 type cond interface{ test(e *env) tri }
 
 type (
-	// isTrue makes a condition of a value.
+	// isTrue converts a value to a condition.
 	isTrue struct{ scalar }
-	// not, and, or are the logic of three values: false AND anything is false,
-	// true OR anything is true.
+	// not, and, or implement three-valued logic: false AND anything is false, true OR
+	// anything is true.
 	not struct{ x cond }
 	and struct{ terms []cond }
 	or  struct{ terms []cond }
@@ -28,18 +28,19 @@ type (
 		op   string
 		x, y scalar
 	}
-	// textEquals is path = 'constant', by far the most common condition.
+	// textEquals is path = 'constant'. It is separate because it is by far the most common
+	// condition.
 	textEquals struct {
 		slot int
 		want []byte
 	}
-	// oneOf is IN with constants only: text by hash, the rest one by one.
+	// oneOf is IN with constants only: strings are looked up by hash, others compared one by one.
 	oneOf struct {
 		x      scalar
 		texts  map[string]bool
 		others []Value
 	}
-	// oneOfThese is IN with anything.
+	// oneOfThese is IN with other expressions.
 	oneOfThese struct {
 		x    scalar
 		list []scalar

@@ -14,8 +14,7 @@ const (
 	lastDate = date(3_652_059*ticksPerDay - 1) // the end of 9999
 )
 
-// dateLayouts are the forms of ISO 8601 that are read. A fraction of the second is
-// read with any of them.
+// dateLayouts are the accepted forms of ISO 8601. Each may have a fraction of the second.
 var dateLayouts = []string{"2006-01-02T15:04:05Z", "2006-01-02T15:04:05", "2006-01-02T15:04Z", "2006-01-02T15:04", "2006-01-02"}
 
 func parseDate(v Value) (date, bool) {
@@ -41,7 +40,7 @@ func (d date) time() time.Time {
 	return time.Unix(seconds, (since-seconds*ticksPerSecond)*100).UTC()
 }
 
-// value is the text of a time; undefined if there is no such time.
+// value returns the text of a time; undefined if the time is out of range.
 func (d date) value() Value {
 	if d < 0 || d > lastDate {
 		return Value{}
@@ -84,13 +83,13 @@ var unitNames = map[string]dateUnit{
 	"nanosecond": nanos, "ns": nanos,
 }
 
-// ticks is the length of a unit; 0 for years and months, which differ, and for
+// ticks returns the length of a unit; 0 for years and months, whose lengths vary, and for
 // nanoseconds, which are shorter than a tick.
 func (u dateUnit) ticks() int64 {
 	return [...]int64{0, 0, ticksPerDay, ticksPerDay / 24, ticksPerDay / 24 / 60, ticksPerSecond, ticksPerMilli, ticksPerMilli / 1000, 0}[u]
 }
 
-// index numbers the units from the year 1 on.
+// index returns the number of units since the year 1.
 func (u dateUnit) index(d date) int64 {
 	t := d.time()
 	switch u {
@@ -99,14 +98,14 @@ func (u dateUnit) index(d date) int64 {
 	case months:
 		return int64(t.Year())*12 + int64(t.Month())
 	case nanos:
-		return int64(d-epoch) * 100 // overflows beyond some 292 years around 1970
+		return int64(d-epoch) * 100 // overflows more than 292 years before or after 1970
 	default:
 		return floorDiv(int64(d), u.ticks())
 	}
 }
 
-// part is the value of the unit within the next longer one; those below the second
-// are within the second.
+// part returns the value of the unit within the next longer one. Units below the second count
+// within the second.
 func (u dateUnit) part(d date) int64 {
 	t := d.time()
 	switch u {
@@ -131,7 +130,8 @@ func (u dateUnit) part(d date) int64 {
 	}
 }
 
-// add moves a time by n units. A month without the day gives its last day.
+// add moves a time by n units. If the resulting month does not have the day, its last day is
+// used.
 func (u dateUnit) add(d date, n int64) date {
 	if limit := int64(lastDate); n > limit || n < -limit {
 		return -1

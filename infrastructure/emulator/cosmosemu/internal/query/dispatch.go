@@ -1,18 +1,18 @@
 package query
 
-// minDispatch is how many alternatives make a table worth while.
+// minDispatch is the number of alternatives from which a table is faster.
 const minDispatch = 8
 
-// byText is an OR whose every alternative demands that one path equals some text,
-// such as the OR of (id AND key) by which SDKs read many items at once. It looks
-// at the few alternatives for the text at hand. It tells yes from anything else
-// only, which is all a filter asks for.
+// byText is an OR in which every alternative requires one path to equal some string, such as
+// the OR of (id AND key) with which SDKs read many items at once. It evaluates only the
+// alternatives for the document's string. It does not distinguish false from unknown, because
+// a filter does not need that.
 type byText struct {
 	slot   int
 	byText map[string][]cond
 }
 
-// dispatch makes a table of the outermost OR of a filter if it can.
+// dispatch replaces the outermost OR of a filter by a table if possible.
 func dispatch(filter cond) cond {
 	list, ok := filter.(or)
 	if !ok || len(list.terms) < minDispatch {
@@ -45,7 +45,7 @@ func tableBy(slot int, terms []cond) (byText, bool) {
 	return table, true
 }
 
-// demands returns the equalities without which c is not true.
+// demands returns equalities that must hold if c is true.
 func demands(c cond) []textEquals {
 	switch c := c.(type) {
 	case textEquals:

@@ -2,9 +2,9 @@ package query
 
 import "fmt"
 
-// SyntaxError says that the text is not a query: a 400 of the service with its
-// code SC1001. Pos is the byte offset of the first offending character; it equals
-// the length of the text when the text ends too early.
+// SyntaxError means that the text is not a query. The service answers 400 with code SC1001.
+// Pos is the byte offset of the first offending character; it is the length of the text if
+// the text ends too early.
 type SyntaxError struct {
 	Pos int
 	Msg string
@@ -14,8 +14,8 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("syntax error at position %d: %s", e.Pos, e.Msg)
 }
 
-// UnsupportedError says that the text may be a query of the service, but uses a
-// construct this engine does not have. The emulator answers 400 and names it.
+// UnsupportedError means that the text may be a valid query for the service, but uses a
+// construct that this engine does not support. The emulator answers 400 and names it.
 type UnsupportedError struct {
 	Pos       int    // byte offset of the construct
 	Construct string // its name as listed in the package documentation, such as "GROUP BY"
@@ -25,8 +25,8 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s is not supported by this emulator (at position %d)", e.Construct, e.Pos)
 }
 
-// BindError says that the parameters do not fit the query: one is missing, is not
-// JSON, or stands where only a count is possible (TOP, OFFSET, LIMIT).
+// BindError means that a parameter does not fit the query: it is missing, is not JSON, or is
+// not a valid count for TOP, OFFSET or LIMIT.
 type BindError struct {
 	Param string // with its leading @
 	Msg   string

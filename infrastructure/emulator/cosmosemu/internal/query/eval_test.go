@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// run evaluates SELECT VALUE over one document: the JSON of the value, "" for
+// run evaluates SELECT VALUE over one document and returns the JSON of the value, "" for
 // undefined.
 func run(t *testing.T, text, doc string, params Params) string {
 	t.Helper()
@@ -29,7 +29,7 @@ const sample = `{"id":"a1","pk":"p","n":5,"f":1.0,"big":9007199254740993,"neg":-
 
 func TestExpressions(t *testing.T) {
 	for _, tt := range []struct{ expr, want string }{
-		// Literals keep their spelling where JSON allows it.
+		// Literals keep their spelling if JSON allows it.
 		{`1`, `1`},
 		{`1.0`, `1.0`},
 		{`.5`, `0.5`},
@@ -75,7 +75,7 @@ func TestExpressions(t *testing.T) {
 		{`c.f`, `1.0`},
 		{`c.esc`, `"tab\tq\"u\u00e9\ud83d\ude00"`},
 
-		// Arithmetic is on 64-bit floats and undefined off them.
+		// Arithmetic uses 64-bit floats and is undefined for other types.
 		{`c.n + 1`, `6`},
 		{`1 + 2 * 3`, `7`},
 		{`(1 + 2) * 3`, `9`},

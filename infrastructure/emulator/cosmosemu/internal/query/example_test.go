@@ -34,7 +34,7 @@ func Example() {
 	// Output: {"id":"1","name":"Lovelace"}
 }
 
-// WHERE often names its documents, so that nothing has to be scanned.
+// WHERE often names its documents, so that no scan is needed.
 func ExampleBound_Lookups() {
 	q, err := query.Parse(`SELECT * FROM c WHERE c.tenant = 'a' AND c.id IN ('1', '2')`)
 	if err != nil {
@@ -55,7 +55,7 @@ func ExampleBound_Lookups() {
 	// true 2 a
 }
 
-// What is wrong has a position, what is missing has a name.
+// A syntax error has a position, an unsupported construct has a name.
 func ExampleParse_errors() {
 	_, err := query.Parse(`SELECT c.order FROM c`)
 	fmt.Println(err)

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// pin is the value that a condition forces on one partition key path.
+// pin is the only value that a condition allows for one partition key path.
 type pin struct {
 	v   Value
 	set bool
 }
 
-// finder looks for constants that the id and the partition key are compared with.
+// finder finds the constants that the id and the partition key are compared with.
 type finder struct {
 	c     *compiler
 	paths [][]step
@@ -25,8 +25,8 @@ func newFinder(b *Bound, paths []string) *finder {
 	return f
 }
 
-// pathSteps reads a partition key path: /a/b, with quotes around a name that
-// holds a slash.
+// pathSteps reads a partition key path: /a/b, with quotes around a name that contains a
+// slash.
 func pathSteps(p string) []step {
 	var steps []step
 	for p != "" {
@@ -59,8 +59,8 @@ func conjuncts(e expr) []expr {
 	return list
 }
 
-// alternatives returns the documents e can be true for, given what the conditions
-// around it pin already.
+// alternatives returns the documents for which e can be true, given the pins of the outer
+// conditions.
 func (f *finder) alternatives(e expr, outer []pin) ([]Lookup, bool) {
 	if l, ok := e.(*logicalExpr); ok && l.op == "OR" {
 		var all []Lookup
@@ -112,8 +112,8 @@ func (f *finder) lookups(ids []string, pins []pin) []Lookup {
 	return list
 }
 
-// ids returns the ids a condition allows: c.id = x or c.id IN (...). Ids are
-// strings, so other values allow none.
+// ids returns the ids that a condition allows: c.id = x or c.id IN (...). Values other than
+// strings are dropped, because ids are strings.
 func (f *finder) ids(e expr) ([]string, bool) {
 	at, values, ok := f.equality(e)
 	if !ok || len(at) != 1 || at[0].index >= 0 || at[0].name != "id" {
@@ -128,7 +128,7 @@ func (f *finder) ids(e expr) ([]string, bool) {
 	return ids, true
 }
 
-// pin notes what a condition pins a partition key path to.
+// pin records the value that a condition pins a partition key path to.
 func (f *finder) pin(e expr, pins []pin) {
 	at, values, ok := f.equality(e)
 	if !ok || len(values) != 1 || values[0].kind >= Array {
@@ -141,8 +141,8 @@ func (f *finder) pin(e expr, pins []pin) {
 	}
 }
 
-// equality returns the path that a condition compares and the only values it can
-// have: path = x, x = path, path IN (...), ARRAY_CONTAINS(list, path), IS_NULL(path),
+// equality returns the path that a condition compares and the only values that it can have:
+// path = x, x = path, path IN (...), ARRAY_CONTAINS(list, path), IS_NULL(path),
 // NOT IS_DEFINED(path).
 func (f *finder) equality(e expr) (at []step, values []Value, ok bool) {
 	switch e := e.(type) {
@@ -217,8 +217,7 @@ func (f *finder) tested(c *callExpr, name string) (*path, bool) {
 	return f.path(c.args[0])
 }
 
-// path returns an expression that is a path of the document, and not of a computed
-// property.
+// path returns e if it is a path of the document, but not of a computed property.
 func (f *finder) path(e expr) (*path, bool) {
 	p, ok := e.(*path)
 	if !ok || p.at.src.index != isDocument {

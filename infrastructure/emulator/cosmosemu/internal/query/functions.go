@@ -10,12 +10,12 @@ import (
 type function struct {
 	name     string
 	min, max int // arguments; max -1: any number
-	known    int // with more arguments than this it is refused as unsupported; 0: no limit
-	// lenient functions are called with undefined arguments too; any other is
-	// undefined as soon as one argument is.
+	known    int // more arguments than this are refused as unsupported; 0: no limit
+	// lenient functions are also called with undefined arguments. Any other function is
+	// undefined if one of its arguments is.
 	lenient bool
 	apply   func(args []Value) Value
-	now     func(time.Time) Value // of a function of the clock, in place of apply
+	now     func(time.Time) Value // of a function of the clock, instead of apply
 }
 
 func (f *function) arity() string {
@@ -31,7 +31,7 @@ func (f *function) arity() string {
 	}
 }
 
-// functions has them by their name in upper case.
+// functions contains all functions by their name in upper case.
 var functions = func() map[string]*function {
 	all := make(map[string]*function)
 	for _, part := range []map[string]function{typeFunctions, mathFunctions, stringFunctions, convertFunctions, arrayFunctions, fullTextFunctions, dateFunctions, integerFunctions} {
@@ -43,9 +43,9 @@ var functions = func() map[string]*function {
 	return all
 }()
 
-// serviceFunctions are functions of the service that this engine does not have,
-// besides those that start with ST_. Naming them tells a missing
-// feature from a spelling mistake.
+// serviceFunctions are functions of the service that this engine does not support, in
+// addition to those that start with ST_. They are listed to distinguish a missing feature
+// from a spelling mistake.
 var serviceFunctions = names(
 	"ALL", "FIRST", "LAST", "DOCUMENTID", "FULLTEXTSCORE", "LASTINDEXOF", "LASTSUBSTRINGAFTER", "LASTSUBSTRINGBEFORE",
 	"RAND", "RRF", "SUBSTRINGAFTER", "SUBSTRINGBEFORE", "VECTORDISTANCE",

@@ -1,6 +1,6 @@
 package query
 
-// arrayFunctions work on arrays. What is no array makes the result undefined.
+// arrayFunctions work on arrays. Another argument makes the result undefined.
 var arrayFunctions = map[string]function{
 	"ARRAY_CONCAT": {min: 2, max: -1, apply: func(a []Value) Value {
 		var l listBuilder
@@ -63,7 +63,7 @@ var arrayFunctions = map[string]function{
 	}},
 }
 
-// listBuilder makes an array of values.
+// listBuilder builds an array of values.
 type listBuilder struct{ b []byte }
 
 func (l *listBuilder) add(v Value) {
@@ -103,8 +103,8 @@ func holds(array, want Value) bool {
 	return false
 }
 
-// arrayContains looks for an item equal to the second argument; with a third
-// argument of true, for an object that has all of its members.
+// arrayContains searches for an item equal to the second argument. If the third argument is
+// true, it searches for an object that has all members of the second argument.
 func arrayContains(a []Value) Value {
 	partial := len(a) == 3 && a[2].kind == Boolean && a[2].truth
 	if a[0].kind != Array || a[1].kind == Undefined || len(a) == 3 && a[2].kind > Undefined && a[2].kind != Boolean {
@@ -131,7 +131,7 @@ func includes(object, part Value) bool {
 	return true
 }
 
-// arraySlice takes count items from start (from the end if start is negative).
+// arraySlice returns items from start on, counted from the end if start is negative.
 func arraySlice(a []Value) Value {
 	start, ok := a[1].integer()
 	if a[0].kind != Array || !ok {
@@ -158,7 +158,7 @@ func arraySlice(a []Value) Value {
 	return l.value()
 }
 
-// set makes an array without repeats of the items of some arrays.
+// set returns an array of the items of several arrays without repeats.
 func set(args []Value, keep func(Value) bool, from ...Value) Value {
 	if args[0].kind != Array || args[1].kind != Array {
 		return Value{}
@@ -177,8 +177,8 @@ func set(args []Value, keep func(Value) bool, from ...Value) Value {
 	return l.value()
 }
 
-// objectToArray makes an object of each member: its name as k, its value as v, or
-// under the names given.
+// objectToArray returns one object for each member: its name as k and its value as v, or with
+// the given names.
 func objectToArray(a []Value) Value {
 	names := [2]Value{textValue("k"), textValue("v")}
 	copy(names[:], a[1:])

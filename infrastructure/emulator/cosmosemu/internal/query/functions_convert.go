@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// convertFunctions turn text into values and values into text.
+// convertFunctions convert between text and values.
 var convertFunctions = map[string]function{
 	"STRINGTOARRAY":   parseAs(Array),
 	"STRINGTOBOOLEAN": parseAs(Boolean),
@@ -52,7 +52,7 @@ var convertFunctions = map[string]function{
 	}},
 }
 
-// parseAs reads a string as JSON of one type, with blanks around it allowed.
+// parseAs parses a string as JSON of one type. Blanks around it are allowed.
 func parseAs(kind Kind) function {
 	return function{min: 1, max: 1, apply: func(a []Value) Value {
 		if a[0].kind != String {

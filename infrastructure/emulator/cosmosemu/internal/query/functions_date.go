@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// dateFunctions work on UTC times as ISO 8601 text, to 100 ns. What is no such text
-// makes the result undefined. Times before year 1 or after 9999 do not exist.
+// dateFunctions work on UTC times as ISO 8601 text with a resolution of 100 ns. Other text
+// and times before year 1 or after 9999 make the result undefined.
 var dateFunctions = map[string]function{
 	"DATETIMEADD": {min: 3, max: 3, apply: func(a []Value) Value {
 		unit, n, at, ok := dateArgs(a[0], a[1], a[2])
@@ -54,7 +54,7 @@ func currentDate(now time.Time) Value      { return dateOf(now).value() }
 func currentTicks(now time.Time) Value     { return intValue(int64(dateOf(now) - epoch)) }
 func currentTimestamp(now time.Time) Value { return intValue(now.UnixMilli()) }
 
-// fromEpoch makes a time of a number of units since 1970.
+// fromEpoch converts a number of units since 1970 to a time.
 func fromEpoch(unit int64) function {
 	return function{min: 1, max: 1, apply: func(a []Value) Value {
 		n, ok := a[0].int64()
@@ -73,7 +73,7 @@ func dateArgs(unit, number, at Value) (u dateUnit, n int64, d date, ok bool) {
 	return u, n, d, ok1 && ok2 && ok3
 }
 
-// dateDiff counts how often the part changes between two times.
+// dateDiff returns the number of changes of the part between two times.
 func dateDiff(a []Value) Value {
 	unit, _, from, ok := dateArgs(a[0], floatValue(0), a[1])
 	to, ok2 := parseDate(a[2])
@@ -101,8 +101,8 @@ func dateBin(a []Value) Value {
 	return (start + date(floorDiv(int64(at-start), width)*width)).value()
 }
 
-// dateFromParts takes year, month, day, hour, minute, second and the fraction of the
-// second in units of 100 ns.
+// dateFromParts builds a time from year, month, day, hour, minute, second and the fraction of
+// the second in units of 100 ns.
 func dateFromParts(a []Value) Value {
 	parts := [7]int64{}
 	for i, v := range a {
@@ -119,7 +119,7 @@ func dateFromParts(a []Value) Value {
 	t := time.Date(p[0], time.Month(p[1]), p[2], p[3], p[4], p[5], p[6]*100, time.UTC)
 	same := t.Year() == p[0] && int(t.Month()) == p[1] && t.Day() == p[2] && t.Hour() == p[3] && t.Minute() == p[4] && t.Second() == p[5]
 	if !same {
-		return Value{} // there is no such time, as 30 February
+		return Value{} // the date does not exist, such as 30 February
 	}
 	return dateOf(t).value()
 }

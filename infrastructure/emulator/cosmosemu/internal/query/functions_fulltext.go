@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// fullTextFunctions look for words. A word is a run of letters and digits, case
-// does not matter, and a phrase is words in a row. The service also reduces words
-// to their stems and leaves out the most common ones; this engine does not.
+// fullTextFunctions search for words. A word is a run of letters and digits, case is ignored,
+// and a phrase is a sequence of words. The service also reduces words to their stems and
+// ignores the most common ones; this engine does not.
 var fullTextFunctions = map[string]function{
 	"FULLTEXTCONTAINS": fullText(2, func(text []string, phrases [][]string) bool {
 		return hasPhrase(text, phrases[0])
@@ -40,8 +40,8 @@ func words(text string) []string {
 	})
 }
 
-// hasPhrase reports whether the words of phrase stand in text in a row. A phrase
-// without words is nowhere.
+// hasPhrase reports whether text contains the words of phrase in sequence. It is false for a
+// phrase without words.
 func hasPhrase(text, phrase []string) bool {
 	if len(phrase) == 0 {
 		return false

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// integerFunctions compute with 64-bit integers, wrapping around. They are undefined
-// for what is no such number.
+// integerFunctions compute with 64-bit integers and wrap around on overflow. Another argument
+// makes the result undefined.
 var integerFunctions = map[string]function{
 	"INTADD":    int2(func(x, y int64) (int64, bool) { return x + y, true }),
 	"INTSUB":    int2(func(x, y int64) (int64, bool) { return x - y, true }),
@@ -65,7 +65,7 @@ func int2(f func(x, y int64) (int64, bool)) function {
 	}}
 }
 
-// int64 returns a whole Number with all of its digits, which a float may not hold.
+// int64 returns a whole Number with all its digits, which may not fit in a float.
 func (v Value) int64() (int64, bool) {
 	if v.kind == Number && v.raw != nil {
 		if n, err := strconv.ParseInt(string(v.raw), 10, 64); err == nil {
@@ -75,5 +75,5 @@ func (v Value) int64() (int64, bool) {
 	return v.integer()
 }
 
-// intValue keeps all digits of a whole number.
+// intValue returns a Number with all digits of n.
 func intValue(n int64) Value { return numberValue(strconv.FormatInt(n, 10)) }

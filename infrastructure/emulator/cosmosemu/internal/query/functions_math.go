@@ -2,8 +2,8 @@ package query
 
 import "math"
 
-// mathFunctions compute with 64-bit floats. They are undefined for what is no
-// number, and where the result is no number.
+// mathFunctions compute with 64-bit floats. The result is undefined if it or an argument is
+// not a number.
 var mathFunctions = map[string]function{
 	"ABS":     math1(math.Abs),
 	"ACOS":    math1(math.Acos),

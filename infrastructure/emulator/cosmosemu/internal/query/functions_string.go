@@ -9,12 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxReplicate is the longest string that REPLICATE makes; beyond it the result is
-// undefined.
+// maxReplicate is the longest result of REPLICATE. A longer one is undefined.
 const maxReplicate = 10_000
 
-// stringFunctions work on text. Positions and lengths count characters (Unicode
-// code points). What is no string makes the result undefined.
+// stringFunctions work on strings. Positions and lengths count characters (Unicode code
+// points). Another argument makes the result undefined.
 var stringFunctions = map[string]function{
 	"CONCAT":          {min: 2, max: -1, apply: concat},
 	"CONTAINS":        search(bytes.Contains),
@@ -79,7 +78,7 @@ var stringFunctions = map[string]function{
 		slices.Reverse(runes)
 		return []byte(string(runes))
 	}),
-	// REGEXMATCH is bound to its pattern by regexCall.
+	// REGEXMATCH has no apply, because compiler.regex compiles its pattern.
 	"REGEXMATCH": {min: 2, max: 3},
 }
 
@@ -106,7 +105,7 @@ func text1(f func([]byte) []byte) function {
 	}}
 }
 
-// trimmer cuts blanks. The service also takes the characters to cut.
+// trimmer removes blanks. On the service a second argument names the characters to remove.
 func trimmer(f func([]byte) []byte) function {
 	fn := text1(f)
 	fn.max, fn.known = 2, 1
@@ -132,7 +131,7 @@ func search(f func(text, part []byte) bool) function {
 	}}
 }
 
-// searchMany looks for all, or for any, of its further arguments in the first.
+// searchMany searches the first argument for all, or for any, of the others.
 func searchMany(all, ignoreCase bool) function {
 	return function{min: 2, max: -1, apply: func(a []Value) Value {
 		texts := make([][]byte, len(a))
@@ -153,8 +152,8 @@ func searchMany(all, ignoreCase bool) function {
 	}}
 }
 
-// indexOf returns where the second string first occurs in the first, at or after
-// the optional third argument; -1 if it does not.
+// indexOf returns the first position of the second string in the first, at or after the
+// optional third argument; -1 if there is none.
 func indexOf(a []Value) Value {
 	if a[0].kind != String || a[1].kind != String {
 		return Value{}
@@ -175,7 +174,7 @@ func indexOf(a []Value) Value {
 	return floatValue(float64(start) + float64(utf8.RuneCountInString(text[from:from+at])))
 }
 
-// substring takes length characters from start, as far as there are any.
+// substring returns up to length characters from start on.
 func substring(text, start, length Value) Value {
 	from, ok1 := start.integer()
 	n, ok2 := length.integer()
@@ -190,7 +189,7 @@ func substring(text, start, length Value) Value {
 	return textValue(s[:offset(s, n)])
 }
 
-// offset returns where in s its nth character starts: len(s) if there is none.
+// offset returns the byte offset of the nth character of s, len(s) if there is none.
 func offset(s string, n int64) int {
 	for i := range s {
 		if n == 0 {

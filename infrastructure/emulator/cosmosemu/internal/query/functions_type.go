@@ -1,6 +1,6 @@
 package query
 
-// typeFunctions test what a value is. They are true or false, never undefined.
+// typeFunctions test the type of a value. They are true or false, never undefined.
 var typeFunctions = map[string]function{
 	"IS_ARRAY":   is(func(v Value) bool { return v.kind == Array }),
 	"IS_BOOL":    is(func(v Value) bool { return v.kind == Boolean }),

@@ -40,9 +40,8 @@ var documents = []string{
 	`[]`, `null`, `"a"`, ` {"a" : {"a" : {"a" : 1e308 } } } `,
 }
 
-// FuzzParse checks that no text panics the parser, that errors are of the two
-// documented types with a position inside the text, and that what parses prints
-// to something that reads back to the same print.
+// FuzzParse checks that no text panics the parser, that errors are of the two documented types
+// with a position inside the text, and that the print of a query parses to the same print.
 func FuzzParse(f *testing.F) {
 	for _, q := range queries {
 		f.Add(q)
@@ -87,8 +86,8 @@ func checkParseError(t *testing.T, text string, err error) {
 	}
 }
 
-// FuzzBind checks that no parameter panics, and that a query and its print, given
-// the same parameter, point at the same documents.
+// FuzzBind checks that no parameter panics, and that a query and its print, with the same
+// parameter, name the same documents.
 func FuzzBind(f *testing.F) {
 	for _, q := range queries {
 		f.Add(q, `"a"`)
@@ -131,9 +130,9 @@ func FuzzBind(f *testing.F) {
 	})
 }
 
-// FuzzEval runs any query over any JSON: no panic, rows are JSON, the document is
-// not changed, a query and its print agree, the order is one, and a document that
-// matches is among those that Lookups names.
+// FuzzEval runs any query over any JSON. It must not panic or change the document, rows must be
+// JSON, a query and its print must agree, the order must be consistent, and Lookups must name
+// every matching document.
 func FuzzEval(f *testing.F) {
 	for i, q := range queries {
 		f.Add(q, `"a"`, documents[i%len(documents)], documents[0])
@@ -174,7 +173,7 @@ func FuzzEval(f *testing.F) {
 	})
 }
 
-// row1 is the row of one document, of an aggregate too.
+// row1 returns the row of one document, also for aggregates.
 func (b *Bound) row1(doc []byte) ([]byte, bool) {
 	rows := results(b, []string{string(doc)})
 	return []byte("[" + strings.Join(rows, ",") + "]"), len(rows) > 0
@@ -214,8 +213,8 @@ func checkOrder(t *testing.T, b *Bound, doc, other []byte) {
 	}
 }
 
-// FuzzScan checks the walk over raw bytes against encoding/json: every path of a
-// document is found, all in one walk, with the same value.
+// FuzzScan checks the walk over raw bytes against encoding/json: one walk finds every path of a
+// document with the same value.
 func FuzzScan(f *testing.F) {
 	for _, d := range documents {
 		f.Add(d)
@@ -256,8 +255,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// hasDuplicates reports whether an object has two members of one name, which the
-// engine takes to be impossible.
+// hasDuplicates reports whether an object has two members of one name, which the engine assumes
+// to be impossible.
 func hasDuplicates(doc string) bool {
 	var plain any
 	if json.Unmarshal([]byte(doc), &plain) != nil {

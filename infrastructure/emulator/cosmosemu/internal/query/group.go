@@ -1,14 +1,14 @@
 package query
 
-// grouping says how the rows of a query make groups: by the values of GROUP BY, or
-// all of them as one for aggregates alone.
+// grouping describes the groups of a query: by the values of GROUP BY, or one group of all
+// rows if there are only aggregates.
 type grouping struct {
 	keys       []scalar
 	at         int // of the first key in env.group
 	aggregates []aggregate
 }
 
-// aggregate is one call: its argument, and its place in env.aggregates.
+// aggregate is one call: its argument and its index in env.aggregates.
 type aggregate struct {
 	kind  aggregateKind
 	arg   scalar
@@ -45,8 +45,8 @@ func (all *groups) make(id string, key []Value) *group {
 	return one
 }
 
-// add takes in the row that e is at. Values of GROUP BY are equal as = has it;
-// undefined is a value of its own.
+// add adds the current row of e. Values of GROUP BY are compared as by =; undefined is a value
+// of its own.
 func (all *groups) add(e *env) {
 	var id []byte
 	for i, k := range all.by.keys {
@@ -67,7 +67,7 @@ func (all *groups) add(e *env) {
 	}
 }
 
-// load puts the values of a group where its row looks for them.
+// load copies the values of a group to the environment of its row.
 func (all *groups) load(e *env, one *group) {
 	copy(e.group[all.by.at:], one.key)
 	for i, a := range all.by.aggregates {
@@ -75,7 +75,7 @@ func (all *groups) load(e *env, one *group) {
 	}
 }
 
-// groupKey is an expression of GROUP BY, or something inside of it, in SELECT.
+// groupKey is an expression of GROUP BY, or a path inside one, in SELECT.
 type groupKey struct {
 	index int
 	rest  []step
@@ -106,7 +106,7 @@ func (c *compiler) grouping(q *selectQuery) *grouping {
 	return g
 }
 
-// fromGroup finds what SELECT takes from the group and not from a row of it.
+// fromGroup compiles the expressions of SELECT that have one value per group.
 func (c *compiler) fromGroup(e expr) (scalar, bool) {
 	for _, q := range c.grouped {
 		if i, rest, ok := q.groupOf(e); ok {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxText is the longest query the service takes.
+// maxText is the length of the longest query that the service accepts.
 // https://learn.microsoft.com/azure/cosmos-db/concepts-limits#sql-query-limits
 const maxText = 512 << 10
 
@@ -20,11 +20,11 @@ const (
 	tokKeyword           // word is the keyword in upper case
 	tokParam             // text has the leading @
 	tokString            // text is the decoded content
-	tokNumber            // text is the number as JSON spells it
+	tokNumber            // text is the number in JSON
 	tokPunct             // word is the operator or bracket
 )
 
-// token is one lexical element. src is its text in the query, pos where it starts.
+// token is one lexical element. src is its text in the query, pos its byte offset.
 type token struct {
 	kind tokenKind
 	pos  int
@@ -41,8 +41,8 @@ func (t token) describe() string {
 	return strconv.Quote(t.src)
 }
 
-// lexer cuts a query into tokens on demand. Whitespace and comments (-- to the end
-// of the line) separate tokens.
+// lexer splits a query into tokens on demand. Whitespace and comments (-- to the end of the
+// line) separate tokens.
 type lexer struct {
 	text string
 	pos  int
@@ -93,7 +93,7 @@ func (l *lexer) skipBlank() {
 	}
 }
 
-// word takes an identifier or keyword: a letter or underscore, then also digits.
+// word reads an identifier or keyword: a letter or underscore, then also digits.
 func (l *lexer) word() string {
 	start := l.pos
 	for l.pos < len(l.text) {
@@ -117,7 +117,7 @@ func (l *lexer) word() string {
 // singles are the operators and brackets of one character.
 const singles = "=<>+-*/%&^|~?:,.()[]{}"
 
-// punct takes an operator or bracket.
+// punct reads an operator or bracket.
 func (l *lexer) punct() (token, error) {
 	rest := l.text[l.pos:]
 	size := 0
@@ -141,7 +141,7 @@ func (l *lexer) punct() (token, error) {
 	return t, nil
 }
 
-// stray is the error for a character that starts no token.
+// stray returns the error for a character that cannot start a token.
 func (l *lexer) stray(rest string) error {
 	r, size := utf8.DecodeRuneInString(rest)
 	if r == utf8.RuneError && size == 1 {

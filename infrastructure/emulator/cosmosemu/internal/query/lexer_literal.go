@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// quoted takes a string literal. Both quotes delimit one, with the escapes of JSON
-// and \' inside.
+// quoted reads a string literal in single or double quotes, with the escapes of JSON and \'.
 func (l *lexer) quoted(quote byte) (token, error) {
 	start := l.pos
 	l.pos++
@@ -43,8 +42,8 @@ func (l *lexer) quoted(quote byte) (token, error) {
 	return token{}, &SyntaxError{Pos: start, Msg: "the string that starts here has no closing quote"}
 }
 
-// escape takes one escape sequence; l.pos is at its backslash. A surrogate pair is
-// one character, half of one is U+FFFD.
+// escape reads one escape sequence; l.pos is at its backslash. A surrogate pair is one
+// character, half of one becomes U+FFFD.
 func (l *lexer) escape() (rune, error) {
 	start := l.pos
 	bad := &SyntaxError{Pos: start, Msg: `unknown escape in a string: use \" \' \\ \/ \b \f \n \r \t or \uXXXX`}
@@ -108,8 +107,8 @@ func hex4[T string | []byte](s T) (rune, bool) {
 	return r, true
 }
 
-// number takes a number literal: decimal with an optional fraction and exponent
-// (either side of the point may be empty), or hexadecimal after 0x.
+// number reads a number literal: decimal with an optional fraction and exponent (either side
+// of the point may be empty), or hexadecimal after 0x.
 func (l *lexer) number() (token, error) {
 	start := l.pos
 	if rest := l.text[start:]; len(rest) > 2 && rest[0] == '0' && rest[1]|0x20 == 'x' {
@@ -158,7 +157,7 @@ func (l *lexer) finishNumber(start int, text string) (token, error) {
 	return token{kind: tokNumber, pos: start, src: l.text[start:l.pos], text: text}, nil
 }
 
-// run takes the longest run of bytes of a class.
+// run reads the longest run of bytes of a class.
 func (l *lexer) run(class func(byte) bool) string {
 	start := l.pos
 	for l.pos < len(l.text) && class(l.text[l.pos]) {

@@ -47,8 +47,8 @@ func (n likeNode) test(e *env) tri {
 	return truthOf(matchLike(x.text(), parts))
 }
 
-// compileLike reads a pattern. ok is false when a set is not closed or nothing
-// follows the escape character.
+// compileLike parses a pattern. ok is false if a set is not closed or nothing follows the
+// escape character.
 func compileLike(pattern []byte, escape rune) (parts []likePart, ok bool) {
 	for len(pattern) > 0 {
 		r, size := utf8.DecodeRune(pattern)
@@ -118,8 +118,8 @@ func (p *likePart) fits(r rune) bool {
 	}
 }
 
-// matchLike matches the whole text. On a mismatch it goes back to the last % and
-// lets that take one character more.
+// matchLike matches the whole text. On a mismatch it returns to the last % and extends its
+// match by one character.
 func matchLike(text []byte, parts []likePart) bool {
 	at, part := 0, 0
 	retryAt, retryPart := 0, -1

@@ -1,20 +1,19 @@
 package query
 
-// Lookup is one document that WHERE points at. Other parts of WHERE may still
-// refuse it: Match decides.
+// Lookup is one document that WHERE names. Other parts of WHERE may still reject it, so the
+// caller must check with Match.
 type Lookup struct {
 	ID string
-	// PartitionKey has one value for each path when the same conjunction pins the
-	// whole key. Else it is nil: the id may exist once in each logical partition.
+	// PartitionKey has one value for each path if the same conjunction pins the whole key.
+	// Otherwise it is nil, and the id may exist once in each logical partition.
 	PartitionKey []Value
 }
 
-// Lookups returns the documents that WHERE names, when it is certain that no other
-// document can match: c.id = x, c.id IN (...), either of them inside AND, and an
-// OR of such. paths are the partition key paths of the container, as "/a/b". ok is
-// false when WHERE names none: then documents must be scanned. Lookups come in the
-// order of the query, without repeats; none at all with ok means that nothing
-// can match.
+// Lookups returns the documents that WHERE names if no other document can match: c.id = x,
+// c.id IN (...), either of them inside AND, and an OR of these. paths are the partition key
+// paths of the container, such as "/a/b". If ok is false, documents must be scanned. Lookups
+// are in the order of the query, without repeats. No lookups with ok true means that no
+// document can match.
 func (b *Bound) Lookups(paths []string) (at []Lookup, ok bool) {
 	if b.inner != nil {
 		return b.inner.Lookups(paths)
@@ -44,10 +43,10 @@ func (b *Bound) Lookups(paths []string) (at []Lookup, ok bool) {
 	return at, true
 }
 
-// PartitionKey returns the values that WHERE pins the partition key to, by
-// equality (or IS_NULL) in its top-level AND. It holds the leading paths that are
-// pinned: as many values as paths when the whole key is, none when the first path
-// is free. A pinned value may be Undefined: NOT IS_DEFINED(c.pk).
+// PartitionKey returns the values that WHERE pins the partition key to, by equality (or
+// IS_NULL) in its top-level AND. The values are those of the leading pinned paths: as many as
+// paths if the whole key is pinned, none if the first path is not. A value may be Undefined:
+// NOT IS_DEFINED(c.pk).
 func (b *Bound) PartitionKey(paths []string) []Value {
 	if b.inner != nil {
 		return b.inner.PartitionKey(paths)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// show prints lookups as id or id@key.
+// show formats lookups as id or id@key.
 func show(at []Lookup, ok bool) string {
 	if !ok {
 		return "scan"
@@ -138,7 +138,7 @@ func TestPartitionKey(t *testing.T) {
 	}
 }
 
-// TestReadMany has an OR long enough to be made a table.
+// TestReadMany uses an OR that is long enough to be replaced by a table.
 func TestReadMany(t *testing.T) {
 	params := Params{}
 	var terms []string

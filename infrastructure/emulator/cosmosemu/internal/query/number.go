@@ -6,18 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// parseNumber reads a JSON number as the 64-bit float that the service computes
-// with. Text that is no number is 0.
+// parseNumber reads a JSON number as a 64-bit float, with which the service computes. Other
+// text is 0.
 func parseNumber(raw []byte) float64 {
 	if n, ok := smallInteger(raw); ok {
 		return float64(n)
 	}
-	// An overflow is an infinity, which compares as it should.
+	// The error is ignored, because an overflow gives an infinity, which compares correctly.
 	f, _ := strconv.ParseFloat(string(raw), 64)
 	return f
 }
 
-// smallInteger reads an integer of up to 15 digits, which a float holds exactly.
+// smallInteger reads an integer of up to 15 digits, which a float represents exactly.
 func smallInteger(raw []byte) (int64, bool) {
 	digits := raw
 	if len(digits) > 0 && digits[0] == '-' {
@@ -59,7 +59,7 @@ func appendNumber(dst []byte, f float64) []byte {
 		format = 'e'
 	}
 	dst = strconv.AppendFloat(dst, f, format, -1, 64)
-	// e-07 is written e-7.
+	// e-07 becomes e-7.
 	if n := len(dst); format == 'e' && dst[n-2] == '0' && dst[n-4] == 'e' {
 		dst[n-2] = dst[n-1]
 		dst = dst[:n-1]
@@ -69,8 +69,7 @@ func appendNumber(dst []byte, f float64) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString writes text as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD.
+// appendString appends text as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func appendString[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(text); {

@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// maxDepth bounds how deep an expression nests. A chain of the same operator nests
-// once per operator, except AND and OR, which may be any length. maxRecursion
-// bounds the parser itself, which also goes down for parentheses; what prints from
-// an expression within the one bound is within the other.
+// maxDepth limits the nesting of expressions. A chain of the same operator nests once per
+// operator, except AND and OR, which may have any length. maxRecursion limits the parser
+// itself, which also recurses for parentheses. It is higher because a printed expression has
+// more parentheses, and an expression within maxDepth must parse again when it is printed.
 const (
 	maxDepth     = 256
 	maxRecursion = 16 * maxDepth
 )
 
-// parser is a recursive descent parser with one token of look-ahead. The first
-// error sticks: from then on the current token is the end of the text, so every
-// loop ends by itself.
+// parser is a recursive descent parser with one token of look-ahead. It keeps the first error.
+// From then on the current token is the end of the text, so that every loop ends.
 type parser struct {
 	lex    lexer
 	tok    token
@@ -28,7 +27,7 @@ type parser struct {
 	scope  *scope // of the query that is being read
 	nested bool   // there are sub-queries
 	first  scope  // of the statement
-	refs   []ref  // made ahead, a few at a time
+	refs   []ref  // allocated in advance, a few at a time
 }
 
 func newParser(text string) (*parser, error) {
@@ -83,7 +82,7 @@ func (p *parser) is(word string) bool {
 	return p.tok.word == word && p.tok.kind != tokEOF
 }
 
-// accept moves on if the current token is word.
+// accept advances if the current token is word.
 func (p *parser) accept(word string) bool {
 	if !p.is(word) {
 		return false
@@ -98,7 +97,7 @@ func (p *parser) expect(word string) {
 	}
 }
 
-// name takes an identifier.
+// name reads an identifier.
 func (p *parser) name(what string) string {
 	if p.tok.kind != tokIdent {
 		p.unexpected(what)
@@ -143,7 +142,7 @@ func (p *parser) clause() expr {
 	return e
 }
 
-// deeper reports whether e has more levels than a number.
+// deeper reports whether e has more than a number of levels.
 func deeper(e expr, levels int) bool {
 	if levels == 0 {
 		return true

@@ -2,9 +2,8 @@ package query
 
 import "slices"
 
-// check looks at what only the whole statement shows: whether SELECT * and ORDER BY
-// fit FROM, and whether what stands beside an aggregate or GROUP BY has one value
-// for each group.
+// check does the checks that need the whole query: SELECT * and ORDER BY must fit FROM, and
+// with aggregates or GROUP BY every expression of SELECT must have one value per group.
 func (p *parser) check(q *selectQuery) {
 	if p.err != nil {
 		return
@@ -68,8 +67,8 @@ func (p *parser) checkGrouped(q *selectQuery, e expr) {
 	eachPart(e, func(part expr) { p.checkGrouped(q, part) })
 }
 
-// groupOf returns the expression of GROUP BY that e is, or is a path inside of, and
-// the steps to it.
+// groupOf returns the expression of GROUP BY that equals e or contains it, and the steps from
+// there to e.
 func (q *selectQuery) groupOf(e expr) (index int, rest []step, ok bool) {
 	if len(q.groupBy) == 0 {
 		return 0, nil, false
@@ -88,7 +87,7 @@ func (q *selectQuery) groupOf(e expr) (index int, rest []step, ok bool) {
 	return 0, nil, false
 }
 
-// eachQuery calls f for the sub-queries right inside of q.
+// eachQuery calls f for the direct sub-queries of q.
 func (q *selectQuery) eachQuery(f func(*selectQuery)) {
 	var visit func(expr)
 	visit = func(e expr) {

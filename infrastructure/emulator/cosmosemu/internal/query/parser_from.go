@@ -1,6 +1,6 @@
 package query
 
-// maxJoins is how many JOINs the service takes.
+// maxJoins is the service's limit of JOINs.
 // https://learn.microsoft.com/azure/cosmos-db/concepts-limits#sql-query-limits
 const maxJoins = 10
 
@@ -10,8 +10,8 @@ const maxJoins = 10
 //	source     = collection [ [AS] name ] | name IN collection
 //	collection = name { "." name | "[" number "]" | "[" string "]" } | "(" query ")"
 //
-// The first name is the container, whatever it is, except in a sub-query that
-// belongs to each document: there it is a source of a query around.
+// The first name is the container, regardless of the name. In a sub-query that is evaluated
+// for each document it is a source of an outer query instead.
 func (p *parser) from() {
 	if !p.accept("FROM") {
 		p.unexpected("FROM")
@@ -38,7 +38,7 @@ func (p *parser) source() {
 		name := p.name("a source name")
 		p.expect("IN")
 		src := p.collection(true)
-		if src.index == isDocument { // its elements are one step further
+		if src.index == isDocument { // the elements of the document need a source of their own
 			p.addSource(src, pos)
 			src = &source{base: &path{at: &ref{name: src.name, pos: pos, src: src}}}
 		}
@@ -54,8 +54,8 @@ func (p *parser) source() {
 	p.addSource(src, pos)
 }
 
-// collection is what a source runs over. It gets the name that the text gives it:
-// that of the container, or the last one of a path.
+// collection parses the input of a source. Its default name is the name of the container, or
+// the last name of a path.
 func (p *parser) collection(hidden bool) *source {
 	if p.accept("(") {
 		src := &source{}
@@ -85,7 +85,7 @@ func (p *parser) collection(hidden bool) *source {
 	return &source{base: at, name: at.lastName()}
 }
 
-// steps takes the fixed steps of a path in FROM.
+// steps reads the fixed steps of a path in FROM.
 func (p *parser) steps(at *path) *path {
 	for p.err == nil {
 		var key expr
@@ -112,7 +112,7 @@ func (p *parser) steps(at *path) *path {
 	return at
 }
 
-// lastName is what a path is called without an alias: its last name.
+// lastName returns the name of a path without an alias: its last name.
 func (at *path) lastName() string {
 	if len(at.steps) == 0 {
 		return at.at.name
@@ -123,8 +123,8 @@ func (at *path) lastName() string {
 	return ""
 }
 
-// subquery parses SELECT ... inside of brackets. One that stands alone does not
-// see the names around it.
+// subquery parses SELECT ... inside brackets. If alone is true, it cannot use the names of its
+// outer query.
 func (p *parser) subquery(alone bool) *selectQuery {
 	back := p.scope
 	p.nested = true

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// precedence orders the binary operators, from 1 for the loosest; 0 is none
-// (Query/Core/Parser/sql.g4 of the .NET SDK).
+// precedence returns the precedence of a binary operator, from 1 for the weakest binding; 0
+// for others. Source: Query/Core/Parser/sql.g4 of the .NET SDK.
 func precedence(op string) int {
 	switch op {
 	case "||":
@@ -39,12 +39,12 @@ func precedence(op string) int {
 //	binary    = unary { operator unary }, by precedence, left to right
 //	unary     = { "-" | "+" | "~" | NOT } primary
 //
-// Where two published readings of the language differ, an expression without
-// parentheses is refused rather than guessed: NOT before a comparison, bit
-// operators and || beside a comparison, ?? beside ?:.
+// An expression without parentheses is refused if two published grammars of the language
+// differ on its meaning: NOT before a comparison, bit operators and || next to a comparison,
+// ?? next to ?:.
 func (p *parser) expr() expr { return bare(p.grouped()) }
 
-// grouped is expr with the outermost parentheses still marked.
+// grouped parses as expr, but keeps the mark of the outermost parentheses.
 func (p *parser) grouped() expr {
 	p.enter()
 	defer p.leave()
@@ -123,7 +123,7 @@ func (p *parser) predicate() expr {
 	return x
 }
 
-// escape takes the one character after ESCAPE.
+// escape reads the one character after ESCAPE.
 func (p *parser) escape() rune {
 	r, size := utf8.DecodeRuneInString(p.tok.text)
 	if p.tok.kind != tokString || size == 0 || size != len(p.tok.text) {
@@ -134,7 +134,7 @@ func (p *parser) escape() rune {
 	return r
 }
 
-// list takes one or more expressions up to a closing bracket, which it leaves.
+// list reads one or more expressions up to a closing bracket, which it does not consume.
 func (p *parser) list(end string) []expr {
 	if p.is(end) {
 		p.unexpected("an expression")
@@ -147,7 +147,7 @@ func (p *parser) list(end string) []expr {
 	return list
 }
 
-// binary takes operators of at least a precedence.
+// binary parses operators of at least a precedence.
 func (p *parser) binary(least int) expr {
 	pos := p.tok.pos
 	x := p.unary()
@@ -166,7 +166,7 @@ func (p *parser) binary(least int) expr {
 	}
 }
 
-// checkOperand refuses an operand without parentheses that may belong elsewhere.
+// checkOperand refuses an ambiguous operand without parentheses.
 func (p *parser) checkOperand(op string, pos int, x expr) {
 	p.refuseNot(pos, x)
 	switch op {
@@ -195,7 +195,7 @@ func (p *parser) unary() expr {
 	return p.primary()
 }
 
-// bare takes off parentheses.
+// bare removes parentheses.
 func bare(x expr) expr {
 	for {
 		g, ok := x.(*parens)

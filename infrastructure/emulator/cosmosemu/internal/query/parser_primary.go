@@ -1,7 +1,7 @@
 package query
 
-// primary parses a literal, parameter, path, function call, constructor or
-// parentheses, and what is looked up inside: .name and [index].
+// primary parses a literal, parameter, path, function call, constructor or parentheses, and
+// the look-ups after it: .name and [index].
 func (p *parser) primary() expr {
 	x := p.atom()
 	for p.err == nil {
@@ -23,7 +23,7 @@ func (p *parser) primary() expr {
 	return x
 }
 
-// lookUp makes x[index] a longer path when both allow it.
+// lookUp returns x[index], as a longer path if possible.
 func lookUp(x, index expr) expr {
 	from, ok := x.(*path)
 	key, constant := index.(*literal)
@@ -35,7 +35,7 @@ func lookUp(x, index expr) expr {
 	return &member{base: x, index: index}
 }
 
-// stepOf makes a step of a name or of a whole number from 0.
+// stepOf converts a name or a whole number from 0 to a step.
 func stepOf(v Value) (step, bool) {
 	switch v.kind {
 	case String:
@@ -120,7 +120,7 @@ func (p *parser) keywordAtom() expr {
 	return &literal{}
 }
 
-// identifier is a function call, or the alias at the start of a path.
+// identifier parses a function call or the alias at the start of a path.
 func (p *parser) identifier() expr {
 	t := p.tok
 	p.advance()
@@ -130,7 +130,7 @@ func (p *parser) identifier() expr {
 	return &path{at: p.nameRef(t, -1)}
 }
 
-// subqueryExpr takes a sub-query and the bracket behind it.
+// subqueryExpr parses a sub-query and the bracket after it.
 func (p *parser) subqueryExpr(pos int, op string) expr {
 	if p.scope.place == inAggregate {
 		p.syntax(pos, "an aggregate cannot take a sub-query")

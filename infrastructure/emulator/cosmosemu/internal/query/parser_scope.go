@@ -1,22 +1,22 @@
 package query
 
-// scope is a query being read, with the names in it whose meaning is not known
-// yet: SELECT stands before the FROM that says it.
+// scope is a query during parsing, with its unresolved names. They can be resolved only after
+// FROM, which follows SELECT.
 type scope struct {
-	outer *scope // of the query around; nil: the names stop here
+	outer *scope // of the outer query; nil: outer names are not visible
 	q     *selectQuery
 	open  []openRef
 	place place
-	few   [4]openRef // where open starts
+	few   [4]openRef // backing array of open
 }
 
-// openRef is a name to find among the first few sources of a scope.
+// openRef is an unresolved name, and the number of sources that it may refer to.
 type openRef struct {
 	ref     *ref
-	visible int // sources it can mean; -1: all
+	visible int // counted from the first source; -1: all
 }
 
-// place is where in a query the parser is.
+// place is the position of the parser in a query.
 type place uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	inFrom
 )
 
-// enterQuery starts a query inside of the current one, or on its own.
+// enterQuery starts a query inside the current one, or an independent one.
 func (p *parser) enterQuery(alone bool) *selectQuery {
 	if p.scope != nil {
 		p.enter()
@@ -44,8 +44,8 @@ func (p *parser) enterQuery(alone bool) *selectQuery {
 	return s.q
 }
 
-// leaveQuery ends it: names that its FROM does not have are those of the query
-// around.
+// leaveQuery ends the current query. Names that its FROM does not contain are passed to the
+// outer query.
 func (p *parser) leaveQuery(back *scope) {
 	if back != nil {
 		p.leave()
@@ -92,7 +92,7 @@ func (p *parser) unknownName(q *selectQuery, r *ref) {
 	p.syntax(r.pos, "Identifier '%s' could not be resolved. FROM gives no such name (a string has quotes)", r.name)
 }
 
-// nameRef is a name to be resolved later.
+// nameRef returns a name that is resolved later.
 func (p *parser) nameRef(t token, visible int) *ref {
 	if len(p.refs) == 0 {
 		p.refs = make([]ref, 4)
@@ -104,7 +104,7 @@ func (p *parser) nameRef(t token, visible int) *ref {
 	return r
 }
 
-// addSource takes a source into FROM. A new variable is its place in env.vars.
+// addSource adds a source to FROM, and for a variable a new index in env.vars.
 func (p *parser) addSource(src *source, pos int) {
 	q := p.scope.q
 	for _, other := range q.from {

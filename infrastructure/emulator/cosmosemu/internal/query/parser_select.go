@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// statement parses a query and nothing behind it.
+// statement parses a query, which must be the whole text.
 func (p *parser) statement() {
 	p.out.root = p.enterQuery(true)
 	p.query()
@@ -79,8 +79,8 @@ func (p *parser) selection() {
 	p.scope.place = elsewhere
 }
 
-// selectList parses the items and names the members of the rows: the alias, else
-// the last name of a path, else $1, $2 and so on.
+// selectList parses the items and names the members of the rows: by the alias, otherwise by
+// the last name of a path, otherwise $1, $2 and so on.
 func (p *parser) selectList() {
 	names := map[string]bool{}
 	unnamed := 0
@@ -187,7 +187,7 @@ func (p *parser) offsetLimit() {
 	}
 }
 
-// count takes the number of TOP, OFFSET or LIMIT.
+// count reads the number of TOP, OFFSET or LIMIT.
 func (p *parser) count(clause string) *count {
 	switch p.tok.kind {
 	case tokParam:

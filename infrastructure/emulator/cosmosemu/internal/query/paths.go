@@ -1,16 +1,16 @@
 package query
 
-// pathTree finds all the paths that one clause touches in a single walk over the
-// document, and stops as soon as it has them. Each path has a slot for its value.
+// pathTree finds all paths of one clause in a single walk over the document, and stops after
+// the last one. Each path has a slot for its value.
 type pathTree struct {
 	root  pathNode
 	slots int
-	whole int // slot of the document itself, -1 if not wanted
+	whole int // slot of the document itself, -1 if not needed
 }
 
-// pathNode is one object on the way.
+// pathNode is one object on a path.
 type pathNode struct {
-	slot int // -1: only on the way
+	slot int // -1: only an intermediate object
 	kids []pathKid
 }
 
@@ -26,8 +26,8 @@ func newPathTree() *pathTree {
 	return &t
 }
 
-// add returns the slot of a path, and those of its steps that the walk does not
-// cover: from the first array index on.
+// add returns the slot of a path, and the steps that the walk does not cover: those from the
+// first array index on.
 func (t *pathTree) add(steps []step) (slot int, rest []step) {
 	n := &t.root
 	for i, s := range steps {
@@ -59,8 +59,7 @@ func (n *pathNode) kid(name string) *pathNode {
 	return k
 }
 
-// extract fills the slots, which must be as many as the tree has. A path that is
-// not there is undefined.
+// extract fills the slots, whose number must be that of the tree. A missing path is undefined.
 func (t *pathTree) extract(doc []byte, slots []Value) {
 	clear(slots)
 	left := len(slots)
@@ -80,8 +79,8 @@ type walk struct {
 	left  int // slots not found yet
 }
 
-// object walks the object at doc[i]. It returns the index after it, or -1 when
-// there is nothing more to find (or the text is broken).
+// object walks the object at doc[i]. It returns the index after it, or -1 if all slots are
+// filled or the text is malformed.
 func (w *walk) object(i int, n *pathNode) int {
 	b := w.doc
 	i = skipBlanks(b, i+1)
@@ -105,7 +104,7 @@ func (w *walk) object(i int, n *pathNode) int {
 	return -1
 }
 
-// value takes the value at doc[i] for node n and returns the index after it, or -1.
+// value reads the value at doc[i] for node n and returns the index after it, or -1.
 func (w *walk) value(i int, n *pathNode) int {
 	b := w.doc
 	var end int

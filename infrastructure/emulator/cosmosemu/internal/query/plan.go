@@ -2,17 +2,16 @@ package query
 
 import "math"
 
-// FilterPlaceholder stands in the rewritten query of an ORDER BY query plan. The
-// SDK puts the condition from which a range goes on in its place, or true. Left
-// as it is, it is a syntax error, as in the service.
+// FilterPlaceholder is part of the rewritten query in an ORDER BY query plan. The SDK replaces
+// it by the condition at which a range resumes, or by true. It is a syntax error if it is not
+// replaced, as in the service.
 const FilterPlaceholder = "{documentdb-formattableorderbyquery-filter}"
 
-// QueryInfo is the "queryInfo" member of a query plan, as the gateway answers it to
-// SDKs that run cross-partition queries themselves. Marshal it with encoding/json;
-// the caller adds queryRanges. Its members and the forms of the rewritten query are
-// those that the SDKs work with: @azure/cosmos 4.9.3, azure-cosmos 4.17.1 of Python,
-// azure-cosmos 4.74.0 of Java.
-type QueryInfo struct { //nolint:revive // the name the protocol gives it
+// QueryInfo is the "queryInfo" member of a query plan, for SDKs that run cross-partition
+// queries themselves. Marshal it with encoding/json; the caller adds queryRanges. Its members
+// and the forms of the rewritten query are those that the SDKs expect: @azure/cosmos 4.9.3,
+// azure-cosmos 4.17.1 of Python, azure-cosmos 4.74.0 of Java.
+type QueryInfo struct { //nolint:revive // the name in the protocol
 	DistinctType       string   `json:"distinctType"` // None, Ordered, Unordered
 	Top                *int64   `json:"top"`
 	Offset             *int64   `json:"offset"`
@@ -20,25 +19,25 @@ type QueryInfo struct { //nolint:revive // the name the protocol gives it
 	OrderBy            []string `json:"orderBy"` // Ascending, Descending
 	OrderByExpressions []string `json:"orderByExpressions"`
 	GroupByExpressions []string `json:"groupByExpressions"`
-	// GroupByAliases are the members of the rows, in order, of a query with GROUP BY
-	// or aggregates; the other map has the aggregate of each, null for none.
+	// GroupByAliases are the members of the rows, in order, of a query with GROUP BY or
+	// aggregates. GroupByAliasToAggregateType contains the aggregate of each, null for none.
 	GroupByAliases              []string           `json:"groupByAliases"`
-	Aggregates                  []string           `json:"aggregates"` // that of SELECT VALUE
+	Aggregates                  []string           `json:"aggregates"` // the one of SELECT VALUE
 	GroupByAliasToAggregateType map[string]*string `json:"groupByAliasToAggregateType"`
-	RewrittenQuery              string             `json:"rewrittenQuery"` // "": send the query as it is
+	RewrittenQuery              string             `json:"rewrittenQuery"` // "": send the original query
 	HasSelectValue              bool               `json:"hasSelectValue"`
 	DCountInfo                  *DCountInfo        `json:"dCountInfo,omitempty"`
 	HasNonStreamingOrderBy      bool               `json:"hasNonStreamingOrderBy"` // always false
 }
 
-// DCountInfo says that the SDK is to count the rows of the rewritten query.
+// DCountInfo makes the SDK count the rows of the rewritten query.
 type DCountInfo struct {
 	Alias string `json:"dCountAlias"` // of the member; "": SELECT VALUE
 }
 
-// Info makes the query plan of the query. The rewritten query keeps the
-// parameters by name, since an SDK sends them again with it. The error is an
-// *UnsupportedError: for what no SDK can merge.
+// Info returns the query plan. The rewritten query refers to the parameters by name, because
+// an SDK sends them again with it. The error is an *UnsupportedError if no SDK could merge the
+// results.
 func (b *Bound) Info() (QueryInfo, error) {
 	q := b.q.root
 	info := QueryInfo{
@@ -73,7 +72,7 @@ func refuseAcross(what string) error {
 	return &UnsupportedError{Construct: what + ", across partitions"}
 }
 
-// Features names what an SDK must be able to do to run the plan.
+// Features returns the names of the features that an SDK needs to run the plan.
 func (info *QueryInfo) Features() (list []string) {
 	add := func(needed bool, name string) {
 		if needed {
@@ -106,7 +105,8 @@ func (info *QueryInfo) Features() (list []string) {
 	return list
 }
 
-// perRange is how many rows each range has to give for the window over all ranges.
+// perRange returns the number of rows that each range must return for the window over all
+// ranges.
 func (b *Bound) perRange() int64 {
 	w := b.window
 	if w.Offset > math.MaxInt64-w.Limit {
@@ -115,9 +115,9 @@ func (b *Bound) perRange() int64 {
 	return w.Offset + w.Limit
 }
 
-// distinctType tells the SDK how to drop repeats: Ordered if equal rows come one
-// after the other, which is certain when the row and the sort key have the same
-// paths; else Unordered.
+// distinctType returns the way in which the SDK must drop repeats. It is Ordered if equal rows
+// are adjacent, which is certain if the row and the sort key have the same paths, otherwise
+// Unordered.
 func (b *Bound) distinctType() string {
 	q := b.q.root
 	switch {

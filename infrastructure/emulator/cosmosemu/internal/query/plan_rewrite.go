@@ -1,12 +1,12 @@
 package query
 
-// planOrderBy makes
+// planOrderBy rewrites a query with ORDER BY to
 //
 //	SELECT c._rid, [{"item": c.x}] AS orderByItems, <row> AS payload FROM c
 //	WHERE ((<where>) AND ({placeholder})) ORDER BY c.x ASC
 //
-// With DISTINCT the cut to TOP or OFFSET LIMIT is left to the SDK, because rows that
-// it drops must not count.
+// With DISTINCT the SDK applies TOP or OFFSET LIMIT, because rows that it drops must not
+// count.
 func (b *Bound) planOrderBy(info *QueryInfo) error {
 	q := b.q.root
 	if b.inner != nil {
@@ -45,7 +45,7 @@ func (b *Bound) planOrderBy(info *QueryInfo) error {
 		w.text(") AND ")
 	}
 	if q.value {
-		// An undefined value is no row, but would be one without payload here.
+		// Otherwise an undefined value, which is not a row, would give a row without payload.
 		w.text("IS_DEFINED(")
 		w.expr(row)
 		w.text(") AND ")
@@ -60,7 +60,7 @@ func (b *Bound) planOrderBy(info *QueryInfo) error {
 	return nil
 }
 
-// rowExpr is the row as one expression.
+// rowExpr returns the row as one expression.
 func (q *selectQuery) rowExpr() expr {
 	switch {
 	case q.star:
@@ -76,12 +76,12 @@ func (q *selectQuery) rowExpr() expr {
 	return row
 }
 
-// planGroups makes, of a query with GROUP BY,
+// planGroups rewrites a query with GROUP BY to
 //
 //	SELECT [{"item": c.g}] AS groupByItems, <row> AS payload FROM c GROUP BY c.g
 //
-// where each aggregate in the row is what the SDK adds up: partial. Without GROUP BY
-// there is no groupByItems, and SELECT VALUE has the partial alone, in a list.
+// where each aggregate in the row is replaced by its partial result, which the SDK merges.
+// Without GROUP BY there is no groupByItems, and SELECT VALUE has a list of one partial result.
 func (b *Bound) planGroups(info *QueryInfo) error {
 	q := *b.q.root
 	if q.distinct && len(q.groupBy) > 0 {
@@ -109,7 +109,8 @@ func (b *Bound) planGroups(info *QueryInfo) error {
 	return nil
 }
 
-// planRow notes the aggregates of SELECT and returns the row with their partials.
+// planRow adds the aggregates of SELECT to the plan and returns the row with their partial
+// results.
 func (q *selectQuery) planRow(info *QueryInfo) (expr, error) {
 	row := &objectExpr{}
 	for _, it := range q.items {
@@ -136,9 +137,9 @@ func (q *selectQuery) planRow(info *QueryInfo) (expr, error) {
 	return row, nil
 }
 
-// partial is what a range gives of an aggregate, for the SDK to merge: {"item": ...},
-// of AVG the sum and the count, of MIN and MAX also the count, as item2, by which
-// newer SDKs know a range without any value.
+// partial returns the partial result of an aggregate in one range, for the SDK to merge:
+// {"item": ...}. AVG has the sum and the count. MIN and MAX also have the count, as item2, by
+// which newer SDKs recognise a range without any value.
 func (a *aggregateCall) partial() expr {
 	call := func(kind aggregateKind) expr { return &aggregateCall{kind: kind, arg: a.arg} }
 	object := func(members ...objectMember) expr { return &objectExpr{members: members} }
@@ -155,9 +156,9 @@ func (a *aggregateCall) partial() expr {
 	}
 }
 
-// planDistinctCount plans COUNT over FROM (SELECT DISTINCT ...): the SDK drops the
-// repeats and counts what is left. No SDK can merge anything else over a sub-query
-// whose rows depend on all ranges.
+// planDistinctCount plans COUNT over FROM (SELECT DISTINCT ...): the SDK drops the repeats and
+// counts the rest. No SDK can merge any other query over a sub-query whose rows depend on all
+// ranges.
 func (b *Bound) planDistinctCount(info *QueryInfo) error {
 	q, inner := b.q.root, b.inner
 	if len(q.items) == 1 && len(q.from) == 1 && q.where == nil && len(q.groupBy) == 0 && inner.q.Shape() == (Shape{Distinct: true}) {
@@ -174,7 +175,7 @@ func (b *Bound) planDistinctCount(info *QueryInfo) error {
 	return refuseAcross("a sub-query with DISTINCT, GROUP BY, aggregates, TOP or OFFSET in FROM")
 }
 
-// itemsOf makes [{"item": x}, ...].
+// itemsOf returns [{"item": x}, ...].
 func itemsOf(list []expr) expr {
 	a := &arrayExpr{}
 	for _, x := range list {
@@ -188,7 +189,7 @@ func isConstant(e expr) bool {
 	return ok && v.v.kind != Undefined
 }
 
-// hasAggregate reports whether an aggregate of the query itself is inside of e.
+// hasAggregate reports whether e contains an aggregate of the query itself.
 func hasAggregate(e expr) bool {
 	found := false
 	var visit func(expr)

@@ -150,8 +150,8 @@ func TestPlanUnsupported(t *testing.T) {
 	}
 }
 
-// TestRewrittenQueryRuns does what an SDK does with a plan: it puts a condition in
-// place of the placeholder and reads orderByItems and payload.
+// TestRewrittenQueryRuns uses a plan as an SDK does: it replaces the placeholder by a condition
+// and reads orderByItems and payload.
 func TestRewrittenQueryRuns(t *testing.T) {
 	b := bind(t, `SELECT VALUE {"v": c.x} FROM c WHERE c.on ORDER BY c.x DESC`, nil)
 	info, err := b.Info()

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// String prints the query in one canonical form that Parse (or ParseCondition)
-// reads back to the same query: keywords in upper case, every compound operand in
-// parentheses, strings in double quotes.
+// String returns the query in a canonical form that Parse (or ParseCondition) parses to the
+// same query: keywords in upper case, every compound operand in parentheses, strings in double
+// quotes.
 func (q *Query) String() string { return q.root.String() }
 
 func (q *selectQuery) String() string {
@@ -50,7 +50,7 @@ func (w *printer) query(s *selectQuery) {
 	}
 }
 
-// from prints the sources. A document that has no name is in the base of another.
+// from prints the sources. A document without a name is printed as the base of another source.
 func (w *printer) from(list []*source) {
 	word := "FROM "
 	for i, src := range list {
@@ -87,24 +87,24 @@ func (w *printer) source(src *source) {
 	}
 }
 
-// Frame prints the query without its WHERE: what a continuation may be tied to. An
-// SDK that resumes a query plan sends the continuation back with another condition
-// in place of FilterPlaceholder, and a position in the order of rows means the same
-// under any condition.
+// Frame returns the text of the query without its WHERE, to bind continuations to. It omits
+// WHERE because an SDK that resumes a query plan sends the continuation with another condition
+// in place of FilterPlaceholder, and a position in the order of rows is valid under any
+// condition.
 func (q *Query) Frame() string {
 	s := *q.root
 	s.where = nil
 	return s.String()
 }
 
-// printer writes queries and expressions. With ids it writes which source a path
-// starts at in place of its name: then equal texts are equal expressions.
+// printer prints queries and expressions. With ids it prints the index of the source of a path
+// instead of its name, so that equal texts are equal expressions.
 type printer struct {
 	b   strings.Builder
 	ids bool
 }
 
-// printed is the text of an expression.
+// printed returns the text of an expression.
 func printed(e expr) string {
 	var w printer
 	w.expr(e)

@@ -91,7 +91,7 @@ func (w *printer) expr(e expr) {
 	}
 }
 
-// operand prints e so that it binds tighter than anything around it.
+// operand prints e, in parentheses if it is compound.
 func (w *printer) operand(e expr) {
 	switch e.(type) {
 	case *unaryExpr, *binaryExpr, *logicalExpr, *ternaryExpr, *betweenExpr, *inExpr, *likeExpr:
@@ -126,8 +126,8 @@ func (w *printer) literal(v Value) {
 	w.b.Write(v.AppendJSON(nil))
 }
 
-// path prints the name of the source and the steps: .name where the name is an identifier,
-// ["name"] where not, [1] for an index.
+// path prints the name of the source and the steps: .name if the name is an identifier,
+// otherwise ["name"]; [1] for an index.
 func (w *printer) path(p *path) {
 	switch src := p.at.src; {
 	case w.ids:
@@ -151,8 +151,7 @@ func (w *printer) path(p *path) {
 	}
 }
 
-// isName reports whether s is an identifier in the narrow sense: ASCII and not
-// reserved.
+// isName reports whether s is an ASCII identifier that is not reserved.
 func isName(s string) bool {
 	for i := range len(s) {
 		c := s[i]

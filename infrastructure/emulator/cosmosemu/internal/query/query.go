@@ -2,21 +2,20 @@ package query
 
 import "encoding/json"
 
-// Query is a parsed query. It is immutable and safe for concurrent use, so a
-// server may keep it by its text.
+// Query is a parsed query. It is immutable and safe for concurrent use, so it may be cached by
+// its text.
 type Query struct {
 	root   *selectQuery
-	params []string // names in order of first use; paramRef.index points here
+	params []string // names in order of first use; paramRef.index is the index
 
-	vars, aggregates, groups int // how many values of each kind env has
+	vars, aggregates, groups int // number of values of each kind in env
 }
 
-// Params are the parameters of a query by name (with the leading @), each one
-// JSON text as the request carried it.
+// Params are the parameters of a query by name (with the leading @). Each value is JSON text.
 type Params map[string]json.RawMessage
 
-// Shape is what the gateway looks at to decide whether it can serve a query over
-// several partitions by itself.
+// Shape contains the properties of a query that decide whether the gateway can serve it over
+// several partitions without the SDK.
 type Shape struct {
 	OrderBy   bool
 	Top       bool
@@ -27,8 +26,8 @@ type Shape struct {
 	Derived   bool // FROM (SELECT ...) of a query whose rows depend on all documents
 }
 
-// Plain reports whether the query only filters and projects: the one kind the
-// gateway serves across partitions without a query plan.
+// Plain reports whether the query only filters and projects. The gateway serves only such
+// queries across partitions without a query plan.
 func (s Shape) Plain() bool { return s == Shape{} }
 
 // Parse reads a query. The error is a *SyntaxError or an *UnsupportedError.
@@ -36,8 +35,8 @@ func Parse(text string) (*Query, error) {
 	return parse(text, (*parser).statement)
 }
 
-// ParseCondition reads the condition of a patch, "FROM c WHERE ...". The result
-// selects the whole document; only Match of its Bound is of use.
+// ParseCondition reads the condition of a patch, "FROM c WHERE ...". Use only Match of its
+// Bound.
 func ParseCondition(text string) (*Query, error) {
 	return parse(text, (*parser).condition)
 }
@@ -67,7 +66,7 @@ func (q *Query) Shape() Shape {
 	}
 }
 
-// derived is the query that makes the documents of q: FROM (SELECT ...).
+// derived returns the query in FROM (SELECT ...), whose rows are the documents of q.
 func (q *selectQuery) derived() *selectQuery {
 	if len(q.from) == 0 {
 		return nil
@@ -78,7 +77,7 @@ func (q *selectQuery) derived() *selectQuery {
 	return nil
 }
 
-// spreads reports whether the rows over all ranges are those of each range.
+// spreads reports whether the rows over all ranges are the union of the rows of each range.
 func (q *selectQuery) spreads() bool {
 	if q.distinct || q.top != nil || q.offset != nil || len(q.groupBy) > 0 || len(q.aggregates) > 0 {
 		return false
@@ -87,8 +86,8 @@ func (q *selectQuery) spreads() bool {
 	return inner == nil || inner.spreads()
 }
 
-// Source returns the two names of FROM: "FROM docs c" gives "docs" and "c",
-// "FROM c" gives "c" twice. The service lets the first one be any name.
+// Source returns the two names of FROM: "FROM docs c" gives "docs" and "c", "FROM c" gives "c"
+// twice. As in the service, the first may be any name.
 func (q *Query) Source() (collection, alias string) {
 	if len(q.root.from) == 0 {
 		return "", ""

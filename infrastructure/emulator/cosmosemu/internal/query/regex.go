@@ -11,8 +11,8 @@ type regexNode struct {
 	re *regexp.Regexp
 }
 
-// regex compiles REGEXMATCH(text, pattern, modifiers). Pattern and modifiers must
-// be constant, and within the syntax of Go's regexp package.
+// regex compiles REGEXMATCH(text, pattern, modifiers). Pattern and modifiers must be constant
+// and valid in Go's regexp package.
 func (c *compiler) regex(e *callExpr) scalar {
 	args := c.scalars(e.args)
 	var texts [2]string // pattern, modifiers

@@ -1,27 +1,27 @@
 package query
 
-// Inner is the query that makes the documents of this one, FROM (SELECT ...); nil
-// when the container does.
+// Inner returns the query in FROM (SELECT ...), whose rows are the documents of this one; nil
+// if the documents are those of the container.
 func (b *Bound) Inner() *Bound { return b.inner }
 
-// NamesAggregates reports whether the one row has aggregates as members: neither
-// SELECT VALUE nor GROUP BY.
+// NamesAggregates reports whether the query has one row with aggregates as members, that is
+// without SELECT VALUE and GROUP BY.
 func (b *Bound) NamesAggregates() bool {
 	q := b.q.root
 	return len(q.aggregates) > 0 && !q.value && len(q.groupBy) == 0
 }
 
-// Sourceless reports whether the query has no FROM: it makes one row of nothing.
+// Sourceless reports whether the query has no FROM. It then has one row and no document.
 func (b *Bound) Sourceless() bool {
 	return len(b.q.root.from) == 0 || b.inner != nil && b.inner.Sourceless()
 }
 
-// Many reports whether one document may make several rows: FROM has JOIN or IN.
+// Many reports whether one document may have several rows: FROM has JOIN or IN.
 func (b *Bound) Many() bool { return len(b.loops) > 0 }
 
-// Each calls f for each row that WHERE takes of those that FROM makes of the
-// document: without JOIN and IN that is the document itself. It is false as soon as
-// f is. While f runs, AppendRow makes the row.
+// Each calls f for each row of a document that WHERE accepts. Without JOIN and IN the document
+// is the only row. It stops and returns false when f returns false. While f runs, AppendRow
+// returns the row.
 func (b *Bound) Each(doc []byte, f func() bool) bool {
 	b.doc = doc
 	b.stale()
@@ -31,7 +31,7 @@ func (b *Bound) Each(doc []byte, f func() bool) bool {
 	return runLoops(b.loops, b.from.at(doc), func() bool { return b.taken() != yes || f() })
 }
 
-// stale makes the programs read the next document.
+// stale marks the values of the programs as outdated, so that they read the next document.
 func (b *Bound) stale() {
 	for _, p := range [...]*program{b.from, b.filter, b.output, b.groupBy} {
 		if p != nil {
@@ -47,9 +47,9 @@ func (b *Bound) taken() tri {
 	return b.where.test(b.filter.at(b.doc))
 }
 
-// AppendRow appends, as JSON text, what SELECT makes of the row that Each is at. ok
-// is false, and nothing is appended, when that is no row: SELECT VALUE of something
-// undefined. SELECT * appends the bytes of the document as they are.
+// AppendRow appends the result of SELECT for the current row of Each as JSON text. ok is
+// false, and nothing is appended, if SELECT VALUE is undefined. SELECT * appends the unchanged
+// bytes of the document.
 func (b *Bound) AppendRow(dst []byte) (row []byte, ok bool) {
 	if b.output == nil {
 		return append(dst, b.doc...), true
@@ -60,14 +60,13 @@ func (b *Bound) AppendRow(dst []byte) (row []byte, ok bool) {
 	return row, true
 }
 
-// Match reports whether WHERE is exactly true for the document, in one row at
-// least.
+// Match reports whether WHERE is exactly true for at least one row of the document.
 func (b *Bound) Match(doc []byte) bool {
 	return !b.Each(doc, func() bool { return false })
 }
 
-// Project is AppendRow for a document, whether or not WHERE takes it. It is for
-// queries without JOIN and IN.
+// Project appends the row of a document without checking WHERE. It must not be used for
+// queries with JOIN or IN.
 func (b *Bound) Project(dst, doc []byte) (row []byte, ok bool) {
 	b.doc = doc
 	b.stale()
@@ -80,11 +79,10 @@ type Groups struct {
 	all *groups
 }
 
-// NewGroups starts the collection, for queries whose Shape says GroupBy or
-// Aggregate.
+// NewGroups starts a collection. The query must have Shape.GroupBy or Shape.Aggregate.
 func (b *Bound) NewGroups() *Groups { return &Groups{b, b.group.start()} }
 
-// Add takes in the rows of one document.
+// Add adds the rows of one document.
 func (g *Groups) Add(doc []byte) {
 	g.b.Each(doc, func() bool {
 		g.all.add(g.b.groupBy.at(g.b.doc))
@@ -92,8 +90,8 @@ func (g *Groups) Add(doc []byte) {
 	})
 }
 
-// Rows calls f for the row of each group, in the order of their first rows, until f
-// is false. Without GROUP BY there is one, even of no document.
+// Rows calls f for the row of each group, in the order of their first rows, until f returns
+// false. Without GROUP BY there is one group, even without documents.
 func (g *Groups) Rows(f func(row []byte) bool) {
 	b := g.b
 	b.doc = nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// results runs a query over documents, as the emulator's pages do, without the
-// window: the sub-query in FROM, each row of each document, groups, repeats, order.
+// results runs a query over documents as the emulator's pages do, but without the window: the
+// sub-query in FROM, each row of each document, groups, repeats, order.
 func results(b *Bound, docs []string) (rows []string) {
 	switch {
 	case b.Inner() != nil:
@@ -61,7 +61,7 @@ var families = []string{
 	`{"id":"5","g":null,"tags":["x","x"],"n":[5]}`,
 }
 
-// check runs a table of queries to rows.
+// checkRows runs a table of queries with their rows.
 func checkRows(t *testing.T, docs []string, table map[string]string) {
 	t.Helper()
 	for text, want := range table {

@@ -5,7 +5,7 @@ import "math"
 type (
 	// constant does not depend on the document.
 	constant struct{ v Value }
-	// pathNodeRef is a slot of the walk, and steps the walk does not cover.
+	// pathNodeRef is a slot of the walk, and the steps that the walk does not cover.
 	pathNodeRef struct {
 		slot int
 		rest []step
@@ -17,12 +17,12 @@ type (
 		op string
 		x  scalar
 	}
-	// binaryNode is an operator that is no comparison.
+	// binaryNode is an operator other than a comparison.
 	binaryNode struct {
 		op   string
 		x, y scalar
 	}
-	// choice is cond ? then : other; what is not true takes other.
+	// choice is cond ? then : other. A condition that is not true selects other.
 	choice struct {
 		cond        cond
 		then, other scalar
@@ -33,13 +33,13 @@ type (
 		args   []scalar
 		values []Value
 	}
-	// arrayNode and objectNode construct; undefined parts are left out.
+	// arrayNode and objectNode construct a value without undefined parts.
 	arrayNode  struct{ items []scalar }
 	objectNode struct {
 		keys   [][]byte // with quotes
 		values []scalar
 	}
-	// truth makes a value of a condition.
+	// truth converts a condition to a value.
 	truth struct{ cond }
 )
 
@@ -119,14 +119,14 @@ func arithmetic(op string, x, y float64) float64 {
 	return math.NaN()
 }
 
-// int32Of takes the 32 low bits of the whole part, as bit operators do in
-// JavaScript and in the service.
+// int32Of returns the 32 low bits of the whole part, as bit operators do in JavaScript and in
+// the service.
 func int32Of(f float64) int32 {
 	if f-f != 0 {
 		return 0
 	}
 	f = math.Mod(math.Trunc(f), 1<<32)
-	return int32(uint32(int64(f))) //nolint:gosec // dropping the high bits is the point
+	return int32(uint32(int64(f))) //nolint:gosec // dropping the high bits is intended
 }
 
 func (n choice) eval(e *env) Value {
@@ -176,12 +176,12 @@ func (n truth) eval(e *env) Value {
 	}
 }
 
-// maxValue bounds a computed value, in bytes: parameters may be long and occur
-// often. Beyond it, the value is undefined.
+// maxValue limits a computed value, in bytes. Without a limit a query that repeats a long
+// parameter could use all memory. A longer value is undefined.
 const maxValue = 16 << 20
 
-// appendScalar appends what s evaluates to, without building constructed values
-// twice. ok is false for undefined; out is then of no use.
+// appendScalar appends the value of s as JSON, without building constructed values twice. If
+// the value is undefined, ok is false and out must not be used.
 func appendScalar(dst []byte, s scalar, e *env) (out []byte, ok bool) {
 	switch n := s.(type) {
 	case arrayNode:

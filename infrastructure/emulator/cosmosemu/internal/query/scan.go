@@ -2,11 +2,11 @@ package query
 
 import "bytes"
 
-// The scanner walks over raw JSON without decoding it. It trusts the text to be
-// valid: on anything else it stops early, and never reads out of bounds. Every
-// function takes an index and returns the index after what it consumed.
+// The scanner walks over raw JSON without decoding it. It expects valid text; on anything else
+// it stops early, and never reads out of bounds. Every function takes an index and returns the
+// index after the consumed text.
 
-// skipBlanks moves over whitespace.
+// skipBlanks skips whitespace.
 func skipBlanks(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
@@ -14,7 +14,7 @@ func skipBlanks(b []byte, i int) int {
 	return i
 }
 
-// skipString moves over the string that starts at b[i].
+// skipString skips the string that starts at b[i].
 func skipString(b []byte, i int) int {
 	i++
 	for i < len(b) {
@@ -36,7 +36,7 @@ func skipString(b []byte, i int) int {
 	return len(b)
 }
 
-// skipValue moves over one value.
+// skipValue skips one value.
 func skipValue(b []byte, i int) int {
 	if i >= len(b) {
 		return len(b)
@@ -57,7 +57,7 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// skipContainer moves over an object or array, without recursion.
+// skipContainer skips an object or array, without recursion.
 func skipContainer(b []byte, i int) int {
 	depth := 0
 	for i < len(b) {
@@ -78,7 +78,7 @@ func skipContainer(b []byte, i int) int {
 	return len(b)
 }
 
-// trim cuts whitespace off both ends.
+// trim removes whitespace at both ends.
 func trim(b []byte) []byte {
 	b = b[skipBlanks(b, 0):]
 	for n := len(b); n > 0; n-- {
@@ -91,7 +91,7 @@ func trim(b []byte) []byte {
 	return nil
 }
 
-// items yields the elements of an array in its raw form.
+// items yields the elements of a raw array.
 func items(raw []byte) func(yield func(Value) bool) {
 	return func(yield func(Value) bool) {
 		i := skipBlanks(raw, 1)
@@ -108,7 +108,7 @@ func items(raw []byte) func(yield func(Value) bool) {
 	}
 }
 
-// members yields the members of an object in its raw form, with decoded names.
+// members yields the members of a raw object, with decoded names.
 func members(raw []byte) func(yield func(key []byte, v Value) bool) {
 	return func(yield func([]byte, Value) bool) {
 		i := skipBlanks(raw, 1)
@@ -126,8 +126,8 @@ func members(raw []byte) func(yield func(key []byte, v Value) bool) {
 	}
 }
 
-// memberKey reads the key that starts at b[i]: its content, whether that has
-// escapes, and where the value starts.
+// memberKey reads the key that starts at b[i]. It returns its content, whether that contains
+// escapes, and the index of the value.
 func memberKey(b []byte, i int) (key []byte, escapes bool, value int) {
 	start := i + 1
 	end := start
@@ -153,7 +153,7 @@ func plainKey(key []byte, escapes bool) []byte {
 	return key
 }
 
-// find returns what is at a step inside a value; undefined if nothing is.
+// find returns the value at a step inside v; undefined if there is none.
 func (v Value) find(s step) Value {
 	switch {
 	case s.index < 0 && v.kind == Object:

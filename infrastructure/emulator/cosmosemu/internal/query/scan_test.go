@@ -31,8 +31,8 @@ func TestPathTree(t *testing.T) {
 	}
 }
 
-// TestWalkStopsEarly proves that what comes after the last wanted path is not
-// looked at, and that a match allocates nothing.
+// TestWalkStopsEarly checks that the text after the last needed path is not read, and that a
+// match allocates nothing.
 func TestWalkStopsEarly(t *testing.T) {
 	doc := []byte(`{"id":"1","a":{"b":2,"c":3},"z":1}`)
 	for path, stops := range map[string]bool{"id": true, "z": true, "nope": false} {

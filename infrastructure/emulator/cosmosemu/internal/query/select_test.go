@@ -90,7 +90,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// TestValuesAreBounded multiplies a parameter far beyond memory.
+// TestValuesAreBounded repeats a parameter until the value would exceed the memory.
 func TestValuesAreBounded(t *testing.T) {
 	params := Params{"@p": []byte(`"` + strings.Repeat("a", 1<<18) + `"`)}
 	many := strings.TrimSuffix(strings.Repeat("@p, ", 100_000), ", ")
@@ -216,7 +216,7 @@ func TestOrder(t *testing.T) {
 	for _, direction := range []string{"", "ASC", "DESC"} {
 		b := bind(t, "SELECT * FROM c ORDER BY c.x "+direction, nil)
 		got := slices.Clone(docs)
-		// From any order to the same one: rotate first.
+		// Sorting must not depend on the initial order, so rotate first.
 		got = append(got[7:], got[:7]...)
 		slices.SortFunc(got, func(x, y string) int { return b.Compare(b.SortKey([]byte(x)), b.SortKey([]byte(y))) })
 		want := slices.Clone(docs)
@@ -317,8 +317,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestSystemContainers has the queries that SDKs send over databases, containers
-// and offers.
+// TestSystemContainers runs the queries that SDKs send for databases, containers and offers.
 func TestSystemContainers(t *testing.T) {
 	for _, tt := range []struct {
 		text, doc string

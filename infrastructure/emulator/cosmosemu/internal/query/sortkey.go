@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// SortKey is the ORDER BY key of one document: one value per ORDER BY item. It
-// holds copies and does not refer to the document.
+// SortKey is the ORDER BY key of one document: one value per ORDER BY item. It contains copies
+// and does not refer to the document.
 type SortKey []Value
 
-// SortKey computes the key of a document; nil without ORDER BY. It is the key of
-// every row that the document makes.
+// SortKey computes the key of a document; nil without ORDER BY. All rows of the document share
+// it.
 func (b *Bound) SortKey(doc []byte) SortKey {
 	if b.keys == nil {
 		return nil
@@ -24,10 +24,9 @@ func (b *Bound) SortKey(doc []byte) SortKey {
 	return key
 }
 
-// Compare orders two keys of this query as ORDER BY asks, with each item's
-// direction: negative when x comes first. Types sort as undefined, null, false,
-// true, numbers, strings, arrays, objects. Equal keys are 0: what breaks the tie
-// is the caller's business.
+// Compare orders two keys by ORDER BY, with the direction of each item. It is negative if x is
+// first, and 0 for equal keys, whose order the caller decides. Types sort as undefined, null,
+// false, true, numbers, strings, arrays, objects.
 func (b *Bound) Compare(x, y SortKey) int {
 	for i, it := range b.q.root.orderBy[:len(b.keys)] {
 		c := compare(x[i], y[i])
@@ -42,10 +41,10 @@ func (b *Bound) Compare(x, y SortKey) int {
 	return 0
 }
 
-// Descending reports whether the first ORDER BY item is DESC. Ties then come in
-// descending order of _rid, else in ascending order: SDKs that resume a merge of
-// several ranges skip ties by that rule (RidSkipCountFilter of @azure/cosmos 4.9.3)
-// and would repeat or lose rows in any other order.
+// Descending reports whether the first ORDER BY item is DESC. Ties must then be in descending
+// order of _rid, otherwise in ascending order, because SDKs that resume a merge of several
+// ranges skip ties by that rule (RidSkipCountFilter of @azure/cosmos 4.9.3). In any other
+// order they would repeat or lose rows.
 func (b *Bound) Descending() bool {
 	return len(b.q.root.orderBy) > 0 && b.q.root.orderBy[0].desc
 }
@@ -63,8 +62,8 @@ func (k SortKey) AppendJSON(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// ParseSortKey reads what SortKey.AppendJSON wrote. It refuses anything else, and a
-// key that does not have one value for each ORDER BY item.
+// ParseSortKey reads the output of SortKey.AppendJSON. It refuses anything else, and a key
+// without one value for each ORDER BY item.
 func (b *Bound) ParseSortKey(text []byte) (SortKey, error) {
 	var values [][]json.RawMessage
 	if err := json.Unmarshal(text, &values); err != nil {
@@ -81,7 +80,7 @@ func (b *Bound) ParseSortKey(text []byte) (SortKey, error) {
 		case 1:
 			key = append(key, parsedNumber(jsonValue(trim(v[0]))))
 		default:
-			return nil, fmt.Errorf("sort key has a list of %d where one value is meant", len(v))
+			return nil, fmt.Errorf("sort key has a list of %d instead of one value", len(v))
 		}
 	}
 	return key, nil

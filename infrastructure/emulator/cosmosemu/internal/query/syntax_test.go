@@ -218,7 +218,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestUnsupportedByValue has the constructs that only show when parameters are in.
+// TestUnsupportedByValue checks constructs that are detected only with their parameters.
 func TestUnsupportedByValue(t *testing.T) {
 	for _, tt := range []struct {
 		text, param string

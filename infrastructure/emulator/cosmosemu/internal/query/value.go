@@ -20,17 +20,17 @@ const (
 	Object
 )
 
-// form says how the bytes of a string Value read.
+// form is the encoding of the bytes of a string Value.
 type form uint8
 
 const (
 	plain   form = iota // JSON without quotes and without any escape: also the text
 	escaped             // JSON without quotes, with escapes
-	decoded             // the text itself, which JSON may have to escape
+	decoded             // the text itself, which may need escapes in JSON
 )
 
-// Value is one JSON value, or undefined (the zero Value). It may refer to bytes of
-// the document or parameter it comes from.
+// Value is one JSON value, or undefined (the zero Value). It may refer to bytes of its document
+// or parameter.
 type Value struct {
 	kind   Kind
 	form   form // of a String
@@ -62,7 +62,7 @@ func (v Value) Text() string {
 	return string(v.text())
 }
 
-// text is Text without a copy where there are no escapes.
+// text returns the characters of a String, without a copy if there are no escapes.
 func (v Value) text() []byte {
 	if v.form == escaped {
 		return unescape(v.raw)
@@ -70,8 +70,8 @@ func (v Value) text() []byte {
 	return v.raw
 }
 
-// AppendJSON appends the value as JSON text. Numbers keep the spelling they had.
-// Undefined appends nothing.
+// AppendJSON appends the value as JSON text. Numbers keep their spelling. It appends nothing
+// for undefined.
 func (v Value) AppendJSON(dst []byte) []byte {
 	switch v.kind {
 	case Null:
@@ -100,7 +100,7 @@ func (v Value) AppendJSON(dst []byte) []byte {
 	}
 }
 
-// clone copies the bytes the value refers to.
+// clone copies the bytes that the value refers to.
 func (v Value) clone() Value {
 	v.raw = bytes.Clone(v.raw)
 	return v
@@ -108,7 +108,8 @@ func (v Value) clone() Value {
 
 func boolValue(b bool) Value { return Value{kind: Boolean, truth: b} }
 
-// floatValue is undefined for what JSON cannot write: infinities and NaN.
+// floatValue returns a Number. It is undefined for infinities and NaN, which JSON cannot
+// represent.
 func floatValue(f float64) Value {
 	if f-f != 0 {
 		return Value{}
@@ -116,7 +117,7 @@ func floatValue(f float64) Value {
 	return Value{kind: Number, parsed: true, num: f}
 }
 
-// numberValue is a number with its spelling kept.
+// numberValue returns a Number that keeps its spelling.
 func numberValue(text string) Value {
 	raw := []byte(text)
 	return Value{kind: Number, parsed: true, num: parseNumber(raw), raw: raw}
@@ -126,7 +127,7 @@ func textValue[T string | []byte](text T) Value {
 	return Value{kind: String, form: decoded, raw: []byte(text)}
 }
 
-// jsonValue is the value of a JSON text without blanks around it.
+// jsonValue returns the value of a JSON text without blanks around it.
 func jsonValue(raw []byte) Value {
 	if len(raw) == 0 {
 		return Value{}
