@@ -1,9 +1,9 @@
-// Package pipenet is an in-memory network: named listeners and a dialer that
-// joins the two ends of a net.Pipe.
+// Package pipenet is an in-memory network: named listeners and a dialer that connects to them
+// with net.Pipe.
 //
-// Both emulators can serve it, and both Azure SDKs can be pointed at it, so a
-// whole system (clients, service, emulators) runs inside one testing/synctest
-// bubble: blocking on a pipe is durable blocking, which a real socket is not.
+// Both emulators can listen in it and both Azure SDKs can dial it. So a whole system (clients,
+// service, emulators) runs in one testing/synctest bubble. This needs pipes because blocking on
+// a pipe is durable blocking there, but blocking on a real socket is not.
 //
 // A Network is safe for concurrent use. It starts no goroutines.
 package pipenet
@@ -16,11 +16,10 @@ import (
 	"sync"
 )
 
-// ErrRefused is wrapped by DialContext when nobody listens on the address.
+// ErrRefused is wrapped by the error of DialContext if there is no listener at the address.
 var ErrRefused = errors.New("connection refused")
 
-// Network holds the listeners of one simulated network. The zero value is not
-// usable; call New.
+// Network holds the listeners of one simulated network. The zero value is not usable; call New.
 type Network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener // by address
@@ -31,8 +30,8 @@ func New() *Network {
 	return &Network{listeners: make(map[string]*listener)}
 }
 
-// Listen binds addr, any host:port text. An address that is bound already is an
-// error; closing the listener frees it.
+// Listen binds addr, which may be any host:port text. It fails if addr is already bound. Closing
+// the listener frees it.
 func (n *Network) Listen(addr string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, fmt.Errorf("pipenet: listen %s: %w", addr, err)
@@ -47,9 +46,8 @@ func (n *Network) Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// DialContext connects to the listener bound to addr. It blocks until the
-// connection is accepted, the listener is closed or ctx ends; its signature fits
-// net/http.Transport.DialContext.
+// DialContext connects to the listener at addr. It blocks until the connection is accepted, the
+// listener is closed or ctx ends. It can be used as net/http.Transport.DialContext.
 func (n *Network) DialContext(ctx context.Context, _, addr string) (net.Conn, error) {
 	n.mu.Lock()
 	l, ok := n.listeners[addr]
@@ -75,7 +73,7 @@ func dialError(addr string, err error) error {
 type listener struct {
 	network *Network
 	addr    address
-	accept  chan net.Conn // never closed; closed ends both sides
+	accept  chan net.Conn // never closed, because closed ends both sides
 	closed  chan struct{} // closed by Close
 	once    sync.Once
 }
@@ -101,7 +99,7 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return l.addr }
 
-// pipeEnd gives the two ends of a pipe the addresses of the network.
+// pipeEnd is one end of a pipe with an address of the network.
 type pipeEnd struct {
 	net.Conn
 	local, remote address

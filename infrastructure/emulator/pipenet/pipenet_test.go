@@ -20,7 +20,7 @@ func TestHTTPOverPipesInABubble(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			time.Sleep(time.Hour) // virtual
+			time.Sleep(time.Hour) // in the fake time of the bubble
 			_, _ = io.WriteString(w, "late")
 		})}
 		done := make(chan error, 1)
@@ -44,7 +44,7 @@ func TestHTTPOverPipesInABubble(t *testing.T) {
 	})
 }
 
-func TestDialIsRefusedWhereNobodyListens(t *testing.T) {
+func TestDialWithoutListenerIsRefused(t *testing.T) {
 	network := pipenet.New()
 	if _, err := network.DialContext(context.Background(), "tcp", "nobody:1"); !errors.Is(err, pipenet.ErrRefused) {
 		t.Fatalf("got %v, want ErrRefused", err)

@@ -4,8 +4,8 @@ import "encoding/binary"
 
 // The format of logs and manifests (pebble/v2 record/record.go): blocks of 32 KB of
 // chunks, each with a checksum (4 bytes), the length of its payload (2), its encoding
-// (1), in logs the number of the log (4) and, in the newest format, the offset up to
-// which the log was synced when the chunk was written (8).
+// (1), in logs the number of the log (4) and, in the newest format, the offset up to which the
+// log had been synced when the chunk was written (8).
 const (
 	blockSize = 32 << 10
 
@@ -21,13 +21,13 @@ type file struct {
 	number uint32
 }
 
-// chunk is a sound chunk.
+// chunk is a chunk with a correct checksum.
 type chunk struct {
 	end    int
-	synced uint64 // 0 if the format does not say
+	synced uint64 // 0 if the format does not contain it
 }
 
-// at reads the chunk at an offset and reports whether it is sound.
+// at reads the chunk at an offset and reports whether its checksum is correct.
 func (f *file) at(offset int) (chunk, bool) {
 	block := f.data[offset:min(len(f.data), offset-offset%blockSize+blockSize)]
 	if len(block) < legacyHeader {
@@ -58,8 +58,8 @@ func (f *file) at(offset int) (chunk, bool) {
 	return c, true
 }
 
-// damage returns the offset of the first unsound chunk and of a later chunk that
-// proves it to be damage, not the end. proof is 0 if there is none.
+// damage returns the offset of the first incorrect chunk, and of a later chunk which proves that
+// the first is damaged rather than the end of the file. proof is 0 if there is none.
 func (f *file) damage() (bad, proof int) {
 	bad = f.end()
 	for offset := bad + 1; offset < len(f.data); offset++ {
@@ -71,7 +71,7 @@ func (f *file) damage() (bad, proof int) {
 	return bad, 0
 }
 
-// end is where the sound chunks end.
+// end returns the offset after the last correct chunk.
 func (f *file) end() int {
 	offset := 0
 	for offset < len(f.data) {
@@ -97,5 +97,5 @@ func zero(data []byte) bool {
 	return true
 }
 
-// mask is what LevelDB's formats store in place of a CRC.
+// mask returns the form in which LevelDB's formats store a CRC.
 func mask(crc uint32) uint32 { return (crc>>15 | crc<<17) + 0xa282ead8 }

@@ -12,30 +12,30 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 )
 
-// ErrDamaged is wrapped by what Open returns if the files are damaged, and by DB.Err
-// once corrupt data has been met.
+// ErrDamaged is wrapped by the error of Open if the files are damaged, and by DB.Err after a
+// read of corrupt data.
 var ErrDamaged = errors.New("the store is damaged")
 
-// ErrVersion is wrapped by what Open returns for a store of another version.
+// ErrVersion is wrapped by the error of Open for a store of another version.
 var ErrVersion = errors.New("the store was written by another version")
 
 // versionKey is the key of the version record.
 var versionKey = []byte{'v'}
 
-// Options say what to open.
+// Options configure a store.
 type Options struct {
-	Dir string // is created if it does not exist
+	Dir string // created if it does not exist
 	FS  vfs.FS // default: the operating system's
-	// Memory is for a file system that nothing outlives: no log is written, nothing is
-	// checked, synced or sealed.
+	// Memory is for a file system in memory. No log is written and nothing is checked, synced
+	// or sealed, because no data outlives the process.
 	Memory  bool
 	Version string          // the value of the record under the key "v"
-	Logger  *slog.Logger    // gets what no caller can be told
+	Logger  *slog.Logger    // receives errors that no call can return
 	Pebble  *pebble.Options // tuning; file system, format, log and listener are set by Open
 }
 
-// DB is an open store. Write to it with Commit, or without waiting for the disk and
-// Sync afterwards.
+// DB is an open store. Write with Commit, or write without waiting for the disk and call Sync
+// afterwards.
 type DB struct {
 	*pebble.DB
 	fs      vfs.FS
@@ -63,7 +63,7 @@ func (d *DB) open(o *Options) (err error) {
 	options := o.Pebble
 	options.FS = d.fs
 	options.DisableWAL = d.memory
-	// In older formats a log with a flipped bit is opened, and what follows is dropped.
+	// In older formats Pebble opens a log with a flipped bit and drops the records after it.
 	options.FormatMajorVersion = pebble.FormatNewest
 	options.Logger = pebbleLogger{d.logger}
 	options.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
@@ -75,7 +75,7 @@ func (d *DB) open(o *Options) (err error) {
 			return err
 		}
 		if d.lock, err = pebble.LockDirectory(d.dir, d.fs); err != nil {
-			return fmt.Errorf("lock it (is another process using it?): %w", err)
+			return fmt.Errorf("lock the directory (is another process using it?): %w", err)
 		}
 		options.Lock = d.lock
 		if hasTables, err = check(d.fs, d.dir); err == nil {
@@ -90,16 +90,16 @@ func (d *DB) open(o *Options) (err error) {
 	}
 	if err := d.checkVersion(o.Version, hasTables); err != nil {
 		if errors.Is(err, ErrDamaged) {
-			d.Fail(err) // then Close leaves no seal
+			d.Fail(err) // so that Close writes no seal
 		}
 		return errors.Join(err, d.Close())
 	}
 	return nil
 }
 
-// startNewest marks a directory that is still empty as one of the newest format.
-// Pebble would begin with the oldest, which cannot tell damage of its first log from the
-// end, and sync the directory for each format on the way.
+// startNewest marks an empty directory as one of the newest format. Pebble would start with the
+// oldest, which cannot distinguish damage of the first log from its end, and would sync the
+// directory for each format up to the newest.
 func (d *DB) startNewest() error {
 	names, err := d.fs.List(d.dir)
 	if err != nil {
@@ -115,7 +115,7 @@ func (d *DB) startNewest() error {
 	return errors.Join(marker.Move(pebble.FormatNewest.String()), marker.Close())
 }
 
-// checkVersion compares the version record, or writes that of a new store.
+// checkVersion checks the version record, or writes it to a new store.
 func (d *DB) checkVersion(want string, hasTables bool) error {
 	value, closer, err := d.Get(versionKey)
 	if err == nil {
@@ -124,7 +124,7 @@ func (d *DB) checkVersion(want string, hasTables bool) error {
 			return err
 		}
 		if found != want {
-			return fmt.Errorf("%w: it has %q, this one reads %q: use an empty directory", ErrVersion, found, want)
+			return fmt.Errorf("%w: found %q, expected %q: use an empty directory", ErrVersion, found, want)
 		}
 		return nil
 	}
@@ -132,24 +132,24 @@ func (d *DB) checkVersion(want string, hasTables bool) error {
 		return err
 	}
 	if hasTables {
-		return fmt.Errorf("%w: there are tables, but the manifest knows of none", ErrDamaged)
+		return fmt.Errorf("%w: there are tables, but the manifest lists none", ErrDamaged)
 	}
 	it, err := d.NewIter(nil)
 	if err != nil {
 		return err
 	}
 	if it.First() {
-		err = fmt.Errorf("%w: it has records but no version", ErrDamaged)
+		err = fmt.Errorf("%w: there are records but no version", ErrDamaged)
 	}
 	if err := errors.Join(err, it.Error(), it.Close()); err != nil {
 		return err
 	}
-	// The log keeps the order: no record can be durable and this one not.
+	// No sync is needed: the log is in order, so no later record can be durable without this one.
 	return d.Set(versionKey, []byte(want), pebble.NoSync)
 }
 
-// Close closes the store and seals its files, so that damage done to them from now on
-// is found. All that was written is durable then.
+// Close closes the store and seals its files, so that later damage is detected. All writes are
+// durable after it.
 func (d *DB) Close() error {
 	err := d.DB.Close()
 	if err == nil && !d.memory && d.Err() == nil {

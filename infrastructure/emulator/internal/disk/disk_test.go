@@ -46,7 +46,7 @@ func mustClose(t *testing.T, d *DB) {
 	}
 }
 
-func TestAnotherVersionIsRefusedAndLeftAsItIs(t *testing.T) {
+func TestAnotherVersionIsRefusedAndUnchanged(t *testing.T) {
 	fs := vfs.NewMem()
 	d := mustOpen(t, fs)
 	if err := put(d, "a"); err != nil {
@@ -68,8 +68,8 @@ func TestAnotherVersionIsRefusedAndLeftAsItIs(t *testing.T) {
 	}
 }
 
-// Pebble takes a manifest that is cut short for a new one, and its tables for rubbish.
-func TestTablesOfALostManifestAreDamage(t *testing.T) {
+// Pebble treats a truncated manifest as a new one, and its tables as obsolete.
+func TestTablesWithoutManifestAreDamage(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	d := mustOpen(t, fs)
 	if err := errors.Join(put(d, "a"), d.Flush()); err != nil {
@@ -84,7 +84,7 @@ func TestTablesOfALostManifestAreDamage(t *testing.T) {
 	slices.Sort(names)
 	for i, name := range names {
 		switch {
-		case i == 0: // the first log, whose records are in the table: Pebble deletes it in time
+		case i == 0: // the first log, whose records are in the table; Pebble would delete it later
 			if err := left.Remove(left.PathJoin("d", name)); err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestTablesOfALostManifestAreDamage(t *testing.T) {
 	}
 }
 
-// onLog is a file system that calls do before each fsync of a log.
+// onLog returns a file system that calls do before each fsync of a log.
 func onLog(fs vfs.FS, do func() error) vfs.FS {
 	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
@@ -115,9 +115,9 @@ func onLog(fs vfs.FS, do func() error) vfs.FS {
 	}))
 }
 
-// A log that cannot be written is told once, refuses all that follows, and leaves what
-// was acknowledged for the next start.
-func TestAFailedLogRefusesAllThatFollows(t *testing.T) {
+// After a failed write of the log the error is reported once, all later writes are refused, and
+// acknowledged data is there after a restart.
+func TestFailedLogRefusesLaterWrites(t *testing.T) {
 	var broken atomic.Bool
 	full := errors.New("no space left on device")
 	disk := vfs.NewCrashableMem()
@@ -144,7 +144,7 @@ func TestAFailedLogRefusesAllThatFollows(t *testing.T) {
 		t.Errorf("told %v, then %v", err, d.Err())
 	}
 	left := disk.CrashClone(vfs.CrashCloneCfg{})
-	_ = d.Close() // of a broken disk
+	_ = d.Close() // fails, because the disk does
 	if _, err := disk.Stat("d/" + sealName); err == nil {
 		t.Error("sealed")
 	}
@@ -155,12 +155,12 @@ func TestAFailedLogRefusesAllThatFollows(t *testing.T) {
 	}
 }
 
-// Where Pebble itself cannot go on, the process ends, also if a caller recovers from
-// panics, as net/http does.
-func TestAStoreThatCannotGoOnEndsTheProcess(t *testing.T) {
+// A fatal error of Pebble ends the process even if a caller recovers from panics, as net/http
+// does.
+func TestFatalErrorEndsTheProcess(t *testing.T) {
 	const variable = "STORE_FAILURE_CHILD"
 	if os.Getenv(variable) == "" {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAStoreThatCannotGoOnEndsTheProcess$", "-test.timeout=20s")
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFatalErrorEndsTheProcess$", "-test.timeout=20s")
 		child.Env = append(os.Environ(), variable+"=1")
 		out, err := child.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "store cannot go on") || strings.Contains(string(out), "lived on") {

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Commit writes a batch and returns when it is durable.
+// Commit writes a batch and blocks until it is durable.
 func (d *DB) Commit(batch *pebble.Batch) error {
 	if d.memory {
 		return d.Apply(batch, pebble.NoSync)
@@ -16,7 +16,7 @@ func (d *DB) Commit(batch *pebble.Batch) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
-	// With Apply, Pebble would end the process if the disk fails.
+	// Apply is not used, because Pebble would then end the process if the disk fails.
 	err := d.ApplyNoSyncWait(batch, pebble.Sync)
 	if err == nil {
 		err = batch.SyncWait()
@@ -27,7 +27,7 @@ func (d *DB) Commit(batch *pebble.Batch) error {
 	return err
 }
 
-// Sync returns when everything written before is durable.
+// Sync blocks until all earlier writes are durable.
 func (d *DB) Sync() error {
 	batch := d.NewBatch()
 	if err := batch.LogData(nil, nil); err != nil { // an empty batch would not be written
@@ -36,7 +36,7 @@ func (d *DB) Sync() error {
 	return errors.Join(d.Commit(batch), batch.Close())
 }
 
-// Fail notes why nothing more can be answered. The first reason counts.
+// Fail records the error after which the store must not be used. Only the first one is kept.
 func (d *DB) Fail(cause error) {
 	if d.failure.CompareAndSwap(nil, &cause) {
 		d.failed <- cause
@@ -44,7 +44,7 @@ func (d *DB) Fail(cause error) {
 	}
 }
 
-// Err is why nothing more can be answered, nil while all is well.
+// Err returns the error after which the store must not be used, nil before it.
 func (d *DB) Err() error {
 	if cause := d.failure.Load(); cause != nil {
 		return *cause
@@ -52,10 +52,10 @@ func (d *DB) Err() error {
 	return nil
 }
 
-// Failed receives the reason once, if the store fails.
+// Failed receives that error once.
 func (d *DB) Failed() <-chan error { return d.failed }
 
-// AsDamage marks an error of Pebble that means corrupt data as ErrDamaged.
+// AsDamage wraps an error of Pebble that means corrupt data with ErrDamaged.
 func AsDamage(err error) error {
 	if errors.Is(err, pebble.ErrCorruption) && !errors.Is(err, ErrDamaged) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -63,13 +63,12 @@ func AsDamage(err error) error {
 	return err
 }
 
-// pebbleLogger passes Pebble's reports on. Pebble calls Fatalf when it can no longer
-// keep its promises and expects it not to return. So it panics, on a goroutine of its
-// own: net/http would recover from the panic of a request and go on with a store of
-// which nobody knows what it holds.
+// pebbleLogger logs Pebble's messages. Pebble calls Fatalf if it can no longer guarantee its
+// state, and expects it not to return. Fatalf panics on a goroutine of its own, because net/http
+// would recover from a panic of a request and continue with a store in an unknown state.
 type pebbleLogger struct{ logger *slog.Logger }
 
-func (l pebbleLogger) Infof(string, ...any) {} // flushes and compactions: noise
+func (l pebbleLogger) Infof(string, ...any) {} // only flushes and compactions
 
 func (l pebbleLogger) Errorf(format string, args ...any) {
 	l.logger.Error(fmt.Sprintf(format, args...), "component", "pebble")

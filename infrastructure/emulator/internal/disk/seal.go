@@ -15,13 +15,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// sealName is the file that seal writes and check removes.
+// sealName is the name of the file that seal writes and check removes.
 const sealName = "SEAL"
 
-// sealHeader is how a seal begins.
+// sealHeader is the first line of a seal.
 const sealHeader = "seal 1\n"
 
-// seal notes the state of all files of a store that was closed cleanly.
+// seal records the state of all files of a store that was closed cleanly.
 func seal(fs vfs.FS, dir string) error {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -50,8 +50,8 @@ func seal(fs vfs.FS, dir string) error {
 	return write(fs, dir, sealName, note.Bytes())
 }
 
-// check looks for damage and removes the seal. A directory that holds no store is
-// sound. hasTables tells whether there are any: then the store is not new.
+// check detects damage and removes the seal. A directory without a store is not damaged.
+// hasTables reports whether there are tables, so that the store is not new.
 func check(fs vfs.FS, dir string) (hasTables bool, err error) {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func check(fs vfs.FS, dir string) (hasTables bool, err error) {
 			return hasTables, err
 		}
 		if err := fs.Remove(fs.PathJoin(dir, sealName)); err != nil {
-			return hasTables, fmt.Errorf("break the seal: %w", err)
+			return hasTables, fmt.Errorf("remove the seal: %w", err)
 		}
 		return hasTables, syncDir(fs, dir)
 	}
@@ -86,16 +86,16 @@ func checkSeal(fs vfs.FS, dir string) error {
 	}
 	body, end, ok := bytes.Cut(note, []byte("end "))
 	if !ok || strings.TrimSpace(string(end)) != fmt.Sprintf("%08x", checksum(body)) {
-		return fmt.Errorf("%w: the seal of its last close does not check", ErrDamaged)
+		return fmt.Errorf("%w: the seal has a wrong checksum", ErrDamaged)
 	}
 	body, ok = bytes.CutPrefix(body, []byte(sealHeader))
 	if !ok {
-		return fmt.Errorf("%w: the seal of its last close is malformed", ErrDamaged)
+		return fmt.Errorf("%w: the seal is malformed", ErrDamaged)
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		if len(fields) != 3 {
-			return fmt.Errorf("%w: the seal of its last close is malformed", ErrDamaged)
+			return fmt.Errorf("%w: the seal is malformed", ErrDamaged)
 		}
 		if err := checkFile(fs, dir, fields[0], fields[1], fields[2]); err != nil {
 			return err
@@ -110,7 +110,7 @@ func checkFile(fs vfs.FS, dir, name, size, sum string) error {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if got := strconv.FormatInt(info.Size(), 10); got != size {
-		return fmt.Errorf("%w: %s has %s bytes, and had %s when the store was closed", ErrDamaged, name, got, size)
+		return fmt.Errorf("%w: %s has %s bytes, but had %s when the store was closed", ErrDamaged, name, got, size)
 	}
 	if sum == "-" {
 		return nil
@@ -125,7 +125,7 @@ func checkFile(fs vfs.FS, dir, name, size, sum string) error {
 	return nil
 }
 
-// checkChunks looks through a log or a manifest.
+// checkChunks checks the chunks of a log or a manifest.
 func checkChunks(fs vfs.FS, dir, name string) error {
 	data, err := read(fs, fs.PathJoin(dir, name))
 	if err != nil {
@@ -140,7 +140,7 @@ func checkChunks(fs vfs.FS, dir, name string) error {
 		f.log, f.number = true, uint32(n)
 	}
 	if bad, proof := f.damage(); proof > 0 {
-		return fmt.Errorf("%w: %s does not check at byte %d, yet byte %d was written after it", ErrDamaged, name, bad, proof)
+		return fmt.Errorf("%w: %s has a wrong checksum at byte %d, but byte %d was written after it", ErrDamaged, name, bad, proof)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func read(fs vfs.FS, path string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// write makes a file durable under its name.
+// write writes a file and makes it durable.
 func write(fs vfs.FS, dir, name string, data []byte) error {
 	temporary := fs.PathJoin(dir, name+".tmp")
 	f, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)

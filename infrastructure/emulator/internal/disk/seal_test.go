@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// writeLog appends records in the newest log format, cut into chunks where a block
-// ends. Each chunk says that all before the one before it was synced.
+// writeLog writes records in the newest log format, split into chunks at the ends of blocks. Each
+// chunk records that everything up to the previous chunk had been synced.
 func writeLog(number uint32, payloads ...[]byte) (data []byte, starts []int) {
 	for _, payload := range payloads {
 		for first := true; first || len(payload) > 0; first = false {
@@ -50,10 +50,10 @@ func TestDamageInALog(t *testing.T) {
 	stale, _ := writeLog(6, payload)
 	before := starts[len(starts)-2]
 	unsynced := append([]byte{}, log[:last]...)
-	unsynced = append(unsynced, chunkOf(7, uint64(before), payload)...) // the one before was not synced yet
+	unsynced = append(unsynced, chunkOf(7, uint64(before), payload)...) // the previous chunk was not synced yet
 	for name, test := range map[string]struct {
 		log     []byte
-		flip    int // -1: nothing
+		flip    int // -1: none
 		damaged bool
 	}{
 		"sound":                       {log, -1, false},
@@ -143,8 +143,8 @@ func TestSealIsUsedOnce(t *testing.T) {
 	}
 }
 
-// A manifest has chunks of the oldest format. Any flipped bit is found but in the last
-// chunk; an end that is cut or zero is as a crash leaves it.
+// A manifest has chunks of the oldest format. Every flipped bit outside the last chunk is
+// detected. A truncated or zero end is accepted, because a crash leaves the same.
 func TestDamageInAManifest(t *testing.T) {
 	var manifest []byte
 	last := 0
@@ -180,7 +180,8 @@ func TestDamageInAManifest(t *testing.T) {
 	}
 }
 
-// FuzzCheck: no panic on any bytes, and a sound log stays sound with anything cut off.
+// FuzzCheck checks that no bytes cause a panic, and that an intact log is accepted at any
+// truncation.
 func FuzzCheck(f *testing.F) {
 	log, _ := writeLog(1, []byte("one"), []byte("two"), nil)
 	f.Add(log, uint16(5))

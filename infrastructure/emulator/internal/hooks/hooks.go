@@ -1,6 +1,6 @@
-// Package hooks keeps the functions that decide which calls to an emulator go wrong.
-// Both emulators use it, so that faults are set in the same way in both: hooks are
-// asked in the order they were added, and the first that returns a fault decides.
+// Package hooks keeps the functions that inject faults into calls to an emulator. Both emulators
+// use it, so that faults work the same in both: hooks are asked in the order they were added, and
+// the first that returns a fault decides.
 package hooks
 
 import (
@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 )
 
-// List is the hooks of an emulator: C describes a call, F what goes wrong with it. The
-// zero value is ready. Safe for concurrent use.
+// List contains the hooks of an emulator. C describes a call, F a fault. The zero value is ready
+// to use. It is safe for concurrent use.
 type List[C, F any] struct {
-	mu    sync.Mutex                     // taken to change hooks
+	mu    sync.Mutex                     // held to change hooks
 	hooks atomic.Pointer[[]*func(*C) *F] // nil if there are none; never changed in place
 }
 
-// Add adds a hook behind the others. remove takes it away.
+// Add adds a hook after the others. remove removes it.
 func (l *List[C, F]) Add(hook func(*C) *F) (remove func()) {
 	l.change(func(hooks []*func(*C) *F) []*func(*C) *F { return append(hooks, &hook) })
 	return func() {
@@ -26,7 +26,7 @@ func (l *List[C, F]) Add(hook func(*C) *F) (remove func()) {
 	}
 }
 
-// Clear takes all hooks away.
+// Clear removes all hooks.
 func (l *List[C, F]) Clear() { l.change(func([]*func(*C) *F) []*func(*C) *F { return nil }) }
 
 func (l *List[C, F]) change(change func([]*func(*C) *F) []*func(*C) *F) {
@@ -43,10 +43,10 @@ func (l *List[C, F]) change(change func([]*func(*C) *F) []*func(*C) *F) {
 	l.hooks.Store(&hooks)
 }
 
-// Empty spares the making of a call when nobody wants to see it.
+// Empty reports whether there are no hooks, so that callers need not build a call.
 func (l *List[C, F]) Empty() bool { return l.hooks.Load() == nil }
 
-// Ask returns what goes wrong with a call, nil for nothing.
+// Ask returns the fault of a call, nil for none.
 func (l *List[C, F]) Ask(call *C) *F {
 	hooks := l.hooks.Load()
 	if hooks == nil {
@@ -60,10 +60,10 @@ func (l *List[C, F]) Ask(call *C) *F {
 	return nil
 }
 
-// Always is a hook that gives every call the same fault.
+// Always returns a hook that gives every call the same fault.
 func Always[C, F any](fault F) func(*C) *F { return func(*C) *F { return &fault } }
 
-// Times is a hook that gives the next n calls the same fault, and the others none.
+// Times returns a hook that gives the next n calls the same fault, and later ones none.
 func Times[C, F any](n int, fault F) func(*C) *F {
 	var left atomic.Int64
 	left.Store(int64(n))
@@ -75,7 +75,7 @@ func Times[C, F any](n int, fault F) func(*C) *F {
 	}
 }
 
-// If passes on to a hook the calls for which matches is true.
+// If returns a hook that passes calls on to hook if matches returns true.
 func If[C, F any](matches func(*C) bool, hook func(*C) *F) func(*C) *F {
 	return func(call *C) *F {
 		if !matches(call) {

@@ -1,3 +1,3 @@
-// Package selfsigned makes the certificates that the emulators show where none is given,
-// and keeps them in a file if they are to stay the same.
+// Package selfsigned creates the certificates that the emulators use if none is given. It can
+// keep a certificate in a file, so that clients need to trust it only once.
 package selfsigned

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// spare is how long a kept certificate has to be valid to be used again.
-const spare = 30 * 24 * time.Hour
+// minValidity is the remaining validity that a kept certificate needs to be used again.
+const minValidity = 30 * 24 * time.Hour
 
-// Keep returns the certificate in a file, with its key, or makes one as New does and
-// writes it there: if there is none yet, or it lacks one of the hosts or is about to
-// expire. A file that is something else is an error.
+// Keep returns the certificate in a file with its key. It creates a new one with New and writes
+// it to the file if there is none yet, if a host is missing from it, or if it expires soon. Any
+// other content of the file is an error.
 func Keep(file, name string, hosts ...string) (tls.Certificate, error) {
 	text, err := os.ReadFile(file)
 	switch {
@@ -26,7 +26,7 @@ func Keep(file, name string, hosts ...string) (tls.Certificate, error) {
 	default:
 		kept, err := tls.X509KeyPair(text, text)
 		if err != nil {
-			return tls.Certificate{}, fmt.Errorf("%s is no certificate with its key: %w; remove it", file, err)
+			return tls.Certificate{}, fmt.Errorf("%s is not a certificate with its key: %w: remove the file", file, err)
 		}
 		if serves(kept.Leaf, hosts) {
 			return kept, nil
@@ -53,5 +53,5 @@ func serves(c *x509.Certificate, hosts []string) bool {
 			return false
 		}
 	}
-	return time.Until(c.NotAfter) > spare
+	return time.Until(c.NotAfter) > minValidity
 }

@@ -10,8 +10,8 @@ import (
 	"feedbox/infrastructure/emulator/internal/selfsigned"
 )
 
-// A kept certificate is the same one as long as it serves its hosts.
-func TestKeep(t *testing.T) {
+// A kept certificate is used again as long as it is valid for all hosts.
+func TestCertificateIsKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tls.pem")
 	keep := func(hosts ...string) []byte {
 		t.Helper()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Documents in binary, by hand from the markers, and their text.
+// documents contains binary documents, written by hand from the markers, with their text.
 var documents = map[string]string{
 	"\x80\xe8":                 `{}`,
 	"\x80\xe0":                 `[]`,
@@ -53,7 +53,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestDamaged(t *testing.T) {
+func TestDamagedDocumentsAreRefused(t *testing.T) {
 	for in := range documents {
 		for end := range len(in) {
 			if got, err := Decode([]byte(in[:end])); err == nil {
@@ -68,7 +68,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-func TestReferencesDoNotGrowWithoutEnd(t *testing.T) {
+func TestGrowthByReferencesIsLimited(t *testing.T) {
 	long := strings.Repeat("x", 60000)
 	in := "\x80\xe4\xff\xff\x02\x00\xc1\x60\xea" + long
 	in += strings.Repeat("\xc3\x06", (0x2ffff-3-60000)/2)
@@ -102,7 +102,8 @@ func same(t *testing.T, text string) {
 	}
 }
 
-// FuzzDecode: what can be read is JSON, and means the same after another round.
+// FuzzDecode checks that decoded documents are JSON, and that encoding and decoding them again
+// keeps their meaning.
 func FuzzDecode(f *testing.F) {
 	for in := range documents {
 		f.Add([]byte(in))

@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// first is the byte a document in binary starts with; no text in UTF-8 does.
+// first is the first byte of a binary document. No UTF-8 text starts with it.
 const first = 0x80
 
-// maxDepth bounds how deep values nest.
+// maxDepth limits the nesting of values.
 const maxDepth = 256
 
-// maxGrowth bounds the text of a document to that many times its size: references to
-// strings could make it grow without end.
+// maxGrowth limits the ratio of a document's text to its size, because repeated references to
+// a string could make a small document very large.
 const maxGrowth = 64
 
 var (
@@ -26,10 +26,10 @@ var (
 	errLarge = errors.New("binary JSON: its text is too long")
 )
 
-// Is tells whether text is a document in binary.
+// Is reports whether text is a binary document.
 func Is(text []byte) bool { return len(text) > 0 && text[0] == first }
 
-// Decode returns the text of a document in binary.
+// Decode returns the text of a binary document.
 func Decode(in []byte) ([]byte, error) {
 	d := &decoder{in: in, pos: 1, out: make([]byte, 0, 2*len(in))}
 	if !Is(in) {
@@ -39,7 +39,7 @@ func Decode(in []byte) ([]byte, error) {
 		return nil, err
 	}
 	if d.pos != len(in) {
-		return nil, fmt.Errorf("binary JSON: %d bytes behind its end", len(in)-d.pos)
+		return nil, fmt.Errorf("binary JSON: %d bytes after its end", len(in)-d.pos)
 	}
 	return d.out, nil
 }
@@ -104,8 +104,8 @@ func (d *decoder) value(depth int) error {
 	}
 }
 
-// sequence reads the items of an array or the members of an object. The kinds are none,
-// one, a length of 1, 2 or 4 bytes, and those with a count behind it.
+// sequence reads the items of an array or the members of an object. The kinds are: no item, one
+// item, a length of 1, 2 or 4 bytes, and a length followed by a count.
 func (d *decoder) sequence(kind byte, open, end byte, depth int) error {
 	d.out = append(d.out, open)
 	stop := -1
@@ -162,7 +162,7 @@ func (d *decoder) name() error {
 	return nil
 }
 
-// uniform reads an array of numbers of one type, or of such arrays of one length.
+// uniform reads an array of numbers of one type, or an array of such arrays of one length.
 func (d *decoder) uniform(marker byte) error {
 	size := 1 + int(marker-0xF0)%2
 	if marker < 0xF2 {
@@ -207,7 +207,7 @@ func (d *decoder) uniformHead(size int) (item byte, count uint64, err error) {
 
 func (d *decoder) numbers(item byte, count uint64) error {
 	if numberSize(item) == 0 {
-		return fmt.Errorf("binary JSON: 0x%02x is no type of numbers", item)
+		return fmt.Errorf("binary JSON: 0x%02x is not a type of numbers", item)
 	}
 	d.out = append(d.out, '[')
 	for i := range count {
@@ -229,7 +229,7 @@ func (d *decoder) bounded() error {
 	return nil
 }
 
-// numberSize is the number of bytes of a number with this marker, 0 for other markers.
+// numberSize returns the number of bytes of a number with this marker, 0 for other markers.
 func numberSize(marker byte) int {
 	switch marker {
 	case 0xC8, 0xD7, 0xD8:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// systemStrings are those with markers of their own, from 0x20 on.
+// systemStrings are the strings with markers of their own, from 0x20 on.
 var systemStrings = [32]string{
 	"$s", "$t", "$v", "_attachments", "_etag", "_rid", "_self", "_ts",
 	"attachments/", "coordinates", "geometry", "GeometryCollection", "id", "url", "Value", "label",
@@ -14,14 +14,14 @@ var systemStrings = [32]string{
 	"Point", "Polygon", "properties", "type", "value", "Feature", "FeatureCollection", "_id",
 }
 
-// The characters of strings of four bits each.
+// The alphabets of strings with four bits per character.
 const (
 	lowerHex = "0123456789abcdef"
 	upperHex = "0123456789ABCDEF"
 	dateTime = " 0123456789:-.TZ"
 )
 
-// text reads the string with this marker, and writes it.
+// text reads the string with this marker and writes it to the output.
 func (d *decoder) text(marker byte) error {
 	s, err := d.string(marker)
 	if err != nil {
@@ -30,7 +30,8 @@ func (d *decoder) text(marker byte) error {
 	return d.quote(s)
 }
 
-// string reads a string. That of a reference stands elsewhere and is not itself one.
+// string reads a string. A reference points to a string at another position, which must not be
+// a reference.
 func (d *decoder) string(marker byte) ([]byte, error) {
 	if marker < 0xC3 || marker > 0xC6 {
 		return d.direct(marker)
@@ -87,7 +88,7 @@ func (d *decoder) direct(marker byte) ([]byte, error) {
 	return nil, fmt.Errorf("binary JSON: the marker 0x%02x is not supported here", marker)
 }
 
-// bits reads n numbers of that many bits, the lowest bits of each byte first.
+// bits reads n numbers of width bits, the lowest bits of each byte first.
 func (d *decoder) bits(n, width int) ([]byte, error) {
 	in, err := d.take((n*width + 7) / 8)
 	if err != nil {
@@ -105,7 +106,7 @@ func (d *decoder) bits(n, width int) ([]byte, error) {
 	return out, nil
 }
 
-// chosen reads a string of characters that are among sixteen.
+// chosen reads a string over an alphabet of sixteen characters.
 func (d *decoder) chosen(characters string) ([]byte, error) {
 	n, err := d.unsigned(1)
 	if err != nil {
@@ -118,7 +119,7 @@ func (d *decoder) chosen(characters string) ([]byte, error) {
 	return out, err
 }
 
-// packed reads a string of characters that are not far above a lowest one.
+// packed reads a string whose characters are stored as differences to the lowest one.
 func (d *decoder) packed(size int, based bool, width int) ([]byte, error) {
 	n, err := d.unsigned(size)
 	if err != nil {
@@ -152,8 +153,8 @@ func (d *decoder) guid(characters string) ([]byte, error) {
 	return out, nil
 }
 
-// base64 reads a string that is base64 itself. Its length is told in fours; the padding
-// may have been left out, which is told by the complement of its length.
+// base64 reads a string that is itself base64. Its length is a multiple of four characters. If
+// the padding is omitted, its length is stored as the complement.
 func (d *decoder) base64(size int, url bool) ([]byte, error) {
 	fours, err := d.unsigned(size)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// Encode returns a JSON text in binary. Numbers that are not whole, or too large, are
-// doubles there.
+// Encode converts a JSON text to binary JSON. Numbers that are not whole or too large become
+// doubles.
 func Encode(text []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -45,7 +45,7 @@ func encode(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
 		}
 		at := len(dst)
 		dst = append(dst, marker, 0, 0, 0, 0)
-		for d.More() { // the names of members are values, too
+		for d.More() { // the names of members are values too
 			if dst, err = encode(dst, d, depth+1); err != nil {
 				return nil, err
 			}

@@ -10,7 +10,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
-// Errors of Parse that are not syntax.
+// Errors of Parse other than *SyntaxError.
 var (
 	ErrNotObject = errors.New("a document must be a JSON object")
 	ErrNoID      = errors.New("the document has no id, or it is not a non-empty string")
@@ -18,14 +18,14 @@ var (
 	ErrKeyValue  = errors.New("a partition key value must be a string, a number, a boolean or null")
 )
 
-// Document is a checked document. It aliases the text it was parsed from.
+// Document is a checked document. It aliases the text that it was parsed from.
 type Document struct {
 	ID  string
-	TTL int32 // seconds, -1 never, 0 not given
+	TTL int32 // in seconds; -1: never expires, 0: absent
 	Key epk.Key
 
-	text  []byte // what Parse was given
-	spans []span // of the members kept, in order, each from its name to its value's end
+	text  []byte // the argument of Parse
+	spans []span // of the kept members, in order, each from its name to the end of its value
 }
 
 type span struct{ from, to int }
@@ -33,8 +33,8 @@ type span struct{ from, to int }
 // Path is a partition key path, split at its slashes: "/a/b" is ["a" "b"].
 type Path []string
 
-// IsSystemProperty tells whether the store writes the property; what a client
-// sends under such a name is dropped.
+// IsSystemProperty reports whether the store writes the property. A client's value for it is
+// dropped.
 func IsSystemProperty(name string) bool {
 	switch name {
 	case "_rid", "_self", "_etag", "_ts", "_attachments", "_lsn":
@@ -43,8 +43,8 @@ func IsSystemProperty(name string) bool {
 	return false
 }
 
-// Parse checks text and finds the document's id, ttl and partition key at paths.
-// Its errors are *SyntaxError and the ones listed above.
+// Parse checks text and extracts the document's id, ttl and partition key at paths. Its errors
+// are *SyntaxError and the ones listed above.
 func Parse(text []byte, paths []Path) (*Document, error) {
 	if err := checkText(text); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func Parse(text []byte, paths []Path) (*Document, error) {
 		}
 		return nil, ErrNotObject
 	}
-	dropped := false // whether the member before was
+	dropped := false // the previous member was dropped
 	err := s.object(0, func(from int, name, value []byte) error {
 		if isEscaped(name) {
 			name = []byte(strconv.Quote(Unquote(name)))
@@ -86,7 +86,7 @@ func Parse(text []byte, paths []Path) (*Document, error) {
 	return d, nil
 }
 
-// member takes what the store needs from one top-level member.
+// member extracts the values that the store needs from one top-level member.
 func (d *Document) member(name, value []byte, paths []Path) error {
 	switch string(name) {
 	case `"id"`:
@@ -130,7 +130,7 @@ func parseTTL(value []byte) (int32, error) {
 	return int32(n), nil
 }
 
-// keyValue finds the scalar at path below value; what is not there is undefined.
+// keyValue returns the scalar at path below value; undefined if there is none.
 func keyValue(value []byte, path Path) (epk.Value, error) {
 	for _, name := range path {
 		var found bool
@@ -156,8 +156,8 @@ func keyValue(value []byte, path Path) (epk.Value, error) {
 	return epk.Number(f), nil
 }
 
-// Member returns the bytes of a member of an object. The text must be valid
-// JSON; the last of equal names counts.
+// Member returns the bytes of a member of an object. The text must be valid JSON. Of equal names
+// the last is used.
 func Member(object []byte, name string) (value []byte, found bool) {
 	s := &scanner{text: object}
 	if s.peek() != '{' {
@@ -172,9 +172,9 @@ func Member(object []byte, name string) (value []byte, found bool) {
 	return value, found
 }
 
-// Canonical is a form of the value at path in which equal scalars are equal: numbers by
-// value, texts without escapes. What is not there counts as null; objects and arrays stay
-// as they are spelt.
+// Canonical returns a form of the value at path that is the same for equal scalars: numbers by
+// value, strings without escapes. A missing value is null. Objects and arrays keep their
+// spelling.
 func Canonical(object []byte, path Path) []byte {
 	value := object
 	for _, name := range path {
@@ -196,12 +196,12 @@ func Unquote(literal []byte) string {
 		return string(literal[1 : len(literal)-1])
 	}
 	var s string
-	_ = json.Unmarshal(literal, &s) // the scanner has checked it
+	_ = json.Unmarshal(literal, &s) // the scanner has checked the literal
 	return s
 }
 
-// AppendMembers appends the document without its system properties and without
-// its closing brace: `{"id":"a","n":1`. There is always at least one member.
+// AppendMembers appends the document without its system properties and without its closing
+// brace: `{"id":"a","n":1`. There is always at least one member.
 func (d *Document) AppendMembers(dst []byte) []byte {
 	for i, sp := range d.spans {
 		if i == 0 {
@@ -214,11 +214,11 @@ func (d *Document) AppendMembers(dst []byte) []byte {
 	return dst
 }
 
-// Size is the length of the text given to Parse.
+// Size returns the length of the text given to Parse.
 func (d *Document) Size() int { return len(d.text) }
 
-// Members returns the members of an object for which keep is true, as written,
-// without braces and separated by commas.
+// Members returns the unchanged members of an object for which keep returns true, without
+// braces and separated by commas.
 func Members(text []byte, keep func(name string, value []byte) bool) ([]byte, error) {
 	if err := checkText(text); err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func Members(text []byte, keep func(name string, value []byte) bool) ([]byte, er
 	return out, s.end()
 }
 
-// Elements calls fn for every element of an array, until it fails.
+// Elements calls fn for every element of an array, until fn fails.
 func Elements(text []byte, fn func(element []byte) error) error {
 	s := &scanner{text: text}
 	if s.peek() != '[' {
@@ -255,7 +255,7 @@ func Elements(text []byte, fn func(element []byte) error) error {
 	return s.end()
 }
 
-// EachMember calls fn for every member of an object, until it fails.
+// EachMember calls fn for every member of an object, until fn fails.
 func EachMember(text []byte, fn func(name string, value []byte) error) error {
 	s := &scanner{text: text}
 	if s.peek() != '{' {
@@ -267,8 +267,8 @@ func EachMember(text []byte, fn func(name string, value []byte) error) error {
 	return s.end()
 }
 
-// Objects walks an array of objects in one pass: start is called for every object,
-// member for every member of it. Names come as they are spelled, without quotes.
+// Objects walks an array of objects in one pass. It calls start for every object and member for
+// every member of it. Names are passed without quotes, but with their escapes.
 func Objects(text []byte, start func(), member func(name, value []byte) error) error {
 	s := &scanner{text: text}
 	if s.peek() != '[' {

@@ -11,7 +11,7 @@ import (
 
 var pkPath = []Path{{"pk"}}
 
-func TestParseTakesWhatTheStoreNeeds(t *testing.T) {
+func TestParseExtractsIDAndTTLAndKey(t *testing.T) {
 	d, err := Parse([]byte(` { "id" : "a", "ttl": 60, "pk":"x\u0041", "n": [1, {"id":"no"}] } `), pkPath)
 	if err != nil {
 		t.Fatal(err)
@@ -90,8 +90,8 @@ func TestParseRefusesBadDocuments(t *testing.T) {
 	}
 }
 
-// Whatever Parse accepts encoding/json accepts too, and the bytes kept are the
-// same document without its system properties.
+// encoding/json accepts everything that Parse accepts, and the kept bytes are the same document
+// without its system properties.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"id":"a","pk":"b","ttl":-1}`, `{"id":"\ud83d\ude00","a":[1,2.5e3,{}],"_rid":1}`, `{"id":"a","pk":{}}`,

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is the deepest nesting accepted, the service's documented limit.
+// MaxDepth limits the nesting. It is the service's documented limit.
 const MaxDepth = 128
 
-// SyntaxError says where a text stops being a JSON value.
+// SyntaxError is the position at which a text stops being valid JSON.
 type SyntaxError struct {
 	Offset int // in bytes, from 0
 	Reason string
@@ -118,8 +118,8 @@ func (s *scanner) str() ([]byte, error) {
 }
 
 // plainLength returns the number of bytes before the first quote, backslash or control
-// character. It looks at eight bytes at a time: a byte of x is zero exactly if
-// (x - 0x01..01) &^ x has its top bit set, for the lowest such byte.
+// character. It reads eight bytes at a time: the lowest zero byte of x is the lowest byte whose
+// top bit is set in (x - 0x01..01) &^ x.
 func plainLength(b []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	n := 0
@@ -195,8 +195,8 @@ func (s *scanner) number() error {
 	return nil
 }
 
-// object skips an object; each, if given, gets every member: where it starts, its
-// quoted name and its value. It ends where s stands.
+// object skips an object. each, if not nil, is called for every member with its start, quoted
+// name and value. The member ends at the current position of s.
 func (s *scanner) object(depth int, each func(from int, name, value []byte) error) error {
 	if depth >= MaxDepth {
 		return s.fail(fmt.Sprintf("nested deeper than %d", MaxDepth))
@@ -240,7 +240,7 @@ func (s *scanner) object(depth int, each func(from int, name, value []byte) erro
 	}
 }
 
-// array skips an array; each, if given, gets every element.
+// array skips an array. each, if not nil, is called for every element.
 func (s *scanner) array(depth int, each func(element []byte) error) error {
 	if depth >= MaxDepth {
 		return s.fail(fmt.Sprintf("nested deeper than %d", MaxDepth))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The vectors are the service's baseline, also in azcosmos's
-// internal/epk/testdata; they are hashes before the top bits are cleared.
+// The vectors are the service's baseline, which azcosmos contains in internal/epk/testdata. They
+// are hashes before the top bits are cleared.
 func TestHashFollowsTheServiceBaseline(t *testing.T) {
 	for _, c := range []struct {
 		key  Key

@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// Size is the length in bytes of the hash of one level in version 2; MaxSize bounds
-// effective partition keys of any version.
+// Size is the length in bytes of the hash of one level in version 2. MaxSize is the largest
+// length of an effective partition key in any version.
 const (
 	Size    = 16
 	MaxSize = 127
 )
 
-// topBits clears the two most significant bits: the space ends at 3F.
+// topBits clears the two most significant bits, because the keys end at 3F.
 const topBits = 0x3F
 
-// Hash is a way to compute effective partition keys.
+// Hash is a function that computes effective partition keys.
 type Hash uint8
 
-// The ways of the service.
+// The hash functions of the service.
 const (
 	V2        Hash = iota // of a plain key
-	V1                    // of a plain key of a container that asks for it
+	V1                    // of a plain key with version 1
 	MultiHash             // of a hierarchical key
 )
 
-// Append appends the effective partition key of k: 16 bytes in version 2, 16 per level
-// of a hierarchical key, up to MaxSize in version 1. A hierarchical key with fewer levels
-// than the container is the common prefix of all keys below it.
+// Append appends the effective partition key of k: 16 bytes in version 2, 16 per level of a
+// hierarchical key, up to MaxSize in version 1. A hierarchical key with fewer levels than the
+// container gives the common prefix of all keys below it.
 func (h Hash) Append(dst []byte, k Key) []byte {
 	var scratch [128]byte
 	switch h {
@@ -55,15 +55,15 @@ func appendHash(dst, encoded []byte) []byte {
 	return dst
 }
 
-// Range is a half-open window [Min, Max) of the key space in binary form. A nil
-// Min is the start of the space.
+// Range is a half-open window [Min, Max) of the key space in binary form. A nil Min is the start
+// of the space.
 type Range struct{ Min, Max []byte }
 
 // Full is the whole key space, "" to "FF".
 func Full() Range { return Range{Max: []byte{0xFF}} }
 
-// ParseRange reads two hexadecimal bounds as they travel on the wire. Trailing
-// zero bytes do not count: a hierarchical container may pad its bounds.
+// ParseRange reads two hexadecimal bounds in the form of the wire. Trailing zero bytes are
+// ignored, because a hierarchical container may pad its bounds.
 func ParseRange(minInclusive, maxExclusive string) (Range, error) {
 	low, err := parseBound(minInclusive)
 	if err != nil {
@@ -87,10 +87,10 @@ func parseBound(text string) ([]byte, error) {
 	return bytes.TrimRight(b, "\x00"), nil
 }
 
-// Format writes a bound as it travels on the wire: upper-case hexadecimal.
+// Format returns a bound in the form of the wire: upper-case hexadecimal.
 func Format(bound []byte) string { return strings.ToUpper(hex.EncodeToString(bound)) }
 
-// Contains tells whether an effective partition key lies in the window.
+// Contains reports whether an effective partition key is in the window.
 func (r Range) Contains(key []byte) bool {
 	return bytes.Compare(key, r.Min) >= 0 && bytes.Compare(key, r.Max) < 0
 }
@@ -107,8 +107,8 @@ func (r Range) Intersect(other Range) (overlap Range, ok bool) {
 	return overlap, bytes.Compare(overlap.Min, overlap.Max) < 0
 }
 
-// Point is the window that holds the keys starting with prefix and no others:
-// one logical partition, or all partitions below a hierarchical prefix.
+// Point returns the window of the keys that start with prefix: one logical partition, or all
+// partitions below a hierarchical prefix.
 func Point(prefix []byte) Range {
 	high := bytes.Clone(prefix)
 	for i := len(high) - 1; i >= 0; i-- {
@@ -120,13 +120,13 @@ func Point(prefix []byte) Range {
 	return Range{Min: prefix, Max: []byte{0xFF}}
 }
 
-// Middle returns a bound halfway between the two ends of a window. Where no keys can be,
-// as above 3F in version 2, does not count.
+// Middle returns a bound halfway between the two ends of a window. It ignores the parts of the
+// window that cannot contain keys, such as above 3F in version 2.
 func (h Hash) Middle(r Range) []byte {
 	if h == V1 {
 		return middleV1(r)
 	}
-	var low, high [Size + 1]byte // one byte of carry in front
+	var low, high [Size + 1]byte // the first byte is for the carry
 	copy(low[1:], r.Min)
 	copy(high[1:], r.Max)
 	if high[1] > topBits+1 {
@@ -147,8 +147,8 @@ func (h Hash) Middle(r Range) []byte {
 	return low[1:]
 }
 
-// Divide cuts the key space into n windows of equal size: 1FFF... for two, 0FFF..., 1FFF...,
-// 2FFF... for four, and 05C1DFFFFFFFFC for two in version 1. The bounds are those of
+// Divide divides the key space into n windows of equal size: at 1FFF... for two, at 0FFF...,
+// 1FFF..., 2FFF... for four, and at 05C1DFFFFFFFFC for two in version 1. The bounds are those of
 // Microsoft's emulator (test_circuit_breaker_emulator.py of azure-cosmos 4.17.1).
 func (h Hash) Divide(n int) []Range {
 	if h == V1 {

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// Version 1 hashes to 32 bits and writes the hash, as a number, and the key itself in
-// an encoding that keeps their order. Source: _get_effective_partition_key_for_hash_partitioning
-// of azure-cosmos 4.17.1 (Python), whose results the tests repeat; the bounds of ranges
-// are those that accounts show.
+// Version 1 hashes to 32 bits. An effective partition key consists of the hash, as a number, and
+// the key itself, in an encoding that keeps their order. Source:
+// _get_effective_partition_key_for_hash_partitioning of azure-cosmos 4.17.1 (Python), whose
+// results the tests use; the bounds of ranges are those that accounts return.
 
-// Strings count up to textUnits UTF-16 units, of which textBytes bytes and one more are
-// written.
+// Strings are hashed up to textUnits UTF-16 units. Of these, textBytes bytes and one more are
+// part of the key.
 const (
 	textUnits = 100
 	textBytes = 100
@@ -33,8 +33,8 @@ func appendV1(dst []byte, k Key) []byte {
 	return dst
 }
 
-// cut drops what of a long string does not count. A surrogate pair that is cut in two
-// leaves the replacement character.
+// cut truncates a string to the hashed length. Half of a surrogate pair becomes the replacement
+// character.
 func (v Value) cut() Value {
 	if len(v.str) > textUnits && utf8.RuneCountInString(v.str) > textUnits/2 {
 		if units := utf16.Encode([]rune(v.str)); len(units) > textUnits {
@@ -52,7 +52,7 @@ func (v Value) appendOrdered(dst []byte) []byte {
 	case markString:
 		dst = append(dst, v.mark)
 		for i := range min(len(v.str), textBytes+1) {
-			dst = append(dst, v.str[i]+1) // UTF-8 has no FF
+			dst = append(dst, v.str[i]+1) // does not overflow, because UTF-8 has no FF
 		}
 		if len(v.str) <= textBytes {
 			dst = append(dst, 0)
@@ -64,8 +64,8 @@ func (v Value) appendOrdered(dst []byte) []byte {
 
 const signBit = 1 << 63
 
-// appendNumber writes eight bits, then seven a byte, whose last bit says whether another
-// byte follows.
+// appendNumber appends eight bits, then seven bits per byte. The last bit of each byte is set if
+// another byte follows.
 func appendNumber(dst []byte, f float64) []byte {
 	n := math.Float64bits(f)
 	if n < signBit {
@@ -85,11 +85,11 @@ func appendNumber(dst []byte, f float64) []byte {
 	}
 }
 
-// hashes are as many as 32 bits hold.
+// hashes is the number of hashes of 32 bits.
 const hashes = 1 << 32
 
-// hashAt is the hash that a bound starts with: 0 at the start of the space, hashes at
-// its end.
+// hashAt returns the hash at the start of a bound: 0 at the start of the space, hashes at its
+// end.
 func hashAt(bound []byte) float64 {
 	switch {
 	case len(bound) == 0 || bound[0] < markNumber:

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The vectors are what azure-cosmos 4.17.1 (Python) computes.
+// The vectors are the results of azure-cosmos 4.17.1 (Python).
 func TestHashOfVersion1(t *testing.T) {
 	for _, c := range []struct {
 		key  Value
@@ -22,7 +22,7 @@ func TestHashOfVersion1(t *testing.T) {
 		{String(strings.Repeat("ä", 60)), "05C1E14D8783DE08" + strings.Repeat("C4A5", 50) + "C4"},
 		{String(strings.Repeat("ä", 101)), "05C1EDEF5B855E08" + strings.Repeat("C4A5", 50) + "C4"},
 		{String("\x00\x7f"), "05C1E71B5B91C008018000"},
-		{Null(), "05C1ED45D7475601"}, // Python leaves the 01 out, @azure/cosmos 4.9.3 writes it
+		{Null(), "05C1ED45D7475601"}, // Python omits the 01, @azure/cosmos 4.9.3 writes it
 		{Undefined(), "05C1D529E345DC00"},
 		{Bool(true), "05C1D7C5A903D803"},
 		{Bool(false), "05C1DB857D857C02"},
@@ -41,8 +41,8 @@ func TestHashOfVersion1(t *testing.T) {
 	}
 }
 
-// Strings that do not differ in their first hundred UTF-16 units have one place; a
-// surrogate pair counts two.
+// Strings that differ only after their first hundred UTF-16 units have the same effective
+// partition key. A surrogate pair counts as two units.
 func TestLongStringsOfVersion1(t *testing.T) {
 	place := func(s string) string { return Format(V1.Append(nil, Key{String(s)})) }
 	pairs := strings.Repeat("😀", 50)

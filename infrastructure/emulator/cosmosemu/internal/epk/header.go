@@ -11,11 +11,12 @@ import (
 // ErrHeader is wrapped by every error of ParseHeader.
 var ErrHeader = errors.New("malformed partition key header")
 
-// ParseHeader reads the x-ms-documentdb-partitionkey header: a JSON array of
-// scalars, where {} stands for an absent property.
+// ParseHeader reads the x-ms-documentdb-partitionkey header: a JSON array of scalars, in which
+// {} is an absent property.
 //
-// azcosmos writes strings with strconv.QuoteToASCII, which JSON does not allow
-// (\U0001f600, \x01, \v, \a; partition_key.go), so both spellings are read.
+// It accepts the escapes of JSON and of Go, because azcosmos writes strings with
+// strconv.QuoteToASCII, whose escapes JSON does not allow (\U0001f600, \x01, \v, \a;
+// partition_key.go).
 func ParseHeader(text string) (Key, error) {
 	p := headerParser{rest: strings.TrimSpace(text)}
 	if !p.eat('[') {
@@ -33,7 +34,7 @@ func ParseHeader(text string) (Key, error) {
 		key = append(key, v)
 	}
 	if p.space(); p.rest != "" {
-		return nil, fmt.Errorf("%w: %q goes on after the closing ]", ErrHeader, text)
+		return nil, fmt.Errorf("%w: %q continues after the closing ]", ErrHeader, text)
 	}
 	return key, nil
 }
@@ -121,7 +122,7 @@ func checkText(s string) error {
 }
 
 func (p *headerParser) escape() (rune, error) {
-	if len(p.rest) >= 2 && p.rest[1] == '/' { // JSON has it, Go has not
+	if len(p.rest) >= 2 && p.rest[1] == '/' { // an escape of JSON, but not of Go
 		p.rest = p.rest[2:]
 		return '/', nil
 	}

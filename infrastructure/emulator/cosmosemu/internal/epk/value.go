@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Type markers of the hash encoding; their numbers are the protocol's.
+// Type markers of the hash encoding, with the values of the protocol.
 const (
 	markUndefined byte = 0x00
 	markNull      byte = 0x01
@@ -61,7 +61,7 @@ func (v Value) appendEndingWith(dst []byte, end byte) []byte {
 	return dst
 }
 
-// String renders the value as JSON text, for messages.
+// String returns the value as JSON text, for messages.
 func (v Value) String() string {
 	switch v.mark {
 	case markNull:
@@ -81,8 +81,8 @@ func (v Value) String() string {
 // Key is a partition key: one value, or one per level of a hierarchical key.
 type Key []Value
 
-// Encode appends the key's canonical binary form. Equal keys have equal forms,
-// and different keys of the same number of levels never do.
+// Encode appends the key's canonical binary form. Two keys with the same number of levels have
+// the same form exactly if they are equal.
 func (k Key) Encode(dst []byte) []byte {
 	for _, v := range k {
 		dst = v.append(dst)
@@ -90,7 +90,7 @@ func (k Key) Encode(dst []byte) []byte {
 	return dst
 }
 
-// String renders the key as the JSON array that the partition key header carries.
+// String returns the key as the JSON array in the partition key header.
 func (k Key) String() string {
 	out := "["
 	for i, v := range k {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Kinds of operations, of the SDK's OperationType.
+// Kinds of operations, with the values of the SDK's OperationType.
 const (
 	Create  = 0
 	Patch   = 1
@@ -18,10 +18,10 @@ const (
 // resourceDocument is the resource type of items.
 const resourceDocument = 2
 
-// Operation is one operation of a batch. A nil Body is none.
+// Operation is one operation of a batch. Body is nil if there is none.
 type Operation struct {
 	Kind         int32
-	PartitionKey string // JSON, "" if the request has it
+	PartitionKey string // JSON, "" if it is in the header of the request
 	ID           string
 	Body         []byte
 	IfMatch      string
@@ -56,7 +56,7 @@ const (
 	nameIfNoneMatch
 	nameTTL
 	nameMinimal
-	names // so many are known; larger numbers are names written out
+	names // the number of known names; larger numbers precede a spelled-out name
 )
 
 // Parse reads the operations of a batch. They alias the stream.
@@ -113,7 +113,7 @@ func (op *Operation) sparse(r *reader) {
 	case name == nameMinimal && (code == codeTrue || code == codeFalse):
 		op.Minimal = code == codeTrue
 	case name == nameIndexing && code == codeUTF8:
-		r.text() // every query is answered as if all were indexed
+		r.text() // ignored, because every query is answered as if all properties were indexed
 	case name == nameTTL && code == codeInt32:
 		r.fail("the field timeToLiveInSeconds is not supported: set ttl in the item")
 	case name >= names:
@@ -123,7 +123,7 @@ func (op *Operation) sparse(r *reader) {
 	}
 }
 
-// Result is the outcome of one operation. A nil Body and an empty ETag are none.
+// Result is the outcome of one operation. Body is nil and ETag is "" if there is none.
 type Result struct {
 	Status, SubStatus int
 	ETag              string
@@ -131,7 +131,7 @@ type Result struct {
 	Charge            float64
 }
 
-// Bits and names of a result, in the order of the schema.
+// Bits and names of the columns of a result, in the order of the schema.
 const (
 	bitStatus = 1 << iota
 	bitSubStatus

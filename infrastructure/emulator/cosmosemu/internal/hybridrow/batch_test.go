@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// bulk is a request of Microsoft.Azure.Cosmos 3.64.0: a patch, two reads.
+// bulk is a request of Microsoft.Azure.Cosmos 3.64.0: a patch and two reads.
 const bulk = "81f0d8ff7f010a000000" +
 	"81f1d8ff7f580000006302aa2f817054e17f570100000002000000095b2262756c6b34225d026b343c7b226f7065726174696f6e73223a5b7b226f70223a22736574222c2270617468223a222f70617463686564222c2276616c7565223a747275657d5d7d" +
 	"81f1d8ff7f1b000000b55dd678817054e17f170200000002000000095b2262756c6b32225d026b32" +
@@ -26,7 +26,7 @@ func unhex(t testing.TB, text string) []byte {
 	return b
 }
 
-func TestParseWhatTheSDKSends(t *testing.T) {
+func TestParseRequestOfTheSDK(t *testing.T) {
 	got, err := Parse(unhex(t, bulk))
 	want := []Operation{
 		{Kind: Patch, PartitionKey: `["bulk4"]`, ID: "k4", Body: []byte(`{"operations":[{"op":"set","path":"/patched","value":true}]}`)},
@@ -38,7 +38,7 @@ func TestParseWhatTheSDKSends(t *testing.T) {
 	}
 }
 
-// row is a stream of one operation with sparse fields behind an id.
+// row returns a stream of one operation with sparse fields after an id.
 func row(sparse ...byte) []byte {
 	return appendRecord(appendSegment(nil), func(dst []byte) []byte {
 		dst = append(appendHeader(dst, schemaRequest), bitKind|bitResource|bitID, Delete, 0, 0, 0, resourceDocument, 0, 0, 0, 1, 'x')
@@ -77,7 +77,7 @@ func TestDamagedStreamsAreRefused(t *testing.T) {
 	}
 }
 
-// The result is read back as the SDK does: by the columns of the schema.
+// The result is read back as in the SDK: by the columns of the schema.
 func TestAppendResult(t *testing.T) {
 	r := Result{Status: 409, SubStatus: 7, ETag: `"e"`, Body: []byte(`{}`), Charge: 1.5}
 	var row []byte
@@ -91,7 +91,7 @@ func TestAppendResult(t *testing.T) {
 	}
 }
 
-// FuzzParse gives the parser anything, with right checksums, and wants operations
+// FuzzParse gives the parser arbitrary rows with correct checksums. It must return operations
 // within the stream or an error.
 func FuzzParse(f *testing.F) {
 	f.Add(unhex(f, bulk))

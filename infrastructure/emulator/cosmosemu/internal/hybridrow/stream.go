@@ -14,15 +14,15 @@ const (
 	schemaResult  = 2145473649
 
 	headerSize  = 1 + 4              // version and schema
-	segmentSize = headerSize + 1 + 4 // and the bit of the length, and the length
-	recordSize  = headerSize + 4 + 4 // and the length and the checksum
+	segmentSize = headerSize + 1 + 4 // plus the bit of the length and the length
+	recordSize  = headerSize + 4 + 4 // plus the length and the checksum
 )
 
-// Is tells whether a body is a stream of rows rather than JSON.
+// Is reports whether a body is a stream of rows rather than JSON.
 func Is(body []byte) bool { return len(body) > 0 && body[0] == version }
 
-// reader takes values off the front of a buffer. After its first fault it returns
-// zeros; the caller looks at err.
+// reader reads values from the front of a buffer. After the first error it returns zeros; the
+// caller checks err.
 type reader struct {
 	rest []byte
 	err  error
@@ -74,7 +74,7 @@ func (r *reader) varuint() uint64 {
 
 func (r *reader) text() []byte { return r.take(r.varuint()) }
 
-// header reads the head of a row and wants one of a schema.
+// header reads the head of a row, which must have the given schema.
 func (r *reader) header(schema uint32) {
 	if v := r.byte(); r.err == nil && v != version {
 		r.fail("version %#x is unknown", v)
@@ -122,7 +122,7 @@ func appendSegment(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(append(appendHeader(dst, schemaSegment), 1), segmentSize)
 }
 
-// appendRecord appends a record whose row fn appends.
+// appendRecord appends a record. fn appends its row.
 func appendRecord(dst []byte, fn func([]byte) []byte) []byte {
 	dst = appendHeader(dst, schemaRecord)
 	head := len(dst)

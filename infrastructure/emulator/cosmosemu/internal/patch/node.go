@@ -7,10 +7,10 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 )
 
-// node is a JSON value, taken apart only where a path leads into it.
+// node is a JSON value. It is parsed only if a path leads into it.
 type node struct {
-	raw     []byte // the text, while not taken apart
-	kind    byte   // '{' or '[' once taken apart, else 0
+	raw     []byte // the text, until it is parsed
+	kind    byte   // '{' or '[' after parsing, otherwise 0
 	members []member
 	items   []*node
 }
@@ -22,8 +22,7 @@ type member struct {
 
 func leaf(raw []byte) *node { return &node{raw: raw} }
 
-// open takes an object or array apart; it is false for a scalar. The text is
-// valid JSON.
+// open parses an object or array. It returns false for a scalar. The text is valid JSON.
 func (n *node) open() bool {
 	if n.kind != 0 {
 		return true

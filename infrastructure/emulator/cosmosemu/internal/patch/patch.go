@@ -14,7 +14,7 @@ import (
 // MaxOperations is the service's limit per patch.
 const MaxOperations = 10
 
-// Error says which operation cannot be done, and why.
+// Error contains the operation that failed and the reason.
 type Error struct {
 	Index  int // of the operation, from 0
 	Reason string
@@ -35,11 +35,11 @@ type Operation struct {
 	Op    string
 	Path  []string // decoded parts
 	From  []string // of move
-	Value []byte   // JSON, nil if it was not given
+	Value []byte   // JSON, nil if absent
 }
 
-// Parse reads {"condition"?, "operations": [...]}, or the bare array of
-// operations that @azure/cosmos sends without a condition.
+// Parse reads {"condition"?, "operations": [...]}, or the bare array of operations that
+// @azure/cosmos sends without a condition.
 func Parse(text []byte) (*Patch, error) {
 	p := &Patch{}
 	var operations []byte
@@ -166,7 +166,7 @@ func apply(root *node, op *Operation) error {
 	return put(parent, last, leaf(op.Value), op.Op)
 }
 
-// descend returns the object or array that holds the last part of path.
+// descend returns the object or array that contains the last part of path.
 func descend(n *node, path []string, op string) (*node, error) {
 	for i, part := range path {
 		if !n.open() {
@@ -187,7 +187,7 @@ func descend(n *node, path []string, op string) (*node, error) {
 	return n, nil
 }
 
-// operationName is the name of an operation as the service's messages have it.
+// operationName returns the name of an operation in the service's messages.
 func operationName(op string) string { return strings.ToUpper(op[:1]) + op[1:] }
 
 func child(n *node, part string) (*node, error) {
@@ -216,8 +216,8 @@ func index(part string, n int) (int, error) {
 	return i, nil
 }
 
-// put does add (arrays grow), set (arrays keep their length, but for the index
-// behind the end) and replace (the target must exist).
+// put implements add (arrays grow), set (arrays keep their length, except for the index after
+// the end) and replace (the target must exist).
 func put(n *node, part string, value *node, op string) error {
 	if n.kind == '{' {
 		if op == "replace" && n.find(part) < 0 {
@@ -265,7 +265,7 @@ func remove(n *node, part string) (*node, error) {
 	return gone, nil
 }
 
-// increment adds to a number; a property that does not exist becomes the value.
+// increment adds to a number. A missing property is set to the value.
 func increment(n *node, part string, value []byte) error {
 	if n.kind == '{' && n.find(part) < 0 {
 		if _, err := strconv.ParseFloat(string(value), 64); err != nil {

@@ -39,7 +39,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func TestOperationsThatCannotBeDone(t *testing.T) {
+func TestInvalidOperationsAreRefused(t *testing.T) {
 	for patch, want := range map[string]string{
 		`[{"op":"replace","path":"/x","value":1}]`:                          "does not exist",
 		`[{"op":"remove","path":"/x"}]`:                                     "does not exist",
