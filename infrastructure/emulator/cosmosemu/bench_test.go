@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// These benchmarks call the handler without a network, to see the emulator's own
-// share of an operation. tests/bench/cosmos measures the whole.
+// These benchmarks call the handler without a network, to measure the emulator's own share of an
+// operation. tests/bench/cosmos measures whole operations.
 
-// discard is a response writer that keeps nothing but the status.
+// discard is a response writer that keeps only the status and the size.
 type discard struct {
 	header http.Header
 	status int
@@ -64,8 +64,8 @@ func (b *benchmark) request(method, kind, link, path string, body []byte, header
 	return r
 }
 
-// timed runs fn b.N times and reports the CPU time of the process per operation,
-// which is steadier on a shared machine than the time that passes.
+// timed runs fn b.N times and reports the CPU time of the process per operation, because elapsed
+// time varies more on a shared machine.
 func (b *benchmark) timed(fn func(i int)) {
 	b.ResetTimer()
 	before := cpu(b.B)
@@ -162,7 +162,7 @@ func BenchmarkPointQuery(b *testing.B) {
 			for i := range size {
 				m.call(m.create(i), http.StatusCreated)
 			}
-			time.Sleep(2 * time.Second) // until the store has put its tables in order
+			time.Sleep(2 * time.Second) // until the store has compacted its tables
 			m.timed(func(i int) {
 				body := fmt.Appendf(nil, `{"query":"SELECT * FROM c WHERE c.id = @id","parameters":[{"name":"@id","value":"id%d"}]}`, i*7919%size)
 				m.call(m.request(http.MethodPost, "docs", benchFeed, benchFeed+"/docs", body, "Content-Type", "application/query+json",

@@ -17,12 +17,12 @@ var bulkHeaders = map[string]string{
 	"x-ms-documentdb-partitionkeyrangeid": "0",
 }
 
-// sendBulk returns the status of the whole and of each operation.
+// sendBulk sends a bulk and returns the status of the reply and of each operation.
 func sendBulk(t *testing.T, srv *cosmosemu.Server, headers map[string]string, operations ...string) (int, []int) {
 	t.Helper()
 	r := send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", "["+strings.Join(operations, ",")+"]", headers)
 	var results []struct{ StatusCode, SubStatusCode int }
-	_ = json.Unmarshal([]byte(r.Body), &results) // an error has an object
+	_ = json.Unmarshal([]byte(r.Body), &results) // fails for an error, whose body is an object
 	var out []int
 	for _, one := range results {
 		out = append(out, one.StatusCode+one.SubStatusCode)
@@ -30,7 +30,7 @@ func sendBulk(t *testing.T, srv *cosmosemu.Server, headers map[string]string, op
 	return r.StatusCode, out
 }
 
-func TestBulkRunsEachOperationForItself(t *testing.T) {
+func TestBulkOperationsAreIndependent(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "there", "a")
 	code, ops := sendBulk(t, srv, bulkHeaders,
@@ -49,7 +49,7 @@ func TestBulkRunsEachOperationForItself(t *testing.T) {
 	}
 }
 
-func TestBulkStopsAtAnErrorUnlessTold(t *testing.T) {
+func TestBulkStopsAtErrorByDefault(t *testing.T) {
 	srv, _ := start(t, nil)
 	headers := map[string]string{}
 	for name, value := range bulkHeaders {
@@ -65,8 +65,8 @@ func TestBulkStopsAtAnErrorUnlessTold(t *testing.T) {
 	}
 }
 
-// After a split the client sends its operations again, to the children.
-func TestBulkOnRangesThatAreGone(t *testing.T) {
+// After a split the client must send its operations again, to the children.
+func TestBulkOnSplitRangeIsGone(t *testing.T) {
 	srv, _ := start(t, nil)
 	if err := srv.Split("db", "c", "0"); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestBulkOnRangesThatAreGone(t *testing.T) {
 	}
 }
 
-// A batch of the .NET SDK comes in rows and gets its results in rows.
+// A batch in HybridRow, as the .NET SDK sends it, gets its results in HybridRow.
 func TestBatchInRows(t *testing.T) {
 	srv, _ := start(t, nil)
 	// Create one item, as Microsoft.Azure.Cosmos 3.64.0 writes it.
@@ -109,7 +109,7 @@ func TestBatchInRows(t *testing.T) {
 	}
 }
 
-// rowStream is a request of one create, without a partition key of its own.
+// rowStream returns a request of one create without a partition key of its own.
 func rowStream(t *testing.T, item string) []byte {
 	t.Helper()
 	row := append([]byte("\x81\x70\x54\xe1\x7f\x43\x00\x00\x00\x00\x02\x00\x00\x00"), byte(len(item)))
@@ -120,7 +120,8 @@ func rowStream(t *testing.T, item string) []byte {
 	return append(out, row...)
 }
 
-// Ids: a backslash cannot be created, a slash cannot be read, the rest works.
+// An id with a backslash cannot be created, an id with a slash cannot be read, and all other ids
+// work.
 func TestItemIDs(t *testing.T) {
 	srv, c := start(t, nil)
 	for id, want := range map[string][2]int{"a\\b": {400, 404}, "a/b": {201, 404}, "a?b": {201, 0}, "a\tb": {201, 0}, "a\nb": {201, 0}, "a\rb": {201, 0}} {

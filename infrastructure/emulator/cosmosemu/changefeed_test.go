@@ -21,7 +21,7 @@ type change struct {
 	N   int    `json:"n"`
 }
 
-// drain reads the feed of one range until it has nothing new.
+// drain reads the feed of one range to its end.
 func drain(t *testing.T, c *azcosmos.ContainerClient, token *string, o azcosmos.ChangeFeedOptions) []change {
 	t.Helper()
 	var out []change
@@ -94,7 +94,7 @@ func TestChangeFeedOverFourRanges(t *testing.T) {
 	}
 }
 
-func TestChangeFeedShowsTheLatestVersionOnce(t *testing.T) {
+func TestChangeFeedReturnsLatestVersionOnce(t *testing.T) {
 	_, c := start(t, nil)
 	create(t, c, "1", "a")
 	create(t, c, "2", "a")
@@ -110,7 +110,7 @@ func TestChangeFeedShowsTheLatestVersionOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := ids(drain(t, c, &token, o)); fmt.Sprint(got) != "[3 1]" {
-		t.Errorf("feed goes on with %v, want [3 1]", got)
+		t.Errorf("feed continues with %v, want [3 1]", got)
 	}
 	fresh := ""
 	if got := ids(drain(t, c, &fresh, o)); fmt.Sprint(got) != "[3 1]" {
@@ -191,8 +191,8 @@ func TestChangeFeedOfOnePartitionKey(t *testing.T) {
 	}
 }
 
-// A feed that is being read while its range splits loses and repeats nothing.
-func TestChangeFeedGoesOnAcrossSplitsAndMerges(t *testing.T) {
+// A feed whose range is split while it is read loses and repeats nothing.
+func TestChangeFeedContinuesAcrossSplitsAndMerges(t *testing.T) {
 	srv, c := start(t, nil)
 	seen := map[string]int{}
 	token, n := "", 0
@@ -264,7 +264,7 @@ func live(t *testing.T, srv *cosmosemu.Server) []cosmosemu.PartitionKeyRange {
 	return ranges
 }
 
-// feedOf reads the whole feed of one range, past azcosmos.
+// feedOf reads the whole feed of one range without azcosmos.
 func feedOf(t *testing.T, srv *cosmosemu.Server, rangeID string, headers ...string) []change {
 	t.Helper()
 	var out []change

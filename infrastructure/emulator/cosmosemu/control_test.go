@@ -18,7 +18,7 @@ import (
 	"feedbox/infrastructure/emulator/pipenet"
 )
 
-// The client waits the time it is told, in no real time, and tries again.
+// The client waits for the time in Retry-After, which takes no real time in a bubble, and retries.
 func TestThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, c := start(t, &cosmosemu.Options{Network: pipenet.New()})
@@ -59,7 +59,7 @@ func TestStatusFaults(t *testing.T) {
 	wantStatus(t, "an item whose creation failed", err, 404)
 }
 
-// A lost reply leaves the client in doubt; Execute decides what happened.
+// After a lost reply the client does not know the outcome, which Execute decides.
 func TestLostReplies(t *testing.T) {
 	for _, loss := range []cosmosemu.Loss{cosmosemu.Reset, cosmosemu.Truncate, cosmosemu.Drop} {
 		for _, execute := range []bool{true, false} {
@@ -131,7 +131,7 @@ func TestDelayHoldAndObserve(t *testing.T) {
 	})
 }
 
-// When leaves the calls alone that do not match, and Times does not count them.
+// When passes no calls that do not match, and Times does not count them.
 func TestWhen(t *testing.T) {
 	srv := cosmosemu.StartT(t)
 	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}); err != nil {
@@ -156,7 +156,7 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// A hook may split the partition a call is on its way to.
+// A hook may split the partition of its call.
 func TestHooksMayUseTheServer(t *testing.T) {
 	srv, c := start(t, nil)
 	for i := range 10 {

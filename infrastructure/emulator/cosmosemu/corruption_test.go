@@ -19,8 +19,8 @@ import (
 
 const corruptionItems = 300
 
-// A flipped bit or a cut end, in any file, is refused on opening or on reading;
-// what is served is right and complete.
+// A flipped bit or a truncated end in any file is refused on opening or on reading. Otherwise the
+// answers are correct and complete.
 func TestDamagedFilesAreRefused(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("closed %v", closed), func(t *testing.T) {
@@ -61,20 +61,20 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 				}
 				if closed && (filepath.Ext(file) == ".sst" || strings.HasPrefix(filepath.Base(file), "MANIFEST")) {
 					if !damaged(t, dir, filepath.Base(file), func(b []byte) []byte { return b[:len(b)/2] }) {
-						t.Errorf("%s was cut in half and served", filepath.Base(file))
+						t.Errorf("%s was truncated and still served", filepath.Base(file))
 					}
 				}
 			}
 			t.Logf("%d damages refused, %d harmless", refused, served)
 			if refused == 0 {
-				t.Error("no damage was noticed")
+				t.Error("no damage was detected")
 			}
 		})
 	}
 }
 
-// damaged opens a copy of the data with one file changed. It is true if that was
-// refused, on opening or on reading.
+// damaged opens a copy of the data with one changed file. It reports whether the emulator refused
+// it on opening or on reading.
 func damaged(t *testing.T, dir, name string, change func([]byte) []byte) (refused bool) {
 	t.Helper()
 	work := t.TempDir()

@@ -38,13 +38,13 @@ func TestDataSurvivesARestart(t *testing.T) {
 	}
 	create(t, c, "after", "pk")
 	if got := ids(drain(t, c, &token, azcosmos.ChangeFeedOptions{FeedRange: everything})); fmt.Sprint(got) != "[after]" {
-		t.Errorf("the feed goes on with %v, want [after]", got)
+		t.Errorf("the feed continues with %v, want [after]", got)
 	}
 }
 
-// Power is lost under write load: what was acknowledged is there, whole batches
-// only, and whatever a reader saw before is still there.
-func TestNothingAcknowledgedIsLostWithUnsyncedData(t *testing.T) {
+// After a power loss under write load all acknowledged writes exist, every batch is complete or
+// absent, and everything that a reader has seen still exists.
+func TestAcknowledgedWritesSurvivePowerLoss(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	srv, err := cosmosemu.Start(&cosmosemu.Options{DataDir: "data", FS: fs})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// In a test, StartT(t) does the same and closes the emulator with the test.
+// In a test, StartT(t) also closes the emulator when the test ends.
 func Example() {
 	srv, err := cosmosemu.Start(nil)
 	if err != nil {
@@ -42,9 +42,9 @@ func Example() {
 	// read: true true
 }
 
-// A test gets an emulator that ends with it.
+// StartT starts an emulator that is closed when the test ends.
 func ExampleStartT() {
-	t := &recorder{} // stands for the *testing.T of your test
+	t := &recorder{} // in your test this is the *testing.T
 	defer t.end()
 	srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 4})
 	if err := srv.CreateContainer("shop", cosmosemu.ContainerProps{ID: "orders", PartitionKey: []string{"/customer"}}); err != nil {
@@ -55,7 +55,7 @@ func ExampleStartT() {
 	// Output: 4 physical partitions, <nil>
 }
 
-// With DataDir the data is there after a restart; here the disk is in memory.
+// With DataDir the data survives a restart. Here the disk is in memory.
 func ExampleStart() {
 	disk := vfs.NewMem()
 	for run := range 2 {
@@ -79,8 +79,8 @@ func ExampleStart() {
 	//   range 0 [,FF) of [], LSN 0
 }
 
-// withContainer starts an emulator with a container in the database db, as the first example
-// does step by step.
+// withContainer starts an emulator with a container in the database db. The first example shows
+// the steps.
 func withContainer(props cosmosemu.ContainerProps) (*cosmosemu.Server, *azcosmos.ContainerClient) {
 	srv, err := cosmosemu.Start(nil)
 	if err != nil {
@@ -96,7 +96,7 @@ func withContainer(props cosmosemu.ContainerProps) (*cosmosemu.Server, *azcosmos
 	return srv, container
 }
 
-// A batch writes an aggregate and its event together, or neither.
+// A batch writes an aggregate and its event together or not at all.
 func Example_batch() {
 	srv, c := withContainer(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
 	defer srv.Close()
@@ -115,7 +115,7 @@ func Example_batch() {
 	// 404
 }
 
-// Hooks make calls fail: here the next write times out although it is executed.
+// Hooks inject faults: here the next write times out although it is executed.
 func ExampleServer_Control() {
 	srv, c := withContainer(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}})
 	defer srv.Close()
@@ -135,7 +135,7 @@ func ExampleServer_Control() {
 	// 409
 }
 
-// The clock moves on demand, so time to live needs no waiting.
+// The clock can be moved, so tests need not wait for the time to live.
 func ExampleServer_Advance() {
 	srv, c := withContainer(cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}, DefaultTTL: 3600})
 	defer srv.Close()

@@ -10,7 +10,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
 )
 
-// Whatever a client sends as a continuation is a position of this query or refused.
+// Any continuation is a position of this query or is refused.
 func FuzzContinuation(f *testing.F) {
 	q, err := query.Parse("SELECT * FROM c ORDER BY c.n, c.s DESC")
 	if err != nil {
@@ -38,8 +38,7 @@ func FuzzContinuation(f *testing.F) {
 	})
 }
 
-// Whatever a client sends as a batch gets an answer, and a batch that succeeds has
-// a result per operation.
+// Any batch gets an answer, and a batch that succeeds has one result per operation.
 func FuzzBatch(f *testing.F) {
 	srv := StartT(f)
 	if err := srv.CreateContainer("db", ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}); err != nil {

@@ -60,8 +60,8 @@ func TestHierarchicalPartitionKeys(t *testing.T) {
 	}
 }
 
-// A client that reads a part of a range gets that part: the windows cut a range
-// without loss or overlap.
+// A client that reads a window gets only its part of the range, and the windows of a range have
+// no gap or overlap.
 func TestWindowsOfEffectivePartitionKeys(t *testing.T) {
 	srv, c := start(t, nil)
 	for i := range 40 {
@@ -92,7 +92,7 @@ func TestWindowsOfEffectivePartitionKeys(t *testing.T) {
 	}
 	r := send(t, srv, http.MethodGet, "dbs/db/colls/c/docs", "", map[string]string{"A-IM": "Incremental Feed", "x-ms-documentdb-partitionkeyrangeid": "0", "x-ms-start-epk": "xyz"})
 	if r.StatusCode != http.StatusBadRequest {
-		t.Errorf("a window that is none: %d", r.StatusCode)
+		t.Errorf("an invalid window: %d", r.StatusCode)
 	}
 }
 

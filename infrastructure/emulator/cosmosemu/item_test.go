@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// start runs an emulator with a database "db" and a container "c" on /pk.
+// start starts an emulator with a database "db" and a container "c" on /pk.
 func start(t *testing.T, o *cosmosemu.Options, props ...cosmosemu.ContainerProps) (*cosmosemu.Server, *azcosmos.ContainerClient) {
 	t.Helper()
 	srv := cosmosemu.StartT(t, o)
@@ -50,7 +50,7 @@ func doc(id, pk string, more ...any) []byte {
 
 func key(pk string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(pk) }
 
-// status is the HTTP status of an error, 0 for none.
+// status returns the HTTP status of an error, 0 for none.
 func status(err error) int {
 	var re *azcore.ResponseError
 	if errors.As(err, &re) {

@@ -16,7 +16,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// sendSigned is send with the type and link that are signed given by hand.
+// sendSigned sends a request whose signed type and link are given.
 func sendSigned(t *testing.T, srv *cosmosemu.Server, method, path, kind, link, body string, headers map[string]string) answer {
 	t.Helper()
 	secret, err := base64.StdEncoding.DecodeString(srv.Key())
@@ -36,7 +36,7 @@ func sendSigned(t *testing.T, srv *cosmosemu.Server, method, path, kind, link, b
 	return send(t, srv, method, path, body, all)
 }
 
-// resourceID is the _rid in a reply.
+// resourceID returns the _rid in a reply.
 func resourceID(t *testing.T, r answer) string {
 	t.Helper()
 	var in struct {
@@ -48,8 +48,8 @@ func resourceID(t *testing.T, r answer) string {
 	return in.RID
 }
 
-// The Java and .NET SDKs name resources by their ids, and sign the last one alone.
-func TestLinksOfResourceIDs(t *testing.T) {
+// The Java and .NET SDKs name resources by their resource ids and sign only the last one.
+func TestResourceIDLinks(t *testing.T) {
 	srv, c := start(t, nil)
 	if _, err := c.CreateItem(t.Context(), key("a"), doc("1", "a"), nil); err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func TestLinksOfResourceIDs(t *testing.T) {
 	}
 }
 
-// What is signed decides: neither the whole link of ids nor its own spelling will do.
-func TestLinksOfResourceIDsAreSignedByTheLastID(t *testing.T) {
+// A signature of the whole link, or of the last id in its original case, is refused.
+func TestResourceIDLinksSignTheLastID(t *testing.T) {
 	srv, _ := start(t, nil)
 	coll := resourceID(t, send(t, srv, http.MethodGet, "dbs/db/colls/c", "", nil))
 	db := resourceID(t, send(t, srv, http.MethodGet, "dbs/db", "", nil))
@@ -101,7 +101,7 @@ func TestLinksOfResourceIDsAreSignedByTheLastID(t *testing.T) {
 	}
 }
 
-// The .NET SDK drops some headers by their exact spelling, which is the service's.
+// The .NET SDK compares some header names by exact spelling, so they must be in lower case.
 func TestReplyHeadersAreInLowerCase(t *testing.T) {
 	srv, c := start(t, nil)
 	if _, err := c.CreateItem(t.Context(), key("a"), doc("1", "a"), nil); err != nil {
@@ -112,7 +112,7 @@ func TestReplyHeadersAreInLowerCase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// A token of AAD needs no signature: any well-formed one will do.
+	// The request uses an AAD token, because any well-formed one is accepted.
 	_, _ = conn.Write([]byte("GET /dbs/db/colls/c/docs/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
 		"Authorization: type=aad&ver=1.0&sig=e30.e30.x\r\nx-ms-documentdb-partitionkey: [\"a\"]\r\n\r\n"))
 	lines := bufio.NewScanner(conn)
@@ -131,8 +131,8 @@ func TestReplyHeadersAreInLowerCase(t *testing.T) {
 	}
 }
 
-// Java's pull feed reads the content paths, .NET's the count of an empty page.
-func TestRepliesNameTheirParentAndCount(t *testing.T) {
+// Java's pull feed reads the content paths, and .NET's reads the count of an empty page.
+func TestRepliesContainParentAndCount(t *testing.T) {
 	srv, _ := start(t, nil)
 	coll := resourceID(t, send(t, srv, http.MethodGet, "dbs/db/colls/c", "", nil))
 	feed := send(t, srv, http.MethodGet, "dbs/db/colls/c/docs", "", map[string]string{"A-IM": "Incremental Feed"})
@@ -161,7 +161,7 @@ func TestPartitionKeyVersionAsText(t *testing.T) {
 	}
 }
 
-// The .NET SDK leaves a question mark in an id as it is.
+// The .NET SDK does not escape a question mark in an id.
 func TestQuestionMarkInAPath(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "a?b", "a")

@@ -11,8 +11,8 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// feedFrom reads one page of a range's feed as an estimator of lag does: where the
-// range stands, and what comes first behind a position.
+// feedFrom reads one page of a range's feed as a lag estimator does: the last LSN of the range,
+// and the first changes after a position.
 func feedFrom(t *testing.T, srv *cosmosemu.Server, rng, position, items string) (last uint64, changes []change, etag string) {
 	t.Helper()
 	r := send(t, srv, http.MethodGet, "dbs/db/colls/c/docs", "", map[string]string{
@@ -32,8 +32,8 @@ func feedFrom(t *testing.T, srv *cosmosemu.Server, rng, position, items string) 
 	return last, page.Documents, r.Header.Get("etag")
 }
 
-// lag is the estimate of the .NET SDK: what lies between the first change that is
-// open and the end of its range.
+// lag computes the estimate of the .NET SDK: the distance of the first unread change from the end
+// of its range.
 func lag(t *testing.T, srv *cosmosemu.Server, positions map[string]string) (total int64) {
 	t.Helper()
 	for _, r := range live(t, srv) {
@@ -69,8 +69,8 @@ func TestLagOverManyRanges(t *testing.T) {
 	}
 }
 
-// A child stands where its parent did, so the estimate holds over a split.
-func TestLSNsGoOnWhereARangeIsSplit(t *testing.T) {
+// A child continues at its parent's LSN, so the estimate stays correct over a split.
+func TestLSNsContinueAfterSplit(t *testing.T) {
 	srv, c := start(t, nil)
 	for i := range 10 {
 		create(t, c, fmt.Sprint(i), fmt.Sprint("pk", i))
@@ -81,7 +81,7 @@ func TestLSNsGoOnWhereARangeIsSplit(t *testing.T) {
 	}
 	for _, r := range live(t, srv) {
 		if last, open, _ := feedFrom(t, srv, r.ID, etag, "-1"); last != 10 || len(open) != 0 {
-			t.Errorf("range %s stands at %d behind %s: %v", r.ID, last, etag, open)
+			t.Errorf("range %s is at LSN %d after %s: %v", r.ID, last, etag, open)
 		}
 	}
 	for i := range 20 {
@@ -96,9 +96,9 @@ func TestLSNsGoOnWhereARangeIsSplit(t *testing.T) {
 	}
 }
 
-// The merged range stands at the higher LSN of its parents. Who goes on at the lower
-// of two positions misses nothing.
-func TestLSNsGoOnWhereRangesAreMerged(t *testing.T) {
+// The merged range continues at the higher LSN of its parents. A reader that resumes at the lower
+// of both positions misses nothing.
+func TestLSNsContinueAfterMerge(t *testing.T) {
 	srv, c := start(t, &cosmosemu.Options{Partitions: 2})
 	for i := range 40 {
 		create(t, c, fmt.Sprint(i), fmt.Sprint("pk", i))
@@ -112,7 +112,7 @@ func TestLSNsGoOnWhereRangesAreMerged(t *testing.T) {
 		}
 		high = max(high, last)
 	}
-	for i := range 40 { // open when the ranges are merged
+	for i := range 40 { // unread when the ranges are merged
 		create(t, c, fmt.Sprint("open", i), fmt.Sprint("pk", i))
 	}
 	ranges := live(t, srv)
@@ -122,7 +122,7 @@ func TestLSNsGoOnWhereRangesAreMerged(t *testing.T) {
 	}
 	merged := live(t, srv)[0]
 	if merged.LSN != high {
-		t.Errorf("the merged range stands at %d, its parents at %d and %d", merged.LSN, ranges[0].LSN, ranges[1].LSN)
+		t.Errorf("the merged range is at LSN %d, its parents at %d and %d", merged.LSN, ranges[0].LSN, ranges[1].LSN)
 	}
 	create(t, c, "behind", "pk1")
 	_, changes, _ := feedFrom(t, srv, merged.ID, lowest, "-1")
@@ -130,7 +130,7 @@ func TestLSNsGoOnWhereRangesAreMerged(t *testing.T) {
 	last := int64(0)
 	for _, ch := range changes {
 		if ch.LSN < last {
-			t.Errorf("LSN %d behind %d", ch.LSN, last)
+			t.Errorf("LSN %d after %d", ch.LSN, last)
 		}
 		seen[ch.ID], last = ch.LSN, ch.LSN
 	}
@@ -140,13 +140,12 @@ func TestLSNsGoOnWhereRangesAreMerged(t *testing.T) {
 		}
 	}
 	if seen["behind"] != int64(high)+1 {
-		t.Errorf("the first write behind the merge has LSN %d, want %d", seen["behind"], high+1)
+		t.Errorf("the first write after the merge has LSN %d, want %d", seen["behind"], high+1)
 	}
 }
 
-// A session token is one of a range: what another range has written does not make it
-// known here.
-func TestSessionTokensAreOfARange(t *testing.T) {
+// A session token applies to one range: writes to another range do not satisfy it.
+func TestSessionTokenAppliesToItsRangeOnly(t *testing.T) {
 	srv, c := start(t, &cosmosemu.Options{Partitions: 2})
 	tokens := map[string]uint64{}
 	for i := range 20 {

@@ -31,7 +31,7 @@ func TestAccountAdvertisesTheHostThatWasCalled(t *testing.T) {
 	}
 }
 
-func TestContainersKeepWhatTheyAreTold(t *testing.T) {
+func TestContainerKeepsItsDefinition(t *testing.T) {
 	srv := cosmosemu.StartT(t)
 	if err := srv.CreateDatabase("db"); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestContainersKeepWhatTheyAreTold(t *testing.T) {
 	}
 }
 
-// A container that is made again under the same name is another one.
+// A container that is created again under the same name is a new one.
 func TestRecreatedContainerIsEmptyAndHasANewResourceID(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "1", "a")
@@ -134,7 +134,7 @@ func TestOffers(t *testing.T) {
 	wantStatus(t, "throughput of a container without", err, http.StatusNotFound)
 }
 
-func TestWrongOptionsAreAllReported(t *testing.T) {
+func TestAllInvalidOptionsAreReported(t *testing.T) {
 	_, err := cosmosemu.Start(&cosmosemu.Options{Key: "?", Partitions: 999, Consistency: "Perfect", Host: "nowhere"})
 	for _, want := range []string{"Key", "Partitions", "Consistency", "Host"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

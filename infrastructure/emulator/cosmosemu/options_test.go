@@ -16,7 +16,7 @@ import (
 	"feedbox/infrastructure/emulator/pipenet"
 )
 
-// recorder stands for a *testing.T and notes how it was ended.
+// recorder replaces a *testing.T and records its result.
 type recorder struct {
 	fatal   string
 	cleanup []func()
@@ -28,14 +28,14 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	r.fatal += fmt.Sprintf(format, args...)
 }
 
-// end is what the testing package does after a test.
+// end runs the cleanups, as the testing package does after a test.
 func (r *recorder) end() {
 	for _, after := range slices.Backward(r.cleanup) {
 		after()
 	}
 }
 
-// Options that contradict each other are refused, all at once, by Start and StartT.
+// Start and StartT refuse contradictory options and report all of them.
 func TestContradictoryOptions(t *testing.T) {
 	network := pipenet.New()
 	listener, err := network.Listen("cosmos:8081")
@@ -72,7 +72,7 @@ func TestContradictoryOptions(t *testing.T) {
 	}
 }
 
-func TestAGivenCertificateIsShown(t *testing.T) {
+func TestGivenCertificateIsUsed(t *testing.T) {
 	other := httptest.NewTLSServer(http.NotFoundHandler())
 	defer other.Close()
 	srv, _ := start(t, &cosmosemu.Options{TLS: true, Certificate: &other.TLS.Certificates[0]})

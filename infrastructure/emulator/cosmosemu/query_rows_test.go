@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// fill makes items of two keys, numbered from 0: n, type and a list of n%3 tags.
+// fill creates items of two keys, numbered from 0, with n, a type and a list of n%3 tags.
 func fill(t *testing.T, c *azcosmos.ContainerClient, count int) {
 	t.Helper()
 	for i := range count {
@@ -24,8 +24,8 @@ func fill(t *testing.T, c *azcosmos.ContainerClient, count int) {
 	}
 }
 
-// TestPagesOfRows pages through queries whose rows are not documents: a page may end
-// between two rows of one.
+// TestPagesOfRows pages through queries whose rows are not documents. A page may end between two
+// rows of one document.
 func TestPagesOfRows(t *testing.T) {
 	_, c := start(t, nil)
 	fill(t, c, 12)
@@ -64,8 +64,7 @@ func TestPagesOfRows(t *testing.T) {
 	}
 }
 
-// TestPlainRowsOverPartitions: the gateway itself serves JOIN, sub-queries and a
-// query without FROM over all partitions.
+// The gateway serves JOIN, sub-queries and a query without FROM over all partitions.
 func TestPlainRowsOverPartitions(t *testing.T) {
 	_, c := start(t, &cosmosemu.Options{Partitions: 3})
 	fill(t, c, 12)
@@ -86,7 +85,7 @@ func TestPlainRowsOverPartitions(t *testing.T) {
 	}
 }
 
-// TestPlanFeatures: a plan that needs what the SDK does not have is refused by name.
+// A plan that needs a feature which the SDK does not support is refused with its name.
 func TestPlanFeatures(t *testing.T) {
 	srv, _ := start(t, nil)
 	plan := func(text, features string) (int, string) {
@@ -113,8 +112,8 @@ func TestPlanFeatures(t *testing.T) {
 	}
 }
 
-// TestComputedProperties: they have values in queries, survive a restart, and are
-// refused where they would have no meaning.
+// Computed properties have values in queries, survive a restart, and are refused if they are
+// malformed.
 func TestComputedProperties(t *testing.T) {
 	dir := t.TempDir()
 	srv, err := cosmosemu.Start(&cosmosemu.Options{DataDir: dir})

@@ -112,7 +112,7 @@ func TestQueriesTheGatewayRefuses(t *testing.T) {
 	}
 }
 
-// Rows inserted before the cursor do not shift the pages behind it.
+// Rows inserted before the continuation do not shift later pages.
 func TestContinuationIsAPosition(t *testing.T) {
 	_, c := start(t, nil)
 	add := func(id string, n int) {

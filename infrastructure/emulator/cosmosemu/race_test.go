@@ -20,8 +20,8 @@ type counter struct {
 	N  int    `json:"n"`
 }
 
-// 32 writers raise 8 counters with If-Match: what was accepted is what is there,
-// and nobody ever finds a counter missing.
+// 32 writers increment 8 counters with If-Match. The counters must equal the number of accepted
+// writes, and no read may find a counter missing.
 func TestWritersRaceWithETags(t *testing.T) {
 	for name, o := range map[string]*cosmosemu.Options{"memory": {Partitions: 3}, "disk": {Partitions: 3, DataDir: t.TempDir()}} {
 		t.Run(name, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestWritersRaceWithETags(t *testing.T) {
 	}
 }
 
-// A reader sees all of a batch or nothing: three items change together, and every
-// query and every feed page shows them equal.
+// A reader sees all of a batch or nothing: three items change together, and every query and every
+// feed page contains equal values.
 func TestReadersSeeWholeBatches(t *testing.T) {
 	_, c := start(t, nil)
 	write := func(n int) error {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Throughput makes physical partitions, as on the service.
-func TestThroughputMakesPartitions(t *testing.T) {
+// The throughput of a new container determines its physical partitions, as on the service.
+func TestThroughputCreatesPartitions(t *testing.T) {
 	srv, _ := start(t, nil)
 	for i, o := range []struct {
 		header, value string
@@ -31,7 +31,7 @@ func TestThroughputMakesPartitions(t *testing.T) {
 	}
 }
 
-// The .NET SDK goes on in an ordered query with a filter beside it.
+// The .NET SDK resumes an ordered query with a resumeFilter next to the query.
 func TestResumeFilter(t *testing.T) {
 	srv, _ := start(t, nil)
 	rids := map[string]string{}

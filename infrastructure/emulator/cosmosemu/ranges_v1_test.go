@@ -11,9 +11,9 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// A container of version 1 has several physical partitions like any other, splits and
-// merges, and is there again after a restart. The feed is read by hand: azcosmos hashes
-// such keys in its own way.
+// A container with partition keys of version 1 can have several physical partitions, splits,
+// merges, and survives a restart. The test reads the feed without azcosmos, because azcosmos
+// hashes such keys differently.
 func TestPartitionKeysOfVersionOne(t *testing.T) {
 	dir := t.TempDir()
 	srv, err := cosmosemu.Start(&cosmosemu.Options{DataDir: dir})

@@ -22,18 +22,18 @@ type answer struct {
 	Body       string
 }
 
-// send makes a signed request by hand: for what azcosmos never sends.
+// send sends a signed request without azcosmos, for requests that azcosmos never sends.
 func send(t *testing.T, srv *cosmosemu.Server, method, path, body string, headers map[string]string) answer {
 	t.Helper()
 	return sendTo(t, srv, srv.Endpoint(), method, path, body, headers)
 }
 
-// statusOf is the status and the sub-status of an answer.
+// statusOf returns the status and the sub-status of an answer.
 func statusOf(r answer) string {
 	return strconv.Itoa(r.StatusCode) + " " + r.Header.Get("x-ms-substatus")
 }
 
-// sendTo is send to one of the server's endpoints.
+// sendTo sends a signed request to one of the server's endpoints.
 func sendTo(t *testing.T, srv *cosmosemu.Server, endpoint, method, path, body string, headers map[string]string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, endpoint+path, strings.NewReader(body))

@@ -41,7 +41,7 @@ func TestSessionTokens(t *testing.T) {
 	}
 }
 
-// Without a session token a read may miss a write; with it, never.
+// A read may miss a write without a session token, but never with it.
 func TestStaleReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lag = 10 * time.Second
@@ -81,7 +81,7 @@ func TestStaleReads(t *testing.T) {
 	})
 }
 
-// However stale its pages, a feed loses and repeats nothing.
+// A feed with stale pages loses and repeats nothing.
 func TestStaleFeedIsComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := start(t, &cosmosemu.Options{Network: pipenet.New(), StaleReads: 5 * time.Second, Seed: 3})

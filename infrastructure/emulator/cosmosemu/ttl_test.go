@@ -55,7 +55,7 @@ func TestTimeToLive(t *testing.T) {
 	})
 }
 
-func TestTimeToLiveIsInertWhenTheContainerHasNone(t *testing.T) {
+func TestItemTTLNeedsContainerTTL(t *testing.T) {
 	srv, c := start(t, nil, cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}})
 	if _, err := c.CreateItem(t.Context(), key("a"), doc("1", "a", "ttl", 1), nil); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestTimeToLiveIsInertWhenTheContainerHasNone(t *testing.T) {
 	}
 }
 
-// count is the number of rows of a query over all partitions.
+// count returns the number of rows of a query over all partitions.
 func count(t *testing.T, c *azcosmos.ContainerClient, text string) int {
 	t.Helper()
 	n := 0

@@ -12,7 +12,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// people makes a container with two unique keys, of which one has two paths.
+// people creates a container with two unique keys, one of which has two paths.
 func people(t *testing.T, srv *cosmosemu.Server) *azcosmos.ContainerClient {
 	t.Helper()
 	db, err := srv.Client().NewDatabase("db")
@@ -39,7 +39,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// person has a name of its own, made of its id.
+// person returns an item with a unique name that is derived from its id.
 func person(id, pk string, mail any) []byte {
 	return doc(id, pk, "mail", mail, "name", map[string]any{"first": id, "last": "x"})
 }
@@ -87,7 +87,7 @@ func TestUniqueKeys(t *testing.T) {
 	want("renamed, with its own mail", err, 0)
 }
 
-// A batch sees what it has freed and taken itself, and takes nothing if it fails.
+// A batch sees the keys that it has freed and claimed, and claims none if it fails.
 func TestUniqueKeysInABatch(t *testing.T) {
 	srv, _ := start(t, nil)
 	c := people(t, srv)
@@ -110,8 +110,8 @@ func TestUniqueKeysInABatch(t *testing.T) {
 	wantStatus(t, "taken by the batch", err, http.StatusConflict)
 }
 
-// What expired is free at once, and the sweep that comes later takes nothing from the
-// next holder.
+// The keys of an expired item are free immediately, and the later sweep does not remove the keys of
+// the next holder.
 func TestUniqueKeysOfExpiredItems(t *testing.T) {
 	for _, data := range []string{"", t.TempDir()} {
 		srv, _ := start(t, &cosmosemu.Options{DataDir: data})
@@ -127,7 +127,7 @@ func TestUniqueKeysOfExpiredItems(t *testing.T) {
 	}
 }
 
-func TestUniqueKeysAreFixed(t *testing.T) {
+func TestUniqueKeysCannotChange(t *testing.T) {
 	srv, _ := start(t, nil)
 	c := people(t, srv)
 	read, err := c.Read(t.Context(), nil)

@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// permit makes a permission of user u and returns its token.
+// permit creates a permission of user u and returns its token.
 func permit(t *testing.T, srv *cosmosemu.Server, body string, headers map[string]string) string {
 	t.Helper()
 	r := send(t, srv, http.MethodPost, "dbs/db/users/u/permissions", body, headers)
@@ -78,7 +78,7 @@ func TestUsersAndPermissions(t *testing.T) {
 	want(http.MethodGet, "dbs/db/users", "", 200, `"_count":0`)
 }
 
-// What a token allows, and nothing else.
+// A token allows exactly the access of its permission.
 func TestResourceTokens(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "1", "a")
@@ -120,7 +120,7 @@ func TestResourceTokens(t *testing.T) {
 			}
 		}
 	}
-	// The operations of a bulk have keys of their own, which the header does not decide.
+	// The operations of a bulk have keys of their own, which may differ from the header.
 	bulk, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.Endpoint()+docs,
 		strings.NewReader(`[{"operationType":"Delete","id":"2","partitionKey":"[\"b\"]"}]`))
 	must(t, err)
@@ -146,8 +146,8 @@ func TestResourceTokens(t *testing.T) {
 	}
 }
 
-// Users survive a restart, and go with their database.
-func TestUsersAreKept(t *testing.T) {
+// Users survive a restart, and are deleted with their database.
+func TestUsersSurviveRestart(t *testing.T) {
 	dir := t.TempDir()
 	for _, step := range []struct {
 		do   func(*cosmosemu.Server)

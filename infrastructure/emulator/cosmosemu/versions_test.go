@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/emulator/pipenet"
 )
 
-// entry is a change with its metadata beside it.
+// entry is a change with its metadata.
 type entry struct {
 	Current  map[string]any
 	Previous map[string]any
@@ -104,7 +104,7 @@ func TestAllVersionsAndDeletes(t *testing.T) {
 	}
 }
 
-// A batch is one transaction: all of its versions are on one page, also of one item.
+// A batch is one transaction, so all its versions are on one page, even several of one item.
 func TestVersionsOfABatch(t *testing.T) {
 	srv := versioned(t, nil)
 	headers := map[string]string{"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True", "x-ms-documentdb-partitionkey": `["a"]`}
@@ -119,7 +119,7 @@ func TestVersionsOfABatch(t *testing.T) {
 	}
 }
 
-// A position holds over a split, and no version shows in both children.
+// A position stays valid over a split, and no version is in the feeds of both children.
 func TestVersionsAcrossASplit(t *testing.T) {
 	srv := versioned(t, nil)
 	c := containerOf(t, srv, "c")
@@ -145,18 +145,18 @@ func TestVersionsAcrossASplit(t *testing.T) {
 		}
 	}
 	if seen["create"] != 15 || seen["delete"] != 20 {
-		t.Errorf("behind 5 of 20 creates and before 20 deletes: %v", seen)
+		t.Errorf("after 5 of 20 creates and before 20 deletes: %v", seen)
 	}
 }
 
-// Expiry shows as a deletion, and what is older than the retention is refused.
+// Expiry is a deletion in the feed, and a position before the retention is refused.
 func TestVersionsOfExpiryAndRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := versioned(t, &cosmosemu.Options{Network: pipenet.New()})
 		send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", `{"id":"1","pk":"a","ttl":5}`, inA)
 		send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", `{"id":"2","pk":"a","ttl":5}`, inA)
 		time.Sleep(6 * time.Second)
-		send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", `{"id":"1","pk":"a"}`, inA) // before the space is freed
+		send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", `{"id":"1","pk":"a"}`, inA) // before the sweep
 		time.Sleep(20 * time.Second)
 		got, end, _ := versionsOf(t, srv, "0", `"0"`)
 		if s := fmt.Sprint(got); s != "[1 create 2 create 3 delete of 1 expired 3 create 4 delete of 2 expired]" {
@@ -169,12 +169,12 @@ func TestVersionsOfExpiryAndRetention(t *testing.T) {
 			t.Errorf("a position before the retention: %d", code)
 		}
 		if got, _, _ := versionsOf(t, srv, "0", end); fmt.Sprint(got) != "[5 create]" {
-			t.Errorf("behind %s: %v", end, got)
+			t.Errorf("after %s: %v", end, got)
 		}
 	})
 }
 
-func TestVersionsAreRefusedWhereTheyAreNotKept(t *testing.T) {
+func TestVersionsNeedChangeFeedPolicy(t *testing.T) {
 	srv, _ := start(t, nil)
 	if _, _, code := versionsOf(t, srv, "0", "*"); code != http.StatusBadRequest {
 		t.Errorf("a container without a policy: %d", code)
@@ -194,7 +194,7 @@ func TestVersionsAreRefusedWhereTheyAreNotKept(t *testing.T) {
 	}
 }
 
-// Java's processor reads the latest versions with their metadata beside them.
+// Java's processor reads the latest versions with their metadata.
 func TestLatestVersionsWithMetadata(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "1", "a")

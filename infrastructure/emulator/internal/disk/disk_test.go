@@ -141,7 +141,7 @@ func TestFailedLogRefusesLaterWrites(t *testing.T) {
 		}
 	}
 	if err := <-d.Failed(); !errors.Is(err, full) || !errors.Is(d.Err(), full) {
-		t.Errorf("told %v, then %v", err, d.Err())
+		t.Errorf("reported %v, then %v", err, d.Err())
 	}
 	left := disk.CrashClone(vfs.CrashCloneCfg{})
 	_ = d.Close() // fails, because the disk does

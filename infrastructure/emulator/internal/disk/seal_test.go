@@ -167,7 +167,7 @@ func TestDamageInAManifest(t *testing.T) {
 		}
 	}
 	if damaged(append(bytes.Clone(manifest), make([]byte, 100)...)) {
-		t.Error("zeros behind the end: damaged")
+		t.Error("zeros after the end are treated as damage")
 	}
 	for at := range last {
 		for bit := range 8 {

@@ -35,7 +35,7 @@ func TestCertificateIsKept(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := selfsigned.Keep(file, "test"); err == nil || !strings.Contains(err.Error(), "remove it") {
+	if _, err := selfsigned.Keep(file, "test"); err == nil || !strings.Contains(err.Error(), "remove the file") {
 		t.Errorf("a file that is something else: %v", err)
 	}
 }

@@ -108,6 +108,6 @@ func TestFailedDiskIsReported(t *testing.T) {
 		t.Errorf("a database on a broken disk: %v", err)
 	}
 	if err := <-w.s.Failed(); !errors.Is(err, full) || !errors.Is(w.s.Err(), full) {
-		t.Errorf("told %v, then %v", err, w.s.Err())
+		t.Errorf("reported %v, then %v", err, w.s.Err())
 	}
 }

@@ -256,7 +256,7 @@ func (w *world) checkScan(want []modelItem) {
 	skip := uint64(0) // half of the scans start after a document
 	collect := func(number uint64, body []byte) bool {
 		if number <= last {
-			w.t.Fatalf("document %d behind %d", number, last)
+			w.t.Fatalf("document %d after %d", number, last)
 		}
 		if last = number; len(got) == len(want)/2 {
 			skip = number
@@ -273,7 +273,7 @@ func (w *world) checkScan(want []modelItem) {
 	rest := len(got) - min(len(want)/2+1, len(got))
 	got, last = got[:0:0], skip
 	if err := w.c.Scan(Scope{After: skip}, collect); err != nil || len(want) > 0 && len(got) != rest {
-		w.t.Fatalf("a scan behind a document finds %d documents, want %d: %v", len(got), rest, err)
+		w.t.Fatalf("a scan after a document finds %d documents, want %d: %v", len(got), rest, err)
 	}
 	got, last = got[:0:0], 0
 	if err := w.c.Scan(Scope{}, collect); err != nil {

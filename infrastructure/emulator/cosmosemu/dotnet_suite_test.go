@@ -12,9 +12,9 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// Facts of Microsoft's own tests of the .NET SDK, each with the test that has it.
+// These tests check expectations of Microsoft's own tests of the .NET SDK. Each names its source.
 
-// withHeaders is one set of headers and another.
+// withHeaders returns headers with more names and values.
 func withHeaders(headers map[string]string, more ...string) map[string]string {
 	out := maps.Clone(headers)
 	for i := 0; i < len(more); i += 2 {
@@ -23,7 +23,7 @@ func withHeaders(headers map[string]string, more ...string) map[string]string {
 	return out
 }
 
-// idsOf are the ids of a page of items or rows.
+// idsOf returns the ids of a page of items or rows.
 func idsOf(t *testing.T, r answer) (ids []string) {
 	t.Helper()
 	var page struct{ Documents []struct{ ID string } }
@@ -53,10 +53,10 @@ func TestItemsAreReadInReverse(t *testing.T) {
 				break
 			}
 			headers["x-ms-continuation"] = token
-			if len(pages) == 1 { // a token of one direction is none of the other
+			if len(pages) == 1 { // a token of one direction is invalid in the other
 				forward := withHeaders(headers, "x-ms-enumeration-direction", "Forward")
 				if r := send(t, srv, http.MethodGet, "dbs/db/colls/c/docs", "", forward); r.StatusCode != http.StatusBadRequest {
-					t.Errorf("the token was taken forward: %d", r.StatusCode)
+					t.Errorf("the token was accepted forward: %d", r.StatusCode)
 				}
 			}
 		}
@@ -72,7 +72,7 @@ func TestItemsAreReadInReverse(t *testing.T) {
 
 // CosmosItemTests.ValidateMaxItemCountOnItemQuery: a full last page of one logical
 // partition has no continuation.
-func TestLastPageOfAPartition(t *testing.T) {
+func TestFullLastPageOfPartitionHasNoContinuation(t *testing.T) {
 	srv, _ := start(t, nil)
 	for i := range 4 {
 		send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", fmt.Sprintf(`{"id":"%d","pk":"a","l":[1,2]}`, i), inA)
@@ -156,14 +156,14 @@ func TestContainerWithoutAPartitionKey(t *testing.T) {
 }
 
 // BatchSinglePartitionKeyTests: session tokens, unchanged items, a response too large.
-func TestFactsOfBatches(t *testing.T) {
+func TestDotnetBatchReplies(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "1", "a")
 	batch := withHeaders(inA, "x-ms-cosmos-is-batch-request", "True", "x-ms-cosmos-batch-atomic", "True")
 	etag := send(t, srv, http.MethodGet, "dbs/db/colls/c/docs/1", "", inA).Header.Get("ETag")
 	read := `[{"operationType":"Read","id":"1"},{"operationType":"Read","id":"1","ifMatch":` + fmt.Sprintf("%q", etag) + `}]`
 	if r := send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", read, batch); r.StatusCode != http.StatusMultiStatus || !strings.Contains(r.Body, `"statusCode":200`) || !strings.Contains(r.Body, `"statusCode":304`) {
-		t.Errorf("a read of what has not changed: %d %s", r.StatusCode, r.Body)
+		t.Errorf("a read of an unchanged item: %d %s", r.StatusCode, r.Body)
 	}
 	if r := send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", read, withHeaders(batch, "x-ms-session-token", "0:-1#99")); statusOf(r) != "404 1002" {
 		t.Errorf("reads ahead of their session: %s", statusOf(r))
@@ -181,8 +181,8 @@ func TestFactsOfBatches(t *testing.T) {
 	}
 }
 
-// CosmosItemTests, CosmosItemSessionTokenTests, CosmosContainerTests: headers and words.
-func TestFactsOfItems(t *testing.T) {
+// CosmosItemTests, CosmosItemSessionTokenTests, CosmosContainerTests: headers and messages.
+func TestDotnetItemReplies(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "1", "a")
 	has := func(what string, r answer, want int, parts ...string) {
@@ -212,8 +212,8 @@ func TestFactsOfItems(t *testing.T) {
 	has("a tab in a string", send(t, srv, http.MethodPost, docs, `{"query":"SELECT VALUE '\t' FROM c"}`, query), 200, `["\t"]`)
 }
 
-// ContainerSettingsTests: what is wrong with computed properties and spatial indexes.
-func TestDefinitionsThatAreRefused(t *testing.T) {
+// ContainerSettingsTests: invalid computed properties and spatial indexes.
+func TestInvalidDefinitionsAreRefused(t *testing.T) {
 	srv, _ := start(t, nil)
 	lower := `"SELECT VALUE LOWER(c.name) FROM c"`
 	for members, want := range map[string]string{
@@ -257,9 +257,9 @@ func TestReplacedOffers(t *testing.T) {
 	}
 }
 
-// GatewayTests.ValidateChangeFeedIfModifiedSince: what changed in that very second has
-// been seen.
-func TestChangesSinceASecond(t *testing.T) {
+// GatewayTests.ValidateChangeFeedIfModifiedSince: a feed since a time omits the changes of that
+// second.
+func TestChangeFeedSinceExcludesThatSecond(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "1", "a")
 	var doc struct {
@@ -279,7 +279,7 @@ func TestChangesSinceASecond(t *testing.T) {
 	}
 }
 
-// BatchTestBase: whose throughput a container has.
+// BatchTestBase: a container has its own throughput or shares that of the database.
 func TestSharedThroughput(t *testing.T) {
 	srv := cosmosemu.StartT(t)
 	send(t, srv, http.MethodPost, "dbs", `{"id":"shared"}`, map[string]string{"x-ms-offer-throughput": "400"})

@@ -12,13 +12,13 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// Single facts of the vendors' own tests in .NET and Python that were answered
-// otherwise here.
+// These tests check expectations of Microsoft's own tests of the .NET and Python SDKs, for which
+// the emulator once gave other answers.
 
-func TestHeadersOfWrongValueAreRefused(t *testing.T) {
+func TestInvalidHeaderValuesAreRefused(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "1", "a")
-	for name, values := range map[string][2]string{ // right, wrong
+	for name, values := range map[string][2]string{ // valid, invalid
 		"x-ms-version":                                       {"2018-12-31", "2015-01-01"},
 		"x-ms-consistency-level":                             {"Eventual", "Mostly"},
 		"x-ms-indexing-directive":                            {"Exclude", "Never"},
@@ -35,7 +35,7 @@ func TestHeadersOfWrongValueAreRefused(t *testing.T) {
 	}
 }
 
-func TestContinuationTokensKeepTheirLimit(t *testing.T) {
+func TestContinuationTokenLimitIsApplied(t *testing.T) {
 	srv, _ := start(t, nil)
 	for _, id := range []string{"1", "2"} {
 		send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", `{"id":"`+id+`","pk":"a","s":"`+strings.Repeat(id, 1500)+`"}`, inA)
@@ -58,10 +58,10 @@ func TestReplaceMayChangeTheID(t *testing.T) {
 		return send(t, srv, http.MethodPut, "dbs/db/colls/c/docs/"+id, body, inA).StatusCode
 	}
 	if got := replace("old", `{"id":"taken","pk":"a"}`); got != http.StatusConflict {
-		t.Errorf("to an id that is taken: %d", got)
+		t.Errorf("to an id in use: %d", got)
 	}
 	if got := replace("none", `{"id":"new","pk":"a"}`); got != http.StatusNotFound {
-		t.Errorf("of nothing: %d", got)
+		t.Errorf("of a missing item: %d", got)
 	}
 	if got := replace("old", `{"id":"new","pk":"a"}`); got != http.StatusOK {
 		t.Errorf("to a new id: %d", got)
@@ -71,11 +71,11 @@ func TestReplaceMayChangeTheID(t *testing.T) {
 		left = append(left, ch.ID)
 	}
 	if fmt.Sprint(left) != "[taken new]" {
-		t.Errorf("left are %v", left)
+		t.Errorf("remaining items: %v", left)
 	}
 }
 
-func TestRepliesTellTheirLSN(t *testing.T) {
+func TestRepliesContainLSN(t *testing.T) {
 	srv, _ := start(t, nil)
 	for i := 1; i < 3; i++ {
 		r := send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", fmt.Sprintf(`{"id":"%d","pk":"a"}`, i), inA)
@@ -85,9 +85,9 @@ func TestRepliesTellTheirLSN(t *testing.T) {
 	}
 }
 
-// What the SDK for Python needs: without the range it reads all ranges again after each
+// The SDK for Python needs the range, because it otherwise reads all ranges again after each
 // operation.
-func TestRepliesTellRangeAndLocation(t *testing.T) {
+func TestRepliesContainRangeAndLocation(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "1", "a")
 	r := send(t, srv, http.MethodGet, "dbs/db/colls/c/docs/1", "", inA)
@@ -101,7 +101,7 @@ func TestRepliesTellRangeAndLocation(t *testing.T) {
 	}
 }
 
-func TestConflictsAreAskedForByKey(t *testing.T) {
+func TestConflictQueryNeedsKeyOrCrossPartition(t *testing.T) {
 	srv, _ := start(t, nil)
 	for _, c := range []struct {
 		headers map[string]string
@@ -117,7 +117,7 @@ func TestConflictsAreAskedForByKey(t *testing.T) {
 	}
 }
 
-func TestWindowOnKeysOfVersionOne(t *testing.T) {
+func TestKeyWindowOnVersion1(t *testing.T) {
 	srv, _ := start(t, nil)
 	send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"v1","partitionKey":{"paths":["/pk"],"version":1}}`, nil)
 	send(t, srv, http.MethodPost, "dbs/db/colls/v1/docs", `{"id":"1","pk":"a"}`, inA)
@@ -142,7 +142,7 @@ func TestTTLOfNullIsRefused(t *testing.T) {
 	}
 }
 
-func TestAContainerHasAnOffer(t *testing.T) {
+func TestContainerHasOffer(t *testing.T) {
 	srv, _ := start(t, nil)
 	send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"plain","partitionKey":{"paths":["/pk"]}}`, nil)
 	r := send(t, srv, http.MethodGet, "offers", "", nil)
@@ -163,7 +163,7 @@ func TestAContainerHasAnOffer(t *testing.T) {
 	}
 }
 
-// Pages of databases go on behind the last, also if that is gone meanwhile.
+// A page of databases starts after the last one of the previous page, even if that was deleted.
 func TestMetadataFeedsHavePages(t *testing.T) {
 	srv, _ := start(t, nil)
 	for _, name := range []string{"d1", "d2", "d3", "d4"} {
@@ -196,7 +196,7 @@ func TestMetadataFeedsHavePages(t *testing.T) {
 		if query {
 			want = "d1 d3 d4 db"
 		}
-		slices.Sort(names) // those of one millisecond come by name
+		slices.Sort(names) // databases of the same millisecond are sorted by name
 		if got := strings.Join(names, " "); got != want {
 			t.Errorf("query %v: %s, want %s", query, got, want)
 		}
@@ -228,7 +228,7 @@ func TestDeleteAllItemsOfAPartitionKey(t *testing.T) {
 	}
 }
 
-func TestThereAreNoConflicts(t *testing.T) {
+func TestConflictFeedIsEmpty(t *testing.T) {
 	srv, _ := start(t, nil)
 	if r := send(t, srv, http.MethodGet, "dbs/db/colls/c/conflicts", "", nil); r.StatusCode != http.StatusOK || !strings.Contains(r.Body, `"Conflicts":[]`) {
 		t.Errorf("%d %s", r.StatusCode, r.Body)
