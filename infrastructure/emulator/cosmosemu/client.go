@@ -3,8 +3,11 @@ package cosmosemu
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"net"
 	"net/http"
 	"sync"
+
+	"feedbox/infrastructure/emulator/internal/selfsigned"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -76,4 +79,24 @@ func (s *Server) Client() *azcosmos.Client {
 		}
 	}
 	return s.clients.cosmos
+}
+
+// newCertificate creates a certificate for localhost, the loopback addresses and the name
+// or address in host.
+func newCertificate(host string) (*tls.Certificate, error) {
+	var names []string
+	if name, _, err := net.SplitHostPort(host); err == nil && name != "" {
+		names = append(names, name)
+	}
+	c, err := selfsigned.New("Cosmos DB emulator", names...)
+	return &c, err
+}
+
+// CertificatePEM is the certificate that clients must trust, nil without TLS. To trust it
+// on Linux, write it to a file and set SSL_CERT_FILE to the file's path.
+func (s *Server) CertificatePEM() []byte {
+	if s.cert == nil {
+		return nil
+	}
+	return selfsigned.PEM(*s.cert)
 }

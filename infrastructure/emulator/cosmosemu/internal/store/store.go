@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"feedbox/infrastructure/emulator/internal/disk"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // formatVersion identifies the layout of keys.go. Open refuses a store with another one.
@@ -139,3 +139,12 @@ func (s *Store) acknowledge(c *counter) error {
 	s.remember()
 	return nil
 }
+
+// Errors that callers distinguish. All others are storage failures.
+var (
+	ErrNotFound  = errors.New("not found")
+	ErrExists    = errors.New("already exists")
+	ErrRangeGone = errors.New("the partition key range is gone")
+	ErrInvalid   = errors.New("invalid")
+	ErrNotUnique = errors.New("unique index constraint violation")
+)
