@@ -20,7 +20,7 @@
 // The emulator speaks the HTTP protocol of the gateway, so the vendor's SDKs need no change.
 // It behaves as the service in everything that the outbox pattern depends on: atomic batches,
 // ETags, time to live, physical partitions that split and merge, and a change feed that never
-// cuts a transaction. It refuses everything else: see UNSUPPORTED.md.
+// cuts a transaction. It refuses unsupported requests: see UNSUPPORTED.md.
 //
 // # LSNs and positions
 //
@@ -35,7 +35,7 @@
 //
 // Each op_*.go file contains one wire operation or a small family of them. route.go maps a
 // request to its operation, dispatch.go checks the request and calls the handler.
-// TestArrowsBetweenRoomsPointDown in tests/arch lists the layers of the package.
+// tests/arch/rooms_cosmosemu_test.go lists the layers of the package.
 //
 // The parts below HTTP are in internal: store (documents, LSNs, physical partitions), epk
 // (effective partition keys), document (reading JSON without re-encoding it), patch (partial

@@ -10,7 +10,8 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// maxFeedBytes limits a page of the change feed. It is the service's limit of 4 MB for a response.
+// maxFeedBytes limits a page of the change feed. It is the service's limit of 4 MB for a
+// response.
 const maxFeedBytes = 4 << 20
 
 // The modes of the change feed, and the wire format whose entries contain metadata.
@@ -20,9 +21,10 @@ const (
 	feedFormat   = "2021-09-15"
 )
 
-// readChangeFeed answers GET .../docs with A-IM with a page of the change feed. The position
-// is a quoted LSN of the range: the ETag of every page, including empty pages (304), and the
-// If-None-Match of the next request. All changes of one transaction are on one page.
+// readChangeFeed answers GET .../docs with the A-IM header and returns a page of the change
+// feed. The position is a quoted LSN of the range: the ETag of every page, including empty
+// pages (304), and the If-None-Match of the next request. All changes of one transaction are on
+// one page.
 //
 //   - Supports: the modes latest version and all versions and deletes; a start at the
 //     beginning, at If-Modified-Since or from now (If-None-Match *); a range id, a partition

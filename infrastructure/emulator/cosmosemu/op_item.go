@@ -90,7 +90,8 @@ func deleteItem(x *request) (*reply, error) {
 	return a, nil
 }
 
-// listItems answers GET .../docs without A-IM with all items, in the order of insertion.
+// listItems answers GET .../docs without the A-IM header and returns all items in the order of
+// insertion.
 //
 //   - Supports: pages, a range id or partition key, a window of effective partition keys,
 //     reading in reverse, session tokens, stale reads.

@@ -37,9 +37,9 @@ func throughput(h http.Header) (json.RawMessage, error) {
 	return fmt.Appendf(nil, `{"offerThroughput":%d}`, n), nil
 }
 
-// One physical partition serves wholePartitionThroughput. A new container that asks for
-// more gets one partition for each newPartitionThroughput. Source: 12,000 make two and 30,000 five
-// in test_config.py of azure-cosmos 4.17.1.
+// One physical partition serves wholePartitionThroughput. A new container that asks for more
+// gets one partition for each newPartitionThroughput. Source: test_config.py of azure-cosmos
+// 4.17.1, where 12,000 give two partitions and 30,000 five.
 const (
 	wholePartitionThroughput = 10000
 	newPartitionThroughput   = 6000

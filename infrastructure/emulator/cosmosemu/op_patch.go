@@ -11,8 +11,8 @@ import (
 //   - Supports: add, set, replace, remove, incr and move, a condition, If-Match,
 //     Prefer: return=minimal.
 //   - Refuses: an invalid patch, or one of the id, the partition key or a system property
-//     (400), a missing item (404), a false condition or another ETag (412), a result of more
-//     than 2 MB (413).
+//     (400), a missing item (404), a unique key in use (409), a false condition or another
+//     ETag (412), a result of more than 2 MB (413).
 //   - Source: the service's documentation of partial document update.
 func patchItem(x *request) (*reply, error) {
 	c, part, err := x.target()

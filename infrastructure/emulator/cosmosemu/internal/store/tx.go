@@ -60,7 +60,8 @@ type change struct {
 // Update runs fn in a transaction on one logical partition and commits its changes. If fn
 // fails, nothing is changed and its error is returned unchanged. A transaction without
 // changes uses no LSN. In every case Update returns only when all that fn has read is
-// durable, because the error of fn can disclose it too.
+// durable, because the error of fn can disclose it too: a client that repeats a create treats
+// 409 as proof that its first try was stored.
 //
 // fn must not block, because other writers of the container wait for it.
 func (c *Container) Update(part *Partition, fn func(*Tx) error) (Commit, error) {
