@@ -101,7 +101,7 @@ func replaceContainer(x *request) (*reply, error) {
 	if def.Retention != old.Retention {
 		return nil, refuse(http.StatusBadRequest, "The changeFeedPolicy of a container cannot be changed in this emulator: versions are kept from its creation on or not at all")
 	}
-	if err := x.account.store.ReplaceContainer(c, *def); err != nil {
+	if err := c.Replace(*def); err != nil {
 		return nil, err
 	}
 	return containerReply(http.StatusOK, c), nil

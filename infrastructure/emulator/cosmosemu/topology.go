@@ -34,7 +34,7 @@ func (s *Server) PartitionKeyRanges(database, container string) ([]PartitionKeyR
 func (s *Server) Split(database, container, rangeID string) error {
 	c, err := s.container(database, container)
 	if err == nil {
-		err = s.store.Split(c, rangeID, nil)
+		err = c.Split(rangeID, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("cosmosemu: split range %s of %s/%s: %w", rangeID, database, container, err)
@@ -50,7 +50,7 @@ func (s *Server) SplitAt(database, container, rangeID, key string) error {
 	}
 	c, err := s.container(database, container)
 	if err == nil {
-		err = s.store.Split(c, rangeID, bounds.Min)
+		err = c.Split(rangeID, bounds.Min)
 	}
 	if err != nil {
 		return fmt.Errorf("cosmosemu: split range %s of %s/%s at %s: %w", rangeID, database, container, key, err)
@@ -62,7 +62,7 @@ func (s *Server) SplitAt(database, container, rangeID, key string) error {
 func (s *Server) Merge(database, container, left, right string) error {
 	c, err := s.container(database, container)
 	if err == nil {
-		err = s.store.Merge(c, left, right)
+		err = c.Merge(left, right)
 	}
 	if err != nil {
 		return fmt.Errorf("cosmosemu: merge ranges %s and %s of %s/%s: %w", left, right, database, container, err)

@@ -36,14 +36,6 @@ func (p *parser) call(name token) expr {
 	return c
 }
 
-func (p *parser) unknownFunction(name token, upper string) {
-	if serviceFunctions[upper] || strings.HasPrefix(upper, "ST_") {
-		p.unsupported(name.pos, "the function "+name.text)
-		return
-	}
-	p.syntax(name.pos, "there is no function %q", name.text)
-}
-
 func (p *parser) aggregateCall(name token, kind aggregateKind) expr {
 	s := p.scope
 	switch {

@@ -4,14 +4,14 @@ import "slices"
 
 // check does the checks that need the whole query: SELECT * and ORDER BY must fit FROM, and
 // with aggregates or GROUP BY every expression of SELECT must have one value per group.
-func (p *parser) check(q *selectQuery) {
-	if p.err != nil {
+func (t *tokens) check(q *selectQuery, nested bool) {
+	if t.err != nil {
 		return
 	}
-	p.checkStar(q)
+	t.checkStar(q)
 	for _, it := range q.orderBy {
 		if src := it.path.at.src; src.index != isDocument || src.name == "" {
-			p.unsupported(it.path.at.pos, "ORDER BY anything but a property path of the document")
+			t.unsupported(it.path.at.pos, "ORDER BY anything but a property path of the document")
 		}
 	}
 	for i, g := range q.groupBy {
@@ -22,15 +22,15 @@ func (p *parser) check(q *selectQuery) {
 	}
 	if len(q.groupBy) > 0 || len(q.aggregates) > 0 {
 		for _, it := range q.items {
-			p.checkGrouped(q, it.expr)
+			t.checkGrouped(q, it.expr)
 		}
 	}
-	if p.nested {
-		q.eachQuery(p.check)
+	if nested {
+		q.eachQuery(func(inner *selectQuery) { t.check(inner, nested) })
 	}
 }
 
-func (p *parser) checkStar(q *selectQuery) {
+func (t *tokens) checkStar(q *selectQuery) {
 	named := 0
 	for _, src := range q.from {
 		if src.name != "" || src.query != nil {
@@ -40,15 +40,15 @@ func (p *parser) checkStar(q *selectQuery) {
 	switch {
 	case !q.star:
 	case len(q.from) == 0:
-		p.syntax(0, "SELECT * needs FROM")
+		t.syntax(0, "SELECT * needs FROM")
 	case named > 1:
-		p.syntax(0, "SELECT * is valid with one source only: say which of them")
+		t.syntax(0, "SELECT * is valid with one source only: say which of them")
 	}
 }
 
 // checkGrouped refuses a property that may differ within a group.
-func (p *parser) checkGrouped(q *selectQuery, e expr) {
-	if p.err != nil {
+func (t *tokens) checkGrouped(q *selectQuery, e expr) {
+	if t.err != nil {
 		return
 	}
 	if _, _, ok := q.groupOf(e); ok {
@@ -61,10 +61,10 @@ func (p *parser) checkGrouped(q *selectQuery, e expr) {
 		if !slices.Contains(q.from, e.at.src) {
 			return
 		}
-		p.syntax(e.at.pos, "%s stands in SELECT, but neither in an aggregate nor in GROUP BY", printed(e))
+		t.syntax(e.at.pos, "%s is in SELECT, but neither in an aggregate nor in GROUP BY", printed(e))
 		return
 	}
-	eachPart(e, func(part expr) { p.checkGrouped(q, part) })
+	eachPart(e, func(part expr) { t.checkGrouped(q, part) })
 }
 
 // groupOf returns the expression of GROUP BY that equals e or contains it, and the steps from

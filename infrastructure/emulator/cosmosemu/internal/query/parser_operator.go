@@ -1,10 +1,5 @@
 package query
 
-import (
-	"fmt"
-	"unicode/utf8"
-)
-
 // precedence returns the precedence of a binary operator, from 1 for the weakest binding; 0
 // for others. Source: Query/Core/Parser/sql.g4 of the .NET SDK.
 func precedence(op string) int {
@@ -123,17 +118,6 @@ func (p *parser) predicate() expr {
 	return x
 }
 
-// escape reads the one character after ESCAPE.
-func (p *parser) escape() rune {
-	r, size := utf8.DecodeRuneInString(p.tok.text)
-	if p.tok.kind != tokString || size == 0 || size != len(p.tok.text) {
-		p.unexpected("a string of one character after ESCAPE")
-		return 0
-	}
-	p.advance()
-	return r
-}
-
 // list reads one or more expressions up to a closing bracket, which it does not consume.
 func (p *parser) list(end string) []expr {
 	if p.is(end) {
@@ -163,23 +147,6 @@ func (p *parser) binary(least int) expr {
 		p.checkOperand(op, pos, x)
 		p.checkOperand(op, right, y)
 		x = &binaryExpr{op: op, x: bare(x), y: bare(y)}
-	}
-}
-
-// checkOperand refuses an ambiguous operand without parentheses.
-func (p *parser) checkOperand(op string, pos int, x expr) {
-	p.refuseNot(pos, x)
-	switch op {
-	case "||", "|", "^", "&":
-		if b, ok := x.(*binaryExpr); ok && isComparison(b.op) {
-			p.unsupported(pos, fmt.Sprintf("%s beside a comparison without parentheses", op))
-		}
-	}
-}
-
-func (p *parser) refuseNot(pos int, x expr) {
-	if u, ok := x.(*unaryExpr); ok && u.op == "NOT" {
-		p.unsupported(pos, "NOT before a comparison without parentheses")
 	}
 }
 

@@ -53,7 +53,7 @@ func (p *parser) leaveQuery(back *scope) {
 	s := p.scope
 	p.scope = back
 	for _, o := range s.open {
-		if p.resolve(s.q, o) {
+		if s.q.resolve(o) {
 			continue
 		}
 		if s.outer == nil {
@@ -68,7 +68,7 @@ func (p *parser) leaveQuery(back *scope) {
 	}
 }
 
-func (p *parser) resolve(q *selectQuery, o openRef) bool {
+func (q *selectQuery) resolve(o openRef) bool {
 	list := q.from
 	if o.visible >= 0 {
 		list = list[:o.visible]

@@ -14,7 +14,7 @@ func (p *parser) statement() {
 		p.unexpected("the end of the query")
 	}
 	p.leaveQuery(nil)
-	p.check(p.out.root)
+	p.check(p.out.root, p.nested)
 }
 
 // query parses
@@ -51,7 +51,7 @@ func (p *parser) condition() {
 		p.unexpected("the end of the query")
 	}
 	p.leaveQuery(nil)
-	p.check(q)
+	p.check(q, p.nested)
 }
 
 func (p *parser) selection() {

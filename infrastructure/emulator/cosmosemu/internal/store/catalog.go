@@ -42,7 +42,7 @@ func (s *Store) CreateDatabase(id string) (*Database, error) {
 		return nil, fmt.Errorf("database %s: %w", id, ErrExists)
 	}
 	r := databaseRID(s.random.Uint32())
-	for s.databaseRIDTaken(r.String()) {
+	for found(s.DatabaseByRID(r.String())) {
 		r = databaseRID(s.random.Uint32())
 	}
 	rec := databaseRecord{ID: id, RID: r.String(), ETag: s.randomETag(), Created: s.now().UnixMilli()}
@@ -64,10 +64,8 @@ func newDatabase(rec databaseRecord, r rid) *Database {
 	}
 }
 
-func (s *Store) databaseRIDTaken(text string) bool {
-	_, err := s.DatabaseByRID(text)
-	return err == nil
-}
+// found reports whether a look-up has found anything.
+func found[T any](_ *T, err error) bool { return err == nil }
 
 // Database returns a database by id, or ErrNotFound.
 func (s *Store) Database(id string) (*Database, error) {

@@ -110,7 +110,7 @@ func (s *Store) CreateContainer(db *Database, def Definition, partitions int) (*
 		return nil, fmt.Errorf("container %s: %w", def.ID, ErrExists)
 	}
 	r := db.rid.container(s.random.Uint32())
-	for s.containerRIDTaken(db, r.String()) {
+	for found(s.ContainerByRID(db, r.String())) {
 		r = db.rid.container(s.random.Uint32())
 	}
 	state := containerState{
@@ -134,11 +134,6 @@ func (s *Store) newContainer(number keySpace, db *Database, r rid, state contain
 	c := &Container{DatabaseRID: db.RID, RID: r.String(), Link: db.Link + "/colls/" + url.PathEscape(state.Definition.ID), store: s, space: number, rid: r}
 	c.state.Store(&state)
 	return c
-}
-
-func (s *Store) containerRIDTaken(db *Database, text string) bool {
-	_, err := s.ContainerByRID(db, text)
-	return err == nil
 }
 
 // ContainerByRID returns a container by resource id, or ErrNotFound.
@@ -175,15 +170,18 @@ func (s *Store) Containers(db *Database) []*Container {
 	return out
 }
 
-// ReplaceContainer gives a container a new definition.
-func (s *Store) ReplaceContainer(c *Container, def Definition) error {
-	return s.changeContainer(c, func(next *containerState) error {
-		next.Definition, next.ETag, next.Modified = def, s.randomETag(), s.now().UnixMilli()
+// Replace gives the container a new definition.
+func (c *Container) Replace(def Definition) error {
+	return c.change(func(next *containerState) error {
+		next.Definition, next.ETag, next.Modified = def, c.store.randomETag(), c.store.now().UnixMilli()
 		return nil
 	})
 }
 
-func (s *Store) changeContainer(c *Container, change func(*containerState) error) error {
+// change stores a changed copy of the container's state. No other change and no writer runs
+// at the same time.
+func (c *Container) change(change func(*containerState) error) error {
+	s := c.store
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	c.writing.Lock()

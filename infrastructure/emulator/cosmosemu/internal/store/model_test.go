@@ -124,11 +124,11 @@ func (w *world) reshape() {
 	i := w.r.IntN(len(t.Ranges))
 	var err error
 	if len(t.Ranges) < 6 {
-		err = w.s.Split(w.c, t.Ranges[i].ID, nil)
+		err = w.c.Split(t.Ranges[i].ID, nil)
 		w.m.lsns[strconv.Itoa(t.NextRange)] = w.m.lsns[t.Ranges[i].ID]
 		w.m.lsns[strconv.Itoa(t.NextRange+1)] = w.m.lsns[t.Ranges[i].ID]
 	} else if i > 0 {
-		err = w.s.Merge(w.c, t.Ranges[i-1].ID, t.Ranges[i].ID)
+		err = w.c.Merge(t.Ranges[i-1].ID, t.Ranges[i].ID)
 		w.m.lsns[strconv.Itoa(t.NextRange)] = max(w.m.lsns[t.Ranges[i-1].ID], w.m.lsns[t.Ranges[i].ID])
 	}
 	if err != nil {
