@@ -44,7 +44,7 @@ type DB struct {
 	lock    *pebble.Lock // nil in memory
 	logger  *slog.Logger
 	failure atomic.Pointer[error]
-	failed  chan error // capacity 1
+	failed  chan error // capacity 1, so that Fail does not block
 }
 
 // Open opens a store or creates it.

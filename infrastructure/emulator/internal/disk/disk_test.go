@@ -163,7 +163,7 @@ func TestFatalErrorEndsTheProcess(t *testing.T) {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFatalErrorEndsTheProcess$", "-test.timeout=20s")
 		child.Env = append(os.Environ(), variable+"=1")
 		out, err := child.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "store cannot go on") || strings.Contains(string(out), "lived on") {
+		if err == nil || !strings.Contains(string(out), "fatal error of Pebble") || strings.Contains(string(out), "lived on") {
 			t.Errorf("%v: %s", err, out)
 		}
 		return

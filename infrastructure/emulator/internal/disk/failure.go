@@ -40,7 +40,7 @@ func (d *DB) Sync() error {
 func (d *DB) Fail(cause error) {
 	if d.failure.CompareAndSwap(nil, &cause) {
 		d.failed <- cause
-		d.logger.Error("the store failed", "dir", d.dir, "error", cause)
+		d.logger.Error("emulator store failed", "dir", d.dir, "error", cause)
 	}
 }
 
@@ -75,7 +75,7 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 }
 
 func (l pebbleLogger) Fatalf(format string, args ...any) {
-	failure := "the emulator's store cannot go on: " + fmt.Sprintf(format, args...)
+	failure := "emulator store: fatal error of Pebble: " + fmt.Sprintf(format, args...)
 	go func() { panic(failure) }()
 	select {} // until the process has ended
 }

@@ -50,7 +50,8 @@ func (s *snapshot) release() {
 // The first caller of a round leads it. When the fsync of the previous round has ended, the
 // leader closes the round, takes a snapshot, fsyncs the log, publishes the snapshot to
 // readers and wakes the other callers of the round. The log is sequential, so the fsync
-// covers everything that was applied before it.
+// covers everything that was applied before it. The snapshot is older than the fsync, because
+// otherwise readers could see commits that are not durable yet.
 type durability struct {
 	db   *disk.DB
 	turn chan struct{} // holds one token while a leader works

@@ -62,6 +62,7 @@ func (c *Container) Feed(dst []byte, q FeedQuery) (FeedPage, error) {
 		now: c.store.now().UnixMilli(), ttl: lifetime(state.Definition.DefaultTTL),
 	}
 	if !q.Since.IsZero() {
+		// The changes of that second are omitted, because the .NET SDK's GatewayTests expect it.
 		f.since = q.Since.Truncate(time.Second).Add(time.Second).UnixMilli()
 	}
 	err = f.run()
@@ -92,7 +93,7 @@ type feedReader struct {
 	c      *Container
 	q      *FeedQuery
 	page   *FeedPage
-	docs   *pebble.Iterator // opened for the first replaced document
+	docs   *pebble.Iterator // opened for the first replaced document, because many pages have none
 	key    []byte           // scratch
 	start  int              // of this page in page.Documents
 	last   uint64           // LSN of the last document
@@ -104,6 +105,7 @@ type feedReader struct {
 
 func (f *feedReader) run() error {
 	for ; f.valid(); f.next() {
+		// The page ends only between two LSNs, because it must not cut a transaction.
 		if f.q.full(f.page, f.start) && f.lsn() != f.last {
 			f.page.LSN = f.last
 			return nil

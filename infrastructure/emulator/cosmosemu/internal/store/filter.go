@@ -20,8 +20,8 @@ type filterBlock struct {
 
 const (
 	filterFirst  = 512 // words of the first block: 4 KB
-	filterGrowth = 4
-	filterBits   = 12 // per key
+	filterGrowth = 4   // factor between blocks, because a look-up reads every block
+	filterBits   = 12  // per key
 )
 
 func newFilter() *filter {

@@ -75,6 +75,7 @@ func (p *past) add(m *Moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.moments = append(p.moments, m)
+	// The first moment may be older than reach, because it is the state at that time.
 	for len(p.moments) > 1 && p.moments[1].millis <= m.millis-p.reach.Milliseconds() {
 		p.moments[0].Release()
 		p.moments = p.moments[1:]
@@ -100,7 +101,7 @@ func (s *Store) Past(lag time.Duration) *Moment {
 	want := s.now().Add(-lag).UnixMilli()
 	for i := len(s.past.moments) - 1; i >= 0; i-- {
 		if m := s.past.moments[i]; m.millis <= want || i == 0 {
-			if i == len(s.past.moments)-1 {
+			if i == len(s.past.moments)-1 { // the present is the same state
 				return nil
 			}
 			m.snapshot.acquire()

@@ -44,8 +44,8 @@ func decodePointer(b []byte) (pointer, error) {
 	}, nil
 }
 
-// replaced reports whether the document was written again after its creation. If so, it has
-// a feed entry.
+// replaced reports whether the document was written again after its creation. Only then it has
+// a feed entry, because otherwise its record has the position of the change.
 func (p *pointer) replaced() bool { return p.written != p.created }
 
 // record is a stored document: the pointer, its keys, and the JSON text that a read returns.

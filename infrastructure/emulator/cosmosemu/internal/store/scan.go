@@ -116,6 +116,7 @@ func (s *scanner) indexed(index *pebble.Iterator) error {
 	if err := errors.Join(err, disk.AsDamage(index.Error())); err != nil {
 		return err
 	}
+	// The index is in the order of ids, so the positions are sorted first.
 	for _, created := range s.inOrder(found) {
 		if s.key, err = s.c.find(index, s.key, created); err != nil {
 			return err

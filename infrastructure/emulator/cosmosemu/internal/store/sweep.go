@@ -8,7 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// sweepStep limits the documents that a sweep reads per container and tick.
+// sweepStep limits the documents that a sweep reads per container and tick, because writers wait
+// while it removes them.
 const sweepStep = 2000
 
 // sweepLoop frees the space of expired documents until the store closes.
@@ -25,14 +26,14 @@ func (s *Store) sweepLoop(every time.Duration) {
 		for _, db := range s.Databases() {
 			for _, c := range s.Containers(db) {
 				if err := c.trim(); err != nil {
-					s.log.Error("free old versions", "container", c.RID, "error", err)
+					s.log.Error("old versions not removed", "container", c.RID, "error", err)
 				}
 				if c.ttl() == 0 {
 					continue
 				}
 				at, err := c.sweep(next[c])
 				if err != nil {
-					s.log.Error("free expired documents", "container", c.RID, "error", err)
+					s.log.Error("expired documents not removed", "container", c.RID, "error", err)
 				}
 				next[c] = at
 			}
@@ -71,7 +72,7 @@ func (c *Container) sweep(from position) (next position, err error) {
 			continue // deleted in the meantime
 		}
 		rec, err := decodeRecord(value)
-		if err == nil && ttl.expired(rec.stamp, now) {
+		if err == nil && ttl.expired(rec.stamp, now) { // again, because it may have been replaced in the meantime
 			w := &writer{Batch: batch, space: c.space, part: &Partition{EPK: rec.epk, encoded: rec.encoded}}
 			err = c.forgetUnique(batch, w.part, &rec)
 			w.remove(&change{id: string(rec.id), exists: true, old: rec.pointer})
@@ -80,8 +81,9 @@ func (c *Container) sweep(from position) (next position, err error) {
 			return from, err
 		}
 	}
+	// The removals may delete the keys from which loadCounter reads the last LSN.
 	for _, r := range c.Topology().Ranges {
-		_ = batch.Set(c.space.counter(nil, r.Segment), appendCounter(nil, r.counter.applied.Load()), nil) // adding to a batch does not fail
+		_ = batch.Set(c.space.counter(nil, r.Segment), appendCounter(nil, r.counter.applied.Load()), nil)
 	}
 	return next, c.store.db.Apply(batch, pebble.NoSync)
 }

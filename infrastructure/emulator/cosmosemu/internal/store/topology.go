@@ -165,6 +165,7 @@ func (c *Container) Merge(left, right string) error {
 func (c *Container) changeTopology(change func(*Topology) (*Topology, error)) error {
 	return c.change(func(next *containerState) (err error) {
 		for i := range next.Topology.Ranges {
+			// Otherwise a position could pass a commit that becomes visible later.
 			if n := next.Topology.Ranges[i].counter; !n.settled() {
 				if err := c.store.acknowledge(n); err != nil {
 					return err

@@ -38,7 +38,7 @@ type Tx struct {
 	changes  []change
 	versions []version // if the container keeps them
 	claims   []claim   // if it has unique keys
-	looked   change    // the last one read from the store
+	looked   change    // the last one read from the store, so that a write after a check needs no second read
 	key      []byte    // scratch
 	arena    []byte    // records of this transaction
 }
@@ -105,7 +105,7 @@ func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, c
 		return Commit{}, at.counter, false, err
 	}
 	at.counter.applied.Store(tx.lsn)
-	if c.store.durable == nil {
+	if c.store.durable == nil { // in memory there is no fsync to wait for
 		at.counter.publish(tx.lsn)
 	}
 	return Commit{LSN: tx.lsn, Range: at.ID}, at.counter, true, nil

@@ -104,7 +104,7 @@ func (tx *Tx) claim(ch *change, body []byte) error {
 			if err != nil {
 				return err
 			}
-			if holder == ch.id {
+			if holder == ch.id { // otherwise another document has taken the key of an expired one
 				tx.claims = append(tx.claims, claim{key: key})
 			}
 		}

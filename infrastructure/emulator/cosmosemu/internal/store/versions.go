@@ -60,6 +60,7 @@ func (c *Container) readVersions(v view, rng *Range, q *FeedQuery, page *FeedPag
 	}
 	window, start, last := q.window(rng), len(page.Documents), uint64(0)
 	for ; h.valid() && err == nil; h.next() {
+		// The page ends only between two LSNs, because it must not cut a transaction.
 		if q.full(page, start) && h.lsn() != last {
 			page.LSN = last
 			return h.close()
@@ -70,7 +71,7 @@ func (c *Container) readVersions(v view, rng *Range, q *FeedQuery, page *FeedPag
 		case err != nil, window != nil && !window.Contains(e.epk),
 			q.Part != nil && !bytes.HasPrefix(e.encoded, q.Part.encoded):
 			continue
-		case e.millis < oldest:
+		case e.millis < oldest: // the sweep has not removed it yet, but the answer must not depend on that
 			err = ErrTooOld
 			continue
 		}

@@ -41,8 +41,8 @@ func (tx *Tx) write() error {
 		_ = w.Set(w.key, v.entry, nil)
 	}
 	w.unique(tx.claims)
-	if removals {
-		_ = batch.Set(w.space.counter(nil, tx.segment), appendCounter(nil, tx.lsn), nil) // adding to a batch does not fail
+	if removals { // they may delete the keys from which loadCounter reads the last LSN
+		_ = batch.Set(w.space.counter(nil, tx.segment), appendCounter(nil, tx.lsn), nil)
 	}
 	tx.key = w.key
 	if err := tx.c.store.db.Apply(batch, pebble.NoSync); err != nil {
