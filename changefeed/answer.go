@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// Answer says what became of item i of the batch. nil: it is done and not handed
-// over again. Refuse(err): the document itself is at fault; it spends one of
-// Options.MaxAttempts. Any other error: it waits, and nothing is held against it;
-// WaitUntil says for how long at least. The last answer for an item counts. Answer
-// is safe for concurrent use until the handler returns; it panics if there is no
-// item i.
+// Answer records the outcome of item i of the batch. nil: the item is done and is not
+// delivered again. Refuse(err): the document itself is at fault, which uses one of
+// Options.MaxAttempts. Any other error: the item waits and is retried, without a limit on
+// attempts; see WaitUntil. The last answer for an item counts. Answer is safe for
+// concurrent use until the handler returns. It panics if there is no item i.
 func (b *Batch) Answer(i int, err error) {
 	if i < 0 || i >= len(b.Items) {
 		panic(fmt.Sprintf("changefeed: answer for item %d of a batch of %d", i, len(b.Items)))
@@ -29,10 +28,10 @@ func Refuse(err error) error {
 	return &refusal{err}
 }
 
-// WaitUntil marks the error of a document that waits for something that all wait for,
-// until t at least: that time does not count for Options.WaitLimit. Without it a
-// waiting document is tried again after Options.RetryMin, growing to RetryMax.
-// WaitUntil(t, nil) is nil.
+// WaitUntil marks the error of a document that waits for an event outside itself, such as
+// the end of an outage, until t at least. That time does not count towards
+// Options.WaitLimit. Without WaitUntil a waiting document is retried after
+// Options.RetryMin, growing to RetryMax. WaitUntil(t, nil) is nil.
 func WaitUntil(t time.Time, err error) error {
 	if err == nil {
 		return nil
@@ -51,17 +50,17 @@ type wait struct {
 
 func (e *wait) Unwrap() error { return e.error }
 
-// verdict is what is known of an item after a handler call.
+// verdict is the outcome of one item after a handler call.
 type verdict struct {
 	kind      verdictKind
 	err       error
-	notBefore time.Time // of waiting, zero if not known
+	notBefore time.Time // of waiting, zero if unknown
 }
 
 type verdictKind uint8
 
 const (
-	unanswered verdictKind = iota // not done either; the call's error says why, if there is one
+	unanswered verdictKind = iota // not done; the reason is the call's error, if any
 	done
 	waiting
 	refused
@@ -81,7 +80,7 @@ func verdictOf(err error) verdict {
 	return v
 }
 
-// answers holds a handler's answers; verdicts is empty until the first.
+// answers holds a handler's answers. verdicts is empty until the first answer.
 type answers struct {
 	mu       sync.Mutex
 	verdicts []verdict // guarded by mu
@@ -96,12 +95,12 @@ func (s *answers) set(i, of int, v verdict) {
 	s.verdicts[i] = v
 }
 
-// errUnanswered is why an item waits for which a handler that answered for others
-// did not answer.
-var errUnanswered = errors.New("the handler did not answer for the document")
+// errUnanswered is the reason why an item waits if the handler answered for other items but
+// not for it.
+var errUnanswered = errors.New("the handler gave no answer for the document")
 
-// verdicts are those of all items after the handler returned err; nil if all are
-// done.
+// verdicts returns the verdicts of all items after the handler returned err, or nil if all
+// are done.
 func (b *Batch) verdicts(err error) []verdict {
 	b.answers.mu.Lock()
 	defer b.answers.mu.Unlock()
@@ -117,7 +116,7 @@ func (b *Batch) verdicts(err error) []verdict {
 	case done:
 		rest = verdict{err: errUnanswered}
 	case refused:
-		if len(b.Items) > 1 { // it does not say which
+		if len(b.Items) > 1 { // it does not name the document
 			rest = verdict{err: err}
 		}
 	default:
@@ -131,8 +130,8 @@ func (b *Batch) verdicts(err error) []verdict {
 	return all
 }
 
-// firstFailure is the first error among verdicts, one that was answered if there is
-// any; nil if all are done.
+// firstFailure returns the first error among verdicts, an answered one if there is any. It
+// returns nil if all are done.
 func firstFailure(verdicts []verdict) (first error) {
 	for i := range verdicts {
 		if err := verdicts[i].err; err != nil && (first == nil || errors.Is(first, errUnanswered)) {
@@ -142,7 +141,7 @@ func firstFailure(verdicts []verdict) (first error) {
 	return first
 }
 
-// failure is the first failure answered so far.
+// failure returns the first failure answered so far.
 func (s *answers) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"feedbox/changefeed/internal/jsonscan"
 )
 
-// A document's attempts are kept in its lease under "LSN:id": a later version of
-// the document has another LSN and starts anew, and an entry the checkpoint has
-// passed can be dropped.
+// A document's attempts are kept in its lease under "LSN:id". A later version of the
+// document has another LSN and starts at zero, and an entry before the checkpoint can be
+// dropped.
 
-// maxAttemptEntries bounds what one lease remembers. Beyond it the entries with
-// the highest LSN are forgotten first: they come again last.
+// maxAttemptEntries bounds the entries of one lease. Beyond it the entry with the highest
+// LSN is dropped first, because that document is redelivered last.
 const maxAttemptEntries = 64
 
 func documentName(item *Item) string {
@@ -24,7 +24,7 @@ func documentName(item *Item) string {
 
 func documentLSN(name string) int64 {
 	lsn, _, _ := strings.Cut(name, ":")
-	n, _ := strconv.ParseInt(lsn, 10, 64) // written here
+	n, _ := strconv.ParseInt(lsn, 10, 64) // written by documentName
 	return n
 }
 
@@ -37,7 +37,7 @@ func countOf(attempts []DocumentAttempts, name string) int {
 	return 0
 }
 
-// addAttempt returns attempts with one more for name, and the new count.
+// addAttempt adds one to the count of name, and returns the attempts and the new count.
 func addAttempt(attempts []DocumentAttempts, name string) ([]DocumentAttempts, int) {
 	for i := range attempts {
 		if attempts[i].Document == name {
@@ -55,7 +55,7 @@ func addAttempt(attempts []DocumentAttempts, name string) ([]DocumentAttempts, i
 	return attempts, 1
 }
 
-// documentID is the document's "id", or "".
+// documentID returns the document's "id", or "".
 func documentID(item *Item) string {
 	id := jsonscan.Member(item.Raw, "id")
 	var text string
@@ -65,7 +65,7 @@ func documentID(item *Item) string {
 	return string(id)
 }
 
-// prune forgets the attempts of documents the checkpoint has passed.
+// prune drops the attempts of documents before the checkpoint.
 func prune(attempts []DocumentAttempts, lsn int64) []DocumentAttempts {
 	return slices.DeleteFunc(slices.Clone(attempts), func(a DocumentAttempts) bool { return documentLSN(a.Document) <= lsn })
 }

@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// The balancer decides, and does nothing: every host gives it the same view and
-// gets its own part of the same plan. Where two views differ the ETags decide.
+// The balancer is a pure function: with the same view every host computes the same plan and
+// takes its own part of it. Where two hosts' views differ, the ETags decide.
 
-// balanceView is what one host sees.
+// balanceView is one host's view of all hosts and leases.
 type balanceView struct {
 	self    hostKey
 	hosts   []hostKey // alive and not leaving, self included unless it drains
 	leaving []hostKey // about to release what they own
-	// quiet hosts count as alive, but have shown no life for half an expiry: they are
-	// given nothing. A host of which some leases have expired may well be gone.
+	// quiet hosts count as alive but have shown no sign of life for half an expiry. They
+	// get no leases, because a host of which some leases have expired may well be gone.
 	quiet  []hostKey
 	leases []balanceLease
 }
@@ -24,25 +24,25 @@ type balanceView struct {
 // balanceLease is one live lease.
 type balanceLease struct {
 	id       string
-	owner    hostKey // "" if nobody holds it: released, or its owner's lease expired
-	handoff  hostKey // who may take it first, if it is still awaited
+	owner    hostKey // "" if the lease is unowned: released, or expired
+	handoff  hostKey // the host that may take it first, if that host is still awaited
 	previous string  // name of the last owner
-	waiting  bool    // free, and nobody took it for a while: anyone may
-	busy     bool    // held by self, with work in hand
+	waiting  bool    // unowned for so long that any host may take it
+	busy     bool    // held by self, with work in flight
 }
 
 func (l *balanceLease) free() bool { return l.owner == "" && l.handoff == "" }
 
-// balancePlan is what self should do now.
+// balancePlan is the part of the plan that self carries out now.
 type balancePlan struct {
 	acquire []string           // lease ids, in the order to try
-	handoff map[string]hostKey // own leases to pass on, and to whom
+	handoff map[string]hostKey // own leases to hand off, and the target of each
 }
 
 // balance computes this host's part of the plan.
 //
-// Every host is due an equal number of leases, give or take one; those that have more
-// already get the one more, so that a balanced set never moves.
+// Every host is due an equal number of leases, give or take one. The remainder goes to the
+// hosts that have the most already, because otherwise a balanced set of leases would move.
 func balance(v balanceView) balancePlan {
 	slices.SortFunc(v.leases, func(a, b balanceLease) int {
 		return cmp.Or(cmp.Compare(hashOrder(a.id), hashOrder(b.id)), cmp.Compare(a.id, b.id))
@@ -51,7 +51,7 @@ func balance(v balanceView) balancePlan {
 	return balancePlan{acquire: v.claims(has, due), handoff: v.surplus(has, due)}
 }
 
-// dues counts what each host has, and what it is due.
+// dues counts the leases each host has, and those it is due.
 func (v *balanceView) dues() (has, due map[hostKey]int) {
 	has = map[hostKey]int{}
 	for _, h := range v.hosts {
@@ -66,14 +66,14 @@ func (v *balanceView) dues() (has, due map[hostKey]int) {
 	return has, shares(len(v.leases), has)
 }
 
-// spare reports whether self is due nothing: there are hosts enough without it.
+// spare reports whether self is due nothing, because there are enough other hosts.
 func (v *balanceView) spare() bool {
 	_, due := v.dues()
 	return due[v.self] == 0
 }
 
-// alone reports whether no other host matters to self: it holds every lease, and would
-// keep them all if another host came.
+// alone reports whether self holds every lease and would keep them all if another host
+// came. Then no other host can affect it.
 func (v *balanceView) alone() bool {
 	if len(v.leases) == 0 || v.held() < len(v.leases) {
 		return false
@@ -84,8 +84,8 @@ func (v *balanceView) alone() bool {
 	return shares(len(v.leases), has)[newcomer] == 0
 }
 
-// shares is how many of n leases each host is due: equal parts, and the rest to those
-// that have most already.
+// shares returns how many of n leases each host is due: equal parts, and the remainder to
+// the hosts that have the most already.
 func shares(n int, has map[hostKey]int) map[hostKey]int {
 	hosts := slices.Sorted(maps.Keys(has))
 	slices.SortStableFunc(hosts, func(a, b hostKey) int { return cmp.Compare(has[b], has[a]) })
@@ -115,7 +115,7 @@ func (v *balanceView) claims(has, due map[hostKey]int) []string {
 			orphans = append(orphans, l.id)
 		}
 	}
-	return append(mine, orphans...) // what nobody took within a cycle is anyone's: its taker may be gone
+	return append(mine, orphans...) // an expected owner did not acquire these within a cycle, so it may be gone
 }
 
 func (v *balanceView) held() int {
@@ -128,8 +128,8 @@ func (v *balanceView) held() int {
 	return n
 }
 
-// assign gives the free ones of leases, in order, to hosts below their due: first to
-// hosts of the name that had the lease before, then round and round.
+// assign gives the free leases, in order, to hosts below their due: first to hosts of the
+// name that had the lease before, then round robin.
 func assign(leases []balanceLease, has, due map[hostKey]int) map[string]hostKey {
 	missing := map[hostKey]int{}
 	var hosts []hostKey
@@ -165,7 +165,7 @@ func assign(leases []balanceLease, has, due map[hostKey]int) map[string]hostKey 
 	return taken
 }
 
-// surplus lists the leases self should pass on, and to whom; idle ones first.
+// surplus lists the leases self should hand off and their targets, idle ones first.
 func (v *balanceView) surplus(has, due map[hostKey]int) map[string]hostKey {
 	var idle, busy []string
 	free := 0
@@ -185,7 +185,7 @@ func (v *balanceView) surplus(has, due map[hostKey]int) map[string]hostKey {
 		return nil
 	}
 	var vacancies []hostKey
-	before := 0 // surplus of the hosts that name their takers before self does
+	before := 0 // surplus of the hosts that choose their targets before self does
 	for _, h := range slices.Sorted(maps.Keys(due)) {
 		for range due[h] - has[h] {
 			vacancies = append(vacancies, h)
@@ -205,7 +205,7 @@ func (v *balanceView) surplus(has, due map[hostKey]int) map[string]hostKey {
 	return plan
 }
 
-// hashOrder orders leases the same way on every host, unrelated to their ids.
+// hashOrder orders leases the same way on every host, independent of their ids.
 func hashOrder(s string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s))

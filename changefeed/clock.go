@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Clock is the host's own monotonic clock. Ownership is judged by it alone; a
-// wall clock can only make an owner look again, see Options.Now. Implementations
-// are safe for concurrent use.
+// Clock is the host's own monotonic clock. It alone decides ownership; a wall clock can
+// only make an owner renew its lease, see Options.Now. Implementations are safe for
+// concurrent use.
 type Clock interface {
 	Now() time.Time
-	// AfterFunc calls f on a goroutine of its own once d has passed, unless
-	// stopped before; stop reports whether it was.
+	// AfterFunc calls f on a goroutine of its own once d has passed, unless stopped before;
+	// stop reports whether it was.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
@@ -25,8 +25,8 @@ func (systemClock) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// sleep waits for d or until ctx ends, whose cause it then returns. A value on
-// wake, which may be nil, ends the sleep early without an error.
+// sleep waits for d or until ctx ends, and returns the cause of ctx. A value on wake, which
+// may be nil, ends the sleep early without an error.
 func sleep(ctx context.Context, c Clock, d time.Duration, wake <-chan struct{}) error {
 	over := newSignal()
 	defer c.AfterFunc(max(d, 0), over.send)()
@@ -40,8 +40,8 @@ func sleep(ctx context.Context, c Clock, d time.Duration, wake <-chan struct{}) 
 	}
 }
 
-// backoff grows pauses between attempts: exponential, capped, jittered, and
-// never shorter than what a throttled service asked for.
+// backoff grows pauses between attempts: exponential, capped, jittered, and never shorter
+// than the pause a throttled service asked for.
 type backoff struct {
 	min, max time.Duration
 	attempt  int
@@ -63,8 +63,8 @@ func (b *backoff) next(err error) time.Duration {
 
 func (b *backoff) reset() { b.attempt = 0 }
 
-// jitter spreads d over [0.8 d, 1.2 d), so that hosts and ranges that started
-// together do not stay in step.
+// jitter spreads d over [0.8 d, 1.2 d), because hosts and ranges that started together
+// would otherwise stay in step.
 func jitter(d time.Duration) time.Duration {
 	if d <= 0 {
 		return d

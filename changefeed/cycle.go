@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// cycle looks at all leases once, decides, and does what was decided. It returns
-// the pause until the next look.
+// cycle lists all leases once, decides, and carries out the decisions. It returns the pause
+// until the next cycle.
 func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	seen, err := r.lister.list(ctx)
 	if err != nil {
@@ -17,7 +17,7 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 		return 0, &RefusedError{Leases: seen.refused}
 	}
 	now := r.clock.Now()
-	if wait, missing := r.gaps.missInfo(seen, now); missing && r.initialised() {
+	if wait, missing := r.gaps.infoMissing(seen, now); missing && r.initialized() {
 		return wait, nil
 	}
 	if done, err := r.initialize(ctx, seen); !done {
@@ -33,9 +33,9 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	r.last = seen
 	view := r.membership.balanceView(seen, tiling, now)
 	plan := balance(view)
-	r.membership.reportTwins(seen, now)
+	r.membership.reportDuplicates(seen, now)
 	r.interval.observe(view, now)
-	tell(r.obs.Balanced, Balanced{Hosts: len(view.hosts), Leases: len(view.leases), Owned: view.held()})
+	notify(r.obs.Balanced, Balanced{Hosts: len(view.hosts), Leases: len(view.leases), Owned: view.held()})
 	for lease, to := range plan.handoff {
 		if w := r.workers.of(lease); w != nil {
 			w.stop(stopOrder{handoff: to, reason: "balance"})
@@ -47,7 +47,7 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	return r.interval.next(seen, &r.lister.etags, settled && view.alone()), nil
 }
 
-// passRequestsOn applies a pause of all hosts, and makes workers look at requests that
+// passRequestsOn applies a pause of all hosts, and makes workers check requests that
 // operators wrote into their leases.
 func (r *run) passRequestsOn(seen listing) {
 	r.workers.pause(seen.paused)
@@ -58,18 +58,18 @@ func (r *run) passRequestsOn(seen listing) {
 		}
 		held := w.keeper.snapshot()
 		if l.ETag != held.ETag && (l.ownerKey() != r.self || !l.Request.equal(held.Request)) {
-			w.keeper.rewrite() // it meets the other's ETag, which is adopted, or the lease is lost
+			w.keeper.rewrite() // its write conflicts with the other's ETag: the keeper adopts the request or loses the lease
 		}
 	}
 }
 
-// completeSplits carries on what a host that is gone has begun.
+// completeSplits completes the splits of hosts that are gone.
 func (r *run) completeSplits(ctx context.Context, seen listing) {
 	now := r.clock.Now()
 	for _, l := range seen.leases {
 		switch l.State {
 		case LeaseSplit:
-			if r.workers.of(l.ID) == nil { // else it is at it
+			if r.workers.of(l.ID) == nil { // otherwise the worker completes it
 				r.reportError(l.ID, "complete split", r.splits.complete(ctx, l, seen.byID()))
 			}
 		case LeaseDone, LeasePending:
@@ -81,7 +81,7 @@ func (r *run) completeSplits(ctx context.Context, seen listing) {
 	}
 }
 
-// acquire takes leases, several at a time. A lost race is no error.
+// acquire acquires leases, several at a time. A lost race is no error.
 func (r *run) acquire(ctx context.Context, seen listing, ids []string) {
 	byID := seen.byID()
 	_ = inParallel(len(ids), func(i int) error {
@@ -90,7 +90,7 @@ func (r *run) acquire(ctx context.Context, seen listing, ids []string) {
 	})
 }
 
-// acquireOne makes this host the owner, if the record is still as it was seen.
+// acquireOne makes this host the owner if the record has not changed since it was listed.
 // The trust window begins before the request does.
 func (r *run) acquireOne(ctx context.Context, l Lease) {
 	from, written := l.Owner, l.Timestamp
@@ -102,7 +102,7 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 	}
 	l.Request.Release = false
 	if l.Health == Stopped {
-		l.Health = Retrying // it fails again, or it does not; until then its cause stays
+		l.Health = Retrying // the next deliveries decide; until then the cause stays
 	}
 	began := r.workers.clocks().read()
 	timed, cancel := r.withStoreTimeout(ctx)
@@ -113,18 +113,18 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 		}
 		return
 	}
-	tell(r.obs.LeaseAcquired, LeaseAcquired{LeaseRef: l.ref(), Continuation: l.Continuation, From: from, Written: written})
+	notify(r.obs.LeaseAcquired, LeaseAcquired{LeaseRef: l.ref(), Continuation: l.Continuation, From: from, Written: written})
 	r.workers.start(ctx, l, began)
 }
 
-// interval is how often this host looks at the leases.
+// interval computes how often this host lists the leases.
 type interval struct {
 	*env
 	fastUntil time.Time // AcquireFast until then
-	shape     string    // hosts and owners last seen
+	shape     string    // the last hosts and owners
 }
 
-// fastFor is how long cycles stay fast after something changed.
+// fastFor is how long cycles stay fast after a change.
 const fastFor = time.Minute
 
 func (p *interval) changing(now time.Time) bool { return now.Before(p.fastUntil) }
@@ -140,9 +140,9 @@ func (p *interval) observe(b balanceView, now time.Time) {
 	}
 }
 
-// next is the time until the next cycle: short while things change, and never
-// past the moment at which a lease or host that is not renewed counts as gone. A host
-// alone has nothing to find out: the end of a worker of its own hurries the cycle.
+// next returns the time until the next cycle. It is short while things change, and never
+// extends past the expiry of another host's lease. A host alone has nothing to watch for,
+// because the end of one of its own workers triggers a cycle.
 func (p *interval) next(seen listing, etags *etagHistory, alone bool) time.Duration {
 	now, d := p.clock.Now(), p.opts.Acquire
 	switch {

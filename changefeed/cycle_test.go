@@ -263,7 +263,7 @@ func TestTheNextLook(t *testing.T) {
 
 // A delete that is to be tried once in a while is.
 func TestSweepings(t *testing.T) {
-	s, at := sweepings{}, time.Unix(1000, 0)
+	s, at := sweepSchedule{}, time.Unix(1000, 0)
 	for later, want := range []bool{true, false, true, false} {
 		if got := s.tryNow("a", at.Add(time.Duration(later)*time.Second), 2*time.Second); got != want {
 			t.Errorf("after %d s: %t", later, got)

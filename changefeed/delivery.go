@@ -10,24 +10,24 @@ import (
 	"sync/atomic"
 )
 
-// delivery hands the changes of one owned lease to the handler. It lives as long as
-// the ownership; a flow of it as long as a session.
+// delivery passes the changes of one owned lease to the handler. It lives as long as the
+// ownership; each of its flows lives as long as a session.
 type delivery struct {
 	*env
 	LeaseRef
 	token   string
 	keeper  *keeper
-	handled *atomic.Int64 // documents this process has handled
+	handled *atomic.Int64 // documents handled by this process
 
-	// ctx is the context handlers get: it ends when the fence passes, the lease
-	// is lost or a drain runs out of time.
+	// ctx is the handlers' context. It ends when the fence passes, the lease is lost, or a
+	// drain runs out of time.
 	ctx    context.Context //nolint:containedctx // one lifetime, shared by goroutines that start at different times
 	wakeup signal          // poll now
 
 	state   sync.Mutex // guards what follows
 	trouble trouble
 	lag     lagState
-	unsaved int // pages of a manual handler behind its last checkpoint
+	unsaved int // pages of a manual handler after its last checkpoint
 }
 
 func newDelivery(ctx context.Context, e *env, own *keeper, passed *atomic.Int64) *delivery {
@@ -42,9 +42,9 @@ func (d *delivery) manual() bool {
 	return manual
 }
 
-// call makes one handler call and returns what became of each item, nil if all are
-// done. A panic and a time-out are errors of the call. The lease is trusted when the
-// call begins: one in doubt is renewed first.
+// call makes one handler call and returns the verdict of each item, or nil if all are done.
+// A panic and a timeout are errors of the call. The lease is trusted when the call begins:
+// a lease in doubt is renewed first.
 func (d *delivery) call(p *page, items []Item, attempt int) []verdict {
 	batch := Batch{
 		LeaseRef: d.LeaseRef, Token: d.token, Items: items, Attempt: attempt,
@@ -60,19 +60,19 @@ func (d *delivery) call(p *page, items []Item, attempt int) []verdict {
 	if err == nil {
 		err = firstFailure(verdicts)
 	}
-	if err == nil { // it answered for each, and all are done
+	if err == nil { // all items were answered as done
 		verdicts = nil
 	}
 	d.countHandled(items, verdicts)
 	if verdicts == nil {
-		tell(d.obs.BatchHandled, BatchHandled{LeaseRef: d.LeaseRef, Items: len(items), Attempt: attempt, Took: took})
+		notify(d.obs.BatchHandled, BatchHandled{LeaseRef: d.LeaseRef, Items: len(items), Attempt: attempt, Took: took})
 		return nil
 	}
-	tell(d.obs.BatchFailed, BatchFailed{LeaseRef: d.LeaseRef, Items: len(items), Attempt: attempt, Took: took, Err: err})
+	notify(d.obs.BatchFailed, BatchFailed{LeaseRef: d.LeaseRef, Items: len(items), Attempt: attempt, Took: took, Err: err})
 	return verdicts
 }
 
-// countHandled counts the items that are done, for the lease's next write.
+// countHandled adds the items that are done to the lease's counters, for its next write.
 func (d *delivery) countHandled(items []Item, verdicts []verdict) {
 	n, last := int64(0), int64(0)
 	for i := range items {
@@ -86,8 +86,7 @@ func (d *delivery) countHandled(items []Item, verdicts []verdict) {
 	})
 }
 
-// ensureTrusted returns nil if the lease can be trusted; a lease in doubt is renewed
-// first.
+// ensureTrusted returns nil if the lease can be trusted. It renews a lease in doubt first.
 func (d *delivery) ensureTrusted() error {
 	for {
 		if d.keeper.fence.endIfPassed() || d.ctx.Err() != nil {
@@ -100,8 +99,8 @@ func (d *delivery) ensureTrusted() error {
 	}
 }
 
-// withHandlerContext runs do with the context that handlers get. A panic becomes an error; if
-// the time-out or a lease in doubt ended the context, the error says so.
+// withHandlerContext runs do with the handlers' context. A panic becomes an error. If the
+// timeout or a lease in doubt ended the context, the error includes that cause.
 func (d *delivery) withHandlerContext(do func(ctx context.Context) error) (err error) {
 	ctx, end := context.WithCancelCause(d.ctx)
 	defer end(nil)
@@ -135,9 +134,9 @@ func (d *delivery) deadLetter(letter DeadLetter) error {
 	return d.withHandlerContext(func(ctx context.Context) error { return d.opts.DeadLetter(ctx, letter) })
 }
 
-// progress moves the checkpoint behind done pages, that of a manual handler over
-// pages without items only, and only if no handled page waits for its own
-// checkpoint. Called with window.mu.
+// progress moves the checkpoint past done pages. The checkpoint of a manual handler moves
+// past pages without items only, and only if no handled page waits for its own checkpoint.
+// Called with window.mu.
 func (d *delivery) progress(pages []*page) {
 	if !d.manual() {
 		items, lsn, changed := 0, int64(0), int64(0)
@@ -164,10 +163,10 @@ func (d *delivery) progress(pages []*page) {
 	}
 }
 
-// checkpoint saves the position behind a page for a manual handler.
+// checkpoint stores the position after a page for a manual handler.
 func (d *delivery) checkpoint(ctx context.Context, batch *Batch, p *page) error {
 	if err := batch.answers.failure(); err != nil {
-		return fmt.Errorf("no checkpoint behind a document that is not done: %w", err)
+		return fmt.Errorf("no checkpoint after a document that is not done: %w", err)
 	}
 	d.state.Lock()
 	d.unsaved = 0
@@ -176,8 +175,8 @@ func (d *delivery) checkpoint(ctx context.Context, batch *Batch, p *page) error 
 	return d.keeper.flush(ctx)
 }
 
-// countAttempt adds a refusal of the document and reports whether it was the last
-// one allowed.
+// countAttempt adds a refusal of the document and reports whether it was the last one
+// allowed.
 func (d *delivery) countAttempt(item *Item) (exhausted bool) {
 	name := documentName(item)
 	d.keeper.change(func(l *Lease) urgency {

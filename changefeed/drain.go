@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// drain gives all leases to the hosts that stay.
+// drain hands all leases to the hosts that stay.
 //
-//	ctx ends ─▶ announce: others look more often ─▶ stop workers, pass leases on ─▶ gone
-//	            └── go on working ──────────────┘  └── wait for handlers, save ──┘
+//	ctx ends ─▶ announce: others poll more often ─▶ stop workers, hand leases off ─▶ gone
+//	            └── continue to work ────────────┘  └── wait for handlers, store ──┘
 //	 0                              at most 3/5 of DrainTimeout          DrainTimeout
 func (r *run) drain(ctx context.Context) {
 	began := r.clock.Now()
-	r.announce(context.WithoutCancel(ctx), began)
+	r.announceLeaving(context.WithoutCancel(ctx), began)
 	r.workers.drain(r.drainPlan().handoff, began.Add(max(0, r.opts.DrainTimeout)))
 	r.presence.deleteHeartbeat(context.WithoutCancel(ctx))
 }
 
-// announce tells the other hosts that this one is about to go, and works on until each
-// has looked. In calm they look only each Options.Acquire, and a lease that is released
-// would wait for that long; told, they look each Options.AcquireFast.
-func (r *run) announce(ctx context.Context, began time.Time) {
+// announceLeaving announces to the other hosts that this one is about to leave, and
+// continues to work until each has listed the leases. Usually they list only every
+// Options.Acquire, and a released lease would be unowned for that long. After the
+// announcement they list every Options.AcquireFast.
+func (r *run) announceLeaving(ctx context.Context, began time.Time) {
 	wait := min(r.opts.Acquire*6/5+r.opts.AcquireFast/2, max(0, r.opts.DrainTimeout)*3/5)
-	if wait <= 0 || len(r.workers.all()) == 0 || !r.watched(began) || r.interval.changing(began.Add(2*r.opts.Acquire)) {
+	if wait <= 0 || len(r.workers.all()) == 0 || !r.otherHostStays(began) || r.interval.changing(began.Add(2*r.opts.Acquire)) {
 		return
 	}
 	if !r.presence.write(ctx, heartbeat{Draining: true}, began) {
@@ -35,8 +36,8 @@ func (r *run) announce(ctx context.Context, began time.Time) {
 	}
 }
 
-// watched reports whether the last look showed another host that stays.
-func (r *run) watched(now time.Time) bool {
+// otherHostStays reports whether the last listing contained another host that stays.
+func (r *run) otherHostStays(now time.Time) bool {
 	b := r.membership.balanceView(r.last, tiling{}, now)
 	return slices.ContainsFunc(b.hosts, func(h hostKey) bool { return h != r.self }) ||
 		slices.ContainsFunc(r.last.hosts, func(h heartbeat) bool { return h.Spare && h.key() != r.self })

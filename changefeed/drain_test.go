@@ -46,7 +46,7 @@ func TestAHostThatLeavesTellsThoseThatMayBeCalm(t *testing.T) {
 			began := r.clock.Now()
 			r.interval.fastUntil = began.Add(tt.fast)
 			tt.set(r)
-			r.announce(t.Context(), began)
+			r.announceLeaving(t.Context(), began)
 			took, want := time.Since(began), time.Duration(0)
 			if tt.told {
 				want = 6 * time.Second // 3/5 of DrainTimeout
@@ -80,7 +80,7 @@ func TestAHostThatLeavesWaitsForNothing(t *testing.T) {
 					r.relist.send()
 				})
 			}
-			if r.announce(t.Context(), began); time.Since(began) != tt.gone {
+			if r.announceLeaving(t.Context(), began); time.Since(began) != tt.gone {
 				t.Errorf("%s: it waited for %s, want %s", name, time.Since(began), tt.gone)
 			}
 		})

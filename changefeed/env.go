@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// env is what a processor was given, and who its present run is. Every room of the
-// package has it, and nothing in it changes once ids are known.
+// env holds the dependencies of a processor and the identity of its current run. Every room
+// of the package has it. It does not change once ids are known.
 type env struct {
 	feed    Feed
 	store   LeaseStore
@@ -18,23 +18,24 @@ type env struct {
 	self        hostKey
 	incarnation string
 	ids         recordIDs // zero until the container is identified
-	relist      signal    // look at the leases now: something has changed
+	relist      signal    // list the leases now: something has changed
 }
 
-// withStoreTimeout bounds one request to the lease store that others will make up for.
+// withStoreTimeout bounds one request to the lease store. A later cycle makes up for a
+// request that times out.
 func (e *env) withStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, e.opts.Expiry/4)
 }
 
-// reportError tells the observer of an operation that is tried again.
+// reportError notifies the observer of a failed operation that is retried.
 func (e *env) reportError(lease, op string, err error) {
 	if err != nil {
-		tell(e.obs.LeaseError, LeaseError{Lease: lease, Op: op, Err: err})
+		notify(e.obs.LeaseError, LeaseError{Lease: lease, Op: op, Err: err})
 	}
 }
 
-// unlessLostRace is err of a conditional write, or nil if another host was first: the
-// record is gone, or is not the one that was seen.
+// unlessLostRace returns err of a conditional write, or nil if another host was faster: the
+// record is gone or has changed.
 func unlessLostRace(err error) error {
 	if errors.Is(err, ErrETagMismatch) || errors.Is(err, ErrNotFound) {
 		return nil
@@ -42,7 +43,7 @@ func unlessLostRace(err error) error {
 	return err
 }
 
-// signal is a request to look at something now; it does not block.
+// signal wakes one waiting goroutine. Sending does not block.
 type signal chan struct{} // capacity 1
 
 func newSignal() signal { return make(signal, 1) }

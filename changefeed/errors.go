@@ -19,33 +19,33 @@ var (
 
 // Errors of the processor.
 var (
-	// ErrLeaseLost is the cause of a handler's context that ended because the
-	// lease now belongs to another owner. Nothing it does counts any more.
+	// ErrLeaseLost is the cause of a handler's context that ended because another owner has
+	// the lease now. The results of such a call do not count.
 	ErrLeaseLost = errors.New("lease lost to another owner")
-	// ErrFenced is the cause of a handler's context that ended because the lease
-	// could not be renewed inside the trust window: another owner may take over.
+	// ErrFenced is the cause of a handler's context that ended because the lease could not
+	// be renewed inside the trust window. Another owner may take over.
 	ErrFenced = errors.New("trust window closed without a renewal")
-	// ErrDraining is the cause of a handler's context that ended because it was
-	// still running when the drain deadline passed.
+	// ErrDraining is the cause of a handler's context that ended because it was still
+	// running at the drain deadline.
 	ErrDraining = errors.New("drain deadline passed")
-	// ErrHandlerTimeout is the cause of a handler's context that ended because
-	// the call took longer than Options.HandlerTimeout.
+	// ErrHandlerTimeout is the cause of a handler's context that ended because the call
+	// took longer than Options.HandlerTimeout.
 	ErrHandlerTimeout = errors.New("handler timed out")
 	// ErrRunning: Run was called on a processor that is running.
 	ErrRunning = errors.New("processor is already running")
 	// ErrNotOwned: this host does not process the range now.
 	ErrNotOwned = errors.New("range not owned by this host")
-	// ErrPermanent marks an error that no retry will mend, such as a container
-	// that does not exist. During initialisation Run returns it.
+	// ErrPermanent marks an error that no retry can fix, such as a missing container. Run
+	// returns it during initialization.
 	ErrPermanent = errors.New("permanent")
 )
 
-// SplitError is returned by Feed.Read when the range is now served by several
-// physical ranges. Nothing of the reply that said so may be used.
+// SplitError is returned by Feed.Read when several physical ranges serve the range now. The
+// reply that revealed it must not be used.
 type SplitError struct {
 	Range FeedRange
-	// Children tile Range. They may be empty if the feed cannot tell; the
-	// processor then asks Feed.Ranges.
+	// Children tile Range. They may be empty if the feed does not know them; the processor
+	// then calls Feed.Ranges.
 	Children []FeedRange
 }
 
@@ -53,8 +53,7 @@ func (e *SplitError) Error() string {
 	return fmt.Sprintf("feed range %s is now served by %d ranges", e.Range, len(e.Children))
 }
 
-// ThrottledError says when to come back. A Feed and a LeaseStore return it for
-// a rate limit.
+// ThrottledError says when to retry. A Feed and a LeaseStore return it for a rate limit.
 type ThrottledError struct {
 	RetryAfter time.Duration // 0: the caller's own backoff
 	Err        error
@@ -71,7 +70,7 @@ type RefusedError struct {
 	Leases []RefusedLease
 }
 
-// RefusedLease is one lease and what is wrong with it.
+// RefusedLease is one lease and the reason for its refusal.
 type RefusedLease struct {
 	ID     string
 	Reason string

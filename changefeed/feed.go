@@ -8,39 +8,40 @@ import (
 	"feedbox/changefeed/internal/jsonscan"
 )
 
-// Feed reads the change feed of one container. Implementations are safe for
-// concurrent use: every owned range reads on its own goroutine.
+// Feed reads the change feed of one container. Implementations are safe for concurrent use,
+// because every owned range reads on its own goroutine.
 //
-// Any error but the typed ones of this package is transient to the processor:
-// it backs off and reads again, keeping the lease.
+// The processor treats every error as transient, except the typed ones of this package: it
+// backs off and reads again, keeping the lease.
 type Feed interface {
-	// Source identifies the container in lease ids.
+	// Source identifies the container. Lease ids contain it.
 	Source(ctx context.Context) (Source, error)
-	// Ranges lists the physical ranges, which tile the key space. The list may
-	// be out of date; the processor never concludes a split from it alone.
+	// Ranges lists the physical ranges, which tile the key space. The list may be out of
+	// date. The processor never infers a split from it alone.
 	Ranges(ctx context.Context) ([]FeedRange, error)
-	// Now returns a continuation behind every change made before the call and
-	// ahead of every change made after it returned.
+	// Now returns a continuation after every change made before the call and before every
+	// change made after it returned.
 	Now(ctx context.Context, r FeedRange) (continuation string, err error)
-	// Read returns the page that follows a continuation. It returns *SplitError
-	// when several physical ranges serve the range now. It must not return a
-	// document whose key is outside the range, must keep the changes of one
-	// transaction on one page, and orders items by LSN.
+	// Read returns the page that follows a continuation. It returns *SplitError when
+	// several physical ranges serve the range now. It must not return a document whose key
+	// is outside the range, must keep the changes of one transaction on one page, and
+	// orders items by LSN.
 	Read(ctx context.Context, req ReadRequest) (*Page, error)
 }
 
-// Placer is a Feed that knows where keys lie; Processor.Own needs it.
+// Placer is a Feed that can compute the place of a key. Processor.Own needs it.
 type Placer interface {
 	// Place returns the effective partition key of a partition key with one string
 	// value. It is safe for concurrent use, and fails before Source has succeeded.
 	Place(key string) (string, error)
 }
 
-// Sparse is a Feed whose LSNs do not count transactions: any number may lie between two of
-// them, such as times. The lag is then said to be one transaction, whatever waits.
+// Sparse is a Feed whose LSNs do not count transactions, for example because they are
+// times. Any number may lie between two of them. The lag of such a feed is reported as at
+// most one transaction.
 type Sparse interface{ LSNsHaveGaps() }
 
-// transactions is how many n LSNs of a feed are.
+// transactions returns the number of transactions in n LSNs of a feed.
 func transactions(feed Feed, n int64) int64 {
 	if _, sparse := feed.(Sparse); sparse {
 		return min(n, 1)
@@ -59,7 +60,7 @@ type Source struct {
 // ReadRequest asks for one page.
 type ReadRequest struct {
 	Range FeedRange
-	// Continuation is the position to read behind; empty is the start.
+	// Continuation is the position to read after; empty is the start.
 	Continuation string
 	// Since, with an empty Continuation, starts at changes made at or after that
 	// time; zero is the beginning of the container.
@@ -72,24 +73,24 @@ type ReadRequest struct {
 // Page is one reply of the feed.
 type Page struct {
 	Items []Item
-	// Continuation is the position behind this page. It may move although no
-	// item was returned.
+	// Continuation is the position after this page. It may move although no item was
+	// returned.
 	Continuation string
-	// CaughtUp says that the service had nothing behind the request's position.
+	// CaughtUp means that the service had nothing after the request's position.
 	CaughtUp bool
-	// EndLSN is the highest LSN the service knew in this range when it replied;
-	// 0 if unknown. It gives the lag without another read.
+	// EndLSN is the highest LSN the service had in this range when it replied; 0 if
+	// unknown. It gives the lag without another read.
 	EndLSN int64
 	// RequestCharge in request units.
 	RequestCharge float64
 	SessionToken  string
 	// Bytes is the size of the reply's body.
 	Bytes int
-	// Doubt, if set, says that the feed found something it relies on untrue.
-	// Nothing is missing on this page. It is passed to Observer.LeaseError.
+	// Doubt, if set, means that an assumption of the feed proved wrong. Nothing is missing
+	// on this page. It is passed to Observer.LeaseError.
 	Doubt error
-	// Release, if set, is called once nobody uses the items any more. The feed
-	// may then reuse their memory.
+	// Release, if set, is called once the items are not used any more. The feed may then
+	// reuse their memory.
 	Release func()
 }
 
@@ -98,42 +99,41 @@ type Item struct {
 	// Raw is the document as the service sent it, a part of the page's memory:
 	// it is valid until the handler returns. Copy what must live longer.
 	Raw json.RawMessage
-	// Key orders: items with the same key reach the handler one after another,
-	// in feed order. It is Options.Key's answer, or else the partition key's raw
-	// JSON as the feed gave it. Valid as long as Raw.
+	// Key orders: items with the same key reach the handler one after another, in feed
+	// order. It is the result of Options.Key, or else the partition key's raw JSON from the
+	// feed. Valid as long as Raw.
 	Key []byte
 	// LSN is the logical sequence number of the transaction that made the change.
 	LSN int64
-	// Timestamp is the service's time of the change, in seconds since 1970
-	// (_ts).
+	// Timestamp is the service's time of the change, in seconds since 1970 (_ts).
 	Timestamp int64
 }
 
-// Time is Timestamp as a time.Time.
+// Time returns Timestamp as a time.Time.
 func (i *Item) Time() time.Time { return time.Unix(i.Timestamp, 0) }
 
-// Field returns a function for Options.Key that finds the raw JSON of one
-// top-level member without decoding the document.
+// Field returns a function for Options.Key that finds the raw JSON of one top-level member
+// without decoding the document.
 func Field(name string) func(raw json.RawMessage) []byte {
 	return func(raw json.RawMessage) []byte { return jsonscan.Member(raw, name) }
 }
 
-// LeaseStore keeps the processor's records: leases, the marker that the store
-// is initialised, heartbeats of idle hosts. It knows nothing of their content.
-// Package leasetest holds the conformance suite.
+// LeaseStore keeps the processor's records: leases, the marker that the store is
+// initialized, heartbeats of idle hosts. It does not interpret their content. Package
+// leasetest is the conformance suite.
 //
-// Everything the processor promises rests on two of its properties:
+// All guarantees of the processor depend on two of its properties:
 //
 //   - Create is atomic: of any number of callers with one id, one succeeds.
 //   - Replace and Delete are atomic compare-and-swap: they take effect if and
-//     only if the record's ETag is the one given. Every change gives the record
-//     an ETag it never had before, also if the bytes are the same.
+//     only if the record's ETag is the given one. Every change gives the record
+//     an ETag it never had before, even if the bytes are the same.
 //
-// Nothing rests on fresh reads: List and Read may return old versions, because
-// whatever the processor does about what it read carries the ETag it read.
+// No guarantee depends on fresh reads: List and Read may return old versions, because every
+// write that follows a read carries the ETag of that read.
 //
-// An error other than ErrExists, ErrNotFound, ErrETagMismatch leaves open
-// whether the write took place. Implementations are safe for concurrent use.
+// After an error other than ErrExists, ErrNotFound or ErrETagMismatch the write may or may
+// not have taken effect. Implementations are safe for concurrent use.
 type LeaseStore interface {
 	// List returns the records whose id starts with prefix, in any order.
 	List(ctx context.Context, prefix string) ([]Record, error)
@@ -141,11 +141,11 @@ type LeaseStore interface {
 	Read(ctx context.Context, id string) (Record, error)
 	// Create stores a new record and returns its ETag, or ErrExists.
 	Create(ctx context.Context, record Record) (etag string, err error)
-	// Replace stores record.Body if record.ETag is current and returns the new
-	// ETag; else ErrETagMismatch, or ErrNotFound.
+	// Replace stores record.Body if record.ETag is current and returns the new ETag.
+	// Otherwise it returns ErrETagMismatch, or ErrNotFound.
 	Replace(ctx context.Context, record Record) (etag string, err error)
-	// Delete removes the record if etag is current; else ErrETagMismatch, or
-	// ErrNotFound.
+	// Delete removes the record if etag is current. Otherwise it returns ErrETagMismatch,
+	// or ErrNotFound.
 	Delete(ctx context.Context, id, etag string) error
 }
 
@@ -154,7 +154,7 @@ type Record struct {
 	ID string
 	// ETag is the store's version tag, opaque, never empty once stored.
 	ETag string
-	// Body is a JSON object with the member "id". A store may add members whose
-	// names begin with an underscore, and keeps all others as they are.
+	// Body is a JSON object with the member "id". A store may add members whose names begin
+	// with an underscore. It keeps all other members as they are.
 	Body json.RawMessage
 }

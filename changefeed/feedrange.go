@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// FeedRange is a half-open interval of effective partition keys, written as
-// upper-case hexadecimal: Min is included, Max is not. "" is the lowest key and
-// "FF" lies above the highest, so FullRange is everything.
+// FeedRange is a half-open interval of effective partition keys, written as upper-case
+// hexadecimal: Min is included, Max is not. "" is the lowest key and "FF" lies above the
+// highest, so FullRange is everything.
 //
-// The zero value is the empty interval "".."" and is valid nowhere.
+// The zero value is the empty interval "".."" and is not valid anywhere.
 type FeedRange struct {
 	Min string `json:"min"`
 	Max string `json:"max"`
@@ -23,10 +23,10 @@ func FullRange() FeedRange { return FeedRange{Min: "", Max: maxKey} }
 // maxKey is the exclusive upper bound of the key space.
 const maxKey = "FF"
 
-// String is min-max, the form lease ids and lease tokens use.
+// String returns min-max, the form used in lease ids and lease tokens.
 func (r FeedRange) String() string { return r.Min + "-" + r.Max }
 
-// Empty reports whether no key can be in r.
+// Empty reports whether r contains no key.
 func (r FeedRange) Empty() bool { return compareKeys(r.Min, r.Max) >= 0 }
 
 // Has reports whether the effective partition key lies in r.
@@ -44,7 +44,7 @@ func (r FeedRange) Overlaps(o FeedRange) bool {
 	return compareKeys(r.Min, o.Max) < 0 && compareKeys(o.Min, r.Max) < 0
 }
 
-// Intersect is what is in both; Empty if nothing is.
+// Intersect returns the keys in both. The result is Empty if there are none.
 func (r FeedRange) Intersect(o FeedRange) FeedRange {
 	if compareKeys(o.Min, r.Min) > 0 {
 		r.Min = o.Min
@@ -75,9 +75,9 @@ func (r FeedRange) validate() error {
 	return nil
 }
 
-// compareKeys orders effective partition keys. Bounds of one container may have
-// different lengths (a prefix of a hierarchical key is shorter than a whole
-// one): the shorter one is read as if zeros followed.
+// compareKeys orders effective partition keys. Bounds of one container may have different
+// lengths, because a prefix of a hierarchical key is shorter than a whole one. The shorter
+// one is read as if zeros followed.
 func compareKeys(a, b string) int {
 	n := min(len(a), len(b))
 	if c := cmp.Compare(a[:n], b[:n]); c != 0 {
@@ -94,7 +94,7 @@ func compareKeys(a, b string) int {
 
 func byMin(a, b FeedRange) int { return compareKeys(a.Min, b.Min) }
 
-// subtract returns what is left of r, in order, once the holes are cut out.
+// subtract returns the parts of r outside the holes, in order.
 func (r FeedRange) subtract(holes []FeedRange) []FeedRange {
 	holes = slices.Clone(holes)
 	slices.SortFunc(holes, byMin)

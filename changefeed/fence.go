@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// fence is the trust window of one owned lease, drawn in doc.go: each successful write
-// moves it. When it passes, the context of every handler call of the lease ends. When
-// the wall clock alone is past it, as after a suspension, the lease is in doubt.
+// fence is the trust window of one owned lease, drawn in doc.go. Each successful write
+// moves it. When it passes, the context of every handler call of the lease ends. If only
+// the wall clock is past it, as after a suspension, the lease is in doubt.
 type fence struct {
 	clocks clocks
 	window time.Duration           // expiry - margin
@@ -19,13 +19,13 @@ type fence struct {
 	until clockReading // guarded by mu
 }
 
-// clocks is a host's two clocks.
+// clocks are a host's two clocks.
 type clocks struct {
 	clock Clock
 	wall  func() time.Time
 }
 
-// clockReading is what both showed at one moment.
+// clockReading is the time of both clocks at one moment.
 type clockReading struct{ monotonic, wall time.Time }
 
 func (w clocks) read() clockReading {
@@ -36,9 +36,9 @@ func (g clockReading) add(d time.Duration) clockReading {
 	return clockReading{monotonic: g.monotonic.Add(d), wall: g.wall.Add(d)}
 }
 
-// newFence returns a context that ends with ErrFenced when the fence passes, or
-// with the cause given to revoke. It does not end with parent: a drain lets
-// handlers finish. The first write began at began.
+// newFence returns a context that ends with ErrFenced when the fence passes, or with the
+// cause given to revoke. It does not end with parent, because a drain lets handlers finish.
+// The first write began at began.
 func newFence(parent context.Context, w clocks, began clockReading, window time.Duration) (context.Context, *fence) {
 	ctx, revoke := context.WithCancelCause(context.WithoutCancel(parent))
 	f := &fence{clocks: w, window: window, revoke: revoke, until: began.add(window)}
@@ -46,15 +46,16 @@ func newFence(parent context.Context, w clocks, began clockReading, window time.
 	return ctx, f
 }
 
-// watch looks at the clock until the fence has passed, also once it is revoked: nobody
-// moves it then.
+// watch checks the clock until the fence has passed. This also ends it after revoke,
+// because a revoked fence is not extended any more.
 func (f *fence) watch() {
 	if !f.endIfPassed() {
 		f.clocks.clock.AfterFunc(f.left(), f.watch)
 	}
 }
 
-// extend moves the fence forward, never back: a write that began then succeeded.
+// extend moves the fence after a successful write that began at began. The fence never
+// moves back.
 func (f *fence) extend(began clockReading) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,15 +64,15 @@ func (f *fence) extend(began clockReading) {
 	}
 }
 
-// left is for how long the lease is certainly this host's.
+// left returns how long this host certainly owns the lease.
 func (f *fence) left() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return max(0, f.until.monotonic.Sub(f.clocks.clock.Now()))
 }
 
-// endIfPassed asks the clock, not the timer: after a pause of the process the timer
-// may not have run yet.
+// endIfPassed checks the clock, not the timer, because after a pause of the process the
+// timer may not have run yet.
 func (f *fence) endIfPassed() bool {
 	passed := f.left() == 0
 	if passed {
@@ -90,9 +91,9 @@ func (f *fence) inDoubt() bool {
 // errDoubt ends a handler call while the lease is in doubt.
 var errDoubt = errors.New("lease in doubt: the wall clock ran ahead")
 
-// fencedContext is what a handler gets. It ends when the fence passes, and its
-// Err asks the clocks as well, so that a handler woken after a pause of the
-// process sees the end before it sends anything.
+// fencedContext is a handler's context. It ends when the fence passes. Its Err also checks
+// the clocks, so that a handler that wakes after a pause of the process sees the end before
+// it sends anything.
 type fencedContext struct {
 	context.Context //nolint:containedctx // it is a context: an Err that also asks the fence
 	fence           *fence

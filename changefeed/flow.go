@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// flow is one session of delivery: the window of pages in hand, the lanes that
-// deliver their items first, and the keys that are held because an item of theirs
-// is not done (held.go). A flow is done for good once closed.
+// flow is one session of delivery: the window of pages in flight, the lanes that deliver
+// their items first, and the keys held because one of their items is not done (held.go). A
+// closed flow cannot be used again.
 type flow struct {
 	*delivery
 	window *window
@@ -24,11 +24,11 @@ type flow struct {
 	pause    backoff
 	resting  time.Time // nothing is retried before
 	started  uint64    // highest page a lane has begun
-	closing  bool      // begin no page that is not begun, retry nothing
-	halted   bool      // poison policy stop: begin nothing
+	closing  bool      // begin no further page, retry nothing
+	halted   bool      // the poison policy stopped the range: begin nothing
 
-	kick    signal         // look at the held keys
-	free    signal         // a lane has nothing to begin
+	kick    signal         // check the held keys
+	free    signal         // a lane has no work
 	running sync.WaitGroup // lanes with a goroutine, and retry
 }
 
@@ -41,8 +41,8 @@ func newFlow(d *delivery) *flow {
 	return f
 }
 
-// admit takes a page from the reader, in feed order, and hands its items to the
-// lanes. A page without items only moves the checkpoint, in its turn.
+// admit takes a page from the reader, in feed order, and queues its items in the lanes. A
+// page without items only moves the checkpoint, after the pages before it.
 func (f *flow) admit(src *Page) {
 	if key := f.opts.Key; key != nil {
 		for i := range src.Items {
@@ -60,8 +60,8 @@ func (f *flow) admit(src *Page) {
 	}
 }
 
-// byLane orders the items of a page by lane, those of each lane in feed order, and
-// returns the parts.
+// byLane sorts the items of a page by lane, keeping the feed order within each lane, and
+// returns the part of each lane.
 func (f *flow) byLane(src *Page) [][]Item {
 	if len(f.lanes) == 1 {
 		return [][]Item{src.Items}
@@ -90,22 +90,22 @@ func (f *flow) byLane(src *Page) [][]Item {
 	return parts
 }
 
-// waitLane returns once some lane has nothing to do, or after most: what is read while
-// all of them work would only wait for them.
-func (f *flow) waitLane(ctx context.Context, most time.Duration) {
-	end := f.clock.Now().Add(most)
-	for left := most; left > 0 && ctx.Err() == nil; left = end.Sub(f.clock.Now()) {
+// waitLane returns once a lane is idle, or after limit. A page that is read while all lanes
+// are busy would only wait for them.
+func (f *flow) waitLane(ctx context.Context, limit time.Duration) {
+	end := f.clock.Now().Add(limit)
+	for left := limit; left > 0 && ctx.Err() == nil; left = end.Sub(f.clock.Now()) {
 		f.mu.Lock()
 		idle := slices.ContainsFunc(f.lanes, func(l lane) bool { return !l.alive })
 		f.mu.Unlock()
 		if idle {
 			return
 		}
-		_ = sleep(ctx, f.clock, left, f.free) // the loop's condition asks ctx
+		_ = sleep(ctx, f.clock, left, f.free) // the loop's condition checks ctx
 	}
 }
 
-// stopping reports whether nothing may be tried again.
+// stopping reports whether nothing may be retried.
 func (f *flow) stopping() bool {
 	if f.ctx.Err() != nil {
 		return true
@@ -115,9 +115,9 @@ func (f *flow) stopping() bool {
 	return f.closing || f.halted
 }
 
-// close lets lanes finish the pages that any of them has begun and drop the rest;
-// nothing that fails is tried again. It returns when no handler runs. Handlers that
-// must not go on are ended through the delivery's context.
+// close lets the lanes finish the pages that any of them has begun, and drops the rest.
+// Failures are not retried. It returns when no handler runs. The delivery's context ends
+// handlers that must stop.
 func (f *flow) close() {
 	f.mu.Lock()
 	f.closing = true
@@ -138,12 +138,12 @@ func (f *flow) halt() {
 	f.window.stop()
 }
 
-// lane delivers its items for the first time, one batch after the other. Keys are
-// spread over lanes by hash, so items with one key meet no other lane. The
-// goroutine of a lane exists only while there is work.
+// lane delivers its items for the first time, one batch after the other. A hash of the key
+// selects the lane, so all items of a key are in one lane. The goroutine of a lane exists
+// only while there is work.
 type lane struct {
 	queue []segment // guarded by flow.mu
-	alive bool      // guarded by flow.mu; the goroutine runs: there is work
+	alive bool      // guarded by flow.mu; the goroutine runs because there is work
 }
 
 // segment is a run of items of one page.
@@ -161,7 +161,7 @@ func (f *flow) push(l *lane, s segment) {
 	}
 }
 
-// deliver hands the segments of a lane to the handler until none is left.
+// deliver passes the segments of a lane to the handler until none is left.
 func (f *flow) deliver(l *lane) {
 	for s, ok := f.next(l); ok; s, ok = f.next(l) {
 		if len(s.items) > 0 {
@@ -170,13 +170,13 @@ func (f *flow) deliver(l *lane) {
 	}
 }
 
-// next takes the next segment to deliver, less what joins keys that are held. The
-// goroutine ends when ok is false.
+// next takes the next segment to deliver, without the items of held keys. The goroutine
+// ends when ok is false.
 func (f *flow) next(l *lane) (s segment, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(l.queue) == 0 || f.halted || f.closing && l.queue[0].page.seq > f.started {
-		l.queue, l.alive = nil, false // what is left is delivered again from the checkpoint
+		l.queue, l.alive = nil, false // the rest is delivered again from the checkpoint
 		f.free.send()
 		return segment{}, false
 	}

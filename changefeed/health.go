@@ -2,15 +2,15 @@ package changefeed
 
 import "time"
 
-// trouble is what makes a range unhealthy, for the lease and the observer.
+// trouble is the cause of an unhealthy range, for the lease and the observer.
 type trouble struct {
 	of       source
 	since    time.Time
 	failures int
-	stuck    bool // the observer was told
+	stuck    bool // the observer was notified
 }
 
-// source is where trouble comes from; both may have some.
+// source is the origin of trouble. Both may have some at once.
 type source uint8
 
 const (
@@ -18,13 +18,13 @@ const (
 	ofHandler
 )
 
-// inheritTrouble takes over the trouble of the session before, be it another owner's: its cause
-// stays on the lease until reads and deliveries succeed.
+// inheritTrouble adopts the trouble of the previous session, even if that was another
+// owner's. The cause stays on the lease until reads and deliveries succeed.
 func (d *delivery) inheritTrouble() {
 	before := d.keeper.snapshot()
 	d.state.Lock()
 	defer d.state.Unlock()
-	if before.Health == Healthy { // as an operator leaves it who wants another try: what fails now counts anew
+	if before.Health == Healthy { // also after Operator.Retry: failures count from zero then
 		d.trouble = trouble{of: d.trouble.of}
 		return
 	}
@@ -35,8 +35,8 @@ func (d *delivery) inheritTrouble() {
 	d.trouble = trouble{of: ofReads | ofHandler, since: since, failures: before.Failures}
 }
 
-// noteFailure notes a failed delivery or read. The lease changes under the lock that the
-// trouble changes under, so that the last word in one is the last in the other.
+// noteFailure records a failed delivery or read. The lease changes under the same lock as
+// the trouble, so that both end in the same state.
 func (d *delivery) noteFailure(of source, err error) {
 	at, wall := d.clock.Now(), d.opts.Now()
 	d.state.Lock()
@@ -47,26 +47,26 @@ func (d *delivery) noteFailure(of source, err error) {
 	}
 	t.of |= of
 	t.failures++
-	sayStuck := !t.stuck && at.Sub(t.since) >= d.opts.StuckAfter
-	t.stuck = t.stuck || sayStuck
+	nowStuck := !t.stuck && at.Sub(t.since) >= d.opts.StuckAfter
+	t.stuck = t.stuck || nowStuck
 	stuck := RangeStuck{LeaseRef: d.LeaseRef, Failures: t.failures, Since: wall.Add(-at.Sub(t.since)), Err: err}
 	d.keeper.change(func(lease *Lease) urgency {
 		if lease.Health != Stopped {
 			lease.Health = Retrying
 		}
 		lease.Failures, lease.Error, lease.Failing = stuck.Failures, clip(err.Error(), maxErrorText), stuck.Since
-		if first || sayStuck {
+		if first || nowStuck {
 			return soon
 		}
 		return later
 	})
 	d.state.Unlock()
-	if sayStuck {
-		tell(d.obs.RangeStuck, stuck)
+	if nowStuck {
+		notify(d.obs.RangeStuck, stuck)
 	}
 }
 
-// noteSuccess notes that a source has no trouble any more.
+// noteSuccess records that a source has no trouble any more.
 func (d *delivery) noteSuccess(of source) {
 	d.state.Lock()
 	was := d.trouble.of
@@ -81,7 +81,7 @@ func (d *delivery) noteSuccess(of source) {
 	}
 	d.state.Unlock()
 	if over {
-		tell(d.obs.RangeRecovered, RangeRecovered{d.LeaseRef})
+		notify(d.obs.RangeRecovered, RangeRecovered{d.LeaseRef})
 	}
 }
 
@@ -92,26 +92,26 @@ func (d *delivery) markStopped(err error) {
 	})
 }
 
-// RangeLag is how far the feed range of a lease is behind.
+// RangeLag is the lag of a lease's feed range.
 type RangeLag struct {
 	Lease
-	// Transactions not yet behind the checkpoint, counted as .NET's estimator
-	// does: the service's last LSN less the LSN before the first one unprocessed.
+	// Transactions that the checkpoint has not passed, counted as .NET's estimator does:
+	// the service's last LSN less the LSN before the first unprocessed one.
 	Transactions int64
 	// Age of the oldest change not yet handled; 0 when there is none.
 	Age time.Duration
-	// Known is false if the numbers could not be determined: the feed could not
-	// be read, was not yet, or is not read now, as in a pause, and nothing waits
-	// that was read before.
+	// Known is false if the numbers could not be determined: the last read failed, or the
+	// range was not read yet, or it is not read now, as in a pause, and no change that was
+	// read is waiting.
 	Known bool
 }
 
-// lagState is what a worker's own reads tell about its lag, at no further cost.
+// lagState is the lag information from a worker's own reads, which costs no request.
 type lagState struct {
 	known    bool
-	endLSN   int64 // the highest the service told of
-	readLSN  int64 // of the last item read that was not dropped
-	caughtUp bool  // the last read found nothing new
+	endLSN   int64 // the highest one reported by the service
+	readLSN  int64 // of the last item read and not dropped
+	caughtUp bool  // the last read returned nothing new
 	lastTS   int64 // time of the last item read
 	err      error
 }
@@ -129,28 +129,28 @@ func (s *lagState) read(p *Page) {
 	}
 }
 
-// noteDropped notes that what was read is read again from a change on.
+// noteDropped records that changes from this one on will be read again.
 func (d *delivery) noteDropped(from Item) {
 	d.state.Lock()
 	defer d.state.Unlock()
 	d.lag.readLSN, d.lag.lastTS, d.lag.caughtUp = from.LSN-1, from.Timestamp, false
 }
 
-// forgetLag notes that the position was moved: what was read tells nothing of it.
+// forgetLag resets the lag because the position was moved.
 func (d *delivery) forgetLag() {
 	d.state.Lock()
 	defer d.state.Unlock()
 	d.lag = lagState{}
 }
 
-// lagIn is the lag at this moment; f is the flow of the session, nil between sessions.
+// lagIn returns the current lag. f is the flow of the session, nil between sessions.
 func (d *delivery) lagIn(f *flow) RangeLag {
 	var oldest Item
 	waiting := false
 	if f != nil {
 		oldest, waiting = f.window.oldest()
 	}
-	d.state.Lock() // after the window: what it dropped meanwhile is noted
+	d.state.Lock() // after the window, so that a drop in the meantime is seen
 	state := d.lag
 	d.state.Unlock()
 	more := !state.caughtUp && state.endLSN > state.readLSN
@@ -161,8 +161,8 @@ func (d *delivery) lagIn(f *flow) RangeLag {
 		lag.Age = max(0, wall.Sub(oldest.Time()))
 		lag.Transactions = transactions(d.feed, max(0, state.endLSN-(oldest.LSN-1)))
 	case more:
-		// Nothing is in hand, more is known to be there: the next change is not older
-		// than the last one handled, or is the first one dropped.
+		// Nothing is in flight, but more changes are known to exist. The next change is not
+		// older than the last one handled, or is the first one dropped.
 		lag.Age = max(0, wall.Sub(time.Unix(state.lastTS, 0)))
 		lag.Transactions = transactions(d.feed, state.endLSN-state.readLSN)
 	}

@@ -136,12 +136,12 @@ func TestAProcessorWithoutAnObserverLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	for _, want := range []string{"lease acquired", "changes not delivered", "no such topic", "lease="} {
+	for _, want := range []string{"lease acquired", "delivery failed", "no such topic", "lease="} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, out.String())
 		}
 	}
-	if n := strings.Count(out.String(), "changes not delivered"); n > 2 {
+	if n := strings.Count(out.String(), "delivery failed"); n > 2 {
 		t.Errorf("%d lines of one failure in a minute:\n%s", n, out.String())
 	}
 }

@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// heldKey is a key with an item that is not done. What follows with the same key
-// waits behind it, in feed order; all other keys go on; doc.go
-// draws it.
+// heldKey is a key with an item that is not done. Later items with the same key are queued
+// in feed order; all other keys continue. doc.go draws it.
 type heldKey struct {
 	key           string
 	items         []heldItem // in feed order
 	backoff       backoff
 	due           time.Time
-	since         time.Time // when its first item began to wait for no other reason than itself
-	attempt       int       // how often it was tried
-	handledBefore int64     // what this process had handled when it was last tried
+	since         time.Time // when its first item began to wait for no reason other than itself
+	attempt       int       // number of attempts
+	handledBefore int64     // items this process had handled at the last attempt
 }
 
 // heldItem is an item that is not done.
 type heldItem struct {
-	verdict // the last one; unanswered for one that follows an item that is not done
+	verdict // the last one; unanswered for an item after one that is not done
 	page    *page
-	item    Item // in memory of its own
-	dead    bool // the policy decides about it: refused too often,
-	waited  bool // or it waited too long
+	item    Item // a copy, independent of the page
+	dead    bool // the poison policy applies: refused too often,
+	waited  bool // or waited too long
 }
 
-// keyOf is what orders an item. A manual handler's checkpoint vouches for all
+// keyOf returns the ordering key of an item. A manual handler's checkpoint covers all items
 // before it, so for such a handler everything is one key.
 func (f *flow) keyOf(item *Item) []byte {
 	if f.manual() {
@@ -41,7 +40,7 @@ func (h *heldKey) firstDead() int {
 	return slices.IndexFunc(h.items, func(it heldItem) bool { return it.dead })
 }
 
-// withhold moves the items of held keys to their key. Called with mu.
+// withhold moves the items of held keys from the segment to their key. Called with mu.
 func (f *flow) withhold(s segment) segment {
 	if len(f.held) == 0 {
 		return s
@@ -62,13 +61,13 @@ func (f *flow) newBackoff() backoff {
 	return backoff{min: f.opts.RetryMin, max: f.opts.RetryMax}
 }
 
-// settle notes what became of a segment that was delivered for the first time.
+// settle records the outcome of a segment that was delivered for the first time.
 func (f *flow) settle(s segment, verdicts []verdict) {
 	if verdicts == nil {
 		f.handled.Add(int64(len(s.items)))
 		f.window.finish(s.page, len(s.items))
 		f.mu.Lock()
-		f.adjustBudget(len(s.items), nil) // what the handler depends on is there: no need to rest
+		f.adjustBudget(len(s.items), nil) // the handler's dependencies work: end the pause
 		f.kick.send()
 		f.mu.Unlock()
 		f.report(nil)
@@ -105,8 +104,8 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 	f.report(firstFailure(verdicts))
 }
 
-// report tells of a failure, and then whether anything is still held: what failed may have
-// been set aside by a retry in the meantime.
+// report records a failure, if there is one. Then it reports success if no key is held,
+// because a retry may have resolved or parked the failed document in the meantime.
 func (f *flow) report(failure error) {
 	if failure != nil {
 		if f.stopping() || errors.Is(failure, errDoubt) {
@@ -122,7 +121,7 @@ func (f *flow) report(failure error) {
 	}
 }
 
-// outcome is what one call said of the items of a key.
+// outcome is the result of one call for the items of a key.
 type outcome struct {
 	err       error // the first answer that is not done, else the call's error
 	blamed    int   // its index in the key's items
@@ -130,8 +129,8 @@ type outcome struct {
 	notBefore time.Time
 }
 
-// outcomeOf is that of the first n items of a key; a refusal costs one an attempt.
-// Called with mu.
+// outcomeOf returns the outcome of the first n items of a key. A refused item loses an
+// attempt. Called with mu.
 func (f *flow) outcomeOf(h *heldKey, n int) (o outcome) {
 	for i := range h.items[:n] {
 		it := &h.items[i]
@@ -150,16 +149,16 @@ func (f *flow) outcomeOf(h *heldKey, n int) (o outcome) {
 	return o
 }
 
-// postpone decides when a key is tried again whose first n items were tried and are not
+// postpone schedules the next attempt of a key whose first n items were tried and are not
 // done. Called with mu.
 func (f *flow) postpone(h *heldKey, n int) {
 	o := f.outcomeOf(h, n)
 	now := f.clock.Now()
 	h.attempt++
 	switch {
-	case errors.Is(o.err, errDoubt): // nobody's fault, and due still; the lease is renewed first
+	case errors.Is(o.err, errDoubt): // no item is at fault, and the key stays due; the lease is renewed first
 		return
-	case !o.notBefore.IsZero(): // it waits for something else than itself
+	case !o.notBefore.IsZero(): // it waits for an event outside itself
 		h.due, h.since = now.Add(o.notBefore.Sub(f.opts.Now())), now
 	default:
 		h.due = now.Add(h.backoff.next(o.err))
@@ -173,9 +172,9 @@ func (f *flow) postpone(h *heldKey, n int) {
 	h.handledBefore = f.handled.Load()
 }
 
-// waitedTooLong reports whether a key must make way: it has waited for WaitLimit, or
-// what waits fills the window, and it is the key's own trouble, for other documents
-// were handled since it was last tried. Called with mu.
+// waitedTooLong reports whether a key must be dead-lettered: it has waited for WaitLimit,
+// or held items fill the window. The key itself must be at fault, which is known if other
+// documents were handled since its last attempt. Called with mu.
 func (f *flow) waitedTooLong(h *heldKey, o *outcome, now time.Time) bool {
 	limit := f.opts.WaitLimit
 	return limit > 0 && !o.refused && h.attempt > 1 && f.handled.Load() > h.handledBefore &&

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Record ids, after the .NET SDK's processor (DocumentServiceLeaseStoreManager-
-// Cosmos). Resource ids contain no dot and a processor's name must not either,
-// so that no prefix of one processor is a prefix of another's records.
+// Record ids follow the .NET SDK's processor (DocumentServiceLeaseStoreManagerCosmos).
+// Resource ids contain no dot and a processor's name must not either, because otherwise a
+// prefix of one processor could be a prefix of another's records.
 const (
 	infoSuffix  = ".info"
 	hostInfix   = ".host." // {prefix}.host.{name}.{incarnation}: a heartbeat
@@ -21,8 +21,8 @@ const (
 // recordIDs makes the ids of one processor's records.
 type recordIDs struct{ prefix string }
 
-// identify asks which container the feed reads: the ids of all records follow from it.
-// prefixHost, if any, stands for the account's host.
+// identify asks the feed for its container. The ids of all records derive from it.
+// prefixHost, if any, replaces the account's host.
 func identify(ctx context.Context, feed Feed, processor, prefixHost string) (recordIDs, error) {
 	s, err := feed.Source(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func identify(ctx context.Context, feed Feed, processor, prefixHost string) (rec
 	return recordIDs{prefix: processor + cmp.Or(prefixHost, s.Host) + "_" + s.Database + "_" + s.Container}, nil
 }
 
-// all is the prefix of every record, and of no other processor's.
+// all returns the prefix of every record, and of no other processor's.
 func (n recordIDs) all() string { return n.prefix + "." }
 
 func (n recordIDs) lease(r FeedRange) string { return n.prefix + leaseInfix + r.String() }
@@ -48,13 +48,13 @@ func (n recordIDs) isHost(id string) bool  { return strings.HasPrefix(id, n.pref
 // leaseInfix is between the prefix and the token in a lease's id.
 const leaseInfix = ".."
 
-// nameLength is that of a lease's short name, in hexadecimal digits.
+// nameLength is the length of a lease's short name, in hexadecimal digits.
 const nameLength = 8
 
-// LeaseName is the short name of a lease, for people: eight hexadecimal digits that stand
-// for its token, and so for its feed range, as long as the lease lives, in logs, metrics
-// and commands alike. It takes the lease's id or its token; that of "" is "". Two leases of one processor
-// can have the same name, if by a chance of one in four thousand million.
+// LeaseName returns the short name of a lease for humans: eight hexadecimal digits derived
+// from its token. Logs, metrics and commands use the same name. The argument is the lease's
+// id or its token; the name of "" is "". The probability that two given leases share a name
+// is one in four thousand million.
 func LeaseName(idOrToken string) string {
 	if idOrToken == "" {
 		return ""
@@ -73,12 +73,12 @@ type hostKey string
 
 func newHostKey(name, incarnation string) hostKey {
 	if name == "" {
-		return "" // whatever another product left behind of an owner
+		return "" // another product may leave an incarnation behind without an owner
 	}
 	return hostKey(name + "/" + incarnation)
 }
 
-// name is the part of the key users gave.
+// name returns the part of the key that the user gave.
 func (h hostKey) name() string {
 	name, _, _ := strings.Cut(string(h), "/")
 	return name

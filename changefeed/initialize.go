@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Initialisation needs no lock: one host succeeds in creating the {prefix}.info record,
-// and so decides what the first leases are. Any host completes that, as it does a split.
+// Initialization needs no lock: exactly one host succeeds in creating the {prefix}.info
+// record, and so decides the first leases. Any host completes it, like a split.
 
-// initialize does what is left of it; done if nothing was.
+// initialize does the next step of the initialization. done reports whether there was none.
 func (r *run) initialize(ctx context.Context, seen listing) (done bool, err error) {
 	switch {
 	case seen.info == nil:
@@ -26,8 +26,8 @@ func (r *run) initialize(ctx context.Context, seen listing) (done bool, err erro
 	return true, nil
 }
 
-// propScope keeps the scope the leases tile in the info record; absent is the
-// whole key space.
+// propScope is the property of the info record with the scope of the leases. It is absent
+// for the whole key space.
 const propScope = "scope"
 
 // scopeName renders a scope, "" for the whole key space.
@@ -43,8 +43,8 @@ func scopeName(scope []FeedRange) string {
 	return strings.Join(names, " ")
 }
 
-// createInfo decides what the first leases are: one per physical range, within
-// the scope, where no lease is yet.
+// createInfo decides the first leases: one per physical range within the scope that has no
+// lease yet.
 func (r *run) createInfo(ctx context.Context, seen listing) error {
 	physical, err := r.feed.Ranges(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 		ranges = append(ranges, parts...)
 	}
 	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, Timestamp: r.opts.Now()}
-	for _, l := range r.gaps.remembered { // of leases that are lost: epochs must not begin anew
+	for _, l := range r.gaps.remembered { // of lost leases: epochs must not start again from zero
 		info.Epoch = max(info.Epoch, l.Epoch)
 	}
 	if scope := scopeName(r.opts.Scope); scope != "" {
@@ -73,24 +73,24 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 	info.ETag, err = r.store.Create(ctx, info.encode())
 	switch {
 	case errors.Is(err, ErrExists):
-		return nil // the next look shows it
+		return nil // the next listing contains it
 	case err != nil:
 		return fmt.Errorf("create %s: %w", info.ID, err)
 	}
 	return r.splits.complete(ctx, info, seen.byID())
 }
 
-// startMargin is how far before initialisation a repaired gap of a processor
-// that started from now begins: more than any two clocks differ.
+// startMargin is how far before initialization a repaired gap begins if the processor
+// started from now. It is larger than the difference between any two clocks.
 const startMargin = time.Hour
 
-// startPositions resolves Options.Start for the first leases. since is where a range
-// begins whose lease and position are lost later.
+// startPositions resolves Options.Start for the first leases. since is the start position
+// of a range whose lease and position are lost later.
 func (r *run) startPositions(ctx context.Context, children []FeedRange) (placed []RangeToken, since time.Time, err error) {
 	start := r.opts.Start
 	since = start.since
-	// A run that was initialised before and finds the store emptied goes on from
-	// what it remembers rather than skipping what happened since.
+	// A run that was initialized before and finds the store emptied continues from the
+	// positions it remembers. Otherwise it would skip the changes since then.
 	recalled := len(r.gaps.remembered) > 0
 	if recalled {
 		start = Start{}
@@ -104,15 +104,14 @@ func (r *run) startPositions(ctx context.Context, children []FeedRange) (placed 
 	err = inParallel(len(children), func(i int) (err error) {
 		parts[i], err = start.place(ctx, r.feed, children[i])
 		if recalled && err != nil {
-			parts[i], err = []RangeToken{{Range: children[i]}}, nil // from the beginning: rather again than never
+			parts[i], err = []RangeToken{{Range: children[i]}}, nil // from the beginning, because redelivery is better than loss
 		}
 		return err
 	})
 	return slices.Concat(parts...), since, err
 }
 
-// place resolves a start for one range: one position, or several where saved tokens
-// cut it.
+// place resolves a start for one range: one position, or several if saved tokens cut it.
 func (s Start) place(ctx context.Context, feed Feed, r FeedRange) ([]RangeToken, error) {
 	switch {
 	case s.now:

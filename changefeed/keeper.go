@@ -8,35 +8,34 @@ import (
 	"time"
 )
 
-// keeper is one lease this host holds. Everything that changes the record goes
-// through it, so that there is one writer, one ETag and no self-made conflict:
+// keeper writes the record of one lease this host owns. Every change of the record goes
+// through it, because a single writer with a single ETag cannot conflict with itself:
 // renewals, checkpoints, attempts and health are the same write.
 //
-// keep runs on a goroutine of its own; the other methods are safe for
-// concurrent use.
+// run has a goroutine of its own. The other methods are safe for concurrent use.
 type keeper struct {
 	*env
-	self      hostKey // who holds it, whatever the record below says by now
+	self      hostKey // the owner, even if the record below has another one by now
 	epoch     int64
 	fence     *fence
 	kick      signal // the record changed, or must be written now
-	requested signal // somebody else changed what is asked of the owner
+	requested signal // another writer changed the request to the owner
 
-	mu      sync.Mutex    // guards what follows, never held across I/O
-	lease   Lease         // as it should be stored; ETag is that of the last write
+	mu      sync.Mutex    // guards the fields below; never held across I/O
+	lease   Lease         // the desired record; ETag is that of the last write
 	version uint64        // counts changes to lease
 	stored  uint64        // version of the last successful write
 	wrote   time.Time     // start of the last successful write
 	urgent  uint64        // versions up to this one must be written at once
-	renewAt time.Time     // when to write although nothing changed
+	renewAt time.Time     // time of the next write without a change
 	soon    uint64        // versions up to this one wait for CheckpointEvery only
 	items   int           // items handled since the last write
 	synced  chan struct{} // closed and replaced by each successful write
 	ended   error         // why ownership ended, once it did
 }
 
-// newKeeper wraps a lease whose acquisition began at began. requested is told when the
-// request in the record was changed by somebody else.
+// newKeeper returns the keeper of a lease whose acquisition began at began. requested is
+// signaled when another writer changed the request in the record.
 func newKeeper(e *env, lease Lease, f *fence, began time.Time, requested signal) *keeper {
 	return &keeper{
 		env: e, self: lease.ownerKey(), epoch: lease.Epoch, fence: f, lease: lease, wrote: began, renewAt: began.Add(jitter(e.opts.Renew)),
@@ -44,28 +43,28 @@ func newKeeper(e *env, lease Lease, f *fence, began time.Time, requested signal)
 	}
 }
 
-// snapshot is the record as it should be stored.
+// snapshot returns the desired record.
 func (k *keeper) snapshot() Lease {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.lease
 }
 
-// run renews the lease and writes what changes until ctx ends, or until ownership does:
-// ErrLeaseLost or ErrFenced. A write that is under way when ctx ends is waited for: it may
-// have taken effect, and the next one needs its ETag.
+// run renews the lease and writes its changes until ctx ends, or until the ownership ends
+// with ErrLeaseLost or ErrFenced. It waits for a write in progress when ctx ends, because
+// that write may take effect and the next one needs its ETag.
 func (k *keeper) run(ctx context.Context) {
 	retry := backoff{min: k.opts.Renew / 16, max: k.opts.Renew / 2}
 	for ctx.Err() == nil {
 		if due := k.due(); due > 0 {
-			_ = sleep(ctx, k.clock, due, k.kick) // the loop's condition asks ctx
+			_ = sleep(ctx, k.clock, due, k.kick) // the loop's condition checks ctx
 			continue
 		}
 		err := k.write(context.WithoutCancel(ctx))
 		switch {
 		case err == nil, errors.Is(err, errRewritten):
 			retry.reset()
-			continue // what was due and is not stored still is
+			continue // a change that is not stored is still due
 		case errors.Is(err, ErrLeaseLost) || k.fence.endIfPassed():
 			if !errors.Is(err, ErrLeaseLost) {
 				err = fmt.Errorf("%w: %w", ErrFenced, err)
@@ -78,8 +77,8 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// due is how long until the next write: at once if somebody waits for it, soon
-// if a checkpoint does, else when the renewal is.
+// due returns the time until the next write: none if a caller waits for it, at most
+// CheckpointEvery for a checkpoint, else the time until the renewal.
 func (k *keeper) due() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,9 +93,8 @@ func (k *keeper) due() time.Duration {
 	return max(0, left)
 }
 
-// write stores the record once. After a conflict it looks whether the lease is
-// still this host's: an operator or an answer that got lost may have changed the
-// ETag.
+// write stores the record once. After a conflict it checks whether this host still owns the
+// lease, because an operator or a lost reply may have changed the ETag.
 func (k *keeper) write(ctx context.Context) error {
 	began := k.fence.clocks.read()
 	k.mu.Lock()
@@ -122,19 +120,19 @@ func (k *keeper) write(ctx context.Context) error {
 	k.items -= items
 	k.storedLocked(etag, version)
 	k.mu.Unlock()
-	tell(k.obs.CheckpointWritten, CheckpointWritten{
+	notify(k.obs.CheckpointWritten, CheckpointWritten{
 		LeaseRef: lease.ref(), Continuation: lease.Continuation, LSN: lease.LSN, Took: k.clock.Now().Sub(began.monotonic),
 	})
 	return nil
 }
 
-// storedLocked notes that the record is stored up to a version. Called with mu.
+// storedLocked records that the lease is stored up to a version. Called with mu.
 func (k *keeper) storedLocked(etag string, version uint64) {
 	k.lease.ETag, k.stored = etag, version
 	k.wakeLocked()
 }
 
-// wakeLocked has those that wait for a write look again. Called with mu.
+// wakeLocked wakes the callers that wait for a write. Called with mu.
 func (k *keeper) wakeLocked() {
 	close(k.synced)
 	k.synced = make(chan struct{})
@@ -149,9 +147,8 @@ func (k *keeper) end(why error) {
 	k.fence.revoke(why)
 }
 
-// finish writes the record a last time, after keep has ended: edit says what
-// becomes of it. It tries until it succeeds, the lease is lost or the fence passes, whether
-// ctx ends or not.
+// finish applies edit and writes the record a last time, after run has ended. It retries
+// until it succeeds, the lease is lost or the fence passes, even if ctx ends.
 func (k *keeper) finish(ctx context.Context, edit func(*Lease)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.fence.left())
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 )
 
 // advance moves the checkpoint. With items handled it is written within
-// Options.CheckpointEvery; a bare move of the token waits for the next renewal,
-// because losing it costs nothing.
+// Options.CheckpointEvery. A move without items waits for the next renewal, because losing
+// it costs nothing.
 func (k *keeper) advance(continuation string, items int, lsn, changeTime int64) {
 	k.change(func(l *Lease) urgency {
 		l.Continuation, l.Since = continuation, time.Time{}
@@ -21,10 +21,11 @@ func (k *keeper) advance(continuation string, items int, lsn, changeTime int64) 
 	})
 }
 
-// checkpointItems handled since the last write make the next one due at once.
+// checkpointItems is the number of items handled since the last write that makes the next
+// one due at once. It bounds the redelivery after a crash of a fast range.
 const checkpointItems = 10_000
 
-// urgency is when a change of the record must be stored.
+// urgency is the deadline for storing a change of the record.
 type urgency int
 
 const (
@@ -33,7 +34,7 @@ const (
 	now                  // at once
 )
 
-// change edits the record; edit says how soon that must be stored.
+// change edits the record. edit returns how soon that must be stored.
 func (k *keeper) change(edit func(*Lease) urgency) {
 	k.mu.Lock()
 	u := edit(&k.lease)
@@ -50,7 +51,7 @@ func (k *keeper) change(edit func(*Lease) urgency) {
 	}
 }
 
-// flush writes everything changed so far and waits until it is stored.
+// flush writes all changes made so far and waits until they are stored.
 func (k *keeper) flush(ctx context.Context) error {
 	k.mu.Lock()
 	want := k.version
@@ -75,10 +76,10 @@ func (k *keeper) flush(ctx context.Context) error {
 	}
 }
 
-// rewrite has the record written now, whether it changed or not.
+// rewrite requests a write of the record now, even without a change.
 func (k *keeper) rewrite() { k.change(func(*Lease) urgency { return now }) }
 
-// renew does so, and waits for it.
+// renew does the same and waits for the write.
 func (k *keeper) renew(ctx context.Context) error {
 	k.rewrite()
 	return k.flush(ctx)

@@ -80,14 +80,14 @@ func TestEachLossOfTheInfoRecordIsWaitedOut(t *testing.T) {
 	g := &gaps{env: &env{opts: o}}
 	now := time.Unix(100, 0)
 	for range 2 {
-		if _, missing := g.missInfo(listing{}, now); !missing {
+		if _, missing := g.infoMissing(listing{}, now); !missing {
 			t.Error("a record that is missed for the first time is given up on")
 		}
-		if _, missing := g.missInfo(listing{}, now.Add(o.Expiry)); missing {
+		if _, missing := g.infoMissing(listing{}, now.Add(o.Expiry)); missing {
 			t.Error("a record that is gone for an expiry is still waited for")
 		}
 		now = now.Add(time.Hour)
-		if _, missing := g.missInfo(listing{info: &Lease{}}, now); missing {
+		if _, missing := g.infoMissing(listing{info: &Lease{}}, now); missing {
 			t.Error("a record that is there is missed")
 		}
 		now = now.Add(time.Hour)
@@ -115,7 +115,7 @@ func TestAHostSaysAtOnceWhetherItIsSpare(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := &shelfOfOne{}
-	p := &presence{env: &env{opts: o, store: store, obs: &Observer{}}, etags: &etagHistory{}, swept: sweepings{}}
+	p := &presence{env: &env{opts: o, store: store, obs: &Observer{}}, etags: &etagHistory{}, swept: sweepSchedule{}}
 	now := time.Unix(100, 0)
 	for n, spare := range []bool{true, false, true} {
 		now = now.Add(time.Second)

@@ -5,89 +5,88 @@ import (
 	"time"
 )
 
-// LeaseState says what a lease record stands for. See doc.go for the drawing.
+// LeaseState is the state of a lease record. doc.go draws the state machine.
 type LeaseState string
 
 const (
 	// LeaseLive can be owned and processed.
 	LeaseLive LeaseState = ""
-	// LeasePending was created by a split that may not have been completed. It
-	// is never owned; completing the split makes it live.
+	// LeasePending was created by a split that may not be complete. It is never owned;
+	// completing the split makes it live.
 	LeasePending LeaseState = "pending"
-	// LeaseSplit was replaced by its children, which may not all exist yet. It is
-	// never processed again.
+	// LeaseSplit was replaced by its children, which may not all exist yet. It is never
+	// processed again.
 	LeaseSplit LeaseState = "split"
-	// LeaseDone was replaced and all its children are live: it may be deleted.
+	// LeaseDone was replaced and all its children are live. It may be deleted.
 	LeaseDone LeaseState = "done"
 )
 
-// Health is what an operator needs to know of a range.
+// Health is the state of a range for operators.
 type Health string
 
 const (
-	// Healthy means that the last delivery succeeded, or there was none yet.
+	// Healthy means that the last delivery succeeded, or that there was none yet.
 	Healthy Health = ""
-	// Retrying means that something fails and is being tried again.
+	// Retrying means that reads or deliveries fail and are retried.
 	Retrying Health = "retrying"
-	// Stopped means that the poison policy stopped the range; it waits for an operator.
+	// Stopped means that the poison policy stopped the range until an operator acts.
 	Stopped Health = "stopped"
 )
 
-// Lease is one lease record: who processes a feed range, and how far it is. What it leads
-// to is never changed in place, so that a copy is one of its own.
+// Lease is one lease record: the owner and the position of a feed range. Slices and maps in
+// it are never changed in place, so a copy is independent.
 type Lease struct {
 	ID   string
 	ETag string
-	// Version of the document format: 1 for a lease of an effective partition
-	// key range, 0 for a lease of a physical range as older .NET processors
-	// make them.
+	// Version of the document format: 1 for a lease of an effective partition key range, 0
+	// for a lease of a physical range from older .NET processors.
 	Version int
 	// Token is the lease token: min-max, or the physical range's id (version 0).
 	Token string
 	Range FeedRange
-	// Owner is the host's name, empty if nobody owns the lease.
+	// Owner is the host's name, empty if the lease is unowned.
 	Owner string
-	// Incarnation is the owner's random identity: two hosts of one name differ.
+	// Incarnation is the owner's random identity. It distinguishes two hosts of one name.
 	Incarnation string
 	// Epoch rises by one each time the lease is acquired: a fencing token.
 	Epoch int64
-	// Expiry is how long the owner lets its lease live without a write. An
-	// observer waits at least this long; see lifetime for an owner that does not say.
+	// Expiry is the owner's setting: the lifetime of its lease without a write. An observer
+	// waits at least this long. See lifetime for owners that record none.
 	Expiry time.Duration
-	// Continuation is the checkpoint; empty until the first one, then Since says
-	// where to start.
+	// Continuation is the checkpoint. It is empty until the first one; then Since is the
+	// start position.
 	Continuation string
 	Since        time.Time
 	// LSN and ChangeTime are those of the last change before the checkpoint.
 	LSN        int64
 	ChangeTime int64
-	// Delivered is the LSN of the last change that was handled, which lies behind the
-	// checkpoint while a key before it waits; Handled counts the documents handled since
-	// the lease was made. Both are of the record's last write.
+	// Delivered is the LSN of the last handled change. It is after the checkpoint while an
+	// earlier key is held. Handled counts the documents handled since the lease was
+	// created. Both are as of the record's last write.
 	Delivered int64
 	Handled   int64
-	// Timestamp is the writer's wall clock. Nobody decides by it.
+	// Timestamp is the writer's wall clock. It is informational only.
 	Timestamp time.Time
 	// Mode of the feed; empty is the incremental (latest version) feed.
 	Mode string
 
 	State    LeaseState
 	Parent   string       // id of the record this one was split from
-	Children []RangeToken // what a split replaces this lease by
-	Handoff  hostKey      // who may acquire a released lease first
+	Children []RangeToken // replacements of this lease by a split
+	Handoff  hostKey      // the host that may acquire a released lease first
 	Previous string       // name of the last owner, preferred on a restart
 
 	Health   Health
 	Failures int       // consecutive failures of the delivery that is retried
 	Error    string    // the last one
-	Failing  time.Time // since when
+	Failing  time.Time // start of the failure
 	Attempts []DocumentAttempts
 
-	Request Request // what an operator asks of the owner
+	Request Request // an operator's request to the owner
 
-	// foreign: another product wrote the record last. What "properties" say of the owner
-	// is about the one before, and is not decoded. takenOver: it took the lease from an
-	// owner that may not know it yet.
+	// foreign means that another product wrote the record last. Then "properties" describe
+	// the owner before it, and are not decoded. takenOver means that the other product took
+	// the lease from an owner that may not know it yet.
 	foreign, takenOver bool
 
 	properties map[string]string          // members of properties this package does not know
@@ -100,12 +99,12 @@ type DocumentAttempts struct {
 	Count    int    `json:"n"`
 }
 
-// Request is an operator's wish, carried out by whoever owns the lease.
+// Request is a request of an operator to the current or next owner of a lease.
 type Request struct {
 	Paused  bool        // hold the lease but deliver nothing
-	Release bool        // give the lease up once
-	Retry   bool        // forget counted attempts and a stop
-	Rewind  *RangeToken // continue from here
+	Release bool        // release the lease once
+	Retry   bool        // reset attempts and resume a stopped range
+	Rewind  *RangeToken // continue from this position
 }
 
 func (r Request) equal(o Request) bool {
@@ -118,14 +117,14 @@ func (l *Lease) ref() LeaseRef { return LeaseRef{Lease: l.ID, Range: l.Range, Ep
 
 func (l *Lease) ownerKey() hostKey { return newHostKey(l.Owner, l.Incarnation) }
 
-// foreignExpiry is how long a lease lives whose owner is another product's processor:
-// what .NET's and Java's have by default. They renew each 17 s.
+// foreignExpiry is the lifetime of a lease owned by another product's processor. It is the
+// default of .NET's and Java's processors, which renew every 17 s.
 const foreignExpiry = time.Minute
 
-// lifetime is for how long the lease must be seen unchanged before it may be
-// acquired; least is the observer's own Expiry. One that was given up is free at once,
-// unless another product gave it up that took it from a host of ours: that one may
-// trust it for its Expiry, which began before.
+// lifetime returns how long the lease must be seen unchanged before it may be acquired;
+// least is the observer's own Expiry. A released lease is free at once, except one that
+// another product took from a host of this package and then released. That host may not
+// know it yet and may trust the lease for its own Expiry.
 func (l *Lease) lifetime(least time.Duration) time.Duration {
 	switch {
 	case l.Owner == "" && !l.takenOver:
@@ -136,25 +135,25 @@ func (l *Lease) lifetime(least time.Duration) time.Duration {
 	return max(least, l.Expiry)
 }
 
-// disown takes everything about the owner off the record but its name.
+// disown removes everything about the owner from the record but its name.
 func (l *Lease) disown() {
 	l.Previous = l.Owner
 	l.Owner, l.Incarnation, l.Expiry, l.Handoff = "", "", 0, ""
 }
 
-// givenUpAs reports whether the record is what a host wrote last that gave the lease
-// up: nobody's, and without anything another product leaves behind of an owner.
-func (l *Lease) givenUpAs(last *Lease) bool {
+// releasedAs reports whether the record is last, the final write of a host that released
+// the lease: unowned, and without anything that another product leaves behind.
+func (l *Lease) releasedAs(last *Lease) bool {
 	return l.ownerKey() == "" && !l.foreign && l.State == last.State && l.Handoff == last.Handoff && l.Continuation == last.Continuation
 }
 
-// position is where processing of the lease goes on.
+// position is the position from which processing of the lease continues.
 func (l Lease) position() RangeToken {
 	return RangeToken{Range: l.Range, Continuation: l.Continuation, Since: l.Since}
 }
 
-// replaceBy turns a live lease into a split one: children go on from its
-// checkpoint, which is that of the last page handled, not of the last one read.
+// replaceBy turns a live lease into a split one. Its children continue from its checkpoint,
+// which is the position after the last page handled, not read.
 func (l *Lease) replaceBy(children []FeedRange) {
 	l.State = LeaseSplit
 	l.disown()
@@ -164,7 +163,7 @@ func (l *Lease) replaceBy(children []FeedRange) {
 	}
 }
 
-// child is what a split makes of one child, not stored yet.
+// child returns one child of a split, not stored yet.
 func (l *Lease) child(c RangeToken, id string, now time.Time) Lease {
 	child := Lease{
 		ID: id, Version: 1, Token: c.Range.String(), Range: c.Range, Mode: modeIncremental,

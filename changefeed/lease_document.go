@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// The lease document is the one of the .NET SDK's processor (DocumentService-
-// LeaseCore and DocumentServiceLeaseCoreEpk), member for member, so that its
-// estimator and KEDA's scaler read it. Ours go into "properties", a map of
-// strings .NET keeps but does not use.
+// The lease document is that of the .NET SDK's processor (DocumentServiceLeaseCore and
+// DocumentServiceLeaseCoreEpk), member for member, so that its estimator and KEDA's scaler
+// can read it. Our own fields are in "properties", a map of strings that .NET keeps but
+// does not use.
 type leaseDocument struct {
 	ID                string            `json:"id"`
 	Version           int               `json:"version"`
@@ -31,17 +31,17 @@ type feedRangeJSON struct {
 	Range FeedRange `json:"Range"`
 }
 
-// beginning stands in the document for no position. Without one .NET would begin where
-// its own options say, and Java, which takes a lease without a position for its own,
-// would rewrite it in its own form; this one it cannot read. Cosmos DB counts changes
-// from 1, so to .NET it is the position before the first. To a feed it may be a true
-// position: propUnread tells the two apart.
+// beginning is the ContinuationToken of a lease without a position. Without a token .NET
+// would begin at the position of its own options, and Java would treat the lease as its own
+// and rewrite it; Java cannot read this token. Cosmos DB counts changes from 1, so for .NET
+// it is the position before the first change. In a feed it may be a real position, so
+// propUnread distinguishes the two.
 const beginning = `"0"`
 
-// propUnread is the property of a record whose position is not one that was read.
+// propUnread is the property of a record whose position did not come from the feed.
 const propUnread = "unread"
 
-// nullable is null where .NET has null: empty.
+// nullable is encoded as null if empty, as .NET does.
 type nullable string
 
 func (s nullable) MarshalJSON() ([]byte, error) {
@@ -54,15 +54,15 @@ func (s nullable) MarshalJSON() ([]byte, error) {
 // timestampFormat is .NET's round-trip format of a UTC time.
 const timestampFormat = "2006-01-02T15:04:05.0000000Z07:00"
 
-// propSigned is the member of "properties" that shows that this package wrote the
-// record last; the others are in ownProperties.
+// propSigned is the member of "properties" that proves that this package wrote the record
+// last. The other members are in ownProperties.
 const propSigned = "signed"
 
 // maxErrorText bounds the error text kept in a lease.
 const maxErrorText = 512
 
-// signature is what shows that this package wrote the record last: another product
-// changes Owner or timestamp and leaves it behind.
+// signature returns the value of propSigned. Another product changes Owner or timestamp and
+// keeps the old signature, which then does not match.
 func signature(owner, timestamp string) string { return owner + " " + timestamp }
 
 func (l *Lease) encode() Record {
@@ -80,7 +80,7 @@ func (l *Lease) encode() Record {
 		Owner: nullable(l.Owner), ContinuationToken: nullable(l.Continuation),
 	}
 	if l.State == LeasePending || l.State == LeaseSplit || l.State == LeaseDone {
-		doc.LeaseToken = "" // what has none is no lease to KEDA and the estimator
+		doc.LeaseToken = "" // KEDA and the estimator ignore records without a token
 	}
 	if l.Range != (FeedRange{}) {
 		doc.FeedRange = &feedRangeJSON{Range: l.Range}
@@ -103,7 +103,8 @@ func (l *Lease) encode() Record {
 	return Record{ID: l.ID, ETag: l.ETag, Body: body}
 }
 
-// decodeLease reads a lease record. The error says why it cannot be continued.
+// decodeLease reads a lease record. Its error is the reason why the lease cannot be
+// continued.
 func decodeLease(r Record) (Lease, error) {
 	var doc leaseDocument
 	if err := json.Unmarshal(r.Body, &doc); err != nil {
@@ -133,7 +134,7 @@ func decodeLease(r Record) (Lease, error) {
 			l.Range.Max = maxKey
 		}
 	}
-	l.Timestamp, _ = time.Parse(time.RFC3339Nano, doc.Timestamp) // zero if it is no time: nobody decides by it
+	l.Timestamp, _ = time.Parse(time.RFC3339Nano, doc.Timestamp) // zero if invalid: it is informational only
 	if signed := p[propSigned]; signed != "" && signed != signature(l.Owner, doc.Timestamp) {
 		l.foreign, l.takenOver = true, !strings.HasPrefix(signed, signature("", ""))
 		l.Incarnation, l.Handoff = "", ""
@@ -143,22 +144,22 @@ func decodeLease(r Record) (Lease, error) {
 		l.LSN, l.ChangeTime = 0, 0 // of our last checkpoint, not of theirs
 		l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
 	}
-	if !l.foreign { // an operator's write keeps it as it is
+	if !l.foreign { // an operator's write keeps the signature
 		delete(p, propSigned)
 	}
 	if len(p) > 0 {
 		l.properties = p
 	}
 	l.unknown = unknownMembers(r.Body)
-	l.Token = cmp.Or(l.Token, l.Range.String()) // what is not live has none in its record
+	l.Token = cmp.Or(l.Token, l.Range.String()) // the record of a lease that is not live has no token
 	return l, errors.Join(append(errs, l.check(doc))...)
 }
 
 // errUnreadable marks a record that cannot be continued.
 var errUnreadable = errors.New("lease record cannot be continued")
 
-// readLease reads one lease. A record that is there but cannot be continued is an
-// error marked errUnreadable.
+// readLease reads one lease. An existing record that cannot be continued is an error marked
+// errUnreadable.
 func readLease(ctx context.Context, store LeaseStore, id string) (Lease, error) {
 	record, err := store.Read(ctx, id)
 	if err != nil {
@@ -171,13 +172,13 @@ func readLease(ctx context.Context, store LeaseStore, id string) (Lease, error) 
 	return l, nil
 }
 
-// replace stores the record in place of the one with its ETag, and takes the new one.
+// replace stores the record in place of the one with its ETag, and sets the new ETag.
 func (l *Lease) replace(ctx context.Context, store LeaseStore) (err error) {
 	l.ETag, err = store.Replace(ctx, l.encode())
 	return err
 }
 
-// check says why this processor cannot continue a lease another product wrote.
+// check returns the reason why this processor cannot continue a lease of another product.
 func (l *Lease) check(doc leaseDocument) error {
 	if strings.HasSuffix(l.ID, infoSuffix) {
 		return nil
@@ -185,7 +186,7 @@ func (l *Lease) check(doc leaseDocument) error {
 	switch {
 	case l.Version != 0 && l.Version != 1:
 		return fmt.Errorf("document version %d is unknown; this processor reads 0 and 1", l.Version)
-	case l.unknown["feedRange"] != nil: // as only Java spells it
+	case l.unknown["feedRange"] != nil: // the spelling of Java's processor
 		return errors.New("written by the Java processor, whose continuations are not interchangeable")
 	case doc.FeedRange == nil:
 		return errors.New("it has no FeedRange; start the .NET processor once, which adds it, or delete the lease")
@@ -199,7 +200,7 @@ func (l *Lease) check(doc leaseDocument) error {
 
 const modeIncremental = "Incremental Feed"
 
-// knownMembers are rebuilt on every write; all others are kept.
+// knownMembers are rebuilt on every write. All others are kept.
 var knownMembers = map[string]bool{
 	"id": true, "version": true, "LeaseToken": true, "FeedRange": true, "Owner": true,
 	"ContinuationToken": true, "properties": true, "timestamp": true, "Mode": true,
@@ -208,7 +209,7 @@ var knownMembers = map[string]bool{
 func unknownMembers(body []byte) (unknown map[string]json.RawMessage) {
 	_ = json.Unmarshal(body, &unknown) // it was decoded before
 	maps.DeleteFunc(unknown, func(name string, _ json.RawMessage) bool {
-		return knownMembers[name] || strings.HasPrefix(name, "_") // _ is the store's
+		return knownMembers[name] || strings.HasPrefix(name, "_") // names with _ are the store's
 	})
 	if len(unknown) == 0 {
 		return nil
@@ -216,7 +217,7 @@ func unknownMembers(body []byte) (unknown map[string]json.RawMessage) {
 	return unknown
 }
 
-// mustMarshal is for what always marshals: strings, numbers, and what was decoded before.
+// mustMarshal marshals values that cannot fail: strings, numbers, and decoded values.
 func mustMarshal(v any) json.RawMessage {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// property is a member of "properties": its JSON, but text and times without quotes and
-// durations in milliseconds. What is zero is absent.
+// property is a member of "properties". Its text is JSON, except that strings and times are
+// unquoted and durations are in milliseconds. Zero values are omitted.
 type property struct {
 	name string
 	at   any // a pointer into the lease
@@ -41,7 +41,7 @@ func (l *Lease) ownProperties() []property {
 	}
 }
 
-// text is empty for what is absent.
+// text returns the encoded value, or "" for the zero value.
 func (p property) text() string {
 	v := reflect.ValueOf(p.at).Elem()
 	switch at := p.at.(type) {

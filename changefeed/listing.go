@@ -10,12 +10,12 @@ import (
 type lister struct {
 	*env
 	etags   etagHistory
-	decoded map[string]Lease // by id, as last listed: spares decoding what did not change
+	decoded map[string]Lease // by id, from the last listing; saves decoding unchanged records
 }
 
-// listing is one look at all records.
+// listing is the content of all records at one time.
 type listing struct {
-	leases  []Lease // shared with later looks: copy before a change
+	leases  []Lease // shared with later listings: copy before a change
 	info    *Lease
 	hosts   []heartbeat
 	paused  bool
@@ -75,9 +75,9 @@ func (l *lister) list(ctx context.Context) (listing, error) {
 	return seen, nil
 }
 
-// etagHistory judges liveness: a record whose ETag has not changed for long enough
-// on this host's own clock belongs to a host that is gone. No timestamp of
-// another host or of the store is ever compared.
+// etagHistory decides liveness: a record whose ETag has not changed for long enough on this
+// host's own clock belongs to a host that is gone. Timestamps of other hosts or of the
+// store are never compared, because their clocks differ.
 type etagHistory struct {
 	seen map[string]etagSeen
 }
@@ -85,10 +85,10 @@ type etagHistory struct {
 type etagSeen struct {
 	etag    string
 	since   time.Time // when this ETag was first seen
-	changed bool      // it is not the first one seen
+	changed bool      // not the first ETag seen
 }
 
-// observe notes what a listing showed and forgets records that are gone.
+// observe records a listing and forgets records that are gone.
 func (s *etagHistory) observe(records []Record, now time.Time) {
 	next := make(map[string]etagSeen, len(records))
 	for _, r := range records {
@@ -101,7 +101,7 @@ func (s *etagHistory) observe(records []Record, now time.Time) {
 	s.seen = next
 }
 
-// unchangedFor is how long the record has been seen unchanged.
+// unchangedFor returns how long the record has been seen unchanged.
 func (s *etagHistory) unchangedFor(id string, now time.Time) time.Duration {
 	seen, ok := s.seen[id]
 	if !ok {

@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// sparingly is how often a failure that repeats itself is logged.
-const sparingly = time.Minute
+// logInterval is the shortest time between two log lines of the same failure.
+const logInterval = time.Minute
 
-// LogObserver returns an observer that writes what an operator needs to know to log:
-// ownership at info, what is tried again at warn, what waits for a person at error. A
-// failure that repeats itself, on whatever lease, is one line a minute; the attribute
-// repeated counts those in between. Leases have their short name (LeaseName).
+// LogObserver returns an observer that logs to log: ownership at info, retried failures at
+// warn, failures that need an operator at error. A repeated failure, on whatever lease, is
+// one line a minute, because a broken store or destination fails for all leases at once.
+// The attribute repeated counts the suppressed lines. Leases have their short name
+// (LeaseName).
 func LogObserver(log *slog.Logger) *Observer {
 	ctx := context.Background() //nolint:forbidigo // slog wants one, hooks have none
-	s := &sparing{last: map[string]lastLine{}}
+	s := &logLimiter{last: map[string]lastLine{}}
 	warn := func(message string, err error, args ...any) {
-		if repeated, ok := s.line(message, err); ok {
+		if repeated, ok := s.allow(message, err); ok {
 			log.WarnContext(ctx, message, append(args, "error", err, "repeated", repeated)...)
 		}
 	}
@@ -33,34 +34,36 @@ func LogObserver(log *slog.Logger) *Observer {
 		LeaseLost: func(e LeaseLost) {
 			log.WarnContext(ctx, "lease lost", "lease", LeaseName(e.Lease), "epoch", e.Epoch, "error", e.Err)
 		},
-		LeaseError: func(e LeaseError) { warn("lease store", e.Err, "lease", LeaseName(e.Lease), "op", e.Op) },
+		LeaseError: func(e LeaseError) {
+			warn("lease store operation failed", e.Err, "lease", LeaseName(e.Lease), "op", e.Op)
+		},
 		ReadFailed: func(e ReadFailed) {
-			warn("change feed read", e.Err, "lease", LeaseName(e.Lease), "pause", e.Pause)
+			warn("change feed read failed", e.Err, "lease", LeaseName(e.Lease), "pause", e.Pause)
 		},
 		BatchFailed: func(e BatchFailed) {
-			warn("changes not delivered", e.Err, "lease", LeaseName(e.Lease), "items", e.Items, "attempt", e.Attempt)
+			warn("delivery failed", e.Err, "lease", LeaseName(e.Lease), "items", e.Items, "attempt", e.Attempt)
 		},
 		DocumentPoisoned: func(e DocumentPoisoned) {
-			log.ErrorContext(ctx, "document given up", "lease", LeaseName(e.Lease), "document", e.ID, "lsn", e.LSN, "attempts", e.Attempts, "policy", string(e.Policy), "error", e.Err)
+			log.ErrorContext(ctx, "poison document", "lease", LeaseName(e.Lease), "document", e.ID, "lsn", e.LSN, "attempts", e.Attempts, "policy", string(e.Policy), "error", e.Err)
 		},
 		RangeStuck: func(e RangeStuck) {
 			log.ErrorContext(ctx, "range is stuck", "lease", LeaseName(e.Lease), "failures", e.Failures, "since", e.Since, "error", e.Err)
 		},
-		RangeRecovered: func(e RangeRecovered) { log.InfoContext(ctx, "range goes on", "lease", LeaseName(e.Lease)) },
+		RangeRecovered: func(e RangeRecovered) { log.InfoContext(ctx, "range recovered", "lease", LeaseName(e.Lease)) },
 		RangeSplit: func(e RangeSplit) {
-			log.InfoContext(ctx, "range was split", "lease", LeaseName(e.Lease), "children", len(e.Children))
+			log.InfoContext(ctx, "range split", "lease", LeaseName(e.Lease), "children", len(e.Children))
 		},
 		GapRepaired: func(e GapRepaired) {
-			log.WarnContext(ctx, "no lease covered a range, one was made", "range", e.Range.String())
+			log.WarnContext(ctx, "gap repaired: no lease covered the range", "range", e.Range.String())
 		},
 		DuplicateHost: func(e DuplicateHost) {
-			log.ErrorContext(ctx, "another process has this host name, give each its own", "host", e.Host, "incarnation", e.Incarnation)
+			log.ErrorContext(ctx, "duplicate host name: give each process its own", "host", e.Host, "incarnation", e.Incarnation)
 		},
 	}
 }
 
-// sparing lets one line of a kind through in a while.
-type sparing struct {
+// logLimiter passes one line of a kind per logInterval.
+type logLimiter struct {
 	mu   sync.Mutex // guards last
 	last map[string]lastLine
 }
@@ -70,14 +73,15 @@ type lastLine struct {
 	repeated int // since then
 }
 
-// line tells whether to write one about err, and how many were left out since the last.
-func (s *sparing) line(message string, err error) (repeated int, ok bool) {
-	kind := message + ": " + kindOf(err)
-	now := time.Now() // of when it is written, whatever the processor's clock says
+// allow reports whether to log a line about err, and how many lines were suppressed before
+// it.
+func (s *logLimiter) allow(message string, err error) (repeated int, ok bool) {
+	kind := message + ": " + errorKind(err)
+	now := time.Now() // of the log line, whatever the processor's clock says
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.last[kind]
-	if now.Sub(last.at) < sparingly {
+	if now.Sub(last.at) < logInterval {
 		s.last[kind] = lastLine{at: last.at, repeated: last.repeated + 1}
 		return 0, false
 	}
@@ -88,12 +92,12 @@ func (s *sparing) line(message string, err error) (repeated int, ok bool) {
 	return last.repeated, true
 }
 
-// maxKinds bounds what is remembered of errors whose texts all differ.
+// maxKinds bounds the memory for errors whose texts all differ.
 const maxKinds = 100
 
-// kindOf is the beginning of an error's text, up to the second colon: behind it stand
-// the ids that make each different.
-func kindOf(err error) string {
+// errorKind returns the text of an error up to the second colon, because the text after it
+// contains ids that make each error different.
+func errorKind(err error) string {
 	if err == nil {
 		return ""
 	}

@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// membership turns what a cycle saw into the balancer's view: who is alive, and which
-// leases are free.
+// membership derives the balancer's view from a listing: live hosts and free leases.
 type membership struct {
 	*env
-	etags   *etagHistory
-	workers *workers
-	twins   map[hostKey]bool // hosts of this name reported already
+	etags      *etagHistory
+	workers    *workers
+	duplicates map[hostKey]bool // hosts of this name that were reported
 }
 
-// handoffGrace is how many cycles a lease waits for the host it is meant for,
-// and a free one for the host whose turn it is.
+// handoffGrace is the number of cycles a lease waits for the host it is handed to, and a
+// free one for the host that should take it.
 const handoffGrace = 2
 
-// reserved is whom a free lease waits for that must not be acquired yet: nobody.
+// reserved is the handoff of a free lease that no host may acquire yet.
 const reserved hostKey = "/"
 
 func (m *membership) balanceView(seen listing, t tiling, now time.Time) balanceView {
 	b := balanceView{self: m.self}
-	alive := map[hostKey]bool{m.self: true} // and whether it has shown life of late
+	alive := map[hostKey]bool{m.self: true} // and whether it has shown a sign of life recently
 	for _, h := range seen.hosts {
 		id := m.ids.host(h.Host, h.Incarnation)
 		expiry := max(m.opts.Expiry, time.Duration(h.ExpiryMS)*time.Millisecond)
@@ -61,18 +60,18 @@ func (m *membership) balanceView(seen listing, t tiling, now time.Time) balanceV
 	return b
 }
 
-// balanceLease judges one live lease.
+// balanceLease returns the balancer's view of one live lease.
 func (m *membership) balanceLease(l *Lease, now time.Time, grace time.Duration) balanceLease {
 	age := m.etags.unchangedFor(l.ID, now)
 	b := balanceLease{id: l.ID, owner: l.ownerKey(), handoff: l.Handoff, previous: l.Previous}
 	w := m.workers.of(l.ID)
 	switch {
 	case w != nil:
-		// Whatever a listing shows, the worker knows best: its next write finds
-		// out if the lease is another's.
+		// The worker knows more than a listing: if another host owns the lease, the
+		// worker's next write finds out.
 		b.owner, b.handoff, b.busy = m.self, "", w.inHand()
 	case b.owner == m.self:
-		b.owner = "" // lost and given up on; nobody has taken it
+		b.owner = "" // lost and given up, but not taken yet
 	case b.owner != "":
 		if lifetime := l.lifetime(m.opts.Expiry); age >= lifetime {
 			b.owner, b.handoff, b.previous = "", "", l.Owner
@@ -86,15 +85,15 @@ func (m *membership) balanceLease(l *Lease, now time.Time, grace time.Duration) 
 	return b
 }
 
-// reportTwins reports other processes of this host's name, each once it shows that it
-// lives.
-func (m *membership) reportTwins(seen listing, now time.Time) {
+// reportDuplicates reports other processes with this host's name, each once it shows a sign
+// of life.
+func (m *membership) reportDuplicates(seen listing, now time.Time) {
 	report := func(h hostKey, incarnation, record string) {
-		if h == m.self || h.name() != m.opts.Host || m.twins[h] || !m.etags.changed(record) || m.etags.unchangedFor(record, now) >= m.opts.Expiry {
+		if h == m.self || h.name() != m.opts.Host || m.duplicates[h] || !m.etags.changed(record) || m.etags.unchangedFor(record, now) >= m.opts.Expiry {
 			return
 		}
-		m.twins[h] = true
-		tell(m.obs.DuplicateHost, DuplicateHost{Host: m.opts.Host, Incarnation: incarnation})
+		m.duplicates[h] = true
+		notify(m.obs.DuplicateHost, DuplicateHost{Host: m.opts.Host, Incarnation: incarnation})
 	}
 	for _, h := range seen.hosts {
 		report(h.key(), h.Incarnation, m.ids.host(h.Host, h.Incarnation))

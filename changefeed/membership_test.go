@@ -33,7 +33,7 @@ func member(t *testing.T, ages map[string]time.Duration) (*desk, *membership) {
 	for id, age := range ages {
 		history.seen[id] = etagSeen{etag: "e", since: e.clock.Now().Add(-age), changed: true}
 	}
-	return d, &membership{env: e, etags: history, workers: &workers{byLease: map[string]*worker{}}, twins: map[hostKey]bool{}}
+	return d, &membership{env: e, etags: history, workers: &workers{byLease: map[string]*worker{}}, duplicates: map[hostKey]bool{}}
 }
 
 // A host counts for as long as its record, or one of its leases, was not seen unchanged for
@@ -150,8 +150,8 @@ func TestTwinsAreTold(t *testing.T) {
 			if owner {
 				seen = listing{leases: []Lease{{ID: "p..-FF", Owner: tt.host, Incarnation: tt.incarnation}}}
 			}
-			m.reportTwins(seen, m.clock.Now())
-			if m.reportTwins(seen, m.clock.Now()); tt.told {
+			m.reportDuplicates(seen, m.clock.Now())
+			if m.reportDuplicates(seen, m.clock.Now()); tt.told {
 				d.expectTold(t, name, DuplicateHost{Host: "b", Incarnation: "3"})
 			} else {
 				d.expectTold(t, name)

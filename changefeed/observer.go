@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Observer is told what happens: for logs, metrics, traces and tests. Every
-// field may be nil. Hooks are called on the processor's goroutines, several at
-// once; they must be quick and must not block.
+// Observer receives the events of a processor, for logs, metrics, traces and tests. Every
+// field may be nil. Hooks are called on the processor's goroutines, several at once. They
+// must be quick and must not block.
 type Observer struct {
 	LeaseAcquired     func(LeaseAcquired)
 	LeaseReleased     func(LeaseReleased)
@@ -34,46 +34,47 @@ type LeaseRef struct {
 	Epoch int64 // rises by one with each change of ownership
 }
 
-// LeaseAcquired says that this host owns the lease from now on.
+// LeaseAcquired reports that this host owns the lease from now on.
 type LeaseAcquired struct {
 	LeaseRef
 	Continuation string
-	From         string // the owner before, empty if it had been released
-	// Written is when the lease was last written before, by that writer's wall clock;
-	// for how long nobody may have read the range. Zero if it is new.
+	From         string // the previous owner, empty if the lease had been released
+	// Written is the time of the lease's previous write, by that writer's wall clock. The
+	// range may not have been read since then. Zero if the lease is new.
 	Written time.Time
 }
 
-// LeaseReleased says that this host gave the lease up by itself.
+// LeaseReleased reports that this host released the lease.
 type LeaseReleased struct {
 	LeaseRef
-	To     string // the host it is meant for, empty if any
+	To     string // the host it is handed to, empty if any
 	Reason string
 }
 
-// LeaseLost says that this host no longer owns the lease and did not give it up.
+// LeaseLost reports that this host does not own the lease any longer and did not release
+// it.
 type LeaseLost struct {
 	LeaseRef
-	To  string // the owner found in the record, empty if it is not known or nobody's
+	To  string // the owner found in the record, empty if unknown or none
 	Err error
 }
 
-// Operations of a LeaseError that are checks of what delivery rests on. What they find
-// does not pass by itself: somebody has to act.
+// Operations of a LeaseError that are checks of the processor's assumptions. The problems
+// they find do not pass on their own; an operator has to act.
 const (
 	OpCheckFeed   = "check the feed" // documents lie where their range says (Page.Doubt)
 	OpCheckTiling = "check tiling"   // leases do not overlap
 )
 
-// LeaseError says that an operation on the lease store failed, which is tried again,
-// or that a check found something wrong. Lease is empty for operations on all leases.
+// LeaseError reports that an operation on the lease store failed, which is retried, or that
+// a check failed. Lease is empty for operations on all leases.
 type LeaseError struct {
 	Lease string
 	Op    string
 	Err   error
 }
 
-// CheckpointWritten says that the lease was stored. Renewals are reported too.
+// CheckpointWritten reports that the lease was stored. Renewals are reported too.
 type CheckpointWritten struct {
 	LeaseRef
 	Continuation string
@@ -81,7 +82,7 @@ type CheckpointWritten struct {
 	Took         time.Duration
 }
 
-// PageRead says that the feed replied.
+// PageRead reports that the feed replied.
 type PageRead struct {
 	LeaseRef
 	Items         int
@@ -91,14 +92,14 @@ type PageRead struct {
 	Took          time.Duration // decoding included
 }
 
-// ReadFailed says that the feed could not be read; it is tried again after Pause.
+// ReadFailed reports that a read of the feed failed. It is retried after Pause.
 type ReadFailed struct {
 	LeaseRef
 	Err   error
 	Pause time.Duration
 }
 
-// BatchHandled says that a handler call returned nil.
+// BatchHandled reports that all items of a handler call are done.
 type BatchHandled struct {
 	LeaseRef
 	Items   int
@@ -106,7 +107,7 @@ type BatchHandled struct {
 	Took    time.Duration
 }
 
-// BatchFailed says that a handler call failed.
+// BatchFailed reports that a handler call failed.
 type BatchFailed struct {
 	LeaseRef
 	Items   int
@@ -115,13 +116,13 @@ type BatchFailed struct {
 	Err     error
 }
 
-// DocumentPoisoned says that a document failed too often and Policy was applied.
+// DocumentPoisoned reports that a document failed too often and Policy was applied.
 type DocumentPoisoned struct {
 	DeadLetter
 	Policy PoisonPolicy
 }
 
-// RangeStuck says that deliveries of the range have failed for Options.StuckAfter, or
+// RangeStuck reports that deliveries of the range have failed for Options.StuckAfter, or
 // its reads with errors marked ErrPermanent.
 type RangeStuck struct {
 	LeaseRef
@@ -130,44 +131,44 @@ type RangeStuck struct {
 	Err      error
 }
 
-// RangeRecovered says that a range that failed delivers again.
+// RangeRecovered reports that a failed range delivers again.
 type RangeRecovered struct {
 	LeaseRef
 }
 
-// RangeSplit says that a lease was replaced by others.
+// RangeSplit reports that a lease was replaced by others.
 type RangeSplit struct {
 	LeaseRef
 	Children []FeedRange
 }
 
-// GapRepaired says that no lease covered a range; one was created.
+// GapRepaired reports that a range had no lease and that this host created one.
 type GapRepaired struct {
 	Range FeedRange
 	From  RangeToken
 }
 
-// DuplicateHost says that another running process uses this host's name.
+// DuplicateHost reports that another running process uses this host's name.
 type DuplicateHost struct {
 	Host        string
-	Incarnation string // the other's
+	Incarnation string // of the other process
 }
 
-// Balanced says that this host looked at all leases.
+// Balanced reports that this host listed all leases and computed its plan.
 type Balanced struct {
 	Hosts  int
 	Leases int
 	Owned  int // by this host
 }
 
-func tell[E any](hook func(E), event E) {
+func notify[E any](hook func(E), event E) {
 	if hook != nil {
 		hook(event)
 	}
 }
 
-// JoinObservers returns an observer that tells each of the given ones, in order.
-// A nil observer is left out.
+// JoinObservers returns an observer that calls each of the given ones, in order. Nil
+// observers are left out.
 func JoinObservers(observers ...*Observer) *Observer {
 	joined := &Observer{}
 	for i := range reflect.TypeFor[Observer]().NumField() {
@@ -178,14 +179,14 @@ func JoinObservers(observers ...*Observer) *Observer {
 			}
 		}
 		if len(hooks) > 0 {
-			reflect.ValueOf(joined).Elem().Field(i).Set(tellAll(hooks))
+			reflect.ValueOf(joined).Elem().Field(i).Set(callAll(hooks))
 		}
 	}
 	return joined
 }
 
-// tellAll is a hook that calls several of its type.
-func tellAll(hooks []reflect.Value) reflect.Value {
+// callAll returns a hook that calls several hooks of its type.
+func callAll(hooks []reflect.Value) reflect.Value {
 	if len(hooks) == 1 {
 		return hooks[0]
 	}

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Operator looks at a processor's leases and asks their owners for things. It
-// owns no lease: what it writes is a request that the owner carries out between
-// two pages, or whoever acquires the lease next. Nothing an owner writes
-// meanwhile is lost. It is safe for concurrent use.
+// Operator inspects a processor's leases and sends requests to their owners. It owns no
+// lease. It writes requests, which the owner carries out between two pages, or the next
+// owner when it acquires the lease. Concurrent writes of the owner are not lost. It is safe
+// for concurrent use.
 type Operator struct {
 	feed  Feed
 	store LeaseStore
 	opts  OperatorOptions
 }
 
-// OperatorOptions say which processor is meant; see Options.
+// OperatorOptions select the processor; see Options.
 type OperatorOptions struct {
 	Processor       string           // default "changefeed"
 	LeasePrefixHost string           // default: the feed's
@@ -39,9 +39,9 @@ func NewOperator(feed Feed, leases LeaseStore, options *OperatorOptions) *Operat
 	return o
 }
 
-// Leases lists the live leases, and those of splits not completed, in order of
-// their ranges. If there are leases this package cannot continue, it returns
-// *RefusedError beside the others.
+// Leases lists the live leases, and those of incomplete splits, in order of their ranges.
+// If there are leases this package cannot continue, it returns *RefusedError beside the
+// others.
 func (o *Operator) Leases(ctx context.Context) ([]Lease, error) {
 	ids, err := o.ids(ctx)
 	if err != nil {
@@ -83,8 +83,8 @@ func (o *Operator) Export(ctx context.Context) ([]RangeToken, error) {
 	return tokens, nil
 }
 
-// Pause makes all hosts hold their leases and deliver nothing, until Resume.
-// They notice within Options.Acquire. Pausing twice is no error.
+// Pause makes all hosts hold their leases without delivering, until Resume. They notice
+// within Options.Acquire. Pausing twice is no error.
 func (o *Operator) Pause(ctx context.Context) error {
 	ids, err := o.ids(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *Operator) Pause(ctx context.Context) error {
 	return nil
 }
 
-// Resume ends Pause. Without one it does nothing.
+// Resume ends Pause. Without a pause it does nothing.
 func (o *Operator) Resume(ctx context.Context) error {
 	ids, err := o.ids(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (o *Operator) Resume(ctx context.Context) error {
 	}
 }
 
-// Paused reports whether all hosts are told to pause.
+// Paused reports whether all hosts are asked to pause.
 func (o *Operator) Paused(ctx context.Context) (bool, error) {
 	ids, err := o.ids(ctx)
 	if err != nil {
@@ -130,8 +130,7 @@ func (o *Operator) Paused(ctx context.Context) (bool, error) {
 	return err == nil, nil
 }
 
-// PauseLeases and ResumeLeases do the same for single leases, by id; none named
-// means all of this moment.
+// PauseLeases pauses single leases, by id. Without ids it pauses all current leases.
 func (o *Operator) PauseLeases(ctx context.Context, leases ...string) error {
 	return o.each(ctx, leases, func(l *Lease) error { l.Request.Paused = true; return nil })
 }
@@ -141,21 +140,21 @@ func (o *Operator) ResumeLeases(ctx context.Context, leases ...string) error {
 	return o.each(ctx, leases, func(l *Lease) error { l.Request.Paused = false; return nil })
 }
 
-// Release makes the owners give leases up once, by id; none named means all.
-// Balancing decides who acquires them next, which may be the same host.
+// Release makes the owners release leases once, by id. Without ids it releases all.
+// Balancing decides the next owner, which may be the same host.
 func (o *Operator) Release(ctx context.Context, leases ...string) error {
 	return o.each(ctx, leases, func(l *Lease) error { l.Request.Release = l.Owner != ""; return nil })
 }
 
-// Retry forgets counted attempts and starts ranges again that the poison policy
-// stopped, by lease id; none named means all.
+// Retry resets counted attempts and resumes ranges that the poison policy stopped, by lease
+// id. Without ids it applies to all.
 func (o *Operator) Retry(ctx context.Context, leases ...string) error {
 	return o.each(ctx, leases, func(l *Lease) error { l.Request.Retry = true; return nil })
 }
 
-// Rewind moves the checkpoints of leases, by id; none named means all. Changes
-// behind the new position are delivered again, or skipped if it lies ahead. It
-// returns once the request is stored; the owner applies it between two pages.
+// Rewind moves the checkpoints of leases, by id; without ids, of all. Changes after the new
+// position are delivered again, or skipped if it is further ahead. It returns once the
+// request is stored. The owner applies it between two pages.
 func (o *Operator) Rewind(ctx context.Context, to Start, leases ...string) error {
 	if to.err != nil {
 		return to.err
@@ -166,14 +165,14 @@ func (o *Operator) Rewind(ctx context.Context, to Start, leases ...string) error
 			return err
 		}
 		if len(parts) != 1 {
-			return fmt.Errorf("%d of the tokens are for %s, want 1", len(parts), l.Range)
+			return fmt.Errorf("range %s has %d of the given tokens, want 1", l.Range, len(parts))
 		}
 		l.Request.Rewind = &parts[0]
 		return nil
 	})
 }
 
-// live lists live leases, all or those named.
+// live lists live leases, all or the named ones.
 func (o *Operator) live(ctx context.Context, named []string) ([]Lease, error) {
 	leases, err := o.Leases(ctx)
 	if err != nil {
@@ -183,7 +182,7 @@ func (o *Operator) live(ctx context.Context, named []string) ([]Lease, error) {
 		return l.State != LeaseLive || (len(named) > 0 && !slices.Contains(named, l.ID) && !slices.Contains(named, l.Token))
 	})
 	if len(leases) < len(named) {
-		return nil, fmt.Errorf("of the %d leases named only %d exist", len(named), len(leases))
+		return nil, fmt.Errorf("only %d of the %d named leases exist", len(leases), len(named))
 	}
 	return leases, nil
 }
@@ -203,7 +202,7 @@ func (o *Operator) each(ctx context.Context, named []string, edit func(*Lease) e
 	return errors.Join(errs...)
 }
 
-// update stores an edit, again if the owner wrote in between.
+// update stores an edit. It retries if the owner wrote in between.
 func (o *Operator) update(ctx context.Context, l Lease, edit func(*Lease) error) error {
 	for {
 		if err := edit(&l); err != nil {
@@ -217,7 +216,7 @@ func (o *Operator) update(ctx context.Context, l Lease, edit func(*Lease) error)
 			return err
 		}
 		if l.State != LeaseLive {
-			return errors.New("it was split meanwhile; try again")
+			return errors.New("the lease was split meanwhile; try again")
 		}
 	}
 }

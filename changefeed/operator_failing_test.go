@@ -112,7 +112,7 @@ func TestARewindToNowhereIsRefused(t *testing.T) {
 		"no tokens":       {changefeed.FromTokens(), "at least one token"},
 		"a wrong token":   {changefeed.FromTokens(changefeed.RangeToken{Range: changefeed.FeedRange{Min: "x", Max: "FF"}}), "hexadecimal"},
 		"half of tokens":  {changefeed.FromTokens(changefeed.RangeToken{Range: low}), "do not cover"},
-		"two tokens":      {changefeed.FromTokens(changefeed.RangeToken{Range: low}, changefeed.RangeToken{Range: high}), "2 of the tokens"},
+		"two tokens":      {changefeed.FromTokens(changefeed.RangeToken{Range: low}, changefeed.RangeToken{Range: high}), "2 of the given tokens"},
 		"now, untold":     {changefeed.FromNow(), errCut.Error()},
 		"now, of nothing": {changefeed.FromNow(), "no continuation"},
 	} {

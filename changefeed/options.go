@@ -12,131 +12,127 @@ import (
 	"time"
 )
 
-// Options tune a processor. The zero value of every field is its documented
-// default; a negative duration or count disables what it bounds, where the field
-// says so.
+// Options tune a processor. The zero value of every field is its documented default. A
+// negative duration or count disables the limit where the field says so.
 type Options struct {
-	// Processor names the set of leases; all hosts of one deployment share it.
-	// Default "changefeed". It must not contain a dot.
+	// Processor names the set of leases. All hosts of one deployment share it. Default
+	// "changefeed". It must not contain a dot.
 	Processor string
-	// Host is this host's name in the leases. Two hosts should not share one, but
-	// are told apart if they do. Default: the machine's host name.
+	// Host is this host's name in the leases. Give each host its own; two hosts with one
+	// name still work and are reported (Observer.DuplicateHost). Default: the machine's
+	// host name.
 	Host string
-	// LeasePrefixHost replaces the account host in lease ids, so that two names
-	// of one account do not make two sets of leases. Default: the feed's.
+	// LeasePrefixHost replaces the account host in lease ids. Without it, two names of one
+	// account would make two sets of leases. Default: the feed's.
 	LeasePrefixHost string
-	// Start says where to begin if there are no leases. Default FromBeginning.
+	// Start is the start position if there are no leases. Default FromBeginning.
 	Start Start
 	// Scope limits the processor to some feed ranges, which must not overlap.
 	// Default: the whole key space. Use another Processor name per scope.
 	Scope []FeedRange
 
-	// Expiry is how long a lease lives without a write: when its owner is gone,
-	// others wait this long, judged on their own clocks. The owner stops trusting it a
-	// tenth earlier (the margin), for clocks that run at different speeds. Default 20 s.
+	// Expiry is the lifetime of a lease without a write. When an owner is gone, other hosts
+	// wait this long, on their own clocks. The owner stops trusting the lease a tenth
+	// earlier (the margin), because clocks may run at different speeds. Default 20 s.
 	Expiry time.Duration
-	// Renew is the longest time between two writes of an owned lease. A
-	// checkpoint counts. Default 2/5 of Expiry.
+	// Renew is the longest time between two writes of an owned lease. A checkpoint counts.
+	// Default 2/5 of Expiry.
 	Renew time.Duration
-	// Acquire is the time between two looks at all leases. It is AcquireFast
-	// while hosts come, go or pass leases on, and at least twice Expiry for a host
-	// that holds all leases and could not share them, because it has one only. A look
-	// is also how a host learns of Operator.Pause. Default Expiry/4.
+	// Acquire is the time between two listings of all leases. It is AcquireFast while hosts
+	// join, leave or hand leases off. It is at least twice Expiry for a host that holds all
+	// leases and would keep them if another host came, as with a single lease. A host also
+	// notices Operator.Pause with a listing. Default Expiry/4.
 	Acquire time.Duration
-	// AcquireFast is Acquire for a minute after something changed. Default 500 ms,
-	// at most Acquire.
+	// AcquireFast is Acquire for a minute after a change. Default 500 ms, at most Acquire.
 	AcquireFast time.Duration
 
-	// MaxItems bounds a page. Default 100, negative leaves it to the service.
+	// MaxItems bounds a page. Default 100; a negative value leaves it to the service.
 	MaxItems int
-	// PollMin is the pause after a read that found nothing, in a range that had a
-	// change within a minute; or a hundredth of the time since that change, if
-	// that is more. While all lanes work nothing is read ahead of them in a range
-	// that is caught up, for at most PollMax. Default 500 ms.
+	// PollMin is the pause after an empty read, in a range that had a change within a
+	// minute, or a hundredth of the time since that change if that is more. A range that is
+	// caught up is not read while all its lanes are busy, for at most PollMax.
+	// Default 500 ms.
 	PollMin time.Duration
-	// PollBusy is the shortest pause after a read that found nothing, in a range
-	// whose changes come faster than PollMin: it is read about once for each of
-	// them. Default PollMin.
+	// PollBusy is the shortest pause after an empty read, in a range whose changes come
+	// faster than PollMin. Such a range is read about once per change. Default PollMin.
 	PollBusy time.Duration
 	// PollMax is the longest pause in an idle range; pauses grow towards it by
 	// half. Default 20 s, at least PollMin.
 	PollMax time.Duration
 
-	// Lanes is how many handler calls may run at once within one range, and one more
-	// for what is tried again. Default 1. Items with the same key never run at once
-	// and never overtake each other.
+	// Lanes is the number of concurrent handler calls within one range, plus one for
+	// retries. Default 1. Items with the same key never run at once and never overtake each
+	// other.
 	Lanes int
-	// Key gives the ordering key of a document, a part of raw or nil. Default:
-	// the partition key as the feed reports it. See Field.
+	// Key returns the ordering key of a document: a part of raw, or nil. Default: the
+	// partition key from the feed. See Field.
 	Key func(raw json.RawMessage) []byte
-	// ReadAheadItems and ReadAheadBytes bound what one range holds in memory, what
-	// waits included; the page that crosses a bound is the last one read. Also, no
-	// more than 100 × ReadAheadItems changes are handled ahead of the checkpoint.
-	// Defaults 10 × MaxItems and 8 MiB.
+	// ReadAheadItems and ReadAheadBytes bound the memory of one range, held documents
+	// included. The page that crosses a bound is the last one read. At most 100 ×
+	// ReadAheadItems changes are handled ahead of the checkpoint. Defaults 10 × MaxItems
+	// and 8 MiB.
 	ReadAheadItems, ReadAheadBytes int
-	// HandlerTimeout ends the context of a handler call. Default 5 min, negative
-	// disables.
+	// HandlerTimeout ends the context of a handler call. Default 5 min; negative disables
+	// it.
 	HandlerTimeout time.Duration
 
-	// CheckpointEvery is the shortest time between two checkpoint writes of one
-	// range, unless 10,000 items were handled since. What a crash in between
-	// redelivers is what was handled in it.
-	// Default 1 s, negative writes after each page.
+	// CheckpointEvery is the shortest time between two checkpoint writes of one range,
+	// unless 10,000 items were handled since. A crash redelivers the changes handled after
+	// the last write. Default 1 s; negative writes after each page.
 	CheckpointEvery time.Duration
 
-	// RetryMin and RetryMax bound the pauses between attempts to read or handle.
-	// Defaults 100 ms and 30 s.
+	// RetryMin and RetryMax bound the pauses between attempts to read or handle. Defaults
+	// 100 ms and 30 s.
 	RetryMin, RetryMax time.Duration
-	// MaxAttempts is how often a document may be refused (see Refuse) before Poison
-	// decides about it. Default 5, negative retries for ever. Waiting spends none.
+	// MaxAttempts is the number of refusals of a document (see Refuse) before Poison
+	// applies. Default 5; negative retries forever. Waiting uses none.
 	MaxAttempts int
-	// Poison is what becomes of a document that was refused MaxAttempts times.
-	// Default: PoisonDeadLetter if there is a DeadLetter, else PoisonStop.
+	// Poison is the policy for a document that was refused MaxAttempts times. Default:
+	// PoisonDeadLetter if there is a DeadLetter, else PoisonStop.
 	Poison PoisonPolicy
-	// DeadLetter keeps a document the handler cannot handle. It is called again
-	// until it returns nil, and may be called again for the same document.
+	// DeadLetter stores a document that the handler cannot handle. It is called until it
+	// returns nil, and may be called again for the same document.
 	DeadLetter func(ctx context.Context, letter DeadLetter) error
-	// WaitLimit is how long a document may wait, while this host handles others,
-	// before it goes to DeadLetter with Waiting set, so that the checkpoint can pass
-	// it; sooner if what waits has filled the range's memory. Default: no limit. It
-	// needs PoisonDeadLetter.
+	// WaitLimit is how long a document may wait while this host handles others. Then it
+	// goes to DeadLetter with Waiting set, so that the checkpoint can pass it; earlier if
+	// held documents fill the range's memory. Default: no limit. It needs PoisonDeadLetter.
 	WaitLimit time.Duration
-	// StuckAfter is how long a range fails before Observer.RangeStuck is called.
-	// Default 1 min.
+	// StuckAfter is how long a range fails before Observer.RangeStuck is called. Default 1
+	// min.
 	StuckAfter time.Duration
 
-	// DrainTimeout bounds what Run does when ctx has ended. Where others will take
-	// the leases over it first tells them, and works on for a bit more than Acquire,
-	// at most 3/5 of DrainTimeout, until all have seen it: a lease is then nobody's
-	// for about AcquireFast. What is left is for handlers to end. It is also how
-	// long a lease that is passed on waits for its handlers. Default 10 s, negative
-	// tells nobody and ends handlers at once.
+	// DrainTimeout bounds the drain after Run's ctx has ended. If other hosts can take the
+	// leases, this host first announces that it leaves and continues to work until all have
+	// noticed: a bit more than Acquire, at most 3/5 of DrainTimeout. A lease is then
+	// unowned for about AcquireFast. The rest of the time is for handlers to end. A
+	// hand-off also waits this long for the handlers of the lease. Default 10 s; negative
+	// announces nothing and ends handlers at once.
 	DrainTimeout time.Duration
 
-	// Observer is told what happens. Default: nobody.
+	// Observer receives events. Default: none.
 	Observer *Observer
-	// Logger is told what an operator needs to know, as by LogObserver. Default:
-	// slog.Default() if there is no Observer, else none.
+	// Logger receives the log of LogObserver. Default: slog.Default() if there is no
+	// Observer, else none.
 	Logger *slog.Logger
-	// Now is the wall clock of document timestamps and of lag in seconds. The one
-	// thing decided by it: an owner that finds it nine tenths of Expiry or more ahead of
-	// its last write renews the lease before it delivers, as after a suspension of
-	// the machine, which stops Clock. Default time.Now.
+	// Now is the wall clock of document timestamps and of lag in seconds. It decides one
+	// thing: an owner that finds it nine tenths of Expiry or more ahead of its last write
+	// renews the lease before it delivers. This detects a suspension of the machine, which
+	// stops Clock. Default time.Now.
 	Now func() time.Time
-	// Clock measures leases, pauses and time-outs. Default: the process's own. A
-	// simulation may pass another.
+	// Clock measures leases, pauses and timeouts. Default: the process's own. A simulation
+	// may pass another.
 	Clock Clock
 }
 
-// PoisonPolicy is what becomes of a document that failed too often.
+// PoisonPolicy is the treatment of a document that failed too often.
 type PoisonPolicy string
 
 const (
-	// PoisonStop stops the range until Operator.Retry; the lease shows why.
+	// PoisonStop stops the range until Operator.Retry. The lease records the reason.
 	PoisonStop PoisonPolicy = "stop"
-	// PoisonSkip goes on without the document and reports it.
+	// PoisonSkip continues without the document and reports it.
 	PoisonSkip PoisonPolicy = "skip"
-	// PoisonDeadLetter gives the document to Options.DeadLetter.
+	// PoisonDeadLetter passes the document to Options.DeadLetter.
 	PoisonDeadLetter PoisonPolicy = "dead-letter"
 )
 
@@ -148,14 +144,14 @@ type DeadLetter struct {
 	LSN      int64
 	Changed  time.Time
 	Attempts int
-	// Waiting says that the document was not refused: it waited for longer than
+	// Waiting means that the document was not refused but waited longer than
 	// Options.WaitLimit.
 	Waiting bool
 	Err     error
 	Raw     json.RawMessage
 }
 
-// resolve fills the defaults in and reports every fault at once.
+// resolve fills in the defaults and reports all faults at once.
 func (o *Options) resolve(h Handler) (Options, error) {
 	var c Options
 	if o != nil {
@@ -205,7 +201,7 @@ func (o *Options) resolve(h Handler) (Options, error) {
 // margin is how long before Expiry an owner stops trusting its lease.
 func (o *Options) margin() time.Duration { return o.Expiry / 10 }
 
-// faults lists what is wrong with resolved options.
+// faults lists the faults of resolved options.
 func (o *Options) faults(h Handler) []error {
 	var errs []error
 	fault := func(bad bool, format string, args ...any) {
@@ -214,9 +210,9 @@ func (o *Options) faults(h Handler) []error {
 		}
 	}
 	_, manual := h.(manualHandler)
-	fault(strings.Contains(o.Processor, "."), "Processor %q must not contain a dot: lease ids could not be told apart", o.Processor)
+	fault(strings.Contains(o.Processor, "."), "Processor %q must not contain a dot: lease ids would be ambiguous", o.Processor)
 	fault(strings.Contains(o.Host, "/"), "Host %q must not contain a slash", o.Host)
-	fault(strings.ContainsAny(o.Processor+o.LeasePrefixHost+o.Host, `\?#`), `Processor, Host and LeasePrefixHost must not contain \ ? or #, which record ids cannot`)
+	fault(strings.ContainsAny(o.Processor+o.LeasePrefixHost+o.Host, `\?#`), `Processor, Host and LeasePrefixHost must not contain \ ? or #, which record ids cannot contain`)
 	fault(strings.Contains(o.Processor+o.LeasePrefixHost, "/"), "Processor and LeasePrefixHost must not contain a slash")
 	fault(o.Expiry <= 0, "Expiry %s must be positive", o.Expiry)
 	fault(o.Renew <= 0 || o.Renew*12/10 >= o.Expiry-o.margin(), "Renew %s must leave time for a retry within nine tenths of Expiry, %s", o.Renew, o.Expiry-o.margin())
@@ -224,12 +220,12 @@ func (o *Options) faults(h Handler) []error {
 	fault(o.PollMin <= 0 || o.PollMax < o.PollMin, "PollMin %s must be positive and at most PollMax %s", o.PollMin, o.PollMax)
 	fault(o.PollBusy <= 0 || o.PollBusy > o.PollMin, "PollBusy %s must be positive and at most PollMin %s", o.PollBusy, o.PollMin)
 	fault(o.Lanes < 1, "Lanes %d must be at least 1", o.Lanes)
-	fault(manual && o.Lanes > 1, "Lanes %d with a manual handler: a page's checkpoint would vouch for other lanes' items", o.Lanes)
+	fault(manual && o.Lanes > 1, "Lanes %d with a manual handler: a page's checkpoint would cover unfinished items of other lanes", o.Lanes)
 	fault(o.ReadAheadItems < 1 || o.ReadAheadBytes < 1, "ReadAheadItems and ReadAheadBytes must be positive")
 	fault(o.RetryMin <= 0 || o.RetryMax < o.RetryMin, "RetryMin %s must be positive and at most RetryMax %s", o.RetryMin, o.RetryMax)
 	fault(o.Poison == PoisonDeadLetter && o.DeadLetter == nil, "Poison is dead-letter but there is no DeadLetter")
 	fault(o.WaitLimit < 0, "WaitLimit %s must not be negative", o.WaitLimit)
-	fault(o.WaitLimit > 0 && o.Poison != PoisonDeadLetter, "WaitLimit %s without DeadLetter: there is nowhere to put what waited too long", o.WaitLimit)
+	fault(o.WaitLimit > 0 && o.Poison != PoisonDeadLetter, "WaitLimit %s without DeadLetter: documents that waited too long have no destination", o.WaitLimit)
 	fault(!slices.Contains([]PoisonPolicy{PoisonStop, PoisonSkip, PoisonDeadLetter}, o.Poison), "Poison %q is unknown", o.Poison)
 	for i, r := range o.Scope {
 		if err := r.validate(); err != nil {

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// ownCalls are the calls of Processor.Own under way in a session of a worker. The zero
-// value lets nobody in.
+// ownCalls counts the running calls of Processor.Own in a session of a worker. The zero
+// value refuses calls.
 type ownCalls struct {
 	mu        sync.Mutex
 	accepting bool           // guarded by mu
 	running   sync.WaitGroup // added to under mu while accepting
 }
 
-// accept says whether calls are let in from now on.
+// accept sets whether new calls are accepted.
 func (g *ownCalls) accept(on bool) {
 	g.mu.Lock()
 	g.accepting = on

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// presence is what this host tells the others about itself beside its leases.
+// presence maintains this host's own record, which the other hosts read beside the leases.
 type presence struct {
 	*env
 	etags *etagHistory
-	swept sweepings
-	etag  string    // of this host's record, "" if there is none
-	spare bool      // it says so
-	at    time.Time // when it was last written
+	swept sweepSchedule
+	etag  string    // of this host's record, "" if it has none
+	spare bool      // the record marks the host as spare
+	at    time.Time // time of the last write
 }
 
-// updateHeartbeat writes this host's heartbeat while it is due something and owns
-// nothing, and removes it once its leases speak for it. A spare host, which would change
-// nobody's plan, says once in calm that it is there, so that a host that leaves tells it
-// (see announce).
+// updateHeartbeat writes this host's heartbeat while it is due a lease and owns none, and
+// deletes it once its leases show that it lives. A spare host writes one heartbeat, so that
+// a leaving host knows to notify it (see announceLeaving). It does so only while nothing
+// changes, because otherwise a leaving host needs no announcement.
 func (p *presence) updateHeartbeat(ctx context.Context, seen listing, now time.Time, owner, spare, fast bool) {
 	defer p.deleteOldHeartbeats(ctx, seen, now)
 	if owner {
@@ -42,11 +42,12 @@ func (p *presence) updateHeartbeat(ctx context.Context, seen listing, now time.T
 	p.write(ctx, heartbeat{Spare: spare}, now)
 }
 
-// spareExpiries is after how many times Expiry without a word a spare host is gone. It
-// costs a host that leaves a short wait to believe too long in it, and nobody anything else.
+// spareExpiries is the lifetime of a spare host's record, in multiples of Expiry. It is
+// long because a spare host rarely writes. If the record outlives the host, a leaving host
+// waits a little longer; nothing else depends on it.
 const spareExpiries = 100
 
-// write stores this host's record and reports whether it stands.
+// write stores this host's record and reports whether it was stored.
 func (p *presence) write(ctx context.Context, h heartbeat, now time.Time) bool {
 	h.ID, h.Host, h.Incarnation = p.ids.host(p.opts.Host, p.incarnation), p.opts.Host, p.incarnation
 	h.ExpiryMS, h.Timestamp = p.opts.Expiry.Milliseconds(), p.opts.Now().UTC().Format(timestampFormat)
@@ -64,9 +65,9 @@ func (p *presence) write(ctx context.Context, h heartbeat, now time.Time) bool {
 	case errors.Is(err, ErrNotFound):
 		p.etag = ""
 	case errors.Is(err, ErrExists), errors.Is(err, ErrETagMismatch):
-		// An answer got lost: the record is this host's own, no other has its id.
+		// A reply was lost: only this host uses this id, so the record is its own.
 		if record, err := p.store.Read(timed, h.ID); err == nil {
-			p.etag = record.ETag // what it says is written with the next one
+			p.etag = record.ETag // the next write stores the content
 		}
 	default:
 		p.reportError("", "heartbeat", err)
@@ -74,7 +75,7 @@ func (p *presence) write(ctx context.Context, h heartbeat, now time.Time) bool {
 	return false
 }
 
-// leaseListed reports whether the last look showed a lease of this host.
+// leaseListed reports whether the last listing contained a lease of this host.
 func (p *presence) leaseListed(seen listing) bool {
 	return slices.ContainsFunc(seen.leases, func(l Lease) bool { return l.ownerKey() == p.self })
 }
@@ -86,7 +87,7 @@ func (p *presence) deleteHeartbeat(ctx context.Context) {
 	timed, cancel := p.withStoreTimeout(ctx)
 	defer cancel()
 	p.reportError("", "heartbeat", unlessLostRace(p.store.Delete(timed, p.ids.host(p.opts.Host, p.incarnation), p.etag)))
-	p.etag = "" // one that stays counts as gone soon, and is swept by others
+	p.etag = "" // a record that remains expires soon and is deleted by other hosts
 }
 
 // deleteOldHeartbeats deletes heartbeats of hosts that are long gone.
@@ -101,21 +102,21 @@ func (p *presence) deleteOldHeartbeats(ctx context.Context, seen listing, now ti
 			continue
 		}
 		timed, cancel := p.withStoreTimeout(ctx)
-		_ = p.store.Delete(timed, id, p.etags.seen[id].etag) // somebody will
+		_ = p.store.Delete(timed, id, p.etags.seen[id].etag) // another host will retry
 		cancel()
 	}
 }
 
-// heartbeat is the record by which a host that owns nothing is counted. A host
-// that owns leases writes none, its renewals show that it lives, but for one that
-// tells others that it leaves.
+// heartbeat is the record of a host that owns nothing, so that the plan counts it. A host
+// that owns leases writes none, because its renewals show that it lives. The exception is a
+// leaving host, which announces that it leaves.
 type heartbeat struct {
 	ID          string `json:"id"`
 	Host        string `json:"host"`
 	Incarnation string `json:"incarnation"`
 	ExpiryMS    int64  `json:"expiryMs"`
 	Draining    bool   `json:"draining,omitempty"` // it is about to release its leases
-	Spare       bool   `json:"spare,omitempty"`    // it is due nothing
+	Spare       bool   `json:"spare,omitempty"`    // the host is due no lease
 	Timestamp   string `json:"timestamp"`
 }
 

@@ -13,7 +13,7 @@ import (
 func board(t *testing.T) (*desk, *presence, *manualClock) {
 	t.Helper()
 	d, e := newDesk(t)
-	return d, &presence{env: e, etags: &etagHistory{}, swept: sweepings{}}, e.clock.(*manualClock)
+	return d, &presence{env: e, etags: &etagHistory{}, swept: sweepSchedule{}}, e.clock.(*manualClock)
 }
 
 // A host without leases says again and again that it is there, a spare one rarely, and not

@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// Processor distributes the feed ranges of one container over all hosts that
-// share its lease store, and hands their changes to a handler. Its methods are
-// safe for concurrent use; Run may be called again after it returned.
+// Processor distributes the feed ranges of one container over all hosts that share its
+// lease store, and passes their changes to a handler. Its methods are safe for concurrent
+// use. Run may be called again after it returned.
 type Processor struct {
 	env env
 
-	running atomic.Pointer[run] // of the Run in progress, or nil
+	running atomic.Pointer[run] // the Run in progress, or nil
 }
 
-// New returns a processor. It does no I/O and starts nothing. The error lists
-// everything that is wrong with the options; nil options are the defaults.
+// New returns a processor. It does no I/O and starts no goroutine. The error lists every
+// invalid option. Nil options are the defaults.
 func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Processor, error) {
 	if feed == nil || leases == nil || handler == nil {
 		return nil, errors.New("changefeed: feed, leases and handler are required")
@@ -39,10 +39,11 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 	}}, nil
 }
 
-// Run processes until ctx ends, then drains, within Options.DrainTimeout: it tells
-// others that it leaves, stops reading, waits for handlers, saves what is handled and
-// passes the leases on. It returns nil after that, or why it could not begin: an error
-// marked ErrPermanent, or *RefusedError. Errors after initialisation never end it.
+// Run processes until ctx ends. Then it drains within Options.DrainTimeout: it announces to
+// the other hosts that it leaves, stops reading, waits for handlers, stores the last
+// checkpoints and releases the leases. It returns nil after a drain. If it cannot start, it
+// returns an error marked ErrPermanent, or *RefusedError. Errors after initialization never
+// end it.
 func (p *Processor) Run(ctx context.Context) error {
 	r := newRun(&p.env)
 	if !p.running.CompareAndSwap(nil, r) {
@@ -52,16 +53,16 @@ func (p *Processor) Run(ctx context.Context) error {
 	return r.run(ctx)
 }
 
-// Wake makes every owned range that waits for its next poll read at once. Call
-// it after writing to the container in the same process. It does not block and
-// may be called at any rate.
+// Wake ends the poll pause of every owned range, so that it is read at once. Call it after
+// a write to the container in the same process. It does not block and may be called at any
+// rate.
 func (p *Processor) Wake() {
 	for _, w := range p.workers() {
 		w.wakeup.send()
 	}
 }
 
-// workers are those of the Run in progress.
+// workers returns the workers of the Run in progress.
 func (p *Processor) workers() []*worker {
 	if r := p.running.Load(); r != nil {
 		return r.workers.all()
@@ -69,7 +70,7 @@ func (p *Processor) workers() []*worker {
 	return nil
 }
 
-// Lag reports on the ranges this host owns, without a request.
+// Lag returns the lag of the ranges this host owns. It makes no request.
 func (p *Processor) Lag() []RangeLag {
 	var lags []RangeLag
 	for _, w := range p.workers() {
@@ -78,26 +79,26 @@ func (p *Processor) Lag() []RangeLag {
 	return lags
 }
 
-// Own calls do while this host owns the range that the partition key lies in, with one
-// string value as the key. It is for work beside the feed that must not be done by two
-// hosts at once, such as sending what a handler set aside.
+// Own calls do while this host owns the range that contains the partition key, which has
+// one string value. Use it for work outside the feed that two hosts must not do at once,
+// such as sending the parked events of a key.
 //
-// ctx ends when a handler's would: the lease is lost, its trust window passes or is in
-// doubt, the drain deadline passes; or when the caller's ctx does. do must stop then.
-// Whatever takes the range from this host (a drain, a hand-off, a split) or moves its
-// position waits for do, for at most Options.DrainTimeout. Handlers go on meanwhile.
+// ctx ends when a handler's context would: the lease is lost, its trust window passes or is
+// in doubt, or the drain deadline passes. It also ends with the caller's ctx. do must stop
+// then. A drain, a hand-off, a split, and a change of the position wait for do, for at most
+// Options.DrainTimeout. Handlers continue meanwhile.
 //
-// Own returns do's error, and beside it the reason if the ownership ended before do did.
-// It returns ErrNotOwned without a call if this host does not process the range now:
-// another one does, nobody, or it is paused. The feed must be a Placer. Any number of
-// calls may run at once, also for one key.
+// Own returns do's error, joined with the reason if the ownership ended before do did. It
+// returns ErrNotOwned without a call if this host does not process the range now, because
+// another host or no host owns it, or because it is paused. The feed must be a Placer. Any
+// number of calls may run at once, also for one key.
 func (p *Processor) Own(ctx context.Context, key string, do func(ctx context.Context) error) error {
 	placer, ok := p.env.feed.(Placer)
 	if !ok {
-		return fmt.Errorf("changefeed: the feed does not tell where a key lies (Placer): %w", errors.ErrUnsupported)
+		return fmt.Errorf("changefeed: the feed cannot place keys: it is no Placer: %w", errors.ErrUnsupported)
 	}
 	owned := p.workers()
-	if len(owned) == 0 { // also before the feed has learnt how keys are placed
+	if len(owned) == 0 { // also true before the feed knows how keys are placed
 		return ErrNotOwned
 	}
 	place, err := placer.Place(key)
@@ -106,7 +107,7 @@ func (p *Processor) Own(ctx context.Context, key string, do func(ctx context.Con
 	}
 	var owner *worker
 	for _, w := range owned {
-		// Of a parent that came back and its children, the children are right.
+		// If a parent reappeared beside its children, the children are the right leases.
 		if w.Range.Has(place) && (owner == nil || owner.Range.Contains(w.Range)) {
 			owner = w
 		}

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// read reads pages ahead of the lanes, from the checkpoint on, until ctx ends (nil) or
-// the range turns out to have split. Every other error is tried again in place: the
-// lease stays.
+// read reads pages ahead of the lanes, from the checkpoint on, until ctx ends (nil) or the
+// range turns out to have split. It retries every other error in place and keeps the lease.
 func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	position := d.keeper.snapshot().position()
 	retry := backoff{min: d.opts.RetryMin, max: d.opts.RetryMax}
@@ -31,8 +30,8 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 		case err != nil:
 			pause := retry.next(err)
 			d.readFailed(err)
-			tell(d.obs.ReadFailed, ReadFailed{LeaseRef: d.LeaseRef, Err: err, Pause: pause})
-			_ = sleep(ctx, d.clock, pause, nil) // waitRoom asks ctx
+			notify(d.obs.ReadFailed, ReadFailed{LeaseRef: d.LeaseRef, Err: err, Pause: pause})
+			_ = sleep(ctx, d.clock, pause, nil) // waitRoom checks ctx
 			continue
 		}
 		retry.reset()
@@ -43,7 +42,7 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 		}
 		caughtUp, items := page.CaughtUp || upToEnd(page), len(page.Items)
 		if items > 0 || moved {
-			f.admit(page) // the page is the flow's from here on
+			f.admit(page) // the flow owns the page from here on
 		} else {
 			release(page)
 		}
@@ -51,7 +50,7 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 			poll.changed(ended, items)
 		}
 		if caughtUp && !f.window.busy() {
-			f.report(nil) // nothing is left that could fail, of what did before this session
+			f.report(nil) // a failure of an earlier session cannot repeat: nothing is left to deliver
 		}
 		if moved && !caughtUp {
 			continue
@@ -62,22 +61,21 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	return nil
 }
 
-// pageRead notes a reply for the lag and for observers.
+// pageRead records a reply for the lag and notifies the observer.
 func (d *delivery) pageRead(p *Page, began, ended time.Time) {
 	d.state.Lock()
 	d.lag.read(p)
 	d.state.Unlock()
 	d.noteSuccess(ofReads)
 	if p.Doubt != nil {
-		tell(d.obs.LeaseError, LeaseError{Lease: d.Lease, Op: OpCheckFeed, Err: p.Doubt})
+		notify(d.obs.LeaseError, LeaseError{Lease: d.Lease, Op: OpCheckFeed, Err: p.Doubt})
 	}
-	tell(d.obs.PageRead, PageRead{
+	notify(d.obs.PageRead, PageRead{
 		LeaseRef: d.LeaseRef, Items: len(p.Items), Bytes: p.Bytes, CaughtUp: p.CaughtUp, RequestCharge: p.RequestCharge, Took: ended.Sub(began),
 	})
 }
 
-// readFailed notes an error for the lag; one that time will not mend makes the range
-// unhealthy.
+// readFailed records an error for the lag. A permanent one makes the range unhealthy.
 func (d *delivery) readFailed(err error) {
 	d.state.Lock()
 	d.lag.err = err
@@ -87,26 +85,26 @@ func (d *delivery) readFailed(err error) {
 	}
 }
 
-// upToEnd reports whether the page ends with the last change the service knew: the
-// read that would say so can wait for the next poll.
+// upToEnd reports whether the page ends with the last change the service had. Then the next
+// poll can wait, because a read at once would only confirm that nothing follows.
 func upToEnd(p *Page) bool {
 	n := len(p.Items)
 	return n > 0 && p.EndLSN > 0 && p.Items[n-1].LSN >= p.EndLSN
 }
 
-// poller is the pause between reads of a range with nothing new: short while
-// changes keep coming, growing with the time since the last one. Where changes
-// come faster than PollMin it is the time between two of them, so that reads cost no
-// more than the writes that cause them.
+// poller computes the pause between reads of a range with nothing new. It is short while
+// changes keep coming and grows with the time since the last one. If changes come faster
+// than PollMin it is the time between two of them, so that reads cost no more than the
+// writes that cause them.
 type poller struct {
 	*Options
 	last     time.Time     // the last change, or the start
-	gap      time.Duration // between two changes, on average of late
+	gap      time.Duration // recent average between two changes
 	pauseNow time.Duration
 }
 
-// changed notes a page with items. A burst counts as a few changes: what comes at
-// once says little about when the next one will.
+// changed records a page with items. A large page counts as a few changes, because a burst
+// says little about the time of the next change.
 func (p *poller) changed(now time.Time, items int) {
 	const most, weight = 8, 8
 	per := min(now.Sub(p.last), p.PollMin) / time.Duration(min(items, most))
@@ -121,7 +119,7 @@ func (p *poller) pause(now time.Time) time.Duration {
 		p.pauseNow = min(p.pauseNow+p.pauseNow/2, p.PollMax)
 	case silence < p.PollMin:
 		return jitter(min(max(p.gap, p.PollBusy), p.PollMin))
-	default: // a change that comes after a silence can wait for a hundredth of it
+	default: // after a silence, a change may wait for a hundredth of it
 		p.pauseNow = min(max(p.PollMin, silence/100), p.PollMax)
 	}
 	return jitter(p.pauseNow)

@@ -6,10 +6,9 @@ import (
 	"fmt"
 )
 
-// reconcile re-reads a record whose ETag was not the expected one. Whose lease it is
-// shows in the owner that is stored and the epoch; what this host means to write next,
-// such as that nobody owns it, does not matter. Another product's processor leaves the
-// epoch as it is.
+// reconcile re-reads a record whose ETag was not the expected one. The stored owner and
+// epoch show whose lease it is; the content of this host's next write, such as a release,
+// does not matter. Another product's processor leaves the epoch unchanged.
 func (k *keeper) reconcile(ctx context.Context, mine Lease, version uint64) error {
 	theirs, err := readLease(ctx, k.store, mine.ID)
 	switch {
@@ -21,9 +20,9 @@ func (k *keeper) reconcile(ctx context.Context, mine Lease, version uint64) erro
 		return err
 	case theirs.Epoch < k.epoch:
 		return fmt.Errorf("read lease %s: stale", LeaseName(mine.ID))
-	case theirs.Epoch == k.epoch && mine.Owner == "" && theirs.givenUpAs(&mine):
+	case theirs.Epoch == k.epoch && mine.Owner == "" && theirs.releasedAs(&mine):
 		k.mu.Lock()
-		k.storedLocked(theirs.ETag, version) // the answer to the last write got lost
+		k.storedLocked(theirs.ETag, version) // the reply to the last write was lost
 		k.mu.Unlock()
 		return nil
 	case theirs.Epoch > k.epoch, theirs.ownerKey() != k.self, theirs.State != LeaseLive:
@@ -33,9 +32,9 @@ func (k *keeper) reconcile(ctx context.Context, mine Lease, version uint64) erro
 	return errRewritten
 }
 
-// takenError is ErrLeaseLost with what the record says now.
+// takenError is ErrLeaseLost with the current content of the record.
 type takenError struct {
-	owner string // empty: nobody
+	owner string // empty if unowned
 	epoch int64
 	state LeaseState
 }
@@ -46,10 +45,10 @@ func (e *takenError) Error() string {
 
 func (e *takenError) Unwrap() error { return ErrLeaseLost }
 
-// errRewritten: the ETag was taken over; write again at once.
-var errRewritten = errors.New("record changed by somebody else, still owned")
+// errRewritten means that the new ETag was adopted and the write must be repeated at once.
+var errRewritten = errors.New("record changed by another writer, lease still owned")
 
-// adopt takes over the parts of the record that others may write.
+// adopt copies the parts of the record that others may write.
 func (k *keeper) adopt(theirs Lease) {
 	k.mu.Lock()
 	k.lease.ETag = theirs.ETag

@@ -135,7 +135,7 @@ func TestTheEpochOfAFilledGapRises(t *testing.T) {
 // A heartbeat is written again after somebody deleted it, and after an answer got lost.
 func TestAHeartbeatIsWrittenAgain(t *testing.T) {
 	store, e := newShelf(t)
-	p := &presence{env: e, swept: sweepings{}}
+	p := &presence{env: e, swept: sweepSchedule{}}
 	beat := func(what string, want bool) {
 		t.Helper()
 		if ok := p.write(t.Context(), heartbeat{}, time.Now()); ok != want {

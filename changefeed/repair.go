@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// gaps finds parts of the scope that no lease stands for, and fills them.
+// gaps finds parts of the scope without a lease, and fills them.
 type gaps struct {
 	*env
-	remembered []Lease                 // those last seen of every part
-	since      map[FeedRange]time.Time // when a gap was first seen, if ever since
-	infoGone   time.Time               // when the info record was first missed
+	remembered []Lease                 // the last known lease of every part
+	since      map[FeedRange]time.Time // when a current gap was first seen
+	infoGone   time.Time               // when the info record was first missing
 }
 
-// remember keeps the lease last seen of every part of the scope, also one that is gone
-// without a successor: gaps are repaired from its position.
+// remember keeps the last known lease of every part of the scope, also if the lease is gone
+// without a successor. A gap is repaired from its position.
 func (g *gaps) remember(seen listing, t tiling) {
 	var known []Lease
 	for _, l := range seen.leases {
@@ -32,9 +32,9 @@ func (g *gaps) remember(seen listing, t tiling) {
 	g.remembered = known
 }
 
-// missInfo reports whether the info record, which nobody deletes, is gone for so
-// short a time that a host may still trust a lease that went with it.
-func (g *gaps) missInfo(seen listing, now time.Time) (wait time.Duration, missing bool) {
+// infoMissing reports whether the info record, which no host deletes, has been missing for
+// so short a time that a host may still trust a lease that was deleted with it.
+func (g *gaps) infoMissing(seen listing, now time.Time) (wait time.Duration, missing bool) {
 	switch {
 	case seen.info != nil:
 		g.infoGone = time.Time{}
@@ -48,9 +48,9 @@ func (g *gaps) missInfo(seen listing, now time.Time) (wait time.Duration, missin
 	return 0, false
 }
 
-// repair creates leases for parts of the scope that every listing found without one
-// for the time a lease is trusted: one listing is no snapshot, and whoever held the
-// lost lease must have noticed.
+// repair creates leases for parts of the scope that had none in every listing for Expiry.
+// It waits because one listing is not a snapshot, and because the owner of the lost lease
+// must have noticed by then.
 func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
 	still := map[FeedRange]time.Time{}
 	now := g.clock.Now()
@@ -71,8 +71,8 @@ func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
 	}
 }
 
-// fill creates the lease of a gap, at the last position this host remembers of it, else
-// where the processor started: never ahead of what was delivered.
+// fill creates the lease of a gap at the last position this host remembers of it, else at
+// the processor's start: never ahead of the delivered changes.
 func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
 	from := Lease{Since: seen.info.Since}
 	for _, known := range g.remembered {
@@ -91,13 +91,13 @@ func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
 	if err != nil {
 		return unlessLostRace(err)
 	}
-	tell(g.obs.GapRepaired, GapRepaired{Range: gap, From: lease.position()})
+	notify(g.obs.GapRepaired, GapRepaired{Range: gap, From: lease.position()})
 	g.relist.send()
 	return nil
 }
 
-// revive turns a record that stands for nothing any more into the lease of a
-// gap; its id is the gap's. ErrETagMismatch: the lease is there after all.
+// revive turns a record that is not needed any more into the lease of a gap with the same
+// id. ErrETagMismatch means that the lease exists after all.
 func (g *gaps) revive(ctx context.Context, lease Lease) error {
 	stored, err := readLease(ctx, g.store, lease.ID)
 	if err != nil {
@@ -110,9 +110,8 @@ func (g *gaps) revive(ctx context.Context, lease Lease) error {
 	return lease.replace(ctx, g.store)
 }
 
-// replaceReplayed retires leases that contain narrower ones. What those leave
-// open goes on from the wide lease's checkpoint. A lease another host holds is
-// that host's to retire.
+// replaceReplayed retires leases that contain narrower ones. The parts outside those
+// continue from the wide lease's checkpoint. A lease of another host is left to that host.
 func (r *run) replaceReplayed(ctx context.Context, seen listing, t tiling) {
 	for _, l := range seen.leases {
 		rest, replayed := t.replaced[l.ID]
@@ -133,7 +132,7 @@ func (r *run) replaceReplayed(ctx context.Context, seen listing, t tiling) {
 			r.reportError(l.ID, "replace", unlessLostRace(err))
 			continue
 		}
-		tell(r.obs.RangeSplit, RangeSplit{LeaseRef: l.ref(), Children: rest})
+		notify(r.obs.RangeSplit, RangeSplit{LeaseRef: l.ref(), Children: rest})
 		r.reportError(l.ID, "complete split", r.splits.complete(ctx, l, seen.byID()))
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxRetry is how many items one retry has at most.
+// maxRetry returns the largest number of items of one retry.
 func (f *flow) maxRetry() int {
 	if f.opts.MaxItems > 0 {
 		return f.opts.MaxItems
@@ -17,8 +17,8 @@ func (f *flow) maxRetry() int {
 	return 100
 }
 
-// adjustBudget decides how many items the next retry may have, and when: see doc.go.
-// Called with mu.
+// adjustBudget sets the number of items of the next retry, and its earliest time: see
+// doc.go. Called with mu.
 func (f *flow) adjustBudget(handled int, verdicts []verdict) {
 	if handled > 0 {
 		f.budget = min(2*f.budget, f.maxRetry())
@@ -32,8 +32,8 @@ func (f *flow) adjustBudget(handled int, verdicts []verdict) {
 	}
 }
 
-// retry tries held keys again when they are due, one handler call at a time, as
-// long as there are any.
+// retry retries held keys when they are due, one handler call at a time, until none is
+// left.
 func (f *flow) retry() {
 	for {
 		switch keys, pause, ok := f.nextDue(); {
@@ -42,13 +42,13 @@ func (f *flow) retry() {
 		case len(keys) > 0:
 			f.tryAgain(keys)
 		default:
-			_ = sleep(f.ctx, f.clock, pause, f.kick) // the next look asks ctx
+			_ = sleep(f.ctx, f.clock, pause, f.kick) // nextDue checks ctx
 		}
 	}
 }
 
-// nextDue returns the held keys that are due, the longest due first, or how long
-// until one is. ok is false if nothing is left to try: the goroutine ends.
+// nextDue returns the held keys that are due, the earliest first, or the time until one is
+// due. ok is false if nothing is left to retry; the goroutine then ends.
 func (f *flow) nextDue() (keys []*heldKey, pause time.Duration, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,8 +73,8 @@ func (f *flow) nextDue() (keys []*heldKey, pause time.Duration, ok bool) {
 	return all[:n], 0, true
 }
 
-// tryAgain gives up on a dead item of the keys, or hands some items to the handler
-// once more.
+// tryAgain applies the poison policy to a dead item of the keys, or passes some items to
+// the handler again.
 func (f *flow) tryAgain(keys []*heldKey) {
 	var batch []Item
 	var taken []int // items of each key
@@ -83,11 +83,11 @@ func (f *flow) tryAgain(keys []*heldKey) {
 	f.mu.Lock()
 	for _, h := range keys {
 		n := f.retryCount(h, f.budget-len(batch))
-		if n < 0 { // what the batch has so far is due still
+		if n < 0 { // the keys collected so far stay due
 			i := h.firstDead()
 			it := h.items[i]
 			f.mu.Unlock()
-			f.giveUp(h, i, it)
+			f.applyPolicy(h, i, it)
 			return
 		}
 		if n <= 0 {
@@ -116,14 +116,15 @@ func (f *flow) tryAgain(keys []*heldKey) {
 	f.report(firstFailure(verdicts))
 }
 
-// retryCount is how many items of a key the next retry has, given room for that many, but
-// no part of a transaction; -1 if it has to give up on an item first. Called with mu.
+// retryCount returns the number of items of a key in the next retry, given room for that
+// many. It never divides a transaction. It returns -1 if the poison policy must be applied
+// first. Called with mu.
 func (f *flow) retryCount(h *heldKey, room int) int {
 	n := len(h.items)
 	if h.firstDead() >= 0 {
 		return -1
 	}
-	if f.manual() { // a page's checkpoint vouches for the whole page
+	if f.manual() { // a page's checkpoint covers the whole page
 		if next := slices.IndexFunc(h.items[:n], func(it heldItem) bool { return it.page != h.items[0].page }); next > 0 {
 			return next
 		}
@@ -138,8 +139,8 @@ func (f *flow) retryCount(h *heldKey, room int) int {
 	return room
 }
 
-// progressed notes that something of the key is done: what is left begins to wait now.
-// Called with mu.
+// progressed records that an item of the key is done or was removed. The remaining items
+// begin to wait now. Called with mu.
 func (f *flow) progressed(h *heldKey) {
 	now := f.clock.Now()
 	h.since, h.due, h.attempt = now, now, 0
@@ -149,8 +150,8 @@ func (f *flow) progressed(h *heldKey) {
 	}
 }
 
-// settleKey notes what became of the first n items of a key and returns how many
-// are done. nil verdicts mean all. Called with mu.
+// settleKey records the outcome of the first n items of a key and returns how many are
+// done. nil verdicts mean that all are. Called with mu.
 func (f *flow) settleKey(h *heldKey, n int, verdicts []verdict) (handled int) {
 	var left []heldItem
 	for i, it := range h.items[:n] {
@@ -172,8 +173,9 @@ func (f *flow) settleKey(h *heldKey, n int, verdicts []verdict) (handled int) {
 	return handled
 }
 
-// giveUp applies the policy to item i of a key, which only retry takes items from.
-func (f *flow) giveUp(h *heldKey, i int, it heldItem) {
+// applyPolicy applies the poison policy to item i of a key. Only the goroutine of retry
+// removes items of a key.
+func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) {
 	o := &f.opts
 	letter := DeadLetter{
 		LeaseRef: f.LeaseRef, ID: documentID(&it.item), Key: it.item.Key, LSN: it.item.LSN,
@@ -191,7 +193,7 @@ func (f *flow) giveUp(h *heldKey, i int, it heldItem) {
 		if err := f.deadLetter(letter); err != nil {
 			f.mu.Lock()
 			h.due = f.clock.Now().Add(h.backoff.next(err))
-			if it.waited { // the handler may be able to by now
+			if it.waited { // retry it: the handler may succeed by now
 				h.items[i].dead, h.items[i].waited = false, false
 			}
 			f.mu.Unlock()
@@ -200,7 +202,7 @@ func (f *flow) giveUp(h *heldKey, i int, it heldItem) {
 		}
 	case PoisonSkip:
 	}
-	tell(f.obs.DocumentPoisoned, DocumentPoisoned{letter, o.Poison})
+	notify(f.obs.DocumentPoisoned, DocumentPoisoned{letter, o.Poison})
 	if o.Poison == PoisonStop {
 		return
 	}

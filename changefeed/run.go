@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// run is one call of Run. Its goroutines are the cycle (run itself) and, for each
-// owned lease, those of a worker. Only workers and relist are used by others than the
-// cycle.
+// run is the state of one call of Processor.Run. Its goroutines are the cycle (run itself)
+// and, for each owned lease, those of a worker. Other goroutines use only workers and
+// relist.
 type run struct {
 	*env
 	workers    *workers
@@ -21,7 +21,7 @@ type run struct {
 	membership *membership
 	interval   *interval
 	presence   *presence
-	swept      sweepings
+	swept      sweepSchedule
 	last       listing // of the last cycle that balanced
 }
 
@@ -31,9 +31,9 @@ func newRun(given *env) *run {
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
 	e.incarnation, e.relist = hex.EncodeToString(b[:]), newSignal()
 	e.self = newHostKey(e.opts.Host, e.incarnation)
-	r := &run{env: &e, lister: &lister{env: &e}, splits: &splits{&e}, gaps: &gaps{env: &e}, interval: &interval{env: &e}, swept: sweepings{}}
+	r := &run{env: &e, lister: &lister{env: &e}, splits: &splits{&e}, gaps: &gaps{env: &e}, interval: &interval{env: &e}, swept: sweepSchedule{}}
 	r.workers = &workers{env: &e, splits: r.splits, byLease: map[string]*worker{}}
-	r.membership = &membership{env: &e, etags: &r.lister.etags, workers: r.workers, twins: map[hostKey]bool{}}
+	r.membership = &membership{env: &e, etags: &r.lister.etags, workers: r.workers, duplicates: map[hostKey]bool{}}
 	r.presence = &presence{env: &e, etags: &r.lister.etags, swept: r.swept}
 	return r
 }
@@ -47,30 +47,31 @@ func (r *run) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			retry.reset()
-		case ctx.Err() != nil: // whatever failed meanwhile
-		case errors.Is(err, ErrPermanent) && !r.initialised(), refused && len(r.workers.all()) == 0:
+		case ctx.Err() != nil: // errors during a stop do not matter
+		case errors.Is(err, ErrPermanent) && !r.initialized(), refused && len(r.workers.all()) == 0:
 			return fmt.Errorf("changefeed: %w", err)
 		default:
 			r.reportError("", "cycle", err)
 			pause = retry.next(err)
 		}
 		_ = sleep(ctx, r.clock, pause, r.relist) // the loop's condition asks ctx
-		// Many leases that move at once are one reason to look again.
+		// This short pause merges the signals of many leases that move at once into one
+		// listing.
 		_ = sleep(ctx, r.clock, began.Add(r.opts.AcquireFast/4).Sub(r.clock.Now()), nil)
 	}
 	r.drain(ctx)
 	return nil
 }
 
-// initialised reports whether this run has once seen that the first leases exist.
-func (r *run) initialised() bool { return r.last.info != nil }
+// initialised reports whether this run has seen the first leases exist.
+func (r *run) initialized() bool { return r.last.info != nil }
 
-// sweepings are records that were to be deleted, and when to try again if they are
-// still there.
-type sweepings map[string]time.Time
+// sweepSchedule holds the records to delete, and the time of the next attempt for each that
+// still exists.
+type sweepSchedule map[string]time.Time
 
-// tryNow reports whether a delete is due, and if so puts the next one off.
-func (s sweepings) tryNow(id string, now time.Time, again time.Duration) bool {
+// tryNow reports whether a delete is due, and if so schedules the next one.
+func (s sweepSchedule) tryNow(id string, now time.Time, again time.Duration) bool {
 	if now.Before(s[id]) {
 		return false
 	}

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// splits carries out the second phase of a split, which doc.go draws, over the store: on
-// any host, any number of times, from any point on.
+// splits carries out the second phase of a split, drawn in doc.go, on the store. Any host
+// can do so, any number of times, from any step on.
 type splits struct{ *env }
 
-// inParallel does n things, some at a time, and returns the first error.
+// inParallel calls do for 0 to n-1, some at a time, and returns the first error.
 func inParallel(n int, do func(i int) error) error {
 	var group errgroup.Group
-	group.SetLimit(32) // requests to the lease store, or to the feed
+	group.SetLimit(32) // a bound on concurrent requests to the lease store or the feed
 	for i := range n {
 		group.Go(func() error { return do(i) })
 	}
 	return group.Wait()
 }
 
-// childrenOf decides what a range that split is replaced by.
+// childrenOf returns the children of a range that split.
 func (s *splits) childrenOf(ctx context.Context, rng FeedRange, split *SplitError) ([]FeedRange, error) {
 	children := slices.Clone(split.Children)
 	slices.SortFunc(children, byMin)
@@ -36,15 +36,15 @@ func (s *splits) childrenOf(ctx context.Context, rng FeedRange, split *SplitErro
 		children, whole = cut(rng, physical)
 	}
 	if len(children) < 2 || !whole {
-		return nil, fmt.Errorf("range %s: the physical ranges do not cut it: %v", rng, children)
+		return nil, fmt.Errorf("range %s: the physical ranges %v do not divide it", rng, children)
 	}
 	return children, nil
 }
 
-// complete carries a split to its end: children exist, children live, parent
-// done. parent is as last read or written; if that is out of date, somebody else
-// is further along and nothing is changed. known are records seen in a listing,
-// to spare requests. Whatever fails is left to the next call.
+// complete completes a split: the children exist, the children are live, the parent is
+// done. parent is as last read or written. If it is out of date, another host is further
+// along and nothing is changed. known are records of a listing, which save requests. The
+// next call repeats failed steps.
 func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Lease) error {
 	children := make([]Lease, len(parent.Children))
 	err := inParallel(len(children), func(i int) error {
@@ -54,7 +54,7 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 			child.ETag, child.State = seen.ETag, seen.State
 		} else if etag, err := s.store.Create(ctx, child.encode()); err == nil {
 			child.ETag = etag
-		} else if !errors.Is(err, ErrExists) { // of one that exists the ETag stays unknown
+		} else if !errors.Is(err, ErrExists) { // if it exists, its ETag stays unknown
 			return fmt.Errorf("create lease %s: %w", child.ID, err)
 		}
 		children[i] = child
@@ -63,10 +63,10 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 	if err != nil {
 		return err
 	}
-	// The barrier: parent is still split, so none of its children can have been
-	// split and deleted before. A child just created from it is no replay.
+	// The barrier: parent is still split, so none of its children can have been split and
+	// deleted before. A child just created from it therefore replays nothing.
 	parent.Timestamp = s.opts.Now()
-	if err := parent.replace(ctx, s.store); err != nil { // after a lost race, what this call created is swept if unused
+	if err := parent.replace(ctx, s.store); err != nil { // after a lost race, unused children are swept
 		return unlessLostRace(fmt.Errorf("confirm split of %s: %w", parent.ID, err))
 	}
 	err = inParallel(len(children), func(i int) error {
@@ -87,9 +87,9 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 	return nil
 }
 
-// activate makes a pending child live, at its parent's checkpoint whatever
-// position the pending record had: a former owner of the parent may have made
-// it from an older one. A child that is anything but pending is further along.
+// activate makes a pending child live at its parent's checkpoint. It ignores the position
+// of the pending record, because a former owner of the parent may have created it from an
+// older one. A child that is not pending is further along.
 func (s *splits) activate(ctx context.Context, want Lease) error {
 	want.State = LeaseLive
 	for range 4 {
@@ -115,9 +115,9 @@ func (s *splits) activate(ctx context.Context, want Lease) error {
 	return fmt.Errorf("activate lease %s: %w", want.ID, ErrETagMismatch)
 }
 
-// sweep deletes a record that stands for nothing any more: a done parent whose
-// own parent is gone or done, or a pending child nobody will activate. Deleting
-// from the top down keeps complete's barrier true. That it fails is harmless.
+// sweep deletes a record that is not needed any more: a done parent whose own parent is
+// gone or done, or a pending child that no split will activate. Deleting parents first
+// keeps the barrier of complete valid. A failed delete is harmless.
 func (s *splits) sweep(ctx context.Context, l Lease) {
 	if l.ID == s.ids.info() {
 		return

@@ -108,8 +108,8 @@ func TestShortExpiryDoesNotStealFromALongOne(t *testing.T) {
 func TestTwoHostsWithOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
-		var twins atomic.Int32
-		o := &changefeed.Options{Observer: &changefeed.Observer{DuplicateHost: func(e changefeed.DuplicateHost) { twins.Add(1) }}}
+		var duplicates atomic.Int32
+		o := &changefeed.Options{Observer: &changefeed.Observer{DuplicateHost: func(e changefeed.DuplicateHost) { duplicates.Add(1) }}}
 		a := w.start("same", nil, o)
 		b := w.start("same", nil, o)
 		incarnations := func() map[string]int {
@@ -132,7 +132,7 @@ func TestTwoHostsWithOneName(t *testing.T) {
 			return true
 		})
 		w.put(200, 20)
-		eventually(t, time.Minute, "both noticed", func() bool { return twins.Load() == 2 })
+		eventually(t, time.Minute, "both noticed", func() bool { return duplicates.Load() == 2 })
 		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() >= 200 })
 		if n := w.got.count(); n != 200 {
 			t.Errorf("%d deliveries, want 200", n)

@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// tiling is what is wrong with a set of leases, judged on their bounds alone:
-// the list of physical ranges may be out of date, bounds are not.
+// tiling is the result of a check that the leases tile the scope. It uses their bounds
+// alone, because the list of physical ranges may be out of date.
 type tiling struct {
-	covered []FeedRange // what live leases and those of splits not completed stand for
-	// gaps are parts of the scope no lease stands for.
+	covered []FeedRange // by live leases and by splits that are not completed
+	// gaps are parts of the scope without a lease.
 	gaps []FeedRange
-	// replaced are live leases that contain narrower live ones: parents that came
-	// back or were never deleted. What the narrower ones leave open of them is
-	// their rest.
+	// replaced maps live leases that contain narrower live ones to the parts those do not
+	// cover. Such a lease is a parent that reappeared or was never deleted.
 	replaced map[string][]FeedRange
-	// overlaps are pairs of live leases of which neither contains the other. No
-	// protocol makes them.
+	// overlaps are pairs of live leases of which neither contains the other. No step of the
+	// protocol creates them.
 	overlaps [][2]string
 }
 
-// inspectTiling judges the leases of one processor.
+// inspectTiling checks the leases of one processor.
 func inspectTiling(scope []FeedRange, leases []Lease) tiling {
 	var live []Lease
 	t := tiling{replaced: map[string][]FeedRange{}}
@@ -59,7 +58,7 @@ func inspectTiling(scope []FeedRange, leases []Lease) tiling {
 	return t
 }
 
-// cut cuts r at the bounds of ranges; whole if those cover it.
+// cut cuts r at the bounds of ranges. whole reports whether they cover it.
 func cut(r FeedRange, ranges []FeedRange) (parts []FeedRange, whole bool) {
 	for _, p := range ranges {
 		if part := r.Intersect(p); !part.Empty() {

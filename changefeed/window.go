@@ -6,36 +6,36 @@ import (
 	"sync"
 )
 
-// window is the pages of one range that were read and are not behind the
-// checkpoint, oldest first. The checkpoint is the low-water page: the last one up
-// to which every item is done.
+// window holds the pages of one range that were read and are not before the checkpoint,
+// oldest first. The checkpoint is the low-water page: the last page up to which every item
+// is done.
 //
-// A page behind the low-water one gives its memory back once its items are done
-// or held, and becomes one with a neighbour that is done too: what one key that
-// waits keeps in memory is its own items.
+// A page after the low-water one releases its memory once its items are done or held. It is
+// merged with a neighbor that is done too. So a single held key keeps only its own items in
+// memory.
 type window struct {
 	maxItems, maxBytes int
-	// onDone is called with pages that the checkpoint may pass, in order.
+	// onDone receives the pages that the checkpoint may pass, in order.
 	onDone func(done []*page)
 
 	mu      sync.Mutex // guards what follows, and the pages
 	pages   []*page
 	items   int // not done
 	bytes   int // of pages in memory, and of held items
-	ahead   int // done and not behind the checkpoint
+	ahead   int // done but not before the checkpoint
 	seq     uint64
-	stopped bool // nothing more is wanted
+	stopped bool // read nothing more
 
-	room signal // something was given back
+	room signal // memory was released
 }
 
-// page is one page of the feed, or several that are done.
+// page is one page of the feed, or several merged pages that are done.
 type page struct {
 	seq          uint64
-	src          *Page // nil once its memory was given back
+	src          *Page // nil once its memory was released
 	token        string
-	items        []Item // permuted by lane, within a lane in feed order; nil as src
-	count        int    // items, those of pages made one with it included
+	items        []Item // grouped by lane, within a lane in feed order; nil if src is
+	count        int    // items, including those of merged pages
 	open         int    // items not done
 	inLanes      int    // items not done and not held
 	lsn, changed int64  // of its last item
@@ -44,8 +44,8 @@ type page struct {
 	session      string
 }
 
-// aheadFactor bounds what is handled ahead of the checkpoint, and so what a crash
-// delivers again, in multiples of ReadAheadItems.
+// aheadFactor bounds the items handled ahead of the checkpoint, and so the redelivery after
+// a crash, in multiples of ReadAheadItems.
 const aheadFactor = 100
 
 func newWindow(o *Options, passed func([]*page)) *window {
@@ -59,14 +59,14 @@ func (w *window) full() bool {
 	return w.stopped || w.items >= w.maxItems || w.bytes >= w.maxBytes || w.ahead >= aheadFactor*w.maxItems
 }
 
-// stop lets nothing more be read.
+// stop prevents all further reads.
 func (w *window) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
 }
 
-// waitRoom waits until more may be read. It returns false if ctx ends.
+// waitRoom blocks until more may be read. It returns false if ctx ends.
 func (w *window) waitRoom(ctx context.Context) bool {
 	for w.full() && ctx.Err() == nil {
 		select {
@@ -77,7 +77,7 @@ func (w *window) waitRoom(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// add puts a page that was read at the end. Its items are the lanes' to deliver.
+// add appends a page that was read. The lanes deliver its items.
 func (w *window) add(src *Page) *page {
 	items := src.Items
 	lsn, changed := lastOf(items)
@@ -101,10 +101,10 @@ func (w *window) add(src *Page) *page {
 	return p
 }
 
-// finish counts n items that lanes delivered as done.
+// finish counts n items of a lane as done.
 func (w *window) finish(p *page, n int) { w.account(p, n, n, 0) }
 
-// hold takes an item from its lane into memory of its own.
+// hold copies an item out of its page, so that the page can be released.
 func (w *window) hold(p *page, item *Item) Item {
 	held := *item
 	held.Raw, held.Key = slices.Clone(item.Raw), slices.Clone(item.Key)
@@ -115,8 +115,8 @@ func (w *window) hold(p *page, item *Item) Item {
 // finishHeld counts a held item as done.
 func (w *window) finishHeld(p *page, item *Item) { w.account(p, 1, 0, -len(item.Raw)) }
 
-// account notes items of p that are done, items that left their lanes, and bytes more or
-// less in memory.
+// account updates the counts after items of p are done, items left their lanes, or the
+// bytes in memory changed.
 func (w *window) account(p *page, done, left, bytes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,8 +128,8 @@ func (w *window) account(p *page, done, left, bytes int) {
 	w.update(p)
 }
 
-// update gives back what p does not need any more, and moves the checkpoint. mu is
-// held, so that the checkpoint only moves forward.
+// update releases the memory that p does not need any more, and moves the checkpoint.
+// Called with mu, so that the checkpoint only moves forward.
 func (w *window) update(p *page) {
 	if p.inLanes == 0 && p.src != nil {
 		w.bytes -= p.src.Bytes
@@ -142,8 +142,8 @@ func (w *window) update(p *page) {
 	w.room.send()
 }
 
-// advance takes the done pages off the front. If p stays behind one that is not done,
-// it becomes one with its neighbours.
+// advance removes the done pages from the front. If p follows a page that is not done, it
+// is merged with its neighbors.
 func (w *window) advance(p *page) {
 	if n := slices.IndexFunc(w.pages, func(p *page) bool { return p.open > 0 }); n != 0 {
 		if n < 0 {
@@ -167,7 +167,7 @@ func (w *window) advance(p *page) {
 	}
 }
 
-// absorb makes p stand for the done page before it, too.
+// absorb merges the done page before p into p.
 func (p *page) absorb(before *page) {
 	p.count += before.count
 	if before.lsn > p.lsn {
@@ -175,15 +175,15 @@ func (p *page) absorb(before *page) {
 	}
 }
 
-// oldest is the first change of the oldest page that is not done; ok is false if
-// all are.
+// oldest returns the first change of the oldest page that is not done. ok is false if all
+// are done.
 func (w *window) oldest() (change Item, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.pages) == 0 {
 		return Item{}, false
 	}
-	return w.pages[0].oldest, true // a page at the front is not done
+	return w.pages[0].oldest, true // the page at the front is never done
 }
 
 func (w *window) busy() bool {
@@ -192,7 +192,7 @@ func (w *window) busy() bool {
 	return w.items > 0
 }
 
-// drop gives all memory back. Nobody uses the items any more.
+// drop releases all memory. The items must not be in use any more.
 func (w *window) drop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,7 +209,7 @@ func release(p *Page) {
 	}
 }
 
-// lastOf is the highest LSN among items and its time of change.
+// lastOf returns the highest LSN among items and the time of that change.
 func lastOf(items []Item) (lsn, changed int64) {
 	for i := range items {
 		if items[i].LSN >= lsn {

@@ -7,62 +7,61 @@ import (
 	"time"
 )
 
-// worker processes one owned lease. Its goroutines are run itself, the keeper of
-// the lease record, the reader, and one per lane that has work; run ends when
-// all others have.
+// worker processes one owned lease. Its goroutines are run itself, the keeper of the lease
+// record, the reader, and one per lane that has work. run ends when all others have ended.
 type worker struct {
 	*delivery
 	workers *workers
 	cancel  context.CancelCauseFunc // ends the delivery's context
 	calls   ownCalls
-	kick    signal // look at asked and at the record's request
+	kick    signal // check the stop order and the record's request
 
 	mu    sync.Mutex
 	order stopOrder
 	flow  *flow // of the current session, nil between sessions
 }
 
-// stopOrder tells a worker to stop, and what for.
+// stopOrder tells a worker to stop and names the reason.
 type stopOrder struct {
 	given   bool // set by stop
 	handoff hostKey
-	replace bool // because narrower leases exist: split into rest
+	replace bool // narrower leases exist: split into rest
 	rest    []FeedRange
 	reason  string
 }
 
-// ending is why a session ended.
+// ending is the reason for the end of a session.
 type ending int
 
 const (
-	goOn       ending = iota // it did not
-	endedLost                // the lease is another's or the fence passed
-	endedAsked               // stop was asked for
-	endedSplit               // the range is served by several physical ranges
-	endedAgain               // start a new session from the checkpoint
+	notEnded     ending = iota // the session continues
+	endedLost                  // another host owns the lease, or the fence passed
+	endedStopped               // the worker was stopped
+	endedSplit                 // several physical ranges serve the range
+	endedRestart               // start a new session from the checkpoint
 )
 
-// run processes until it is asked to stop or the lease is lost, and says what
-// became of the lease. ctx is only a parent for values: it may have ended.
+// run processes until it is stopped or the lease is lost, and then reports the end of the
+// ownership. ctx is only a parent for values: it may have ended.
 func (w *worker) run(ctx context.Context) {
 	keepCtx, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
-	keeping.Go(func() { w.keeper.run(keepCtx) }) // what ends it ends w.ctx
+	keeping.Go(func() { w.keeper.run(keepCtx) }) // w.ctx ends if the keeper ends the ownership
 	var why ending
 	var split *SplitError
-	for why = endedAgain; why == endedAgain; {
+	for why = endedRestart; why == endedRestart; {
 		why, split = w.session() //nolint:contextcheck // reading lives as long as the lease, not as long as Run's context
 	}
 	stopKeeping()
 	keeping.Wait()
 	switch cause := context.Cause(w.ctx); { //nolint:contextcheck // the lease's context
-	case errors.Is(cause, ErrDraining): // a deadline came first: that of a drain, or of a pause or a rewind
-		why = endedAsked
+	case errors.Is(cause, ErrDraining): // the deadline of a drain, a pause or a rewind came first
+		why = endedStopped
 	case cause != nil:
 		why = endedLost
 	}
 	switch why {
-	case endedAsked:
+	case endedStopped:
 		if order, _ := w.current(); order.replace {
 			w.replaceBy(ctx, order.rest)
 		} else {
@@ -70,15 +69,15 @@ func (w *worker) run(ctx context.Context) {
 		}
 	case endedSplit:
 		w.retire(ctx, split)
-	case endedLost, endedAgain, goOn:
-		w.tellLost(context.Cause(w.ctx)) //nolint:contextcheck // the lease's context, which ended
+	case endedLost, endedRestart, notEnded:
+		w.reportLost(context.Cause(w.ctx)) //nolint:contextcheck // the lease's context, which ended
 	}
 	w.keeper.fence.revoke(ErrLeaseLost) // and with it the delivery's context
 }
 
-// session reads and delivers from the checkpoint until something ends it.
+// session reads and delivers from the checkpoint until an ending.
 func (w *worker) session() (ending, *SplitError) {
-	if why := w.carryOutRequests(); why != goOn {
+	if why := w.carryOutRequests(); why != notEnded {
 		return why, nil
 	}
 	f := newFlow(w.delivery)
@@ -89,8 +88,8 @@ func (w *worker) session() (ending, *SplitError) {
 	var reading sync.WaitGroup
 	reading.Go(func() { read <- w.read(readCtx, f) })
 	w.calls.accept(true)
-	why, split := goOn, (*SplitError)(nil)
-	for why == goOn {
+	why, split := notEnded, (*SplitError)(nil)
+	for why == notEnded {
 		select {
 		case split = <-read: // nil: the context has ended
 			why = endedLost
@@ -108,7 +107,7 @@ func (w *worker) session() (ending, *SplitError) {
 	return why, split
 }
 
-// finishFlow waits for handlers and calls of Processor.Own, not longer than the drain timeout.
+// finishFlow waits for handlers and calls of Processor.Own, at most for the drain timeout.
 func (w *worker) finishFlow(f *flow) {
 	stop := w.clock.AfterFunc(max(0, w.opts.DrainTimeout), func() { w.cancel(ErrDraining) })
 	f.close()
@@ -117,8 +116,8 @@ func (w *worker) finishFlow(f *flow) {
 	stop()
 }
 
-// carryOutRequests carries out what the processor or an operator asks, and says how the
-// session ends by that. Between sessions it waits, holding the lease, until a pause is over.
+// carryOutRequests carries out stop orders and an operator's requests, and returns the
+// ending they cause. Between sessions it waits for the end of a pause, holding the lease.
 func (w *worker) carryOutRequests() ending {
 	for {
 		order, f := w.current()
@@ -128,12 +127,12 @@ func (w *worker) carryOutRequests() ending {
 		moved := request.Rewind != nil || request.Retry
 		switch {
 		case order.given:
-			return endedAsked
+			return endedStopped
 		case request.Release:
 			w.stop(stopOrder{reason: "operator"})
-			return endedAsked
+			return endedStopped
 		case running && (moved || paused):
-			return endedAgain // deliver nothing while the position changes
+			return endedRestart // deliver nothing while the position changes
 		case moved:
 			if request.Rewind != nil {
 				w.forgetLag()
@@ -141,7 +140,7 @@ func (w *worker) carryOutRequests() ending {
 			w.keeper.change(applyRequest)
 		}
 		if !paused {
-			return goOn
+			return notEnded
 		}
 		select {
 		case <-w.ctx.Done():
@@ -151,7 +150,7 @@ func (w *worker) carryOutRequests() ending {
 	}
 }
 
-// applyRequest carries out an operator's rewind or retry on the record.
+// applyRequest applies an operator's rewind or retry to the record.
 func applyRequest(l *Lease) urgency {
 	if to := l.Request.Rewind; to != nil {
 		l.Continuation, l.Since, l.LSN, l.ChangeTime = to.Continuation, to.Since, 0, 0
@@ -162,7 +161,7 @@ func applyRequest(l *Lease) urgency {
 	return now
 }
 
-// stop tells the worker to stop, and what for; the first order stands.
+// stop orders the worker to stop. Only the first order counts.
 func (w *worker) stop(order stopOrder) {
 	order.given = true
 	w.mu.Lock()
@@ -173,7 +172,7 @@ func (w *worker) stop(order stopOrder) {
 	w.kick.send()
 }
 
-// current is what is wanted of the worker, and its flow if a session is under way.
+// current returns the stop order, and the flow if a session is running.
 func (w *worker) current() (stopOrder, *flow) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// workers are those of a process, one for each lease it owns.
+// workers are the workers of a run, one for each lease it owns.
 type workers struct {
 	*env
 	splits  *splits
-	paused  atomic.Bool  // no lease is processed
+	paused  atomic.Bool  // all ranges are paused
 	handled atomic.Int64 // documents handled
 	wait    sync.WaitGroup
 
@@ -57,7 +57,7 @@ func (s *workers) start(ctx context.Context, lease Lease, began clockReading) {
 
 func (s *workers) clocks() clocks { return clocks{clock: s.clock, wall: s.opts.Now} }
 
-// pause makes all workers hold their leases and deliver nothing, or go on.
+// pause makes all workers hold their leases without delivering, or resume.
 func (s *workers) pause(on bool) {
 	if s.paused.Swap(on) != on {
 		for _, w := range s.all() {
@@ -66,8 +66,8 @@ func (s *workers) pause(on bool) {
 	}
 }
 
-// drain makes all workers give their leases up, each to the host named for it; handlers
-// must have ended at the deadline, also of a worker that was told to stop before.
+// drain makes all workers release their leases, each to the host named for it. Handlers
+// must end by the deadline, also those of a worker that was stopped before.
 func (s *workers) drain(to map[string]hostKey, deadline time.Time) {
 	all := s.all()
 	for _, w := range all {

@@ -14,13 +14,13 @@ import (
 
 var errNotAPage = errors.New("the reply is not a page of documents")
 
-// decoder turns replies into items in one pass over the bytes: nothing of a
-// document is decoded but its LSN, its time and its partition key.
+// decoder turns replies into items in one pass over the bytes. It decodes only the LSN, the
+// time and the partition key of a document.
 type decoder struct {
 	keys   keyPaths
 	filter *filter
-	values [][]byte          // of the document at hand
-	items  []changefeed.Item // of the lease, parts of what was decoded
+	values [][]byte          // of the current document
+	items  []changefeed.Item // of the lease; slices of the decoded bytes
 }
 
 // page reads the body of a feed reply.
@@ -45,7 +45,7 @@ func (d *decoder) page(body []byte) error {
 	return nil
 }
 
-// document reads the document of body that c stands before.
+// document reads the document of body that starts at c.
 func (d *decoder) document(c *jsonscan.Cursor, body []byte) error {
 	start := c.Pos()
 	var item changefeed.Item
@@ -75,7 +75,7 @@ func (d *decoder) document(c *jsonscan.Cursor, body []byte) error {
 // keyPaths finds the partition key values of a document in its raw bytes.
 type keyPaths struct {
 	paths [][]string // members from the document inwards, one per key part
-	// unhashed says why effective partition keys are not computed here; empty if
+	// unhashed is the reason why effective partition keys are not computed here; empty if
 	// they are.
 	unhashed string
 }
@@ -102,7 +102,7 @@ func newKeyPaths(d azcosmos.PartitionKeyDefinition) (keyPaths, error) {
 	return k, nil
 }
 
-// note keeps a top-level member if it leads to a key part.
+// note stores a top-level member that contains a key part.
 func (k *keyPaths) note(values [][]byte, name, value []byte) {
 	for i, path := range k.paths {
 		if string(name) != path[0] {
@@ -116,8 +116,8 @@ func (k *keyPaths) note(values [][]byte, name, value []byte) {
 	}
 }
 
-// key is the raw JSON of the key, for ordering: the value itself, or the parts
-// of a hierarchical key one after another.
+// key returns the raw JSON of the key, for ordering: the value itself, or the joined parts
+// of a hierarchical key.
 func (k *keyPaths) key(values [][]byte) []byte {
 	if len(values) == 1 {
 		return values[0]

@@ -25,7 +25,7 @@ func (k epk) less(o epk) bool {
 	return k.high < o.high || (k.high == o.high && k.low < o.low)
 }
 
-// String is the 32 hexadecimal digits.
+// String returns the 32 hexadecimal digits.
 func (k epk) String() string { return fmt.Sprintf("%016X%016X", k.high, k.low) }
 
 // parseBound reads a range bound of at most 32 digits, as if zeros followed.
@@ -50,9 +50,9 @@ const (
 	endOfString   = 0xFF
 )
 
-// encodeKey appends the encoding of one key value given as raw JSON. sure is false
-// for what nobody should stake a document on: no value at all, an object or an
-// array, a number beyond 64 bits, text that is not Unicode.
+// encodeKey appends the encoding of one key value given as raw JSON. sure is false if the
+// service may encode the value differently: no value, an object or an array, a number
+// beyond 64 bits, text that is not Unicode.
 func encodeKey(buf, raw []byte) (encoded []byte, sure bool) {
 	switch {
 	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[':
@@ -89,7 +89,7 @@ func appendText[T string | []byte](buf []byte, text T) []byte {
 	return append(append(append(buf, markString), text...), endOfString)
 }
 
-// hashKey is the effective partition key of an encoded value.
+// hashKey returns the effective partition key of an encoded value.
 func hashKey(encoded []byte) epk {
 	low, high := murmur3.Sum128(encoded)
 	return epk{high: high & (1<<62 - 1), low: low}

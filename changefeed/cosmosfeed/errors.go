@@ -18,8 +18,8 @@ const (
 	headerSession    = "x-ms-session-token"
 )
 
-// translate gives the processor the errors it tells apart. Everything else is
-// transient to it.
+// translate returns the errors that the processor distinguishes. It treats all other errors
+// as transient.
 func translate(err error) error {
 	var reply *azcore.ResponseError
 	if err == nil || !errors.As(err, &reply) {
@@ -55,8 +55,8 @@ func translate(err error) error {
 
 func wrap(kind, err error) error { return fmt.Errorf("%w: %w", kind, err) }
 
-// absent makes a missing container or database permanent, where no single
-// record was asked for.
+// absent makes a missing container or database permanent, for requests that are not about a
+// single record.
 func absent(err error) error {
 	if errors.Is(err, changefeed.ErrNotFound) {
 		return wrap(changefeed.ErrPermanent, err)

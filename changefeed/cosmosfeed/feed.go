@@ -28,10 +28,10 @@ type Feed struct {
 	hash      func(encoded []byte) epk
 	about     atomic.Pointer[about] // once read
 	physical  sync.Map              // changefeed.FeedRange by id, of the physical ranges that replied
-	doubt     atomic.Pointer[error] // what showed that hash is wrong
+	doubt     atomic.Pointer[error] // proof that hash is wrong
 }
 
-// about is what does not change about a container.
+// about holds the immutable properties of a container.
 type about struct {
 	source changefeed.Source
 	keys   keyPaths
@@ -60,14 +60,14 @@ func (f *Feed) Source(ctx context.Context) (changefeed.Source, error) {
 	return a.source, nil
 }
 
-// Place implements changefeed.Placer: the effective partition key of a container with
-// one key path and hash version 2. Others are refused, and so is every key once a
-// document was found where it should not be (Page.Doubt).
+// Place implements changefeed.Placer. It returns the effective partition key in a container
+// with one key path and hash version 2, and refuses other containers. It refuses every key
+// once a document was found outside its computed place (Page.Doubt).
 func (f *Feed) Place(key string) (string, error) {
 	a := f.about.Load()
 	switch {
 	case a == nil:
-		return "", errors.New("the container was not read yet")
+		return "", errors.New("the container has not been read yet")
 	case a.keys.unhashed != "":
 		return "", fmt.Errorf("%s: %w", a.keys.unhashed, errors.ErrUnsupported)
 	}
@@ -110,8 +110,8 @@ func (f *Feed) describe(ctx context.Context) (*about, error) {
 	return a, nil
 }
 
-// Ranges implements changefeed.Feed. The SDK caches the list for the process and
-// refreshes it only when a read meets a range that is gone.
+// Ranges implements changefeed.Feed. The SDK caches the list for the process and refreshes
+// it only when a read finds that a range is gone.
 func (f *Feed) Ranges(ctx context.Context) ([]changefeed.FeedRange, error) {
 	ranges, err := f.container.ReadFeedRanges(ctx, nil)
 	if err != nil {
@@ -124,8 +124,8 @@ func (f *Feed) Ranges(ctx context.Context) ([]changefeed.FeedRange, error) {
 	return found, nil
 }
 
-// Now implements changefeed.Feed. The SDK has no such start; a token with the
-// position * makes it send If-None-Match: *, and the answer is a position.
+// Now implements changefeed.Feed. The SDK has no such start. A token with the position *
+// makes it send If-None-Match: *, and the reply contains a position.
 func (f *Feed) Now(ctx context.Context, r changefeed.FeedRange) (string, error) {
 	page, err := f.Read(ctx, changefeed.ReadRequest{Range: r, Continuation: fromNow, MaxItems: 1})
 	if err != nil {

@@ -6,20 +6,20 @@ import (
 	"feedbox/changefeed"
 )
 
-// filter decides which documents of one reply belong to the lease it was read for;
-// the package documentation draws it.
+// filter selects the documents of one reply that belong to the lease it was read for. The
+// package documentation draws it.
 type filter struct {
 	hash     func(encoded []byte) epk
-	narrow   bool // the lease is a part of the physical range: keep only its own
-	check    bool // see whether the physical range holds the computed keys
+	narrow   bool // the lease is a part of the physical range: keep only its own documents
+	check    bool // check that the physical range contains the computed keys
 	lease    span
 	physical span
 	scratch  []byte
 	doubt    error // a computed key lies outside the physical range
 }
 
-// newFilter is that of a reply of the physical range read. A lease that is a part of it
-// needs computed keys, and ones that were never found wrong.
+// newFilter returns the filter for a reply of the physical range read. A lease that is a
+// part of that range needs computed keys that were never found wrong.
 func (f *Feed) newFilter(a *about, lease, read changefeed.FeedRange) (*filter, error) {
 	g := &filter{hash: f.hash, narrow: !lease.Contains(read)}
 	var single, singleRead bool
@@ -48,13 +48,14 @@ func (f *Feed) newFilter(a *about, lease, read changefeed.FeedRange) (*filter, e
 
 const keysAreWrong = "keys computed here are wrong"
 
-// narrowError says that a lease cannot be told from the rest of a physical range.
+// narrowError reports that the documents of a lease cannot be distinguished from the rest
+// of a physical range.
 func narrowError(lease, read changefeed.FeedRange, why string) error {
-	return fmt.Errorf("the lease %s is a part of the physical range %s and its documents cannot be told from the others: %s: %w",
+	return fmt.Errorf("the lease %s is a part of the physical range %s and its documents cannot be distinguished from the others: %s: %w",
 		lease, read, why, changefeed.ErrPermanent)
 }
 
-// admits reports whether the document with these key values is the lease's.
+// admits reports whether the document with these key values belongs to the lease.
 func (g *filter) admits(values [][]byte, lsn int64) (bool, error) {
 	if !g.check {
 		return true, nil
@@ -80,8 +81,8 @@ func (g *filter) admits(values [][]byte, lsn int64) (bool, error) {
 	return !g.narrow || g.lease.has(key), nil
 }
 
-// rememberDoubt remembers for the whole container what a filter found, and passes err on.
-// Without err it is the doubt itself, the first time only.
+// rememberDoubt stores a filter's doubt for the whole container, and returns err. Without
+// err it returns the doubt itself, the first time only.
 func (f *Feed) rememberDoubt(g *filter, err error) error {
 	if g.doubt == nil {
 		return err
@@ -102,7 +103,7 @@ type span struct {
 	min, max epk
 }
 
-// newSpan reads the bounds; ok is false if they are longer than a hash.
+// newSpan parses the bounds. ok is false if they are longer than a hash.
 func newSpan(r changefeed.FeedRange) (s span, ok bool) {
 	s.rng = r
 	var ok1, ok2 bool

@@ -334,7 +334,7 @@ func TestWrongHashStopsWhatItCannotTellApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, l := range leases {
-			if l.Health == changefeed.Retrying && strings.Contains(l.Error, "cannot be told") {
+			if l.Health == changefeed.Retrying && strings.Contains(l.Error, "cannot be distinguished") {
 				n++
 			}
 		}

@@ -18,13 +18,13 @@ import (
 
 var _ changefeed.LeaseStore = (*LeaseStore)(nil)
 
-// LeaseStore keeps lease records in a Cosmos DB container whose partition key is
-// /id, or /partitionKey as .NET's processor allows. It needs no time to live and
-// no index beyond the default. It is safe for concurrent use.
+// LeaseStore keeps lease records in a Cosmos DB container whose partition key is /id, or
+// /partitionKey as .NET's processor allows. The container needs neither a time to live nor
+// an index beyond the default. It is safe for concurrent use.
 type LeaseStore struct {
 	container *azcosmos.ContainerClient
 	path      atomic.Pointer[string] // of the partition key, once read
-	keys      sync.Map               // partition key by id, of the records where they differ
+	keys      sync.Map               // partition key by id, of records where the two differ
 }
 
 // NewLeaseStore returns the store. It does no I/O.
@@ -60,7 +60,7 @@ func (s *LeaseStore) List(ctx context.Context, prefix string) ([]changefeed.Reco
 	return records, nil
 }
 
-// record reads id and ETag out of a stored document.
+// record reads the id and the ETag of a stored document.
 func (s *LeaseStore) record(raw []byte) (changefeed.Record, error) {
 	var head struct {
 		ID           string `json:"id"`
@@ -76,13 +76,13 @@ func (s *LeaseStore) record(raw []byte) (changefeed.Record, error) {
 	return changefeed.Record{ID: head.ID, ETag: head.ETag, Body: raw}, nil
 }
 
-// failed is an error of doing something to a record, whose name in it is a lease's short
-// one if it is a lease's, as people do; nil for nil.
+// failed wraps the error of an operation on a record. A lease appears with its short name,
+// as in logs. It returns nil for nil.
 func failed(do, id string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if strings.Contains(id, "..") { // of leases alone, see package changefeed
+	if strings.Contains(id, "..") { // only lease ids contain it, see package changefeed
 		id = "lease " + changefeed.LeaseName(id)
 	}
 	return fmt.Errorf("%s %s: %w", do, id, translate(err))
@@ -136,7 +136,8 @@ func (s *LeaseStore) Delete(ctx context.Context, id, etag string) error {
 	return failed("delete", id, err)
 }
 
-// ifMatch guards a write by an ETag, without which there is none.
+// ifMatch returns options for a write that requires an ETag. It refuses an empty one,
+// because the write would then be unconditional.
 func ifMatch(etag string) (*azcosmos.ItemOptions, error) {
 	if etag == "" {
 		return nil, wrap(changefeed.ErrETagMismatch, errors.New("no ETag given"))
@@ -147,7 +148,7 @@ func ifMatch(etag string) (*azcosmos.ItemOptions, error) {
 // Partition key paths a lease container may have.
 const pathID, pathPartitionKey = "/id", "/partitionKey"
 
-// keyPath reads the container's partition key path, the first time only.
+// keyPath returns the container's partition key path. It reads it the first time only.
 func (s *LeaseStore) keyPath(ctx context.Context) (string, error) {
 	if path := s.path.Load(); path != nil {
 		return *path, nil
@@ -164,7 +165,7 @@ func (s *LeaseStore) keyPath(ctx context.Context) (string, error) {
 	return paths[0], nil
 }
 
-// key is the partition key of a record: its id, unless .NET chose another.
+// key returns the partition key of a record: its id, unless .NET chose another value.
 func (s *LeaseStore) key(ctx context.Context, id string) (azcosmos.PartitionKey, error) {
 	path, err := s.keyPath(ctx)
 	value := id
@@ -174,8 +175,8 @@ func (s *LeaseStore) key(ctx context.Context, id string) (azcosmos.PartitionKey,
 	return azcosmos.NewPartitionKeyString(value), err
 }
 
-// item is the key and the body of a record; a container keyed by /partitionKey needs
-// that member.
+// item returns the key and the body of a record. A container keyed by /partitionKey needs
+// that member in the body.
 func (s *LeaseStore) item(ctx context.Context, record changefeed.Record) (azcosmos.PartitionKey, []byte, error) {
 	key, err := s.key(ctx, record.ID)
 	if err != nil || *s.path.Load() == pathID || jsonscan.Member(record.Body, pathPartitionKey[1:]) != nil {

@@ -15,17 +15,17 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// ClientOptions returns options for an azcosmos client that reads feeds better,
-// a copy of o with one more policy; nil o is the defaults. A Feed works with any
-// client. With these options its reads also
+// ClientOptions returns a copy of o with one more policy, which improves the feed reads of
+// an azcosmos client. Nil o is the defaults. A Feed works with any client. With these
+// options its reads also
 //
 //   - carry the range as x-ms-start-epk and x-ms-end-epk if it is a part of a
-//     physical one, so that the service need not send what the range does not hold
+//     physical one, so that the service need not send documents of other leases
 //     (after a merge of physical partitions, or with a narrow scope),
-//   - write If-Modified-Since in the form HTTP asks for,
-//   - are decoded in one pass over a reused buffer, in place of the SDK's decoding.
+//   - write If-Modified-Since in the form HTTP requires,
+//   - are decoded in one pass over a reused buffer, instead of by the SDK.
 //
-// Requests of other kinds pass unchanged.
+// Other requests are unchanged.
 func ClientOptions(o *azcosmos.ClientOptions) *azcosmos.ClientOptions {
 	var c azcosmos.ClientOptions
 	if o != nil {
@@ -35,8 +35,8 @@ func ClientOptions(o *azcosmos.ClientOptions) *azcosmos.ClientOptions {
 	return &c
 }
 
-// Headers of a read limited to effective partition keys (the .NET SDK's
-// RequestInvokerHandler), and those rewritten here.
+// Headers of a read limited to effective partition keys (as in the .NET SDK's
+// RequestInvokerHandler), and the rewritten ones.
 const (
 	headerStartEPK        = "x-ms-start-epk"
 	headerEndEPK          = "x-ms-end-epk"
@@ -46,19 +46,19 @@ const (
 	epkRangeRead          = "EffectivePartitionKeyRange"
 )
 
-// feedRead is one request for a page, known to the policy through the context.
+// feedRead is one request for a page. The policy finds it in the context.
 type feedRead struct {
 	*Feed
 	req    changefeed.ReadRequest
 	seen   seenRange
-	source string  // id of the physical range that replied; "" if the reply does not tell
+	source string  // id of the physical range that replied; "" if the reply does not name it
 	charge float64 // of the reply
-	body   *[]byte // the last reply's, if the policy took it; from buffers
+	body   *[]byte // the last reply's body, if the policy took it; from buffers
 }
 
 type feedReadKey struct{}
 
-// buffers are reply bodies that may be used again.
+// buffers are reply bodies for reuse.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 256<<10); return &b }}
 
 // maxPooled keeps a rare huge page from staying in memory.
@@ -71,8 +71,8 @@ func recycle(b *[]byte) {
 	}
 }
 
-// feedPolicy acts on the feed read itself only: the SDK sends requests for
-// metadata with the same context.
+// feedPolicy changes only the feed read itself, because the SDK sends metadata requests
+// with the same context.
 type feedPolicy struct{}
 
 func (feedPolicy) Do(req *policy.Request) (*http.Response, error) {
@@ -97,8 +97,8 @@ func (feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	return resp, r.takeBody(resp)
 }
 
-// isPart reports whether what is read is known to be more than the range. That a
-// range seen may yet prove another does no harm: then its reply is not used.
+// isPart reports whether the physical range is known to be larger than the range of the
+// request. A wrong guess from r.seen is harmless, because then the reply is not used.
 func (r *feedRead) isPart(id string) bool {
 	read, known := r.bounds(id)
 	if !known && id == r.seen.id {
@@ -107,8 +107,8 @@ func (r *feedRead) isPart(id string) bool {
 	return known && !r.req.Range.Contains(read)
 }
 
-// takeBody reads the body into the read and leaves the SDK one that only tells
-// that there are documents.
+// takeBody reads the body into the read. It leaves the SDK a body that only shows that
+// there are documents.
 func (r *feedRead) takeBody(resp *http.Response) error {
 	b, _ := buffers.Get().(*[]byte)
 	buf := bytes.NewBuffer((*b)[:0])

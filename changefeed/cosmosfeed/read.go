@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	errRangeUnnamed  = errors.New("the reply does not tell which physical range it is from")
+	errRangeUnnamed  = errors.New("the reply does not name its physical range")
 	errRangesChanged = errors.New("the physical ranges change faster than they can be listed")
 )
 
@@ -28,8 +28,8 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 	return page, nil
 }
 
-// read asks until it knows the bounds of the physical range that replied: once,
-// or, for a range that replies for the first time, once more.
+// read repeats the request until it knows the bounds of the physical range that replied. It
+// needs one request, or two for a range that replies for the first time.
 func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
 	a, err := f.describe(ctx)
 	if err != nil {
@@ -43,14 +43,14 @@ func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 		Continuation: &continuation, MaxItemCount: int32(min(req.MaxItems, 1<<30)),
 	}
 	if req.Continuation == "" && !req.Since.IsZero() {
-		// Never together with a position. The service goes on behind that second.
+		// Never with a position. The service starts after that second.
 		since := req.Since.Add(-time.Second)
 		options.StartFrom = &since
 	}
 	var seen seenRange
 	var charge float64
-	const looks = 4 // more than one in vain means that ranges come and go
-	for range looks {
+	const attempts = 4 // more than one failure means that ranges change continuously
+	for range attempts {
 		r := &feedRead{Feed: f, req: req, seen: seen}
 		page, err := r.page(ctx, a, options)
 		charge += r.charge
@@ -71,7 +71,7 @@ func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 	return nil, errRangesChanged
 }
 
-// page asks once. The page's items are parts of the body, if the policy took it.
+// page makes one request. The page's items are slices of the body, if the policy took it.
 func (r *feedRead) page(ctx context.Context, a *about, options *azcosmos.ChangeFeedOptions) (*changefeed.Page, error) {
 	resp, err := r.container.ReadChangeFeed(context.WithValue(ctx, feedReadKey{}, r), options)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *feedRead) page(ctx context.Context, a *about, options *azcosmos.ChangeF
 	r.charge = float64(resp.RequestCharge)
 	page := &changefeed.Page{}
 	if page.Continuation, err = decodeToken(resp.ContinuationToken, r.req.Range); err != nil {
-		return nil, err // of several ranges: nothing of it is used
+		return nil, err // of several ranges: the reply is not used
 	}
 	if reply := resp.RawResponse; reply != nil {
 		page.CaughtUp = reply.StatusCode == http.StatusNotModified
@@ -97,12 +97,12 @@ func (r *feedRead) page(ctx context.Context, a *about, options *azcosmos.ChangeF
 	return page, r.decode(a, read, page, resp.Items)
 }
 
-// physicalRange returns the bounds of the range that the reply is from. They are unknown
-// (errRangesChanged) until what was seen is confirmed.
+// physicalRange returns the bounds of the range that replied. They are unknown
+// (errRangesChanged) until a second reply confirms r.seen.
 func (r *feedRead) physicalRange() (changefeed.FeedRange, error) {
 	switch {
 	case r.req.Range.Contains(changefeed.FullRange()):
-		return changefeed.FullRange(), nil // one reply for everything is of one range
+		return changefeed.FullRange(), nil // a reply for the full range comes from the only physical range
 	case r.source == "":
 		return changefeed.FeedRange{}, errRangeUnnamed
 	case r.source == r.seen.id:
@@ -115,7 +115,7 @@ func (r *feedRead) physicalRange() (changefeed.FeedRange, error) {
 	return bounds, nil
 }
 
-// decode fills in the items, of the body that the policy took, or as the SDK has them.
+// decode sets the items, from the body that the policy took or from the SDK's items.
 func (r *feedRead) decode(a *about, read changefeed.FeedRange, page *changefeed.Page, items [][]byte) error {
 	g, err := r.newFilter(a, r.req.Range, read)
 	if err != nil {
@@ -143,31 +143,32 @@ func (r *feedRead) decode(a *about, read changefeed.FeedRange, page *changefeed.
 	return nil
 }
 
-// bounds returns those of a physical range by its id, if they are known for good. Splits
-// and merges make ranges with ids of their own: what is known does not go out of date.
+// bounds returns the bounds of a physical range by its id, if they are known. They never
+// become outdated, because splits and merges create ranges with new ids.
 func (f *Feed) bounds(id string) (r changefeed.FeedRange, known bool) {
 	v, _ := f.physical.Load(id)
 	r, known = v.(changefeed.FeedRange)
 	return r, known
 }
 
-// seenRange is a physical range that replied, with the bounds a list made after
-// that reply has for it.
+// seenRange is a physical range that replied, with its bounds in a list made after that
+// reply.
 //
-// The SDK names the range it read by id and lists ranges without ids, from a cache
-// that may change at any time. But its cache only moves on, and an id that is gone
-// does not come back: if the same range replies before and after the list was
-// made, it was in the list, as the one that holds what was asked for.
+// The SDK names the range it read by id, but lists ranges without ids, from a cache that
+// may change at any time. That cache only moves forward, and an id that is gone does not
+// come back. Therefore, if the same range replies before and after the list was made, it
+// was in the list, as the range that contains the requested one.
 type seenRange struct {
 	id     string
 	bounds changefeed.FeedRange
 }
 
-// matchRange finds the one listed range that overlaps what id replied for.
+// matchRange returns the only listed range that overlaps the requested one, for the id that
+// replied.
 func matchRange(id string, asked changefeed.FeedRange, listed []changefeed.FeedRange) seenRange {
 	listed = slices.DeleteFunc(listed, func(r changefeed.FeedRange) bool { return !r.Overlaps(asked) })
 	if len(listed) != 1 {
-		return seenRange{} // the list is of another time
+		return seenRange{} // the list is from another time
 	}
 	return seenRange{id: id, bounds: listed[0]}
 }

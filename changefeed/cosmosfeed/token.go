@@ -10,9 +10,9 @@ import (
 	"feedbox/changefeed"
 )
 
-// token is azcosmos' continuation of ReadChangeFeed (cosmos_change_feed_
-// composite_continuation_token.go). This package passes tokens of exactly one
-// entry: the lease's range and position. More entries in the answer mean that
+// token is azcosmos' continuation of ReadChangeFeed
+// (cosmos_change_feed_composite_continuation_token.go). This package passes tokens of
+// exactly one entry: the lease's range and position. More entries in the reply mean that
 // the SDK expanded the range to several physical ones.
 type token struct {
 	Version      int          `json:"version"`
@@ -26,12 +26,12 @@ type tokenEntry struct {
 	ContinuationToken *string `json:"continuationToken,omitempty"`
 }
 
-// fromNow as a position means the end of the feed (If-None-Match: *).
+// fromNow is the position at the end of the feed (If-None-Match: *).
 const fromNow = "*"
 
-// encodeToken makes the continuation to read r behind a position; "" is the
-// start. The position is a raw ETag, quotes included: anything else would be
-// taken by the SDK for no position at all.
+// encodeToken returns the continuation to read r after a position; "" is the start. The
+// position is a raw ETag with its quotes. The SDK would silently ignore any other position
+// and start from the beginning.
 func encodeToken(resourceID string, r changefeed.FeedRange, position string) (string, error) {
 	entry := tokenEntry{MinInclusive: r.Min, MaxExclusive: r.Max}
 	if position != "" {
@@ -47,7 +47,7 @@ func encodeToken(resourceID string, r changefeed.FeedRange, position string) (st
 	return string(body), nil
 }
 
-// decodeToken reads the position out of an answer, or *changefeed.SplitError.
+// decodeToken returns the position in a reply, or *changefeed.SplitError.
 func decodeToken(text string, r changefeed.FeedRange) (position string, err error) {
 	var t token
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
@@ -55,7 +55,7 @@ func decodeToken(text string, r changefeed.FeedRange) (position string, err erro
 	}
 	switch {
 	case len(t.Continuation) == 0:
-		return "", errors.New("the answer has no continuation")
+		return "", errors.New("the reply has no continuation")
 	case len(t.Continuation) > 1:
 		split := &changefeed.SplitError{Range: r}
 		for _, e := range t.Continuation {
@@ -68,8 +68,8 @@ func decodeToken(text string, r changefeed.FeedRange) (position string, err erro
 	return *t.Continuation[0].ContinuationToken, nil
 }
 
-// sessionLSN is the LSN in a session token: "0:-1#12" and "0:1#12#3=4" have it in
-// the second part, "0:12" in the only one. 0 if there is none.
+// sessionLSN returns the LSN in a session token: "0:-1#12" and "0:1#12#3=4" have it in the
+// second part, "0:12" in the only one. It returns 0 if there is none.
 func sessionLSN(session string) int64 {
 	_, vector, found := strings.Cut(session, ":")
 	if !found {

@@ -1,5 +1,5 @@
-// Package leasetest is the conformance suite of changefeed.LeaseStore: what the
-// processor relies on, no more.
+// Package leasetest is the conformance suite of changefeed.LeaseStore. It tests the
+// properties that the processor relies on, and no others.
 //
 // It imports testing and is meant for test files only.
 package leasetest
@@ -17,8 +17,8 @@ import (
 	"feedbox/changefeed"
 )
 
-// Run tests a store. open returns the store under test; each test uses ids of
-// its own, so one store may serve all of them.
+// Run tests a store. open returns the store under test. Each test uses its own ids, so one
+// store may serve all of them.
 func Run(t *testing.T, open func(t *testing.T) changefeed.LeaseStore) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s *fixture){
@@ -51,7 +51,7 @@ type fixture struct {
 	prefix string
 }
 
-// id makes an id as the processor does, dots and all.
+// id makes an id like the processor's, dots included.
 func (f *fixture) id(suffix string) string {
 	return f.prefix + "host.example_AAAA==_BBBB-C=.." + suffix
 }
@@ -304,7 +304,7 @@ func replacers(t *testing.T, f *fixture) {
 	}
 }
 
-// race runs n calls at once and counts those that report success.
+// race makes n calls at once and counts those that return true.
 func race(n int, call func(i int) bool) (won int) {
 	var mu sync.Mutex
 	var group sync.WaitGroup

@@ -1,10 +1,9 @@
-// Package memfeed is a container with a change feed in memory: for tests of
-// handlers and of the processor itself.
+// Package memfeed is an in-memory container with a change feed, for tests of handlers and
+// of the processor itself.
 //
-// It behaves as the latest-version feed of Azure Cosmos DB does: one entry per
-// document, ordered by LSN, a transaction never cut by a page, physical ranges
-// that split and merge. A Container is safe for concurrent use and starts no
-// goroutines.
+// It behaves like the latest-version feed of Azure Cosmos DB: one entry per document,
+// ordered by LSN; pages that never divide a transaction; physical ranges that split and
+// merge. A Container is safe for concurrent use and starts no goroutines.
 package memfeed
 
 import (
@@ -38,8 +37,8 @@ type Options struct {
 	Now func() time.Time
 	// Before may delay or fail a Read, a Ranges or a Now call.
 	Before func(ctx context.Context, req changefeed.ReadRequest) error
-	// StaleRanges makes Ranges answer what it did before the last split or merge,
-	// as a cached list does.
+	// StaleRanges makes Ranges return the ranges before the last split or merge, like a
+	// stale cache.
 	StaleRanges bool
 }
 
@@ -49,10 +48,10 @@ type Container struct {
 
 	mu     sync.Mutex // guards what follows
 	lsn    int64
-	log    []entry          // ordered by LSN; replaced versions are dropped by compact
+	log    []entry          // ordered by LSN; compact drops replaced versions
 	latest map[string]int64 // document to the LSN of its latest version
 	ranges []changefeed.FeedRange
-	before []changefeed.FeedRange // ranges before the last change of them
+	before []changefeed.FeedRange // ranges before their last change
 }
 
 type entry struct {
@@ -83,7 +82,7 @@ func New(options *Options) *Container {
 	return c
 }
 
-// equalParts cuts the keys 00..3F, where all hashes lie, into n ranges.
+// equalParts divides the keys 00..3F, which contain all hashes, into n ranges.
 func equalParts(n int) []changefeed.FeedRange {
 	ranges := make([]changefeed.FeedRange, n)
 	bound := ""
@@ -96,7 +95,7 @@ func equalParts(n int) []changefeed.FeedRange {
 	return ranges
 }
 
-// EPK is the effective partition key of a key in this container.
+// EPK returns the effective partition key of a key in this container.
 func EPK(key string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
@@ -133,15 +132,15 @@ func (c *Container) Put(docs ...Document) int64 {
 	return c.lsn
 }
 
-// compact drops replaced versions once they are many. Called with mu.
+// compact drops replaced versions once there are many. Called with mu.
 func (c *Container) compact() {
 	if replaced := len(c.log) - len(c.latest); replaced >= max(1000, len(c.log)/2) {
 		c.log = slices.DeleteFunc(c.log, func(e entry) bool { return c.latest[e.doc] != e.item.LSN })
 	}
 }
 
-// Split cuts the physical range that holds the key in two halves and reports
-// whether it could.
+// Split divides the physical range of an effective partition key into two halves and
+// reports whether it could.
 func (c *Container) Split(epk string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +160,7 @@ func (c *Container) Split(epk string) bool {
 	return false
 }
 
-// Merge joins the physical range that holds the key with the next one and
+// Merge joins the physical range of an effective partition key with the next one and
 // reports whether there is one.
 func (c *Container) Merge(epk string) bool {
 	c.mu.Lock()
@@ -175,7 +174,7 @@ func (c *Container) Merge(epk string) bool {
 	return false
 }
 
-// replace puts parts in place of physical ranges. Called with mu.
+// replace replaces physical ranges by parts. Called with mu.
 func (c *Container) replace(from, to int, parts ...changefeed.FeedRange) {
 	c.before, c.ranges = c.ranges, slices.Replace(slices.Clone(c.ranges), from, to, parts...)
 }
@@ -261,7 +260,7 @@ func full(items []changefeed.Item, most int, lsn int64) bool {
 	return most > 0 && len(items) >= most && items[len(items)-1].LSN != lsn
 }
 
-// splitOf says which physical ranges serve r, if several do. Called with mu.
+// splitOf returns the physical ranges that serve r, if there are several. Called with mu.
 func (c *Container) splitOf(r changefeed.FeedRange) *changefeed.SplitError {
 	var children []changefeed.FeedRange
 	for _, p := range c.ranges {

@@ -1,8 +1,8 @@
-// Package memstore is a changefeed.LeaseStore in memory: for tests, and for a
-// single process that may begin again after a restart.
+// Package memstore is an in-memory changefeed.LeaseStore, for tests and for a single
+// process that may start from the beginning after a restart.
 //
-// A Store is safe for concurrent use and starts no goroutines. Records are
-// copied in and out.
+// A Store is safe for concurrent use and starts no goroutines. Records are copied in and
+// out.
 package memstore
 
 import (
@@ -32,7 +32,7 @@ const (
 	Delete  Kind = "delete"
 )
 
-// Op is one call, as a hook sees it.
+// Op is one call, as passed to a hook.
 type Op struct {
 	Kind Kind
 	ID   string // the prefix of a List
@@ -42,7 +42,7 @@ type Op struct {
 type Options struct {
 	// Before may delay a call or fail it before it takes effect.
 	Before func(ctx context.Context, op Op) error
-	// After may fail a call that took effect, as a lost answer does.
+	// After may fail a call that took effect, which simulates a lost reply.
 	After func(ctx context.Context, op Op) error
 }
 

@@ -25,8 +25,8 @@ type room struct {
 // rooms are the parts of package changefeed, from the top: a file uses what its own
 // room and those below declare. They are one package, so that its documentation is one.
 var rooms = []room{
-	{"process", []string{"processor", "run", "cycle", "listing", "membership", "presence", "initialize", "repair", "drain", "operator", "operator_look"}},
-	{"worker", []string{"workers", "worker", "giveup", "own"}},
+	{"process", []string{"processor", "run", "cycle", "listing", "membership", "presence", "initialize", "repair", "drain", "operator", "operator_status"}},
+	{"worker", []string{"workers", "worker", "release", "own"}},
 	{"delivery", []string{"reader", "flow", "window", "held", "retry", "delivery", "health"}},
 	{"ownership", []string{"keeper", "keeper_change", "reconcile", "fence", "split"}},
 	{"plan", []string{"balancer", "tiling", "lease", "lease_document", "lease_properties", "attempts"}},

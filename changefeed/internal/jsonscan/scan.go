@@ -1,15 +1,14 @@
-// Package jsonscan finds members of a JSON object in its raw bytes without
-// decoding it.
+// Package jsonscan finds members of a JSON object in its raw bytes without decoding it.
 //
-// It reads documents a database made, so it trusts that they are JSON: given
-// anything else it finds nothing, or the wrong bytes, but never panics and never
-// reads past the end. It allocates nothing and keeps nothing.
+// It reads documents from a database, so it trusts that they are JSON. For other input it
+// finds nothing, or the wrong bytes, but never panics and never reads past the end. It
+// allocates nothing and keeps nothing.
 package jsonscan
 
 import "bytes"
 
-// Cursor walks a JSON text once, front to back. Its methods return false, for
-// ever, from the first byte on that does not fit.
+// Cursor walks a JSON text once, front to back. From the first invalid byte on, all its
+// methods return false.
 //
 //	c := jsonscan.NewCursor(raw)
 //	for c.Object(); c.Member(); {
@@ -25,20 +24,20 @@ type Cursor struct {
 // NewCursor returns a cursor before the first value of raw.
 func NewCursor(raw []byte) Cursor { return Cursor{raw: raw} }
 
-// Pos is the index of the next byte.
+// Pos returns the index of the next byte.
 func (c *Cursor) Pos() int { return c.at }
 
-// Failed reports whether the text did not fit.
+// Failed reports whether the text was invalid.
 func (c *Cursor) Failed() bool { return c.bad }
 
-// Object enters the object that is the next value.
+// Object enters the next value, which must be an object.
 func (c *Cursor) Object() bool { return c.open('{') }
 
-// Array enters the array that is the next value.
+// Array enters the next value, which must be an array.
 func (c *Cursor) Array() bool { return c.open('[') }
 
-// Member moves to the value of the next member of the object, whose name is
-// Name; false at the object's end, which it leaves.
+// Member moves to the value of the object's next member, whose name is Name. It returns
+// false at the end of the object, and moves past it.
 func (c *Cursor) Member() bool {
 	if !c.more('{', '}') {
 		return false
@@ -59,11 +58,11 @@ func (c *Cursor) Member() bool {
 	return true
 }
 
-// Name is the name of the member Member moved to: unquoted, escapes kept.
+// Name returns the name of the current member, unquoted, with its escapes.
 func (c *Cursor) Name() []byte { return c.name }
 
-// Element moves to the next element of the array; false at the array's end,
-// which it leaves.
+// Element moves to the next element of the array. It returns false at the end of the array,
+// and moves past it.
 func (c *Cursor) Element() bool { return c.more('[', ']') }
 
 // Value skips the next value and returns its bytes, nil if there is none.
@@ -90,7 +89,7 @@ func (c *Cursor) open(bracket byte) bool {
 	return true
 }
 
-// more stands before the first member, or behind one, and moves to the next.
+// more moves from the position before the first member, or after a member, to the next one.
 func (c *Cursor) more(opening, closing byte) bool {
 	if c.bad {
 		return false
@@ -146,7 +145,7 @@ func space(raw []byte, i int) int {
 	return i
 }
 
-// stringEnd returns the index behind the string that starts at i, or -1.
+// stringEnd returns the index after the string that starts at i, or -1.
 func stringEnd(raw []byte, i int) int {
 	for i++; i < len(raw); {
 		q := bytes.IndexByte(raw[i:], '"')
@@ -165,7 +164,7 @@ func stringEnd(raw []byte, i int) int {
 	return -1
 }
 
-// valueEnd returns the index behind the value that starts at i, or -1.
+// valueEnd returns the index after the value that starts at i, or -1.
 func valueEnd(raw []byte, i int) int {
 	if i >= len(raw) {
 		return -1

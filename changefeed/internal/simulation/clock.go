@@ -12,7 +12,7 @@ type hostClock struct {
 
 	mu      sync.Mutex // guards what follows
 	began   time.Time
-	own     time.Duration // own time passed until began
+	own     time.Duration // own time when began was set
 	stopped bool
 	timers  map[*hostTimer]bool
 }
@@ -27,7 +27,7 @@ func newHostClock(rate float64) *hostClock {
 	return &hostClock{rate: rate, began: time.Now(), timers: map[*hostTimer]bool{}}
 }
 
-// origin makes clocks of different hosts incomparable.
+// origin makes the clocks of different hosts incomparable.
 var origin = time.Unix(0, 0)
 
 func (c *hostClock) Now() time.Time {
@@ -63,7 +63,7 @@ func (c *hostClock) armLocked(t *hostTimer) {
 	})
 }
 
-// cancel forgets a timer and reports whether it was still set.
+// cancel removes a timer and reports whether it was still set.
 func (c *hostClock) cancel(t *hostTimer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *hostClock) stop() {
 	}
 }
 
-// resume lets it run on from where it stood.
+// resume restarts the clock at the time it stopped.
 func (c *hostClock) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 	"feedbox/changefeed"
 )
 
-// A foreign host behaves like the .NET SDK's processor, as far as others see it: it
-// judges expiry by timestamps, acquires a lease by writing its name into Owner, also
-// one of a live owner if that has too many, renews by writing the timestamp, and
-// gives up by Owner null. It keeps "properties" as they are and drops members of the
-// document it does not know. Its defaults are .NET's.
+// A foreign host behaves like the .NET SDK's processor, as far as other hosts can see. It
+// judges expiry by timestamps. It acquires a lease by writing its name into Owner, even a
+// lease of a live owner that has too many. It renews by writing the timestamp and releases
+// by Owner null. It keeps "properties" and drops unknown members of the document. Its
+// defaults are .NET's.
 const (
 	foreignExpiry  = time.Minute
 	foreignRenew   = 17 * time.Second
@@ -30,7 +30,7 @@ const (
 
 var errForeignLost = errors.New("simulation: the lease is another's")
 
-// lease is a lease record as .NET knows it.
+// lease is a lease record in .NET's format.
 type lease struct {
 	ID                string            `json:"id"`
 	Version           int               `json:"version"`
@@ -47,13 +47,13 @@ type feedRange struct {
 	Range changefeed.FeedRange `json:"Range"`
 }
 
-// owner is "" if nobody owns the lease.
+// owner returns "" if the lease is unowned.
 func (l *lease) owner() string { return value(l.Owner) }
 
-// position is "" before the first checkpoint.
+// position returns "" before the first checkpoint.
 func (l *lease) position() string { return value(l.ContinuationToken) }
 
-// epoch is 0 if this package's processor has not owned the lease.
+// epoch returns 0 if no host of this package has owned the lease.
 func (l *lease) epoch() (int64, error) {
 	return strconv.ParseInt(cmp.Or(l.Properties["epoch"], "0"), 10, 64)
 }
@@ -71,8 +71,8 @@ func decodeLease(r changefeed.Record) (lease, error) {
 	return l, err
 }
 
-// visit lets a foreign host come and go until ctx ends.
-func (s *sim) visit(ctx context.Context) {
+// runForeignHosts makes a foreign host come and go until ctx ends.
+func (s *sim) runForeignHosts(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(s.config.Seed, 6))
 	for n := 1; s.config.Foreign; n++ {
 		if wait(ctx, time.Duration(rng.IntN(20)+1)*time.Second) != nil {
@@ -87,7 +87,7 @@ func (s *sim) visit(ctx context.Context) {
 		f := &foreign{
 			host: h, feed: &hostFeed{Feed: feed, host: h}, store: &hostStore{LeaseStore: store, host: h, h: s.history},
 		}
-		s.verifier.struck("%s joins", h.name)
+		s.verifier.logEvent("%s joins", h.name)
 		stay, end := context.WithTimeout(ctx, time.Duration(rng.IntN(60)+15)*time.Second)
 		crash := rng.IntN(3) == 0
 		if crash {
@@ -95,7 +95,7 @@ func (s *sim) visit(ctx context.Context) {
 		}
 		f.run(stay)
 		end()
-		s.verifier.struck("%s leaves, by a crash: %t", h.name, crash)
+		s.verifier.logEvent("%s leaves, by a crash: %t", h.name, crash)
 	}
 }
 
@@ -119,7 +119,7 @@ func (f *foreign) run(ctx context.Context) {
 	f.group.Wait()
 }
 
-// balance takes free and expired leases up to an equal share, else one of the host
+// balance acquires free and expired leases up to an equal share, else one lease of the host
 // that has the most.
 func (f *foreign) balance(ctx context.Context) {
 	records, err := f.store.List(ctx, "")
@@ -191,7 +191,7 @@ func (f *foreign) work(ctx context.Context, l lease) {
 			}
 		}
 	})
-	_ = f.process(ctx, l) // whatever it is, .NET gives the lease up and acquires one again
+	_ = f.process(ctx, l) // after any error .NET releases the lease and acquires one again
 	end()
 	renewing.Wait()
 	_, _ = f.update(context.WithoutCancel(ctx), l, f.name, func(l *lease) { l.Owner = nil })
@@ -233,8 +233,8 @@ func (f *foreign) process(ctx context.Context, l lease) error {
 	}
 }
 
-// update reads the lease and writes it, if its owner is the one given; again after a
-// conflict, five times.
+// update reads the lease and writes it if its owner is from. It retries a conflict five
+// times.
 func (f *foreign) update(ctx context.Context, l lease, from string, edit func(*lease)) (lease, error) {
 	for range 6 {
 		r, err := f.store.Read(ctx, l.ID)

@@ -10,8 +10,8 @@ import (
 	"feedbox/changefeed"
 )
 
-// history remembers what every record was, for stale reads, and shows each
-// write to the verifier.
+// history keeps all versions of every record, for stale reads, and passes each write to the
+// verifier.
 type history struct {
 	v *verifier
 
@@ -29,7 +29,7 @@ func newHistory(v *verifier) *history {
 	return &history{v: v, versions: map[string][]version{}}
 }
 
-// wrote notes a write that took effect.
+// wrote records a write that took effect.
 func (h *history) wrote(r changefeed.Record, deleted bool) {
 	h.mu.Lock()
 	h.versions[r.ID] = append(h.versions[r.ID], version{at: time.Now(), record: r, deleted: deleted})
@@ -70,7 +70,7 @@ func (h *history) list(prefix string, at time.Time) []changefeed.Record {
 	return found
 }
 
-// hostStore is the lease store as one host meets it.
+// hostStore is the lease store as seen by one host.
 type hostStore struct {
 	changefeed.LeaseStore
 	host *host
@@ -136,7 +136,7 @@ func (s *hostStore) Delete(ctx context.Context, id, etag string) error {
 	})
 }
 
-// hostFeed is the feed as one host meets it.
+// hostFeed is the feed as seen by one host.
 type hostFeed struct {
 	changefeed.Feed
 	host *host

@@ -22,8 +22,8 @@ type host struct {
 	crashed   bool
 	frozen    chan struct{} // closed when the host runs again; nil if it runs
 	stops     int           // how often it was stopped
-	suspended time.Time     // when it last was, clock and all
-	setBack   time.Time     // when its wall clock last was
+	suspended time.Time     // when it was last suspended, clock included
+	setBack   time.Time     // when its wall clock was last set back
 }
 
 func (s *sim) join() error {
@@ -69,7 +69,7 @@ func (h *host) gate() error {
 	}
 }
 
-// stop freezes the process; with suspend its clock too.
+// stop freezes the process, and with suspend also its clock.
 func (h *host) stop(suspend bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,7 +81,7 @@ func (h *host) stop(suspend bool) {
 		h.suspended = time.Now()
 		h.clock.stop()
 	}
-	h.sim.verifier.struck("%s stops, its clock too: %t", h.name, suspend)
+	h.sim.verifier.logEvent("%s stops, its clock too: %t", h.name, suspend)
 }
 
 func (h *host) wake() {
@@ -91,12 +91,12 @@ func (h *host) wake() {
 		return
 	}
 	h.clock.resume()
-	h.sim.verifier.struck("%s wakes", h.name)
+	h.sim.verifier.logEvent("%s wakes", h.name)
 	close(h.frozen)
 	h.frozen = nil
 }
 
-// crash ends the process for everybody else at once.
+// crash ends the process at once for all other parts of the simulation.
 func (h *host) crash() {
 	h.mu.Lock()
 	h.crashed = true
@@ -106,23 +106,23 @@ func (h *host) crash() {
 	}
 	h.mu.Unlock()
 	h.clock.resume()
-	h.sim.verifier.struck("%s crashes", h.name)
+	h.sim.verifier.logEvent("%s crashes", h.name)
 	h.end()
 }
 
-// setWall sets the host's wall clock to be off by that much.
+// setWall sets the offset of the host's wall clock.
 func (h *host) setWall(off time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if off < time.Duration(h.skew.Swap(int64(off))) {
 		h.setBack = time.Now()
 	}
-	h.sim.verifier.struck("%s has a wall clock off by %s", h.name, off)
+	h.sim.verifier.logEvent("%s has a wall clock off by %s", h.name, off)
 }
 
-// wasStopped counts stops, and tells whether the host cannot know that it was: a
-// suspension stopped its monotonic clock, and its wall clock was set back at about
-// the same time.
+// wasStopped returns the number of stops, and reports whether the host cannot detect its
+// suspension: it stopped the monotonic clock, and the wall clock was set back at about the
+// same time.
 func (h *host) wasStopped() (stops int, unknowingly bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +131,7 @@ func (h *host) wasStopped() (stops int, unknowingly bool) {
 }
 
 // call is one request of the host.
-func (h *host) call(ctx context.Context, w *weather, do func() error) error {
+func (h *host) call(ctx context.Context, w *faultSource, do func() error) error {
 	if err := h.gate(); err != nil {
 		return err
 	}
@@ -146,8 +146,8 @@ func (h *host) call(ctx context.Context, w *weather, do func() error) error {
 	return nil
 }
 
-// Handle is the host's handler: it looks at its context before each document, as
-// a handler must, and then sends the document.
+// Handle is the host's handler. It checks its context before each document, as a handler
+// must, and then sends the document.
 func (h *host) Handle(ctx context.Context, b *changefeed.Batch) error {
 	handlers := &h.sim.handlers
 	failAt := handlers.failAt(len(b.Items))
@@ -168,8 +168,8 @@ func (h *host) Handle(ctx context.Context, b *changefeed.Batch) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// What was decided is sent, whatever becomes of ctx meanwhile; a stop in
-		// between makes the host a zombie.
+		// After the check the document is sent even if ctx ends. A stop in between makes
+		// the host a zombie.
 		if err := wait(context.WithoutCancel(ctx), handlers.delay()/2); err != nil {
 			return err
 		}

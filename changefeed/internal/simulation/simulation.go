@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config is one run. Its random choices follow from Seed; how goroutines
-// interleave does not, so that a seed repeats the faults, not every step.
+// Config is the configuration of one run. Its random choices follow from Seed. The
+// interleaving of goroutines does not, so a seed repeats the faults but not every step.
 type Config struct {
 	Seed     uint64
 	Hosts    int           // at the start; default 3
@@ -27,17 +27,18 @@ type Config struct {
 	Length   time.Duration // of the time with faults, default 3 min
 	Pace     time.Duration // mean time between writes, default 100 ms
 	Stops    bool          // stop and wake hosts
-	Suspends bool          // stop them with their clocks
+	Suspends bool          // mean time between writes, default 100 ms
 	Drift    float64       // of the hosts' clocks, at most; 0.03 is 3 %
 	NoDelete bool          // the store never deletes
 	Splits   bool
-	// Foreign lets a processor of another product come, crash and leave on the same
-	// leases. Not with Splits: what it does then is not simulated.
+	// Foreign makes a processor of another product come, crash and leave on the same
+	// leases. It cannot be combined with Splits, because its behavior then is not
+	// simulated.
 	Foreign bool
 	Options changefeed.Options
 }
 
-// Report is what a run was like.
+// Report is the result of a run, or of several.
 type Report struct {
 	Seed                            uint64 // the first one
 	Runs                            int
@@ -45,10 +46,11 @@ type Report struct {
 	Written, Delivered, Redelivered int
 	Zombies                         int
 	Foreign                         int            // leases another product acquired
-	Struck                          map[string]int // what went wrong, and how often
-	// Owned is how long after the faults ended every lease was owned.
+	Struck                          map[string]int // number of each kind of fault
+	// Owned is the time from the end of the faults until every lease was owned.
 	Owned time.Duration
-	// Balanced is how long after that the leases were shared out evenly.
+	// Balanced is the time from the end of the faults until the leases were shared out
+	// evenly.
 	Balanced time.Duration
 	Faults   []string
 }
@@ -82,7 +84,7 @@ func (r *Report) Add(o *Report) {
 	r.Balanced = max(r.Balanced, o.Balanced)
 }
 
-// Err is nil if nothing was violated.
+// Err returns nil if no check failed.
 func (r *Report) Err() error {
 	if len(r.Faults) == 0 {
 		return nil
@@ -90,7 +92,7 @@ func (r *Report) Err() error {
 	return fmt.Errorf("%s\n\t%s", r, strings.Join(r.Faults, "\n\t"))
 }
 
-// Count is how many of what was violated has one of the names that doc.go lists.
+// Count returns the number of violations of the checks with these names; doc.go lists them.
 func (r *Report) Count(names ...string) int64 {
 	n := int64(0)
 	for _, f := range r.Faults {
@@ -108,9 +110,9 @@ type sim struct {
 	rng      *rand.Rand
 	verifier *verifier
 	history  *history
-	store    weather
-	feed     weather
-	handlers weather
+	store    faultSource
+	feed     faultSource
+	handlers faultSource
 	hosts    []*host        // running or stopped, not crashed
 	running  sync.WaitGroup // every host that was started
 	names    int
@@ -118,8 +120,8 @@ type sim struct {
 	foreign  atomic.Int64 // leases another product acquired
 }
 
-// Run simulates and returns what happened. It must be called in a synctest
-// bubble; every goroutine it started has ended when it returns.
+// Run runs the simulation. It must be called in a synctest bubble. Every goroutine it
+// started has ended when it returns.
 func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -143,8 +145,8 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	writing, stopWriting := context.WithCancel(ctx)
 	var writers errgroup.Group
 	writers.Go(func() error { return s.write(writing) })
-	writers.Go(func() error { s.visit(writing); return nil })
-	err := s.storm(ctx)
+	writers.Go(func() error { s.runForeignHosts(writing); return nil })
+	err := s.injectFaults(ctx)
 	stopWriting()
 	if err = cmp.Or(err, writers.Wait()); err == nil {
 		err = s.settle(ctx)
@@ -179,17 +181,17 @@ func (s *sim) write(ctx context.Context) error {
 	}
 }
 
-// Backend is the container and the lease store under the hosts.
+// Backend is the container and the lease store of the hosts.
 type Backend interface {
 	// Connect gives a host its own view of both.
 	Connect(host string) (changefeed.Feed, changefeed.LeaseStore, error)
-	// Put writes a document whose body has the member "serial"; it returns the
-	// LSN of the change.
+	// Put writes a document whose body has the member "serial", and returns the LSN of the
+	// change.
 	Put(ctx context.Context, key, id string, serial int) (lsn int64, err error)
-	// EPK is the effective partition key of a key.
+	// EPK returns the effective partition key of a key.
 	EPK(key string) string
-	// Split and Merge change the physical range that holds an effective partition
-	// key. They do nothing where it cannot be done.
+	// Split and Merge change the physical range of an effective partition key. They do
+	// nothing if that is impossible.
 	Split(epk string)
 	Merge(epk string)
 }

@@ -13,18 +13,17 @@ import (
 // maxFaults keeps a broken run's report readable.
 const maxFaults = 20
 
-// verifier holds what must be true of every run, whatever went wrong in it. It
-// sees each lease as it is stored, so it knows the owner of a key at any moment,
-// which no host can. What a zombie sends is counted and otherwise ignored: it
-// neither counts as delivered nor has an order, since it may have read versions
-// its successor never sees, and the other way round.
+// verifier checks the invariants of every run. It sees each lease as it is stored, so it
+// knows the owner of a key at any moment, which no host can. The deliveries of a zombie are
+// counted and otherwise ignored: they neither count as delivered nor have an order, because
+// a zombie may have read versions that its successor never sees, and the other way round.
 type verifier struct {
 	mu       sync.Mutex // guards what follows
 	changes  []*change  // by serial
 	waiting  map[*change]bool
 	latest   map[string]*change // by key and id
 	last     map[string]int     // highest serial delivered by an owner, by key
-	leases   map[string]holder  // as they were last stored with an owner, by id
+	leases   map[string]holder  // as last stored with an owner, by id
 	journal  journal
 	faults   []string
 	total    int
@@ -41,19 +40,19 @@ type change struct {
 	delivered bool // by an owner
 }
 
-// holder is who owns a lease.
+// holder is the owner of a lease.
 type holder struct {
 	in    changefeed.FeedRange
 	owner string
 	epoch int64
 }
 
-// delivery is one document a handler sent.
+// delivery is one document that a handler sent.
 type delivery struct {
 	host, lease string
 	epoch       int64
 	serial      int
-	excused     bool // the host could not know that it was stopped
+	excused     bool // the host could not detect that it was stopped
 	beside      bool // another product takes part, which takes leases from live owners and keeps their epoch
 }
 
@@ -70,26 +69,26 @@ func (v *verifier) fault(format string, args ...any) {
 	v.faultLocked(nil, format, args...)
 }
 
-// faultLocked reports a violation, with the story of the change it is about.
+// faultLocked reports a violation, with the events of the change it is about.
 func (v *verifier) faultLocked(c *change, format string, args ...any) {
 	if len(v.faults) >= maxFaults {
 		return
 	}
 	text := fmt.Sprintf(format, args...)
 	if c != nil && len(v.faults) < 3 {
-		text += v.journal.story(c.key, c.epk)
+		text += v.journal.eventsOf(c.key, c.epk)
 	}
 	v.faults = append(v.faults, text)
 }
 
-// struck notes something that happened to a host.
-func (v *verifier) struck(format string, args ...any) {
+// logEvent adds an event of a host to the journal.
+func (v *verifier) logEvent(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.journal.note("", changefeed.FullRange(), format, args...)
 }
 
-// written notes a change. It must be called before anybody can read it.
+// written records a change. It must be called before any reader can see it.
 func (v *verifier) written(key, id, epk string) *change {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,7 +97,7 @@ func (v *verifier) written(key, id, epk string) *change {
 	return c
 }
 
-// committed notes its LSN; the version before it need not be delivered any more.
+// committed records its LSN. The version before it need not be delivered any more.
 func (v *verifier) committed(c *change, lsn int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -118,7 +117,7 @@ func (v *verifier) delivered(d delivery) {
 	defer v.mu.Unlock()
 	v.total++
 	if d.serial >= len(v.changes) {
-		v.faultLocked(nil, "V1 %s delivered serial %d, which nobody wrote", d.host, d.serial)
+		v.faultLocked(nil, "V1 %s delivered serial %d, which was never written", d.host, d.serial)
 		return
 	}
 	c := v.changes[d.serial]
@@ -146,7 +145,7 @@ func (v *verifier) delivered(d delivery) {
 	v.last[c.key] = max(v.last[c.key], d.serial)
 }
 
-// holder is the last owner of the range that holds the effective partition key.
+// holder returns the last owner of the range of an effective partition key.
 func (v *verifier) holder(epk string) (now holder) {
 	for _, h := range v.leases {
 		if h.epoch > now.epoch && h.in.Has(epk) {
@@ -188,24 +187,23 @@ func (v *verifier) stored(r changefeed.Record) {
 	}
 	for c := range v.waiting {
 		if c.lsn <= lsn && in.Has(c.epk) {
-			v.faultLocked(c, "V4 lease %s (epoch %s): position %d is behind serial %d of key %s, LSN %d, not delivered",
+			v.faultLocked(c, "V4 lease %s (epoch %s): position %d is after serial %d of key %s, LSN %d, not delivered",
 				r.ID, l.Properties["epoch"], lsn, c.serial, c.key, c.lsn)
 			delete(v.waiting, c)
 		}
 	}
 }
 
-// left is how many changes wait to be delivered.
+// left returns the number of changes that are not delivered.
 func (v *verifier) left() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.waiting)
 }
 
-// journal is what happened in a run, so that a violation can be read from its
-// report: how goroutines interleave does not follow from the seed, and a run that
-// failed cannot be repeated at will. It belongs to the verifier and is guarded by
-// its mutex.
+// journal holds the events of a run, so that the report of a violation explains it. A
+// failed run cannot be repeated at will, because the interleaving of goroutines does not
+// follow from the seed. The verifier's mutex guards it.
 type journal struct {
 	began  time.Time
 	events []event
@@ -220,17 +218,17 @@ type event struct {
 	args []any
 }
 
-// maxStory is how many events before a violation are told.
-const maxStory = 60
+// maxEvents is the largest number of events in a report of a violation.
+const maxEvents = 60
 
 func (j *journal) note(key string, in changefeed.FeedRange, text string, args ...any) {
 	j.events = append(j.events, event{at: time.Since(j.began), key: key, in: in, text: text, args: args})
 }
 
-// story is what happened last to a key, one event a line.
-func (j *journal) story(key, epk string) string {
+// eventsOf returns the last events of a key, one a line.
+func (j *journal) eventsOf(key, epk string) string {
 	var lines []string
-	for i := len(j.events) - 1; i >= 0 && len(lines) < maxStory; i-- {
+	for i := len(j.events) - 1; i >= 0 && len(lines) < maxEvents; i-- {
 		e := &j.events[i]
 		if e.key == key || e.key == "" && e.in.Has(epk) {
 			lines = append(lines, fmt.Sprintf("\n\t\t%9.4fs  ", e.at.Seconds())+fmt.Sprintf(e.text, e.args...))

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// storm makes things go wrong for the configured time.
-func (s *sim) storm(ctx context.Context) error {
+// injectFaults injects faults for the configured time.
+func (s *sim) injectFaults(ctx context.Context) error {
 	if err := wait(ctx, 2*time.Second); err != nil {
 		return err
 	}
@@ -17,15 +17,15 @@ func (s *sim) storm(ctx context.Context) error {
 		if err := wait(ctx, time.Duration(s.rng.IntN(4000)+100)*time.Millisecond); err != nil {
 			return err
 		}
-		if err := s.strike(); err != nil {
+		if err := s.injectOne(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// strike is one thing that goes wrong, or right.
-func (s *sim) strike() error {
+// injectOne injects one random fault, or ends some.
+func (s *sim) injectOne() error {
 	switch n := s.rng.IntN(20); {
 	case n < 3:
 		if len(s.hosts) < s.config.MaxHosts {
@@ -50,18 +50,18 @@ func (s *sim) strike() error {
 	case n < 11:
 		s.freeze()
 	case n < 13:
-		s.turn()
+		s.splitOrMerge()
 	case n < 16:
-		s.store.set(s.bad())
+		s.store.set(s.randomRates())
 		s.report.Struck["storms"]++
 	case n < 17:
-		s.feed.set(s.bad())
+		s.feed.set(s.randomRates())
 		s.report.Struck["storms"]++
 	case n < 18:
-		s.store.set(climate{})
-		s.feed.set(climate{latency: 20 * time.Millisecond})
+		s.store.set(faultRates{})
+		s.feed.set(faultRates{latency: 20 * time.Millisecond})
 	case n < 19:
-		s.handlers.set(climate{fail: s.rng.Float64() * 0.3, latency: time.Duration(s.rng.IntN(40)+1) * time.Millisecond})
+		s.handlers.set(faultRates{fail: s.rng.Float64() * 0.3, latency: time.Duration(s.rng.IntN(40)+1) * time.Millisecond})
 	default:
 		if h := s.pick(); h != nil {
 			h.setWall(time.Duration(s.rng.IntN(1200)-600) * time.Second)
@@ -70,9 +70,9 @@ func (s *sim) strike() error {
 	return nil
 }
 
-// bad is bad weather.
-func (s *sim) bad() climate {
-	var w climate
+// randomRates returns rates with one to three kinds of faults.
+func (s *sim) randomRates() faultRates {
+	var w faultRates
 	for range 1 + s.rng.IntN(3) {
 		p := s.rng.Float64() * 0.4
 		switch s.rng.IntN(5) {
@@ -107,8 +107,8 @@ func (s *sim) freeze() {
 	time.AfterFunc(d, h.wake)
 }
 
-// turn splits or merges a range.
-func (s *sim) turn() {
+// splitOrMerge splits or merges a range.
+func (s *sim) splitOrMerge() {
 	if !s.config.Splits {
 		return
 	}
@@ -137,9 +137,9 @@ func (s *sim) remove(h *host) {
 
 // settle ends all faults and checks V1 and V5.
 func (s *sim) settle(ctx context.Context) error {
-	s.store.set(climate{})
-	s.feed.set(climate{})
-	s.handlers.set(climate{})
+	s.store.set(faultRates{})
+	s.feed.set(faultRates{})
+	s.handlers.set(faultRates{})
 	for _, h := range s.hosts {
 		h.wake()
 	}
@@ -152,12 +152,12 @@ func (s *sim) settle(ctx context.Context) error {
 	began := time.Now()
 	limit := time.Duration(float64(o.Expiry)*(1+2*s.config.Drift)) + o.Acquire*5/4 + time.Second
 	if s.config.Foreign {
-		limit += foreignExpiry // of one that crashed just before
+		limit += foreignExpiry // of a foreign host that crashed just before
 	}
-	free := map[string]time.Time{} // since when a lease is seen without a live owner
+	free := map[string]time.Time{} // since when a lease has had no live owner
 	err := poll(ctx, func() bool {
 		leases, before := s.live(), free
-		free = map[string]time.Time{} // a lease that a split makes later counts from then on
+		free = map[string]time.Time{} // a lease created by a later split counts from its creation
 		for _, l := range leases {
 			if slices.ContainsFunc(s.hosts, func(h *host) bool { return h.name == l.owner() }) {
 				continue
@@ -197,7 +197,7 @@ func poll(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// live lists live leases as they are, which no reader of the store can know.
+// live lists the live leases in their current state, which no reader of the store can know.
 func (s *sim) live() []lease {
 	var live []lease
 	for _, r := range s.history.list("", time.Now()) {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Lag measures every live range with at least one read of the feed each, also of
-// ranges nobody owns.
+// Lag measures every live range with at least one read of the feed each, including unowned
+// ranges.
 func (o *Operator) Lag(ctx context.Context) ([]RangeLag, error) {
 	leases, err := o.live(ctx, nil)
 	if err != nil {
@@ -33,8 +33,8 @@ func (o *Operator) Lag(ctx context.Context) ([]RangeLag, error) {
 	return lags, nil
 }
 
-// measure adds what waits behind a position. A range that split is measured by
-// its parts.
+// measure adds the changes after a position to lag. A range that split is measured by its
+// parts.
 func (o *Operator) measure(ctx context.Context, at RangeToken, lag *RangeLag) error {
 	page, err := o.feed.Read(ctx, ReadRequest{Range: at.Range, Continuation: at.Continuation, Since: at.Since, MaxItems: 1})
 	if split, ok := errors.AsType[*SplitError](err); ok && len(split.Children) > 1 {
@@ -51,7 +51,7 @@ func (o *Operator) measure(ctx context.Context, at RangeToken, lag *RangeLag) er
 	defer release(page)
 	if len(page.Items) == 0 {
 		if !page.CaughtUp && page.Continuation != "" && page.Continuation != at.Continuation {
-			// A page of other ranges' documents only: look behind it.
+			// The page had only documents of other ranges: measure from its end.
 			return o.measure(ctx, RangeToken{Range: at.Range, Continuation: page.Continuation}, lag)
 		}
 		return nil
@@ -62,18 +62,18 @@ func (o *Operator) measure(ctx context.Context, at RangeToken, lag *RangeLag) er
 	return nil
 }
 
-// Host is a host that tells of itself beside its leases: one that owns none yet, one that
-// is due none, or one that is about to leave. A host that owns leases and stays has no
-// record of its own; its leases name it.
+// Host is a host with a record of its own: one that owns no lease yet, a spare one, or one
+// that is about to leave. A host that owns leases and stays has no such record, because its
+// leases name it.
 type Host struct {
 	Name, Incarnation string
 	Draining          bool // it is about to release its leases
-	Spare             bool // there is no lease for it
+	Spare             bool // it is due no lease
 	Timestamp         time.Time
 	Expiry            time.Duration
 }
 
-// Hosts lists them by name. Records of hosts that were killed stay for some time.
+// Hosts lists the host records by name. Records of killed hosts remain for some time.
 func (o *Operator) Hosts(ctx context.Context) ([]Host, error) {
 	ids, err := o.ids(ctx)
 	if err != nil {
@@ -87,9 +87,9 @@ func (o *Operator) Hosts(ctx context.Context) ([]Host, error) {
 	for _, r := range records {
 		var h heartbeat
 		if err := json.Unmarshal(r.Body, &h); err != nil {
-			continue // another version's; it says nothing that is understood
+			continue // of another version, which this one does not understand
 		}
-		at, _ := time.Parse(timestampFormat, h.Timestamp) // zero if it is no time
+		at, _ := time.Parse(timestampFormat, h.Timestamp) // zero if invalid
 		hosts = append(hosts, Host{
 			Name: h.Host, Incarnation: h.Incarnation, Draining: h.Draining, Spare: h.Spare,
 			Timestamp: at, Expiry: time.Duration(h.ExpiryMS) * time.Millisecond,

@@ -19,19 +19,19 @@ func (w *worker) retire(ctx context.Context, split *SplitError) {
 	w.replaceBy(ctx, children)
 }
 
-// replaceBy makes the lease a split one with the given children, and completes
-// that. Children that others already have are not among them.
+// replaceBy turns the lease into a split one with the given children, and completes the
+// split. Children that already have leases must not be among them.
 func (w *worker) replaceBy(ctx context.Context, children []FeedRange) {
 	err := w.keeper.finish(ctx, func(l *Lease) { l.replaceBy(children) })
 	if err != nil {
-		w.tellLost(err)
+		w.reportLost(err)
 		return
 	}
-	tell(w.obs.RangeSplit, RangeSplit{LeaseRef: w.LeaseRef, Children: children})
+	notify(w.obs.RangeSplit, RangeSplit{LeaseRef: w.LeaseRef, Children: children})
 	w.reportError(w.Lease, "split", w.workers.splits.complete(ctx, w.keeper.snapshot(), nil))
 }
 
-// release gives the lease up, with the checkpoint, in one write.
+// release gives up the lease and stores the checkpoint, in one write.
 func (w *worker) release(ctx context.Context) {
 	order, _ := w.current()
 	err := w.keeper.finish(ctx, func(l *Lease) {
@@ -39,16 +39,16 @@ func (w *worker) release(ctx context.Context) {
 		l.Handoff = order.handoff
 	})
 	if err != nil {
-		w.tellLost(err)
+		w.reportLost(err)
 		return
 	}
-	tell(w.obs.LeaseReleased, LeaseReleased{LeaseRef: w.LeaseRef, To: order.handoff.name(), Reason: cmp.Or(order.reason, "a handler did not end in time")})
+	notify(w.obs.LeaseReleased, LeaseReleased{LeaseRef: w.LeaseRef, To: order.handoff.name(), Reason: cmp.Or(order.reason, "a handler did not end in time")})
 }
 
-func (w *worker) tellLost(err error) {
+func (w *worker) reportLost(err error) {
 	e := LeaseLost{LeaseRef: w.LeaseRef, Err: err}
 	if taken := (*takenError)(nil); errors.As(err, &taken) {
 		e.To = taken.owner
 	}
-	tell(w.obs.LeaseLost, e)
+	notify(w.obs.LeaseLost, e)
 }

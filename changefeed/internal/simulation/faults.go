@@ -18,31 +18,31 @@ var (
 	errHandler    = errors.New("simulation: the handler failed")
 )
 
-// weather is how a service or the handlers behave at a time.
-type weather struct {
+// faultSource injects the faults of a service or of the handlers.
+type faultSource struct {
 	mu  sync.Mutex // guards what follows
 	rng *rand.Rand
-	climate
+	faultRates
 }
 
-// climate is the probability of each fault.
-type climate struct {
+// faultRates is the probability of each fault.
+type faultRates struct {
 	throttle float64
 	fail     float64       // before the call takes effect
 	lose     float64       // after it did
-	old      float64       // of an old version being served
-	oldest   time.Duration // how old at most
-	latency  time.Duration // at most
+	old      float64       // of serving an old version
+	oldest   time.Duration // largest age of an old version
+	latency  time.Duration // longest latency
 }
 
-func (w *weather) set(next climate) {
+func (w *faultSource) set(next faultRates) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.climate = next
+	w.faultRates = next
 }
 
-// stale is how old a version to serve; 0 is the current one.
-func (w *weather) stale() time.Duration {
+// stale returns the age of the version to serve; 0 is the current one.
+func (w *faultSource) stale() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.rng.Float64() >= w.old || w.oldest == 0 {
@@ -51,8 +51,8 @@ func (w *weather) stale() time.Duration {
 	return time.Duration(w.rng.Int64N(int64(w.oldest))) + 1
 }
 
-// delay is how long a call takes.
-func (w *weather) delay() time.Duration {
+// delay returns the duration of a call.
+func (w *faultSource) delay() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.latency == 0 {
@@ -62,7 +62,7 @@ func (w *weather) delay() time.Duration {
 }
 
 // before decides whether a call fails.
-func (w *weather) before() error {
+func (w *faultSource) before() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch p := w.rng.Float64(); {
@@ -74,8 +74,9 @@ func (w *weather) before() error {
 	return nil
 }
 
-// failAt is the one of n items at which a handler call fails; n if it does not.
-func (w *weather) failAt(n int) int {
+// failAt returns the index of the item at which a handler call of n items fails, or n if it
+// does not.
+func (w *faultSource) failAt(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n == 0 || w.rng.Float64() >= w.fail {
@@ -84,7 +85,7 @@ func (w *weather) failAt(n int) int {
 	return w.rng.IntN(n)
 }
 
-func (w *weather) after() error {
+func (w *faultSource) after() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.rng.Float64() < w.lose {
