@@ -19,7 +19,7 @@ import (
 
 var errNotNow = errors.New("not now")
 
-// ledger counts what was handled, by document id.
+// ledger counts the handled documents by id.
 type ledger struct {
 	mu    sync.Mutex
 	times map[string]int
@@ -37,7 +37,7 @@ func (l *ledger) note(item *changefeed.Item) {
 	l.order = append(l.order, id)
 }
 
-// of is how often a document was handled.
+// of returns how often a document was handled.
 func (l *ledger) of(id string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,13 +62,13 @@ func (l *ledger) once(t *testing.T) {
 	}
 }
 
-// A handler that stops at the first bad document and names it has said nothing of
-// those behind it: they are handed over again.
-func TestWhatIsNotAnsweredForIsNotDone(t *testing.T) {
+// A handler that stops at the first bad document and names it has not answered for the
+// documents after it: they are delivered again.
+func TestUnansweredDocumentIsNotDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
-		var g graves
+		var g deadLetters
 		w.put(40, 40)
 		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
 			for i := range b.Items {
@@ -80,17 +80,16 @@ func TestWhatIsNotAnsweredForIsNotDone(t *testing.T) {
 				b.Answer(i, nil)
 			}
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury})
+		}), &changefeed.Options{DeadLetter: g.store})
 		eventually(t, time.Minute, "all others are handled", func() bool { return got.distinct() == 39 })
 		eventually(t, time.Minute, "the bad one is kept", func() bool { return g.count() == 1 })
 		got.once(t)
 	})
 }
 
-// One key waits for an hour: every other document is handled without delay, none
-// twice, the checkpoint stays before the one that waits, and it is handled, in
-// order, when it can be.
-func TestAKeyThatWaitsHoldsNobodyElse(t *testing.T) {
+// One key waits for an hour. Every other document is handled without delay and once. The
+// checkpoint stays before the waiting document, which is handled in order afterwards.
+func TestWaitingKeyHoldsNoOtherKey(t *testing.T) {
 	for name, fail := range map[string]func(b *changefeed.Batch, i int) error{
 		"answers": func(b *changefeed.Batch, i int) error { b.Answer(i, errNotNow); return nil },
 		"answers with time": func(b *changefeed.Batch, i int) error {
@@ -160,9 +159,9 @@ func TestAKeyThatWaitsHoldsNobodyElse(t *testing.T) {
 	}
 }
 
-// What is done behind a document of the same key that is not, as the second of two
-// that one transaction wrote in another order, is not handed over again.
-func TestDoneCountsAlsoBehindWhatIsNot(t *testing.T) {
+// An item that is done is not delivered again, even if an earlier item of the same key is
+// not done, as with two items of one transaction.
+func TestDoneItemBehindHeldItemIsNotRedelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
@@ -189,7 +188,7 @@ func TestEachAnswersForEveryItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
-		var g graves
+		var g deadLetters
 		var busy atomic.Int32
 		busy.Store(3)
 		w.put(60, 6)
@@ -202,7 +201,7 @@ func TestEachAnswersForEveryItem(t *testing.T) {
 			}
 			got.note(&item)
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury})
+		}), &changefeed.Options{DeadLetter: g.store})
 		eventually(t, time.Minute, "handled", func() bool { return got.distinct() == 59 && g.count() == 1 })
 		got.once(t)
 		if l := g.letters[0]; l.ID != "doc-11" || l.Attempts != 5 || l.Waiting {
@@ -211,12 +210,11 @@ func TestEachAnswersForEveryItem(t *testing.T) {
 	})
 }
 
-// A function that can only say that a call failed is given one document at a time
-// then, and may refuse that one.
-func TestARefusalOfOneDocumentNeedsNoIndex(t *testing.T) {
+// A handler without answers gets one document at a time after a failure, and may refuse it.
+func TestErrorForSingleDocumentMayRefuseIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var g graves
+		var g deadLetters
 		got := newLedger()
 		w.put(30, 3)
 		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
@@ -229,17 +227,17 @@ func TestARefusalOfOneDocumentNeedsNoIndex(t *testing.T) {
 				got.note(&b.Items[i])
 			}
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury})
+		}), &changefeed.Options{DeadLetter: g.store})
 		eventually(t, 3*time.Minute, "all others are handled", func() bool { return got.distinct() == 29 && g.count() == 1 })
 		got.once(t)
 	})
 }
 
-// What waits fills the memory of a range: then it makes way before its limit.
-func TestWhatWaitsMakesWayWhenItFillsTheRange(t *testing.T) {
+// Waiting documents that fill the memory of a range are dead-lettered before their limit.
+func TestFullWindowDeadLettersWaitingDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var g graves
+		var g deadLetters
 		got := newLedger()
 		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
 			if hasID("doc-1")(string(item.Raw)) {
@@ -247,7 +245,7 @@ func TestWhatWaitsMakesWayWhenItFillsTheRange(t *testing.T) {
 			}
 			got.note(&item)
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: 24 * time.Hour, MaxItems: 10, ReadAheadItems: 50, RetryMax: 2 * time.Second})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: 24 * time.Hour, MaxItems: 10, ReadAheadItems: 50, RetryMax: 2 * time.Second})
 		w.put(1, 1) // doc-1 of key-0
 		for range 100 {
 			w.feed.Put(memfeed.Document{Key: "key-0", ID: fmt.Sprintf("doc-%d", w.docs.Add(1))})
@@ -262,11 +260,10 @@ func TestWhatWaitsMakesWayWhenItFillsTheRange(t *testing.T) {
 	})
 }
 
-// An outage of everything never makes a document a dead letter, however long.
-func TestAnOutageParksNothing(t *testing.T) {
+func TestOutageDeadLettersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		var g graves
+		var g deadLetters
 		var down atomic.Bool
 		got := newLedger()
 		w.put(20, 5)
@@ -276,7 +273,7 @@ func TestAnOutageParksNothing(t *testing.T) {
 			}
 			got.note(&item)
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute, Lanes: 4, MaxItems: 20, ReadAheadItems: 100})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute, Lanes: 4, MaxItems: 20, ReadAheadItems: 100})
 		eventually(t, time.Minute, "handled before the outage", func() bool { return got.distinct() == 20 })
 		down.Store(true)
 		w.put(500, 50)
@@ -290,8 +287,8 @@ func TestAnOutageParksNothing(t *testing.T) {
 	})
 }
 
-// A checkpoint of a manual handler vouches for what it has answered for, too.
-func TestNoManualCheckpointBehindWhatIsNotDone(t *testing.T) {
+// A checkpoint of a manual handler covers the documents it refused, too.
+func TestNoManualCheckpointAfterRefusedDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var refused, stored atomic.Int32
@@ -320,13 +317,13 @@ func TestNoManualCheckpointBehindWhatIsNotDone(t *testing.T) {
 	})
 }
 
-// wanderer is a feed whose pages behind the first are empty: their position moves on.
-type wanderer struct {
+// movingFeed is a feed whose pages after the first are empty but move the position.
+type movingFeed struct {
 	changefeed.Feed
 	reads, kept atomic.Int64
 }
 
-func (f *wanderer) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+func (f *movingFeed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
 	if req.Continuation == "" {
 		return f.Feed.Read(ctx, req)
 	}
@@ -334,11 +331,11 @@ func (f *wanderer) Read(ctx context.Context, req changefeed.ReadRequest) (*chang
 	return &changefeed.Page{Continuation: fmt.Sprintf("%q", fmt.Sprint(1000+f.reads.Add(1))), CaughtUp: true, Release: func() { f.kept.Add(-1) }}, nil
 }
 
-// Empty pages behind one that is not done are one position, not a page each.
+// Empty pages after a page that is not done are merged into one position.
 func TestEmptyPagesBehindAStuckOneAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		feed := &wanderer{Feed: w.feed}
+		feed := &movingFeed{Feed: w.feed}
 		w.put(1, 1)
 		var open atomic.Bool
 		p, err := changefeed.New(feed, w.store, changefeed.Each(func(context.Context, changefeed.Item) error {
@@ -369,8 +366,7 @@ func TestEmptyPagesBehindAStuckOneAreOne(t *testing.T) {
 	})
 }
 
-// The sink is a destination like any: it is not written to while the lease may be
-// another's.
+// The dead-letter sink is not written to either while another host may own the lease.
 func TestNoDeadLetterWhileTheLeaseIsInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -381,7 +377,8 @@ func TestNoDeadLetterWhileTheLeaseIsInDoubt(t *testing.T) {
 		started := make(chan struct{})
 		h = w.start("a", changefeed.Each(func(context.Context, changefeed.Item) error {
 			<-started
-			// The machine was suspended, and nobody can be asked whose the lease is.
+			// The machine was suspended, and the store cannot be reached to check the
+			// lease.
 			ahead.Store(int64(time.Hour))
 			h.link.noStore.Store(true)
 			return changefeed.Refuse(errors.New("cannot handle this"))
@@ -399,9 +396,9 @@ func TestNoDeadLetterWhileTheLeaseIsInDoubt(t *testing.T) {
 	})
 }
 
-// A host that passes its lease on finishes the page that one of its lanes has begun,
-// in all lanes: nothing of it is delivered again.
-func TestADrainFinishesThePageInEveryLane(t *testing.T) {
+// A host that hands its lease off finishes the page that one of its lanes has begun, in all
+// lanes. Nothing of it is delivered again.
+func TestDrainFinishesThePageInEveryLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// What the checkpoint has passed is forgotten, its own LSN included, and nothing else.
-func TestPassedAttemptsAreForgotten(t *testing.T) {
+// The checkpoint's own LSN is included.
+func TestAttemptsBeforeTheCheckpointAreDropped(t *testing.T) {
 	all := []DocumentAttempts{{"7:a", 1}, {"8:b", 2}, {"9:c", 3}, {"10:d", 4}}
 	if kept := prune(all, 8); !slices.Equal(kept, all[2:]) {
 		t.Errorf("kept %v", kept)
 	}
 }
 
-// Beyond the bound what comes again last is forgotten first.
+// The document that is redelivered last is dropped first.
 func TestAttemptsAreBounded(t *testing.T) {
 	var all []DocumentAttempts
 	for lsn := range maxAttemptEntries + 1 {
@@ -28,8 +28,8 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
-// A document is known by its id, which another store may give as a number, or not at all.
-func TestADocumentHasItsID(t *testing.T) {
+// The id may be a number in another store, or absent.
+func TestDocumentID(t *testing.T) {
 	for raw, want := range map[string]string{`{"id":"a\"b"}`: `a"b`, `{"id":7}`: "7", `{"n":1}`: ""} {
 		if got := documentName(&Item{LSN: 12, Raw: []byte(raw)}); got != "12:"+want {
 			t.Errorf("%s: %q, want 12:%s", raw, got, want)

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// fleet applies plans the way hosts do: all decide from the same view, then all
-// act.
+// fleet applies plans like hosts: all decide from the same view, then all act.
 type fleet struct {
 	owner   map[string]hostKey
 	handoff map[string]hostKey
@@ -137,8 +136,8 @@ func contains(hosts []hostKey, h hostKey) bool {
 	return false
 }
 
-// Leases a host was given and has not taken yet are its own in the count.
-func TestBalanceCountsWhatAHostIsAwaitedFor(t *testing.T) {
+// A lease handed to a host counts as that host's before it is acquired.
+func TestBalanceCountsPendingHandoffs(t *testing.T) {
 	v := balanceView{self: "a/1", hosts: []hostKey{"a/1", "b/1"}, leases: []balanceLease{
 		{id: "p..1", handoff: "a/1"}, {id: "p..2", handoff: "a/1"}, {id: "p..3", owner: "b/1"}, {id: "p..4"},
 	}}
@@ -149,8 +148,7 @@ func TestBalanceCountsWhatAHostIsAwaitedFor(t *testing.T) {
 	}
 }
 
-// Of the leases a host has too many those go first that have nothing in hand.
-func TestBalancePassesIdleLeasesOnFirst(t *testing.T) {
+func TestBalanceHandsOffIdleLeasesFirst(t *testing.T) {
 	for n := range 6 { // whatever their order is by id
 		v := balanceView{self: "a/1", hosts: []hostKey{"a/1", "b/1"}}
 		for i := range 4 {
@@ -163,7 +161,7 @@ func TestBalancePassesIdleLeasesOnFirst(t *testing.T) {
 	}
 }
 
-func TestBalanceKeepsABalancedFleetStill(t *testing.T) {
+func TestBalanceMovesNothingInABalancedFleet(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
 		hosts := make([]hostKey, 1+rng.IntN(9))
@@ -186,7 +184,7 @@ func TestBalanceKeepsABalancedFleetStill(t *testing.T) {
 	}
 }
 
-func TestBalanceGivesLeasesBackToTheNameThatHadThem(t *testing.T) {
+func TestBalanceReturnsLeasesAfterARestart(t *testing.T) {
 	v := balanceView{self: "a/new", hosts: []hostKey{"a/new", "b/x"}}
 	for i := range 10 {
 		l := balanceLease{id: fmt.Sprintf("p..%d", i), previous: "a"}
@@ -208,7 +206,7 @@ func TestBalanceGivesLeasesBackToTheNameThatHadThem(t *testing.T) {
 	}
 }
 
-func TestBalanceLeavesALeaseToTheHostItIsMeantFor(t *testing.T) {
+func TestBalanceReservesHandedOffLease(t *testing.T) {
 	v := balanceView{self: "a/x", hosts: []hostKey{"a/x", "b/x"}, leases: []balanceLease{{id: "p..0", handoff: "b/x"}, {id: "p..1", owner: "a/x"}}}
 	if plan := balance(v); len(plan.acquire)+len(plan.handoff) != 0 {
 		t.Errorf("a takes what is meant for b: %v", plan)
@@ -219,8 +217,8 @@ func TestBalanceLeavesALeaseToTheHostItIsMeantFor(t *testing.T) {
 	}
 }
 
-// A host that has not shown life of late is given nothing: it would not take it.
-func TestBalanceGivesNothingToAQuietHost(t *testing.T) {
+// A quiet host may be gone and would not acquire the lease.
+func TestBalanceGivesNothingToQuietHost(t *testing.T) {
 	leases := []balanceLease{{id: "p..0", owner: "a/x"}, {id: "p..1", owner: "a/x"}, {id: "p..2", owner: "a/x"}, {id: "p..3", owner: "b/x"}}
 	for _, tt := range []struct {
 		quiet []hostKey
@@ -233,7 +231,7 @@ func TestBalanceGivesNothingToAQuietHost(t *testing.T) {
 	}
 }
 
-func TestBalanceOfADrainingHostGivesEverythingAway(t *testing.T) {
+func TestDrainingHostHandsOffEverything(t *testing.T) {
 	v := balanceView{self: "a/x", hosts: []hostKey{"b/x", "c/x"}}
 	for i := range 6 {
 		v.leases = append(v.leases, balanceLease{id: fmt.Sprintf("p..%d", i), owner: "a/x"})
@@ -258,7 +256,7 @@ func BenchmarkBalance1000Leases8Hosts(b *testing.B) {
 	}
 }
 
-func TestWhoIsSpareAndWhoIsAlone(t *testing.T) {
+func TestSpareAndAlone(t *testing.T) {
 	owned := func(by ...hostKey) (leases []balanceLease) {
 		for i, h := range by {
 			leases = append(leases, balanceLease{id: fmt.Sprint(i), owner: h})
@@ -287,8 +285,7 @@ func TestWhoIsSpareAndWhoIsAlone(t *testing.T) {
 	}
 }
 
-// A free lease goes back to a host of the name that had it, as after a restart.
-func TestBalanceGivesLeasesBack(t *testing.T) {
+func TestBalancePrefersThePreviousOwner(t *testing.T) {
 	v := balanceView{hosts: []hostKey{"a/2", "b/2"}}
 	want := map[hostKey][]string{}
 	for i := range 10 {
@@ -305,9 +302,9 @@ func TestBalanceGivesLeasesBack(t *testing.T) {
 	}
 }
 
-// All hosts make parts of one plan, in whatever order their listings show the leases: no
-// free lease is taken by two, and each is by one.
-func TestAllHostsMakeOnePlan(t *testing.T) {
+// The order of the listing does not matter: every free lease is acquired by exactly one
+// host.
+func TestAllHostsComputeOnePlan(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	hosts := []hostKey{"a/1", "b/1", "c/1"}
 	var leases []balanceLease
@@ -340,8 +337,7 @@ func TestAllHostsMakeOnePlan(t *testing.T) {
 	}
 }
 
-// What a host may claim beside its share, and what it must not.
-func TestWhatAHostMayClaim(t *testing.T) {
+func TestClaimsBesideTheShare(t *testing.T) {
 	for name, tt := range map[string]struct {
 		hosts  []hostKey
 		leases []balanceLease
@@ -357,5 +353,22 @@ func TestWhatAHostMayClaim(t *testing.T) {
 		if got := balance(v).acquire; !slices.Equal(got, tt.want) {
 			t.Errorf("%s: it claims %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+// Free leases fill the first vacancies. A host with too many leases fills the next ones, so
+// no host gets more than its share.
+func TestBalanceCountsFreeLeasesFirst(t *testing.T) {
+	v := balanceView{self: "a", hosts: []hostKey{"a", "b", "c"}}
+	for i := range 6 {
+		l := balanceLease{id: fmt.Sprint(i), owner: "a"}
+		if i == 5 {
+			l.owner = ""
+		}
+		v.leases = append(v.leases, l)
+	}
+	to := slices.Sorted(maps.Values(balance(v).handoff))
+	if !slices.Equal(to, []hostKey{"b", "c", "c"}) {
+		t.Errorf("passed on to %v; want two for c, and one for b, who is due the free one", to)
 	}
 }

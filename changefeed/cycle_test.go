@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// works makes the env's host the owner of a lease, as far as its workers say.
+// works makes the env's host the owner of a lease.
 func (r *run) works(t *testing.T, l Lease) *worker {
 	t.Helper()
 	d, _ := r.owned(t, l)
@@ -18,9 +18,9 @@ func (r *run) works(t *testing.T, l Lease) *worker {
 	return w
 }
 
-// A look that fails changes nothing, and is no look at an empty store.
-func TestALookThatFailsChangesNothing(t *testing.T) {
-	d, e := newDesk(t)
+// In particular it is not treated as a listing of an empty store.
+func TestFailedListingChangesNothing(t *testing.T) {
+	d, e := newFaultyStore(t)
 	e.feed = &physical{ranges: []FeedRange{FullRange()}}
 	d.fail["list"] = errTest
 	r := newRun(e)
@@ -29,8 +29,8 @@ func TestALookThatFailsChangesNothing(t *testing.T) {
 	}
 }
 
-// A host that holds all there is looks rarely, unless something is amiss; each look is told.
-func TestAHostAloneLooksRarelyIfAllIsWell(t *testing.T) {
+// Every cycle is reported.
+func TestHostAlonePollsRarelyIfLeasesAreComplete(t *testing.T) {
 	for name, tt := range map[string]struct {
 		beside FeedRange // a lease of this range is there too
 		state  LeaseState
@@ -43,11 +43,11 @@ func TestAHostAloneLooksRarelyIfAllIsWell(t *testing.T) {
 		"a pause":         {paused: true},
 		"a record beside": {beside: rng("", "10"), state: LeasePending},
 	} {
-		d, e := newDesk(t)
+		d, e := newFaultyStore(t)
 		e.feed = &physical{}
 		r := newRun(e)
-		var told []Balanced
-		r.obs.Balanced = func(b Balanced) { told = append(told, b) }
+		var reported []Balanced
+		r.obs.Balanced = func(b Balanced) { reported = append(reported, b) }
 		d.keep(t, Lease{ID: "p.info", Version: 1, State: LeaseDone})
 		l := e.leaseOf(FullRange())
 		if tt.gap {
@@ -77,14 +77,14 @@ func TestAHostAloneLooksRarelyIfAllIsWell(t *testing.T) {
 			}
 			r.interval.fastUntil = time.Time{}
 		}
-		if want := (Balanced{Hosts: 1, Leases: 1, Owned: 1}); !reflect.DeepEqual(told, []Balanced{want, want}) {
-			t.Errorf("%s: told %+v, want %+v twice", name, told, want)
+		if want := (Balanced{Hosts: 1, Leases: 1, Owned: 1}); !reflect.DeepEqual(reported, []Balanced{want, want}) {
+			t.Errorf("%s: reported %+v, want %+v twice", name, reported, want)
 		}
 	}
 }
 
-// A worker looks at its record when a listing shows that somebody else wrote it, and what.
-func TestAWorkerLooksAtWhatOthersWrote(t *testing.T) {
+// A listing that shows a write of another host makes the worker check the record.
+func TestWorkerReconcilesForeignWrites(t *testing.T) {
 	for name, tt := range map[string]struct {
 		edit  func(l *Lease)
 		looks bool
@@ -95,7 +95,7 @@ func TestAWorkerLooksAtWhatOthersWrote(t *testing.T) {
 		"another owner":              {func(l *Lease) { l.ETag, l.Owner = "new", "b" }, true},
 		"a request already known of": {func(l *Lease) { l.Request.Release = true }, false},
 	} {
-		_, e := newDesk(t)
+		_, e := newFaultyStore(t)
 		r := newRun(e)
 		l := e.leaseOf(FullRange())
 		l.Owner, l.Incarnation, l.ETag = "a", r.incarnation, "e"
@@ -108,10 +108,9 @@ func TestAWorkerLooksAtWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// A split that no worker is at is completed, and a record that stands for nothing is
-// deleted, once in a while if that fails.
-func TestWhatIsLeftOfSplitsIsCleared(t *testing.T) {
-	d, e := newDesk(t)
+// Failed deletes are repeated once in a while.
+func TestAbandonedSplitsAreCompletedAndSwept(t *testing.T) {
+	d, e := newFaultyStore(t)
 	r := newRun(e)
 	split, done := e.leaseOf(rng("", "20")), e.leaseOf(rng("20", "FF"))
 	split.replaceBy([]FeedRange{rng("", "10"), rng("10", "20")})
@@ -125,9 +124,9 @@ func TestWhatIsLeftOfSplitsIsCleared(t *testing.T) {
 		c := e.clock.(*manualClock)
 		c.now = c.now.Add(later)
 		if r.completeSplits(t.Context(), seen); n == 1 {
-			d.expectTold(t, "tried just now")
+			d.expectEvents(t, "tried just now")
 		} else {
-			d.expectTold(t, "tried", failed)
+			d.expectEvents(t, "tried", failed)
 		}
 	}
 	if got := d.stored(t, split.ID); got.State != LeaseSplit || len(d.records) != 2 {
@@ -141,18 +140,17 @@ func TestWhatIsLeftOfSplitsIsCleared(t *testing.T) {
 	}
 }
 
-// Who acquires a lease writes its name over the owner before, and carries out what was
-// asked of that one; from whom it has the lease is told.
-func TestWhatAnAcquisitionWrites(t *testing.T) {
+// The previous owner is reported.
+func TestAcquisitionWritesOwnerAndAppliesRequests(t *testing.T) {
 	long := time.Unix(500, 0).UTC()
 	rewind := &RangeToken{Range: FullRange(), Continuation: `"2"`}
 	failed := []DocumentAttempts{{"6:a", 2}}
 	for name, tt := range map[string]struct {
-		request Request
-		health  Health
-		want    Lease // but for what is always the same
-		fails   error
-		told    error
+		request  Request
+		health   Health
+		want     Lease // but for what is always the same
+		fails    error
+		reported error
 	}{
 		"nothing was asked":      {want: Lease{Continuation: `"5"`, LSN: 5, Attempts: failed}},
 		"a rewind":               {request: Request{Rewind: rewind}, want: Lease{Continuation: `"2"`}},
@@ -160,10 +158,10 @@ func TestWhatAnAcquisitionWrites(t *testing.T) {
 		"a release, and a pause": {request: Request{Release: true, Paused: true}, want: Lease{Continuation: `"5"`, LSN: 5, Attempts: failed, Request: Request{Paused: true}}},
 		"it was stopped":         {health: Stopped, want: Lease{Continuation: `"5"`, LSN: 5, Attempts: failed, Health: Retrying}},
 		"another was first":      {fails: ErrETagMismatch},
-		"the store is away":      {fails: errTest, told: errTest},
+		"the store is away":      {fails: errTest, reported: errTest},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d, e := newDesk(t)
+			d, e := newFaultyStore(t)
 			e.feed, e.clock, e.opts.Now = endlessFeed{}, systemClock{}, time.Now
 			r := newRun(e)
 			l := e.leaseOf(FullRange())
@@ -178,15 +176,15 @@ func TestWhatAnAcquisitionWrites(t *testing.T) {
 				if len(r.workers.all()) != 0 {
 					t.Errorf("%s: it works on it", name)
 				}
-				if tt.told == nil {
-					d.expectTold(t, name)
+				if tt.reported == nil {
+					d.expectEvents(t, name)
 				} else {
-					d.expectTold(t, name, LeaseError{Lease: l.ID, Op: "acquire", Err: tt.told})
+					d.expectEvents(t, name, LeaseError{Lease: l.ID, Op: "acquire", Err: tt.reported})
 				}
 				ctx, end := context.WithCancel(t.Context())
 				end()
 				r.acquire(ctx, listing{leases: []Lease{l}}, []string{l.ID})
-				d.expectTold(t, name+", and the host stops")
+				d.expectEvents(t, name+", and the host stops")
 				return
 			}
 			want := e.leaseOf(FullRange())
@@ -194,7 +192,7 @@ func TestWhatAnAcquisitionWrites(t *testing.T) {
 			want.Continuation, want.LSN, want.Request, want.Health, want.Attempts = tt.want.Continuation, tt.want.LSN, tt.want.Request, tt.want.Health, tt.want.Attempts
 			synctest.Wait() // the worker reads, and has nothing to write
 			d.expect(t, name, want)
-			d.expectTold(t, name, LeaseAcquired{LeaseRef: want.ref(), Continuation: want.Continuation, From: "b", Written: long})
+			d.expectEvents(t, name, LeaseAcquired{LeaseRef: want.ref(), Continuation: want.Continuation, From: "b", Written: long})
 			if r.workers.of(l.ID) == nil {
 				t.Errorf("%s: nobody works on it", name)
 			}
@@ -203,9 +201,9 @@ func TestWhatAnAcquisitionWrites(t *testing.T) {
 	}
 }
 
-// A host looks often for a minute after hosts, owners or who leaves changed.
-func TestAChangeMakesLooksFast(t *testing.T) {
-	_, e := newDesk(t)
+// The set of hosts, of owners, or of leaving hosts has changed.
+func TestChangesMakeCyclesFast(t *testing.T) {
+	_, e := newFaultyStore(t)
 	p := &interval{env: e}
 	at := e.clock.Now()
 	view := balanceView{hosts: []hostKey{"a/1"}, leases: []balanceLease{{id: "1"}}}
@@ -226,10 +224,9 @@ func TestAChangeMakesLooksFast(t *testing.T) {
 	}
 }
 
-// The time to the next look varies, and ends when a lease counts as gone; one that is free
-// already hurries nobody.
-func TestTheNextLook(t *testing.T) {
-	_, e := newDesk(t)
+// A free lease does not shorten the pause.
+func TestNextCycleIsJitteredAndEndsAtExpiry(t *testing.T) {
+	_, e := newFaultyStore(t)
 	p := &interval{env: e}
 	now := e.clock.Now()
 	other, mine, free := e.leaseOf(rng("", "20")), e.leaseOf(rng("20", "30")), e.leaseOf(rng("30", "FF"))
@@ -261,8 +258,7 @@ func TestTheNextLook(t *testing.T) {
 	}
 }
 
-// A delete that is to be tried once in a while is.
-func TestSweepings(t *testing.T) {
+func TestSweepScheduleSpacesAttempts(t *testing.T) {
 	s, at := sweepSchedule{}, time.Unix(1000, 0)
 	for later, want := range []bool{true, false, true, false} {
 		if got := s.tryNow("a", at.Add(time.Duration(later)*time.Second), 2*time.Second); got != want {

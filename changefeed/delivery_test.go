@@ -2,6 +2,9 @@ package changefeed_test
 
 import (
 	"context"
+	"errors"
+	"os"
+	"os/exec"
 	"reflect"
 	"strings"
 	"sync"
@@ -14,20 +17,20 @@ import (
 	"feedbox/changefeed/memfeed"
 )
 
-// diary keeps events as they come.
-type diary struct {
+// eventLog collects events in order.
+type eventLog struct {
 	mu     sync.Mutex
 	events []any
 }
 
-func (d *diary) note(event any) {
+func (d *eventLog) note(event any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.events = append(d.events, event)
 }
 
-// check fails unless the events are those wanted; some values are of no interest.
-func (d *diary) check(t *testing.T, want ...any) {
+// check fails unless the events are the wanted ones. Some values are ignored.
+func (d *eventLog) check(t *testing.T, want ...any) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,13 +49,12 @@ func (d *diary) check(t *testing.T, want ...any) {
 // whole is the first ownership of the lease of all keys.
 var whole = changefeed.LeaseRef{Lease: "changefeedmemory_db_coll..-FF", Range: changefeed.FullRange(), Epoch: 1}
 
-// Each call of the handler is told: of what lease, how many documents, how often they
-// are tried, how long it took and why it failed. Nothing of an item that is not done counts
-// as handled, and what is done counts once.
-func TestEachCallIsTold(t *testing.T) {
+// The report has the lease, the number of documents, the attempt, the duration and the
+// cause. Items that are not done do not count as handled; the others count once.
+func TestEachCallIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var told diary
+		var reported eventLog
 		calls := 0
 		w.put(4, 4)
 		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
@@ -69,11 +71,11 @@ func TestEachCallIsTold(t *testing.T) {
 			}
 			return nil
 		}), &changefeed.Options{Observer: &changefeed.Observer{
-			BatchHandled: func(e changefeed.BatchHandled) { told.note(e) },
-			BatchFailed:  func(e changefeed.BatchFailed) { told.note(e) },
+			BatchHandled: func(e changefeed.BatchHandled) { reported.note(e) },
+			BatchFailed:  func(e changefeed.BatchFailed) { reported.note(e) },
 		}})
 		eventually(t, time.Minute, "handled", func() bool { return w.stored(4) })
-		told.check(t,
+		reported.check(t,
 			changefeed.BatchFailed{LeaseRef: whole, Items: 4, Attempt: 1, Took: time.Second, Err: errNotNow},
 			changefeed.BatchHandled{LeaseRef: whole, Items: 1, Attempt: 2, Took: 2 * time.Second},
 			changefeed.BatchFailed{LeaseRef: whole, Items: 2, Attempt: 2, Took: 3 * time.Second, Err: errNotNow},
@@ -86,13 +88,12 @@ func TestEachCallIsTold(t *testing.T) {
 	})
 }
 
-// What is set aside is told with everything that is known of it, to the sink and to the
-// observer.
-func TestALetterIsComplete(t *testing.T) {
+// Both the sink and the observer receive every field.
+func TestDeadLetterIsComplete(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
-			var told, kept diary
+			var reported, kept eventLog
 			refuse := changefeed.Refuse(errNotNow)
 			failure := refuse
 			if waits {
@@ -110,7 +111,7 @@ func TestALetterIsComplete(t *testing.T) {
 				return nil
 			}), &changefeed.Options{
 				MaxAttempts: 3, WaitLimit: 3 * time.Second, RetryMin: time.Second, RetryMax: 2 * time.Second,
-				Observer: &changefeed.Observer{DocumentPoisoned: func(e changefeed.DocumentPoisoned) { told.note(e) }},
+				Observer: &changefeed.Observer{DocumentPoisoned: func(e changefeed.DocumentPoisoned) { reported.note(e) }},
 				DeadLetter: func(_ context.Context, l changefeed.DeadLetter) error {
 					kept.note(l)
 					return nil
@@ -120,23 +121,22 @@ func TestALetterIsComplete(t *testing.T) {
 			kept.mu.Lock()
 			attempts := 3
 			if waits && len(kept.events) > 0 {
-				attempts = kept.events[0].(changefeed.DeadLetter).Attempts // told by TestALetterTellsTheTries
+				attempts = kept.events[0].(changefeed.DeadLetter).Attempts // reported by TestDeadLetterOfWaitingDocumentHasAttempts
 			}
 			kept.mu.Unlock()
 			want := changefeed.DeadLetter{
 				LeaseRef: whole, ID: "bad", Key: []byte(`"k"`), LSN: 1, Changed: written, Attempts: attempts, Waiting: waits, Err: failure, Raw: raw,
 			}
 			kept.check(t, want)
-			told.check(t, changefeed.DocumentPoisoned{DeadLetter: want, Policy: changefeed.PoisonDeadLetter})
+			reported.check(t, changefeed.DocumentPoisoned{DeadLetter: want, Policy: changefeed.PoisonDeadLetter})
 		})
 	}
 }
 
-// A panic is told with its value and where it was.
-func TestAPanicIsTold(t *testing.T) {
+func TestPanicIsReportedWithValueAndStack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var told diary
+		var reported eventLog
 		panicked := false
 		w.put(1, 1)
 		w.start("a", changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error {
@@ -145,19 +145,18 @@ func TestAPanicIsTold(t *testing.T) {
 				panic("what it says")
 			}
 			return nil
-		}), &changefeed.Options{Observer: &changefeed.Observer{BatchFailed: func(e changefeed.BatchFailed) { told.note(e.Err) }}})
+		}), &changefeed.Options{Observer: &changefeed.Observer{BatchFailed: func(e changefeed.BatchFailed) { reported.note(e.Err) }}})
 		eventually(t, time.Minute, "handled", func() bool { return w.stored(1) })
-		told.mu.Lock()
-		defer told.mu.Unlock()
-		err, _ := told.events[0].(*changefeed.PanicError)
-		if err == nil || err.Value != any("what it says") || !strings.Contains(string(err.Stack), "TestAPanicIsTold") {
-			t.Errorf("told %#v, want the panic, its value and its stack", told.events[0])
+		reported.mu.Lock()
+		defer reported.mu.Unlock()
+		err, _ := reported.events[0].(*changefeed.PanicError)
+		if err == nil || err.Value != any("what it says") || !strings.Contains(string(err.Stack), "TestPanicIsReportedWithValueAndStack") {
+			t.Errorf("reported %#v, want the panic, its value and its stack", reported.events[0])
 		}
 	})
 }
 
-// Without a limit of attempts a document that is refused is tried for ever.
-func TestRefusalsWithoutALimit(t *testing.T) {
+func TestNegativeMaxAttemptsRetriesForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var tries atomic.Int32
@@ -173,32 +172,30 @@ func TestRefusalsWithoutALimit(t *testing.T) {
 	})
 }
 
-// What a typed handler fails with is told, not that it has not answered.
-func TestTheErrorOfATypedHandlerIsTold(t *testing.T) {
+func TestErrorOfTypedHandlerIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var told diary
+		var reported eventLog
 		w.put(2, 2)
 		w.start("a", changefeed.Typed(func(_ context.Context, b *changefeed.Batch, _ []struct{}) error {
 			b.Answer(0, nil)
 			return errNotNow
 		}), &changefeed.Options{
 			RetryMin: time.Hour, RetryMax: time.Hour,
-			Observer: &changefeed.Observer{BatchFailed: func(e changefeed.BatchFailed) { told.note(e) }},
+			Observer: &changefeed.Observer{BatchFailed: func(e changefeed.BatchFailed) { reported.note(e) }},
 		})
 		time.Sleep(time.Minute)
-		told.check(t, changefeed.BatchFailed{LeaseRef: whole, Items: 2, Attempt: 1, Err: errNotNow})
+		reported.check(t, changefeed.BatchFailed{LeaseRef: whole, Items: 2, Attempt: 1, Err: errNotNow})
 		if l := w.leases()[0]; l.Error != errNotNow.Error() || l.Handled != 1 {
 			t.Errorf("the lease tells %q, %d documents handled; want what the handler said, and one", l.Error, l.Handled)
 		}
 	})
 }
 
-// What a call fails with is told, whatever it answered before; what it answered stands.
-func TestTheErrorOfACallIsTold(t *testing.T) {
+func TestErrorOfCallIsReportedAndAnswersKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var told diary
+		var reported eventLog
 		w.put(2, 2)
 		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
 			for i := range b.Items {
@@ -210,18 +207,18 @@ func TestTheErrorOfACallIsTold(t *testing.T) {
 			}
 			return errNotNow
 		}), &changefeed.Options{Observer: &changefeed.Observer{
-			BatchHandled: func(e changefeed.BatchHandled) { told.note(e) },
-			BatchFailed:  func(e changefeed.BatchFailed) { told.note(e) },
+			BatchHandled: func(e changefeed.BatchHandled) { reported.note(e) },
+			BatchFailed:  func(e changefeed.BatchFailed) { reported.note(e) },
 		}})
 		eventually(t, time.Minute, "handled", func() bool { return w.stored(2) })
-		told.check(t,
+		reported.check(t,
 			changefeed.BatchFailed{LeaseRef: whole, Items: 2, Attempt: 1, Err: errNotNow},
 			changefeed.BatchFailed{LeaseRef: whole, Items: 1, Attempt: 2, Err: errNotNow})
 	})
 }
 
-// A retry that an operator asks for of a paused lease moves nothing: what waits stays known.
-func TestARetryKeepsTheLag(t *testing.T) {
+// An operator's retry of a paused lease does not move it, so its lag stays known.
+func TestRetryOfPausedLeaseKeepsTheLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error { return pause(ctx, 20*time.Second) }
@@ -240,6 +237,55 @@ func TestARetryKeepsTheLag(t *testing.T) {
 		after := a.Lag()[0]
 		if !before.Known || before.Transactions < 50 || !after.Known || after.Transactions != before.Transactions || after.Request.Retry {
 			t.Errorf("known %t, %d transactions, then %t, %d, %+v", before.Known, before.Transactions, after.Known, after.Transactions, after.Request)
+		}
+	})
+}
+
+// The test runs in a process of its own, whose end can be observed.
+func TestPanicDoesNotEndTheProcess(t *testing.T) {
+	const child = "CHANGEFEED_PANIC_CHILD"
+	if os.Getenv(child) != "" {
+		w := newWorld(t, 1)
+		var calls atomic.Int32
+		handled := make(chan struct{})
+		w.put(1, 1)
+		w.start("a", changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error {
+			if calls.Add(1) == 1 {
+				panic("cannot handle it")
+			}
+			close(handled)
+			return nil
+		}), nil)
+		select {
+		case <-handled:
+		case <-time.After(30 * time.Second):
+			t.Error("not handled")
+		}
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), child+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		said, _, _ := strings.Cut(string(out), "\n") // of the panic, not its stack
+		t.Errorf("the process ended with %v: %s", err, said)
+	}
+}
+
+// The error shows what the handler was doing.
+func TestTimeoutKeepsTheHandlersError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var reported atomic.Pointer[error]
+		w.put(1, 1)
+		w.start("a", changefeed.HandlerFunc(func(ctx context.Context, _ *changefeed.Batch) error {
+			<-ctx.Done()
+			return errNotNow
+		}), &changefeed.Options{HandlerTimeout: time.Second, Observer: &changefeed.Observer{
+			BatchFailed: func(e changefeed.BatchFailed) { reported.Store(&e.Err) },
+		}})
+		eventually(t, time.Minute, "a failure", func() bool { return reported.Load() != nil })
+		if err := *reported.Load(); !errors.Is(err, changefeed.ErrHandlerTimeout) || !errors.Is(err, errNotNow) {
+			t.Errorf("reported %v, want the time-out and the handler's error", err)
 		}
 	})
 }

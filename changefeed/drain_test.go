@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// leaving is a run with one lease beside a host that stays.
-func leaving(t *testing.T) (*shelf, *run) {
+// leaving returns a run with one lease beside a host that stays.
+func leaving(t *testing.T) (*mapStore, *run) {
 	t.Helper()
-	store, e := newShelf(t)
+	store, e := newMapStore(t)
 	r := newRun(e)
 	r.last = listing{leases: []Lease{{ID: "l", Owner: "b", Incarnation: "2", Expiry: e.opts.Expiry}}}
 	r.workers.byLease["own"] = &worker{}
 	return store, r
 }
 
-// A host that leaves tells the others, if one is there that stays and may be calm; be it
-// calm soon, before they have all looked. It then works on until they have.
-func TestAHostThatLeavesTellsThoseThatMayBeCalm(t *testing.T) {
+// Even if the others poll often now, the host announces if they would slow down before all
+// have listed the leases. It works on until they have.
+func TestLeavingHostAnnouncesUnlessOthersAlreadyPollOften(t *testing.T) {
 	calm := func(*run) {}
 	for name, tt := range map[string]struct {
-		fast time.Duration // how long this host still looks often
-		set  func(r *run)
-		told bool
+		fast     time.Duration // how long this host still looks often
+		set      func(r *run)
+		reported bool
 	}{
 		"calm":               {-time.Minute, calm, true},
 		"calm soon":          {5 * time.Second, calm, true},
@@ -48,25 +48,24 @@ func TestAHostThatLeavesTellsThoseThatMayBeCalm(t *testing.T) {
 			tt.set(r)
 			r.announceLeaving(t.Context(), began)
 			took, want := time.Since(began), time.Duration(0)
-			if tt.told {
+			if tt.reported {
 				want = 6 * time.Second // 3/5 of DrainTimeout
 			}
-			if (store.writes > 0) != tt.told || took != want {
-				t.Errorf("%s: %d records written, %s waited; want told %t, %s", name, store.writes, took, tt.told, want)
+			if (store.writes > 0) != tt.reported || took != want {
+				t.Errorf("%s: %d records written, %s waited; want reported %t, %s", name, store.writes, took, tt.reported, want)
 			}
 		})
 	}
 }
 
-// A host that leaves waits no longer than somebody may need it: not if nobody could be told,
-// and not once its leases are gone.
-func TestAHostThatLeavesWaitsForNothing(t *testing.T) {
+// The host does not wait if no other host can be notified, or once its leases are gone.
+func TestLeavingHostWaitsOnlyForHostsThatStay(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lose bool // what it tells the others
 		gone time.Duration
 	}{
-		"nobody was told":  {lose: true},
-		"all leases moved": {gone: time.Second},
+		"nobody was reported": {lose: true},
+		"all leases moved":    {gone: time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store, r := leaving(t)

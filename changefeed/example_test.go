@@ -23,15 +23,15 @@ type order struct {
 	Total    int    `json:"total"`
 }
 
-// must ends an example that cannot go on.
+// must ends an example that cannot continue.
 func must(err error) {
 	if err != nil {
 		log.Panic(err)
 	}
 }
 
-// shop starts an emulator whose container shop/orders, with the partition key /customer,
-// holds some orders, and shop/leases nothing. It returns what a processor needs.
+// shop starts an emulator. Its container shop/orders, with the partition key /customer,
+// holds some orders; shop/leases is empty. It returns the arguments of changefeed.New.
 func shop(orders ...order) (feed *cosmosfeed.Feed, leases *cosmosfeed.LeaseStore, end func()) {
 	srv, err := cosmosemu.Start(nil)
 	must(err)
@@ -56,8 +56,8 @@ func shop(orders ...order) (feed *cosmosfeed.Feed, leases *cosmosfeed.LeaseStore
 // quiet keeps a processor's log out of an example.
 var quiet = slog.New(slog.DiscardHandler)
 
-// A processor hands every change to a handler. Any number of hosts may run it under the
-// same name: they share the container's ranges among themselves.
+// A processor passes every change to a handler. Any number of hosts may run it under the
+// same name: they share the container's ranges.
 func Example() {
 	feed, leases, end := shop(order{"1", "ann", 12}, order{"2", "bob", 7}, order{"3", "ann", 30})
 	defer end()
@@ -86,8 +86,8 @@ func Example() {
 	// ended: <nil>
 }
 
-// Typed decodes the documents first. One that does not fit the type is refused without
-// the handler's help, and only its key stops: the others are handled.
+// Typed decodes the documents first. A document that does not fit the type is refused
+// automatically and stops only its key; the others are handled.
 func ExampleTyped() {
 	feed, leases, end := shop(order{"1", "ann", 12}, order{"2", "bob", 7})
 	defer end()
@@ -111,7 +111,7 @@ func ExampleTyped() {
 	// Output: total: 19
 }
 
-// A manual handler says itself when its position is stored. What it has not stored is
+// A manual handler decides when its position is stored. Changes after that position are
 // delivered again to the next host, here a second run.
 func ExampleManual() {
 	feed, leases, end := shop(order{"1", "ann", 12}, order{"2", "bob", 7})
@@ -145,8 +145,8 @@ func ExampleManual() {
 	// handled 4 stored: true
 }
 
-// A handler answers for each document: done, refused, or not now. Only the key of a
-// document that is not done waits; the others go on.
+// A handler answers for each document: done, refused, or waiting. Only the key of a
+// document that is not done waits; the other keys continue.
 func ExampleBatch_Answer() {
 	feed, leases, end := shop(order{"1", "ann", -5}, order{"2", "bob", 7}, order{"3", "eve", 9})
 	defer end()
@@ -187,7 +187,7 @@ func ExampleBatch_Answer() {
 	// charged bob
 }
 
-// An operator looks at the leases and asks their owners for something, from any process.
+// An operator inspects the leases and sends requests to their owners, from any process.
 func ExampleOperator() {
 	feed, leases, end := shop(order{"1", "ann", 12}, order{"2", "bob", 7})
 	defer end()

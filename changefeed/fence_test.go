@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// manualClock only moves when told; its timers fire only when told. Wall is
-// ahead of it by that much.
+// manualClock moves and fires its timers only on demand. Its wall clock is ahead by wall.
 type manualClock struct {
 	now    time.Time
 	ahead  time.Duration
@@ -19,7 +18,7 @@ func (c *manualClock) watch() clocks {
 	return clocks{clock: c, wall: func() time.Time { return c.now.Add(c.ahead) }}
 }
 
-// fence begins now and passes in 10 s.
+// fence returns a fence that begins now and passes in 10 s.
 func (c *manualClock) fence(parent context.Context) (context.Context, *fence) {
 	return newFence(parent, c.watch(), c.watch().read(), 10*time.Second)
 }
@@ -59,7 +58,7 @@ func TestFenceEndsTheContextUnlessMoved(t *testing.T) {
 }
 
 // After a pause of the process the clock has moved, but no timer has run yet.
-func TestHandlersContextAsksTheClock(t *testing.T) {
+func TestHandlersContextChecksTheClock(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
 	ctx, f := c.fence(t.Context())
 	call, end := context.WithCancelCause(t.Context()) // of Processor.Own: it ends a moment after ctx
@@ -76,8 +75,7 @@ func TestHandlersContextAsksTheClock(t *testing.T) {
 	}
 }
 
-// A machine that was suspended has a monotonic clock that stood still, but a
-// wall clock that did not.
+// A suspension stops the monotonic clock but not the wall clock.
 func TestFenceNoticesASuspension(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
 	ctx, f := c.fence(t.Context())
@@ -101,7 +99,7 @@ func TestFenceNoticesASuspension(t *testing.T) {
 	}
 }
 
-// A wall clock that is set back neither ends the trust nor prolongs it.
+// It neither ends the trust nor prolongs it.
 func TestFenceSurvivesAWallClockSetBack(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
 	ctx, f := c.fence(t.Context())
@@ -130,22 +128,7 @@ func TestFenceOutlivesItsParent(t *testing.T) {
 	}
 }
 
-func TestBackoffGrowsIsCappedAndHeedsThrottling(t *testing.T) {
-	b := backoff{min: time.Second, max: 20 * time.Second}
-	for i, want := range []time.Duration{1, 2, 4, 8, 16, 20, 20} {
-		want *= time.Second //nolint:durationcheck // a bare number of seconds until here
-		if d := b.next(nil); d < want*8/10 || d > want*12/10 {
-			t.Errorf("pause %d is %s, want about %s", i, d, want)
-		}
-	}
-	b.reset()
-	if d := b.next(&ThrottledError{RetryAfter: time.Minute}); d < time.Minute {
-		t.Errorf("throttled for a minute, comes back after %s", d)
-	}
-}
-
-// The window is open until its end, which is outside.
-func TestTheFencePassesAtTheEndOfItsWindow(t *testing.T) {
+func TestFencePassesAtTheEndOfItsWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		after         time.Duration // on both clocks
 		passed, doubt bool

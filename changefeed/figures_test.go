@@ -13,15 +13,15 @@ import (
 	"feedbox/tests/testenv"
 )
 
-// cyclesOf is how many restarts, crashes or splits there are in a test that reports
+// cyclesOf returns the number of restarts, crashes or splits in a test that reports
 // figures: CHANGEFEED_CYCLES.
 func cyclesOf(t *testing.T) int {
 	t.Helper()
 	return testenv.Count(t, "CHANGEFEED_CYCLES", 5)
 }
 
-// How long a range has no owner when its host is gone: from the crash, or from its
-// release, until a successor owns it.
+// TestTakeoverTimes measures how long a range has no owner after its host is gone: from the
+// crash, or from its release, until another host owns it.
 func TestTakeoverTimes(t *testing.T) {
 	for _, kind := range []string{"crash", "stop"} {
 		t.Run(kind, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestTakeoverTimes(t *testing.T) {
 	}
 }
 
-// What is delivered again when the fleet changes under load: after a crash at
-// most what was handled and not checkpointed, else nothing.
+// After a crash at most the changes handled after the last checkpoint are redelivered, else
+// none.
 func TestRedeliveriesUnderLoad(t *testing.T) {
 	kinds := map[string]func(f *fleet, i int) (most int){
 		"crash": func(f *fleet, i int) int {
@@ -107,7 +107,7 @@ func TestRedeliveriesUnderLoad(t *testing.T) {
 	}
 }
 
-// F9: hosts come and go every two seconds, for as many minutes as CHANGEFEED_CYCLES says.
+// F9: hosts are replaced every two seconds, for CHANGEFEED_CYCLES minutes.
 func TestChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -131,8 +131,8 @@ func TestChurn(t *testing.T) {
 	})
 }
 
-// F11: the wall clocks of hosts whose clocks drift are set forward and back, by up
-// to ten minutes. No lease changes hands for it.
+// F11: the wall clocks of hosts with drifting clocks are set forward and back, by up to ten
+// minutes. No lease changes its owner.
 func TestWallClocksJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -14,8 +14,8 @@ import (
 	"feedbox/changefeed/memfeed"
 )
 
-// fleet is a changing number of hosts under load: each key is written in order,
-// handlers take a while, and everything delivered is recorded.
+// fleet is a changing number of hosts under load. Each key is written in order, handlers
+// take a while, and every delivery is recorded.
 type fleet struct {
 	*world
 	t       *testing.T
@@ -93,14 +93,14 @@ func (f *fleet) join() *host {
 	return h
 }
 
-// pick takes a host out of the fleet, for it to stop or to crash.
+// pick removes a host from the fleet, for it to stop or to crash.
 func (f *fleet) pick(i int) *host {
 	h := f.hosts[i%len(f.hosts)]
 	f.hosts = slices.DeleteFunc(f.hosts, func(o *host) bool { return o == h })
 	return h
 }
 
-// balanced waits until the leases are shared evenly by the hosts.
+// balanced waits until the hosts share the leases evenly.
 func (f *fleet) balanced(within time.Duration) time.Duration {
 	f.t.Helper()
 	return eventually(f.t, within, "balanced", func() bool {
@@ -121,8 +121,8 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// taken waits until every lease of the list has been acquired since began, and says
-// after how long nobody's each was: from began on, or from its release.
+// taken waits until every lease of the list has been acquired since began. It returns how
+// long each was unowned: from began, or from its release.
 func (f *fleet) taken(leases []string, began time.Time, within time.Duration) []time.Duration {
 	f.t.Helper()
 	var took []time.Duration
@@ -144,7 +144,7 @@ func (f *fleet) taken(leases []string, began time.Time, within time.Duration) []
 	return took
 }
 
-// of lists a host's leases.
+// of returns the leases of a host.
 func (f *fleet) of(name string) []string {
 	var ids []string
 	for _, l := range f.leases() {
@@ -163,7 +163,7 @@ func (f *fleet) settle() {
 	f.got.ordered(f.t)
 }
 
-// again is how many deliveries were not the first of their change.
+// again returns the number of deliveries that were not the first of their change.
 func (f *fleet) again() int { return f.got.count() - f.got.distinct() }
 
 // quantile of unsorted durations.
@@ -175,8 +175,8 @@ func quantile(all []time.Duration, q float64) time.Duration {
 	return all[min(len(all)-1, int(q*float64(len(all))))]
 }
 
-// unsaved counts what a host handled, or has in hand, behind its leases' stored
-// positions.
+// unsaved counts the changes that a host handled, or has in flight, after its leases'
+// stored positions.
 func (f *fleet) unsaved(name string) (n int) {
 	f.got.mu.Lock()
 	defer f.got.mu.Unlock()

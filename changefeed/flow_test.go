@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// newTestFlow returns a flow of a lease that is owned and not written; in a bubble.
+// newTestFlow returns a flow of an owned lease whose record is not written; in a bubble.
 func newTestFlow(t *testing.T, o *Options, h Handler) *flow {
 	t.Helper()
-	_, e := newShelf(t)
+	_, e := newMapStore(t)
 	o.Expiry = 1000 * time.Hour
 	opts, err := o.resolve(h)
 	if err != nil {
@@ -27,9 +27,8 @@ func newTestFlow(t *testing.T, o *Options, h Handler) *flow {
 	return newFlow(newDelivery(ctx, e, newKeeper(e, lease, fence, e.clock.Now(), newSignal()), &atomic.Int64{}))
 }
 
-// What fails once nothing may be tried again is not told: a stop or a drain is why, and the
-// lease keeps the cause that it has.
-func TestWhatFailsAfterTheEndIsNotTold(t *testing.T) {
+// A stop or a drain is the cause, and the lease keeps its previous cause.
+func TestFailureAfterStopIsNotReported(t *testing.T) {
 	for name, end := range map[string]func(f *flow){
 		"":        func(*flow) {},
 		"drained": func(f *flow) { f.close() },
@@ -52,9 +51,8 @@ func TestWhatFailsAfterTheEndIsNotTold(t *testing.T) {
 	}
 }
 
-// What was dropped is read again from its oldest change on; where nothing was, nothing waits
-// that is known.
-func TestWhatIsDroppedIsTheLag(t *testing.T) {
+// Dropped pages are read again from their oldest change on.
+func TestDroppedPagesCountAsLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, dropped := range []bool{false, true} {
 			f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil))
@@ -78,9 +76,8 @@ func TestWhatIsDroppedIsTheLag(t *testing.T) {
 	})
 }
 
-// Of what a call said of a key's items, the first answer counts that is not done; a refusal
-// before one that waits, and any answer before none.
-func TestWhatACallSaidOfAKey(t *testing.T) {
+// A refusal comes before a waiting answer, and any answer before none.
+func TestOutcomeIsFirstAnswerThatIsNotDone(t *testing.T) {
 	first, second := errors.New("first"), errors.New("second")
 	waits, waits2 := verdict{kind: waiting, err: first}, verdict{kind: waiting, err: second}
 	refuses, refuses2 := verdict{kind: refused, err: first}, verdict{kind: refused, err: second}
@@ -119,9 +116,9 @@ func TestWhatACallSaidOfAKey(t *testing.T) {
 	}
 }
 
-// A key makes way once it has waited for too long, or the window is full, and it was tried
-// before, and others were handled since; never for a refusal, or for a doubt of the lease.
-func TestWhenAKeyMakesWay(t *testing.T) {
+// The key also must have been tried before. A refused key, and one whose call ended in a
+// doubt, does not wait too long.
+func TestKeyWaitsTooLongOnlyIfOthersWereHandled(t *testing.T) {
 	waits := verdict{kind: waiting, err: errTest}
 	for name, c := range map[string]struct {
 		limit   time.Duration
@@ -167,8 +164,8 @@ func TestWhenAKeyMakesWay(t *testing.T) {
 	}
 }
 
-// Where empty pages lie before one with items the checkpoint is that of the last.
-func TestTheCheckpointIsThatOfTheLastPage(t *testing.T) {
+// Empty pages precede one with items.
+func TestCheckpointIsTokenOfLastPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil))
 		f.progress([]*page{{token: "1"}, {token: "2", count: 3, lsn: 8, changed: 80}, {token: "3", count: 1, lsn: 7, changed: 70}})
@@ -183,8 +180,8 @@ type lateTimers struct{ systemClock }
 
 func (lateTimers) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
 
-// Without trust in the lease neither the handler is called nor the sink, and why is said.
-func TestNothingIsCalledWithoutTrust(t *testing.T) {
+// Neither the handler nor the sink is called, and the reason is returned.
+func TestNoCallWithoutTrust(t *testing.T) {
 	for name, c := range map[string]struct {
 		late bool // the timer of the fence
 		end  func(f *flow)
@@ -220,9 +217,8 @@ func TestNothingIsCalledWithoutTrust(t *testing.T) {
 	}
 }
 
-// The context of a call ends with it, also where no time-out does: what it leads to is
-// given back.
-func TestTheContextOfACallEndsWithIt(t *testing.T) {
+// Without a timeout, too: otherwise its resources would leak.
+func TestHandlerContextEndsWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got context.Context
 		f := newTestFlow(t, &Options{HandlerTimeout: -1, Observer: &Observer{}}, HandlerFunc(func(ctx context.Context, _ *Batch) error {

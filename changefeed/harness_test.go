@@ -18,8 +18,8 @@ import (
 	"feedbox/tests/requests"
 )
 
-// world is a container, a lease store and the hosts of one processor, inside a
-// synctest bubble.
+// world is a container, a lease store and the hosts of one processor, inside a synctest
+// bubble.
 type world struct {
 	t     *testing.T
 	feed  *memfeed.Container
@@ -44,7 +44,7 @@ type host struct {
 	link *link
 }
 
-// link is a host's way to the feed and the store.
+// link is a host's connection to the feed and the store.
 type link struct {
 	t *testing.T
 	changefeed.Feed
@@ -66,7 +66,7 @@ func (l *link) store() error {
 	return nil
 }
 
-// linkFeed and linkStore keep the two Reads apart.
+// linkFeed and linkStore exist because both interfaces have a Read.
 type linkFeed struct{ *link }
 
 func (l linkFeed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
@@ -118,8 +118,8 @@ func (l linkStore) Delete(ctx context.Context, id, etag string) error {
 	return l.LeaseStore.Delete(ctx, id, etag)
 }
 
-// crash ends the host at once for everybody else: its calls fail, its handlers
-// deliver nothing more.
+// crash ends the host at once for all other hosts: its calls fail, and its handlers deliver
+// nothing more.
 func (h *host) crash() {
 	h.link.crashed.Store(true)
 	h.end()
@@ -163,7 +163,7 @@ func (w *world) start(name string, handler changefeed.Handler, options *changefe
 	return h
 }
 
-// operator looks at the world's processor.
+// operator returns an operator of the world's processor.
 func (w *world) operator() *changefeed.Operator {
 	return changefeed.NewOperator(w.feed, w.store, nil)
 }
@@ -204,7 +204,7 @@ func (w *world) owners() map[string]int {
 	return owners
 }
 
-// deliveries records what handlers were given.
+// deliveries records the batches of handlers.
 type deliveries struct {
 	mu     sync.Mutex
 	byKey  map[string][]int64 // LSNs in order of delivery

@@ -15,9 +15,8 @@ import (
 	"feedbox/changefeed"
 )
 
-// Why a range makes no progress stays on its lease when its owner dies and another takes
-// it over, until something succeeds; and it goes when all is well.
-func TestTheCauseOfAFailureSurvivesATakeover(t *testing.T) {
+// The cause stays on the lease when another host takes it over, until a delivery succeeds.
+func TestCauseOfFailureSurvivesTakeover(t *testing.T) {
 	for name, cure := range map[string]bool{"then it succeeds": true, "then nothing is left": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -65,21 +64,21 @@ func TestTheCauseOfAFailureSurvivesATakeover(t *testing.T) {
 	}
 }
 
-// When an operator wants another try, what fails then is told anew, and the recovery once.
-func TestARetryCountsFailuresAnew(t *testing.T) {
+// Failures after the operator's request are reported as new ones, and the recovery once.
+func TestOperatorRetryResetsFailureCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		h := &outage{got: newLedger()}
 		h.down.Store(true)
 		var mu sync.Mutex
-		var told []changefeed.RangeStuck
+		var reported []changefeed.RangeStuck
 		recovered := 0
 		w.put(1, 1)
 		w.start("a", h, &changefeed.Options{RetryMax: 10 * time.Second, StuckAfter: time.Minute, Observer: &changefeed.Observer{
 			RangeStuck: func(e changefeed.RangeStuck) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, e)
+				reported = append(reported, e)
 			},
 			RangeRecovered: func(changefeed.RangeRecovered) {
 				mu.Lock()
@@ -94,14 +93,14 @@ func TestARetryCountsFailuresAnew(t *testing.T) {
 		}
 		time.Sleep(50 * time.Second)
 		mu.Lock()
-		if l := w.leases()[0]; len(told) != 1 || l.Failing.Before(again) || l.Failures < 1 || l.Failures >= told[0].Failures {
-			t.Errorf("told %+v; the lease has %d failures since %s, want a few since %s", told, l.Failures, l.Failing, again)
+		if l := w.leases()[0]; len(reported) != 1 || l.Failing.Before(again) || l.Failures < 1 || l.Failures >= reported[0].Failures {
+			t.Errorf("reported %+v; the lease has %d failures since %s, want a few since %s", reported, l.Failures, l.Failing, again)
 		}
 		mu.Unlock()
 		time.Sleep(time.Minute)
 		mu.Lock()
-		if len(told) != 2 || told[1].Since.Before(again) {
-			t.Errorf("told %+v, want it told again of what began at %s", told, again)
+		if len(reported) != 2 || reported[1].Since.Before(again) {
+			t.Errorf("reported %+v, want it reported again of what began at %s", reported, again)
 		}
 		mu.Unlock()
 		h.down.Store(false)
@@ -110,13 +109,12 @@ func TestARetryCountsFailuresAnew(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if recovered != 1 {
-			t.Errorf("%d recoveries told, want one", recovered)
+			t.Errorf("%d recoveries reported, want one", recovered)
 		}
 	})
 }
 
-// A processor that nobody listens to is not mute: it writes to the process's logger.
-func TestAProcessorWithoutAnObserverLogs(t *testing.T) {
+func TestProcessorWithoutObserverLogs(t *testing.T) {
 	var out bytes.Buffer // slog's handler locks around each line; it is read when all has ended
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
@@ -146,9 +144,8 @@ func TestAProcessorWithoutAnObserverLogs(t *testing.T) {
 	}
 }
 
-// What was delivered behind a key that waits is on the lease beside the checkpoint, and
-// the count of all documents handled goes on with the next owner.
-func TestDeliveredStandsBesideTheCheckpoint(t *testing.T) {
+// The count of handled documents continues with the next owner.
+func TestLeaseRecordsDeliveredBesideCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var first atomic.Pointer[string] // the key that waits
@@ -173,5 +170,104 @@ func TestDeliveredStandsBesideTheCheckpoint(t *testing.T) {
 		handled := w.leases()[0].Handled
 		w.start("b", nil, nil)
 		eventually(t, time.Minute, "the rest", func() bool { l := w.leases()[0]; return l.LSN > 0 && l.LSN == l.Delivered && l.Handled > handled })
+	})
+}
+
+// Failures before a pause do not count.
+func TestRangeIsStuckAfterStuckAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var down atomic.Bool
+		var stuck atomic.Int32
+		down.Store(true)
+		w.got.before = func(context.Context, *changefeed.Batch) error {
+			if down.Load() {
+				return errors.New("down")
+			}
+			return nil
+		}
+		w.put(1, 1)
+		w.start("a", nil, &changefeed.Options{RetryMax: time.Second, Observer: &changefeed.Observer{
+			RangeStuck: func(changefeed.RangeStuck) { stuck.Add(1) },
+		}})
+		time.Sleep(40 * time.Second)
+		if err := w.operator().PauseLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		down.Store(false)
+		if err := w.operator().ResumeLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "handled", func() bool { return w.got.count() == 1 })
+		down.Store(true)
+		w.put(1, 1)
+		time.Sleep(40 * time.Second)
+		if stuck.Load() != 0 {
+			t.Error("stuck after 40 seconds, want a minute")
+		}
+		time.Sleep(time.Minute)
+		if stuck.Load() != 1 {
+			t.Errorf("reported %d times, want once", stuck.Load())
+		}
+		down.Store(false)
+		eventually(t, time.Minute, "handled", func() bool { return w.got.count() == 2 })
+	})
+}
+
+// Until the next success or failure the lease has the cause, and is not marked as stopped.
+func TestNewOwnerRetriesStoppedRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.put(1, 1)
+		a := w.start("a", changefeed.Each(func(context.Context, changefeed.Item) error { return changefeed.Refuse(errNotNow) }),
+			&changefeed.Options{MaxAttempts: 1, Poison: changefeed.PoisonStop})
+		eventually(t, time.Minute, "stopped", func() bool { l := w.leases(); return len(l) == 1 && l[0].Health == changefeed.Stopped })
+		a.stop()
+		b := w.start("b", changefeed.HandlerFunc(func(ctx context.Context, _ *changefeed.Batch) error { <-ctx.Done(); return ctx.Err() }), nil)
+		eventually(t, time.Minute, "taken", func() bool { return w.owners()["b"] == 1 })
+		if l := w.leases()[0]; l.Health != changefeed.Retrying || !strings.Contains(l.Error, errNotNow.Error()) {
+			t.Errorf("the lease tells %q, %q", l.Health, l.Error)
+		}
+		b.end()
+	})
+}
+
+func TestStuckIsCountedAcrossOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		fails := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return errNotNow })
+		w.put(1, 1)
+		a := w.start("a", fails, nil)
+		began := time.Now()
+		time.Sleep(45 * time.Second)
+		a.stop()
+		var stuck atomic.Pointer[changefeed.RangeStuck]
+		w.start("b", fails, &changefeed.Options{RetryMax: time.Second, Observer: &changefeed.Observer{
+			RangeStuck: func(e changefeed.RangeStuck) { stuck.CompareAndSwap(nil, &e) },
+		}})
+		eventually(t, 30*time.Second, "stuck after a minute with both", func() bool { return stuck.Load() != nil })
+		if since := stuck.Load().Since.Sub(began); since > time.Second {
+			t.Errorf("stuck since %s after the first failure", since)
+		}
+	})
+}
+
+func TestFailureCountSurvivesTakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		fail := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return errNotNow })
+		options := &changefeed.Options{RetryMax: time.Second}
+		w.put(1, 1)
+		a := w.start("a", fail, options)
+		time.Sleep(5 * time.Minute)
+		before := w.leases()[0].Failures
+		a.crash()
+		w.start("b", fail, options)
+		eventually(t, time.Minute, "the takeover", func() bool { return w.owners()["b"] == 1 })
+		time.Sleep(30 * time.Second)
+		if after := w.leases()[0].Failures; before < 100 || after <= before {
+			t.Errorf("%d failures with the first owner, %d later with the next one", before, after)
+		}
 	})
 }

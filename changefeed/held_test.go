@@ -14,7 +14,7 @@ import (
 	"feedbox/changefeed/memfeed"
 )
 
-// idOf is the id of a document.
+// idOf returns the id of a document.
 func idOf(item *changefeed.Item) string {
 	var doc struct {
 		ID string `json:"id"`
@@ -25,8 +25,8 @@ func idOf(item *changefeed.Item) string {
 	return doc.ID
 }
 
-// traffic writes a document of another key each time, until the test ends: what is
-// handled shows that the destination works.
+// traffic writes a document of another key each time until the test ends. Its deliveries
+// show that the handler works.
 func (w *world) traffic(every time.Duration) {
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -43,7 +43,7 @@ func (w *world) stored(lsn int) bool {
 	return len(leases) == 1 && leases[0].Continuation == fmt.Sprintf("%q", fmt.Sprint(lsn))
 }
 
-// follow fails if the documents of one of so many keys were not handled in order.
+// follow fails if the documents of one of the keys were not handled in order.
 func (l *ledger) follow(t *testing.T, keys int) {
 	t.Helper()
 	l.mu.Lock()
@@ -62,8 +62,7 @@ func (l *ledger) follow(t *testing.T, keys int) {
 	}
 }
 
-// A call that fails leaves as it is what was answered before.
-func TestAnErrorLeavesWhatWasAnswered(t *testing.T) {
+func TestErrorKeepsEarlierAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
@@ -106,8 +105,7 @@ func TestEachKeepsTheOrderOfAKey(t *testing.T) {
 	})
 }
 
-// Documents behind one that cannot be decoded are handled after it was set aside; and
-// a typed handler's answers say no more than it does.
+// Documents after one that cannot be decoded are handled once it is dead-lettered.
 func TestTypedHandlerKeepsTheOrderOfAKey(t *testing.T) {
 	type doc struct {
 		ID string `json:"id"`
@@ -151,8 +149,8 @@ func TestTypedHandlerKeepsTheOrderOfAKey(t *testing.T) {
 	})
 }
 
-// As TestDoneCountsAlsoBehindWhatIsNot, when the documents are tried again.
-func TestDoneCountsAtALaterTryToo(t *testing.T) {
+// As TestDoneItemBehindHeldItemIsNotRedelivered, for a retry.
+func TestDoneItemIsNotRedeliveredAfterRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
@@ -177,9 +175,8 @@ func TestDoneCountsAtALaterTryToo(t *testing.T) {
 	})
 }
 
-// For a manual handler everything is one key: nothing passes a document that waits, for the
-// checkpoint behind it would vouch for that one too.
-func TestNothingPassesWhatAManualHandlerHolds(t *testing.T) {
+// Its checkpoint would also cover the waiting document.
+func TestManualHandlerHoldsTheWholeRange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()

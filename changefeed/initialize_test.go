@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// The info record tells what the first leases are, and where a lost one begins.
-func TestTheFirstLeases(t *testing.T) {
+// The info record also has the start position of a lost lease.
+func TestInfoRecordDecidesFirstLeases(t *testing.T) {
 	at := time.Unix(500, 0).UTC()
-	halves := []FeedRange{rng("20", "FF"), rng("", "20")}
+	splitFeed := []FeedRange{rng("20", "FF"), rng("", "20")}
 	begin := func(since time.Time, ranges ...FeedRange) (tokens []RangeToken) {
 		for _, r := range ranges {
 			tokens = append(tokens, RangeToken{Range: r, Since: since})
@@ -43,8 +43,8 @@ func TestTheFirstLeases(t *testing.T) {
 			want: Lease{Epoch: 6, Children: []RangeToken{{Range: rng("", "20"), Continuation: `"5"`}, {Range: rng("20", "FF")}}},
 		},
 	} {
-		d, e := newDesk(t)
-		tt.feed.ranges = halves
+		d, e := newFaultyStore(t)
+		tt.feed.ranges = splitFeed
 		e.feed, e.opts.Start = &tt.feed, tt.start
 		if tt.scope != nil {
 			e.opts.Scope = tt.scope
@@ -76,8 +76,8 @@ func TestTheFirstLeases(t *testing.T) {
 	}
 }
 
-// Whatever keeps the first leases from being decided is told, and nothing is written.
-func TestTheFirstLeasesCannotBeDecided(t *testing.T) {
+// The cause is returned.
+func TestFailedInitializationWritesNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		start Start
 		feed  physical
@@ -86,13 +86,13 @@ func TestTheFirstLeasesCannotBeDecided(t *testing.T) {
 	}{
 		"the ranges are not known":         {feed: physical{err: errTest}, want: errTest.Error()},
 		"the ranges are not the whole":     {feed: physical{ranges: []FeedRange{rng("", "20")}}, want: "do not cover"},
-		"now is not known":                 {start: FromNow(), feed: physical{endless: errTest}, want: errTest.Error()},
+		"now is not known":                 {start: FromNow(), feed: physical{nowErr: errTest}, want: errTest.Error()},
 		"now is nowhere":                   {start: FromNow(), want: "no continuation"},
 		"the tokens are for a part":        {start: FromTokens(RangeToken{Range: rng("", "20")}), want: "do not cover"},
 		"the record cannot be written":     {fail: errTest, want: "create p.info: " + errTest.Error()},
 		"another host has written its own": {fail: ErrExists},
 	} {
-		d, e := newDesk(t)
+		d, e := newFaultyStore(t)
 		if tt.feed.ranges == nil {
 			tt.feed.ranges = []FeedRange{FullRange()}
 		}
@@ -107,9 +107,9 @@ func TestTheFirstLeasesCannotBeDecided(t *testing.T) {
 	}
 }
 
-// What another host began is completed before anything is processed.
-func TestAnotherHostsInitialisationIsCompleted(t *testing.T) {
-	d, e := newDesk(t)
+// It is completed before anything is processed.
+func TestInitializationOfAnotherHostIsCompleted(t *testing.T) {
+	d, e := newFaultyStore(t)
 	info := d.keep(t, Lease{ID: "p.info", Version: 1, State: LeaseSplit, Children: []RangeToken{{Range: FullRange(), Continuation: `"5"`}}})
 	r := newRun(e)
 	if done, err := r.initialize(t.Context(), listing{info: &info}); done || err != nil {

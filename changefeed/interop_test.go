@@ -18,8 +18,8 @@ import (
 	"feedbox/tests/testenv"
 )
 
-// asDotNet writes every lease of the world as the .NET SDK's processor does: Owner,
-// the timestamp, nothing else.
+// asDotNet writes every lease of the world like the .NET SDK's processor: Owner and the
+// timestamp only.
 func asDotNet(t *testing.T, w *world, owner any) {
 	t.Helper()
 	records, err := w.store.List(t.Context(), "changefeed")
@@ -44,9 +44,9 @@ func asDotNet(t *testing.T, w *world, owner any) {
 	}
 }
 
-// asJava takes every lease of the world as the Java SDK's processor does: one without a
-// position is its own, which it writes anew, without what it does not know; a position
-// must be base64 of its own kind.
+// asJava takes every lease of the world like the Java SDK's processor. It treats a lease
+// without a position as its own and rewrites it without the members it does not know. A
+// position must be base64 of its own kind.
 func asJava(t *testing.T, w *world) (taken int) {
 	t.Helper()
 	records, err := w.store.List(t.Context(), "changefeed")
@@ -79,8 +79,8 @@ func asJava(t *testing.T, w *world) (taken int) {
 	return taken
 }
 
-// From its first record on, a lease has a position that Java's processor cannot take for
-// none, wherever it starts and before its first checkpoint.
+// From its first record on, a lease has a position that Java cannot treat as its own, for
+// every Start and before its first checkpoint.
 func TestJavaTakesNoLeaseWithoutACheckpoint(t *testing.T) {
 	for name, start := range map[string]changefeed.Start{"beginning": changefeed.FromBeginning(), "time": changefeed.FromTime(time.Unix(1, 0)), "now": changefeed.FromNow()} {
 		synctest.Test(t, func(t *testing.T) {
@@ -107,10 +107,9 @@ func TestJavaTakesNoLeaseWithoutACheckpoint(t *testing.T) {
 	}
 }
 
-// A lease that names another owner is lost, whoever wrote that: it is not written
-// again, nothing of it is delivered, and the observer is told whose it is. The other
-// may have this host's name.
-func TestALeaseAnotherProductTakesIsLost(t *testing.T) {
+// The lease is not written or delivered any more, and the observer receives the new owner's
+// name. The other product's host may have this host's name.
+func TestLeaseTakenByAnotherProductIsLost(t *testing.T) {
 	for _, name := range []string{"net", "a"} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -144,7 +143,7 @@ func TestALeaseAnotherProductTakesIsLost(t *testing.T) {
 					t.Errorf("lease %s: epoch %d, expiry %s, incarnation %q; want those of the other's, who has none", l.Token, l.Epoch, l.Expiry, l.Incarnation)
 				}
 			}
-			// It crashes: an owner that does not say how long it lives has .NET's minute.
+			// It crashes. An owner without an expiry in its record has .NET's minute.
 			took := eventually(t, 80*time.Second, "taken again", func() bool { return w.got.count() == 20 })
 			if took < 59*time.Second {
 				t.Errorf("taken again after %s without a renewal, want a minute", took)
@@ -158,8 +157,8 @@ func TestALeaseAnotherProductTakesIsLost(t *testing.T) {
 	}
 }
 
-// A host that has nothing to write notices with its next look at the leases.
-func TestATheftIsSeenByLooking(t *testing.T) {
+// A host without anything to write notices with its next listing.
+func TestListingRevealsLeaseTakenByAnotherProduct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		var lost atomic.Int32
@@ -175,9 +174,8 @@ func TestATheftIsSeenByLooking(t *testing.T) {
 	})
 }
 
-// What another product gives up is acquired with a higher epoch, once an owner that
-// does not know yet that it lost the lease cannot trust it any more.
-func TestALeaseAnotherProductGivesUpIsAcquired(t *testing.T) {
+// It is acquired with a higher epoch, after the former owner cannot trust it any more.
+func TestLeaseReleasedByAnotherProductIsAcquired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w.start("a", nil, nil)
@@ -189,7 +187,7 @@ func TestALeaseAnotherProductGivesUpIsAcquired(t *testing.T) {
 		if err := w.operator().Retry(t.Context()); err != nil { // does not change whose it was
 			t.Fatal(err)
 		}
-		// Whoever it took them from might trust them for its Expiry.
+		// The former owner may trust the leases for its Expiry.
 		took := eventually(t, 45*time.Second, "delivered", func() bool { return w.got.count() == 20 })
 		if took < 19*time.Second {
 			t.Errorf("acquired after %s", took)
@@ -202,8 +200,8 @@ func TestALeaseAnotherProductGivesUpIsAcquired(t *testing.T) {
 	})
 }
 
-// Hosts roll from another product's processor to this one and back, under load and
-// with all that goes wrong besides.
+// Hosts change from another product's processor to this one and back, under load and
+// faults.
 func TestSimulationBesideAnotherProduct(t *testing.T) {
 	first, seeds := testenv.Seed(t, "CHANGEFEED_SEED", 1), testenv.Count(t, "CHANGEFEED_SEEDS", 60)
 	var sum simulation.Report

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,9 +15,8 @@ import (
 	"feedbox/changefeed/memstore"
 )
 
-// The trust window begins when a write begins: a store that takes long to answer
-// shortens it.
-func TestTrustBeginsBeforeTheWrite(t *testing.T) {
+// A slow reply of the store shortens the window.
+func TestTrustWindowBeginsBeforeTheWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var late atomic.Bool
@@ -46,9 +46,8 @@ func TestTrustBeginsBeforeTheWrite(t *testing.T) {
 	})
 }
 
-// A change made while a write is under way is not in it: whoever waits for it to be
-// stored waits for the next write.
-func TestAChangeDuringAWriteIsNotStoredByIt(t *testing.T) {
+// A caller that waits for the change waits for the next write.
+func TestChangeDuringWriteWaitsForNextWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var slow atomic.Bool
@@ -79,9 +78,8 @@ func TestAChangeDuringAWriteIsNotStoredByIt(t *testing.T) {
 	})
 }
 
-// A store that fails for long ends nothing, even if it says that no retry will help: hosts go
-// on when it is back.
-func TestStoreOutageIsSurvived(t *testing.T) {
+// Hosts continue when the store is back, even if its errors are marked permanent.
+func TestHostsSurviveStoreOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
 		hosts := []*host{w.start("a", nil, nil), w.start("b", nil, nil)}
@@ -105,8 +103,8 @@ func TestStoreOutageIsSurvived(t *testing.T) {
 	})
 }
 
-// An answer that got lost is no conflict: the host finds its own write.
-func TestLostAnswersCostNoLease(t *testing.T) {
+// The host recognizes its own write.
+func TestLostRepliesCostNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		var n atomic.Int64
@@ -129,8 +127,7 @@ func TestLostAnswersCostNoLease(t *testing.T) {
 	})
 }
 
-// Under load checkpoints are written once per interval, and they are the
-// renewals: nothing is written on top.
+// Under load checkpoints are written once per interval and serve as renewals.
 func TestCheckpointsAreCoalescedAndRenew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -153,8 +150,7 @@ func TestCheckpointsAreCoalescedAndRenew(t *testing.T) {
 	})
 }
 
-// In a range without changes the position moves on, with the renewals: a restart
-// must not read what others wrote.
+// Otherwise a restart would read changes of other ranges again.
 func TestCheckpointsMoveInIdleRanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
@@ -171,7 +167,6 @@ func TestCheckpointsMoveInIdleRanges(t *testing.T) {
 	})
 }
 
-// Full pages are read one after another without a pause.
 func TestFullPagesAreReadWithoutPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -188,9 +183,9 @@ func TestFullPagesAreReadWithoutPause(t *testing.T) {
 	})
 }
 
-// A host that sees an unfinished split, sleeps, and wakes when the children have
-// split in turn and are gone, must not make them again from the old position.
-func TestLateHelperReplaysNothing(t *testing.T) {
+// A host sees an unfinished split, sleeps, and wakes when the children have split in turn
+// and are gone. It must not create them again at the old position.
+func TestHostThatSleptThroughASplitReplaysNothing(t *testing.T) {
 	for _, deletes := range []bool{true, false, true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -222,8 +217,8 @@ func TestLateHelperReplaysNothing(t *testing.T) {
 			crash.Store(true)
 			time.Sleep(2 * time.Second)
 
-			// The sleeper: its Creates of leases wait until the hour is over.
-			late := &sleeper{LeaseStore: inner, until: asleep}
+			// The delayed host: its Creates of leases wait until the hour is over.
+			late := &delayedStore{LeaseStore: inner, until: asleep}
 			p, err := changefeed.New(w.feed, late, w.got, &changefeed.Options{Host: "late"})
 			if err != nil {
 				t.Fatal(err)
@@ -265,15 +260,79 @@ func TestLateHelperReplaysNothing(t *testing.T) {
 	}
 }
 
-// sleeper delays the first Create of a lease.
-type sleeper struct {
+// delayedStore delays the first Create of a lease.
+type delayedStore struct {
 	changefeed.LeaseStore
 	until chan struct{}
 }
 
-func (s *sleeper) Create(ctx context.Context, r changefeed.Record) (string, error) {
+func (s *delayedStore) Create(ctx context.Context, r changefeed.Record) (string, error) {
 	if len(r.ID) > 26 && r.ID[24:26] == ".." {
 		<-s.until
 	}
 	return s.LeaseStore.Create(context.WithoutCancel(ctx), r)
+}
+
+// staleStore replies to the first Read of a lease with its first listed version.
+type staleStore struct {
+	changefeed.LeaseStore
+	mu    sync.Mutex
+	first map[string]changefeed.Record // guarded by mu
+	stale atomic.Int32                 // old answers left
+	given atomic.Int32
+}
+
+func (s *staleStore) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
+	records, err := s.LeaseStore.List(ctx, prefix)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range records {
+		if _, known := s.first[r.ID]; !known {
+			s.first[r.ID] = r
+		}
+	}
+	return records, err
+}
+
+func (s *staleStore) Read(ctx context.Context, id string) (changefeed.Record, error) {
+	s.mu.Lock()
+	old, known := s.first[id]
+	s.mu.Unlock()
+	if known && s.stale.Add(-1) >= 0 {
+		s.given.Add(1)
+		return old, nil
+	}
+	return s.LeaseStore.Read(ctx, id)
+}
+
+// The store may return the record from before this host's acquisition.
+func TestStaleReadCostsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		store := &staleStore{LeaseStore: w.store, first: map[string]changefeed.Record{}}
+		var lost atomic.Int32
+		p, err := changefeed.New(w.feed, store, w.got, &changefeed.Options{Host: "a", Observer: &changefeed.Observer{
+			LeaseLost: func(changefeed.LeaseLost) { lost.Add(1) },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		eventually(t, time.Minute, "owned", func() bool { return len(p.Lag()) == 1 })
+		time.Sleep(time.Minute)
+		store.stale.Store(1)
+		if err := w.operator().Retry(t.Context()); err != nil { // the next write of the host meets its ETag
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if store.given.Load() != 1 || lost.Load() != 0 {
+			t.Errorf("%d old answers, %d leases lost", store.given.Load(), lost.Load())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

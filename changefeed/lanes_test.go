@@ -17,7 +17,7 @@ import (
 	"feedbox/changefeed/memfeed"
 )
 
-// checkpointLSN reads a lease's position.
+// checkpointLSN returns the LSN of a lease's position.
 func checkpointLSN(t *testing.T, continuation string) int64 {
 	t.Helper()
 	if continuation == "" {
@@ -34,8 +34,8 @@ func checkpointLSN(t *testing.T, continuation string) int64 {
 	return lsn
 }
 
-// laneRate is how long n changes of 1,000 keys take in one range, 5 ms each, in
-// virtual time.
+// laneRate returns the virtual time that n changes of 1,000 keys take in one range, 5 ms
+// each.
 func laneRate(t *testing.T, lanes, n int) time.Duration {
 	var took time.Duration
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func laneRate(t *testing.T, lanes, n int) time.Duration {
 
 // How full the fullest of 128 lanes is depends on the seed of their hash: the middle of
 // five counts.
-func TestLanesAreFiftyTimesTheSerialRate(t *testing.T) {
+func TestLanesMultiplyTheRateOfARange(t *testing.T) {
 	const n = 20_000
 	serial := float64(n) / laneRate(t, 1, n).Seconds()
 	var times []float64
@@ -69,8 +69,7 @@ func TestLanesAreFiftyTimesTheSerialRate(t *testing.T) {
 	}
 }
 
-// Lanes finish pages in any order; what is stored never passes a page that is
-// not finished.
+// Lanes finish pages in any order. The stored position never passes an unfinished page.
 func TestCheckpointIsTheLowWaterPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -115,7 +114,7 @@ func TestCheckpointIsTheLowWaterPage(t *testing.T) {
 	})
 }
 
-func TestMemoryInHandIsBounded(t *testing.T) {
+func TestMemoryInFlightIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.put(5000, 500)
@@ -154,7 +153,7 @@ func TestMemoryInHandIsBounded(t *testing.T) {
 	})
 }
 
-func TestKeyOptionOrdersByIt(t *testing.T) {
+func TestKeyOptionDefinesTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		for i := range 300 {
@@ -179,8 +178,7 @@ func TestKeyOptionOrdersByIt(t *testing.T) {
 	})
 }
 
-// A batch tells what a handler may need.
-func TestBatchTellsWhereItComesFrom(t *testing.T) {
+func TestBatchHasItsOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.put(3, 3)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestLeaseDocumentIsTheOneOfDotNet(t *testing.T) {
+func TestLeaseDocumentMatchesDotNet(t *testing.T) {
 	l := Lease{
 		ID: "feedboxacc.documents.azure.com_AbcdEA==_AbcdEKx1-yk=..-1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", Version: 1,
 		Token: "-1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", Range: rng("", "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"), Mode: modeIncremental,
@@ -25,9 +25,8 @@ func TestLeaseDocumentIsTheOneOfDotNet(t *testing.T) {
 	}
 }
 
-// What a lease does not have is null where .NET has null, else absent; only a range has a
-// position.
-func TestWhatALeaseDoesNotHave(t *testing.T) {
+// Fields are null where .NET writes null. Only a range has a position.
+func TestMissingFieldsAreNullOrAbsent(t *testing.T) {
 	for want, l := range map[string]Lease{
 		`{"id":"p.info","version":1,"Owner":null,"ContinuationToken":null,"properties":{"signed":" ","state":"split"}}`: {ID: "p.info", Version: 1, State: LeaseSplit},
 		`{"id":"p..-FF","version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":null,` +
@@ -41,9 +40,7 @@ func TestWhatALeaseDoesNotHave(t *testing.T) {
 	}
 }
 
-// The position of a record that was never read is none, until somebody, of whatever product,
-// has moved it.
-func TestAPositionThatWasNotRead(t *testing.T) {
+func TestUnreadPositionIsEmptyUntilItMoves(t *testing.T) {
 	for _, c := range []struct{ position, properties, want string }{
 		{`"0"`, `{"unread":"true"}`, ""},
 		{`"57"`, `{"unread":"true"}`, `"57"`},
@@ -57,10 +54,10 @@ func TestAPositionThatWasNotRead(t *testing.T) {
 	}
 }
 
-// Another product changes Owner, position and timestamp. What a record says beside them of
-// the owner and its position is then about the one before.
-func TestWhatAnotherProductWroteIsNotOurs(t *testing.T) {
-	ours := taken()
+// Another product changes Owner, position and timestamp. The other fields then describe the
+// previous owner.
+func TestForeignWriteInvalidatesOwnProperties(t *testing.T) {
+	ours := ownedLease()
 	ours.Continuation, ours.LSN, ours.ChangeTime, ours.Delivered, ours.Handled = `"5"`, 5, 50, 6, 7
 	ours.Handoff, ours.Health, ours.Failures, ours.Error, ours.Failing = "b/2", Retrying, 3, "bad", time.Unix(9, 0).UTC()
 	ours.Timestamp, ours.Request.Paused = time.Unix(100, 0).UTC(), true
@@ -85,8 +82,7 @@ func TestWhatAnotherProductWroteIsNotOurs(t *testing.T) {
 	}
 }
 
-// A text that is cut stays text.
-func TestLongTextsAreCut(t *testing.T) {
+func TestClipKeepsValidText(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		n    int
@@ -116,7 +112,7 @@ func TestLeaseDocumentRoundTrip(t *testing.T) {
 	}
 }
 
-func TestLeaseDocumentKeepsWhatItDoesNotKnow(t *testing.T) {
+func TestLeaseDocumentKeepsUnknownMembers(t *testing.T) {
 	body := `{"id":"p..-FF","partitionKey":"guid","version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":null,
 		"ContinuationToken":null,"properties":{"theirs":"kept"},"future":{"a":[1]},"_etag":"\"1\"","_ts":1,"_rid":"x"}`
 	l, err := decodeLease(Record{ID: "p..-FF", ETag: `"1"`, Body: json.RawMessage(body)})
@@ -135,7 +131,7 @@ func TestLeaseDocumentKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestLeasesThatAreContinuedAndRefused(t *testing.T) {
+func TestLeaseIsContinuedOrRefused(t *testing.T) {
 	for _, tt := range []struct{ name, body, refused string }{
 		{"version 1", `{"version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}},"ContinuationToken":"\"5\"","Mode":"Incremental Feed"}`, ""},
 		{"version 0 with FeedRange", `{"version":0,"LeaseToken":"0","FeedRange":{"Range":{"min":"","max":"1F"}},"ContinuationToken":"\"5\""}`, ""},
@@ -165,8 +161,7 @@ func TestLeasesThatAreContinuedAndRefused(t *testing.T) {
 	}
 }
 
-// What is not live carries no LeaseToken: to KEDA's scaler and .NET's estimator
-// it is no lease.
+// KEDA's scaler and .NET's estimator ignore records without a LeaseToken.
 func TestOnlyLiveLeasesHaveALeaseToken(t *testing.T) {
 	for _, state := range []LeaseState{LeaseLive, LeasePending, LeaseSplit, LeaseDone} {
 		l := liveLease("", "FF")
@@ -198,4 +193,31 @@ func FuzzDecodeLease(f *testing.F) {
 			t.Fatalf("not stable:\n%s\n%s", l.encode().Body, again.encode().Body)
 		}
 	})
+}
+
+// Only the position shows the progress of another product's processor.
+func TestForeignWriteClearsLSNAndExpiry(t *testing.T) {
+	l := Lease{ID: "p..-FF", Version: 1, Range: FullRange(), Owner: "a", Incarnation: "i", Epoch: 3, Expiry: time.Second, Continuation: `"5"`, LSN: 5, ChangeTime: 6, Timestamp: time.Unix(1, 0)}
+	var doc map[string]any
+	if err := json.Unmarshal(l.encode().Body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	doc["Owner"], doc["ContinuationToken"] = "dotnet", `"900"`
+	got, err := decodeLease(Record{ID: l.ID, Body: mustMarshal(doc)})
+	if err != nil || got.Continuation != `"900"` || got.LSN != 0 || got.ChangeTime != 0 || got.Expiry != 0 {
+		t.Errorf("%+v, %v; want the position and no numbers", got, err)
+	}
+}
+
+func TestLeaseTakenByForeignHostWaitsForFormerOwnersExpiry(t *testing.T) {
+	l := Lease{ID: "p..-FF", Version: 1, Range: FullRange(), Owner: "a", Incarnation: "i", Epoch: 3, Expiry: time.Hour, Timestamp: time.Unix(1, 0)}
+	var doc map[string]any
+	if err := json.Unmarshal(l.encode().Body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	doc["Owner"] = nil
+	got, err := decodeLease(Record{ID: l.ID, Body: mustMarshal(doc)})
+	if lifetime := got.lifetime(20 * time.Second); err != nil || lifetime != time.Hour {
+		t.Errorf("%+v lives for %s, error %v; want an hour", got, lifetime, err)
+	}
 }

@@ -6,9 +6,7 @@ import (
 	"time"
 )
 
-// A child begins where its parent stands, with what is known of the documents behind
-// the checkpoint and what an operator has asked for.
-func TestAChildInherits(t *testing.T) {
+func TestChildInheritsPositionAttemptsAndRequests(t *testing.T) {
 	parent := Lease{
 		ID: "p", Epoch: 4, LSN: 7, ChangeTime: 70, Attempts: []DocumentAttempts{{"8:a", 2}},
 		Request: Request{Paused: true, Release: true, Rewind: &RangeToken{Range: FullRange(), Continuation: `"3"`, Since: time.Unix(30, 0)}},
@@ -25,8 +23,7 @@ func TestAChildInherits(t *testing.T) {
 	}
 }
 
-// Requests are the same if they ask for the same.
-func TestRequestsAreCompared(t *testing.T) {
+func TestRequestsAreComparedByContent(t *testing.T) {
 	to := func(continuation string, since int64) *RangeToken {
 		return &RangeToken{Continuation: continuation, Since: time.Unix(since, 0)}
 	}
@@ -46,6 +43,33 @@ func TestRequestsAreCompared(t *testing.T) {
 	} {
 		if got := c.a.equal(c.b); got != c.want {
 			t.Errorf("%s: the same %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+func TestSplitPassesStartTimeToChildren(t *testing.T) {
+	since := time.Unix(5, 0)
+	l := Lease{Range: FullRange(), Since: since, Owner: "a", Incarnation: "1", Epoch: 2}
+	l.replaceBy([]FeedRange{{Max: "20"}, {Min: "20", Max: maxKey}})
+	if len(l.Children) != 2 || !l.Children[0].Since.Equal(since) || !l.Children[1].Since.Equal(since) || l.Owner != "" || l.State != LeaseSplit {
+		t.Errorf("split %+v", l)
+	}
+}
+
+func TestLifetime(t *testing.T) {
+	for name, c := range map[string]struct {
+		lease Lease
+		want  time.Duration
+	}{
+		"nobody's":                             {Lease{Expiry: time.Hour}, 0},
+		"with the observer's expiry":           {Lease{Owner: "a", Expiry: 20 * time.Second}, 20 * time.Second},
+		"with a longer one":                    {Lease{Owner: "a", Expiry: time.Hour}, time.Hour},
+		"with a shorter one":                   {Lease{Owner: "a", Expiry: time.Second}, 20 * time.Second},
+		"of another product":                   {Lease{Owner: "net"}, time.Minute},
+		"taken from one of ours, and given up": {Lease{takenOver: true, Expiry: time.Hour}, time.Hour},
+	} {
+		if got := c.lease.lifetime(20 * time.Second); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// namedFeed is a feed that tells its container's name, and how often it was asked.
+// namedFeed is a feed with a name, which counts the requests for it.
 type namedFeed struct {
 	Feed
 	asked int
@@ -20,10 +20,10 @@ func (f *namedFeed) Source(context.Context) (Source, error) {
 	return Source{Database: "db", Container: "c"}, f.err
 }
 
-// A look shows each record for what it is, and what cannot be read as refused, each time.
-// It asks for the container's name until it knows it, and decodes what has changed.
-func TestALookShowsEachRecord(t *testing.T) {
-	d, e := newDesk(t)
+// An unreadable record is refused each time. The container's name is requested until known,
+// and only changed records are decoded.
+func TestListingClassifiesEachRecord(t *testing.T) {
+	d, e := newFaultyStore(t)
 	c := e.clock.(*manualClock)
 	feed := &namedFeed{err: errTest}
 	e.feed, e.ids = feed, recordIDs{}

@@ -13,8 +13,7 @@ import (
 	"feedbox/changefeed"
 )
 
-// One thing that fails again and again, everywhere, is one line a minute.
-func TestWhatRepeatsIsOneLineAMinute(t *testing.T) {
+func TestRepeatedFailureIsLoggedOncePerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		o := changefeed.LogObserver(slog.New(slog.NewTextHandler(&out, nil)))

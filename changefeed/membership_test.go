@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A host that leaves is due nothing, also while its leases show that it lives.
-func TestAHostThatLeavesIsDueNothing(t *testing.T) {
+// Even while its leases show that it lives.
+func TestLeavingHostIsDueNothing(t *testing.T) {
 	m := &membership{
 		env:   &env{self: "b/2", opts: Options{Host: "b", Expiry: 20 * time.Second, Acquire: 10 * time.Second}},
 		etags: &etagHistory{}, workers: &workers{},
@@ -24,10 +24,10 @@ func TestAHostThatLeavesIsDueNothing(t *testing.T) {
 	}
 }
 
-// member is the membership of host b, and what it has seen: records by their age.
-func member(t *testing.T, ages map[string]time.Duration) (*desk, *membership) {
+// member returns the membership of host b with records of the given ages.
+func member(t *testing.T, ages map[string]time.Duration) (*faultyStore, *membership) {
 	t.Helper()
-	d, e := newDesk(t)
+	d, e := newFaultyStore(t)
 	e.self, e.opts.Host = "b/2", "b"
 	history := &etagHistory{seen: map[string]etagSeen{}}
 	for id, age := range ages {
@@ -36,9 +36,8 @@ func member(t *testing.T, ages map[string]time.Duration) (*desk, *membership) {
 	return d, &membership{env: e, etags: history, workers: &workers{byLease: map[string]*worker{}}, duplicates: map[hostKey]bool{}}
 }
 
-// A host counts for as long as its record, or one of its leases, was not seen unchanged for
-// its expiry; it is quiet from half of that on. One that leaves or is spare is due nothing.
-func TestWhoIsAlive(t *testing.T) {
+// A host is quiet from half of its expiry on. A leaving or spare host is due nothing.
+func TestHostIsAliveUntilItsExpiry(t *testing.T) {
 	const s = time.Second
 	host := func(h heartbeat) heartbeat { h.Host, h.Incarnation = "a", "1"; return h }
 	lease := func(id string, expiry time.Duration) Lease {
@@ -89,8 +88,7 @@ func TestWhoIsAlive(t *testing.T) {
 	}
 }
 
-// What a lease is to the balancer: somebody's, meant for somebody, or free.
-func TestWhoseALeaseIs(t *testing.T) {
+func TestOwnerAndHandoffOfALease(t *testing.T) {
 	const s = time.Second
 	for name, tt := range map[string]struct {
 		lease  Lease
@@ -124,16 +122,16 @@ func TestWhoseALeaseIs(t *testing.T) {
 	}
 }
 
-// Another process of this host's name is told once it has shown that it lives, once.
-func TestTwinsAreTold(t *testing.T) {
+// Only after it has shown a sign of life.
+func TestDuplicateHostIsReportedOnce(t *testing.T) {
 	const s = time.Second
 	for name, tt := range map[string]struct {
 		host, incarnation string
 		age               time.Duration
 		unchanged         bool // as it was when it was first seen
-		told              bool
+		reported          bool
 	}{
-		"a twin":                      {host: "b", incarnation: "3", age: 20*s - 1, told: true},
+		"a twin":                      {host: "b", incarnation: "3", age: 20*s - 1, reported: true},
 		"one that is gone":            {host: "b", incarnation: "3", age: 20 * s},
 		"one of before, for all seen": {host: "b", incarnation: "3", unchanged: true},
 		"this host":                   {host: "b", incarnation: "2"},
@@ -151,10 +149,10 @@ func TestTwinsAreTold(t *testing.T) {
 				seen = listing{leases: []Lease{{ID: "p..-FF", Owner: tt.host, Incarnation: tt.incarnation}}}
 			}
 			m.reportDuplicates(seen, m.clock.Now())
-			if m.reportDuplicates(seen, m.clock.Now()); tt.told {
-				d.expectTold(t, name, DuplicateHost{Host: "b", Incarnation: "3"})
+			if m.reportDuplicates(seen, m.clock.Now()); tt.reported {
+				d.expectEvents(t, name, DuplicateHost{Host: "b", Incarnation: "3"})
 			} else {
-				d.expectTold(t, name)
+				d.expectEvents(t, name)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func TestPauseOfOneLeaseSurvivesItsOwner(t *testing.T) {
 	})
 }
 
-// A lease that is paused while it is being split stays paused: so do its children.
+// A lease that is paused while it splits has paused children.
 func TestChildrenOfAPausedLeaseArePaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -196,7 +196,7 @@ func TestReleaseMovesALeaseThroughTheBalancer(t *testing.T) {
 	})
 }
 
-// An operator's write meets the owner's: neither is lost.
+// Neither write is lost.
 func TestOperatorAndOwnerWriteAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -219,103 +219,6 @@ func TestOperatorAndOwnerWriteAtOnce(t *testing.T) {
 		<-done
 		eventually(t, time.Minute, "delivered", func() bool { return w.got.distinct() == 500 })
 		w.got.ordered(t)
-	})
-}
-
-func TestLagOfOwnRangesCostsNoRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		block := make(chan struct{})
-		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
-			select {
-			case <-block:
-			case <-ctx.Done():
-			}
-			return ctx.Err()
-		}
-		h := w.start("a", nil, &changefeed.Options{MaxItems: 10, ReadAheadItems: 30, HandlerTimeout: -1})
-		time.Sleep(10 * time.Second)
-		if l := h.Lag(); len(l) != 1 || !l[0].Known || l[0].Transactions != 0 || l[0].Age != 0 {
-			t.Errorf("idle: %+v", l)
-		}
-		w.put(100, 5)
-		time.Sleep(40 * time.Second)
-		before := h.Requests()
-		l := h.Lag()[0]
-		if !l.Known || l.Transactions != 100 || l.Age < 30*time.Second || l.Age > 50*time.Second || l.Owner != "a" {
-			t.Errorf("nothing of 100 handled for 40 s: %+v", l)
-		}
-		if h.Requests() != before {
-			t.Error("measuring cost requests")
-		}
-		// The operator reads: it measures the same, before the first checkpoint.
-		far, err := w.operator().Lag(t.Context())
-		if err != nil || len(far) != 1 || far[0].Transactions != 100 || far[0].Age != l.Age || !far[0].Known {
-			t.Errorf("operator: %+v, error %v", far, err)
-		}
-		close(block)
-		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 100 })
-		time.Sleep(5 * time.Second)
-		if l := h.Lag()[0]; l.Transactions != 0 || l.Age != 0 {
-			t.Errorf("all handled: %+v", l)
-		}
-		w.feed.Split("20")
-		if far, err := w.operator().Lag(t.Context()); err != nil || len(far) == 0 || !far[0].Known || far[0].Transactions != 0 {
-			t.Errorf("operator across a split: %+v, error %v", far, err)
-		}
-	})
-}
-
-func TestDrainHasADeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		cause := make(chan error, 1)
-		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
-			<-ctx.Done()
-			cause <- context.Cause(ctx)
-			return ctx.Err()
-		}
-		w.put(1, 1)
-		var end farewell
-		h := w.start("a", nil, &changefeed.Options{DrainTimeout: 4 * time.Second, Observer: end.observer()})
-		time.Sleep(5 * time.Second)
-		began := time.Now()
-		h.stop()
-		if d := time.Since(began); d < 4*time.Second || d > 5*time.Second {
-			t.Errorf("drained after %s, want 4 s", d)
-		}
-		if err := <-cause; !errors.Is(err, changefeed.ErrDraining) {
-			t.Errorf("cause %v", err)
-		}
-		if l := w.leases()[0]; l.Owner != "" || l.Continuation != "" {
-			t.Errorf("lease after the drain: owner %q, checkpoint %s", l.Owner, l.Continuation)
-		}
-		end.check(t, w, 1)
-	})
-}
-
-func TestDrainFinishesWhatIsInHand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error { return pause(ctx, 3*time.Second) }
-		w.put(100, 5)
-		h := w.start("a", nil, &changefeed.Options{MaxItems: 10})
-		time.Sleep(4 * time.Second)
-		h.stop()
-		n := w.got.count()
-		if n != 20 {
-			t.Errorf("%d delivered, want the page in hand finished and no other begun", n)
-		}
-		if l := w.leases()[0]; l.Continuation != `"20"` {
-			t.Errorf("checkpoint %s, want 20", l.Continuation)
-		}
-		w.got.before = nil
-		w.start("a", nil, nil)
-		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() >= 100 })
-		time.Sleep(time.Minute)
-		if n := w.got.count(); n != 100 {
-			t.Errorf("%d deliveries of 100 changes", n)
-		}
 	})
 }
 
@@ -343,13 +246,13 @@ func TestRunAgainAndOnlyOnceAtATime(t *testing.T) {
 	})
 }
 
-// splitter is a lease store in which a lease is split just before it is replaced.
-type splitter struct {
+// splittingStore is a lease store in which a lease is split just before it is replaced.
+type splittingStore struct {
 	changefeed.LeaseStore
 	split sync.Once
 }
 
-func (s *splitter) Replace(ctx context.Context, r changefeed.Record) (_ string, err error) {
+func (s *splittingStore) Replace(ctx context.Context, r changefeed.Record) (_ string, err error) {
 	s.split.Do(func() { err = s.splitLease(ctx, r.ID) })
 	if err != nil {
 		return "", err
@@ -357,7 +260,7 @@ func (s *splitter) Replace(ctx context.Context, r changefeed.Record) (_ string, 
 	return s.LeaseStore.Replace(ctx, r)
 }
 
-func (s *splitter) splitLease(ctx context.Context, id string) error {
+func (s *splittingStore) splitLease(ctx context.Context, id string) error {
 	stored, err := s.Read(ctx, id)
 	if err != nil {
 		return err
@@ -367,14 +270,14 @@ func (s *splitter) splitLease(ctx context.Context, id string) error {
 	return err
 }
 
-// A request for a lease that is being split is refused: nobody would carry it out.
-func TestALeaseThatIsSplitTakesNoRequest(t *testing.T) {
+// No owner would carry it out.
+func TestSplitLeaseRefusesRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		a := w.start("a", nil, nil)
 		eventually(t, time.Minute, "owned", func() bool { return w.owners()["a"] == 1 })
 		a.stop()
-		op := changefeed.NewOperator(w.feed, &splitter{LeaseStore: w.store}, nil)
+		op := changefeed.NewOperator(w.feed, &splittingStore{LeaseStore: w.store}, nil)
 		if err := op.PauseLeases(t.Context()); err == nil || !strings.Contains(err.Error(), "split") {
 			t.Errorf("error %v, want that the lease was split", err)
 		}
@@ -384,8 +287,7 @@ func TestALeaseThatIsSplitTakesNoRequest(t *testing.T) {
 	})
 }
 
-// The lag of a range that was split is that of its parts, from where the lease stands.
-func TestTheLagOfASplitRangeIsThatOfItsParts(t *testing.T) {
+func TestLagOfSplitRangeIsTheSumOfItsParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.put(20, 20)

@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// What an option is if nothing is said of it.
 func TestDefaults(t *testing.T) {
 	got, err := (*Options)(nil).resolve(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Observer == nil || got.Observer.LeaseAcquired == nil || got.Logger != slog.Default() {
-		t.Error("nobody is told, and nothing is logged")
+		t.Error("nobody is reported, and nothing is logged")
 	}
 	if d := time.Since(got.Now()); d < 0 || d > time.Minute || got.Clock != Clock(systemClock{}) {
 		t.Errorf("the wall clock is off by %s, the other is %T", d, got.Clock)
@@ -36,8 +35,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// What was said stays, and what follows from it follows.
-func TestDefaultsFollow(t *testing.T) {
+func TestDefaultsDependOnGivenOptions(t *testing.T) {
 	letter := func(context.Context, DeadLetter) error { return nil }
 	said := Options{
 		Processor: "p", Host: "h", Expiry: time.Minute, Renew: time.Second, Acquire: 100 * time.Millisecond, MaxItems: 300,
@@ -65,8 +63,7 @@ func TestDefaultsFollow(t *testing.T) {
 	}
 }
 
-// Every fault is told, and all of them.
-func TestFaultsOfOptions(t *testing.T) {
+func TestAllOptionFaultsAreReported(t *testing.T) {
 	letter := func(context.Context, DeadLetter) error { return nil }
 	all, lines := Options{}, 0
 	for name, tt := range map[string]struct {
@@ -125,7 +122,7 @@ func TestFaultsOfOptions(t *testing.T) {
 		}
 	}
 	if _, err := all.resolve(nil); err == nil || strings.Count(err.Error(), "options:") != lines {
-		t.Errorf("of %d faults are told: %v", lines, err)
+		t.Errorf("of %d faults are reported: %v", lines, err)
 	}
 	manual := Manual(func(context.Context, *Batch, Checkpoint) error { return nil })
 	for lanes, fault := range map[int]bool{1: false, 2: true} {
@@ -135,9 +132,9 @@ func TestFaultsOfOptions(t *testing.T) {
 	}
 }
 
-// A processor needs a feed, a store and a handler, and has a host's name if it is given none.
-func TestWhatAProcessorNeeds(t *testing.T) {
-	feed, store, handler := &physical{}, &shelf{}, HandlerFunc(func(context.Context, *Batch) error { return nil })
+// Host defaults to the machine's host name.
+func TestNewRequiresFeedStoreAndHandler(t *testing.T) {
+	feed, store, handler := &physical{}, &mapStore{}, HandlerFunc(func(context.Context, *Batch) error { return nil })
 	for name, err := range map[string]error{
 		"a feed":    func() error { _, err := New(nil, store, handler, nil); return err }(),
 		"a store":   func() error { _, err := New(feed, nil, handler, nil); return err }(),
@@ -167,10 +164,9 @@ type placed struct {
 
 func (f placed) Place(key string) (string, error) { return key, f.err }
 
-// The range of a key is that of the narrowest of the leases held here; of a parent that came
-// back and its children the children are right.
-func TestTheNarrowestLeaseOwnsAKey(t *testing.T) {
-	_, e := newDesk(t)
+// If a parent reappeared beside its children, the children are the right leases.
+func TestNarrowestLeaseOwnsAKey(t *testing.T) {
+	_, e := newFaultyStore(t)
 	e.feed = placed{}
 	p := &Processor{env: *e}
 	own := func(key string) error { return p.Own(t.Context(), key, func(context.Context) error { return nil }) }

@@ -12,8 +12,8 @@ import (
 	"feedbox/changefeed/memfeed"
 )
 
-// occupy runs a long call of Own and returns its error and when it ended.
-func occupy(h *host, key string, d time.Duration) (result chan error, ended *atomic.Int64) {
+// callOwn makes a long call of Own and returns its error and its end.
+func callOwn(h *host, key string, d time.Duration) (result chan error, ended *atomic.Int64) {
 	result, ended = make(chan error, 1), &atomic.Int64{}
 	go func() {
 		result <- h.Own(context.Background(), key, func(ctx context.Context) error {
@@ -25,7 +25,7 @@ func occupy(h *host, key string, d time.Duration) (result chan error, ended *ato
 	return result, ended
 }
 
-// keyIn is a key in the physical range, by its index.
+// keyIn returns a key in the physical range with that index.
 func keyIn(t *testing.T, w *world, at int) string {
 	t.Helper()
 	ranges, err := w.feed.Ranges(t.Context())
@@ -41,7 +41,7 @@ func keyIn(t *testing.T, w *world, at int) string {
 	return ""
 }
 
-func TestOwnIsForTheOwnerOfTheKeysRange(t *testing.T) {
+func TestOwnRunsOnlyOnTheOwnerOfTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		a, b := w.start("a", nil, nil), w.start("b", nil, nil)
@@ -74,8 +74,8 @@ func TestOwnIsForTheOwnerOfTheKeysRange(t *testing.T) {
 	})
 }
 
-// What takes the range away waits for the call, as for a handler.
-func TestOwnIsWaitedFor(t *testing.T) {
+// Like for a handler.
+func TestRangeIsReleasedAfterOwnReturns(t *testing.T) {
 	for name, take := range map[string]func(t *testing.T, w *world, a *host){
 		"drain":    func(_ *testing.T, _ *world, a *host) { go a.stop() },
 		"hand-off": func(_ *testing.T, w *world, _ *host) { w.start("b", nil, nil) },
@@ -105,8 +105,8 @@ func TestOwnIsWaitedFor(t *testing.T) {
 					lasts = time.Minute
 				}
 				began := time.Now()
-				result, _ := occupy(a, keys[0], lasts)
-				second, _ := occupy(a, keys[1], lasts)
+				result, _ := callOwn(a, keys[0], lasts)
+				second, _ := callOwn(a, keys[1], lasts)
 				before := w.got.count()
 				take(t, w, a)
 				moved := func() bool {
@@ -140,7 +140,7 @@ func TestOwnIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The call ends with the trust in the lease, and before another host may own it.
+// The call ends before another host may own the lease.
 func TestOwnEndsWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -149,7 +149,7 @@ func TestOwnEndsWithTheLease(t *testing.T) {
 		w.start("b", nil, nil)
 		time.Sleep(10 * time.Second)
 		a.link.noStore.Store(true)
-		result, ended := occupy(a, "a", time.Hour)
+		result, ended := callOwn(a, "a", time.Hour)
 		eventually(t, time.Minute, "taken over", func() bool { return w.owners()["b"] == 1 })
 		if at := ended.Load(); at == 0 || at >= time.Now().UnixNano()-int64(time.Second) {
 			t.Errorf("the call ended %s before another owned the range", time.Duration(time.Now().UnixNano()-at))
@@ -160,8 +160,7 @@ func TestOwnEndsWithTheLease(t *testing.T) {
 	})
 }
 
-// While the lease is in doubt nothing is done under it; a later call renews it first.
-func TestOwnMindsADoubt(t *testing.T) {
+func TestDoubtEndsOwnAndIsRenewedByTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var ahead atomic.Int64
@@ -181,8 +180,7 @@ func TestOwnMindsADoubt(t *testing.T) {
 	})
 }
 
-// A call whose range is in doubt is refused if the lease cannot be renewed.
-func TestOwnIsRefusedInADoubtThatStays(t *testing.T) {
+func TestOwnIsRefusedWhileDoubtRemains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var ahead atomic.Int64
@@ -198,8 +196,8 @@ func TestOwnIsRefusedInADoubtThatStays(t *testing.T) {
 	})
 }
 
-// What a call did is done, whatever ended meanwhile; its context ends with it.
-func TestOwnReturnsTheCallsAnswer(t *testing.T) {
+// The result counts even if the ownership ended meanwhile. The call's context ends with it.
+func TestOwnReturnsTheErrorOfTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		a := w.start("a", nil, nil)
@@ -220,8 +218,7 @@ func TestOwnReturnsTheCallsAnswer(t *testing.T) {
 	})
 }
 
-// After a split the range of a key is a child's.
-func TestOwnFindsTheChild(t *testing.T) {
+func TestOwnFindsTheChildAfterASplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		a := w.start("a", nil, nil)

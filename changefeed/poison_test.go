@@ -16,8 +16,8 @@ import (
 	"feedbox/changefeed/memfeed"
 )
 
-// fussy delivers to a recorder but cannot handle some documents.
-type fussy struct {
+// pickyHandler records deliveries and fails for some documents.
+type pickyHandler struct {
 	*deliveries
 	bad    func(raw string) bool
 	blames bool // it refuses them by name; else the whole call fails
@@ -27,11 +27,11 @@ type fussy struct {
 	tried map[string]int
 }
 
-func newFussy(bad func(raw string) bool) *fussy {
-	return &fussy{deliveries: newDeliveries(), bad: bad, blames: true, tried: map[string]int{}}
+func newPickyHandler(bad func(raw string) bool) *pickyHandler {
+	return &pickyHandler{deliveries: newDeliveries(), bad: bad, blames: true, tried: map[string]int{}}
 }
 
-func (f *fussy) Handle(ctx context.Context, b *changefeed.Batch) error {
+func (f *pickyHandler) Handle(ctx context.Context, b *changefeed.Batch) error {
 	blocked := map[string]bool{}
 	good := *b
 	good.Items = nil
@@ -71,14 +71,14 @@ func (f *fussy) Handle(ctx context.Context, b *changefeed.Batch) error {
 	return nil
 }
 
-// graves collects dead letters.
-type graves struct {
+// deadLetters collects dead letters.
+type deadLetters struct {
 	mu      sync.Mutex
 	letters []changefeed.DeadLetter
 	fail    atomic.Int32 // so many calls fail first
 }
 
-func (g *graves) bury(_ context.Context, l changefeed.DeadLetter) error {
+func (g *deadLetters) store(_ context.Context, l changefeed.DeadLetter) error {
 	if g.fail.Add(-1) >= 0 {
 		return errors.New("the sink is down")
 	}
@@ -88,13 +88,13 @@ func (g *graves) bury(_ context.Context, l changefeed.DeadLetter) error {
 	return nil
 }
 
-func (g *graves) holds(id string) bool {
+func (g *deadLetters) holds(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.ContainsFunc(g.letters, func(l changefeed.DeadLetter) bool { return l.ID == id })
 }
 
-func (g *graves) count() int {
+func (g *deadLetters) count() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.letters)
@@ -104,23 +104,23 @@ func hasID(id string) func(string) bool {
 	return func(raw string) bool { return strings.Contains(raw, fmt.Sprintf("%q", id)) }
 }
 
-// One document that cannot be handled is dead-lettered: when it is refused, after
-// its attempts; when its calls only fail, once it has waited too long while others
-// were handled. Its key waits for it, no other does, and nothing else is lost.
+// A refused document is dead-lettered after its attempts; one whose calls only fail, after
+// it has waited too long while others were handled. Only its key waits, and nothing else is
+// lost.
 func TestPoisonDocumentIsDeadLettered(t *testing.T) {
 	for _, kind := range []string{"refused", "fails", "panics"} {
 		for _, lanes := range []int{1, 8} {
 			t.Run(fmt.Sprintf("%s/lanes=%d", kind, lanes), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, 1)
-					h := newFussy(hasID("doc-57"))
+					h := newPickyHandler(hasID("doc-57"))
 					h.blames, h.panics = kind == "refused", kind == "panics"
-					var g graves
+					var g deadLetters
 					g.fail.Store(2)
 					var poisoned atomic.Int32
 					w.put(100, 10)
 					w.start("a", h, &changefeed.Options{
-						Lanes: lanes, MaxItems: 30, DeadLetter: g.bury, WaitLimit: time.Minute,
+						Lanes: lanes, MaxItems: 30, DeadLetter: g.store, WaitLimit: time.Minute,
 						Observer: &changefeed.Observer{DocumentPoisoned: func(changefeed.DocumentPoisoned) { poisoned.Add(1) }},
 					})
 					eventually(t, 40*time.Second, "other keys are delivered", func() bool {
@@ -160,17 +160,17 @@ func TestPoisonDocumentIsDeadLettered(t *testing.T) {
 	}
 }
 
-// Attempts are kept in the lease: restarting and moving hosts does not start them anew.
-// A document that has used them up, and could be kept nowhere, is tried once more by
-// each new owner, which then knows why it is refused.
+// Attempts are kept in the lease across restarts and hand-offs. A document without attempts
+// left that could not be dead-lettered is tried once more by each new owner, which thereby
+// learns the cause.
 func TestAttemptsSurviveRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		h := newFussy(hasID("doc-5"))
-		var g graves
+		h := newPickyHandler(hasID("doc-5"))
+		var g deadLetters
 		g.fail.Store(1 << 30)
 		w.put(20, 4)
-		o := &changefeed.Options{DeadLetter: g.bury, RetryMin: 2 * time.Second, RetryMax: 2 * time.Second, MaxAttempts: 6}
+		o := &changefeed.Options{DeadLetter: g.store, RetryMin: 2 * time.Second, RetryMax: 2 * time.Second, MaxAttempts: 6}
 		tries := func() int {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -205,7 +205,6 @@ func TestAttemptsSurviveRestarts(t *testing.T) {
 	})
 }
 
-// While nothing can be handled, nothing is to blame.
 func TestOutageSpendsNoAttempts(t *testing.T) {
 	for name, down := range map[string]error{
 		"unnamed":     errors.New("the broker says no"),
@@ -215,7 +214,7 @@ func TestOutageSpendsNoAttempts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 3)
-				var g graves
+				var g deadLetters
 				var broken atomic.Bool
 				broken.Store(true)
 				var calls atomic.Int64
@@ -231,7 +230,7 @@ func TestOutageSpendsNoAttempts(t *testing.T) {
 					return down
 				}
 				w.put(300, 100)
-				w.start("a", nil, &changefeed.Options{Lanes: 4, DeadLetter: g.bury, Observer: &changefeed.Observer{
+				w.start("a", nil, &changefeed.Options{Lanes: 4, DeadLetter: g.store, Observer: &changefeed.Observer{
 					RangeStuck: func(changefeed.RangeStuck) { stuck.Add(1) },
 				}})
 				time.Sleep(time.Hour)
@@ -270,7 +269,7 @@ func TestPolicyStopHoldsTheRangeUntilRetry(t *testing.T) {
 		w := newWorld(t, 2)
 		var fixed atomic.Bool
 		bad := hasID("doc-11")
-		h := newFussy(func(raw string) bool { return !fixed.Load() && bad(raw) })
+		h := newPickyHandler(func(raw string) bool { return !fixed.Load() && bad(raw) })
 		w.put(200, 40)
 		o := &changefeed.Options{Lanes: 4, MaxAttempts: 3, MaxItems: 20}
 		a := w.start("a", h, o)
@@ -305,7 +304,7 @@ func TestPolicyStopHoldsTheRangeUntilRetry(t *testing.T) {
 	})
 }
 
-// mustRaw reads one document back from the feed.
+// mustRaw reads one document from the feed.
 func mustRaw(t *testing.T, w *world, id string) []byte {
 	t.Helper()
 	ranges, err := w.feed.Ranges(t.Context())
@@ -327,10 +326,10 @@ func mustRaw(t *testing.T, w *world, id string) []byte {
 	return nil
 }
 
-func TestPolicySkipGoesOn(t *testing.T) {
+func TestPolicySkipContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		h := newFussy(hasID("doc-3"))
+		h := newPickyHandler(hasID("doc-3"))
 		w.put(50, 5)
 		w.start("a", h, &changefeed.Options{Poison: changefeed.PoisonSkip})
 		eventually(t, 2*time.Minute, "all others delivered", func() bool { return h.distinct() == 49 })
@@ -345,7 +344,7 @@ func TestTypedHandlerNamesWhatItCannotDecode(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var g graves
+		var g deadLetters
 		var mu sync.Mutex
 		var got []string
 		for i := range 20 {
@@ -365,7 +364,7 @@ func TestTypedHandlerNamesWhatItCannotDecode(t *testing.T) {
 				got = append(got, d.ID)
 			}
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury})
+		}), &changefeed.Options{DeadLetter: g.store})
 		eventually(t, time.Minute, "delivered", func() bool { mu.Lock(); defer mu.Unlock(); return len(got) == 19 })
 		if g.count() != 1 || g.letters[0].ID != "7" {
 			t.Errorf("dead letters %+v", g.letters)
@@ -373,7 +372,7 @@ func TestTypedHandlerNamesWhatItCannotDecode(t *testing.T) {
 	})
 }
 
-func TestHandlerTimeoutIsTriedAgainByTheSameHost(t *testing.T) {
+func TestHandlerTimeoutIsRetriedByTheSameHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var calls atomic.Int32
@@ -404,8 +403,8 @@ func TestHandlerTimeoutIsTriedAgainByTheSameHost(t *testing.T) {
 	})
 }
 
-// An outage may begin at any call, also while a poison document is being looked
-// for: only that one is ever dead-lettered.
+// At any call, also while a poison document is being isolated: only that one is ever
+// dead-lettered.
 func TestOutageBeginsAtAnyMoment(t *testing.T) {
 	var onsets []int32 // in calls of the handler
 	for after := range int32(60) {
@@ -419,11 +418,11 @@ func TestOutageBeginsAtAnyMoment(t *testing.T) {
 	for _, after := range onsets {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 2)
-			h := newFussy(hasID("doc-57"))
+			h := newPickyHandler(hasID("doc-57"))
 			var calls atomic.Int32
 			began := time.Now()
 			h.before = func(context.Context, *changefeed.Batch) error { return nil }
-			var g graves
+			var g deadLetters
 			w.put(100, 30)
 			down := func() bool { return calls.Load() > after && time.Since(began) < 30*time.Minute }
 			w.start("a", changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
@@ -431,9 +430,9 @@ func TestOutageBeginsAtAnyMoment(t *testing.T) {
 					return errors.New("everything fails")
 				}
 				return h.Handle(ctx, b)
-			}), &changefeed.Options{Lanes: 3, MaxItems: 25, DeadLetter: g.bury})
-			// A document that fails when all else was handled is not told from an outage
-			// until something else is handled: changes keep coming.
+			}), &changefeed.Options{Lanes: 3, MaxItems: 25, DeadLetter: g.store})
+			// A document that fails alone cannot be distinguished from an outage until
+			// another document is handled, so changes keep coming.
 			for range 40 {
 				time.Sleep(time.Minute)
 				w.put(1, 30)

@@ -14,7 +14,7 @@ import (
 	"feedbox/changefeed/memfeed"
 )
 
-func TestPollingIsShortWhileActiveAndLongWhenIdle(t *testing.T) {
+func TestPollingIsFastWhileActiveAndSlowWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var mu sync.Mutex
@@ -79,8 +79,7 @@ func TestWakeReadsAtOnce(t *testing.T) {
 	})
 }
 
-// A feed that fails is read again with growing pauses, keeping the lease; one
-// that throttles is not asked before it wants to be.
+// The lease stays owned. A throttled feed is not read before its RetryAfter.
 func TestFeedErrorsBackOffInPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -129,8 +128,9 @@ func TestFeedErrorsBackOffInPlace(t *testing.T) {
 	})
 }
 
-// What .NET's defaults cost an idle fleet, by the code: per lease a read each 5 s
-// and a read and a write each 17 s, per host a query each 13 s; takeover 60 to 73 s.
+// dotnetRequests returns the requests of an idle fleet with .NET's defaults: per lease a
+// read every 5 s and a read and a write every 17 s, per host a query every 13 s. Its
+// takeover takes 60 to 73 s.
 func dotnetRequests(hosts, leases int, d time.Duration) float64 {
 	s := d.Seconds()
 	return float64(leases)*(s/5+2*s/17) + float64(hosts)*s/13
@@ -141,8 +141,9 @@ func TestIdleRequestsAreAThirdOfDotNets(t *testing.T) {
 		t.Run(fmt.Sprintf("%d hosts %d leases", tt.hosts, tt.leases), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, tt.leases)
-				// The same takeover time: who watches another's lease looks at least each
-				// Expiry, so that it is taken at most 72 s after its last write.
+				// For the same takeover time: a host that watches another's lease lists at
+				// least every Expiry, so the lease is acquired at most 72 s after its last
+				// write.
 				o := &changefeed.Options{Expiry: 36 * time.Second, Acquire: 45 * time.Second, Renew: 20 * time.Second}
 				var hosts []*host
 				for i := range tt.hosts {
@@ -185,7 +186,7 @@ func TestIdleRequestsAreAThirdOfDotNets(t *testing.T) {
 	}
 }
 
-// A thousand leases on four hosts, joined by four more.
+// Four hosts own a thousand leases; four more join.
 func TestBalanceOfAThousandLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1000)
@@ -241,9 +242,9 @@ func TestBalanceOfAThousandLeases(t *testing.T) {
 	})
 }
 
-// Reading ahead of lanes that all work brings nothing once the range is caught up. The
-// first lane that is free has what came meanwhile at the next poll.
-func TestPollingWaitsForALane(t *testing.T) {
+// Once a range is caught up, reading ahead of busy lanes gains nothing. New changes are
+// read at the next poll after a lane is idle.
+func TestPollingWaitsForAnIdleLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var reads atomic.Int32
@@ -269,8 +270,7 @@ func TestPollingWaitsForALane(t *testing.T) {
 	})
 }
 
-// A range whose changes come faster than PollMin is read about once for each of them,
-// and at PollMin again as soon as they stop.
+// Such a range is read about once per change, and at PollMin once changes stop.
 func TestPollingFollowsTheRateOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

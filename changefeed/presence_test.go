@@ -1,25 +1,27 @@
 package changefeed
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
 
-// board is a host's presence at a desk.
-func board(t *testing.T) (*desk, *presence, *manualClock) {
+// newPresence returns the presence of a host and its store.
+func newPresence(t *testing.T) (*faultyStore, *presence, *manualClock) {
 	t.Helper()
-	d, e := newDesk(t)
+	d, e := newFaultyStore(t)
 	return d, &presence{env: e, etags: &etagHistory{}, swept: sweepSchedule{}}, e.clock.(*manualClock)
 }
 
-// A host without leases says again and again that it is there, a spare one rarely, and not
-// while the fleet changes; once its leases are seen it says nothing.
-func TestWhenAHostSaysThatItIsThere(t *testing.T) {
-	d, p, c := board(t)
+// A spare host writes rarely, and not while the fleet changes. A host whose leases are
+// listed writes none.
+func TestHeartbeatIsWrittenWhileHostOwnsNothing(t *testing.T) {
+	d, p, c := newPresence(t)
 	const id = "p.host.a.1"
 	look := func(what string, later time.Duration, owner, spare, fast bool, leases []Lease, written bool) {
 		t.Helper()
@@ -56,22 +58,21 @@ func TestWhenAHostSaysThatItIsThere(t *testing.T) {
 	}
 	d.fail["delete"] = errTest
 	look("owner of no record", time.Second, true, false, true, mine, false)
-	d.expectTold(t, "there is nothing to delete")
+	d.expectEvents(t, "there is nothing to delete")
 }
 
-// What cannot be stored is told, and tried again at the next look.
-func TestAHeartbeatThatCannotBeStored(t *testing.T) {
-	d, p, c := board(t)
+func TestFailedHeartbeatIsReportedAndRetried(t *testing.T) {
+	d, p, c := newPresence(t)
 	d.fail["create"] = errTest
 	for range 2 {
 		p.updateHeartbeat(t.Context(), listing{}, c.now, false, false, false)
-		d.expectTold(t, "it cannot be created", LeaseError{Op: "heartbeat", Err: errTest})
+		d.expectEvents(t, "it cannot be created", LeaseError{Op: "heartbeat", Err: errTest})
 	}
 	d.fail = map[string]error{}
 	p.updateHeartbeat(t.Context(), listing{}, c.now, false, false, false)
 	d.fail["delete"] = errTest
 	p.deleteHeartbeat(t.Context())
-	d.expectTold(t, "it cannot be deleted", LeaseError{Op: "heartbeat", Err: errTest})
+	d.expectEvents(t, "it cannot be deleted", LeaseError{Op: "heartbeat", Err: errTest})
 	d.fail = map[string]error{}
 	if p.write(t.Context(), heartbeat{}, c.now) { // the record that stayed is found
 		t.Error("it was created beside the one that stayed")
@@ -79,7 +80,7 @@ func TestAHeartbeatThatCannotBeStored(t *testing.T) {
 	for _, err := range []error{ErrETagMismatch, ErrNotFound} {
 		d.fail["delete"] = err
 		p.deleteHeartbeat(t.Context())
-		d.expectTold(t, "it was deleted by another")
+		d.expectEvents(t, "it was deleted by another")
 		p.write(t.Context(), heartbeat{}, c.now)
 	}
 	d.fail = map[string]error{"read": errors.New("it cannot be read either")}
@@ -89,9 +90,9 @@ func TestAHeartbeatThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// Records of hosts that are long gone are deleted, and once in a while if that fails.
+// Failed deletes are repeated once in a while.
 func TestOldHeartbeatsAreDeleted(t *testing.T) {
-	d, p, c := board(t)
+	d, p, c := newPresence(t)
 	expiry := p.opts.Expiry
 	var seen listing
 	for _, h := range []heartbeat{{Host: "a", Incarnation: "1"}, {Host: "b", Incarnation: "2"}, {Host: "c", Incarnation: "3", Spare: true}} {
@@ -110,10 +111,72 @@ func TestOldHeartbeatsAreDeleted(t *testing.T) {
 	look("not gone for long", 10*expiry-1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
 	d.fail["delete"] = errTest
 	look("it fails", 1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
-	d.expectTold(t, "somebody will")
+	d.expectEvents(t, "somebody will")
 	d.fail = map[string]error{}
 	look("tried just now", 30*expiry-1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
 	look("tried again", 1, "p.host.a.1", "p.host.c.3")
 	look("spare, not for long", 60*expiry-1, "p.host.a.1", "p.host.c.3")
 	look("spare, for long", 1, "p.host.a.1")
+}
+
+// recordingStore is a lease store that records its writes.
+type recordingStore struct {
+	LeaseStore
+	written []string
+}
+
+func (s *recordingStore) Create(_ context.Context, r Record) (string, error) {
+	s.written = append(s.written, string(r.Body))
+	return "e", nil
+}
+
+func (s *recordingStore) Replace(ctx context.Context, r Record) (string, error) {
+	return s.Create(ctx, r)
+}
+
+// The old record would make other hosts plan without this host, or with it.
+func TestSpareChangeIsWrittenAtOnce(t *testing.T) {
+	o, err := (&Options{}).resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &recordingStore{}
+	p := &presence{env: &env{opts: o, store: store, obs: &Observer{}}, etags: &etagHistory{}, swept: sweepSchedule{}}
+	now := time.Unix(100, 0)
+	for n, spare := range []bool{true, false, true} {
+		now = now.Add(time.Second)
+		for range 2 { // once is enough
+			p.updateHeartbeat(t.Context(), listing{}, now, false, spare, false)
+		}
+		if len(store.written) != n+1 || strings.Contains(store.written[n], `"spare":true`) != spare {
+			t.Fatalf("%d: spare %t; written %q", n, spare, store.written)
+		}
+	}
+}
+
+func TestHeartbeatIsRestoredAfterDeletionOrLostReply(t *testing.T) {
+	store, e := newMapStore(t)
+	p := &presence{env: e, swept: sweepSchedule{}}
+	beat := func(what string, want bool) {
+		t.Helper()
+		if ok := p.write(t.Context(), heartbeat{}, time.Now()); ok != want {
+			t.Errorf("%s: written %t, want %t", what, ok, want)
+		}
+	}
+	id := e.ids.host("a", "1")
+	store.lose = true
+	beat("the answer to the first gets lost", false)
+	beat("it finds its own", false)
+	beat("and goes on from it", true)
+	store.lose = true
+	beat("the answer to the next gets lost", false)
+	beat("it finds its own", false)
+	beat("and goes on from it", true)
+	delete(store.records, id)
+	beat("somebody deleted it", false)
+	beat("so it is created", true)
+	var h heartbeat
+	if err := json.Unmarshal(store.records[id].Body, &h); err != nil || h.Host != "a" {
+		t.Errorf("the record is %+v, error %v", h, err)
+	}
 }

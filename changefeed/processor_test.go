@@ -52,8 +52,8 @@ func TestTwoHostsShareAndTakeOver(t *testing.T) {
 	})
 }
 
-// A host alone, which in calm looks at the leases rarely, looks for the end of a pause.
-func TestAHostAloneNoticesTheEndOfAPause(t *testing.T) {
+// Its cycle is slow while nothing changes.
+func TestHostAloneNoticesTheEndOfAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.start("a", nil, nil)

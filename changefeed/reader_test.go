@@ -9,10 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"feedbox/changefeed/memfeed"
+
 	"feedbox/changefeed"
 )
 
-// script is a feed that replies as told: read is given the number of the call.
+// script is a feed with scripted replies: read gets the number of the call.
 type script struct {
 	changefeed.Feed
 	calls atomic.Int64
@@ -23,7 +25,7 @@ func (s *script) Read(ctx context.Context, _ changefeed.ReadRequest) (*changefee
 	return s.read(ctx, s.calls.Add(1))
 }
 
-// change is a page with one document.
+// change returns a page with one document.
 func change(lsn int64, key string) *changefeed.Page {
 	return &changefeed.Page{Continuation: fmt.Sprintf("%q", fmt.Sprint("page-", lsn)), Items: []changefeed.Item{
 		{Raw: fmt.Appendf(nil, `{"id":"doc-%d"}`, lsn), Key: []byte(key), LSN: lsn, Timestamp: lsn * 10},
@@ -32,8 +34,7 @@ func change(lsn int64, key string) *changefeed.Page {
 
 var errRead = errors.New("the feed cannot be read")
 
-// A read that succeeds ends what failed before: the next failure has a short pause.
-func TestASuccessfulReadResetsThePauses(t *testing.T) {
+func TestSuccessfulReadResetsTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var last atomic.Int64
@@ -56,8 +57,8 @@ func TestASuccessfulReadResetsThePauses(t *testing.T) {
 	})
 }
 
-// A page that comes when nobody wants it any more gives its memory back.
-func TestALatePageIsGivenBack(t *testing.T) {
+// The session has ended by the time the page arrives.
+func TestLatePageIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var released atomic.Int32
@@ -76,8 +77,8 @@ func TestALatePageIsGivenBack(t *testing.T) {
 	})
 }
 
-// stopped runs a range that the policy stops while a read is under way, which replies
-// as told afterwards; and returns its lease some seconds later.
+// stopped runs a range that the poison policy stops during a read, which then replies. It
+// returns the lease some seconds later.
 func stopped(t *testing.T, reply func() (*changefeed.Page, error)) changefeed.Lease {
 	t.Helper()
 	w := newWorld(t, 1)
@@ -107,7 +108,7 @@ func stopped(t *testing.T, reply func() (*changefeed.Page, error)) changefeed.Le
 	return lease
 }
 
-func TestAFailedReadDoesNotHideAStop(t *testing.T) {
+func TestFailedReadDoesNotHideAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := stopped(t, func() (*changefeed.Page, error) { return nil, fmt.Errorf("%w: %w", errRead, changefeed.ErrPermanent) })
 		if lease.Health != changefeed.Stopped || lease.Failures == 0 {
@@ -116,7 +117,7 @@ func TestAFailedReadDoesNotHideAStop(t *testing.T) {
 	})
 }
 
-func TestAStoppedRangeGivesPagesBack(t *testing.T) {
+func TestStoppedRangeReleasesPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var released atomic.Int32
 		stopped(t, func() (*changefeed.Page, error) {
@@ -130,9 +131,8 @@ func TestAStoppedRangeGivesPagesBack(t *testing.T) {
 	})
 }
 
-// The lease tells the highest LSN among the pages that the checkpoint passes at once,
-// wherever it stands: behind a merge LSNs may go down.
-func TestTheCheckpointTellsTheHighestLSN(t *testing.T) {
+// The checkpoint passes several pages at once, and LSNs may decrease after a merge.
+func TestCheckpointHasTheHighestLSN(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
@@ -164,8 +164,7 @@ func TestTheCheckpointTellsTheHighestLSN(t *testing.T) {
 	})
 }
 
-// What a lease tells of the changes handled does not go back.
-func TestTheLeaseTellsTheHighestChangeHandled(t *testing.T) {
+func TestDeliveredNeverDecreases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
@@ -186,61 +185,8 @@ func TestTheLeaseTellsTheHighestChangeHandled(t *testing.T) {
 	})
 }
 
-// lagOf runs a range whose first reads reply as told and returns its lag some seconds
-// later. The last read replies to all that follow, too.
-func lagOf(t *testing.T, replies ...func() (*changefeed.Page, error)) changefeed.RangeLag {
-	t.Helper()
-	w := newWorld(t, 1)
-	feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
-		return replies[min(int(call), len(replies))-1]()
-	}}
-	p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Host: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	eventually(t, time.Minute, "read", func() bool { return int(feed.calls.Load()) > len(replies) })
-	lags := p.Lag()
-	cancel()
-	if err := <-ended; err != nil || len(lags) != 1 {
-		t.Fatalf("lags %+v, error %v", lags, err)
-	}
-	return lags[0]
-}
-
-// The lag of a range that cannot be read is not known, until it can.
-func TestTheLagOfAnUnreadableRangeIsNotKnown(t *testing.T) {
-	page := func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"1"`, CaughtUp: true}, nil }
-	fails := func() (*changefeed.Page, error) { return nil, errRead }
-	synctest.Test(t, func(t *testing.T) {
-		if lag := lagOf(t, page, fails); lag.Known {
-			t.Errorf("%+v of a range that cannot be read", lag)
-		}
-		if lag := lagOf(t, page, fails, page); !lag.Known {
-			t.Errorf("%+v of a range that can be read again", lag)
-		}
-	})
-}
-
-// Once a range is caught up, what the service counted up to then is behind it.
-func TestACaughtUpRangeHasNoLag(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lag := lagOf(t,
-			func() (*changefeed.Page, error) {
-				return &changefeed.Page{Continuation: `"9"`, EndLSN: 9, CaughtUp: true}, nil
-			},
-			func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"10"`, EndLSN: 10}, nil }, // of documents of others
-			func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"10"`, EndLSN: 10}, nil })
-		if !lag.Known || lag.Transactions != 1 {
-			t.Errorf("%+v, want 1 transaction more than where it was caught up", lag)
-		}
-	})
-}
-
-// What a read brought and what it failed with is told as it is, and so is a doubt of the feed.
-func TestReadsAreTold(t *testing.T) {
+// Page.Doubt is reported too.
+func TestReadsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
@@ -269,19 +215,18 @@ func TestReadsAreTold(t *testing.T) {
 		ref := changefeed.LeaseRef{Lease: lease.ID, Range: lease.Range, Epoch: 1}
 		want := changefeed.PageRead{LeaseRef: ref, Items: 1, Bytes: 77, CaughtUp: true, RequestCharge: 2.5, Took: 20 * time.Millisecond}
 		if len(reads) < 1 || reads[0] != want {
-			t.Errorf("told of %+v, want %+v first", reads, want)
+			t.Errorf("reported of %+v, want %+v first", reads, want)
 		}
 		if len(failed) != 1 || failed[0].LeaseRef != ref || !errors.Is(failed[0].Err, errRead) || failed[0].Pause <= 0 {
-			t.Errorf("told of %+v, want one failure of %+v", failed, ref)
+			t.Errorf("reported of %+v, want one failure of %+v", failed, ref)
 		}
 		if doubt := (changefeed.LeaseError{Lease: lease.ID, Op: changefeed.OpCheckFeed, Err: errNotNow}); len(doubts) != 1 || doubts[0] != doubt {
-			t.Errorf("told of %+v, want %+v", doubts, doubt)
+			t.Errorf("reported of %+v, want %+v", doubts, doubt)
 		}
 	})
 }
 
-// A page that brings nothing new is given back.
-func TestAnEmptyPageIsGivenBack(t *testing.T) {
+func TestEmptyPageIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var lent atomic.Int32
@@ -297,8 +242,8 @@ func TestAnEmptyPageIsGivenBack(t *testing.T) {
 	})
 }
 
-// Pages of what others wrote are read through without a pause. A document is delivered
-// whatever the feed says of the position.
+// Pages with only other ranges' changes are read without a pause. A document is delivered
+// even if the position does not move.
 func TestEmptyPagesAreReadThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -325,9 +270,8 @@ func TestEmptyPagesAreReadThrough(t *testing.T) {
 	})
 }
 
-// A range is expected to have changes when it is begun: it is read each PollMin, and the
-// more rarely the longer there are none.
-func TestPollingBegins(t *testing.T) {
+// A new range is read every PollMin, and less often the longer it has no changes.
+func TestPollingStartsFastAndSlowsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var reads []time.Time
@@ -349,9 +293,9 @@ func TestPollingBegins(t *testing.T) {
 	})
 }
 
-// A range that failed with another owner is well once nothing is left that could fail, and
-// not while more is known to come.
-func TestAnInheritedFailureEnds(t *testing.T) {
+// A range that failed under another owner is healthy once nothing is left that could fail,
+// but not while more changes are known to exist.
+func TestInheritedFailureEndsWhenCaughtUp(t *testing.T) {
 	for _, left := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -378,14 +322,13 @@ func TestAnInheritedFailureEnds(t *testing.T) {
 			time.Sleep(time.Minute)
 			well := w.leases()[0].Health == changefeed.Healthy
 			if stop(); well == left || (recovered > 0) == left {
-				t.Errorf("something is left: %t; healthy %t, %d recoveries told", left, well, recovered)
+				t.Errorf("something is left: %t; healthy %t, %d recoveries reported", left, well, recovered)
 			}
 		})
 	}
 }
 
-// A range that cannot be read is unwell if time will not mend it.
-func TestOnlyLastingReadErrorsAreTrouble(t *testing.T) {
+func TestOnlyPermanentReadErrorsAreTrouble(t *testing.T) {
 	for _, lasting := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -399,8 +342,25 @@ func TestOnlyLastingReadErrorsAreTrouble(t *testing.T) {
 			time.Sleep(5 * time.Minute)
 			lease := w.leases()[0]
 			if stop(); (lease.Health == changefeed.Retrying) != lasting || (stuck > 0) != lasting {
-				t.Errorf("lasting %t: health %q, told %d times that it is stuck", lasting, lease.Health, stuck)
+				t.Errorf("lasting %t: health %q, reported %d times that it is stuck", lasting, lease.Health, stuck)
 			}
 		})
 	}
+}
+
+func TestPageReadReportsDurationOfRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.feed = memfeed.New(&memfeed.Options{Before: func(context.Context, changefeed.ReadRequest) error {
+			time.Sleep(3 * time.Second)
+			return nil
+		}})
+		var took atomic.Int64
+		w.put(1, 1)
+		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{PageRead: func(e changefeed.PageRead) { took.Store(int64(e.Took)) }}})
+		eventually(t, time.Minute, "the document", func() bool { return w.got.count() == 1 })
+		if d := time.Duration(took.Load()); d != 3*time.Second {
+			t.Errorf("reported %s, it took 3 s", d)
+		}
+	})
 }

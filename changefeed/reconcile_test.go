@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Whose lease it is after a conflict is for the record to say: the owner, the epoch and the
-// state that are stored, not what this host means to write.
-func TestWhatAConflictMeans(t *testing.T) {
+// The content of this host's next write does not matter.
+func TestConflictIsDecidedByStoredOwnerEpochAndState(t *testing.T) {
 	givenUp := func(l *Lease) { l.disown(); l.Handoff, l.Continuation = "b/2", `"7"` }
 	ours, lastWrite := func(*Lease) {}, givenUp
 	lost := func(owner string, epoch int64, state LeaseState) error { return &takenError{owner, epoch, state} }
@@ -33,9 +32,9 @@ func TestWhatAConflictMeans(t *testing.T) {
 		"split, though the owner is this host": {ours, func(l *Lease) { l.State = LeaseSplit }, lost("a", 2, LeaseSplit)},
 		"done, though the owner is this host":  {ours, func(l *Lease) { l.State = LeaseDone }, lost("a", 2, LeaseDone)},
 	} {
-		store := &madeStore{}
+		store := &funcStore{}
 		_, k := keeperOf(t, store, &manualClock{now: time.Unix(100, 0)}, &Observer{})
-		mine, theirs := taken(), taken()
+		mine, theirs := ownedLease(), ownedLease()
 		c.mine(&mine)
 		c.theirs(&theirs)
 		store.read = func() (Record, error) {
@@ -64,9 +63,9 @@ func TestWhatAConflictMeans(t *testing.T) {
 	}
 }
 
-// A record that cannot be had: gone or not continued means lost; the rest is tried again.
-func TestAConflictWithoutARecord(t *testing.T) {
-	stale := taken()
+// A missing or unreadable record means a lost lease; other errors are retried.
+func TestConflictWithMissingOrUnreadableRecord(t *testing.T) {
+	stale := ownedLease()
 	stale.Epoch = 1
 	for name, c := range map[string]struct {
 		record Record
@@ -79,9 +78,9 @@ func TestAConflictWithoutARecord(t *testing.T) {
 		"not readable":   {err: errTest, cause: errTest},
 		"of another day": {record: stale.encode()},
 	} {
-		store := &madeStore{read: func() (Record, error) { return c.record, c.err }}
+		store := &funcStore{read: func() (Record, error) { return c.record, c.err }}
 		_, k := keeperOf(t, store, &manualClock{now: time.Unix(100, 0)}, &Observer{})
-		err := k.reconcile(t.Context(), taken(), 5)
+		err := k.reconcile(t.Context(), ownedLease(), 5)
 		if err == nil || errors.Is(err, ErrLeaseLost) != c.lost || errors.Is(err, errRewritten) || c.cause != nil && !errors.Is(err, c.cause) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Of every part without a lease the last one is remembered, and no older one beside it.
-func TestTheLastLeaseOfAGapIsRemembered(t *testing.T) {
-	_, e := newDesk(t)
+// Older leases of the same part are forgotten.
+func TestLastLeaseOfGapIsRemembered(t *testing.T) {
+	_, e := newFaultyStore(t)
 	g := &gaps{env: e}
 	low, high, pending := e.leaseOf(rng("", "20")), e.leaseOf(rng("20", "FF")), e.leaseOf(rng("20", "30"))
 	pending.State = LeasePending
@@ -30,29 +30,28 @@ func TestTheLastLeaseOfAGapIsRemembered(t *testing.T) {
 	look("it is back", []Lease{low, high}, low, high)
 }
 
-// A gap gets a lease at the last position known of it, unless one is there after all; who
-// does it is told, once.
-func TestAGapIsFilled(t *testing.T) {
+// If the lease exists after all, it is kept. The host that fills the gap reports it, once.
+func TestGapIsFilledAtLastKnownPosition(t *testing.T) {
 	gap := rng("20", "30")
 	for name, tt := range map[string]struct {
-		there LeaseState // of the record with the gap's id
-		fail  string     // this request
-		with  error
-		epoch int64 // of the lease that is made, 0 if none is
-		told  error
+		there    LeaseState // of the record with the gap's id
+		fail     string     // this request
+		with     error
+		epoch    int64 // of the lease that is made, 0 if none is
+		reported error
 	}{
 		"nothing there":                {there: "nothing", epoch: 6},
 		"the lease is there":           {there: LeaseLive},
 		"it was just split":            {there: LeaseSplit},
 		"it stands for nothing":        {there: LeaseDone, epoch: 10},
 		"it never lived":               {there: LeasePending, epoch: 10},
-		"it cannot be made":            {there: "nothing", fail: "create", with: errTest, told: errTest},
-		"what is there cannot be read": {there: LeaseDone, fail: "read", with: errTest, told: errTest},
+		"it cannot be made":            {there: "nothing", fail: "create", with: errTest, reported: errTest},
+		"what is there cannot be read": {there: LeaseDone, fail: "read", with: errTest, reported: errTest},
 		"it has gone":                  {there: LeaseDone, fail: "read", with: ErrNotFound},
-		"it cannot be revived":         {there: LeaseDone, fail: "replace", with: errTest, told: errTest},
+		"it cannot be revived":         {there: LeaseDone, fail: "replace", with: errTest, reported: errTest},
 		"another host was first":       {there: LeaseDone, fail: "replace", with: ErrETagMismatch},
 	} {
-		d, e := newDesk(t)
+		d, e := newFaultyStore(t)
 		other, wide, want := e.leaseOf(rng("", "20")), e.leaseOf(rng("20", "FF")), e.leaseOf(gap)
 		wide.Continuation, wide.Epoch = `"9"`, 6
 		other.Continuation, other.Epoch = `"8"`, 9
@@ -70,13 +69,13 @@ func TestAGapIsFilled(t *testing.T) {
 		switch want.Continuation, want.Epoch, want.Timestamp = `"9"`, tt.epoch, e.clock.Now(); {
 		case tt.epoch > 0:
 			d.expect(t, name, want)
-			d.expectTold(t, name, GapRepaired{Range: gap, From: RangeToken{Range: gap, Continuation: `"9"`}})
-		case tt.told != nil:
-			if len(d.told) != 1 || d.told[0].(LeaseError).Op != "repair gap 20-30" || !errors.Is(d.told[0].(LeaseError).Err, tt.told) {
-				t.Errorf("%s: told %+v", name, d.told)
+			d.expectEvents(t, name, GapRepaired{Range: gap, From: RangeToken{Range: gap, Continuation: `"9"`}})
+		case tt.reported != nil:
+			if len(d.events) != 1 || d.events[0].(LeaseError).Op != "repair gap 20-30" || !errors.Is(d.events[0].(LeaseError).Err, tt.reported) {
+				t.Errorf("%s: reported %+v", name, d.events)
 			}
 		default:
-			d.expectTold(t, name)
+			d.expectEvents(t, name)
 		}
 		if after := d.stored(t, want.ID); tt.epoch == 0 && !reflect.DeepEqual(after, before) {
 			t.Errorf("%s: the record is %+v, want it as it was", name, after)
@@ -87,21 +86,19 @@ func TestAGapIsFilled(t *testing.T) {
 	}
 }
 
-// Leases of which neither contains the other are told, and left.
-func TestOverlapsAreTold(t *testing.T) {
-	d, e := newDesk(t)
+func TestOverlapsAreReportedAndKept(t *testing.T) {
+	d, e := newFaultyStore(t)
 	(&gaps{env: e}).repair(t.Context(), listing{}, tiling{overlaps: [][2]string{{"p..-20", "p..10-30"}}})
-	if len(d.told) != 1 || d.writes != 0 {
-		t.Fatalf("told %+v, %d records written", d.told, d.writes)
+	if len(d.events) != 1 || d.writes != 0 {
+		t.Fatalf("reported %+v, %d records written", d.events, d.writes)
 	}
-	if e := d.told[0].(LeaseError); e.Lease != "p..-20" || e.Op != OpCheckTiling || !strings.Contains(e.Err.Error(), LeaseName("p..10-30")) {
-		t.Errorf("told %+v", e)
+	if e := d.events[0].(LeaseError); e.Lease != "p..-20" || e.Op != OpCheckTiling || !strings.Contains(e.Err.Error(), LeaseName("p..10-30")) {
+		t.Errorf("reported %+v", e)
 	}
 }
 
-// A lease that contains a narrower one is split into what that one leaves open, at its own
-// position: by its owner, or by anybody once it has none.
-func TestAReplayedLeaseBecomesItsRest(t *testing.T) {
+// At its own position, by its owner, or by any host if it has none.
+func TestReplayedLeaseIsSplitIntoItsRest(t *testing.T) {
 	for name, tt := range map[string]struct {
 		owner  string // "b", "a" for this host, "worker" for one of its workers
 		silent time.Duration
@@ -116,7 +113,7 @@ func TestAReplayedLeaseBecomesItsRest(t *testing.T) {
 		"one that cannot be written":        {fail: errTest},
 		"one that another host was at, too": {fail: ErrETagMismatch},
 	} {
-		d, e := newDesk(t)
+		d, e := newFaultyStore(t)
 		r := newRun(e)
 		wide, narrow, want := e.leaseOf(FullRange()), e.leaseOf(rng("", "20")), e.leaseOf(rng("20", "FF"))
 		wide.Epoch, wide.Continuation, wide.LSN = 4, `"5"`, 5
@@ -146,19 +143,54 @@ func TestAReplayedLeaseBecomesItsRest(t *testing.T) {
 			if _, there := d.records[wide.ID]; there {
 				t.Errorf("%s: the wide lease is still there", name)
 			}
-			d.expectTold(t, name, RangeSplit{LeaseRef: wide.ref(), Children: rest})
+			d.expectEvents(t, name, RangeSplit{LeaseRef: wide.ref(), Children: rest})
 			continue
 		case errors.Is(tt.fail, errTest):
-			d.expectTold(t, name, LeaseError{Lease: wide.ID, Op: "replace", Err: errTest})
+			d.expectEvents(t, name, LeaseError{Lease: wide.ID, Op: "replace", Err: errTest})
 		default:
-			d.expectTold(t, name)
+			d.expectEvents(t, name)
 		}
 		if after := d.stored(t, wide.ID); !reflect.DeepEqual(after, before) || len(d.records) != 2 {
 			t.Errorf("%s: the wide lease is %+v, of %d records", name, after, len(d.records))
 		}
 		order := stopOrder{given: true, replace: true, rest: rest, reason: "replaced by narrower leases"}
 		if got, _ := w.current(); tt.owner == "worker" && !reflect.DeepEqual(got, order) {
-			t.Errorf("%s: the worker is told %+v, want %+v", name, got, order)
+			t.Errorf("%s: the worker is reported %+v, want %+v", name, got, order)
 		}
+	}
+}
+
+func TestMissingInfoRecordIsWaitedForEachTime(t *testing.T) {
+	o, err := (&Options{}).resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gaps{env: &env{opts: o}}
+	now := time.Unix(100, 0)
+	for range 2 {
+		if _, missing := g.infoMissing(listing{}, now); !missing {
+			t.Error("a record that is missed for the first time is given up on")
+		}
+		if _, missing := g.infoMissing(listing{}, now.Add(o.Expiry)); missing {
+			t.Error("a record that is gone for an expiry is still waited for")
+		}
+		now = now.Add(time.Hour)
+		if _, missing := g.infoMissing(listing{info: &Lease{}}, now); missing {
+			t.Error("a record that is there is missed")
+		}
+		now = now.Add(time.Hour)
+	}
+}
+
+// Above the epoch of the former lease whose record is there.
+func TestEpochOfFilledGapRises(t *testing.T) {
+	store, e := newMapStore(t)
+	r := FeedRange{Min: "", Max: "20"}
+	done := store.keep(t, Lease{ID: e.ids.lease(r), Version: 1, Token: r.String(), Range: r, State: LeaseDone, Epoch: 7})
+	if err := (&gaps{env: e}).fill(t.Context(), listing{info: &Lease{}}, r); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readLease(t.Context(), store, done.ID); err != nil || got.State != LeaseLive || got.Epoch <= 7 {
+		t.Errorf("the lease is %+v, error %v; want a live one of a higher epoch than 7", got, err)
 	}
 }

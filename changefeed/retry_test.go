@@ -14,8 +14,7 @@ import (
 	"feedbox/changefeed/memfeed"
 )
 
-// A call that fails as a whole is followed by one with a single document.
-func TestOneIsTriedAloneAtOnce(t *testing.T) {
+func TestFailedCallIsFollowedBySingleDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var calls atomic.Int32
@@ -35,9 +34,9 @@ func TestOneIsTriedAloneAtOnce(t *testing.T) {
 	})
 }
 
-// What begins to wait is tried when it is due, however long others wait; and of several
-// times that a key waits for the latest counts.
-func TestEachKeyIsTriedWhenItIsDue(t *testing.T) {
+// A key is retried at its own time, however long others wait. Of several WaitUntil times
+// for a key the latest counts.
+func TestEachKeyIsRetriedWhenDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
@@ -73,11 +72,11 @@ func TestEachKeyIsTriedWhenItIsDue(t *testing.T) {
 	})
 }
 
-// giveUpBesideBusy starts a host that is handling another document all the while, so that
-// no empty read tells that all is well, and returns once a refused one was set aside.
-func giveUpBesideBusy(t *testing.T, w *world, now func() time.Time) {
+// deadLetterWhileBusy starts a host that handles another document the whole time, so that
+// no empty read reports success, and returns once a refused document was dead-lettered.
+func deadLetterWhileBusy(t *testing.T, w *world, now func() time.Time) {
 	t.Helper()
-	var g graves
+	var g deadLetters
 	var refused atomic.Bool
 	w.feed.Put(memfeed.Document{Key: "busy", ID: "busy"})
 	w.start("a", changefeed.Each(func(ctx context.Context, item changefeed.Item) error {
@@ -90,7 +89,7 @@ func giveUpBesideBusy(t *testing.T, w *world, now func() time.Time) {
 		}
 		refused.Store(true)
 		return changefeed.Refuse(errNotNow)
-	}), &changefeed.Options{DeadLetter: g.bury, MaxAttempts: 1, RetryMin: 20 * time.Second, Lanes: 16, HandlerTimeout: 2 * time.Hour, Now: now})
+	}), &changefeed.Options{DeadLetter: g.store, MaxAttempts: 1, RetryMin: 20 * time.Second, Lanes: 16, HandlerTimeout: 2 * time.Hour, Now: now})
 	time.Sleep(10 * time.Second)
 	for n := 0; !refused.Load(); n++ { // until one is not behind the busy one, in its lane
 		w.feed.Put(memfeed.Document{Key: fmt.Sprint("refused", n), ID: fmt.Sprint("refused", n)})
@@ -102,23 +101,22 @@ func giveUpBesideBusy(t *testing.T, w *world, now func() time.Time) {
 	time.Sleep(10 * time.Second)
 }
 
-// A document whose attempts are used up is set aside at once, and then nothing is wrong
-// with the range.
-func TestWhatIsGivenUpOnIsSetAsideAtOnce(t *testing.T) {
+// Then the range is healthy.
+func TestExhaustedDocumentIsDeadLetteredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		giveUpBesideBusy(t, w, nil)
+		deadLetterWhileBusy(t, w, nil)
 		if l := w.leases()[0]; l.Health != changefeed.Healthy {
 			t.Errorf("health %q", l.Health)
 		}
 	})
 }
 
-// The same when the retry is quicker than what tells of the failure.
-func TestAFailureToldLateIsNotTheLastWord(t *testing.T) {
+// The retry may be faster than the report of the failure.
+func TestLateFailureReportDoesNotOutlastRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		giveUpBesideBusy(t, w, func() time.Time {
+		deadLetterWhileBusy(t, w, func() time.Time {
 			if caller, _, _, _ := runtime.Caller(1); strings.HasSuffix(runtime.FuncForPC(caller).Name(), "noteFailure") {
 				time.Sleep(time.Second)
 			}
@@ -130,11 +128,10 @@ func TestAFailureToldLateIsNotTheLastWord(t *testing.T) {
 	})
 }
 
-// What is handled at a later try shows as well that the destination works.
-func TestWhatPassesAtALaterTryVouches(t *testing.T) {
+func TestHandledRetryShowsThatHandlerWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var g graves
+		var g deadLetters
 		failed := map[string]bool{}
 		w.put(1, 1)
 		w.traffic(10 * time.Second)
@@ -144,7 +141,7 @@ func TestWhatPassesAtALaterTryVouches(t *testing.T) {
 				return errNotNow
 			}
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute})
 		time.Sleep(5 * time.Minute)
 		if g.count() != 1 || g.letters[0].ID != "doc-1" {
 			t.Errorf("letters %+v, want one", g.letters)
@@ -170,9 +167,9 @@ func (o *outage) Handle(_ context.Context, b *changefeed.Batch) error {
 	return nil
 }
 
-// After an outage one is tried, then two, then more; and the next outage begins with
-// short pauses again.
-func TestMoreAndMoreIsTriedAfterAnOutage(t *testing.T) {
+// One document is retried, then two, then more. The next outage begins with short pauses
+// again.
+func TestRetriesGrowAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
@@ -197,7 +194,7 @@ func TestMoreAndMoreIsTriedAfterAnOutage(t *testing.T) {
 	})
 }
 
-func TestARetryCutsNoTransaction(t *testing.T) {
+func TestRetryKeepsTransactionsWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var tries atomic.Int32
@@ -217,8 +214,7 @@ func TestARetryCutsNoTransaction(t *testing.T) {
 	})
 }
 
-// A retry has no more documents than a page may have.
-func TestARetryHasAPageAtMost(t *testing.T) {
+func TestRetryIsAtMostOnePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
@@ -246,9 +242,8 @@ func TestARetryHasAPageAtMost(t *testing.T) {
 	})
 }
 
-// Once a document of a key is done, the one behind it begins anew: with short pauses,
-// and at its first attempt.
-func TestWhatFollowsBeginsAnew(t *testing.T) {
+// With short pauses, and at its first attempt.
+func TestNextDocumentOfKeyStartsWithFreshBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		began := time.Now()
@@ -281,9 +276,8 @@ func TestWhatFollowsBeginsAnew(t *testing.T) {
 	})
 }
 
-// What is delivered for the first time shows that the handler works again: what waits is
-// tried at once, not when its pause is over.
-func TestWhatPassesEndsTheRest(t *testing.T) {
+// Held documents are retried at once, not at the end of their pause.
+func TestFirstDeliveryThatSucceedsEndsThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
@@ -305,9 +299,8 @@ func TestWhatPassesEndsTheRest(t *testing.T) {
 	})
 }
 
-// What came while a document of its key waited is tried at once when that one is done, and
-// it is its first attempt.
-func TestWhatCameMeanwhileIsTriedAtOnce(t *testing.T) {
+// When the document before it is done, it is at its first attempt.
+func TestLaterDocumentOfHeldKeyIsTriedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var done, next time.Time
@@ -334,9 +327,7 @@ func TestWhatCameMeanwhileIsTriedAtOnce(t *testing.T) {
 	})
 }
 
-// A sink that does not take a letter is told as the trouble of the range, and is asked
-// again with growing pauses.
-func TestASinkThatIsDownIsTold(t *testing.T) {
+func TestFailingDeadLetterIsReportedAndBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var calls atomic.Int64
@@ -356,8 +347,8 @@ func TestASinkThatIsDownIsTold(t *testing.T) {
 	})
 }
 
-// Where the service bounds a page a retry has 100 documents at most.
-func TestARetryOfPagesWithoutABound(t *testing.T) {
+// If the service bounds the page, a retry has at most 100 documents.
+func TestRetryIsBoundedWithoutMaxItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
@@ -385,8 +376,8 @@ func TestARetryOfPagesWithoutABound(t *testing.T) {
 	})
 }
 
-// The first failure is told when it happens, however long the pause before the next try.
-func TestTheFirstFailureIsTold(t *testing.T) {
+// However long the pause before the next attempt.
+func TestFirstFailureIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.put(1, 1)

@@ -15,7 +15,7 @@ import (
 	"feedbox/tests/testenv"
 )
 
-// memBackend is a container and a store in memory.
+// memBackend is an in-memory container and store.
 type memBackend struct {
 	feed  *memfeed.Container
 	store *memstore.Store
@@ -45,8 +45,7 @@ func simConfig(seed uint64) simulation.Config {
 	}
 }
 
-// TestSimulation runs CHANGEFEED_SEEDS seeds, 60 if that is not set, the first of them
-// CHANGEFEED_SEED.
+// TestSimulation runs CHANGEFEED_SEEDS seeds, by default 60, starting with CHANGEFEED_SEED.
 func TestSimulation(t *testing.T) {
 	first, seeds := testenv.Seed(t, "CHANGEFEED_SEED", 1), testenv.Count(t, "CHANGEFEED_SEEDS", 60)
 	var sum simulation.Report

@@ -64,8 +64,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// The store refuses to delete: retired leases stay and are never processed
-// again, also after their children split in turn.
+// The store refuses deletes: retired leases remain and are never processed again, also
+// after their children split in turn.
 func TestSplitWithoutDeletePermissionReplaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -93,7 +93,7 @@ func TestSplitWithoutDeletePermissionReplaysNothing(t *testing.T) {
 	})
 }
 
-// A split that stops at any step is carried on by another host.
+// Another host completes a split that stops at any step.
 func TestSplitInterruptedAtEveryStep(t *testing.T) {
 	for step := range 14 {
 		t.Run(fmt.Sprintf("step=%d", step), func(t *testing.T) {
@@ -138,8 +138,8 @@ func TestSplitInterruptedAtEveryStep(t *testing.T) {
 	}
 }
 
-// What children inherit is the checkpoint, not what was read: pages handed out
-// but not saved by a manual handler come again.
+// Children inherit the checkpoint: pages that a manual handler received but did not save
+// are delivered again.
 func TestSplitInheritsTheManualCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -194,8 +194,7 @@ func TestManualRefusesLanes(t *testing.T) {
 	}
 }
 
-// A parent that comes back beside its children, as a restored backup or another
-// product leaves it, is retired and not processed.
+// As after the restore of a backup, or from another product.
 func TestReplayedParentIsRetired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -226,8 +225,7 @@ func TestReplayedParentIsRetired(t *testing.T) {
 	})
 }
 
-// A parent with only one of its children goes on for the rest, from its own
-// checkpoint.
+// A parent with only one of its children continues for the rest, from its own checkpoint.
 func TestHalfReplacedParentKeepsItsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -253,5 +251,90 @@ func TestHalfReplacedParentKeepsItsRest(t *testing.T) {
 		if n := w.got.count(); n != want {
 			t.Errorf("%d deliveries, want %d", n, want)
 		}
+	})
+}
+
+// A read may report a split that the list of physical ranges does not show yet: the lease
+// is released and read again later.
+func TestSplitMissingFromRangeListReleasesTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var mu sync.Mutex
+		var ops []string
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			switch {
+			case call < 4:
+				return nil, &changefeed.SplitError{Range: changefeed.FullRange()}
+			case call == 4:
+				return change(1, "k"), nil
+			}
+			return &changefeed.Page{CaughtUp: true}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{Observer: &changefeed.Observer{
+			RangeSplit: func(changefeed.RangeSplit) { t.Error("the lease was split") },
+			LeaseError: func(e changefeed.LeaseError) { mu.Lock(); defer mu.Unlock(); ops = append(ops, e.Op) },
+		}})
+		eventually(t, 2*time.Minute, "read", func() bool { return w.got.distinct() == 1 })
+		mu.Lock()
+		if fmt.Sprint(ops) != "[split split split]" {
+			t.Errorf("errors reported: %v, want one for each split", ops)
+		}
+		mu.Unlock()
+		if l := w.leases(); len(l) != 1 || l[0].State != changefeed.LeaseLive || l[0].Range != changefeed.FullRange() {
+			t.Errorf("leases %+v", l)
+		}
+		stop()
+	})
+}
+
+func TestChildrenOfSplitMayBeUnsorted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		parts := []changefeed.FeedRange{{Min: "20", Max: "FF"}, {Min: "", Max: "10"}, {Min: "10", Max: "20"}}
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			if call == 1 {
+				return nil, &changefeed.SplitError{Range: changefeed.FullRange(), Children: parts} // the list does not show them yet
+			}
+			return &changefeed.Page{CaughtUp: true}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{})
+		eventually(t, time.Minute, "split", func() bool { return w.owners()[""] == 0 && len(w.leases()) == 3 })
+		for i, l := range w.leases() {
+			if want := parts[(i+1)%3]; l.Range != want || l.State != changefeed.LeaseLive {
+				t.Errorf("lease %d is of %s, %q, want %s", i, l.Range, l.State, want)
+			}
+		}
+		stop()
+	})
+}
+
+func TestReplayedLeaseIsRetiredByItsOwnerOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		prefix := "changefeedmemory_db_coll"
+		create(t, w, prefix+".info", fmt.Sprintf(`{"id":%q}`, prefix+".info"))
+		body := func(lo, hi, owner string) (id, text string) {
+			id = fmt.Sprintf("%s..%s-%s", prefix, lo, hi)
+			return id, fmt.Sprintf(`{"id":%q,"version":1,"LeaseToken":"%s-%s","FeedRange":{"Range":{"min":%q,"max":%q}},"Owner":%s,"ContinuationToken":"\"1\""}`, id, lo, hi, lo, hi, owner)
+		}
+		wide, text := body("", "FF", `"net"`)
+		create(t, w, wide, text)
+		narrow, other := body("", "20", "null")
+		create(t, w, narrow, other)
+		w.start("a", nil, nil)
+		for range 20 { // the owner lives
+			time.Sleep(17 * time.Second)
+			r, err := w.store.Read(t.Context(), wide)
+			if err != nil || !strings.Contains(string(r.Body), `"Owner":"net"`) {
+				t.Fatalf("the record of a live owner: %s, error %v", r.Body, err)
+			}
+			if _, err := w.store.Replace(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, 3*time.Minute, "retired once its owner is gone", func() bool {
+			leases := w.leases()
+			return len(leases) == 2 && leases[0].ID == narrow && leases[1].Range.Min == "20" && w.owners()["a"] == 2
+		})
 	})
 }

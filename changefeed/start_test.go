@@ -17,8 +17,8 @@ import (
 	"feedbox/tests/record"
 )
 
-// From now means from the leases' creation, also if the first batch fails, and
-// also if the host restarts before it saw a change.
+// From now means from the creation of the leases, also if the first batch fails, or the
+// host restarts before it saw a change.
 func TestFromNowSkipsNothingAfterTheLeasesExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
@@ -74,7 +74,7 @@ func TestFromSavedTokens(t *testing.T) {
 		w.put(30, 10)
 		w.feed.Split("10")
 		w.feed.Split("30")
-		// Another processor begins where the first one was, on other ranges.
+		// Another processor starts at the positions of the first one, with other ranges.
 		other := w.start("a", nil, &changefeed.Options{Processor: "other", Start: changefeed.FromTokens(saved...)})
 		eventually(t, 5*time.Second, "delivered", func() bool { return w.got.count() == 130 })
 		time.Sleep(time.Minute)
@@ -94,10 +94,7 @@ func TestFromSavedTokens(t *testing.T) {
 	})
 }
 
-// Any number of hosts may initialise at once, over a store that fails and loses
-// answers, and crash while they do: the leases tile the key space, none is
-// processed before that, nothing is skipped.
-// A saved position may be a time: of a range that had no checkpoint yet.
+// A saved position of a range without a checkpoint is a time.
 func TestSavedTokensKeepTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -113,7 +110,9 @@ func TestSavedTokensKeepTheirTime(t *testing.T) {
 	})
 }
 
-func TestManyHostsInitialiseAtOnce(t *testing.T) {
+// The store fails and loses replies, and hosts crash. The leases tile the key space before any
+// of them is processed, and nothing is skipped.
+func TestManyHostsInitializeAtOnce(t *testing.T) {
 	for round := range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 7)
@@ -162,7 +161,7 @@ func TestManyHostsInitialiseAtOnce(t *testing.T) {
 	}
 }
 
-// A lease store that was emptied is filled again from what the hosts remember.
+// From the positions that the hosts remember.
 func TestEmptiedLeaseStoreLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 3)
@@ -209,7 +208,7 @@ func TestEmptiedLeaseStoreLosesNothing(t *testing.T) {
 	})
 }
 
-// One lease that is lost is made again where it was.
+// One lost lease is created again at its position.
 func TestLostLeaseIsRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
@@ -240,9 +239,9 @@ func TestLostLeaseIsRepaired(t *testing.T) {
 	})
 }
 
-// A lease that was lost while nobody ran is made again where the processor began, not at
+// A lease that was lost while no host ran is created again at the processor's start, not at
 // the beginning of the container.
-func TestALeaseThatNobodyRemembersBeginsAtTheStart(t *testing.T) {
+func TestForgottenLeaseStartsAtTheProcessorsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
 		w.put(100, 40)
@@ -268,7 +267,7 @@ func TestALeaseThatNobodyRemembersBeginsAtTheStart(t *testing.T) {
 	})
 }
 
-// Leases of physical ranges, as older .NET processors made them, are continued.
+// Leases of physical ranges come from older .NET processors.
 func TestVersion0LeasesAreContinued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -299,7 +298,7 @@ func TestVersion0LeasesAreContinued(t *testing.T) {
 	})
 }
 
-// Also where the marker that the leases exist is not there (any more), nothing is changed.
+// Nothing is changed, also if the info record is missing.
 func TestLeasesThatCannotBeContinuedAreRefused(t *testing.T) {
 	for _, initialised := range []bool{true, false} {
 		w := newWorld(t, 1)
@@ -326,9 +325,8 @@ func TestLeasesThatCannotBeContinuedAreRefused(t *testing.T) {
 	}
 }
 
-// A lease that turns unreadable while a host runs ends nothing: what is owned is processed
-// on, and the host says what is wrong.
-func TestALeaseThatTurnsUnreadableEndsNothing(t *testing.T) {
+// Owned leases are still processed, and the host reports the unreadable one.
+func TestUnreadableLeaseDoesNotStopTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var refused atomic.Int32
@@ -350,13 +348,13 @@ func TestALeaseThatTurnsUnreadableEndsNothing(t *testing.T) {
 		default:
 		}
 		if refused.Load() == 0 {
-			t.Error("nobody was told")
+			t.Error("nobody was reported")
 		}
 	})
 }
 
-// A process that stops amid its start may lose the store or the feed first.
-func TestAStopIsNoFailureToBegin(t *testing.T) {
+// A process that stops during its start may lose the store or the feed first.
+func TestStopDuringStartIsNoError(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	store := memstore.New(&memstore.Options{Before: func(context.Context, memstore.Op) error {
 		stop()
@@ -378,10 +376,9 @@ func create(t *testing.T, w *world, id, body string) {
 	}
 }
 
-// Two processors in one lease container, one name a prefix of the other's, never
-// see each other's leases; the same name on two host names is one with
-// LeasePrefixHost.
-func TestProcessorsShareAStoreWithoutMeeting(t *testing.T) {
+// One name is a prefix of the other. The same name on two account hosts is one set of
+// leases with LeasePrefixHost.
+func TestProcessorsWithSimilarNamesShareAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 3)
 		w.put(50, 10)
@@ -414,7 +411,7 @@ func TestProcessorsShareAStoreWithoutMeeting(t *testing.T) {
 	})
 }
 
-// A scope is tiled by itself; the same name with another scope is refused.
+// The leases tile the scope. The same name with another scope is refused.
 func TestScopeLimitsTheProcessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
@@ -435,5 +432,25 @@ func TestScopeLimitsTheProcessor(t *testing.T) {
 		if err := p.Run(t.Context()); !errors.Is(err, changefeed.ErrPermanent) {
 			t.Errorf("another scope under the same name: error %v", err)
 		}
+	})
+}
+
+// The wall clock may be wrong. A lease that is lost before its position was known starts
+// well before it.
+func TestLostLeaseOfFromNowStartsBeforeWrongClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a := w.start("a", nil, &changefeed.Options{
+			Start: changefeed.FromNow(), Now: func() time.Time { return time.Now().Add(30 * time.Minute) },
+		})
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		a.stop()
+		w.put(10, 10)
+		l := w.leases()[0]
+		if err := w.store.Delete(t.Context(), l.ID, l.ETag); err != nil {
+			t.Fatal(err)
+		}
+		w.start("b", nil, nil)
+		eventually(t, 2*time.Minute, "all that was written since", func() bool { return w.got.distinct() == 10 })
 	})
 }

@@ -2,6 +2,7 @@ package changefeed_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,9 +13,9 @@ import (
 	"feedbox/changefeed"
 )
 
-// A range that the policy stopped delivers nothing, neither what was read ahead nor
-// what is written later, and reads nothing.
-func TestAStoppedRangeDeliversNothing(t *testing.T) {
+// After the poison policy stops it, the range reads nothing, and delivers neither pages
+// read ahead nor later changes.
+func TestStoppedRangeDeliversNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
@@ -47,9 +48,8 @@ func TestAStoppedRangeDeliversNothing(t *testing.T) {
 	})
 }
 
-// What waits is the next owner's: a host that stops does not wait for it, and begins
-// nothing that it has not begun.
-func TestADrainDoesNotWaitForWhatIsHeld(t *testing.T) {
+// Held keys are left to the next owner, and nothing new is begun.
+func TestDrainDoesNotWaitForHeldKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var tries atomic.Int64
@@ -67,8 +67,8 @@ func TestADrainDoesNotWaitForWhatIsHeld(t *testing.T) {
 	})
 }
 
-// A drain begins no page, also if a lane is idle that has nothing to do for it.
-func TestADrainBeginsNoPage(t *testing.T) {
+// Even if a lane is idle.
+func TestDrainBeginsNoPage(t *testing.T) {
 	for _, lanes := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -85,8 +85,7 @@ func TestADrainBeginsNoPage(t *testing.T) {
 	}
 }
 
-// What a drain cuts short is no trouble of the range.
-func TestADrainIsNoTrouble(t *testing.T) {
+func TestDrainCausesNoTrouble(t *testing.T) {
 	for name, handle := range map[string]func(ctx context.Context) error{
 		"ended": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"fails": func(context.Context) error { time.Sleep(2 * time.Second); return errNotNow },
@@ -111,9 +110,8 @@ func TestADrainIsNoTrouble(t *testing.T) {
 	}
 }
 
-// What a worker was first told to stop for is why it gives its lease up, whatever comes while
-// it waits for its handler.
-func TestTheFirstOrderToStopStands(t *testing.T) {
+// It is the reported reason, whatever comes while the worker waits for its handler.
+func TestFirstStopOrderWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		begun, finish := make(chan struct{}), make(chan struct{})
@@ -136,6 +134,59 @@ func TestTheFirstOrderToStopStands(t *testing.T) {
 		a.stop()
 		if !slices.Equal(reasons, []string{"operator"}) {
 			t.Errorf("released for %q, want once for the operator", reasons)
+		}
+	})
+}
+
+func TestDrainHasADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		cause := make(chan error, 1)
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			return ctx.Err()
+		}
+		w.put(1, 1)
+		var end endings
+		h := w.start("a", nil, &changefeed.Options{DrainTimeout: 4 * time.Second, Observer: end.observer()})
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		h.stop()
+		if d := time.Since(began); d < 4*time.Second || d > 5*time.Second {
+			t.Errorf("drained after %s, want 4 s", d)
+		}
+		if err := <-cause; !errors.Is(err, changefeed.ErrDraining) {
+			t.Errorf("cause %v", err)
+		}
+		if l := w.leases()[0]; l.Owner != "" || l.Continuation != "" {
+			t.Errorf("lease after the drain: owner %q, checkpoint %s", l.Owner, l.Continuation)
+		}
+		end.check(t, w, 1)
+	})
+}
+
+func TestDrainFinishesPagesInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error { return pause(ctx, 3*time.Second) }
+		w.put(100, 5)
+		h := w.start("a", nil, &changefeed.Options{MaxItems: 10})
+		time.Sleep(4 * time.Second)
+		h.stop()
+		n := w.got.count()
+		if n != 20 {
+			t.Errorf("%d delivered, want the page in hand finished and no other begun", n)
+		}
+		if l := w.leases()[0]; l.Continuation != `"20"` {
+			t.Errorf("checkpoint %s, want 20", l.Continuation)
+		}
+		w.got.before = nil
+		w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() >= 100 })
+		time.Sleep(time.Minute)
+		if n := w.got.count(); n != 100 {
+			t.Errorf("%d deliveries of 100 changes", n)
 		}
 	})
 }

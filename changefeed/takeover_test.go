@@ -34,13 +34,13 @@ func crashAndTakeOver(t *testing.T) {
 	if took < 10*time.Second {
 		t.Errorf("taken over after %s: too early for leases that may have been renewed just before", took)
 	}
-	// A range that b had before may pause for PollMax.
+	// Host b may pause for PollMax in a range it had before.
 	eventually(t, 25*time.Second, "delivered", func() bool { return w.got.distinct() == 100 })
 	w.got.ordered(t)
 }
 
-// A host that cannot reach the lease store stops by itself before another may
-// have taken its lease, and its handler learns it in time.
+// A host that cannot reach the lease store stops before another host may have acquired its
+// lease, and its handler's context ends in time.
 func TestHostWithoutLeaseStoreFencesItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -80,8 +80,8 @@ func TestHostWithoutLeaseStoreFencesItself(t *testing.T) {
 	})
 }
 
-// Another's lease is taken only after it was seen unchanged for the owner's
-// expiry, which the owner tells: a host configured with a short one waits too.
+// A lease is taken over only after it was unchanged for its owner's expiry, which is in the
+// record.
 func TestShortExpiryDoesNotStealFromALongOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -103,8 +103,8 @@ func TestShortExpiryDoesNotStealFromALongOne(t *testing.T) {
 	})
 }
 
-// Two processes with one name are two hosts: both work, neither's leases are the
-// other's, and both say so.
+// Two processes with one name are two hosts: both work, their leases are distinct, and both
+// report the other.
 func TestTwoHostsWithOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
@@ -142,8 +142,8 @@ func TestTwoHostsWithOneName(t *testing.T) {
 	})
 }
 
-// A host that crashed and comes back under its name does not wait for others,
-// and does not take its former leases before they count as gone.
+// A host that crashed and restarts under its name does not wait for others, and does not
+// take its former leases before they expire.
 func TestRestartUnderTheSameName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
@@ -153,7 +153,7 @@ func TestRestartUnderTheSameName(t *testing.T) {
 		before := w.leases()[0]
 		a.crash()
 		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{
-			DuplicateHost: func(e changefeed.DuplicateHost) { t.Errorf("the dead one is told of: %+v", e) },
+			DuplicateHost: func(e changefeed.DuplicateHost) { t.Errorf("the dead one is reported of: %+v", e) },
 		}})
 		took := eventually(t, 27*time.Second, "a's successor owns all", func() bool {
 			for _, l := range w.leases() {
@@ -169,7 +169,6 @@ func TestRestartUnderTheSameName(t *testing.T) {
 	})
 }
 
-// A graceful restart costs nobody an expiry.
 func TestDrainedLeasesAreTakenWithinASecond(t *testing.T) {
 	for _, c := range []struct {
 		calm        time.Duration
@@ -206,7 +205,7 @@ func TestDrainedLeasesAreTakenWithinASecond(t *testing.T) {
 					t.Errorf("an idle host stopped in %s", took)
 				}
 				eventually(t, 10*time.Second, "taken", func() bool { return w.owners()[c.stays] == c.ranges })
-				synctest.Wait() // a lease is another's before its observer is told
+				synctest.Wait() // a lease is another's before its observer is reported
 				for lease, at := range acquired {
 					if gap := at.Sub(released[lease]); !released[lease].Before(began) && gap > time.Second {
 						t.Errorf("lease %s was nobody's for %s", lease, gap)
@@ -230,9 +229,9 @@ func TestDrainedLeasesAreTakenWithinASecond(t *testing.T) {
 	})
 }
 
-// A wall clock that is set forward costs the batch in hand another delivery and a
-// renewal, not the lease. A suspension costs the lease before anything is sent.
-func TestWallClockAheadOnlyMakesTheOwnerLookAgain(t *testing.T) {
+// A wall clock that is set forward costs a redelivery of the batch in flight and a renewal,
+// but not the lease. A suspension costs the lease before anything is sent.
+func TestWallClockAheadOnlyCausesARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var ahead atomic.Int64
@@ -267,9 +266,9 @@ func TestWallClockAheadOnlyMakesTheOwnerLookAgain(t *testing.T) {
 	})
 }
 
-// What a crashed host had is shared by those that stay, each of which takes its part only:
-// nothing is taken to be passed on, but for the rare lease whose taker was late.
-func TestWhatACrashedHostHadIsShared(t *testing.T) {
+// Each remaining host acquires its share only. Handing a lease on is a rare exception, for
+// a lease whose expected owner was late.
+func TestLeasesOfCrashedHostAreShared(t *testing.T) {
 	var passed atomic.Int32
 	for range 10 {
 		synctest.Test(t, func(t *testing.T) {
@@ -297,9 +296,9 @@ func TestWhatACrashedHostHadIsShared(t *testing.T) {
 	}
 }
 
-// More hosts than leases: the spare ones write nothing, take over what becomes free,
-// and are given leases as soon as there are enough.
-func TestSpareHostsOnlyLook(t *testing.T) {
+// Spare hosts write nothing, take over free leases, and get leases as soon as there are
+// enough.
+func TestSpareHostsOnlyPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		hosts := map[string]*host{}
@@ -350,4 +349,55 @@ func TestSpareHostsOnlyLook(t *testing.T) {
 			return len(w.leases()) == 2
 		})
 	})
+}
+
+// A handler detects by the epoch that another host has processed the range in between.
+func TestEpochRisesWhenALeaseIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var mu sync.Mutex
+		var epochs []int64 // as handlers saw them, one for each change of it
+		handler := changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if n := len(epochs); n == 0 || epochs[n-1] != b.Epoch {
+				epochs = append(epochs, b.Epoch)
+			}
+			return nil
+		})
+		for round, name := range []string{"a", "b", "c"} {
+			h := w.start(name, handler, nil)
+			w.put(10, 5)
+			eventually(t, time.Minute, "handled by "+name, func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(epochs) == round+1 || len(epochs) > 0 && w.owners()[name] == 1
+			})
+			time.Sleep(time.Minute) // all is handled and checkpointed
+			h.crash()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(epochs) != 3 || epochs[0] >= epochs[1] || epochs[1] >= epochs[2] {
+			t.Errorf("three owners, one after the other, handled under the epochs %v; want three that rise", epochs)
+		}
+	})
+}
+
+// It does not wait for its next regular cycle.
+func TestHostListsWhenALeaseExpires(t *testing.T) {
+	for range 20 { // when the host looks is drawn anew
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			a := w.start("a", nil, nil)
+			eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+			w.start("b", nil, nil)
+			time.Sleep(3 * time.Minute) // the fleet is calm
+			a.crash()
+			took := eventually(t, time.Minute, "taken", func() bool { return w.owners()["b"] == 1 })
+			if most := 5*time.Second*12/10 + 20*time.Second + 100*time.Millisecond; took > most {
+				t.Errorf("taken after %s, want at most a look and Expiry, %s", took, most)
+			}
+		})
+	}
 }

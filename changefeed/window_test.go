@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Bytes and items that are done or held are given back: reading goes on.
-func TestWindowGivesBack(t *testing.T) {
+// Bytes and items that are done or held are released, so reading continues.
+func TestWindowReleasesFinishedItems(t *testing.T) {
 	var passed []string
 	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
 		for _, p := range pages {
@@ -42,9 +42,8 @@ func TestWindowGivesBack(t *testing.T) {
 	}
 }
 
-// What is handled ahead of the checkpoint, and so delivered again after a crash, is
-// bounded.
-func TestAheadIsBounded(t *testing.T) {
+// It bounds the redelivery after a crash.
+func TestItemsAheadOfCheckpointAreBounded(t *testing.T) {
 	w := newWindow(&Options{ReadAheadItems: 2, ReadAheadBytes: 1000}, func([]*page) {})
 	read := func() *page { return w.add(&Page{Items: make([]Item, 1)}) }
 	stuck := read()
@@ -67,9 +66,9 @@ func TestAheadIsBounded(t *testing.T) {
 	}
 }
 
-// The checkpoint tells the highest LSN it has passed, wherever in a page it stands, also of
-// pages that became one: behind a merge LSNs may go down, and lanes permute a page.
-func TestAbsorbedPagesKeepTheirEnd(t *testing.T) {
+// LSNs may decrease after a merge, and lanes permute a page, so the highest LSN may be
+// anywhere.
+func TestMergedPagesKeepTheHighestLSN(t *testing.T) {
 	for name, c := range map[string]struct{ first, second []Item }{
 		"in order":     {[]Item{{LSN: 7, Timestamp: 70}}, []Item{{LSN: 9, Timestamp: 90}}},
 		"out of order": {[]Item{{LSN: 9, Timestamp: 90}}, []Item{{LSN: 7, Timestamp: 70}}},
@@ -93,8 +92,8 @@ func TestAbsorbedPagesKeepTheirEnd(t *testing.T) {
 	}
 }
 
-// The memory of a page may be used again while one of its items is held.
-func TestAHeldDocumentIsACopy(t *testing.T) {
+// The memory of a page may be reused while one of its items is held.
+func TestHeldDocumentIsACopy(t *testing.T) {
 	raw, key := []byte("document"), []byte("key")
 	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
 	p := w.add(&Page{Release: func() { clear(raw); clear(key) }, Items: []Item{{Raw: raw, Key: key}}})
@@ -103,8 +102,7 @@ func TestAHeldDocumentIsACopy(t *testing.T) {
 	}
 }
 
-// The lag is that of the oldest change that is not done, wherever in its page.
-func TestOldestIsOfWhatIsNotDone(t *testing.T) {
+func TestOldestIsAChangeThatIsNotDone(t *testing.T) {
 	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
 	first := w.add(&Page{Items: []Item{{LSN: 1, Timestamp: 30}, {LSN: 2, Timestamp: 20}, {LSN: 3, Timestamp: 40}}})
 	done := w.add(&Page{Items: []Item{{LSN: 4, Timestamp: 1}}})
@@ -130,9 +128,8 @@ func TestOldestIsOfWhatIsNotDone(t *testing.T) {
 	}
 }
 
-// A page becomes one with done neighbours once it is done, not before: the checkpoint would
-// have to wait for it.
-func TestOnlyDonePagesBecomeOne(t *testing.T) {
+// Otherwise the checkpoint would wait for the merged page.
+func TestOnlyDonePagesAreMerged(t *testing.T) {
 	var passed []string
 	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
 		for _, p := range pages {
@@ -155,8 +152,7 @@ func TestOnlyDonePagesBecomeOne(t *testing.T) {
 	}
 }
 
-// What is not handed over any more is given back when the window is.
-func TestADroppedWindowIsGivenBackOnce(t *testing.T) {
+func TestDroppedWindowReleasesEachPageOnce(t *testing.T) {
 	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
 	released := map[int]int{}
 	read := func(n int) *page { return w.add(&Page{Items: make([]Item, 1), Release: func() { released[n]++ }}) }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
-// endlessFeed is a feed whose reads last until they are given up.
+// endlessFeed is a feed whose reads last until they are cancelled.
 type endlessFeed struct{ Feed }
 
 func (endlessFeed) Read(ctx context.Context, _ ReadRequest) (*Page, error) {
@@ -14,11 +15,11 @@ func (endlessFeed) Read(ctx context.Context, _ ReadRequest) (*Page, error) {
 	return nil, ctx.Err()
 }
 
-// startWorker starts a worker of a lease with a request, and returns once it waits for what
-// ends its session, or the pause.
-func startWorker(t *testing.T, request Request) (*shelf, *workers, Lease) {
+// startWorker starts a worker of a lease with a request. It returns once the worker waits
+// for the end of its session, or of the pause.
+func startWorker(t *testing.T, request Request) (*mapStore, *workers, Lease) {
 	t.Helper()
-	store, e := newShelf(t)
+	store, e := newMapStore(t)
 	lease := store.keep(t, Lease{
 		ID: e.ids.lease(FullRange()), Version: 1, Token: "-FF", Range: FullRange(),
 		Owner: "a", Incarnation: "1", Epoch: 1, Expiry: e.opts.Expiry, Request: request,
@@ -30,8 +31,7 @@ func startWorker(t *testing.T, request Request) (*shelf, *workers, Lease) {
 	return store, s, lease
 }
 
-// A worker that is made to look, and finds that nothing is asked of it, goes on as it was.
-func TestAWorkerThatIsAskedNothingGoesOn(t *testing.T) {
+func TestWorkerContinuesWithoutARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s, lease := startWorker(t, Request{})
 		w := s.of(lease.ID)
@@ -46,8 +46,8 @@ func TestAWorkerThatIsAskedNothingGoesOn(t *testing.T) {
 	})
 }
 
-// A worker has something in hand while a page of its is not done, not while it only reads.
-func TestWhatIsInHand(t *testing.T) {
+// A page that is not done counts; a read does not.
+func TestWorkerHasPagesInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s, lease := startWorker(t, Request{})
 		w := s.of(lease.ID)
@@ -68,9 +68,8 @@ func TestWhatIsInHand(t *testing.T) {
 	})
 }
 
-// A worker that hears of a drain's deadline before it hears of the drain, as after a pause of
-// the process, releases its lease all the same, also one that an operator paused.
-func TestAWorkerThatHearsOfTheDeadlineFirstReleasesItsLease(t *testing.T) {
+// As after a pause of the process. A lease that an operator paused is released too.
+func TestWorkerReleasesLeaseIfDeadlinePassesBeforeTheOrder(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			store, s, lease := startWorker(t, Request{Paused: paused})
@@ -84,5 +83,19 @@ func TestAWorkerThatHearsOfTheDeadlineFirstReleasesItsLease(t *testing.T) {
 				t.Errorf("paused %t: the lease is %+v, error %v; want it released", paused, got, err)
 			}
 		})
+	}
+}
+
+func TestRewindAndRetryResetTheRecord(t *testing.T) {
+	l := Lease{
+		Continuation: `"9"`, LSN: 9, ChangeTime: 90, Delivered: 12, Attempts: []DocumentAttempts{{"10:a", 2}},
+		Health: Stopped, Failures: 3, Error: "bad", Failing: time.Unix(1, 0), Request: Request{Retry: true, Rewind: &RangeToken{Since: time.Unix(5, 0)}},
+	}
+	applyRequest(&l)
+	if l.Continuation != "" || !l.Since.Equal(time.Unix(5, 0)) || l.LSN != 0 || l.ChangeTime != 0 || l.Delivered != 0 || l.Attempts != nil {
+		t.Errorf("%+v still tells of the position before", l)
+	}
+	if l.Health != Healthy || l.Failures != 0 || l.Error != "" || !l.Failing.IsZero() || !l.Request.equal(Request{}) {
+		t.Errorf("%+v still tells of the failure, or of the request", l)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"feedbox/changefeed/cosmosfeed"
 )
 
-// The values are those of the SDKs' shared baseline (azcosmos, internal/epk/
-// testdata), with the two top bits of each part cleared.
+// The values are from the SDKs' shared baseline (azcosmos, internal/epk/testdata), with the
+// two top bits of each part cleared.
 func TestEffectivePartitionKeys(t *testing.T) {
 	for _, tt := range []struct {
 		want   string

@@ -2,7 +2,7 @@ package cosmosfeed
 
 import "encoding/json"
 
-// EPK is the effective partition key of a key with one string value.
+// EPK returns the effective partition key of a key with one string value.
 func EPK(key string) string {
 	raw, err := json.Marshal(key)
 	if err != nil {
@@ -11,8 +11,8 @@ func EPK(key string) string {
 	return KeyText(string(raw))
 }
 
-// KeyText is the effective partition key of raw key values: the concatenation of
-// the parts, each hashed by itself.
+// KeyText returns the effective partition key of raw key values: the hashes of the parts,
+// joined.
 func KeyText(values ...string) string {
 	var text []byte
 	for _, v := range values {

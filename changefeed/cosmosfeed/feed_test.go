@@ -51,9 +51,8 @@ func TestFeedReadsEveryRangeOnce(t *testing.T) {
 	}
 }
 
-// A range narrower than a physical one holds only its own documents, whether the
-// service knows the headers or not.
-func TestNarrowRangesPartTheirDocuments(t *testing.T) {
+// Whether the service supports the EPK headers or not.
+func TestNarrowRangesDivideTheirDocuments(t *testing.T) {
 	for _, withPolicy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("policy=%t", withPolicy), func(t *testing.T) {
 			a := newAccount(t, 1, withPolicy)
@@ -134,8 +133,8 @@ func TestProcessorOverAzcosmos(t *testing.T) {
 	}
 }
 
-// The place of a key is where the service puts it, by its partition key ranges.
-func TestPlaceIsTheServices(t *testing.T) {
+// The service's partition key ranges show the place.
+func TestPlaceMatchesTheService(t *testing.T) {
 	a := newAccount(t, 4, true)
 	feed, err := cosmosfeed.NewFeed(a.client, "db", "data")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// ranges are the physical ones as the service has them.
+// ranges returns the physical ranges of the service.
 func (a *account) ranges(container string) (ids []string, bounds []changefeed.FeedRange) {
 	a.t.Helper()
 	physical, err := a.srv.PartitionKeyRanges("db", container)
@@ -31,7 +31,7 @@ func (a *account) ranges(container string) (ids []string, bounds []changefeed.Fe
 	return ids, bounds
 }
 
-// merge joins the first two physical ranges, split cuts the first one at a key.
+// merge joins the first two physical ranges. split divides the first one at a key.
 func (a *account) merge(container string) {
 	a.t.Helper()
 	ids, _ := a.ranges(container)
@@ -60,8 +60,8 @@ func (w *wire) limited() (n int) {
 	return n
 }
 
-// A wrong hash loses nothing where leases and physical ranges agree. It is told
-// once, and from then on a lease that would need it is refused.
+// As long as leases and physical ranges agree. The doubt is reported once, and then a lease
+// that needs the hash is refused.
 func TestWrongHashLosesNothing(t *testing.T) {
 	for _, withPolicy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("policy=%t", withPolicy), func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestWrongHashLosesNothing(t *testing.T) {
 				t.Errorf("%d documents, want 200", len(seen))
 			}
 			if len(doubts) != 1 || !strings.Contains(doubts[0].Error(), "lies outside") {
-				t.Errorf("told %d times: %v", len(doubts), doubts)
+				t.Errorf("reported %d times: %v", len(doubts), doubts)
 			}
 			if n := w.limited(); n != 0 {
 				t.Errorf("%d reads of whole ranges carried bounds", n)
@@ -109,8 +109,7 @@ func TestWrongHashLosesNothing(t *testing.T) {
 	}
 }
 
-// A lease that never read a whole range finds out by itself that a key cannot be
-// where it was read.
+// A lease that never reads a whole range detects that a key cannot be where it was read.
 func TestWrongHashIsNoticedByNarrowLeases(t *testing.T) {
 	a := newAccount(t, 4, true)
 	a.put(200, 40)
@@ -124,7 +123,7 @@ func TestWrongHashIsNoticedByNarrowLeases(t *testing.T) {
 	}
 }
 
-// keyless writes documents without a partition key, which the SDK cannot.
+// keyless writes documents without a partition key, which the SDK cannot do.
 type keyless struct{}
 
 func (keyless) Do(req *policy.Request) (*http.Response, error) {
@@ -135,7 +134,7 @@ func (keyless) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// Keys that are not hashed here are read from whole ranges, and refused in parts.
+// They are read by leases of whole ranges, and refused by narrow leases.
 func TestKeysWithoutAHash(t *testing.T) {
 	a := newAccountWith(t, cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 2}), keyless{})
 	a.createContainer("tree", "/tenant", "/user")
@@ -195,9 +194,8 @@ func TestKeysWithoutAHash(t *testing.T) {
 	}
 }
 
-// However old the list of ranges is, each document reaches one owner: two hosts
-// with caches of their own, of which one learns of everything late.
-func TestStaleRangesPartDocumentsOnce(t *testing.T) {
+// Two hosts have caches of their own, and one of them notices every change late.
+func TestStaleRangesDeliverDocumentsOnce(t *testing.T) {
 	a := newAccount(t, 2, true)
 	late := newAccountAt(t, a, "late")
 	feeds := []*cosmosfeed.Feed{a.feed("data"), late.feed("data")}
@@ -248,8 +246,7 @@ func TestStaleRangesPartDocumentsOnce(t *testing.T) {
 	round("children, one known to a late host only", false, feeds[0], feeds[1], feeds[0])
 }
 
-// after calls a function once, behind the reply to a feed read and before the SDK
-// has it.
+// after calls a function once, between the reply to a feed read and the SDK.
 type after struct{ do atomic.Pointer[func()] }
 
 func (p *after) Do(req *policy.Request) (*http.Response, error) {
@@ -262,9 +259,8 @@ func (p *after) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// The list of ranges is of another time than the reply before it: the reply is of
-// the merged range, the list shows it split again.
-func TestBoundsAreOfTheRangeThatReplied(t *testing.T) {
+// The reply is from the merged range, but the list made after it shows it split again.
+func TestBoundsBelongToTheRangeThatReplied(t *testing.T) {
 	hook := &after{}
 	a := newAccountWith(t, cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 2}), hook)
 	a.put(100, 40)
@@ -288,9 +284,9 @@ func TestBoundsAreOfTheRangeThatReplied(t *testing.T) {
 	}
 }
 
-// A processor on a feed with a wrong hash delivers all there is, tells, and after a
-// merge shows its leases stuck. What it could not read is there for the next one.
-func TestWrongHashStopsWhatItCannotTellApart(t *testing.T) {
+// A processor on a feed with a wrong hash delivers all documents and reports the doubt.
+// After a merge its leases are stuck, and the next owner reads the rest.
+func TestWrongHashStopsMergedRanges(t *testing.T) {
 	a := newAccount(t, 2, true)
 	a.put(100, 40)
 	got := &recorder{}
@@ -318,13 +314,13 @@ func TestWrongHashStopsWhatItCannotTellApart(t *testing.T) {
 	stop := start(broken)
 	got.wait(t, 100)
 	if doubts.Load() != 1 {
-		t.Errorf("told %d times, want once", doubts.Load())
+		t.Errorf("reported %d times, want once", doubts.Load())
 	}
 	a.merge("data")
 	a.put(100, 40)
 	for deadline := time.Now().Add(time.Minute); stuck.Load() < 2; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d ranges are told to be stuck, want 2", stuck.Load())
+			t.Fatalf("%d ranges are reported to be stuck, want 2", stuck.Load())
 		}
 	}
 	operator := changefeed.NewOperator(broken, a.leases("leases"), nil)

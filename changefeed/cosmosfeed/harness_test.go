@@ -42,7 +42,7 @@ func newAccountOn(t *testing.T, srv *cosmosemu.Server, withPolicy bool) *account
 	return a
 }
 
-// newAccountWith has one more policy in its client, around what cosmosfeed does.
+// newAccountWith returns an account whose client has one more policy, outside cosmosfeed's.
 func newAccountWith(t *testing.T, srv *cosmosemu.Server, p policy.Policy) *account {
 	t.Helper()
 	options := *srv.ClientOptions()
@@ -52,8 +52,8 @@ func newAccountWith(t *testing.T, srv *cosmosemu.Server, p policy.Policy) *accou
 	return a
 }
 
-// newAccountAt is the same account for a host with caches of its own: the SDK has
-// them by the name of the endpoint.
+// newAccountAt returns the same account for a host with caches of its own, because the SDK
+// caches by the name of the endpoint.
 func newAccountAt(t *testing.T, a *account, host string) *account {
 	t.Helper()
 	options := *a.srv.ClientOptions()

@@ -39,7 +39,7 @@ func (r *recorder) wait(t *testing.T, n int) {
 	}
 }
 
-// run starts a processor and returns what drains it.
+// run starts a processor and returns a function that drains it.
 func run(t *testing.T, p *changefeed.Processor) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -24,9 +24,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// emulated is the simulation's backend over the wire: each host has a client of
-// its own under a host name of its own, so that the SDK's process-wide caches are
-// each host's own, as in a fleet.
+// emulated is the simulation's backend over the wire. Each host has a client with a host
+// name of its own, because the SDK's caches are per process and host name, and hosts of a
+// fleet do not share them.
 type emulated struct {
 	srv     *cosmosemu.Server
 	network *pipenet.Network
@@ -53,7 +53,7 @@ func newEmulated(t *testing.T, partitions int, stale time.Duration) *emulated {
 	return e
 }
 
-// client reaches the emulator under the host's own name.
+// client connects to the emulator under the host's own name.
 func (e *emulated) client(host string) (*azcosmos.Client, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 16, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return e.network.DialContext(ctx, network, e.srv.Addr())
@@ -139,9 +139,9 @@ func (e *emulated) Merge(epk string) {
 	}
 }
 
-// TestSimulationOverTheWire is the simulation of package changefeed with nothing simulated
-// but time and the network: the SDK, HTTP and the emulator are real. Seeds:
-// CHANGEFEED_WIRE_SEEDS, first one CHANGEFEED_SEED.
+// TestSimulationOverTheWire is the simulation of package changefeed in which only time and
+// the network are simulated: the SDK, HTTP and the emulator are real. Seeds:
+// CHANGEFEED_WIRE_SEEDS, the first one CHANGEFEED_SEED.
 func TestSimulationOverTheWire(t *testing.T) {
 	first, count := testenv.Seed(t, "CHANGEFEED_SEED", 1), testenv.Count(t, "CHANGEFEED_WIRE_SEEDS", 4)
 	var sum simulation.Report

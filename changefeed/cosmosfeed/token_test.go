@@ -8,9 +8,9 @@ import (
 	"feedbox/changefeed"
 )
 
-// A position is what the service gave, quotes included: anything else the SDK would take for
-// no position, and the feed would begin anew.
-func TestAPositionIsAQuotedETag(t *testing.T) {
+// A position is the service's ETag with its quotes. The SDK ignores any other position and
+// starts from the beginning.
+func TestPositionIsAQuotedETag(t *testing.T) {
 	r := changefeed.FeedRange{Min: "10", Max: "20"}
 	for position, ok := range map[string]bool{
 		`"12"`: true, `""12""`: true, "": true, fromNow: true,
@@ -29,8 +29,7 @@ func TestAPositionIsAQuotedETag(t *testing.T) {
 	}
 }
 
-// An answer has one position, or the ranges that the one read was split into.
-func TestWhatAnAnswerContinuesWith(t *testing.T) {
+func TestReplyHasOnePositionOrASplit(t *testing.T) {
 	r := changefeed.FeedRange{Min: "10", Max: "20"}
 	for _, text := range []string{``, `5`, `{}`, `{"continuation":[]}`, `{"continuation":[{"minInclusive":`} {
 		if position, err := decodeToken(text, r); err == nil {
@@ -44,22 +43,10 @@ func TestWhatAnAnswerContinuesWith(t *testing.T) {
 	}
 }
 
-// A reply that does not tell where it is from is not used for a part of the key space.
-func TestAReplyThatTellsNoRange(t *testing.T) {
-	part := &feedRead{Feed: &Feed{}, req: changefeed.ReadRequest{Range: changefeed.FeedRange{Min: "10", Max: "20"}}}
-	if _, err := part.physicalRange(); !errors.Is(err, errRangeUnnamed) {
-		t.Errorf("a part: error %v", err)
-	}
-	part.source = "7"
-	if _, err := part.physicalRange(); !errors.Is(err, errRangesChanged) {
-		t.Errorf("a range that was never listed: error %v", err)
-	}
-	part.seen = seenRange{id: "7", bounds: changefeed.FeedRange{Min: "", Max: "30"}}
-	if got, err := part.physicalRange(); err != nil || got != part.seen.bounds {
-		t.Errorf("a range that replied again: %s, %v", got, err)
-	}
-	whole := &feedRead{Feed: &Feed{}, req: changefeed.ReadRequest{Range: changefeed.FullRange()}}
-	if got, err := whole.physicalRange(); err != nil || got != changefeed.FullRange() {
-		t.Errorf("all there is: %s, %v", got, err)
+func TestSessionLSN(t *testing.T) {
+	for session, want := range map[string]int64{"0:-1#12": 12, "0:1#12#3=4": 12, "0:12": 12, "0:x": 0, "12": 0, "": 0} {
+		if got := sessionLSN(session); got != want {
+			t.Errorf("session %q has LSN %d, want %d", session, got, want)
+		}
 	}
 }

@@ -31,7 +31,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectIsRefused(t *testing.T) {
+func TestInvalidObjectIsRefused(t *testing.T) {
 	for _, raw := range []string{"", "1", "[", "{", `{"a"`, `{"a":`, `{"a":1`, `{"a" 1}`, `{a:1}`, `{"a":1 "b":2}`, `{"a":"x`, `{"a":}`, `{"a":{`, `{,}`} {
 		if got, ok := members([]byte(raw)); ok {
 			t.Errorf("%q: read as %v", raw, got)
@@ -50,7 +50,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// Whatever encoding/json accepts as an object is cut into the same members.
+// FuzzMembers compares Cursor with encoding/json on every object.
 func FuzzMembers(f *testing.F) {
 	f.Add([]byte(`{"a":1,"b":"\\\"","c":{"d":[1,2,{}]}}`))
 	f.Add([]byte(`{"a":"\u0041","a":2}`))

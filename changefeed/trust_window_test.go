@@ -16,9 +16,8 @@ import (
 	"feedbox/changefeed/memstore"
 )
 
-// The trust window begins when the acquisition begins, too, and ends also while a renewal
-// hangs that does not heed its context.
-func TestTrustBeginsBeforeTheAcquisition(t *testing.T) {
+// The window also ends while a renewal hangs that ignores its context.
+func TestTrustWindowBeginsBeforeTheAcquisition(t *testing.T) {
 	for _, hang := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprintf("renewals hang for %s", hang), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { trustBeginsBeforeTheAcquisition(t, hang) })
@@ -64,8 +63,8 @@ func trustBeginsBeforeTheAcquisition(t *testing.T, hang time.Duration) {
 	}
 }
 
-// A renewal that gets no answer is given up while another one can still save the lease.
-func TestARenewalThatHangsCostsNoLease(t *testing.T) {
+// The renewal is aborted while another one can still save the lease.
+func TestHangingRenewalCostsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var hangs atomic.Bool
@@ -87,9 +86,7 @@ func TestARenewalThatHangsCostsNoLease(t *testing.T) {
 	})
 }
 
-// A machine that is suspended again while it renews its lease renews once more before it
-// delivers.
-func TestASuspensionDuringARenewalIsOneMoreDoubt(t *testing.T) {
+func TestSuspensionDuringRenewalNeedsAnotherRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var ahead atomic.Int64
@@ -118,8 +115,7 @@ func TestASuspensionDuringARenewalIsOneMoreDoubt(t *testing.T) {
 	})
 }
 
-// A renewal is due Renew after the last one was sent, however late its answer came.
-func TestRenewalsAreCountedFromTheirRequest(t *testing.T) {
+func TestRenewalIsDueAfterItsRequestNotItsReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var slow atomic.Bool
@@ -155,8 +151,8 @@ func TestRenewalsAreCountedFromTheirRequest(t *testing.T) {
 	})
 }
 
-// Who waits for a checkpoint learns that the lease is gone, whatever context it waits with.
-func TestACheckpointEndsWithTheLease(t *testing.T) {
+// The caller gets the cause, whatever context it waits with.
+func TestCheckpointCallEndsWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		result := make(chan error, 1)
@@ -182,8 +178,7 @@ func TestACheckpointEndsWithTheLease(t *testing.T) {
 	})
 }
 
-// What others add to a record while it is owned, the owner's next write keeps.
-func TestAnOwnedRecordKeepsWhatOthersAdd(t *testing.T) {
+func TestOwnersWriteKeepsForeignMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.start("a", nil, nil)

@@ -7,13 +7,14 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/memstore"
 )
 
-// keep stores leases of the world's container, and that these are the first ones.
+// keep stores lease records of the world's container, and the info record.
 func (w *world) keep(bodies ...string) {
 	w.t.Helper()
 	const prefix = "changefeedmemory_db_coll"
@@ -27,23 +28,22 @@ func (w *world) keep(bodies ...string) {
 	}
 }
 
-// nameless is a feed whose container cannot be identified, and that does not tell where it ends.
-type nameless struct {
+// failingSource is a feed whose container cannot be identified and whose end is unknown.
+type failingSource struct {
 	changefeed.Feed
 	source, now error
 }
 
-func (f nameless) Source(ctx context.Context) (changefeed.Source, error) {
+func (f failingSource) Source(ctx context.Context) (changefeed.Source, error) {
 	if f.source != nil {
 		return changefeed.Source{}, f.source
 	}
 	return f.Feed.Source(ctx)
 }
 
-func (f nameless) Now(context.Context, changefeed.FeedRange) (string, error) { return "", f.now }
+func (f failingSource) Now(context.Context, changefeed.FeedRange) (string, error) { return "", f.now }
 
-// Whatever an operator's call needs and cannot do, its caller is told, and nothing else.
-func TestAnOperatorTellsWhatFailed(t *testing.T) {
+func TestOperatorReturnsTheCauseOfFailure(t *testing.T) {
 	calls := map[string]struct {
 		call  func(ctx context.Context, o *changefeed.Operator) error
 		needs []memstore.Kind
@@ -89,7 +89,7 @@ func TestAnOperatorTellsWhatFailed(t *testing.T) {
 				t.Errorf("%s when the store fails to %s: error %v", name, kind, err)
 			}
 			on = false
-			if err := c.call(t.Context(), changefeed.NewOperator(nameless{Feed: w.feed, source: broken}, w.store, nil)); !errors.Is(err, broken) {
+			if err := c.call(t.Context(), changefeed.NewOperator(failingSource{Feed: w.feed, source: broken}, w.store, nil)); !errors.Is(err, broken) {
 				t.Errorf("%s of an unknown container: error %v", name, err)
 			}
 			if err := c.call(t.Context(), op); err != nil {
@@ -99,8 +99,8 @@ func TestAnOperatorTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// A rewind that is no position of a lease is refused, and asks nothing of its owner.
-func TestARewindToNowhereIsRefused(t *testing.T) {
+// Nothing is requested from the owner.
+func TestRewindToInvalidPositionIsRefused(t *testing.T) {
 	w := newWorld(t, 1)
 	w.keep(`-FF "ContinuationToken":"\"5\"","properties":{}`)
 	low, high := changefeed.FeedRange{Max: "20"}, changefeed.FeedRange{Min: "20", Max: "FF"}
@@ -116,7 +116,7 @@ func TestARewindToNowhereIsRefused(t *testing.T) {
 		"now, untold":     {changefeed.FromNow(), errCut.Error()},
 		"now, of nothing": {changefeed.FromNow(), "no continuation"},
 	} {
-		feed := nameless{Feed: w.feed}
+		feed := failingSource{Feed: w.feed}
 		if name == "now, untold" {
 			feed.now = errCut
 		}
@@ -130,9 +130,9 @@ func TestARewindToNowhereIsRefused(t *testing.T) {
 	}
 }
 
-// A lease that cannot be read is told beside those that can, and keeps all of them from
-// being changed; one that was split has no position, and takes no request.
-func TestLeasesThatCannotBeReadOrAreSplit(t *testing.T) {
+// An unreadable lease is reported beside the readable ones, and prevents changes of all. A
+// split lease has no position and takes no request.
+func TestUnreadableLeasesAreReportedAndSplitOnesSkipped(t *testing.T) {
 	w := newWorld(t, 1)
 	w.keep(`-20 "ContinuationToken":"\"5\"","properties":{}`, `20-FF "ContinuationToken":"\"7\"","properties":{"state":"split"}`)
 	op := w.operator()
@@ -165,13 +165,13 @@ func TestLeasesThatCannotBeReadOrAreSplit(t *testing.T) {
 	}
 }
 
-// meddler is a lease store in which somebody else is faster, once.
-type meddler struct {
+// racingStore is a lease store in which another writer is faster, once.
+type racingStore struct {
 	changefeed.LeaseStore
 	replace, remove func(ctx context.Context, id string)
 }
 
-func (m *meddler) Replace(ctx context.Context, r changefeed.Record) (string, error) {
+func (m *racingStore) Replace(ctx context.Context, r changefeed.Record) (string, error) {
 	if do := m.replace; do != nil {
 		m.replace = nil
 		do(ctx, r.ID)
@@ -179,7 +179,7 @@ func (m *meddler) Replace(ctx context.Context, r changefeed.Record) (string, err
 	return m.LeaseStore.Replace(ctx, r)
 }
 
-func (m *meddler) Delete(ctx context.Context, id, etag string) error {
+func (m *racingStore) Delete(ctx context.Context, id, etag string) error {
 	if do := m.remove; do != nil {
 		m.remove = nil
 		do(ctx, id)
@@ -187,9 +187,9 @@ func (m *meddler) Delete(ctx context.Context, id, etag string) error {
 	return m.LeaseStore.Delete(ctx, id, etag)
 }
 
-// The owner writes between an operator's read and its write: the request is stored on top
-// of that, and if that cannot be read, nothing is.
-func TestARequestIsPutOnTopOfWhatTheOwnerWrote(t *testing.T) {
+// The owner writes between the operator's read and write. If that record cannot be read,
+// nothing is stored.
+func TestRequestKeepsTheOwnersConcurrentWrite(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
 		w := newWorld(t, 1)
 		written := false
@@ -200,7 +200,7 @@ func TestARequestIsPutOnTopOfWhatTheOwnerWrote(t *testing.T) {
 			return nil
 		}})
 		w.keep(`-FF "ContinuationToken":"\"5\"","properties":{}`)
-		store := &meddler{LeaseStore: w.store, replace: func(ctx context.Context, id string) {
+		store := &racingStore{LeaseStore: w.store, replace: func(ctx context.Context, id string) {
 			r, err := w.store.Read(ctx, id)
 			r.Body = []byte(strings.Replace(string(r.Body), `\"5\"`, `\"9\"`, 1))
 			if _, failed := w.store.Replace(ctx, r); err != nil || failed != nil {
@@ -218,12 +218,12 @@ func TestARequestIsPutOnTopOfWhatTheOwnerWrote(t *testing.T) {
 	}
 }
 
-// A pause is what its record says, at whatever moment somebody else pauses or resumes.
-func TestPausedIsWhatTheRecordSays(t *testing.T) {
+// Even if another operator pauses or resumes at the same time.
+func TestPausedFollowsTheRecord(t *testing.T) {
 	w := newWorld(t, 1)
 	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	options := &changefeed.OperatorOptions{Now: func() time.Time { return at }}
-	store := &meddler{LeaseStore: w.store}
+	store := &racingStore{LeaseStore: w.store}
 	op := changefeed.NewOperator(w.feed, store, options)
 	expect := func(when string, want bool) {
 		t.Helper()
@@ -265,4 +265,18 @@ func TestPausedIsWhatTheRecordSays(t *testing.T) {
 		t.Errorf("somebody else resumed meanwhile: %v", err)
 	}
 	expect("at last", false)
+}
+
+func TestUnknownLeaseNameFailsTheWholeRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 2 })
+		if err := w.operator().PauseLeases(t.Context(), w.leases()[0].Token, "no such lease"); err == nil {
+			t.Error("of two leases named one does not exist, and that is no error")
+		}
+		if w.leases()[0].Request.Paused {
+			t.Error("the other was paused")
+		}
+	})
 }

@@ -5,8 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// A call that is not let in is not waited for.
-func TestARefusedCallIsNotWaitedFor(t *testing.T) {
+func TestRefusedOwnCallIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls ownCalls
 		if calls.begin() {

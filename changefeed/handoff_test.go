@@ -15,9 +15,8 @@ import (
 	"feedbox/changefeed/memstore"
 )
 
-// A lease that is passed on to a host by name waits for it; if that one is gone, anybody
-// takes it.
-func TestALeaseMeantForADeadHostIsTaken(t *testing.T) {
+// A lease handed to a host waits for it. If that host is gone, any host acquires it.
+func TestLeaseHandedToDeadHostIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
 		var named atomic.Int32
@@ -50,8 +49,7 @@ func TestALeaseMeantForADeadHostIsTaken(t *testing.T) {
 	})
 }
 
-// A drain ends at its deadline, also if a lease was about to be given up before.
-func TestADrainOverrulesWhatIsUnderWay(t *testing.T) {
+func TestDrainDeadlineAppliesToEarlierReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		var busy atomic.Bool
@@ -64,7 +62,7 @@ func TestADrainOverrulesWhatIsUnderWay(t *testing.T) {
 			}
 			return nil
 		}
-		var end farewell
+		var end endings
 		a := w.start("a", nil, &changefeed.Options{Renew: 2 * time.Second, PollMax: 500 * time.Millisecond, Observer: end.observer()})
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 2 })
 		w.start("b", nil, &changefeed.Options{PollMax: 500 * time.Millisecond})
@@ -95,9 +93,8 @@ func TestADrainOverrulesWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// Nothing of a host that has left stays behind, and what a host leaves that crashed goes
-// in time.
-func TestHostsThatAreGoneLeaveNoRecord(t *testing.T) {
+// The record of a crashed host is deleted later.
+func TestGoneHostsLeaveNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		hosts := func() int {
@@ -126,9 +123,8 @@ func TestHostsThatAreGoneLeaveNoRecord(t *testing.T) {
 	})
 }
 
-// A host alone takes a lease again that it was asked to give up, without waiting for its
-// next look.
-func TestAHostAloneTakesItsLeaseAgain(t *testing.T) {
+// It does not wait for its next cycle.
+func TestHostAloneReacquiresReleasedLeaseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var released, acquired atomic.Int64
@@ -148,9 +144,9 @@ func TestAHostAloneTakesItsLeaseAgain(t *testing.T) {
 	})
 }
 
-// A pause or a rewind whose handler goes on until its context ends has the lease released, with
-// its reason, and not lost; the next owner, here the same host, finds what was asked.
-func TestAHandlerThatDoesNotEndForAPauseOrARewind(t *testing.T) {
+// The lease is released with its reason, not lost. The next owner, here the same host,
+// carries out the request.
+func TestHandlerThatIgnoresPauseOrRewindReleasesTheLease(t *testing.T) {
 	for what, ask := range map[string]func(ctx context.Context, op *changefeed.Operator, id string) error{
 		"pause": func(ctx context.Context, op *changefeed.Operator, id string) error { return op.PauseLeases(ctx, id) },
 		"rewind": func(ctx context.Context, op *changefeed.Operator, _ string) error {
@@ -168,11 +164,11 @@ func TestAHandlerThatDoesNotEndForAPauseOrARewind(t *testing.T) {
 				return ctx.Err()
 			}
 			var mu sync.Mutex
-			var told []string
+			var reported []string
 			tell := func(s string) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, s)
+				reported = append(reported, s)
 			}
 			w.start("a", nil, &changefeed.Options{DrainTimeout: 5 * time.Second, HandlerTimeout: -1, Observer: &changefeed.Observer{
 				LeaseReleased: func(e changefeed.LeaseReleased) { tell("released: " + e.Reason) },
@@ -185,8 +181,8 @@ func TestAHandlerThatDoesNotEndForAPauseOrARewind(t *testing.T) {
 			}
 			time.Sleep(30 * time.Second)
 			mu.Lock()
-			if len(told) == 0 || slices.ContainsFunc(told, func(s string) bool { return s != "released: a handler did not end in time" }) {
-				t.Errorf("%s: told %q", what, told)
+			if len(reported) == 0 || slices.ContainsFunc(reported, func(s string) bool { return s != "released: a handler did not end in time" }) {
+				t.Errorf("%s: reported %q", what, reported)
 			}
 			mu.Unlock()
 			if err := w.operator().ResumeLeases(t.Context()); err != nil {
@@ -197,9 +193,8 @@ func TestAHandlerThatDoesNotEndForAPauseOrARewind(t *testing.T) {
 	}
 }
 
-// A host that could not renew its lease in time takes it again as soon as it can write,
-// if nobody else has: it does not wait for its own expiry.
-func TestAFencedHostTakesItsLeaseAgain(t *testing.T) {
+// If no other host has acquired it, the host does not wait for its own expiry.
+func TestFencedHostReacquiresItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var down atomic.Bool
@@ -224,8 +219,7 @@ func TestAFencedHostTakesItsLeaseAgain(t *testing.T) {
 	})
 }
 
-// While the lease store is away a host asks it less and less often.
-func TestLooksAtAStoreThatIsAwayAreRare(t *testing.T) {
+func TestListingBacksOffDuringStoreOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		a := w.start("a", nil, nil)
@@ -248,8 +242,7 @@ func TestLooksAtAStoreThatIsAwayAreRare(t *testing.T) {
 	})
 }
 
-// A host that nobody watches leaves at once.
-func TestAHostAloneLeavesAtOnce(t *testing.T) {
+func TestHostAloneLeavesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		a := w.start("a", nil, nil)
@@ -263,8 +256,8 @@ func TestAHostAloneLeavesAtOnce(t *testing.T) {
 	})
 }
 
-// A lease that is given up waits for its handler for DrainTimeout.
-func TestAReleaseHasADeadline(t *testing.T) {
+// It waits for its handler for DrainTimeout.
+func TestReleaseHasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		ended := make(chan error, 1)

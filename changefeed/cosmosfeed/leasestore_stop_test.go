@@ -15,13 +15,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// farAway lets every answer to a replace arrive late, unless the caller gives up.
-type farAway struct {
+// slowReplies delays the reply to every replace, unless the caller cancels it.
+type slowReplies struct {
 	armed   atomic.Bool
 	applied chan struct{}
 }
 
-func (f *farAway) Do(req *policy.Request) (*http.Response, error) {
+func (f *slowReplies) Do(req *policy.Request) (*http.Response, error) {
 	reply, err := req.Next()
 	if req.Raw().Method != http.MethodPut {
 		return reply, err
@@ -37,11 +37,10 @@ func (f *farAway) Do(req *policy.Request) (*http.Response, error) {
 	}
 }
 
-// A host that stops while the SDK waits for the answer to a lease write gives the
-// lease up.
-func TestStopDuringALeaseWriteGivesTheLeaseUp(t *testing.T) {
+// The SDK waits for the reply to a lease write.
+func TestStopDuringLeaseWriteReleasesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		far := &farAway{applied: make(chan struct{}, 1)}
+		far := &slowReplies{applied: make(chan struct{}, 1)}
 		a := newAccountWith(t, cosmosemu.StartT(t, &cosmosemu.Options{Network: pipenet.New()}), far)
 		feed, err := cosmosfeed.NewFeed(a.client, "db", "data")
 		if err != nil {

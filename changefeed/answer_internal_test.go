@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// What is known of each item after a call: what was answered for it, else what the call
-// said, which of several items blames none.
-func TestWhatIsKnownAfterACall(t *testing.T) {
+// An item has its answer, or else the call's outcome, which blames none of several items.
+func TestVerdictsAfterACall(t *testing.T) {
 	failed, refuses := errors.New("failed"), Refuse(errors.New("refused"))
 	until := time.Unix(100, 0)
 	waits := WaitUntil(until, errors.New("waits"))
@@ -46,8 +45,7 @@ func TestWhatIsKnownAfterACall(t *testing.T) {
 	}
 }
 
-// No error is no refusal and nothing to wait for.
-func TestNoErrorIsDone(t *testing.T) {
+func TestNilErrorIsDone(t *testing.T) {
 	if err := Refuse(nil); err != nil {
 		t.Errorf("Refuse(nil) is %v", err)
 	}
@@ -56,8 +54,7 @@ func TestNoErrorIsDone(t *testing.T) {
 	}
 }
 
-// An answer for an item that is not in the batch is a fault of the program, and no answer.
-func TestAnAnswerForNoItemPanics(t *testing.T) {
+func TestAnswerForMissingItemPanics(t *testing.T) {
 	for _, i := range []int{-1, 2} {
 		b := Batch{Items: make([]Item, 2), answers: &answers{}}
 		func() {

@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"strings"
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// owned is a delivery of a lease this host owns, and its clock.
+// owned returns a delivery of a lease this host owns, and its clock.
 func (e *env) owned(t *testing.T, l Lease) (*delivery, *manualClock) {
 	t.Helper()
 	c := e.clock.(*manualClock)
@@ -17,10 +18,10 @@ func (e *env) owned(t *testing.T, l Lease) (*delivery, *manualClock) {
 	return newDelivery(t.Context(), e, newKeeper(e, l, f, c.now, newSignal()), &atomic.Int64{}), c
 }
 
-// What fails is on the lease at once, and later when it is written anyway; it is told once
-// it has lasted, with what failed last, and so is its end, once all sources are well.
-func TestTroubleIsNotedToldAndForgotten(t *testing.T) {
-	board, e := newDesk(t)
+// A first failure is stored soon, later ones with the next renewal. It is reported once it
+// has lasted, and so is its end once both sources work.
+func TestTroubleIsRecordedReportedAndCleared(t *testing.T) {
+	board, e := newFaultyStore(t)
 	lease := e.leaseOf(FullRange())
 	lease.Epoch = 3
 	d, c := e.owned(t, lease)
@@ -41,20 +42,20 @@ func TestTroubleIsNotedToldAndForgotten(t *testing.T) {
 	c.now = c.now.Add(e.opts.StuckAfter - 1)
 	d.noteFailure(ofHandler, other)
 	expect("second", false, Retrying, 2, "other", began)
-	board.expectTold(t, "not stuck yet")
+	board.expectEvents(t, "not stuck yet")
 	c.now = c.now.Add(1)
 	d.noteFailure(ofReads, last)
 	expect("third", true, Retrying, 3, last.Error()[:maxErrorText], began)
-	board.expectTold(t, "stuck", RangeStuck{LeaseRef: lease.ref(), Failures: 3, Since: began, Err: last})
+	board.expectEvents(t, "stuck", RangeStuck{LeaseRef: lease.ref(), Failures: 3, Since: began, Err: last})
 	d.noteFailure(ofReads, other)
 	expect("fourth", false, Retrying, 4, "other", began)
 	d.noteSuccess(ofReads)
-	board.expectTold(t, "the handler still fails")
+	board.expectEvents(t, "the handler still fails")
 	d.noteSuccess(ofHandler)
 	expect("well", true, Healthy, 0, "", time.Time{})
-	board.expectTold(t, "well", RangeRecovered{lease.ref()})
+	board.expectEvents(t, "well", RangeRecovered{lease.ref()})
 	d.noteSuccess(ofHandler)
-	board.expectTold(t, "still well")
+	board.expectEvents(t, "still well")
 	c.now = c.now.Add(time.Second)
 	d.noteFailure(ofReads, errTest)
 	expect("anew", true, Retrying, 1, errTest.Error(), c.now)
@@ -65,8 +66,7 @@ func TestTroubleIsNotedToldAndForgotten(t *testing.T) {
 	}
 }
 
-// A new session counts on from what its lease tells of the one before.
-func TestTroubleIsInherited(t *testing.T) {
+func TestSessionInheritsTrouble(t *testing.T) {
 	now := time.Unix(1000, 0).UTC()
 	ours := trouble{of: ofHandler, since: now.Add(-time.Hour), failures: 9, stuck: true}
 	for name, tt := range map[string]struct {
@@ -78,7 +78,7 @@ func TestTroubleIsInherited(t *testing.T) {
 		"by a clock that is ahead":      {Lease{Health: Stopped, Failing: now.Add(time.Hour), Failures: 1}, trouble{of: ofReads | ofHandler, since: now, failures: 1}},
 		"an operator wants another try": {Lease{}, trouble{of: ofHandler}},
 	} {
-		_, e := newDesk(t)
+		_, e := newFaultyStore(t)
 		d, _ := e.owned(t, tt.lease)
 		d.trouble = ours
 		if d.inheritTrouble(); d.trouble != tt.want {
@@ -87,8 +87,7 @@ func TestTroubleIsInherited(t *testing.T) {
 	}
 }
 
-// What a page tells of a range: how far it was read, and how far it goes.
-func TestWhatAPageTellsOfTheLag(t *testing.T) {
+func TestPageUpdatesLag(t *testing.T) {
 	before := lagState{endLSN: 8, readLSN: 6, lastTS: 60, err: errTest}
 	for name, tt := range map[string]struct {
 		page Page
@@ -107,9 +106,8 @@ func TestWhatAPageTellsOfTheLag(t *testing.T) {
 	}
 }
 
-// The lag between two sessions is what is known to lie behind the last item read, and not
-// known if nothing is.
-func TestTheLagBetweenSessions(t *testing.T) {
+// It is unknown if no more changes are known to exist.
+func TestLagBetweenSessions(t *testing.T) {
 	more := lagState{known: true, endLSN: 10, readLSN: 6, lastTS: 940}
 	with := func(edit func(*lagState)) lagState { s := more; edit(&s); return s }
 	type figures struct {
@@ -128,7 +126,7 @@ func TestTheLagBetweenSessions(t *testing.T) {
 		"nothing is known":          {lagState{}, figures{}},
 		"it cannot be read now":     {with(func(s *lagState) { s.err = errTest }), figures{4, time.Minute, false}},
 	} {
-		_, e := newDesk(t)
+		_, e := newFaultyStore(t)
 		d, _ := e.owned(t, e.leaseOf(FullRange()))
 		d.lag = tt.state
 		got := d.lagIn(nil)
@@ -141,5 +139,35 @@ func TestTheLagBetweenSessions(t *testing.T) {
 		Sparse
 	}{}, 400); n != 1 {
 		t.Errorf("400 LSNs of a feed whose LSNs have gaps are %d transactions, want one", n)
+	}
+}
+
+// splitFeed is a feed whose range has split into parts with changes of different ages.
+type splitFeed struct{ Feed }
+
+func (splitFeed) Read(_ context.Context, req ReadRequest) (*Page, error) {
+	children := []FeedRange{rng("", "55"), rng("55", "AA"), rng("AA", "FF")}
+	for i, child := range children {
+		if req.Range.Equal(child) {
+			return &Page{Items: []Item{{LSN: 5, Timestamp: []int64{500, 100, 300}[i]}}, EndLSN: 6}, nil
+		}
+	}
+	return nil, &SplitError{Range: req.Range, Children: children}
+}
+
+func TestAgeOfSplitRangeIsThatOfItsOldestPart(t *testing.T) {
+	o := &Operator{feed: splitFeed{}, opts: OperatorOptions{Now: func() time.Time { return time.Unix(1000, 0) }}}
+	var lag RangeLag
+	if err := o.measure(t.Context(), RangeToken{Range: FullRange()}, &lag); err != nil || lag.Age != 900*time.Second || lag.Transactions != 6 {
+		t.Errorf("%+v, %v; want 900 s and 6 transactions", lag, err)
+	}
+}
+
+func TestEndLSNIsKeptIfReplyHasNone(t *testing.T) {
+	var s lagState
+	s.read(&Page{EndLSN: 10, Items: []Item{{LSN: 4, Timestamp: 40}}})
+	s.read(&Page{Items: []Item{{LSN: 6, Timestamp: 60}}})
+	if s.endLSN != 10 || s.readLSN != 6 || s.lastTS != 60 {
+		t.Errorf("%+v, want the end 10, read up to 6", s)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"feedbox/changefeed/memfeed"
 )
 
-// What a manual handler gets again is of one page: its checkpoint is behind that.
-func TestAManualHandlerGetsAPageAtATime(t *testing.T) {
+// A checkpoint covers one page, so a retry contains items of one page only.
+func TestManualHandlerRetriesOnePageAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var calls atomic.Int32
@@ -32,8 +32,7 @@ func TestAManualHandlerGetsAPageAtATime(t *testing.T) {
 	})
 }
 
-// A range has trouble as long as anything is held, whatever else passes.
-func TestARangeIsHealthyWhenNothingIsHeld(t *testing.T) {
+func TestRangeIsHealthyOnlyWithoutHeldKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var open atomic.Bool
@@ -60,13 +59,12 @@ func TestARangeIsHealthyWhenNothingIsHeld(t *testing.T) {
 	})
 }
 
-// Of the reasons why a batch is not done the one that the handler gave is told, and a
-// refusal may be wrapped.
-func TestTheAnswerIsTold(t *testing.T) {
+// Of several causes the handler's own answer is reported. A refusal may be wrapped.
+func TestAnswerIsReportedAsTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var g graves
-		var told atomic.Pointer[error]
+		var g deadLetters
+		var reported atomic.Pointer[error]
 		w.put(9, 3)
 		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
 			for i := range b.Items {
@@ -82,12 +80,12 @@ func TestTheAnswerIsTold(t *testing.T) {
 			}
 			return nil
 		}), &changefeed.Options{
-			DeadLetter: g.bury, RetryMin: time.Second, RetryMax: time.Hour,
-			Observer: &changefeed.Observer{BatchFailed: func(e changefeed.BatchFailed) { told.CompareAndSwap(nil, &e.Err) }},
+			DeadLetter: g.store, RetryMin: time.Second, RetryMax: time.Hour,
+			Observer: &changefeed.Observer{BatchFailed: func(e changefeed.BatchFailed) { reported.CompareAndSwap(nil, &e.Err) }},
 		})
 		time.Sleep(500 * time.Millisecond)
-		if err := told.Load(); err == nil || !errors.Is(*err, errNotNow) {
-			t.Errorf("the observer is told %v, want a reason that the handler gave", err)
+		if err := reported.Load(); err == nil || !errors.Is(*err, errNotNow) {
+			t.Errorf("the observer is reported %v, want a reason that the handler gave", err)
 		}
 		time.Sleep(time.Minute)
 		if g.count() != 1 || g.letters[0].ID != "doc-8" || g.letters[0].Waiting {
@@ -96,7 +94,6 @@ func TestTheAnswerIsTold(t *testing.T) {
 	})
 }
 
-// Each begins nothing once its context has ended.
 func TestEachEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -134,12 +131,12 @@ func TestEachEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A typed handler is not called for nothing, and a handler that answers that all is done
-// has not failed.
+// A typed handler is not called without items. A handler that answers that all items are
+// done has not failed.
 func TestNoCallWithoutItemsNoFailureWithoutError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var g graves
+		var g deadLetters
 		var handled, failed atomic.Int32
 		w.feed.Put(memfeed.Document{Key: "k", ID: "bad", More: map[string]any{"n": "text"}})
 		w.start("a", changefeed.Typed(func(_ context.Context, b *changefeed.Batch, items []struct{ N int }) error {
@@ -150,7 +147,7 @@ func TestNoCallWithoutItemsNoFailureWithoutError(t *testing.T) {
 				b.Answer(i, nil)
 			}
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, Observer: &changefeed.Observer{
+		}), &changefeed.Options{DeadLetter: g.store, Observer: &changefeed.Observer{
 			BatchHandled: func(changefeed.BatchHandled) { handled.Add(1) },
 			BatchFailed:  func(changefeed.BatchFailed) { failed.Add(1) },
 		}})
@@ -164,9 +161,9 @@ func TestNoCallWithoutItemsNoFailureWithoutError(t *testing.T) {
 	})
 }
 
-// A call that ended because the lease was in doubt is nobody's fault: it is told as no
-// failure, and made again as soon as the lease is sure.
-func TestADoubtIsNobodysFault(t *testing.T) {
+// A call that ended because the lease was in doubt is not reported as a failure, and is
+// repeated as soon as the lease is renewed.
+func TestDoubtIsNotCountedAsFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var ahead atomic.Int64
@@ -190,5 +187,46 @@ func TestADoubtIsNobodysFault(t *testing.T) {
 		if took := second.Sub(first); took > time.Second || troubles.Load() != 0 {
 			t.Errorf("called again after %s; the range had trouble %d times", took, troubles.Load())
 		}
+	})
+}
+
+func TestEmptyPageWaitsForManualCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &movingFeed{Feed: w.feed}
+		checkpoint := make(chan func() error, 1)
+		w.put(1, 1)
+		stop := w.run(feed, changefeed.Manual(func(ctx context.Context, _ *changefeed.Batch, save changefeed.Checkpoint) error {
+			checkpoint <- func() error { return save(t.Context()) }
+			return nil
+		}), &changefeed.Options{})
+		time.Sleep(10 * time.Minute)
+		if l := w.leases()[0]; l.Continuation != "" || feed.reads.Load() < 20 {
+			t.Errorf("continuation %s after %d empty pages; the handler has saved nothing", l.Continuation, feed.reads.Load())
+		}
+		if err := (<-checkpoint)(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if l := w.leases()[0]; checkpointLSN(t, l.Continuation) < 1000 {
+			t.Errorf("continuation %s, want that of an empty page", l.Continuation)
+		}
+		stop()
+	})
+}
+
+func TestEmptyPagesMoveAManualCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &movingFeed{Feed: w.feed}
+		w.put(1, 1)
+		stop := w.run(feed, changefeed.Manual(func(ctx context.Context, _ *changefeed.Batch, save changefeed.Checkpoint) error {
+			return save(ctx)
+		}), &changefeed.Options{})
+		time.Sleep(10 * time.Minute)
+		if l := w.leases()[0]; checkpointLSN(t, l.Continuation) < 1000 {
+			t.Errorf("continuation %s, want that of an empty page", l.Continuation)
+		}
+		stop()
 	})
 }

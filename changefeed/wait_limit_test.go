@@ -16,13 +16,12 @@ import (
 	"feedbox/changefeed/memfeed"
 )
 
-// Who waits for something that all wait for is not tried before, and is not set aside
-// for it.
-func TestWaitUntilIsKeptAndDoesNotCount(t *testing.T) {
+// The document is neither retried earlier nor dead-lettered for that time.
+func TestWaitUntilDelaysRetryAndIsNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
-		var g graves
+		var g deadLetters
 		var tries []time.Time
 		var mu sync.Mutex
 		w.put(1, 1)
@@ -37,7 +36,7 @@ func TestWaitUntilIsKeptAndDoesNotCount(t *testing.T) {
 			}
 			got.note(&item)
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute})
 		time.Sleep(65 * time.Minute)
 		mu.Lock()
 		defer mu.Unlock()
@@ -52,8 +51,8 @@ func TestWaitUntilIsKeptAndDoesNotCount(t *testing.T) {
 	})
 }
 
-// The time to wait until is one of Options.Now, whatever Options.Clock shows.
-func TestWaitUntilIsATimeOfTheWallClock(t *testing.T) {
+// It is a time of Options.Now, not of Options.Clock.
+func TestWaitUntilUsesTheWallClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.put(1, 1)
@@ -74,13 +73,12 @@ func TestWaitUntilIsATimeOfTheWallClock(t *testing.T) {
 	})
 }
 
-// Of a key with several documents the one that was tried and waits is set aside, not
-// the one before it in the feed that waits for it.
-func TestWhatWasTriedIsToBlame(t *testing.T) {
+// Of several documents of a key, the tried one is dead-lettered, not one that waits for it.
+func TestOnlyTriedDocumentIsDeadLettered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
-		var g graves
+		var g deadLetters
 		w.feed.Put(memfeed.Document{Key: "k", ID: "second"}, memfeed.Document{Key: "k", ID: "first"})
 		w.traffic(10 * time.Second)
 		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
@@ -96,7 +94,7 @@ func TestWhatWasTriedIsToBlame(t *testing.T) {
 				}
 			}
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute})
 		time.Sleep(5 * time.Minute)
 		if g.count() != 1 || g.letters[0].ID != "first" || !g.letters[0].Waiting || !errors.Is(g.letters[0].Err, errNotNow) {
 			t.Errorf("letters %+v, want one for the document that was tried", g.letters)
@@ -107,12 +105,11 @@ func TestWhatWasTriedIsToBlame(t *testing.T) {
 	})
 }
 
-// However full the window is, a document that failed once is tried again first.
-func TestAFullWindowGivesUpOnNothingAtOnce(t *testing.T) {
+func TestFullWindowRetriesBeforeDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
-		var g graves
+		var g deadLetters
 		failed := map[string]bool{}
 		w.put(10, 10)
 		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
@@ -122,7 +119,7 @@ func TestAFullWindowGivesUpOnNothingAtOnce(t *testing.T) {
 			}
 			got.note(&item)
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Hour, MaxItems: 10, ReadAheadItems: 2})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Hour, MaxItems: 10, ReadAheadItems: 2})
 		eventually(t, time.Minute, "handled", func() bool { return got.distinct() == 10 || g.count() > 0 })
 		if g.count() != 0 {
 			t.Errorf("%d documents were given up on after one failure", g.count())
@@ -131,12 +128,11 @@ func TestAFullWindowGivesUpOnNothingAtOnce(t *testing.T) {
 	})
 }
 
-// A document that is refused has its attempts, also if they take longer than one that
-// waits would have.
-func TestRefusalsAreNotWaiting(t *testing.T) {
+// A refused document has its attempts, even if they take longer than WaitLimit.
+func TestRefusalsAreNotLimitedByWaitLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var g graves
+		var g deadLetters
 		w.put(4, 4)
 		w.traffic(20 * time.Millisecond)
 		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
@@ -144,7 +140,7 @@ func TestRefusalsAreNotWaiting(t *testing.T) {
 				return changefeed.Refuse(errNotNow)
 			}
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Millisecond})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Millisecond})
 		eventually(t, time.Minute, "kept", func() bool { return g.count() == 1 })
 		if l := g.letters[0]; l.Waiting || l.Attempts != 5 {
 			t.Errorf("letter after %d attempts, waiting %t; want 5, refused", l.Attempts, l.Waiting)
@@ -152,12 +148,12 @@ func TestRefusalsAreNotWaiting(t *testing.T) {
 	})
 }
 
-// A document that waited too long, was tried again because it could not be kept, and was
-// refused then, is one that was refused.
-func TestALetterTellsWhatCameLast(t *testing.T) {
+// A document that waited too long, was retried because the sink failed, and was then
+// refused, is dead-lettered as refused.
+func TestDeadLetterHasTheLastOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var g graves
+		var g deadLetters
 		g.fail.Store(1)
 		w.put(1, 1)
 		w.traffic(5 * time.Second)
@@ -169,7 +165,7 @@ func TestALetterTellsWhatCameLast(t *testing.T) {
 				return errNotNow
 			}
 			return changefeed.Refuse(errNotNow)
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute})
 		eventually(t, 10*time.Minute, "kept", func() bool { return g.count() == 1 })
 		if l := g.letters[0]; l.Waiting || l.Attempts != 5 {
 			t.Errorf("letter after %d attempts, waiting %t; want 5, refused", l.Attempts, l.Waiting)
@@ -177,13 +173,12 @@ func TestALetterTellsWhatCameLast(t *testing.T) {
 	})
 }
 
-// WaitLimit counts from when a document was next in its key, not from when its key
-// began to wait.
-func TestEveryDocumentHasItsOwnTime(t *testing.T) {
+// WaitLimit counts from when a document became the first of its key.
+func TestWaitLimitCountsPerDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		got := newLedger()
-		var g graves
+		var g deadLetters
 		var mu sync.Mutex
 		began := map[string]time.Time{} // guarded by mu
 		waits := func(id string) bool {
@@ -210,7 +205,7 @@ func TestEveryDocumentHasItsOwnTime(t *testing.T) {
 			}
 			got.note(&item)
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute, RetryMax: 3 * time.Second})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute, RetryMax: 3 * time.Second})
 		time.Sleep(5 * time.Minute)
 		if g.count() != 1 || g.letters[0].ID != "never" || got.of("a") != 1 || got.of("b") != 1 || got.of("c") != 1 {
 			t.Errorf("handled %d, %d and %d times; letters %+v", got.of("a"), got.of("b"), got.of("c"), g.letters)
@@ -218,11 +213,10 @@ func TestEveryDocumentHasItsOwnTime(t *testing.T) {
 	})
 }
 
-// The letter of a document that waited tells how often it was tried.
-func TestALetterTellsTheTries(t *testing.T) {
+func TestDeadLetterOfWaitingDocumentHasAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var g graves
+		var g deadLetters
 		var tries atomic.Int64
 		w.put(1, 1)
 		w.traffic(10 * time.Second)
@@ -232,7 +226,7 @@ func TestALetterTellsTheTries(t *testing.T) {
 				return errNotNow
 			}
 			return nil
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute})
 		eventually(t, 5*time.Minute, "set aside", func() bool { return g.count() == 1 })
 		if l := g.letters[0]; int64(l.Attempts) != tries.Load() || l.Attempts < 3 {
 			t.Errorf("the letter tells %d attempts, it was tried %d times", l.Attempts, tries.Load())
@@ -240,24 +234,51 @@ func TestALetterTellsTheTries(t *testing.T) {
 	})
 }
 
-// What is done of a batch that is not done as a whole shows that the destination works.
-func TestAPartThatIsDoneVouches(t *testing.T) {
+func TestPartlyHandledBatchShowsThatHandlerWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var g graves
+		var g deadLetters
 		w.put(1, 1)
 		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
 			if strings.HasPrefix(idOf(&item), "good-") {
 				return nil
 			}
 			return errNotNow
-		}), &changefeed.Options{DeadLetter: g.bury, WaitLimit: time.Minute})
+		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute})
 		for n := range 30 {
 			time.Sleep(10 * time.Second)
 			w.feed.Put(memfeed.Document{Key: "good", ID: fmt.Sprint("good-", n)}, memfeed.Document{Key: fmt.Sprint("bad-", n), ID: fmt.Sprint("bad-", n)})
 		}
 		if !g.holds("doc-1") {
 			t.Errorf("%d documents were set aside in 5 minutes, doc-1 is not among them", g.count())
+		}
+	})
+}
+
+// The handler may succeed by then.
+func TestWaitingDocumentIsRetriedAfterFailedDeadLetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		got := newLedger()
+		var letters atomic.Int32
+		var open atomic.Bool
+		w.put(1, 1)
+		w.traffic(time.Second)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			if idOf(&item) == "doc-1" && !open.Load() {
+				return errNotNow
+			}
+			got.note(&item)
+			return nil
+		}), &changefeed.Options{WaitLimit: time.Minute, DeadLetter: func(context.Context, changefeed.DeadLetter) error {
+			letters.Add(1)
+			open.Store(true) // what it waited for is there
+			return errors.New("the sink is full")
+		}})
+		eventually(t, 10*time.Minute, "a letter", func() bool { return letters.Load() > 0 })
+		time.Sleep(10 * time.Minute)
+		if n := got.of("doc-1"); n != 1 || letters.Load() != 1 {
+			t.Errorf("handled %d times, %d letters, want it handled once after one letter", n, letters.Load())
 		}
 	})
 }

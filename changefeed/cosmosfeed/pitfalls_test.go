@@ -13,8 +13,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// Each test here is about one thing azcosmos' ReadChangeFeed does that a processor
-// must not be caught by.
+// Each test here is about one pitfall of azcosmos' ReadChangeFeed.
 
 // wire records the feed reads that reach the service.
 type wire struct {
@@ -43,7 +42,7 @@ func (w *wire) last(t *testing.T) http.Header {
 	return w.calls[len(w.calls)-1]
 }
 
-// Pitfall 1: a range inside a physical one comes back widened to all of it.
+// Pitfall 1: the SDK returns a position inside a physical range widened to all of it.
 func TestPositionsOfNarrowRangesStayNarrow(t *testing.T) {
 	a := newAccount(t, 1, false)
 	a.put(100, 40)
@@ -63,8 +62,8 @@ func TestPositionsOfNarrowRangesStayNarrow(t *testing.T) {
 	}
 }
 
-// Pitfall 2: the SDK sends no bounds. With the policy the service gets them and
-// need not send what is dropped here anyway.
+// Pitfall 2: the SDK sends no bounds. With the policy the service receives them and need
+// not send documents that would be dropped.
 func TestBoundsReachTheServiceOnFeedReadsOnly(t *testing.T) {
 	a := newAccount(t, 1, true)
 	var others []string
@@ -84,7 +83,7 @@ func TestBoundsReachTheServiceOnFeedReadsOnly(t *testing.T) {
 	}
 }
 
-// Pitfall 3: after a merge each of two leases reads all of the merged partition.
+// Pitfall 3: after a merge each of two leases reads the whole merged partition.
 func TestMergedRangesDeliverEachDocumentOnce(t *testing.T) {
 	for _, withPolicy := range []bool{true, false} {
 		a := newAccount(t, 2, withPolicy)
@@ -124,8 +123,8 @@ func TestMergedRangesDeliverEachDocumentOnce(t *testing.T) {
 	}
 }
 
-// Pitfall 4: a bare ETag as continuation is dropped and the feed starts again
-// from the beginning, without a word.
+// Pitfall 4: the SDK silently ignores a bare ETag as a continuation and starts from the
+// beginning.
 func TestPositionsResumeAndOthersAreRefused(t *testing.T) {
 	a := newAccount(t, 1, true)
 	a.put(30, 10)
@@ -141,8 +140,8 @@ func TestPositionsResumeAndOthersAreRefused(t *testing.T) {
 	}
 }
 
-// Pitfall 5: of a token and a range the SDK heeds the token. A child that begins
-// at its parent's position must read its own range.
+// Pitfall 5: if a request has a token and a range, the SDK uses the token. A child that
+// starts at its parent's position must read its own range.
 func TestRangeOfARequestIsTheOneRead(t *testing.T) {
 	a := newAccount(t, 1, true)
 	a.put(50, 40)
@@ -158,9 +157,9 @@ func TestRangeOfARequestIsTheOneRead(t *testing.T) {
 	}
 }
 
-// Pitfall 6: the start time is written with the zone UTC, and sent again with
-// every position if it is left set. Changes of its second are not shown.
-func TestStartTimeIsSentOnceAndAsHTTPWantsIt(t *testing.T) {
+// Pitfall 6: the SDK writes the start time with the zone UTC, and sends it again with every
+// position if it remains set. The service omits changes of that second.
+func TestStartTimeIsSentOnceInHTTPFormat(t *testing.T) {
 	a := newAccount(t, 1, true)
 	a.put(5, 2)
 	a.srv.Advance(time.Hour)
@@ -186,10 +185,10 @@ func TestStartTimeIsSentOnceAndAsHTTPWantsIt(t *testing.T) {
 	}
 }
 
-// Pitfall 7: what the SDK offers as composite token is the last range's only. A
-// range that split is told by the token in the answer, and nothing of that answer
-// is used: it is one child's page.
-func TestSplitIsToldAndNothingOfItDelivered(t *testing.T) {
+// Pitfall 7: the SDK's composite token contains only the last range. The token in the reply
+// shows that a range split, and nothing of that reply is used, because it is one child's
+// page.
+func TestSplitIsReportedAndNotDelivered(t *testing.T) {
 	for _, withPolicy := range []bool{true, false} {
 		a := newAccount(t, 1, withPolicy)
 		a.put(60, 40)
@@ -222,10 +221,9 @@ func TestSplitIsToldAndNothingOfItDelivered(t *testing.T) {
 	}
 }
 
-// Pitfall 8: an error in the middle of several ranges loses what was known of
-// the first ones. With one range to a read there is no middle; the position moves
-// with a page or not at all.
-func TestErrorsMoveNothing(t *testing.T) {
+// Pitfall 8: an error between several ranges loses the results of the first ones. Each read
+// covers one range, so the position moves with a page or not at all.
+func TestErrorsDoNotMoveThePosition(t *testing.T) {
 	a := newAccount(t, 4, true)
 	a.put(200, 40)
 	fault := 0
@@ -270,7 +268,7 @@ func TestErrorsMoveNothing(t *testing.T) {
 	}
 }
 
-// Pitfall 9: no options are an error, and no page size means the service's.
+// Pitfall 9: the SDK refuses nil options, and without a page size the service decides.
 func TestPageSizeIsSentOnlyIfAsked(t *testing.T) {
 	a := newAccount(t, 1, true)
 	a.put(30, 10)
@@ -286,8 +284,8 @@ func TestPageSizeIsSentOnlyIfAsked(t *testing.T) {
 	}
 }
 
-// Pitfall 10: reads of leases may be old. Whatever is done about one carries the
-// ETag that was read, so that an old one does nothing.
+// Pitfall 10: lease reads may be stale. Every write carries the ETag that was read, so a
+// stale read changes nothing.
 func TestStaleLeaseReadsChangeNothing(t *testing.T) {
 	srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 1, StaleReads: 300 * time.Millisecond, Seed: 5})
 	a := newAccountOn(t, srv, true)
@@ -324,7 +322,7 @@ func TestStaleLeaseReadsChangeNothing(t *testing.T) {
 	}
 }
 
-// A missing or unfit container is refused, not waited for.
+// A missing or unsuitable container is refused at once.
 func TestContainersThatCannotBeServedAreRefused(t *testing.T) {
 	a := newAccount(t, 1, true)
 	for name, try := range map[string]func() error{

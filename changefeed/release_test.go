@@ -13,27 +13,26 @@ import (
 	"feedbox/changefeed/memstore"
 )
 
-// farewell counts how a host's leases ended.
-type farewell struct{ lost, released atomic.Int32 }
+// endings counts the ends of a host's ownerships.
+type endings struct{ lost, released atomic.Int32 }
 
-func (f *farewell) observer() *changefeed.Observer {
+func (f *endings) observer() *changefeed.Observer {
 	return &changefeed.Observer{
 		LeaseLost:     func(changefeed.LeaseLost) { f.lost.Add(1) },
 		LeaseReleased: func(changefeed.LeaseReleased) { f.released.Add(1) },
 	}
 }
 
-// check fails unless every lease was given up and is nobody's.
-func (f *farewell) check(t *testing.T, w *world, leases int) {
+// check fails unless every lease was released and is unowned.
+func (f *endings) check(t *testing.T, w *world, leases int) {
 	t.Helper()
 	if f.lost.Load() != 0 || int(f.released.Load()) != leases || w.owners()[""] != leases {
 		t.Errorf("%d leases lost, %d released; owners %v; want all %d given up", f.lost.Load(), f.released.Load(), w.owners(), leases)
 	}
 }
 
-// A host that stops while a write of its lease is under way gives the lease up all
-// the same, however long the store takes to answer.
-func TestStopDuringALeaseWriteGivesTheLeaseUp(t *testing.T) {
+// However long the store takes to reply.
+func TestStopDuringLeaseWriteReleasesTheLease(t *testing.T) {
 	for _, latency := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond} {
 		for offset := range 3 { // thirds of the time to the answer
 			t.Run(fmt.Sprintf("%s, %d of 3", latency, offset), func(t *testing.T) {
@@ -56,7 +55,7 @@ func TestStopDuringALeaseWriteGivesTheLeaseUp(t *testing.T) {
 						}
 						return pause(ctx, latency) // it took effect; the answer is on its way
 					}})
-					var end farewell
+					var end endings
 					a := w.start("a", nil, &changefeed.Options{Observer: end.observer()})
 					eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
 					time.Sleep(5 * time.Second)
@@ -72,8 +71,7 @@ func TestStopDuringALeaseWriteGivesTheLeaseUp(t *testing.T) {
 	}
 }
 
-// A host that stops while it retires a lease for narrower ones does not lose it.
-func TestStopWhileALeaseIsRetired(t *testing.T) {
+func TestStopWhileLeaseIsRetired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		retired := make(chan struct{})
@@ -85,7 +83,7 @@ func TestStopWhileALeaseIsRetired(t *testing.T) {
 			}
 			return nil
 		}})
-		var end farewell
+		var end endings
 		a := w.start("a", nil, &changefeed.Options{Observer: end.observer()})
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
 		narrower.Store(true)
@@ -93,17 +91,16 @@ func TestStopWhileALeaseIsRetired(t *testing.T) {
 		<-retired
 		a.stop()
 		if end.lost.Load() != 0 {
-			t.Error("the lease that was retired is told as lost")
+			t.Error("the lease that was retired is reported as lost")
 		}
 	})
 }
 
-// An operator's write just before a host's last one is a conflict, not another owner,
-// and what it asks for stays.
-func TestStopBehindAnOperatorsWriteGivesTheLeaseUp(t *testing.T) {
+// The conflict is not taken as another owner, and the operator's request is kept.
+func TestStopAfterOperatorsWriteReleasesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 3)
-		var end farewell
+		var end endings
 		a := w.start("a", nil, &changefeed.Options{Observer: end.observer()})
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 3 })
 		time.Sleep(3 * time.Second)
@@ -120,9 +117,8 @@ func TestStopBehindAnOperatorsWriteGivesTheLeaseUp(t *testing.T) {
 	})
 }
 
-// The answer to the last write may get lost: the host finds what it wrote, after a
-// release and after a split.
-func TestTheLastAnswerMayGetLost(t *testing.T) {
+// After a release and after a split the host recognizes its own write.
+func TestLostReplyToLastWriteIsRecognized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var lose atomic.Bool
@@ -132,7 +128,7 @@ func TestTheLastAnswerMayGetLost(t *testing.T) {
 			}
 			return nil
 		}})
-		var end farewell
+		var end endings
 		a := w.start("a", nil, &changefeed.Options{Observer: end.observer()})
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
 		time.Sleep(3 * time.Second)
@@ -146,32 +142,31 @@ func TestTheLastAnswerMayGetLost(t *testing.T) {
 	})
 }
 
-// mute is a feed that splits once and does not tell into what.
-type mute struct {
+// unknownSplit is a feed that splits once without naming the children.
+type unknownSplit struct {
 	changefeed.Feed
 	splits, silent atomic.Bool
 }
 
-func (f *mute) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+func (f *unknownSplit) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
 	if f.splits.Swap(false) {
 		return nil, &changefeed.SplitError{Range: req.Range}
 	}
 	return f.Feed.Read(ctx, req)
 }
 
-func (f *mute) Ranges(ctx context.Context) ([]changefeed.FeedRange, error) {
+func (f *unknownSplit) Ranges(ctx context.Context) ([]changefeed.FeedRange, error) {
 	if f.silent.Load() {
 		return nil, errCut
 	}
 	return f.Feed.Ranges(ctx)
 }
 
-// A lease of a range that has split, nobody knows into what, is given up like others.
-func TestALeaseOfAnUnknownSplitIsGivenUp(t *testing.T) {
+func TestLeaseOfUnknownSplitIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		feed := &mute{Feed: w.feed}
-		var end farewell
+		feed := &unknownSplit{Feed: w.feed}
+		var end endings
 		p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Observer: end.observer()})
 		if err != nil {
 			t.Fatal(err)
@@ -193,16 +188,15 @@ func TestALeaseOfAnUnknownSplitIsGivenUp(t *testing.T) {
 	})
 }
 
-// How each ownership of a lease ends is told in full: whom it is meant for and why, what
-// replaces it, or whose it is.
-func TestHowALeaseEndedIsTold(t *testing.T) {
+// The report has the target and the reason, or the children, or the new owner.
+func TestReleaseAndSplitAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var told diary
+		var reported eventLog
 		observer := &changefeed.Observer{
-			LeaseReleased: func(e changefeed.LeaseReleased) { told.note(e) },
-			LeaseLost:     func(e changefeed.LeaseLost) { told.note(e) },
-			RangeSplit:    func(e changefeed.RangeSplit) { told.note(e) },
+			LeaseReleased: func(e changefeed.LeaseReleased) { reported.note(e) },
+			LeaseLost:     func(e changefeed.LeaseLost) { reported.note(e) },
+			RangeSplit:    func(e changefeed.RangeSplit) { reported.note(e) },
 		}
 		a := w.start("a", nil, &changefeed.Options{Observer: observer, Renew: time.Second, PollMax: time.Second})
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
@@ -212,15 +206,15 @@ func TestHowALeaseEndedIsTold(t *testing.T) {
 		eventually(t, 10*time.Second, "taken again", func() bool { l := w.leases(); return l[0].Epoch == 2 })
 		again := whole
 		again.Epoch = 2
-		told.check(t, changefeed.LeaseReleased{LeaseRef: whole, Reason: "operator"})
+		reported.check(t, changefeed.LeaseReleased{LeaseRef: whole, Reason: "operator"})
 
-		told.events = nil
+		reported.events = nil
 		w.feed.Split("20")
 		eventually(t, 10*time.Second, "split", func() bool { return w.owners()["a"] == 2 })
 		low, high := changefeed.FeedRange{Max: "20000000"}, changefeed.FeedRange{Min: "20000000", Max: "FF"}
-		told.check(t, changefeed.RangeSplit{LeaseRef: again, Children: []changefeed.FeedRange{low, high}})
+		reported.check(t, changefeed.RangeSplit{LeaseRef: again, Children: []changefeed.FeedRange{low, high}})
 
-		told.events = nil
+		reported.events = nil
 		time.Sleep(10 * time.Second)
 		b := w.start("b", nil, nil)
 		eventually(t, 10*time.Second, "shared", func() bool { return w.owners()["b"] == 1 })
@@ -228,34 +222,33 @@ func TestHowALeaseEndedIsTold(t *testing.T) {
 		if w.leases()[1].Owner == "b" {
 			passed.Lease, passed.Range = "changefeedmemory_db_coll..20000000-FF", high
 		}
-		told.check(t, changefeed.LeaseReleased{LeaseRef: passed, To: "b", Reason: "balance"})
+		reported.check(t, changefeed.LeaseReleased{LeaseRef: passed, To: "b", Reason: "balance"})
 
 		b.stop()
 		a.stop()
 	})
 }
 
-// A lease that was retired for narrower ones is told as split into what they leave open, and
-// not as given up.
-func TestHowALeaseWasReplacedIsTold(t *testing.T) {
+// The children are the parts that the narrower leases leave open.
+func TestReplacedLeaseIsReportedAsSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var told diary
+		var reported eventLog
 		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{
-			LeaseReleased: func(e changefeed.LeaseReleased) { told.note(e) },
-			LeaseLost:     func(e changefeed.LeaseLost) { told.note(e) },
-			RangeSplit:    func(e changefeed.RangeSplit) { told.note(e) },
+			LeaseReleased: func(e changefeed.LeaseReleased) { reported.note(e) },
+			LeaseLost:     func(e changefeed.LeaseLost) { reported.note(e) },
+			RangeSplit:    func(e changefeed.RangeSplit) { reported.note(e) },
 		}})
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
 		create(t, w, "changefeedmemory_db_coll..-20", `{"id":"changefeedmemory_db_coll..-20","version":1,"LeaseToken":"-20","FeedRange":{"Range":{"min":"","max":"20"}},"Owner":null,"ContinuationToken":"\"1\""}`)
 		eventually(t, 2*time.Minute, "replaced", func() bool { return w.owners()["a"] == 2 })
-		told.check(t, changefeed.RangeSplit{LeaseRef: whole, Children: []changefeed.FeedRange{{Min: "20", Max: "FF"}}})
+		reported.check(t, changefeed.RangeSplit{LeaseRef: whole, Children: []changefeed.FeedRange{{Min: "20", Max: "FF"}}})
 	})
 }
 
-// A lease that another owner took is told as lost to that one; one that could not be
-// renewed in time as lost to nobody known, and nothing of it is written any more.
-func TestHowALeaseWasLostIsTold(t *testing.T) {
+// A lease that could not be renewed in time is reported without a new owner, and is not
+// written any more.
+func TestLostLeaseIsReportedWithItsOwner(t *testing.T) {
 	for name, want := range map[string]struct {
 		take func(t *testing.T, w *world, a *host)
 		to   string
@@ -272,7 +265,7 @@ func TestHowALeaseWasLostIsTold(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
-			var lost diary
+			var lost eventLog
 			w.got.before = func(ctx context.Context, _ *changefeed.Batch) error { <-ctx.Done(); return ctx.Err() }
 			a := w.start("a", nil, &changefeed.Options{DrainTimeout: time.Minute, Observer: &changefeed.Observer{
 				LeaseReleased: func(e changefeed.LeaseReleased) { t.Errorf("%s: %+v", name, e) },
@@ -285,26 +278,25 @@ func TestHowALeaseWasLostIsTold(t *testing.T) {
 			lost.mu.Lock()
 			defer lost.mu.Unlock()
 			if len(lost.events) != 1 {
-				t.Fatalf("%s: told %+v, want it lost once", name, lost.events)
+				t.Fatalf("%s: reported %+v, want it lost once", name, lost.events)
 			}
 			if e, _ := lost.events[0].(changefeed.LeaseLost); e.LeaseRef != whole || e.To != want.to || !errors.Is(e.Err, want.err) {
-				t.Errorf("%s: told %+v, want it lost to %q, %v", name, e, want.to, want.err)
+				t.Errorf("%s: reported %+v, want it lost to %q, %v", name, e, want.to, want.err)
 			}
 			a.end()
 		})
 	}
 }
 
-// A lease that another owner takes just before this host's last write of it is told as lost,
-// not as split or given up, and stays as the other wrote it.
-func TestALeaseTakenBeforeItsLastWriteIsLost(t *testing.T) {
+// It is not reported as split or released, and the other owner's record is kept.
+func TestLeaseTakenBeforeLastWriteIsReportedLost(t *testing.T) {
 	for name, end := range map[string]func(w *world, a *host){
 		"split":   func(w *world, _ *host) { w.feed.Split("20") },
 		"release": func(_ *world, a *host) { a.end() },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
-			var told diary
+			var reported eventLog
 			var armed atomic.Bool
 			w.store = memstore.New(&memstore.Options{Before: func(_ context.Context, op memstore.Op) error {
 				if op.Kind == memstore.Replace && armed.Swap(false) {
@@ -313,16 +305,16 @@ func TestALeaseTakenBeforeItsLastWriteIsLost(t *testing.T) {
 				return nil
 			}})
 			a := w.start("a", nil, &changefeed.Options{Expiry: time.Hour, PollMax: time.Second, Observer: &changefeed.Observer{
-				LeaseReleased: func(e changefeed.LeaseReleased) { told.note(e) },
-				LeaseLost:     func(e changefeed.LeaseLost) { e.Err = nil; told.note(e) },
-				RangeSplit:    func(e changefeed.RangeSplit) { told.note(e) },
+				LeaseReleased: func(e changefeed.LeaseReleased) { reported.note(e) },
+				LeaseLost:     func(e changefeed.LeaseLost) { e.Err = nil; reported.note(e) },
+				RangeSplit:    func(e changefeed.RangeSplit) { reported.note(e) },
 			}})
 			eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
 			time.Sleep(10 * time.Second)
 			armed.Store(true)
 			end(w, a)
 			time.Sleep(10 * time.Second)
-			if told.check(t, changefeed.LeaseLost{LeaseRef: whole, To: "net"}); t.Failed() || w.owners()["net"] != 1 {
+			if reported.check(t, changefeed.LeaseLost{LeaseRef: whole, To: "net"}); t.Failed() || w.owners()["net"] != 1 {
 				t.Errorf("%s: owners %v", name, w.owners())
 			}
 		})

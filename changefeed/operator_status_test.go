@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"feedbox/changefeed"
 )
 
-// reads is a feed of scripted replies to Read, by the request.
+// reads is a feed of scripted replies by request.
 type reads struct {
 	changefeed.Feed
 	reply func(req changefeed.ReadRequest) (*changefeed.Page, error)
@@ -24,8 +25,8 @@ func (f reads) Read(_ context.Context, req changefeed.ReadRequest) (*changefeed.
 	return f.reply(req)
 }
 
-// Lag tells what the feed replies, and if it replies nothing that can be used, why.
-func TestLagIsWhatTheFeedReplies(t *testing.T) {
+// If no reply is usable, the lag has the reason.
+func TestOperatorLagFollowsTheFeedsReplies(t *testing.T) {
 	now := time.Unix(1000, 0)
 	half := changefeed.FeedRange{Max: "20"}
 	type figures struct {
@@ -124,17 +125,17 @@ func TestLagIsWhatTheFeedReplies(t *testing.T) {
 			}
 			ctx, end := context.WithCancelCause(t.Context())
 			end(errCut)
-			if _, err := changefeed.NewOperator(feed, endless{w.store}, nil).Lag(ctx); !errors.Is(err, errCut) {
+			if _, err := changefeed.NewOperator(feed, ignoringContext{w.store}, nil).Lag(ctx); !errors.Is(err, errCut) {
 				t.Errorf("%s: when the call has ended: error %v", name, err)
 			}
 		}
 	}
 }
 
-// endless is a lease store that does not mind that a call has ended.
-type endless struct{ changefeed.LeaseStore }
+// ignoringContext is a lease store that ignores the end of a call's context.
+type ignoringContext struct{ changefeed.LeaseStore }
 
-func (s endless) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
+func (s ignoringContext) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
 	return s.LeaseStore.List(context.WithoutCancel(ctx), prefix)
 }
 
@@ -147,8 +148,7 @@ func (s backwards) List(ctx context.Context, prefix string) ([]changefeed.Record
 	return records, err
 }
 
-// Hosts are told in order, with all they say; what says nothing that is understood is not.
-func TestHostsTellWhatTheySay(t *testing.T) {
+func TestHostsListsReadableRecordsInOrder(t *testing.T) {
 	w := newWorld(t, 1)
 	const prefix = "changefeedmemory_db_coll.host."
 	for id, body := range map[string]string{
@@ -168,4 +168,36 @@ func TestHostsTellWhatTheySay(t *testing.T) {
 	if hosts, err := changefeed.NewOperator(w.feed, backwards{w.store}, nil).Hosts(t.Context()); err != nil || !reflect.DeepEqual(hosts, want) {
 		t.Errorf("hosts %+v, error %v; want %+v", hosts, err, want)
 	}
+}
+
+func TestLagReadsPastPagesOfOtherRanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a := w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		a.stop()
+		feed := &emptyPageFirst{Feed: w.feed}
+		lags, err := changefeed.NewOperator(feed, w.store, nil).Lag(t.Context())
+		if err != nil || len(lags) != 1 || !lags[0].Known || lags[0].Transactions != 3 {
+			t.Errorf("lags %+v, error %v; want 3 transactions", lags, err)
+		}
+	})
+}
+
+// emptyPageFirst replies with an empty page, and with documents after its position.
+type emptyPageFirst struct {
+	changefeed.Feed
+	reads int
+}
+
+func (f *emptyPageFirst) Read(_ context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	if f.reads++; f.reads > 10 {
+		return nil, errRead
+	}
+	if req.Continuation != `"5"` {
+		return &changefeed.Page{Continuation: `"5"`}, nil
+	}
+	page := change(6, "k")
+	page.EndLSN = 8
+	return page, nil
 }

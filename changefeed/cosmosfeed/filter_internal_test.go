@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
 	"feedbox/changefeed"
 )
 
-// Whether a key can be hashed is told, since a narrow lease stakes documents on it.
-func TestAKeyIsHashedOnlyIfItIsSure(t *testing.T) {
+// A narrow lease relies on the hash, so encodeKey reports whether it is sure.
+func TestUnsureKeysAreReported(t *testing.T) {
 	for raw, want := range map[string]bool{
 		`"text"`: true, `"\u0061"`: true, `null`: true, `true`: true, `false`: true, `0`: true, `-1.5e3`: true,
 		``: false, `{}`: false, `{"a":1}`: false, `[]`: false, `[1]`: false, `1e999`: false, `-`: false,
@@ -22,7 +24,7 @@ func TestAKeyIsHashedOnlyIfItIsSure(t *testing.T) {
 	}
 }
 
-func TestBoundsAreHashes(t *testing.T) {
+func TestBoundsAreParsedAsHashes(t *testing.T) {
 	for bound, want := range map[string]string{
 		"": strings.Repeat("0", 32), "1F": "1F" + strings.Repeat("0", 30), "00000000000000000000000000000001": "00000000000000000000000000000001",
 		"FFFFFFFFFFFFFFFF0123456789ABCDEF": "FFFFFFFFFFFFFFFF0123456789ABCDEF",
@@ -40,9 +42,8 @@ func TestBoundsAreHashes(t *testing.T) {
 	}
 }
 
-// A document is the lease's own if its key shows that, and of a whole range without a
-// look at keys that nobody can be sure of.
-func TestWhichDocumentsALeaseAdmits(t *testing.T) {
+// A lease of a whole range also admits documents whose key cannot be hashed.
+func TestFilterAdmitsDocumentsOfTheLease(t *testing.T) {
 	lower, upper := changefeed.FeedRange{Min: "", Max: "20"}, changefeed.FeedRange{Min: "20", Max: "FF"}
 	long := changefeed.FeedRange{Min: "20" + strings.Repeat("0", 40) + "1", Max: "FF"}
 	in := func(high uint64) func([]byte) epk { return func([]byte) epk { return epk{high: high} } }
@@ -91,9 +92,8 @@ func TestWhichDocumentsALeaseAdmits(t *testing.T) {
 	}
 }
 
-// A lease that needs keys is refused by what showed that they are wrong; a whole range is
-// not.
-func TestKeysThatAreWrongPartNothing(t *testing.T) {
+// A lease of a whole range is not refused.
+func TestDoubtRefusesNarrowLeasesOnly(t *testing.T) {
 	lower := changefeed.FeedRange{Min: "", Max: "20"}
 	f, doubt := &Feed{hash: hashKey}, errors.New("seen there")
 	f.doubt.Store(&doubt)
@@ -103,5 +103,65 @@ func TestKeysThatAreWrongPartNothing(t *testing.T) {
 	g, err := f.newFilter(&about{}, lower, lower)
 	if err != nil || g.check {
 		t.Errorf("a whole range: %v, or its keys are checked once more", err)
+	}
+}
+
+// Place refuses keys that are not hashed here, and every key after a doubt. A container
+// without a hash version is an old one, of version 1.
+func TestPlaceRefusesUnsureKeys(t *testing.T) {
+	const hash, hashes = azcosmos.PartitionKeyKindHash, azcosmos.PartitionKeyKindMultiHash
+	for _, tt := range []struct {
+		definition azcosmos.PartitionKeyDefinition
+		sure       bool
+	}{
+		{azcosmos.PartitionKeyDefinition{Kind: hash, Paths: []string{"/a"}, Version: 2}, true},
+		{azcosmos.PartitionKeyDefinition{Kind: hash, Paths: []string{"/a"}, Version: 1}, false},
+		{azcosmos.PartitionKeyDefinition{Kind: hash, Paths: []string{"/a"}}, false},
+		{azcosmos.PartitionKeyDefinition{Kind: hashes, Paths: []string{"/a"}, Version: 2}, false},
+		{azcosmos.PartitionKeyDefinition{Paths: []string{"/a", "/b"}, Version: 2}, false},
+	} {
+		keys, err := newKeyPaths(tt.definition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &Feed{hash: hashKey}
+		f.about.Store(&about{keys: keys})
+		if _, err := f.Place("k"); (err == nil) != tt.sure || err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%+v: %v", tt.definition, err)
+		}
+		doubt := errors.New("wrong")
+		f.doubt.Store(&doubt)
+		if _, err := f.Place("k"); err == nil {
+			t.Errorf("%+v: a place although keys computed here are wrong", tt.definition)
+		}
+	}
+}
+
+func TestDoubtIsReportedOnce(t *testing.T) {
+	f := &Feed{}
+	first, other := &filter{doubt: errors.New("first")}, &filter{doubt: errors.New("other")}
+	for n, want := range []error{first.doubt, nil, nil} {
+		g := first
+		if n > 0 {
+			g = other
+		}
+		if err := f.rememberDoubt(g, nil); !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Errorf("page %d: reported %v, want %v", n, err, want)
+		}
+	}
+	if err := f.rememberDoubt(&filter{}, nil); err != nil || !errors.Is(*f.doubt.Load(), first.doubt) {
+		t.Errorf("reported %v; remembered %v", err, *f.doubt.Load())
+	}
+}
+
+// The lower bound belongs to the range, the upper one to the next range.
+func TestBoundBelongsToOneRange(t *testing.T) {
+	bounds := []string{"", "1F", "1F00000000000000000000000000AB", "FF"}
+	key, _ := parseBound(bounds[2])
+	for i, want := range []bool{false, false, true} {
+		s, ok := newSpan(changefeed.FeedRange{Min: bounds[i], Max: bounds[i+1]})
+		if !ok || s.has(key) != want {
+			t.Errorf("%s is in %s: %t, want %t", bounds[2], s.rng, !want, want)
+		}
 	}
 }

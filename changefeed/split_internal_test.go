@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// physical is a feed that tells its physical ranges and its end.
+// physical is a feed with a given list of ranges and a given end.
 type physical struct {
 	Feed
 	ranges   []FeedRange
 	err      error
 	end      string
-	endless  error
+	nowErr   error
 	askedFor int // the ranges
 }
 
@@ -27,31 +27,31 @@ func (f *physical) Ranges(context.Context) ([]FeedRange, error) {
 	return f.ranges, f.err
 }
 
-func (f *physical) Now(context.Context, FeedRange) (string, error) { return f.end, f.endless }
+func (f *physical) Now(context.Context, FeedRange) (string, error) { return f.end, f.nowErr }
 
-// What a range that split is replaced by is what the reply says, if that is the whole of
-// it, else what the list of physical ranges says, if that is.
-func TestTheChildrenOfASplitAreTheWholeOfIt(t *testing.T) {
+// The children come from the reply if they tile the range, else from the list of physical
+// ranges if it does.
+func TestChildrenOfSplitTileTheRange(t *testing.T) {
 	wide, half, rest := rng("10", "30"), rng("10", "20"), rng("20", "30")
 	for name, tt := range map[string]struct {
-		told, listed []FeedRange
-		fails        error
-		want         []FeedRange
-		asked        int
+		reported, listed []FeedRange
+		fails            error
+		want             []FeedRange
+		asked            int
 	}{
-		"told":                        {told: []FeedRange{rest, half}, want: []FeedRange{half, rest}},
-		"told in part, listed":        {told: []FeedRange{rest}, listed: []FeedRange{rng("20", "FF"), rng("", "20")}, want: []FeedRange{half, rest}, asked: 1},
-		"listed":                      {listed: []FeedRange{rng("20", "FF"), rng("", "20")}, want: []FeedRange{half, rest}, asked: 1},
-		"listed as one":               {listed: []FeedRange{rng("", "FF")}, asked: 1},
-		"told as one":                 {told: []FeedRange{wide}, listed: []FeedRange{half, rest}},
-		"neither is the whole":        {told: []FeedRange{rest}, listed: []FeedRange{rng("", "18"), rng("20", "FF")}, asked: 1},
-		"the list cannot be had":      {fails: errTest, asked: 1},
-		"told, the list is not asked": {told: []FeedRange{half, rest}, fails: errTest, want: []FeedRange{half, rest}},
+		"reported":                        {reported: []FeedRange{rest, half}, want: []FeedRange{half, rest}},
+		"reported in part, listed":        {reported: []FeedRange{rest}, listed: []FeedRange{rng("20", "FF"), rng("", "20")}, want: []FeedRange{half, rest}, asked: 1},
+		"listed":                          {listed: []FeedRange{rng("20", "FF"), rng("", "20")}, want: []FeedRange{half, rest}, asked: 1},
+		"listed as one":                   {listed: []FeedRange{rng("", "FF")}, asked: 1},
+		"reported as one":                 {reported: []FeedRange{wide}, listed: []FeedRange{half, rest}},
+		"neither is the whole":            {reported: []FeedRange{rest}, listed: []FeedRange{rng("", "18"), rng("20", "FF")}, asked: 1},
+		"the list cannot be had":          {fails: errTest, asked: 1},
+		"reported, the list is not asked": {reported: []FeedRange{half, rest}, fails: errTest, want: []FeedRange{half, rest}},
 	} {
-		_, e := newDesk(t)
+		_, e := newFaultyStore(t)
 		feed := &physical{ranges: tt.listed, err: tt.fails}
 		e.feed = feed
-		got, err := (&splits{e}).childrenOf(t.Context(), wide, &SplitError{Range: wide, Children: tt.told})
+		got, err := (&splits{e}).childrenOf(t.Context(), wide, &SplitError{Range: wide, Children: tt.reported})
 		if tt.want != nil && (err != nil || !reflect.DeepEqual(got, tt.want)) || tt.want == nil && err == nil || feed.askedFor != tt.asked {
 			t.Errorf("%s: children %v, error %v, asked %d times", name, got, err, feed.askedFor)
 		}
@@ -61,9 +61,9 @@ func TestTheChildrenOfASplitAreTheWholeOfIt(t *testing.T) {
 	}
 }
 
-// late is a store at which replacing fails from the nth time on, for a while or for ever.
+// late is a store whose Replace fails from the nth call on, for a while or forever.
 type late struct {
-	*desk
+	*faultyStore
 	replaces, from, until int
 	err                   error
 }
@@ -76,12 +76,12 @@ func (s *late) Replace(ctx context.Context, r Record) (string, error) {
 	if fails {
 		return "", s.err
 	}
-	return s.desk.Replace(ctx, r)
+	return s.faultyStore.Replace(ctx, r)
 }
 
-// A split is completed whatever of it is done already. A step that fails is told and ends
-// it there, for the next call; so does one at which another host is further, untold.
-func TestASplitIsCompletedStepByStep(t *testing.T) {
+// A failed step is reported and ends the attempt until the next call. A lost race to
+// another host also ends it, without a report.
+func TestSplitIsCompletedFromAnyStep(t *testing.T) {
 	const missing, unknown, known, live = "missing", "not listed", "listed", "live"
 	for name, tt := range map[string]struct {
 		children string // as they are before
@@ -104,8 +104,8 @@ func TestASplitIsCompletedStepByStep(t *testing.T) {
 		"the parent cannot be finished":          {children: missing, replaces: 4, with: errTest, parent: LeaseSplit},
 		"another host has finished it meanwhile": {children: missing, replaces: 4, with: ErrETagMismatch, parent: LeaseSplit, untold: true},
 	} {
-		d, e := newDesk(t)
-		store := &late{desk: d, from: tt.replaces, until: tt.until, err: tt.with}
+		d, e := newFaultyStore(t)
+		store := &late{faultyStore: d, from: tt.replaces, until: tt.until, err: tt.with}
 		e.store = store
 		if tt.fail != "" {
 			d.fail[tt.fail] = tt.with
@@ -160,9 +160,9 @@ func TestASplitIsCompletedStepByStep(t *testing.T) {
 	}
 }
 
-// A record below one that cannot be read stays: that one may be a split to be completed.
-func TestNothingIsSweptBelowWhatCannotBeRead(t *testing.T) {
-	d, e := newDesk(t)
+// The unreadable record may be a split that must be completed first.
+func TestRecordBelowUnreadableParentIsKept(t *testing.T) {
+	d, e := newFaultyStore(t)
 	done := e.leaseOf(rng("", "20"))
 	done.State, done.Parent = LeaseDone, "p..-FF"
 	done = d.keep(t, done)
@@ -178,11 +178,11 @@ func TestNothingIsSweptBelowWhatCannotBeRead(t *testing.T) {
 	}
 	d.fail = map[string]error{"delete": errTest}
 	(&splits{e}).sweep(t.Context(), done)
-	d.expectTold(t, "a delete that fails", LeaseError{Lease: done.ID, Op: "delete", Err: errTest})
+	d.expectEvents(t, "a delete that fails", LeaseError{Lease: done.ID, Op: "delete", Err: errTest})
 }
 
-// Requests are sent some at a time; what one of them fails with is told.
-func TestRequestsAtOnceAreBounded(t *testing.T) {
+// The error of one request is returned.
+func TestConcurrentRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at, most, all atomic.Int32
 		began := time.Now()
@@ -206,8 +206,8 @@ func TestRequestsAtOnceAreBounded(t *testing.T) {
 	})
 }
 
-// A child is made live once: with the ETag that is known, else with the one it has now.
-func TestAChildIsMadeLive(t *testing.T) {
+// The known ETag is used, else the current one.
+func TestChildIsActivatedOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		there bool
 		etag  string // that is known, "its" is the right one
@@ -224,8 +224,8 @@ func TestAChildIsMadeLive(t *testing.T) {
 		"it cannot be written":    {there: true, fails: errTest, want: errTest, tries: 1},
 		"others change it always": {there: true, fails: ErrETagMismatch, want: ErrETagMismatch, tries: 4},
 	} {
-		d, e := newDesk(t)
-		store := &late{desk: d, err: tt.fails}
+		d, e := newFaultyStore(t)
+		store := &late{faultyStore: d, err: tt.fails}
 		if e.store = store; tt.fails != nil {
 			store.from = 1
 		}
@@ -246,6 +246,38 @@ func TestAChildIsMadeLive(t *testing.T) {
 		}
 		if l := d.stored(t, child.ID); tt.want == nil && (l.State != LeaseLive || l.Continuation != `"5"`) {
 			t.Errorf("%s: the child is %+v", name, l)
+		}
+	}
+}
+
+// A host that completes a split late leaves children that are further along.
+func TestLiveChildIsNotActivatedAgain(t *testing.T) {
+	store, e := newMapStore(t)
+	r := FeedRange{Min: "", Max: "20"}
+	child := store.keep(t, Lease{ID: e.ids.lease(r), Version: 1, Token: r.String(), Range: r, Owner: "b", Epoch: 3, Continuation: `"9"`})
+	want := child
+	want.ETag, want.Owner, want.Epoch, want.Continuation, want.State = "long ago", "", 2, `"5"`, LeasePending
+	if err := (&splits{e}).activate(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readLease(t.Context(), store, child.ID); err != nil || got.Owner != "b" || got.Continuation != `"9"` || got.ETag != child.ETag {
+		t.Errorf("the child is %+v, error %v; it was another's already", got, err)
+	}
+}
+
+// A done record is deleted once its own parent is done or gone, because the existence of a
+// parent proves that its children exist.
+func TestRecordsAreSweptFromTheTop(t *testing.T) {
+	for state, swept := range map[LeaseState]bool{LeaseSplit: false, LeaseLive: false, LeaseDone: true, "gone": true} {
+		store, e := newMapStore(t)
+		if state != "gone" {
+			store.keep(t, Lease{ID: "p..-FF", Version: 1, Token: "-FF", Range: FullRange(), State: state})
+		}
+		r := FeedRange{Min: "", Max: "20"}
+		done := store.keep(t, Lease{ID: e.ids.lease(r), Version: 1, Token: r.String(), Range: r, State: LeaseDone, Parent: "p..-FF"})
+		(&splits{e}).sweep(t.Context(), done)
+		if _, there := store.records[done.ID]; there == swept {
+			t.Errorf("below a parent that is %q: is it there? %t", state, there)
 		}
 	}
 }

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// madeStore is a lease store of one record that answers as a test says.
-type madeStore struct {
+// funcStore is a lease store of one record whose replies come from functions.
+type funcStore struct {
 	LeaseStore
 	replace func(Record) (string, error)
 	read    func() (Record, error)
 }
 
-func (s *madeStore) Replace(_ context.Context, r Record) (string, error) { return s.replace(r) }
+func (s *funcStore) Replace(_ context.Context, r Record) (string, error) { return s.replace(r) }
 
-func (s *madeStore) Read(context.Context, string) (Record, error) { return s.read() }
+func (s *funcStore) Read(context.Context, string) (Record, error) { return s.read() }
 
-// taken is the record of a lease that host a has.
-func taken() Lease {
+// ownedLease returns the record of a lease owned by host a.
+func ownedLease() Lease {
 	return Lease{
 		ID: "p..-FF", ETag: "taken", Version: 1, Token: "-FF", Range: FullRange(), Mode: modeIncremental,
 		Owner: "a", Incarnation: "1", Epoch: 2, Expiry: 20 * time.Second,
 	}
 }
 
-// keeperOf keeps the lease, which was taken just now. A nil clock is the system's.
+// keeperOf returns the keeper of a lease acquired just now. A nil clock is the system's.
 func keeperOf(t *testing.T, store LeaseStore, c *manualClock, obs *Observer) (context.Context, *keeper) {
 	t.Helper()
 	o := &Options{}
@@ -40,11 +40,11 @@ func keeperOf(t *testing.T, store LeaseStore, c *manualClock, obs *Observer) (co
 	}
 	w := clocks{clock: opts.Clock, wall: opts.Now}
 	ctx, f := newFence(t.Context(), w, w.read(), opts.Expiry-opts.margin())
-	return ctx, newKeeper(&env{store: store, opts: opts, clock: opts.Clock, obs: obs}, taken(), f, w.read().monotonic, newSignal())
+	return ctx, newKeeper(&env{store: store, opts: opts, clock: opts.Clock, obs: obs}, ownedLease(), f, w.read().monotonic, newSignal())
 }
 
-// A change is stored as soon as it asks for, and who needs no write soon wakes nobody.
-func TestWhenAChangeIsDue(t *testing.T) {
+// A change that can wait wakes no one.
+func TestChangeIsDueByItsUrgency(t *testing.T) {
 	for want, u := range map[time.Duration]urgency{0: now, time.Second: soon, 8 * time.Second: later} {
 		c := &manualClock{now: time.Unix(100, 0)}
 		_, k := keeperOf(t, nil, c, &Observer{})
@@ -58,10 +58,9 @@ func TestWhenAChangeIsDue(t *testing.T) {
 	}
 }
 
-// What a write has stored makes no other one due.
-func TestWhatIsStoredIsNotDue(t *testing.T) {
+func TestStoredChangeIsNotDue(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
-	store := &madeStore{replace: func(Record) (string, error) { return "next", nil }}
+	store := &funcStore{replace: func(Record) (string, error) { return "next", nil }}
 	_, k := keeperOf(t, store, c, &Observer{})
 	for name, change := range map[string]func(){
 		"many items": func() { k.advance(`"1"`, checkpointItems, 1, 1) },
@@ -79,9 +78,8 @@ func TestWhatIsStoredIsNotDue(t *testing.T) {
 	}
 }
 
-// What is handled during a write counts for the next one.
-func TestWhatIsHandledDuringAWriteCounts(t *testing.T) {
-	store := &madeStore{}
+func TestItemsHandledDuringWriteCountForNextWrite(t *testing.T) {
+	store := &funcStore{}
 	_, k := keeperOf(t, store, &manualClock{now: time.Unix(100, 0)}, &Observer{})
 	store.replace = func(Record) (string, error) {
 		k.advance(`"2"`, checkpointItems-1, 2, 2)
@@ -99,45 +97,44 @@ func TestWhatIsHandledDuringAWriteCounts(t *testing.T) {
 	}
 }
 
-// The record says when it was written, and the observer is told of the whole write.
-func TestAWriteIsTold(t *testing.T) {
+// The record has the time of the write. The report covers the whole write.
+func TestWriteIsReported(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
-	store := &madeStore{replace: func(r Record) (string, error) {
+	store := &funcStore{replace: func(r Record) (string, error) {
 		if l, err := decodeLease(r); err != nil || !l.Timestamp.Equal(c.now) {
 			t.Errorf("stored %+v, error %v; want the time of the write, %s", l, err, c.now)
 		}
 		c.now = c.now.Add(3 * time.Second)
 		return "next", nil
 	}}
-	var told []CheckpointWritten
-	_, k := keeperOf(t, store, c, &Observer{CheckpointWritten: func(e CheckpointWritten) { told = append(told, e) }})
+	var reported []CheckpointWritten
+	_, k := keeperOf(t, store, c, &Observer{CheckpointWritten: func(e CheckpointWritten) { reported = append(reported, e) }})
 	k.advance(`"7"`, 1, 7, 70)
 	c.now = c.now.Add(time.Second)
 	if err := k.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want := CheckpointWritten{LeaseRef{"p..-FF", FullRange(), 2}, `"7"`, 7, 3 * time.Second}
-	if len(told) != 1 || told[0] != want {
-		t.Errorf("told %+v, want %+v", told, want)
+	if len(reported) != 1 || reported[0] != want {
+		t.Errorf("reported %+v, want %+v", reported, want)
 	}
 }
 
-// kept runs a keeper in the background, in a bubble, and returns what it was told of errors.
-func kept(t *testing.T, store LeaseStore) (ctx context.Context, k *keeper, told *[]LeaseError) {
+// runKeeper runs a keeper in the background, in a bubble, and returns its reported errors.
+func runKeeper(t *testing.T, store LeaseStore) (ctx context.Context, k *keeper, reported *[]LeaseError) {
 	t.Helper()
-	told = &[]LeaseError{}
-	ctx, k = keeperOf(t, store, nil, &Observer{LeaseError: func(e LeaseError) { *told = append(*told, e) }})
+	reported = &[]LeaseError{}
+	ctx, k = keeperOf(t, store, nil, &Observer{LeaseError: func(e LeaseError) { *reported = append(*reported, e) }})
 	keep, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	go k.run(keep)
 	synctest.Wait()
-	return ctx, k, told
+	return ctx, k, reported
 }
 
-// Who waits for a write has it at once, again and again, and also what can wait.
-func TestAFlushIsWrittenAtOnce(t *testing.T) {
+func TestFlushIsWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, k, told := kept(t, &madeStore{replace: func(Record) (string, error) { return "next", nil }})
+		_, k, reported := runKeeper(t, &funcStore{replace: func(Record) (string, error) { return "next", nil }})
 		for range 3 {
 			began := time.Now()
 			k.change(func(*Lease) urgency { return later })
@@ -147,18 +144,17 @@ func TestAFlushIsWrittenAtOnce(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if len(*told) != 0 {
-			t.Errorf("told %+v", *told)
+		if len(*reported) != 0 {
+			t.Errorf("reported %+v", *reported)
 		}
 	})
 }
 
-// A renewal that fails is told, and tried again with pauses that grow until one succeeds.
-func TestRenewalsThatFailAreTriedAgain(t *testing.T) {
+func TestFailedRenewalsAreRetriedWithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration
 		began := time.Now()
-		_, _, told := kept(t, &madeStore{replace: func(Record) (string, error) {
+		_, _, reported := runKeeper(t, &funcStore{replace: func(Record) (string, error) {
 			if at = append(at, time.Since(began)); len(at) == 4 || len(at) > 6 {
 				return "next", nil
 			}
@@ -174,24 +170,23 @@ func TestRenewalsThatFailAreTriedAgain(t *testing.T) {
 			}
 			last = at[i]
 		}
-		if len(*told) != 5 {
-			t.Errorf("told %+v, want the five that failed", *told)
+		if len(*reported) != 5 {
+			t.Errorf("reported %+v, want the five that failed", *reported)
 		}
-		for _, e := range *told {
+		for _, e := range *reported {
 			if e.Lease != "p..-FF" || e.Op != "renew" || !errors.Is(e.Err, errTest) {
-				t.Errorf("told %+v", e)
+				t.Errorf("reported %+v", e)
 			}
 		}
 	})
 }
 
-// What an operator wrote meanwhile costs neither time nor an error: it is taken over, and
-// written again.
-func TestAnOperatorsWriteIsNoError(t *testing.T) {
-	theirs := taken()
+// It causes neither a delay nor an error, and is written again.
+func TestOperatorsWriteIsAdopted(t *testing.T) {
+	theirs := ownedLease()
 	theirs.ETag, theirs.Request.Paused = "theirs", true
-	answer := func() *madeStore {
-		return &madeStore{
+	answer := func() *funcStore {
+		return &funcStore{
 			replace: func(r Record) (string, error) {
 				if r.ETag != "theirs" {
 					return "", ErrETagMismatch
@@ -204,15 +199,15 @@ func TestAnOperatorsWriteIsNoError(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		_, k, told := kept(t, answer())
+		_, k, reported := runKeeper(t, answer())
 		began := time.Now()
 		err := k.renew(t.Context())
 		synctest.Wait()
-		if err != nil || time.Since(began) > 0 || len(*told) != 0 {
-			t.Errorf("renewed after %s, error %v; told %+v", time.Since(began), err, *told)
+		if err != nil || time.Since(began) > 0 || len(*reported) != 0 {
+			t.Errorf("renewed after %s, error %v; reported %+v", time.Since(began), err, *reported)
 		}
 		if l := k.snapshot(); l.ETag != "next" || !l.Request.Paused || len(k.requested) != 1 {
-			t.Errorf("the record is %+v, and the worker is told %d times", l, len(k.requested))
+			t.Errorf("the record is %+v, and the worker is reported %d times", l, len(k.requested))
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -224,20 +219,19 @@ func TestAnOperatorsWriteIsNoError(t *testing.T) {
 	})
 }
 
-// A lease whose record is gone is lost at once: the handlers' context ends, and who waits
-// for a write learns why. The fence has nothing to do with it.
-func TestALeaseWithoutARecordIsLost(t *testing.T) {
-	gone := &madeStore{replace: func(Record) (string, error) { return "", ErrNotFound }}
+// The handlers' context ends, and a caller that waits for a write gets the cause.
+func TestLeaseWithDeletedRecordIsLost(t *testing.T) {
+	gone := &funcStore{replace: func(Record) (string, error) { return "", ErrNotFound }}
 	synctest.Test(t, func(t *testing.T) {
-		ctx, k, told := kept(t, gone)
+		ctx, k, reported := runKeeper(t, gone)
 		began := time.Now()
 		err := k.renew(t.Context())
 		synctest.Wait()
 		if cause := context.Cause(ctx); !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrFenced) || !errors.Is(cause, err) {
 			t.Errorf("error %v, the context ended with %v", err, cause)
 		}
-		if time.Since(began) > 0 || len(*told) != 0 {
-			t.Errorf("it took %s; told %+v", time.Since(began), *told)
+		if time.Since(began) > 0 || len(*reported) != 0 {
+			t.Errorf("it took %s; reported %+v", time.Since(began), *reported)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -249,11 +243,11 @@ func TestALeaseWithoutARecordIsLost(t *testing.T) {
 	})
 }
 
-// A last write that fails is soon tried again: others wait for the lease.
-func TestTheLastWriteIsSoonTriedAgain(t *testing.T) {
+// Other hosts wait for the lease.
+func TestLastWriteIsRetriedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		_, k := keeperOf(t, &madeStore{replace: func(Record) (string, error) {
+		_, k := keeperOf(t, &funcStore{replace: func(Record) (string, error) {
 			if tries++; tries == 1 {
 				return "", errTest
 			}
@@ -266,11 +260,10 @@ func TestTheLastWriteIsSoonTriedAgain(t *testing.T) {
 	})
 }
 
-// A last write that never succeeds is tried as long as the lease is trusted, also when the
-// host stops.
-func TestTheLastWriteEndsWithTheTrust(t *testing.T) {
+// It continues when the host stops.
+func TestLastWriteIsRetriedUntilTheFencePasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, k := keeperOf(t, &madeStore{replace: func(Record) (string, error) { return "", errTest }}, nil, &Observer{})
+		_, k := keeperOf(t, &funcStore{replace: func(Record) (string, error) { return "", errTest }}, nil, &Observer{})
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
 		began := time.Now()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
@@ -18,8 +17,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// A page costs what was asked for it, also when the bounds of its range had to be found out.
-func TestAPageCostsWhatItTook(t *testing.T) {
+// The bounds of a range may need a second read.
+func TestChargeIncludesRepeatedReads(t *testing.T) {
 	a := newAccount(t, 2, true)
 	a.put(40, 10)
 	feed := a.feed("data")
@@ -37,7 +36,6 @@ func TestAPageCostsWhatItTook(t *testing.T) {
 	}
 }
 
-// The items of a page stay as they are until it is released.
 func TestItemsStayUntilTheirPageIsReleased(t *testing.T) {
 	a := newAccount(t, 1, true)
 	a.put(60, 10)
@@ -60,39 +58,7 @@ func TestItemsStayUntilTheirPageIsReleased(t *testing.T) {
 	}
 }
 
-// .NET's processor may keep its records under another partition key than their ids, in a
-// container that has such a key.
-func TestRecordsUnderAnotherPartitionKey(t *testing.T) {
-	a := newAccount(t, 2, true)
-	a.createContainer("dotnet", "/partitionKey")
-	for name, key := range map[string]string{"dotnet": "other", "leases": "p.one"} {
-		container, err := a.client.NewContainer("db", name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body := []byte(`{"id":"p.one","partitionKey":"other"}`)
-		if _, err := container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString(key), body, nil); err != nil {
-			t.Fatal(err)
-		}
-		store := a.leases(name)
-		records, err := store.List(t.Context(), "p.")
-		if err != nil || len(records) != 1 {
-			t.Fatalf("%s: records %v, %v", name, records, err)
-		}
-		record, err := store.Read(t.Context(), "p.one")
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if record.ETag, err = store.Replace(t.Context(), record); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if err := store.Delete(t.Context(), "p.one", record.ETag); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// cutting ends the bodies of feed replies in their midst, as often as it says.
+// cutting truncates the bodies of some feed replies.
 type cutting struct{ left atomic.Int32 }
 
 func (c *cutting) Do(req *policy.Request) (*http.Response, error) {
@@ -106,8 +72,8 @@ func (c *cutting) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// A page of which a part arrived is no page, and the next try has all of it.
-func TestAPageThatIsCutOffIsReadAgain(t *testing.T) {
+// A truncated page is not used, and the next read returns all of it.
+func TestTruncatedPageIsReadAgain(t *testing.T) {
 	srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 1})
 	cut := &cutting{}
 	options := *srv.ClientOptions()
@@ -136,8 +102,8 @@ func TestAPageThatIsCutOffIsReadAgain(t *testing.T) {
 	}
 }
 
-// A client with ClientOptions serves others as any does, feed reads of their own included.
-func TestOthersMayUseTheClient(t *testing.T) {
+// Feed reads of other callers included.
+func TestClientOptionsLeaveOtherRequestsUnchanged(t *testing.T) {
 	a := newAccount(t, 1, true)
 	a.put(20, 5)
 	ranges, err := a.data.ReadFeedRanges(t.Context(), nil)
@@ -147,31 +113,5 @@ func TestOthersMayUseTheClient(t *testing.T) {
 	resp, err := a.data.ReadChangeFeed(t.Context(), &azcosmos.ChangeFeedOptions{FeedRange: &ranges[0]})
 	if err != nil || len(resp.Items) != 20 {
 		t.Errorf("%d documents, %v", len(resp.Items), err)
-	}
-}
-
-// What a container keyed by /partitionKey stores has that member; what is no object cannot
-// have it.
-func TestRecordsGetTheirPartitionKey(t *testing.T) {
-	a := newAccount(t, 1, true)
-	a.createContainer("dotnet", "/partitionKey")
-	store := a.leases("dotnet")
-	for body, want := range map[string]string{`{"id":"a","n":1}`: `"a"`, `{"id":"a","partitionKey":"a"}`: `"a"`} {
-		etag, err := store.Create(t.Context(), changefeed.Record{ID: "a", Body: []byte(body)})
-		if err != nil {
-			t.Fatalf("%s: %v", body, err)
-		}
-		record, err := store.Read(t.Context(), "a")
-		if err != nil || !bytes.Contains(record.Body, []byte(`"partitionKey":`+want)) {
-			t.Errorf("%s is stored as %s, %v", body, record.Body, err)
-		}
-		if err := store.Delete(t.Context(), "a", etag); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, body := range []string{`[]`, `null`, `{"id"`, ``} {
-		if _, err := store.Create(t.Context(), changefeed.Record{ID: "a", Body: []byte(body)}); err == nil || !strings.Contains(err.Error(), "not a JSON object") {
-			t.Errorf("%q: %v", body, err)
-		}
 	}
 }

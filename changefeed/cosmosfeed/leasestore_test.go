@@ -1,0 +1,93 @@
+package cosmosfeed_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/cosmosfeed"
+)
+
+// The errors of the store appear in logs and in the lease itself.
+func TestErrorsUseShortLeaseNames(t *testing.T) {
+	key, err := azcosmos.NewKeyCredential("a2V5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azcosmos.NewClientWithKey("https://nowhere.invalid", key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := cosmosfeed.NewLeaseStore(client, "contacts", "leases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lease, info = "feedboxhost_contacts_data..1F-2F", "feedboxhost_contacts_data.info"
+	_, err = store.Replace(t.Context(), changefeed.Record{ID: lease})
+	if text := err.Error(); strings.Contains(text, lease) || !strings.Contains(text, "lease "+changefeed.LeaseName(lease)) {
+		t.Errorf("%q, want the lease %s", text, changefeed.LeaseName(lease))
+	}
+	if err := store.Delete(t.Context(), info, ""); !strings.Contains(err.Error(), info) {
+		t.Errorf("%q, want the record %s", err, info)
+	}
+}
+
+// In a container keyed by /partitionKey, .NET's processor may use another partition key
+// than the id.
+func TestRecordsWithAnotherPartitionKey(t *testing.T) {
+	a := newAccount(t, 2, true)
+	a.createContainer("dotnet", "/partitionKey")
+	for name, key := range map[string]string{"dotnet": "other", "leases": "p.one"} {
+		container, err := a.client.NewContainer("db", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := []byte(`{"id":"p.one","partitionKey":"other"}`)
+		if _, err := container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString(key), body, nil); err != nil {
+			t.Fatal(err)
+		}
+		store := a.leases(name)
+		records, err := store.List(t.Context(), "p.")
+		if err != nil || len(records) != 1 {
+			t.Fatalf("%s: records %v, %v", name, records, err)
+		}
+		record, err := store.Read(t.Context(), "p.one")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if record.ETag, err = store.Replace(t.Context(), record); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := store.Delete(t.Context(), "p.one", record.ETag); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A container keyed by /partitionKey needs that member, which only an object can have.
+func TestRecordsGetTheirPartitionKey(t *testing.T) {
+	a := newAccount(t, 1, true)
+	a.createContainer("dotnet", "/partitionKey")
+	store := a.leases("dotnet")
+	for body, want := range map[string]string{`{"id":"a","n":1}`: `"a"`, `{"id":"a","partitionKey":"a"}`: `"a"`} {
+		etag, err := store.Create(t.Context(), changefeed.Record{ID: "a", Body: []byte(body)})
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		record, err := store.Read(t.Context(), "a")
+		if err != nil || !bytes.Contains(record.Body, []byte(`"partitionKey":`+want)) {
+			t.Errorf("%s is stored as %s, %v", body, record.Body, err)
+		}
+		if err := store.Delete(t.Context(), "a", etag); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, body := range []string{`[]`, `null`, `{"id"`, ``} {
+		if _, err := store.Create(t.Context(), changefeed.Record{ID: "a", Body: []byte(body)}); err == nil || !strings.Contains(err.Error(), "not a JSON object") {
+			t.Errorf("%q: %v", body, err)
+		}
+	}
+}

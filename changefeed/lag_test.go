@@ -1,0 +1,177 @@
+package changefeed_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+)
+
+// The host's wall clock may be slower than the service's.
+func TestLagIsNotNegative(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.put(1, 1)
+		a := w.start("a", changefeed.HandlerFunc(func(ctx context.Context, _ *changefeed.Batch) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}), &changefeed.Options{Now: func() time.Time { return time.Now().Add(-time.Hour) }})
+		time.Sleep(10 * time.Second)
+		if lags := a.Lag(); len(lags) != 1 || !lags[0].Known || lags[0].Age != 0 || lags[0].Transactions != 1 {
+			t.Errorf("%+v, want one transaction of no age", lags)
+		}
+	})
+}
+
+// Pages that were read ahead and dropped by a pause still count.
+func TestPausedRangeReportsDroppedChangesAsLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error { return pause(ctx, 20*time.Second) }
+		w.put(100, 100)
+		a := w.start("a", nil, &changefeed.Options{MaxItems: 10, DrainTimeout: time.Minute})
+		eventually(t, time.Minute, "begun", func() bool { return w.got.count() == 10 })
+		if err := w.operator().Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		far, err := w.operator().Lag(t.Context())
+		if err != nil || len(far) != 1 {
+			t.Fatal(far, err)
+		}
+		if near := a.Lag()[0]; !near.Known || near.Transactions != far[0].Transactions || near.Age != far[0].Age || near.Age < 10*time.Minute {
+			t.Errorf("the host tells %d transactions of %s, the operator %d of %s", near.Transactions, near.Age, far[0].Transactions, far[0].Age)
+		}
+		if err := w.operator().Rewind(t.Context(), changefeed.FromBeginning()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if near := a.Lag()[0]; near.Known && near.Transactions != 100 {
+			t.Errorf("after a rewind to the beginning the host tells %d transactions", near.Transactions)
+		}
+		if err := w.operator().Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 10*time.Minute, "delivered", func() bool { return w.got.count() > 100 && a.Lag()[0].Transactions == 0 })
+	})
+}
+
+// Changes during a pause are not read, so the host does not claim that there are none.
+func TestPausedRangeReportsUnknownLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a := w.start("a", nil, &changefeed.Options{})
+		known := func() bool { l := a.Lag(); return len(l) == 1 && l[0].Known }
+		eventually(t, time.Minute, "read", known)
+		if err := w.operator().Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.put(10, 10)
+		if known() {
+			t.Errorf("in a pause the host tells %+v", a.Lag()[0])
+		}
+		if err := w.operator().Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "read again", func() bool { return w.got.count() == 10 && known() })
+	})
+}
+
+// lagOf runs a range with scripted first reads and returns its lag some seconds later. The
+// last reply is repeated.
+func lagOf(t *testing.T, replies ...func() (*changefeed.Page, error)) changefeed.RangeLag {
+	t.Helper()
+	w := newWorld(t, 1)
+	feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+		return replies[min(int(call), len(replies))-1]()
+	}}
+	p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Host: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	eventually(t, time.Minute, "read", func() bool { return int(feed.calls.Load()) > len(replies) })
+	lags := p.Lag()
+	cancel()
+	if err := <-ended; err != nil || len(lags) != 1 {
+		t.Fatalf("lags %+v, error %v", lags, err)
+	}
+	return lags[0]
+}
+
+// It is known again after the next successful read.
+func TestUnreadableRangeReportsUnknownLag(t *testing.T) {
+	page := func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"1"`, CaughtUp: true}, nil }
+	fails := func() (*changefeed.Page, error) { return nil, errRead }
+	synctest.Test(t, func(t *testing.T) {
+		if lag := lagOf(t, page, fails); lag.Known {
+			t.Errorf("%+v of a range that cannot be read", lag)
+		}
+		if lag := lagOf(t, page, fails, page); !lag.Known {
+			t.Errorf("%+v of a range that can be read again", lag)
+		}
+	})
+}
+
+func TestCaughtUpRangeHasNoLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lag := lagOf(t,
+			func() (*changefeed.Page, error) {
+				return &changefeed.Page{Continuation: `"9"`, EndLSN: 9, CaughtUp: true}, nil
+			},
+			func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"10"`, EndLSN: 10}, nil }, // of documents of others
+			func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"10"`, EndLSN: 10}, nil })
+		if !lag.Known || lag.Transactions != 1 {
+			t.Errorf("%+v, want 1 transaction more than where it was caught up", lag)
+		}
+	})
+}
+
+func TestLagOfOwnRangesCostsNoRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		block := make(chan struct{})
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
+			select {
+			case <-block:
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		}
+		h := w.start("a", nil, &changefeed.Options{MaxItems: 10, ReadAheadItems: 30, HandlerTimeout: -1})
+		time.Sleep(10 * time.Second)
+		if l := h.Lag(); len(l) != 1 || !l[0].Known || l[0].Transactions != 0 || l[0].Age != 0 {
+			t.Errorf("idle: %+v", l)
+		}
+		w.put(100, 5)
+		time.Sleep(40 * time.Second)
+		before := h.Requests()
+		l := h.Lag()[0]
+		if !l.Known || l.Transactions != 100 || l.Age < 30*time.Second || l.Age > 50*time.Second || l.Owner != "a" {
+			t.Errorf("nothing of 100 handled for 40 s: %+v", l)
+		}
+		if h.Requests() != before {
+			t.Error("measuring cost requests")
+		}
+		// The operator's own reads give the same lag before the first checkpoint.
+		far, err := w.operator().Lag(t.Context())
+		if err != nil || len(far) != 1 || far[0].Transactions != 100 || far[0].Age != l.Age || !far[0].Known {
+			t.Errorf("operator: %+v, error %v", far, err)
+		}
+		close(block)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 100 })
+		time.Sleep(5 * time.Second)
+		if l := h.Lag()[0]; l.Transactions != 0 || l.Age != 0 {
+			t.Errorf("all handled: %+v", l)
+		}
+		w.feed.Split("20")
+		if far, err := w.operator().Lag(t.Context()); err != nil || len(far) == 0 || !far[0].Known || far[0].Transactions != 0 {
+			t.Errorf("operator across a split: %+v, error %v", far, err)
+		}
+	})
+}
