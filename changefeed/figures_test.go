@@ -20,6 +20,15 @@ func cyclesOf(t *testing.T) int {
 	return testenv.Count(t, "CHANGEFEED_CYCLES", 5)
 }
 
+// seeded returns the random choices of a test that reports figures, from CHANGEFEED_SEED. The
+// jitter of the hosts' pauses does not follow from it.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := testenv.Seed(t, "CHANGEFEED_SEED", 1)
+	t.Logf("CHANGEFEED_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
 // TestTakeoverTimes measures how long a range has no owner after its host is gone: from the
 // crash, or from its release, until another host owns it.
 func TestTakeoverTimes(t *testing.T) {
@@ -27,10 +36,11 @@ func TestTakeoverTimes(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
+				rng := seeded(t)
 				f := newFleet(t, 16, 4, 50, changefeed.Options{})
 				var all []time.Duration
 				for i := range cyclesOf(t) {
-					time.Sleep(time.Duration(rand.IntN(10_000)) * time.Millisecond)
+					time.Sleep(time.Duration(rng.IntN(10_000)) * time.Millisecond)
 					if i%2 == 0 {
 						time.Sleep(70 * time.Second) // calm: hosts look each 5 s
 					}
@@ -83,10 +93,11 @@ func TestRedeliveriesUnderLoad(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
+				rng := seeded(t)
 				f := newFleet(t, 4, 3, 200, changefeed.Options{Lanes: 4, MaxItems: 20})
 				most := 0
 				for i := range cyclesOf(t) {
-					time.Sleep(time.Duration(2000+rand.IntN(5000)) * time.Millisecond)
+					time.Sleep(time.Duration(2000+rng.IntN(5000)) * time.Millisecond)
 					most += change(f, i)
 					f.balanced(time.Minute)
 				}
@@ -111,11 +122,12 @@ func TestRedeliveriesUnderLoad(t *testing.T) {
 func TestChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
+		rng := seeded(t)
 		f := newFleet(t, 8, 4, 100, changefeed.Options{})
 		n := 0
 		for ; n < 30*min(cyclesOf(t), 5); n++ {
 			time.Sleep(2 * time.Second)
-			go f.pick(rand.IntN(len(f.hosts))).stop()
+			go f.pick(rng.IntN(len(f.hosts))).stop()
 			f.join()
 		}
 		took := f.balanced(30 * time.Second)
@@ -136,14 +148,15 @@ func TestChurn(t *testing.T) {
 func TestWallClocksJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
+		rng := seeded(t)
 		f := newFleet(t, 8, 4, 100, changefeed.Options{})
 		f.mu.Lock()
 		moved := f.moved
 		f.mu.Unlock()
 		jumps := 0
 		for ; time.Since(began) < time.Duration(min(cyclesOf(t), 10))*time.Minute; jumps++ {
-			time.Sleep(time.Duration(rand.IntN(4000)) * time.Millisecond)
-			f.walls[jumps%4].Store(int64(rand.IntN(1200)-600) * int64(time.Second))
+			time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
+			f.walls[jumps%4].Store(int64(rng.IntN(1200)-600) * int64(time.Second))
 		}
 		f.settle()
 		f.mu.Lock()

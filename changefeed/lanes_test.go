@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -34,38 +33,34 @@ func checkpointLSN(t *testing.T, continuation string) int64 {
 	return lsn
 }
 
-// laneRate returns the virtual time that n changes of 1,000 keys take in one range, 5 ms
-// each.
-func laneRate(t *testing.T, lanes, n int) time.Duration {
-	var took time.Duration
+// laneRate returns the documents per second of one range with n changes of different keys,
+// 5 ms each, in virtual time.
+func laneRate(t *testing.T, lanes, n int) (rate float64) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.put(n, 1000)
+		w.put(n, n)
 		w.got.before = func(ctx context.Context, b *changefeed.Batch) error {
 			return pause(ctx, time.Duration(len(b.Items))*5*time.Millisecond)
 		}
 		began := time.Now()
-		w.start("a", nil, &changefeed.Options{Lanes: lanes, MaxItems: 1000, ReadAheadItems: 20_000})
+		w.start("a", nil, &changefeed.Options{Lanes: lanes, MaxItems: 1000, ReadAheadItems: n})
 		eventually(t, time.Hour, "delivered", func() bool { return w.got.count() == n })
-		took = time.Since(began)
+		rate = float64(n) / time.Since(began).Seconds()
 		w.got.ordered(t)
 	})
-	return took
+	return rate
 }
 
-// How full the fullest of 128 lanes is depends on the seed of their hash: the middle of
-// five counts.
+// The seed of the lanes' hash differs in each run. Every document has a key of its own, because
+// with some 150 keys a lane no seed fills a lane so much that the rate drops below the limit:
+// one lane of 400 keys is 20 standard deviations away.
 func TestLanesMultiplyTheRateOfARange(t *testing.T) {
 	const n = 20_000
-	serial := float64(n) / laneRate(t, 1, n).Seconds()
-	var times []float64
-	for range 5 {
-		times = append(times, float64(n)/laneRate(t, 128, n).Seconds()/serial)
-	}
-	slices.Sort(times)
-	t.Logf("5 ms a document, one range, 1,000 keys: %.0f documents/s serial; with 128 lanes %.1f times that", serial, times)
-	if times[2] < 50 {
-		t.Errorf("%.1f times the serial rate, want 50", times[2])
+	serial := laneRate(t, 1, n)
+	times := laneRate(t, 128, n) / serial
+	t.Logf("5 ms a document, one range: %.0f documents/s serial; with 128 lanes %.1f times that", serial, times)
+	if times < 50 {
+		t.Errorf("%.1f times the serial rate, want 50", times)
 	}
 }
 

@@ -91,7 +91,7 @@ func deadLetterWhileBusy(t *testing.T, w *world, now func() time.Time) {
 		return changefeed.Refuse(errNotNow)
 	}), &changefeed.Options{DeadLetter: g.store, MaxAttempts: 1, RetryMin: 20 * time.Second, Lanes: 16, HandlerTimeout: 2 * time.Hour, Now: now})
 	time.Sleep(10 * time.Second)
-	for n := 0; !refused.Load(); n++ { // until one is not behind the busy one, in its lane
+	for n := 0; !refused.Load(); n++ { // until the lane of one is not the busy one
 		w.feed.Put(memfeed.Document{Key: fmt.Sprint("refused", n), ID: fmt.Sprint("refused", n)})
 		time.Sleep(5 * time.Second)
 	}
