@@ -281,7 +281,7 @@ func TestOutageDeadLettersNothing(t *testing.T) {
 		down.Store(false)
 		eventually(t, 2*time.Minute, "all handled", func() bool { return got.distinct() == 520 })
 		if g.count() != 0 {
-			t.Errorf("%d documents were given up on", g.count())
+			t.Errorf("%d documents were dead-lettered", g.count())
 		}
 		got.once(t)
 	})
@@ -406,7 +406,7 @@ func TestDrainFinishesThePageInEveryLane(t *testing.T) {
 			for i := range b.Items {
 				d := 20 * time.Millisecond
 				if string(b.Items[i].Key) == `"key-0"` {
-					d = time.Second // its lane is behind the others
+					d = time.Second // its lane is slower than the others
 				}
 				if err := pause(ctx, d); err != nil {
 					return err

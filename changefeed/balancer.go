@@ -14,7 +14,7 @@ import (
 type balanceView struct {
 	self    hostKey
 	hosts   []hostKey // alive and not leaving, self included unless it drains
-	leaving []hostKey // about to release what they own
+	leaving []hostKey // about to release their leases
 	// quiet hosts count as alive but have shown no sign of life for half an expiry. They
 	// get no leases, because a host of which some leases have expired may well be gone.
 	quiet  []hostKey

@@ -149,7 +149,7 @@ func TestBalanceCountsPendingHandoffs(t *testing.T) {
 }
 
 func TestBalanceHandsOffIdleLeasesFirst(t *testing.T) {
-	for n := range 6 { // whatever their order is by id
+	for n := range 6 { // in any order of their ids
 		v := balanceView{self: "a/1", hosts: []hostKey{"a/1", "b/1"}}
 		for i := range 4 {
 			v.leases = append(v.leases, balanceLease{id: fmt.Sprintf("p%d..%d", n, i), owner: "a/1", busy: i%2 == 0})
@@ -343,7 +343,7 @@ func TestClaimsBesideTheShare(t *testing.T) {
 		leases []balanceLease
 		want   []string
 	}{
-		"what nobody took":                          {[]hostKey{"a/1", "b/1"}, []balanceLease{{id: "1", owner: "a/1"}, {id: "2", owner: "a/1"}, {id: "3", waiting: true}}, []string{"3"}},
+		"unclaimed":                                 {[]hostKey{"a/1", "b/1"}, []balanceLease{{id: "1", owner: "a/1"}, {id: "2", owner: "a/1"}, {id: "3", waiting: true}}, []string{"3"}},
 		"another's share":                           {[]hostKey{"a/1", "b/1"}, []balanceLease{{id: "1", owner: "a/1"}, {id: "2", owner: "a/1"}, {id: "3"}}, nil},
 		"an owned one, meant for it":                {[]hostKey{"a/1", "b/1"}, []balanceLease{{id: "1", owner: "b/1", handoff: "a/1"}, {id: "2", owner: "a/1"}}, nil},
 		"nothing when it leaves":                    {[]hostKey{"b/1"}, []balanceLease{{id: "1", waiting: true}, {id: "2", handoff: "a/1"}}, nil},

@@ -65,7 +65,7 @@ func TestHostAlonePollsRarelyIfLeasesAreComplete(t *testing.T) {
 		}
 		for n := range 2 {
 			pause, err := r.cycle(t.Context())
-			low, high := r.opts.AcquireFast*4/5, r.opts.AcquireFast*6/5 // something has changed: the first look
+			low, high := r.opts.AcquireFast*4/5, r.opts.AcquireFast*6/5 // something has changed: the first cycle
 			if n == 1 {
 				low, high = r.opts.Acquire*4/5, r.opts.Acquire*6/5
 			}
@@ -73,7 +73,7 @@ func TestHostAlonePollsRarelyIfLeasesAreComplete(t *testing.T) {
 				low, high = 2*r.opts.Expiry*4/5, 2*r.opts.Expiry*6/5
 			}
 			if err != nil || pause < low || pause > high {
-				t.Errorf("%s, look %d: the next one in %s, error %v; want it in %s to %s", name, n, pause, err, low, high)
+				t.Errorf("%s, cycle %d: the next one in %s, error %v; want it in %s to %s", name, n, pause, err, low, high)
 			}
 			r.interval.fastUntil = time.Time{}
 		}
@@ -86,8 +86,8 @@ func TestHostAlonePollsRarelyIfLeasesAreComplete(t *testing.T) {
 // A listing that shows a write of another host makes the worker check the record.
 func TestWorkerReconcilesForeignWrites(t *testing.T) {
 	for name, tt := range map[string]struct {
-		edit  func(l *Lease)
-		looks bool
+		edit   func(l *Lease)
+		checks bool
 	}{
 		"nothing":                    {func(*Lease) {}, false},
 		"an older listing":           {func(l *Lease) { l.ETag = "old" }, false},
@@ -102,8 +102,8 @@ func TestWorkerReconcilesForeignWrites(t *testing.T) {
 		w := r.works(t, l)
 		tt.edit(&l)
 		r.passRequestsOn(listing{leases: []Lease{l, e.leaseOf(rng("", "20"))}})
-		if looks := w.keeper.urgent > 0; looks != tt.looks {
-			t.Errorf("%s: it looks %t", name, looks)
+		if checks := w.keeper.urgent > 0; checks != tt.checks {
+			t.Errorf("%s: it checks %t", name, checks)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestAcquisitionWritesOwnerAndAppliesRequests(t *testing.T) {
 	for name, tt := range map[string]struct {
 		request  Request
 		health   Health
-		want     Lease // but for what is always the same
+		want     Lease // without the constant fields
 		fails    error
 		reported error
 	}{
@@ -194,7 +194,7 @@ func TestAcquisitionWritesOwnerAndAppliesRequests(t *testing.T) {
 			d.expect(t, name, want)
 			d.expectEvents(t, name, LeaseAcquired{LeaseRef: want.ref(), Continuation: want.Continuation, From: "b", Written: long})
 			if r.workers.of(l.ID) == nil {
-				t.Errorf("%s: nobody works on it", name)
+				t.Errorf("%s: no worker has it", name)
 			}
 			r.workers.drain(nil, e.clock.Now())
 		})
@@ -249,11 +249,11 @@ func TestNextCycleIsJitteredAndEndsAtExpiry(t *testing.T) {
 		for range 20 {
 			d := p.next(listing{leases: []Lease{other, mine, free}}, etags, false)
 			if all[d] = true; d < tt.low || d > tt.high {
-				t.Errorf("%s: the next look in %s", name, d)
+				t.Errorf("%s: the next cycle in %s", name, d)
 			}
 		}
 		if tt.low != tt.high && len(all) < 2 {
-			t.Errorf("%s: all looks are in step", name)
+			t.Errorf("%s: all cycles are in step", name)
 		}
 	}
 }

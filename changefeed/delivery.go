@@ -24,7 +24,7 @@ type delivery struct {
 	ctx    context.Context //nolint:containedctx // one lifetime, shared by goroutines that start at different times
 	wakeup signal          // poll now
 
-	state   sync.Mutex // guards what follows
+	state   sync.Mutex // guards the fields below
 	trouble trouble
 	lag     lagState
 	unsaved int // pages of a manual handler after its last checkpoint

@@ -83,7 +83,7 @@ func TestEachCallIsReported(t *testing.T) {
 			changefeed.BatchHandled{LeaseRef: whole, Items: 1, Attempt: 3, Took: 5 * time.Second},
 		)
 		if l := w.leases()[0]; l.Handled != 4 || l.Delivered != 4 || l.LSN != 4 {
-			t.Errorf("the lease tells %d documents up to LSN %d, the checkpoint %d; want 4 and 4", l.Handled, l.Delivered, l.LSN)
+			t.Errorf("the lease has %d documents up to LSN %d, the checkpoint %d; want 4 and 4", l.Handled, l.Delivered, l.LSN)
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestDeadLetterIsComplete(t *testing.T) {
 			kept.mu.Lock()
 			attempts := 3
 			if waits && len(kept.events) > 0 {
-				attempts = kept.events[0].(changefeed.DeadLetter).Attempts // reported by TestDeadLetterOfWaitingDocumentHasAttempts
+				attempts = kept.events[0].(changefeed.DeadLetter).Attempts // checked by TestDeadLetterOfWaitingDocumentHasAttempts
 			}
 			kept.mu.Unlock()
 			want := changefeed.DeadLetter{
@@ -187,7 +187,7 @@ func TestErrorOfTypedHandlerIsReported(t *testing.T) {
 		time.Sleep(time.Minute)
 		reported.check(t, changefeed.BatchFailed{LeaseRef: whole, Items: 2, Attempt: 1, Err: errNotNow})
 		if l := w.leases()[0]; l.Error != errNotNow.Error() || l.Handled != 1 {
-			t.Errorf("the lease tells %q, %d documents handled; want what the handler said, and one", l.Error, l.Handled)
+			t.Errorf("the lease has %q, %d documents handled; want what the handler said, and one", l.Error, l.Handled)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func leaving(t *testing.T) (*mapStore, *run) {
 func TestLeavingHostAnnouncesUnlessOthersAlreadyPollOften(t *testing.T) {
 	calm := func(*run) {}
 	for name, tt := range map[string]struct {
-		fast     time.Duration // how long this host still looks often
+		fast     time.Duration // how long this host still lists often
 		set      func(r *run)
 		reported bool
 	}{
@@ -61,11 +61,11 @@ func TestLeavingHostAnnouncesUnlessOthersAlreadyPollOften(t *testing.T) {
 // The host does not wait if no other host can be notified, or once its leases are gone.
 func TestLeavingHostWaitsOnlyForHostsThatStay(t *testing.T) {
 	for name, tt := range map[string]struct {
-		lose bool // what it tells the others
+		lose bool // its announcement
 		gone time.Duration
 	}{
-		"nobody was reported": {lose: true},
-		"all leases moved":    {gone: time.Second},
+		"no host can be notified": {lose: true},
+		"all leases moved":        {gone: time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store, r := leaving(t)

@@ -212,7 +212,7 @@ func ExampleOperator() {
 	must(err)
 	fmt.Printf("leases: %d, waiting: %d, owner: %q\n", len(lag), lag[0].Transactions, lag[0].Owner)
 
-	must(operator.Rewind(ctx, changefeed.FromBeginning())) // nobody owns the lease: applied by the next owner
+	must(operator.Rewind(ctx, changefeed.FromBeginning())) // the lease is unowned: applied by the next owner
 	fmt.Println("handled again:", run())
 	// Output:
 	// handled: 2

@@ -68,7 +68,7 @@ func TestHandlersContextChecksTheClock(t *testing.T) {
 	}
 	c.now = c.now.Add(11 * time.Second)
 	if handler.Err() == nil {
-		t.Error("a handler that looks at its context after a pause is not stopped")
+		t.Error("a handler that checks its context after a pause is not stopped")
 	}
 	if !errors.Is(context.Cause(handler), ErrFenced) || !errors.Is(context.Cause(ctx), ErrFenced) {
 		t.Errorf("causes %v and %v", context.Cause(handler), context.Cause(ctx))
@@ -91,7 +91,7 @@ func TestFenceNoticesASuspension(t *testing.T) {
 		t.Errorf("woken 11 s later on the wall clock, with a window of 10 s: %v", context.Cause(handler))
 	}
 	if ctx.Err() != nil {
-		t.Error("the lease is given up, although it may still be the host's")
+		t.Error("the lease is revoked, although the host may still own it")
 	}
 	f.extend(c.watch().read())
 	if f.inDoubt() {

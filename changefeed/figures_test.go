@@ -42,7 +42,7 @@ func TestTakeoverTimes(t *testing.T) {
 				for i := range cyclesOf(t) {
 					time.Sleep(time.Duration(rng.IntN(10_000)) * time.Millisecond)
 					if i%2 == 0 {
-						time.Sleep(70 * time.Second) // calm: hosts look each 5 s
+						time.Sleep(70 * time.Second) // nothing changes: hosts list every 5 s
 					}
 					h := f.pick(i)
 					leases := f.of(h.name)

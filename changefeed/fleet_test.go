@@ -26,10 +26,10 @@ type fleet struct {
 	stop    func()          // writing
 	written int
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	acquired map[string]time.Time
 	released map[string]time.Time
-	lost     int // leases that were lost, not given up
+	lost     int // leases that were lost, not released
 	moved    int
 }
 

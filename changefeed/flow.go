@@ -16,7 +16,7 @@ type flow struct {
 	window *window
 	seed   maphash.Seed
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	lanes    []lane
 	held     map[string]*heldKey
 	retrying bool // the goroutine of retry runs

@@ -45,7 +45,7 @@ func TestFailureAfterStopIsNotReported(t *testing.T) {
 				want = "another"
 			}
 			if l := f.keeper.snapshot(); l.Error != want {
-				t.Errorf("%q: the lease tells %q, want %q", name, l.Error, want)
+				t.Errorf("%q: the lease has %q, want %q", name, l.Error, want)
 			}
 		})
 	}
@@ -152,7 +152,7 @@ func TestKeyWaitsTooLongOnlyIfOthersWereHandled(t *testing.T) {
 			f.postpone(h, 1)
 			it := h.items[0]
 			if it.dead != c.dead || it.waited != c.dead || h.attempt != c.tries+1 {
-				t.Errorf("%s: set aside %t, because it waited %t, after %d tries", name, it.dead, it.waited, h.attempt)
+				t.Errorf("%s: dead %t, waited %t, after %d attempts", name, it.dead, it.waited, h.attempt)
 			}
 			if due := time.Until(h.due); (due <= 0) != (c.dead || errors.Is(c.verdict.err, errDoubt)) {
 				t.Errorf("%s: due in %s", name, due)
@@ -228,7 +228,7 @@ func TestHandlerContextEndsWithTheCall(t *testing.T) {
 			return nil
 		}))
 		if v := f.call(&page{}, make([]Item, 1), 1); v != nil || got.Err() == nil {
-			t.Errorf("verdicts %v; after the call its context tells %v", v, got.Err())
+			t.Errorf("verdicts %v; after the call its context has %v", v, got.Err())
 		}
 	})
 }

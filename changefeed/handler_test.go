@@ -105,7 +105,7 @@ func TestEachEndsWithItsContext(t *testing.T) {
 			if ctx.Err() != nil {
 				late.Add(1)
 			}
-			time.Sleep(400 * time.Millisecond) // whatever ctx says
+			time.Sleep(400 * time.Millisecond) // ignoring ctx
 			got.note(&item)
 			return nil
 		}), &changefeed.Options{HandlerTimeout: time.Second, Observer: &changefeed.Observer{

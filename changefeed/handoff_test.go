@@ -67,7 +67,7 @@ func TestDrainDeadlineAppliesToEarlierReleases(t *testing.T) {
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 2 })
 		w.start("b", nil, &changefeed.Options{PollMax: 500 * time.Millisecond})
 		eventually(t, 10*time.Second, "shared", func() bool { return w.owners()["b"] == 1 })
-		time.Sleep(10 * time.Minute) // in calm a host that leaves tells the other first
+		time.Sleep(10 * time.Minute) // now a leaving host announces it first
 		end.released.Store(0)
 		busy.Store(true)
 		w.put(20, 20)
@@ -228,16 +228,16 @@ func TestListingBacksOffDuringStoreOutage(t *testing.T) {
 		before := a.Requests().LeaseLists
 		time.Sleep(10 * time.Minute)
 		if n := a.Requests().LeaseLists - before; n > 200 || n < 60 {
-			t.Errorf("%d looks in ten minutes, want one each Acquire = 5 s", n)
+			t.Errorf("%d listings in ten minutes, want one each Acquire = 5 s", n)
 		}
 		a.link.noStore.Store(false)
 		time.Sleep(10 * time.Minute)
 		a.link.noStore.Store(true)
 		before = a.Requests().LeaseLists
-		eventually(t, 2*time.Minute, "a look", func() bool { return a.Requests().LeaseLists > before })
+		eventually(t, 2*time.Minute, "a listing", func() bool { return a.Requests().LeaseLists > before })
 		time.Sleep(2 * time.Second)
 		if n := a.Requests().LeaseLists - before; n < 3 {
-			t.Errorf("%d looks in two seconds after the store had answered, want pauses that begin small", n)
+			t.Errorf("%d listings in two seconds after the store replied, want pauses that begin small", n)
 		}
 	})
 }

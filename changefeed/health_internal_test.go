@@ -30,7 +30,7 @@ func TestTroubleIsRecordedReportedAndCleared(t *testing.T) {
 		t.Helper()
 		l := d.keeper.snapshot()
 		if l.Health != health || l.Failures != failures || l.Error != text || !l.Failing.Equal(since) {
-			t.Errorf("%s: the lease tells %q, %d failures, %q since %s", what, l.Health, l.Failures, l.Error, l.Failing)
+			t.Errorf("%s: the lease has %q, %d failures, %q since %s", what, l.Health, l.Failures, l.Error, l.Failing)
 		}
 		if hurry := d.keeper.soon == d.keeper.version; hurry != soon {
 			t.Errorf("%s: to be written soon: %t", what, hurry)
@@ -58,7 +58,7 @@ func TestTroubleIsRecordedReportedAndCleared(t *testing.T) {
 	board.expectEvents(t, "still well")
 	c.now = c.now.Add(time.Second)
 	d.noteFailure(ofReads, errTest)
-	expect("anew", true, Retrying, 1, errTest.Error(), c.now)
+	expect("again", true, Retrying, 1, errTest.Error(), c.now)
 	d.markStopped(other)
 	d.noteFailure(ofReads, errTest)
 	if l := d.keeper.snapshot(); l.Health != Stopped {

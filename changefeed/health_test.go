@@ -227,7 +227,7 @@ func TestNewOwnerRetriesStoppedRange(t *testing.T) {
 		b := w.start("b", changefeed.HandlerFunc(func(ctx context.Context, _ *changefeed.Batch) error { <-ctx.Done(); return ctx.Err() }), nil)
 		eventually(t, time.Minute, "taken", func() bool { return w.owners()["b"] == 1 })
 		if l := w.leases()[0]; l.Health != changefeed.Retrying || !strings.Contains(l.Error, errNotNow.Error()) {
-			t.Errorf("the lease tells %q, %q", l.Health, l.Error)
+			t.Errorf("the lease has %q, %q", l.Health, l.Error)
 		}
 		b.end()
 	})

@@ -130,7 +130,7 @@ func TestTypedHandlerKeepsTheOrderOfAKey(t *testing.T) {
 		}
 		w.start("a", changefeed.Typed(func(_ context.Context, b *changefeed.Batch, docs []doc) error {
 			if calls++; calls == 1 && len(docs) != 1 {
-				t.Errorf("%d documents are handed over, 1 stands before the bad one", len(docs))
+				t.Errorf("%d documents are delivered, 1 is before the bad one", len(docs))
 			}
 			note(docs[0].ID) // and of the others nothing is said
 			b.Answer(0, nil)

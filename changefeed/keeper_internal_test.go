@@ -214,7 +214,7 @@ func TestOperatorsWriteIsAdopted(t *testing.T) {
 		_, k := keeperOf(t, answer(), nil, &Observer{})
 		began := time.Now()
 		if err := k.finish(t.Context(), (*Lease).disown); err != nil || time.Since(began) > 0 {
-			t.Errorf("given up after %s, error %v", time.Since(began), err)
+			t.Errorf("ended after %s, error %v", time.Since(began), err)
 		}
 	})
 }
@@ -238,7 +238,7 @@ func TestLeaseWithDeletedRecordIsLost(t *testing.T) {
 		_, k := keeperOf(t, gone, nil, &Observer{})
 		began := time.Now()
 		if err := k.finish(t.Context(), (*Lease).disown); !errors.Is(err, ErrLeaseLost) || time.Since(began) > 0 {
-			t.Errorf("given up after %s, error %v", time.Since(began), err)
+			t.Errorf("ended after %s, error %v", time.Since(began), err)
 		}
 	})
 }
@@ -255,7 +255,7 @@ func TestLastWriteIsRetriedSoon(t *testing.T) {
 		}}, nil, &Observer{})
 		began := time.Now()
 		if err := k.finish(t.Context(), (*Lease).disown); err != nil || time.Since(began) > 150*time.Millisecond {
-			t.Errorf("given up after %s, error %v", time.Since(began), err)
+			t.Errorf("ended after %s, error %v", time.Since(began), err)
 		}
 	})
 }
@@ -268,7 +268,7 @@ func TestLastWriteIsRetriedUntilTheFencePasses(t *testing.T) {
 		stop()
 		began := time.Now()
 		if err := k.finish(stopped, (*Lease).disown); !errors.Is(err, errTest) || time.Since(began) != 18*time.Second {
-			t.Errorf("given up after %s, error %v; want Expiry - Margin = 18 s", time.Since(began), err)
+			t.Errorf("ended after %s, error %v; want Expiry - Margin = 18 s", time.Since(began), err)
 		}
 	})
 }

@@ -237,7 +237,7 @@ func TestHostThatSleptThroughASplitReplaysNothing(t *testing.T) {
 			eventually(t, time.Minute, "delivered", func() bool { return w.got.distinct() == 300 })
 			time.Sleep(time.Minute)
 			w.feed.Merge("08") // the ranges of the children are physical again: nothing
-			w.feed.Merge("28") // else would tell that their leases are from the past
+			w.feed.Merge("28") // otherwise the reads would show that the leases are old
 			n := w.got.count()
 			close(asleep)
 			time.Sleep(5 * time.Minute)

@@ -42,14 +42,14 @@ func TestPausedRangeReportsDroppedChangesAsLag(t *testing.T) {
 			t.Fatal(far, err)
 		}
 		if near := a.Lag()[0]; !near.Known || near.Transactions != far[0].Transactions || near.Age != far[0].Age || near.Age < 10*time.Minute {
-			t.Errorf("the host tells %d transactions of %s, the operator %d of %s", near.Transactions, near.Age, far[0].Transactions, far[0].Age)
+			t.Errorf("the host reports %d transactions of %s, the operator %d of %s", near.Transactions, near.Age, far[0].Transactions, far[0].Age)
 		}
 		if err := w.operator().Rewind(t.Context(), changefeed.FromBeginning()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		if near := a.Lag()[0]; near.Known && near.Transactions != 100 {
-			t.Errorf("after a rewind to the beginning the host tells %d transactions", near.Transactions)
+			t.Errorf("after a rewind to the beginning the host reports %d transactions", near.Transactions)
 		}
 		if err := w.operator().Resume(t.Context()); err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func TestPausedRangeReportsUnknownLag(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.put(10, 10)
 		if known() {
-			t.Errorf("in a pause the host tells %+v", a.Lag()[0])
+			t.Errorf("in a pause the host reports %+v", a.Lag()[0])
 		}
 		if err := w.operator().Resume(t.Context()); err != nil {
 			t.Fatal(err)

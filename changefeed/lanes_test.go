@@ -127,7 +127,7 @@ func TestMemoryInFlightIsBounded(t *testing.T) {
 		}})
 		time.Sleep(time.Minute)
 		if n := read.Load(); n != 200 {
-			t.Errorf("%d items in hand, want the 200 allowed", n)
+			t.Errorf("%d items in flight, want the 200 allowed", n)
 		}
 		close(gate)
 		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 5000 })
@@ -142,7 +142,7 @@ func TestMemoryInFlightIsBounded(t *testing.T) {
 		}})
 		time.Sleep(time.Minute)
 		if n := read.Load(); n < 5000 || n > 7000 {
-			t.Errorf("%d bytes in hand, want about 5000", n)
+			t.Errorf("%d bytes in flight, want about 5000", n)
 		}
 		h.stop()
 	})

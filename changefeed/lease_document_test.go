@@ -74,7 +74,7 @@ func TestForeignWriteInvalidatesOwnProperties(t *testing.T) {
 			foreign: true, takenOver: true, properties: map[string]string{propSigned: "a 1970-01-01T00:01:40.0000000Z"},
 		}
 		if owner == "" {
-			want.Expiry = ours.Expiry // of the one it was taken from, who may not know
+			want.Expiry = ours.Expiry // of the former owner, which may not know
 		}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("owner %q, error %v\ngot  %+v\nwant %+v", owner, err, got, want)

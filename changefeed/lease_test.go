@@ -61,12 +61,12 @@ func TestLifetime(t *testing.T) {
 		lease Lease
 		want  time.Duration
 	}{
-		"nobody's":                             {Lease{Expiry: time.Hour}, 0},
-		"with the observer's expiry":           {Lease{Owner: "a", Expiry: 20 * time.Second}, 20 * time.Second},
-		"with a longer one":                    {Lease{Owner: "a", Expiry: time.Hour}, time.Hour},
-		"with a shorter one":                   {Lease{Owner: "a", Expiry: time.Second}, 20 * time.Second},
-		"of another product":                   {Lease{Owner: "net"}, time.Minute},
-		"taken from one of ours, and given up": {Lease{takenOver: true, Expiry: time.Hour}, time.Hour},
+		"unowned":                            {Lease{Expiry: time.Hour}, 0},
+		"with the observer's expiry":         {Lease{Owner: "a", Expiry: 20 * time.Second}, 20 * time.Second},
+		"with a longer one":                  {Lease{Owner: "a", Expiry: time.Hour}, time.Hour},
+		"with a shorter one":                 {Lease{Owner: "a", Expiry: time.Second}, 20 * time.Second},
+		"of another product":                 {Lease{Owner: "net"}, time.Minute},
+		"taken from our host, then released": {Lease{takenOver: true, Expiry: time.Hour}, time.Hour},
 	} {
 		if got := c.lease.lifetime(20 * time.Second); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

@@ -79,6 +79,6 @@ func TestListingClassifiesEachRecord(t *testing.T) {
 		t.Errorf("a store that cannot be listed: error %v", err)
 	}
 	if since := l.etags.unchangedFor(lease.ID, c.now); since != c.now.Sub(seen) {
-		t.Errorf("after a look that failed the lease is unchanged for %s, want 5 s", since)
+		t.Errorf("after a failed listing the lease is unchanged for %s, want 5 s", since)
 	}
 }

@@ -50,24 +50,24 @@ func TestHostIsAliveUntilItsExpiry(t *testing.T) {
 		first, second         time.Duration // ages of the leases "1" and "2"
 		alive, quiet, leaving bool          // a is
 	}{
-		"fresh":                     {hosts: []heartbeat{host(heartbeat{})}, age: 10*s - 1, alive: true},
-		"quiet":                     {hosts: []heartbeat{host(heartbeat{})}, age: 10 * s, alive: true, quiet: true},
-		"gone":                      {hosts: []heartbeat{host(heartbeat{})}, age: 20 * s},
-		"of a long expiry":          {hosts: []heartbeat{host(heartbeat{ExpiryMS: 60000})}, age: 30*s - 1, alive: true},
-		"quiet for a long one":      {hosts: []heartbeat{host(heartbeat{ExpiryMS: 60000})}, age: 60*s - 1, alive: true, quiet: true},
-		"gone for a long one":       {hosts: []heartbeat{host(heartbeat{ExpiryMS: 60000})}, age: 60 * s},
-		"of a short expiry":         {hosts: []heartbeat{host(heartbeat{ExpiryMS: 1000})}, age: 20*s - 1, alive: true, quiet: true},
-		"leaving":                   {hosts: []heartbeat{host(heartbeat{Draining: true})}, age: 20*s - 1, leaving: true},
-		"long since leaving":        {hosts: []heartbeat{host(heartbeat{Draining: true})}, age: 20 * s},
-		"spare":                     {hosts: []heartbeat{host(heartbeat{Spare: true})}},
-		"owner":                     {leases: []Lease{lease("1", 20*s)}, first: 10*s - 1, alive: true},
-		"quiet owner":               {leases: []Lease{lease("1", 20*s)}, first: 10 * s, alive: true, quiet: true},
-		"owner for long":            {leases: []Lease{lease("1", 60*s)}, first: 30*s - 1, alive: true},
-		"quiet owner for long":      {leases: []Lease{lease("1", 60*s)}, first: 30 * s, alive: true, quiet: true},
-		"owner that is gone":        {leases: []Lease{lease("1", 20*s)}, first: 20 * s},
-		"one of its leases is old":  {leases: []Lease{lease("1", 20*s), lease("2", 20*s)}, first: 3 * s, second: 15 * s, alive: true},
-		"an owner that tells of it": {hosts: []heartbeat{host(heartbeat{})}, age: s, leases: []Lease{lease("1", 20*s)}, first: 15 * s, alive: true},
-		"an owner that leaves":      {hosts: []heartbeat{host(heartbeat{Draining: true})}, leases: []Lease{lease("1", 20*s)}, leaving: true},
+		"fresh":                       {hosts: []heartbeat{host(heartbeat{})}, age: 10*s - 1, alive: true},
+		"quiet":                       {hosts: []heartbeat{host(heartbeat{})}, age: 10 * s, alive: true, quiet: true},
+		"gone":                        {hosts: []heartbeat{host(heartbeat{})}, age: 20 * s},
+		"of a long expiry":            {hosts: []heartbeat{host(heartbeat{ExpiryMS: 60000})}, age: 30*s - 1, alive: true},
+		"quiet for a long one":        {hosts: []heartbeat{host(heartbeat{ExpiryMS: 60000})}, age: 60*s - 1, alive: true, quiet: true},
+		"gone for a long one":         {hosts: []heartbeat{host(heartbeat{ExpiryMS: 60000})}, age: 60 * s},
+		"of a short expiry":           {hosts: []heartbeat{host(heartbeat{ExpiryMS: 1000})}, age: 20*s - 1, alive: true, quiet: true},
+		"leaving":                     {hosts: []heartbeat{host(heartbeat{Draining: true})}, age: 20*s - 1, leaving: true},
+		"long since leaving":          {hosts: []heartbeat{host(heartbeat{Draining: true})}, age: 20 * s},
+		"spare":                       {hosts: []heartbeat{host(heartbeat{Spare: true})}},
+		"owner":                       {leases: []Lease{lease("1", 20*s)}, first: 10*s - 1, alive: true},
+		"quiet owner":                 {leases: []Lease{lease("1", 20*s)}, first: 10 * s, alive: true, quiet: true},
+		"owner for long":              {leases: []Lease{lease("1", 60*s)}, first: 30*s - 1, alive: true},
+		"quiet owner for long":        {leases: []Lease{lease("1", 60*s)}, first: 30 * s, alive: true, quiet: true},
+		"owner that is gone":          {leases: []Lease{lease("1", 20*s)}, first: 20 * s},
+		"one of its leases is old":    {leases: []Lease{lease("1", 20*s), lease("2", 20*s)}, first: 3 * s, second: 15 * s, alive: true},
+		"an owner whose lease has it": {hosts: []heartbeat{host(heartbeat{})}, age: s, leases: []Lease{lease("1", 20*s)}, first: 15 * s, alive: true},
+		"an owner that leaves":        {hosts: []heartbeat{host(heartbeat{Draining: true})}, leases: []Lease{lease("1", 20*s)}, leaving: true},
 	} {
 		_, m := member(t, map[string]time.Duration{"p.host.a.1": tt.age, "p.host.b.2": 15 * s, "1": tt.first, "2": tt.second})
 		seen := listing{leases: tt.leases, hosts: append(tt.hosts, heartbeat{Host: "b", Incarnation: "2"})}
@@ -100,12 +100,12 @@ func TestOwnerAndHandoffOfALease(t *testing.T) {
 		"lost here":                     {lease: Lease{Owner: "b", Incarnation: "2", Previous: "d", Expiry: 20 * s}, want: balanceLease{previous: "d"}},
 		"another's":                     {lease: Lease{Owner: "a", Incarnation: "1", Previous: "d", Expiry: 20 * s}, age: 20*s - 1, want: balanceLease{owner: "a/1", previous: "d"}},
 		"of a host that is gone":        {lease: Lease{Owner: "a", Incarnation: "1", Previous: "d", Handoff: "c/3", Expiry: 20 * s}, age: 30*s - 1, want: balanceLease{previous: "a"}},
-		"which nobody took":             {lease: Lease{Owner: "a", Incarnation: "1", Expiry: 20 * s}, age: 30 * s, want: balanceLease{previous: "a", waiting: true}},
+		"not acquired":                  {lease: Lease{Owner: "a", Incarnation: "1", Expiry: 20 * s}, age: 30 * s, want: balanceLease{previous: "a", waiting: true}},
 		"released":                      {lease: Lease{Previous: "d"}, age: 10*s - 1, want: balanceLease{previous: "d"}},
 		"passed on":                     {lease: Lease{Previous: "d", Handoff: "c/3"}, age: 10*s - 1, want: balanceLease{previous: "d", handoff: "c/3"}},
 		"passed on in vain":             {lease: Lease{Previous: "d", Handoff: "c/3"}, age: 10 * s, want: balanceLease{previous: "d", waiting: true}},
-		"given up by another product":   {lease: Lease{takenOver: true, Expiry: 20 * s}, age: 20*s - 1, want: balanceLease{handoff: reserved}},
-		"given up by it for long":       {lease: Lease{takenOver: true, Expiry: 20 * s}, age: 20 * s, want: balanceLease{waiting: true}},
+		"released by another product":   {lease: Lease{takenOver: true, Expiry: 20 * s}, age: 20*s - 1, want: balanceLease{handoff: reserved}},
+		"released by it long ago":       {lease: Lease{takenOver: true, Expiry: 20 * s}, age: 20 * s, want: balanceLease{waiting: true}},
 	} {
 		_, m := member(t, map[string]time.Duration{"p..-FF": tt.age, "p..-20": tt.age, "p..20-FF": tt.age})
 		tt.lease.ID, tt.want.id = "p..-FF", "p..-FF"

@@ -113,11 +113,11 @@ func TestRewindToInvalidPositionIsRefused(t *testing.T) {
 		"a wrong token":   {changefeed.FromTokens(changefeed.RangeToken{Range: changefeed.FeedRange{Min: "x", Max: "FF"}}), "hexadecimal"},
 		"half of tokens":  {changefeed.FromTokens(changefeed.RangeToken{Range: low}), "do not cover"},
 		"two tokens":      {changefeed.FromTokens(changefeed.RangeToken{Range: low}, changefeed.RangeToken{Range: high}), "2 of the given tokens"},
-		"now, untold":     {changefeed.FromNow(), errCut.Error()},
+		"now, failing":    {changefeed.FromNow(), errCut.Error()},
 		"now, of nothing": {changefeed.FromNow(), "no continuation"},
 	} {
 		feed := failingSource{Feed: w.feed}
-		if name == "now, untold" {
+		if name == "now, failing" {
 			feed.now = errCut
 		}
 		err := changefeed.NewOperator(feed, w.store, nil).Rewind(t.Context(), tt.to)
@@ -252,7 +252,7 @@ func TestPausedFollowsTheRecord(t *testing.T) {
 	if err := op.Resume(t.Context()); err != nil {
 		t.Error(err)
 	}
-	expect("after a resume amid which somebody paused anew", false)
+	expect("after a resume during another pause", false)
 	if err := op.Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestPausedFollowsTheRecord(t *testing.T) {
 		}
 	}
 	if err := op.Resume(t.Context()); err != nil {
-		t.Errorf("somebody else resumed meanwhile: %v", err)
+		t.Errorf("another operator resumed meanwhile: %v", err)
 	}
 	expect("at last", false)
 }

@@ -189,7 +189,7 @@ func TestReleaseMovesALeaseThroughTheBalancer(t *testing.T) {
 		if err := w.operator().Release(t.Context(), l.ID); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 30*time.Second, "acquired anew", func() bool {
+		eventually(t, 30*time.Second, "acquired again", func() bool {
 			now := w.leases()[0]
 			return now.Owner == "a" && now.Epoch == l.Epoch+1 && !now.Request.Release
 		})

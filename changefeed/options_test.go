@@ -16,7 +16,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Observer == nil || got.Observer.LeaseAcquired == nil || got.Logger != slog.Default() {
-		t.Error("nobody is reported, and nothing is logged")
+		t.Error("there is neither an observer nor a log")
 	}
 	if d := time.Since(got.Now()); d < 0 || d > time.Minute || got.Clock != Clock(systemClock{}) {
 		t.Errorf("the wall clock is off by %s, the other is %T", d, got.Clock)
@@ -82,9 +82,9 @@ func TestAllOptionFaultsAreReported(t *testing.T) {
 		"no renewals":           {func(o *Options) { o.Renew = -1 }, "Renew -1ns must leave time"},
 		"late renewals":         {func(o *Options) { o.Renew = 15 * time.Second }, "Renew 15s must leave time for a retry within nine tenths of Expiry, 18s"},
 		"renewals in time":      {func(o *Options) { o.Renew = 15*time.Second - 1 }, ""},
-		"no looks":              {func(o *Options) { o.Acquire, o.AcquireFast = -1, -1 }, "AcquireFast -1ns must be positive"},
-		"no fast looks":         {func(o *Options) { o.AcquireFast = -1 }, "AcquireFast -1ns must be positive"},
-		"slow fast looks":       {func(o *Options) { o.AcquireFast = 6 * time.Second }, "at most Acquire 5s"},
+		"no cycles":             {func(o *Options) { o.Acquire, o.AcquireFast = -1, -1 }, "AcquireFast -1ns must be positive"},
+		"no fast cycles":        {func(o *Options) { o.AcquireFast = -1 }, "AcquireFast -1ns must be positive"},
+		"slow fast cycles":      {func(o *Options) { o.AcquireFast = 6 * time.Second }, "at most Acquire 5s"},
 		"no pauses":             {func(o *Options) { o.PollMin, o.PollBusy = -1, -1 }, "PollMin -1ns must be positive"},
 		"short long pauses":     {func(o *Options) { o.PollMax = time.Millisecond }, "at most PollMax 1ms"},
 		"no busy pauses":        {func(o *Options) { o.PollBusy = -1 }, "PollBusy -1ns must be positive"},
@@ -174,7 +174,7 @@ func TestNarrowestLeaseOwnsAKey(t *testing.T) {
 	if err := own("05"); !errors.Is(err, ErrNotOwned) {
 		t.Errorf("not running: error %v", err)
 	}
-	for range 20 { // in whatever order they are looked at
+	for range 20 { // in any order
 		r := newRun(e)
 		p.running.Store(r)
 		narrow := r.works(t, e.leaseOf(rng("10", "20")))

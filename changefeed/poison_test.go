@@ -134,7 +134,7 @@ func TestPoisonDocumentIsDeadLettered(t *testing.T) {
 						}
 						return n >= 90
 					})
-					for range 20 { // what vouches for the destination
+					for range 20 { // other documents show that the handler works
 						time.Sleep(10 * time.Second)
 						w.feed.Put(memfeed.Document{Key: "other", ID: fmt.Sprintf("late-%d", w.docs.Add(1))})
 					}

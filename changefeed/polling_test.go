@@ -123,7 +123,7 @@ func TestFeedErrorsBackOffInPlace(t *testing.T) {
 		w.put(10, 2)
 		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 10 })
 		if lost != 0 {
-			t.Errorf("%d leases given up for a failing feed", lost)
+			t.Errorf("%d leases lost for a failing feed", lost)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func TestHeartbeatIsWrittenWhileHostOwnsNothing(t *testing.T) {
 	}
 	look("owner", time.Second, true, false, true, mine, false)
 	if _, there := d.records[id]; there {
-		t.Error("it tells of an owner beside its leases")
+		t.Error("a heartbeat of an owner")
 	}
 	d.fail["delete"] = errTest
 	look("owner of no record", time.Second, true, false, true, mine, false)
@@ -111,7 +111,7 @@ func TestOldHeartbeatsAreDeleted(t *testing.T) {
 	look("not gone for long", 10*expiry-1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
 	d.fail["delete"] = errTest
 	look("it fails", 1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
-	d.expectEvents(t, "somebody will")
+	d.expectEvents(t, "another host retries")
 	d.fail = map[string]error{}
 	look("tried just now", 30*expiry-1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
 	look("tried again", 1, "p.host.a.1", "p.host.c.3")
@@ -167,13 +167,13 @@ func TestHeartbeatIsRestoredAfterDeletionOrLostReply(t *testing.T) {
 	store.lose = true
 	beat("the answer to the first gets lost", false)
 	beat("it finds its own", false)
-	beat("and goes on from it", true)
+	beat("and continues from it", true)
 	store.lose = true
 	beat("the answer to the next gets lost", false)
 	beat("it finds its own", false)
-	beat("and goes on from it", true)
+	beat("and continues from it", true)
 	delete(store.records, id)
-	beat("somebody deleted it", false)
+	beat("another host deleted it", false)
 	beat("so it is created", true)
 	var h heartbeat
 	if err := json.Unmarshal(store.records[id].Body, &h); err != nil || h.Host != "a" {

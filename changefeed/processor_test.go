@@ -58,7 +58,7 @@ func TestHostAloneNoticesTheEndOfAPause(t *testing.T) {
 		w := newWorld(t, 1)
 		w.start("a", nil, nil)
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
-		for n := range 4 { // at whatever time between two looks
+		for n := range 4 { // at any time between two cycles
 			if err := w.operator().Pause(t.Context()); err != nil {
 				t.Fatal(err)
 			}

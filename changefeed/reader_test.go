@@ -180,7 +180,7 @@ func TestDeliveredNeverDecreases(t *testing.T) {
 		eventually(t, time.Minute, "handled", func() bool { return w.got.count() == 2 })
 		stop()
 		if l := w.leases()[0]; l.Delivered != 9 || l.Handled != 2 {
-			t.Errorf("the lease tells LSN %d and %d documents, want 9 and 2", l.Delivered, l.Handled)
+			t.Errorf("the lease has LSN %d and %d documents, want 9 and 2", l.Delivered, l.Handled)
 		}
 	})
 }

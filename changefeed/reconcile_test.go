@@ -9,23 +9,23 @@ import (
 
 // The content of this host's next write does not matter.
 func TestConflictIsDecidedByStoredOwnerEpochAndState(t *testing.T) {
-	givenUp := func(l *Lease) { l.disown(); l.Handoff, l.Continuation = "b/2", `"7"` }
-	ours, lastWrite := func(*Lease) {}, givenUp
+	released := func(l *Lease) { l.disown(); l.Handoff, l.Continuation = "b/2", `"7"` }
+	ours, lastWrite := func(*Lease) {}, released
 	lost := func(owner string, epoch int64, state LeaseState) error { return &takenError{owner, epoch, state} }
 	for name, c := range map[string]struct {
 		mine, theirs func(*Lease)
 		want         error
 	}{
 		"an answer that got lost":              {ours, ours, errRewritten},
-		"the same, of the last write":          {lastWrite, givenUp, nil},
+		"the same, of the last write":          {lastWrite, released, nil},
 		"an operator's write before the last":  {lastWrite, ours, errRewritten},
-		"nobody's, and this host goes on":      {ours, (*Lease).disown, lost("", 2, LeaseLive)},
-		"given up by a later owner":            {lastWrite, func(l *Lease) { givenUp(l); l.Epoch = 3 }, lost("", 3, LeaseLive)},
-		"given up for another host":            {lastWrite, func(l *Lease) { givenUp(l); l.Handoff = "c/3" }, lost("", 2, LeaseLive)},
-		"given up elsewhere":                   {lastWrite, func(l *Lease) { givenUp(l); l.Continuation = `"8"` }, lost("", 2, LeaseLive)},
-		"given up as split":                    {lastWrite, func(l *Lease) { givenUp(l); l.State = LeaseSplit }, lost("", 2, LeaseSplit)},
-		"given up by another product":          {(*Lease).disown, func(l *Lease) { l.disown(); l.foreign = true }, lost("", 2, LeaseLive)},
-		"another's, handed over as ours is":    {lastWrite, func(l *Lease) { givenUp(l); l.Owner = "b" }, lost("b", 2, LeaseLive)},
+		"unowned, and this host continues":     {ours, (*Lease).disown, lost("", 2, LeaseLive)},
+		"released by a later owner":            {lastWrite, func(l *Lease) { released(l); l.Epoch = 3 }, lost("", 3, LeaseLive)},
+		"released for another host":            {lastWrite, func(l *Lease) { released(l); l.Handoff = "c/3" }, lost("", 2, LeaseLive)},
+		"released at another position":         {lastWrite, func(l *Lease) { released(l); l.Continuation = `"8"` }, lost("", 2, LeaseLive)},
+		"released as split":                    {lastWrite, func(l *Lease) { released(l); l.State = LeaseSplit }, lost("", 2, LeaseSplit)},
+		"released by another product":          {(*Lease).disown, func(l *Lease) { l.disown(); l.foreign = true }, lost("", 2, LeaseLive)},
+		"another's, handed over as ours is":    {lastWrite, func(l *Lease) { released(l); l.Owner = "b" }, lost("b", 2, LeaseLive)},
 		"another's of the same epoch":          {ours, func(l *Lease) { l.Owner = "net" }, lost("net", 2, LeaseLive)},
 		"another process's of the same name":   {ours, func(l *Lease) { l.Incarnation = "2" }, lost("a", 2, LeaseLive)},
 		"taken again by this very process":     {ours, func(l *Lease) { l.Epoch = 3 }, lost("a", 3, LeaseLive)},

@@ -27,7 +27,7 @@ func (f *endings) observer() *changefeed.Observer {
 func (f *endings) check(t *testing.T, w *world, leases int) {
 	t.Helper()
 	if f.lost.Load() != 0 || int(f.released.Load()) != leases || w.owners()[""] != leases {
-		t.Errorf("%d leases lost, %d released; owners %v; want all %d given up", f.lost.Load(), f.released.Load(), w.owners(), leases)
+		t.Errorf("%d leases lost, %d released; owners %v; want all %d released", f.lost.Load(), f.released.Load(), w.owners(), leases)
 	}
 }
 
@@ -256,7 +256,7 @@ func TestLostLeaseIsReportedWithItsOwner(t *testing.T) {
 	}{
 		"taken":  {func(t *testing.T, w *world, _ *host) { asDotNet(t, w, "net") }, "net", changefeed.ErrLeaseLost},
 		"fenced": {func(_ *testing.T, _ *world, a *host) { a.link.noStore.Store(true) }, "", changefeed.ErrFenced},
-		"fenced while it is given up": {func(_ *testing.T, w *world, a *host) {
+		"fenced during the release": {func(_ *testing.T, w *world, a *host) {
 			w.put(1, 1)
 			time.Sleep(25 * time.Second) // the handler has it
 			a.link.noStore.Store(true)

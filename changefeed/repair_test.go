@@ -43,7 +43,7 @@ func TestGapIsFilledAtLastKnownPosition(t *testing.T) {
 		"nothing there":                {there: "nothing", epoch: 6},
 		"the lease is there":           {there: LeaseLive},
 		"it was just split":            {there: LeaseSplit},
-		"it stands for nothing":        {there: LeaseDone, epoch: 10},
+		"it is done":                   {there: LeaseDone, epoch: 10},
 		"it never lived":               {there: LeasePending, epoch: 10},
 		"it cannot be made":            {there: "nothing", fail: "create", with: errTest, reported: errTest},
 		"what is there cannot be read": {there: LeaseDone, fail: "read", with: errTest, reported: errTest},
@@ -80,8 +80,8 @@ func TestGapIsFilledAtLastKnownPosition(t *testing.T) {
 		if after := d.stored(t, want.ID); tt.epoch == 0 && !reflect.DeepEqual(after, before) {
 			t.Errorf("%s: the record is %+v, want it as it was", name, after)
 		}
-		if looks := e.relist.sent(); looks != (tt.epoch > 0) {
-			t.Errorf("%s: the leases are looked at at once: %t", name, looks)
+		if listed := e.relist.sent(); listed != (tt.epoch > 0) {
+			t.Errorf("%s: the leases are listed at once: %t", name, listed)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestReplayedLeaseIsSplitIntoItsRest(t *testing.T) {
 		"another's that is gone":            {owner: "b", silent: 20 * time.Second, split: true},
 		"its own, which it lost":            {owner: "a", split: true},
 		"its own":                           {owner: "worker"},
-		"nobody's":                          {split: true},
+		"unowned":                           {split: true},
 		"one that cannot be written":        {fail: errTest},
 		"one that another host was at, too": {fail: ErrETagMismatch},
 	} {
@@ -169,7 +169,7 @@ func TestMissingInfoRecordIsWaitedForEachTime(t *testing.T) {
 	now := time.Unix(100, 0)
 	for range 2 {
 		if _, missing := g.infoMissing(listing{}, now); !missing {
-			t.Error("a record that is missed for the first time is given up on")
+			t.Error("a record that is missed for the first time is not waited for")
 		}
 		if _, missing := g.infoMissing(listing{}, now.Add(o.Expiry)); missing {
 			t.Error("a record that is gone for an expiry is still waited for")

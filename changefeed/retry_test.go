@@ -96,7 +96,7 @@ func deadLetterWhileBusy(t *testing.T, w *world, now func() time.Time) {
 		time.Sleep(5 * time.Second)
 	}
 	if g.count() != 1 {
-		t.Fatal("not set aside at once")
+		t.Fatal("not dead-lettered at once")
 	}
 	time.Sleep(10 * time.Second)
 }

@@ -151,11 +151,11 @@ func TestSplitIsCompletedFromAnyStep(t *testing.T) {
 		} else if confirmed := tt.replaces != 1 && tt.fail == ""; got.ID != "" && confirmed && !got.Timestamp.Equal(e.clock.Now()) {
 			t.Errorf("%s: the parent was confirmed at %s", name, got.Timestamp)
 		}
-		if looks := e.relist.sent(); looks != (tt.parent == "gone") {
-			t.Errorf("%s: the leases are looked at at once: %t", name, looks)
+		if listed := e.relist.sent(); listed != (tt.parent == "gone") {
+			t.Errorf("%s: the leases are listed at once: %t", name, listed)
 		}
 		if listed := tt.children == known || tt.children == live; listed && len(d.created) > 0 {
-			t.Errorf("%s: %d children were made anew", name, len(d.created))
+			t.Errorf("%s: %d children were created again", name, len(d.created))
 		}
 	}
 }

@@ -162,7 +162,7 @@ func TestSplitInheritsTheManualCheckpoint(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		save.Store(false)
 		w.put(50, 20)
-		time.Sleep(time.Minute) // renewals must not save what the handler did not
+		time.Sleep(time.Minute) // renewals must not save the handler's progress
 		w.feed.Split("20")
 		save.Store(true)
 		w.put(10, 20)
@@ -211,7 +211,7 @@ func TestReplayedParentIsRetired(t *testing.T) {
 		eventually(t, 30*time.Second, "split", func() bool { return len(w.leases()) == 2 })
 		w.put(100, 30)
 		time.Sleep(20 * time.Second)
-		w.feed.Merge("08") // one physical range again: nothing tells that the lease is from the past
+		w.feed.Merge("08") // one physical range again, so reads do not show that the lease is old
 		old := strings.Replace(string(record.Body), `\"100\"`, `\"5\"`, 1)
 		old = strings.Replace(old, `"Owner":"a"`, `"Owner":null`, 1)
 		create(t, w, parent.ID, old)

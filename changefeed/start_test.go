@@ -348,7 +348,7 @@ func TestUnreadableLeaseDoesNotStopTheHost(t *testing.T) {
 		default:
 		}
 		if refused.Load() == 0 {
-			t.Error("nobody was reported")
+			t.Error("the observer was not notified")
 		}
 	})
 }

@@ -103,7 +103,7 @@ func TestDrainCausesNoTrouble(t *testing.T) {
 				<-begun
 				a.stop()
 				if l := w.leases()[0]; l.Health != changefeed.Healthy || l.Error != "" {
-					t.Errorf("the lease tells %q, %q", l.Health, l.Error)
+					t.Errorf("the lease has %q, %q", l.Health, l.Error)
 				}
 			})
 		})
@@ -176,7 +176,7 @@ func TestDrainFinishesPagesInFlight(t *testing.T) {
 		h.stop()
 		n := w.got.count()
 		if n != 20 {
-			t.Errorf("%d delivered, want the page in hand finished and no other begun", n)
+			t.Errorf("%d delivered, want the page in flight finished and no other begun", n)
 		}
 		if l := w.leases()[0]; l.Continuation != `"20"` {
 			t.Errorf("checkpoint %s, want 20", l.Continuation)

@@ -16,7 +16,7 @@ import (
 )
 
 func TestCrashedHostIsTakenOver(t *testing.T) {
-	for range 20 { // when the leases were last renewed is drawn anew
+	for range 20 { // each round has other times of the last renewals
 		synctest.Test(t, crashAndTakeOver)
 	}
 }
@@ -47,7 +47,7 @@ func TestHostWithoutLeaseStoreFencesItself(t *testing.T) {
 		var fenced, last atomic.Int64
 		cause := make(chan error, 1)
 		a := w.start("a", changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
-			for began := time.Now(); ctx.Err() == nil && time.Since(began) < 5*time.Minute; { // a handler that goes on and on
+			for began := time.Now(); ctx.Err() == nil && time.Since(began) < 5*time.Minute; { // a handler that does not end
 				last.Store(time.Now().UnixNano())
 				select {
 				case <-ctx.Done():
@@ -205,10 +205,10 @@ func TestDrainedLeasesAreTakenWithinASecond(t *testing.T) {
 					t.Errorf("an idle host stopped in %s", took)
 				}
 				eventually(t, 10*time.Second, "taken", func() bool { return w.owners()[c.stays] == c.ranges })
-				synctest.Wait() // a lease is another's before its observer is reported
+				synctest.Wait() // a lease has its new owner before the observer is notified
 				for lease, at := range acquired {
 					if gap := at.Sub(released[lease]); !released[lease].Before(began) && gap > time.Second {
-						t.Errorf("lease %s was nobody's for %s", lease, gap)
+						t.Errorf("lease %s was unowned for %s", lease, gap)
 					}
 				}
 			})
@@ -254,7 +254,7 @@ func TestWallClockAheadOnlyCausesARenewal(t *testing.T) {
 			ahead.Add(int64(10 * time.Minute))
 			time.Sleep(5 * time.Second)
 			if n := calls.Swap(0); n != 2 {
-				t.Errorf("%d calls, want the one in hand and one after a renewal", n)
+				t.Errorf("%d calls, want the one in flight and one after a renewal", n)
 			}
 		}
 		if n := w.got.count(); n != 10 {
@@ -326,7 +326,7 @@ func TestSpareHostsOnlyPoll(t *testing.T) {
 			looks := is.LeaseLists - was.LeaseLists
 			switch {
 			case h == owner() && looks > 20:
-				t.Errorf("the owner of everything looked %d times in 10 min, want one look each 40 s", looks)
+				t.Errorf("the owner of everything listed %d times in 10 min, want once per 40 s", looks)
 			case h != owner() && writes > 0:
 				t.Errorf("spare host %s wrote %d times", name, writes)
 			}
@@ -386,7 +386,7 @@ func TestEpochRisesWhenALeaseIsTakenOver(t *testing.T) {
 
 // It does not wait for its next regular cycle.
 func TestHostListsWhenALeaseExpires(t *testing.T) {
-	for range 20 { // when the host looks is drawn anew
+	for range 20 { // each round has other times of the host's cycles
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
 			a := w.start("a", nil, nil)
@@ -396,7 +396,7 @@ func TestHostListsWhenALeaseExpires(t *testing.T) {
 			a.crash()
 			took := eventually(t, time.Minute, "taken", func() bool { return w.owners()["b"] == 1 })
 			if most := 5*time.Second*12/10 + 20*time.Second + 100*time.Millisecond; took > most {
-				t.Errorf("taken after %s, want at most a look and Expiry, %s", took, most)
+				t.Errorf("taken after %s, want at most one cycle and Expiry, %s", took, most)
 			}
 		})
 	}

@@ -73,7 +73,7 @@ func TestTilingFindsGapsAndReplayedParents(t *testing.T) {
 		{"gap in the middle", []Lease{liveLease("", "0F"), liveLease("1F", "FF")}, "[0F-1F]", "map[]"},
 		{"a pending lease covers nothing", []Lease{pending, liveLease("1F", "FF")}, "[-1F]", "map[]"},
 		{"a done lease covers nothing", []Lease{done, liveLease("1F", "FF")}, "[-1F]", "map[]"},
-		{"a split lease stands for its children", []Lease{split, liveLease("", "1F")}, "[]", "map[]"},
+		{"a split lease covers its children", []Lease{split, liveLease("", "1F")}, "[]", "map[]"},
 		{"a parent beside all its children", []Lease{liveLease("", "FF"), liveLease("", "1F"), liveLease("1F", "FF")}, "[]", "map[p..-FF:[]]"},
 		{"a parent beside one child", []Lease{liveLease("", "FF"), liveLease("", "1F")}, "[]", "map[p..-FF:[1F-FF]]"},
 		{"a grandparent", []Lease{liveLease("", "FF"), liveLease("", "1F"), liveLease("", "0F"), liveLease("0F", "1F")}, "[]", "map[p..-1F:[] p..-FF:[1F-FF]]"},

@@ -87,7 +87,7 @@ func TestOnlyTriedDocumentIsDeadLettered(t *testing.T) {
 				switch {
 				case i == first:
 					b.Answer(i, errNotNow)
-				case first >= 0 && idOf(&b.Items[i]) == "second": // held behind the other
+				case first >= 0 && idOf(&b.Items[i]) == "second": // held after the other
 				default:
 					got.note(&b.Items[i])
 					b.Answer(i, nil)
@@ -122,7 +122,7 @@ func TestFullWindowRetriesBeforeDeadLetter(t *testing.T) {
 		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Hour, MaxItems: 10, ReadAheadItems: 2})
 		eventually(t, time.Minute, "handled", func() bool { return got.distinct() == 10 || g.count() > 0 })
 		if g.count() != 0 {
-			t.Errorf("%d documents were given up on after one failure", g.count())
+			t.Errorf("%d documents were dead-lettered after one failure", g.count())
 		}
 		got.once(t)
 	})
@@ -227,9 +227,9 @@ func TestDeadLetterOfWaitingDocumentHasAttempts(t *testing.T) {
 			}
 			return nil
 		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute})
-		eventually(t, 5*time.Minute, "set aside", func() bool { return g.count() == 1 })
+		eventually(t, 5*time.Minute, "dead-lettered", func() bool { return g.count() == 1 })
 		if l := g.letters[0]; int64(l.Attempts) != tries.Load() || l.Attempts < 3 {
-			t.Errorf("the letter tells %d attempts, it was tried %d times", l.Attempts, tries.Load())
+			t.Errorf("the letter has %d attempts, it was tried %d times", l.Attempts, tries.Load())
 		}
 	})
 }
@@ -250,7 +250,7 @@ func TestPartlyHandledBatchShowsThatHandlerWorks(t *testing.T) {
 			w.feed.Put(memfeed.Document{Key: "good", ID: fmt.Sprint("good-", n)}, memfeed.Document{Key: fmt.Sprint("bad-", n), ID: fmt.Sprint("bad-", n)})
 		}
 		if !g.holds("doc-1") {
-			t.Errorf("%d documents were set aside in 5 minutes, doc-1 is not among them", g.count())
+			t.Errorf("%d documents were dead-lettered in 5 minutes, doc-1 is not among them", g.count())
 		}
 	})
 }
@@ -272,7 +272,7 @@ func TestWaitingDocumentIsRetriedAfterFailedDeadLetter(t *testing.T) {
 			return nil
 		}), &changefeed.Options{WaitLimit: time.Minute, DeadLetter: func(context.Context, changefeed.DeadLetter) error {
 			letters.Add(1)
-			open.Store(true) // what it waited for is there
+			open.Store(true) // the wait is over
 			return errors.New("the sink is full")
 		}})
 		eventually(t, 10*time.Minute, "a letter", func() bool { return letters.Load() > 0 })

@@ -18,7 +18,7 @@ type window struct {
 	// onDone receives the pages that the checkpoint may pass, in order.
 	onDone func(done []*page)
 
-	mu      sync.Mutex // guards what follows, and the pages
+	mu      sync.Mutex // guards the fields below, and the pages
 	pages   []*page
 	items   int // not done
 	bytes   int // of pages in memory, and of held items

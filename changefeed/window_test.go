@@ -24,7 +24,7 @@ func TestWindowReleasesFinishedItems(t *testing.T) {
 	}
 	a, b, c := read("a", 2), read("b", 2), read("c", 3)
 	if !w.full() {
-		t.Error("1,200 bytes of 1,000 are in hand, and it is not full")
+		t.Error("1,200 bytes of 1,000 are in memory, and it is not full")
 	}
 	held := w.hold(a, &a.items[0])
 	w.finish(a, 1)

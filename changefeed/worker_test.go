@@ -53,17 +53,17 @@ func TestWorkerHasPagesInFlight(t *testing.T) {
 		w := s.of(lease.ID)
 		_, f := w.current()
 		if w.inHand() {
-			t.Error("a worker that only reads has something in hand")
+			t.Error("a worker that only reads has pages in flight")
 		}
 		p := f.window.add(&Page{Items: make([]Item, 1)})
 		if !w.inHand() {
-			t.Error("a worker has nothing in hand while a page is not done")
+			t.Error("a worker has no page in flight while one is not done")
 		}
 		f.window.finish(p, 1)
 		w.stop(stopOrder{reason: "drain"})
 		s.wait.Wait()
 		if w.inHand() {
-			t.Error("a worker that has ended has something in hand")
+			t.Error("a worker that has ended has pages in flight")
 		}
 	})
 }
@@ -93,9 +93,9 @@ func TestRewindAndRetryResetTheRecord(t *testing.T) {
 	}
 	applyRequest(&l)
 	if l.Continuation != "" || !l.Since.Equal(time.Unix(5, 0)) || l.LSN != 0 || l.ChangeTime != 0 || l.Delivered != 0 || l.Attempts != nil {
-		t.Errorf("%+v still tells of the position before", l)
+		t.Errorf("%+v still has the previous position", l)
 	}
 	if l.Health != Healthy || l.Failures != 0 || l.Error != "" || !l.Failing.IsZero() || !l.Request.equal(Request{}) {
-		t.Errorf("%+v still tells of the failure, or of the request", l)
+		t.Errorf("%+v still has the failure or the request", l)
 	}
 }

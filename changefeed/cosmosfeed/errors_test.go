@@ -24,7 +24,7 @@ func TestServiceErrorsAreTranslated(t *testing.T) {
 		{http.StatusUnauthorized, "", changefeed.ErrPermanent},
 		{http.StatusNotFound, "", changefeed.ErrNotFound},
 		{http.StatusNotFound, "0", changefeed.ErrNotFound},
-		{http.StatusNotFound, "1002", nil}, // a replica that is behind
+		{http.StatusNotFound, "1002", nil}, // a replica that lags
 		{http.StatusNotFound, "1003", changefeed.ErrPermanent},
 		{http.StatusForbidden, "", nil},
 		{http.StatusServiceUnavailable, "", nil},
@@ -47,7 +47,7 @@ func TestTranslatedErrorKeepsItsCause(t *testing.T) {
 	for _, status := range []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusTooManyRequests, http.StatusUnauthorized, http.StatusNotFound, http.StatusBadGateway} {
 		bare := &azcore.ResponseError{StatusCode: status, ErrorCode: "why"}
 		if err := translate(fmt.Errorf("sent: %w", bare)); !errors.Is(err, bare) {
-			t.Errorf("%d: %v does not tell what the service said", status, err)
+			t.Errorf("%d: %v does not contain the service's message", status, err)
 		}
 	}
 	other := errors.New("no reply")

@@ -129,7 +129,7 @@ func TestProcessorOverAzcosmos(t *testing.T) {
 	got.wait(t, 700)
 	stopB()
 	if n := got.count(); n != 700 {
-		t.Errorf("%d deliveries, want 700: nobody crashed", n)
+		t.Errorf("%d deliveries, want 700: no host crashed", n)
 	}
 }
 

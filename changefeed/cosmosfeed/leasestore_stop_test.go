@@ -69,7 +69,7 @@ func TestStopDuringLeaseWriteReleasesTheLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lost.Load() != 0 || int(released.Load()) != len(leases) || len(leases) == 0 || leases[0].Owner != "" {
-			t.Errorf("%d leases lost, %d released, want all %d given up: %+v", lost.Load(), released.Load(), len(leases), leases)
+			t.Errorf("%d leases lost, %d released, want all %d released: %+v", lost.Load(), released.Load(), len(leases), leases)
 		}
 	})
 }

@@ -53,7 +53,7 @@ func TestPositionsOfNarrowRangesStayNarrow(t *testing.T) {
 	if len(lowIDs)+len(highIDs) != 100 {
 		t.Fatalf("%d and %d documents, want 100 in all", len(lowIDs), len(highIDs))
 	}
-	a.put(100, 40) // each document anew
+	a.put(100, 40) // each document again
 	again, _ := drain(t, feed, low, at)
 	slices.Sort(lowIDs)
 	slices.Sort(again)

@@ -87,7 +87,7 @@ func TestTruncatedPageIsReadAgain(t *testing.T) {
 	if page, err := feed.Read(t.Context(), req); err == nil {
 		t.Fatalf("%d items of a page that was cut off", len(page.Items))
 	} else if errors.Is(err, changefeed.ErrPermanent) || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("error %v, want one that passes and tells why", err)
+		t.Errorf("error %v, want a transient one with its cause", err)
 	}
 	page, err := feed.Read(t.Context(), req)
 	if err != nil || len(page.Items) != 20 {

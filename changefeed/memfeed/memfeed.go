@@ -46,7 +46,7 @@ type Options struct {
 type Container struct {
 	opts Options
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	lsn    int64
 	log    []entry          // ordered by LSN; compact drops replaced versions
 	latest map[string]int64 // document to the LSN of its latest version

@@ -50,7 +50,7 @@ type Options struct {
 type Store struct {
 	opts Options
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	records map[string]changefeed.Record
 	etags   uint64
 }

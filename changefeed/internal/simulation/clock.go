@@ -10,7 +10,7 @@ import (
 type hostClock struct {
 	rate float64 // own seconds per second
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	began   time.Time
 	own     time.Duration // own time when began was set
 	stopped bool

@@ -20,7 +20,7 @@ var (
 
 // faultSource injects the faults of a service or of the handlers.
 type faultSource struct {
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	rng *rand.Rand
 	faultRates
 }

@@ -15,7 +15,7 @@ import (
 type history struct {
 	v *verifier
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	versions map[string][]version
 }
 

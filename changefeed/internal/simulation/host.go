@@ -18,7 +18,7 @@ type host struct {
 	skew  atomic.Int64 // of its wall clock, nanoseconds
 	end   context.CancelFunc
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	crashed   bool
 	frozen    chan struct{} // closed when the host runs again; nil if it runs
 	stops     int           // how often it was stopped

@@ -18,7 +18,7 @@ const maxFaults = 20
 // counted and otherwise ignored: they neither count as delivered nor have an order, because
 // a zombie may have read versions that its successor never sees, and the other way round.
 type verifier struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	changes  []*change  // by serial
 	waiting  map[*change]bool
 	latest   map[string]*change // by key and id
