@@ -116,7 +116,7 @@ func (b *Batch) verdicts(err error) []verdict {
 	case done:
 		rest = verdict{err: errUnanswered}
 	case refused:
-		if len(b.Items) > 1 { // it does not name the document
+		if len(b.Items) > 1 { // ignored, because it does not name the document
 			rest = verdict{err: err}
 		}
 	default:

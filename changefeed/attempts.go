@@ -10,9 +10,9 @@ import (
 	"feedbox/changefeed/internal/jsonscan"
 )
 
-// A document's attempts are kept in its lease under "LSN:id". A later version of the
-// document has another LSN and starts at zero, and an entry before the checkpoint can be
-// dropped.
+// A document's attempts are kept in its lease under "LSN:id", because they must survive
+// restarts and hand-offs. A later version of the document has another LSN and starts at
+// zero, and an entry before the checkpoint can be dropped.
 
 // maxAttemptEntries bounds the entries of one lease. Beyond it the entry with the highest
 // LSN is dropped first, because that document is redelivered last.

@@ -165,7 +165,8 @@ func assign(leases []balanceLease, has, due map[hostKey]int) map[string]hostKey 
 	return taken
 }
 
-// surplus lists the leases self should hand off and their targets, idle ones first.
+// surplus lists the leases self should hand off and their targets. Idle ones come first,
+// because a busy one must finish its pages.
 func (v *balanceView) surplus(has, due map[hostKey]int) map[string]hostKey {
 	var idle, busy []string
 	free := 0

@@ -91,7 +91,8 @@ func (r *run) acquire(ctx context.Context, seen listing, ids []string) {
 }
 
 // acquireOne makes this host the owner if the record has not changed since it was listed.
-// The trust window begins before the request does.
+// The trust window begins before the request does, because the store may write the record at
+// any time after that.
 func (r *run) acquireOne(ctx context.Context, l Lease) {
 	from, written := l.Owner, l.Timestamp
 	l.Owner, l.Incarnation, l.Expiry = r.opts.Host, r.incarnation, r.opts.Expiry

@@ -176,7 +176,7 @@ func (d *delivery) checkpoint(ctx context.Context, batch *Batch, p *page) error 
 }
 
 // countAttempt adds a refusal of the document and reports whether it was the last one
-// allowed.
+// allowed. It is stored at once, because attempts must survive a crash.
 func (d *delivery) countAttempt(item *Item) (exhausted bool) {
 	name := documentName(item)
 	d.keeper.change(func(l *Lease) urgency {

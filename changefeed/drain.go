@@ -19,10 +19,11 @@ func (r *run) drain(ctx context.Context) {
 }
 
 // announceLeaving announces to the other hosts that this one is about to leave, and
-// continues to work until each has listed the leases. Usually they list only every
-// Options.Acquire, and a released lease would be unowned for that long. After the
-// announcement they list every Options.AcquireFast.
+// continues to work until each has listed the leases. From then on they list every
+// Options.AcquireFast. Otherwise a released lease would be unowned for up to
+// Options.Acquire, because hosts list only that often while nothing changes.
 func (r *run) announceLeaving(ctx context.Context, began time.Time) {
+	// 6/5, because jitter makes the others' pause up to a fifth longer.
 	wait := min(r.opts.Acquire*6/5+r.opts.AcquireFast/2, max(0, r.opts.DrainTimeout)*3/5)
 	if wait <= 0 || len(r.workers.all()) == 0 || !r.otherHostStays(began) || r.interval.changing(began.Add(2*r.opts.Acquire)) {
 		return

@@ -21,8 +21,8 @@ type env struct {
 	relist      signal    // list the leases now: something has changed
 }
 
-// withStoreTimeout bounds one request to the lease store. A later cycle makes up for a
-// request that times out.
+// withStoreTimeout bounds one request to the lease store. It is short, because a later
+// cycle makes up for a request that times out.
 func (e *env) withStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, e.opts.Expiry/4)
 }

@@ -16,8 +16,8 @@ import (
 type Feed interface {
 	// Source identifies the container. Lease ids contain it.
 	Source(ctx context.Context) (Source, error)
-	// Ranges lists the physical ranges, which tile the key space. The list may be out of
-	// date. The processor never infers a split from it alone.
+	// Ranges lists the physical ranges, which tile the key space. The processor never
+	// infers a split from it alone, because the list may be out of date.
 	Ranges(ctx context.Context) ([]FeedRange, error)
 	// Now returns a continuation after every change made before the call and before every
 	// change made after it returned.
@@ -96,8 +96,8 @@ type Page struct {
 
 // Item is one changed document.
 type Item struct {
-	// Raw is the document as the service sent it, a part of the page's memory:
-	// it is valid until the handler returns. Copy what must live longer.
+	// Raw is the document as the service sent it. It is valid until the handler returns,
+	// because the page's memory is then reused: copy data that must live longer.
 	Raw json.RawMessage
 	// Key orders: items with the same key reach the handler one after another, in feed
 	// order. It is the result of Options.Key, or else the partition key's raw JSON from the

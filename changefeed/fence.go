@@ -9,7 +9,8 @@ import (
 
 // fence is the trust window of one owned lease, drawn in doc.go. Each successful write
 // moves it. When it passes, the context of every handler call of the lease ends. If only
-// the wall clock is past it, as after a suspension, the lease is in doubt.
+// the wall clock is past it, as after a suspension, the lease is in doubt, because the
+// monotonic clock stops during a suspension.
 type fence struct {
 	clocks clocks
 	window time.Duration           // expiry - margin

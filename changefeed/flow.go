@@ -90,8 +90,8 @@ func (f *flow) byLane(src *Page) [][]Item {
 	return parts
 }
 
-// waitLane returns once a lane is idle, or after limit. A page that is read while all lanes
-// are busy would only wait for them.
+// waitLane returns once a lane is idle, or after limit, because a page that is read while
+// all lanes are busy would only wait for them.
 func (f *flow) waitLane(ctx context.Context, limit time.Duration) {
 	end := f.clock.Now().Add(limit)
 	for left := limit; left > 0 && ctx.Err() == nil; left = end.Sub(f.clock.Now()) {
@@ -139,8 +139,8 @@ func (f *flow) halt() {
 }
 
 // lane delivers its items for the first time, one batch after the other. A hash of the key
-// selects the lane, so all items of a key are in one lane. The goroutine of a lane exists
-// only while there is work.
+// selects the lane, so that all items of a key are in one lane. The goroutine of a lane
+// exists only while there is work.
 type lane struct {
 	queue []segment // guarded by flow.mu
 	alive bool      // guarded by flow.mu; the goroutine runs because there is work

@@ -19,7 +19,8 @@ const (
 )
 
 // inheritTrouble adopts the trouble of the previous session, even if that was another
-// owner's. The cause stays on the lease until reads and deliveries succeed.
+// owner's. The cause stays on the lease until reads and deliveries succeed, so that an
+// operator sees why the range makes no progress.
 func (d *delivery) inheritTrouble() {
 	before := d.keeper.snapshot()
 	d.state.Lock()
@@ -58,7 +59,7 @@ func (d *delivery) noteFailure(of source, err error) {
 		if first || nowStuck {
 			return soon
 		}
-		return later
+		return later // with the next renewal, because only the count changes
 	})
 	d.state.Unlock()
 	if nowStuck {

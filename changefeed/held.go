@@ -22,13 +22,13 @@ type heldKey struct {
 type heldItem struct {
 	verdict // the last one; unanswered for an item after one that is not done
 	page    *page
-	item    Item // a copy, independent of the page
+	item    Item // a copy, because the page is released
 	dead    bool // the poison policy applies: refused too often,
 	waited  bool // or waited too long
 }
 
-// keyOf returns the ordering key of an item. A manual handler's checkpoint covers all items
-// before it, so for such a handler everything is one key.
+// keyOf returns the ordering key of an item. For a manual handler everything is one key,
+// because its checkpoint covers all items before it.
 func (f *flow) keyOf(item *Item) []byte {
 	if f.manual() {
 		return nil
@@ -173,8 +173,8 @@ func (f *flow) postpone(h *heldKey, n int) {
 }
 
 // waitedTooLong reports whether a key must be dead-lettered: it has waited for WaitLimit,
-// or held items fill the window. The key itself must be at fault, which is known if other
-// documents were handled since its last attempt. Called with mu.
+// or held items fill the window. Other documents must have been handled since its last
+// attempt, because otherwise an outage would dead-letter every document. Called with mu.
 func (f *flow) waitedTooLong(h *heldKey, o *outcome, now time.Time) bool {
 	limit := f.opts.WaitLimit
 	return limit > 0 && !o.refused && h.attempt > 1 && f.handled.Load() > h.handledBefore &&

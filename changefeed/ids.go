@@ -67,8 +67,8 @@ func LeaseName(idOrToken string) string {
 	return hex.EncodeToString(sum[:])[:nameLength]
 }
 
-// hostKey identifies a running host: name and incarnation. Two processes with
-// one name have different keys.
+// hostKey identifies a running host: name and incarnation, because two processes may have
+// one name.
 type hostKey string
 
 func newHostKey(name, incarnation string) hostKey {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Initialization needs no lock: exactly one host succeeds in creating the {prefix}.info
-// record, and so decides the first leases. Any host completes it, like a split.
+// Initialization needs no lock, because exactly one host succeeds in creating the
+// {prefix}.info record, and so decides the first leases. Any host completes it, like a
+// split.
 
 // initialize does the next step of the initialization. done reports whether there was none.
 func (r *run) initialize(ctx context.Context, seen listing) (done bool, err error) {
@@ -81,7 +82,8 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 }
 
 // startMargin is how far before initialization a repaired gap begins if the processor
-// started from now. It is larger than the difference between any two clocks.
+// started from now. It is larger than the difference between any two clocks, because
+// changes would otherwise be skipped.
 const startMargin = time.Hour
 
 // startPositions resolves Options.Start for the first leases. since is the start position
@@ -116,7 +118,7 @@ func (s Start) place(ctx context.Context, feed Feed, r FeedRange) ([]RangeToken,
 	switch {
 	case s.now:
 		now, err := feed.Now(ctx, r)
-		if err == nil && now == "" {
+		if err == nil && now == "" { // refused, because it would mean the beginning
 			err = errors.New("the feed gave no continuation")
 		}
 		if err != nil {

@@ -102,6 +102,7 @@ func (k *keeper) write(ctx context.Context) error {
 	k.mu.Unlock()
 	lease.Timestamp = k.opts.Now()
 
+	// A write that hangs ends early, because another one can then still save the lease.
 	ctx, cancel := context.WithTimeout(ctx, min(k.fence.left(), k.opts.Expiry/4))
 	defer cancel()
 	etag, err := k.store.Replace(ctx, lease.encode())
@@ -153,7 +154,7 @@ func (k *keeper) finish(ctx context.Context, edit func(*Lease)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.fence.left())
 	defer cancel()
 	k.change(func(l *Lease) urgency { edit(l); return later })
-	retry := backoff{min: k.opts.Renew / 64, max: k.opts.Renew / 4}
+	retry := backoff{min: k.opts.Renew / 64, max: k.opts.Renew / 4} // short, because other hosts wait for the lease
 	for {
 		err := k.write(ctx)
 		switch {

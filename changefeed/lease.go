@@ -34,7 +34,7 @@ const (
 )
 
 // Lease is one lease record: the owner and the position of a feed range. Slices and maps in
-// it are never changed in place, so a copy is independent.
+// it are never changed in place, so that a copy is independent.
 type Lease struct {
 	ID   string
 	ETag string
@@ -117,14 +117,15 @@ func (l *Lease) ref() LeaseRef { return LeaseRef{Lease: l.ID, Range: l.Range, Ep
 
 func (l *Lease) ownerKey() hostKey { return newHostKey(l.Owner, l.Incarnation) }
 
-// foreignExpiry is the lifetime of a lease owned by another product's processor. It is the
-// default of .NET's and Java's processors, which renew every 17 s.
+// foreignExpiry is the lifetime of a lease owned by another product's processor. It is a
+// constant because their records do not contain it: the default of .NET's and Java's
+// processors, which renew every 17 s.
 const foreignExpiry = time.Minute
 
 // lifetime returns how long the lease must be seen unchanged before it may be acquired;
 // least is the observer's own Expiry. A released lease is free at once, except one that
-// another product took from a host of this package and then released. That host may not
-// know it yet and may trust the lease for its own Expiry.
+// another product took from a host of this package and then released, because that host may
+// not know it yet and may trust the lease for its own Expiry.
 func (l *Lease) lifetime(least time.Duration) time.Duration {
 	switch {
 	case l.Owner == "" && !l.takenOver:
@@ -153,7 +154,7 @@ func (l Lease) position() RangeToken {
 }
 
 // replaceBy turns a live lease into a split one. Its children continue from its checkpoint,
-// which is the position after the last page handled, not read.
+// because pages that were only read ahead are dropped.
 func (l *Lease) replaceBy(children []FeedRange) {
 	l.State = LeaseSplit
 	l.disown()

@@ -31,11 +31,11 @@ type feedRangeJSON struct {
 	Range FeedRange `json:"Range"`
 }
 
-// beginning is the ContinuationToken of a lease without a position. Without a token .NET
-// would begin at the position of its own options, and Java would treat the lease as its own
-// and rewrite it; Java cannot read this token. Cosmos DB counts changes from 1, so for .NET
-// it is the position before the first change. In a feed it may be a real position, so
-// propUnread distinguishes the two.
+// beginning is the ContinuationToken of a lease without a position. It exists because
+// without a token .NET would begin at the position of its own options, and Java would treat
+// the lease as its own and rewrite it; Java cannot read this token. Cosmos DB counts
+// changes from 1, so for .NET it is the position before the first change. In a feed it may
+// be a real position, so propUnread distinguishes the two.
 const beginning = `"0"`
 
 // propUnread is the property of a record whose position did not come from the feed.

@@ -86,7 +86,7 @@ func (m *membership) balanceLease(l *Lease, now time.Time, grace time.Duration) 
 }
 
 // reportDuplicates reports other processes with this host's name, each once it shows a sign
-// of life.
+// of life. Otherwise a restarted host would report its own former process.
 func (m *membership) reportDuplicates(seen listing, now time.Time) {
 	report := func(h hostKey, incarnation, record string) {
 		if h == m.self || h.name() != m.opts.Host || m.duplicates[h] || !m.etags.changed(record) || m.etags.unchangedFor(record, now) >= m.opts.Expiry {

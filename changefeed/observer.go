@@ -6,8 +6,8 @@ import (
 )
 
 // Observer receives the events of a processor, for logs, metrics, traces and tests. Every
-// field may be nil. Hooks are called on the processor's goroutines, several at once. They
-// must be quick and must not block.
+// field may be nil. Hooks must be quick and must not block, because they are called on the
+// processor's goroutines, several at once.
 type Observer struct {
 	LeaseAcquired     func(LeaseAcquired)
 	LeaseReleased     func(LeaseReleased)

@@ -33,8 +33,8 @@ func (o *Operator) Lag(ctx context.Context) ([]RangeLag, error) {
 	return lags, nil
 }
 
-// measure adds the changes after a position to lag. A range that split is measured by its
-// parts.
+// measure adds the changes after a position to lag. One item is enough, because EndLSN gives
+// the number of changes. A range that split is measured by its parts.
 func (o *Operator) measure(ctx context.Context, at RangeToken, lag *RangeLag) error {
 	page, err := o.feed.Read(ctx, ReadRequest{Range: at.Range, Continuation: at.Continuation, Since: at.Since, MaxItems: 1})
 	if split, ok := errors.AsType[*SplitError](err); ok && len(split.Children) > 1 {

@@ -22,8 +22,8 @@ type Options struct {
 	// name still work and are reported (Observer.DuplicateHost). Default: the machine's
 	// host name.
 	Host string
-	// LeasePrefixHost replaces the account host in lease ids. Without it, two names of one
-	// account would make two sets of leases. Default: the feed's.
+	// LeasePrefixHost replaces the account host in lease ids, so that two names of one
+	// account do not make two sets of leases. Default: the feed's.
 	LeasePrefixHost string
 	// Start is the start position if there are no leases. Default FromBeginning.
 	Start Start
@@ -97,8 +97,8 @@ type Options struct {
 	// goes to DeadLetter with Waiting set, so that the checkpoint can pass it; earlier if
 	// held documents fill the range's memory. Default: no limit. It needs PoisonDeadLetter.
 	WaitLimit time.Duration
-	// StuckAfter is how long a range fails before Observer.RangeStuck is called. Default 1
-	// min.
+	// StuckAfter is how long a range fails before Observer.RangeStuck is called.
+	// Default 1 min.
 	StuckAfter time.Duration
 
 	// DrainTimeout bounds the drain after Run's ctx has ended. If other hosts can take the
@@ -136,7 +136,8 @@ const (
 	PoisonDeadLetter PoisonPolicy = "dead-letter"
 )
 
-// DeadLetter is a document that could not be handled. It is a copy.
+// DeadLetter is a document that could not be handled. It is a copy, because the memory of its
+// page is reused.
 type DeadLetter struct {
 	LeaseRef
 	ID       string // the document's id, if it has one
@@ -215,6 +216,7 @@ func (o *Options) faults(h Handler) []error {
 	fault(strings.ContainsAny(o.Processor+o.LeasePrefixHost+o.Host, `\?#`), `Processor, Host and LeasePrefixHost must not contain \ ? or #, which record ids cannot contain`)
 	fault(strings.Contains(o.Processor+o.LeasePrefixHost, "/"), "Processor and LeasePrefixHost must not contain a slash")
 	fault(o.Expiry <= 0, "Expiry %s must be positive", o.Expiry)
+	// 12/10, because a jittered renewal is up to a fifth late.
 	fault(o.Renew <= 0 || o.Renew*12/10 >= o.Expiry-o.margin(), "Renew %s must leave time for a retry within nine tenths of Expiry, %s", o.Renew, o.Expiry-o.margin())
 	fault(o.AcquireFast <= 0 || o.AcquireFast > o.Acquire, "AcquireFast %s must be positive and at most Acquire %s", o.AcquireFast, o.Acquire)
 	fault(o.PollMin <= 0 || o.PollMax < o.PollMin, "PollMin %s must be positive and at most PollMax %s", o.PollMin, o.PollMax)

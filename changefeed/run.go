@@ -67,7 +67,7 @@ func (r *run) run(ctx context.Context) error {
 func (r *run) initialized() bool { return r.last.info != nil }
 
 // sweepSchedule holds the records to delete, and the time of the next attempt for each that
-// still exists.
+// still exists. Attempts are rare, because a remaining record is harmless.
 type sweepSchedule map[string]time.Time
 
 // tryNow reports whether a delete is due, and if so schedules the next one.

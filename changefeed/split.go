@@ -116,8 +116,8 @@ func (s *splits) activate(ctx context.Context, want Lease) error {
 }
 
 // sweep deletes a record that is not needed any more: a done parent whose own parent is
-// gone or done, or a pending child that no split will activate. Deleting parents first
-// keeps the barrier of complete valid. A failed delete is harmless.
+// gone or done, or a pending child that no split will activate. Parents go first,
+// because otherwise the barrier of complete would not hold. A failed delete is harmless.
 func (s *splits) sweep(ctx context.Context, l Lease) {
 	if l.ID == s.ids.info() {
 		return

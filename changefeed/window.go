@@ -39,13 +39,14 @@ type page struct {
 	open         int    // items not done
 	inLanes      int    // items not done and not held
 	lsn, changed int64  // of its last item
-	oldest       Item   // its first change, for the lag: LSN and Timestamp only
+	oldest       Item   // its first change, for the lag: LSN and Timestamp only, because its memory is released
 	charge       float64
 	session      string
 }
 
-// aheadFactor bounds the items handled ahead of the checkpoint, and so the redelivery after
-// a crash, in multiples of ReadAheadItems.
+// aheadFactor bounds the items handled ahead of the checkpoint, in multiples of
+// ReadAheadItems, because a held key would otherwise let the redelivery after a crash grow
+// without limit.
 const aheadFactor = 100
 
 func newWindow(o *Options, passed func([]*page)) *window {

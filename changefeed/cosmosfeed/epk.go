@@ -14,9 +14,9 @@ import (
 	"github.com/twmb/murmur3"
 )
 
-// Effective partition keys, version 2: MurmurHash3 x64 128 of the encoded value,
-// most significant byte first, with the two top bits cleared (azcosmos,
-// internal/epk). The SDK does not export them.
+// Effective partition keys, version 2: MurmurHash3 x64 128 of the encoded value, most
+// significant byte first, with the two top bits cleared (azcosmos, internal/epk). They are
+// computed here because the SDK does not export them.
 
 // epk is a 128-bit effective partition key.
 type epk struct{ high, low uint64 }
@@ -52,7 +52,8 @@ const (
 
 // encodeKey appends the encoding of one key value given as raw JSON. sure is false if the
 // service may encode the value differently: no value, an object or an array, a number
-// beyond 64 bits, text that is not Unicode.
+// beyond 64 bits, text that is not Unicode. A narrow lease then refuses the document,
+// because it would otherwise rely on a wrong hash.
 func encodeKey(buf, raw []byte) (encoded []byte, sure bool) {
 	switch {
 	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[':

@@ -124,8 +124,9 @@ func (f *Feed) Ranges(ctx context.Context) ([]changefeed.FeedRange, error) {
 	return found, nil
 }
 
-// Now implements changefeed.Feed. The SDK has no such start. A token with the position *
-// makes it send If-None-Match: *, and the reply contains a position.
+// Now implements changefeed.Feed. It passes a token with the position *, because the SDK
+// has no such start: the token makes it send If-None-Match: *, and the reply contains a
+// position.
 func (f *Feed) Now(ctx context.Context, r changefeed.FeedRange) (string, error) {
 	page, err := f.Read(ctx, changefeed.ReadRequest{Range: r, Continuation: fromNow, MaxItems: 1})
 	if err != nil {

@@ -77,7 +77,7 @@ func (s *LeaseStore) record(raw []byte) (changefeed.Record, error) {
 }
 
 // failed wraps the error of an operation on a record. A lease appears with its short name,
-// as in logs. It returns nil for nil.
+// because such errors reach logs and the lease itself. It returns nil for nil.
 func failed(do, id string, err error) error {
 	if err == nil {
 		return nil

@@ -108,7 +108,7 @@ func (r *feedRead) isPart(id string) bool {
 }
 
 // takeBody reads the body into the read. It leaves the SDK a body that only shows that
-// there are documents.
+// there are documents, because the SDK would otherwise decode them, too.
 func (r *feedRead) takeBody(resp *http.Response) error {
 	b, _ := buffers.Get().(*[]byte)
 	buf := bytes.NewBuffer((*b)[:0])

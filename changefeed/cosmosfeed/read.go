@@ -43,7 +43,8 @@ func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 		Continuation: &continuation, MaxItemCount: int32(min(req.MaxItems, 1<<30)),
 	}
 	if req.Continuation == "" && !req.Since.IsZero() {
-		// Never with a position. The service starts after that second.
+		// Never with a position, because the SDK would send it again with every later one. A
+		// second earlier, because the service starts after the given second.
 		since := req.Since.Add(-time.Second)
 		options.StartFrom = &since
 	}

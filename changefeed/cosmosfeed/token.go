@@ -30,8 +30,8 @@ type tokenEntry struct {
 const fromNow = "*"
 
 // encodeToken returns the continuation to read r after a position; "" is the start. The
-// position is a raw ETag with its quotes. The SDK would silently ignore any other position
-// and start from the beginning.
+// position must be a raw ETag with its quotes, because the SDK would silently ignore any
+// other position and start from the beginning.
 func encodeToken(resourceID string, r changefeed.FeedRange, position string) (string, error) {
 	entry := tokenEntry{MinInclusive: r.Min, MaxExclusive: r.Max}
 	if position != "" {
@@ -47,7 +47,8 @@ func encodeToken(resourceID string, r changefeed.FeedRange, position string) (st
 	return string(body), nil
 }
 
-// decodeToken returns the position in a reply, or *changefeed.SplitError.
+// decodeToken returns the position in a reply, or *changefeed.SplitError. The documents of
+// a reply with several entries must not be used, because they are one child's page.
 func decodeToken(text string, r changefeed.FeedRange) (position string, err error) {
 	var t token
 	if err := json.Unmarshal([]byte(text), &t); err != nil {

@@ -1,5 +1,8 @@
 // Package jsonscan finds members of a JSON object in its raw bytes without decoding it.
 //
+// A library does not replace it, because it has to find a whole value before it can look into
+// it: tidwall/gjson takes twice as long and allocates (DECISIONS.md, 49).
+//
 // It reads documents from a database, so it trusts that they are JSON. For other input it
 // finds nothing, or the wrong bytes, but never panics and never reads past the end. It
 // allocates nothing and keeps nothing.
