@@ -23,7 +23,7 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	if done, err := r.initialize(ctx, seen); !done {
 		return 0, err
 	}
-	r.passRequestsOn(seen)
+	r.forwardRequests(seen)
 	r.completeSplits(ctx, seen)
 	tiling := inspectTiling(r.opts.Scope, seen.leases)
 	r.gaps.repair(ctx, seen, tiling)
@@ -47,9 +47,9 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	return r.interval.next(seen, &r.lister.etags, settled && view.alone()), nil
 }
 
-// passRequestsOn applies a pause of all hosts, and makes workers check requests that
+// forwardRequests applies a pause of all hosts, and makes workers check requests that
 // operators wrote into their leases.
-func (r *run) passRequestsOn(seen listing) {
+func (r *run) forwardRequests(seen listing) {
 	r.workers.pause(seen.paused)
 	for _, l := range seen.leases {
 		w := r.workers.of(l.ID)

@@ -101,7 +101,7 @@ func TestWorkerReconcilesForeignWrites(t *testing.T) {
 		l.Owner, l.Incarnation, l.ETag = "a", r.incarnation, "e"
 		w := r.works(t, l)
 		tt.edit(&l)
-		r.passRequestsOn(listing{leases: []Lease{l, e.leaseOf(rng("", "20"))}})
+		r.forwardRequests(listing{leases: []Lease{l, e.leaseOf(rng("", "20"))}})
 		if checks := w.keeper.urgent > 0; checks != tt.checks {
 			t.Errorf("%s: it checks %t", name, checks)
 		}

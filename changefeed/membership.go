@@ -69,7 +69,7 @@ func (m *membership) balanceLease(l *Lease, now time.Time, grace time.Duration) 
 	case w != nil:
 		// The worker knows more than a listing: if another host owns the lease, the
 		// worker's next write finds out.
-		b.owner, b.handoff, b.busy = m.self, "", w.inHand()
+		b.owner, b.handoff, b.busy = m.self, "", w.inFlight()
 	case b.owner == m.self:
 		b.owner = "" // lost and given up, but not taken yet
 	case b.owner != "":

@@ -40,7 +40,7 @@ func (f *flow) retry() {
 		case !ok:
 			return
 		case len(keys) > 0:
-			f.tryAgain(keys)
+			f.retryKeys(keys)
 		default:
 			_ = sleep(f.ctx, f.clock, pause, f.kick) // nextDue checks ctx
 		}
@@ -73,9 +73,9 @@ func (f *flow) nextDue() (keys []*heldKey, pause time.Duration, ok bool) {
 	return all[:n], 0, true
 }
 
-// tryAgain applies the poison policy to a dead item of the keys, or passes some items to
+// retryKeys applies the poison policy to a dead item of the keys, or passes some items to
 // the handler again.
-func (f *flow) tryAgain(keys []*heldKey) {
+func (f *flow) retryKeys(keys []*heldKey) {
 	var batch []Item
 	var taken []int // items of each key
 	var last *page

@@ -185,8 +185,8 @@ func (w *worker) setFlow(f *flow) {
 	w.flow = f
 }
 
-// inHand reports whether pages are being handled.
-func (w *worker) inHand() bool {
+// inFlight reports whether pages are being handled.
+func (w *worker) inFlight() bool {
 	_, f := w.current()
 	return f != nil && f.window.busy()
 }

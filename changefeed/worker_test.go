@@ -52,17 +52,17 @@ func TestWorkerHasPagesInFlight(t *testing.T) {
 		_, s, lease := startWorker(t, Request{})
 		w := s.of(lease.ID)
 		_, f := w.current()
-		if w.inHand() {
+		if w.inFlight() {
 			t.Error("a worker that only reads has pages in flight")
 		}
 		p := f.window.add(&Page{Items: make([]Item, 1)})
-		if !w.inHand() {
+		if !w.inFlight() {
 			t.Error("a worker has no page in flight while one is not done")
 		}
 		f.window.finish(p, 1)
 		w.stop(stopOrder{reason: "drain"})
 		s.wait.Wait()
-		if w.inHand() {
+		if w.inFlight() {
 			t.Error("a worker that has ended has pages in flight")
 		}
 	})

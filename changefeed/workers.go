@@ -2,6 +2,8 @@ package changefeed
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,11 +24,7 @@ type workers struct {
 func (s *workers) all() []*worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*worker, 0, len(s.byLease))
-	for _, w := range s.byLease {
-		all = append(all, w)
-	}
-	return all
+	return slices.Collect(maps.Values(s.byLease))
 }
 
 func (s *workers) of(lease string) *worker {
