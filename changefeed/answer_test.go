@@ -260,33 +260,6 @@ func TestFullWindowDeadLettersWaitingDocuments(t *testing.T) {
 	})
 }
 
-func TestOutageDeadLettersNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 2)
-		var g deadLetters
-		var down atomic.Bool
-		got := newLedger()
-		w.put(20, 5)
-		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
-			if down.Load() {
-				return errNotNow
-			}
-			got.note(&item)
-			return nil
-		}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute, Lanes: 4, MaxItems: 20, ReadAheadItems: 100})
-		eventually(t, time.Minute, "handled before the outage", func() bool { return got.distinct() == 20 })
-		down.Store(true)
-		w.put(500, 50)
-		time.Sleep(3 * time.Hour)
-		down.Store(false)
-		eventually(t, 2*time.Minute, "all handled", func() bool { return got.distinct() == 520 })
-		if g.count() != 0 {
-			t.Errorf("%d documents were dead-lettered", g.count())
-		}
-		got.once(t)
-	})
-}
-
 // A checkpoint of a manual handler covers the documents it refused, too.
 func TestNoManualCheckpointAfterRefusedDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

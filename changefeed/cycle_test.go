@@ -18,7 +18,7 @@ func (r *run) works(t *testing.T, l Lease) *worker {
 	return w
 }
 
-// In particular it is not treated as a listing of an empty store.
+// In particular, a failed listing is not treated as a listing of an empty store.
 func TestFailedListingChangesNothing(t *testing.T) {
 	d, e := newFaultyStore(t)
 	e.feed = &physical{ranges: []FeedRange{FullRange()}}

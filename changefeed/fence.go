@@ -47,8 +47,8 @@ func newFence(parent context.Context, w clocks, began clockReading, window time.
 	return ctx, f
 }
 
-// watch checks the clock until the fence has passed. This also ends it after revoke,
-// because a revoked fence is not extended any more.
+// watch checks the clock until the fence has passed. It also ends after a revoke, because no
+// write extends the fence any more.
 func (f *fence) watch() {
 	if !f.endIfPassed() {
 		f.clocks.clock.AfterFunc(f.left(), f.watch)

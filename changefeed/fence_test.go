@@ -99,7 +99,7 @@ func TestFenceNoticesASuspension(t *testing.T) {
 	}
 }
 
-// It neither ends the trust nor prolongs it.
+// A wall clock that is set back neither ends the trust nor prolongs it.
 func TestFenceSurvivesAWallClockSetBack(t *testing.T) {
 	c := &manualClock{now: time.Unix(100, 0)}
 	ctx, f := c.fence(t.Context())

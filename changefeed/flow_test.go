@@ -217,7 +217,7 @@ func TestNoCallWithoutTrust(t *testing.T) {
 	}
 }
 
-// Without a timeout, too: otherwise its resources would leak.
+// The context ends without a timeout, too, because its resources would leak otherwise.
 func TestHandlerContextEndsWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got context.Context

@@ -123,7 +123,7 @@ func TestGoneHostsLeaveNoRecord(t *testing.T) {
 	})
 }
 
-// It does not wait for its next cycle.
+// The host does not wait for its next cycle.
 func TestHostAloneReacquiresReleasedLeaseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -256,7 +256,7 @@ func TestHostAloneLeavesAtOnce(t *testing.T) {
 	})
 }
 
-// It waits for its handler for DrainTimeout.
+// A release waits for the handler for DrainTimeout.
 func TestReleaseHasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -106,7 +106,7 @@ func TestPageUpdatesLag(t *testing.T) {
 	}
 }
 
-// It is unknown if no more changes are known to exist.
+// The lag is unknown if no more changes are known to exist.
 func TestLagBetweenSessions(t *testing.T) {
 	more := lagState{known: true, endLSN: 10, readLSN: 6, lastTS: 940}
 	with := func(edit func(*lagState)) lagState { s := more; edit(&s); return s }

@@ -149,7 +149,7 @@ func TestTypedHandlerKeepsTheOrderOfAKey(t *testing.T) {
 	})
 }
 
-// As TestDoneItemBehindHeldItemIsNotRedelivered, for a retry.
+// The same as TestDoneItemBehindHeldItemIsNotRedelivered, for a retry.
 func TestDoneItemIsNotRedeliveredAfterRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -175,7 +175,7 @@ func TestDoneItemIsNotRedeliveredAfterRetry(t *testing.T) {
 	})
 }
 
-// Its checkpoint would also cover the waiting document.
+// The checkpoint of a manual handler would also cover the waiting document.
 func TestManualHandlerHoldsTheWholeRange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

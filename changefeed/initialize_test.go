@@ -76,7 +76,7 @@ func TestInfoRecordDecidesFirstLeases(t *testing.T) {
 	}
 }
 
-// The cause is returned.
+// The cause of the failure is returned.
 func TestFailedInitializationWritesNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		start Start
@@ -107,7 +107,7 @@ func TestFailedInitializationWritesNothing(t *testing.T) {
 	}
 }
 
-// It is completed before anything is processed.
+// The initialization is completed before anything is processed.
 func TestInitializationOfAnotherHostIsCompleted(t *testing.T) {
 	d, e := newFaultyStore(t)
 	info := d.keep(t, Lease{ID: "p.info", Version: 1, State: LeaseSplit, Children: []RangeToken{{Range: FullRange(), Continuation: `"5"`}}})

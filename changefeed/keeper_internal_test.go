@@ -181,7 +181,7 @@ func TestFailedRenewalsAreRetriedWithBackoff(t *testing.T) {
 	})
 }
 
-// It causes neither a delay nor an error, and is written again.
+// The operator's write causes neither a delay nor an error, and the keeper writes again.
 func TestOperatorsWriteIsAdopted(t *testing.T) {
 	theirs := ownedLease()
 	theirs.ETag, theirs.Request.Paused = "theirs", true
@@ -243,7 +243,7 @@ func TestLeaseWithDeletedRecordIsLost(t *testing.T) {
 	})
 }
 
-// Other hosts wait for the lease.
+// The last write is retried soon because other hosts wait for the lease.
 func TestLastWriteIsRetriedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -260,7 +260,7 @@ func TestLastWriteIsRetriedSoon(t *testing.T) {
 	})
 }
 
-// It continues when the host stops.
+// The retries continue when the host stops.
 func TestLastWriteIsRetriedUntilTheFencePasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, k := keeperOf(t, &funcStore{replace: func(Record) (string, error) { return "", errTest }}, nil, &Observer{})

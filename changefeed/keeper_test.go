@@ -150,7 +150,7 @@ func TestCheckpointsAreCoalescedAndRenew(t *testing.T) {
 	})
 }
 
-// Otherwise a restart would read changes of other ranges again.
+// The position moves because a restart would otherwise read changes of other ranges again.
 func TestCheckpointsMoveInIdleRanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)

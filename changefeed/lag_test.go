@@ -104,7 +104,7 @@ func lagOf(t *testing.T, replies ...func() (*changefeed.Page, error)) changefeed
 	return lags[0]
 }
 
-// It is known again after the next successful read.
+// The lag is known again after the next successful read.
 func TestUnreadableRangeReportsUnknownLag(t *testing.T) {
 	page := func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"1"`, CaughtUp: true}, nil }
 	fails := func() (*changefeed.Page, error) { return nil, errRead }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Even while its leases show that it lives.
+// A leaving host is due nothing even while its leases show that it lives.
 func TestLeavingHostIsDueNothing(t *testing.T) {
 	m := &membership{
 		env:   &env{self: "b/2", opts: Options{Host: "b", Expiry: 20 * time.Second, Acquire: 10 * time.Second}},
@@ -122,7 +122,7 @@ func TestOwnerAndHandoffOfALease(t *testing.T) {
 	}
 }
 
-// Only after it has shown a sign of life.
+// A duplicate is reported only after it has shown a sign of life.
 func TestDuplicateHostIsReportedOnce(t *testing.T) {
 	const s = time.Second
 	for name, tt := range map[string]struct {

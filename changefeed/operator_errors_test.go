@@ -218,7 +218,7 @@ func TestRequestKeepsTheOwnersConcurrentWrite(t *testing.T) {
 	}
 }
 
-// Even if another operator pauses or resumes at the same time.
+// Paused is correct even if another operator pauses or resumes at the same time.
 func TestPausedFollowsTheRecord(t *testing.T) {
 	w := newWorld(t, 1)
 	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)

@@ -270,7 +270,7 @@ func (s *splittingStore) splitLease(ctx context.Context, id string) error {
 	return err
 }
 
-// No owner would carry it out.
+// A request for a split lease is refused because no owner would carry it out.
 func TestSplitLeaseRefusesRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

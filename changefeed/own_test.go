@@ -74,7 +74,7 @@ func TestOwnRunsOnlyOnTheOwnerOfTheKey(t *testing.T) {
 	})
 }
 
-// Like for a handler.
+// A release waits for the call as for a handler.
 func TestRangeIsReleasedAfterOwnReturns(t *testing.T) {
 	for name, take := range map[string]func(t *testing.T, w *world, a *host){
 		"drain":    func(_ *testing.T, _ *world, a *host) { go a.stop() },

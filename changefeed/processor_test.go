@@ -52,7 +52,7 @@ func TestTwoHostsShareAndTakeOver(t *testing.T) {
 	})
 }
 
-// Its cycle is slow while nothing changes.
+// The cycle of a host alone is slow while nothing changes.
 func TestHostAloneNoticesTheEndOfAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -31,7 +31,7 @@ func (f *endings) check(t *testing.T, w *world, leases int) {
 	}
 }
 
-// However long the store takes to reply.
+// The lease is released however long the store takes to reply.
 func TestStopDuringLeaseWriteReleasesTheLease(t *testing.T) {
 	for _, latency := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond} {
 		for offset := range 3 { // thirds of the time to the answer

@@ -97,7 +97,8 @@ func TestOverlapsAreReportedAndKept(t *testing.T) {
 	}
 }
 
-// At its own position, by its owner, or by any host if it has none.
+// The rest starts at the lease's own position. The owner splits the lease, or any host if
+// it has no owner.
 func TestReplayedLeaseIsSplitIntoItsRest(t *testing.T) {
 	for name, tt := range map[string]struct {
 		owner  string // "b", "a" for this host, "worker" for one of its workers
@@ -182,7 +183,7 @@ func TestMissingInfoRecordIsWaitedForEachTime(t *testing.T) {
 	}
 }
 
-// Above the epoch of the former lease whose record is there.
+// The new epoch is above that of the former lease whose record is there.
 func TestEpochOfFilledGapRises(t *testing.T) {
 	store, e := newMapStore(t)
 	r := FeedRange{Min: "", Max: "20"}

@@ -101,7 +101,7 @@ func deadLetterWhileBusy(t *testing.T, w *world, now func() time.Time) {
 	time.Sleep(10 * time.Second)
 }
 
-// Then the range is healthy.
+// The range is healthy after that.
 func TestExhaustedDocumentIsDeadLetteredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -146,51 +146,6 @@ func TestHandledRetryShowsThatHandlerWorks(t *testing.T) {
 		if g.count() != 1 || g.letters[0].ID != "doc-1" {
 			t.Errorf("letters %+v, want one", g.letters)
 		}
-	})
-}
-
-// outage is a handler that fails while it is down.
-type outage struct {
-	got   *ledger
-	down  atomic.Bool
-	calls atomic.Int64
-}
-
-func (o *outage) Handle(_ context.Context, b *changefeed.Batch) error {
-	o.calls.Add(1)
-	if o.down.Load() {
-		return errNotNow
-	}
-	for i := range b.Items {
-		o.got.note(&b.Items[i])
-	}
-	return nil
-}
-
-// One document is retried, then two, then more. The next outage begins with short pauses
-// again.
-func TestRetriesGrowAfterAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		got := newLedger()
-		h := &outage{got: got}
-		h.down.Store(true)
-		w.put(400, 400)
-		w.start("a", h, &changefeed.Options{MaxItems: 100})
-		time.Sleep(20 * time.Minute)
-		h.down.Store(false)
-		before := h.calls.Load()
-		eventually(t, time.Minute, "handled", func() bool { return got.distinct() == 400 })
-		if n := h.calls.Load() - before; n > 40 {
-			t.Errorf("%d calls for 400 documents", n)
-		}
-		h.down.Store(true)
-		w.put(1, 1)
-		before = h.calls.Load()
-		eventually(t, time.Minute, "down again", func() bool { return h.calls.Load() > before })
-		time.Sleep(time.Second)
-		h.down.Store(false)
-		eventually(t, 5*time.Second, "handled soon after a short outage", func() bool { return got.distinct() == 401 })
 	})
 }
 
@@ -242,7 +197,7 @@ func TestRetryIsAtMostOnePage(t *testing.T) {
 	})
 }
 
-// With short pauses, and at its first attempt.
+// The next document starts with short pauses and at its first attempt.
 func TestNextDocumentOfKeyStartsWithFreshBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -376,7 +331,7 @@ func TestRetryIsBoundedWithoutMaxItems(t *testing.T) {
 	})
 }
 
-// However long the pause before the next attempt.
+// The failure is reported however long the pause before the next attempt is.
 func TestFirstFailureIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -194,7 +194,7 @@ func TestManualRefusesLanes(t *testing.T) {
 	}
 }
 
-// As after the restore of a backup, or from another product.
+// A parent reappears after the restore of a backup, or because of another product.
 func TestReplayedParentIsRetired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

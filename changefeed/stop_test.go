@@ -67,7 +67,7 @@ func TestDrainDoesNotWaitForHeldKeys(t *testing.T) {
 	})
 }
 
-// Even if a lane is idle.
+// No page is begun even if a lane is idle.
 func TestDrainBeginsNoPage(t *testing.T) {
 	for _, lanes := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {

@@ -51,7 +51,7 @@ func TestWaitUntilDelaysRetryAndIsNotCounted(t *testing.T) {
 	})
 }
 
-// It is a time of Options.Now, not of Options.Clock.
+// WaitUntil takes a time of Options.Now, not of Options.Clock.
 func TestWaitUntilUsesTheWallClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -42,7 +42,7 @@ func TestWindowReleasesFinishedItems(t *testing.T) {
 	}
 }
 
-// It bounds the redelivery after a crash.
+// The bound limits the redelivery after a crash.
 func TestItemsAheadOfCheckpointAreBounded(t *testing.T) {
 	w := newWindow(&Options{ReadAheadItems: 2, ReadAheadBytes: 1000}, func([]*page) {})
 	read := func() *page { return w.add(&Page{Items: make([]Item, 1)}) }
@@ -128,7 +128,7 @@ func TestOldestIsAChangeThatIsNotDone(t *testing.T) {
 	}
 }
 
-// Otherwise the checkpoint would wait for the merged page.
+// The checkpoint would otherwise wait for the merged page.
 func TestOnlyDonePagesAreMerged(t *testing.T) {
 	var passed []string
 	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {

@@ -68,7 +68,8 @@ func TestWorkerHasPagesInFlight(t *testing.T) {
 	})
 }
 
-// As after a pause of the process. A lease that an operator paused is released too.
+// The deadline may pass first after a pause of the process. A lease that an operator paused
+// is released, too.
 func TestWorkerReleasesLeaseIfDeadlinePassesBeforeTheOrder(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

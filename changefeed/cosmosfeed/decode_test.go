@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// Even if documents before the error were readable.
+// A page is refused even if documents before the error were readable.
 func TestInvalidPageIsRefused(t *testing.T) {
 	for _, body := range []string{
 		``, `[]`, `{}`, `{"_rid":"r","_count":1}`, `{"Documents":5}`, `{"Documents":[{"a":1}`, `{"Documents":[{"a":1},{"a":`,

@@ -51,7 +51,7 @@ func TestFeedReadsEveryRangeOnce(t *testing.T) {
 	}
 }
 
-// Whether the service supports the EPK headers or not.
+// The documents are divided whether or not the service supports the EPK headers.
 func TestNarrowRangesDivideTheirDocuments(t *testing.T) {
 	for _, withPolicy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("policy=%t", withPolicy), func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestProcessorOverAzcosmos(t *testing.T) {
 	}
 }
 
-// The service's partition key ranges show the place.
+// The service's partition key ranges show where a key is.
 func TestPlaceMatchesTheService(t *testing.T) {
 	a := newAccount(t, 4, true)
 	feed, err := cosmosfeed.NewFeed(a.client, "db", "data")

@@ -60,8 +60,8 @@ func (w *wire) limited() (n int) {
 	return n
 }
 
-// As long as leases and physical ranges agree. The doubt is reported once, and then a lease
-// that needs the hash is refused.
+// Nothing is lost as long as leases and physical ranges agree. The doubt is reported once,
+// and then a lease that needs the hash is refused.
 func TestWrongHashLosesNothing(t *testing.T) {
 	for _, withPolicy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("policy=%t", withPolicy), func(t *testing.T) {
@@ -134,7 +134,8 @@ func (keyless) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// They are read by leases of whole ranges, and refused by narrow leases.
+// Keys that are not hashed here are read by leases of whole ranges, and refused by narrow
+// leases.
 func TestKeysWithoutAHash(t *testing.T) {
 	a := newAccountWith(t, cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 2}), keyless{})
 	a.createContainer("tree", "/tenant", "/user")

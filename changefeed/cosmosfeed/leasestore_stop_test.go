@@ -37,7 +37,7 @@ func (f *slowReplies) Do(req *policy.Request) (*http.Response, error) {
 	}
 }
 
-// The SDK waits for the reply to a lease write.
+// The host stops while the SDK waits for the reply to a lease write.
 func TestStopDuringLeaseWriteReleasesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := &slowReplies{applied: make(chan struct{}, 1)}

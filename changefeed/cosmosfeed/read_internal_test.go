@@ -27,7 +27,7 @@ func TestReplyMatchesOneListedRange(t *testing.T) {
 	}
 }
 
-// Unless the range is the full key space.
+// A reply must name its physical range, unless the lease is the full key space.
 func TestReplyWithoutRangeIDIsRefused(t *testing.T) {
 	part := &feedRead{Feed: &Feed{}, req: changefeed.ReadRequest{Range: changefeed.FeedRange{Min: "10", Max: "20"}}}
 	if _, err := part.physicalRange(); !errors.Is(err, errRangeUnnamed) {

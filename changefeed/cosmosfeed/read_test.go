@@ -17,7 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// The bounds of a range may need a second read.
+// The charge includes the second read that finds the bounds of a range.
 func TestChargeIncludesRepeatedReads(t *testing.T) {
 	a := newAccount(t, 2, true)
 	a.put(40, 10)
@@ -102,7 +102,7 @@ func TestTruncatedPageIsReadAgain(t *testing.T) {
 	}
 }
 
-// Feed reads of other callers included.
+// Other requests include feed reads of other callers.
 func TestClientOptionsLeaveOtherRequestsUnchanged(t *testing.T) {
 	a := newAccount(t, 1, true)
 	a.put(20, 5)
