@@ -209,11 +209,11 @@ func TestBalanceReturnsLeasesAfterARestart(t *testing.T) {
 func TestBalanceReservesHandedOffLease(t *testing.T) {
 	v := balanceView{self: "a/x", hosts: []hostKey{"a/x", "b/x"}, leases: []balanceLease{{id: "p..0", handoff: "b/x"}, {id: "p..1", owner: "a/x"}}}
 	if plan := balance(v); len(plan.acquire)+len(plan.handoff) != 0 {
-		t.Errorf("a takes what is meant for b: %v", plan)
+		t.Errorf("a takes the lease handed to b: %v", plan)
 	}
 	v.self = "b/x"
 	if plan := balance(v); len(plan.acquire) != 1 {
-		t.Errorf("b does not take what is meant for it: %v", plan)
+		t.Errorf("b does not take the lease handed to it: %v", plan)
 	}
 }
 
@@ -369,6 +369,6 @@ func TestBalanceCountsFreeLeasesFirst(t *testing.T) {
 	}
 	to := slices.Sorted(maps.Values(balance(v).handoff))
 	if !slices.Equal(to, []hostKey{"b", "c", "c"}) {
-		t.Errorf("passed on to %v; want two for c, and one for b, who is due the free one", to)
+		t.Errorf("handed to %v; want two for c, and one for b, which is due the free one", to)
 	}
 }

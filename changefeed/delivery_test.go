@@ -187,7 +187,7 @@ func TestErrorOfTypedHandlerIsReported(t *testing.T) {
 		time.Sleep(time.Minute)
 		reported.check(t, changefeed.BatchFailed{LeaseRef: whole, Items: 2, Attempt: 1, Err: errNotNow})
 		if l := w.leases()[0]; l.Error != errNotNow.Error() || l.Handled != 1 {
-			t.Errorf("the lease has %q, %d documents handled; want what the handler said, and one", l.Error, l.Handled)
+			t.Errorf("the lease has %q, %d documents handled; want the handler's error, and one", l.Error, l.Handled)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func TestLeavingHostAnnouncesUnlessOthersAlreadyPollOften(t *testing.T) {
 				want = 6 * time.Second // 3/5 of DrainTimeout
 			}
 			if (store.writes > 0) != tt.reported || took != want {
-				t.Errorf("%s: %d records written, %s waited; want reported %t, %s", name, store.writes, took, tt.reported, want)
+				t.Errorf("%s: %d records written, %s waited; want announced %t, %s", name, store.writes, took, tt.reported, want)
 			}
 		})
 	}

@@ -158,7 +158,7 @@ func TestKeyWaitsTooLongOnlyIfOthersWereHandled(t *testing.T) {
 				t.Errorf("%s: due in %s", name, due)
 			}
 			if before := h.handledBefore; before != 10 && !errors.Is(c.verdict.err, errDoubt) {
-				t.Errorf("%s: what was handled when it was tried is %d, want 10", name, before)
+				t.Errorf("%s: %d items were handled at its last attempt, want 10", name, before)
 			}
 		})
 	}

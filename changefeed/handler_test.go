@@ -85,7 +85,7 @@ func TestAnswerIsReportedAsTheCause(t *testing.T) {
 		})
 		time.Sleep(500 * time.Millisecond)
 		if err := reported.Load(); err == nil || !errors.Is(*err, errNotNow) {
-			t.Errorf("the observer is reported %v, want a reason that the handler gave", err)
+			t.Errorf("the observer receives %v, want the handler's reason", err)
 		}
 		time.Sleep(time.Minute)
 		if g.count() != 1 || g.letters[0].ID != "doc-8" || g.letters[0].Waiting {

@@ -100,7 +100,7 @@ func TestOperatorRetryResetsFailureCount(t *testing.T) {
 		time.Sleep(time.Minute)
 		mu.Lock()
 		if len(reported) != 2 || reported[1].Since.Before(again) {
-			t.Errorf("reported %+v, want it reported again of what began at %s", reported, again)
+			t.Errorf("reported %+v, want a report of the failure that began at %s", reported, again)
 		}
 		mu.Unlock()
 		h.down.Store(false)
@@ -164,7 +164,7 @@ func TestLeaseRecordsDeliveredBesideCheckpoint(t *testing.T) {
 		time.Sleep(time.Minute)
 		l := w.leases()[0]
 		if l.LSN != 0 || l.Delivered < 15 || l.Handled < 15 || l.Handled > 20 {
-			t.Errorf("checkpoint %d, delivered %d, %d handled; want nothing behind the checkpoint and most delivered", l.LSN, l.Delivered, l.Handled)
+			t.Errorf("checkpoint %d, delivered %d, %d handled; want nothing before the checkpoint, and most changes delivered", l.LSN, l.Delivered, l.Handled)
 		}
 		a.stop()
 		handled := w.leases()[0].Handled

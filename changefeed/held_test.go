@@ -55,7 +55,7 @@ func (l *ledger) follow(t *testing.T, keys int) {
 			continue
 		}
 		if key := (n - 1) % keys; n < last[key] {
-			t.Errorf("%s was handled behind doc-%d of its key", id, last[key])
+			t.Errorf("%s was handled after doc-%d of its key", id, last[key])
 		} else {
 			last[key] = n
 		}

@@ -59,7 +59,7 @@ func TestRestartUnderTheSameName(t *testing.T) {
 		before := w.leases()[0]
 		a.crash()
 		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{
-			DuplicateHost: func(e changefeed.DuplicateHost) { t.Errorf("the dead one is reported of: %+v", e) },
+			DuplicateHost: func(e changefeed.DuplicateHost) { t.Errorf("the dead host is reported: %+v", e) },
 		}})
 		took := eventually(t, 27*time.Second, "a's successor owns all", func() bool {
 			for _, l := range w.leases() {

@@ -140,7 +140,7 @@ func TestLeaseTakenByAnotherProductIsLost(t *testing.T) {
 			}
 			for _, l := range w.leases() {
 				if l.Epoch != 1 || l.Expiry != 0 || l.Incarnation != "" {
-					t.Errorf("lease %s: epoch %d, expiry %s, incarnation %q; want those of the other's, who has none", l.Token, l.Epoch, l.Expiry, l.Incarnation)
+					t.Errorf("lease %s: epoch %d, expiry %s, incarnation %q; want those of the other owner, which has none", l.Token, l.Epoch, l.Expiry, l.Incarnation)
 				}
 			}
 			// It crashes. An owner without an expiry in its record has .NET's minute.
@@ -223,7 +223,7 @@ func TestSimulationBesideAnotherProduct(t *testing.T) {
 		})
 	}
 	if sum.Foreign < sum.Runs {
-		t.Errorf("another product acquired %d leases in %d runs: the simulation does not do what it says", sum.Foreign, sum.Runs)
+		t.Errorf("another product acquired %d leases in %d runs: the simulation has no foreign host", sum.Foreign, sum.Runs)
 	}
 	t.Log(&sum)
 }

@@ -93,7 +93,7 @@ func TestItemsHandledDuringWriteCountForNextWrite(t *testing.T) {
 		t.Errorf("due at once with %d items", k.items)
 	}
 	if k.advance(`"3"`, 1, 3, 3); k.due() != 0 {
-		t.Errorf("%d items were handled since what the last write has stored, and the next is due in %s", checkpointItems, k.due())
+		t.Errorf("%d items were handled since the last write, and the next one is due in %s", checkpointItems, k.due())
 	}
 }
 
@@ -207,7 +207,7 @@ func TestOperatorsWriteIsAdopted(t *testing.T) {
 			t.Errorf("renewed after %s, error %v; reported %+v", time.Since(began), err, *reported)
 		}
 		if l := k.snapshot(); l.ETag != "next" || !l.Request.Paused || len(k.requested) != 1 {
-			t.Errorf("the record is %+v, and the worker is reported %d times", l, len(k.requested))
+			t.Errorf("the record is %+v, and the worker is notified %d times", l, len(k.requested))
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -62,7 +62,7 @@ func TestListingClassifiesEachRecord(t *testing.T) {
 	}
 	marked, known := l.decoded[lease.ID]
 	if marked.Handled = 99; !known {
-		t.Fatal("what was decoded is not known any more")
+		t.Fatal("decoded records were forgotten")
 	}
 	l.decoded[lease.ID] = marked
 	look("unchanged, it is not decoded", marked)

@@ -62,7 +62,7 @@ func TestEverySessionReleasesItsPages(t *testing.T) {
 		}
 		stop()
 		if n := feed.lent.Load(); n != 0 {
-			t.Errorf("%d pages were not given back", n)
+			t.Errorf("%d pages were not released", n)
 		}
 	})
 }

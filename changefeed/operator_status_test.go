@@ -121,7 +121,7 @@ func TestOperatorLagFollowsTheFeedsReplies(t *testing.T) {
 				t.Errorf("%s: of lease %q the error is %q, want %q", name, l.ID, l.Error, want)
 			}
 			if given != 0 {
-				t.Errorf("%s: %d pages are not given back", name, given)
+				t.Errorf("%s: %d pages are not released", name, given)
 			}
 			ctx, end := context.WithCancelCause(t.Context())
 			end(errCut)

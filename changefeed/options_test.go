@@ -122,7 +122,7 @@ func TestAllOptionFaultsAreReported(t *testing.T) {
 		}
 	}
 	if _, err := all.resolve(nil); err == nil || strings.Count(err.Error(), "options:") != lines {
-		t.Errorf("of %d faults are reported: %v", lines, err)
+		t.Errorf("%d faults are reported: %v", lines, err)
 	}
 	manual := Manual(func(context.Context, *Batch, Checkpoint) error { return nil })
 	for lanes, fault := range map[int]bool{1: false, 2: true} {

@@ -207,7 +207,7 @@ func TestOwnReturnsTheErrorOfTheCall(t *testing.T) {
 		for _, want := range []error{nil, errNotNow} {
 			answer := func(ctx context.Context) error { err = ctx.Err; return want }
 			if got := a.Own(t.Context(), "a", answer); !errors.Is(got, want) || err() == nil {
-				t.Errorf("error %v, want %v; behind the call its context ended with %v", got, want, err())
+				t.Errorf("error %v, want %v; after the call its context ended with %v", got, want, err())
 			}
 			caller, leave := context.WithCancelCause(t.Context())
 			got := a.Own(caller, "a", func(ctx context.Context) error { leave(errRead); return answer(ctx) })

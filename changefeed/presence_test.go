@@ -86,7 +86,7 @@ func TestFailedHeartbeatIsReportedAndRetried(t *testing.T) {
 	d.fail = map[string]error{"read": errors.New("it cannot be read either")}
 	p.etag = "old"
 	if p.write(t.Context(), heartbeat{}, c.now) || p.etag != "old" {
-		t.Errorf("what it is now is not known, and it is %q", p.etag)
+		t.Errorf("its ETag is unknown, not %q", p.etag)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestSuccessfulReadResetsTheBackoff(t *testing.T) {
 		}}})
 		eventually(t, 10*time.Minute, "failed again", func() bool { return last.Load() > 0 })
 		if d := time.Duration(last.Load()); d > 200*time.Millisecond {
-			t.Errorf("a pause of %s behind the first failure", d)
+			t.Errorf("a pause of %s after the first failure", d)
 		}
 		stop()
 	})
@@ -126,7 +126,7 @@ func TestStoppedRangeReleasesPages(t *testing.T) {
 			return page, nil
 		})
 		if released.Load() != 1 {
-			t.Errorf("the page was given back %d times", released.Load())
+			t.Errorf("the page was released %d times", released.Load())
 		}
 	})
 }
@@ -215,13 +215,13 @@ func TestReadsAreReported(t *testing.T) {
 		ref := changefeed.LeaseRef{Lease: lease.ID, Range: lease.Range, Epoch: 1}
 		want := changefeed.PageRead{LeaseRef: ref, Items: 1, Bytes: 77, CaughtUp: true, RequestCharge: 2.5, Took: 20 * time.Millisecond}
 		if len(reads) < 1 || reads[0] != want {
-			t.Errorf("reported of %+v, want %+v first", reads, want)
+			t.Errorf("reported %+v, want %+v first", reads, want)
 		}
 		if len(failed) != 1 || failed[0].LeaseRef != ref || !errors.Is(failed[0].Err, errRead) || failed[0].Pause <= 0 {
-			t.Errorf("reported of %+v, want one failure of %+v", failed, ref)
+			t.Errorf("reported %+v, want one failure of %+v", failed, ref)
 		}
 		if doubt := (changefeed.LeaseError{Lease: lease.ID, Op: changefeed.OpCheckFeed, Err: errNotNow}); len(doubts) != 1 || doubts[0] != doubt {
-			t.Errorf("reported of %+v, want %+v", doubts, doubt)
+			t.Errorf("reported %+v, want %+v", doubts, doubt)
 		}
 	})
 }
@@ -237,7 +237,7 @@ func TestEmptyPageIsReleased(t *testing.T) {
 		stop := w.run(feed, w.got, &changefeed.Options{})
 		time.Sleep(time.Minute)
 		if stop(); lent.Load() != 0 || feed.calls.Load() < 10 {
-			t.Errorf("%d of %d pages were not given back", lent.Load(), feed.calls.Load())
+			t.Errorf("%d of %d pages were not released", lent.Load(), feed.calls.Load())
 		}
 	})
 }

@@ -156,7 +156,7 @@ func TestReplayedLeaseIsSplitIntoItsRest(t *testing.T) {
 		}
 		order := stopOrder{given: true, replace: true, rest: rest, reason: "replaced by narrower leases"}
 		if got, _ := w.current(); tt.owner == "worker" && !reflect.DeepEqual(got, order) {
-			t.Errorf("%s: the worker is reported %+v, want %+v", name, got, order)
+			t.Errorf("%s: the worker has the order %+v, want %+v", name, got, order)
 		}
 	}
 }

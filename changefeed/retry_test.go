@@ -294,7 +294,7 @@ func TestFailingDeadLetterIsReportedAndBacksOff(t *testing.T) {
 			}})
 		time.Sleep(10 * time.Minute)
 		if l := w.leases()[0]; l.Health != changefeed.Retrying || l.Error != "dead letter: "+errCut.Error() || int64(l.Failures) < calls.Load() {
-			t.Errorf("health %q, %d failures, %q; want what the sink said", l.Health, l.Failures, l.Error)
+			t.Errorf("health %q, %d failures, %q; want the sink's error", l.Health, l.Failures, l.Error)
 		}
 		if n := calls.Load(); n < 20 || n > 40 {
 			t.Errorf("%d letters in 10 minutes, want the first ones quickly and then one each 30 s", n)

@@ -124,7 +124,7 @@ func TestOldestIsAChangeThatIsNotDone(t *testing.T) {
 	w.finish(a, 1)
 	w.finish(b, 1)
 	if i, _ := w.oldest(); i.LSN != 8 {
-		t.Errorf("oldest %+v, want what is left", i)
+		t.Errorf("oldest %+v, want the remaining change", i)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestFeedReadsEveryRangeOnce(t *testing.T) {
 					t.Errorf("range %s: %d documents, position %s", r, len(ids), position)
 				}
 				if again, _ := drain(t, feed, r, position); len(again) != 0 {
-					t.Errorf("range %s: %d documents behind its end", r, len(again))
+					t.Errorf("range %s: %d documents after its end", r, len(again))
 				}
 			}
 			if len(seen) != 200 {
@@ -91,7 +91,7 @@ func TestNowIsAConcretePosition(t *testing.T) {
 	a.put(3, 1)
 	ids, _ := drain(t, feed, changefeed.FullRange(), position)
 	if len(ids) != 3 {
-		t.Errorf("%d documents behind %s, want the 3 written after it", len(ids), position)
+		t.Errorf("%d documents after %s, want the 3 written after it", len(ids), position)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestDoubtRefusesNarrowLeasesOnly(t *testing.T) {
 	f, doubt := &Feed{hash: hashKey}, errors.New("seen there")
 	f.doubt.Store(&doubt)
 	if _, err := f.newFilter(&about{}, lower, changefeed.FullRange()); !errors.Is(err, doubt) || !errors.Is(err, changefeed.ErrPermanent) {
-		t.Errorf("a part is refused with %v, want what showed it", err)
+		t.Errorf("a part is refused with %v, want the doubt", err)
 	}
 	g, err := f.newFilter(&about{}, lower, lower)
 	if err != nil || g.check {

@@ -321,7 +321,7 @@ func TestWrongHashStopsMergedRanges(t *testing.T) {
 	a.put(100, 40)
 	for deadline := time.Now().Add(time.Minute); stuck.Load() < 2; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d ranges are reported to be stuck, want 2", stuck.Load())
+			t.Fatalf("%d ranges are reported as stuck, want 2", stuck.Load())
 		}
 	}
 	operator := changefeed.NewOperator(broken, a.leases("leases"), nil)

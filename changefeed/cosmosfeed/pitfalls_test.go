@@ -131,7 +131,7 @@ func TestPositionsResumeAndOthersAreRefused(t *testing.T) {
 	feed := a.feed("data")
 	_, at := drain(t, feed, changefeed.FullRange(), "")
 	if again, _ := drain(t, feed, changefeed.FullRange(), at); len(again) != 0 {
-		t.Errorf("%d documents again behind %s", len(again), at)
+		t.Errorf("%d documents again after %s", len(again), at)
 	}
 	for _, bad := range []string{"30", `{"version":1}`, "eyJWIjoxfQ==", `"`} {
 		if _, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: bad}); err == nil {
@@ -153,7 +153,7 @@ func TestRangeOfARequestIsTheOneRead(t *testing.T) {
 	left, _ := drain(t, feed, changefeed.FeedRange{Min: "", Max: "20"}, page.Continuation)
 	right, _ := drain(t, feed, changefeed.FeedRange{Min: "20", Max: "FF"}, page.Continuation)
 	if len(left) == 0 || len(right) == 0 || len(left)+len(right) != 50-len(page.Items) {
-		t.Errorf("%d and %d documents behind the first %d of 50", len(left), len(right), len(page.Items))
+		t.Errorf("%d and %d documents after the first %d of 50", len(left), len(right), len(page.Items))
 	}
 }
 
