@@ -30,7 +30,7 @@ func newPage(environ []string, l net.Listener, emulators *emulators, e *endpoint
 	}
 	try := &trying{e: e, witness: seen}
 	return wiring.NewPage(cfg, relay, wiring.Params{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient()}, wiring.PageOptions{
-		Title: "feedbox-dev", Actions: true, Witness: seen,
+		Title: "feedbox-dev", Actions: true, Receipts: seen,
 		After: append([]page.Section{try.section()}, sections...),
 		Links: []page.Link{{Title: "API", URL: e.API + "/docs"}, {Title: "Metrics", URL: e.Ops + "/metrics"}},
 	})

@@ -12,7 +12,7 @@ import (
 // seenEvents remembers what the demo subscriber received, for the page.
 type seenEvents struct {
 	mu    sync.Mutex
-	byKey map[string]map[string]operations.Seen
+	byKey map[string]map[string]operations.Receipt
 	order []received // the oldest first
 }
 
@@ -26,7 +26,9 @@ type received struct {
 // maxWitnessed bounds the events that are remembered.
 const maxWitnessed = 5000
 
-func newSeenEvents() *seenEvents { return &seenEvents{byKey: map[string]map[string]operations.Seen{}} }
+func newSeenEvents() *seenEvents {
+	return &seenEvents{byKey: map[string]map[string]operations.Receipt{}}
+}
 
 // saw notes an event. One that comes again keeps its first time.
 func (w *seenEvents) saw(e *consumer.Event) {
@@ -45,17 +47,17 @@ func (w *seenEvents) saw(e *consumer.Event) {
 	}
 	now := time.Now()
 	if w.byKey[e.Key] == nil {
-		w.byKey[e.Key] = map[string]operations.Seen{}
+		w.byKey[e.Key] = map[string]operations.Receipt{}
 	}
-	w.byKey[e.Key][e.ID] = operations.Seen{Accepted: e.EnqueuedAt, Received: now}
+	w.byKey[e.Key][e.ID] = operations.Receipt{Accepted: e.EnqueuedAt, Received: now}
 	w.order = append(w.order, received{ID: e.ID, Key: e.Key, Action: e.Action, Sequence: e.Sequence, Version: e.AggregateVersion, Received: now})
 }
 
-// Seen implements operations.Witness.
-func (w *seenEvents) Seen(key string) map[string]operations.Seen {
+// OfKey implements operations.Receipts.
+func (w *seenEvents) OfKey(key string) map[string]operations.Receipt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	seen := make(map[string]operations.Seen, len(w.byKey[key]))
+	seen := make(map[string]operations.Receipt, len(w.byKey[key]))
 	for id, one := range w.byKey[key] {
 		seen[id] = one
 	}

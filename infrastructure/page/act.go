@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,31 +16,32 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// Act is something that a person has done.
+// Act is an action that a person may start.
 type Act struct {
-	// Path is its address below the section, without wildcards, such as "retry". What it
-	// is done to stands in the query.
+	// Path is its address below the section, without wildcards, such as "retry". The query
+	// names the target.
 	Path string
 	// Title is the heading of its preview, such as "Retry a parked key".
 	Title string
 	// Verb is the word on the button.
 	Verb string
-	// Danger marks what cannot be undone.
+	// Danger marks an act that cannot be undone.
 	Danger bool
-	// Preview says what Do would do, with these values of the query and of Fields. A
-	// *Refusal or a fault says why it is not possible.
+	// Preview describes the effect of Do with these values of the query and of Fields. It
+	// returns a *Refusal or a fault if the act is not possible.
 	Preview func(ctx context.Context, values url.Values) (*Preview, error)
-	// Do does it. Its context ends with the page, not with the request.
+	// Do runs the act. Its context ends with the page, not with the request, because an act
+	// outlives the request that confirmed it.
 	Do func(ctx context.Context, order *Order) error
-	// AtOnce leaves out preview, reason and record: for demos only.
+	// AtOnce skips preview, reason and audit record: for demos only.
 	AtOnce bool
 }
 
-// Preview is what an act shows before it is done.
+// Preview describes an act before it runs.
 type Preview struct {
-	// Summary is a sentence or two on what would happen.
+	// Summary describes the effect in a sentence or two.
 	Summary string
-	// Facts are what a person decides by.
+	// Facts help a person to decide.
 	Facts []Fact
 	// Warning is shown with emphasis.
 	Warning string
@@ -50,14 +52,14 @@ type Preview struct {
 	Fields []Field
 	// Typed must be typed to confirm; default nothing.
 	Typed string
-	// Stamp stands for all that the preview depends on; if it has changed when the act
-	// is confirmed, it is refused. Default: no matter.
+	// Stamp is a version of the state that the preview was built from. A confirmation with
+	// another stamp is refused as stale. Default: never stale.
 	Stamp string
-	// Blocked says why the act cannot be done; then there is no button.
+	// Blocked is the reason why the act cannot run; the preview then has no button.
 	Blocked string
 }
 
-// Fact is a name and a value. URL makes a link of the value.
+// Fact is a name and a value. A URL turns the value into a link.
 type Fact struct{ Name, Value, URL string }
 
 // Field is an input of an act.
@@ -68,24 +70,28 @@ type Field struct {
 	Required bool
 }
 
-// Order is an act that was confirmed.
+// Order is a confirmed act.
 type Order struct {
-	// Values are those of the query and of Fields.
+	// Values holds the query and the Fields.
 	Values url.Values
-	// Who wants it, and Why.
+	// Who confirmed it, and Why.
 	Who, Why string
 
 	job *job
 }
 
-// Progress tells how far it is; a total of 0 is unknown.
-func (o *Order) Progress(done, total int64) { o.job.progress(done, total) }
+// Progress reports progress; a total of 0 is unknown.
+func (o *Order) Progress(done, total int64) {
+	o.job.update(func(s *Job) { s.Done, s.Total = done, total })
+}
 
-// Say adds a line to what the person reads.
+// Say adds a line to the act's output.
 func (o *Order) Say(line string) { o.job.say(line) }
 
-// Next is where the result leads: an address below the prefix such as "/parked".
-func (o *Order) Next(title, to string) { o.job.leads(title, to) }
+// Next sets the link shown with the result: an address below the prefix such as "/parked".
+func (o *Order) Next(title, to string) {
+	o.job.update(func(s *Job) { s.NextTitle, s.NextTo = title, to })
+}
 
 type actHandler struct {
 	page    *Page
@@ -93,28 +99,28 @@ type actHandler struct {
 	act     Act
 }
 
-// asked is what the template of a preview gets.
-type asked struct {
+// previewPage is the data of act.html.
+type previewPage struct {
 	Act
 	*Preview
 	Action, Back   string
 	Values         []Fact
-	Drawn          template.HTML
+	Rendered       template.HTML // of Preview.Template
 	StampHash      string
 	Why, Who       string
 	Stale, Missing string
 }
 
-// ask shows the preview.
+// ask answers GET with the preview.
 func (h *actHandler) ask(w http.ResponseWriter, r *http.Request) {
 	if h.act.AtOnce {
-		h.page.nothingHere(w, r)
+		h.page.notFound(w, r)
 		return
 	}
-	h.show(w, r, http.StatusOK, r.URL.Query(), asked{})
+	h.show(w, r, http.StatusOK, r.URL.Query(), previewPage{})
 }
 
-func (h *actHandler) show(w http.ResponseWriter, r *http.Request, status int, values url.Values, a asked) {
+func (h *actHandler) show(w http.ResponseWriter, r *http.Request, status int, values url.Values, a previewPage) {
 	ctx, cancel := context.WithTimeout(r.Context(), viewTimeout)
 	defer cancel()
 	preview, err := h.act.Preview(ctx, values)
@@ -126,7 +132,7 @@ func (h *actHandler) show(w http.ResponseWriter, r *http.Request, status int, va
 	if who := callerOf(r).ID; who != auth.Anonymous {
 		a.Who = who
 	}
-	for _, name := range slices.Sorted(keys(values)) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		own := slices.ContainsFunc(preview.Fields, func(f Field) bool { return f.Name == name })
 		if own || slices.Contains(reserved, name) {
 			continue
@@ -136,30 +142,20 @@ func (h *actHandler) show(w http.ResponseWriter, r *http.Request, status int, va
 		}
 	}
 	if preview.Template != "" {
-		var drawn strings.Builder
-		if err := h.page.files[h.section.Path].ExecuteTemplate(&drawn, preview.Template, Shown{Data: preview.Data, May: h.page.may(r)}); err != nil {
+		var rendered strings.Builder
+		if err := h.page.files[h.section.Path].ExecuteTemplate(&rendered, preview.Template, Shown{Data: preview.Data, May: h.page.may(r)}); err != nil {
 			h.page.refuse(w, r, refusal(err))
 			return
 		}
-		a.Drawn = template.HTML(drawn.String()) //nolint:gosec // rendered by html/template
+		a.Rendered = template.HTML(rendered.String()) //nolint:gosec // rendered by html/template
 	}
 	h.page.render(w, r, status, h.act.Title, "act.html", a, &h.section)
 }
 
-// reserved are the fields of the frame itself.
+// reserved lists the form fields of this package; an act must not use these names.
 var reserved = []string{"token", "stamp", "why", "who", "typed", "back"}
 
-func keys(values url.Values) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for name := range values {
-			if !yield(name) {
-				return
-			}
-		}
-	}
-}
-
-// back is where the person came from.
+// back returns the address that the person came from.
 func (h *actHandler) back(r *http.Request, values url.Values) string {
 	if to := values.Get("back"); to != "" {
 		return h.page.back(to)
@@ -170,7 +166,7 @@ func (h *actHandler) back(r *http.Request, values url.Values) string {
 	return strings.TrimSuffix(h.page.pattern(h.section.Path, ""), "{$}")
 }
 
-// do checks what was confirmed and starts it.
+// do checks a confirmation and starts the act.
 func (h *actHandler) do(w http.ResponseWriter, r *http.Request) {
 	if refused := h.page.form(w, r); refused != nil {
 		h.page.refuse(w, r, refused)
@@ -190,7 +186,7 @@ func (h *actHandler) do(w http.ResponseWriter, r *http.Request) {
 		h.atOnce(w, r, order)
 		return
 	}
-	a := asked{Why: order.Why, Who: order.Who}
+	a := previewPage{Why: order.Why, Who: order.Who}
 	ctx, cancel := context.WithTimeout(r.Context(), viewTimeout)
 	defer cancel()
 	preview, err := h.act.Preview(ctx, values)
@@ -201,29 +197,29 @@ func (h *actHandler) do(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusUnprocessableEntity
 	switch {
 	case hash(preview.Stamp) != values.Get("stamp"):
-		status, a.Stale = http.StatusConflict, "What you saw has changed meanwhile. Nothing was done. This is how it stands now; confirm again if you still want it."
+		status, a.Stale = http.StatusConflict, "The state has changed since you loaded this preview. Nothing was done. This is the current state; confirm again if you still want it."
 	case preview.Blocked != "":
 		status = http.StatusConflict
 	case order.Who == "":
-		a.Missing = "Say who you are: it stands in the record."
+		a.Missing = "Enter your name: it goes into the audit log."
 	case order.Why == "":
-		a.Missing = "Say why: it stands in the record."
+		a.Missing = "Enter a reason: it goes into the audit log."
 	case preview.Typed != "" && strings.TrimSpace(values.Get("typed")) != preview.Typed:
 		a.Missing = "Type " + preview.Typed + " to confirm."
 	default:
 		started := h.page.start(h.act, h.section, order)
 		started.wait(r.Context(), patience)
-		http.Redirect(w, r, h.page.options.Prefix+"/acts/"+started.id, http.StatusSeeOther)
+		http.Redirect(w, r, h.page.options.Prefix+"/acts/"+started.snapshot().ID, http.StatusSeeOther)
 		return
 	}
 	h.show(w, r, status, values, a)
 }
 
-// patience is how long a browser waits for an act before it is shown its progress: what is
-// quick is seen done at once.
+// patience bounds how long the confirming request waits for the act to end, because the
+// browser then shows the result of a quick act without a progress page.
 const patience = 1500 * time.Millisecond
 
-// atOnce does it within the request.
+// atOnce runs the act within the request.
 func (h *actHandler) atOnce(w http.ResponseWriter, r *http.Request, order *Order) {
 	order.job = &job{done: make(chan struct{})}
 	if err := h.act.Do(r.Context(), order); err != nil {

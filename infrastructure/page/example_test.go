@@ -29,13 +29,13 @@ func Example() {
 			Path: "purge", Title: "Purge a queue", Verb: "Purge", Danger: true,
 			Preview: func(_ context.Context, v url.Values) (*page.Preview, error) {
 				return &page.Preview{
-					Summary: fmt.Sprintf("%d messages of the queue %s are thrown away.", waiting, v.Get("queue")),
+					Summary: fmt.Sprintf("%d messages of the queue %s are deleted.", waiting, v.Get("queue")),
 					Stamp:   fmt.Sprint(waiting), Typed: v.Get("queue"),
 				}, nil
 			},
 			Do: func(_ context.Context, o *page.Order) error {
 				waiting = 0
-				o.Say("the queue is empty")
+				o.Say("Done: the queue is empty.")
 				o.Next("See the queues", "/queues")
 				return nil
 			},

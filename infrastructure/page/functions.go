@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// functions are those of all templates.
+// functions returns the functions of all templates.
 func (p *Page) functions() template.FuncMap {
 	return template.FuncMap{
 		"path": func(below string) string { return p.options.Prefix + "/" + below },
@@ -32,7 +32,7 @@ func (p *Page) functions() template.FuncMap {
 	}
 }
 
-// count writes a whole number exactly, its thousands set apart.
+// count formats a whole number exactly, with thousands separators.
 func count(n any) (string, error) {
 	var text string
 	switch n.(type) {
@@ -53,7 +53,7 @@ func count(n any) (string, error) {
 	return sign + strings.Join(append([]string{text}, parts...), ","), nil
 }
 
-// rate writes events per second: small ones with a decimal place.
+// rate formats events per second; below 10 with one decimal place.
 func rate(perSecond float64) string {
 	switch {
 	case math.IsNaN(perSecond):
@@ -67,7 +67,7 @@ func rate(perSecond float64) string {
 	return text
 }
 
-// span writes a duration as people do: two units at most.
+// span formats a duration with at most two units.
 func span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -93,7 +93,7 @@ func two(a int, unitA string, b int, unitB string) string {
 	return fmt.Sprintf("%d %s %d %s", a, unitA, b, unitB)
 }
 
-// age writes how long ago a time was.
+// age formats the time since t.
 func age(t time.Time) string {
 	if t.IsZero() {
 		return "–"
@@ -105,18 +105,19 @@ func age(t time.Time) string {
 	return span(d)
 }
 
-// old writes how long ago a time was if that is worth a word.
+// old formats the age of data that may be stale, and returns "" for fresh data.
 func old(t time.Time) string {
-	if t.IsZero() || time.Since(t) < worthAWord {
+	if t.IsZero() || time.Since(t) < staleAfter {
 		return ""
 	}
 	return age(t)
 }
 
-// worthAWord is an age above which what is shown is not quite what is.
-const worthAWord = 10 * time.Second
+// staleAfter is several times the pace at which the Reader reads, so that a view mentions
+// the age of its data only if reads fail or are slow.
+const staleAfter = 10 * time.Second
 
-// moment writes a time with its milliseconds, in UTC, as logs have it.
+// moment formats a time with milliseconds, in UTC, like the log does.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "–"
@@ -124,7 +125,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05.000Z")
 }
 
-// second writes a time of which only whole seconds are known.
+// second formats a time that is known only to the second.
 func second(t time.Time) string {
 	if t.IsZero() {
 		return "–"
@@ -132,11 +133,10 @@ func second(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05Z")
 }
 
-// The size of a curve in units of its own; the style sheet scales it.
+// The size of a curve in SVG units; the style sheet scales it.
 const sparkWidth, sparkHeight = 300.0, 48.0
 
-// spark draws a curve from zero up. Holes (NaN) are left out. The highest value stands in
-// its description.
+// spark draws a curve from zero up, with a gap at each NaN. Its label has the highest value.
 func spark(points []float64) template.HTML {
 	top := 0.0
 	for _, v := range points {

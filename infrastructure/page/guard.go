@@ -7,12 +7,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// policy lets a browser load nothing from elsewhere and run no script but the files served
-// here.
+// policy lets a browser load nothing from other origins and run only the script files
+// served here.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -29,12 +30,12 @@ func guardHeaders(w http.ResponseWriter) {
 // maxForm bounds the body of a POST in bytes.
 const maxForm = 4 << 20
 
-// guard refuses what another site makes a browser send.
+// guard refuses requests that another site made the browser send.
 func (p *Page) guard(r *http.Request) *Refusal {
 	if _, open := p.options.Auth.(auth.Open); open && !p.options.AnyHost && !ownName(r.Host) {
 		return &Refusal{
-			Status: http.StatusMisdirectedRequest, Title: "Not under this name",
-			Detail: "Without authentication the page answers only as localhost or by a loopback address.",
+			Status: http.StatusMisdirectedRequest, Title: "Host name refused",
+			Detail: "Without authentication the page answers only to localhost and loopback addresses.",
 			Next:   "Open it as http://localhost or http://127.0.0.1 with its port, or set FEEDBOX_AUTH.",
 		}
 	}
@@ -43,7 +44,7 @@ func (p *Page) guard(r *http.Request) *Refusal {
 	}
 	foreign := &Refusal{
 		Status: http.StatusForbidden, Title: "Refused: this came from another site",
-		Detail: "The page takes acts only from its own forms.", Next: "Open the page itself and do it there.",
+		Detail: "The page accepts acts only from its own forms.", Next: "Open the page itself and act there.",
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
 		return foreign
@@ -56,7 +57,8 @@ func (p *Page) guard(r *http.Request) *Refusal {
 	return nil
 }
 
-// ownName tells a name that leads to this machine whatever a name server says.
+// ownName reports whether a host name always resolves to this machine. Other names are
+// refused because DNS rebinding can point them here.
 func ownName(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -65,15 +67,8 @@ func ownName(hostport string) bool {
 	if host == "localhost" {
 		return true
 	}
-	ip := net.ParseIP(trimBrackets(host))
+	ip := net.ParseIP(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
 	return ip != nil && ip.IsLoopback()
-}
-
-func trimBrackets(host string) string {
-	if len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']' {
-		return host[1 : len(host)-1]
-	}
-	return host
 }
 
 // form reads the body of a POST and checks its token.
@@ -85,8 +80,8 @@ func (p *Page) form(w http.ResponseWriter, r *http.Request) *Refusal {
 	if subtle.ConstantTimeCompare([]byte(r.PostForm.Get("token")), []byte(p.token)) != 1 {
 		return &Refusal{
 			Status: http.StatusForbidden, Title: "This page is stale",
-			Detail: "It was loaded before the process was started again, or did not come from here. Nothing was done.",
-			Next:   "Go back, load the page again, and repeat what you wanted.",
+			Detail: "It was loaded before the process restarted, or came from elsewhere. Nothing was done.",
+			Next:   "Go back, load the page again, and repeat the act.",
 		}
 	}
 	return nil
@@ -94,18 +89,18 @@ func (p *Page) form(w http.ResponseWriter, r *http.Request) *Refusal {
 
 type callerKey struct{}
 
-// callerOf returns who calls.
+// callerOf returns the authenticated caller.
 func callerOf(r *http.Request) auth.Principal {
 	who, _ := r.Context().Value(callerKey{}).(auth.Principal)
 	return who
 }
 
-// may tells whether the caller may act here.
+// may reports whether the caller may act.
 func (p *Page) may(r *http.Request) bool {
 	return p.options.Actions && callerOf(r).May(ScopeWrite)
 }
 
-// reading lets those in who may look.
+// reading wraps a handler that needs ScopeRead.
 func (p *Page) reading(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, err := p.options.Auth.Authenticate(r.Context(), p.sessions.credential(r))
@@ -114,26 +109,26 @@ func (p *Page) reading(next http.Handler) http.Handler {
 			p.askToSignIn(w, r, http.StatusUnauthorized, err)
 			return
 		case err != nil:
-			p.refuse(w, r, &Refusal{Status: http.StatusServiceUnavailable, Title: "Nobody can be let in now", Detail: err.Error() + ".", Next: "Try again in a moment."})
+			p.refuse(w, r, &Refusal{Status: http.StatusServiceUnavailable, Title: "Sign-in is unavailable", Detail: err.Error() + ".", Next: "Try again in a moment."})
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, who))
 		if !who.May(ScopeRead) {
-			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "You may not look at this", Detail: who.ID + " has no scope " + ScopeRead.Name + ".", Next: "Have it granted, or sign in as somebody else."})
+			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "You may not read this page", Detail: who.ID + " has no scope " + ScopeRead.Name + ".", Next: "Ask for the scope, or sign in with another credential."})
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// acting lets those in who may act.
+// acting wraps a handler that needs ScopeWrite.
 func (p *Page) acting(next http.Handler) http.Handler {
 	return p.reading(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !p.options.Actions:
-			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "This page only shows", Detail: "It was started without the right to act. Nothing was done.", Next: "Start it with --actions, or use the commands of feedbox."})
+			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "This page is read-only", Detail: "It was started without --actions. Nothing was done.", Next: "Start it with --actions, or use the feedbox commands."})
 		case !p.may(r):
-			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "You may look, but not act", Detail: callerOf(r).ID + " has no scope " + ScopeWrite.Name + ". Nothing was done.", Next: "Have it granted, or ask somebody who has it."})
+			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "You may read, but not act", Detail: callerOf(r).ID + " has no scope " + ScopeWrite.Name + ". Nothing was done.", Next: "Ask for the scope, or ask a person who has it."})
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,11 +13,11 @@ import (
 )
 
 const (
-	maxJobs  = 200 // remembered
-	maxLines = 200 // of one job
+	maxJobs  = 200 // kept; older ones are only in the log
+	maxLines = 200 // kept of one job
 )
 
-// jobs are the acts of this process, the oldest forgotten first.
+// jobs holds the latest acts of this process.
 type jobs struct {
 	mu   sync.Mutex
 	next int
@@ -25,55 +26,42 @@ type jobs struct {
 
 // job is an act that runs or has run.
 type job struct {
-	id, title, section string
-	what               []Fact
-	who, why           string
-	began              time.Time
-	done               chan struct{}
+	done chan struct{} // closed when the act has ended
 
-	mu       sync.Mutex
-	ended    time.Time
-	err      error
-	at, of   int64
-	lines    []string
-	omitted  int
-	nextName string
-	nextTo   string
+	mu    sync.Mutex // guards state
+	state Job
 }
 
-// Job is how an act stands, for its template.
+// Job is the state of an act, for its template.
 type Job struct {
-	ID, Title, Section string
-	What               []Fact
-	Who, Why           string
-	Began, Ended       time.Time
-	Running            bool
-	Refused            *Refusal
-	Done, Total        int64
-	Lines              []string
-	Omitted            int
-	NextTitle, NextTo  string
+	ID, Title         string
+	Target            []Fact // the values of its order
+	Who, Why          string
+	Began, Ended      time.Time
+	Refused           *Refusal
+	Done, Total       int64
+	Lines             []string
+	Omitted           int // lines dropped before Lines
+	NextTitle, NextTo string
 }
 
-func (j *job) progress(done, total int64) {
+// Running reports whether the act has not ended.
+func (j Job) Running() bool { return j.Ended.IsZero() }
+
+// update changes the state under the lock.
+func (j *job) update(change func(s *Job)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.at, j.of = done, total
+	change(&j.state)
 }
 
 func (j *job) say(line string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.lines) == maxLines {
-		j.lines, j.omitted = slices.Delete(j.lines, 0, 1), j.omitted+1
-	}
-	j.lines = append(j.lines, line)
-}
-
-func (j *job) leads(title, to string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.nextName, j.nextTo = title, to
+	j.update(func(s *Job) {
+		if len(s.Lines) == maxLines {
+			s.Lines, s.Omitted = slices.Delete(s.Lines, 0, 1), s.Omitted+1
+		}
+		s.Lines = append(s.Lines, line)
+	})
 }
 
 func (j *job) wait(ctx context.Context, limit time.Duration) {
@@ -86,26 +74,21 @@ func (j *job) wait(ctx context.Context, limit time.Duration) {
 	}
 }
 
-func (j *job) state() Job {
+func (j *job) snapshot() Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := Job{
-		ID: j.id, Title: j.title, Section: j.section, What: j.what, Who: j.who, Why: j.why, Began: j.began, Ended: j.ended,
-		Running: j.ended.IsZero(), Done: j.at, Total: j.of, Lines: slices.Clone(j.lines), Omitted: j.omitted, NextTitle: j.nextName, NextTo: j.nextTo,
-	}
-	if j.err != nil {
-		s.Refused = refusal(j.err)
-	}
+	s := j.state
+	s.Lines = slices.Clone(s.Lines)
 	return s
 }
 
-// start runs an act in the background and writes its record.
+// start runs an act in the background and logs its start and end.
 func (p *Page) start(act Act, section Section, order *Order) *job {
-	j := &job{title: act.Title, section: section.Title, who: order.Who, why: order.Why, began: time.Now(), done: make(chan struct{}), what: facts(order.Values)}
+	j := &job{done: make(chan struct{}), state: Job{Title: act.Title, Who: order.Who, Why: order.Why, Began: time.Now(), Target: facts(order.Values)}}
 	order.job = j
 	p.jobs.mu.Lock()
 	p.jobs.next++
-	j.id = strconv.Itoa(p.jobs.next)
+	j.state.ID = strconv.Itoa(p.jobs.next)
 	if len(p.jobs.all) == maxJobs {
 		p.jobs.all = slices.Delete(p.jobs.all, 0, 1)
 	}
@@ -113,30 +96,34 @@ func (p *Page) start(act Act, section Section, order *Order) *job {
 	p.jobs.mu.Unlock()
 
 	record := p.options.Log.With("act", section.Path+"/"+act.Path, "who", order.Who, "why", order.Why)
-	for _, f := range j.what {
-		record = record.With("of_"+f.Name, shortened(f.Value))
+	for _, f := range j.state.Target {
+		record = record.With("of_"+f.Name, f.Value)
 	}
 	p.running.Go(func() {
 		defer close(j.done)
-		record.InfoContext(p.life, "an operator acts")
+		record.InfoContext(p.life, "operator act started")
+		began := time.Now()
 		err := safely(func() error { return act.Do(p.life, order) })
-		j.mu.Lock()
-		j.ended, j.err = time.Now(), err
-		j.mu.Unlock()
+		j.update(func(s *Job) {
+			s.Ended = time.Now()
+			if err != nil {
+				s.Refused = refusal(err)
+			}
+		})
 		if err != nil {
-			record.WarnContext(p.life, "an operator's act failed", "error", err)
+			record.WarnContext(p.life, "operator act failed", "error", err)
 			return
 		}
-		record.InfoContext(p.life, "an operator's act is done", "took", j.ended.Sub(j.began))
+		record.InfoContext(p.life, "operator act done", "took", time.Since(began))
 	})
 	return j
 }
 
-// safely turns a panic into an error: one act must not end the process.
+// safely returns a panic as an error, because one act must not end the process.
 func safely(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("a fault of this program: %v", p)
+			err = fmt.Errorf("bug in this program: %v", p)
 		}
 	}()
 	return do()
@@ -144,7 +131,7 @@ func safely(do func() error) (err error) {
 
 func facts(values url.Values) []Fact {
 	var all []Fact
-	for _, name := range slices.Sorted(keys(values)) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		for _, value := range values[name] {
 			all = append(all, Fact{Name: name, Value: shortened(value)})
 		}
@@ -152,7 +139,7 @@ func facts(values url.Values) []Fact {
 	return all
 }
 
-// maxRecorded bounds a value in the record. Documents do not belong there.
+// maxRecorded bounds a value in the log, because documents do not belong there.
 const maxRecorded = 200
 
 func shortened(text string) string {
@@ -168,22 +155,22 @@ func (p *Page) jobView() http.Handler {
 		p.jobs.mu.Lock()
 		defer p.jobs.mu.Unlock()
 		for _, j := range p.jobs.all {
-			if j.id == r.PathValue("id") {
-				return j.state(), nil
+			if s := j.snapshot(); s.ID == r.PathValue("id") {
+				return s, nil
 			}
 		}
-		return nil, &Refusal{Status: http.StatusNotFound, Title: "That act is not known", Detail: "It was done by an earlier process, or long ago.", Next: "The log has the record of all acts."}
+		return nil, &Refusal{Status: http.StatusNotFound, Title: "Unknown act", Detail: "It belongs to an earlier process, or is too old.", Next: "The log has the record of all acts."}
 	}}}
 }
 
-// jobsView lists the acts of this process, the last one first.
+// jobsView lists the acts of this process, the latest first.
 func (p *Page) jobsView() http.Handler {
 	return &shownView{page: p, files: p.layout, section: Section{Path: "acts"}, view: View{Title: "Acts", Template: "jobs.html", Every: 2 * minEvery, Data: func(*http.Request) (any, error) {
 		p.jobs.mu.Lock()
 		defer p.jobs.mu.Unlock()
 		var all []Job
 		for _, j := range slices.Backward(p.jobs.all) {
-			all = append(all, j.state())
+			all = append(all, j.snapshot())
 		}
 		return all, nil
 	}}}

@@ -19,7 +19,7 @@ var embedded embed.FS
 
 var assets, _ = fs.Sub(embedded, "assets") // the folder is embedded
 
-// frame is what the layout is made of.
+// frame is the data of layout.html.
 type frame struct {
 	Status  int
 	Title   string
@@ -36,7 +36,7 @@ type frame struct {
 	Module, Style    string
 }
 
-// write puts content into the layout and sends it.
+// write renders the layout around the content and sends it.
 func (p *Page) write(w http.ResponseWriter, r *http.Request, f *frame) {
 	f.Product, f.Process, f.Sections, f.Links, f.May = p.options.Title, p.process, p.options.Sections, p.options.Links, p.may(r)
 	if who := callerOf(r).ID; who != auth.Anonymous {
@@ -48,17 +48,17 @@ func (p *Page) write(w http.ResponseWriter, r *http.Request, f *frame) {
 	f.Module, f.Style = p.asset(f.Section, f.Section.Module), p.asset(f.Section, f.Section.Style)
 	var page bytes.Buffer
 	if err := p.layout.ExecuteTemplate(&page, "layout.html", f); err != nil {
-		p.options.Log.ErrorContext(r.Context(), "a page could not be rendered", "path", r.URL.Path, "error", err)
+		p.options.Log.ErrorContext(r.Context(), "page not rendered", "path", r.URL.Path, "error", err)
 		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Vary", "Accept")
 	w.WriteHeader(f.Status)
-	_, _ = w.Write(page.Bytes()) // the reader has gone away
+	_, _ = w.Write(page.Bytes()) // fails only if the client has disconnected
 }
 
-// asset is the address of an asset of a section, "" if it has none.
+// asset returns the address of an asset of a section, "" for no asset.
 func (p *Page) asset(s Section, file string) string {
 	if file == "" {
 		return ""
@@ -66,11 +66,11 @@ func (p *Page) asset(s Section, file string) string {
 	return p.options.Prefix + "/assets/" + s.folder() + "/" + file
 }
 
-// render writes a page of the frame's own.
+// render writes a page from a template of this package.
 func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, title, file string, data any, section *Section) {
 	var content bytes.Buffer
 	if err := p.layout.ExecuteTemplate(&content, file, data); err != nil {
-		p.options.Log.ErrorContext(r.Context(), "a page could not be rendered", "path", r.URL.Path, "error", err)
+		p.options.Log.ErrorContext(r.Context(), "page not rendered", "path", r.URL.Path, "error", err)
 		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
 		return
 	}
@@ -78,12 +78,12 @@ func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, title,
 	if section != nil {
 		f.Section = *section
 	} else {
-		f.Section.Path = "-" // none is marked as the current one
+		f.Section.Path = "-" // the navigation marks no section as current
 	}
 	p.write(w, r, f)
 }
 
-// refuse says what is wrong and what to do.
+// refuse writes a refusal.
 func (p *Page) refuse(w http.ResponseWriter, r *http.Request, refused *Refusal) {
 	if streamWanted(r) {
 		http.Error(w, refused.Error(), refused.Status)
@@ -92,13 +92,13 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request, refused *Refusal) 
 	p.render(w, r, refused.Status, refused.Title, "refused.html", refused, nil)
 }
 
-// serveAssets serves files that change with the binary only. They carry no date, so a
-// browser asks each time; they are few and small.
+// serveAssets serves embedded files. They have no modification time, so a browser requests
+// them again with each page; that costs little because they are few and small.
 func (p *Page) serveAssets(name string, files fs.FS) http.Handler {
 	serve := http.StripPrefix(p.options.Prefix+"/assets/"+name, http.FileServerFS(files))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path.Ext(r.URL.Path) == "" { // no listing of folders
-			p.nothingHere(w, r)
+			p.notFound(w, r)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-cache")

@@ -9,29 +9,29 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// Options are the choices of New. The zero value of each field is the default.
+// Options configures New. The zero value of each field is the default.
 type Options struct {
 	// Title names the page in the header and in the browser's title; default "Feedbox".
 	Title string
 	// Prefix is the path that all addresses begin with, such as /operations; default none.
 	// It begins with a slash and does not end with one.
 	Prefix string
-	// Sections stand in the navigation in this order. That with the Path "" is the first seen.
+	// Sections appear in the navigation in this order. The start page has the Path "".
 	Sections []Section
-	// Links follow in the navigation.
+	// Links follow the sections in the navigation.
 	Links []Link
-	// Actions allows acts; default false: the page only shows.
+	// Actions allows acts; default false: the page is read-only.
 	Actions bool
-	// Auth finds out who calls; default auth.Open, everybody.
+	// Auth authenticates callers; default auth.Open, which admits all.
 	Auth auth.Authenticator
-	// AnyHost answers under any host name also with auth.Open. Default false: only under
-	// names of this machine.
+	// AnyHost answers to any host name also with auth.Open. Default false: only to
+	// localhost and loopback addresses.
 	AnyHost bool
-	// Log receives the record of acts, and failures; default none.
+	// Log receives the audit record of acts, and failures; default none.
 	Log *slog.Logger
 }
 
-// Link leads out of the page.
+// Link is an external link in the navigation.
 type Link struct{ Title, URL string }
 
 // Section is a part of the page with an entry in the navigation.
@@ -44,10 +44,9 @@ type Section struct {
 	Templates fs.FS
 	// Assets are served under /assets/ and Path ("home" for ""); default none.
 	Assets fs.FS
-	// Module is the name of the asset that its views load as an ES module; default none.
+	// Module names an asset that its views load as an ES module; default none.
 	Module string
-	// Style is the name of the asset that its pages load as a further style sheet; default
-	// none.
+	// Style names an asset that its pages load as an additional style sheet; default none.
 	Style string
 	Views []View
 	Acts  []Act
@@ -58,33 +57,33 @@ type View struct {
 	// Path is below the section, as in patterns of http.ServeMux, such as "keys/{key}";
 	// "" is the section itself.
 	Path string
-	// Title is a heading of its own; default that of the section.
+	// Title is the heading; default the section's title.
 	Title string
-	// Template is the file that renders it.
+	// Template names the file that renders the view.
 	Template string
-	// Every makes it live: the pace at which Data is asked again; at least 500 ms.
+	// Every makes the view live: Data is called again at this pace, at least 500 ms apart.
 	Every time.Duration
-	// Data returns what the template shows as .Data. An error is shown in words: a
-	// *Refusal as it says, a fault of package fault by its kind. A *Moved leads elsewhere.
+	// Data returns the value of .Data in the template. An error is rendered for people: a
+	// *Refusal with its own text, a fault by its kind. A *Moved redirects.
 	Data func(r *http.Request) (any, error)
 }
 
-// Shown is what templates of views get.
+// Shown is the data of a view's template.
 type Shown struct {
 	Data any
-	// May tells whether acts are to be offered to the caller.
+	// May reports whether to offer acts to the caller.
 	May bool
-	// Who is the caller, "" for everybody.
+	// Who is the caller's id; "" if authentication is off.
 	Who string
-	// URL is the address of the view with its query, for forms that come back.
+	// URL is the address of the view with its query, for forms that return to it.
 	URL string
 }
 
-// The scopes: to look, and to act.
+// The scopes to read and to act.
 var (
 	ScopeRead  = auth.Read("operations")
 	ScopeWrite = auth.Write("operations")
 )
 
-// minEvery is the shortest time between two updates of a live view.
+// minEvery is the least interval between two updates of a live view.
 const minEvery = 500 * time.Millisecond

@@ -16,14 +16,14 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// Page serves all of it. It is safe for concurrent use.
+// Page is an http.Handler that serves all sections. It is safe for concurrent use.
 type Page struct {
 	options  Options
 	mux      *http.ServeMux
 	layout   *template.Template
-	files    map[string]*template.Template // by the path of the section
-	token    string                        // of every form
-	process  string                        // tells this process from its successor
+	files    map[string]*template.Template // by section path
+	token    string                        // CSRF token of every form
+	process  string                        // random id, so that a tab notices a restart
 	sessions *sessions
 	jobs     *jobs
 
@@ -38,7 +38,7 @@ var (
 	segmentForm = regexp.MustCompile(`^[a-z0-9-]*$`)
 )
 
-// New returns a page. The error lists every option that is wrong. Close ends it.
+// New returns a page. The error lists every invalid option. Call Close to end the page.
 func New(options *Options) (*Page, error) {
 	o := *options
 	if o.Title == "" {
@@ -55,7 +55,7 @@ func New(options *Options) (*Page, error) {
 		token: rand.Text(), process: rand.Text(), sessions: newSessions(), jobs: &jobs{},
 	}
 	if !prefixForm.MatchString(o.Prefix) {
-		return nil, fmt.Errorf("the prefix %q must begin with a slash, not end with one, and hold letters, digits and -._~", o.Prefix)
+		return nil, fmt.Errorf("prefix %q: it must begin with a slash, not end with one, and contain only letters, digits and -._~", o.Prefix)
 	}
 	var err error
 	if p.layout, err = template.New("").Funcs(p.functions()).ParseFS(templates, "templates/*.html"); err != nil {
@@ -69,14 +69,13 @@ func New(options *Options) (*Page, error) {
 	return p, nil
 }
 
-// Close ends streams and jobs and waits for them. The page answers no more requests
-// after it.
+// Close ends streams and jobs and waits for the jobs. The page must not be used after it.
 func (p *Page) Close() {
 	p.end()
 	p.running.Wait()
 }
 
-// ServeHTTP answers under the prefix.
+// ServeHTTP serves the addresses below the prefix.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guardHeaders(w)
 	if refused := p.guard(r); refused != nil {
@@ -86,15 +85,16 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// route registers everything; http.ServeMux panics at patterns that clash.
+// route registers all handlers. It recovers because http.ServeMux panics on conflicting
+// patterns.
 func (p *Page) route() (err error) {
 	defer func() {
 		if clash := recover(); clash != nil {
-			err = fmt.Errorf("a section has a path that is not possible: %v", clash)
+			err = fmt.Errorf("conflicting section paths: %v", clash)
 		}
 	}()
 	prefix := p.options.Prefix
-	p.mux.HandleFunc("/", p.nothingHere)
+	p.mux.HandleFunc("/", p.notFound)
 	if prefix != "" {
 		p.mux.Handle("GET "+prefix, http.RedirectHandler(prefix+"/", http.StatusSeeOther))
 	}
@@ -112,7 +112,7 @@ func (p *Page) route() (err error) {
 
 func (p *Page) addSection(s Section) error {
 	if !segmentForm.MatchString(s.Path) || s.Path == "assets" || s.Path == "acts" || s.Title == "" {
-		return fmt.Errorf("section %q %q: give a title, and a path of small letters, digits and - that is not assets or acts", s.Path, s.Title)
+		return fmt.Errorf("section %q, title %q: set a title, and a path of lower-case letters, digits and - other than assets and acts", s.Path, s.Title)
 	}
 	files, err := template.New("").Funcs(p.functions()).ParseFS(s.Templates, "*.html")
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *Page) addSection(s Section) error {
 	}
 	for _, v := range s.Views {
 		if files.Lookup(v.Template) == nil || v.Data == nil {
-			return fmt.Errorf("section %q, view %q: there is no template %q, or no Data", s.Path, v.Path, v.Template)
+			return fmt.Errorf("section %q, view %q: template %q or Data is missing", s.Path, v.Path, v.Template)
 		}
 		if v.Every > 0 {
 			v.Every = max(v.Every, minEvery)
@@ -136,7 +136,7 @@ func (p *Page) addSection(s Section) error {
 	}
 	for _, a := range s.Acts {
 		if a.Path == "" || a.Do == nil || !a.AtOnce && a.Preview == nil {
-			return fmt.Errorf("section %q, act %q: give a path, Do, and Preview unless it is AtOnce", s.Path, a.Path)
+			return fmt.Errorf("section %q, act %q: set Path, Do, and Preview unless AtOnce is set", s.Path, a.Path)
 		}
 		h := &actHandler{page: p, section: s, act: a}
 		p.mux.Handle("GET "+p.pattern(s.Path, a.Path), p.acting(http.HandlerFunc(h.ask)))
@@ -145,10 +145,10 @@ func (p *Page) addSection(s Section) error {
 	return nil
 }
 
-// folder is where the assets of a section are.
+// folder returns the folder of the section's assets below /assets/.
 func (s Section) folder() string { return cmp.Or(s.Path, "home") }
 
-// pattern is the address of a section's view or act.
+// pattern returns the address of a section's view or act, for http.ServeMux.
 func (p *Page) pattern(section, below string) string {
 	path := p.options.Prefix + "/" + strings.Trim(section+"/"+below, "/")
 	if strings.HasSuffix(path, "/") {
@@ -157,6 +157,6 @@ func (p *Page) pattern(section, below string) string {
 	return path
 }
 
-func (p *Page) nothingHere(w http.ResponseWriter, r *http.Request) {
-	p.refuse(w, r, &Refusal{Status: http.StatusNotFound, Title: "There is nothing here", Detail: "The page has no such address, or does not take " + r.Method + " there.", Next: "The navigation leads to all there is."})
+func (p *Page) notFound(w http.ResponseWriter, r *http.Request) {
+	p.refuse(w, r, &Refusal{Status: http.StatusNotFound, Title: "Page not found", Detail: "The address does not exist, or does not accept " + r.Method + ".", Next: "Use the navigation."})
 }

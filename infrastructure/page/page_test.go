@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// site is a page with one section that counts, and an act that sets the count.
+// site serves a page with one section, which shows a counter, and an act that sets it.
 type site struct {
 	*httptest.Server
 	count  atomic.Int64
@@ -97,14 +97,14 @@ func (s *site) do(t *testing.T, method, path string, form url.Values, headers ..
 	var body bytes.Buffer
 	_, _ = body.ReadFrom(reply.Body)
 	if csp := reply.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
-		t.Errorf("%s %s: the policy is %q", method, path, csp)
+		t.Errorf("%s %s: content security policy %q", method, path, csp)
 	}
 	return reply.StatusCode, body.String()
 }
 
 var hidden = regexp.MustCompile(`name="(token|stamp)" value="([^"]*)"`)
 
-// filled is the form of an act as a person would send it.
+// filled returns the form of an act, filled in like a person would.
 func (s *site) filled(t *testing.T, path string) url.Values {
 	t.Helper()
 	status, body := s.get(t, path)
@@ -118,7 +118,7 @@ func (s *site) filled(t *testing.T, path string) url.Values {
 	return form
 }
 
-func TestAnActIsShownThenDoneThenRecorded(t *testing.T) {
+func TestConfirmedActRunsAndIsLogged(t *testing.T) {
 	s := newSite(t, nil)
 	form := s.filled(t, "/ops/set?to=5")
 	status, body := s.do(t, http.MethodPost, "/ops/set", form, "Sec-Fetch-Site", "same-origin", "Origin", s.URL)
@@ -126,14 +126,14 @@ func TestAnActIsShownThenDoneThenRecorded(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	s.page.Close()
-	for _, want := range []string{"who=Ann", `why="a test"`, "of_to=5", "act=/set", "is done"} {
+	for _, want := range []string{"who=Ann", `why="a test"`, "of_to=5", "act=/set", "operator act done"} {
 		if !strings.Contains(s.record.String(), want) {
-			t.Errorf("%s is missing from the record %s", want, s.record.String())
+			t.Errorf("%s is missing from the log %s", want, s.record.String())
 		}
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidConfirmationIsRefused(t *testing.T) {
 	s := newSite(t, nil)
 	good := s.filled(t, "/ops/set?to=5")
 	with := func(name, value string) url.Values {
@@ -154,12 +154,12 @@ func TestWhatIsRefused(t *testing.T) {
 		"a sibling":          {good, []string{"Sec-Fetch-Site", "same-site"}, http.StatusForbidden, "another site"},
 		"another origin":     {good, []string{"Origin", "http://evil.example"}, http.StatusForbidden, "another site"},
 		"no origin":          {good, []string{"Origin", "null"}, http.StatusForbidden, "another site"},
-		"another name":       {good, []string{"Host", "evil.example"}, http.StatusMisdirectedRequest, "Not under this name"},
+		"another host":       {good, []string{"Host", "evil.example"}, http.StatusMisdirectedRequest, "Host name refused"},
 		"another process":    {with("token", "old"), nil, http.StatusForbidden, "stale"},
-		"no reason":          {with("why", " "), nil, http.StatusUnprocessableEntity, "Say why"},
-		"nobody":             {with("who", ""), nil, http.StatusUnprocessableEntity, "Say who"},
-		"an older preview":   {with("stamp", "0011"), nil, http.StatusConflict, "has changed meanwhile"},
-		"too long to record": {with("why", strings.Repeat("x", 5<<20)), nil, http.StatusBadRequest, "could not be read"},
+		"no reason":          {with("why", " "), nil, http.StatusUnprocessableEntity, "Enter a reason"},
+		"no name":            {with("who", ""), nil, http.StatusUnprocessableEntity, "Enter your name"},
+		"an older preview":   {with("stamp", "0011"), nil, http.StatusConflict, "has changed since"},
+		"too large":          {with("why", strings.Repeat("x", 5<<20)), nil, http.StatusBadRequest, "could not be read"},
 	} {
 		status, body := s.do(t, http.MethodPost, "/ops/set", c.form, c.headers...)
 		if status != c.status || !strings.Contains(body, c.words) {
@@ -167,16 +167,16 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 	}
 	if s.count.Load() != 0 {
-		t.Error("something was done")
+		t.Error("the act ran")
 	}
-	if status, body := s.get(t, "/"); status != http.StatusNotFound || !strings.Contains(body, "nothing here") {
+	if status, body := s.get(t, "/"); status != http.StatusNotFound || !strings.Contains(body, "Page not found") {
 		t.Errorf("outside the prefix: %d %s", status, body)
 	}
 }
 
-func TestWithoutActionsNothingIsOfferedNorDone(t *testing.T) {
+func TestPageWithoutActionsIsReadOnly(t *testing.T) {
 	s := newSite(t, func(o *page.Options) { o.Actions = false })
-	if _, body := s.get(t, "/ops/"); strings.Contains(body, "/ops/set") || !strings.Contains(body, "shows only") {
+	if _, body := s.get(t, "/ops/"); strings.Contains(body, "/ops/set") || !strings.Contains(body, "read-only") {
 		t.Error(body)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -186,7 +186,7 @@ func TestWithoutActionsNothingIsOfferedNorDone(t *testing.T) {
 	}
 }
 
-func TestALiveViewSendsWhatDiffers(t *testing.T) {
+func TestLiveViewStreamsChanges(t *testing.T) {
 	s := newSite(t, nil)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/ops/", nil)
 	if err != nil {
@@ -206,7 +206,7 @@ func TestALiveViewSendsWhatDiffers(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("%q did not come: %v", want, lines.Err())
+		t.Fatalf("the stream ended before %q: %v", want, lines.Err())
 	}
 	next("event: process")
 	next(`<h1 id="h">0</h1>`)
@@ -216,6 +216,6 @@ func TestALiveViewSendsWhatDiffers(t *testing.T) {
 	for lines.Scan() {
 	}
 	if err := lines.Err(); err != nil {
-		t.Errorf("the stream was cut off: %v", err)
+		t.Errorf("the stream did not end cleanly: %v", err)
 	}
 }

@@ -9,52 +9,52 @@ import (
 	"feedbox/domain/fault"
 )
 
-// Refusal is an error that says in words what is wrong and what to do next.
-type Refusal struct { //nolint:errname // it is what a person reads
-	Status       int // of HTTP
+// Refusal is an error for people: what is wrong, and what to do next.
+type Refusal struct { //nolint:errname // shown to people as it is
+	Status       int // HTTP status
 	Title        string
 	Detail, Next string
 }
 
-// Error is the title and the detail.
+// Error returns title and detail.
 func (r *Refusal) Error() string { return r.Title + ": " + r.Detail }
 
-// Moved is the error of a view that leads to another address of the page.
-type Moved struct{ To string } //nolint:errname // it is no failure
+// Moved is the error of a view or act that redirects to another address of the page.
+type Moved struct{ To string } //nolint:errname // a redirect, not a failure
 
-// Error names the address.
+// Error returns the address.
 func (m *Moved) Error() string { return "moved to " + m.To }
 
-// refusal puts any error into words.
+// refusal returns any error as a Refusal.
 func refusal(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
 	if f, ok := errors.AsType[*fault.Error](err); ok {
-		r := &Refusal{Status: http.StatusInternalServerError, Title: "That did not work", Detail: f.Error()}
+		r := &Refusal{Status: http.StatusInternalServerError, Title: "The request failed", Detail: f.Error()}
 		switch f.Kind {
 		case fault.NotFound:
-			r.Status, r.Title = http.StatusNotFound, "There is no such thing"
+			r.Status, r.Title = http.StatusNotFound, "Not found"
 		case fault.PreconditionFailed:
-			r.Status, r.Title, r.Next = http.StatusPreconditionFailed, "Somebody else was faster", "Look again, and repeat what you wanted."
+			r.Status, r.Title, r.Next = http.StatusPreconditionFailed, "Changed meanwhile", "Load the page again, and repeat the act if you still want it."
 		case fault.Conflict:
-			r.Status, r.Title = http.StatusConflict, "That is not possible now"
+			r.Status, r.Title = http.StatusConflict, "Not possible in this state"
 		case fault.Invalid:
-			r.Status, r.Title = http.StatusBadRequest, "That is not valid"
+			r.Status, r.Title = http.StatusBadRequest, "Invalid request"
 		case fault.Throttled:
-			r.Status, r.Title, r.Next = http.StatusServiceUnavailable, "The database is busy", "Try again in a moment: the account has too few request units."
-		default: // as above
+			r.Status, r.Title, r.Next = http.StatusServiceUnavailable, "The database is throttled", "Try again in a moment: the account has too few request units."
+		default: // an internal error
 		}
 		return r
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &Refusal{
 			Status: http.StatusGatewayTimeout, Title: "No answer in time", Detail: err.Error(),
-			Next: "Load the page again; the doctor examines the surroundings.",
+			Next: "Load the page again; the Doctor section checks the dependencies.",
 		}
 	}
-	return &Refusal{Status: http.StatusBadGateway, Title: "That did not work", Detail: err.Error(), Next: "The doctor examines the surroundings and says what to change."}
+	return &Refusal{Status: http.StatusBadGateway, Title: "The request failed", Detail: err.Error(), Next: "The Doctor section checks the dependencies and suggests changes."}
 }
 
-// viewTimeout bounds what a person waits for one answer.
+// viewTimeout bounds the wait of a person for one answer.
 const viewTimeout = 30 * time.Second

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// drainTimeout bounds the end of requests.
+// drainTimeout bounds how long a shutdown waits for open requests.
 const drainTimeout = 5 * time.Second
 
 // Run serves the page on listener until ctx ends, and closes the page. It owns the
@@ -24,7 +24,7 @@ func (p *Page) Run(ctx context.Context, listener net.Listener) error {
 	serving, cancel := context.WithCancel(ctx)
 	go func() {
 		<-serving.Done()
-		p.Close() // streams end, or the server would wait for them
+		p.Close() // first, because Shutdown would wait for the streams
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		defer cancel()
 		stopped <- errors.Join(server.Shutdown(within), server.Close())

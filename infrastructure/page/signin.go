@@ -10,9 +10,9 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// A browser cannot send a header of ours when it follows a link. So a credential may be
-// given in a form instead; it stays in this process, and the browser gets a cookie that
-// stands for it. It is judged anew at each request, as one in a header is.
+// A browser cannot send an Authorization header when it follows a link. So a person may
+// enter the credential in a form instead: it stays in this process, and the browser gets a
+// session cookie. Each request authenticates the credential again, like one in a header.
 
 const (
 	cookieName  = "feedbox-page"
@@ -32,8 +32,8 @@ type sessions struct {
 
 func newSessions() *sessions { return &sessions{byID: map[string]session{}} }
 
-// credential returns the request with the credential of its session, if it has one and
-// sends none itself.
+// credential returns the request with the credential of its session. A request with a
+// credential of its own, or without a session, is returned unchanged.
 func (s *sessions) credential(r *http.Request) *http.Request {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil || r.Header.Get("Authorization") != "" || r.Header.Get(auth.HeaderAPIKey) != "" {
@@ -50,7 +50,7 @@ func (s *sessions) credential(r *http.Request) *http.Request {
 	return r
 }
 
-// add begins a session. The oldest one makes room when there are too many.
+// add starts a session. At the limit it evicts the oldest one.
 func (s *sessions) add(one session) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *sessions) remove(id string) {
 	delete(s.byID, id)
 }
 
-// askToSignIn shows the form for a credential.
+// askToSignIn shows the sign-in form.
 func (p *Page) askToSignIn(w http.ResponseWriter, r *http.Request, status int, why error) {
 	if streamWanted(r) {
 		http.Error(w, why.Error(), status)
@@ -82,7 +82,7 @@ func (p *Page) askToSignIn(w http.ResponseWriter, r *http.Request, status int, w
 	}
 	w.Header().Set("WWW-Authenticate", p.options.Auth.Challenge())
 	wrong := ""
-	if why != auth.ErrNoCredential { //nolint:errorlint // the bare error says that nothing was sent
+	if why != auth.ErrNoCredential { //nolint:errorlint // only the bare error means that no credential was sent
 		wrong = why.Error()
 	}
 	back := r.URL.RequestURI()
@@ -130,7 +130,8 @@ func (p *Page) cookie(r *http.Request, value string, age int) *http.Cookie {
 	}
 }
 
-// back is an address of the page that a form may lead back to.
+// back returns to if it is an address of the page, and the start page otherwise, because a
+// form must not redirect to another site.
 func (p *Page) back(to string) string {
 	if !strings.HasPrefix(to, p.options.Prefix+"/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
 		return p.options.Prefix + "/"

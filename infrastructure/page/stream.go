@@ -12,7 +12,8 @@ import (
 const (
 	// maxStreams bounds the open tabs of one process.
 	maxStreams = 500
-	// keepAlive is how often a stream without news says that it lives.
+	// keepAlive is the interval of comments on a stream without changes, because proxies
+	// close idle connections.
 	keepAlive = 15 * time.Second
 )
 
@@ -22,12 +23,12 @@ func streamWanted(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// stream sends what render returns, at once and then at the given pace whenever it
-// differs, until the reader goes away or the page is closed.
+// stream renders at once and then at the given pace, and sends each result that differs
+// from the last one. It returns when the client disconnects or the page is closed.
 //
-//	event: process   which process this is; a page of another one is stale
-//	event: content   the content of the view, HTML
-//	event: trouble   why there is none now, text
+//	event: process   id of this process; a page that another process rendered is stale
+//	event: content   content of the view, HTML
+//	event: trouble   error in place of content, text
 func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duration, render func() ([]byte, error)) {
 	if p.streams.open.Add(1) > maxStreams {
 		p.streams.open.Add(-1)
@@ -36,7 +37,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duratio
 	}
 	defer p.streams.open.Add(-1)
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // a server may allow none
+	_ = control.SetWriteDeadline(time.Time{}) // not every server supports it
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	send := func(event string, data []byte) error {
@@ -57,7 +58,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duratio
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var last string
-	spoken := time.Now()
+	sent := time.Now()
 	for {
 		event := "content"
 		content, err := render()
@@ -68,12 +69,12 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duratio
 			if send(event, content) != nil {
 				return
 			}
-			last, spoken = now, time.Now()
-		} else if time.Since(spoken) >= keepAlive {
+			last, sent = now, time.Now()
+		} else if time.Since(sent) >= keepAlive {
 			if _, err := w.Write([]byte(": still here\n\n")); err != nil || control.Flush() != nil {
 				return
 			}
-			spoken = time.Now()
+			sent = time.Now()
 		}
 		select {
 		case <-tick.C:

@@ -13,7 +13,7 @@ type shownView struct {
 	page    *Page
 	section Section
 	view    View
-	files   *template.Template // default those of the section
+	files   *template.Template // default: the section's
 }
 
 func (v *shownView) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -33,7 +33,7 @@ func (v *shownView) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.page.write(w, r, &frame{Status: http.StatusOK, Title: v.view.Title, Section: v.section, Live: v.view.Every > 0, Content: template.HTML(content)}) //nolint:gosec // rendered by html/template
 }
 
-// content is what stands between header and footer.
+// content renders the view without the layout.
 func (v *shownView) content(r *http.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), viewTimeout)
 	defer cancel()

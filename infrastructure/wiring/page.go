@@ -23,8 +23,8 @@ type PageOptions struct {
 	Before, After []page.Section
 	// Links lead to other pages.
 	Links []page.Link
-	// Witness has seen what a consumer got.
-	Witness operations.Witness
+	// Receipts knows the events that a consumer received.
+	Receipts operations.Receipts
 }
 
 // Page is the operations page of the relays that relay configures.
@@ -45,7 +45,7 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 		return nil, err
 	}
 	ops := operations.New(operations.Options{
-		Port: operations.Of(op), Metrics: cfg.Metrics, Management: cfg.Management, Window: cfg.Window, Witness: o.Witness,
+		Port: operations.NewPort(op), Metrics: cfg.Metrics, Management: cfg.Management, Window: cfg.Window, Receipts: o.Receipts,
 	})
 	sections := append(append(o.Before, ops.Sections()...), o.After...)
 	front, err := page.New(&page.Options{

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// chromium is the browser, "" if there is none.
+// chromium returns the path of the browser, "" if none is installed.
 func chromium() string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -31,24 +31,24 @@ func chromium() string {
 	return ""
 }
 
-// tab is an open tab, with what its console said. Each test has a browser of its own.
+// tab is an open tab that records the errors of its console. Each tab has its own browser.
 type tab struct {
 	*testing.T
-	ctx  context.Context //nolint:containedctx // the browser is reached by it
+	ctx  context.Context //nolint:containedctx // it identifies the browser
 	base string
 
 	mu    sync.Mutex
-	wrong []string // what the console said that it should not
+	wrong []string // errors and warnings of the console
 }
 
-// patience bounds each wait for something to be seen.
-const patience = 30 * time.Second
+// patience bounds each wait for a condition.
+const patience = time.Minute
 
 func open(t *testing.T, base string) *tab {
 	t.Helper()
 	path := chromium()
 	if path == "" {
-		t.Skip("SKIPPED: there is no Chromium: install chromium, or none of the page is tested in a browser")
+		t.Skip("SKIPPED: Chromium is absent: install chromium, or the page is not tested in a browser")
 	}
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
@@ -77,17 +77,17 @@ func open(t *testing.T, base string) *tab {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, wrong := range b.wrong {
-			t.Errorf("the console says: %s", wrong)
+			t.Errorf("console: %s", wrong)
 		}
 	})
-	// The browser lives as long as the context of its first run.
+	// The context of the first run must live as long as the browser.
 	if err := chromedp.Run(ctx, log.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// forgive forgets what the console said, where the test provoked it.
+// forgive drops console errors that the test provoked.
 func (b *tab) forgive(part string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,8 +109,8 @@ func (b *tab) do(actions ...chromedp.Action) {
 	}
 }
 
-// visit opens an address of the page, again where a click's own navigation was still under
-// way and took its place.
+// visit opens an address of the page. It retries because the navigation of an earlier click
+// may still be in progress and abort it.
 func (b *tab) visit(path string) {
 	b.Helper()
 	var err error
@@ -127,7 +127,7 @@ func (b *tab) visit(path string) {
 	}
 }
 
-// sees waits until the page has the text.
+// sees waits until the page contains the text.
 func (b *tab) sees(text string) {
 	b.Helper()
 	b.becomes(`document.body.innerText.includes(` + quoted(text) + `)`)
@@ -150,7 +150,7 @@ func (b *tab) becomes(expression string) {
 	defer cancel()
 	var text, at string
 	_ = chromedp.Run(ctx, chromedp.Location(&at), chromedp.Text("body", &text, chromedp.ByQuery))
-	b.Fatalf("%s: not within %s (%v); the page %s says:\n%s", expression, patience, last, at, text)
+	b.Fatalf("%s: not within %s (%v); the page %s has:\n%s", expression, patience, last, at, text)
 }
 
 // press clicks the first link or button with exactly this text.
@@ -171,8 +171,8 @@ func (b *tab) fill(id, value string) {
 	b.finds(`document.getElementById(`+quoted(id)+`)`, `e.value = `+quoted(value))
 }
 
-// finds waits until an expression gives an element that is shown, and does something with it,
-// e. Both in one script: the page renews itself, and between two of them the element may be gone.
+// finds waits until an expression returns a visible element, and runs a script on it as e.
+// Both are one script, because a live view may replace the element between two.
 func (b *tab) finds(expression, then string) {
 	b.Helper()
 	b.becomes(`(() => {
@@ -183,14 +183,14 @@ func (b *tab) finds(expression, then string) {
 	})()`)
 }
 
-// breakAnother breaks an event, from the page where that is tried; it is the nth.
+// breakAnother breaks the nth event on the page Try it.
 func (b *tab) breakAnother(n int) {
 	b.Helper()
 	b.press("Break an event")
 	b.becomes(fmt.Sprintf(`document.readyState === "complete" && document.querySelectorAll("ul.plainlist li").length === %d`, n))
 }
 
-// confirm fills in who and why, and presses.
+// confirm fills in name and reason, and presses the button.
 func (b *tab) confirm(verb string) {
 	b.Helper()
 	b.fill("who", "Ann")
@@ -209,7 +209,7 @@ func (b *tab) path() string {
 	return u.Path
 }
 
-// value runs a script until it does not fail: what it looks at may be on its way.
+// value runs a script until it succeeds, because the elements it reads may not be there yet.
 func (b *tab) value(script string, into any) {
 	b.Helper()
 	var err error

@@ -17,13 +17,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// checkers are installed once, in the user's cache.
+// The checkers are installed once, in the user's cache.
 const (
 	axeCore      = "axe-core@4.14.1"
 	htmlValidate = "html-validate@10.17.0"
 )
 
-// tools is the folder of the checkers' modules.
+// tools installs the checkers and returns the folder of their modules.
 func tools(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -41,8 +41,8 @@ func tools(t *testing.T) string {
 	return filepath.Join(dir, "node_modules")
 }
 
-// Checkers of HTML and of accessibility find nothing, in light and dark, wide and narrow.
-func TestCheckersFindNothing(t *testing.T) {
+// All pages are valid HTML and accessible, in light and dark, wide and narrow.
+func TestPagesAreValidAndAccessible(t *testing.T) {
 	_, e := dev(t)
 	modules := tools(t)
 	b := open(t, e.Page)
@@ -50,7 +50,7 @@ func TestCheckersFindNothing(t *testing.T) {
 	b.press("Break an event")
 	b.sees("Broken so far")
 	b.visit("/parked")
-	b.sees("waits for you")
+	b.sees("needs an operator")
 	var key, event string
 	b.value(`document.querySelector('a[href^="/parked/keys/"]').innerText`, &key)
 	b.visit("/parked/keys/" + key)
@@ -62,7 +62,7 @@ func TestCheckersFindNothing(t *testing.T) {
 	})
 }
 
-// pass has the checkers look at some pages.
+// pass runs the checkers on some pages.
 func (b *tab) pass(modules string, paths []string) {
 	t := b.T
 	t.Helper()

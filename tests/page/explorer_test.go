@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// contact makes one through the API.
+// contact creates a contact through the API.
 func contact(t *testing.T, e endpoints, name string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"firstName":%q,"lastName":"Doe","email":"jd@contoso.com","companyName":"Contoso"}`, name)
@@ -32,7 +32,7 @@ func (b *tab) shows(selector string) {
 	b.becomes(`document.querySelector(` + quoted(selector) + `)`)
 }
 
-func TestTheDatabaseIsExplored(t *testing.T) {
+func TestDatabaseExplorer(t *testing.T) {
 	_, e := dev(t)
 	for i := range 20 {
 		contact(t, e, fmt.Sprintf("First%d", i))
@@ -88,7 +88,7 @@ func TestTheDatabaseIsExplored(t *testing.T) {
 	b.sees("paused")
 }
 
-func TestTheBrokerIsExplored(t *testing.T) {
+func TestBrokerExplorer(t *testing.T) {
 	_, e := dev(t)
 	client, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, nil)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestTheBrokerIsExplored(t *testing.T) {
 	b.press("rules")
 	b.sees("every message")
 
-	// The demo subscriber takes no message that is no event: it ends among the dead letters.
+	// The demo subscriber rejects a message that is not an event, and the broker dead-letters it.
 	b.press("Broker")
 	b.press("Send a message")
 	b.fill("f-id", "not-an-event")
@@ -134,7 +134,7 @@ func TestTheBrokerIsExplored(t *testing.T) {
 	b.shows(`[aria-label="Disable contacts"]`)
 }
 
-func TestTheWeatherIsMade(t *testing.T) {
+func TestWeatherSwitchesFaults(t *testing.T) {
 	_, e := dev(t)
 	b := open(t, e.Page)
 	b.visit("/weather")
@@ -153,8 +153,7 @@ func TestTheWeatherIsMade(t *testing.T) {
 	}
 }
 
-// The checkers of the page look at the explorers and at the playground, too.
-func TestCheckersFindNothingInTheExplorers(t *testing.T) {
+func TestExplorersAreValidAndAccessible(t *testing.T) {
 	modules := tools(t)
 	_, e := dev(t)
 	contact(t, e, "John")
@@ -173,7 +172,7 @@ func TestCheckersFindNothingInTheExplorers(t *testing.T) {
 	})
 }
 
-func TestCheckersFindNothingInThePlayground(t *testing.T) {
+func TestPlaygroundIsValidAndAccessible(t *testing.T) {
 	modules := tools(t)
 	_, e := dev(t, "--play", "--relays", "1", "--rate", "10")
 	b := open(t, e.Page)

@@ -11,9 +11,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// From a fresh start: create a contact and watch its event pass; break an event, see its
-// key parked and others flow; correct it, and see its order kept.
-func TestABrokenEventIsCorrectedAndItsOrderKept(t *testing.T) {
+// Create a contact and follow its event; break an event, see its key parked while others
+// flow; correct the event, and check the order of the key.
+func TestCorrectedEventKeepsTheOrderOfItsKey(t *testing.T) {
 	_, e := dev(t)
 	b := open(t, e.Page)
 
@@ -29,9 +29,9 @@ func TestABrokenEventIsCorrectedAndItsOrderKept(t *testing.T) {
 	b.sees("Broken so far")
 	b.press("Parked")
 	b.sees("invalid_event")
-	b.sees("waits for you")
+	b.sees("needs an operator")
 	b.click(`a[href^="/parked/keys/"]`)
-	b.sees("What order is kept")
+	b.sees("Order of the key")
 	key := strings.TrimPrefix(b.path(), "/parked/keys/")
 	var held int
 	b.value(`document.querySelectorAll(".order .ev.held").length`, &held)
@@ -44,7 +44,7 @@ func TestABrokenEventIsCorrectedAndItsOrderKept(t *testing.T) {
 	b.press("Create it, and see its life")
 	b.sees("from creation to reception")
 
-	// What cannot be sent is not stored.
+	// A document that cannot be sent is not stored.
 	b.visit("/parked/keys/" + key)
 	b.press("Correct it …")
 	b.sees("no data.action")
@@ -56,7 +56,7 @@ func TestABrokenEventIsCorrectedAndItsOrderKept(t *testing.T) {
 	b.finds(`document.getElementById("f-document")`, `const d = JSON.parse(e.value); d.data.action = "ContactCreatedEvent"; e.value = JSON.stringify(d, null, 2)`)
 	b.confirm("Store it and retry")
 	b.sees("the key flows again")
-	b.press("See the life of the key")
+	b.press("See the timeline of the key")
 	b.sees("flows")
 	var order string
 	b.becomes(`document.querySelectorAll(".timeline .state.good").length === 3`)
@@ -64,7 +64,7 @@ func TestABrokenEventIsCorrectedAndItsOrderKept(t *testing.T) {
 	if order != "1 2 3" {
 		t.Errorf("the order is %q", order)
 	}
-	// The consumer got them in this order: the latest stands first.
+	// The consumer received them in order; the table lists the latest first.
 	b.press("Try it")
 	b.sees(key)
 	b.value(`[...document.querySelectorAll("#received tr")].filter((r) => r.innerText.includes(`+quoted(key)+`)).map((r) => r.cells[2].innerText).join(" ")`, &order)
@@ -75,8 +75,8 @@ func TestABrokenEventIsCorrectedAndItsOrderKept(t *testing.T) {
 	b.sees("a browser test")
 }
 
-// Every screen, and every act from its button to its end.
-func TestEveryScreenAndAct(t *testing.T) {
+// Visits every view and runs every act from its button to its end.
+func TestEveryViewAndAct(t *testing.T) {
 	_, e := dev(t)
 	b := open(t, e.Page)
 	b.visit("/try")
@@ -92,18 +92,18 @@ func TestEveryScreenAndAct(t *testing.T) {
 	b.confirm("Pause")
 	b.sees("Noted: pause")
 	b.visit("/ranges/" + lease)
-	b.sees("pause wanted")
-	b.press("Go on")
-	b.confirm("Go on")
+	b.sees("pause requested")
+	b.press("Resume")
+	b.confirm("Resume")
 	b.sees("Noted: resume")
-	for _, act := range []struct{ verb, noted string }{{"Try again", "Noted: retry"}, {"Release", "Noted: release"}} {
+	for _, act := range []struct{ verb, noted string }{{"Retry", "Noted: retry"}, {"Release", "Noted: release"}} {
 		b.visit("/ranges/" + lease)
 		b.press(act.verb)
 		b.confirm(act.verb)
 		b.sees(act.noted)
 	}
 	b.visit("/members")
-	b.sees("lives")
+	b.sees("alive")
 	b.sees("Takeovers")
 
 	b.visit("/ranges")
@@ -112,9 +112,9 @@ func TestEveryScreenAndAct(t *testing.T) {
 	b.confirm("Pause")
 	b.sees("Noted: pause of all ranges")
 	b.visit("/")
-	b.sees("All relays are told to pause")
-	b.press("Go on")
-	b.confirm("Go on")
+	b.sees("All relays are paused")
+	b.press("Resume")
+	b.confirm("Resume")
 	b.sees("Noted: resume")
 
 	b.visit("/ranges")
@@ -122,7 +122,7 @@ func TestEveryScreenAndAct(t *testing.T) {
 	b.sees("events sent again")
 
 	b.visit("/parked")
-	b.sees("waits for you")
+	b.sees("needs an operator")
 	b.becomes(`document.querySelectorAll("tr[id^=k-]").length === 3`)
 	b.click(`a[href^="/parked/keys/"]`)
 	b.press("Retry in order")
@@ -130,11 +130,11 @@ func TestEveryScreenAndAct(t *testing.T) {
 	b.sees("The key stays parked")
 	b.press("See the key")
 	b.sees("refused again")
-	b.press("Leave it out …")
+	b.press("Skip it …")
 	var typed string
 	b.value(`document.querySelector("label[for=typed] b").innerText`, &typed)
 	b.fill("typed", typed)
-	b.confirm("Leave it out")
+	b.confirm("Skip it")
 	b.sees("the key flows again")
 
 	b.visit("/parked")
@@ -161,8 +161,8 @@ func TestEveryScreenAndAct(t *testing.T) {
 	b.sees("feedbox parked ls")
 }
 
-// Only the keyboard: from the address to a confirmed act.
-func TestByKeyboard(t *testing.T) {
+// An act can be found and confirmed with the keyboard only.
+func TestKeyboardReachesAnAct(t *testing.T) {
 	_, e := dev(t)
 	b := open(t, e.Page)
 	b.visit("/ranges")
@@ -180,13 +180,13 @@ func TestByKeyboard(t *testing.T) {
 			}
 			b.do(chromedp.KeyEvent(kb.Tab))
 		}
-		t.Fatalf("the tab key does not lead to %q", want)
+		t.Fatalf("the tab key does not reach %q", want)
 	}
 	tabTo("Skip to the content")
 	b.do(chromedp.KeyEvent(kb.Enter))
-	tabTo("Try again")
+	tabTo("Retry")
 	b.do(chromedp.KeyEvent(kb.Enter))
-	b.sees("forget how often documents failed")
+	b.sees("reset failure counts")
 	tabTo("who")
 	b.do(chromedp.KeyEvent("Ann"))
 	tabTo("why")
@@ -194,8 +194,8 @@ func TestByKeyboard(t *testing.T) {
 	b.sees("Noted: retry of all ranges")
 }
 
-// At 400 px nothing but tables and pictures is wider than the screen.
-func TestNarrow(t *testing.T) {
+// At 400 px only tables and pictures are wider than the screen; they scroll on their own.
+func TestPagesFitNarrowScreens(t *testing.T) {
 	_, e := dev(t)
 	b := open(t, e.Page)
 	b.do(chromedp.EmulateViewport(400, 800))
@@ -209,13 +209,13 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// Without script the pages show the same.
-func TestWithoutScript(t *testing.T) {
+// Without script the pages have the same content.
+func TestPagesWorkWithoutScript(t *testing.T) {
 	_, e := dev(t)
 	b := open(t, e.Page)
 	b.visit("/")
 	b.do(emulation.SetScriptExecutionDisabled(true))
-	for path, want := range map[string]string{"/": "Waiting to be sent", "/ranges": "healthy", "/members": "lives", "/doctor": "duplicate detection"} {
+	for path, want := range map[string]string{"/": "Waiting to be sent", "/ranges": "healthy", "/members": "alive", "/doctor": "duplicate detection"} {
 		b.visit(path)
 		var text string
 		b.do(chromedp.Text("main", &text, chromedp.ByQuery))

@@ -13,7 +13,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// console runs feedbox console beside a feedbox-dev.
+// console runs feedbox console on the services of a feedbox-dev.
 func console(t *testing.T, e endpoints, listen string, variables []string, args ...string) *testkit.Process {
 	t.Helper()
 	p := testkit.Start(t, "feedbox console", testkit.Build(t).Feedbox, consoleVariables(e, listen, variables...), append([]string{"console"}, args...)...)
@@ -27,7 +27,7 @@ func console(t *testing.T, e endpoints, listen string, variables []string, args 
 	return p
 }
 
-// address is one that is free.
+// address returns a free address.
 func address(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,9 +38,8 @@ func address(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// The page goes on after its process was started again, and a page that was loaded before
-// is refused with words.
-func TestReconnect(t *testing.T) {
+// A live view reconnects to a restarted process. A form of the earlier process is refused.
+func TestLiveViewReconnectsAfterRestart(t *testing.T) {
 	_, e := dev(t)
 	listen := address(t)
 	p := console(t, e, listen, []string{"FEEDBOX_CONSOLE_PREFIX=/ops"}, "--actions")
@@ -51,20 +50,20 @@ func TestReconnect(t *testing.T) {
 	b.value(`window.before = true`, nil)
 	form := open(t, "http://"+listen+"/ops")
 	form.visit("/ranges/retry?lease=all")
-	form.sees("forget how often")
+	form.sees("reset failure counts")
 	p.Terminate(t.Context())
 	b.sees("reconnecting")
 	console(t, e, listen, []string{"FEEDBOX_CONSOLE_PREFIX=/ops"}, "--actions")
 	b.becomes(`!window.before && document.getElementById("live-state")?.innerText === "live"`)
 	b.forgive("ERR_")
-	form.confirm("Try again")
+	form.confirm("Retry")
 	form.sees("This page is stale")
 	form.forgive("403")
 	form.forgive("ERR_")
 }
 
-// A form of another site is refused; its page is another origin of the same machine.
-func TestAnotherSite(t *testing.T) {
+// A form of another origin is refused, also from the same machine.
+func TestFormOfAnotherSiteIsRefused(t *testing.T) {
 	_, e := dev(t)
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -79,8 +78,8 @@ func TestAnotherSite(t *testing.T) {
 	b.forgive("favicon")
 }
 
-// Who may only look is told so, and nobody is let in without a credential.
-func TestRights(t *testing.T) {
+// A caller without credential must sign in, and one without the write scope cannot act.
+func TestScopesDecideWhatACallerMayDo(t *testing.T) {
 	_, e := dev(t)
 	listen := address(t)
 	hash := func(key string) string {
@@ -90,45 +89,45 @@ func TestRights(t *testing.T) {
 	console(t, e, listen, []string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=ann:write:" + hash("may-act") + ",bob:read:" + hash("may-look")}, "--actions")
 	b := open(t, "http://"+listen)
 	b.visit("/ranges")
-	b.sees("Give an API key")
+	b.sees("Enter an API key")
 	b.fill("credential", "wrong")
 	b.press("Sign in")
 	b.sees("the credential is not valid")
 	b.forgive("401")
 	b.fill("credential", "may-look")
 	b.press("Sign in")
-	b.sees("shows only")
+	b.sees("read-only")
 	b.visit("/ranges/pause?lease=all")
-	b.sees("You may look, but not act")
+	b.sees("You may read, but not act")
 	b.forgive("403")
 	b.press("Sign out")
 	b.forgive("401")
-	b.sees("Give an API key")
+	b.sees("Enter an API key")
 	b.fill("credential", "may-act")
 	b.press("Sign in")
 	b.sees("apikey:ann")
 	b.forgive("401")
 	b.visit("/ranges/retry?lease=all")
-	b.confirm("Try again")
+	b.confirm("Retry")
 	b.sees("Noted: retry")
 	b.sees("apikey:ann")
 }
 
-// Without --actions nothing is offered.
-func TestItOnlyShows(t *testing.T) {
+// Without --actions the page offers no acts and refuses them.
+func TestConsoleWithoutActionsIsReadOnly(t *testing.T) {
 	_, e := dev(t)
 	listen := address(t)
 	console(t, e, listen, nil)
 	b := open(t, "http://"+listen)
 	b.visit("/ranges")
 	b.sees("4 healthy")
-	b.sees("shows only")
+	b.sees("read-only")
 	var buttons int
 	b.value(`document.querySelectorAll('main a.button, main form[method=post]').length`, &buttons)
 	if buttons != 0 {
 		t.Errorf("%d acts are offered", buttons)
 	}
 	b.visit("/ranges/pause?lease=all")
-	b.sees("This page only shows")
+	b.sees("This page is read-only")
 	b.forgive("403")
 }

@@ -16,8 +16,8 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// The pictures of README: FEEDBOX_TEST_PICTURES names the folder they are written to. Each
-// is of a feedbox-dev that has been given something to do.
+// TestPictures takes the pictures of README from a feedbox-dev under load. The variable
+// FEEDBOX_TEST_PICTURES names the folder to write to.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("FEEDBOX_TEST_PICTURES")
 	if dir == "" {
@@ -61,14 +61,14 @@ func TestPictures(t *testing.T) {
 	picture("life")
 	scheme("light")
 	b.visit("/parked")
-	b.sees("waits for you")
+	b.sees("needs an operator")
 	b.click(`a[href^="/parked/keys/"]`)
-	b.sees("What order is kept")
+	b.sees("Order of the key")
 	if !strings.HasPrefix(b.path(), "/parked/keys/") {
 		t.Fatal(b.path())
 	}
 	picture("parked")
 	b.visit("/")
-	time.Sleep(20 * time.Second) // so that there is a curve
+	time.Sleep(20 * time.Second) // long enough for a curve
 	picture("now")
 }

@@ -31,7 +31,7 @@ func (b *tab) grows(id string, n int) {
 	b.becomes(fmt.Sprintf(`Number(document.getElementById(%q).innerText.replaceAll(",", "")) > %d`, id, n))
 }
 
-// narrow tells by how many pixels the page is wider than a window of 400.
+// narrow returns by how many pixels the page is wider than a window of 400.
 func (b *tab) narrow() int {
 	b.Helper()
 	var over int
@@ -39,9 +39,9 @@ func (b *tab) narrow() int {
 	return over
 }
 
-// A relay is killed at a button, and the clock moved by keyboard alone: the numbers grow,
-// and the verdict stays green.
-func TestThePlaygroundKeepsThePromise(t *testing.T) {
+// The verdict stays green while a relay is killed with a button, and the clock is moved with
+// the keyboard.
+func TestPlaygroundVerdictStaysGreenUnderFaults(t *testing.T) {
 	_, e := dev(t, "--play", "--relays", "2", "--rate", "30")
 	b := open(t, e.Page)
 	b.visit("/")
@@ -62,7 +62,7 @@ func TestThePlaygroundKeepsThePromise(t *testing.T) {
 	b.do(chromedp.Focus("#fault-clock button", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter))
 	b.sees("Move the clock: the clocks of both services jumped ahead")
 	b.press("Move the clock")
-	b.sees("Not now") // it says why, and what to do
+	b.sees("Not now")
 	b.sees("the clock was moved a moment ago")
 	b.forgive("409")
 

@@ -12,7 +12,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// endpoints is what a test needs of a ready file.
+// endpoints holds the entries of the ready file that the tests use.
 type endpoints struct {
 	API  string `json:"api"`
 	Ops  string `json:"ops"`
@@ -22,14 +22,14 @@ type endpoints struct {
 	CosmosKey                  string `json:"cosmosKey"`
 	ServiceBusConnectionString string `json:"serviceBusConnectionString"`
 
-	ready string // the file that it was read from
+	ready string // path of the ready file
 }
 
 // dev runs feedbox-dev on free ports.
 func dev(t *testing.T, more ...string) (*testkit.Process, endpoints) {
 	t.Helper()
 	if chromium() == "" {
-		t.Skip("SKIPPED: there is no Chromium: install chromium, or none of the page is tested in a browser")
+		t.Skip("SKIPPED: Chromium is absent: install chromium, or the page is not tested in a browser")
 	}
 	bin := testkit.Build(t)
 	ready := filepath.Join(t.TempDir(), "ready.json")
@@ -46,7 +46,7 @@ func dev(t *testing.T, more ...string) (*testkit.Process, endpoints) {
 	return p, e
 }
 
-// await waits until something is so.
+// await waits until a condition is true.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -57,7 +57,7 @@ func await(t *testing.T, what string, so func() bool) {
 	t.Fatalf("%s: not within %s", what, patience)
 }
 
-// consoleVariables point feedbox console at what feedbox-dev runs.
+// consoleVariables point feedbox console to the services of feedbox-dev.
 func consoleVariables(e endpoints, listen string, more ...string) []string {
 	return append([]string{
 		"FEEDBOX_COSMOS_ENDPOINT=" + e.CosmosEndpoint, "FEEDBOX_COSMOS_KEY=" + e.CosmosKey,

@@ -1,5 +1,5 @@
-// morph makes the children of an element those of a piece of HTML with as few changes as
-// it can, so that focus, selection, scroll position and open details stay.
+// morph changes the children of an element to those of a piece of HTML with few DOM
+// changes, so that focus, selection, scroll position and open details stay.
 export function morph(element, html) {
   const wanted = document.createElement("template");
   wanted.innerHTML = html;
@@ -39,7 +39,7 @@ function node(have, want) {
     if (have.nodeValue !== want.nodeValue) have.nodeValue = want.nodeValue;
     return;
   }
-  // What a person is about to enter is the person's.
+  // The input of a person must not be overwritten.
   if (have.matches("input, textarea, select") && !have.matches("[type=hidden]")) return;
   for (const { name, value } of want.attributes) if (have.getAttribute(name) !== value) have.setAttribute(name, value);
   for (const { name } of [...have.attributes]) {

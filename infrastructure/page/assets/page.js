@@ -1,4 +1,4 @@
-// Live views: the server renders, this module listens and puts what differs in place.
+// Live views: the server renders, this module receives the content and updates the page.
 import { morph } from "./morph.js";
 
 const content = document.querySelector("main[data-live]");
@@ -6,8 +6,8 @@ const button = document.getElementById("live");
 const state = document.getElementById("live-state");
 
 let source = null;
-let again = 0; // timer of the next try
-let wait = 500; // ms until it
+let again = 0; // timer of the next attempt
+let wait = 500; // ms until the next attempt
 let paused = false;
 
 function show(text, kind) {
@@ -27,7 +27,7 @@ function start() {
   source = new EventSource(location.pathname + location.search);
   source.addEventListener("process", (e) => {
     wait = 500;
-    // A page of an earlier process has forms that this one refuses.
+    // Reload, because this process refuses the forms that an earlier one rendered.
     if (e.data !== document.body.dataset.process) location.reload();
   });
   source.addEventListener("content", (e) => {
@@ -48,7 +48,7 @@ if (content) {
   button.hidden = false;
   button.addEventListener("click", () => {
     paused = !paused;
-    button.textContent = paused ? "Go on" : "Pause";
+    button.textContent = paused ? "Resume" : "Pause";
     if (paused) {
       stop();
       show("paused", "idle");

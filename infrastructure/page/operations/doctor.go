@@ -10,7 +10,7 @@ import (
 	"feedbox/infrastructure/operator"
 )
 
-// doctor remembers the last examination. One runs at a time, for all tabs.
+// doctor keeps the findings of the last examination. One runs at a time, for all tabs.
 type doctor struct {
 	mu       sync.Mutex
 	began    time.Time
@@ -20,12 +20,12 @@ type doctor struct {
 	done     chan struct{}
 }
 
-// doctorView is what was found so far.
+// doctorView has the findings so far.
 type doctorView struct {
-	Began, Ended time.Time
-	Running      bool
-	Findings     []findingRow
-	Counts       []findingCount
+	Ended    time.Time
+	Running  bool
+	Findings []findingRow
+	Counts   []findingCount
 }
 
 type findingRow struct {
@@ -39,18 +39,18 @@ type findingCount struct {
 }
 
 const (
-	// findingsLast is how long findings are shown before the surroundings are examined
-	// again, and again at once only after findingsLeast.
-	findingsLast  = time.Minute
-	findingsLeast = 3 * time.Second
-	examination   = 15 * time.Second
+	// Older findings than findingsMaxAge start another examination. A person may request
+	// one after findingsMinAge.
+	findingsMaxAge = time.Minute
+	findingsMinAge = 3 * time.Second
+	checkTimeout   = 15 * time.Second // of one check
 )
 
 func (s *Operations) examine(r *http.Request) (any, error) {
 	d := &s.doctor
 	d.mu.Lock()
 	age := time.Since(d.began)
-	again := age > findingsLast || r.URL.Query().Has("again") && age > findingsLeast
+	again := age > findingsMaxAge || r.URL.Query().Has("again") && age > findingsMinAge
 	if !d.running && again && (d.done == nil || !streamed(r)) {
 		d.running, d.began, d.findings, d.done = true, time.Now(), nil, make(chan struct{})
 		go s.diagnose(context.WithoutCancel(r.Context()), d.done)
@@ -59,12 +59,12 @@ func (s *Operations) examine(r *http.Request) (any, error) {
 	d.mu.Unlock()
 	select {
 	case <-done:
-	case <-time.After(firstPicture):
+	case <-time.After(firstReadWait):
 	case <-r.Context().Done():
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	v := doctorView{Began: d.began, Ended: d.ended, Running: d.running}
+	v := doctorView{Ended: d.ended, Running: d.running}
 	count := map[operator.FindingStatus]int{}
 	for _, f := range d.findings {
 		v.Findings = append(v.Findings, findingRow{f, findingState(f.Status)})
@@ -79,15 +79,17 @@ func (s *Operations) examine(r *http.Request) (any, error) {
 	return v, nil
 }
 
-// streamed tells an update of an open tab, which must not begin another examination.
+// streamed reports whether r is the update stream of an open tab, which must not start
+// another examination.
 func streamed(r *http.Request) bool { return r.Header.Get("Accept") == "text/event-stream" }
 
-// diagnose ends by itself: each examination is bounded, and so is their number.
+// diagnose runs without a stop signal because it is bounded: the number of checks, the time
+// of each, and the time of all.
 func (s *Operations) diagnose(ctx context.Context, done chan<- struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	d := &s.doctor
-	s.o.Port.Diagnose(ctx, operator.DoctorOptions{Management: s.o.Management, Each: examination, Found: func(f operator.Finding) {
+	s.o.Port.Diagnose(ctx, operator.DoctorOptions{Management: s.o.Management, Each: checkTimeout, Found: func(f operator.Finding) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.findings = append(d.findings, f)

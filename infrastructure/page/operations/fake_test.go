@@ -13,17 +13,14 @@ import (
 	"feedbox/infrastructure/page/operations"
 )
 
-// fake is a Port over what the test says. What it does not say fails.
+// fake is a Port over fixed data. Methods that it does not implement panic.
 type fake struct {
 	operations.Port
-	leases  []changefeed.Lease
-	gates   []relay.Gate
-	line    []relay.ParkedEvent
-	reads   atomic.Int64 // of leases
-	lags    atomic.Int64
-	parked  atomic.Int64
-	noted   []relay.Intent
-	steered []string
+	leases []changefeed.Lease
+	gates  []relay.Gate
+	line   []relay.ParkedEvent
+	reads  atomic.Int64 // of leases
+	parked atomic.Int64 // reads of parked keys
 }
 
 func (f *fake) LeaseList(context.Context) ([]changefeed.Lease, bool, error) {
@@ -34,7 +31,6 @@ func (f *fake) LeaseList(context.Context) ([]changefeed.Lease, bool, error) {
 func (f *fake) Hosts(context.Context) ([]changefeed.Host, error) { return nil, nil }
 
 func (f *fake) Lag(context.Context) ([]changefeed.RangeLag, error) {
-	f.lags.Add(1)
 	var lags []changefeed.RangeLag
 	for _, l := range f.leases {
 		lags = append(lags, changefeed.RangeLag{Lease: l, Known: true, Transactions: 2, Age: time.Second})
@@ -71,21 +67,7 @@ func (f *fake) ParkedKey(ctx context.Context, key string, limit int) (operator.P
 	return operator.ParkedKey{Gate: g, Line: f.line[:min(limit, len(f.line))]}, err
 }
 
-func (f *fake) Note(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error) {
-	g, err := f.Gate(ctx, key)
-	if err == nil {
-		f.noted = append(f.noted, intent)
-		f.gates = nil // a relay was quick
-	}
-	return g, err
-}
-
-func (f *fake) Steer(_ context.Context, verb operations.SteerVerb, leases ...string) error {
-	f.steered = append(f.steered, fmt.Sprint(verb, leases))
-	return nil
-}
-
-// crowd is a fake of so many ranges and parked keys.
+// crowd returns a fake with many ranges and parked keys.
 func crowd(ranges, keys int) *fake {
 	f := &fake{}
 	for i := range ranges {

@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// The history has a point each 5 s, for 15 minutes.
+// The history has a point every 5 s, for 15 minutes.
 const (
 	pointEvery = 5 * time.Second
 	points     = 180
-	// hole is how many points may be missing between two measurements before the curve is
-	// interrupted.
-	hole = 6
+	// maxGap is the number of missing points that a curve bridges, because idle processes
+	// are scraped only every 15 s.
+	maxGap = 6
 )
 
-// number is one of the curves.
-type number uint8
+// series names one of the curves.
+type series uint8
 
 const (
-	numberIn number = iota
-	numberAccepted
-	numberBatches
-	numberBehind
-	numberOldest
-	numberParked
-	numbers
+	seriesCommitted series = iota
+	seriesAccepted
+	seriesBatches
+	seriesBehind
+	seriesOldest
+	seriesParked
+	seriesCount
 )
 
-// history is the numbers of the last 15 minutes, a ring by time.
+// history holds all series of the last 15 minutes, each a ring buffer indexed by time.
 type history struct {
-	last   int64 // the point measured last, in units of pointEvery since 1970
-	values [numbers][points]float64
+	last   int64 // the latest point, in units of pointEvery since 1970
+	values [seriesCount][points]float64
 }
 
 func newHistory() *history {
@@ -43,14 +43,14 @@ func newHistory() *history {
 	return h
 }
 
-// note adds what was measured. Several in one point: the last one counts.
-func (h *history) note(at time.Time, measured [numbers]float64) {
+// add stores a measurement. The last one of a point replaces the others.
+func (h *history) add(at time.Time, measured [seriesCount]float64) {
 	point := at.Unix() / int64(pointEvery/time.Second)
 	if h.last > 0 {
 		for p := max(h.last+1, point-points+1); p < point; p++ {
 			for n := range h.values {
 				h.values[n][p%points] = math.NaN()
-				if point-h.last <= hole {
+				if point-h.last <= maxGap {
 					h.values[n][p%points] = measured[n]
 				}
 			}
@@ -62,8 +62,8 @@ func (h *history) note(at time.Time, measured [numbers]float64) {
 	h.last = max(h.last, point)
 }
 
-// curve is one number, the oldest point first.
-func (h *history) curve(n number, now time.Time) []float64 {
+// curve returns one series, the oldest point first.
+func (h *history) curve(n series, now time.Time) []float64 {
 	point := now.Unix() / int64(pointEvery/time.Second)
 	curve := make([]float64, points)
 	for i := range curve {
@@ -71,7 +71,7 @@ func (h *history) curve(n number, now time.Time) []float64 {
 		curve[i] = math.NaN()
 		if p <= h.last && p > h.last-points {
 			curve[i] = h.values[n][p%points]
-		} else if p > h.last && h.last > 0 && p-h.last <= hole {
+		} else if p > h.last && h.last > 0 && p-h.last <= maxGap {
 			curve[i] = h.values[n][h.last%points]
 		}
 	}

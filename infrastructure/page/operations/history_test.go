@@ -12,26 +12,26 @@ import (
 	"feedbox/infrastructure/operator"
 )
 
-func TestHistory(t *testing.T) {
+func TestHistoryBridgesShortGapsOnly(t *testing.T) {
 	h := newHistory()
 	at := time.Unix(1_800_000_000, 0)
-	note := func(v float64) { h.note(at, [numbers]float64{numberIn: v}) }
+	note := func(v float64) { h.add(at, [seriesCount]float64{seriesCommitted: v}) }
 	note(1)
 	at = at.Add(3 * pointEvery)
-	note(4) // the points between are as the later measurement says
+	note(4) // the points between get the later measurement
 	at = at.Add(20 * pointEvery)
-	note(9) // a hole
-	curve := h.curve(numberIn, at)
+	note(9) // after a gap
+	curve := h.curve(seriesCommitted, at)
 	last := func(ago int) float64 { return curve[len(curve)-1-ago] }
 	if last(0) != 9 || !math.IsNaN(last(10)) || last(20) != 4 || last(21) != 4 || last(23) != 1 || !math.IsNaN(last(24)) {
 		t.Errorf("%v", curve)
 	}
-	if later := h.curve(numberIn, at.Add(time.Hour)); !math.IsNaN(later[points-1]) || !math.IsNaN(later[0]) {
+	if later := h.curve(seriesCommitted, at.Add(time.Hour)); !math.IsNaN(later[points-1]) || !math.IsNaN(later[0]) {
 		t.Errorf("after an hour: %v", later)
 	}
 }
 
-func TestMoves(t *testing.T) {
+func TestMovesAreChangesOfOwnership(t *testing.T) {
 	lease := func(id, owner string, epoch int64) operator.Range {
 		return operator.Range{Lease: changefeed.Lease{ID: id, Owner: owner, Epoch: epoch}}
 	}
@@ -42,7 +42,7 @@ func TestMoves(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	if len(moves(found, nil, after, time.Unix(2, 0))) != 2 {
-		t.Error("the first look is no takeover")
+		t.Error("the first read reported takeovers")
 	}
 }
 
@@ -64,7 +64,7 @@ outbox_dependency_up{dependency="cosmos"} 1
 outbox_dependency_up{dependency="serviceBus"} 0
 `
 
-func TestMetricsOfSeveralProcessesAreReadTogether(t *testing.T) {
+func TestScrapeSumsUpProcesses(t *testing.T) {
 	relays := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/away" {
 			http.Error(w, "away", http.StatusServiceUnavailable)
@@ -75,9 +75,9 @@ func TestMetricsOfSeveralProcessesAreReadTogether(t *testing.T) {
 	defer relays.Close()
 	found, err := scrape(t.Context(), relays.Client(), []string{relays.URL + "/a", relays.URL + "/away", relays.URL + "/b"})
 	if err == nil || !strings.Contains(err.Error(), "/away: status 503") {
-		t.Errorf("the one that is away: %v", err)
+		t.Errorf("unavailable process: %v", err)
 	}
-	behind, oldest := lagTold(found)
+	behind, oldest := found.totalLag()
 	if found.answered != 2 || found.accepted != 80 || found.changes != 10 || !found.hasAPI || behind != 7 || oldest != time.Minute {
 		t.Errorf("%+v, behind %v, oldest %s", found, behind, oldest)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// membersView is who owns what, who comes and goes.
+// membersView lists the relays, their leases, and recent takeovers.
 type membersView struct {
 	At      time.Time
 	Trouble string
@@ -15,9 +15,7 @@ type membersView struct {
 	Leases  []rangeRow
 	Page    pageOf
 	Moves   []Move
-	Total   int
 	Free    int
-	Paused  bool
 }
 
 type member struct {
@@ -32,8 +30,8 @@ type member struct {
 const maxMembers = 200
 
 func (s *Operations) members(r *http.Request) (any, error) {
-	p := s.reader.Look(r.Context())
-	v := membersView{At: p.RangesAt, Trouble: p.RangesErr, Moves: p.Moves[:min(len(p.Moves), pageSize)], Total: len(p.Standing.Ranges), Paused: p.Paused}
+	p := s.reader.Latest(r.Context())
+	v := membersView{At: p.RangesAt, Trouble: p.RangesErr, Moves: p.Moves[:min(len(p.Moves), pageSize)]}
 	byName := map[string]*member{}
 	silent := map[string]time.Duration{}
 	for _, one := range p.Standing.Ranges {
@@ -43,7 +41,7 @@ func (s *Operations) members(r *http.Request) (any, error) {
 		}
 		m, ok := byName[one.Owner]
 		if !ok {
-			m = &member{Name: one.Owner, State: "good", Words: "lives"}
+			m = &member{Name: one.Owner, State: "good", Words: "alive"}
 			byName[one.Owner] = m
 		}
 		m.Leases++
@@ -53,23 +51,23 @@ func (s *Operations) members(r *http.Request) (any, error) {
 		}
 	}
 	for name, d := range silent {
-		if d > 0 { // of the lease that it wrote last
+		if d > 0 { // silence of the lease it renewed last
 			byName[name].State, byName[name].Words = "bad", "silent"
 		}
 	}
 	for _, h := range p.Hosts {
 		m, ok := byName[h.Name]
 		if !ok {
-			m = &member{Name: h.Name, State: "good", Words: "waits for ranges"}
+			m = &member{Name: h.Name, State: "good", Words: "waiting for ranges"}
 			byName[h.Name] = m
 		}
 		switch {
 		case p.Standing.At.Sub(h.Timestamp) > 10*max(h.Expiry, time.Second) && m.Leases == 0 && !h.Spare:
 			m.State, m.Words = "", "gone"
 		case h.Draining:
-			m.State, m.Words = "busy", "leaves"
+			m.State, m.Words = "busy", "draining"
 		case h.Spare && m.Leases == 0:
-			m.Words = "spare: there is no range for it"
+			m.Words = "spare: no range left for it"
 		}
 		if h.Timestamp.After(m.Heard) {
 			m.Heard = h.Timestamp

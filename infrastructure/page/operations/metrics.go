@@ -13,23 +13,22 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// told is what the metrics of some processes say together. Counters are sums.
-type told struct {
+// metricsSum sums up the metrics of all processes.
+type metricsSum struct {
 	at       time.Time
-	accepted float64 // events the broker accepted
+	accepted float64 // events accepted by the broker
 	batches  float64
 	sending  float64 // seconds, of all batches
-	changes  float64 // by the API
+	changes  float64 // stored by the API
 	hasAPI   bool
 	delivery struct{ seconds, events float64 }
-	again    float64 // events sent again although they may have been accepted
-	charge   float64 // request units of feed reads
-	lag      map[string]rangeTold
-	up       map[string]bool // dependencies; down if one process says so
-	answered int             // processes that told
+	again    float64 // events sent again although the broker may have accepted them
+	lag      map[string]rangeLag
+	up       map[string]bool // by dependency; false if any process reports it down
+	answered int             // processes
 }
 
-type rangeTold struct {
+type rangeLag struct {
 	transactions int64
 	oldest       time.Duration
 }
@@ -39,26 +38,26 @@ const (
 	maxMetrics     = 16 << 20 // bytes of one answer
 )
 
-// scrape asks all addresses. The error is that of the first that did not tell; what the
-// others told counts.
-func scrape(ctx context.Context, client *http.Client, addresses []string) (told, error) {
-	t := told{at: time.Now(), lag: map[string]rangeTold{}, up: map[string]bool{}}
+// scrape requests all addresses. It returns the sum of those that answered, and the error
+// of the first that did not.
+func scrape(ctx context.Context, client *http.Client, addresses []string) (metricsSum, error) {
+	sum := metricsSum{at: time.Now(), lag: map[string]rangeLag{}, up: map[string]bool{}}
 	var failed error
 	for _, address := range addresses {
-		families, err := ask(ctx, client, address)
+		families, err := fetchMetrics(ctx, client, address)
 		if err != nil {
 			if failed == nil {
-				failed = fmt.Errorf("the metrics of %s: %w", address, err)
+				failed = fmt.Errorf("metrics of %s: %w", address, err)
 			}
 			continue
 		}
-		t.answered++
-		t.add(families)
+		sum.answered++
+		sum.add(families)
 	}
-	return t, failed
+	return sum, failed
 }
 
-func ask(ctx context.Context, client *http.Client, address string) (map[string]*dto.MetricFamily, error) {
+func fetchMetrics(ctx context.Context, client *http.Client, address string) (map[string]*dto.MetricFamily, error) {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -69,7 +68,7 @@ func ask(ctx context.Context, client *http.Client, address string) (map[string]*
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = reply.Body.Close() }() // it was read
+	defer func() { _ = reply.Body.Close() }() // nothing depends on its error
 	if reply.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("status %d", reply.StatusCode)
 	}
@@ -77,7 +76,7 @@ func ask(ctx context.Context, client *http.Client, address string) (map[string]*
 	return parser.TextToMetricFamilies(io.LimitReader(reply.Body, maxMetrics))
 }
 
-func (t *told) add(families map[string]*dto.MetricFamily) {
+func (t *metricsSum) add(families map[string]*dto.MetricFamily) {
 	counter := func(name string, into *float64) {
 		for _, m := range families[name].GetMetric() {
 			*into += m.GetCounter().GetValue()
@@ -85,7 +84,6 @@ func (t *told) add(families map[string]*dto.MetricFamily) {
 	}
 	counter("messaging_client_sent_messages_total", &t.accepted)
 	counter("outbox_duplicates_suspected_total", &t.again)
-	counter("azure_cosmosdb_client_operation_request_charge_total", &t.charge)
 	for _, m := range families["messaging_client_operation_duration_seconds"].GetMetric() {
 		t.batches += float64(m.GetHistogram().GetSampleCount())
 		t.sending += m.GetHistogram().GetSampleSum()

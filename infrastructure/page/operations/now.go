@@ -10,33 +10,32 @@ import (
 	"feedbox/infrastructure/operator"
 )
 
-// nowView is the first screen.
+// nowView is the start page.
 type nowView struct {
-	At             time.Time
-	Tiles          []tile
-	Behind         int64
-	Oldest         time.Duration
-	OldestState    string // class and words
-	OldestWords    string
-	TTL, Window    time.Duration
-	OldestCurve    []float64
-	BehindCurve    []float64
-	ParkedKeys     int
-	ParkedEvents   int64
-	ParkedCurve    []float64
-	Reasons        []operator.Reason
-	Ranges, Owned  int
-	Owners         int
-	Conditions     []counted
-	Dependencies   []dependency
-	Paused         bool
-	Troubles       []string
-	Empty, Waiting bool
-	SendTook       time.Duration
-	Delivery       time.Duration
-	Again          int64
-	Accepted       int64
-	Metrics        bool
+	Tiles         []tile
+	Behind        int64
+	Oldest        time.Duration
+	OldestState   string // CSS class
+	OldestWords   string
+	TTL, Window   time.Duration
+	OldestCurve   []float64
+	BehindCurve   []float64
+	ParkedKeys    int
+	ParkedEvents  int64
+	ParkedCurve   []float64
+	Reasons       []operator.Reason
+	Ranges, Owned int
+	Owners        int
+	Conditions    []conditionCount
+	Dependencies  []dependency
+	Paused        bool
+	Troubles      []string
+	Empty         bool
+	SendTook      time.Duration
+	Delivery      time.Duration
+	Again         int64
+	Accepted      int64
+	Metrics       bool
 }
 
 type tile struct {
@@ -45,7 +44,7 @@ type tile struct {
 	Curve            []float64
 }
 
-type counted struct {
+type conditionCount struct {
 	Condition operator.Condition
 	State     string
 	Count     int
@@ -54,28 +53,28 @@ type counted struct {
 type dependency struct{ Name, State, Words string }
 
 func (s *Operations) now(r *http.Request) (any, error) {
-	p := s.reader.Look(r.Context())
+	p := s.reader.Latest(r.Context())
 	ttl := s.o.Port.EventTTL()
 	v := nowView{
-		At: time.Now(), Behind: p.Standing.Behind, Oldest: p.Standing.Oldest, TTL: ttl, Window: s.o.Window,
-		OldestCurve: s.reader.curve(numberOldest), BehindCurve: s.reader.curve(numberBehind), ParkedCurve: s.reader.curve(numberParked),
+		Behind: p.Standing.Behind, Oldest: p.Standing.Oldest, TTL: ttl, Window: s.o.Window,
+		OldestCurve: s.reader.curve(seriesOldest), BehindCurve: s.reader.curve(seriesBehind), ParkedCurve: s.reader.curve(seriesParked),
 		ParkedKeys: len(p.Gates), Reasons: p.Reasons[:min(3, len(p.Reasons))], Ranges: len(p.Standing.Ranges),
-		Paused: p.Paused, SendTook: p.sendTook, Delivery: p.delivery, Again: int64(p.told.again), Accepted: int64(p.told.accepted),
-		Metrics: len(s.o.Metrics) > 0, Waiting: p.RangesAt.IsZero(), Empty: !p.RangesAt.IsZero() && p.RangesErr == "" && len(p.Standing.Ranges) == 0,
+		Paused: p.Paused, SendTook: p.sendTook, Delivery: p.delivery, Again: int64(p.metrics.again), Accepted: int64(p.metrics.accepted),
+		Metrics: len(s.o.Metrics) > 0, Empty: !p.RangesAt.IsZero() && p.RangesErr == "" && len(p.Standing.Ranges) == 0,
 	}
-	if len(p.told.lag) > 0 && p.MetricsErr == "" { // fresher
-		behind, oldest := lagTold(p.told)
+	if len(p.metrics.lag) > 0 && p.MetricsErr == "" { // fresher than the lag in Standing
+		behind, oldest := p.metrics.totalLag()
 		v.Behind, v.Oldest = int64(behind), oldest
 	}
 	for _, reason := range p.Reasons {
 		v.ParkedEvents += reason.Events
 	}
 	v.Tiles = []tile{
-		{Name: "Committed", Unit: "events/s", Rate: p.rates[numberIn], Curve: s.reader.curve(numberIn), Note: committedNote(p)},
-		{Name: "Sent", Unit: "batches/s", Rate: p.rates[numberBatches], Curve: s.reader.curve(numberBatches), Note: "to the broker, by all relays"},
-		{Name: "Accepted", Unit: "events/s", Rate: p.rates[numberAccepted], Curve: s.reader.curve(numberAccepted), Note: "by the broker"},
+		{Name: "Committed", Unit: "events/s", Rate: p.rates[seriesCommitted], Curve: s.reader.curve(seriesCommitted), Note: committedNote(p)},
+		{Name: "Sent", Unit: "batches/s", Rate: p.rates[seriesBatches], Curve: s.reader.curve(seriesBatches), Note: "to the broker, by all relays"},
+		{Name: "Accepted", Unit: "events/s", Rate: p.rates[seriesAccepted], Curve: s.reader.curve(seriesAccepted), Note: "by the broker"},
 	}
-	v.OldestState, v.OldestWords = judge(v.Oldest, ttl, s.o.Window)
+	v.OldestState, v.OldestWords = ageState(v.Oldest, ttl, s.o.Window)
 	owners := map[string]bool{}
 	for _, one := range p.Standing.Ranges {
 		if one.Owner != "" {
@@ -94,34 +93,34 @@ func (s *Operations) now(r *http.Request) (any, error) {
 	return v, nil
 }
 
-func committedNote(p Picture) string {
-	if p.told.hasAPI {
-		return "changes that the API stored, with their events"
+func committedNote(p Overview) string {
+	if p.metrics.hasAPI {
+		return "changes stored by the API, with their events"
 	}
-	return "as accepted and waiting events tell"
+	return "derived from accepted and waiting events"
 }
 
-// judge says how the oldest unsent event stands against the two limits.
-func judge(oldest, ttl, window time.Duration) (state, words string) {
+// ageState compares the age of the oldest unsent event with the two limits.
+func ageState(oldest, ttl, window time.Duration) (state, words string) {
 	switch relay.LevelOf(oldest, ttl) {
 	case relay.Critical:
-		return "bad", "events will be lost: more than half of their lifetime is over"
+		return "bad", "events will be lost: more than half of their lifetime has passed"
 	case relay.Warning:
-		return "warn", "more than a quarter of an event's lifetime is over"
+		return "warn", "more than a quarter of the event lifetime has passed"
 	case relay.Safe:
 	}
 	switch {
 	case oldest >= window:
-		return "warn", "older than the duplicate window: what is sent again after a crash reaches consumers twice"
+		return "warn", "older than the duplicate window: events sent again after a crash reach consumers twice"
 	case oldest >= 2*time.Minute:
-		return "warn", "the relay does not keep up, or waits"
+		return "warn", "the relay is too slow, or blocked"
 	case oldest == 0:
-		return "good", "nothing waits"
+		return "good", "no backlog"
 	}
 	return "good", "well within both limits"
 }
 
-// stateOf is the class of a condition.
+// stateOf returns the CSS class of a condition.
 func stateOf(c operator.Condition) string {
 	switch c {
 	case operator.Expired, operator.Stopped:
@@ -136,35 +135,35 @@ func stateOf(c operator.Condition) string {
 }
 
 // conditions counts the ranges, the worst first.
-func conditions(s operator.Standing) []counted {
+func conditions(s operator.Standing) []conditionCount {
 	count := map[operator.Condition]int{}
 	for _, r := range s.Ranges {
 		c, _ := r.Condition(s.At)
 		count[c]++
 	}
-	var all []counted
+	var all []conditionCount
 	for _, c := range operator.Conditions() {
 		if count[c] > 0 {
-			all = append(all, counted{Condition: c, State: stateOf(c), Count: count[c]})
+			all = append(all, conditionCount{Condition: c, State: stateOf(c), Count: count[c]})
 		}
 	}
 	return all
 }
 
-// dependencies says in words how database and broker are.
-func dependencies(p Picture) []dependency {
+// dependencies describes the state of database and broker.
+func dependencies(p Overview) []dependency {
 	name := map[string]string{"cosmos": "Cosmos DB", "serviceBus": "Service Bus", "postgres": "PostgreSQL", "firestore": "Firestore"}
-	all := []dependency{{Name: "The store, seen from here", State: "good", Words: "answers"}}
+	all := []dependency{{Name: "Store, seen from this page", State: "good", Words: "up"}}
 	switch {
 	case p.RangesErr != "":
-		all[0].State, all[0].Words = "bad", "does not answer"
+		all[0].State, all[0].Words = "bad", "down"
 	case p.RangesAt.IsZero():
-		all[0].State, all[0].Words = "", "not asked yet"
+		all[0].State, all[0].Words = "", "not read yet"
 	}
-	for key, up := range p.told.up {
-		d := dependency{Name: cmp.Or(name[key], key) + ", seen from the relays", State: "good", Words: "answers"}
+	for key, up := range p.metrics.up {
+		d := dependency{Name: cmp.Or(name[key], key) + ", seen from the relays", State: "good", Words: "up"}
 		if !up {
-			d.State, d.Words = "bad", "fails"
+			d.State, d.Words = "bad", "down"
 		}
 		all = append(all, d)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -15,35 +14,33 @@ import (
 //go:embed templates/*.html
 var files embed.FS
 
-// Options are the choices of New.
+// Options configures New.
 type Options struct {
 	// Port is required.
 	Port Port
-	// Metrics are the addresses of the relays' metrics, and of the API's, such as
-	// http://relay:8090/metrics. Default none: rates are not shown then.
+	// Metrics lists the addresses of the metrics of relays and API, such as
+	// http://relay:8090/metrics. Default none: the page then shows no rates.
 	Metrics []string
-	// Management is where the broker's management API is; default where it usually is.
+	// Management is the address of the broker's management API; default its usual address.
 	Management string
 	// Window is the topic's duplicate window, for previews; default 10 minutes.
 	Window time.Duration
-	// Witness has seen what a consumer got; default none.
-	Witness Witness
-	// Client asks for metrics; default http.DefaultClient.
+	// Receipts knows the events that a consumer received; default none.
+	Receipts Receipts
+	// Client requests the metrics; default http.DefaultClient.
 	Client *http.Client
-	// Log receives nothing yet that a person must know; default none.
-	Log *slog.Logger
 }
 
-// Operations are the sections.
+// Operations provides the sections of the page.
 type Operations struct {
-	o      Options
-	reader *Reader
-	lives  *cache[life]
-	keys   *cache[keyView]
-	doctor doctor
+	o         Options
+	reader    *Reader
+	timelines *cache[timeline]
+	keys      *cache[keyView]
+	doctor    doctor
 }
 
-// New returns the sections. They show something once Run runs.
+// New returns the sections. They have no data until Run runs.
 func New(o Options) *Operations {
 	if o.Window == 0 {
 		o.Window = 10 * time.Minute
@@ -51,22 +48,19 @@ func New(o Options) *Operations {
 	if o.Client == nil {
 		o.Client = http.DefaultClient
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	return &Operations{
-		o: o, reader: newReader(o.Port, o.Metrics, o.Client, o.Log),
-		lives: newCache[life](), keys: newCache[keyView](),
+		o: o, reader: newReader(o.Port, o.Metrics, o.Client),
+		timelines: newCache[timeline](), keys: newCache[keyView](),
 	}
 }
 
 // Run reads for all tabs until ctx ends.
 func (s *Operations) Run(ctx context.Context) error { return s.reader.Run(ctx) }
 
-// live is the pace of views.
+// live is the pace of live views.
 const live = time.Second
 
-// Sections are those of the page.
+// Sections returns the sections in navigation order.
 func (s *Operations) Sections() []page.Section {
 	templates, _ := fs.Sub(files, "templates") // the folder is embedded
 	return []page.Section{
@@ -88,19 +82,19 @@ func (s *Operations) Sections() []page.Section {
 			Acts: s.parkedActs(),
 		},
 		{
-			Path: "life", Title: "Life", Templates: templates,
+			Path: "life", Title: "Timeline", Templates: templates,
 			Views: []page.View{
-				{Title: "The life of an aggregate", Template: "find.html", Data: s.find},
-				{Path: "{key}", Title: "The life of an aggregate", Template: "life.html", Every: live, Data: s.life},
+				{Title: "Timeline of an aggregate", Template: "timeline_find.html", Data: s.findTimeline},
+				{Path: "{key}", Title: "Timeline of an aggregate", Template: "timeline.html", Every: live, Data: s.timeline},
 			},
-			Acts: s.lifeActs(),
+			Acts: s.timelineActs(),
 		},
 		{Path: "members", Title: "Members", Templates: templates, Views: []page.View{{Title: "Leases and members", Template: "members.html", Every: live, Data: s.members}}},
 		{Path: "doctor", Title: "Doctor", Templates: templates, Views: []page.View{{Template: "doctor.html", Every: live, Data: s.examine}}},
 	}
 }
 
-// cache keeps what was read of single keys, so that all tabs that show one share a read.
+// cache holds the latest read of single keys, so that all tabs of one key share a read.
 type cache[T any] struct {
 	mu   sync.Mutex
 	byID map[string]*cached[T]
@@ -113,12 +107,13 @@ type cached[T any] struct {
 	err   error
 }
 
-// cacheSize bounds the keys that are looked at in the same second.
+// cacheSize bounds the memory. At the limit the cache is cleared, because entries live for
+// a second only.
 const cacheSize = 64
 
 func newCache[T any]() *cache[T] { return &cache[T]{byID: map[string]*cached[T]{}} }
 
-// get reads at most once a second for each id.
+// get reads each id at most once a second.
 func (c *cache[T]) get(id string, read func() (T, error)) (T, error) {
 	c.mu.Lock()
 	one, ok := c.byID[id]
@@ -139,14 +134,14 @@ func (c *cache[T]) get(id string, read func() (T, error)) (T, error) {
 	return one.value, one.err
 }
 
-// forget has everything read anew, after an act.
+// forget empties the cache after an act, so that the next view shows its effect.
 func (c *cache[T]) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.byID)
 }
 
-// pageOf is a part of a list, for people.
+// pageOf is the pagination of a list.
 type pageOf struct {
 	From, To, Total int
 	Before, After   string // addresses, "" = none

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve is the page over a port, and what it answers to GET.
+// serve runs the page over a port and returns a function that gets an address.
 func serve(t *testing.T, port operations.Port) func(path string) string {
 	t.Helper()
 	o := operations.New(operations.Options{Port: port})
@@ -48,14 +48,14 @@ func serve(t *testing.T, port operations.Port) func(path string) string {
 	}
 }
 
-// Thousands of ranges and keys: pages are short, whole and exact, and memory is bounded.
-func TestManyRangesAndKeys(t *testing.T) {
+// With thousands of ranges and keys, views stay short and exact, and memory stays bounded.
+func TestViewsOfManyRangesAndKeysAreShortAndExact(t *testing.T) {
 	const ranges, keys = 4000, 20000
 	get := serve(t, crowd(ranges, keys))
-	// A view waits 1.5 s for what was never read, which is not long on a busy machine.
+	// A view waits only 1.5 s for the first read, which a busy machine may exceed.
 	for path, want := range map[string]string{"/parked": "20,000", "/ranges": "4,000"} {
 		for end := time.Now().Add(time.Minute); time.Now().Before(end) && !strings.Contains(get(path), want); {
-			t.Log(path, "is not read yet")
+			t.Log(path, "has no data yet")
 		}
 	}
 	for path, wants := range map[string][]string{
@@ -63,13 +63,13 @@ func TestManyRangesAndKeys(t *testing.T) {
 		"/ranges":                      {"1 to 50 of 4,000", "4,000 healthy"},
 		"/ranges?page=80":              {"3,951 to 4,000 of 4,000"},
 		"/ranges?find=relay-7":         {"1 to 50 of 200"},
-		"/ranges?show=stopped":         {"No range is like that"},
+		"/ranges?show=stopped":         {"No range matches"},
 		"/parked":                      {"1 to 50 of 20,000", "10,000", "30,000"},
 		"/parked?page=400":             {"19,951 to 20,000 of 20,000"},
 		"/parked?reason=too_large":     {"1 to 50 of 10,000"},
 		"/parked?find=key-0001":        {"1 to 10 of 10"},
 		"/members?page=9999":           {"3,951 to 4,000 of 4,000", "relay-19"},
-		"/parked/retry-all?reason=all": {"No key is parked for that"},
+		"/parked/retry-all?reason=all": {"No key is parked for this reason"},
 	} {
 		began := time.Now()
 		body := get(path)
@@ -92,9 +92,8 @@ func TestManyRangesAndKeys(t *testing.T) {
 	}
 }
 
-// However many tabs are open, each thing is read once in its time, and not at all when the
-// last one is closed.
-func TestOneReaderForAllTabs(t *testing.T) {
+// The number of reads does not depend on the number of tabs. Without tabs there are none.
+func TestTabsShareReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		port := crowd(4, 2)
 		o := operations.New(operations.Options{Port: port})
@@ -107,7 +106,7 @@ func TestOneReaderForAllTabs(t *testing.T) {
 		go func() { ended <- o.Run(ctx) }()
 		time.Sleep(time.Hour)
 		if n := port.reads.Load() + port.parked.Load(); n != 0 {
-			t.Errorf("%d reads before anybody looked", n)
+			t.Errorf("%d reads before the first tab was opened", n)
 		}
 		tabs, closeTabs := context.WithCancel(t.Context())
 		const open = 100
@@ -131,7 +130,7 @@ func TestOneReaderForAllTabs(t *testing.T) {
 		for range open {
 			<-closed
 		}
-		time.Sleep(15 * time.Second) // a look counts for 10 s
+		time.Sleep(15 * time.Second) // a request keeps the reads going for 10 s
 		before := port.reads.Load() + port.parked.Load()
 		time.Sleep(time.Hour)
 		if n := port.reads.Load() + port.parked.Load(); n != before {
@@ -145,8 +144,8 @@ func TestOneReaderForAllTabs(t *testing.T) {
 	})
 }
 
-// A key shows its line in order, and which event holds the others back.
-func TestAKeyShowsItsLine(t *testing.T) {
+// The view of a key lists its events in order, and marks the refused one.
+func TestParkedKeyListsEventsInOrder(t *testing.T) {
 	port := crowd(1, 2)
 	port.line = []relay.ParkedEvent{
 		{ID: "e1", Sequence: 7, Reason: "too_large", Error: "bigger than the broker takes", Attempts: 5, Document: []byte(`{"a":"<script>"}`)},
@@ -155,10 +154,10 @@ func TestAKeyShowsItsLine(t *testing.T) {
 	}
 	body := serve(t, port)("/parked/keys/key-00001")
 	last := 0
-	for _, want := range []string{"3 events wait", "Retry in order", "bigger than the broker takes", "&lt;script&gt;", "Leave it out", "Renamed"} {
+	for _, want := range []string{"3 events wait", "Retry in order", "bigger than the broker takes", "&lt;script&gt;", "Skip it", "Renamed"} {
 		at := strings.Index(body[last:], want)
 		if at < 0 {
-			t.Fatalf("%q is missing, or not in its place", want)
+			t.Fatalf("%q is missing or out of order", want)
 		}
 		last += at
 	}

@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/operator"
 )
 
-// parkedView is a page of the parked keys, and why they are.
+// parkedView is a page of the parked keys, with a summary by reason.
 type parkedView struct {
 	At           time.Time
 	Trouble      string
@@ -22,7 +22,6 @@ type parkedView struct {
 	Keys         []gateRow
 	Page         pageOf
 	Total        int
-	Events       int64
 }
 
 type gateRow struct {
@@ -40,26 +39,25 @@ func newGateRow(g relay.Gate) gateRow {
 	return row
 }
 
-// gateState says in a word or two what happens to a key.
+// gateState returns CSS class and label of a parked key.
 func gateState(g relay.Gate) (state, words string) {
 	switch {
 	case g.Intent != nil:
-		return "busy", string(g.Intent.Verb) + " wanted"
+		return "busy", string(g.Intent.Verb) + " requested"
 	case g.Closing.Auto:
-		return "busy", "tried by itself"
+		return "busy", "retried automatically"
 	case g.Error != "":
 		return "bad", "refused again"
 	}
-	return "warn", "waits for you"
+	return "warn", "needs an operator"
 }
 
 func (s *Operations) parked(r *http.Request) (any, error) {
-	p := s.reader.Look(r.Context())
+	p := s.reader.Latest(r.Context())
 	q := r.URL.Query()
 	v := parkedView{At: p.GatesAt, Trouble: p.GatesErr, Reasons: p.Reasons, Reason: q.Get("reason"), Find: strings.TrimSpace(q.Get("find")), Total: len(p.Gates)}
 	var found []relay.Gate
 	for _, g := range p.Gates {
-		v.Events += g.Events
 		if v.Reason != "" && g.Closing.Reason != v.Reason || v.Find != "" && !strings.HasPrefix(g.Key, v.Find) {
 			continue
 		}
@@ -77,15 +75,15 @@ type keyView struct {
 	gateRow
 	Line    []lineEvent
 	Skipped []skippedEvent
-	More    int64 // that wait behind what is shown
+	More    int64 // events held after those in Line
 	Limit   int
-	Next    int // the limit that shows more
+	Next    int // a higher limit
 }
 
 type lineEvent struct {
 	relay.ParkedEvent
 	Place    int
-	Refused  bool // it is why the others wait
+	Refused  bool // refused by the broker; later events wait for it
 	Document string
 	Cut      bool
 }
@@ -96,24 +94,24 @@ type skippedEvent struct {
 }
 
 const (
-	lineFirst = 20
-	lineMost  = 500
-	// maxDocument is how much of a document is shown, in bytes.
+	lineDefault = 20
+	lineMax     = 500
+	// maxDocument bounds the bytes shown of a document.
 	maxDocument = 16 << 10
 )
 
 func (s *Operations) key(r *http.Request) (any, error) {
 	limit, err := strconv.Atoi(r.URL.Query().Get("events"))
-	if err != nil || limit < 1 || limit > lineMost {
-		limit = lineFirst
+	if err != nil || limit < 1 || limit > lineMax {
+		limit = lineDefault
 	}
 	key := r.PathValue("key")
 	return s.keys.get(strconv.Itoa(limit)+" "+key, func() (keyView, error) {
 		found, err := s.o.Port.ParkedKey(r.Context(), key, limit)
 		if err != nil {
-			return keyView{}, notParked(key, err)
+			return keyView{}, notParkedRefusal(key, err)
 		}
-		v := keyView{gateRow: newGateRow(found.Gate), Limit: limit, More: max(0, found.Gate.Events-int64(len(found.Line))), Next: min(lineMost, 5*limit)}
+		v := keyView{gateRow: newGateRow(found.Gate), Limit: limit, More: max(0, found.Gate.Events-int64(len(found.Line))), Next: min(lineMax, 5*limit)}
 		for i, e := range found.Line {
 			v.Line = append(v.Line, newLineEvent(e, i+1))
 		}
@@ -125,12 +123,12 @@ func (s *Operations) key(r *http.Request) (any, error) {
 }
 
 func newLineEvent(e relay.ParkedEvent, place int) lineEvent {
-	document, truncated := pretty(e.Document)
+	document, truncated := indented(e.Document)
 	return lineEvent{ParkedEvent: e, Place: place, Refused: e.Attempts > 0, Document: document, Cut: truncated}
 }
 
-// pretty indents a document, if it is JSON, and cuts it.
-func pretty(document []byte) (text string, truncated bool) {
+// indented indents a JSON document and truncates it. Other text is only truncated.
+func indented(document []byte) (text string, truncated bool) {
 	var out bytes.Buffer
 	if json.Indent(&out, document, "", "  ") != nil {
 		out.Reset()

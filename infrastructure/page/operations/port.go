@@ -10,18 +10,18 @@ import (
 	"feedbox/infrastructure/operator"
 )
 
-// Port is what the page asks of the operator's use cases.
+// Port has the operator use cases that the page needs.
 type Port interface {
 	Watcher
 	Keys
-	// Steer asks the owners of leases, by id, for something; none named is all.
-	Steer(ctx context.Context, verb SteerVerb, leases ...string) error
+	// CommandLeases notes a command for the owners of leases, by lease id; no id means all.
+	CommandLeases(ctx context.Context, command LeaseCommand, leases ...string) error
 	PlanReplay(ctx context.Context, from time.Time, window time.Duration, progress func(documents int)) ([]operator.Resend, error)
 	Rewind(ctx context.Context, from time.Time, leases ...string) error
 	Diagnose(ctx context.Context, o operator.DoctorOptions)
 }
 
-// Watcher is what the Reader reads.
+// Watcher has the reads of the Reader.
 type Watcher interface {
 	LeaseList(ctx context.Context) (leases []changefeed.Lease, paused bool, err error)
 	Hosts(ctx context.Context) ([]changefeed.Host, error)
@@ -32,7 +32,7 @@ type Watcher interface {
 	GatesFor(ctx context.Context, reason string) ([]relay.Gate, error)
 }
 
-// Keys is what is asked and done about single keys.
+// Keys has the use cases of single keys.
 type Keys interface {
 	ParkedKey(ctx context.Context, key string, limit int) (operator.ParkedKey, error)
 	Gate(ctx context.Context, key string) (relay.Gate, error)
@@ -48,32 +48,32 @@ type Keys interface {
 	SendKey(ctx context.Context, plan *operator.KeyReplay, progress func(events int)) error
 }
 
-// SteerVerb is what owners of leases are asked for.
-type SteerVerb string
+// LeaseCommand is a command to the owners of leases.
+type LeaseCommand string
 
-// The verbs.
+// The commands.
 const (
-	SteerPause   SteerVerb = "pause"
-	SteerResume  SteerVerb = "resume"
-	SteerRelease SteerVerb = "release"
-	SteerRetry   SteerVerb = "retry"
+	CommandPause   LeaseCommand = "pause"
+	CommandResume  LeaseCommand = "resume"
+	CommandRelease LeaseCommand = "release"
+	CommandRetry   LeaseCommand = "retry"
 )
 
-// Witness tells what a consumer in this process has seen; feedbox-dev has one.
-type Witness interface {
-	// Seen is by event id, of one key.
-	Seen(key string) map[string]Seen
+// Receipts knows the events that a consumer in this process received; feedbox-dev has one.
+type Receipts interface {
+	// OfKey returns the receipts of one key by event id.
+	OfKey(key string) map[string]Receipt
 }
 
-// Seen is when the broker accepted an event, and when the consumer got it.
-type Seen struct{ Accepted, Received time.Time }
+// Receipt has the times when the broker accepted an event and the consumer received it.
+type Receipt struct{ Accepted, Received time.Time }
 
-// Of is the Port over an operator.
-func Of(o *operator.Operator) Port { return over{o} }
+// NewPort returns the Port of an operator.
+func NewPort(o *operator.Operator) Port { return operatorPort{o} }
 
-type over struct{ *operator.Operator }
+type operatorPort struct{ *operator.Operator }
 
-func (o over) LeaseList(ctx context.Context) ([]changefeed.Lease, bool, error) {
+func (o operatorPort) LeaseList(ctx context.Context) ([]changefeed.Lease, bool, error) {
 	leases, err := o.Leases.Leases(ctx)
 	if _, refused := errors.AsType[*changefeed.RefusedError](err); err != nil && !refused {
 		return nil, false, err
@@ -82,28 +82,34 @@ func (o over) LeaseList(ctx context.Context) ([]changefeed.Lease, bool, error) {
 	return leases, paused, err
 }
 
-func (o over) Hosts(ctx context.Context) ([]changefeed.Host, error)   { return o.Leases.Hosts(ctx) }
-func (o over) Lag(ctx context.Context) ([]changefeed.RangeLag, error) { return o.Leases.Lag(ctx) }
+func (o operatorPort) Hosts(ctx context.Context) ([]changefeed.Host, error) {
+	return o.Leases.Hosts(ctx)
+}
+func (o operatorPort) Lag(ctx context.Context) ([]changefeed.RangeLag, error) {
+	return o.Leases.Lag(ctx)
+}
 
-func (o over) Gate(ctx context.Context, key string) (relay.Gate, error) { return o.Lot.Gate(ctx, key) }
+func (o operatorPort) Gate(ctx context.Context, key string) (relay.Gate, error) {
+	return o.Lot.Gate(ctx, key)
+}
 
-func (o over) Steer(ctx context.Context, verb SteerVerb, leases ...string) error {
+func (o operatorPort) CommandLeases(ctx context.Context, command LeaseCommand, leases ...string) error {
 	all := len(leases) == 0
-	switch verb {
-	case SteerPause:
+	switch command {
+	case CommandPause:
 		if all {
 			return o.Leases.Pause(ctx)
 		}
 		return o.Leases.PauseLeases(ctx, leases...)
-	case SteerResume:
+	case CommandResume:
 		if all {
 			return errors.Join(o.Leases.Resume(ctx), o.Leases.ResumeLeases(ctx))
 		}
 		return o.Leases.ResumeLeases(ctx, leases...)
-	case SteerRelease:
+	case CommandRelease:
 		return o.Leases.Release(ctx, leases...)
-	case SteerRetry:
+	case CommandRetry:
 		return o.Leases.Retry(ctx, leases...)
 	}
-	return errors.New("there is no verb " + string(verb))
+	return errors.New("unknown lease command " + string(command))
 }

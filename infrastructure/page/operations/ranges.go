@@ -13,12 +13,12 @@ import (
 	"feedbox/infrastructure/page"
 )
 
-// rangesView is a page of the ranges, and the map of all.
+// rangesView is a page of the ranges, with a map of all.
 type rangesView struct {
 	At         time.Time
 	Trouble    string
 	Cells      []cell
-	Conditions []counted
+	Conditions []conditionCount
 	Show, Find string
 	Rows       []rangeRow
 	Page       pageOf
@@ -26,7 +26,7 @@ type rangesView struct {
 	Total      int
 }
 
-// cell of the map stands for ranges that follow each other.
+// cell is a part of the map: one range, or several neighbours.
 type cell struct {
 	State, Title, URL string
 }
@@ -40,9 +40,9 @@ type rangeRow struct {
 	Behind               int64
 	Oldest               time.Duration
 	Known                bool
-	Checkpoint           time.Time // when it was last written
+	Checkpoint           time.Time // last write of the lease
 	Error                string
-	Wanted               []string
+	Pending              []string
 	Epoch                int64
 	Previous             string
 	LSN, Delivered, Docs int64
@@ -51,14 +51,14 @@ type rangeRow struct {
 	Paused               bool
 }
 
-// maxCells bounds the map: neighbours share a cell when there are more ranges.
+// maxCells bounds the map: with more ranges, neighbours share a cell.
 const maxCells = 320
 
 func newRangeRow(r operator.Range, now time.Time) rangeRow {
 	c, d := r.Condition(now)
 	row := rangeRow{
 		Name: changefeed.LeaseName(r.ID), Range: r.Range.String(), Owner: r.Owner, Condition: c, State: stateOf(c), For: d,
-		Behind: r.Lag.Transactions, Oldest: r.Lag.Age, Known: r.Lag.Known, Checkpoint: r.Timestamp, Error: r.Error, Wanted: wanted(r.Request),
+		Behind: r.Lag.Transactions, Oldest: r.Lag.Age, Known: r.Lag.Known, Checkpoint: r.Timestamp, Error: r.Error, Pending: pendingCommands(r.Request),
 		Epoch: r.Epoch, Previous: r.Previous, LSN: r.LSN, Delivered: max(r.LSN, r.Delivered), Docs: r.Handled, Lease: r.Lease, Failures: r.Failures, Paused: r.Request.Paused,
 	}
 	if row.Error == "" {
@@ -67,8 +67,8 @@ func newRangeRow(r operator.Range, now time.Time) rangeRow {
 	return row
 }
 
-// wanted lists what an operator asked for and the owner has not done yet.
-func wanted(r changefeed.Request) []string {
+// pendingCommands lists the commands that the owner has not carried out yet.
+func pendingCommands(r changefeed.Request) []string {
 	var w []string
 	if r.Paused {
 		w = append(w, "pause")
@@ -86,7 +86,7 @@ func wanted(r changefeed.Request) []string {
 }
 
 func (s *Operations) ranges(r *http.Request) (any, error) {
-	p := s.reader.Look(r.Context())
+	p := s.reader.Latest(r.Context())
 	q := r.URL.Query()
 	v := rangesView{
 		At: p.RangesAt, Trouble: p.RangesErr, Conditions: conditions(p.Standing), Show: q.Get("show"), Find: strings.TrimSpace(q.Get("find")),
@@ -112,7 +112,7 @@ func matches(r operator.Range, find string) bool {
 	return strings.HasPrefix(changefeed.LeaseName(r.ID), strings.ToLower(find)) || strings.Contains(r.Owner, find) || strings.Contains(r.Range.String(), strings.ToUpper(find))
 }
 
-// cells draws the key space: each cell has the worst condition of its ranges.
+// cells returns the map of the key space: each cell has the worst condition of its ranges.
 func cells(s operator.Standing) []cell {
 	n := min(maxCells, len(s.Ranges))
 	all := make([]cell, 0, n)
@@ -128,7 +128,7 @@ func cells(s operator.Standing) []cell {
 		c := operator.Conditions()[worst]
 		one := cell{State: stateOf(c), Title: changefeed.LeaseName(s.Ranges[at].ID) + ": " + string(c), URL: "ranges/" + changefeed.LeaseName(s.Ranges[at].ID)}
 		if to-from > 1 {
-			one.Title = strconv.Itoa(to-from) + " ranges, the worst is " + string(c)
+			one.Title = strconv.Itoa(to-from) + " ranges, worst: " + string(c)
 			one.URL = "ranges?page=" + strconv.Itoa(from/pageSize+1)
 		}
 		all = append(all, one)
@@ -136,7 +136,7 @@ func cells(s operator.Standing) []cell {
 	return all
 }
 
-// paged is the part of a list that a query asks for.
+// paged returns the bounds of the page that a query requests, and fills in the pagination.
 func paged(q url.Values, total int, path string, into *pageOf) (from, to int) {
 	number, err := strconv.Atoi(q.Get("page"))
 	last := max(1, (total+pageSize-1)/pageSize)
@@ -166,20 +166,19 @@ func paged(q url.Values, total int, path string, into *pageOf) (from, to int) {
 	return from, to
 }
 
-// rangeView is one range, in full.
+// rangeView has the details of one range.
 type rangeView struct {
 	rangeRow
-	At    time.Time
 	Moves []Move
 }
 
 func (s *Operations) oneRange(r *http.Request) (any, error) {
-	p := s.reader.Look(r.Context())
+	p := s.reader.Latest(r.Context())
 	one, err := rangeNamed(p, r.PathValue("lease"))
 	if err != nil {
 		return nil, err
 	}
-	v := rangeView{rangeRow: newRangeRow(one, p.Standing.At), At: p.RangesAt}
+	v := rangeView{rangeRow: newRangeRow(one, p.Standing.At)}
 	for _, m := range p.Moves {
 		if m.Lease == v.Name {
 			v.Moves = append(v.Moves, m)
@@ -188,11 +187,11 @@ func (s *Operations) oneRange(r *http.Request) (any, error) {
 	return v, nil
 }
 
-func rangeNamed(p Picture, name string) (operator.Range, error) {
+func rangeNamed(p Overview, name string) (operator.Range, error) {
 	for _, one := range p.Standing.Ranges {
 		if changefeed.LeaseName(one.ID) == name {
 			return one, nil
 		}
 	}
-	return operator.Range{}, &page.Refusal{Status: http.StatusNotFound, Title: "There is no such range", Detail: "No lease is called " + name + ": it was split or merged, or never was.", Next: "The list of ranges has those there are."}
+	return operator.Range{}, &page.Refusal{Status: http.StatusNotFound, Title: "Range not found", Detail: "There is no lease " + name + ": it was split or merged, or never existed.", Next: "See the list of ranges."}
 }

@@ -2,7 +2,6 @@ package operations
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -15,34 +14,33 @@ import (
 )
 
 const (
-	watched      = 10 * time.Second // how long a look counts
-	metricsBusy  = 2 * time.Second
-	metricsIdle  = 15 * time.Second
-	rangesEvery  = 2 * time.Second
-	parkedEvery  = 3 * time.Second
-	maxAge       = 30 * time.Second // what is older is waited for
-	share        = 5                // a read takes no more than one in so many
-	readTimeout  = 2 * time.Minute
-	firstPicture = 1500 * time.Millisecond // how long a view waits for what was not read of late
-	maxMoves     = 200
-	maxError     = 300 // bytes kept of a parked key's error
+	watchedFor    = 10 * time.Second // a request for a view keeps the reads going this long
+	metricsBusy   = 2 * time.Second
+	metricsIdle   = 15 * time.Second
+	rangesEvery   = 2 * time.Second
+	parkedEvery   = 3 * time.Second
+	maxAge        = 30 * time.Second // a view waits for a read if its data is older
+	share         = 5                // a read of the store takes at most 1/share of the time
+	readTimeout   = 2 * time.Minute
+	firstReadWait = 1500 * time.Millisecond // bounds the wait of a view for a read
+	maxMoves      = 200
+	maxError      = 300 // bytes kept of a parked key's error
 )
 
-// Picture is what was read last. It is not changed any more.
-type Picture struct {
+// Overview is an immutable copy of the latest reads.
+type Overview struct {
 	Standing   operator.Standing
-	Paused     bool // all relays are told to
+	Paused     bool // all relays are
 	Hosts      []changefeed.Host
 	Moves      []Move // the latest first
 	RangesAt   time.Time
-	RangesTook time.Duration
 	RangesErr  string
 	Gates      []relay.Gate
 	Reasons    []operator.Reason
 	GatesAt    time.Time
 	GatesErr   string
-	told       told
-	rates      [numbers]float64
+	metrics    metricsSum
+	rates      [seriesCount]float64
 	MetricsErr string
 	sendTook   time.Duration // mean of one batch
 	delivery   time.Duration // mean from creation to acceptance
@@ -61,24 +59,23 @@ type Reader struct {
 	port    Watcher
 	metrics []string
 	client  *http.Client
-	log     *slog.Logger
 	wake    chan struct{}
 
-	mu      sync.Mutex
-	asked   time.Time
-	picture Picture
-	history *history
+	mu       sync.Mutex // guards the fields below
+	asked    time.Time  // last call of Latest
+	overview Overview
+	history  *history
 }
 
-func newReader(port Watcher, metrics []string, client *http.Client, log *slog.Logger) *Reader {
-	return &Reader{port: port, metrics: metrics, client: client, log: log, wake: make(chan struct{}, 8), history: newHistory()}
+func newReader(port Watcher, metrics []string, client *http.Client) *Reader {
+	return &Reader{port: port, metrics: metrics, client: client, wake: make(chan struct{}, 8), history: newHistory()}
 }
 
 // Run reads until ctx ends.
 func (r *Reader) Run(ctx context.Context) error {
 	var group errgroup.Group
 	woken := [3]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)}
-	group.Go(func() error { // one wake for all three
+	group.Go(func() error { // forwards a wake to all three loops
 		for {
 			select {
 			case <-r.wake:
@@ -99,18 +96,18 @@ func (r *Reader) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// loop reads each busy while somebody looks, and each idle while nobody does; idle 0 is
-// not at all.
+// loop reads every busy while views are requested, and every idle otherwise; an idle of 0
+// means not at all.
 func (r *Reader) loop(ctx context.Context, wake <-chan struct{}, busy, idle time.Duration, read func(ctx context.Context)) error {
 	for {
 		pause := idle
-		looked := r.looked()
-		if looked || idle > 0 {
+		active := r.watched()
+		if active || idle > 0 {
 			began := time.Now()
 			bounded, cancel := context.WithTimeout(ctx, readTimeout)
 			read(bounded)
 			cancel()
-			if looked {
+			if active {
 				pause = max(busy, (share-1)*time.Since(began))
 			}
 		}
@@ -127,27 +124,27 @@ func (r *Reader) loop(ctx context.Context, wake <-chan struct{}, busy, idle time
 	}
 }
 
-func (r *Reader) looked() bool {
+func (r *Reader) watched() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Since(r.asked) < watched
+	return time.Since(r.asked) < watchedFor
 }
 
-// Look returns what was read last, and has it read on. It waits a little for what was not
-// read of late.
-func (r *Reader) Look(ctx context.Context) Picture {
+// Latest returns the latest reads and keeps the reads going. It waits up to firstReadWait
+// if the data is old.
+func (r *Reader) Latest(ctx context.Context) Overview {
 	r.mu.Lock()
-	idle := time.Since(r.asked) >= watched
+	idle := time.Since(r.asked) >= watchedFor
 	r.asked = time.Now()
 	late := r.asked.Add(-maxAge)
 	r.mu.Unlock()
 	if idle {
-		r.nudge()
+		r.refresh()
 	}
-	deadline := time.Now().Add(firstPicture)
+	deadline := time.Now().Add(firstReadWait)
 	for {
 		r.mu.Lock()
-		p := r.picture
+		p := r.overview
 		r.mu.Unlock()
 		if p.RangesAt.After(late) && p.GatesAt.After(late) || time.Now().After(deadline) {
 			return p
@@ -160,16 +157,16 @@ func (r *Reader) Look(ctx context.Context) Picture {
 	}
 }
 
-// nudge has everything read now, such as after an act.
-func (r *Reader) nudge() {
+// refresh starts all reads now, such as after an act.
+func (r *Reader) refresh() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// curve is one number's last 15 minutes.
-func (r *Reader) curve(n number) []float64 {
+// curve returns the last 15 minutes of one series.
+func (r *Reader) curve(n series) []float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.history.curve(n, time.Now())
@@ -178,27 +175,27 @@ func (r *Reader) curve(n number) []float64 {
 func (r *Reader) readParked(ctx context.Context) {
 	gates, err := r.port.GatesFor(ctx, "")
 	for i := range gates {
-		gates[i].Error, gates[i].Closing.Error = cut(gates[i].Error), cut(gates[i].Closing.Error)
+		gates[i].Error, gates[i].Closing.Error = shortened(gates[i].Error), shortened(gates[i].Closing.Error)
 	}
 	reasons := operator.Reasons(gates)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.picture.GatesErr = words(err)
+	r.overview.GatesErr = errorText(err)
 	if err == nil {
-		r.picture.Gates, r.picture.Reasons = gates, reasons
+		r.overview.Gates, r.overview.Reasons = gates, reasons
 	}
-	r.picture.GatesAt = time.Now()
+	r.overview.GatesAt = time.Now()
 }
 
-// cut copies the beginning, so that the whole can be forgotten.
-func cut(text string) string {
+// shortened copies the beginning, so that the whole text can be garbage-collected.
+func shortened(text string) string {
 	if len(text) <= maxError {
 		return text
 	}
 	return string([]byte(text[:maxError])) + " …"
 }
 
-func words(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// readMetrics asks the processes, and notes the point of the history.
+// readMetrics scrapes all processes and adds a point to the history.
 func (r *Reader) readMetrics(ctx context.Context) {
 	t, err := scrape(ctx, r.client, r.metrics)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := &r.picture
-	before := p.told
-	p.MetricsErr = words(err)
+	p := &r.overview
+	before := p.metrics
+	p.MetricsErr = errorText(err)
 	for i := range p.rates {
 		p.rates[i] = math.NaN()
 	}
-	p.told = t
+	p.metrics = t
 	seconds := t.at.Sub(before.at).Seconds()
 	same := before.answered == t.answered && t.answered > 0 && seconds > 0
 	per := func(now, then float64) float64 {
-		if !same || now < then { // a process has begun anew
+		if !same || now < then { // a process has restarted
 			return math.NaN()
 		}
 		return (now - then) / seconds
 	}
-	behind, oldest := lagTold(t)
-	if len(t.lag) == 0 { // nobody told it: as the reads of the feed found
+	behind, oldest := t.totalLag()
+	if len(t.lag) == 0 { // use the lag measured on the feed
 		behind, oldest = float64(p.Standing.Behind), p.Standing.Oldest
 	}
-	p.rates[numberAccepted] = per(t.accepted, before.accepted)
-	p.rates[numberBatches] = per(t.batches, before.batches)
-	p.rates[numberBehind], p.rates[numberOldest] = behind, oldest.Seconds()
-	p.rates[numberParked] = float64(len(p.Gates))
+	p.rates[seriesAccepted] = per(t.accepted, before.accepted)
+	p.rates[seriesBatches] = per(t.batches, before.batches)
+	p.rates[seriesBehind], p.rates[seriesOldest] = behind, oldest.Seconds()
+	p.rates[seriesParked] = float64(len(p.Gates))
 	if t.hasAPI {
-		p.rates[numberIn] = per(t.changes, before.changes)
-	} else if wasBehind, _ := lagTold(before); same && len(t.lag) > 0 {
-		p.rates[numberIn] = max(0, p.rates[numberAccepted]+(behind-wasBehind)/seconds)
+		p.rates[seriesCommitted] = per(t.changes, before.changes)
+	} else if wasBehind, _ := before.totalLag(); same && len(t.lag) > 0 {
+		p.rates[seriesCommitted] = max(0, p.rates[seriesAccepted]+(behind-wasBehind)/seconds)
 	}
 	if n := t.batches - before.batches; same && n > 0 {
 		p.sendTook = time.Duration((t.sending - before.sending) / n * float64(time.Second))
@@ -46,12 +46,13 @@ func (r *Reader) readMetrics(ctx context.Context) {
 		p.delivery = time.Duration((t.delivery.seconds - before.delivery.seconds) / n * float64(time.Second))
 	}
 	if len(r.metrics) > 0 || !p.RangesAt.IsZero() {
-		r.history.note(t.at, p.rates)
+		r.history.add(t.at, p.rates)
 	}
 }
 
-func lagTold(t told) (behind float64, oldest time.Duration) {
-	for _, r := range t.lag {
+// totalLag returns the transactions behind of all ranges, and the greatest age.
+func (m *metricsSum) totalLag() (behind float64, oldest time.Duration) {
+	for _, r := range m.lag {
 		behind += float64(r.transactions)
 		oldest = max(oldest, r.oldest)
 	}

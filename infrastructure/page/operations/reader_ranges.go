@@ -9,9 +9,8 @@ import (
 	"feedbox/infrastructure/operator"
 )
 
-// readRanges reads leases, and the lag of those whose relay did not tell it.
+// readRanges reads the leases, and measures the lag if the metrics do not have it.
 func (r *Reader) readRanges(ctx context.Context) {
-	began := time.Now()
 	leases, paused, err := r.port.LeaseList(ctx)
 	var hosts []changefeed.Host
 	if err == nil {
@@ -34,8 +33,8 @@ func (r *Reader) readRanges(ctx context.Context) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := &r.picture
-	p.RangesErr, p.RangesAt, p.RangesTook = words(err), now, time.Since(began)
+	p := &r.overview
+	p.RangesErr, p.RangesAt = errorText(err), now
 	if err != nil {
 		return
 	}
@@ -43,10 +42,11 @@ func (r *Reader) readRanges(ctx context.Context) {
 	p.Standing, p.Paused, p.Hosts = s, paused, hosts
 }
 
-// lags are by the lease's id.
+// lags returns the lags by lease id. The metrics of the relays cost the store nothing, so
+// they are preferred to a measurement on the feed.
 func (r *Reader) lags(ctx context.Context, leases []changefeed.Lease) (map[string]changefeed.RangeLag, error) {
 	r.mu.Lock()
-	fresh := r.picture.told
+	fresh := r.overview.metrics
 	r.mu.Unlock()
 	lags := make(map[string]changefeed.RangeLag, len(leases))
 	missing := time.Since(fresh.at) > 3*metricsBusy
@@ -68,7 +68,7 @@ func (r *Reader) lags(ctx context.Context, leases []changefeed.Lease) (map[strin
 	return lags, err
 }
 
-// moves adds what has changed between two looks, the latest first.
+// moves prepends the changes of ownership between two reads.
 func moves(known []Move, before, after []operator.Range, now time.Time) []Move {
 	if len(before) == 0 {
 		return known

@@ -1,0 +1,121 @@
+package operations
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/page"
+)
+
+// timeline shows the stored events of one aggregate.
+type timeline struct {
+	Key     string
+	Events  []timelineEntry
+	Trouble string
+	Missing []int64
+	Parked  *keyView
+	Version int64
+	Cut     int // older events that are not shown
+}
+
+// timelineEntry is an event with its status and times.
+type timelineEntry struct {
+	Sequence, Version int64
+	ID, Action        string
+	Trace             string
+	State, Words      string
+	CreatedAt         time.Time
+	CommittedAt       time.Time
+	Accepted          time.Time
+	Received          time.Time
+	Took              time.Duration // from creation to reception
+	Document          string
+}
+
+// maxEntries bounds the events shown of a key; the latest are kept.
+const maxEntries = 200
+
+// findTimeline redirects to the timeline of the key in the query.
+func (s *Operations) findTimeline(r *http.Request) (any, error) {
+	if key := strings.TrimSpace(r.URL.Query().Get("key")); key != "" {
+		return nil, &page.Moved{To: "/life/" + url.PathEscape(key)}
+	}
+	return nil, nil
+}
+
+func (s *Operations) timeline(r *http.Request) (any, error) {
+	key := r.PathValue("key")
+	handled := s.reader.Latest(r.Context()).Standing.Handled()
+	return s.timelines.get(key, func() (timeline, error) {
+		found, err := s.o.Port.Life(r.Context(), key, handled)
+		if err != nil {
+			return timeline{}, err
+		}
+		v := timeline{Key: key, Trouble: found.Trouble, Missing: found.Missing}
+		var receipts map[string]Receipt
+		if s.o.Receipts != nil {
+			receipts = s.o.Receipts.OfKey(key)
+		}
+		if found.Parked != nil {
+			parked := keyView{gateRow: newGateRow(found.Parked.Gate)}
+			for i, e := range found.Parked.Line {
+				parked.Line = append(parked.Line, newLineEvent(e, i+1))
+			}
+			v.Parked = &parked
+		}
+		v.Cut = max(0, len(found.Events)-maxEntries)
+		for _, e := range found.Events[v.Cut:] {
+			v.Events = append(v.Events, newTimelineEntry(e, receipts[e.ID]))
+			v.Version = max(v.Version, e.AggregateVersion)
+		}
+		return v, nil
+	})
+}
+
+func newTimelineEntry(e operator.Lived, receipt Receipt) timelineEntry {
+	entry := timelineEntry{
+		Sequence: e.Sequence, Version: e.AggregateVersion, ID: e.ID, Action: e.Action, Trace: traceID(e.Traceparent),
+		CommittedAt: e.CommittedAt, Accepted: receipt.Accepted, Received: receipt.Received,
+	}
+	entry.CreatedAt, _ = time.Parse(time.RFC3339Nano, e.CreatedAt) // zero if the event has none
+	entry.Document, _ = indented(e.Body)
+	entry.State, entry.Words = statusState(e.Fate)
+	if !receipt.Received.IsZero() {
+		if e.Fate == operator.FateWaiting {
+			entry.State, _ = statusState(operator.FateAccepted)
+		}
+		entry.Words = "received"
+		if !entry.CreatedAt.IsZero() {
+			entry.Took = receipt.Received.Sub(entry.CreatedAt)
+		}
+	}
+	return entry
+}
+
+// statusState returns CSS class and label of an event's status.
+func statusState(f operator.Fate) (state, words string) {
+	switch f {
+	case operator.FateAccepted:
+		return "good", "accepted"
+	case operator.FateParked:
+		return "bad", "refused"
+	case operator.FateHeld:
+		return "warn", "held"
+	case operator.FateSkipped:
+		return "", "skipped"
+	case operator.FateWaiting:
+	}
+	return "busy", "in flight"
+}
+
+// traceID returns the second field of a W3C traceparent, "" if it is malformed.
+func traceID(traceparent string) string {
+	parts := strings.Split(traceparent, "-")
+	if len(parts) < 4 {
+		return ""
+	}
+	return parts[1]
+}
