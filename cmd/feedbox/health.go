@@ -3,22 +3,19 @@ package main
 import (
 	"time"
 
-	"feedbox/changefeed"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/console"
 )
 
-// healthOf says in words how a range is. What its owner last wrote counts only while the
-// owner is heard of, which it is if silent is 0.
-func healthOf(h changefeed.Health, l changefeed.Lease, silent time.Duration) string {
+// healthOf formats the condition of a range, and for how long it has lasted. For an expired
+// lease that is the silence of its owner.
+func healthOf(r operator.Range, now time.Time) string {
+	condition, lasted := r.Condition(now)
 	switch {
-	case silent > l.Expiry:
-		return "owner silent " + console.Age(silent) + ", its lease has expired"
-	case silent > 0:
-		return "owner silent " + console.Age(silent)
-	case h == changefeed.Healthy:
-		return "healthy"
-	case !l.Failing.IsZero():
-		return string(h) + " for " + console.Age(time.Since(l.Failing))
+	case condition == operator.Expired:
+		return "expired, owner silent for " + console.Age(lasted)
+	case lasted > 0:
+		return string(condition) + " for " + console.Age(lasted)
 	}
-	return string(h)
+	return string(condition)
 }

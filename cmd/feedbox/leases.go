@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"feedbox/changefeed"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/console"
 )
 
@@ -44,7 +45,7 @@ type leaseView struct {
 func newLeaseView(l changefeed.Lease, silent time.Duration) leaseView {
 	v := leaseView{
 		Lease: changefeed.LeaseName(l.ID), Range: l.Token, ID: l.ID, State: string(l.State), Owner: l.Owner, Previous: l.Previous, Epoch: l.Epoch, LSN: l.LSN,
-		Continuation: l.Continuation, Health: healthOf(l.Health, l, silent), Silent: silent.Seconds(), Failures: l.Failures, Error: l.Error, Wanted: wanted(l.Request),
+		Continuation: l.Continuation, Health: healthOf(operator.Range{Lease: l, Silent: silent}, time.Now()), Silent: silent.Seconds(), Failures: l.Failures, Error: l.Error, Wanted: wanted(l.Request),
 	}
 	if l.State == changefeed.LeaseLive {
 		v.State = "live"

@@ -2,20 +2,20 @@ package main
 
 import "strings"
 
-// status colours a word that says how something is.
+// status colours a text by its first word.
 func (p *program) status(text string) string {
 	switch first, _, _ := strings.Cut(text, " "); first {
 	case "ok", "healthy":
 		return p.style.Good(text)
-	case "failed", "stopped", "owner":
+	case "failed", "stopped", "expired,":
 		return p.style.Bad(text)
-	case "warning", "unknown", "retrying", "held":
+	case "warning", "unknown", "retrying", "held", "silent", "free":
 		return p.style.Warn(text)
 	}
 	return text
 }
 
-// paintStatus is for tables in which one column holds such words.
+// paintStatus returns a Paint function for tables with a status column.
 func (p *program) paintStatus(column int) func(int, string) string {
 	return func(at int, text string) string {
 		if at == column {

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -72,50 +71,3 @@ func (o *Operator) Level(oldest time.Duration) relay.Level {
 
 // EventTTL is how long events live.
 func (o *Operator) EventTTL() time.Duration { return o.cfg.EventTTL }
-
-// Condition is what is to be said of a range, in a word.
-type Condition string
-
-// The conditions, from the worst on.
-const (
-	Expired  Condition = "expired" // its owner is silent for longer than its lease lives
-	Stopped  Condition = "stopped"
-	Free     Condition = "free" // it has no owner
-	Silent   Condition = "silent"
-	Retrying Condition = "retrying"
-	Paused   Condition = "paused" // as an operator wanted
-	Healthy  Condition = "healthy"
-)
-
-// Conditions are all, from the worst on.
-func Conditions() []Condition {
-	return []Condition{Expired, Stopped, Free, Silent, Retrying, Paused, Healthy}
-}
-
-// Condition says how the range is, and for how long where that is known. What its owner
-// last wrote counts only while the owner is heard of.
-func (r Range) Condition(now time.Time) (Condition, time.Duration) {
-	health := cmp.Or(r.Lag.Health, r.Health)
-	switch {
-	case r.Silent > r.Expiry && r.Owner != "":
-		return Expired, r.Silent
-	case r.Silent > 0:
-		return Silent, r.Silent
-	case health == changefeed.Stopped:
-		return Stopped, since(r.Failing, now)
-	case r.Owner == "" && r.State == changefeed.LeaseLive:
-		return Free, 0
-	case health == changefeed.Retrying:
-		return Retrying, since(r.Failing, now)
-	case r.Request.Paused:
-		return Paused, 0
-	}
-	return Healthy, 0
-}
-
-func since(t, now time.Time) time.Duration {
-	if t.IsZero() {
-		return 0
-	}
-	return now.Sub(t)
-}
