@@ -9,8 +9,7 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// admit lets a request in: its principal is known, may do what the scope
-// stands for, and has not used up its rate.
+// admit authenticates a request and checks the scope and the rate of its principal.
 func (s *Server) admit(r *http.Request, scope auth.Scope) error {
 	principal, err := s.options.Auth.Authenticate(r.Context(), r)
 	if err != nil {
@@ -41,13 +40,13 @@ func (s *Server) take(caller string) error {
 	return nil
 }
 
-// turnAway answers a request that is refused before anybody knows who sent it, or that
-// leads nowhere. Such requests have a rate for each address they come from, or they would
-// be the only ones without. Behind a proxy that is the proxy's address: the refusals of
-// all share a rate then, and what is not refused never spends it.
+// turnAway refuses a request whose principal is unknown or whose route does not exist. Such
+// requests share a rate per remote address, because otherwise they would have no limit.
+// With a proxy in front, that is the address of the proxy: all refusals share one rate, but
+// accepted requests do not spend it.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, refusal error) {
 	_, open := s.options.Auth.(auth.Open)
-	_, theirs := errors.AsType[*requestError](refusal) // an outage of ours costs them nothing
+	_, theirs := errors.AsType[*requestError](refusal) // an outage on our side must not cost the caller its rate
 	if !open && theirs {
 		if err := s.take(addressOf(r)); err != nil {
 			refusal = err
@@ -56,8 +55,8 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, refusal error)
 	fail(w, r, refusal)
 }
 
-// addressOf is where a request comes from: the address, of version 6 the network that
-// one customer usually has. It cannot be the id of a principal.
+// addressOf returns the rate key of a remote address: for IPv6 its /64 network, because one
+// customer usually has a whole network. The key cannot be the id of a principal.
 func addressOf(r *http.Request) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -70,8 +69,8 @@ func addressOf(r *http.Request) string {
 	return "from " + address.String()
 }
 
-// refusal turns an error of authentication into the answer to it (RFC 6750
-// §3: no error code where no credential was sent).
+// refusal returns the answer to an authentication error. Without a credential it has no
+// error code (RFC 6750 §3).
 func (s *Server) refusal(err error) error {
 	refuse := func(code, detail, parameters string) error {
 		return &requestError{

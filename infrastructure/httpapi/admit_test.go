@@ -27,7 +27,7 @@ func apiKeys(t *testing.T) auth.Authenticator {
 	return keys
 }
 
-func TestEveryRouteAsksForItsScope(t *testing.T) {
+func TestEveryRouteRequiresItsScope(t *testing.T) {
 	a := start(t, &httpapi.Options{Auth: apiKeys(t)})
 	path := a.do(http.MethodPost, "/api/contacts", jane, "x-api-key", "wkey").header.Get("Location")
 	for _, tc := range []struct {
@@ -73,7 +73,7 @@ func TestEveryRouteAsksForItsScope(t *testing.T) {
 	}
 }
 
-// broken is an identity provider that is away.
+// broken is an identity provider with an outage.
 type broken struct{}
 
 func (broken) Authenticate(context.Context, *http.Request) (auth.Principal, error) {
@@ -115,9 +115,9 @@ func TestRateLimitIsPerPrincipal(t *testing.T) {
 	}
 }
 
-// TestRefusalsHaveARate: what is refused before a principal is known counts for the
-// address it comes from, and takes nothing from those who are served.
-func TestRefusalsHaveARate(t *testing.T) {
+// A request that is refused before authentication counts for its address. It does not use up
+// the rate of accepted requests.
+func TestRefusalsAreRateLimitedPerAddress(t *testing.T) {
 	for name, send := range map[string]func(a *api) answer{
 		"401, no key":    func(a *api) answer { return a.do(http.MethodGet, "/api/contacts", "") },
 		"401, wrong key": func(a *api) answer { return a.do(http.MethodPost, "/api/contacts", jane, "x-api-key", "nokey") },
@@ -144,7 +144,7 @@ func TestRefusalsHaveARate(t *testing.T) {
 	}
 }
 
-func TestAnonymousHasNoRate(t *testing.T) {
+func TestAnonymousIsNotRateLimited(t *testing.T) {
 	a := start(t, &httpapi.Options{RateLimit: 0.01, RateBurst: 1})
 	for range 5 {
 		if got := a.do(http.MethodGet, "/api/contacts", ""); got.status != 200 {
@@ -156,7 +156,7 @@ func TestAnonymousHasNoRate(t *testing.T) {
 	}
 }
 
-func TestInFlightCap(t *testing.T) {
+func TestRequestsBeyondCapacityAreRefused(t *testing.T) {
 	a := start(t, &httpapi.Options{MaxInFlight: 2})
 	path, _ := a.create()
 	hold := make(chan struct{})
@@ -168,12 +168,12 @@ func TestInFlightCap(t *testing.T) {
 	for range 2 {
 		held.Go(func() {
 			if got := a.do(http.MethodGet, path, ""); got.status != 200 {
-				t.Errorf("a request within the cap: %d", got.status)
+				t.Errorf("a request within the limit: %d", got.status)
 			}
 		})
 		<-entered
 	}
-	for range 3 { // what is refused takes no place
+	for range 3 { // a refused request takes no place
 		got := a.do(http.MethodGet, path, "")
 		if p := problemOf(t, got); got.status != 503 || p.Code != "overloaded" || got.header.Get("Retry-After") != "1" {
 			t.Errorf("%d %s", got.status, got.body)
@@ -185,6 +185,6 @@ func TestInFlightCap(t *testing.T) {
 	a.memory.entered = nil
 	a.memory.mu.Unlock()
 	if got := a.do(http.MethodGet, path, ""); got.status != 200 {
-		t.Errorf("after the rush: %d", got.status)
+		t.Errorf("after the overload: %d", got.status)
 	}
 }

@@ -24,19 +24,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// api is a running server over memory and a client to it.
+// api is a running server with a store in memory, and a client.
 type api struct {
 	t      *testing.T
 	memory *memory
 	url    string
 	client *http.Client
 	logs   *syncBuffer
-	// session, if not nil, is sent with each request and kept up to date, as a
-	// client does that wants to read its own writes.
+	// session, if not nil, is sent with each request and updated, like a client that reads
+	// its own writes.
 	session *session
 }
 
-// session is a session token that several clients share.
+// session is a session token shared by several clients.
 type session struct {
 	mu    sync.Mutex // guards token
 	token string
@@ -54,7 +54,7 @@ func (s *session) set(token string) {
 	s.token = token
 }
 
-// syncBuffer takes log lines from several goroutines.
+// syncBuffer is a buffer for log lines of several goroutines.
 type syncBuffer struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -72,12 +72,12 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// newServer is the server of the contacts that m knows.
+// newServer returns a server of the contacts of m.
 func newServer(m *mediator.Mediator, options *httpapi.Options) (*httpapi.Server, error) {
 	return httpapi.New([]httpapi.Resource{contactsapi.Resource(m)}, options)
 }
 
-// start runs a server over memory.
+// start runs a server with a store in memory.
 func start(t *testing.T, options *httpapi.Options) *api {
 	t.Helper()
 	memory := newMemory()
@@ -93,7 +93,7 @@ func start(t *testing.T, options *httpapi.Options) *api {
 	return a
 }
 
-// startOver runs a server over the given application.
+// startOver runs a server of the given application.
 func startOver(t *testing.T, m *mediator.Mediator, options *httpapi.Options) *api {
 	t.Helper()
 	a := &api{t: t, logs: &syncBuffer{}}
@@ -109,7 +109,7 @@ func startOver(t *testing.T, m *mediator.Mediator, options *httpapi.Options) *ap
 	return a
 }
 
-// serve runs the server as the program does, and stops it when the test ends.
+// serve runs the server like the program does, and stops it when the test ends.
 func (a *api) serve(server *httpapi.Server) {
 	listener := httptest.NewUnstartedServer(nil).Listener
 	a.url = "http://" + listener.Addr().String()
@@ -127,7 +127,7 @@ func (a *api) serve(server *httpapi.Server) {
 	})
 }
 
-// answer is a response that was read to its end.
+// answer is a response with its body.
 type answer struct {
 	status int
 	header http.Header
@@ -174,7 +174,7 @@ func (a *api) do(method, path, body string, headers ...string) answer {
 
 const jane = `{"firstName":"Jane","lastName":"Doe","email":"jane@contoso.example","description":"A contact","companyName":"Contoso"}`
 
-// create makes a contact and returns its path and ETag.
+// create creates a contact and returns its path and ETag.
 func (a *api) create() (path, etag string) {
 	a.t.Helper()
 	created := a.do(http.MethodPost, "/api/contacts", jane)
@@ -184,7 +184,7 @@ func (a *api) create() (path, etag string) {
 	return created.header.Get("Location"), created.header.Get("ETag")
 }
 
-// problem is the part of a problem document that tests look at.
+// problem has the fields of a problem document that tests check.
 type problem struct {
 	Type, Title, Detail, Code, TraceID string
 	Status                             int
@@ -213,7 +213,7 @@ func problemOf(t *testing.T, got answer) problem {
 	return p
 }
 
-// pointers lists where the faults are.
+// pointers lists the pointers of the faults.
 func (p problem) pointers() string {
 	var all []string
 	for _, e := range p.Errors {

@@ -11,7 +11,7 @@ import (
 	"feedbox/application/query"
 )
 
-// auditPage is the schema of the trails of all resources.
+// auditPage names the schema of an audit page, which all resources share.
 const auditPage = "AuditPage"
 
 // auditView is one page of an audit trail.
@@ -25,17 +25,17 @@ type auditEntryView struct {
 	Version   int64            `json:"version" doc:"version of the {noun} after the change"`
 	At        time.Time        `json:"at" doc:"when it was changed"`
 	Principal string           `json:"principal" doc:"who changed it; anonymous where callers are not authenticated"`
-	Events    []auditEventView `json:"events" doc:"the events that came of it"`
+	Events    []auditEventView `json:"events" doc:"the events that the change raised"`
 }
 
 type auditEventView struct {
 	ID       uuid.UUID `json:"id" doc:"id of the event, also of its message"`
 	Action   string    `json:"action" doc:"type of the event"`
-	Sequence int64     `json:"sequence" doc:"place among all events of the {noun}, from 1"`
+	Sequence int64     `json:"sequence" doc:"position among all events of the {noun}, from 1"`
 }
 
 // Audit is GET path/{id}/audit. It answers 200 with one page of the audit trail. The route
-// is there only if Options.Audit says so.
+// exists only if Options.Audit is set.
 func Audit(op Operation, do func(ctx context.Context, in query.Trail) (query.AuditPage, error)) Route {
 	if do == nil {
 		return noFunction("Audit")
@@ -64,11 +64,11 @@ func (c *collection) readAudit(w http.ResponseWriter, r *http.Request, do func(c
 	if err != nil {
 		return err
 	}
-	asked, err := c.listingOf(r)
+	listing, err := c.listingOf(r)
 	if err != nil {
 		return err
 	}
-	page, err := do(r.Context(), query.Trail{ID: id, PageSize: asked.PageSize, Continuation: asked.Continuation, SessionToken: asked.SessionToken})
+	page, err := do(r.Context(), query.Trail{ID: id, PageSize: listing.PageSize, Continuation: listing.Continuation, SessionToken: listing.SessionToken})
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *collection) readAudit(w http.ResponseWriter, r *http.Request, do func(c
 		view.Items[i] = viewOfEntry(entry)
 	}
 	if view.HasMore {
-		view.NextLink = c.setNext(w.Header(), r, asked, page.Continuation)
+		view.NextLink = c.setNext(w.Header(), r, listing, page.Continuation)
 	}
 	setState(w.Header(), "", page.SessionToken)
 	writeJSON(w, http.StatusOK, mediaJSON, view)

@@ -73,8 +73,8 @@ func TestAuditTrail(t *testing.T) {
 	}
 }
 
-// TestTokensBelongToTheirListing: a token of one trail opens no other one.
-func TestTokensBelongToTheirListing(t *testing.T) {
+// A token of one audit trail is refused by another.
+func TestTokenOpensOnlyItsListing(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	one, _ := a.create()
 	other, _ := a.create()
@@ -90,7 +90,7 @@ func TestTokensBelongToTheirListing(t *testing.T) {
 	}
 }
 
-func TestAuditIsOff(t *testing.T) {
+func TestAuditRouteIsAbsentByDefault(t *testing.T) {
 	a := start(t, nil)
 	path, _ := a.create()
 	if got := a.do(http.MethodGet, path+"/audit", ""); got.status != 404 || problemOf(t, got).Code != "route_not_found" {

@@ -16,13 +16,13 @@ import (
 	"feedbox/infrastructure/process/telemetry"
 )
 
-// nowhere takes log lines, which are formatted all the same.
+// nowhere discards log lines after they are formatted.
 type nowhere struct{}
 
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkUpdate is the cost of the HTTP layer: the store is in memory and
-// there is no connection. Logs, metrics and spans are on, as in production.
+// BenchmarkUpdate measures the HTTP layer: the store is in memory and there is no
+// connection. Logs, metrics and spans are on, as in production.
 func BenchmarkUpdate(b *testing.B) {
 	memory := newMemory()
 	m := mediator.New()

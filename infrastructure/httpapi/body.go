@@ -12,11 +12,11 @@ import (
 	"feedbox/infrastructure/httpapi/internal/strictjson"
 )
 
-// maxDepth is far more than any body needs.
+// maxDepth is well above the depth of any body.
 const maxDepth = 16
 
-// readJSON reads the body of r as one JSON document of the given media type. From
-// then on the request counts as being handled.
+// readJSON reads the body of r as one JSON document of the given media type. Once the body
+// has arrived, the request counts against the capacity.
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, mediaType string) (*strictjson.Document, error) {
 	if err := checkContentType(r, mediaType); err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, mediaType stri
 	return document, nil
 }
 
-// checkContentType refuses another media type, another charset than UTF-8
-// and content codings with 415.
+// checkContentType refuses other media types, charsets other than UTF-8, and content
+// codings with 415.
 func checkContentType(r *http.Request, want string) error {
 	refuse := func(detail string) error {
 		header := http.Header{"Accept-Encoding": {"identity"}}
@@ -52,11 +52,11 @@ func checkContentType(r *http.Request, want string) error {
 		return &requestError{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", detail: detail, header: header}
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return refuse("content codings are not supported: send the body as it is")
+		return refuse("content codings are not supported: send the body uncompressed")
 	}
 	sent := r.Header.Get("Content-Type")
 	if sent == want {
-		return nil // what nearly every client sends
+		return nil // the fast path for nearly every client
 	}
 	mediaType, parameters, err := mime.ParseMediaType(sent)
 	if err != nil || mediaType != want {
@@ -68,11 +68,11 @@ func checkContentType(r *http.Request, want string) error {
 	return nil
 }
 
-// usualBody is what is set aside for a body of known length before any of it has come.
+// usualBody bounds the memory that is allocated by Content-Length, before the body arrives.
 const usualBody = 4 << 10
 
-// readBody reads at most limit bytes; more is 413. The memory of a body longer than
-// usual grows as it arrives: announcing one costs nothing here.
+// readBody reads at most limit bytes; more is 413. The buffer of a longer body grows as it
+// arrives, so that a caller cannot allocate memory by announcing a large body.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, bodyTooLarge(limit)
@@ -99,6 +99,6 @@ func bodyTooLarge(limit int64) error {
 	return &requestError{
 		status: http.StatusRequestEntityTooLarge, code: "body_too_large",
 		detail: fmt.Sprintf("the body must have at most %d bytes", limit),
-		header: http.Header{"Connection": {"close"}}, // or net/http would read the rest
+		header: http.Header{"Connection": {"close"}}, // otherwise net/http reads the rest of the body
 	}
 }

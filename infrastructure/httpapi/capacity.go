@@ -5,18 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// capacity bounds how many requests are handled at the same time. Refusing early
-// keeps the answers of those within fast.
+// capacity bounds the number of requests in flight. Refusing the others early keeps the
+// admitted ones fast.
 //
-// A request counts from when its body has been read. Until then it costs a connection
-// and what has arrived of the body, which have limits of their own: a caller that sends
-// slowly must not hold places that others need.
+// A request counts once its body has been read, because a caller that sends slowly must not
+// hold a place. Until then it costs a connection and a part of a body, which have their own
+// limits.
 type capacity struct {
-	limit    int64 // not positive: none
+	limit    int64 // unlimited if not positive
 	inFlight atomic.Int64
 }
 
-// enter takes a place for the request, once.
+// enter takes a place for the request, at most once.
 func (c *capacity) enter(x *requestState) error {
 	if x.entered || c.limit <= 0 {
 		return nil
@@ -29,7 +29,7 @@ func (c *capacity) enter(x *requestState) error {
 	return nil
 }
 
-// leave gives the place back, if the request has one.
+// leave returns the place of the request, if it has one.
 func (c *capacity) leave(x *requestState) {
 	if x.entered {
 		x.entered = false

@@ -9,7 +9,7 @@ import (
 )
 
 // Change is POST path/{id}/verb with a body. It answers 204 with the ETag of the new
-// state. B is as for Create; verb is in lower case, its words joined by hyphens.
+// state. B is as in Create; verb consists of lower-case words joined by hyphens.
 func Change[B any, P bodyOf[B]](verb string, op Operation, do func(ctx context.Context, body P, target command.Target) (command.Updated, error)) Route {
 	if do == nil {
 		return noFunction("Change " + verb)
@@ -78,24 +78,24 @@ func (c *collection) act(w http.ResponseWriter, r *http.Request, do func(context
 	return nil
 }
 
-// verbRoute is what Change and Act have in common.
-func verbRoute(verb string, op Operation, begun func(c *collection) route) Route {
-	if !oneVerb.MatchString(verb) {
-		return Route{fault: fmt.Errorf("the verb %q must be words in lower case, joined by hyphens", verb)}
+// verbRoute builds the route of a Change or an Act.
+func verbRoute(verb string, op Operation, handled func(c *collection) route) Route {
+	if !verbPattern.MatchString(verb) {
+		return Route{fault: fmt.Errorf("the verb %q must consist of lower-case words joined by hyphens", verb)}
 	}
 	return Route{changes: true, bind: func(c *collection) route {
-		made := begun(c)
+		made := handled(c)
 		made.method, made.path = http.MethodPost, c.one(verb)
 		made.doc.parameters = changeParameters
 		made.doc.replies = []replyDoc{{http.StatusNoContent, "", nil, []string{"ETag", headerSession, headerReplayed}}}
 		made.doc = c.document(op, Operation{
-			ID: camel(verb), Description: "Where nothing changes nothing is stored, and the ETag stays.", Reply: "The {noun} is changed.",
+			ID: camel(verb), Description: "A request that changes nothing stores nothing and keeps the ETag.", Reply: "The {noun} is changed.",
 		}, made.doc)
 		return made
 	}}
 }
 
-// Delete is DELETE path/{id}. It answers 204, also when the aggregate is deleted already.
+// Delete is DELETE path/{id}. It answers 204, also if the aggregate is already deleted.
 func Delete(op Operation, do func(ctx context.Context, target command.Target) (command.Updated, error)) Route {
 	if do == nil {
 		return noFunction("Delete")
@@ -117,7 +117,7 @@ func Delete(op Operation, do func(ctx context.Context, target command.Target) (c
 	}}
 }
 
-// setUpdated tells the client what the change has left.
+// setUpdated sets the headers with the new state of the aggregate.
 func setUpdated(h http.Header, updated *command.Updated) {
 	setState(h, updated.ETag, updated.SessionToken)
 	setReplayed(h, updated.Replayed)

@@ -10,10 +10,9 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// TestThirtyTwoClients lets clients work on the same few contacts in every
-// way at once. It is for the race detector; besides, nothing may fail that is
-// not another client's doing.
-func TestThirtyTwoClients(t *testing.T) {
+// TestConcurrentClients runs 32 clients on the same few contacts, for the race detector. A
+// request may fail only because of another client.
+func TestConcurrentClients(t *testing.T) {
 	a, _ := startEmulated(t, &httpapi.Options{Auth: twoWriters(t), RateLimit: -1})
 	var paths []string
 	for range 4 {
@@ -21,6 +20,7 @@ func TestThirtyTwoClients(t *testing.T) {
 		paths = append(paths, created.header.Get("Location"))
 	}
 	const seed = 7
+	t.Logf("seed %d", seed)
 	var clients sync.WaitGroup
 	for client := range 32 {
 		clients.Go(func() {

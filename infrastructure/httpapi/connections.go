@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// connections is a listener that bounds how many of its connections are open. When a
-// new one comes and there is no room, the one that has been without a request for
-// longest is closed, as a keep-alive connection may be at any time; if all have a
-// request, the new one is closed. So idle connections, whoever opened them, keep
-// nobody out, and the memory of all is bounded. It is safe for concurrent use.
+// connections is a listener that bounds the number of its open connections. At the limit, a
+// new connection displaces the one that has been idle for longest; a keep-alive connection
+// may be closed at any time. If all connections have a request, the new one is closed. So
+// idle connections cannot lock out callers, and the memory of all is bounded. It is safe
+// for concurrent use.
 type connections struct {
 	net.Listener
-	limit int // not positive: none
+	limit int // unlimited if not positive
 
-	mu   sync.Mutex                 // guards what follows
-	open map[net.Conn]*list.Element // of idle; nil while the connection has a request
-	idle *list.List                 // of net.Conn, without a request for longest first
+	mu   sync.Mutex                 // guards the fields below
+	open map[net.Conn]*list.Element // element of idle; nil while the connection has a request
+	idle *list.List                 // of net.Conn, the longest idle first
 }
 
 func newConnections(listener net.Listener, limit int) *connections {
@@ -43,7 +43,7 @@ func (c *connections) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts conn among the open connections, and names the one to be closed for it.
+// admit counts conn as open, and returns the connection to close for it.
 func (c *connections) admit(conn net.Conn) (admitted bool, displaced net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *connections) admit(conn net.Conn) (admitted bool, displaced net.Conn) {
 	return true, displaced
 }
 
-// observe follows the states of admitted connections; it is a http.Server's ConnState.
+// observe tracks the states of admitted connections, as ConnState of an http.Server.
 func (c *connections) observe(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// counted counts the requests that were authenticated.
+// counted counts the authenticated requests.
 type counted struct {
 	auth.Authenticator
 	requests atomic.Int64
@@ -39,9 +39,9 @@ func (a *api) dial() net.Conn {
 	return conn
 }
 
-// TestSlowBodiesKeepNobodyOut: one caller, within its rate, sends many bodies that do
-// not come to their end. Another caller is served as if they were not there.
-func TestSlowBodiesKeepNobodyOut(t *testing.T) {
+// One caller, within its rate, sends many bodies that never end. Another caller is served
+// normally.
+func TestSlowBodiesDoNotUseUpCapacity(t *testing.T) {
 	const places, slow = 4, 40
 	callers := &counted{Authenticator: apiKeys(t)}
 	a := start(t, &httpapi.Options{Auth: callers, MaxInFlight: places, RateLimit: -1})
@@ -70,7 +70,7 @@ func TestSlowBodiesKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// ask sends a request for nothing on conn and says whether it was answered.
+// ask sends a request on conn and reports whether it was answered.
 func ask(conn net.Conn) bool {
 	if _, err := io.WriteString(conn, "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		return false
@@ -83,9 +83,8 @@ func ask(conn net.Conn) bool {
 	return response.Body.Close() == nil && response.StatusCode == http.StatusNotFound
 }
 
-// TestIdleConnectionsMakeRoom: beyond the limit the connection that is idle for longest
-// is closed, and the new one is served.
-func TestIdleConnectionsMakeRoom(t *testing.T) {
+// At the limit the longest idle connection is closed, and the new one is served.
+func TestIdleConnectionsAreDisplaced(t *testing.T) {
 	const limit = 5
 	a := start(t, &httpapi.Options{MaxConnections: limit})
 	var idle []net.Conn
@@ -107,19 +106,18 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestConnectionsWithoutARequestMakeRoom: the same for those that never send anything.
-func TestConnectionsWithoutARequestMakeRoom(t *testing.T) {
+// Connections that never send a request are displaced like idle ones.
+func TestSilentConnectionsAreDisplaced(t *testing.T) {
 	a := start(t, &httpapi.Options{MaxConnections: 3})
 	for range 30 {
 		a.dial()
 	}
 	if !ask(a.dial()) {
-		t.Error("thirty silent connections keep a request out")
+		t.Error("thirty silent connections block a request")
 	}
 }
 
-// TestBusyConnectionsAreNotDisplaced: where all have a request, one more is closed; it
-// is taken once there is room again.
+// If all connections have a request, a new one is closed. A later one is accepted again.
 func TestBusyConnectionsAreNotDisplaced(t *testing.T) {
 	const limit = 3
 	a := start(t, &httpapi.Options{MaxConnections: limit})
@@ -141,14 +139,14 @@ func TestBusyConnectionsAreNotDisplaced(t *testing.T) {
 	for _, conn := range busy {
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil || response.StatusCode != http.StatusNotFound {
-			t.Fatalf("a busy connection was cut off: %v", err)
+			t.Fatalf("a busy connection was closed: %v", err)
 		}
 		_ = response.Body.Close()
 		_ = conn.Close()
 	}
 	for deadline := time.Now().Add(time.Minute); !ask(a.dial()); {
 		if time.Now().After(deadline) {
-			t.Fatal("there is no room after the requests have ended")
+			t.Fatal("a connection is refused after the requests have ended")
 		}
 	}
 }

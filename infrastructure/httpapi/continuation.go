@@ -10,30 +10,28 @@ import (
 	"fmt"
 )
 
-// tokenVersion begins every token, so that its form can change.
+// tokenVersion is the first byte of every token, so that the format can change.
 const tokenVersion = 1
 
-// tokenPurpose separates the keys derived here from other uses of the same
-// secret, and from those of other resources, which are named by their plural.
+// tokenPurpose returns the HKDF info, which separates the derived keys from other uses of
+// the same secret and from the keys of other resources.
 func tokenPurpose(plural string) string { return "feedbox " + plural + " continuation v1" }
 
-// tokenBox seals the store's continuation into a token that clients can
-// neither read nor make: AES-256-GCM under keys derived by HKDF-SHA-256. A
-// token says where a listing stands, no more: it grants no access.
-//
-// It is bound to the listing it came from, and opens for no other.
+// tokenBox seals the store's continuation into a token that clients can neither read nor
+// forge: AES-256-GCM with keys derived by HKDF-SHA-256. A token holds a position in a
+// listing; it grants no access. It is bound to its listing and does not open for another.
 //
 // Layout: base64url(version byte | nonce, 12 bytes | sealed continuation).
 type tokenBox struct {
 	ciphers []cipher.AEAD // the first seals, all open
 }
 
-// newTokenBox takes the configured keys, or makes a random one, for the listings of one
-// resource.
+// newTokenBox returns the box for the listings of one resource. Without configured keys it
+// uses a random one.
 func newTokenBox(keys [][]byte, plural string) (*tokenBox, error) {
 	if len(keys) == 0 {
 		random := make([]byte, minTokenKey)
-		_, _ = rand.Read(random) // never fails: crypto/rand ends the program instead
+		_, _ = rand.Read(random) // crypto/rand never returns an error
 		keys = [][]byte{random}
 	}
 	box := &tokenBox{}
@@ -60,11 +58,11 @@ func (b *tokenBox) seal(continuation, listing string) string {
 	return base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// bound is the additional data that a token is authenticated with.
+// bound returns the additional authenticated data of a token.
 func bound(listing string) []byte { return append([]byte{tokenVersion}, listing...) }
 
-// open returns the continuation, or a 400 for a token that is broken, was
-// made with another key, for another listing, or by anybody else.
+// open returns the continuation, or a 400 for a token that is damaged, forged, of another
+// listing, or sealed with an unknown key.
 func (b *tokenBox) open(token, listing string) (string, error) {
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err == nil && len(sealed) > 1 && sealed[0] == tokenVersion {
@@ -74,5 +72,5 @@ func (b *tokenBox) open(token, listing string) (string, error) {
 			}
 		}
 	}
-	return "", badRequest("invalid_continuation", "the continuation token does not belong to this listing, or has expired: begin again")
+	return "", badRequest("invalid_continuation", "the continuation token does not belong to this listing, or has expired: start again without one")
 }

@@ -10,11 +10,12 @@ import (
 	"feedbox/application/command"
 )
 
-// Creation is what a request to create demands and carries besides its body.
+// Creation has the parameters of a create request besides its body.
 type Creation struct {
-	// IfMatch demands a state of the aggregate. It has none yet, so any demand fails.
+	// IfMatch requires a state of the aggregate. A new aggregate has no state, so any
+	// requirement fails.
 	IfMatch []string
-	// SessionToken is what the client has seen so far; it may be empty.
+	// SessionToken is the client's session; it may be empty.
 	SessionToken string
 	command.Sender
 }
@@ -22,16 +23,16 @@ type Creation struct {
 // Created is the answer to a Creation.
 type Created[V any] struct {
 	ID   uuid.UUID
-	View V // the aggregate as it is now
+	View V // the current aggregate
 	// ETag and SessionToken are as in command.Updated.
 	ETag, SessionToken string
-	// Replayed: an earlier request under the same key has created it.
+	// Replayed is true if an earlier request with the same key created the aggregate.
 	Replayed bool
 }
 
 // Create is POST on the path of the resource. It answers 201 with Location, ETag and the
-// view, and 200 with the aggregate as it is now where the request is a repeat under its
-// idempotency key. B is the body, a struct whose pointer is a Body; do may keep it.
+// view. A repeat with the same idempotency key is answered with 200 and the current
+// aggregate. B is the body, a struct whose pointer is a Body; do may keep it.
 func Create[B any, P bodyOf[B], V any](op Operation, do func(ctx context.Context, body P, in Creation) (Created[V], error)) Route {
 	if do == nil {
 		return noFunction("Create")
@@ -63,7 +64,7 @@ func serveCreate[B any, P bodyOf[B], V any](c *collection, w http.ResponseWriter
 	if err := c.decode(w, r, b); err != nil {
 		return err
 	}
-	// If-None-Match always holds.
+	// If-None-Match always holds, because the aggregate does not exist yet.
 	created, err := do(r.Context(), b, Creation{IfMatch: p.match.list(), SessionToken: session, Sender: sender})
 	if err != nil {
 		return err
@@ -91,14 +92,13 @@ func (c *collection) createDoc(op Operation, b Body, view reflect.Type) operatio
 		parameters: []string{headerIdempotencyKey, "If-Match", "If-None-Match", headerSession},
 		replies: []replyDoc{
 			{http.StatusCreated, "", c.viewOfOne(view), []string{"Location", "ETag", headerSession}},
-			{http.StatusOK, "An earlier request under the same key has created the {noun}; this is its state now.", c.viewOfOne(view), []string{"Location", "ETag", headerSession, headerReplayed}},
+			{http.StatusOK, "An earlier request with the same key created the {noun}; this is its current state.", c.viewOfOne(view), []string{"Location", "ETag", headerSession, headerReplayed}},
 		},
 		problems: append([]int{http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed}, badBody...),
 	})
 }
 
-// setState tells the client where the aggregate and its session are now. Either
-// may be unknown.
+// setState sets the headers with ETag and session token. Either may be empty.
 func setState(h http.Header, etag, sessionToken string) {
 	if etag != "" {
 		h[headerETag] = []string{etag}

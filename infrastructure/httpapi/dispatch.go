@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// dispatcher finds the route of a request. http.ServeMux matches the paths;
-// methods are matched here, so that 404 and 405 are problems like all othea.
+// dispatcher finds the route of a request. http.ServeMux matches the paths; the methods are
+// matched here, so that 404 and 405 are problem documents like all other errors.
 func (s *Server) dispatcher(routes []route, documents map[string]http.Handler) http.Handler {
 	addresses := map[string]map[string]route{}
 	var paths []string
@@ -30,7 +30,7 @@ func (s *Server) dispatcher(routes []route, documents map[string]http.Handler) h
 	}
 	mux.HandleFunc("/", s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// ServeMux would redirect such paths, with a body of its own.
+		// Otherwise ServeMux redirects such paths with an HTML body.
 		if p := r.URL.Path; p != "/" && (!strings.HasPrefix(p, "/") || path.Clean(p) != p) {
 			s.notFound(w, r)
 			return
@@ -40,10 +40,10 @@ func (s *Server) dispatcher(routes []route, documents map[string]http.Handler) h
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	s.turnAway(w, r, &requestError{status: http.StatusNotFound, code: "route_not_found", detail: "there is nothing at this address"})
+	s.turnAway(w, r, &requestError{status: http.StatusNotFound, code: "route_not_found", detail: "this address does not exist"})
 }
 
-// address is what one path offers, by method.
+// address serves the routes of one path by method.
 type address struct {
 	server *Server
 	routes map[string]route
@@ -52,7 +52,7 @@ type address struct {
 func (a address) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
-		method = http.MethodGet // net/http drops the body
+		method = http.MethodGet // net/http omits the body
 	}
 	found, ok := a.routes[method]
 	if !ok {
@@ -61,8 +61,8 @@ func (a address) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x := stateOf(r.Context())
 	x.route = found.path
-	if answers := found.answers(); answers != "" && !accepts(r.Header["Accept"], answers) {
-		a.server.turnAway(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + answers})
+	if mediaType := found.mediaType(); mediaType != "" && !accepts(r.Header["Accept"], mediaType) {
+		a.server.turnAway(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + mediaType})
 		return
 	}
 	defer a.server.capacity.leave(x)
@@ -72,7 +72,7 @@ func (a address) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err == nil && found.doc.body == nil {
-		err = a.server.capacity.enter(x) // else once the body is read
+		err = a.server.capacity.enter(x) // readJSON does it for a request with a body
 	}
 	if err == nil {
 		err = found.handle(w, r)
@@ -85,11 +85,11 @@ func (a address) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func methodNotAllowed(allow string) error {
 	return &requestError{
 		status: http.StatusMethodNotAllowed, code: "method_not_allowed",
-		detail: "this address takes " + allow, header: http.Header{"Allow": {allow}},
+		detail: "this address accepts " + allow, header: http.Header{"Allow": {allow}},
 	}
 }
 
-// methods lists what the address takes, for the header Allow.
+// methods lists the allowed methods for the header Allow.
 func (a address) methods() string {
 	var methods []string
 	for method := range a.routes {
@@ -102,8 +102,8 @@ func (a address) methods() string {
 	return strings.Join(methods, ", ")
 }
 
-// accepts tells whether the Accept header admits a media type (RFC 9110
-// §12.5.1). The most specific range decides; a malformed header admits all.
+// accepts reports whether the Accept header admits a media type (RFC 9110 §12.5.1). The
+// most specific range decides; a malformed header admits all.
 func accepts(header []string, want string) bool {
 	if len(header) == 0 {
 		return true

@@ -10,9 +10,8 @@ import (
 
 const pathDocs = "/docs"
 
-// docsPage shows the OpenAPI document with Swagger UI. Everything it needs is
-// embedded, so it works without a network; the policy lets it load nothing
-// from elsewhere and run no script but the ones served here.
+// docsPage shows the OpenAPI document with Swagger UI. All assets are embedded, so it works
+// offline; the policy forbids assets and scripts of other origins.
 const docsPage = `<!doctype html>
 <html lang="en">
 <head>
@@ -33,12 +32,11 @@ const docsPage = `<!doctype html>
 const docsScript = `SwaggerUIBundle({ url: "` + pathOpenAPI + `", dom_id: "#ui", deepLinking: true, validatorUrl: null });
 `
 
-// docsPolicy: Swagger UI sets styles from its script and draws its icons from
-// data URLs.
+// docsPolicy allows inline styles and data URLs, because Swagger UI sets styles from its
+// script and has its icons in data URLs.
 const docsPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 
-// docs returns the handlers of the documentation page by path. Title is that of the
-// document.
+// docs returns the handlers of the documentation page by path.
 func docs(title string) map[string]http.Handler {
 	assets := v5emb.New("", pathOpenAPI, pathDocs)
 	handlers := map[string]http.Handler{

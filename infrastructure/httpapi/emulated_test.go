@@ -23,8 +23,8 @@ import (
 	contactkind "feedbox/infrastructure/store/document/contacts"
 )
 
-// startEmulated runs a server over the real application, the real adapter and
-// the Cosmos DB emulator, connected by the real SDK. The audit trail is on.
+// startEmulated runs a server with the real application, adapter and SDK, and the Cosmos DB
+// emulator. The audit trail is on.
 func startEmulated(t *testing.T, options *httpapi.Options) (*api, *cosmosemu.Server) {
 	t.Helper()
 	m, emulator := emulated(t, uuid.New)
@@ -37,8 +37,8 @@ func startEmulated(t *testing.T, options *httpapi.Options) (*api, *cosmosemu.Ser
 	return a, emulator
 }
 
-// emulated is the application over the emulator. New contacts and events get
-// their ids from ids.
+// emulated returns the application on an emulator. New contacts and events get their ids
+// from ids.
 func emulated(t *testing.T, ids command.IDs) (*mediator.Mediator, *cosmosemu.Server) {
 	t.Helper()
 	emulator := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 2, StaleReads: time.Minute})
@@ -71,8 +71,8 @@ func emulated(t *testing.T, ids command.IDs) (*mediator.Mediator, *cosmosemu.Ser
 	return m, emulator
 }
 
-// TestOverTheEmulator walks every route with the real store behind it.
-func TestOverTheEmulator(t *testing.T) {
+// TestRoutesOverTheEmulator calls every route with the real store adapter.
+func TestRoutesOverTheEmulator(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	created := a.do(http.MethodPost, "/api/contacts", jane)
 	if created.status != 201 {
@@ -99,7 +99,7 @@ func TestOverTheEmulator(t *testing.T) {
 	updated := step("POST", path+"/update-company", `{"companyName":"Fabrikam","city":"Bern"}`, 204)
 	same := step("POST", path+"/update-company", `{"companyName":"Fabrikam","city":"Bern"}`, 204)
 	if updated.header.Get("ETag") != same.header.Get("ETag") {
-		t.Error("a change of nothing gave a new ETag")
+		t.Error("a request that changed nothing returned a new ETag")
 	}
 	read := step("GET", path, "", 200)
 	for _, part := range []string{`"Janet"`, `"other"`, `"email":null`, `"Bern"`, `"version":5`} {
@@ -150,9 +150,8 @@ func TestPagesOverTheEmulator(t *testing.T) {
 	}
 }
 
-// TestWritersWithIfMatch: of writers that race with preconditions, exactly
-// those that were told so have changed the contact.
-func TestWritersWithIfMatch(t *testing.T) {
+// The changes of concurrent writers with If-Match are applied exactly if they were accepted.
+func TestConditionalWritersLoseNoChange(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	path, _ := a.create()
 	const writers, rounds = 64, 4
@@ -181,9 +180,9 @@ func TestWritersWithIfMatch(t *testing.T) {
 	t.Logf("%d writers: %d changes accepted, %d refused", writers, accepted.Load(), refused.Load())
 }
 
-// TestWritersWithoutAPrecondition: fifty at once change one contact, and none of them
-// is told that it failed a precondition it has not stated.
-func TestWritersWithoutAPrecondition(t *testing.T) {
+// Fifty concurrent writers change one contact. None gets 412 for a precondition that it did
+// not send.
+func TestUnconditionalWritersAreNotRefused(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	path, _ := a.create()
 	const writers = 50
@@ -204,10 +203,9 @@ func TestWritersWithoutAPrecondition(t *testing.T) {
 	}
 }
 
-// TestReadYourOwnWrite: the store serves old states to those who do not say
-// what they have seen. A client that returns its session token always reads
-// what it wrote.
-func TestReadYourOwnWrite(t *testing.T) {
+// Without a session token the store may serve old states. A client that sends its session
+// token always reads its own writes.
+func TestSessionTokenReadsOwnWrites(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	a.session = nil
 	stale := 0
@@ -227,6 +225,6 @@ func TestReadYourOwnWrite(t *testing.T) {
 		}
 	}
 	if stale == 0 {
-		t.Error("no read without the token was stale: the test shows nothing")
+		t.Error("no read without the token was stale, so the test proves nothing")
 	}
 }

@@ -18,10 +18,10 @@ type tagList struct {
 	tags []string // quoted; weak ones with their W/
 }
 
-// present tells whether the header was there at all.
+// present reports whether the request had the header.
 func (l tagList) present() bool { return l.any || len(l.tags) > 0 }
 
-// list returns the form commands take.
+// list returns the tags in the form that commands use.
 func (l tagList) list() []string {
 	if l.any {
 		return []string{"*"}
@@ -29,7 +29,7 @@ func (l tagList) list() []string {
 	return l.tags
 }
 
-// matchesStrong compares as If-Match demands: weak tags never match.
+// matchesStrong is the strong comparison of If-Match: weak tags never match.
 func (l tagList) matchesStrong(etag string) bool {
 	for _, tag := range l.tags {
 		if tag == etag {
@@ -39,7 +39,7 @@ func (l tagList) matchesStrong(etag string) bool {
 	return l.any
 }
 
-// matchesWeak compares as If-None-Match demands: W/ makes no difference.
+// matchesWeak is the weak comparison of If-None-Match: W/ is ignored.
 func (l tagList) matchesWeak(etag string) bool {
 	for _, tag := range l.tags {
 		if strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {
@@ -49,7 +49,7 @@ func (l tagList) matchesWeak(etag string) bool {
 	return l.any
 }
 
-// tagsOf reads a precondition header, by its canonical name. Several lines of it count as one list.
+// tagsOf reads a precondition header by its canonical name. Repeated headers form one list.
 func tagsOf(h http.Header, name string) (tagList, error) {
 	lines := h[name]
 	if len(lines) == 0 {
@@ -62,8 +62,8 @@ func tagsOf(h http.Header, name string) (tagList, error) {
 	return list, nil
 }
 
-// legacyTag reads the request header ETag, by which clients of the original
-// sample state their precondition. Quotes may be missing.
+// legacyTag reads the request header ETag, in which clients of the original sample send
+// their precondition. Quotes may be missing.
 func legacyTag(h http.Header) (tagList, error) {
 	value, err := single(h, headerETag)
 	if _, given := h[headerETag]; err != nil || !given {
@@ -82,8 +82,8 @@ func legacyTag(h http.Header) (tagList, error) {
 	return list, nil
 }
 
-// parseTags reads "*" or a list of entity tags (RFC 9110 §8.8.3). Empty list
-// elements are allowed, as §5.6.1 demands.
+// parseTags reads "*" or a list of entity tags (RFC 9110 §8.8.3). Empty list elements are
+// allowed, as §5.6.1 requires.
 func parseTags(value string) (tagList, string) {
 	rest := strings.Trim(value, " \t")
 	if rest == "*" {

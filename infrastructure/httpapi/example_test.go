@@ -20,7 +20,7 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// note is a note as clients see it.
+// note is the view of a note.
 type note struct {
 	ID       uuid.UUID `json:"id" doc:"id of the note"`
 	Text     string    `json:"text" doc:"what is to be remembered"`
@@ -28,12 +28,12 @@ type note struct {
 	Version  int64     `json:"version" doc:"rises by one with each change"`
 }
 
-// noteItem is a note in a listing.
+// noteItem is the view of a note in a listing.
 type noteItem struct {
 	ID uuid.UUID `json:"id" doc:"id of the note"`
 }
 
-// noteBody is the body of POST /api/notes, and of the one change there is.
+// noteBody is the body of POST /api/notes and of the change.
 type noteBody struct {
 	text     string
 	priority int64
@@ -48,7 +48,7 @@ func (b *noteBody) Members() []httpapi.Member {
 	return []httpapi.Member{httpapi.Text("text", noteRule, &b.text), httpapi.Integer("priority", nil, &b.priority)}
 }
 
-// Check implements httpapi.Body. A service would ask its domain.
+// Check implements httpapi.Body. A real service calls its domain here.
 func (b *noteBody) Check() error {
 	var faults []fault.Field
 	if strings.TrimSpace(b.text) == "" || utf8.RuneCountInString(b.text) > longestNote {
@@ -60,8 +60,8 @@ func (b *noteBody) Check() error {
 	return fault.Fields(faults...)
 }
 
-// notes are the application, in memory. A service has commands and queries here, which
-// also see to idempotency keys and session tokens.
+// notes is an application in memory. A real service has commands and queries here, which
+// also handle idempotency keys and session tokens.
 type notes struct {
 	mu    sync.Mutex // guards all below
 	known map[uuid.UUID]note
@@ -98,7 +98,7 @@ func (n *notes) read(_ context.Context, in query.Read) (httpapi.Found[note], err
 	return httpapi.Found[note]{View: found, ETag: found.etag()}, nil
 }
 
-// list continues after the id that it ended with.
+// list uses the last id of a page as its continuation.
 func (n *notes) list(_ context.Context, in httpapi.Listing) (query.Page[noteItem], error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -147,7 +147,8 @@ func (n *notes) change(target command.Target, verb func(now *note)) (command.Upd
 
 func (n note) etag() string { return strconv.Quote("v" + strconv.FormatInt(n.Version, 10)) }
 
-// A resource of one's own: what clients see of it, and functions that call the application.
+// A resource consists of its noun, bodies and views, and of functions that call the
+// application.
 func Example() {
 	kept := &notes{known: map[uuid.UUID]note{}}
 	server, err := httpapi.New([]httpapi.Resource{kept.resource()}, &httpapi.Options{Title: "Notes"})

@@ -13,8 +13,8 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// TestEveryKindOfFault brings about each kind under each route.
-func TestEveryKindOfFault(t *testing.T) {
+// TestFaultKindsOnEveryRoute makes the application fail with each kind on each route.
+func TestFaultKindsOnEveryRoute(t *testing.T) {
 	a := start(t, nil)
 	path, _ := a.create()
 	routes := []struct{ method, path, body string }{
@@ -52,7 +52,7 @@ func TestEveryKindOfFault(t *testing.T) {
 				t.Errorf("%s %s under %v: %d %q %s", route.method, route.path, tc.err, got.status, got.header.Get("Retry-After"), got.body)
 			}
 			if strings.Contains(got.body, "secret") {
-				t.Errorf("internals are shown: %s", got.body)
+				t.Errorf("the answer shows internals: %s", got.body)
 			}
 		}
 	}
@@ -79,9 +79,8 @@ func TestInternalErrorIsLoggedOnce(t *testing.T) {
 
 func TestRequestTimeout(t *testing.T) {
 	a := start(t, &httpapi.Options{RequestTimeout: 30 * time.Millisecond})
-	path, _ := a.create()
 	a.memory.hold = make(chan struct{})
-	got := a.do(http.MethodGet, path, "")
+	got := a.do(http.MethodGet, "/api/contacts/b5e2e7aa-4982-4735-9422-c39a7c4af5c2", "")
 	if p := problemOf(t, got); got.status != 503 || p.Code != "timeout" || got.header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
@@ -100,11 +99,11 @@ func TestPanicIsAProblem(t *testing.T) {
 		t.Errorf("the panic is not logged with its stack:\n%s", a.logs)
 	}
 	if got := a.do(http.MethodGet, path, ""); got.status != 404 {
-		t.Errorf("the server does not go on: %d", got.status)
+		t.Errorf("the server does not recover: %d", got.status)
 	}
 }
 
-func TestWrongOptions(t *testing.T) {
+func TestInvalidOptionsAreListed(t *testing.T) {
 	_, err := newServer(nil, &httpapi.Options{MaxBody: -1, TokenKeys: [][]byte{[]byte("short")}, PublicURL: "contoso"})
 	for _, want := range []string{"MaxBody", "token key 1", "PublicURL"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -8,25 +8,25 @@ import (
 	"feedbox/infrastructure/httpapi/internal/strictjson"
 )
 
-// What is said of a member that nobody knows.
+// Messages for an unknown member.
 const (
 	notMember  = "is not a member of this body"
 	notPatched = "is not a member that can be changed"
 )
 
-// notDigits is what a number must be that is none of ours.
+// notDigits completes "must be" for a number that does not fit int64.
 const notDigits = "a whole number of at most 18 digits, without fraction and exponent"
 
 // filler copies an object into members.
 type filler struct {
 	unknown    string
-	duplicates bool // some members are named twice
+	duplicates bool // the document has duplicate members
 	refused    map[string]bool
 	fields     []fault.Field
 }
 
-// fill copies the members of an object to where they go and returns what does not fit, at
-// most one fault for each. Unknown is what is said of others.
+// fill copies the members of an object to their targets. It returns at most one fault per
+// member. Unknown is the message for unknown members.
 func fill(document *strictjson.Document, members []Member, unknown string) []fault.Field {
 	if document.Root.Kind != strictjson.Object {
 		return []fault.Field{{Pointer: "", Message: "must be an object, not " + document.Root.Kind.String()}}
@@ -53,7 +53,7 @@ func (f *filler) object(at string, value strictjson.Value, members []Member) {
 	for n := range value.Members {
 		got := &value.Members[n]
 		if f.duplicates && f.refused[strictjson.Pointer(at, got.Name)] {
-			continue // which of the two is meant is anybody's guess
+			continue // ambiguous
 		}
 		i := slices.IndexFunc(members, func(m Member) bool { return m.name == got.Name })
 		if i < 0 {
@@ -77,7 +77,7 @@ func (f *filler) object(at string, value strictjson.Value, members []Member) {
 	}
 }
 
-// take sets the member, or returns what its value must be.
+// take sets the member, or returns a text that completes "must be".
 func (m *Member) take(value *strictjson.Value) (want string) {
 	kind := value.Kind
 	switch into := m.into.(type) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzContinuationToken: no text but a token of this box opens, and what was
-// sealed comes back.
+// FuzzContinuationToken checks that only tokens of this box open, and that a sealed
+// continuation is returned unchanged.
 func FuzzContinuationToken(f *testing.F) {
 	box, err := newTokenBox([][]byte{bytes.Repeat([]byte{1}, 32)}, "things")
 	if err != nil {
@@ -42,8 +42,8 @@ func FuzzContinuationToken(f *testing.F) {
 	})
 }
 
-// FuzzEntityTags: what is accepted is a list that reads the same again, and
-// every tag in it is well formed.
+// FuzzEntityTags checks that an accepted list is stable when parsed again, and that its tags
+// are well formed.
 func FuzzEntityTags(f *testing.F) {
 	for _, seed := range []string{`*`, `"a"`, `W/"a", "b",,`, `"`, `""`, "a", ` "x" `, `"a" "b"`, `*,"a"`} {
 		f.Add(seed)
@@ -73,7 +73,7 @@ func FuzzEntityTags(f *testing.F) {
 	})
 }
 
-// FuzzAccept: any Accept header is judged, and one that admits everything
+// FuzzAccept checks that no Accept header panics, and that one with application/json added
 // admits JSON.
 func FuzzAccept(f *testing.F) {
 	for _, seed := range []string{"application/json", "*/*;q=0", "text/*;q=0.5, application/json;q=1.0", ";;", "a/b;q=x", ",,"} {
@@ -87,7 +87,7 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
-// FuzzIdempotencyKey: what is read as a key survives quoting.
+// FuzzIdempotencyKey checks that a key and its quoted form are the same.
 func FuzzIdempotencyKey(f *testing.F) {
 	for _, seed := range []string{"abc", `"abc"`, `"a\"b"`, `"`, "", `a"b`, "\x00"} {
 		f.Add(seed)

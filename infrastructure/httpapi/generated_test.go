@@ -19,20 +19,20 @@ import (
 	"feedbox/tests/testenv"
 )
 
-// generatedRequests is how many requests are made by TestGeneratedRequests.
+// generatedRequests is the number of requests of TestGeneratedRequests.
 const generatedRequests = 5000
 
-// TestGeneratedRequests makes requests from the OpenAPI document, good ones
-// and ones with mistakes, and holds the answers against the same document: no
-// 5xx, no status or header that is not documented, no body that breaks its
-// schema, no good request refused. FEEDBOX_TEST_SEED repeats a run.
+// TestGeneratedRequests generates valid and invalid requests from the OpenAPI document, and
+// checks the answers against it: no 5xx, no undocumented status or header, no body that
+// violates its schema, no valid request refused. FEEDBOX_TEST_SEED repeats a run.
 func TestGeneratedRequests(t *testing.T) {
 	seed := testenv.Seed(t, "FEEDBOX_TEST_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("FEEDBOX_TEST_SEED=%d", seed)
 	a, _ := startEmulated(t, nil)
 	g := &generator{api: a, random: rand.New(rand.NewPCG(seed, 1)), document: document(t, a), tokens: map[string]string{}}
 	g.schemas = compileSchemas(t, g.document)
-	// Both partitions are written to: a made-up session token asks for the first write of one.
+	// Write to both partitions, because a generated session token may require the first write
+	// of either.
 	for n := 0; n < 3 || strings.Count(a.session.get(), ":") < 2; n++ {
 		path, etag := a.create()
 		g.remember(path[len("/api/contacts/"):], etag)
@@ -63,7 +63,7 @@ func TestGeneratedRequests(t *testing.T) {
 	}
 }
 
-// generator makes requests and knows what to expect of each.
+// generator generates requests with the expected outcome.
 type generator struct {
 	api      *api
 	random   *rand.Rand
@@ -75,8 +75,8 @@ type generator struct {
 	tokens   map[string]string // continuation tokens and the paths they lead on in
 }
 
-// generated is one request. Good says that nothing is wrong with it, so that
-// it must succeed unless the contact is gone or has another state.
+// generated is one request. A good one must succeed unless the contact is deleted or in
+// another state.
 type generated struct {
 	method, template, target, body string
 	headers                        []string
@@ -96,7 +96,7 @@ func (g *generator) remember(id, etag string) {
 	g.etags[id] = etag
 }
 
-// chance is true in n of 100 cases.
+// chance returns true in n of 100 cases.
 func (g *generator) chance(n int) bool { return g.random.IntN(100) < n }
 
 func pick[T any](g *generator, from ...T) T { return from[g.random.IntN(len(from))] }
@@ -128,7 +128,7 @@ func (g *generator) path(r *generated) {
 	r.target = strings.Replace(r.template, "{id}", id, 1)
 }
 
-// parameters fills some of the documented ones, sometimes with nonsense.
+// parameters sets some documented parameters, sometimes to invalid values.
 func (g *generator) parameters(r *generated) {
 	query := url.Values{}
 	for _, reference := range r.operation["parameters"].([]any) {
@@ -197,7 +197,7 @@ func (g *generator) parameter(name string, r *generated) (value string, good boo
 	}
 }
 
-// content makes a body from the schema, then perhaps a mistake in it.
+// content generates a body from the schema, sometimes with a mistake.
 func (g *generator) content(r *generated) {
 	body, ok := r.operation["requestBody"].(map[string]any)
 	if !ok {
@@ -235,7 +235,7 @@ func (g *generator) content(r *generated) {
 	r.headers = append(r.headers, "Content-Type", mediaType)
 }
 
-// value makes something that the schema allows.
+// value generates a value that the schema allows.
 func (g *generator) value(schema map[string]any) any {
 	kinds, ok := schema["type"].([]any)
 	if !ok {
@@ -263,7 +263,7 @@ func (g *generator) value(schema map[string]any) any {
 	}
 }
 
-// spoil makes one mistake, or something that looks like one.
+// spoil makes one mistake, or a change that only looks like one.
 func (g *generator) spoil(object map[string]any) {
 	names := slices.Sorted(maps.Keys(object))
 	if len(names) == 0 || g.chance(15) {
@@ -285,7 +285,7 @@ func (g *generator) spoil(object map[string]any) {
 	}
 }
 
-// judge returns what is wrong with an answer, or "".
+// judge returns the fault of an answer, or "".
 func (g *generator) judge(r generated, got answer) string {
 	if got.status >= 500 {
 		return "a 5xx"
@@ -323,8 +323,7 @@ func (g *generator) judge(r generated, got answer) string {
 
 const headerContinuationToken = "x-continuation-token"
 
-// everywhere are the headers of every answer; the document does not repeat
-// them.
+// everywhere lists the headers of every answer, which the document omits.
 var everywhere = []string{
 	"Content-Type", "Content-Length", "Date", "Cache-Control", "Connection", "X-Content-Type-Options", "Referrer-Policy",
 	"Content-Security-Policy", "Cross-Origin-Resource-Policy", "X-Ms-Client-Request-Id",
@@ -365,8 +364,8 @@ func (g *generator) judgeBody(response map[string]any, got answer) string {
 	return ""
 }
 
-// acceptedByMistake finds requests that succeeded although their body breaks
-// the documented schema.
+// acceptedByMistake reports a request that succeeded although its body violates the
+// documented schema.
 func (g *generator) acceptedByMistake(r generated) string {
 	contents := r.operation["requestBody"].(map[string]any)["content"].(map[string]any)
 	for _, content := range contents {
@@ -382,7 +381,7 @@ func (g *generator) acceptedByMistake(r generated) string {
 	return ""
 }
 
-// learn keeps what later requests can use.
+// learn stores ids, tags and tokens for later requests.
 func (g *generator) learn(r generated, got answer) {
 	if token := got.header.Get("X-Continuation-Token"); token != "" && len(g.tokens) < 50 {
 		g.tokens[token], _, _ = strings.Cut(r.target, "?")

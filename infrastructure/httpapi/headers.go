@@ -2,12 +2,12 @@ package httpapi
 
 import "net/http"
 
-// Header fields, spelt as net/http keeps them: another spelling would be
-// converted with each use. Clients may spell them as they like.
+// Header fields in canonical form, because net/http would convert any other spelling with
+// each use. Clients may use any spelling.
 const (
 	headerETag          = "Etag"
 	headerRequest       = "X-Ms-Request-Id"        // of every answer
-	headerClientRequest = "X-Ms-Client-Request-Id" // of a request, returned
+	headerClientRequest = "X-Ms-Client-Request-Id" // of a request, echoed
 	headerErrorCode     = "X-Ms-Error-Code"        // of a problem, its code
 	headerSession       = "X-Ms-Session-Token"     // both ways
 	headerTraceparent   = "Traceparent"            // of a request, W3C Trace Context
@@ -27,11 +27,11 @@ const (
 	mediaProblem    = "application/problem+json"
 )
 
-// maxClientRequestID is the longest id of a client that is returned.
+// maxClientRequestID bounds the client request ids that are echoed.
 const maxClientRequestID = 128
 
-// single returns a header that may occur once, by its canonical name. Two of them
-// could contradict each other, so they are refused.
+// single returns a header that may occur once, by its canonical name. It refuses a repeated
+// header, because the values may contradict each other.
 func single(h http.Header, name string) (string, error) {
 	switch values := h[name]; len(values) {
 	case 0:

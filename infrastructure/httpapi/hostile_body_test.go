@@ -11,13 +11,13 @@ import (
 	"feedbox/application/mediator"
 )
 
-// perRequest is what the worst body within the limit may make a request allocate, in
-// bytes: some thirty times its own length.
+// perRequest bounds the bytes that a request with the worst body may allocate: about thirty
+// times the length of the body.
 const perRequest = 2 << 20
 
-// TestMemoryOfHostileBodies sends bodies of 56 to 64 KB that are made to cost as much
-// as possible, and counts what is allocated until they are refused.
-func TestMemoryOfHostileBodies(t *testing.T) {
+// TestHostileBodiesAllocateLittle sends bodies of 56 to 64 KB that are designed to allocate
+// as much as possible before they are refused.
+func TestHostileBodiesAllocateLittle(t *testing.T) {
 	server, err := newServer(mediator.New(), nil)
 	if err != nil {
 		t.Fatal(err)

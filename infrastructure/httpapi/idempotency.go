@@ -9,7 +9,7 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// senderOf says who sends a change, and under which idempotency key.
+// senderOf returns the principal and the idempotency key of a change.
 func senderOf(r *http.Request) (command.Sender, error) {
 	value, err := single(r.Header, headerIdempotencyKey)
 	if err != nil {
@@ -30,9 +30,9 @@ func senderOf(r *http.Request) (command.Sender, error) {
 	return sender, nil
 }
 
-// idempotencyKey reads the header. The IETF draft (draft-ietf-httpapi-
-// idempotency-key-header) makes it a string of RFC 8941 §3.3.3, in quotes;
-// most clients send it bare. Both forms are the same key.
+// idempotencyKey reads the header. In the IETF draft (draft-ietf-httpapi-idempotency-key-
+// header) it is a quoted string of RFC 8941 §3.3.3, but most clients send it without
+// quotes. Both forms are the same key.
 func idempotencyKey(value string) (string, bool) {
 	value = strings.Trim(value, " \t")
 	key, ok := value, !strings.Contains(value, `"`) && !strings.ContainsFunc(value, func(c rune) bool { return c < 0x20 || c > 0x7e })
@@ -63,7 +63,7 @@ func unquote(value string) (string, bool) {
 	return "", false
 }
 
-// setReplayed tells the client that the request had been answered before.
+// setReplayed marks the answer to a repeated request.
 func setReplayed(h http.Header, replayed bool) {
 	if replayed {
 		h.Set(headerReplayed, "true")

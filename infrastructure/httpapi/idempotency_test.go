@@ -10,7 +10,7 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-func TestCreateUnderAKey(t *testing.T) {
+func TestRepeatedCreateIsReplayed(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	create := func(key, body string) answer {
 		return a.do(http.MethodPost, "/api/contacts", body, "Idempotency-Key", key)
@@ -27,7 +27,7 @@ func TestCreateUnderAKey(t *testing.T) {
 			t.Errorf("%s: %d %v %s", key, again.status, again.header, again.body)
 		}
 	}
-	// The same content, written otherwise.
+	// The same content in another notation.
 	if got := create("key-1", "  "+strings.Replace(jane, `"Jane"`, `"\u004aane"`, 1)); got.status != 200 {
 		t.Errorf("the same content: %d %s", got.status, got.body)
 	}
@@ -48,7 +48,7 @@ func TestCreateUnderAKey(t *testing.T) {
 	}
 }
 
-func TestChangesUnderAKey(t *testing.T) {
+func TestRepeatedChangeIsReplayed(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	for _, verb := range []struct{ method, path, body, contentType, other string }{
 		{"POST", "/update-name", `{"firstName":"X","lastName":"Y"}`, "application/json", `{"firstName":"X","lastName":"Z"}`},
@@ -75,7 +75,7 @@ func TestChangesUnderAKey(t *testing.T) {
 		}
 		a.do(http.MethodPost, path+"/update-company", `{"companyName":"Another"}`)
 		if got := send(verb.body); got.status != first.status || got.header.Get("Idempotency-Replayed") != "true" || got.header.Get("ETag") != "" {
-			t.Errorf("%s %s: after another's change the repeat is answered with %d %v; with that ETag the client would overwrite what it has not seen",
+			t.Errorf("%s %s: after another client's change the repeat is answered with %d %v; with that ETag the client would overwrite a change it has not seen",
 				verb.method, verb.path, got.status, got.header)
 		}
 		if got := send(verb.other); got.status != 422 || problemOf(t, got).Code != "idempotency_key_reused" {
@@ -120,7 +120,7 @@ func TestIdempotencyKeyForms(t *testing.T) {
 	}
 }
 
-func TestKeysBelongToTheirPrincipal(t *testing.T) {
+func TestIdempotencyKeysArePerPrincipal(t *testing.T) {
 	a, _ := startEmulated(t, &httpapi.Options{Auth: twoWriters(t)})
 	create := func(caller string) answer {
 		return a.do(http.MethodPost, "/api/contacts", jane, "Idempotency-Key", "k", "x-api-key", caller)
@@ -131,9 +131,8 @@ func TestKeysBelongToTheirPrincipal(t *testing.T) {
 	}
 }
 
-// TestConcurrentRepeats: of many at once, one creates and all others are its
-// replays.
-func TestConcurrentRepeats(t *testing.T) {
+// Of many concurrent requests with the same key, one creates and all others are replays.
+func TestConcurrentRepeatsCreateOnce(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	var created, replayed atomic.Int64
 	var all sync.WaitGroup

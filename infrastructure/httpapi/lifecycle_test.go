@@ -20,8 +20,8 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// TestDrain stops a server while a request is held in the store: with the
-// store released in time the request ends well, else it is cut off.
+// TestDrain stops a server while a request is held in the store. The request completes if
+// the store is released in time; otherwise it is aborted.
 func TestDrain(t *testing.T) {
 	for name, release := range map[string]bool{"in time": true, "too late": false} {
 		t.Run(name, func(t *testing.T) {
@@ -92,16 +92,16 @@ func testDrain(t *testing.T, release bool) {
 	}
 	started := time.Now()
 	err = <-ended
-	if err == nil || !strings.Contains(err.Error(), "cut off after 10s") || time.Since(started) != 10*time.Second {
+	if err == nil || !strings.Contains(err.Error(), "aborted after 10s") || time.Since(started) != 10*time.Second {
 		t.Errorf("Run returned %v after %v", err, time.Since(started))
 	}
 	if status := <-statuses; status != 0 {
-		t.Errorf("a request that was cut off ended with %d", status)
+		t.Errorf("an aborted request ended with %d", status)
 	}
 	close(memory.hold)
 }
 
-func TestRunReportsABrokenListener(t *testing.T) {
+func TestRunReportsListenerFailure(t *testing.T) {
 	server, err := newServer(mediator.New(), nil)
 	if err != nil {
 		t.Fatal(err)

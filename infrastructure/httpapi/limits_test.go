@@ -15,8 +15,8 @@ import (
 	"feedbox/infrastructure/emulator/pipenet"
 )
 
-// TestHostileConnections speaks to the server below the level of a client.
-func TestHostileConnections(t *testing.T) {
+// TestHostileConnectionsAreClosed sends raw bytes that no HTTP client sends.
+func TestHostileConnectionsAreClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		send  string
 		want  string        // beginning of the answer, "" for none
@@ -52,7 +52,7 @@ func TestHostileConnections(t *testing.T) {
 	}
 }
 
-// dialServer runs a server that has no application in a bubble.
+// dialServer runs a server without application in a bubble.
 func dialServer(t *testing.T) (conn net.Conn, stop func()) {
 	t.Helper()
 	server, err := newServer(mediator.New(), nil)

@@ -8,26 +8,26 @@ import (
 	"feedbox/application/query"
 )
 
-// Listing asks for one page.
+// Listing requests one page.
 type Listing struct {
 	// PageSize is 1 to query.MaxPageSize.
 	PageSize int
-	// Continuation is that of the page before, as query.Page had it; empty is the first
-	// page. Clients see it sealed.
+	// Continuation is the query.Page.Continuation of the previous page; empty for the first
+	// page. Clients get it sealed.
 	Continuation string
-	// SessionToken is what the client has seen so far; it may be empty.
+	// SessionToken is the client's session; it may be empty.
 	SessionToken string
 }
 
 // pageView is one page of a listing.
 type pageView[I any] struct {
-	Items    []I    `json:"items" doc:"the {plural} of this page, in no promised order"`
+	Items    []I    `json:"items" doc:"the {plural} of this page, in undefined order"`
 	HasMore  bool   `json:"hasMore" doc:"whether there is a next page; it may turn out to be empty"`
 	NextLink string `json:"nextLink,omitempty" doc:"address of the next page, absolute or relative to this one; absent on the last"`
 }
 
-// List is GET on the path of the resource. It answers 200 with one page of items, which are
-// views and may be shorter than that of Read.
+// List is GET on the path of the resource. It answers 200 with one page of items. An item
+// may have fewer members than the view of Read.
 func List[I any](op Operation, do func(ctx context.Context, in Listing) (query.Page[I], error)) Route {
 	if do == nil {
 		return noFunction("List")
@@ -38,7 +38,7 @@ func List[I any](op Operation, do func(ctx context.Context, in Listing) (query.P
 			handle: func(w http.ResponseWriter, r *http.Request) error { return serveList(c, w, r, do) },
 			doc: c.document(op, Operation{
 				ID: "list{Plural}", Summary: "List {plural}",
-				Description: "Deleted {plural} are left out. The order is not defined. Follow nextLink, or send the continuation token, until hasMore is false.",
+				Description: "Deleted {plural} are omitted. The order is not defined. Follow nextLink, or send the continuation token, until hasMore is false.",
 				Reply:       "One page of {plural}.",
 			}, operation{
 				parameters: pageParameters,
@@ -52,11 +52,11 @@ func List[I any](op Operation, do func(ctx context.Context, in Listing) (query.P
 }
 
 func serveList[I any](c *collection, w http.ResponseWriter, r *http.Request, do func(context.Context, Listing) (query.Page[I], error)) error {
-	asked, err := c.listingOf(r)
+	listing, err := c.listingOf(r)
 	if err != nil {
 		return err
 	}
-	page, err := do(r.Context(), asked)
+	page, err := do(r.Context(), listing)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func serveList[I any](c *collection, w http.ResponseWriter, r *http.Request, do 
 		view.Items = []I{}
 	}
 	if view.HasMore {
-		view.NextLink = c.setNext(w.Header(), r, asked, page.Continuation)
+		view.NextLink = c.setNext(w.Header(), r, listing, page.Continuation)
 	}
 	setState(w.Header(), "", page.SessionToken)
 	writeJSON(w, http.StatusOK, mediaJSON, view)

@@ -19,9 +19,8 @@ import (
 	"feedbox/domain/fault"
 )
 
-// memory implements the application's ports in memory, so that the tests of
-// this package can bring about every fault at will. The real adapter is used
-// in the tests over the emulator.
+// memory implements the application's ports in memory, so that tests can cause every fault.
+// The tests on the emulator use the real adapter.
 type memory struct {
 	mu       sync.Mutex // guards all below
 	contacts map[uuid.UUID]stored
@@ -47,7 +46,7 @@ func (m *memory) failWith(err error) {
 	m.fail = err
 }
 
-// enter waits where the test holds requests, and returns the fault to give.
+// enter waits while the test holds requests, and returns the fault set by the test.
 func (m *memory) enter(ctx context.Context, session string) error {
 	m.mu.Lock()
 	hold, fail, entered := m.hold, m.fail, m.entered
@@ -191,5 +190,5 @@ func (m memoryReader) Page(ctx context.Context, size int, continuation, session 
 	return page, nil
 }
 
-// clock is fixed: no test of this package depends on time passing.
+// clock is fixed, because no test of this package depends on the current time.
 func clock() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }

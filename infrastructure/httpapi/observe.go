@@ -25,23 +25,24 @@ import (
 // scope names the instruments and spans of this package.
 const scope = "feedbox/infrastructure/httpapi"
 
-// observer is the outermost layer.
+// observer is the outermost layer: logs, metrics and spans of requests.
 type observer struct {
 	timeout   time.Duration // of a request
 	logger    *slog.Logger
 	tracer    trace.Tracer
 	durations metric.Float64Histogram
-	active    atomic.Int64 // requests being handled
-	labels    sync.Map     // outcome -> labels: as many as there are routes, methods and statuses
+	active    atomic.Int64 // requests in flight
+	labels    sync.Map     // outcome -> labels, bounded by the number of routes, methods and statuses
 }
 
-// outcome is what a measurement tells requests apart by.
+// outcome identifies a time series of the metrics.
 type outcome struct {
 	method, route string
 	status        int
 }
 
-// labels are an outcome's attributes, made once.
+// labels holds the attributes of an outcome. They are cached, because building them for
+// each request allocates.
 type labels struct {
 	attributes []attribute.KeyValue
 	set        metric.MeasurementOption
@@ -49,7 +50,7 @@ type labels struct {
 
 func (o *observer) labelsOf(one outcome) labels {
 	if known, ok := o.labels.Load(one); ok {
-		return known.(labels) //nolint:forcetypeassert // nothing else is stored
+		return known.(labels) //nolint:forcetypeassert // only labels are stored
 	}
 	l := labels{attributes: []attribute.KeyValue{
 		attribute.String("http.request.method", one.method),
@@ -83,8 +84,8 @@ func newObserver(o *Options) (*observer, error) {
 	return observed, nil
 }
 
-// wrap gives each request an id, a trace, a state and its time limit, and
-// records how it ended: one log line, one measurement, one span.
+// wrap gives each request an id, a trace, a state and a time limit, and records its
+// outcome: one log line, one measurement, one span.
 func (o *observer) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
@@ -94,7 +95,7 @@ func (o *observer) wrap(next http.Handler) http.Handler {
 		if _, traced := r.Header[headerTraceparent]; traced {
 			ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
 		}
-		ctx, span := o.tracer.Start(ctx, r.Method, ofServer...)
+		ctx, span := o.tracer.Start(ctx, r.Method, serverSpan...)
 		ctx = withTraceID(context.WithValue(ctx, stateKey{}, x))
 		ctx, cancel := context.WithTimeout(ctx, o.timeout)
 		defer cancel()
@@ -113,10 +114,10 @@ func (o *observer) wrap(next http.Handler) http.Handler {
 	})
 }
 
-var ofServer = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
+var serverSpan = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
 
-// withTraceID makes up a span context where neither the caller nor a tracer
-// gave one, so that every request can be found by a trace id.
+// withTraceID adds a random span context if neither the caller nor a tracer provided one,
+// so that every request can be found by a trace id.
 func withTraceID(ctx context.Context) context.Context {
 	if trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx
@@ -127,8 +128,8 @@ func withTraceID(ctx context.Context) context.Context {
 	}))
 }
 
-// newID makes an id that only has to be unique, not hard to guess: the fast
-// random source will do.
+// newID returns a random id. It uses the fast random source, because the id must be unique
+// but may be guessed.
 func newID() uuid.UUID {
 	var id uuid.UUID
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
@@ -138,8 +139,8 @@ func newID() uuid.UUID {
 	return id
 }
 
-// panicked turns a panic of a handler into a 500, or cuts the connection when
-// the answer has begun. The stack goes to the log.
+// panicked answers 500 after a panic of a handler, or closes the connection if the answer
+// has started. It logs the stack.
 func (o *observer) panicked(w *recorder, r *http.Request, recovered any) {
 	if err, ok := recovered.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(recovered)
@@ -169,8 +170,8 @@ func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request,
 	o.log(ctx, x, method, status, took)
 }
 
-// log writes the access log. It goes to the handler, past the logger, which would look
-// for the line of code that it is called from.
+// log writes the access log. It calls the handler directly, because a slog.Logger would
+// look up the source line of each call.
 func (o *observer) log(ctx context.Context, x *requestState, method string, status int, took time.Duration) {
 	level := slog.LevelInfo
 	failed := x.failure != nil && status != statusClientClosed
@@ -201,10 +202,11 @@ func (o *observer) log(ctx context.Context, x *requestState, method string, stat
 	}
 	line := slog.NewRecord(time.Now(), level, "request", 0)
 	line.AddAttrs(attrs...)
-	_ = handler.Handle(ctx, line) // as slog does: there is nobody to tell
+	_ = handler.Handle(ctx, line) // like slog, which has nowhere to report the error
 }
 
-// knownMethod keeps what clients invent out of the metrics.
+// knownMethod replaces unknown methods, because clients could otherwise create any number of
+// time series.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -214,7 +216,7 @@ func knownMethod(method string) string {
 	}
 }
 
-// setRequestHeaders sets what every answer carries.
+// setRequestHeaders sets the headers of every answer.
 func setRequestHeaders(h http.Header, r *http.Request, requestID string) {
 	h[headerRequest] = []string{requestID}
 	if id := r.Header.Get(headerClientRequest); id != "" && len(id) <= maxClientRequestID && isVisibleASCII(id) {
@@ -225,8 +227,8 @@ func setRequestHeaders(h http.Header, r *http.Request, requestID string) {
 	}
 }
 
-// constantHeaders are of every answer that does not set its own. They are
-// shared by all answers: replaced with Set, never appended to.
+// constantHeaders are the defaults of every answer. All answers share the slices, so a
+// handler must replace a header with Set, and never append to it.
 var constantHeaders = []struct {
 	name   string
 	values []string

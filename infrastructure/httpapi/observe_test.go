@@ -41,8 +41,8 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// TestLogsHoldNoPersonalData drives good and bad requests that are full of
-// marked values and searches the log for them.
+// TestLogsHoldNoPersonalData sends valid and invalid requests with marked values, and
+// searches the log for them.
 func TestLogsHoldNoPersonalData(t *testing.T) {
 	a := start(t, nil)
 	const mark = "Zyxw"

@@ -15,18 +15,18 @@ import (
 
 const pathOpenAPI = "/openapi.json"
 
-// everyProblem are the statuses that any route may answer.
-var everyProblem = []int{
+// commonProblems lists the statuses that any route may answer.
+var commonProblems = []int{
 	http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
 }
 
-// openAPI builds the OpenAPI 3.1 document of the routes, as the server's options make them.
+// openAPI builds the OpenAPI 3.1 document of the routes, for the options of the server.
 func openAPI(s *Server, routes []route) ([]byte, error) {
 	o, all := &s.options, wordsOf(s.collections)
 	schemas := object{"Problem": schemaOfView(reflect.TypeFor[problem](), words{})}
 	for _, c := range s.collections {
 		if slices.ContainsFunc(c.Routes, func(r Route) bool { return r.audit }) {
-			schemas[auditPage] = schemaOfView(reflect.TypeFor[auditView](), all) // also where no trail is kept
+			schemas[auditPage] = schemaOfView(reflect.TypeFor[auditView](), all) // also if Options.Audit is not set
 		}
 	}
 	paths := object{}
@@ -120,8 +120,8 @@ func responsesObject(one route, o *Options) object {
 		}
 		responses[strconv.Itoa(reply.status)] = response
 	}
-	problems := slices.Concat(one.doc.problems, everyProblem)
-	if one.answers() != "" {
+	problems := slices.Concat(one.doc.problems, commonProblems)
+	if one.mediaType() != "" {
 		problems = append(problems, http.StatusNotAcceptable)
 	}
 	if o.RequirePrecondition && slices.Contains(one.doc.parameters, requiredIfMatch) {
@@ -140,7 +140,7 @@ func securitySchemes(challenge string, resources []*collection) object {
 		for _, c := range resources {
 			scopes = append(scopes, auth.Read(c.Plural).Name, auth.Write(c.Plural).Name)
 		}
-		return object{"caller": object{"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Access token of the configured issuer: one that acts for a user with the scope " + listed(scopes, "or") + ", one of an application itself with the role of that name."}}
+		return object{"caller": object{"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Access token of the configured issuer: for a delegated user with the scope " + listed(scopes, "or") + ", for an application with the role of that name."}}
 	case (&auth.APIKeys{}).Challenge():
 		return object{"caller": object{"type": "apiKey", "in": "header", "name": auth.HeaderAPIKey}}
 	default:
@@ -148,23 +148,23 @@ func securitySchemes(challenge string, resources []*collection) object {
 	}
 }
 
-// problemDocs says what each status from 400 up means, whatever the resource.
+// problemDocs describes the statuses from 400 upwards for all resources.
 var problemDocs = map[int]string{
 	http.StatusBadRequest:            "The request is malformed: its JSON, a precondition, the query or a token.",
-	http.StatusUnauthorized:          "A valid credential is needed.",
+	http.StatusUnauthorized:          "A valid credential is required.",
 	http.StatusForbidden:             "The caller lacks the permission.",
 	http.StatusNotFound:              "There is no such {noun}, or it was deleted.",
 	http.StatusNotAcceptable:         "The Accept header excludes the media type of the answer.",
-	http.StatusConflict:              "There is {a noun} of this id already.",
+	http.StatusConflict:              "The id belongs to an existing {noun}.",
 	http.StatusGone:                  "The {noun} was deleted.",
-	http.StatusPreconditionFailed:    "The {noun} is not in the state that the precondition demands. A repeat under an Idempotency-Key is answered as a replay, whatever its preconditions are.",
-	http.StatusRequestEntityTooLarge: "The body, or what would have to be stored, is too large.",
-	http.StatusUnsupportedMediaType:  "The body has another media type, charset or coding than is read here.",
-	http.StatusUnprocessableEntity:   "The content breaks rules, which errors lists, or (code idempotency_key_reused) the Idempotency-Key was used for another request.",
-	http.StatusPreconditionRequired:  "If-Match is needed.",
-	http.StatusTooManyRequests:       "The caller, or the service, has used up its rate; wait as Retry-After says.",
-	http.StatusInternalServerError:   "Something unexpected happened.",
-	http.StatusServiceUnavailable:    "The request could not be handled now; try again as Retry-After says. With the code outcome_unknown, timeout or client_closed a change may have been made.",
+	http.StatusPreconditionFailed:    "The {noun} is not in the state that the precondition requires. A repeat with the same Idempotency-Key is answered as a replay, regardless of its preconditions.",
+	http.StatusRequestEntityTooLarge: "The body, or the data to be stored, is too large.",
+	http.StatusUnsupportedMediaType:  "The media type, charset or content coding of the body is not supported.",
+	http.StatusUnprocessableEntity:   "The content breaks the rules listed in errors, or (code idempotency_key_reused) the Idempotency-Key was used for another request.",
+	http.StatusPreconditionRequired:  "If-Match is required.",
+	http.StatusTooManyRequests:       "The rate limit of the caller or of the service is exceeded; wait for Retry-After.",
+	http.StatusInternalServerError:   "An unexpected error occurred.",
+	http.StatusServiceUnavailable:    "The service is unavailable; try again after Retry-After. With the code outcome_unknown, timeout or client_closed a change may have been made.",
 }
 
 func problemResponses(resources []*collection) object {
@@ -198,21 +198,21 @@ func problemResponses(resources []*collection) object {
 	return out
 }
 
-// headerDocs are the headers that answers refer to by name.
+// headerDocs returns the headers that answers refer to by name.
 func headerDocs(w words) object {
 	out := object{}
 	for name, description := range map[string]string{
-		"ETag":             "state of the {noun} as this request has left or found it, for If-Match and If-None-Match; absent from a replay if another request has changed the {noun} since",
+		"ETag":             "state of the {noun} after this request, for If-Match and If-None-Match; absent from a replay if another request has changed the {noun} since",
 		"Location":         "address of the {noun}",
-		headerReplayed:     "true where an earlier request under the same key had been answered",
-		headerSession:      "stands for what this request has seen; send it to read your own writes",
-		headerContinuation: "leads to the next page; absent on the last",
+		headerReplayed:     "true if an earlier request with the same key was answered",
+		headerSession:      "session token; send it with later requests to read your own writes",
+		headerContinuation: "continuation token of the next page; absent on the last",
 		headerRequest:      "id of the request, for support",
 		headerErrorCode:    "the problem's code",
 		"Retry-After":      "seconds to wait",
-		"Accept-Encoding":  "content codings that are read",
-		"Accept-Post":      "media types that are read",
-		"Accept-Patch":     "media types that are read",
+		"Accept-Encoding":  "supported content codings",
+		"Accept-Post":      "supported media types",
+		"Accept-Patch":     "supported media types",
 		"WWW-Authenticate": "how to authenticate",
 	} {
 		out[name] = object{"description": w.say(description), "schema": object{"type": "string"}}

@@ -7,31 +7,30 @@ import (
 // object is a JSON object of the OpenAPI document.
 type object = map[string]any
 
-// The characters that rules speak of, as parts of a character class. They are
-// spelt out because not every regular expression dialect knows \p: control
-// characters (Unicode category Cc) and separators (Z).
+// Parts of character classes: control characters (Unicode category Cc) and separators (Z).
+// They are spelt out because not every regular expression dialect supports \p.
 const (
 	controls   = `\x00-\x1f\x7f-\x9f`
 	separators = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 )
 
-// Rule is what a member takes, for the OpenAPI document: what is sent is judged by the
-// domain, in Body.Check. No text takes control characters. The zero value allows all others.
+// Rule documents the validation of a member in the OpenAPI document. It does not validate;
+// the domain does that in Body.Check. No text may contain control characters. The zero
+// value allows all others.
 type Rule struct {
-	// MaxLength is the longest text in characters; zero is no bound.
+	// MaxLength is the maximum length in characters; zero means unlimited.
 	MaxLength int
-	// NotEmpty demands something besides white space.
+	// NotEmpty requires a character other than white space.
 	NotEmpty bool
-	// Email demands an e-mail address.
+	// Email requires an e-mail address.
 	Email bool
-	// Refused are the characters that a text must not hold, as ranges from first to last.
+	// Refused lists ranges of forbidden characters, from first to last.
 	Refused [][2]rune
-	// Minimum and Maximum bound an integer; nil is no bound.
+	// Minimum and Maximum bound an integer; nil means unbounded.
 	Minimum, Maximum *int64
 }
 
-// schemaOfText is the JSON Schema of a text under a rule. The patterns say what the rule
-// says.
+// schemaOfText returns the JSON Schema of a text with a rule.
 func schemaOfText(rule *Rule, nullable bool) object {
 	schema := object{"type": "string"}
 	if nullable {
@@ -72,13 +71,13 @@ func schemaOfInteger(rule *Rule) object {
 	return schema
 }
 
-// bodyOfShape documents a body by the shape that decodes it.
+// bodyOfShape documents a body by the members that decode it.
 func bodyOfShape(mediaType string, b Body) *bodyDoc {
 	members := b.Members()
 	return &bodyDoc{mediaType: mediaType, schema: schemaOfMembers(members), faults: wrongMembers(members)}
 }
 
-// schemaOfMembers is the schema of an object.
+// schemaOfMembers returns the schema of an object.
 func schemaOfMembers(members []Member) object {
 	properties := object{}
 	required := []string{}

@@ -35,9 +35,8 @@ func document(t *testing.T, a *api) map[string]any {
 	return out
 }
 
-// TestOpenAPIDocument checks what OpenAPI 3.1 demands of a document like
-// ours: references resolve, schemas are valid JSON Schema 2020-12, path
-// parameters are declared, ids are unique, answers are described.
+// TestOpenAPIDocument checks the rules of OpenAPI 3.1: references resolve, schemas are valid
+// JSON Schema 2020-12, path parameters are declared, ids are unique, answers are described.
 func TestOpenAPIDocument(t *testing.T) {
 	for name, authenticator := range map[string]auth.Authenticator{"open": nil, "apikey": apiKeys(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +84,7 @@ func resolveReferences(t *testing.T, doc map[string]any, node any, where string)
 				at = members[part]
 			}
 			if at == nil {
-				t.Errorf("%s: %s leads nowhere", where, reference)
+				t.Errorf("%s: the reference %s does not resolve", where, reference)
 			}
 		}
 		for name, child := range n {
@@ -98,8 +97,8 @@ func resolveReferences(t *testing.T, doc map[string]any, node any, where string)
 	}
 }
 
-// compileSchemas compiles every component schema, which also checks it
-// against the meta-schema.
+// compileSchemas compiles every component schema, which also validates it against the
+// meta-schema.
 func compileSchemas(t *testing.T, doc map[string]any) map[string]*jsonschema.Schema {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
@@ -158,7 +157,7 @@ func checkResponses(t *testing.T, where string, operation map[string]any) {
 	}
 }
 
-// parametersOf resolves the parameters of an operation, by name.
+// parametersOf returns the parameters of an operation by name.
 func parametersOf(doc map[string]any, operation any) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, reference := range operation.(map[string]any)["parameters"].([]any) {
@@ -169,7 +168,7 @@ func parametersOf(doc map[string]any, operation any) map[string]map[string]any {
 	return out
 }
 
-// TestOpenAPIFollowsTheOptions: what the operator has set is what the document says.
+// The document describes the server with its options.
 func TestOpenAPIFollowsTheOptions(t *testing.T) {
 	for name, options := range map[string]*httpapi.Options{
 		"default": {}, "strict": {RequirePrecondition: true, PublicURL: "https://api.contoso.example/", Auth: apiKeys(t)},
@@ -207,9 +206,9 @@ func TestOpenAPIFollowsTheOptions(t *testing.T) {
 	}
 }
 
-// TestDeclaredLimitsAreKept sends, for each limit of a parameter, a value at it and one
-// beyond it: what is declared is kept, and what is kept is declared.
-func TestDeclaredLimitsAreKept(t *testing.T) {
+// TestDocumentedLimitsAreEnforced sends, for each limit of a parameter, a value at the limit
+// and one beyond it. The server must agree with the document on both.
+func TestDocumentedLimitsAreEnforced(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	path, _ := a.create()
 	doc := document(t, a)
@@ -252,8 +251,7 @@ func TestDeclaredLimitsAreKept(t *testing.T) {
 	}
 }
 
-// TestRoutesAreDocumented: whatever answers something else than 404 or 405
-// is in the document.
+// Every address that does not answer 404 or 405 is in the document.
 func TestRoutesAreDocumented(t *testing.T) {
 	a := start(t, nil)
 	path, _ := a.create()

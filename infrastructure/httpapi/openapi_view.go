@@ -10,9 +10,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// schemaOfView is the schema of an answer, by the tags that encode it: json, and doc for the
-// description. What people call the thing is put into the latter. A type that encodes itself
-// can be anything.
+// schemaOfView returns the schema of an answer type from its struct tags: json, and doc for
+// the description, into which words are inserted. The schema of a type that encodes itself
+// is unrestricted.
 func schemaOfView(t reflect.Type, w words) object {
 	switch t {
 	case reflect.TypeFor[uuid.UUID]():
@@ -58,8 +58,8 @@ func schemaOfView(t reflect.Type, w words) object {
 	}
 }
 
-// addFields adds the fields of a struct to the schema of an object, those of embedded
-// structs without a name of their own too.
+// addFields adds the fields of a struct to the schema of an object, including those of
+// embedded structs without a JSON name.
 func addFields(schema object, t reflect.Type, w words) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -78,9 +78,9 @@ func addFields(schema object, t reflect.Type, w words) {
 		if doc := field.Tag.Get("doc"); doc != "" {
 			one["description"] = w.say(doc)
 		}
-		schema["properties"].(object)[name] = one //nolint:forcetypeassert // made above
+		schema["properties"].(object)[name] = one //nolint:forcetypeassert // set by schemaOfView
 		if !strings.Contains(options, "omit") {
-			schema["required"] = append(schema["required"].([]string), name) //nolint:forcetypeassert // made above
+			schema["required"] = append(schema["required"].([]string), name) //nolint:forcetypeassert // set by schemaOfView
 		}
 	}
 }

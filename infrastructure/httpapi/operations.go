@@ -8,34 +8,34 @@ import (
 	"reflect"
 )
 
-// Operation is what the OpenAPI document says of a route beyond what follows from its
-// kind. Each field has a default that says what all routes of the kind do.
+// Operation documents a route in the OpenAPI document. Each field has a default for the
+// kind of the route.
 type Operation struct {
 	// ID is unique in the document; client generators name functions by it. The schema of
-	// the body has the same name, with a capital.
+	// the body has the same name, capitalized.
 	ID string
-	// Summary is one line without a full stop. Change and Act have no default.
+	// Summary is one line without a full stop. It is required for Change and Act.
 	Summary string
-	// Description goes on from there.
+	// Description has the details.
 	Description string
-	// Event is the type of the event that is stored with the change. Named, it is
-	// mentioned before the description.
+	// Event is the type of the event that is stored with the change. It is mentioned before
+	// the description.
 	Event string
-	// Reply says what the answer to a success is.
+	// Reply describes the answer to a success.
 	Reply string
-	// Problems are statuses from 400 upwards that this route may answer besides those of
-	// all of its kind, such as 409 where an invariant stands in the way.
+	// Problems lists additional statuses from 400 upwards, such as 409 for an invariant of
+	// this aggregate.
 	Problems []int
 }
 
-// operation documents a route. What follows from the route itself (path
-// parameters, statuses every route has) is added by the document.
+// operation is the complete documentation of a route. openAPI adds the parts that all
+// routes share, and the path parameters.
 type operation struct {
 	id, summary, description string
 	body                     *bodyDoc
 	parameters               []string // names in parameterDocs
 	replies                  []replyDoc
-	problems                 []int // statuses from 400 up that not every route has
+	problems                 []int // statuses from 400 upwards besides commonProblems
 }
 
 type bodyDoc struct {
@@ -48,7 +48,7 @@ type bodyDoc struct {
 type replyDoc struct {
 	status      int
 	description string
-	view        *viewDoc // of the body, nil for none
+	view        *viewDoc // schema of the body, nil without one
 	headers     []string // names in headerDocs
 }
 
@@ -59,17 +59,17 @@ type viewDoc struct {
 	words
 }
 
-// badBody are the statuses of every route with a body.
+// badBody lists the statuses of every route with a body.
 var badBody = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}
 
-// changeParameters are those of every change of one aggregate.
+// changeParameters lists the parameters of every change of one aggregate.
 var changeParameters = []string{requiredIfMatch, "If-None-Match", "ETag", headerIdempotencyKey, headerSession}
 
-// badTarget are the statuses of every change of one aggregate.
+// badTarget lists the statuses of every change of one aggregate.
 var badTarget = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusPreconditionFailed}
 
-// document completes the description of a route: usual is what its kind says, with words
-// in braces (see words.say).
+// document completes the documentation of a route: usual has the defaults of its kind, with
+// words in braces (see words.say).
 func (c *collection) document(op, usual Operation, doc operation) operation {
 	doc.id = cmp.Or(op.ID, c.say(usual.ID))
 	doc.summary = cmp.Or(op.Summary, c.say(usual.Summary))
@@ -88,21 +88,21 @@ func (c *collection) document(op, usual Operation, doc operation) operation {
 	return doc
 }
 
-// viewOfOne is the schema of one aggregate.
+// viewOfOne returns the schema of one aggregate.
 func (c *collection) viewOfOne(of reflect.Type) *viewDoc {
 	return &viewDoc{c.say("{Noun}"), of, c.words}
 }
 
-// check reports what the document cannot hold.
+// check lists invalid documentation.
 func (doc *operation) check() error {
 	var faults []error
 	wrong := func(err error) { faults = append(faults, fmt.Errorf("operation %q: %w", doc.id, err)) }
 	if doc.summary == "" {
-		wrong(errors.New("there is no Summary"))
+		wrong(errors.New("the Summary is missing"))
 	}
 	for _, status := range doc.problems {
 		if problemDocs[status] == "" {
-			wrong(fmt.Errorf("%d is not a status of problems here", status))
+			wrong(fmt.Errorf("%d is not a supported problem status", status))
 		}
 	}
 	if doc.body != nil {

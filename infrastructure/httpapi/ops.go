@@ -12,28 +12,28 @@ import (
 	"time"
 )
 
-// OpsOptions adjust an Ops server. The zero value means the defaults.
+// OpsOptions configures an Ops server. The zero value has the defaults.
 type OpsOptions struct {
-	// Ready returns nil when the process can do its work. It is called for
-	// each probe and must return within a second. Default always ready.
+	// Ready returns nil if the process can do its work. It is called for each probe and has
+	// one second. Default always ready.
 	Ready func(ctx context.Context) error
-	// Dependencies tells how the services that the process needs answer, by name, in the
-	// body of /readyz. It decides nothing: an outage of theirs is no reason to send
-	// requests elsewhere or to restart. Default none.
+	// Dependencies returns the state of the dependencies by name, for the body of /readyz.
+	// It does not affect the status, because neither other routing nor a restart would cure
+	// an outage of a dependency. Default none.
 	Dependencies func() map[string]Dependency
 	// Metrics serves /metrics; default 404.
 	Metrics http.Handler
-	// Logger receives what net/http has to say; default none.
+	// Logger receives the errors of net/http; default none.
 	Logger *slog.Logger
-	// DrainTimeout bounds the stop; default 2 s.
+	// DrainTimeout bounds the shutdown; default 2 s.
 	DrainTimeout time.Duration
 }
 
-// maxOpsConnections is far more than probes and scrapers need.
+// maxOpsConnections is well above the number of probes and scrapers.
 const maxOpsConnections = 100
 
-// Ops serves probes and metrics on a listener of its own, so that they are
-// never reachable from where clients are:
+// Ops serves probes and metrics on a separate listener, so that clients of the API cannot
+// reach them:
 //
 //	/livez    200 while the process runs
 //	/readyz   200, or 503 with the reason; the body has the state of the dependencies
@@ -66,15 +66,15 @@ func NewOps(options *OpsOptions) *Ops {
 	return o
 }
 
-// Drain makes /readyz answer 503 from now on. Call it when the stop begins,
-// so that no new work is routed here.
+// Drain makes /readyz answer 503. Call it when the shutdown starts, so that no new work is
+// routed here.
 func (o *Ops) Drain() { o.draining.Store(true) }
 
 // Handler returns the routes without a listener.
 func (o *Ops) Handler() http.Handler { return o.handler }
 
-// Run serves on listener until ctx ends. It owns the listener and returns nil
-// after a clean stop. Stop it last: probes should answer while draining.
+// Run serves on listener until ctx ends. It owns the listener and returns nil after a clean
+// shutdown. Stop it last, because probes should answer while the process drains.
 func (o *Ops) Run(ctx context.Context, listener net.Listener) error {
 	if err := serve(ctx, listener, o.handler, o.options.Logger, limits{connections: maxOpsConnections, write: time.Minute, drain: o.options.DrainTimeout}); err != nil {
 		return fmt.Errorf("ops server: %w", err)
@@ -94,12 +94,12 @@ func (o *Ops) ready(ctx context.Context) error {
 	return o.options.Ready(ctx)
 }
 
-// Dependency is how a service that the process needs answers.
+// Dependency is the state of a service that the process needs.
 type Dependency struct {
 	Status   string    `json:"status"`            // ok, failing, or unknown before its first use
-	Answered time.Time `json:"answered,omitzero"` // its last answer
-	Failing  time.Time `json:"failing,omitzero"`  // since when it fails
-	Error    string    `json:"error,omitempty"`   // the last failure
+	Answered time.Time `json:"answered,omitzero"` // last answer
+	Failing  time.Time `json:"failing,omitzero"`  // start of the outage
+	Error    string    `json:"error,omitempty"`   // last failure
 }
 
 func (o *Ops) dependencies() map[string]Dependency {
@@ -121,5 +121,5 @@ func writeProbe(w http.ResponseWriter, err error, dependencies map[string]Depend
 		answer.Status, answer.Reason = "unavailable", err.Error()
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(answer) // the prober has gone away
+	_ = json.NewEncoder(w).Encode(answer) // fails only if the prober has disconnected
 }

@@ -18,65 +18,62 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// Options adjust a Server. The zero value of each field, and a nil *Options,
-// mean the documented default.
+// Options configures a Server. The zero value of each field, and a nil *Options, mean the
+// documented default.
 type Options struct {
-	// Title and Description begin the OpenAPI document. Default "Feedbox orders", if that
-	// is what the resources are, and that their changes are published.
+	// Title and Description are the info of the OpenAPI document. Default "Feedbox orders"
+	// for orders, and that every change is published.
 	Title, Description string
 
 	// Logger receives one line per request; default none.
 	Logger *slog.Logger
-	// Meters makes the instruments; default none.
+	// Meters creates the instruments; default none.
 	Meters metric.MeterProvider
-	// Tracers makes a span per request; default none. Requests have a trace
-	// id in either case.
+	// Tracers creates a span per request; default none. Requests always have a trace id.
 	Tracers trace.TracerProvider
 
 	// MaxBody bounds a request body in bytes; default 64 KB.
 	MaxBody int64
-	// RequestTimeout bounds the handling of one request; default 20 s. Then
-	// the answer is 503.
+	// RequestTimeout bounds the handling of one request; default 20 s. After it the answer
+	// is 503.
 	RequestTimeout time.Duration
-	// DrainTimeout bounds the graceful stop; default 20 s.
+	// DrainTimeout bounds the graceful shutdown; default 20 s.
 	DrainTimeout time.Duration
 
-	// Auth finds out who calls; default auth.Open, everybody.
+	// Auth authenticates callers; default auth.Open, which admits all.
 	Auth auth.Authenticator
-	// RateLimit is how many requests per second each principal may make on
-	// average, and RateBurst how many at once; beyond is 429. Default 100 and
-	// twice RateLimit; a negative RateLimit is no limit. Requests that are refused
-	// before the principal is known count for the address they come from. The
-	// anonymous principal of auth.Open has no limit, nor have refusals then.
+	// RateLimit is the average rate of each principal in requests per second, and RateBurst
+	// the number at once; more are answered with 429. Default 100 and twice RateLimit; a
+	// negative RateLimit means unlimited. Requests that are refused before authentication
+	// count for their remote address. With auth.Open there is no rate limit.
 	RateLimit float64
 	RateBurst int
-	// MaxInFlight bounds the requests handled at the same time; beyond is 503. A
-	// request counts once its body has arrived. Default 512; negative is no limit.
+	// MaxInFlight bounds the requests in flight; more are answered with 503. A request
+	// counts once its body has arrived. Default 512; negative means unlimited.
 	MaxInFlight int
-	// MaxConnections bounds the open connections. One more takes the place of the one
-	// that has been without a request for longest; it is closed if all have one. Default
-	// 2000, negative is no limit. A connection takes some 20 KB, and up to MaxBody more
-	// while a body arrives.
+	// MaxConnections bounds the open connections. At the limit, a new connection displaces
+	// the one that has been idle for longest, or is closed if none is idle. Default 2000;
+	// negative means unlimited. A connection takes about 20 KB, and up to MaxBody more while
+	// a body arrives.
 	MaxConnections int
 
-	// RequirePrecondition refuses updates and deletions that carry no
-	// If-Match with 428; default false.
+	// RequirePrecondition refuses updates and deletions without If-Match with 428; default
+	// false.
 	RequirePrecondition bool
-	// Audit offers the audit trail of each aggregate, where its resource has a route for
-	// it; the application must keep one. Default false.
+	// Audit serves the audit trail of each aggregate whose resource has a route for it; the
+	// application must store the trail. Default false.
 	Audit bool
-	// TokenKeys protect continuation tokens: the first seals, all open. Each
-	// has at least 32 bytes. Default one random key, so that tokens end with
-	// the process and are not understood by another.
+	// TokenKeys protect continuation tokens: the first seals, all open. Each has at least
+	// 32 bytes. Default one random key, so that tokens are valid only in this process.
 	TokenKeys [][]byte
 	// Home serves GET /; default 404.
 	Home http.Handler
-	// PublicURL is what clients call, such as https://api.contoso.example,
-	// for absolute links. Default none: links are relative, without scheme and host.
+	// PublicURL is the address for absolute links, such as https://api.contoso.example.
+	// Default none: links are relative, without scheme and host.
 	PublicURL string
 }
 
-// minTokenKey is the least length of a token key in bytes.
+// minTokenKey is the minimum length of a token key in bytes.
 const minTokenKey = 32
 
 func (o *Options) withDefaults() (Options, error) {
@@ -117,7 +114,7 @@ func (o *Options) validate() error {
 	}
 	for i, key := range o.TokenKeys {
 		if len(key) < minTokenKey {
-			faults = append(faults, fmt.Errorf("token key %d has %d bytes, at least %d are needed", i+1, len(key), minTokenKey))
+			faults = append(faults, fmt.Errorf("token key %d has %d bytes, but at least %d are required", i+1, len(key), minTokenKey))
 		}
 	}
 	if o.PublicURL != "" {

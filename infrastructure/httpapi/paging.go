@@ -9,8 +9,8 @@ import (
 	"feedbox/application/query"
 )
 
-// listingOf reads page size, continuation and session token of a request for a page of
-// anything. A token leads on only in the listing it came from, which the path names.
+// listingOf reads page size, continuation and session token of a request for a page. A
+// token is valid only for the listing that issued it, which the path identifies.
 func (c *collection) listingOf(r *http.Request) (Listing, error) {
 	parameters, err := queryOf(r, "pageSize", queryContinuation)
 	if err != nil {
@@ -31,18 +31,18 @@ func (c *collection) listingOf(r *http.Request) (Listing, error) {
 	return p, err
 }
 
-// setNext sets the header that leads to the next page and returns the link
-// that does. Without a public URL the link is relative: Host and X-Forwarded-Proto
-// are whatever the client, or somebody before it, has written.
-func (c *collection) setNext(h http.Header, r *http.Request, asked Listing, continuation string) string {
+// setNext sets the continuation header and returns the link to the next page. Without a
+// public URL the link is relative, because the client or a proxy controls the headers Host
+// and X-Forwarded-Proto.
+func (c *collection) setNext(h http.Header, r *http.Request, listing Listing, continuation string) string {
 	token := c.tokens.seal(continuation, r.URL.Path)
 	h.Set(headerContinuation, token)
-	values := url.Values{"pageSize": {strconv.Itoa(asked.PageSize)}, queryContinuation: {token}}
+	values := url.Values{"pageSize": {strconv.Itoa(listing.PageSize)}, queryContinuation: {token}}
 	return c.options.PublicURL + r.URL.Path + "?" + values.Encode()
 }
 
-// queryOf reads the query string. Unknown and repeated parameters are
-// refused: a misspelt one would be ignored otherwise.
+// queryOf reads the query string. Unknown and repeated parameters are refused, because
+// otherwise a misspelt one would be ignored silently.
 func queryOf(r *http.Request, known ...string) (map[string]string, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -76,7 +76,7 @@ func pageSize(parameters map[string]string) (int, error) {
 	return size, nil
 }
 
-// continuationOf takes the token from the header or from the query.
+// continuationOf returns the token of the header or of the query.
 func continuationOf(r *http.Request, parameters map[string]string) (string, error) {
 	header, err := single(r.Header, headerContinuation)
 	if err != nil {

@@ -16,8 +16,7 @@ type Patched[V any] struct {
 }
 
 // Patch is PATCH path/{id} with a JSON merge patch (RFC 7396). It answers 200 with the view
-// after the change. B is as for Create; its members are made by Part, and by Object for
-// parts that lie deeper.
+// after the change. B is as in Create; its members are Parts, and Objects of Parts.
 func Patch[B any, P bodyOf[B], V any](op Operation, do func(ctx context.Context, body P, target command.Target) (Patched[V], error)) Route {
 	if do == nil {
 		return noFunction("Patch")
@@ -29,7 +28,7 @@ func Patch[B any, P bodyOf[B], V any](op Operation, do func(ctx context.Context,
 			handle: func(w http.ResponseWriter, r *http.Request) error { return servePatch[B, P](c, w, r, do) },
 			doc: c.document(op, Operation{
 				ID: "patch{Noun}", Summary: "Change several parts of {a noun}",
-				Description: "A JSON merge patch (RFC 7396) of the {noun}: members that are absent stay, null removes. All changes are one transaction, with one event for each kind of change.",
+				Description: "A JSON merge patch (RFC 7396) of the {noun}: absent members stay unchanged, null removes. All changes are one transaction, with one event for each kind of change.",
 				Reply:       "The {noun} after the change.",
 			}, operation{
 				body:       bodyOfShape(mediaMergePatch, P(new(B))),

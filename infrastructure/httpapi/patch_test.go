@@ -26,7 +26,7 @@ func TestPatch(t *testing.T) {
 		}
 	}
 	if read := a.do(http.MethodGet, path, ""); read.body != got.body || read.header.Get("ETag") != got.header.Get("ETag") {
-		t.Errorf("the answer %s is not what is stored: %s", got.body, read.body)
+		t.Errorf("the answer %s differs from the stored contact: %s", got.body, read.body)
 	}
 	for _, nothing := range []string{`{}`, `{"name":{}}`, `{"name":{"firstName":"Jane"},"email":null}`} {
 		if same := a.patch(path, nothing); same.status != 200 || same.header.Get("ETag") != got.header.Get("ETag") || same.body != got.body {
@@ -42,7 +42,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-func TestFaultsOfPatches(t *testing.T) {
+func TestInvalidPatchesAreRefused(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	path, etag := a.create()
 	for body, want := range map[string]struct {

@@ -10,13 +10,13 @@ import (
 	"feedbox/domain/fault"
 )
 
-// preconditions are what a request demands of the aggregate's state.
+// preconditions are the conditional headers of a request.
 type preconditions struct {
 	match, noneMatch tagList
 }
 
-// preconditionsOf reads If-Match and If-None-Match. The header ETag of the
-// original sample stands for legacy, the one that it meant there.
+// preconditionsOf reads If-Match and If-None-Match. The request header ETag of the original
+// sample replaces one of them, which legacy selects.
 func preconditionsOf(h http.Header, legacy func(*preconditions) *tagList) (preconditions, error) {
 	var p preconditions
 	var err error
@@ -33,15 +33,15 @@ func preconditionsOf(h http.Header, legacy func(*preconditions) *tagList) (preco
 	if old.present() {
 		standard := legacy(&p)
 		if standard.present() {
-			return p, badRequest("invalid_precondition", "ETag and a standard precondition are both given: send the standard one only")
+			return p, badRequest("invalid_precondition", "ETag and a standard precondition are both given: send only the standard one")
 		}
 		*standard = old
 	}
 	return p, nil
 }
 
-// target reads the preconditions of a change of an aggregate. In strict mode a change
-// without If-Match is refused with 428 (RFC 6585 §3).
+// target reads id, preconditions and sender of a change. With RequirePrecondition it
+// refuses a change without If-Match with 428 (RFC 6585 §3).
 func (c *collection) target(r *http.Request, id uuid.UUID) (command.Target, error) {
 	p, err := preconditionsOf(r.Header, func(p *preconditions) *tagList { return &p.match })
 	if err != nil {
@@ -68,14 +68,14 @@ func (c *collection) target(r *http.Request, id uuid.UUID) (command.Target, erro
 	return target, nil
 }
 
-// targetNoneMatch evaluates If-None-Match on a change: it fails if the
-// aggregate is in one of the listed states. The change is then bound to the
-// state that was compared, so that nothing can come between.
+// targetNoneMatch evaluates If-None-Match on a change: the change fails if the aggregate is
+// in one of the listed states. Otherwise it is bound to the compared state with If-Match,
+// so that a concurrent change makes it fail.
 func (c *collection) targetNoneMatch(r *http.Request, p preconditions, target command.Target) (command.Target, error) {
 	etag, session, err := c.current(r.Context(), query.Read{ID: target.ID, SessionToken: target.SessionToken})
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return target, nil // nothing that could match; the command says what that means
+		return target, nil // no state can match; the command decides
 	case err != nil:
 		return target, err
 	case p.noneMatch.matchesWeak(etag):

@@ -62,8 +62,8 @@ func TestConditionalRead(t *testing.T) {
 	}
 }
 
-// TestConditionalWrite tries each precondition on each way to change a
-// contact. A refused change must leave nothing behind.
+// TestConditionalWrite sends each precondition with each change of a contact. A refused
+// change must not write.
 func TestConditionalWrite(t *testing.T) {
 	a := start(t, nil)
 	for name, tc := range map[string]struct {
@@ -113,9 +113,9 @@ func TestConditionalWrite(t *testing.T) {
 	}
 }
 
-// TestPreconditionsOfADeletedContact: there is nothing whose state could fail to match.
-// RFC 9110 §13.2.1 wants the answer that the request would have without a precondition.
-func TestPreconditionsOfADeletedContact(t *testing.T) {
+// A deleted contact has no state to compare, so the answer is the one without a precondition
+// (RFC 9110 §13.2.1).
+func TestDeletedContactIgnoresPreconditions(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	for name, headers := range map[string][]string{
 		"none": nil, "stale": {"If-Match", `"stale"`}, "any": {"If-Match", "*"}, "legacy": {"ETag", `"stale"`},
@@ -167,7 +167,7 @@ func TestPreconditionsOfCreate(t *testing.T) {
 	}
 }
 
-func TestStrictMode(t *testing.T) {
+func TestRequirePrecondition(t *testing.T) {
 	a := start(t, &httpapi.Options{RequirePrecondition: true})
 	path, etag := a.create()
 	for _, verb := range []struct{ method, path, body string }{
@@ -194,10 +194,9 @@ func TestStrictMode(t *testing.T) {
 	}
 }
 
-// TestNoneMatchHoldsUntilTheWrite: another writer comes between the
-// comparison and the change. The change must not be made to a state that
-// nobody has compared.
-func TestNoneMatchHoldsUntilTheWrite(t *testing.T) {
+// Another writer changes the contact between comparison and change. The change must then
+// fail, because the new state was not compared.
+func TestIfNoneMatchHoldsUntilTheWrite(t *testing.T) {
 	a := start(t, nil)
 	path, _ := a.create()
 	a.memory.queried = func() { a.do(http.MethodPost, path+"/update-email", `{"email":null}`) }

@@ -17,10 +17,10 @@ import (
 	"feedbox/infrastructure/process/telemetry"
 )
 
-// TestNothingPersonalIsObserved sends marked values through every part of a
-// request, well and badly, with a store that works and one that fails, and
-// searches logs (from debug upwards), metrics and spans for them.
-func TestNothingPersonalIsObserved(t *testing.T) {
+// TestTelemetryHoldsNoPersonalData sends marked values in every part of valid and invalid
+// requests, with a working and a failing store, and searches logs (from debug upwards),
+// metrics and spans for them.
+func TestTelemetryHoldsNoPersonalData(t *testing.T) {
 	m, emulator := emulated(t, uuid.New)
 	spans := tracetest.NewInMemoryExporter()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))

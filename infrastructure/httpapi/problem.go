@@ -11,8 +11,8 @@ import (
 	"feedbox/domain/fault"
 )
 
-// problem is the body of every answer from 400 upwards (RFC 9457). The type
-// is about:blank: code says what happened, title is the status's own phrase.
+// problem is the body of every answer from 400 upwards (RFC 9457). The type is about:blank,
+// the title is the phrase of the status, and code identifies the problem.
 type problem struct {
 	Type    string         `json:"type"`
 	Title   string         `json:"title"`
@@ -29,8 +29,8 @@ type problemField struct {
 	Detail  string `json:"detail"`
 }
 
-// requestError is a failure that only HTTP knows: of syntax, routing or
-// limits. Everything else is a fault of the application.
+// requestError is a failure of HTTP: syntax, routing or limits. All other failures are
+// faults of the application.
 type requestError struct {
 	status int
 	code   string
@@ -49,19 +49,19 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.cause }
 
-// badRequest is a 400 with a code of its own.
+// badRequest returns a 400 with the given code.
 func badRequest(code, detail string) error {
 	return &requestError{status: http.StatusBadRequest, code: code, detail: detail}
 }
 
-// maxProblemFields bounds an answer to a body made of faults.
+// maxProblemFields bounds the answer to a body with many faults.
 const maxProblemFields = 100
 
-// defaultRetryAfter is given where a failure may pass and nobody said when.
+// defaultRetryAfter is the Retry-After of a temporary failure of unknown length.
 const defaultRetryAfter = time.Second
 
-// fail answers r with what err means. The error goes to the access log, where
-// it is written once.
+// fail answers r with the problem of err. It leaves the error to the access log, so that
+// it is logged once.
 func fail(w http.ResponseWriter, r *http.Request, err error) {
 	x := stateOf(r.Context())
 	p, header := describe(r.Context(), err)
@@ -86,7 +86,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, p.Status, mediaProblem, p)
 }
 
-// describe turns an error into a problem and the headers that go with it.
+// describe returns the problem of an error, with its headers.
 func describe(ctx context.Context, err error) (problem, http.Header) {
 	p := problem{Type: "about:blank"}
 	header := http.Header{}
@@ -98,8 +98,8 @@ func describe(ctx context.Context, err error) (problem, http.Header) {
 		p.Errors = problemFields(request.fields)
 		header = request.header.Clone()
 	case errors.Is(ctx.Err(), context.Canceled):
-		// Half a connection may be left: a client that sends no more may still read. An
-		// answer is due then, and none but this is true.
+		// The connection may be half-closed: a client that has ended its side may still read
+		// the answer. The outcome is unknown, so no other answer would be true.
 		p.Status, p.Code, p.Detail = http.StatusServiceUnavailable, codeClientClosed, "the connection was closed before the answer; the outcome of the request is not known"
 	case errors.As(err, &known) && known.Kind != fault.Internal:
 		p.Status, p.Code, p.Detail = statusOf(known), known.Code, known.Message
@@ -107,7 +107,7 @@ func describe(ctx context.Context, err error) (problem, http.Header) {
 	case errors.Is(err, context.DeadlineExceeded):
 		p.Status, p.Code, p.Detail = http.StatusServiceUnavailable, "timeout", "the request was not completed in time; its outcome is not known"
 	default:
-		p.Status, p.Code, p.Detail = http.StatusInternalServerError, "internal", "something unexpected happened; the trace id leads to it"
+		p.Status, p.Code, p.Detail = http.StatusInternalServerError, "internal", "an unexpected error occurred; report the trace id"
 	}
 	p.Title = http.StatusText(p.Status)
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
@@ -121,7 +121,7 @@ func describe(ctx context.Context, err error) (problem, http.Header) {
 	return p, header
 }
 
-// retryAfter writes a wait in whole seconds, rounded up, at least one.
+// retryAfter formats a wait in whole seconds, rounded up, at least one.
 func retryAfter(wait time.Duration) string {
 	if wait <= 0 {
 		wait = defaultRetryAfter

@@ -7,12 +7,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxBuckets bounds the memory of the rate limiter. Beyond it, buckets that
-// are full again are forgotten: a new one would be full too.
+// maxBuckets bounds the memory of the rate limiter. At the limit, full buckets are dropped;
+// that loses nothing, because a new bucket is full too.
 const maxBuckets = 4096
 
-// rateLimiter keeps a token bucket per principal. It is safe for concurrent
-// use.
+// rateLimiter has a token bucket per principal. It is safe for concurrent use.
 type rateLimiter struct {
 	limit rate.Limit
 	burst int
@@ -25,8 +24,8 @@ func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	return &rateLimiter{limit: rate.Limit(perSecond), burst: burst, buckets: map[string]*rate.Limiter{}}
 }
 
-// take spends one token of the principal. Where there is none it spends
-// nothing and returns how long to wait for the next one.
+// take spends one token of the principal. Without a token it spends none and returns the
+// wait for the next one.
 func (l *rateLimiter) take(principal string) time.Duration {
 	now := time.Now()
 	reservation := l.bucket(principal, now).ReserveN(now, 1)

@@ -20,14 +20,13 @@ func TestBucketsRefill(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 		if wait := l.take("a"); wait != 0 {
-			t.Errorf("waits %v after what it was told", wait)
+			t.Errorf("waits %v more after the returned wait", wait)
 		}
 	})
 }
 
-// TestBucketsAreForgotten: callers that went away cost no memory, and one
-// that has used up its rate stays known.
-func TestBucketsAreForgotten(t *testing.T) {
+// The buckets of inactive callers are dropped, but an empty bucket is kept.
+func TestFullBucketsAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newRateLimiter(1, 1)
 		for i := range 3 * maxBuckets {
@@ -37,7 +36,7 @@ func TestBucketsAreForgotten(t *testing.T) {
 			}
 			l.take(fmt.Sprint("caller ", i))
 			if i%maxBuckets == maxBuckets/2 && l.take("spender") == 0 {
-				t.Error("a bucket was forgotten while it was empty")
+				t.Error("an empty bucket was dropped")
 			}
 		}
 		if len(l.buckets) > 2*maxBuckets {

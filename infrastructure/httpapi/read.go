@@ -17,9 +17,9 @@ type Found[V any] struct {
 	SessionToken string // may be empty
 }
 
-// Read is GET path/{id}. It answers 200 with the view, or 304 where the client has it. Do
-// may answer fault.NotModified where query.Read.IfNoneMatch has the ETag, or leave that to
-// the caller. It is also asked for the ETag that a change with If-None-Match depends on.
+// Read is GET path/{id}. It answers 200 with the view, or 304 if the client has the current
+// state. Do may return fault.NotModified if query.Read.IfNoneMatch contains the ETag, or
+// leave the comparison to Read. A change with If-None-Match also calls it for the ETag.
 func Read[V any](op Operation, do func(ctx context.Context, in query.Read) (Found[V], error)) Route {
 	if do == nil {
 		return noFunction("Read")
@@ -37,7 +37,7 @@ func Read[V any](op Operation, do func(ctx context.Context, in query.Read) (Foun
 				parameters: []string{"If-None-Match", "If-Match", "ETag", headerSession},
 				replies: []replyDoc{
 					{http.StatusOK, "", c.viewOfOne(view), []string{"ETag", headerSession}},
-					{http.StatusNotModified, "The {noun} is still in the state that If-None-Match names.", nil, []string{"ETag", headerSession}},
+					{http.StatusNotModified, "The {noun} is still in a state listed in If-None-Match.", nil, []string{"ETag", headerSession}},
 				},
 				problems: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusPreconditionFailed},
 			}),
@@ -59,8 +59,8 @@ func serveRead[V any](c *collection, w http.ResponseWriter, r *http.Request, do 
 		return err
 	}
 	in := query.Read{ID: id, SessionToken: session}
-	// One tag is compared by the store, which then sends no document. More are
-	// compared here, because a 304 must name the one that matched.
+	// The store compares a single tag, which saves the transfer of the document. Several
+	// tags are compared here, because a 304 must have the tag that matched.
 	single := ""
 	if len(p.noneMatch.tags) == 1 && !p.match.present() {
 		single = strings.TrimPrefix(p.noneMatch.tags[0], "W/")
@@ -85,7 +85,7 @@ func serveRead[V any](c *collection, w http.ResponseWriter, r *http.Request, do 
 	return nil
 }
 
-// notModified answers 304 with the headers that the 200 would have had.
+// notModified answers 304 with the headers of the corresponding 200.
 func notModified(w http.ResponseWriter, etag string) error {
 	setState(w.Header(), etag, "")
 	w.Header().Set("Cache-Control", "private, no-cache")

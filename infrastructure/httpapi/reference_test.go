@@ -10,10 +10,9 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// TestReferenceBehaviour runs what clients of the original sample
-// (mspnp/transactional-outbox-pattern, .NET) rely on. Each row says what the
-// original answers. Where this API answers otherwise on purpose, differs
-// gives the reason; DECISIONS.md lists them.
+// TestReferenceBehaviour checks the behaviour that clients of the original sample
+// (mspnp/transactional-outbox-pattern, .NET) rely on. Each row has the original answer. If
+// this API differs on purpose, differs has the reason; DECISIONS.md lists them.
 func TestReferenceBehaviour(t *testing.T) {
 	a, emulator := startEmulated(t, nil)
 	contact := func() (string, string) { return a.create() }
@@ -53,7 +52,7 @@ func TestReferenceBehaviour(t *testing.T) {
 		{"read with the ETag that is current", func() answer { path, etag := contact(); return get(path, "ETag", etag)() }, 304, 0, ""},
 		{"read with another ETag", func() answer { path, _ := contact(); return get(path, "ETag", `"other"`)() }, 200, 0, ""},
 		{"read an unknown id", get("/api/contacts/b5e2e7aa-4982-4735-9422-c39a7c4af5c2"), 404, 0, ""},
-		{"read what is no GUID", get("/api/contacts/7"), 404, 0, ""},
+		{"read with an invalid GUID", get("/api/contacts/7"), 404, 0, ""},
 		{"read a deleted contact", func() answer {
 			path, _ := contact()
 			a.do(http.MethodDelete, path, "")
@@ -158,11 +157,11 @@ func TestReferenceBehaviour(t *testing.T) {
 	}
 }
 
-// content is why most faults of content differ from the original.
-const content = "one status for all faults of content, which are reported together; 400 is for what cannot be read (RFC 9110 §15.5.21)"
+// content is the reason why most faults of content differ from the original.
+const content = "one status for all faults of content, which are reported together; 400 is for malformed bodies (RFC 9110 §15.5.21)"
 
-// TestReferenceShapes checks the members and headers that clients of the
-// original read. More of them is no harm.
+// TestReferenceShapes checks the members and headers that clients of the original read.
+// Additional ones are allowed.
 func TestReferenceShapes(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	created := a.do(http.MethodPost, "/api/contacts", jane)
@@ -204,7 +203,7 @@ func TestReferenceShapes(t *testing.T) {
 	}
 }
 
-// membersOf lists the members of an object, those of objects within as a.b.
+// membersOf lists the members of an object; nested members as a.b.
 func membersOf(t *testing.T, body string) []string {
 	t.Helper()
 	var object map[string]any

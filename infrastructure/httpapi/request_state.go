@@ -11,16 +11,16 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// requestState is what the layers of this package tell each other about one
-// request. It belongs to the goroutine that serves the request.
+// requestState shares data about one request between the layers of this package. It belongs
+// to the goroutine that serves the request.
 type requestState struct {
 	requestID string
-	route     string         // pattern, "" before dispatch or where nothing matched
-	id, idKey string         // of the path, only where it is a valid id; its name in logs
-	principal auth.Principal // who calls, zero before authentication
-	entered   bool           // holds a place in the capacity
-	code      string         // of the problem that was answered
-	failure   error          // to be logged
+	route     string         // pattern, "" before dispatch or without a match
+	id, idKey string         // valid id in the path, and its name in logs
+	principal auth.Principal // zero before authentication
+	entered   bool           // has a place in the capacity
+	code      string         // of the problem in the answer
+	failure   error          // for the log
 	status    int
 	bytes     int64
 }
@@ -30,12 +30,12 @@ type stateKey struct{}
 func stateOf(ctx context.Context) *requestState {
 	x, ok := ctx.Value(stateKey{}).(*requestState)
 	if !ok {
-		return &requestState{} // a handler called without the observer around it
+		return &requestState{} // the handler was called without the observer
 	}
 	return x
 }
 
-// traceID is the trace that problems and logs point to.
+// traceID returns the trace id for problems and logs.
 func (x *requestState) traceID(ctx context.Context) string {
 	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
 		return span.TraceID().String()
@@ -43,7 +43,7 @@ func (x *requestState) traceID(ctx context.Context) string {
 	return x.requestID
 }
 
-// recorder notes status and size of an answer in the state, which it owns.
+// recorder records status and size of an answer in the state, which it owns.
 type recorder struct {
 	http.ResponseWriter
 	state requestState
@@ -65,15 +65,15 @@ func (w *recorder) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap gives http.ResponseController the writer below.
+// Unwrap returns the wrapped writer to http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// writeJSON answers with a JSON document. A client that has gone away is not
-// an error of ours.
+// writeJSON answers with a JSON document. It ignores write errors, which mean that the
+// client has disconnected.
 func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		// Our own types always encode; a test would show the contrary.
+		// Types of this program always encode; otherwise a test fails.
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}

@@ -45,8 +45,8 @@ func startBoth(t *testing.T, options *httpapi.Options) *api {
 
 const milk = `{"text":"buy milk","priority":1}`
 
-// TestASecondResource goes through the life of a note on a server of contacts.
-func TestASecondResource(t *testing.T) {
+// TestSecondResource creates, changes and deletes a note on a server that also has contacts.
+func TestSecondResource(t *testing.T) {
 	a := startBoth(t, &httpapi.Options{})
 	created := a.do(http.MethodPost, "/api/notes", milk)
 	path := created.header.Get("Location")
@@ -88,8 +88,8 @@ func TestASecondResource(t *testing.T) {
 	}
 }
 
-// TestFaultsOfEveryMember: numbers, flags and objects are judged like texts.
-func TestFaultsOfEveryMember(t *testing.T) {
+// Faults of numbers, booleans and objects are reported like those of texts.
+func TestInvalidMembersAreReported(t *testing.T) {
 	a := start(t, nil)
 	a.serve(must(t, httpapi.Resource{Noun: "thing", Routes: []httpapi.Route{
 		httpapi.Create(httpapi.Operation{}, func(_ context.Context, b *thing, _ httpapi.Creation) (httpapi.Created[thing], error) {
@@ -107,7 +107,7 @@ func TestFaultsOfEveryMember(t *testing.T) {
 		got := a.do(http.MethodPost, "/api/things", body)
 		if got.status == http.StatusCreated {
 			if want != "201" || got.body != `{"Size":-7,"Done":true,"X":1,"Note":null}` {
-				t.Errorf("%s is taken as %s, want %s", body, got.body, want)
+				t.Errorf("%s is read as %s, want %s", body, got.body, want)
 			}
 			continue
 		}
@@ -146,7 +146,7 @@ func must(t *testing.T, resources ...httpapi.Resource) *httpapi.Server {
 	return server
 }
 
-// TestEachResourceHasItsScopes: who may write contacts may do nothing with notes.
+// The scope to write contacts grants nothing on notes.
 func TestEachResourceHasItsScopes(t *testing.T) {
 	a := startBoth(t, &httpapi.Options{Auth: granted{"contacts.read", "contacts.write", "notes.read"}})
 	a.create()
@@ -159,15 +159,15 @@ func TestEachResourceHasItsScopes(t *testing.T) {
 	}
 }
 
-// granted authenticates everybody with the same scopes.
+// granted authenticates all callers with the same scopes.
 type granted []string
 
 func (g granted) Authenticate(context.Context, *http.Request) (auth.Principal, error) {
-	return auth.Principal{ID: "somebody", Scopes: g}, nil
+	return auth.Principal{ID: "caller", Scopes: g}, nil
 }
 func (granted) Challenge() string { return "Bearer" }
 
-// TestListingsOfTwoResources: a listing goes on page by page, and its token opens no other.
+// A listing continues page by page, and its token is refused by another listing.
 func TestListingsOfTwoResources(t *testing.T) {
 	a := startBoth(t, &httpapi.Options{})
 	for range 3 {
@@ -184,7 +184,7 @@ func TestListingsOfTwoResources(t *testing.T) {
 	}
 }
 
-// TestOneDocumentForTwoResources: both are in it, each with its own words.
+// The document has both resources, each with its own nouns.
 func TestOneDocumentForTwoResources(t *testing.T) {
 	a := startBoth(t, &httpapi.Options{Auth: &auth.Entra{}})
 	var document struct {
@@ -229,7 +229,7 @@ func TestOneDocumentForTwoResources(t *testing.T) {
 	}
 	for _, ref := range regexp.MustCompile(`#/components/schemas/(\w+)`).FindAllStringSubmatch(got.body, -1) {
 		if document.Components.Schemas[ref[1]] == nil {
-			t.Errorf("%s leads nowhere", ref[0])
+			t.Errorf("the reference %s does not resolve", ref[0])
 		}
 	}
 	if page := a.do(http.MethodGet, "/docs", ""); !strings.Contains(page.body, "<title>Feedbox contacts and notes</title>") {
@@ -237,8 +237,8 @@ func TestOneDocumentForTwoResources(t *testing.T) {
 	}
 }
 
-// TestWrongResources: what cannot be served is told before anything is, and in one error.
-func TestWrongResources(t *testing.T) {
+// New reports all invalid resources in one error.
+func TestInvalidResourcesAreListed(t *testing.T) {
 	read := httpapi.Read(httpapi.Operation{}, func(context.Context, query.Read) (httpapi.Found[note], error) {
 		return httpapi.Found[note]{}, io.EOF
 	})
@@ -251,29 +251,29 @@ func TestWrongResources(t *testing.T) {
 		want      []string
 	}{
 		"none":           {nil, []string{"no resource"}},
-		"empty":          {[]httpapi.Resource{{}}, []string{`resource "": Noun and Plural`, "no routes"}},
+		"empty":          {[]httpapi.Resource{{}}, []string{`resource "": Noun and Plural`, "Routes is empty"}},
 		"a bad path":     {[]httpapi.Resource{of("note", "notes/{x}", read)}, []string{"Path must be", "notes/{x}"}},
-		"a taken path":   {[]httpapi.Resource{of("note", "/docs/notes", read)}, []string{"/docs is taken"}},
+		"a taken path":   {[]httpapi.Resource{of("note", "/docs/notes", read)}, []string{"/docs is reserved"}},
 		"paths in paths": {[]httpapi.Resource{of("note", "/api/notes", read), of("line", "/api/notes/lines", read)}, []string{`"note" and "line"`}},
-		"the same twice": {[]httpapi.Resource{of("note", "/a", read), of("note", "/b", read)}, []string{"another noun note", "another operation readNote"}},
-		"a zero route":   {[]httpapi.Resource{of("note", "", httpapi.Route{})}, []string{"one of the functions"}},
+		"the same twice": {[]httpapi.Resource{of("note", "/a", read), of("note", "/b", read)}, []string{"duplicate noun note", "duplicate operation readNote"}},
+		"a zero route":   {[]httpapi.Resource{of("note", "", httpapi.Route{})}, []string{"not built by this package"}},
 		"no function":    {[]httpapi.Resource{of("note", "", read, httpapi.Delete(httpapi.Operation{}, nil))}, []string{"Delete: the function is nil"}},
-		"no read":        {[]httpapi.Resource{of("note", "", httpapi.Delete(httpapi.Operation{}, act))}, []string{"changes and no Read"}},
-		"no summary":     {[]httpapi.Resource{of("note", "", read, httpapi.Act("burn", httpapi.Operation{}, act))}, []string{`"burn": there is no Summary`}},
+		"no read":        {[]httpapi.Resource{of("note", "", httpapi.Delete(httpapi.Operation{}, act))}, []string{"changes but no Read"}},
+		"no summary":     {[]httpapi.Resource{of("note", "", read, httpapi.Act("burn", httpapi.Operation{}, act))}, []string{`"burn": the Summary is missing`}},
 		"a bad verb":     {[]httpapi.Resource{of("note", "", read, httpapi.Act("Burn it", httpapi.Operation{}, act))}, []string{`"Burn it"`}},
-		"a route twice":  {[]httpapi.Resource{of("note", "", read, read)}, []string{"another GET /api/notes/{id}"}},
-		"a member that goes nowhere": {[]httpapi.Resource{of("note", "", read, httpapi.Change("fill", httpapi.Operation{Summary: "Fill"}, func(context.Context, *nowhereBody, command.Target) (command.Updated, error) {
+		"a route twice":  {[]httpapi.Resource{of("note", "", read, read)}, []string{"duplicate GET /api/notes/{id}"}},
+		"invalid members": {[]httpapi.Resource{of("note", "", read, httpapi.Change("fill", httpapi.Operation{Summary: "Fill"}, func(context.Context, *invalidBody, command.Target) (command.Updated, error) {
 			return command.Updated{}, nil
-		}))}, []string{`operation "fill": `, `member "c" is there twice`, `member "d"`, `member ""`}},
+		}))}, []string{`operation "fill": `, `member "c" is listed twice`, `member "d"`, `member ""`}},
 		"no such problem": {[]httpapi.Resource{of("note", "", read, httpapi.Act("burn", httpapi.Operation{Summary: "Burn", Problems: []int{418}}, act))}, []string{"418"}},
 		"two views": {[]httpapi.Resource{of("note", "", read, httpapi.Create(httpapi.Operation{}, func(context.Context, *noteBody, httpapi.Creation) (httpapi.Created[noteItem], error) {
 			return httpapi.Created[noteItem]{}, nil
-		}))}, []string{"one view is for all"}},
+		}))}, []string{"all must have the same"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := httpapi.New(row.resources, nil)
 			if err == nil {
-				t.Fatal("it is served")
+				t.Fatal("New accepts it")
 			}
 			for _, want := range row.want {
 				if !strings.Contains(err.Error(), want) {
@@ -284,14 +284,14 @@ func TestWrongResources(t *testing.T) {
 	}
 }
 
-// nowhereBody has members that cannot be.
-type nowhereBody struct{ c string }
+// invalidBody has duplicate members, and members without name or target.
+type invalidBody struct{ c string }
 
-func (b *nowhereBody) Members() []httpapi.Member {
+func (b *invalidBody) Members() []httpapi.Member {
 	return []httpapi.Member{
 		httpapi.Text("a", nil, &b.c), httpapi.Object("a/b", httpapi.Boolean("d", nil)),
 		httpapi.Text("c", nil, &b.c), httpapi.Text("c", nil, &b.c),
 		{},
 	}
 }
-func (b *nowhereBody) Check() error { return nil }
+func (b *invalidBody) Check() error { return nil }

@@ -12,7 +12,7 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-func TestLifeOfAContact(t *testing.T) {
+func TestContactLifecycle(t *testing.T) {
 	a := start(t, nil)
 	created := a.do(http.MethodPost, "/api/contacts", jane)
 	if created.status != http.StatusCreated || created.header.Get("ETag") == "" || created.header.Get("Content-Type") != "application/json" {
@@ -75,7 +75,7 @@ func TestLifeOfAContact(t *testing.T) {
 	}
 }
 
-func TestFaultsOfBodies(t *testing.T) {
+func TestInvalidBodiesAreRefused(t *testing.T) {
 	a := start(t, nil)
 	path, _ := a.create()
 	deep := strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20)
@@ -231,7 +231,7 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-func TestFaultsOfListing(t *testing.T) {
+func TestInvalidListingsAreRefused(t *testing.T) {
 	a := start(t, nil)
 	other := start(t, nil) // has another key
 	for range 3 {
@@ -278,7 +278,7 @@ func TestTokenKeysRotate(t *testing.T) {
 	}
 }
 
-func TestSessionTokenTravels(t *testing.T) {
+func TestSessionTokenIsPassedOn(t *testing.T) {
 	a := start(t, nil)
 	created := a.do(http.MethodPost, "/api/contacts", jane)
 	token := created.header.Get("x-ms-session-token")

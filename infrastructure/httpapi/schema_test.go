@@ -11,7 +11,7 @@ type inner struct {
 	Tags []string `json:"tags"`
 }
 
-// TestSchemaOfView: a schema says of each field what encoding/json makes of it.
+// The schema of each field matches its encoding by encoding/json.
 func TestSchemaOfView(t *testing.T) {
 	t.Parallel()
 	type view struct {
@@ -39,7 +39,7 @@ func TestSchemaOfView(t *testing.T) {
 	}
 }
 
-// TestWords: articles, lists and names.
+// Words has articles, lists and capitalized names.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]string{
@@ -57,8 +57,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestTokenKeysOfResources: each resource seals with keys of its own, which must stay what
-// they are: another process, of another version, opens the tokens.
+// Each resource has its own token keys. Their derivation must not change, because a process
+// of another version opens the tokens.
 func TestTokenKeysOfResources(t *testing.T) {
 	t.Parallel()
 	if got := tokenPurpose("contacts"); got != "feedbox contacts continuation v1" {

@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-// Limits of net/http that have no reason to be adjusted.
+// Limits of net/http that no deployment needs to change.
 const (
 	maxHeaderBytes    = 16 << 10 // the default of net/http is 1 MB
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 15 * time.Second
 	idleTimeout       = 120 * time.Second
-	// writeMargin is what is left for writing the answer after the request's
-	// own time-out.
+	// writeMargin is the time to write the answer after RequestTimeout.
 	writeMargin = 10 * time.Second
 )
 
@@ -29,13 +28,12 @@ type Server struct {
 	name        string // in errors
 	collections []*collection
 	observer    *observer
-	rates       *rateLimiter // nil: no limit
+	rates       *rateLimiter // nil means unlimited
 	capacity    capacity
 	handler     http.Handler
 }
 
-// New returns a server of the resources. The error lists every option and every resource
-// that is wrong.
+// New returns a server of the resources. The error lists every invalid option and resource.
 func New(resources []Resource, options *Options) (*Server, error) {
 	o, err := options.withDefaults()
 	faults := []error{err}
@@ -74,12 +72,12 @@ func New(resources []Resource, options *Options) (*Server, error) {
 // Handler returns the API without a listener, for tests and other servers.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Run serves on listener until ctx ends, then lets running requests finish
-// within the drain time-out. It owns the listener. It returns nil after a
-// clean stop, and an error when serving failed or requests had to be cut off.
+// Run serves on listener until ctx ends, then drains requests in flight within the drain
+// timeout. It owns the listener. It returns nil after a clean shutdown, and an error if
+// serving failed or requests were aborted.
 func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	if len(s.options.TokenKeys) == 0 {
-		s.options.Logger.WarnContext(ctx, "continuation tokens are sealed with a random key: no other process understands them, nor this one after a restart")
+		s.options.Logger.WarnContext(ctx, "no token key configured: continuation tokens are valid only in this process, until it restarts")
 	}
 	limits := limits{connections: s.options.MaxConnections, write: s.options.RequestTimeout + writeMargin, drain: s.options.DrainTimeout}
 	if err := serve(ctx, listener, s.handler, s.options.Logger, limits); err != nil {
@@ -88,17 +86,17 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// limits are those in which the servers of this package differ.
+// limits holds the limits that differ between the servers of this package.
 type limits struct {
-	connections  int           // open at the same time
-	write, drain time.Duration // longest answer, longest stop
+	connections  int           // open connections
+	write, drain time.Duration // timeouts of an answer and of the shutdown
 }
 
-// serve runs an http.Server with this package's limits. What net/http has to
-// say goes to logger.
+// serve runs an http.Server with the limits of this package. Errors of net/http go to
+// logger.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger, limits limits) error {
 	bounded := newConnections(listener, limits.connections)
-	// Requests outlive ctx: it ends the accepting, not the work.
+	// The end of ctx stops accepting, but requests in flight must complete.
 	base := context.WithoutCancel(ctx)
 	server := &http.Server{
 		Handler:                      handler,
@@ -120,7 +118,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		defer cancel()
 		err := server.Shutdown(within)
 		if err != nil {
-			err = errors.Join(fmt.Errorf("requests were cut off after %v: %w", limits.drain, err), server.Close())
+			err = errors.Join(fmt.Errorf("requests were aborted after %v: %w", limits.drain, err), server.Close())
 		}
 		stopped <- err
 	}()

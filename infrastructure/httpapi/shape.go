@@ -10,15 +10,15 @@ import (
 	"feedbox/domain/fault"
 )
 
-// Body is a request body. The same description decodes it and documents it. A Body serves
-// one request.
+// Body is a request body. Its Members both decode and document it. A Body serves one
+// request.
 type Body interface {
-	// Members lists the members and where each goes. It is called for each request, and
-	// on an empty body for the document.
+	// Members lists the members and their targets. It is called for each request, and on an
+	// empty body for the OpenAPI document.
 	Members() []Member
-	// Check applies the domain's rules to what was read and reports every breach, as
-	// fault.Fields does; see also fault.Merge and fault.At. What is wrong otherwise is
-	// reported already, and what was read of it is the zero value.
+	// Check applies the domain's rules and reports every breach like fault.Fields; see also
+	// fault.Merge and fault.At. Members with a fault of structure have the zero value; their
+	// faults are already reported.
 	Check() error
 }
 
@@ -28,71 +28,70 @@ type bodyOf[B any] interface {
 	Body
 }
 
-// Member is one member of a body. The functions that return one make it.
+// Member is one member of a body, built by Text and so on.
 type Member struct {
 	name     string
 	rule     *Rule
-	required bool // must be there
+	required bool // must be present
 	nullable bool // may be null
 	into     any  // *string, **string, *int64, *bool, Setter or []Member
 }
 
-// Text is a member that must be there and must not be null. A nil rule allows any text.
+// Text is a required text that must not be null. A nil rule allows any text.
 func Text(name string, rule *Rule, into *string) Member {
 	return Member{name: name, rule: rule, required: true, into: into}
 }
 
-// TextOrNothing is a member that may be absent or null, which is the same as
-// the empty text.
+// TextOrNothing is a text that may be absent or null, which both mean empty.
 func TextOrNothing(name string, rule *Rule, into *string) Member {
 	return Member{name: name, rule: rule, nullable: true, into: into}
 }
 
-// OptionalText is a member that may be null; required says whether it may
-// also be absent.
+// OptionalText is a text that may be null. Unless it is required, it may also be absent.
 func OptionalText(name string, rule *Rule, required bool, into **string) Member {
 	return Member{name: name, rule: rule, required: required, nullable: true, into: into}
 }
 
-// Integer is a whole number that must be there.
+// Integer is a required whole number.
 func Integer(name string, rule *Rule, into *int64) Member {
 	return Member{name: name, rule: rule, required: true, into: into}
 }
 
-// Boolean is true or false and must be there.
+// Boolean is a required true or false.
 func Boolean(name string, into *bool) Member {
 	return Member{name: name, required: true, into: into}
 }
 
-// Object is an object with members of its own. It must be there if one of them must.
+// Object is an object with members. It is required if one of them is.
 func Object(name string, members ...Member) Member {
 	required := slices.ContainsFunc(members, func(m Member) bool { return m.required })
 	return Member{name: name, required: required, into: members}
 }
 
-// Setter takes a text of a merge patch.
+// Setter receives a text of a merge patch.
 type Setter interface {
-	// Set is called if the member is there; nil is null, which removes.
+	// Set is called if the member is present; nil means null, which removes the text.
 	Set(text *string)
 }
 
-// Part is a text of a merge patch. It may be absent. Removable says that null may remove it;
-// it is passed on in either case, for the check to refuse it by the domain's rule.
+// Part is a text of a merge patch. It may be absent. Removable documents that null may
+// remove it. Null is passed on in either case, so that Check can refuse it with the
+// domain's message.
 func Part(name string, rule *Rule, removable bool, into Setter) Member {
 	return Member{name: name, rule: rule, nullable: removable, into: into}
 }
 
-// wrongMembers lists the members that cannot be filled.
+// wrongMembers lists faults of members without a valid target or name.
 func wrongMembers(members []Member) []error {
 	var faults []error
 	seen := map[string]bool{}
 	for _, m := range members {
 		value := reflect.ValueOf(m.into)
 		if m.name == "" || !value.IsValid() || value.IsNil() {
-			faults = append(faults, fmt.Errorf("member %q needs a name and something that it goes to", m.name))
+			faults = append(faults, fmt.Errorf("member %q needs a name and a target", m.name))
 		}
 		if seen[m.name] {
-			faults = append(faults, fmt.Errorf("member %q is there twice", m.name))
+			faults = append(faults, fmt.Errorf("member %q is listed twice", m.name))
 		}
 		seen[m.name] = true
 		if inner, ok := m.into.([]Member); ok {
@@ -102,19 +101,19 @@ func wrongMembers(members []Member) []error {
 	return faults
 }
 
-// decode reads the body of r into b. Faults of structure and breaches of the
-// domain's rules are reported together, at most one for each member.
+// decode reads the body of r into b. It reports faults of structure and breaches of the
+// domain's rules together, at most one per member.
 func (s *Server) decode(w http.ResponseWriter, r *http.Request, b Body) error {
 	document, err := s.readJSON(w, r, mediaJSON)
 	if err != nil {
 		return err
 	}
-	// The command applies the rules as well. A fault of content is told before a failed
-	// precondition (RFC 9110 §13.2.1).
+	// The command applies the rules too. They are checked here because a fault of content
+	// has precedence over a failed precondition (RFC 9110 §13.2.1).
 	return fault.Fields(withBreaches(fill(document, b.Members(), notMember), b.Check())...)
 }
 
-// withBreaches appends the breaches of members that have no fault yet.
+// withBreaches appends the breaches of members without a fault.
 func withBreaches(fields []fault.Field, breaches error) []fault.Field {
 	var f *fault.Error
 	if !errors.As(breaches, &f) {

@@ -7,20 +7,19 @@ import (
 	"feedbox/domain/fault"
 )
 
-// statusClientClosed is logged and measured when the client closed its side of the
-// connection before the answer. What is sent, should anybody read it, is 503 with
-// codeClientClosed.
+// statusClientClosed is the status in logs and metrics if the client closed its side of the
+// connection before the answer. A client that still reads gets 503 with codeClientClosed.
 const (
 	statusClientClosed = 499
 	codeClientClosed   = "client_closed"
 )
 
-// statusOf is the one table from kinds of faults to statuses.
+// statusOf is the only mapping of fault kinds to statuses.
 //
-// Invalid is 422 where it names fields of the body: the request was
-// understood, its content breaks a rule (RFC 9110 §15.5.21). So it is where
-// an idempotency key comes with another content than before. Without fields
-// something beside the body is malformed, such as a session token: 400.
+// Invalid is 422 if it has fields of the body, because the request was understood but its
+// content breaks a rule (RFC 9110 §15.5.21). The same holds for an idempotency key that was
+// used with other content. Without fields the request is malformed outside of the body,
+// for example in a session token, which is 400.
 func statusOf(f *fault.Error) int {
 	switch f.Kind {
 	case fault.Invalid:

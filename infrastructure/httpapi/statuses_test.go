@@ -16,8 +16,8 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// statusTable drives every route into every status that the OpenAPI document
-// lists for it, over the emulator.
+// statusTable makes every route answer with every status that the OpenAPI document lists for
+// it, with the emulator as store.
 type statusTable struct {
 	t        *testing.T
 	emulator *cosmosemu.Server
@@ -25,19 +25,19 @@ type statusTable struct {
 	keyed    *api
 	limited  *api // callers need an API key; "reader" has used up its rate
 	strict   *api // changes need If-Match
-	// colliding makes the same id for each contact: the one way to a conflict.
+	// colliding generates the same id for each contact, the only way to cause a conflict.
 	colliding *api
 	seen      map[string]map[int]bool
 }
 
-// call is a good request to one route.
+// call is a valid request to one route.
 type call struct {
 	method, template, verb, body, mediaType string
 }
 
 func (c call) name() string { return c.method + " " + c.template }
 
-// good are the routes with a request that succeeds.
+// good lists the routes with a request that succeeds.
 var good = []call{
 	{"POST", "/api/contacts", "", jane, "application/json"},
 	{"GET", "/api/contacts", "", "", ""},
@@ -51,7 +51,7 @@ var good = []call{
 	{"POST", "/api/contacts/{id}/update-company", "/update-company", `{"companyName":"X"}`, "application/json"},
 }
 
-// cause is what turns a good request into one with the status.
+// cause makes a valid request fail with the status.
 type cause struct {
 	name    string
 	status  int
@@ -68,7 +68,7 @@ func (c call) readsState() bool { return c.method == "GET" && c.verb == "" && c.
 
 func always(call) bool { return true }
 
-// to sends the call to a, for a contact of its own.
+// to sends the call to a, on a new contact.
 func (s *statusTable) to(a *api, c call, headers ...string) answer {
 	path := "/api/contacts"
 	if c.ofContact() {
@@ -85,8 +85,7 @@ func (s *statusTable) at(a *api, path string, c call, headers ...string) answer 
 	return a.do(c.method, path, c.body, headers...)
 }
 
-// under sends the call while the emulator gives every operation on items a
-// fault.
+// under sends the call while the emulator injects a fault into every operation on items.
 func (s *statusTable) under(f cosmosemu.Fault, c call, headers ...string) answer {
 	path := "/api/contacts"
 	if c.ofContact() {
@@ -179,7 +178,7 @@ var causes = []cause{
 	}},
 	{"strict mode", 428, func(c call) bool { return c.changes() && c.ofContact() }, func(s *statusTable, c call) answer { return s.to(s.strict, c) }},
 	{"rate of the caller", 429, always, func(s *statusTable, c call) answer {
-		s.to(s.limited, c, "x-api-key", "wkey") // spends what there is
+		s.to(s.limited, c, "x-api-key", "wkey") // spends the burst
 		return s.to(s.limited, c, "x-api-key", "wkey")
 	}},
 	{"throttled store", 429, always, func(s *statusTable, c call) answer { return s.under(cosmosemu.Throttled(30*time.Second), c) }},
@@ -243,19 +242,19 @@ func (s *statusTable) note(c call, status int) {
 	s.seen[c.name()][status] = true
 }
 
-// compareWithDocument: every documented status of every route was seen.
+// compareWithDocument checks that every documented status of every route was seen.
 func (s *statusTable) compareWithDocument() {
 	for path, item := range document(s.t, s.open)["paths"].(map[string]any) {
 		for method, operation := range item.(map[string]any) {
 			name := strings.ToUpper(method) + " " + path
 			for _, status := range slices.Sorted(maps.Keys(operation.(map[string]any)["responses"].(map[string]any))) {
 				code, _ := strconv.Atoi(status)
-				// A reader may read everything: nothing refuses it a scope.
+				// Every principal may read, so reading never answers 403.
 				if code == http.StatusForbidden && method == "get" {
 					continue
 				}
 				if !s.seen[name][code] {
-					s.t.Errorf("%s documents %d, which the table does not bring about", name, code)
+					s.t.Errorf("%s documents %d, which the table does not cause", name, code)
 				}
 			}
 		}

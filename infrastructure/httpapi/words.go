@@ -2,17 +2,17 @@ package httpapi
 
 import "strings"
 
-// words are what a text calls the aggregates it is about.
+// words holds the names of aggregates for texts.
 type words struct{ noun, plural string }
 
-// say puts the words into a text: {noun}, {a noun}, {plural}, and with a capital
-// {Noun} and {Plural}.
+// say replaces {noun}, {a noun} and {plural} in a text, and the capitalized {Noun} and
+// {Plural}.
 func (w words) say(text string) string {
 	if !strings.Contains(text, "{") {
 		return text
 	}
 	article := "a "
-	if strings.IndexAny(w.noun, "aeio") == 0 { // u is mostly that of user
+	if strings.IndexAny(w.noun, "aeio") == 0 { // not u, because it mostly sounds as in user
 		article = "an "
 	}
 	return strings.NewReplacer(
@@ -21,7 +21,7 @@ func (w words) say(text string) string {
 	).Replace(text)
 }
 
-// wordsOf are the words for several resources: one of them, and all of them.
+// wordsOf returns the words for several resources.
 func wordsOf(resources []*collection) words {
 	var nouns, plurals []string
 	for _, c := range resources {
@@ -30,7 +30,7 @@ func wordsOf(resources []*collection) words {
 	return words{listed(nouns, "or"), listed(plurals, "and")}
 }
 
-// listed writes a, b or c.
+// listed formats a list as "a, b or c".
 func listed(words []string, last string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -39,7 +39,7 @@ func listed(words []string, last string) string {
 	return strings.Join(words[:end], ", ") + " " + last + " " + words[end]
 }
 
-// title is a text with a capital at its beginning.
+// title capitalizes the first letter.
 func title(text string) string {
 	if text == "" {
 		return ""
@@ -47,7 +47,7 @@ func title(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// camel is a verb of a path as an identifier: change-name is changeName.
+// camel returns a path verb as an identifier: change-name becomes changeName.
 func camel(verb string) string {
 	parts := strings.Split(verb, "-")
 	for i := range parts[1:] {

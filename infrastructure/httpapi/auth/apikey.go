@@ -12,12 +12,12 @@ import (
 // HeaderAPIKey carries an API key.
 const HeaderAPIKey = "x-api-key"
 
-// keysPerPrincipal is how many keys a principal may have at a time: the one
-// in use and its successor.
+// keysPerPrincipal allows a principal two keys: the current one and its successor, so that
+// keys can be rotated without downtime.
 const keysPerPrincipal = 2
 
-// APIKey is a key by its hash. The key itself is known to the caller only; it
-// must be random, with at least 128 bits, since it is hashed once.
+// APIKey is the hash of a key; only the caller has the key itself. A key must be random,
+// with at least 128 bits, because the hash is a single round of SHA-256.
 type APIKey struct {
 	// Principal is the caller's name.
 	Principal string
@@ -30,12 +30,11 @@ type APIKey struct {
 // APIKeys authenticates by the header x-api-key.
 type APIKeys struct{ keys []APIKey }
 
-// NewAPIKeys returns an authenticator of the given keys. The error lists
-// everything that is wrong with them.
+// NewAPIKeys returns an authenticator of the given keys. The error lists all invalid keys.
 func NewAPIKeys(keys []APIKey) (*APIKeys, error) {
 	var faults []error
 	if len(keys) == 0 {
-		faults = append(faults, errors.New("there is no API key, nobody could call"))
+		faults = append(faults, errors.New("no API key is configured, so all calls would be refused"))
 	}
 	count := map[string]int{}
 	seen := map[[sha256.Size]byte]bool{}
@@ -58,8 +57,8 @@ func NewAPIKeys(keys []APIKey) (*APIKeys, error) {
 	return &APIKeys{keys: append([]APIKey(nil), keys...)}, nil
 }
 
-// Authenticate hashes the key that was sent and compares it with all that are
-// known, in a time that does not depend on which one matches.
+// Authenticate hashes the key of the request and compares it with all configured keys in
+// constant time.
 func (a *APIKeys) Authenticate(_ context.Context, r *http.Request) (Principal, error) {
 	sent := r.Header.Get(HeaderAPIKey)
 	if sent == "" {
@@ -78,5 +77,5 @@ func (a *APIKeys) Authenticate(_ context.Context, r *http.Request) (Principal, e
 	return Principal{ID: "apikey:" + key.Principal, ReadsAll: true, WritesAll: key.Write}, nil
 }
 
-// Challenge names a scheme of our own: none is registered for API keys.
+// Challenge returns ApiKey, a private scheme, because none is registered for API keys.
 func (a *APIKeys) Challenge() string { return "ApiKey" }

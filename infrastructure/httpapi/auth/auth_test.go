@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// request makes a request with one header, if a value is given.
+// request returns a request with one header, if a value is given.
 func request(header string, values ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/api/contacts", nil)
 	for _, value := range values {
@@ -62,7 +62,7 @@ func TestAPIKeys(t *testing.T) {
 	}
 }
 
-func TestWrongAPIKeys(t *testing.T) {
+func TestInvalidAPIKeysAreListed(t *testing.T) {
 	hash := func(text string) [32]byte { return sha256.Sum256([]byte(text)) }
 	_, err := auth.NewAPIKeys([]auth.APIKey{
 		{Principal: "a", Hash: hash("1")},

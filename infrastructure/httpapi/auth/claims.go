@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// claims are what we read besides what the verifier checks. Microsoft identity
-// platform, "Access token claims reference", "ID token claims reference" and
-// "Optional claims reference"; RFC 9068 §2.2.
+// claims holds the claims that the verifier does not check itself. See Microsoft identity
+// platform, "Access token claims reference", "ID token claims reference" and "Optional
+// claims reference"; RFC 9068 §2.2.
 type claims struct {
 	Subject   string   `json:"sub"`
 	ObjectID  string   `json:"oid"`
@@ -20,21 +20,23 @@ type claims struct {
 	Roles  json.RawMessage `json:"roles"` // of an application, and of a user
 
 	TokenType string `json:"idtyp"`     // app or user; optional
-	Client    string `json:"azp"`       // who got the access token, version 2
+	Client    string `json:"azp"`       // client of the token, version 2
 	AppID     string `json:"appid"`     // the same, version 1
 	ClientID  string `json:"client_id"` // the same, RFC 9068
 
-	// Of ID tokens only.
+	// In ID tokens only.
 	Nonce           string `json:"nonce"`
 	AccessTokenHash string `json:"at_hash"`
 	CodeHash        string `json:"c_hash"`
 }
 
-// granted returns what the token allows. With scp a user has let an application act for
-// it, within these scopes and no further: what the user itself might do by its roles
-// does not count. Roles count for an application that acts for itself. What is
-// neither of the two, such as an ID token, which says who a user is and nothing about
-// what its bearer may do, is no credential here.
+// granted returns the scopes that the token grants:
+//
+//   - With scp, a user delegated these scopes to an application. The roles of the user do
+//     not count, because the user did not delegate them.
+//   - Without scp, a token that an application got for itself grants its roles.
+//   - All other tokens are refused. An ID token, for example, identifies a user but grants
+//     nothing to its bearer.
 func (c *claims) granted() ([]string, error) {
 	switch {
 	case c.Nonce != "" || c.AccessTokenHash != "" || c.CodeHash != "":
@@ -51,9 +53,9 @@ func (c *claims) granted() ([]string, error) {
 	return roles, nil
 }
 
-// isApplication tells the token that an application got for itself. Where idtyp does
-// not say so, its subject must be the application: Entra ID gives it the object id as
-// sub, others the client's id.
+// isApplication reports whether an application got the token for itself. Without idtyp the
+// subject must be the application: Entra ID sets sub to its object id, other providers to
+// the client id.
 func (c *claims) isApplication() bool {
 	if c.TokenType != "" {
 		return c.TokenType == "app"

@@ -14,27 +14,26 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// skew is how far the clock of the issuer may be off.
+// skew is the tolerated difference to the issuer's clock.
 const skew = 2 * time.Minute
 
-// maxToken bounds what is parsed before a signature was checked.
+// maxToken bounds the bytes that are parsed before the signature is checked.
 const maxToken = 8 << 10
 
-// EntraOptions adjust an Entra authenticator.
+// EntraOptions configures an Entra authenticator.
 type EntraOptions struct {
-	// Transport reaches the issuer; default http.DefaultTransport.
+	// Transport sends requests to the issuer; default http.DefaultTransport.
 	Transport http.RoundTripper
-	// Now is the clock that tokens are judged by; default time.Now.
+	// Now is the clock for the validity times of tokens; default time.Now.
 	Now func() time.Time
-	// Floor is the least time between two fetches of the signing keys;
-	// default 30 s. A failed fetch is repeated after a sixth of it.
+	// Floor is the minimum interval between two fetches of the signing keys; default 30 s.
+	// A failed fetch may be retried after a sixth of it.
 	Floor time.Duration
 }
 
-// Entra authenticates bearer tokens (RFC 6750): JWTs signed with RS256 by one
-// issuer for one of our audiences. Discovery and signing keys are fetched
-// when first needed, so that an identity provider that is away does not keep
-// the service from starting.
+// Entra authenticates bearer tokens (RFC 6750): JWTs that one issuer signed with RS256 for
+// one of the audiences. It fetches the discovery document and the signing keys on first
+// use, so that the service can start during an outage of the identity provider.
 type Entra struct {
 	issuer    string
 	audiences []string
@@ -43,10 +42,10 @@ type Entra struct {
 	verifier  atomic.Pointer[oidc.IDTokenVerifier]
 }
 
-// NewEntra returns an authenticator of tokens whose iss is issuer, to the
-// letter, and whose aud is one of audiences. The issuer's discovery document
-// is at issuer/.well-known/openid-configuration. Note that version 1 and
-// version 2 tokens of a tenant have different issuers.
+// NewEntra returns an authenticator of tokens whose iss is exactly issuer and whose aud is
+// one of audiences. The issuer's discovery document is at
+// issuer/.well-known/openid-configuration. Note that version 1 and version 2 tokens of a
+// tenant have different issuers.
 func NewEntra(issuer string, audiences []string, options *EntraOptions) (*Entra, error) {
 	var o EntraOptions
 	if options != nil {
@@ -79,8 +78,7 @@ func NewEntra(issuer string, audiences []string, options *EntraOptions) (*Entra,
 // Challenge returns Bearer.
 func (e *Entra) Challenge() string { return "Bearer" }
 
-// Authenticate verifies the bearer token: signature, issuer, audience and
-// times.
+// Authenticate verifies signature, issuer, audience and validity times of the bearer token.
 func (e *Entra) Authenticate(ctx context.Context, r *http.Request) (Principal, error) {
 	token, err := bearerToken(r)
 	if err != nil {
@@ -98,12 +96,12 @@ func (e *Entra) Authenticate(ctx context.Context, r *http.Request) (Principal, e
 	case fetch.err != nil:
 		return Principal{}, fmt.Errorf("%w: %w", ErrUnavailable, fetch.err)
 	case err != nil:
-		return Principal{}, ErrBadCredential // the reason may quote the token
+		return Principal{}, ErrBadCredential // without err, because it may quote the token
 	}
 	return e.principal(verified)
 }
 
-// bearerToken takes the token from the header Authorization.
+// bearerToken returns the token in the header Authorization.
 func bearerToken(r *http.Request) (string, error) {
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
@@ -116,8 +114,8 @@ func bearerToken(r *http.Request) (string, error) {
 	return strings.TrimLeft(token, " "), nil
 }
 
-// lazyVerifier makes the verifier from the discovery document, once. Several
-// callers may try at the same time; the transport lets one fetch through.
+// lazyVerifier builds the verifier from the discovery document, once. Concurrent callers
+// share one fetch, see floorTransport.
 func (e *Entra) lazyVerifier(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	if v := e.verifier.Load(); v != nil {
 		return v, nil
@@ -131,18 +129,18 @@ func (e *Entra) lazyVerifier(ctx context.Context) (*oidc.IDTokenVerifier, error)
 		JWKSURI string `json:"jwks_uri"`
 	}
 	if err := provider.Claims(&metadata); err != nil || metadata.JWKSURI == "" {
-		return nil, fmt.Errorf("%w: the discovery document names no jwks_uri", ErrUnavailable)
+		return nil, fmt.Errorf("%w: the discovery document has no jwks_uri", ErrUnavailable)
 	}
 	verifier := oidc.NewVerifier(e.issuer, keySet{oidc.NewRemoteKeySet(ctx, metadata.JWKSURI)}, &oidc.Config{
 		SupportedSigningAlgs: []string{oidc.RS256},
-		SkipClientIDCheck:    true, // several audiences are allowed, see principal
-		SkipExpiryCheck:      true, // no leeway there, see principal
+		SkipClientIDCheck:    true, // principal checks the audience, because there may be several
+		SkipExpiryCheck:      true, // principal checks the times, because go-oidc tolerates no skew
 	})
 	e.verifier.Store(verifier)
 	return verifier, nil
 }
 
-// principal checks audience and times and reads who the caller is.
+// principal checks audience and times, and returns the caller.
 func (e *Entra) principal(token *oidc.IDToken) (Principal, error) {
 	var c claims
 	if err := token.Claims(&c); err != nil || c.Expiry == nil {
@@ -168,8 +166,8 @@ func (e *Entra) principal(token *oidc.IDToken) (Principal, error) {
 
 func unix(seconds float64) time.Time { return time.Unix(int64(seconds), 0) }
 
-// keySet notes in the context when keys could not be fetched: the verifier
-// flattens all its errors into text.
+// keySet records a failed fetch of keys in the context, because the verifier returns its
+// errors as text only.
 type keySet struct{ remote *oidc.RemoteKeySet }
 
 type fetchOutcomeKey struct{}

@@ -15,16 +15,16 @@ import (
 // maxMetadata bounds a discovery document or key set.
 const maxMetadata = 1 << 20
 
-// fetchError says that the identity provider did not answer well.
+// fetchError is a failed request to the identity provider.
 type fetchError struct{ cause error }
 
 func (e *fetchError) Error() string { return e.cause.Error() }
 func (e *fetchError) Unwrap() error { return e.cause }
 
-// floorTransport fetches each URL at most once per floor and answers from
-// memory in between. go-oidc asks again for every signature it cannot verify,
-// so without a floor anyone could make us flood the issuer with garbage
-// tokens. A failure is remembered too, for a sixth of the floor.
+// floorTransport fetches each URL at most once per floor, and answers from memory in
+// between. go-oidc fetches the keys again for every signature that it cannot verify;
+// without a floor anyone could flood the issuer through us with garbage tokens. A failure
+// is cached too, for a sixth of the floor.
 type floorTransport struct {
 	next    http.RoundTripper
 	floor   time.Duration
@@ -69,7 +69,7 @@ func (t *floorTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	body, ok := result.([]byte)
 	if !ok {
-		return nil, errors.New("nothing was fetched")
+		return nil, errors.New("no answer was fetched")
 	}
 	return &http.Response{
 		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -22,9 +22,9 @@ func (p *provider) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
-// Keys are fetched again after the floor, and after a sixth of it where the fetch failed,
-// not before, however often they are asked for.
-func TestAFetchHasAFloor(t *testing.T) {
+// Keys are fetched again after the floor, or after a sixth of it if the fetch failed.
+// Requests in between do not cause a fetch.
+func TestFetchesHaveAMinimumInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provider{down: true}
 		floor := newFloorTransport(p, time.Minute)
@@ -52,7 +52,7 @@ func TestAFetchHasAFloor(t *testing.T) {
 			time.Sleep(step.after)
 			p.down = step.down
 			if err := ask(); (err != nil) != step.fails || p.asked != step.asked {
-				t.Errorf("after %s more: error %v, the provider was asked %d times, want %d", step.after, err, p.asked, step.asked)
+				t.Errorf("after %s more: error %v, %d requests to the provider, want %d", step.after, err, p.asked, step.asked)
 			}
 		}
 	})

@@ -15,7 +15,7 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// serverOf serves routes of contacts, which need not have a read.
+// serverOf serves routes of contacts with an empty Read.
 func serverOf(f *testing.F, routes ...httpapi.Route) http.Handler {
 	f.Helper()
 	read := httpapi.Read(httpapi.Operation{}, func(context.Context, query.Read) (httpapi.Found[contactView], error) {
@@ -28,7 +28,7 @@ func serverOf(f *testing.F, routes ...httpapi.Route) http.Handler {
 	return server.Handler()
 }
 
-// accepting is a route that takes a body and does nothing.
+// accepting returns a route that accepts a body and does nothing.
 func accepting[B any, P interface {
 	*B
 	httpapi.Body
@@ -50,9 +50,9 @@ func send(handler http.Handler, method, path, mediaType string, body []byte) *ht
 	return w
 }
 
-// FuzzDecodeBody reads arbitrary bytes as each body. Whatever comes, the
-// answer is a value that the domain accepts or a refusal from 400 to 422; and
-// what is accepted is UTF-8 that encoding/json reads the same.
+// FuzzDecodeBody sends arbitrary bytes as each body. The domain must accept the value, or
+// the answer is a refusal from 400 to 422. An accepted body is UTF-8 that encoding/json
+// decodes to the same values.
 func FuzzDecodeBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"firstName":"Jane","lastName":"Doe","email":null,"description":"","companyName":"Contoso"}`,
@@ -81,19 +81,19 @@ func FuzzDecodeBody(f *testing.F) {
 				t.Fatal("the problem is not JSON")
 			}
 			if w.Code == 422 && len(problem.Errors) == 0 {
-				t.Fatalf("%s refuses %q and does not say why", verb, body)
+				t.Fatalf("%s refuses %q without a reason", verb, body)
 			}
 		}
 	})
 }
 
-// unchecked is a patch of which only the structure is judged.
+// unchecked is a patch without the rules of the domain.
 type unchecked struct{ patchBody }
 
 func (*unchecked) Check() error { return nil }
 
-// FuzzMergePatch compares with a plain implementation of RFC 7396: a patch
-// that is accepted has the same effect on every member of a contact.
+// FuzzMergePatch compares with a simple implementation of RFC 7396: an accepted patch must
+// have the same effect on every member of a contact.
 func FuzzMergePatch(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"name":{"firstName":"X"},"email":null}`, `{"company":{"city":"Bern","street":null}}`, `{"name":null}`, `[]`, `null`,
@@ -114,7 +114,7 @@ func FuzzMergePatch(f *testing.F) {
 		if w.Code == 422 {
 			var problem struct{ Errors []struct{ Detail string } }
 			if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil || len(problem.Errors) == 0 {
-				t.Fatalf("%q is refused and nobody knows why: %s", body, w.Body)
+				t.Fatalf("%q is refused without a reason: %s", body, w.Body)
 			}
 		}
 		if got == nil {
@@ -166,7 +166,7 @@ func FuzzMergePatch(f *testing.F) {
 	})
 }
 
-// mergePatch is the algorithm of RFC 7396 §2.
+// mergePatch implements RFC 7396 §2.
 func mergePatch(target, patch any) any {
 	members, ok := patch.(map[string]any)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 // patchBody is a merge patch (RFC 7396) of a contact's representation.
 type patchBody struct{ contacts.PatchContact }
 
-// member is where a text of the patch goes.
+// member adapts contacts.Member to httpapi.Setter.
 type member contacts.Member
 
 // Set implements httpapi.Setter.
@@ -38,10 +38,10 @@ func (b *patchBody) Members() []httpapi.Member {
 	}
 }
 
-// Check applies the domain's rules to what was read, to report it beside
-// faults of structure. What is absent is in order.
+// Check applies the domain's rules, so that breaches are reported together with faults of
+// structure. Absent members pass.
 func (b *patchBody) Check() error {
-	const fine = "x"
+	const valid = "x"
 	or := func(m contacts.Member, absent string) string {
 		switch {
 		case !m.Present:
@@ -52,11 +52,11 @@ func (b *patchBody) Check() error {
 			return *m.Text
 		}
 	}
-	_, name := contact.NewName(or(b.FirstName, fine), or(b.LastName, fine))
+	_, name := contact.NewName(or(b.FirstName, valid), or(b.LastName, valid))
 	_, email := contact.NewEmail(b.Email.Text)
 	_, description := contact.NewDescription(b.Description.Text)
 	_, company := contact.NewCompany(contact.CompanyFields{
-		CompanyName: or(b.CompanyName, fine),
+		CompanyName: or(b.CompanyName, valid),
 		Street:      or(b.Street, ""),
 		HouseNumber: or(b.HouseNumber, ""),
 		PostalCode:  or(b.PostalCode, ""),

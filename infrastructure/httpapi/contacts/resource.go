@@ -6,7 +6,8 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// Resource is the contacts. Every request becomes one command or query sent through m.
+// Resource returns the contact resource. Every request becomes one command or query sent
+// through m.
 func Resource(m *mediator.Mediator) httpapi.Resource {
 	r := routes{m}
 	return httpapi.Resource{
@@ -26,10 +27,10 @@ func Resource(m *mediator.Mediator) httpapi.Resource {
 	}
 }
 
-// routes answer requests through the application.
+// routes answers requests through the application.
 type routes struct{ *mediator.Mediator }
 
-// replace documents one of the updates of a part of a contact.
+// replace documents the update of a part of a contact.
 func replace(part, event string) httpapi.Operation {
 	return httpapi.Operation{
 		Summary: "Replace the " + part + " of a contact", Event: event,

@@ -6,7 +6,7 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// rules are the domain's, by the name of the member.
+// rules holds the domain's rules by member name.
 var rules = func() map[string]*httpapi.Rule {
 	named := map[string]*httpapi.Rule{}
 	for _, rule := range contact.Rules() {
@@ -19,7 +19,7 @@ var rules = func() map[string]*httpapi.Rule {
 	return named
 }()
 
-// ruleOf finds the domain's rule of a field.
+// ruleOf returns the domain's rule of a field.
 func ruleOf(field string) *httpapi.Rule {
 	rule, ok := rules[field]
 	if !ok {
@@ -40,7 +40,7 @@ func optionalText(field string, required bool, into **string) httpapi.Member {
 	return httpapi.OptionalText(field, ruleOf(field), required, into)
 }
 
-// part is a member of a merge patch. Null removes what a contact may be without.
+// part is a member of a merge patch. Null removes a field that may be empty.
 func part(field string, into *contacts.Member) httpapi.Member {
 	rule := ruleOf(field)
 	return httpapi.Part(field, rule, !rule.NotEmpty, (*member)(into))

@@ -28,8 +28,8 @@ func (r routes) updateName(ctx context.Context, b *nameBody, target command.Targ
 	return mediator.Send(ctx, r.Mediator, contacts.UpdateName{Target: target, FirstName: b.firstName, LastName: b.lastName})
 }
 
-// descriptionBody is the body of update-description. The member must be
-// there: an empty body is more likely a mistake than the wish to erase.
+// descriptionBody is the body of update-description. The member is required, because an
+// empty body is more likely a mistake than a request to erase.
 type descriptionBody struct{ description *string }
 
 // Members implements httpapi.Body.
@@ -47,8 +47,7 @@ func (r routes) updateDescription(ctx context.Context, b *descriptionBody, targe
 	return mediator.Send(ctx, r.Mediator, contacts.UpdateDescription{Target: target, Description: b.description})
 }
 
-// emailBody is the body of update-email. The member must be there, as for the
-// description.
+// emailBody is the body of update-email. The member is required, as in descriptionBody.
 type emailBody struct{ email *string }
 
 // Members implements httpapi.Body.
@@ -66,8 +65,8 @@ func (r routes) updateEmail(ctx context.Context, b *emailBody, target command.Ta
 	return mediator.Send(ctx, r.Mediator, contacts.UpdateEmail{Target: target, Email: b.email})
 }
 
-// companyBody is the body of update-company, which replaces the company as a
-// whole: what is absent is empty afterwards.
+// companyBody is the body of update-company, which replaces the whole company: absent
+// members become empty.
 type companyBody struct{ fields contact.CompanyFields }
 
 // Members implements httpapi.Body.

@@ -2,7 +2,7 @@ package strictjson
 
 import "unicode/utf16"
 
-// escape reads one escape sequence, or two that make up a surrogate pair.
+// escape reads one escape sequence, or the two of a surrogate pair.
 func (p *parser) escape() (rune, error) {
 	p.at++ // the backslash
 	switch c := p.peek(); c {
@@ -31,9 +31,9 @@ func (p *parser) escape() (rune, error) {
 	}
 }
 
-// unicodeEscape reads uXXXX, and \uXXXX after it if the first is the first
-// half of a surrogate pair. Half a pair is refused: it has no UTF-8 form, and
-// replacing it would store something else than was sent.
+// unicodeEscape reads uXXXX, and a second \uXXXX if the first starts a surrogate pair. Half
+// a pair is refused, because it has no UTF-8 form and a replacement character would change
+// the data of the client.
 func (p *parser) unicodeEscape() (rune, error) {
 	first, err := p.hex4()
 	if err != nil || !utf16.IsSurrogate(first) {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Parse reads one JSON text of at most maxDepth nested arrays and objects.
-// The error is a *SyntaxError or a *LimitError.
+// Parse parses one JSON text of at most maxDepth nested arrays and objects. The error is a
+// *SyntaxError or a *LimitError.
 func Parse(data []byte, maxDepth int) (*Document, error) {
 	p := &parser{data: data, maxDepth: maxDepth}
 	document := &Document{}
@@ -19,7 +19,7 @@ func Parse(data []byte, maxDepth int) (*Document, error) {
 	}
 	p.space()
 	if p.at < len(p.data) {
-		return nil, p.fail("there is more after the end of the value")
+		return nil, p.fail("there is data after the end of the value")
 	}
 	document.Root = root
 	return document, nil
@@ -30,15 +30,15 @@ type parser struct {
 	at       int
 	maxDepth int
 	depth    int
-	path     []step // to the value that is being read
+	path     []step // to the current value
 	document *Document
 }
 
-// step leads from an array or object to one of its values. Pointers are built
-// only where one is reported.
+// step is one token of the path to a value. Pointers are built only if one is reported,
+// because most bodies have no faults.
 type step struct {
 	name  string // of a member
-	index int    // of an element, where name does not count
+	index int    // of an element, if array is set
 	array bool
 }
 
@@ -46,7 +46,7 @@ func (p *parser) pointer() string {
 	pointer := ""
 	for _, s := range p.path {
 		if len(pointer) >= maxPointer-utf8.UTFMax {
-			break // it is cut, or would be
+			break // Pointer truncates the rest
 		}
 		name := s.name
 		if s.array {
@@ -82,7 +82,7 @@ func (p *parser) space() {
 	}
 }
 
-// peek returns the next byte, or 0 at the end: no value begins with NUL.
+// peek returns the next byte, or 0 at the end; no value starts with NUL.
 func (p *parser) peek() byte {
 	if p.at < len(p.data) {
 		return p.data[p.at]
@@ -242,7 +242,7 @@ func (p *parser) number() (Value, error) {
 	return Value{Kind: Number, Text: string(p.data[start:p.at])}, nil
 }
 
-// digits reads one digit or more.
+// digits reads one or more digits and reports whether there was one.
 func (p *parser) digits() bool {
 	start := p.at
 	for isDigit(p.peek()) {
@@ -253,8 +253,8 @@ func (p *parser) digits() bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// text reads a string, quotes included. Most strings have no escapes and are
-// copied in one piece.
+// text reads a string with its quotes. A string without escapes, which is the usual case,
+// is copied at once.
 func (p *parser) text() (string, error) {
 	p.at++
 	start := p.at
@@ -275,7 +275,7 @@ func (p *parser) text() (string, error) {
 	return "", p.fail("the text ends inside a string")
 }
 
-// escapedText goes on after the first part of a string that has escapes.
+// escapedText reads the rest of a string that has escapes.
 func (p *parser) escapedText(first []byte) (string, error) {
 	text := append(make([]byte, 0, len(first)+32), first...)
 	for p.at < len(p.data) {
@@ -300,7 +300,7 @@ func (p *parser) escapedText(first []byte) (string, error) {
 	return "", p.fail("the text ends inside a string")
 }
 
-// character steps over one unescaped character.
+// character skips one unescaped character.
 func (p *parser) character() error {
 	c := p.data[p.at]
 	if c < 0x20 {

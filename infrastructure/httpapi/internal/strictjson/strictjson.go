@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// The limits that keep a text from costing far more than its length.
+// These limits bound the cost of a text by its length.
 const (
 	maxMembers    = 256 // of an object; more is a LimitError
-	maxDuplicates = 100 // that are reported
-	maxPointer    = 256 // of a pointer, in bytes; the rest is cut off
+	maxDuplicates = 100 // reported
+	maxPointer    = 256 // bytes of a pointer; the rest is truncated
 )
 
 // Kind is the type of a value.
@@ -51,8 +51,8 @@ type Value struct {
 	Text string
 	// True is the value of a Bool.
 	True bool
-	// Members are those of an Object, in the order of the input. The elements of an
-	// Array are not kept: no body has one.
+	// Members holds the members of an Object in the order of the input. The elements of an
+	// Array are not kept, because no body has one.
 	Members []Member
 }
 
@@ -65,14 +65,14 @@ type Member struct {
 // Document is a parsed text.
 type Document struct {
 	Root Value
-	// Duplicates are pointers to members whose name occurred before in the
-	// same object, the first maxDuplicates of them.
+	// Duplicates holds pointers to members whose name occurred before in the same object,
+	// at most maxDuplicates of them.
 	Duplicates []string
 }
 
-// SyntaxError says that the text is not JSON.
+// SyntaxError means that the text is not JSON.
 type SyntaxError struct {
-	// Offset is the byte at which reading stopped, from 0.
+	// Offset is the byte at which parsing stopped, from 0.
 	Offset int
 	// Problem completes "at byte N: ".
 	Problem string
@@ -81,26 +81,26 @@ type SyntaxError struct {
 // Error returns position and problem.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.Offset, e.Problem) }
 
-// LimitError says that the text goes beyond a limit. What follows was not read.
+// LimitError means that the text exceeds a limit. The rest of the text was not read.
 type LimitError struct {
-	// Pointer leads to the value that does.
+	// Pointer identifies the value that exceeds the limit.
 	Pointer string
 	// Problem completes "must not ".
 	Problem string
 }
 
-// Error names the limit.
+// Error returns the limit.
 func (e *LimitError) Error() string { return "must not " + e.Problem }
 
-// Pointer appends a member name to a JSON pointer, escaped as RFC 6901 §3. A
-// pointer of more than maxPointer bytes is cut off and ends in "…".
+// Pointer appends a member name to a JSON pointer, escaped as RFC 6901 §3. A pointer of more
+// than maxPointer bytes is truncated and ends in "…".
 func Pointer(parent, name string) string {
 	pointer := parent + "/" + pointerEscaper.Replace(name[:min(len(name), maxPointer+1)])
 	if len(pointer) <= maxPointer {
 		return pointer
 	}
 	end := maxPointer
-	for !utf8.RuneStart(pointer[end]) || pointer[end-1] == '~' { // no half of a character or escape
+	for !utf8.RuneStart(pointer[end]) || pointer[end-1] == '~' { // do not split a character or an escape
 		end--
 	}
 	return pointer[:end] + "…"

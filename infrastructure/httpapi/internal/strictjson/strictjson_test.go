@@ -50,9 +50,9 @@ func TestSyntaxErrors(t *testing.T) {
 		`{`:                 "at byte 1: the text ends where a member name is expected",
 		`{"a":1,}`:          "at byte 7: unexpected '}' where a member name is expected",
 		`{"a" 1}`:           "at byte 5: unexpected '1' where a colon is expected",
-		`{"a":1} x`:         "at byte 8: there is more after the end of the value",
+		`{"a":1} x`:         "at byte 8: there is data after the end of the value",
 		`[1 2]`:             "at byte 3: unexpected '2' where a comma or the end of the array is expected",
-		`01`:                "at byte 1: there is more after the end of the value",
+		`01`:                "at byte 1: there is data after the end of the value",
 		`1.`:                "at byte 2: the text ends where a digit is expected",
 		`-`:                 "at byte 1: the text ends where a digit is expected",
 		`nul`:               "at byte 0: unexpected 'n' where a value is expected",
@@ -112,9 +112,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// FuzzParse compares with encoding/json: what this package accepts it must
-// accept and decode alike, and what only this package refuses must have a
-// reason that encoding/json is known to overlook.
+// FuzzParse compares with encoding/json: a text that this package accepts must decode to the
+// same values. A text that only this package refuses must have a fault that encoding/json
+// is known to ignore.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"firstName":"Jane","lastName":"Doe","email":null,"description":"","companyName":"Contoso"}`,
@@ -138,12 +138,12 @@ func FuzzParse(f *testing.F) {
 			case errors.As(err, &limit), standardErr != nil:
 			case errors.As(err, &syntax) && (strings.Contains(syntax.Problem, "UTF-8") || strings.Contains(syntax.Problem, "surrogate")):
 			default:
-				t.Fatalf("%q is refused by us alone: %v", data, err)
+				t.Fatalf("only this package refuses %q: %v", data, err)
 			}
 			return
 		}
 		if standardErr != nil {
-			t.Fatalf("%q is accepted by us alone: %v", data, standardErr)
+			t.Fatalf("only this package accepts %q: %v", data, standardErr)
 		}
 		if len(doc.Duplicates) == 0 && !equal(doc.Root, standard) {
 			t.Fatalf("%q: %+v differs from %#v", data, doc.Root, standard)

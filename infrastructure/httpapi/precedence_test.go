@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestFaultsComeBeforePreconditions: RFC 9110 §13.2.1 wants the answer that a request
-// has without its precondition, unless it would succeed. Each fault is sent alone and
-// beside preconditions that fail; the answer must be the same.
-func TestFaultsComeBeforePreconditions(t *testing.T) {
+// A precondition is evaluated only if the request would succeed without it (RFC 9110
+// §13.2.1). Each fault is sent alone and with failing preconditions; the answers must be
+// equal.
+func TestFaultsPrecedePreconditions(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	path, _ := a.create()
 	false1, false2 := []string{"If-Match", `"stale"`}, []string{"If-None-Match", "*"}
@@ -61,8 +61,8 @@ func TestFaultsComeBeforePreconditions(t *testing.T) {
 	}
 }
 
-// TestAContactHasOneAddress: its id in upper case is none.
-func TestAContactHasOneAddress(t *testing.T) {
+// An id in upper case is not an address of the contact.
+func TestContactHasOneAddress(t *testing.T) {
 	a, _ := startEmulated(t, nil)
 	for n := 0; ; n++ { // an id may have no letter, though hardly ever
 		path, _ := a.create()
@@ -80,9 +80,8 @@ func TestAContactHasOneAddress(t *testing.T) {
 	}
 }
 
-// TestLinksReflectNothing: what a client, or somebody before it, writes into headers
-// does not get into links.
-func TestLinksReflectNothing(t *testing.T) {
+// Headers that a client or a proxy sets do not appear in links.
+func TestLinksIgnoreRequestHeaders(t *testing.T) {
 	a := start(t, nil)
 	a.create()
 	a.create()

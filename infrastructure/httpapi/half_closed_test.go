@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// TestHalfClosedConnection: a client sends its request, says that it sends no more
-// (shutdown(SHUT_WR), as nc -N and some proxies do), and goes on reading. net/http
-// cancels the request then. What was not done must not be answered as done.
-func TestHalfClosedConnection(t *testing.T) {
+// A client sends its request, closes its sending side (shutdown(SHUT_WR), like nc -N and
+// some proxies), and still reads. net/http then cancels the request, so the answer must not
+// report success.
+func TestHalfClosedConnectionGetsUnknownOutcome(t *testing.T) {
 	a := start(t, nil)
 	path, _ := a.create()
 	a.memory.mu.Lock()
@@ -59,6 +59,6 @@ func TestHalfClosedConnection(t *testing.T) {
 		t.Errorf("%d writes; want that of the first creation only", a.memory.writes)
 	}
 	if log := a.logs.String(); strings.Count(log, `"level":"INFO","msg":"request"`) != strings.Count(log, `"msg":"request"`) || !strings.Contains(log, `"status":499`) {
-		t.Errorf("the log tells it as a failure of the service:\n%s", log)
+		t.Errorf("the log has it as a failure of the service:\n%s", log)
 	}
 }

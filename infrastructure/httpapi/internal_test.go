@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A caller of IPv6 has one rate for its network, however its address is written; one of
-// IPv4 has the same rate over a listener of IPv6.
-func TestAnAddressIsThatOfOneCustomer(t *testing.T) {
+// An IPv6 caller has one rate for its network, in any notation. An IPv4 caller has the same
+// rate if it is connected to an IPv6 listener.
+func TestRateKeyIsIPv4AddressOrIPv6Network(t *testing.T) {
 	for from, want := range map[string]string{
 		"192.0.2.1:5":             "from 192.0.2.1",
 		"[::ffff:192.0.2.1]:6":    "from 192.0.2.1",
@@ -29,9 +29,8 @@ func TestAnAddressIsThatOfOneCustomer(t *testing.T) {
 	}
 }
 
-// The connection that is without a request for longest makes room, counted from its last
-// request, and is forgotten.
-func TestTheConnectionUsedLastStays(t *testing.T) {
+// The connection whose last request ended first is displaced, and no longer counts.
+func TestLongestIdleConnectionIsDisplaced(t *testing.T) {
 	c := newConnections(nil, 2)
 	conns := make([]net.Conn, 4)
 	for i := range conns {
@@ -47,12 +46,12 @@ func TestTheConnectionUsedLastStays(t *testing.T) {
 	c.observe(conns[0], http.StateActive)
 	c.observe(conns[0], http.StateIdle)
 	if ok, displaced := c.admit(conns[2]); !ok || displaced != conns[1] {
-		t.Error("another than the one without a request for longest makes room for the third")
+		t.Error("the third connection did not displace the longest idle one")
 	}
 	c.observe(conns[2], http.StateActive)
 	c.observe(conns[2], http.StateIdle)
 	if ok, displaced := c.admit(conns[3]); !ok || displaced != conns[0] {
-		t.Error("another than the one without a request for longest makes room for the fourth")
+		t.Error("the fourth connection did not displace the longest idle one")
 	}
 	c.observe(conns[1], http.StateClosed)
 	if len(c.open) != 2 || c.idle.Len() != 2 {
@@ -60,8 +59,8 @@ func TestTheConnectionUsedLastStays(t *testing.T) {
 	}
 }
 
-// A check that does not end is no reason for a prober to wait.
-func TestAReadinessCheckHasASecond(t *testing.T) {
+// A hanging readiness check must not block the prober.
+func TestReadinessCheckTimesOutAfterASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ops := NewOps(&OpsOptions{Ready: func(ctx context.Context) error {
 			<-ctx.Done()
@@ -75,14 +74,14 @@ func TestAReadinessCheckHasASecond(t *testing.T) {
 	})
 }
 
-// The longest id of a client comes back, a longer one does not.
-func TestTheLongestClientRequestID(t *testing.T) {
+// An id of the maximum length is echoed, a longer one is not.
+func TestLongClientRequestIDsAreNotEchoed(t *testing.T) {
 	for length, back := range map[int]bool{1: true, maxClientRequestID: true, maxClientRequestID + 1: false} {
 		id := strings.Repeat("x", length)
 		h := http.Header{}
 		setRequestHeaders(h, &http.Request{Header: http.Header{headerClientRequest: {id}}}, "r")
 		if (h.Get(headerClientRequest) == id) != back {
-			t.Errorf("an id of %d characters: returned %q", length, h.Get(headerClientRequest))
+			t.Errorf("an id of %d characters: echoed %q", length, h.Get(headerClientRequest))
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// A condition goes to the application in the form that a store can compare, and a change
-// is bound to what was compared, which the session token stands for.
-func TestConditionsReachTheApplication(t *testing.T) {
+// A precondition reaches the application in a form that a store can compare. A change with
+// If-None-Match is bound to the compared ETag, and continues the session of the comparison.
+func TestPreconditionsReachTheApplication(t *testing.T) {
 	var read query.Read
 	var target command.Target
 	a := start(t, nil)
@@ -30,11 +30,11 @@ func TestConditionsReachTheApplication(t *testing.T) {
 	const path = "/api/things/b5e2e7aa-4982-4735-9422-c39a7c4af5c2"
 	for sent, want := range map[string][]string{`"v6"`: {`"v6"`}, `W/"v6"`: {`"v6"`}, `"v5", "v6"`: nil} {
 		if got := a.do(http.MethodGet, path, "", "If-None-Match", sent, "x-ms-session-token", "0:-1#3"); got.status != 200 || !slices.Equal(read.IfNoneMatch, want) || read.SessionToken != "0:-1#3" {
-			t.Errorf("%s: %d; asked with %q behind %q", sent, got.status, read.IfNoneMatch, read.SessionToken)
+			t.Errorf("%s: %d; read with If-None-Match %q, session %q", sent, got.status, read.IfNoneMatch, read.SessionToken)
 		}
 	}
 	got := a.do(http.MethodDelete, path, "", "If-None-Match", `"v6"`, "x-ms-session-token", "0:-1#3")
 	if got.status != 204 || !slices.Equal(target.IfMatch, []string{`"v7"`}) || target.SessionToken != "0:-1#7" {
-		t.Errorf("%d; the change is bound to %q behind %q, want what was compared", got.status, target.IfMatch, target.SessionToken)
+		t.Errorf("%d; the change has If-Match %q, session %q; want the compared state", got.status, target.IfMatch, target.SessionToken)
 	}
 }
