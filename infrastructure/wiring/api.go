@@ -20,7 +20,7 @@ import (
 	"feedbox/infrastructure/relay/monitor"
 )
 
-// API is the process that serves contacts.
+// API returns the process that serves contacts.
 func API(cfg *config.API, p Params) fx.Option {
 	store := stores[cfg.Store.Kind]
 	return fx.Options(
@@ -45,7 +45,7 @@ func API(cfg *config.API, p Params) fx.Option {
 	)
 }
 
-// register makes the mediator answer every command and query and store every event.
+// register registers the handlers of all commands, queries and events with the mediator.
 func register(cfg *config.API, m *mediator.Mediator, s *contactStore) error {
 	contacts.SubscribeEvents(m)
 	if err := contacts.RegisterCommands(m, contacts.CommandPorts{Work: s.work, IDs: uuid.New, Now: time.Now, Audit: cfg.Audit}); err != nil {
@@ -86,8 +86,8 @@ func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry,
 	})
 }
 
-// authenticator returns what finds out who calls; nil lets everybody in, which the
-// configuration allows on loopback addresses only.
+// authenticator returns the configured authenticator. Nil admits all callers, which the
+// configuration allows only on loopback addresses.
 func authenticator(cfg config.Auth) (auth.Authenticator, error) {
 	switch cfg.Mode {
 	case "apikey":
@@ -103,13 +103,12 @@ func authenticator(cfg config.Auth) (auth.Authenticator, error) {
 	}
 }
 
-// runAPI verifies the store before the first request is taken. The
-// process is ready once they are and requests are; later outages of the store do not
-// take it out of rotation, since clients are better served by its own 503 with
-// Retry-After.
+// runAPI verifies the store before it accepts requests, and then reports ready. Later
+// outages of the store do not change the readiness, because a 503 with Retry-After from the
+// process serves clients better than no process in rotation.
 //
-// A stop begins with the readiness, goes on after cfg.DrainDelay with the listener,
-// and ends with the probes.
+// A shutdown ends the readiness first, the listener after cfg.DrainDelay, and the probes
+// last.
 func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, store *contactStore, p Params,
 	server *httpapi.Server, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger,
 ) error {

@@ -5,8 +5,8 @@ import (
 	"feedbox/infrastructure/process/config"
 )
 
-// brokers are the kinds of brokers, by the values of FEEDBOX_BROKER. Nothing is made of
-// those that are not chosen.
+// brokers holds the kinds of brokers by the values of FEEDBOX_BROKER. Only the chosen kind
+// builds adapters.
 var brokers = map[string]broker{
 	config.BrokerServiceBus: serviceBusBroker{},
 	config.BrokerRabbitMQ:   rabbitMQBroker{},
@@ -17,7 +17,7 @@ var brokers = map[string]broker{
 type broker interface {
 	// name identifies the broker in metrics and probes.
 	name() string
-	// open builds the broker for a relay or an operator, who closes it. client is the name
-	// of the connection where the broker shows one.
+	// open builds the broker of a relay or an operator, which must close it. client names the
+	// connection if the broker shows names.
 	open(p Params, cfg *config.Relay, client string) (operator.Broker, error)
 }

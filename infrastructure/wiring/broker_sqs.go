@@ -30,10 +30,10 @@ func (sqsBroker) open(_ Params, cfg *config.Relay, _ string) (operator.Broker, e
 	}, nil
 }
 
-// SQSClient finds region and credential as the AWS SDK does everywhere. It reads files and
-// variables; the service is asked later.
+// SQSClient returns a client with the default configuration of the AWS SDK. It reads files
+// and variables but does not connect.
 func SQSClient(cfg config.SQS) (*awssqs.Client, error) {
-	found, err := awsconfig.LoadDefaultConfig(context.Background()) //nolint:forbidigo // its files and variables need no end
+	found, err := awsconfig.LoadDefaultConfig(context.Background()) //nolint:forbidigo // it only reads files and variables
 	if err != nil {
 		return nil, fmt.Errorf("aws configuration: %w", err)
 	}

@@ -16,8 +16,8 @@ import (
 	"feedbox/infrastructure/store/cosmos"
 )
 
-// credential returns the identity of the process in Azure: a managed identity
-// there, the developer's login on a laptop. It does no I/O.
+// credential returns the Azure identity of the process: a managed identity in Azure, the
+// developer's login on a laptop. It does no I/O.
 func (p Params) credential() (azcore.TokenCredential, error) {
 	if p.Credential != nil {
 		return p.Credential, nil
@@ -29,9 +29,9 @@ func (p Params) credential() (azcore.TokenCredential, error) {
 	return credential, nil
 }
 
-// cosmosClient connects with the key if one is configured, else with the identity
-// of the process. Spans go to spans, whose zero value takes none; perCall policies run
-// once per call of the SDK.
+// cosmosClient authenticates with the key if one is configured, otherwise with the identity
+// of the process. A zero spans records no spans. The perCall policies run once per call of
+// the SDK.
 func (p Params) cosmosClient(cfg config.Cosmos, spans tracing.Provider, perCall ...policy.Policy) (*azcosmos.Client, error) {
 	c := cosmos.ClientConfig{Endpoint: cfg.Endpoint, Key: cfg.Key.Reveal()}
 	for _, region := range cfg.PreferredRegions {
@@ -49,14 +49,14 @@ func (p Params) cosmosClient(cfg config.Cosmos, spans tracing.Provider, perCall 
 	return cosmos.NewClient(c)
 }
 
-// feedClient is a client that reads feeds well (see cosmosfeed.ClientOptions). It takes
-// no spans: every poll of the feed would be a trace of its own.
+// feedClient returns a client with the options for feeds (see cosmosfeed.ClientOptions). It
+// records no spans, because otherwise every poll of the feed would be a separate trace.
 func (p Params) feedClient(cfg config.Cosmos, perCall ...policy.Policy) (*azcosmos.Client, error) {
 	return p.cosmosClient(cfg, tracing.Provider{}, append(cosmosfeed.ClientOptions(nil).PerCallPolicies, perCall...)...)
 }
 
-// serviceBusClient connects with the connection string if one is configured,
-// else with the identity of the process.
+// serviceBusClient authenticates with the connection string if one is configured, otherwise
+// with the identity of the process.
 func (p Params) serviceBusClient(cfg config.ServiceBus) (*servicebus.Client, error) {
 	c := servicebus.ClientConfig{ConnectionString: cfg.ConnectionString.Reveal(), Namespace: cfg.Namespace, Dial: p.ServiceBusDial}
 	if !cfg.ConnectionString.IsSet() {

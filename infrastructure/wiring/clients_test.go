@@ -14,10 +14,10 @@ import (
 	"feedbox/infrastructure/process/config"
 )
 
-// twoRegions answers as an account that is written in one region and read in two.
+// twoRegions answers like an account with one write region and two read regions.
 type twoRegions struct {
 	mu   sync.Mutex // guards read
-	read []string   // the hosts that reads were sent to
+	read []string   // hosts of the read requests
 }
 
 func (a *twoRegions) Do(r *http.Request) (*http.Response, error) {
@@ -33,7 +33,7 @@ func (a *twoRegions) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// Both processes make their client here: reads go to the region that is preferred.
+// The client of both processes reads from the preferred region.
 func TestReadsGoToThePreferredRegion(t *testing.T) {
 	for regions, want := range map[string]string{"": "a-east.example", "West": "a-west.example", "Nowhere, West ,East": "a-west.example", "East,West": "a-east.example"} {
 		cfg, err := config.LoadAPI([]string{

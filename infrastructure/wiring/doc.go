@@ -1,14 +1,15 @@
 // Package wiring is the composition root: the only fx modules of the service.
 //
-// API and Relay are the two processes, Operator is for the commands of people. Each takes
-// its configuration and Params, so that cmd/feedbox (one process each) and cmd/feedbox-dev
-// (both in one, on the emulators) run the same code. One decision is taken here: which kind
-// of store and of broker serve (store.go, broker.go); nothing outside asks for the kind.
-// Else constructors are called, and what blocks in Run is started and stopped. Its files are
-// rooms whose arrows point down; tests/arch has both rules.
+// API and Relay are the two processes; Operator serves the operator commands. Each takes its
+// configuration and Params, so that cmd/feedbox (one process each) and cmd/feedbox-dev (both
+// in one, on the emulators) run the same code. The only decision here is the kind of store
+// and broker (store.go, broker.go); no other package depends on the kind. Apart from that,
+// the package calls constructors, and starts and stops services that block in Run. Its files
+// form layers, and a file uses only its own layer and those below it. tests/arch checks both
+// rules.
 //
-// Order of a stop: what takes in work first (API server, processor), then the
-// clients, telemetry, and the ops server last, so that probes answer while the
-// process drains. Each hook leaves the later ones their part of the stop time-out. A
-// start that is interrupted stops what it had started in the same way (stops.go).
+// Stop order: first the services that accept work (API server, processor), then clients and
+// telemetry, and the ops server last, so that probes answer while the process drains. Each
+// hook reserves time of the stop timeout for the later ones. An interrupted start stops the
+// started services in the same way (stops.go).
 package wiring

@@ -7,20 +7,20 @@ import (
 	"feedbox/infrastructure/process/failpoint"
 )
 
-// struckLeases is a lease store with failpoints around its writes. It exists in
-// binaries built for fault tests only; see package failpoint.
-type struckLeases struct{ changefeed.LeaseStore }
+// failpointLeases is a lease store with failpoints around its writes. Only binaries for
+// fault tests use it; see package failpoint.
+type failpointLeases struct{ changefeed.LeaseStore }
 
-// withFailpoints returns leases, in a test binary with failpoints around them.
+// withFailpoints returns leases, in a binary for fault tests with failpoints.
 func withFailpoints(leases changefeed.LeaseStore) changefeed.LeaseStore {
 	if !failpoint.Armed {
 		return leases
 	}
-	return struckLeases{leases}
+	return failpointLeases{leases}
 }
 
 // Create implements changefeed.LeaseStore.
-func (s struckLeases) Create(ctx context.Context, r changefeed.Record) (etag string, err error) {
+func (s failpointLeases) Create(ctx context.Context, r changefeed.Record) (etag string, err error) {
 	failpoint.Here("lease-creating")
 	etag, err = s.LeaseStore.Create(ctx, r)
 	if err == nil {
@@ -30,7 +30,7 @@ func (s struckLeases) Create(ctx context.Context, r changefeed.Record) (etag str
 }
 
 // Replace implements changefeed.LeaseStore.
-func (s struckLeases) Replace(ctx context.Context, r changefeed.Record) (etag string, err error) {
+func (s failpointLeases) Replace(ctx context.Context, r changefeed.Record) (etag string, err error) {
 	etag, err = s.LeaseStore.Replace(ctx, r)
 	if err == nil {
 		failpoint.Here("lease-renewed")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCollectLess checks that the settings are made, and that the operator's stay.
-func TestCollectLess(t *testing.T) {
+// CollectLess applies its settings except where the operator has set a variable.
+func TestCollectLessKeepsTheOperatorsSettings(t *testing.T) {
 	const percent, limit = 123, 1 << 40
 	defer debug.SetGCPercent(debug.SetGCPercent(percent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))

@@ -10,31 +10,30 @@ import (
 	"go.uber.org/fx"
 )
 
-// service is what fx starts and stops: Run blocks until its context ends and
-// returns nil then.
+// service is started and stopped by fx. Run blocks until its context ends and then returns
+// nil.
 type service interface {
 	Run(ctx context.Context) error
 }
 
-// serviceFunc is a service that is one function.
+// serviceFunc adapts a function to a service.
 type serviceFunc func(ctx context.Context) error
 
 // Run implements service.
 func (f serviceFunc) Run(ctx context.Context) error { return f(ctx) }
 
-// background runs s from fx's start to fx's stop. The context given to Run is
-// its own, never the start hook's, which ends with the start time-out. Stop
-// cancels it and waits; a service that ends by itself stops the whole app with
-// exit code 1.
+// background runs s from fx's start to fx's stop. Run gets its own context, because the
+// context of the start hook ends with the start timeout. The stop hook cancels it and
+// waits. A service that ends before the stop stops the whole app with exit code 1.
 func background(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger, name string, s service) {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the root of the service's own life, ended by the stop hook
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // canceled by the stop hook
 	done := make(chan error, 1)
 	lc.Append(fx.Hook{
 		OnStart: func(context.Context) error {
 			go func() {
 				err := s.Run(ctx)
 				if err != nil || ctx.Err() == nil {
-					log.Error("service ended", "service", name, "error", err)
+					log.Error("service ended unexpectedly", "service", name, "error", err)
 					_ = down.Shutdown(fx.ExitCode(exitEnded)) // fails only if the app is stopping already
 				}
 				done <- err
@@ -53,22 +52,22 @@ func background(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger, name stri
 	})
 }
 
-// exitEnded tells a shutdown that a service caused from one by a signal.
+// exitEnded marks a shutdown caused by a service, not by a signal.
 const exitEnded = 1
 
-// ErrEnded says that a service ended although nobody asked it to.
-var ErrEnded = errors.New("stopped by itself, the log says why")
+// ErrEnded means that a service ended although no stop was requested.
+var ErrEnded = errors.New("a service ended unexpectedly, see the log")
 
-// Run starts app, calls started, waits until ctx ends or the app stops itself,
-// and stops it within its stop time-out. If ctx ends before app has started, what had
-// started is stopped the same way. It returns nil after a clean stop that ctx asked
-// for. started may be nil.
+// Run starts app, calls started, waits until ctx ends or a service ends, and stops app
+// within its stop timeout. If ctx ends during the start, the hooks that have started are
+// stopped the same way. Run returns nil after a clean stop that ctx requested. started may
+// be nil.
 func Run(ctx context.Context, app *fx.App, started func()) error {
 	if err := app.Err(); err != nil {
-		return dig.RootCause(err) // without fx's account of constructors
+		return dig.RootCause(err) // without fx's list of constructors
 	}
 	if err := startApp(ctx, app); err != nil {
-		if err == errInterrupted { //nolint:errorlint // joined to another error it is a failed stop
+		if err == errInterrupted { //nolint:errorlint // if joined with another error, the stop failed
 			return nil
 		}
 		return fmt.Errorf("start: %w", err)
@@ -79,7 +78,7 @@ func Run(ctx context.Context, app *fx.App, started func()) error {
 	var ended error
 	select {
 	case <-ctx.Done():
-	case shutdown := <-app.Wait(): // fx listens to the signals that end ctx, too
+	case shutdown := <-app.Wait(): // also after a signal, because fx handles signals too
 		if shutdown.ExitCode == exitEnded {
 			ended = ErrEnded
 		}

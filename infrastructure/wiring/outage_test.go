@@ -20,7 +20,7 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// brokenBroker fails as its fault says, and notes what it accepted.
+// brokenBroker fails with its fault, and records accepted events.
 type brokenBroker struct {
 	mu    sync.Mutex // guards the fields below
 	fault error
@@ -43,7 +43,7 @@ func (b *brokenBroker) Publish(_ context.Context, groups []relay.Group) error {
 	return nil
 }
 
-func (b *brokenBroker) mend() {
+func (b *brokenBroker) repair() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fault = nil
@@ -55,8 +55,8 @@ func (b *brokenBroker) count() (calls, accepted int) {
 	return b.calls, len(b.got)
 }
 
-// startProcess runs relay and processor as newRelay and newProcessor put them together, on
-// stores in memory, until the test ends.
+// startProcess runs a relay and a processor with the production wiring, on stores in memory,
+// until the test ends.
 func startProcess(t *testing.T, b *brokenBroker, events int) *parkedtest.Memory {
 	t.Helper()
 	container, lot := memfeed.New(nil), parkedtest.NewMemory()
@@ -89,9 +89,9 @@ func startProcess(t *testing.T, b *brokenBroker, events int) *parkedtest.Memory 
 	return lot
 }
 
-// Two hours without a broker spend no attempts: nothing is parked, and all is sent in
-// order once it is back.
-func TestAnOutageOfTheBrokerParksNothing(t *testing.T) {
+// An outage of the broker spends no attempts: after two hours no key is parked, and all
+// events are sent in order once the broker is back.
+func TestBrokerOutageParksNothing(t *testing.T) {
 	for _, class := range []relay.Class{relay.Outage, relay.Blocked} {
 		t.Run(class.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestAnOutageOfTheBrokerParksNothing(t *testing.T) {
 				if closed, err := lot.Closed(t.Context()); err != nil || len(closed) > 0 {
 					t.Errorf("after an outage the keys %q are parked (%v)", closed, err)
 				}
-				b.mend()
+				b.repair()
 				time.Sleep(10 * time.Minute)
 				synctest.Wait()
 				if _, accepted := b.count(); calls < 100 || strings.Join(b.got, " ") != "e0 e1 e2" {
@@ -114,9 +114,9 @@ func TestAnOutageOfTheBrokerParksNothing(t *testing.T) {
 	}
 }
 
-// A message that the broker refuses for good is parked with its followers, not dropped
-// and not tried for ever.
-func TestARefusedMessageIsParked(t *testing.T) {
+// A message that the broker refuses is parked with the later events of its key. It is
+// neither dropped nor retried forever.
+func TestRefusedMessageIsParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &brokenBroker{fault: relay.Refuse("too_large", "too large")}
 		lot := startProcess(t, b, 3)

@@ -12,29 +12,29 @@ import (
 	"feedbox/infrastructure/process/config"
 )
 
-// PageOptions are what a page has besides its configuration. The zero value is that of
+// PageOptions configures a page besides its configuration. The zero value is for
 // production.
 type PageOptions struct {
 	// Title is the name of the page.
 	Title string
 	// Actions allows acts.
 	Actions bool
-	// Before and After are sections around those of operations.
-	Before, After []page.Section
+	// After are sections that follow those of operations.
+	After []page.Section
 	// Links lead to other pages.
 	Links []page.Link
 	// Receipts knows the events that a consumer received.
 	Receipts operations.Receipts
 }
 
-// Page is the operations page of the relays that relay configures.
+// Page is the operations page of relays.
 type Page struct {
 	page       *page.Page
 	operations *operations.Operations
 	operator   *operator.Operator
 }
 
-// NewPage connects nothing yet.
+// NewPage returns the page of the relays with the configuration relay. It does not connect.
 func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) (*Page, error) {
 	who, err := authenticator(cfg.Auth)
 	if err != nil {
@@ -47,9 +47,8 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 	ops := operations.New(operations.Options{
 		Port: operations.NewPort(op), Metrics: cfg.Metrics, Management: cfg.Management, Window: cfg.Window, Receipts: o.Receipts,
 	})
-	sections := append(append(o.Before, ops.Sections()...), o.After...)
 	front, err := page.New(&page.Options{
-		Title: o.Title, Prefix: cfg.Prefix, Sections: sections, Links: o.Links, Actions: o.Actions,
+		Title: o.Title, Prefix: cfg.Prefix, Sections: append(ops.Sections(), o.After...), Links: o.Links, Actions: o.Actions,
 		Auth: who, AnyHost: cfg.Auth.Insecure, Log: p.Log,
 	})
 	if err != nil {
@@ -60,7 +59,7 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 
 // Run serves the page on listener, which it owns, until ctx ends.
 func (p *Page) Run(ctx context.Context, listener net.Listener) error {
-	defer func() { _ = p.operator.Close(ctx) }() // nothing waits for it any more
+	defer func() { _ = p.operator.Close(ctx) }() // its error does not matter after the page has ended
 	group, inside := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.operations.Run(inside) })
 	group.Go(func() error { return p.page.Run(inside, listener) })

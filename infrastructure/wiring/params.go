@@ -16,8 +16,8 @@ import (
 	"feedbox/infrastructure/process/telemetry"
 )
 
-// Params are what a process is given besides its configuration. The zero value of each
-// field but the sockets and the log is the production default.
+// Params configures a process besides its configuration. Sockets and log are required; the
+// zero value of each other field is the production default.
 type Params struct {
 	Sockets
 	Log     *slog.Logger
@@ -30,27 +30,26 @@ type Params struct {
 	// Credential is used where no key is configured. Default:
 	// DefaultAzureCredential.
 	Credential azcore.TokenCredential
-	// Telemetry is shared by the parts of one process, whose ops endpoint then shows
-	// the metrics of all; its owner shuts it down after them. Default: each part has
-	// its own.
+	// Telemetry is shared by API and relay in one process, so that one ops endpoint has the
+	// metrics of both; its owner shuts it down after them. Default: each has its own.
 	Telemetry *telemetry.Telemetry
 	// Home serves GET / of the contacts API. Default: 404.
 	Home http.Handler
-	// DrainPoll is the time between two looks for what operators want of parked keys.
-	// Default 5 s. It is no setting of the configuration: it costs one small query each
-	// time, and bounds only how long feedbox parked retry waits before something happens.
+	// DrainPoll is the interval of polls for intents of operators on parked keys. Default
+	// 5 s. It is not part of the configuration, because a poll is one small query, and the
+	// interval only delays the start of feedbox parked retry.
 	DrainPoll time.Duration
 }
 
-// Sockets are the bound listeners of a process. They are bound before anything
-// else starts, so that a taken port is the first thing a user learns.
+// Sockets holds the bound listeners of a process. They are bound before anything else
+// starts, so that a port in use is reported first.
 type Sockets struct {
 	API net.Listener // nil in the relay
 	Ops net.Listener
 }
 
-// Listen binds the addresses; an empty one is left out. The error names the
-// address that could not be had, and nothing stays bound then.
+// Listen binds the addresses; it skips an empty one. If it fails, the error has the address,
+// and no address stays bound.
 func Listen(ctx context.Context, api, ops string) (Sockets, error) {
 	var s Sockets
 	var lc net.ListenConfig
@@ -70,7 +69,7 @@ func Listen(ctx context.Context, api, ops string) (Sockets, error) {
 	return s, nil
 }
 
-// Close releases sockets that nothing serves yet.
+// Close closes sockets that are not served yet.
 func (s Sockets) Close() error {
 	var errs []error
 	for _, l := range []net.Listener{s.API, s.Ops} {

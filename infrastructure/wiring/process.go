@@ -17,13 +17,13 @@ import (
 	"feedbox/infrastructure/relay/monitor"
 )
 
-// StopMargin is what a stop may take beyond the drain: releasing leases, flushing
-// telemetry, closing connections. With the default drain that is less than the 30 s
-// after which platforms kill.
+// StopMargin is the time of a stop after the drain: to release leases, flush telemetry and
+// close connections. Together with the default drain it is less than 30 s, because
+// platforms then kill the process.
 const StopMargin = 8 * time.Second
 
-// process is what both processes share: where logs go, and a stop time-out that
-// exceeds the drain deadline and of which every stop hook gets its part.
+// process returns the options of both processes: the log, and a stop timeout that exceeds
+// the drain timeout and reserves time for every stop hook.
 func process(log *slog.Logger, drain time.Duration) fx.Option {
 	return fx.Options(
 		fx.Supply(log),
@@ -32,21 +32,20 @@ func process(log *slog.Logger, drain time.Duration) fx.Option {
 		fx.WithLogger(func() fxevent.Logger {
 			events := &fxevent.SlogLogger{Logger: log}
 			events.UseLogLevel(slog.LevelDebug)
-			events.UseErrorLevel(slog.LevelDebug) // Run returns the error; it is not logged twice
+			events.UseErrorLevel(slog.LevelDebug) // Run returns the error, so it must not be logged twice
 			return events
 		}),
 	)
 }
 
-// telemetry returns the one that is shared, or starts metrics and traces and flushes
-// them at the stop.
+// telemetry returns the shared telemetry, or starts its own, which the stop flushes.
 func (p Params) telemetry(lc fx.Lifecycle, service, instance string) (*telemetry.Telemetry, error) {
 	if p.Telemetry != nil {
 		return p.Telemetry, nil
 	}
 	ctx := context.Background() //nolint:forbidigo // fx constructors have none; nothing here blocks
 	t, err := telemetry.Start(ctx, service, &telemetry.Options{
-		Version: p.Version, Instance: instance, LookupEnv: os.LookupEnv, //nolint:forbidigo // OTEL_ variables are the process's, by their specification
+		Version: p.Version, Instance: instance, LookupEnv: os.LookupEnv, //nolint:forbidigo // by their specification, OTEL_ variables apply to the process
 	})
 	if err != nil {
 		return nil, err
@@ -55,14 +54,15 @@ func (p Params) telemetry(lc fx.Lifecycle, service, instance string) (*telemetry
 	return t, nil
 }
 
-// traceparent is the W3C trace context of a request, stored in its events so that
-// one trace spans the API, the relay and the consumer. It is empty without one.
+// traceparent returns the W3C trace context of a request, or "". It is stored in events, so
+// that one trace spans the API, the relay and the consumer.
 func traceparent(ctx context.Context) string {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() {
 		return ""
 	}
-	// What propagation.TraceContext writes, without its map: this is done for each event.
+	// The format of propagation.TraceContext, but without its map, because this runs for each
+	// event.
 	traceID, spanID := span.TraceID(), span.SpanID()
 	text := make([]byte, 0, 55)
 	text = hex.AppendEncode(append(text, "00-"...), traceID[:])
@@ -70,7 +70,7 @@ func traceparent(ctx context.Context) string {
 	return string(hex.AppendEncode(append(text, '-'), []byte{byte(span.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom))}))
 }
 
-// serveOn is a service that serves one listener.
+// serveOn is a service with one listener.
 type serveOn struct {
 	run func(ctx context.Context, l net.Listener) error
 	l   net.Listener
@@ -78,7 +78,7 @@ type serveOn struct {
 
 func (s serveOn) Run(ctx context.Context) error { return s.run(ctx, s.l) }
 
-// runOps serves probes and metrics, if there is a socket for them.
+// runOps serves probes and metrics if the process has a socket for them.
 func runOps(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger, ops *httpapi.Ops, sockets Sockets) {
 	if sockets.Ops != nil {
 		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})

@@ -10,9 +10,8 @@ import (
 	"feedbox/infrastructure/process/telemetry"
 )
 
-// Parts of one process share telemetry that is given, and leave it running: its owner
-// shuts it down.
-func TestPartsShareTelemetry(t *testing.T) {
+// API and relay use shared telemetry and do not shut it down, because its owner does.
+func TestSharedTelemetryIsNotShutDown(t *testing.T) {
 	shared, err := telemetry.Start(t.Context(), "feedbox-dev", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -26,18 +25,18 @@ func TestPartsShareTelemetry(t *testing.T) {
 		lc.RequireStart().RequireStop()
 	}
 	if err := shared.Shutdown(t.Context()); err != nil {
-		t.Errorf("the parts have shut it down: %v", err)
+		t.Errorf("the shared telemetry was shut down: %v", err)
 	}
 	lc := fxtest.NewLifecycle(t)
 	own, err := Params{}.telemetry(lc, "feedbox-api", "")
 	if err != nil || own == nil || own == shared {
-		t.Errorf("a part on its own got %p, %v", own, err)
+		t.Errorf("without shared telemetry: %p, %v", own, err)
 	}
 	lc.RequireStart().RequireStop()
 }
 
-// The text is the propagator's, for spans that are sampled, that are not, and none.
-func TestTraceparentIsThePropagators(t *testing.T) {
+// The format equals that of the propagator, for sampled, unsampled and invalid spans.
+func TestTraceparentEqualsThePropagator(t *testing.T) {
 	t.Parallel()
 	one := trace.SpanContextConfig{TraceID: trace.TraceID{0x0a, 15: 0xf7}, SpanID: trace.SpanID{0xb7, 7: 1}}
 	sampled, strange := one, one

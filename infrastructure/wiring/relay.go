@@ -16,7 +16,7 @@ import (
 	"feedbox/infrastructure/relay/relayservice"
 )
 
-// Relay is the process that sends the events of the change feed to the broker.
+// Relay returns the process that sends the events of the change feed to the broker.
 func Relay(cfg *config.Relay, p Params) fx.Option {
 	store, broker := stores[cfg.Store.Kind], brokers[cfg.Broker.Kind]
 	return fx.Options(
@@ -68,7 +68,7 @@ func newRelay(cfg *config.Relay, p Params, store relayport.Store, broker relaypo
 	})
 }
 
-// start translates the configured start.
+// start converts the configured start.
 func start(s config.Start) changefeed.Start {
 	switch {
 	case s.Now:
@@ -80,7 +80,7 @@ func start(s config.Start) changefeed.Start {
 	}
 }
 
-// runRelay verifies the store before the first lease is taken.
+// runRelay verifies the store before the relay acquires its first lease.
 func runRelay(lc fx.Lifecycle, down fx.Shutdowner, p Params, relay *relayservice.Service, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) {
 	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Dependencies: dependencies(needs), Ready: func(context.Context) error {
 		return relay.Ready()

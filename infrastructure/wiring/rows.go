@@ -11,7 +11,7 @@ import (
 	contactrows "feedbox/infrastructure/store/recordstore/contacts"
 )
 
-// contactsIn is what the API needs of a store that keeps rows.
+// contactsIn returns the contact store on a record store.
 func contactsIn(store recordstore.Store, cfg *config.API, m *mediator.Mediator, verify func(ctx context.Context) error) (*contactStore, error) {
 	s := &contactStore{audit: recordstore.AuditReader{Store: store}, verify: verify}
 	var err1, err2 error

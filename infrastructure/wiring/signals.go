@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// hurry is what a stop still gets after a second signal: enough to release leases if
-// the database answers.
+// hurry is the rest of a stop after a second signal: enough to release leases if the
+// database answers.
 const hurry = 2 * time.Second
 
-// UntilSignal returns a context that ends with the first SIGTERM or interrupt, which
-// begins the graceful stop. A second one says that whoever sent it will not wait:
-// abandon is called 2 s after it, if stop has not been called by then. stop ends the
-// watch and waits for it.
+// UntilSignal returns a context that ends with the first SIGTERM or interrupt, which starts
+// the graceful stop. A second signal means that the sender does not want to wait: 2 s after
+// it abandon is called, unless stop was called before. stop ends the handling of signals
+// and waits for it.
 func UntilSignal(parent context.Context, abandon func()) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 2) // both are kept, however close they come
+	signals := make(chan os.Signal, 2) // both signals fit, so neither is lost
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	over, watched := make(chan struct{}), make(chan struct{})
 	go func() {

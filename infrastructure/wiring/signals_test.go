@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestUntilSignal(t *testing.T) {
+func TestSecondSignalAbandonsTheStop(t *testing.T) {
 	kill := killer(t)
 	abandoned := make(chan struct{})
 	ctx, stop := UntilSignal(t.Context(), func() { close(abandoned) })
@@ -31,17 +31,17 @@ func TestUntilSignal(t *testing.T) {
 	}
 }
 
-func TestUntilSignalIsStopped(t *testing.T) {
+func TestStopInTimeIsNotAbandoned(t *testing.T) {
 	kill := killer(t)
-	ctx, stop := UntilSignal(t.Context(), func() { t.Error("abandoned although it ended in time") })
+	ctx, stop := UntilSignal(t.Context(), func() { t.Error("abandoned although the stop ended in time") })
 	kill()
 	<-ctx.Done()
 	kill()
 	stop()
 }
 
-// killer returns what sends SIGTERM to this process and waits until it has come: the
-// system may deliver it late, and after the test has ended nobody would catch it.
+// killer returns a function that sends SIGTERM to this process and waits for its delivery.
+// A signal that arrives after the test has ended would kill the process.
 func killer(t *testing.T) (kill func()) {
 	t.Helper()
 	came := make(chan os.Signal, 1)

@@ -9,29 +9,29 @@ import (
 	"go.uber.org/fx"
 )
 
-// ownStop is what each stop hook has for itself: those before it never use it up. Hooks
-// that end what runs get the drain besides, and what the hooks before them left over.
+// ownStop is the time reserved for each stop hook, which earlier hooks cannot use up. A hook
+// also gets the time that the hooks before it have left of the drain.
 const ownStop = 500 * time.Millisecond
 
-// stops is a lifecycle whose stop hooks share the stop time-out T so that all run. fx
-// gives the whole of it to whichever comes first and skips the rest when it is over.
+// stops is a lifecycle whose stop hooks share the stop timeout T, so that all of them run.
+// fx itself gives the whole timeout to the first hook and skips the rest once it is over.
 //
-//	stop begins                                                        T
+//	stop starts                                                        T
 //	|-- the service, at most --------------------------------|           |
 //	                                 ... links, telemetry, at most ----|
 //
-// Hooks stop in reverse: the deadline of one leaves ownStop to each that was appended
-// before it.
+// Hooks stop in reverse order: the deadline of a hook leaves ownStop to each hook that was
+// appended before it.
 //
-// Its start hooks are run with the context that Run put into fx's, which a signal ends;
-// fx's own goes on, because fx rolls a start back with the context of the start.
+// Start hooks get the context that Run stored in fx's context, and a signal ends it. The
+// context of fx must not end, because fx rolls back a start with the context of the start.
 type stops struct {
 	fx.Lifecycle
 	total time.Duration
 
-	mu     sync.Mutex // guards what follows
-	behind time.Duration
-	end    time.Time // of the whole stop; zero before it begins
+	mu       sync.Mutex // guards the fields below
+	reserved time.Duration
+	end      time.Time // of the whole stop; zero before it starts
 }
 
 // Append implements fx.Lifecycle.
@@ -44,7 +44,7 @@ func (s *stops) Append(h fx.Hook) {
 			}
 			err := errInterrupted
 			if own.Err() == nil {
-				err = start(own) //nolint:contextcheck // it is ctx, with its own end
+				err = start(own) //nolint:contextcheck // ctx with another end
 			}
 			if err != nil && errors.Is(context.Cause(own), context.Canceled) {
 				return errInterrupted
@@ -54,8 +54,8 @@ func (s *stops) Append(h fx.Hook) {
 	}
 	if stop := h.OnStop; stop != nil {
 		s.mu.Lock()
-		s.behind += ownStop // also for the last: fx, to say what failed
-		reserve := s.behind
+		s.reserved += ownStop // also after the last hook, for fx to report failures
+		reserve := s.reserved
 		s.mu.Unlock()
 		h.OnStop = func(ctx context.Context) error {
 			ctx, cancel := context.WithDeadline(ctx, s.endOf(ctx).Add(-reserve))
@@ -66,7 +66,7 @@ func (s *stops) Append(h fx.Hook) {
 	s.Lifecycle.Append(h)
 }
 
-// endOf is when the whole stop ends. The first stop hook begins it.
+// endOf returns the end of the whole stop. The first stop hook starts it.
 func (s *stops) endOf(ctx context.Context) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,14 +79,14 @@ func (s *stops) endOf(ctx context.Context) time.Time {
 	return s.end
 }
 
-// startKey is where Run puts the context of start hooks.
+// startKey is the key of the context of start hooks.
 type startKey struct{}
 
-// errInterrupted ends a start that is no longer wanted.
-var errInterrupted = errors.New("told to end while starting")
+// errInterrupted ends a start after a signal.
+var errInterrupted = errors.New("interrupted while starting")
 
-// startApp starts app until ctx ends or the start time-out is over. What had started is
-// then stopped, with the whole stop time-out.
+// startApp starts app. If ctx ends or the start timeout is over, the hooks that have started
+// are stopped, with the whole stop timeout.
 func startApp(ctx context.Context, app *fx.App) error {
 	own, cancel := context.WithTimeout(ctx, app.StartTimeout())
 	defer cancel()

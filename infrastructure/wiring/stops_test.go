@@ -21,26 +21,26 @@ import (
 
 const testDrain = 20 * time.Second
 
-// watchSignals starts os/signal's goroutine, which fx wants, outside of any bubble.
+// watchSignals starts the goroutine of os/signal outside of the bubble, because fx uses it.
 func watchSignals() {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, os.Interrupt)
 	signal.Stop(c)
 }
 
-// stuck is a service that outlasts its stop.
+// stuck is a service that ignores its stop.
 type stuck struct{ until chan struct{} }
 
 func (s stuck) Run(context.Context) error { <-s.until; return nil }
 
-// A service that uses all its time leaves the hooks after it theirs: links are closed and
-// telemetry is flushed, within the stop time-out.
-func TestAllStopHooksRunHoweverLongTheFirstTakes(t *testing.T) {
+// A service that exceeds its time does not use up that of later hooks: links are closed and
+// telemetry is flushed within the stop timeout.
+func TestSlowStopHookLeavesTimeForLaterHooks(t *testing.T) {
 	watchSignals()
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan struct{})
 		var ran []string
-		slow := func(name string) fx.Hook { // a close that waits for as long as it may
+		slow := func(name string) fx.Hook { // blocks until its deadline
 			return fx.Hook{OnStop: func(ctx context.Context) error {
 				if ctx.Err() == nil {
 					ran = append(ran, name)
@@ -62,7 +62,7 @@ func TestAllStopHooksRunHoweverLongTheFirstTakes(t *testing.T) {
 		close(over)
 		synctest.Wait()
 		if want := []string{"publisher", "client", "telemetry"}; !slices.Equal(ran, want) {
-			t.Errorf("these ran %v, want %v", ran, want)
+			t.Errorf("hooks %v ran, want %v", ran, want)
 		}
 		if err == nil || !strings.Contains(err.Error(), "processor did not stop in time") {
 			t.Errorf("error %v", err)
@@ -73,9 +73,9 @@ func TestAllStopHooksRunHoweverLongTheFirstTakes(t *testing.T) {
 	})
 }
 
-// Told to end while it starts, a process stops what it has started: the processor hands
-// its leases back.
-func TestAnInterruptedStartReleasesLeases(t *testing.T) {
+// A process that is interrupted during its start stops the started services: the processor
+// releases its leases.
+func TestInterruptedStartReleasesLeases(t *testing.T) {
 	watchSignals()
 	for name, interrupt := range map[string]func(ctx context.Context, cancel func()) error{
 		"by a signal, while a hook waits": func(ctx context.Context, cancel func()) error {
@@ -84,7 +84,7 @@ func TestAnInterruptedStartReleasesLeases(t *testing.T) {
 			return ctx.Err()
 		},
 		"by a signal, as the last hook ends": func(_ context.Context, cancel func()) error { cancel(); return nil },
-		"by its time-out":                    func(ctx context.Context, _ func()) error { <-ctx.Done(); return ctx.Err() },
+		"by its timeout":                     func(ctx context.Context, _ func()) error { <-ctx.Done(); return ctx.Err() },
 		"by a failure":                       func(context.Context, func()) error { return errors.New("no such container") },
 	} {
 		t.Run(name, func(t *testing.T) {

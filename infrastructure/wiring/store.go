@@ -18,8 +18,8 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// stores are the kinds of stores, by the values of FEEDBOX_STORE. Nothing is made of those
-// that are not chosen.
+// stores holds the kinds of stores by the values of FEEDBOX_STORE. Only the chosen kind
+// builds adapters.
 var stores = map[string]store{
 	config.StoreCosmos:    cosmosStore{},
 	config.StorePostgres:  postgresStore{},
@@ -33,7 +33,7 @@ type store interface {
 	// api opens the store for the API. Hooks of lc close it; need receives the outcome of
 	// each use.
 	api(lc fx.Lifecycle, p Params, cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry, need *monitor.Dependency) (*contactStore, error)
-	// open opens the store for a relay or an operator, who closes it.
+	// open opens the store for a relay or an operator, which must close it.
 	open(p Params, cfg *config.Relay, u use) (operator.Store, error)
 }
 
@@ -45,7 +45,7 @@ type use struct {
 	poll bool
 }
 
-// contactStore is a store as the API uses it.
+// contactStore has the adapters of the API.
 type contactStore struct {
 	work   command.UnitsOfWork[*contact.Contact]
 	reader contacts.Reader
@@ -53,7 +53,7 @@ type contactStore struct {
 	verify func(ctx context.Context) error
 }
 
-// contract says which documents are events, as it is configured.
+// contract returns the configured contract of events.
 func contract(e config.Event) document.EventContract {
 	types := make([]string, len(e.Types))
 	for i, one := range e.Types {

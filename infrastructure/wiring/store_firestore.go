@@ -20,7 +20,7 @@ type firestoreStore struct{}
 func (firestoreStore) name() string { return firestore.StoreName }
 
 func openFirestore(cfg config.Firestore, used func(err error)) (*firestore.DB, error) {
-	return firestore.Open(context.Background(), firestore.Options{Project: cfg.Project, Database: cfg.Database, Emulator: cfg.EmulatorHost, Used: used}) //nolint:forbidigo // it looks for credentials, and connects when it is used
+	return firestore.Open(context.Background(), firestore.Options{Project: cfg.Project, Database: cfg.Database, Emulator: cfg.EmulatorHost, Used: used}) //nolint:forbidigo // it reads credentials and connects on first use
 }
 
 func (firestoreStore) api(lc fx.Lifecycle, _ Params, cfg *config.API, m *mediator.Mediator, _ *telemetry.Telemetry, need *monitor.Dependency) (*contactStore, error) {

@@ -23,7 +23,7 @@ func openPostgres(cfg config.Postgres, used func(err error)) (*postgres.DB, erro
 	return postgres.Open(cfg.URL.Reveal(), &postgres.DBOptions{Schema: cfg.Schema, Used: used})
 }
 
-// prepare migrates the schema to the version of the program, if it may, and verifies it.
+// prepare returns a function that migrates the schema if configured, and verifies it.
 func prepare(db *postgres.DB, cfg config.Postgres) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		if cfg.Migrate {
