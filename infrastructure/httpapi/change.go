@@ -16,35 +16,16 @@ func Change[B any, P bodyOf[B]](verb string, op Operation, do func(ctx context.C
 	}
 	return verbRoute(verb, op, func(c *collection) route {
 		return route{
-			handle: func(w http.ResponseWriter, r *http.Request) error { return serveChange[B, P](c, w, r, do) },
+			handle: func(w http.ResponseWriter, r *http.Request) error {
+				b := P(new(B))
+				return c.change(w, r, b, func(ctx context.Context, target command.Target) (command.Updated, error) { return do(ctx, b, target) })
+			},
 			doc: operation{
 				body:     bodyOfShape(mediaJSON, P(new(B))),
 				problems: append(append([]int(nil), badBody...), badTarget[1:]...),
 			},
 		}
 	})
-}
-
-func serveChange[B any, P bodyOf[B]](c *collection, w http.ResponseWriter, r *http.Request, do func(context.Context, P, command.Target) (command.Updated, error)) error {
-	id, err := c.idOf(r)
-	if err != nil {
-		return err
-	}
-	b := P(new(B))
-	if err := c.decode(w, r, b); err != nil {
-		return err
-	}
-	target, err := c.target(r, id)
-	if err != nil {
-		return err
-	}
-	updated, err := do(r.Context(), b, target)
-	if err != nil {
-		return err
-	}
-	setUpdated(w.Header(), &updated)
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }
 
 // Act is Change without a body.
@@ -54,16 +35,22 @@ func Act(verb string, op Operation, do func(ctx context.Context, target command.
 	}
 	return verbRoute(verb, op, func(c *collection) route {
 		return route{
-			handle: func(w http.ResponseWriter, r *http.Request) error { return c.act(w, r, do) },
+			handle: func(w http.ResponseWriter, r *http.Request) error { return c.change(w, r, nil, do) },
 			doc:    operation{problems: append([]int{http.StatusUnprocessableEntity}, badTarget...)},
 		}
 	})
 }
 
-func (c *collection) act(w http.ResponseWriter, r *http.Request, do func(context.Context, command.Target) (command.Updated, error)) error {
+// change serves a change, with a body unless b is nil.
+func (c *collection) change(w http.ResponseWriter, r *http.Request, b Body, do func(context.Context, command.Target) (command.Updated, error)) error {
 	id, err := c.idOf(r)
 	if err != nil {
 		return err
+	}
+	if b != nil {
+		if err := c.decode(w, r, b); err != nil {
+			return err
+		}
 	}
 	target, err := c.target(r, id)
 	if err != nil {
@@ -103,7 +90,7 @@ func Delete(op Operation, do func(ctx context.Context, target command.Target) (c
 	return Route{changes: true, bind: func(c *collection) route {
 		return route{
 			method: http.MethodDelete, path: c.one(""),
-			handle: func(w http.ResponseWriter, r *http.Request) error { return c.act(w, r, do) },
+			handle: func(w http.ResponseWriter, r *http.Request) error { return c.change(w, r, nil, do) },
 			doc: c.document(op, Operation{
 				ID: "delete{Noun}", Summary: "Delete {a noun}",
 				Description: "Deleting it again succeeds and changes nothing. The {noun}'s data is erased after a time set by the operator.",

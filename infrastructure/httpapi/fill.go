@@ -89,23 +89,17 @@ func (m *Member) take(value *strictjson.Value) (want string) {
 			return m.wantText()
 		}
 	case **string:
-		switch kind {
-		case strictjson.String:
-			*into = &value.Text
-		case strictjson.Null:
-			*into = nil
-		case strictjson.Bool, strictjson.Number, strictjson.Array, strictjson.Object:
-			return m.wantText()
-		}
-	case Setter:
-		switch kind {
-		case strictjson.String:
-			into.Set(&value.Text)
-		case strictjson.Null:
-			into.Set(nil)
-		case strictjson.Bool, strictjson.Number, strictjson.Array, strictjson.Object:
+		text, ok := textOrNull(value)
+		if !ok {
 			return "a string or null"
 		}
+		*into = text
+	case Setter:
+		text, ok := textOrNull(value)
+		if !ok {
+			return "a string or null"
+		}
+		into.Set(text)
 	case *int64:
 		if kind != strictjson.Number {
 			return "a whole number"
@@ -131,4 +125,12 @@ func (m *Member) wantText() string {
 		return "a string or null"
 	}
 	return "a string"
+}
+
+// textOrNull returns the text of a string, nil for null, and false for other kinds.
+func textOrNull(value *strictjson.Value) (text *string, ok bool) {
+	if value.Kind == strictjson.String {
+		return &value.Text, true
+	}
+	return nil, value.Kind == strictjson.Null
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -96,7 +97,7 @@ func describe(ctx context.Context, err error) (problem, http.Header) {
 	case errors.As(err, &request):
 		p.Status, p.Code, p.Detail = request.status, request.code, request.detail
 		p.Errors = problemFields(request.fields)
-		header = request.header.Clone()
+		maps.Copy(header, request.header)
 	case errors.Is(ctx.Err(), context.Canceled):
 		// The connection may be half-closed: a client that has ended its side may still read
 		// the answer. The outcome is unknown, so no other answer would be true.
@@ -111,9 +112,6 @@ func describe(ctx context.Context, err error) (problem, http.Header) {
 	}
 	p.Title = http.StatusText(p.Status)
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
-		if header == nil {
-			header = http.Header{}
-		}
 		if header.Get("Retry-After") == "" {
 			header.Set("Retry-After", retryAfter(fault.RetryAfter(err)))
 		}

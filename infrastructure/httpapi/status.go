@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 
 	"feedbox/application/command"
@@ -14,38 +15,28 @@ const (
 	codeClientClosed   = "client_closed"
 )
 
-// statusOf is the only mapping of fault kinds to statuses.
+// statuses is the only mapping of fault kinds to statuses; all other kinds are 500.
+var statuses = map[fault.Kind]int{
+	fault.Invalid:            http.StatusUnprocessableEntity,
+	fault.NotFound:           http.StatusNotFound,
+	fault.NotModified:        http.StatusNotModified,
+	fault.Conflict:           http.StatusConflict,
+	fault.PreconditionFailed: http.StatusPreconditionFailed,
+	fault.Gone:               http.StatusGone,
+	fault.TooLarge:           http.StatusRequestEntityTooLarge,
+	fault.Throttled:          http.StatusTooManyRequests,
+	fault.Unavailable:        http.StatusServiceUnavailable,
+}
+
+// statusOf returns the status of a fault.
 //
 // Invalid is 422 if it has fields of the body, because the request was understood but its
 // content breaks a rule (RFC 9110 §15.5.21). The same holds for an idempotency key that was
 // used with other content. Without fields the request is malformed outside of the body,
 // for example in a session token, which is 400.
 func statusOf(f *fault.Error) int {
-	switch f.Kind {
-	case fault.Invalid:
-		if len(f.Fields) == 0 && f.Code != command.CodeKeyReused {
-			return http.StatusBadRequest
-		}
-		return http.StatusUnprocessableEntity
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.NotModified:
-		return http.StatusNotModified
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.PreconditionFailed:
-		return http.StatusPreconditionFailed
-	case fault.Gone:
-		return http.StatusGone
-	case fault.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case fault.Throttled:
-		return http.StatusTooManyRequests
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	case fault.Internal:
-		return http.StatusInternalServerError
-	default:
-		return http.StatusInternalServerError
+	if f.Kind == fault.Invalid && len(f.Fields) == 0 && f.Code != command.CodeKeyReused {
+		return http.StatusBadRequest
 	}
+	return cmp.Or(statuses[f.Kind], http.StatusInternalServerError)
 }

@@ -46,16 +46,25 @@ func (p *Page) write(w http.ResponseWriter, r *http.Request, f *frame) {
 		f.SignedIn = f.Who != ""
 	}
 	f.Module, f.Style = p.asset(f.Section, f.Section.Module), p.asset(f.Section, f.Section.Style)
-	var page bytes.Buffer
-	if err := p.layout.ExecuteTemplate(&page, "layout.html", f); err != nil {
-		p.options.Log.ErrorContext(r.Context(), "page not rendered", "path", r.URL.Path, "error", err)
-		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
+	page, ok := p.execute(w, r, "layout.html", f)
+	if !ok {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Vary", "Accept")
 	w.WriteHeader(f.Status)
-	_, _ = w.Write(page.Bytes()) // fails only if the client has disconnected
+	_, _ = w.Write(page) // fails only if the client has disconnected
+}
+
+// execute renders a template of this package, or answers 500.
+func (p *Page) execute(w http.ResponseWriter, r *http.Request, file string, data any) (rendered []byte, ok bool) {
+	var out bytes.Buffer
+	if err := p.layout.ExecuteTemplate(&out, file, data); err != nil {
+		p.options.Log.ErrorContext(r.Context(), "page not rendered", "path", r.URL.Path, "error", err)
+		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
+		return nil, false
+	}
+	return out.Bytes(), true
 }
 
 // asset returns the address of an asset of a section, "" for no asset.
@@ -68,13 +77,11 @@ func (p *Page) asset(s Section, file string) string {
 
 // render writes a page from a template of this package.
 func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, title, file string, data any, section *Section) {
-	var content bytes.Buffer
-	if err := p.layout.ExecuteTemplate(&content, file, data); err != nil {
-		p.options.Log.ErrorContext(r.Context(), "page not rendered", "path", r.URL.Path, "error", err)
-		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
+	content, ok := p.execute(w, r, file, data)
+	if !ok {
 		return
 	}
-	f := &frame{Status: status, Title: title, Content: template.HTML(content.String())} //nolint:gosec // rendered by html/template
+	f := &frame{Status: status, Title: title, Content: template.HTML(content)} //nolint:gosec // rendered by html/template
 	if section != nil {
 		f.Section = *section
 	} else {

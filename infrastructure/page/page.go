@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"feedbox/infrastructure/httpapi/auth"
 )
@@ -29,7 +30,7 @@ type Page struct {
 
 	life    context.Context //nolint:containedctx // of streams and jobs; ended by Close
 	end     context.CancelFunc
-	streams streams
+	streams atomic.Int64 // open ones
 	running sync.WaitGroup
 }
 

@@ -150,16 +150,16 @@ func TestInvalidConfirmationIsRefused(t *testing.T) {
 		status  int
 		words   string
 	}{
-		"another site":       {good, []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden, "another site"},
-		"a sibling":          {good, []string{"Sec-Fetch-Site", "same-site"}, http.StatusForbidden, "another site"},
-		"another origin":     {good, []string{"Origin", "http://evil.example"}, http.StatusForbidden, "another site"},
-		"no origin":          {good, []string{"Origin", "null"}, http.StatusForbidden, "another site"},
-		"another host":       {good, []string{"Host", "evil.example"}, http.StatusMisdirectedRequest, "Host name refused"},
-		"another process":    {with("token", "old"), nil, http.StatusForbidden, "stale"},
-		"no reason":          {with("why", " "), nil, http.StatusUnprocessableEntity, "Enter a reason"},
-		"no name":            {with("who", ""), nil, http.StatusUnprocessableEntity, "Enter your name"},
-		"an older preview":   {with("stamp", "0011"), nil, http.StatusConflict, "has changed since"},
-		"too large":          {with("why", strings.Repeat("x", 5<<20)), nil, http.StatusBadRequest, "could not be read"},
+		"another site":     {good, []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden, "another site"},
+		"a sibling":        {good, []string{"Sec-Fetch-Site", "same-site"}, http.StatusForbidden, "another site"},
+		"another origin":   {good, []string{"Origin", "http://evil.example"}, http.StatusForbidden, "another site"},
+		"no origin":        {good, []string{"Origin", "null"}, http.StatusForbidden, "another site"},
+		"another host":     {good, []string{"Host", "evil.example"}, http.StatusMisdirectedRequest, "Host name refused"},
+		"another process":  {with("token", "old"), nil, http.StatusForbidden, "stale"},
+		"no reason":        {with("why", " "), nil, http.StatusUnprocessableEntity, "Enter a reason"},
+		"no name":          {with("who", ""), nil, http.StatusUnprocessableEntity, "Enter your name"},
+		"an older preview": {with("stamp", "0011"), nil, http.StatusConflict, "has changed since"},
+		"too large":        {with("why", strings.Repeat("x", 5<<20)), nil, http.StatusBadRequest, "could not be read"},
 	} {
 		status, body := s.do(t, http.MethodPost, "/ops/set", c.form, c.headers...)
 		if status != c.status || !strings.Contains(body, c.words) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -16,8 +15,6 @@ const (
 	// close idle connections.
 	keepAlive = 15 * time.Second
 )
-
-type streams struct{ open atomic.Int64 }
 
 func streamWanted(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
@@ -30,12 +27,12 @@ func streamWanted(r *http.Request) bool {
 //	event: content   content of the view, HTML
 //	event: trouble   error in place of content, text
 func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duration, render func() ([]byte, error)) {
-	if p.streams.open.Add(1) > maxStreams {
-		p.streams.open.Add(-1)
+	if p.streams.Add(1) > maxStreams {
+		p.streams.Add(-1)
 		http.Error(w, "too many open tabs", http.StatusServiceUnavailable)
 		return
 	}
-	defer p.streams.open.Add(-1)
+	defer p.streams.Add(-1)
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // not every server supports it
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -124,7 +124,7 @@ func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, store *contact
 	}})
 	runOps(lc, down, log, ops, p.Sockets)
 	lc.Append(fx.StartHook(store.verify))
-	background(lc, down, log, "api", serveOn{server.Run, p.API})
+	background(lc, down, log, "api", serveOn(server.Run, p.API))
 	lc.Append(fx.Hook{
 		OnStart: func(context.Context) error { ready.Store(true); return nil },
 		OnStop: func(ctx context.Context) error {

@@ -10,28 +10,17 @@ import (
 	"go.uber.org/fx"
 )
 
-// service is started and stopped by fx. Run blocks until its context ends and then returns
-// nil.
-type service interface {
-	Run(ctx context.Context) error
-}
-
-// serviceFunc adapts a function to a service.
-type serviceFunc func(ctx context.Context) error
-
-// Run implements service.
-func (f serviceFunc) Run(ctx context.Context) error { return f(ctx) }
-
-// background runs s from fx's start to fx's stop. Run gets its own context, because the
-// context of the start hook ends with the start timeout. The stop hook cancels it and
-// waits. A service that ends before the stop stops the whole app with exit code 1.
-func background(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger, name string, s service) {
+// background runs a service from fx's start to fx's stop. A service blocks until its context
+// ends, and then returns nil. It gets its own context, because the context of the start hook
+// ends with the start timeout. The stop hook cancels it and waits. A service that ends
+// before the stop stops the whole app with exit code 1.
+func background(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger, name string, run func(ctx context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // canceled by the stop hook
 	done := make(chan error, 1)
 	lc.Append(fx.Hook{
 		OnStart: func(context.Context) error {
 			go func() {
-				err := s.Run(ctx)
+				err := run(ctx)
 				if err != nil || ctx.Err() == nil {
 					log.Error("service ended unexpectedly", "service", name, "error", err)
 					_ = down.Shutdown(fx.ExitCode(exitEnded)) // fails only if the app is stopping already

@@ -70,18 +70,15 @@ func traceparent(ctx context.Context) string {
 	return string(hex.AppendEncode(append(text, '-'), []byte{byte(span.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom))}))
 }
 
-// serveOn is a service with one listener.
-type serveOn struct {
-	run func(ctx context.Context, l net.Listener) error
-	l   net.Listener
+// serveOn returns a service that serves one listener.
+func serveOn(run func(ctx context.Context, l net.Listener) error, l net.Listener) func(ctx context.Context) error {
+	return func(ctx context.Context) error { return run(ctx, l) }
 }
-
-func (s serveOn) Run(ctx context.Context) error { return s.run(ctx, s.l) }
 
 // runOps serves probes and metrics if the process has a socket for them.
 func runOps(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger, ops *httpapi.Ops, sockets Sockets) {
 	if sockets.Ops != nil {
-		background(lc, down, log, "ops", serveOn{ops.Run, sockets.Ops})
+		background(lc, down, log, "ops", serveOn(ops.Run, sockets.Ops))
 	}
 }
 

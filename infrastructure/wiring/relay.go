@@ -87,6 +87,6 @@ func runRelay(lc fx.Lifecycle, down fx.Shutdowner, p Params, relay *relayservice
 	}})
 	runOps(lc, down, log, ops, p.Sockets)
 	lc.Append(fx.StartHook(relay.Verify))
-	background(lc, down, log, "relay", serviceFunc(relay.Relay))
+	background(lc, down, log, "relay", relay.Relay)
 	lc.Append(fx.StopHook(ops.Drain))
 }

@@ -28,11 +28,6 @@ func watchSignals() {
 	signal.Stop(c)
 }
 
-// stuck is a service that ignores its stop.
-type stuck struct{ until chan struct{} }
-
-func (s stuck) Run(context.Context) error { <-s.until; return nil }
-
 // A service that exceeds its time does not use up that of later hooks: links are closed and
 // telemetry is flushed within the stop timeout.
 func TestSlowStopHookLeavesTimeForLaterHooks(t *testing.T) {
@@ -53,7 +48,7 @@ func TestSlowStopHookLeavesTimeForLaterHooks(t *testing.T) {
 			for _, name := range []string{"telemetry", "client", "publisher"} {
 				lc.Append(slow(name))
 			}
-			background(lc, down, log, "processor", stuck{over})
+			background(lc, down, log, "processor", func(context.Context) error { <-over; return nil }) // ignores its stop
 		}))
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Time{}
@@ -102,7 +97,7 @@ func TestInterruptedStartReleasesLeases(t *testing.T) {
 					t.Fatal(err)
 				}
 				app := fx.New(process(slog.New(slog.DiscardHandler), testDrain), fx.Invoke(func(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger) {
-					background(lc, down, log, "processor", p)
+					background(lc, down, log, "processor", p.Run)
 					lc.Append(fx.StartHook(func(ctx context.Context) error {
 						time.Sleep(5 * time.Second) // it has its leases then
 						return interrupt(ctx, cancel)

@@ -71,7 +71,7 @@ func (s *Operations) examine(r *http.Request) (any, error) {
 		count[f.Status]++
 	}
 	slices.SortStableFunc(v.Findings, func(a, b findingRow) int { return severity(a.Status) - severity(b.Status) })
-	for _, status := range []operator.FindingStatus{operator.FindingFailed, operator.FindingWarning, operator.FindingUnknown, operator.FindingOK} {
+	for _, status := range bySeverity {
 		if count[status] > 0 {
 			v.Counts = append(v.Counts, findingCount{findingState(status), string(status), count[status]})
 		}
@@ -100,9 +100,10 @@ func (s *Operations) diagnose(ctx context.Context, done chan<- struct{}) {
 	close(done)
 }
 
-func severity(s operator.FindingStatus) int {
-	return slices.Index([]operator.FindingStatus{operator.FindingFailed, operator.FindingWarning, operator.FindingUnknown, operator.FindingOK}, s)
-}
+// bySeverity lists the statuses from the worst to the best.
+var bySeverity = []operator.FindingStatus{operator.FindingFailed, operator.FindingWarning, operator.FindingUnknown, operator.FindingOK}
+
+func severity(s operator.FindingStatus) int { return slices.Index(bySeverity, s) }
 
 func findingState(s operator.FindingStatus) string {
 	switch s {

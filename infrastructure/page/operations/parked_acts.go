@@ -117,8 +117,6 @@ func (s *Operations) noteAndWait(ctx context.Context, o *page.Order, key string,
 			return err
 		case g.Intent == nil && g.Attempts > before.Attempts:
 			return &page.Refusal{Status: http.StatusConflict, Title: "The key stays parked", Detail: g.Error, Next: "Correct the event in the store, then retry from the store."}
-		case g.Intent == nil && intent.Verb == relay.VerbSkip && g.Events < before.Events && g.Error == "":
-			o.Progress(before.Events-g.Events, before.Events)
 		default:
 			o.Progress(max(0, before.Events-g.Events), before.Events)
 		}

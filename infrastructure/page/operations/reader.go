@@ -59,7 +59,7 @@ type Reader struct {
 	port    Watcher
 	metrics []string
 	client  *http.Client
-	wake    chan struct{}
+	wake    [3]chan struct{} // one per loop
 
 	mu       sync.Mutex // guards the fields below
 	asked    time.Time  // last call of Latest
@@ -68,31 +68,19 @@ type Reader struct {
 }
 
 func newReader(port Watcher, metrics []string, client *http.Client) *Reader {
-	return &Reader{port: port, metrics: metrics, client: client, wake: make(chan struct{}, 8), history: newHistory()}
+	r := &Reader{port: port, metrics: metrics, client: client, history: newHistory()}
+	for i := range r.wake {
+		r.wake[i] = make(chan struct{}, 1)
+	}
+	return r
 }
 
 // Run reads until ctx ends.
 func (r *Reader) Run(ctx context.Context) error {
 	var group errgroup.Group
-	woken := [3]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)}
-	group.Go(func() error { // forwards a wake to all three loops
-		for {
-			select {
-			case <-r.wake:
-				for _, w := range woken {
-					select {
-					case w <- struct{}{}:
-					default:
-					}
-				}
-			case <-ctx.Done():
-				return nil
-			}
-		}
-	})
-	group.Go(func() error { return r.loop(ctx, woken[0], metricsBusy, metricsIdle, r.readMetrics) })
-	group.Go(func() error { return r.loop(ctx, woken[1], rangesEvery, 0, r.readRanges) })
-	group.Go(func() error { return r.loop(ctx, woken[2], parkedEvery, 0, r.readParked) })
+	group.Go(func() error { return r.loop(ctx, r.wake[0], metricsBusy, metricsIdle, r.readMetrics) })
+	group.Go(func() error { return r.loop(ctx, r.wake[1], rangesEvery, 0, r.readRanges) })
+	group.Go(func() error { return r.loop(ctx, r.wake[2], parkedEvery, 0, r.readParked) })
 	return group.Wait()
 }
 
@@ -159,9 +147,11 @@ func (r *Reader) Latest(ctx context.Context) Overview {
 
 // refresh starts all reads now, such as after an act.
 func (r *Reader) refresh() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
+	for _, wake := range r.wake {
+		select {
+		case wake <- struct{}{}:
+		default: // already woken
+		}
 	}
 }
 

@@ -258,43 +258,27 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 func (p *parser) text() (string, error) {
 	p.at++
 	start := p.at
+	var decoded []byte // the part before start, if it has escapes
 	for p.at < len(p.data) {
 		switch p.data[p.at] {
 		case '"':
-			text := string(p.data[start:p.at])
+			rest := p.data[start:p.at]
 			p.at++
-			return text, nil
-		case '\\':
-			return p.escapedText(p.data[start:p.at])
-		default:
-			if err := p.character(); err != nil {
-				return "", err
+			if decoded == nil {
+				return string(rest), nil
 			}
-		}
-	}
-	return "", p.fail("the text ends inside a string")
-}
-
-// escapedText reads the rest of a string that has escapes.
-func (p *parser) escapedText(first []byte) (string, error) {
-	text := append(make([]byte, 0, len(first)+32), first...)
-	for p.at < len(p.data) {
-		switch p.data[p.at] {
-		case '"':
-			p.at++
-			return string(text), nil
+			return string(append(decoded, rest...)), nil
 		case '\\':
+			decoded = append(decoded, p.data[start:p.at]...)
 			r, err := p.escape()
 			if err != nil {
 				return "", err
 			}
-			text = utf8.AppendRune(text, r)
+			decoded, start = utf8.AppendRune(decoded, r), p.at
 		default:
-			start := p.at
 			if err := p.character(); err != nil {
 				return "", err
 			}
-			text = append(text, p.data[start:p.at]...)
 		}
 	}
 	return "", p.fail("the text ends inside a string")
