@@ -73,9 +73,8 @@ type Field struct {
 // Order is a confirmed act.
 type Order struct {
 	// Values holds the query and the Fields.
-	Values url.Values
-	// Who confirmed it, and Why.
-	Who, Why string
+	Values   url.Values
+	Who, Why string // name and reason of the person
 
 	job *job
 }

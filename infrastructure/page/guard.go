@@ -27,7 +27,8 @@ func guardHeaders(w http.ResponseWriter) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// maxForm bounds the body of a POST in bytes.
+// maxForm bounds the body of a POST in bytes. It is large because a form may contain the
+// document of an event.
 const maxForm = 4 << 20
 
 // guard refuses requests that another site made the browser send.
@@ -71,7 +72,8 @@ func ownName(hostport string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// form reads the body of a POST and checks its token.
+// form reads the body of a POST and checks its token. The token is random per process, so
+// that a form of an earlier process, whose preview may be outdated, is refused.
 func (p *Page) form(w http.ResponseWriter, r *http.Request) *Refusal {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	maxJobs  = 200 // kept; older ones are only in the log
+	maxJobs  = 200 // kept in memory; older ones are only in the log
 	maxLines = 200 // kept of one job
 )
 

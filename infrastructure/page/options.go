@@ -85,5 +85,6 @@ var (
 	ScopeWrite = auth.Write("operations")
 )
 
-// minEvery is the least interval between two updates of a live view.
+// minEvery is the least interval between two updates of a live view, because the server
+// renders the view for each open tab.
 const minEvery = 500 * time.Millisecond

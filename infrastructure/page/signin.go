@@ -14,6 +14,7 @@ import (
 // enter the credential in a form instead: it stays in this process, and the browser gets a
 // session cookie. Each request authenticates the credential again, like one in a header.
 
+// The sessions are bounded because their credentials stay in memory.
 const (
 	cookieName  = "feedbox-page"
 	sessionLife = 12 * time.Hour

@@ -27,6 +27,8 @@ func (s *Operations) rangeActs() []page.Act {
 // allLeases in a query means every lease.
 const allLeases = "all"
 
+// leaseAct returns the act that notes a command. The stamp of its preview has owner and
+// epoch, so that a takeover makes the preview stale.
 func (s *Operations) leaseAct(command LeaseCommand, title, summary, warning string) page.Act {
 	return page.Act{
 		Path: string(command), Title: title, Verb: title, Danger: command == CommandPause,

@@ -93,7 +93,8 @@ const (
 	gatePoll     = 300 * time.Millisecond
 )
 
-// noteAndWait notes an intent and waits until a relay has carried it out.
+// noteAndWait notes an intent and waits until a relay has carried it out, because the page
+// itself never sends parked events.
 func (s *Operations) noteAndWait(ctx context.Context, o *page.Order, key string, intent relay.Intent) error {
 	before, err := s.o.Port.Note(ctx, key, intent)
 	if err != nil {

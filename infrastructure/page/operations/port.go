@@ -73,6 +73,7 @@ func NewPort(o *operator.Operator) Port { return operatorPort{o} }
 
 type operatorPort struct{ *operator.Operator }
 
+// LeaseList ignores records that are not leases, because the page must show the others.
 func (o operatorPort) LeaseList(ctx context.Context) ([]changefeed.Lease, bool, error) {
 	leases, err := o.Leases.Leases(ctx)
 	if _, refused := errors.AsType[*changefeed.RefusedError](err); err != nil && !refused {

@@ -112,7 +112,8 @@ func matches(r operator.Range, find string) bool {
 	return strings.HasPrefix(changefeed.LeaseName(r.ID), strings.ToLower(find)) || strings.Contains(r.Owner, find) || strings.Contains(r.Range.String(), strings.ToUpper(find))
 }
 
-// cells returns the map of the key space: each cell has the worst condition of its ranges.
+// cells returns the map of the key space. Each cell has the worst condition of its ranges, so
+// that no problem is hidden.
 func cells(s operator.Standing) []cell {
 	n := min(maxCells, len(s.Ranges))
 	all := make([]cell, 0, n)

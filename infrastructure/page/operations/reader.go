@@ -20,11 +20,11 @@ const (
 	rangesEvery   = 2 * time.Second
 	parkedEvery   = 3 * time.Second
 	maxAge        = 30 * time.Second // a view waits for a read if its data is older
-	share         = 5                // a read of the store takes at most 1/share of the time
+	share         = 5                // reads take at most 1/share of the time, so that they cannot overload the store
 	readTimeout   = 2 * time.Minute
 	firstReadWait = 1500 * time.Millisecond // bounds the wait of a view for a read
 	maxMoves      = 200
-	maxError      = 300 // bytes kept of a parked key's error
+	maxError      = 300 // bytes kept of a parked key's error, because there may be many keys
 )
 
 // Overview is an immutable copy of the latest reads.

@@ -21,7 +21,7 @@ func (r *Reader) readMetrics(ctx context.Context) {
 	seconds := t.at.Sub(before.at).Seconds()
 	same := before.answered == t.answered && t.answered > 0 && seconds > 0
 	per := func(now, then float64) float64 {
-		if !same || now < then { // a process has restarted
+		if !same || now < then { // a process has restarted, so its counters started from zero
 			return math.NaN()
 		}
 		return (now - then) / seconds

@@ -70,7 +70,7 @@ func (r *Reader) lags(ctx context.Context, leases []changefeed.Lease) (map[strin
 
 // moves prepends the changes of ownership between two reads.
 func moves(known []Move, before, after []operator.Range, now time.Time) []Move {
-	if len(before) == 0 {
+	if len(before) == 0 { // the first read, otherwise every range would be new
 		return known
 	}
 	was := make(map[string]operator.Range, len(before))

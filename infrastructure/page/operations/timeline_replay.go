@@ -41,6 +41,7 @@ func (s *Operations) previewKeyReplay(ctx context.Context, q url.Values) (*page.
 	return p, nil
 }
 
+// replayStamp identifies the events of a plan, so that a new event makes a preview stale.
 func replayStamp(plan *operator.KeyReplay) string {
 	if len(plan.Messages) == 0 {
 		return ""
