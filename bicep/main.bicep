@@ -1,7 +1,7 @@
-// Feedbox in one resource group: Cosmos DB, Service Bus, two container apps, and
-// what they need to be built, run and watched. Parameters, wiring and outputs only;
-// each module owns one family of resources. No key exists anywhere: local
-// authentication is off and every access is a role of a managed identity.
+// Feedbox in one resource group: Cosmos DB, Service Bus, two container apps, their
+// registry, environment and monitoring. This file has parameters, wiring and outputs;
+// each module deploys one family of resources. There are no account keys: local
+// authentication is off, and every access is a role of a managed identity.
 targetScope = 'subscription'
 
 @description('Name of the environment; part of resource names and the tag azd looks for.')
@@ -12,14 +12,14 @@ param environmentName string
 @description('Region of all resources.')
 param location string
 
-@description('false: the cheapest that works (serverless, one API replica). true: autoscale throughput, Premium messaging, zones.')
+@description('false: lowest cost (serverless, one API replica). true: autoscale throughput, Premium messaging, zones.')
 param production bool = false
 
-@description('Client id of the app registration that callers of the API ask tokens for.')
+@description('Client id of the app registration for which callers of the API request tokens.')
 @minLength(1)
 param apiAudience string
 
-@description('Keys that protect continuation tokens, base64 of at least 32 random bytes each, separated by commas, the newest first. Every replica needs the same.')
+@description('Keys that protect continuation tokens, base64 of at least 32 random bytes each, separated by commas, the newest first. All replicas need the same keys.')
 @secure()
 @minLength(43)
 param tokenKeys string
@@ -41,36 +41,36 @@ param relayImage string = ''
 @maxValue(87600)
 param eventTtlHours int = 240
 
-@description('Window of duplicate detection on the topic. It must be longer than a crash, the takeover of its leases and all repetitions of a send together.')
+@description('Duplicate detection window of the topic. It must be longer than the takeover of the leases after a crash and all retries of a send together.')
 param duplicateWindow string = 'PT1H'
 
-@description('Physical partitions to expect: the relay never scales beyond, as each is read by one replica at a time.')
+@description('Expected number of physical partitions. The relay never scales beyond it, because one replica reads each partition.')
 @minValue(2)
 @maxValue(300)
 param expectedPartitions int = 4
 
-@description('Second region for the database, for reading and failover. Empty is none. Production only.')
+@description('Second region for the database, for reads and failover. Empty: none. Production only.')
 param failoverLocation string = ''
 
-@description('Log every request to the database. Costs as much as the logs are large.')
+@description('Log every request to the database. The cost grows with the volume of the logs.')
 param dataPlaneLogs bool = false
 
-@description('Address that alerts are mailed to. Empty: alerts fire, but nobody is told.')
+@description('E-mail address for alerts. Empty: alerts fire without a notification.')
 param alertEmail string = ''
 
-@description('OTLP endpoint for traces and metrics, such as that of a collector. Empty is none.')
+@description('OTLP endpoint for traces and metrics, for example of a collector. Empty: none.')
 param otlpEndpoint string = ''
 
 var token = uniqueString(subscription().id, environmentName, location)
 var tags = { 'azd-env-name': environmentName, project: 'feedbox' }
 
-// The one source of names that several modules need.
+// Names that several modules need are defined here only.
 var apiName = 'ca-api-${token}'
 var relayName = 'ca-relay-${token}'
 
-// The one source of times that depend on each other. After the drain the process
+// Times that depend on each other are defined here only. After the drain the process
 // needs up to 8 s to release leases and flush telemetry (infrastructure/wiring,
-// StopMargin); the platform must not kill it before.
+// StopMargin). The platform must not kill it earlier.
 var drainSeconds = 20
 var graceSeconds = drainSeconds + 40
 
@@ -161,7 +161,7 @@ module apps 'modules/environment.bicep' = {
   }
 }
 
-// Roles come before the apps, so that a first start is not refused.
+// Roles are assigned before the apps start, so that the first start is not refused.
 module roles 'modules/roles.bicep' = {
   name: 'roles'
   scope: group
@@ -256,14 +256,14 @@ module alerts 'modules/alerts.bicep' = {
   }
 }
 
-@description('Where azd pushes images.')
+@description('Registry to which azd pushes images.')
 output AZURE_CONTAINER_REGISTRY_ENDPOINT string = registry.outputs.server
 
-@description('Where azd finds the apps.')
+@description('Resource group of the apps, for azd.')
 output AZURE_RESOURCE_GROUP string = group.name
 
 @description('Address of the contacts API.')
 output API_URL string = api.outputs.url
 
-@description('Subscription that consumers read, with its topic and namespace.')
+@description('Subscription for consumers, with its topic and namespace.')
 output EVENTS_SUBSCRIPTION string = '${servicebus.outputs.host}/${servicebus.outputs.topicName}/${servicebus.outputs.subscriptionName}'

@@ -1,4 +1,4 @@
-// Development, by azd: the values are those of the azd environment.
+// Development by azd. The values come from the azd environment.
 using './main.bicep'
 
 param environmentName = readEnvironmentVariable('AZURE_ENV_NAME')

@@ -1,7 +1,7 @@
-// Production, by the Azure CLI. Images are named by digest; both apps run the same
-// image. FEEDBOX_DEPLOYED says whether the apps are there already: then an empty
-// FEEDBOX_IMAGE keeps what runs. It has no default, so that forgetting it cannot put
-// the placeholder in the place of the service.
+// Production by the Azure CLI. Both apps run the same image, given by digest.
+// FEEDBOX_DEPLOYED is true if the apps exist already; then an empty FEEDBOX_IMAGE keeps
+// the running image. It has no default, because a forgotten value could otherwise replace
+// the service by the placeholder.
 using './main.bicep'
 
 param environmentName = readEnvironmentVariable('AZURE_ENV_NAME')

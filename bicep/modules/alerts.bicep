@@ -1,5 +1,5 @@
-// What wakes a person, and why. Log alerts read the relay's JSON log lines; tests/infra
-// holds their names against the code.
+// The alerts and the reason for each. Log alerts query the relay's JSON log lines;
+// tests/infra compares the names in the queries with the code.
 
 @description('Region of the log alerts.')
 param location string
@@ -7,7 +7,7 @@ param location string
 @description('Tags of the alerts.')
 param tags object
 
-@description('Address that alerts are mailed to; empty is none.')
+@description('E-mail address for alerts. Empty: none.')
 param email string
 
 @description('Workspace with the logs.')
@@ -25,10 +25,10 @@ param apiId string
 @description('Resource id of the relay app.')
 param relayId string
 
-@description('Name of the relay app, as it stands in logs.')
+@description('Name of the relay app in the logs.')
 param relayName string
 
-@description('Whether the relay runs; before, nothing can be missing.')
+@description('Whether the relay is deployed. Before that, a missing report is not a fault.')
 param relayDeployed bool
 
 resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
@@ -44,8 +44,8 @@ resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
 
 var relayLog = 'ContainerAppConsoleLogs | where ContainerAppName == "${relayName}" | extend entry = parse_json(Log) | extend msg = tostring(entry.msg)'
 
-// The relay says so from a quarter of the lifetime of events on (FEEDBOX_EVENT_TTL):
-// three quarters are left to act in.
+// The relay reports it from a quarter of the events' lifetime (FEEDBOX_EVENT_TTL), so that
+// three quarters are left to act.
 resource eventsGrowOld 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: 'feedbox-events-grow-old'
   location: location
@@ -74,7 +74,7 @@ resource eventsGrowOld 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   }
 }
 
-// Minutes, not days: what a consumer notices.
+// Minutes, not days, because consumers notice a delay of minutes.
 resource eventsLate 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: 'feedbox-events-late'
   location: location
@@ -104,7 +104,7 @@ resource eventsLate 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   }
 }
 
-// A dead relay has no lag to report.
+// A dead relay reports no lag, so the missing report is the alert.
 resource heartbeatMissing 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: 'feedbox-heartbeat-missing'
   location: location
@@ -133,7 +133,7 @@ resource heartbeatMissing 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = 
   }
 }
 
-// Each waits for an operator: parked keys send nothing until they are drained.
+// Each of these needs an operator, because parked keys send nothing until they are drained.
 resource eventsParked 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: 'feedbox-events-parked'
   location: location
@@ -162,7 +162,7 @@ resource eventsParked 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   }
 }
 
-// Leases that wander mean replicas that stall or fight.
+// Leases that often change their owner mean that replicas stall or compete.
 resource leasesWander 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: 'feedbox-leases-wander'
   location: location
@@ -292,7 +292,7 @@ resource relayRestarts 'Microsoft.Insights/metricAlerts@2018-03-01' = {
   location: 'global'
   tags: tags
   properties: {
-    description: 'The relay restarts again and again.'
+    description: 'The relay restarts repeatedly.'
     severity: 2
     enabled: true
     scopes: [ relayId ]
@@ -322,7 +322,7 @@ resource apiRestarts 'Microsoft.Insights/metricAlerts@2018-03-01' = {
   location: 'global'
   tags: tags
   properties: {
-    description: 'The API restarts again and again.'
+    description: 'The API restarts repeatedly.'
     severity: 2
     enabled: true
     scopes: [ apiId ]

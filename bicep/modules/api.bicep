@@ -1,6 +1,5 @@
-// The contacts API: public over HTTPS, callers show tokens of Microsoft Entra ID.
-// It has no right on Service Bus and cannot read the change feed, leases or parked
-// events.
+// The contacts API: public over HTTPS, with tokens of Microsoft Entra ID. It has no
+// rights on Service Bus and cannot read the change feed, leases or parked events.
 
 @description('Name of the app.')
 param name string
@@ -11,13 +10,13 @@ param location string
 @description('Tags of the app.')
 param tags object
 
-@description('Three replicas at least instead of one, half a core for each instead of a quarter.')
+@description('At least three replicas instead of one, each with half a core instead of a quarter.')
 param production bool
 
-@description('Whether the app exists already; then its image is kept.')
+@description('Whether the app exists already. If so, its image is kept.')
 param exists bool
 
-@description('Image to run; empty keeps the running one, or a placeholder at first.')
+@description('Image to run. Empty: the running one, or a placeholder before the first deployment.')
 param image string
 
 @description('Resource id of the identity of the app.')
@@ -29,7 +28,7 @@ param identityClientId string
 @description('Resource id of the environment.')
 param environmentId string
 
-@description('Address under which clients reach the API.')
+@description('Address of the API for clients.')
 param publicUrl string
 
 @description('Host name of the container registry.')
@@ -44,7 +43,7 @@ param databaseName string
 @description('Name of the container of contacts and events.')
 param dataContainer string
 
-@description('Client id of the app registration that tokens must be for.')
+@description('Client id of the app registration, the required audience of tokens.')
 param audience string
 
 @description('Keys that protect continuation tokens.')
@@ -54,20 +53,20 @@ param tokenKeys string
 @description('Lifetime of event documents in hours.')
 param eventTtlHours int
 
-@description('Longest graceful stop of the process in seconds.')
+@description('Maximum time of a graceful stop, in seconds.')
 param drainSeconds int
 
-@description('Seconds after which the platform kills a process that was asked to stop; longer than the drain.')
+@description('Seconds after which the platform kills a stopping process; longer than the drain.')
 param graceSeconds int
 
-@description('OTLP endpoint for traces and metrics; empty is none.')
+@description('OTLP endpoint for traces and metrics. Empty: none.')
 param otlpEndpoint string
 
 @description('Workspace for metrics.')
 param workspaceId string
 
-// Until the first deployment of the service there is no image of it. The placeholder
-// is only there to be replaced: it gets no probes, no replicas and no ingress.
+// Before the first deployment of the service its image does not exist. The placeholder
+// only waits to be replaced, so it gets no probes, no replicas and no ingress.
 var placeholder = empty(current.outputs.image)
 var opsPort = 8090
 var apiPort = 8080
@@ -122,7 +121,7 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
           resources: { cpu: json(production ? '0.5' : '0.25'), memory: production ? '1Gi' : '0.5Gi' }
           env: concat([
               { name: 'AZURE_CLIENT_ID', value: identityClientId }
-              // No search for other credentials, and no falling back to one.
+              // Use the managed identity only; otherwise the SDK would try other credentials.
               { name: 'AZURE_TOKEN_CREDENTIALS', value: 'ManagedIdentityCredential' }
               { name: 'FEEDBOX_COSMOS_ENDPOINT', value: cosmosEndpoint }
               { name: 'FEEDBOX_COSMOS_DATABASE', value: databaseName }
@@ -147,8 +146,8 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
               periodSeconds: 5
               failureThreshold: 10
             }
-            // The process only. It must not depend on Cosmos DB or Service Bus: an
-            // outage there is no reason to restart.
+            // Liveness covers the process only, because a restart does not help against an
+            // outage of Cosmos DB or Service Bus.
             {
               type: 'Liveness'
               httpGet: { path: '/livez', port: opsPort }

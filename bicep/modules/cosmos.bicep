@@ -1,6 +1,6 @@
 // The database: contacts with their events, the relay's leases, parked events.
-// The service creates none of it, because data-plane roles cannot; it verifies at
-// start that everything is as here.
+// The service creates none of it, because data-plane roles do not allow that. At the
+// start it checks that the settings match this file.
 
 @description('Name of the account.')
 @minLength(3)
@@ -16,13 +16,13 @@ param tags object
 @description('Autoscale throughput, zones and 30 days of backup instead of serverless and 7.')
 param production bool
 
-@description('Second region, production only; empty is none.')
+@description('Second region, production only. Empty: none.')
 param failoverLocation string
 
 @description('Log every request of the data plane.')
 param dataPlaneLogs bool
 
-@description('Most request units per second of the data container, production only.')
+@description('Maximum request units per second of the data container, production only.')
 @minValue(1000)
 param dataThroughput int = 4000
 
@@ -40,7 +40,7 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2025-04-15' = {
   properties: {
     databaseAccountOfferType: 'Standard'
     locations: concat([ { locationName: location, failoverPriority: 0, isZoneRedundant: production } ], otherRegions)
-    // Keys are off: every request carries a token of an identity with a role.
+    // Keys are disabled: every request has a token of an identity with a role.
     disableLocalAuth: true
     disableKeyBasedMetadataWriteAccess: true
     minimalTlsVersion: 'Tls12'
@@ -50,7 +50,7 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2025-04-15' = {
     capabilities: production ? [] : [ { name: 'EnableServerless' } ]
     enableBurstCapacity: production
     enableAutomaticFailover: twoRegions
-    // Never: with several write regions the change feed has no common order.
+    // Never enable it: with several write regions the change feed has no common order.
     enableMultipleWriteLocations: false
     backupPolicy: {
       type: 'Continuous'
@@ -74,9 +74,9 @@ resource data 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@202
     resource: {
       id: 'data'
       partitionKey: { paths: [ '/partitionKey' ], kind: 'Hash', version: 2 }
-      // On, with no default: only what carries a ttl of its own expires.
+      // TTL on without a default: only documents with their own ttl expire.
       defaultTtl: -1
-      // What queries filter or sort by. Events are found by the change feed.
+      // The members that queries filter or sort by. Events are read from the change feed.
       indexingPolicy: {
         automatic: true
         indexingMode: 'consistent'
@@ -101,10 +101,10 @@ resource leases 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2
   properties: {
     resource: {
       id: 'leases'
-      // The key that .NET's change feed processor and KEDA's scaler expect. No TTL:
+      // The .NET change feed processor and KEDA's scaler expect this key. No TTL, because
       // an expired lease would be read from the beginning again.
       partitionKey: { paths: [ '/id' ], kind: 'Hash', version: 2 }
-      // Leases are found by id, which is always indexed.
+      // Leases are read by id, which is always indexed.
       indexingPolicy: {
         automatic: true
         indexingMode: 'consistent'
@@ -124,7 +124,7 @@ resource parked 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2
   properties: {
     resource: {
       id: 'parked'
-      // No TTL: a parked event waits for a person.
+      // No TTL, because a parked event waits for an operator.
       partitionKey: { paths: [ '/partitionKey' ], kind: 'Hash', version: 2 }
       indexingPolicy: {
         automatic: true

@@ -1,5 +1,5 @@
-// Where the container apps run. Logs go to the workspace by a diagnostic setting,
-// which needs no shared key, unlike the destination log-analytics.
+// The environment of the container apps. A diagnostic setting sends logs to the workspace,
+// because the destination log-analytics would need a shared key.
 
 @description('Name of the environment.')
 param name string
@@ -23,7 +23,7 @@ resource environment 'Microsoft.App/managedEnvironments@2025-07-01' = {
     workloadProfiles: [
       { name: 'Consumption', workloadProfileType: 'Consumption' }
     ]
-    // Zones need a network of one's own; see the README.
+    // Zones need a virtual network; see the README.
     zoneRedundant: false
   }
 }
@@ -45,5 +45,5 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
 @description('Resource id, for the apps.')
 output id string = environment.id
 
-@description('Domain under which every app with ingress has its name.')
+@description('Domain of all apps with ingress.')
 output defaultDomain string = environment.properties.defaultDomain

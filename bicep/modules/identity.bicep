@@ -1,4 +1,4 @@
-// One user-assigned identity: who an app is to every other resource.
+// The user-assigned identity of one app.
 
 @description('Name of the identity.')
 param name string
@@ -21,5 +21,5 @@ output id string = identity.id
 @description('Object id, for assigning roles to the identity.')
 output principalId string = identity.properties.principalId
 
-@description('Client id, by which a process picks the identity.')
+@description('Client id, with which a process selects the identity.')
 output clientId string = identity.properties.clientId

@@ -1,4 +1,4 @@
-// The image that an app runs now, so that deploying the template again keeps it.
+// The image that an app runs now, so that another deployment of the template keeps it.
 
 @description('Whether the app exists.')
 param exists bool
@@ -6,7 +6,7 @@ param exists bool
 @description('Name of the app.')
 param name string
 
-@description('Image that is asked for; empty keeps the running one.')
+@description('Requested image. Empty: the running one.')
 param image string
 
 resource app 'Microsoft.App/containerApps@2025-07-01' existing = if (exists) {
@@ -15,5 +15,5 @@ resource app 'Microsoft.App/containerApps@2025-07-01' existing = if (exists) {
 
 var running = exists ? app!.properties.template.containers[0].image : ''
 
-@description('The image to deploy; empty if there is none yet.')
+@description('The image to deploy. Empty: none yet.')
 output image string = empty(image) ? running : image

@@ -1,4 +1,4 @@
-// The workspace that all logs and metrics go to.
+// The workspace of all logs and metrics.
 
 @description('Name of the workspace.')
 param name string
@@ -9,7 +9,7 @@ param location string
 @description('Tags of the workspace.')
 param tags object
 
-@description('Days that logs are kept.')
+@description('Retention of logs in days.')
 @minValue(30)
 @maxValue(730)
 param retentionDays int

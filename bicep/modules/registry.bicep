@@ -1,4 +1,4 @@
-// The registry of the service's images. Pulling takes the role AcrPull; there is no
+// The registry of the service's images. A pull needs the role AcrPull; there is no
 // admin user and no anonymous pull.
 
 @description('Name of the registry: 5 to 50 letters and digits.')
@@ -46,5 +46,5 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
 @description('Name, for role assignments.')
 output name string = registry.name
 
-@description('Host name that images are pushed to and pulled from.')
+@description('Host name for pushes and pulls.')
 output server string = registry.properties.loginServer

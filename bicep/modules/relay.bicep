@@ -1,6 +1,6 @@
-// The relay: reads the change feed under leases, sends to the topic. It has no ingress,
-// so nothing outside wakes it: it must never scale to zero. Two replicas at least: one
-// takes over within the lease expiry when the other dies.
+// The relay reads the change feed under leases and sends to the topic. It must never scale
+// to zero, because without ingress nothing would start it again. It has at least two
+// replicas, so that one takes over within the lease expiry if the other dies.
 
 @description('Name of the app.')
 param name string
@@ -11,13 +11,13 @@ param location string
 @description('Tags of the app.')
 param tags object
 
-@description('Half a core for each replica instead of a quarter.')
+@description('Half a core per replica instead of a quarter.')
 param production bool
 
-@description('Whether the app exists already; then its image is kept.')
+@description('Whether the app exists already. If so, its image is kept.')
 param exists bool
 
-@description('Image to run; empty keeps the running one, or a placeholder at first.')
+@description('Image to run. Empty: the running one, or a placeholder before the first deployment.')
 param image string
 
 @description('Resource id of the identity of the app.')
@@ -56,24 +56,24 @@ param topicName string
 @description('Lifetime of event documents in hours.')
 param eventTtlHours int
 
-@description('Longest graceful stop of the process in seconds.')
+@description('Maximum time of a graceful stop, in seconds.')
 param drainSeconds int
 
-@description('Seconds after which the platform kills a process that was asked to stop; longer than the drain.')
+@description('Seconds after which the platform kills a stopping process; longer than the drain.')
 param graceSeconds int
 
-@description('Most replicas; more than there are physical partitions do nothing.')
+@description('Maximum of replicas. More replicas than physical partitions would be idle.')
 @minValue(2)
 param maxReplicas int
 
-@description('OTLP endpoint for traces and metrics; empty is none.')
+@description('OTLP endpoint for traces and metrics. Empty: none.')
 param otlpEndpoint string
 
 @description('Workspace for metrics.')
 param workspaceId string
 
-// Until the first deployment of the service there is no image of it. The placeholder
-// is only there to be replaced: it gets no probes, no replicas.
+// Before the first deployment of the service its image does not exist. The placeholder
+// only waits to be replaced, so it gets no probes, no replicas.
 var placeholder = empty(current.outputs.image)
 var opsPort = 8090
 
@@ -113,7 +113,7 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
           resources: { cpu: json(production ? '0.5' : '0.25'), memory: production ? '1Gi' : '0.5Gi' }
           env: concat([
               { name: 'AZURE_CLIENT_ID', value: identityClientId }
-              // No search for other credentials, and no falling back to one.
+              // Use the managed identity only; otherwise the SDK would try other credentials.
               { name: 'AZURE_TOKEN_CREDENTIALS', value: 'ManagedIdentityCredential' }
               { name: 'FEEDBOX_COSMOS_ENDPOINT', value: cosmosEndpoint }
               { name: 'FEEDBOX_COSMOS_DATABASE', value: databaseName }
@@ -136,8 +136,8 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
               periodSeconds: 5
               failureThreshold: 10
             }
-            // The process only. It must not depend on Cosmos DB or Service Bus: an
-            // outage there is no reason to restart.
+            // Liveness covers the process only, because a restart does not help against an
+            // outage of Cosmos DB or Service Bus.
             {
               type: 'Liveness'
               httpGet: { path: '/livez', port: opsPort }
@@ -158,8 +158,8 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
       scale: {
         minReplicas: placeholder ? 0 : 2
         maxReplicas: maxReplicas
-        // The lag would be the right measure; KEDA's scaler for it is not available in
-        // Container Apps. See kubernetes/keda for AKS.
+        // Scaling by lag would be better, but KEDA's scaler for it is not available in
+        // Container Apps. On AKS, kubernetes/keda uses it.
         rules: [
           {
             name: 'cpu'
@@ -185,5 +185,5 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
 @description('Resource id, for alerts.')
 output id string = app.id
 
-@description('Whether the service runs, not the placeholder.')
+@description('Whether the service runs instead of the placeholder.')
 output deployed bool = !placeholder

@@ -1,11 +1,11 @@
-// Who may do what. Nobody may do anything that is not here:
+// All rights in the deployment:
 //
 //              data                            leases          parked         topic   registry
 //   api        create, read, replace, query    -               -              -       pull
 //   relay      change feed, read               read and write  read and write send    pull
 //
-// Both may read metadata, without which the SDK cannot start: names of databases and
-// containers, partition keys, partitions; no data.
+// Both may read metadata, because the SDK needs it to start: names of databases and
+// containers, partition keys, partitions, but no data.
 
 @description('Name of the Cosmos DB account.')
 param accountName string
@@ -37,7 +37,7 @@ param apiPrincipalId string
 @description('Object id of the identity of the relay.')
 param relayPrincipalId string
 
-// Built-in roles of Azure, by their fixed ids.
+// Azure's built-in roles have fixed ids.
 var acrPull = '7f951dda-4ed3-4680-a7ca-43fe172d538d'
 var serviceBusDataSender = '69a216fc-b8fb-44d8-bc22-1f3c2cd27a39'
 
@@ -101,8 +101,8 @@ resource apiRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-
   }
 }
 
-// Single items: a parked event is sent as it stands in the store, if an operator wants
-// that. It reveals nothing that the change feed does not.
+// Single items are read if an operator sends a parked event as it is in the store now
+// (retry --from-store). The change feed contains the same data.
 resource feedRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-04-15' = {
   parent: account
   name: guid(account.id, 'feedbox-feed-reader')
@@ -142,7 +142,7 @@ resource bookkeepingRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitio
   }
 }
 
-// Upsert: what a repeated closing or skipping of a key writes may be there already.
+// Upsert, because a repeated park or skip of a key may find its documents already stored.
 resource parkingRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-04-15' = {
   parent: account
   name: guid(account.id, 'feedbox-parking')

@@ -1,6 +1,6 @@
-// The topic that events go to, and one session subscription for a consumer.
-// requiresDuplicateDetection, requiresSession and enablePartitioning cannot be
-// changed later: another value means another entity.
+// The topic of the events, and one session subscription for a consumer.
+// requiresDuplicateDetection, requiresSession and enablePartitioning cannot be changed
+// later: another value needs a new entity.
 
 @description('Name of the namespace.')
 @minLength(6)
@@ -13,7 +13,7 @@ param location string
 @description('Tags of the namespace.')
 param tags object
 
-@description('Premium instead of Standard: capacity of its own, zones, larger messages.')
+@description('Premium instead of Standard: dedicated capacity, zones, larger messages.')
 param production bool
 
 @description('Window of duplicate detection, 20 seconds to 7 days.')
@@ -38,16 +38,16 @@ resource topic 'Microsoft.ServiceBus/namespaces/topics@2024-01-01' = {
   parent: namespace
   name: 'contacts'
   properties: {
-    // The relay sends again what it cannot know to have arrived; the topic drops it.
+    // The relay repeats a send whose result is unknown; the topic drops the duplicate.
     requiresDuplicateDetection: true
     duplicateDetectionHistoryTimeWindow: duplicateWindow
-    // One broker, so that one window sees all messages and one order holds.
+    // No partitions, so that one duplicate window covers all messages in one order.
     enablePartitioning: false
     enableExpress: false
     supportOrdering: true
     defaultMessageTimeToLive: 'P14D'
     maxSizeInMegabytes: 5120
-    // No autoDeleteOnIdle: a quiet week must not delete the topic.
+    // No autoDeleteOnIdle, because a week without traffic must not delete the topic.
   }
 }
 
@@ -55,7 +55,7 @@ resource consumer 'Microsoft.ServiceBus/namespaces/topics/subscriptions@2024-01-
   parent: topic
   name: 'contacts'
   properties: {
-    // A session is one contact: its events in order, one consumer at a time.
+    // A session holds the events of one contact, in order, for one consumer at a time.
     requiresSession: true
     lockDuration: 'PT1M'
     maxDeliveryCount: 10
