@@ -133,14 +133,14 @@ resource heartbeatMissing 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = 
   }
 }
 
-// Each of these needs an operator, because parked keys send nothing until they are drained.
+// Each of these needs an operator. Parked keys, for example, send nothing until they are drained.
 resource eventsParked 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: 'feedbox-events-parked'
   location: location
   tags: tags
   kind: 'LogAlert'
   properties: {
-    displayName: 'Feedbox: events were parked, given up or found missing'
+    displayName: 'Feedbox: events parked or missing, range stuck, or leases inconsistent'
     severity: 1
     enabled: true
     scopes: [ workspaceId ]
