@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// What a package is for is said where one looks for it: in doc.go, in main.go of a
-// command, or in the one file that there is.
-func TestEveryPackageSaysWhatItIsForInItsPlace(t *testing.T) {
+// Readers look for the package comment in doc.go, in main.go of a command, or in the only
+// file of the package.
+func TestPackageCommentIsInDocGo(t *testing.T) {
 	for _, tree := range []string{"domain", "application", "changefeed", "infrastructure", "cmd"} {
 		err := filepath.WalkDir("../../"+tree, func(folder string, d os.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
@@ -39,7 +39,7 @@ func TestEveryPackageSaysWhatItIsForInItsPlace(t *testing.T) {
 			switch {
 			case len(files) == 0, len(documented) == 1 && (len(files) == 1 || documented[0] == "doc.go" || tree == "cmd" && documented[0] == "main.go"):
 			default:
-				t.Errorf("%s: its comment stands in %v, and not in doc.go alone", name, documented)
+				t.Errorf("%s: the package comment is in %v instead of doc.go only", name, documented)
 			}
 			return nil
 		})

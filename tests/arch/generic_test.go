@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// generic are packages that serve aggregates of any kind. Contacts are one of them, and
-// nothing outside tests and examples says so.
+// generic lists packages for aggregates of any kind. Only their tests and examples may
+// mention contacts.
 var generic = []string{
 	"domain/aggregate", "domain/event", "domain/fault",
 	"application/command", "application/query", "application/relay", "application/mediator", "changefeed", "changefeed/cosmosfeed",
@@ -33,7 +33,7 @@ func TestGenericPackagesKnowNoContacts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !strings.HasSuffix(file, "_test.go") && bytes.Contains(bytes.ToLower(text), []byte("contact")) {
-				t.Errorf("%s/%s speaks of contacts", path, filepath.Base(file))
+				t.Errorf("%s/%s mentions contacts", path, filepath.Base(file))
 			}
 		}
 	}

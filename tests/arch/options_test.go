@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// importable are the packages that other modules use.
+// importable lists the packages for other modules.
 var importable = []string{"changefeed", "infrastructure/emulator/cosmosemu", "infrastructure/emulator/busemu", "infrastructure/broker/servicebus/subscriber", "infrastructure/consumer"}
 
-// An option that no test and no example sets is one that nobody knows to work. Options are
-// the exported fields of structs whose name ends in Options, of importable packages. A
-// literal counts for its type, an assignment for every option of that name.
+// An option that no test and no example sets is untested. Options are the exported fields
+// of structs whose name ends in Options, in importable packages. A field in a literal
+// counts for its type, an assignment for every option of that name.
 func TestEveryOptionIsSetByATest(t *testing.T) {
 	declared := map[string]token.Position{} // package.Type.Field
 	set := map[string]bool{}                // the same, or Field alone

@@ -16,14 +16,15 @@ import (
 	"testing"
 )
 
-// room is a part of a package: the files of that name.
+// room is a layer of a package: a group of its files.
 type room struct {
 	name  string
 	files []string
 }
 
-// rooms are the parts of package changefeed, from the top: a file uses what its own
-// room and those below declare. They are one package, so that its documentation is one.
+// rooms lists the layers of package changefeed, from the top. A file may use declarations
+// of its own layer and of those below. They are one package, because separate packages
+// would split its documentation (DECISIONS 35).
 var rooms = []room{
 	{"process", []string{"processor", "run", "cycle", "listing", "membership", "presence", "initialize", "repair", "drain", "operator", "operator_status"}},
 	{"worker", []string{"workers", "worker", "release", "own"}},
@@ -35,7 +36,7 @@ var rooms = []room{
 	}},
 }
 
-// wiringRooms are the parts of package wiring, from the top.
+// wiringRooms lists the layers of package wiring, from the top.
 var wiringRooms = []room{
 	{"modules", []string{"page", "api", "relay", "operator"}},
 	{"kinds", []string{"store", "store_cosmos", "store_postgres", "store_firestore", "rows", "broker", "broker_servicebus", "broker_rabbitmq", "broker_sqs"}},
@@ -71,13 +72,13 @@ func TestArrowsBetweenRoomsPointDown(t *testing.T) {
 	}
 }
 
-// Package wiring asks configuration and errors, and whether something is there; it decides
-// nothing by what the domain, the application or the change feed have found.
+// Conditions in package wiring depend on configuration, errors and nil checks only, never on
+// values of the domain, the application or the change feed.
 func TestWiringDecidesNothing(t *testing.T) {
 	p := check(t, "infrastructure/wiring")
 	business := func(e ast.Expr) bool {
 		if binary, ok := e.(*ast.BinaryExpr); ok && (binary.Op == token.LAND || binary.Op == token.LOR) {
-			return false // its parts are looked at
+			return false // its operands are checked
 		}
 		of := p.info.TypeOf(e)
 		if pointer, ok := of.(*types.Pointer); ok {
@@ -114,7 +115,7 @@ func TestWiringDecidesNothing(t *testing.T) {
 	}
 }
 
-// checked is a package whose identifiers are resolved.
+// checked is a type-checked package.
 type checked struct {
 	fset  *token.FileSet
 	files []*ast.File
@@ -122,7 +123,7 @@ type checked struct {
 	info  types.Info
 }
 
-// check resolves the package in folder, without its tests.
+// check type-checks the package in folder without its tests.
 func check(t *testing.T, folder string) checked {
 	t.Helper()
 	p := checked{fset: token.NewFileSet(), info: types.Info{
@@ -151,7 +152,7 @@ func check(t *testing.T, folder string) checked {
 
 func base(path string) string { return strings.TrimSuffix(filepath.Base(path), ".go") }
 
-// compiled imports what the build cache holds.
+// compiled returns an importer of the export data in the build cache.
 func compiled(t *testing.T, fset *token.FileSet, folder string) types.Importer {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Export", "./"+folder)

@@ -1,4 +1,4 @@
-// Package docs checks documents against the code: Go code in them compiles or runs and
-// prints what they say, links lead somewhere, tables that are generated are up to date,
-// and the packages that the README offers have a README and examples of their own.
+// Package docs compares the documents with the code. Go code in them must compile, or run
+// and print the documented output. Links must resolve, generated tables must be current,
+// and every package that the README offers must have its own README and examples.
 package docs

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// longest is how many lines the README may have: what does not fit belongs beside its
-// code, with a link.
+// longest is the maximum number of lines of the README. Details belong beside the code,
+// with a link.
 const longest = 150
 
-// imported are the packages that the README offers to other modules.
+// imported matches the packages that the README offers to other modules.
 var imported = regexp.MustCompile("(?m)^### `([a-z/]+)`")
 
-// The README is short, and each package that it offers has a door of its own: a README
-// and examples that are run.
+// The README is short, and each package that it offers has its own README and examples
+// with output.
 func TestFrontDoors(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
@@ -49,8 +49,8 @@ func TestFrontDoors(t *testing.T) {
 	}
 }
 
-// examples counts the examples of a package that say what they print: the others are
-// not run.
+// examples counts the examples of a package that have an output comment, because go test
+// does not run the others.
 func examples(t *testing.T, dir string) (n int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*example*_test.go"))

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// markdown is every document of the repository, by its path below root.
+// markdown returns every document of the repository, by its path below root.
 func markdown(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -45,7 +45,7 @@ var (
 	strange = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchors are those that GitHub gives the headings of a document.
+// anchors returns the anchors that GitHub derives from the headings of a document.
 func anchors(text string) (all []string) {
 	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 		all = append(all, strings.ReplaceAll(strange.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
@@ -53,7 +53,7 @@ func anchors(text string) (all []string) {
 	return all
 }
 
-// Every link of a document into the repository leads to something that is there.
+// Every link from a document into the repository must resolve.
 func TestLinksResolve(t *testing.T) {
 	all := markdown(t)
 	links := 0

@@ -18,7 +18,7 @@ const (
 	end           = "<!-- end of variables -->\n"
 )
 
-// The table of variables in the README beside the configuration is what it reads.
+// The table in the README of package config must match the variables that it reads.
 func TestREADMEListsEveryVariable(t *testing.T) {
 	text, err := os.ReadFile(configuration)
 	if err != nil {

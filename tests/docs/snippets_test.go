@@ -18,24 +18,24 @@ import (
 	"time"
 )
 
-// root is that of the repository.
+// root is the root of the repository.
 const root = "../.."
 
-// snippet is Go code in a text for people.
+// snippet is Go code in a document or a package comment.
 type snippet struct {
 	where  string // file and line
 	dir    string // of the file, below root
 	code   string
-	output string // of a program: the text block behind it
+	output string // of a program: the text block after it
 }
 
-// program tells a whole program, which is run and has to print what stands behind it.
+// program reports whether s is a whole program, which must print the text block after it.
 func (s snippet) program() bool { return strings.HasPrefix(s.code, "package main\n") }
 
-// test tells a whole test, which is run.
+// test reports whether s is a whole test, which must pass.
 func (s snippet) test() bool { return strings.HasPrefix(s.code, "func Test") }
 
-// known are the packages that snippets name.
+// known maps the package names in snippets to import paths.
 var known = map[string]string{
 	"testing": "testing", "context": "context", "fmt": "fmt", "time": "time", "http": "net/http",
 	"azcore":       "github.com/Azure/azure-sdk-for-go/sdk/azcore",
@@ -63,7 +63,7 @@ var known = map[string]string{
 	"busemu":       "feedbox/infrastructure/emulator/busemu",
 }
 
-// free are what a snippet of a package's documentation takes from around it.
+// free declares the variables that snippets use without declaring them.
 var free = map[string]string{
 	"t":          "var t *testing.T",
 	"ctx":        "var ctx context.Context",
@@ -85,8 +85,8 @@ var free = map[string]string{
 	"namespace":  "var namespace servicebus.ClientConfig",
 }
 
-// The Go code in the documents is a program that prints what the document says, a test
-// that passes, or compiles; that in the documentation of packages compiles.
+// Go code in a document is a program with the documented output, a test that passes, or
+// code that compiles. Go code in a package comment compiles.
 func TestSnippetsAreTrue(t *testing.T) {
 	documents, comments := snippets(t)
 	if len(documents) == 0 || len(comments) < 3 {
@@ -140,7 +140,7 @@ func TestSnippetsAreTrue(t *testing.T) {
 		return out.String()
 	}
 	command("go", append([]string{"build", "-overlay", overlay}, compiled...)...)
-	for one, s := range packages { // go run and go test would want the folders to be there
+	for one, s := range packages { // go run and go test require existing folders, which an overlay does not create
 		binary := filepath.Join(dir, "binary")
 		if s.test() {
 			command("go", "test", "-c", "-vet=off", "-o", binary, "-overlay", overlay, one)
@@ -154,7 +154,7 @@ func TestSnippetsAreTrue(t *testing.T) {
 	}
 }
 
-// file is the snippet as a file of a package.
+// file returns the snippet as a file of package name.
 func (s snippet) file(name string) string {
 	if s.program() {
 		return fmt.Sprintf("//line /%s\n%s", s.where, s.code)
@@ -179,7 +179,7 @@ var comment = regexp.MustCompile(`// .*`)
 
 var declared = regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`)
 
-// function is one around a snippet that is only a few statements.
+// function wraps a snippet that consists of statements.
 func (s snippet) function() string {
 	var before, after strings.Builder
 	given := map[string]bool{}
@@ -199,9 +199,8 @@ func (s snippet) function() string {
 	return fmt.Sprintf("func _() {\n%s%s%s}\n", before.String(), s.code, after.String())
 }
 
-// snippets finds the Go blocks of all documents, and the indented code in the package
-// documentation for other modules that declares something: what declares nothing is a
-// drawing.
+// snippets returns the Go blocks of all documents, and the indented blocks in package
+// comments for other modules. Indented blocks without a declaration are drawings.
 func snippets(t *testing.T) (documents, comments []snippet) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -99,7 +99,8 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// The repository under another path: nothing has the old one, and every package is found.
+// A copy of the repository with another path contains no old path, and every import
+// resolves.
 func TestACopyUnderAnotherPath(t *testing.T) {
 	dir := t.TempDir()
 	names := copyTree(t, dir)
@@ -126,11 +127,11 @@ func TestACopyUnderAnotherPath(t *testing.T) {
 		}
 		return string(out)
 	}
-	// go list resolves every import, of tests too; the sources of domain are compiled.
+	// go list resolves every import, including those of tests. Only domain is compiled, to save time.
 	if out := run("list", "-test", "-tags", "conformance faults failpoint", "-f", "{{.ImportPath}}", "./..."); strings.Contains("\n"+out, "\n"+old+"/") {
 		t.Errorf("a package has the old path:\n%s", out)
 	}
-	run("list", "-C", filepath.Join("tests", "adopter"), "-deps", "-test", "./...") // a module of its own, which requires this one
+	run("list", "-C", filepath.Join("tests", "adopter"), "-deps", "-test", "./...") // a separate module, which requires this one
 	run("vet", "-trimpath", "./domain/...", "./application/mediator/...")
 	if *build {
 		run("build", "-trimpath", "./...")
@@ -139,8 +140,8 @@ func TestACopyUnderAnotherPath(t *testing.T) {
 	}
 }
 
-// leftover is the first full path of a package of the old module in a text, "" if there is
-// none. It reads the text in another way than the program does.
+// leftover returns the first full path of a package of the old module in text, or "". It
+// uses another method than the program, so that it does not repeat its mistakes.
 func leftover(text, old string, folders []string) string {
 	for _, folder := range folders {
 		path := old + "/" + folder
@@ -172,7 +173,7 @@ func copyTree(t *testing.T, dir string) (names []string) {
 			return fs.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(filepath.Join(dir, name), 0o755)
-		case !d.Type().IsRegular() || name == ".git": // that of a work tree is a file
+		case !d.Type().IsRegular() || name == ".git": // in a work tree .git is a file
 			return nil
 		}
 		text, err := os.ReadFile(path)

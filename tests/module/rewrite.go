@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// alone are the places that name the module without a package: a file, and what stands
-// before and behind the name.
+// alone lists the places that name the module without a package: the file and the text
+// before and after the name.
 var alone = []struct{ file, before, behind string }{
 	{"go.mod", "module ", "\n"},
 	{"tests/adopter/go.mod", "\t", " v0.0.0"},
@@ -23,13 +23,14 @@ var alone = []struct{ file, before, behind string }{
 	{"tests/arch/arch_test.go", `const module = "`, `"`},
 }
 
-// skipped are folders that hold nothing of the module.
+// skipped lists folders without files of the module.
 var skipped = []string{".git", ".cache", ".feedbox", "bin", "node_modules"}
 
-// valid is what go get can fetch: a host, then a path.
+// valid matches paths that go get can fetch: a host and a path.
 var valid = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9._~-]+)+$`)
 
-// rewrite gives the module below dir the path to, and returns how many files it changed.
+// rewrite changes the module path below dir to the given one and returns the number of
+// changed files.
 func rewrite(dir, to string) (changed int, err error) {
 	if !valid.MatchString(to) {
 		return 0, fmt.Errorf("%q is no path that go get can fetch, such as github.com/you/feedbox", to)
@@ -86,13 +87,13 @@ func edit(name string, text []byte, from, to string, packages *regexp.Regexp) ([
 	return after, nil
 }
 
-// inside matches the full path of a package of the module from, in one of its folders:
-// what stands before it, and the folder.
+// inside returns an expression for the full path of a package in one of the folders. Its
+// groups are the text before the path and the folder.
 func inside(from string, folders []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)(^|[^A-Za-z0-9_./@-])` + regexp.QuoteMeta(from) + `(/(?:` + strings.Join(folders, "|") + `)\b)`)
 }
 
-// survey reads the module's path and the folders of its root that hold Go code.
+// survey returns the module's path and the folders of its root that contain Go code.
 func survey(dir string) (module string, folders []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
