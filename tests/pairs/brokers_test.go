@@ -17,23 +17,24 @@ import (
 	"feedbox/tests/servers"
 )
 
-// broker takes the events of one pair.
+// broker receives the events of one pair.
 type broker struct {
-	env []string // by which the relay finds it
-	// orders is how the order service of tests/adopter finds it; none: it starts our emulator.
+	env []string // variables for the relay
+	// orders has the variables for the order service of tests/adopter. Without any, the
+	// service starts our emulator.
 	orders []string
-	// management is where the doctor finds the management API, if that is not where it usually is.
+	// management is the address of the management API for the doctor, if it is not the default.
 	management string
-	// repeats says that what is sent again arrives again.
+	// repeats reports whether the broker delivers repeated messages.
 	repeats bool
 	// consume runs a consumer that writes into l.
 	consume func(t *testing.T, l *servers.Ledger) (stop func())
-	// kill kills the server with -9 and starts it again; nil if that is not done: ours is killed
-	// by tests/crash, and the one that stands for SQS keeps its queues in memory.
+	// kill kills the server with -9 and restarts it. It is nil for our emulator, which
+	// tests/crash kills, and for moto, because it keeps its queues in memory.
 	kill func(t *testing.T)
 }
 
-// brokerKind makes brokers.
+// brokerKind creates brokers.
 type brokerKind struct {
 	name string
 	open func(t *testing.T) *broker

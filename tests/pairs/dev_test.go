@@ -14,8 +14,8 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// feedbox-dev keeps contacts in a database, and its own commands find them there: the
-// README's walk of load, dump and verify.
+// feedbox-dev stores contacts in PostgreSQL, and its commands load, dump and verify work
+// with it as in its README.
 func TestFeedboxDevOnADatabase(t *testing.T) {
 	t.Parallel()
 	url := openPostgres(t).url
@@ -34,8 +34,8 @@ func TestFeedboxDevWithRabbitMQ(t *testing.T) {
 	walkOfDev(t, nil, openPostgres(t).url, rabbitServer.get(t).URL)
 }
 
-// And in a queue of SQS, which has no second reader that could record them: the subscriber
-// shows what arrives.
+// The same with their events in SQS. A queue has no second reader that could record them, so
+// the test reads the output of the demo consumer.
 func TestFeedboxDevWithSQS(t *testing.T) {
 	t.Parallel()
 	queue := sqsServer.get(t) + "/123456789012/dev.fifo"
@@ -45,7 +45,8 @@ func TestFeedboxDevWithSQS(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "sixty events", func() bool { return strings.Count(dev.Output(), "\nevent Contact") == 60 })
 }
 
-// walkOfDev walks, with more variables in the environment, and looks for lines of env.
+// walkOfDev runs the walk with the variables in environ and expects the given lines in the
+// output of feedbox-dev env.
 func walkOfDev(t *testing.T, environ []string, url, broker string, lines ...string) {
 	t.Helper()
 	b := testkit.Build(t)

@@ -17,8 +17,8 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// The disk of PostgreSQL fills up under load, and has room again: the server refuses what it
-// cannot store, or ends; what it has acknowledged is there and arrives.
+// The disk of PostgreSQL fills up under load and later has space again. The server refuses
+// writes or stops; every acknowledged change is stored and arrives.
 func TestDiskFull(t *testing.T) {
 	const disk = 320 << 20
 	seed := testkit.Seed(t, 4)
@@ -36,7 +36,7 @@ func TestDiskFull(t *testing.T) {
 	broker := openRabbitMQ(t)
 	testkit.Build(t)
 	before := os.Getenv("TMPDIR")
-	t.Setenv("TMPDIR", mount) // of PostgreSQL alone
+	t.Setenv("TMPDIR", mount) // for PostgreSQL only
 	server := servers.StartPostgres(t)
 	t.Setenv("TMPDIR", before)
 	w := newWorld(t, inPostgres(t, server), broker)
@@ -54,27 +54,27 @@ func TestDiskFull(t *testing.T) {
 			if server.Ended() {
 				ended++
 			}
-			server.Await(t) // it may restart by itself
+			server.Await(t) // it may restart automatically
 			changed()
 		}
 	})
 	t.Logf("the server ended by itself %d times of %d", ended, cycles)
 }
 
-// switchLog has the server begin a new segment of its log, for which there is no room.
+// switchLog makes the server start a new log segment, for which the disk has no space.
 func switchLog(t *testing.T, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
-		return // it has ended already
+		return // the server has stopped already
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	_, _ = conn.Exec(ctx, `SELECT pg_switch_wal()`) // it may end in this
+	_, _ = conn.Exec(ctx, `SELECT pg_switch_wal()`) // the server may stop during the call
 }
 
-// refusals is how many requests had no good answer so far.
+// refusals returns the number of failed requests so far.
 func refusals(load *testkit.Workload) int {
 	_, unknown, _ := load.History()
 	sum := load.LostCreates() + load.Refused()
@@ -84,7 +84,7 @@ func refusals(load *testkit.Workload) int {
 	return sum
 }
 
-// fill writes the file until the disk has no room.
+// fill writes to the file until the disk is full.
 func fill(t *testing.T, name string) {
 	t.Helper()
 	f, err := os.Create(name)

@@ -17,9 +17,9 @@ var (
 	projects        atomic.Int64
 )
 
-// openFirestore is a project of its own on Google's emulator, which keeps its data in memory
-// and so is not killed. It has no indexes: each query reads and sorts the whole collection, so
-// there are fewer changes and fewer polls than on the other stores.
+// openFirestore creates a project on Google's emulator. The tests do not kill the emulator,
+// because it keeps its data in memory. They make fewer changes and polls than with other
+// stores, because without indexes each query reads and sorts the whole collection.
 func openFirestore(t *testing.T) *store {
 	address, project := firestoreServer.get(t), fmt.Sprint("pair-", projects.Add(1))
 	db, err := firestore.Open(context.Background(), firestore.Options{Project: project, Emulator: address})

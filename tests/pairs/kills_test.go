@@ -13,8 +13,9 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// Relay, API, store and broker are killed with -9 under load, again and again; consumers go and
-// come. What was acknowledged is there and arrives, in order, and once behind the inbox.
+// Relay, API, store and broker are killed with -9 repeatedly under load, and consumers stop
+// and start. Every acknowledged change is stored and arrives in order, and the inbox passes
+// it to the handler once.
 func TestAllAreKilled(t *testing.T) {
 	cycles := testenv.Count(t, "BROKER_KILLS", 2)
 	seed := testkit.Seed(t, 1)
@@ -28,7 +29,7 @@ func TestAllAreKilled(t *testing.T) {
 	})
 }
 
-// kill kills everything that often, and judges what came of it.
+// kill kills each process cycles times and verifies the result.
 func (w *world) kill(t *testing.T, cycles int, seed uint64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -67,11 +68,11 @@ func (w *world) kill(t *testing.T, cycles int, seed uint64) {
 	t.Logf("%d cycles of %d in %s", cycles, len(kills), time.Since(began).Round(time.Second))
 }
 
-// The same of the order service, with its consumer, whose inbox and totals are in the store.
+// The same for the order service. Its consumer keeps inbox and totals in the store.
 func TestOrdersAreKilled(t *testing.T) { orders(t, "TestPartsAreKilled") }
 
-// under puts the service under load while it is hurt, and judges it. Changed waits until
-// clients have gone on.
+// under runs hurt while the service is under load, and verifies the result. The function
+// changed waits until clients have made more changes.
 func (w *world) under(t *testing.T, load *testkit.Workload, hurt func(changed func())) {
 	t.Helper()
 	stop := testkit.Background(t, load)

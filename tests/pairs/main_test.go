@@ -10,7 +10,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// ends are the ends of what all tests share, in the order in which it began.
+// ends has the clean-up functions of shared servers, in the order of their start.
 var ends struct {
 	mu    sync.Mutex // guards calls
 	calls []func()
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is a server that is started once, for all tests.
+// shared is a server that is started once for all tests.
 type shared[S any] struct {
 	start  func(t servers.TB) S
 	mu     sync.Mutex // guards what follows
@@ -32,7 +32,7 @@ type shared[S any] struct {
 	server S
 }
 
-// get starts the server if it does not run yet. If it is not installed, t is skipped.
+// get starts the server unless it runs already. If it is not installed, t is skipped.
 func (s *shared[S]) get(t *testing.T) S {
 	t.Helper()
 	s.mu.Lock()
@@ -44,7 +44,7 @@ func (s *shared[S]) get(t *testing.T) S {
 	return s.server
 }
 
-// lasting is a test whose servers outlive it: they end with the package.
+// lasting is a test whose servers run until the tests of the package have ended.
 type lasting struct{ *testing.T }
 
 // Cleanup implements servers.TB.

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The order service of tests/adopter, a module of its own, on every pair: its own test from a
-// request to a total.
+// The order service of tests/adopter, a separate module, runs its own test, from a request
+// to a total, on every pair.
 func TestOrders(t *testing.T) { orders(t, "TestAnOrderFromRequestToTotal") }
 
 // orders runs a test of tests/adopter on every pair.

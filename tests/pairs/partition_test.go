@@ -12,8 +12,8 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// The network between relay and RabbitMQ is cut, in three ways, under load: what is on its way
-// comes late, or never and nobody is told, or the connections end.
+// The network between relay and RabbitMQ is cut under load in three ways: data arrives late,
+// data is dropped silently, or connections are closed.
 func TestPartition(t *testing.T) {
 	seed := testkit.Seed(t, 3)
 	cycles := max(3, testkit.Count(t, 30))

@@ -15,34 +15,35 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// store keeps the contacts of one pair.
+// store holds the contacts of one pair.
 type store struct {
-	env []string // by which API and relay find it
-	url string   // of a database
-	// orders is how the order service of tests/adopter finds it; none: it starts our emulator.
+	env []string // variables for API and relay
+	url string   // of the database
+	// orders has the variables for the order service of tests/adopter. Without any, the
+	// service starts our emulator.
 	orders []string
-	rate   float64 // changes a second under load; default 60
-	// read returns what is stored.
+	rate   float64 // changes per second under load; default 60
+	// read returns all stored aggregates and events.
 	read func(t *testing.T) ([]verify.Aggregate, []verify.Event)
-	// add stores the document of an event of key as it is.
+	// add stores the document of an event of key unchanged.
 	add func(t *testing.T, key, id, document string)
-	// kill kills the server with -9 and starts it again; nil if it is of our own, which
+	// kill kills the server with -9 and restarts it. It is nil for our emulator, which
 	// tests/crash kills.
 	kill func(t *testing.T)
 }
 
-// storeKind makes stores.
+// storeKind creates stores.
 type storeKind struct {
 	name string
 	open func(t *testing.T) *store
-	// cycles of kills are for one store, at most; 0: any number.
+	// cycles is the maximum number of kills per store; 0: any number.
 	cycles int
 }
 
 var stores = []storeKind{
 	{"cosmos", openCosmos, 0},
 	{"postgres", openPostgres, 0},
-	{"firestore", openFirestore, 10}, // each query of Google's emulator costs the whole collection
+	{"firestore", openFirestore, 10}, // because each query of Google's emulator reads the whole collection
 }
 
 func openCosmos(t *testing.T) *store {
@@ -71,7 +72,7 @@ func openCosmos(t *testing.T) *store {
 
 var (
 	postgresServer = shared[*servers.Postgres]{start: servers.StartPostgres}
-	databases      sync.Mutex // held by the one who makes a database
+	databases      sync.Mutex // held while a database is created
 )
 
 func openPostgres(t *testing.T) *store { return inPostgres(t, postgresServer.get(t)) }

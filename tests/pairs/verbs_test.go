@@ -12,7 +12,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// verbs asks what people ask, about a service that is well. Of key all events are sent again.
+// verbs runs the operator commands on a healthy service and sends all events of key again.
 func (w *world) verbs(t *testing.T, key string) {
 	t.Helper()
 	var leases []struct{ Owner, Health string }
@@ -65,8 +65,8 @@ func (w *world) verbs(t *testing.T, key string) {
 	}
 }
 
-// parked has two keys parked by an event that cannot be sent. One is corrected and sent as it
-// is in the store, the other is left out.
+// parked stores two keys with an event that cannot be sent, so that they are parked. One
+// event is corrected and sent from the store, the other is skipped.
 func (w *world) parked(t *testing.T) {
 	t.Helper()
 	document := func(key string, n int, action string) string {
@@ -113,7 +113,7 @@ func (w *world) parked(t *testing.T) {
 	w.arrived(t, left, "ContactNameUpdatedEvent", "ContactNameUpdatedEvent")
 }
 
-// mend corrects an event, as the page does.
+// mend corrects an event as the operations page does.
 func (w *world) mend(t *testing.T, key, id, document string) {
 	t.Helper()
 	cfg, err := config.LoadRelay(w.env)

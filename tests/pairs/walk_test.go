@@ -15,7 +15,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// The service on every pair: what clients see, what the verbs say, what a consumer gets.
+// On every pair, clients, operator commands and a consumer get the same results.
 func TestPairs(t *testing.T) {
 	eachPair(t, func(t *testing.T, s storeKind, b brokerKind) {
 		w := newWorld(t, s.open(t), b.open(t))
@@ -31,7 +31,7 @@ func TestPairs(t *testing.T) {
 	})
 }
 
-// answer is what the API says.
+// answer is a response of the API.
 type answer struct {
 	status int
 	header http.Header
@@ -61,7 +61,7 @@ func (w *world) call(t *testing.T, method, path, body string, headers ...string)
 
 const john = `{"firstName":"John","lastName":"Doe","email":"johndoe@contoso.com","companyName":"Contoso"}`
 
-// create makes a contact and returns its id and ETag.
+// create creates a contact and returns its id and ETag.
 func (w *world) create(t *testing.T) (id, etag string) {
 	t.Helper()
 	a := w.call(t, http.MethodPost, "/api/contacts", john)
@@ -72,7 +72,7 @@ func (w *world) create(t *testing.T) (id, etag string) {
 	return location[strings.LastIndex(location, "/")+1:], a.header.Get("ETag")
 }
 
-// walk is the contacts walk of the README with its preconditions and repeats. It returns the
+// walk makes the requests of the README's walk, with preconditions and repeats. It returns the
 // key of the contact, which has four events.
 func (w *world) walk(t *testing.T) (key string) {
 	t.Helper()
@@ -126,7 +126,7 @@ func (w *world) walk(t *testing.T) (key string) {
 	return key
 }
 
-// arrived waits until the consumer has got these events of a key, and no others.
+// arrived waits until the consumer has received exactly these events of a key.
 func (w *world) arrived(t *testing.T, key string, actions ...string) {
 	t.Helper()
 	var got []string
@@ -145,7 +145,7 @@ func (w *world) arrived(t *testing.T, key string, actions ...string) {
 	}
 }
 
-// concurrent has clients change the same state at once: one of them may.
+// concurrent makes clients change the same state at the same time; one of them succeeds.
 func (w *world) concurrent(t *testing.T) {
 	t.Helper()
 	id, etag := w.create(t)

@@ -39,7 +39,7 @@ func eachPair(t *testing.T, test func(t *testing.T, s storeKind, b brokerKind)) 
 	}
 }
 
-// newWorld starts an API and a consumer; more come as the test wants them.
+// newWorld starts an API and a consumer. A test starts more processes as it needs them.
 func newWorld(t *testing.T, s *store, b *broker) *world {
 	t.Helper()
 	w := &world{store: s, broker: b, binaries: testkit.Build(t)}
@@ -60,7 +60,7 @@ func (w *world) relay(t *testing.T) *testkit.Process {
 	return testkit.Start(t, name, w.binaries.Feedbox, append(slices.Clone(w.env), "FEEDBOX_INSTANCE="+name), "relay")
 }
 
-// load returns contacts that are changed until it is stopped.
+// load changes contacts until it is stopped.
 func (w *world) load(t *testing.T, seed uint64) *testkit.Workload {
 	t.Helper()
 	return &testkit.Workload{
@@ -68,7 +68,7 @@ func (w *world) load(t *testing.T, seed uint64) *testkit.Workload {
 	}
 }
 
-// feedbox runs a verb of the program, which has to succeed, and decodes what it says.
+// feedbox runs a command of the program, which must succeed, and decodes its output.
 func (w *world) feedbox(t *testing.T, into any, verb ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), w.binaries.Feedbox, append(verb, "-o", "json")...)
@@ -84,7 +84,7 @@ func (w *world) feedbox(t *testing.T, into any, verb ...string) {
 	}
 }
 
-// judge waits for all that is stored, as a consumer with an inbox gets it, and verifies the run.
+// judge waits until a consumer with an inbox has received all stored events, and verifies the run.
 func (w *world) judge(t *testing.T, history *testkit.History) {
 	t.Helper()
 	run := verify.Run{}
@@ -92,7 +92,7 @@ func (w *world) judge(t *testing.T, history *testkit.History) {
 		run = history.Run()
 	}
 	run.Aggregates, run.Events = w.store.read(t)
-	// How long it takes depends on how many there are: as long as more come, none is missing.
+	// The limit counts from the last arrival, because the total time depends on the number of events.
 	moved, seen := time.Now(), 0
 	for seen < len(run.Events) {
 		if now := w.ledger.Count(); now > seen {

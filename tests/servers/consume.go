@@ -9,7 +9,7 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-// Consumer is a consumer kit.
+// Consumer is a consumer of one of the kits.
 type Consumer interface {
 	Run(ctx context.Context) error
 }
@@ -20,7 +20,7 @@ func Consume(t testing.TB, c Consumer, err error) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // ended by the clean-up, which waits
+	ctx, cancel := context.WithCancel(context.Background()) // canceled by the clean-up, which waits
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
@@ -33,7 +33,7 @@ func Consume(t testing.TB, c Consumer, err error) (stop func()) {
 	return stop
 }
 
-// Options are those of a consumer that writes into l.
+// Options returns options of a consumer that writes into l.
 func (l *Ledger) Options() consumer.Options {
 	return consumer.Options{Inbox: l, Observe: l.Observe, RetryDelay: 50 * time.Millisecond}
 }

@@ -1,9 +1,9 @@
-// Package servers starts servers that we did not write, for tests: in a folder of the test's
-// own, on loopback, as root or not. A test whose server is not installed is skipped, and
-// says what to install.
+// Package servers starts third-party servers for tests: in a folder of the test, on
+// loopback, with or without root. If a server is not installed, the test is skipped with
+// a message that says what to install.
 package servers
 
-// TB is what of a testing.TB the servers need; benchmarks that are no tests have one, too.
+// TB has the methods of testing.TB that the servers need, so that programs can implement it.
 type TB interface {
 	Helper()
 	Fatal(args ...any)

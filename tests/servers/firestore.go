@@ -16,13 +16,14 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// emulatorJar is where Debian's package of Google's emulator has it.
+// emulatorJar is the path of Google's emulator in its Debian package.
 const emulatorJar = "/usr/lib/google-cloud-sdk/platform/cloud-firestore-emulator/cloud-firestore-emulator.jar"
 
-// javaLimit bounds how long it may take to answer: on a busy machine Java takes its time.
+// javaLimit is the maximum time until the emulator answers. Java starts slowly on a busy
+// machine.
 const javaLimit = 3 * time.Minute
 
-// firestoreJar returns the program of Google's emulator, "" if it is nowhere.
+// firestoreJar returns the path of Google's emulator, or "" if it is not installed.
 func firestoreJar() string {
 	places := []string{os.Getenv("FIRESTORE_EMULATOR_JAR"), emulatorJar}
 	if gcloud, err := exec.LookPath("gcloud"); err == nil {
@@ -71,7 +72,7 @@ func StartFirestore(t TB) (address string) {
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer owner"), javaLimit)
 	defer cancel()
-	// The first requests load much of it, which takes longer than clients wait on a busy machine.
+	// The first requests load many classes. On a busy machine this takes longer than the timeouts of clients.
 	const database = "projects/ready/databases/(default)"
 	client, first := firestorepb.NewFirestoreClient(conn), &firestorepb.Document{Name: database + "/documents/ready/first"}
 	write := &firestorepb.Write{Operation: &firestorepb.Write_Update{Update: first}}
@@ -84,7 +85,7 @@ func StartFirestore(t TB) (address string) {
 		_, err = client.ListDocuments(ctx, &firestorepb.ListDocumentsRequest{Parent: database + "/documents", CollectionId: "ready"})
 	}
 	if err != nil {
-		_, _ = cmd.Process.Kill(), cmd.Wait() // so that all it said is there
+		_, _ = cmd.Process.Kill(), cmd.Wait() // so that its output is complete
 		t.Fatal("Google's emulator of Firestore does not answer: ", err, said.String())
 	}
 	return address

@@ -10,7 +10,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// Judge waits until all that was published is written down, and verifies the promises.
+// Judge waits until the ledger has all published events, and verifies the guarantees.
 func (l *Ledger) Judge(t *testing.T, published []relay.Group) {
 	t.Helper()
 	var run verify.Run

@@ -8,10 +8,10 @@ import (
 	"feedbox/infrastructure/lab/verify"
 )
 
-// Ledger is the database of a consumer: what handlers wrote for events, and the inbox with their
-// marks, both in one transaction. All processes of the consumer share it. The zero value is empty.
+// Ledger is the database of a consumer: the writes of its handlers and the inbox marks, both in
+// one transaction. All processes of the consumer share it. The zero value is empty.
 type Ledger struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	messages []verify.Message
 	repeats  int
 	marks    map[string]consumer.Mark
@@ -19,7 +19,7 @@ type Ledger struct {
 
 var _ consumer.Inbox = (*Ledger)(nil)
 
-// Handle is a handler: it writes an event down, unless it is there.
+// Handle is a handler that stores an event unless it is stored already.
 func (l *Ledger) Handle(ctx context.Context, e *consumer.Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *Ledger) Last(_ context.Context, key string) (consumer.Mark, error) {
 	return l.marks[key], nil
 }
 
-// Record implements consumer.Inbox: Handle has done so, unless the event was set aside.
+// Record implements consumer.Inbox. Handle has stored the mark already, except for dead letters.
 func (l *Ledger) Record(_ context.Context, key string, m consumer.Mark) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *Ledger) Record(_ context.Context, key string, m consumer.Mark) error {
 	return nil
 }
 
-// Observe counts what the inbox drops.
+// Observe counts the events that the inbox drops.
 func (l *Ledger) Observe(_ context.Context, o consumer.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,14 +69,14 @@ func (l *Ledger) Observe(_ context.Context, o consumer.Outcome) {
 	}
 }
 
-// Messages are the events that are written down, in order, and how many repeats were not.
+// Messages returns the stored events in order, and the number of dropped repeats.
 func (l *Ledger) Messages() (messages []verify.Message, repeats int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]verify.Message(nil), l.messages...), l.repeats
 }
 
-// Count tells how many events are written down.
+// Count returns the number of stored events.
 func (l *Ledger) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// StartSQS starts moto, a server that behaves like Amazon SQS, and returns its address. It ends
-// with the test. It is the Python package moto[server], where install.sh puts it or on the PATH.
+// StartSQS starts moto, an emulator of Amazon SQS, until the test ends, and returns its address.
+// It is the Python package moto[server], installed by install.sh or on the PATH.
 func StartSQS(t TB) (endpoint string) {
 	t.Helper()
 	program := filepath.Join(moduleRoot(t), ".cache/moto/bin/moto_server")
@@ -21,7 +21,7 @@ func StartSQS(t TB) (endpoint string) {
 	}
 	port := Ports(t, 1)[0]
 	cmd := exec.Command(program, "-H", "127.0.0.1", "-p", fmt.Sprint(port))
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(moduleRoot(t), "tests/servers/moto")) // its queues are mended there
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(moduleRoot(t), "tests/servers/moto")) // it patches moto's queues
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func StartSQS(t TB) (endpoint string) {
 	}
 }
 
-// moduleRoot returns the folder that has go.mod.
+// moduleRoot returns the folder of go.mod.
 func moduleRoot(t TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -6,9 +6,9 @@ import (
 	"net"
 )
 
-// Ports returns ports of the loopback address that nobody listens at. The system gives them to no
-// connection that goes out (its range begins at 32768), so that a server that was killed finds
-// its port free.
+// Ports returns free ports of the loopback address. They are below 32768, where the system's
+// range for outgoing connections begins; otherwise a killed server could find its port in use
+// after its restart.
 func Ports(t TB, n int) []int {
 	t.Helper()
 	const first, end = 15000, 32000

@@ -15,20 +15,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Postgres is a server of PostgreSQL with fsync on. Its methods are for one goroutine.
+// Postgres is a PostgreSQL server with fsync on. It must be used by one goroutine at a time.
 type Postgres struct {
 	bin, folder string
 	port        int
-	as          *syscall.Credential // nil: who runs the test
+	as          *syscall.Credential // nil: the user of the test
 	running     *exec.Cmd
-	ended       chan struct{} // closed when running has ended
+	ended       chan struct{} // closed when running has stopped
 	database    int
 }
 
-// startLimit bounds how long a server may take to answer, also after a crash.
+// startLimit is the maximum time until a server answers, including recovery after a crash.
 const startLimit = time.Minute
 
-// postgresBin returns where the server's programs are, "" if nowhere.
+// postgresBin returns the folder of the server's programs, or "" if it is not installed.
 func postgresBin() string {
 	if path, err := exec.LookPath("postgres"); err == nil {
 		return filepath.Dir(path)
@@ -49,7 +49,7 @@ func StartPostgres(t TB) *Postgres {
 		t.Skip("PostgreSQL is not installed: apt-get install postgresql")
 	}
 	var err error
-	// A folder of t would be closed to the user that the server runs as.
+	// The user of the server could not enter a folder of t.
 	if p.folder, err = os.MkdirTemp("", "feedbox-postgres-"); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func StartPostgres(t TB) *Postgres {
 	return p
 }
 
-// demote has the server run as another user: it refuses to run as root.
+// demote selects another user for the server, because it refuses to run as root.
 func (p *Postgres) demote(t TB) {
 	t.Helper()
 	who, err := user.Lookup("postgres")
@@ -90,7 +90,7 @@ func (p *Postgres) demote(t TB) {
 
 func (p *Postgres) data() string { return filepath.Join(p.folder, "data") }
 
-// log is what the server says, of all its lives.
+// log returns the path of the log of all runs of the server.
 func (p *Postgres) log() string { return filepath.Join(p.folder, "log") }
 
 func (p *Postgres) command(name string, args ...string) *exec.Cmd {
@@ -100,14 +100,14 @@ func (p *Postgres) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts a server that was killed, on the same data, and waits until it answers.
+// Start restarts a killed server on the same data and waits until it answers.
 func (p *Postgres) Start(t TB) {
 	t.Helper()
 	p.launch(t)
 	p.Await(t)
 }
 
-// Await waits until the server answers, and starts it again if it has ended.
+// Await waits until the server answers, and restarts it if it has stopped.
 func (p *Postgres) Await(t TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
@@ -122,7 +122,7 @@ func (p *Postgres) Await(t TB) {
 		case <-ctx.Done():
 			said, _ := os.ReadFile(p.log()) // there may be none
 			t.Fatalf("PostgreSQL does not answer: %v; it said:\n%s", err, said[max(0, len(said)-2000):])
-		case <-p.ended: // what is left of its predecessor may have been in its way
+		case <-p.ended: // processes of the previous run may have blocked it
 			p.launch(t)
 		case <-time.After(20 * time.Millisecond):
 		}
@@ -150,14 +150,14 @@ func (p *Postgres) launch(t TB) {
 	}(p.running)
 }
 
-// Kill ends the server and all its processes at once, as kill -9 does. One that lived on would
-// keep the next server from the data.
+// Kill kills the server and all its processes with kill -9. A process that survived would
+// prevent the next server from opening the data.
 func (p *Postgres) Kill(t TB) {
 	t.Helper()
 	if p.running == nil || p.running.Process == nil {
 		return
 	}
-	_ = p.running.Process.Kill() // it starts no others any more
+	_ = p.running.Process.Kill() // so that it starts no more processes
 	<-p.ended
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		rest := p.processes()
@@ -174,10 +174,10 @@ func (p *Postgres) Kill(t TB) {
 	p.running = nil
 }
 
-// PID is that of the server, the parent of all its processes.
+// PID returns the process id of the server, the parent of all its processes.
 func (p *Postgres) PID() int { return p.running.Process.Pid }
 
-// Ended reports whether the server has ended by itself.
+// Ended reports whether the server has stopped on its own.
 func (p *Postgres) Ended() bool {
 	select {
 	case <-p.ended:
@@ -187,11 +187,11 @@ func (p *Postgres) Ended() bool {
 	}
 }
 
-// processes are those that work in the folder of the data.
+// processes returns the processes whose working directory is the data folder.
 func (p *Postgres) processes() (pids []int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is fine
 	for _, link := range links {
-		if at, err := os.Readlink(link); err == nil && at == p.data() { // one that has ended has none
+		if at, err := os.Readlink(link); err == nil && at == p.data() { // a process that has ended has no link
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
 			pids = append(pids, pid)
 		}
@@ -203,7 +203,7 @@ func (p *Postgres) url(database string) string {
 	return fmt.Sprintf("postgres://feedbox@127.0.0.1:%d/%s?sslmode=disable", p.port, database)
 }
 
-// Database makes an empty database and returns its URL.
+// Database creates an empty database and returns its URL.
 func (p *Postgres) Database(t TB) string {
 	t.Helper()
 	ctx := context.Background()

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// rabbitMQ is where Debian's package rabbitmq-server has its programs. The ones on the PATH
-// change the user first.
+// rabbitMQ is the folder of the programs of Debian's package rabbitmq-server. We do not use
+// those on the PATH, because they change the user first.
 const rabbitMQ = "/usr/lib/rabbitmq/bin"
 
-// RabbitMQ is a broker that a test may kill and start again.
+// RabbitMQ is a broker that a test may kill and restart.
 type RabbitMQ struct {
 	// URL of the broker, for its user guest.
 	URL string
@@ -27,8 +27,8 @@ type RabbitMQ struct {
 	exited  chan struct{}
 }
 
-// StartRabbitMQ starts a broker in a folder of the test and waits until it takes connections.
-// It ends with the test.
+// StartRabbitMQ starts a broker in a folder of the test and waits until it accepts connections.
+// It is stopped when the test ends.
 func StartRabbitMQ(t TB) *RabbitMQ {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(rabbitMQ, "rabbitmq-server")); err != nil {
@@ -48,7 +48,7 @@ func StartRabbitMQ(t TB) *RabbitMQ {
 			"HOME="+dir, fmt.Sprintf("RABBITMQ_NODENAME=feedbox%d@localhost", ports[0]),
 			fmt.Sprintf("RABBITMQ_NODE_PORT=%d", ports[0]), "RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
 			fmt.Sprintf("RABBITMQ_DIST_PORT=%d", ports[1]), fmt.Sprintf("ERL_EPMD_PORT=%d", ports[2]), "ERL_EPMD_ADDRESS=127.0.0.1",
-			"ERL_EPMD_RELAXED_COMMAND_CHECK=1", // else it refuses to end while it takes the broker for alive
+			"ERL_EPMD_RELAXED_COMMAND_CHECK=1", // otherwise epmd refuses to stop while it treats the broker as running
 			"RABBITMQ_MNESIA_BASE="+dir, "RABBITMQ_LOG_BASE="+dir, "RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
 			"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(dir, "enabled_plugins"), "RABBITMQ_PID_FILE="+filepath.Join(dir, "pid"),
 			"RABBITMQ_CONF_ENV_FILE="+filepath.Join(dir, "none"),
@@ -57,18 +57,18 @@ func StartRabbitMQ(t TB) *RabbitMQ {
 	t.Cleanup(func() {
 		r.Kill()
 		stop := exec.Command("epmd", "-port", fmt.Sprint(ports[2]), "-kill")
-		_ = stop.Run() // it ends by itself where it was never started
+		_ = stop.Run() // fails if epmd was never started
 	})
 	r.Start(t)
 	return r
 }
 
-// Start starts the broker again after Kill.
+// Start restarts the broker after Kill.
 func (r *RabbitMQ) Start(t TB) {
 	t.Helper()
 	r.cmd = exec.Command(filepath.Join(rabbitMQ, "rabbitmq-server"))
 	r.cmd.Env = r.env
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is a shell that starts others
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is a shell with child processes
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func (r *RabbitMQ) Start(t TB) {
 		_ = cmd.Wait() // killed
 		close(exited)
 	}()
-	deadline := time.Now().Add(5 * time.Minute) // it boots at length on a busy machine
+	deadline := time.Now().Add(5 * time.Minute) // it starts slowly on a busy machine
 	for !r.answers() {
 		select {
 		case <-exited:
@@ -91,7 +91,7 @@ func (r *RabbitMQ) Start(t TB) {
 	}
 }
 
-// answers reports whether the broker speaks AMQP; it opens its port a little earlier.
+// answers reports whether the broker speaks AMQP, because it opens its port a little earlier.
 func (r *RabbitMQ) answers() bool {
 	conn, err := net.DialTimeout("tcp", r.address, time.Second)
 	if err != nil {
@@ -106,17 +106,17 @@ func (r *RabbitMQ) answers() bool {
 	return err == nil
 }
 
-// Kill ends the broker as a loss of power would: kill -9.
+// Kill kills the broker with kill -9.
 func (r *RabbitMQ) Kill() {
 	if r.cmd == nil {
 		return
 	}
-	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
+	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // it may have stopped already
 	<-r.exited
 	r.cmd = nil
 }
 
-// PID is that of the script that has started the broker.
+// PID returns the process id of the script that has started the broker.
 func (r *RabbitMQ) PID() int { return r.cmd.Process.Pid }
 
 // Control runs rabbitmqctl.
