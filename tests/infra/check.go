@@ -2,23 +2,23 @@ package infra
 
 import "feedbox/tests/infra/bicep"
 
-// resource is one that is deployed.
+// resource is a deployed resource.
 type resource = bicep.Resource
 
 // check is one rule.
 type check struct {
-	// name is what the rule demands.
+	// name states the rule.
 	name string
 	run  func(w *world, report func(format string, args ...any))
-	// seeds are mistakes that it has to find.
+	// seeds are mistakes that the check must find.
 	seeds []seed
 }
 
-// seed is a mistake: in file, old becomes new. old must be there; where it is empty,
-// file is added.
+// seed is a mistake: in file, old is replaced by new. old must exist in file; if old is
+// empty, file is added.
 type seed struct{ file, old, new string }
 
-// checks are all rules, by family.
+// checks returns all rules by family.
 func checks() []check {
 	var all []check
 	for _, family := range [][]check{
@@ -29,7 +29,7 @@ func checks() []check {
 	return all
 }
 
-// want reports what is not as it has to be.
+// want reports a value that differs from the wanted one.
 func want(report func(string, ...any), what string, got, wanted any) {
 	if got != wanted {
 		report("%s is %v, it has to be %v", what, got, wanted)

@@ -13,7 +13,7 @@ const (
 	apiFile   = "bicep/modules/api.bicep"
 	relayFile = "bicep/modules/relay.bicep"
 	envFile   = "bicep/modules/environment.bicep"
-	// stopMargin is what the process takes beyond its drain; see infrastructure/wiring.
+	// stopMargin is the time that a process needs after its drain; see infrastructure/wiring.
 	stopMargin = int64(wiring.StopMargin / time.Second)
 )
 
@@ -29,7 +29,7 @@ func environment(r bicep.Resource) []variable {
 	return all
 }
 
-// process is api or relay, by the tag that azd looks for.
+// process returns api or relay, from the tag for azd.
 func process(r bicep.Resource) string { return text(at(r.Body, "tags", "azd-service-name")) }
 
 // apps calls visit for the two apps of each running deployment.

@@ -22,7 +22,7 @@ func accountSetting(name string, wanted any, path ...any) func(*world, func(stri
 	}
 }
 
-// containers gives the three containers of each deployment by name.
+// containers calls visit for the three containers of each deployment.
 func containers(w *world, report func(string, ...any), visit func(name string, resource map[string]any)) {
 	for deployment, resources := range w.running() {
 		var names []string
@@ -147,7 +147,7 @@ var (
 	queryPath = regexp.MustCompile(`\bc((?:\.\w+)+)`)
 )
 
-// indexes holds the paths of the indexing policies against the queries in the code.
+// indexes compares the paths of the indexing policies with the queries in the code.
 func indexes(w *world, report func(string, ...any)) {
 	wanted := map[string]map[string]bool{"data": {}, "parked": {}, "leases": {}}
 	for file, source := range w.source {

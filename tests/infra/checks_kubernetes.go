@@ -49,7 +49,7 @@ func manifest(w *world, file, kind string, report func(string, ...any)) any {
 	return nil
 }
 
-// each of the two deployments.
+// kubernetesApps calls visit for each of the two deployments.
 func kubernetesApps(w *world, report func(string, ...any), visit func(process, file string, pod, container any)) {
 	for process, file := range map[string]string{"api": apiYAML, "relay": relayYAML} {
 		pod := at(manifest(w, file, "Deployment", report), "spec", "template", "spec")
@@ -57,7 +57,7 @@ func kubernetesApps(w *world, report func(string, ...any), visit func(process, f
 	}
 }
 
-// settings are the variables in a file like feedbox.env.
+// settings returns the variables in a file like feedbox.env.
 func settings(w *world, file string) []variable {
 	var all []variable
 	for line := range strings.Lines(w.texts[file]) {
@@ -193,7 +193,7 @@ func kubernetesHealth(w *world, report func(string, ...any)) {
 		}
 		drain := duration(settings(w, envSettings), "FEEDBOX_DRAIN_TIMEOUT")
 		var waits int64
-		_, _ = fmt.Sscan(fmt.Sprint(at(pod, "terminationGracePeriodSeconds")), &waits) // 0 is a finding
+		_, _ = fmt.Sscan(fmt.Sprint(at(pod, "terminationGracePeriodSeconds")), &waits) // 0 is reported below
 		if drain <= 0 || waits <= drain+stopMargin {
 			report("%s: the platform waits %d s, the drain takes %d s and %d s more", process, waits, drain, stopMargin)
 		}
@@ -202,7 +202,7 @@ func kubernetesHealth(w *world, report func(string, ...any)) {
 	})
 }
 
-// kubernetesSettings holds feedbox.env against what Container Apps gives.
+// kubernetesSettings compares feedbox.env with the variables in Container Apps.
 func kubernetesSettings(w *world, report func(string, ...any)) {
 	known := map[string]bool{}
 	for _, v := range config.Variables() {
@@ -219,7 +219,7 @@ func kubernetesSettings(w *world, report func(string, ...any)) {
 			report("the %s does not start: %v", process, err)
 		}
 	}
-	// What is of an account, a tenant or the platform differs.
+	// Values of an account, a tenant or the platform differ.
 	differ := []string{
 		"FEEDBOX_COSMOS_ENDPOINT", "FEEDBOX_SERVICEBUS_NAMESPACE", "FEEDBOX_AUTH_ISSUER", "FEEDBOX_AUTH_AUDIENCE",
 		"FEEDBOX_API_PUBLIC_URL", "AZURE_TOKEN_CREDENTIALS", "AZURE_CLIENT_ID", "OTEL_EXPORTER_OTLP_ENDPOINT",

@@ -10,7 +10,7 @@ import (
 	"feedbox/infrastructure/process/config"
 )
 
-// pairs are the folders for other stores and brokers, by FEEDBOX_STORE and FEEDBOX_BROKER.
+// pairs lists the folders for other stores and brokers, named FEEDBOX_STORE-FEEDBOX_BROKER.
 var pairs = []string{"postgres-rabbitmq", "postgres-sqs", "cosmos-rabbitmq", "firestore-rabbitmq"}
 
 var kubernetesPairChecks = []check{
@@ -44,7 +44,7 @@ var kubernetesPairChecks = []check{
 	},
 }
 
-// only reports members of an object that are not allowed.
+// only reports the members of an object that are not allowed.
 func only(report func(string, ...any), what string, v any, allowed ...string) {
 	for _, name := range keys(v) {
 		if !slices.Contains(allowed, name) {
@@ -53,8 +53,9 @@ func only(report func(string, ...any), what string, v any, allowed ...string) {
 	}
 }
 
-// pairManifests has a pair be the base with a file of settings and one of access, which add
-// secrets to containers and identities to accounts: what is checked of the base holds of it.
+// pairManifests requires that a pair is base plus one file of settings and one of access,
+// which add secrets to containers and identities to accounts. So the checks of base hold
+// for the pair too.
 func pairManifests(w *world, report func(string, ...any)) {
 	for file := range w.texts {
 		folder := strings.TrimPrefix(path.Dir(file), strings.TrimSuffix(kubernetes, "/"))
@@ -62,7 +63,7 @@ func pairManifests(w *world, report func(string, ...any)) {
 			report("%s is in a folder that no check knows", file)
 		}
 	}
-	// A folder that holds the one that names it would be a circle to kustomize.
+	// kustomize would report a cycle if a folder contained the folder that refers to it.
 	want(report, "what is scaled with KEDA", at(read(w, kedaFolder+"kustomization.yaml", report), "resources", 0), "../base")
 	for _, pair := range pairs {
 		folder := kubernetes + pair + "/"
@@ -94,7 +95,7 @@ func pairManifests(w *world, report func(string, ...any)) {
 	}
 }
 
-// secretsOf are the variables that a pair gives to a process by reference.
+// secretsOf returns the variables that a process of a pair reads from secrets.
 func secretsOf(w *world, pair, process string, report func(string, ...any)) (secrets []variable) {
 	for _, d := range documents(w, kubernetes+pair+"/access.yaml", report) {
 		if at(d, "metadata", "name") != any("feedbox-"+process) {
@@ -114,7 +115,7 @@ func secretsOf(w *world, pair, process string, report func(string, ...any)) (sec
 	return secrets
 }
 
-// standinURLs are what secrets could hold.
+// standinURLs has possible values of secrets.
 var standinURLs = map[string]string{
 	"FEEDBOX_POSTGRES_URL": "postgres://u:p@h:5432/contacts?sslmode=verify-full", "FEEDBOX_RABBITMQ_URL": "amqps://u:p@h/v",
 }

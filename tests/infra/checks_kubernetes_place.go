@@ -50,7 +50,7 @@ var kubernetesPlaceChecks = []check{
 	},
 }
 
-// serviceLinks looks at the pods, and at what the kubelet would make of the services.
+// serviceLinks checks the pods and the variables that the kubelet would add for services.
 func serviceLinks(w *world, report func(string, ...any)) {
 	kubernetesApps(w, report, func(process, _ string, pod, _ any) {
 		want(report, process+": enableServiceLinks", at(pod, "enableServiceLinks"), false)

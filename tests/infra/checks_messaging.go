@@ -101,13 +101,13 @@ var messagingChecks = []check{
 	},
 }
 
-// windows are the ISO 8601 durations that may be used for the window.
+// windows lists the allowed ISO 8601 durations of the duplicate window.
 var windows = map[string]time.Duration{
 	"PT10M": 10 * time.Minute, "PT30M": 30 * time.Minute, "PT1H": time.Hour, "PT2H": 2 * time.Hour, "PT6H": 6 * time.Hour, "P1D": 24 * time.Hour,
 }
 
-// window must exceed a crash, the takeover of the lease and the repetitions together,
-// which is minutes; half an hour leaves room.
+// window must be longer than a takeover after a crash plus the retries, which take minutes.
+// Half an hour leaves a margin.
 func window(w *world, report func(string, ...any)) {
 	w.each(topic, report, func(r bicep.Resource) {
 		stated := text(at(r.Body, "properties", "duplicateDetectionHistoryTimeWindow"))

@@ -20,13 +20,13 @@ const (
 	itemActions    = account + "/sqlDatabases/containers/"
 )
 
-// builtIn are the roles of Azure that may be assigned, by id: to whom and where.
+// builtIn lists the roles of Azure that may be assigned, by id, with scope and identity.
 var builtIn = map[string]struct{ name, scope, to string }{
 	"7f951dda-4ed3-4680-a7ca-43fe172d538d": {"AcrPull", "Microsoft.ContainerRegistry/registries", "api relay"},
 	"69a216fc-b8fb-44d8-bc22-1f3c2cd27a39": {"Azure Service Bus Data Sender", topic, "relay"},
 }
 
-// allowed is all that each process may do, by scope: "" is the account.
+// allowed lists all actions of each process by scope; "" is the account.
 var allowed = map[string]map[string][]string{
 	"api": {
 		"":     {"readMetadata"},
@@ -94,8 +94,8 @@ var rightsChecks = []check{
 	},
 }
 
-// principals tells the identities apart: their objects are known by the parameter that
-// carries them, as stand-ins are the same for all.
+// principals distinguishes the identities by the parameter with their object id, because
+// all stand-ins are the same.
 func principals(w *world) map[string]string {
 	to := map[string]string{}
 	for _, d := range w.files[rolesFile].All("resource") {
@@ -114,7 +114,7 @@ func principals(w *world) map[string]string {
 	return to
 }
 
-// granted is what each process may do, by scope, as deployed.
+// granted returns the deployed actions of each process by scope.
 func granted(w *world, resources []bicep.Resource, report func(string, ...any)) map[string]map[string][]string {
 	to := principals(w)
 	definitions := map[string][]string{}
@@ -172,8 +172,8 @@ func exactRights(w *world, report func(string, ...any)) {
 	}
 }
 
-// doctorRoles compares DataRoles with the assignments. A built-in role without the
-// right to write must not stand for one that has it.
+// doctorRoles compares DataRoles with the assignments. A built-in role without write access
+// must not replace one that has it.
 func doctorRoles(w *world, report func(string, ...any)) {
 	cfg := config.Cosmos{Database: "contacts", Container: "data", Leases: "leases", Parked: "parked"}
 	to := principals(w)
@@ -229,7 +229,7 @@ func azureRoles(w *world, report func(string, ...any)) {
 	})
 }
 
-// roleNames compares the expressions: as stand-ins, both principals are the same.
+// roleNames compares the expressions, because the stand-ins of both principals are equal.
 func roleNames(w *world, report func(string, ...any)) {
 	names := map[string]string{}
 	for _, d := range w.files[rolesFile].All("resource") {
@@ -278,7 +278,7 @@ func noKeys(w *world, report func(string, ...any)) {
 	})
 }
 
-// secrets follows tokenKeys, the only secret there is.
+// secrets checks the use of tokenKeys, the only secret.
 func secrets(w *world, report func(string, ...any)) {
 	for _, file := range w.bicepFiles() {
 		for _, p := range w.files[file].All("param") {

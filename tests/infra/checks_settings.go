@@ -9,11 +9,11 @@ import (
 	"feedbox/tests/infra/bicep"
 )
 
-// others are variables that libraries read, not the service's configuration.
+// others lists variables that libraries read instead of the service's configuration.
 var others = []string{"AZURE_CLIENT_ID", "AZURE_TOKEN_CREDENTIALS", "OTEL_EXPORTER_OTLP_ENDPOINT"}
 
-// wired are variables whose values are names of resources. They have to be set, so that
-// a name has one source, although the service has defaults.
+// wired lists variables whose values are names of resources. They must be set although the
+// service has defaults, so that each name is defined once.
 var wired = map[string][]string{
 	"api":   {"FEEDBOX_COSMOS_ENDPOINT", "FEEDBOX_COSMOS_DATABASE", "FEEDBOX_COSMOS_CONTAINER"},
 	"relay": {"FEEDBOX_COSMOS_ENDPOINT", "FEEDBOX_COSMOS_DATABASE", "FEEDBOX_COSMOS_CONTAINER", "FEEDBOX_COSMOS_LEASES", "FEEDBOX_COSMOS_PARKED", "FEEDBOX_SERVICEBUS_NAMESPACE", "FEEDBOX_SERVICEBUS_TOPIC"},
@@ -104,7 +104,7 @@ func knownVariables(w *world, report func(string, ...any)) {
 	})
 }
 
-// load gives variables to the configuration of a process, as the process does.
+// load reads variables into the configuration of a process, as the process does.
 func load(process string, variables []variable) error {
 	var environ []string
 	for _, v := range variables {

@@ -14,8 +14,8 @@ const (
 	diagnostic = "Microsoft.Insights/diagnosticSettings"
 )
 
-// watched are the types that have to have a diagnostic setting, and whether they have
-// logs besides metrics.
+// watched lists the types that must have a diagnostic setting, and whether they have logs
+// besides metrics.
 var watched = map[string]bool{
 	account: true, namespace: true, "Microsoft.ContainerRegistry/registries": true, "Microsoft.App/managedEnvironments": true, app: false,
 }
@@ -102,7 +102,8 @@ func alerts(w *world, report func(string, ...any)) {
 	}
 }
 
-// reasons are named by metric and dimension, or by a message in a query.
+// reasons requires an alert for each reason, named by metric and dimension or by a log
+// message in a query.
 func reasons(w *world, report func(string, ...any)) {
 	wanted := []string{
 		"DeadletteredMessages > namespaces", "TotalRequests 429 > databaseAccounts", "RestartCount relay", "RestartCount api", "Requests 5xx api", "ThrottledRequests > namespaces",
@@ -145,7 +146,7 @@ func reasons(w *world, report func(string, ...any)) {
 
 var quoted = regexp.MustCompile(`"([^"]*)"`)
 
-// messages are the log messages that a query looks for.
+// messages returns the log messages in a query.
 func messages(query string) []string {
 	var all []string
 	_, query, _ = strings.Cut(query, "where msg")

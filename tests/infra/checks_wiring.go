@@ -51,7 +51,7 @@ var wiringChecks = []check{
 	},
 }
 
-// uses are the names that expressions of a file refer to.
+// uses returns the names in the expressions of a file.
 func uses(f *bicep.File) map[string]bool {
 	used := map[string]bool{}
 	visit := func(n *bicep.Node) {

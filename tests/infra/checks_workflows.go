@@ -112,7 +112,7 @@ var workflowChecks = []check{
 	},
 }
 
-// jobLines are the lines of one job of a workflow.
+// jobLines returns the lines of one job of a workflow.
 func jobLines(text, job string) []string {
 	var lines []string
 	inside := false

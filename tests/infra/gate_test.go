@@ -19,7 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// identity is a token credential with a name.
+// identity is a token credential with the name of an identity.
 type identity string
 
 func (i identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -28,10 +28,10 @@ func (i identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.
 	return azcore.AccessToken{Token: token, ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// gate stands before a Cosmos DB account and lets through what the roles of one
-// identity grant, as the service does: every request is one or several data actions on
-// the account or a container (Azure Cosmos DB, data plane actions reference). What it
-// does not know it refuses.
+// gate is a proxy in front of a Cosmos DB account. It passes requests that the roles of one
+// identity allow, as the service does: every request is one or several data actions on
+// the account or a container (Azure Cosmos DB, data plane actions reference). It refuses
+// unknown requests.
 type gate struct {
 	who  identity
 	may  map[string][]string // actions by container, "" is the account
@@ -63,7 +63,7 @@ func (g *gate) Do(r *http.Request) (*http.Response, error) {
 	return g.next.Do(r)
 }
 
-// authenticate demands a token of this identity and no key.
+// authenticate requires a token of this identity and refuses keys.
 func (g *gate) authenticate(r *http.Request) string {
 	header, err := url.QueryUnescape(r.Header.Get("Authorization"))
 	if err != nil {
@@ -76,8 +76,8 @@ func (g *gate) authenticate(r *http.Request) string {
 	return ""
 }
 
-// allows says yes if the container's roles or the account's have the action, and takes
-// note.
+// allows reports whether the roles of the container or the account include the action, and
+// records its use.
 func (g *gate) allows(action, container string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *gate) allows(action, container string) bool {
 	return false
 }
 
-// report returns what was used and what was refused so far.
+// report returns the used and the refused actions so far.
 func (g *gate) report() (used map[string]bool, refused []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,8 +102,8 @@ func (g *gate) report() (used map[string]bool, refused []string) {
 	return used, slices.Clone(g.refused)
 }
 
-// actionsOf translates a request into data actions. Unknown ones become an action that
-// no role has.
+// actionsOf translates a request into data actions. An unknown request becomes an action
+// that no role has.
 func actionsOf(r *http.Request) (container string, actions []string, err error) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(parts) >= 4 && parts[0] == "dbs" && parts[2] == "colls" {
@@ -137,7 +137,7 @@ func actionsOf(r *http.Request) (container string, actions []string, err error) 
 	return container, []string{unknown}, nil
 }
 
-// batchActions reads the operations of a transactional batch, one action for each.
+// batchActions returns one action for each operation of a transactional batch.
 func batchActions(r *http.Request) ([]string, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -165,7 +165,7 @@ func refuse(r *http.Request, status int, message string) *http.Response {
 	}
 }
 
-// TestGateKnowsTheRequests: each kind of request needs its action and no other.
+// TestGateKnowsTheRequests: each kind of request needs exactly its own action.
 func TestGateKnowsTheRequests(t *testing.T) {
 	for _, tc := range []struct{ method, path, header, body, want string }{
 		{"GET", "/", "", "", "readMetadata on "},

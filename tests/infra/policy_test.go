@@ -29,7 +29,7 @@ func findings(c check, w *world) (found []string) {
 	return found
 }
 
-// TestPolicy holds the deployment against every rule.
+// TestPolicy checks the deployment against every rule.
 func TestPolicy(t *testing.T) {
 	texts, source := repository(t)
 	w, err := newWorld(texts, source)
@@ -45,9 +45,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestEveryCheckFindsItsMistakes seeds one mistake at a time. The check itself must
-// find it; breaking the evaluation does not count, unless that is what the mistake is
-// for; see TestEvaluationFindsMistakes.
+// TestEveryCheckFindsItsMistakes seeds one mistake at a time. The check itself must find
+// it; a failed evaluation does not count. TestEvaluationFindsMistakes tests those.
 func TestEveryCheckFindsItsMistakes(t *testing.T) {
 	texts, source := repository(t)
 	seeds := 0
@@ -78,7 +77,7 @@ func TestEveryCheckFindsItsMistakes(t *testing.T) {
 	t.Logf("%d checks, %d seeded mistakes", len(checks()), seeds)
 }
 
-// TestEvaluationFindsMistakes seeds what makes a deployment impossible.
+// TestEvaluationFindsMistakes seeds mistakes that make a deployment impossible.
 func TestEvaluationFindsMistakes(t *testing.T) {
 	texts, source := repository(t)
 	for name, tc := range map[string]struct {
@@ -106,7 +105,7 @@ func TestEvaluationFindsMistakes(t *testing.T) {
 	}
 }
 
-// sow returns texts with the mistake in them.
+// sow returns a copy of texts with the mistake.
 func sow(t *testing.T, texts map[string]string, s seed) map[string]string {
 	t.Helper()
 	seeded := maps.Clone(texts)

@@ -28,8 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// azure is what the Bicep deploys, on the emulators: its containers, its topic and its
-// rights.
+// azure is the deployment on the emulators: containers, topic and rights of the Bicep.
 type azure struct {
 	cosmos    *cosmosemu.Server
 	bus       *busemu.Server
@@ -98,8 +97,8 @@ func (a *azure) createTopic(t *testing.T, resources []bicep.Resource) {
 	}
 }
 
-// environ is what the Bicep gives to a process, with the addresses of the emulators in
-// place of Azure's, an open API on this machine, and a poll that suits a test.
+// environ returns the variables of a process from the Bicep, with the addresses of the
+// emulators, an API without authentication, and short polls.
 func (a *azure) environ(process string) []string {
 	values := map[string]string{}
 	for _, v := range a.variables[process] {
@@ -132,7 +131,7 @@ func surroundings(g *gate, sockets wiring.Sockets) wiring.Params {
 	return wiring.Params{Sockets: sockets, Log: slog.New(slog.DiscardHandler), Version: "test", CosmosTransport: g, Credential: g.who}
 }
 
-// process builds one of the two as cmd/feedbox does.
+// process builds one of the two processes as cmd/feedbox does.
 func (a *azure) process(t *testing.T, name string, g *gate, sockets wiring.Sockets) *fx.App {
 	t.Helper()
 	if name == "api" {
@@ -181,7 +180,7 @@ func (a *azure) run(t *testing.T, name string, g *gate) (base string) {
 	return ""
 }
 
-// call makes one request of the API and returns the header Location of the reply.
+// call sends one request to the API and returns the Location header of the response.
 func call(t *testing.T, method, target, body string, wanted int) (location string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
@@ -202,7 +201,7 @@ func call(t *testing.T, method, target, body string, wanted int) (location strin
 	return reply.Header.Get("Location")
 }
 
-// unexercised are rights that this test does not use, and when they are.
+// unexercised lists rights that this test does not use, with the case that needs each.
 var unexercised = map[string]string{
 	"relay items/read on data":      "a parked event is sent as it stands in the store",
 	"relay items/create on parked":  "an event is parked",
@@ -250,7 +249,7 @@ func TestTheServiceWorksWithTheDeployedRights(t *testing.T) {
 	}
 }
 
-// TestForbiddenCallsFail tries, as each identity, what it must not do.
+// TestForbiddenCallsFail makes forbidden calls as each identity.
 func TestForbiddenCallsFail(t *testing.T) {
 	a := deployHere(t)
 	client := func(process string) *azcosmos.DatabaseClient {
@@ -324,8 +323,8 @@ func TestForbiddenCallsFail(t *testing.T) {
 	})
 }
 
-// TestWithoutARightTheServiceFails takes one right at a time away: what the service
-// cannot do without is noticed, so the rights above are not there for nothing.
+// TestWithoutARightTheServiceFails removes one right at a time. The service must fail, which
+// shows that the right is needed.
 func TestWithoutARightTheServiceFails(t *testing.T) {
 	a := deployHere(t)
 	for _, name := range []string{"api", "relay"} {

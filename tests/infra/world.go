@@ -13,23 +13,23 @@ import (
 	"feedbox/tests/infra/bicep"
 )
 
-// world is all that the checks look at.
+// world has all inputs of the checks.
 type world struct {
-	// texts are the files by path below the root of the repository.
+	// texts has the files by path below the root of the repository.
 	texts map[string]string
-	// source is the text of all Go files of the service, for what has to agree with it.
+	// source has the text of all Go files of the service, for checks that compare with it.
 	source map[string]string
-	// files are the parsed Bicep files, by path.
+	// files has the parsed Bicep files by path.
 	files map[string]*bicep.File
-	// dev and prod are what is deployed once the service runs; first is what the very
-	// first deployment creates, with the placeholder.
+	// dev and prod are the deployments of the running service; first is the very first
+	// deployment, with the placeholder.
 	dev, prod, first []bicep.Resource
 }
 
-// roots are the folders and files that are read.
+// roots lists the folders and files to read.
 var roots = []string{"bicep", "azure.yaml", "Dockerfile", ".dockerignore", ".github/workflows"}
 
-// sources are where the service logs and queries.
+// sources lists the folders in which the service logs and queries.
 var sources = []string{"application", "changefeed", "infrastructure/store/cosmos", "infrastructure/relay/monitor", "infrastructure/wiring", "infrastructure/httpapi"}
 
 func readTexts(root string, below []string, keep func(string) bool) (map[string]string, error) {
@@ -54,7 +54,7 @@ func readTexts(root string, below []string, keep func(string) bool) (map[string]
 	return texts, nil
 }
 
-// newWorld parses and evaluates texts. Its error is a finding as well.
+// newWorld parses and evaluates texts. An error counts as a finding.
 func newWorld(texts, source map[string]string) (*world, error) {
 	w := &world{texts: texts, source: source, files: map[string]*bicep.File{}}
 	for name, text := range texts {
@@ -98,8 +98,8 @@ func newWorld(texts, source map[string]string) (*world, error) {
 	return w, nil
 }
 
-// parsed keeps files that were parsed, by name and text: seeding a mistake changes one
-// of many. They are not changed after parsing.
+// parsed caches parsed files by name and text, because a seeded mistake changes only one
+// of many files. The parsed files are immutable.
 var parsed sync.Map
 
 func parse(name, text string) (*bicep.File, error) {
@@ -114,7 +114,7 @@ func parse(name, text string) (*bicep.File, error) {
 	return f, err
 }
 
-// standins are what only Azure knows.
+// standins has the values that only Azure knows.
 var standins = bicep.Standins{
 	"Microsoft.ManagedIdentity/userAssignedIdentities": map[string]any{"principalId": "principal", "clientId": "client"},
 	"Microsoft.ContainerRegistry/registries":           map[string]any{"loginServer": "r.azurecr.io"},
@@ -126,13 +126,13 @@ var standins = bicep.Standins{
 	}},
 }
 
-// running are the two deployments of the service, by name.
+// running returns the two deployments of the service by name.
 func (w *world) running() map[string][]bicep.Resource {
 	return map[string][]bicep.Resource{"dev": w.dev, "prod": w.prod}
 }
 
-// each calls visit for every resource of a type in both deployments, and complains if
-// there is none.
+// each calls visit for every resource of a type in both deployments, and reports if there
+// is none.
 func (w *world) each(kind string, report func(string, ...any), visit func(bicep.Resource)) {
 	for name, resources := range w.running() {
 		found := false
@@ -148,7 +148,7 @@ func (w *world) each(kind string, report func(string, ...any), visit func(bicep.
 	}
 }
 
-// bicepFiles are the paths of the .bicep files, sorted.
+// bicepFiles returns the sorted paths of the .bicep files.
 func (w *world) bicepFiles() []string {
 	var names []string
 	for name := range w.files {
@@ -160,8 +160,8 @@ func (w *world) bicepFiles() []string {
 	return names
 }
 
-// at walks into objects and lists: names, or indexes of lists as int. It returns nil
-// where there is nothing.
+// at follows steps into objects (by name) and lists (by int index). It returns nil if a
+// step does not exist.
 func at(v any, steps ...any) any {
 	for _, step := range steps {
 		switch step := step.(type) {

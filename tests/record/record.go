@@ -1,6 +1,6 @@
-// Package record writes down what a fault test found. The records of a run become the
-// table of tests/faults/README.md (go run ./tests/reliability). It needs the standard library
-// alone, so that tests of every part can use it. It is safe for concurrent use.
+// Package record writes the results of fault tests. The records of a run become the table
+// of tests/faults/README.md (go run ./tests/reliability). The package imports only the
+// standard library, so that all tests can use it. It is safe for concurrent use.
 package record
 
 import (
@@ -14,17 +14,17 @@ import (
 	"testing"
 )
 
-// Result is what a fault test found.
+// Result is the result of a fault test.
 type Result struct {
 	Fault      string `json:"fault"`      // number in the list of faults: F1 ... F24
-	Name       string `json:"name"`       // a few words on what was done
+	Name       string `json:"name"`       // the fault in a few words
 	Test       string `json:"test"`       // filled in by Write: package-relative name of the test
 	Seed       uint64 `json:"seed"`       // 0 if nothing was random
-	Injections int64  `json:"injections"` // how often the fault struck
+	Injections int64  `json:"injections"` // number of injected faults
 	Of         int64  `json:"of"`         // the full count, as `make nightly` runs it
-	Events     int64  `json:"events"`     // events committed while it did
-	// DuplicatesSent counts sends of an event beyond its first, DuplicatesSeen those
-	// that a consumer met.
+	Events     int64  `json:"events"`     // events committed meanwhile
+	// DuplicatesSent counts repeated sends of an event, DuplicatesSeen those that a
+	// consumer received.
 	DuplicatesSent  int64 `json:"duplicatesSent"`
 	DuplicatesSeen  int64 `json:"duplicatesSeen"`
 	OrderViolations int64 `json:"orderViolations"`
@@ -35,13 +35,13 @@ type Result struct {
 	TakeoverP99 float64 `json:"takeoverP99"`
 	Recovery    float64 `json:"recovery"`
 	Simulated   float64 `json:"simulated"` // hours of virtual time, 0 for a test in real time
-	Note        string  `json:"note"`      // what else is to be known, in a sentence
+	Note        string  `json:"note"`      // a remark, in one sentence
 	Failed      bool    `json:"failed"`    // filled in by Write
 	Commit      string  `json:"commit"`    // filled in by Write: of the tree that was tested
 }
 
 // Write logs r when the test ends, and writes it into the directory named by
-// FEEDBOX_RESULTS, which it makes, if that is set. The file is named after the fault,
+// FEEDBOX_RESULTS, which it creates, if that is set. The file is named after the fault,
 // the folder of the test and the test.
 func Write(t testing.TB, r Result) {
 	t.Helper()
@@ -69,8 +69,8 @@ func Write(t testing.TB, r Result) {
 	})
 }
 
-// commit is the short hash of the tree's commit, with a mark if files differ from it;
-// empty outside of a clone.
+// commit is the short hash of the tree's commit, with a suffix if files differ from it, or
+// "" outside of a clone.
 var commit = sync.OnceValue(func() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
 	if err != nil {

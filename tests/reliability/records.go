@@ -55,7 +55,7 @@ func readRecord(file string) (testkit.Result, error) {
 	return r, nil
 }
 
-// number is the n of a fault Fn; others come last.
+// number returns n for a fault Fn; other names are sorted last.
 func number(fault string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(fault, "F"))
 	if err != nil {

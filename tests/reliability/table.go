@@ -8,7 +8,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// columns are the table's heading and what stands below it.
+// columns has the headings and cells of the table.
 var columns = []struct {
 	heading string
 	cell    func(r *testkit.Result) string
@@ -27,7 +27,7 @@ var columns = []struct {
 	{"Commit", func(r *testkit.Result) string { return r.Commit }},
 }
 
-// render is the table, notes below it.
+// render returns the table with its notes.
 func render(records []testkit.Result) string {
 	var b strings.Builder
 	var headings, rules []string
@@ -76,7 +76,7 @@ func row(b *strings.Builder, cells []string) {
 	b.WriteByte('\n')
 }
 
-// clean keeps a text within its cell.
+// clean removes line breaks and escapes bars, so that a text stays in its cell.
 func clean(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
 }
@@ -117,7 +117,7 @@ func hours(h float64) string {
 	return fmt.Sprintf("%.0f h", h)
 }
 
-// seconds of a duration with the digits that mean something; 0 was not measured.
+// seconds formats a duration with its significant digits; 0 means not measured.
 func seconds(s float64) string {
 	switch {
 	case s == 0:

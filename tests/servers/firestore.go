@@ -72,7 +72,8 @@ func StartFirestore(t TB) (address string) {
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer owner"), javaLimit)
 	defer cancel()
-	// The first requests load many classes. On a busy machine this takes longer than the timeouts of clients.
+	// The first requests load a large part of the emulator. On a busy machine this takes longer
+	// than the timeouts of clients.
 	const database = "projects/ready/databases/(default)"
 	client, first := firestorepb.NewFirestoreClient(conn), &firestorepb.Document{Name: database + "/documents/ready/first"}
 	write := &firestorepb.Write{Operation: &firestorepb.Write_Update{Update: first}}

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// Resource is one that a deployment would create.
+// Resource is a resource that a deployment would create.
 type Resource struct {
-	// File and Symbol say where it is declared.
+	// File and Symbol are the place of its declaration.
 	File, Symbol string
-	// Type is without the version, such as Microsoft.App/containerApps.
+	// Type is the type without the version, for example Microsoft.App/containerApps.
 	Type, Version string
-	// ID is a stand-in for its resource id: the names of its parents and its own.
+	// ID is a stand-in for the resource id: the names of its parents and its own.
 	ID string
-	// Body is what is sent, without parent, scope and dependsOn.
+	// Body is the request body, without parent, scope and dependsOn.
 	Body map[string]any
-	// Scope is the id of what it is attached to, such as by a diagnostic setting, and
-	// ScopeType its type.
+	// Scope is the id of the resource that it extends, for example of a diagnostic setting,
+	// and ScopeType the type of that resource.
 	Scope, ScopeType string
 }
 
-// Standins says by resource type what its properties hold at run time.
+// Standins maps a resource type to the run-time values of its properties.
 type Standins map[string]any
 
 type deployment struct {
@@ -33,10 +33,10 @@ type deployment struct {
 	resources []Resource
 }
 
-// Deploy evaluates a parameter file (.bicepparam) with the file it names and all
-// modules, in files by path, and returns what would be created. Every resource and
-// output is evaluated, so that nothing is left untried. environ is what
-// readEnvironmentVariable sees.
+// Deploy evaluates a parameter file (.bicepparam), the file that it names and all
+// modules, in files by path, and returns the resources that would be created. It evaluates
+// every resource and output, so that errors in unused ones are found too. environ has the
+// variables for readEnvironmentVariable.
 func Deploy(files map[string]*File, parameters string, environ map[string]string, standins Standins) ([]Resource, error) {
 	d := &deployment{files: files, environ: environ, standins: standins}
 	file, err := d.find(parameters)
@@ -67,7 +67,7 @@ func (d *deployment) find(name string) (*File, error) {
 	return nil, fmt.Errorf("there is no file %s", name)
 }
 
-// open begins a file with its arguments, which have to be those it asks for.
+// open starts the evaluation of a file. The arguments must match its parameters.
 func (d *deployment) open(name string, arguments map[string]any, caller Pos) (*scope, error) {
 	file, err := d.find(name)
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *deployment) open(name string, arguments map[string]any, caller Pos) (*s
 	return &scope{deployment: d, file: file, arguments: arguments, known: map[string]any{}, busy: map[string]bool{}}, nil
 }
 
-// deploy evaluates everything that the file declares.
+// deploy evaluates all declarations of the file.
 func (s *scope) deploy() error {
 	for _, decl := range s.file.Declarations {
 		if decl.Keyword == "output" {
@@ -115,7 +115,7 @@ func (s *scope) deploy() error {
 	return err
 }
 
-// body evaluates the properties of a declaration but those that are left out.
+// body evaluates the properties of a declaration, except those in without.
 func (s *scope) body(d *Declaration, without ...string) (map[string]any, error) {
 	o := &Node{Kind: Object, Pos: d.Value.Pos}
 	for _, property := range d.Value.Kids {
@@ -137,7 +137,7 @@ func (d *Declaration) property(name string) *Node {
 	return nil
 }
 
-// reference works out name and id of a resource, without its properties.
+// reference evaluates name and id of a resource, without its properties.
 func (s *scope) reference(d *Declaration) (any, error) {
 	kind, _, _ := strings.Cut(d.Target, "@")
 	if d.Value.Kind != Object || d.property("name") == nil {

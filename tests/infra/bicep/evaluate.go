@@ -18,7 +18,7 @@ type (
 	moduleRef struct{ scope *scope }
 )
 
-// scope is one file with its arguments, where symbols are worked out when needed.
+// scope is one file with its arguments. Symbols are evaluated on first use.
 type scope struct {
 	deployment *deployment
 	file       *File
@@ -71,7 +71,7 @@ func (s *scope) declared(n *Node, d *Declaration) (any, error) {
 	}
 }
 
-// value works an expression out.
+// value evaluates an expression.
 func (s *scope) value(n *Node) (any, error) {
 	switch n.Kind {
 	case Text:
@@ -237,7 +237,7 @@ func (s *scope) outputs() (map[string]any, error) {
 	return outputs, nil
 }
 
-// fits tells whether a value is of a type of the dialect.
+// fits reports whether a value has a type of the dialect.
 func fits(typeName string, v any) bool {
 	switch v.(type) {
 	case string:

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// levels are the binary operators, the loosest first.
+// levels lists the binary operators by precedence, the lowest first.
 var levels = [][]string{
 	{"??"}, {"||"}, {"&&"}, {"==", "!=", "=~", "!~"}, {"<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/", "%"},
 }
@@ -87,7 +87,7 @@ func (p *parser) postfix(n *Node) *Node {
 			p.at++
 			n = &Node{Kind: Call, Kids: append([]*Node{n}, p.list(")", true)...), Pos: n.Pos}
 		case p.next() == '!' && !strings.HasPrefix(p.rest(), "!=") && !strings.HasPrefix(p.rest(), "!~"):
-			p.at++ // "this is not null": no concern here
+			p.at++ // the operator ! ("not null") does not affect the value
 		default:
 			return n
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The functions of the dialect. Those of Azure are stood in for.
+// call evaluates the functions of the dialect. Functions of Azure return stand-ins.
 func (s *scope) call(n *Node) (any, error) {
 	if n.Kids[0].Kind != Ident {
 		return nil, s.errorf(n, "methods are not evaluated")
@@ -105,7 +105,7 @@ func textFunction(name string, args []any) (any, bool) {
 	return nil, false
 }
 
-// identify makes what Azure makes of the arguments: the same of the same.
+// identify returns a stand-in for a function of Azure: equal arguments give equal results.
 func (s *scope) identify(n *Node, name string, args []any) (any, error) {
 	for _, arg := range args {
 		if _, ok := arg.(string); !ok {
@@ -123,7 +123,7 @@ func (s *scope) identify(n *Node, name string, args []any) (any, error) {
 	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-"), nil
 }
 
-// variable reads the environment that was given to the deployment.
+// variable reads the environment of the deployment.
 func (s *scope) variable(n *Node, args []any) (any, error) {
 	name, ok := append(args, nil)[0].(string)
 	if !ok {

@@ -2,10 +2,10 @@ package bicep
 
 import "fmt"
 
-// Kind is what a [Node] is.
+// Kind is the kind of a [Node].
 type Kind int
 
-// The kinds of nodes. What Text and Kids hold is said beside each.
+// The kinds of nodes, with the contents of Text and Kids.
 const (
 	Text     Kind = iota // Text: a piece of a string, unescaped
 	String               // Kids: pieces and interpolated expressions
@@ -52,16 +52,16 @@ type Declaration struct {
 	Target string
 	// Existing resources are referred to, not created.
 	Existing bool
-	// Condition, if not nil, decides whether a resource or module is there.
+	// Condition, if not nil, decides whether a resource or module is created.
 	Condition *Node
 	// Value is the default of a parameter, or the body.
 	Value *Node
-	// Decorators are the calls before it, such as description('...').
+	// Decorators are the calls before it, for example description('...').
 	Decorators []*Node
 	Pos        Pos
 }
 
-// Decorator returns the arguments of a decorator and whether it is there.
+// Decorator returns the arguments of a decorator and whether it exists.
 func (d *Declaration) Decorator(name string) ([]*Node, bool) {
 	for _, call := range d.Decorators {
 		if call.Kids[0].Kind == Ident && call.Kids[0].Text == name {
@@ -76,7 +76,7 @@ type File struct {
 	Name string
 	// Scope is the targetScope; empty means resourceGroup.
 	Scope string
-	// Using is what a parameter file belongs to.
+	// Using is the template of a parameter file.
 	Using        string
 	Declarations []*Declaration
 }

@@ -81,7 +81,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzParse: no panic, and what was read is written and read again as the same.
+// FuzzParse: Parse does not panic, and parsing the printed result gives the same result.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("../../../bicep/*/*.bicep")
 	if err != nil || len(files) == 0 {

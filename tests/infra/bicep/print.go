@@ -2,8 +2,8 @@ package bicep
 
 import "strings"
 
-// Print writes an expression so that Parse reads the same again: fully bracketed, on
-// one line.
+// Print writes an expression, fully bracketed and on one line, so that Parse returns the
+// same expression.
 func Print(n *Node) string {
 	var b strings.Builder
 	printTo(&b, n)

@@ -10,7 +10,7 @@ import (
 // maxDepth bounds the nesting of expressions.
 const maxDepth = 100
 
-// SyntaxError says where a text leaves the dialect.
+// SyntaxError is a place where a text is not in the dialect.
 type SyntaxError struct {
 	Pos     Pos
 	Problem string
@@ -91,7 +91,7 @@ func (s *scanner) space(lines bool) {
 	}
 }
 
-// accept takes text if it comes next on this line.
+// accept consumes text if it is next on this line.
 func (s *scanner) accept(text string) bool {
 	s.space(false)
 	if strings.HasPrefix(s.rest(), text) {
@@ -107,7 +107,7 @@ func (s *scanner) expect(text string) {
 	}
 }
 
-// word returns the identifier that comes next on this line, or "".
+// word returns the identifier that is next on this line, or "".
 func (s *scanner) word() string {
 	s.space(false)
 	start := s.at
@@ -117,7 +117,7 @@ func (s *scanner) word() string {
 	return s.text[start:s.at]
 }
 
-// keyword takes a whole word.
+// keyword consumes a whole word.
 func (s *scanner) keyword(word string) bool {
 	before := s.at
 	if s.word() == word {
@@ -135,7 +135,7 @@ func (s *scanner) name() string {
 	return w
 }
 
-// lineEnd demands that nothing follows on this line.
+// lineEnd requires the end of the line.
 func (s *scanner) lineEnd() {
 	s.space(false)
 	if s.at < len(s.text) && s.next() != '\n' {
