@@ -11,8 +11,8 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// TestDotNet runs Microsoft.Azure.Cosmos, by the judge that FEEDBOX_TEST_DOTNET_JUDGE
-// names: JUDGE ENDPOINT prints a line "PASS name" or "FAIL name: why" for each case.
+// TestDotNet runs Microsoft.Azure.Cosmos with the program in FEEDBOX_TEST_DOTNET_JUDGE:
+// JUDGE ENDPOINT prints a line "PASS name" or "FAIL name: why" for each case.
 func TestDotNet(t *testing.T) {
 	judge := os.Getenv("FEEDBOX_TEST_DOTNET_JUDGE")
 	if judge == "" {
@@ -21,7 +21,7 @@ func TestDotNet(t *testing.T) {
 	srv := cosmosemu.StartT(t)
 	run := exec.CommandContext(t.Context(), judge, srv.Endpoint())
 	run.Env = append(os.Environ(), "DOTNET_BUNDLE_EXTRACT_BASE_DIR="+t.TempDir())
-	text, _ := run.CombinedOutput() // it fails with its cases
+	text, _ := run.CombinedOutput() // its error only repeats failed cases
 	passed := 0
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, "\n")

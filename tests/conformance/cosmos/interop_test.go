@@ -13,10 +13,10 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// TestDotNetProcessor lets the .NET SDK's change feed processor and ours work on one
-// lease container: one after the other, both ways, and side by side. The judge is a
-// program that FEEDBOX_TEST_DOTNET_JUDGE names; it runs the cases interop.*, each with
-// the program of directory interop as the counterpart:
+// TestDotNetProcessor runs the .NET SDK's change feed processor and ours on one lease
+// container: one after the other in both orders, and at the same time. The program in
+// FEEDBOX_TEST_DOTNET_JUDGE runs the cases interop.*, each with the program of directory
+// interop as the other processor:
 //
 //	INTEROP=PROGRAM READY=FILE JUDGE ENDPOINT interop
 //

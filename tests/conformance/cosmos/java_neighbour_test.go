@@ -17,8 +17,8 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// neighbours are our change feed processor (the program of directory interop) and that
-// of the Java SDK, over one feed, with their leases in one container.
+// neighbours is our change feed processor (the program of directory interop) and the Java
+// SDK's, on one feed with their leases in one container.
 type neighbours struct {
 	t            *testing.T
 	srv          *cosmosemu.Server
@@ -26,9 +26,9 @@ type neighbours struct {
 	ready, trust string
 }
 
-// TestJavaNeighbour starts them under one name, which nobody should do: see
-// changefeed/INTEROP.md. Whoever comes second fails in words, the leases of the first
-// stay as they are, and the first goes on with them.
+// TestJavaNeighbour starts both with the same name, which is not supported: see
+// changefeed/INTEROP.md. The second one must fail with a clear error and must not change the
+// leases of the first, which continues.
 func TestJavaNeighbour(t *testing.T) {
 	n := newNeighbours(t)
 	t.Run("Java first", func(t *testing.T) {
@@ -83,7 +83,7 @@ func newNeighbours(t *testing.T) *neighbours {
 	return n
 }
 
-// account makes a database with a feed of some items, and a container of leases.
+// account creates a database with a feed of some items and a container of leases.
 func (n *neighbours) account(t *testing.T, database string, items int) {
 	t.Helper()
 	n.t = t
@@ -108,7 +108,7 @@ func (n *neighbours) golang(database, name string, seconds int, want string) {
 	n.t.Helper()
 	run := exec.CommandContext(n.t.Context(), n.program, n.ready, database, name, fmt.Sprint(seconds))
 	run.Env = append(os.Environ(), "SSL_CERT_FILE="+n.trust)
-	text, _ := run.CombinedOutput() // it may be wanted to fail
+	text, _ := run.CombinedOutput() // some tests expect it to fail
 	if !strings.Contains(string(text), want) {
 		n.t.Errorf("ours says\n%swant %q", text, want)
 	}
@@ -122,7 +122,7 @@ func (n *neighbours) java(database, name string, seconds int, want string) {
 	}
 }
 
-// leases are the records by id, with their ETags.
+// leases returns the ETags of the lease records by id.
 func (n *neighbours) leases(database string) map[string]string {
 	n.t.Helper()
 	items, err := n.srv.Items(database, "leases")
@@ -140,7 +140,7 @@ func (n *neighbours) leases(database string) map[string]string {
 	return out
 }
 
-// unchanged fails if a lease is not as it was; others may have come.
+// unchanged fails if a lease has changed; new ones are allowed.
 func (n *neighbours) unchanged(database string, before map[string]string) {
 	n.t.Helper()
 	now := n.leases(database)

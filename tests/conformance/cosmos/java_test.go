@@ -27,8 +27,8 @@ func TestJava(t *testing.T) {
 	}
 }
 
-// TestJavaProcessor runs java/Processor.java: the change feed processor of three kinds,
-// with two hosts, a split under load, a restart and its estimate of the lag.
+// TestJavaProcessor runs java/Processor.java: the change feed processor in three modes, with
+// two hosts, a split under load, a restart and the estimated lag.
 func TestJavaProcessor(t *testing.T) { runJava(t, "Processor.java", 2) }
 
 func runJava(t *testing.T, program string, partitions int) {

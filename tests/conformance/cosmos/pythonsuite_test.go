@@ -21,13 +21,13 @@ import (
 
 // The tests of azure-cosmos 4.17.1 (Python) with the mark cosmosEmulator, unmodified.
 const (
-	pythonTests  = 1198 // that run: a suite that shrinks would otherwise pass unnoticed
+	pythonTests  = 1198 // that must run, because otherwise a smaller suite would pass unnoticed
 	pythonPassed = 1185 // at least
-	pythonShare  = 3    // one file of so many, unless FEEDBOX_CONFORMANCE is full
+	pythonShare  = 3    // runs one file in this many, unless FEEDBOX_CONFORMANCE is full
 )
 
-// pythonSuite has the SDK, what its tests import, and the source distribution, which
-// brings the tests.
+// pythonSuite has the SDK, the packages that its tests import, and the source distribution,
+// which contains the tests.
 var pythonSuite = &sdk{
 	tools: []string{"python3", "tar"},
 	install: "python3 -m venv venv && venv/bin/pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-suite.txt && " +
@@ -35,16 +35,16 @@ var pythonSuite = &sdk{
 	program: "../venv/bin/python",
 }
 
-// pythonExceptions are the tests that fail, each with its reason. One that passes has to
-// leave the table.
+// pythonExceptions lists the failing tests with the reason. A test that passes must be
+// removed from it.
 var pythonExceptions = map[string]string{
 	"test_encoding.py::TestEncoding::test_create_stored_procedure_with_line_separator_para_seperator_next_line_unicodes": "stored procedures are refused", //nolint:misspell // its name
 	"test_multimaster.py::TestMultiMaster::test_tentative_writes_header_present":                                         "stored procedures are refused",
 	"test_multimaster.py::TestMultiMaster::test_tentative_writes_header_not_present":                                     "stored procedures are refused",
 }
 
-// TestPythonSuite runs each file of the suite in a process of its own: some expect the
-// containers that they share to be empty.
+// TestPythonSuite runs each file of the suite in a separate process, because some expect
+// empty shared containers.
 func TestPythonSuite(t *testing.T) {
 	full := os.Getenv("FEEDBOX_CONFORMANCE") == "full"
 	dir := pythonSuite.folder(t, "the Python SDK's own tests were")
@@ -100,7 +100,7 @@ func pythonFiles(t *testing.T, dir string) (files []string) {
 	return files
 }
 
-// isMarked tells whether a file has tests for the emulator.
+// isMarked reports whether a file has tests for the emulator.
 func isMarked(t *testing.T, file string) bool {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -117,11 +117,11 @@ type suiteRun struct {
 	passed, failed int
 }
 
-// tries of a file whose tests fail that should not: those that put functions of their own
-// into the SDK see its background requests now and then, and fail.
+// tries is the number of runs of a file with unexpected failures. Tests that replace functions
+// of the SDK sometimes see its background requests and fail.
 const tries = 3
 
-// run runs a file until each of its tests has passed, but tries times at most.
+// run runs a file until each of its tests has passed, at most tries times.
 func (s *suiteRun) run(t *testing.T, file string) {
 	t.Helper()
 	results := s.try(t, file)
@@ -156,7 +156,7 @@ func (s *suiteRun) run(t *testing.T, file string) {
 	}
 }
 
-// report is what pytest writes, as much of it as is looked at.
+// report has the fields of pytest's report that we use.
 type report struct {
 	Cases []struct {
 		Class    string    `xml:"classname,attr"`
@@ -171,7 +171,7 @@ type failure struct {
 	Text string `xml:",chardata"`
 }
 
-// try runs a file and returns what each test says that failed, "" for the others.
+// try runs a file and returns the message of each failed test, "" for the others.
 func (s *suiteRun) try(t *testing.T, file string) map[string]string {
 	t.Helper()
 	name := filepath.Base(file)

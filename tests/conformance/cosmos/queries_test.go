@@ -15,12 +15,12 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// queryTable is queries/queries.json: queries over the same items, and their rows.
+// queryTable is queries/queries.json: queries on the same items, with their rows.
 type queryTable struct {
 	Items   []map[string]any `json:"items"`
 	Queries []struct {
 		Text       string `json:"text"`
-		Computed   bool   `json:"computed"` // of a computed property, which azcosmos cannot make
+		Computed   bool   `json:"computed"` // uses a computed property, which azcosmos cannot create
 		Parameters []struct {
 			Name  string `json:"name"`
 			Value any    `json:"value"`
@@ -30,10 +30,10 @@ type queryTable struct {
 	} `json:"queries"`
 }
 
-// TestQueries runs the table through each SDK: through azcosmos on one logical
-// partition, since it runs no query plans; through the others over one and over
-// several physical partitions, in pages of two rows. "refused" in the table names
-// what the SDK says it cannot do.
+// TestQueries runs the table through each SDK: through azcosmos on one logical partition,
+// because it does not support query plans; through the others on one and on several
+// physical partitions, in pages of two rows. "refused" in the table is the feature that
+// the SDK reports as unsupported.
 func TestQueries(t *testing.T) {
 	t.Run("azcosmos", queriesByGo)
 	for script, sdk := range map[string]*sdk{"run.mjs": javascript, "run.py": python} {
@@ -119,7 +119,7 @@ func queriesByGo(t *testing.T) {
 	}
 }
 
-// canonical writes a row with its members in one order.
+// canonical returns a row with its members in a fixed order.
 func canonical(t *testing.T, row any) string {
 	t.Helper()
 	text, err := json.Marshal(row)

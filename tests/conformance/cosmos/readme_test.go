@@ -12,7 +12,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// TestReadme runs the programs of the emulator's README as they stand there.
+// TestReadme runs the programs from the emulator's README unchanged.
 func TestReadme(t *testing.T) {
 	page, err := os.ReadFile("../../../infrastructure/emulator/cosmosemu/README.md")
 	if err != nil {

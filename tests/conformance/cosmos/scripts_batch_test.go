@@ -12,7 +12,7 @@ import (
 
 const learnBatch = "Learn, Transactional batch operations in Azure Cosmos DB; azcosmos emulator_cosmos_batch_test.go"
 
-// execute runs a batch under the key a and returns the statuses of its operations.
+// execute runs a batch with the key a and returns the statuses of its operations.
 func (p *probe) execute(build func(b *azcosmos.TransactionalBatch)) ([]int, azcosmos.TransactionalBatchResponse) {
 	b := p.items.NewTransactionalBatch(key("a"))
 	build(&b)

@@ -27,14 +27,14 @@ func (p *probe) feed() *feedReader {
 	return &feedReader{p: p, feed: f}
 }
 
-// read reads one page from a position; "" is the beginning.
+// read returns one page from a position; "" is the beginning.
 func (f *feedReader) read(position string, limit int) *changefeed.Page {
 	page, err := f.feed.Read(f.p.ctx, changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: position, MaxItems: limit})
 	f.p.must("read the change feed", err)
 	return page
 }
 
-// all reads up to the end and returns the ids in their order, and the position.
+// all reads to the end and returns the ids in order, and the position.
 func (f *feedReader) all(position string, limit int) (ids []string, end string) {
 	for range 1000 {
 		page := f.read(position, limit)
@@ -113,7 +113,7 @@ var feedScripts = []script{
 		reply, err := p.items.CreateItem(p.ctx, key("a"), item("a", "after"), nil)
 		p.must("create", err)
 		sent, err := http.ParseTime(reply.RawResponse.Header.Get("Date"))
-		if err != nil { // the emulators do not have to tell
+		if err != nil { // the emulators may omit it
 			sent = time.Now()
 		}
 		page, err := p.feed().feed.Read(p.ctx, changefeed.ReadRequest{Range: changefeed.FullRange(), Since: sent.Add(-time.Second)})

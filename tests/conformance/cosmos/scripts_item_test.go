@@ -122,7 +122,7 @@ var itemScripts = []script{
 		p.expect(p.read("a", "1") == http.StatusOK, "an item expired in a container whose time to live is off")
 	}},
 	{name: "throttled-with-a-time", source: restHeaders + " (x-ms-retry-after-ms); azcosmos cosmos_client_retry_policy.go", control: true, run: func(p *probe) {
-		// One request only: faults of the control endpoint are not bound to a container.
+		// One request only, because faults of the control endpoint apply to all containers.
 		p.must("set a fault", p.w.control(p.ctx, "faults", map[string]any{"operation": "PatchItem", "times": 1, "status": 429, "retryAfterMs": 7}))
 		p.create("a", "1", `"n":1`)
 		var patch azcosmos.PatchOperations

@@ -9,7 +9,7 @@ import (
 	"feedbox/changefeed"
 )
 
-// split cuts the one physical partition of the script's container in two.
+// split splits the only physical partition of the script's container.
 func (p *probe) split() {
 	p.must("split", p.w.control(p.ctx, "dbs/"+p.w.database+"/colls/"+p.name+"/split", map[string]any{"range": "0"}))
 }

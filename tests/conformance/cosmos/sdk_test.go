@@ -16,9 +16,9 @@ import (
 
 // sdk is the Cosmos DB client of another language.
 type sdk struct {
-	tools   []string // that have to be on the machine
+	tools   []string // that must be installed
 	install string   // shell command that installs the packages of folder sdks into the home
-	program string   // what runs a script, seen from a folder below the home
+	program string   // runs a script, relative to a folder below the home
 
 	once sync.Once
 	home string
@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// folder is an empty one in which scripts find the SDK, which is installed once. Where it
-// cannot be, the test is skipped: what says what was not checked.
+// folder returns an empty folder in which scripts find the SDK. The SDK is installed once. If
+// it cannot be installed, the test is skipped; what names the omitted check.
 func (s *sdk) folder(t *testing.T, what string) string {
 	t.Helper()
 	for _, tool := range s.tools {
@@ -66,7 +66,7 @@ func (s *sdk) folder(t *testing.T, what string) string {
 	return dir
 }
 
-// prepare installs the SDK in a folder that outlives the test which asks first.
+// prepare installs the SDK in a folder that is kept after the first test.
 func (s *sdk) prepare() (err error) {
 	if s.home, err = os.MkdirTemp("", "feedbox-sdk-"); err != nil {
 		return err
@@ -82,11 +82,10 @@ func (s *sdk) prepare() (err error) {
 	return nil
 }
 
-// newFolder is below the one of the SDK: node looks for its packages upwards.
+// newFolder creates a folder below the SDK's, because node searches packages upwards.
 func (s *sdk) newFolder() (string, error) { return os.MkdirTemp(s.home, "scripts-") }
 
-// run runs a script of a folder to its end and logs what it prints, but the lines that
-// begin with ok.
+// run runs a script to its end and logs its output, except lines that begin with ok.
 func (s *sdk) run(t *testing.T, dir string, env []string, script ...string) (text []byte, err error) {
 	t.Helper()
 	program := s.program

@@ -19,12 +19,11 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// suiteModule is the client whose own emulator tests are run; the version is that
-// of go.mod.
+// suiteModule is the client whose emulator tests are run, in the version of go.mod.
 const suiteModule = "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-// suiteSize is the number of emulator tests of v1.5.0: a suite that shrinks would
-// otherwise pass unnoticed.
+// suiteSize is the number of emulator tests of v1.5.0. Otherwise a smaller suite would pass
+// unnoticed.
 const suiteSize = 43
 
 // TestSuite builds the suite from the module cache, unmodified, and runs each of
@@ -44,8 +43,8 @@ func TestSuite(t *testing.T) {
 	t.Logf("azcosmos emulator suite: %d of %d passed", passed, len(names))
 }
 
-// buildSuite copies the module out of the cache, which is read-only, and compiles
-// its tests with its own go.mod.
+// buildSuite copies the module from the read-only cache and compiles its tests with its
+// own go.mod.
 func buildSuite(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-json", suiteModule).Output()
@@ -112,8 +111,8 @@ func suiteTests(t *testing.T, dir string) []string {
 	return names
 }
 
-// runSuiteTest runs one test of the suite against an emulator set up as the
-// vendor's CI sets up its own.
+// runSuiteTest runs one test of the suite against an emulator with the settings of the
+// vendor's CI.
 func runSuiteTest(t *testing.T, binary, name string) {
 	srv := cosmosemu.StartT(t, &cosmosemu.Options{
 		Addr: "127.0.0.1:8081", ComputeAddr: "127.0.0.1:8903", Host: "localhost:8081",

@@ -20,7 +20,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// kind says whose endpoint it is.
+// kind is the kind of an endpoint: Azure, Microsoft's emulator or ours.
 type kind string
 
 const (
@@ -38,8 +38,7 @@ type target struct {
 	known    map[string]string // topic to line, of FEEDBOX_TEST_KNOWN_ISSUES
 }
 
-// openTarget connects to the endpoint that the environment names, else to an emulator
-// of our own.
+// openTarget connects to the endpoint in the environment, or to a new emulator.
 func openTarget(t *testing.T) *target {
 	t.Helper()
 	w := &target{
@@ -89,7 +88,7 @@ func (w *target) makeDatabase(t *testing.T) {
 	})
 }
 
-// makeContainer makes a container partitioned by /pk; ttl turns expiry on.
+// makeContainer creates a container partitioned by /pk; ttl enables expiry.
 func (w *target) makeContainer(ctx context.Context, name string, ttl bool) (*azcosmos.ContainerClient, error) {
 	db, err := w.client.NewDatabase(w.database)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 
 // script is one wire behaviour that Feedbox relies on.
 type script struct {
-	name    string // as UNVERIFIED.md calls it
-	topic   string // of a known issue that it would meet
-	source  string // what the behaviour was taken from
+	name    string // its name in UNVERIFIED.md
+	topic   string // of the known issue that it would hit
+	source  string // the source of the behaviour
 	ttl     bool   // the container expires items
 	control bool   // needs the control endpoint of our emulator
 	run     func(p *probe)
@@ -45,8 +45,7 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// play runs the script. What it finds is a failure, unless it is known of the
-// endpoint.
+// play runs the script. A fault is a failure unless it is a known issue of the endpoint.
 func (s *script) play(t *testing.T, w *target) {
 	t.Logf("source: %s", s.source)
 	if s.control && w.kind != ours {
@@ -75,7 +74,7 @@ func (s *script) play(t *testing.T, w *target) {
 	}
 }
 
-// probe is what a script works with. It collects what is not as expected.
+// probe is the context of a script. It collects faults.
 type probe struct {
 	ctx    context.Context //nolint:containedctx // of one script
 	w      *target
@@ -97,7 +96,7 @@ func (p *probe) start(run func(*probe)) {
 	run(p)
 }
 
-// expect notes a fault if ok is false.
+// expect records a fault if ok is false.
 func (p *probe) expect(ok bool, format string, args ...any) {
 	if !ok {
 		p.faults = append(p.faults, fmt.Sprintf(format, args...))
@@ -112,7 +111,7 @@ func (p *probe) must(what string, err error) {
 	}
 }
 
-// wait returns once ok does, or notes a fault after some time.
+// wait returns when ok returns true, or records a fault after limit.
 func (p *probe) wait(what string, limit time.Duration, ok func() bool) {
 	for end := time.Now().Add(limit); !ok(); {
 		if time.Now().After(end) {
@@ -131,7 +130,7 @@ func (p *probe) pause(d time.Duration) {
 	}
 }
 
-// status is the HTTP status of a call: that of err, or ok.
+// status returns the HTTP status of err, or ok if err is nil.
 func status(err error, ok int) int {
 	if reply, is := errors.AsType[*azcore.ResponseError](err); is {
 		return reply.StatusCode
@@ -142,7 +141,7 @@ func status(err error, ok int) int {
 	return ok
 }
 
-// headerOf is a header of the reply that err stands for.
+// headerOf returns a header of the response in err.
 func headerOf(err error, name string) string {
 	if reply, is := errors.AsType[*azcore.ResponseError](err); is && reply.RawResponse != nil {
 		return reply.RawResponse.Header.Get(name)
@@ -152,7 +151,7 @@ func headerOf(err error, name string) string {
 
 func key(pk string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(pk) }
 
-// item is the JSON of a document with some more members.
+// item returns the JSON of a document with additional members.
 func item(pk, id string, more ...string) []byte {
 	text := fmt.Sprintf(`{"id":%q,"pk":%q`, id, pk)
 	for _, m := range more {
@@ -174,7 +173,7 @@ func (p *probe) read(pk, id string) int {
 	return status(err, http.StatusOK)
 }
 
-// document is what the scripts look at in what they read.
+// document has the members that the scripts check.
 type document struct {
 	ID   string `json:"id"`
 	PK   string `json:"pk"`
@@ -192,8 +191,8 @@ func (p *probe) documents(raw [][]byte) []document {
 	return out
 }
 
-// TestScriptsAreNamedInUnverified keeps the list of what was never seen on Azure and
-// the scripts that would show it in step.
+// TestScriptsAreNamedInUnverified compares the scripts with UNVERIFIED.md, the list of
+// behaviour that was never seen on Azure.
 func TestScriptsAreNamedInUnverified(t *testing.T) {
 	text, err := os.ReadFile("../UNVERIFIED.md")
 	if err != nil {

@@ -20,12 +20,12 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// ownService is the page whose programs and settings are run as they stand there.
+// ownService is the page whose programs and settings are run unchanged.
 const ownService = "../../../cmd/feedbox/OWN-SERVICE.md"
 
-// TestWriters runs the programs of the page "Use the relay with your own service", and
-// lets a relay, configured as the page says, send what they store. The answers of some of
-// their transactions are lost.
+// TestWriters runs the programs of the page "Use the relay with your own service". A relay
+// with the settings of the page sends their events. Some answers to their transactions are
+// lost.
 func TestWriters(t *testing.T) {
 	text, err := os.ReadFile(ownService)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestWriters(t *testing.T) {
 		script   string
 		code     *regexp.Regexp
 		settings []string
-		bodies   []string // what the two messages hold
+		bodies   []string // the bodies of the two messages
 	}{
 		"Python": {
 			sdk: python, script: "order.py", code: regexp.MustCompile("(?s)```python\n(.*?)```"),
@@ -88,7 +88,7 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// exports are the variables that the block below a mark of the page sets.
+// exports returns the variables that the block after a mark of the page sets.
 func exports(t *testing.T, page, mark string) (env []string) {
 	t.Helper()
 	_, block, _ := strings.Cut(page, "<!-- "+mark+" -->\n```sh\n")
@@ -102,7 +102,7 @@ func exports(t *testing.T, page, mark string) (env []string) {
 	return env
 }
 
-// loseAnswers lets the next transactions be stored and their answers be lost.
+// loseAnswers makes the emulator store the next transactions and drop the answers.
 func loseAnswers(t *testing.T, endpoint string, times int) {
 	t.Helper()
 	w := &target{endpoint: endpoint}
@@ -111,7 +111,7 @@ func loseAnswers(t *testing.T, endpoint string, times int) {
 	}
 }
 
-// mailbox keeps the events of a subscription by their keys.
+// mailbox holds the events of a subscription by key.
 type mailbox struct {
 	mu   sync.Mutex // guards keys
 	keys map[string][]*consumer.Event

@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// selfSigned makes a certificate for the loopback address and writes it to a
-// file for the clients' SSL_CERT_FILE. hosts are with their ports, because that
-// is what the SDK verifies.
+// selfSigned creates a certificate for the loopback address and writes it to a file
+// for the clients' SSL_CERT_FILE. hosts include ports, because the SDK verifies both.
 func selfSigned(dir string, hosts ...string) (*tls.Config, string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

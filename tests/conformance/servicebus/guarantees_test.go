@@ -11,26 +11,26 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// More scripts of TestWire: what the relay and its consumers take for granted when the
-// broker refuses, is filled up or gives up (UNVERIFIED.md, S3 to S11 and R4).
+// More scripts of TestWire: behaviour that the relay and its consumers depend on when the
+// broker refuses, is full, or dead-letters (UNVERIFIED.md, S3 to S11 and R4).
 
-// batchRefusedWhole sends a batch of which one message cannot be accepted.
+// batchRefusedWhole sends a batch with one message that cannot be accepted.
 func batchRefusedWhole(p *probe) {
 	bad := p.message("bad")
 	bad.PartitionKey = ptr("another than the session")
 	p.refused(p.message("1"), bad, p.message("2"))
-	p.send(p.message("1"), p.message("2")) // had one been stored, it would be dropped here and come sooner or twice
+	p.send(p.message("1"), p.message("2")) // a message that was stored before would be dropped here, or arrive too early or twice
 	r := p.accept(p.session)
 	defer func() { p.check(r.Close(p.ctx)) }()
 	p.complete(r, p.take(r, "1", "2")...)
 	p.empty(r)
 }
 
-// refused sends a batch, which must be refused, and not for lack of the broker's answer.
+// refused sends a batch that the broker must refuse. A missing answer does not count.
 func (p *probe) refused(messages ...*azservicebus.Message) {
 	p.Helper()
 	sender := must(p.once.NewSender(p.topic, nil))(p)
-	defer func() { _ = sender.Close(p.ctx) }() // the refusal may have ended it
+	defer func() { _ = sender.Close(p.ctx) }() // the refusal may have closed it
 	batch := must(sender.NewMessageBatch(p.ctx, nil))(p)
 	for _, m := range messages {
 		p.check(batch.AddMessage(m, nil))
@@ -40,7 +40,7 @@ func (p *probe) refused(messages ...*azservicebus.Message) {
 	}
 }
 
-// batchFull fills a batch up to what the link allows; all of it is accepted, in order.
+// batchFull fills a batch up to the limit of the link. All messages are accepted in order.
 func batchFull(p *probe) {
 	batch := must(p.sender.NewMessageBatch(p.ctx, nil))(p)
 	var want []string
@@ -64,8 +64,7 @@ func batchFull(p *probe) {
 	p.empty(r)
 }
 
-// batchesInOrder sends batches one after the other, each after the answer to the one
-// before.
+// batchesInOrder sends batches, each after the answer to the previous one.
 func batchesInOrder(p *probe) {
 	const batches, each = 10, 20
 	var want []string
@@ -84,8 +83,8 @@ func batchesInOrder(p *probe) {
 	p.empty(r)
 }
 
-// partitionKeyDiffers: a message whose partition key is not its session id is refused;
-// one whose is, is not (round-trip).
+// partitionKeyDiffers: a message is refused if its partition key differs from its session
+// id. The script round-trip sends one with equal values.
 func partitionKeyDiffers(p *probe) {
 	m := p.message("1")
 	m.PartitionKey = ptr("another than the session")
@@ -108,8 +107,8 @@ func idLimits(p *probe) {
 	p.refused(&azservicebus.Message{SessionID: ptr(pad(p.session, 129))})
 }
 
-// entityNotFound sends to a topic that is not there. A key that is only the topic's may
-// not know that it is not.
+// entityNotFound sends to a topic that does not exist. With a key of one topic only, the
+// service may answer that the key has no right instead.
 func entityNotFound(p *probe) {
 	s := must(p.client.NewSender(p.topic+"-"+random(), nil))(p)
 	defer func() { p.check(s.Close(p.ctx)) }()
@@ -123,8 +122,8 @@ func entityNotFound(p *probe) {
 	}
 }
 
-// deliveriesExhausted abandons a message until it is a dead letter. The next one of the
-// session follows then.
+// deliveriesExhausted abandons a message until it is dead-lettered. Then the next message of
+// the session is delivered.
 func deliveriesExhausted(p *probe) {
 	const most = 100 // the subscription's maximum must be lower
 	p.send(p.message("bad"), p.message("good"))
@@ -147,7 +146,7 @@ func deliveriesExhausted(p *probe) {
 	}
 }
 
-// messageWithoutSession: the subscription keeps it for nobody and drops it not.
+// messageWithoutSession: the subscription dead-letters such a message instead of dropping it.
 func messageWithoutSession(p *probe) {
 	m := p.message("stray")
 	m.SessionID = nil
@@ -155,7 +154,7 @@ func messageWithoutSession(p *probe) {
 	p.deadLetters("stray")
 }
 
-// TestScriptsAreListed keeps UNVERIFIED.md and the scripts together.
+// TestScriptsAreListed compares the scripts with UNVERIFIED.md.
 func TestScriptsAreListed(t *testing.T) {
 	text, err := os.ReadFile("../UNVERIFIED.md")
 	if err != nil {

@@ -1,32 +1,32 @@
-// Command servicebus runs the clients of others against busemu and says how much of
-// their tests passes:
+// Command servicebus runs third-party clients against busemu and reports how many of their
+// tests pass:
 //
 //	go run ./tests/conformance/servicebus [-suite go,javascript,python,python-tests,proton,java,jms,rhea] [-run pattern] [-min 117] [-v]
 //
 // Suite go is the live tests of azservicebus v1.11.0. They talk to a namespace in
 // Azure: this program copies the SDK's module from the module cache to a temporary
-// directory, patches three files of the copy so that every client is made from a
+// directory, patches three files of the copy so that every client is created from a
 // connection string and the admin client's requests go to the emulator's HTTP port,
 // starts two emulators (the Standard and the Premium tier) and runs the copy's tests.
-// Nothing of the SDK is kept. Which tests are live is found out, not listed: they are
-// those that skip themselves when the suite runs in its playback mode.
+// The copy is deleted afterwards. The live tests are not listed: they are the tests that
+// skip themselves in the suite's playback mode.
 //
-// Suite python-tests is the own tests of azure-servicebus 7.15.0 (pythonsuite.go); it is
-// run on demand and in make nightly, in about four minutes.
+// Suite python-tests has the tests of azure-servicebus 7.15.0 (pythonsuite.go). It runs on
+// demand and in make nightly and takes about four minutes.
 //
 // The other suites are the scenarios of ./scenarios: javascript, python and java through
 // the SDKs of those languages, jms through Qpid JMS, proton and rhea through those AMQP
-// libraries alone. With -connection-string, or FEEDBOX_TEST_SERVICEBUS_SCENARIOS, they
+// libraries only. With -connection-string, or FEEDBOX_TEST_SERVICEBUS_SCENARIOS, they
 // go to that endpoint, which must have the entities of scenarios/Config.json.
 //
 // It needs the module cache or a module proxy for the SDK's own test dependencies, and
-// the registries of npm, Python and Maven; a language that is not there is told loudly and is no
-// failure. The whole takes about three minutes. The exit code is 1 if fewer live tests
-// pass than -min, if one fails that is not in the list of exceptions, or if a scenario
+// the registries of npm, Python and Maven. A missing language is reported and is not a
+// failure. A run takes about three minutes. The exit code is 1 if fewer live tests pass
+// than -min, if a test fails that is not in the list of exceptions, or if a scenario
 // fails.
 //
-// The wire behaviour that Feedbox itself relies on is in this package's tests; they run
-// against any endpoint (wire_test.go).
+// The tests of this package check the wire behaviour that Feedbox depends on, against any
+// endpoint (wire_test.go).
 package main
 
 import (
@@ -67,7 +67,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs the suites one after the other; all are run even if one fails.
+// run runs all suites in turn, even if one fails.
 func run(ctx context.Context, w io.Writer, o *options) (code int) {
 	if slices.Contains(o.suites, "go") {
 		var err error

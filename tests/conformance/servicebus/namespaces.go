@@ -8,11 +8,11 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// namespaces are the emulators the tests expect: a namespace of each tier, with
-// the keys and queues that the SDK's test-resources template makes in Azure.
+// namespaces has the emulators for the tests: one namespace per tier, with the keys and
+// queues that the SDK's test-resources template creates in Azure.
 type namespaces struct {
 	standard, premium *busemu.Server
-	roots             string // file of the certificate that the clients trust
+	roots             string // certificate file for the clients
 }
 
 func startNamespaces(dir string) (*namespaces, error) {
@@ -57,8 +57,8 @@ func (n *namespaces) close() {
 	_ = n.premium.Close()
 }
 
-// env is the environment the SDK's tests read. Their connections are by TLS, as
-// with a real namespace; some of them rebuild connection strings and expect it.
+// env returns the environment of the SDK's tests. They connect with TLS, because some of
+// them rebuild connection strings and expect it.
 func (n *namespaces) env() []string {
 	return append(os.Environ(),
 		"SSL_CERT_FILE="+n.roots,

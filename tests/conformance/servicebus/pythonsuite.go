@@ -18,10 +18,10 @@ import (
 	"feedbox/tests/conformance/servicebus/scenarios"
 )
 
-// The own tests of azure-servicebus (Python) come with its source distribution. What they
-// import from the repository's tools, and the entities that Azure Resource Manager would
-// make for them, are in ./pythonsuite. They dial the ports of the service, whatever the
-// namespace's name says: on an address of the loopback network that nobody else uses.
+// The tests of azure-servicebus (Python) are in its source distribution. ./pythonsuite has
+// replacements for the repository's tools that they import, and for the entities that Azure
+// Resource Manager would create. The tests always dial the ports of the service, so they
+// use an otherwise unused loopback address.
 const (
 	pythonHost   = "127.0.56.73"
 	pythonPassed = 200 // at least
@@ -30,11 +30,11 @@ const (
 //go:embed all:pythonsuite
 var pythonFiles embed.FS
 
-// slowPython is the reason of those that wait for minutes, mostly for locks and schedules.
-// They were not judged.
+// slowPython is the reason for tests that wait for minutes, mostly for locks and schedules.
+// Their results are unknown.
 const slowPython = "takes longer than 35 s"
 
-// pythonExceptions are tests that are not run, each with its reason.
+// pythonExceptions lists tests that are not run, with the reason.
 var pythonExceptions = map[string]string{
 	"test_queues.py::TestServiceBusQueue::test_github_issue_6178[pyamqp]":                                                        slowPython,
 	"test_queues.py::TestServiceBusQueue::test_queue_by_queue_client_conn_str_receive_handler_receiveanddelete_prefetch[pyamqp]": slowPython,
@@ -66,10 +66,10 @@ var pythonExceptions = map[string]string{
 	"test_topic.py::TestServiceBusTopics::test_topic_by_servicebus_client_send_large_messages_w_sleep[pyamqp]":                   slowPython,
 }
 
-// pythonWorkers is how many files' tests are run at a time: most of them wait.
+// pythonWorkers is the number of files that run in parallel; most tests wait.
 const pythonWorkers = 16
 
-// runPython runs them. ErrNotInstalled: nothing is known.
+// runPython runs the suite. ErrNotInstalled means that it could not run.
 func runPython(ctx context.Context, w io.Writer, o *options) (code int, err error) {
 	dir, err := os.MkdirTemp("", "azure-servicebus-*")
 	if err != nil {
@@ -105,7 +105,7 @@ func runPython(ctx context.Context, w io.Writer, o *options) (code int, err erro
 		"PYTHONPATH="+strings.Join([]string{filepath.Join(dir, "pythonsuite"), filepath.Join(dir, "tests"), filepath.Join(dir, "tests", "mgmt_tests"), filepath.Join(dir, "tests", "async_tests")}, ":"),
 	)
 	passed, failed := 0, 0
-	// The tests of the admin clients expect a namespace of their own, one after the other.
+	// The tests of the admin clients run in turn, because each expects a namespace of its own.
 	for i, part := range [][]string{
 		{"mgmt_tests"},
 		{"-n", strconv.Itoa(pythonWorkers), "test_queues.py", "test_sessions.py", "test_subscriptions.py", "test_topic.py", "test_sb_client.py", "test_list_sessions.py"},

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// exception is a live test, or subtests, that cannot pass here, and why.
+// exception is a live test, or subtests, that cannot pass here, with the reason.
 type exception struct{ pattern, reason string }
 
 var exceptions = []exception{
@@ -26,7 +26,7 @@ func exceptionFor(t test) (exception, bool) {
 	return exception{}, false
 }
 
-// report prints what became of the live tests and returns the exit code.
+// report prints the results of the live tests and returns the exit code.
 func report(w io.Writer, live map[test]bool, results map[test]*result, o *options) int {
 	tests := make([]test, 0, len(live))
 	for t := range live {

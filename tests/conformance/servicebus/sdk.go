@@ -46,8 +46,8 @@ func copySDK(ctx context.Context, dir string) error {
 	})
 }
 
-// source is a file of the copy being patched. The first edit that does not find
-// its anchor is kept as the error.
+// source is a file of the copy that is being patched. It keeps the error of the first edit
+// that does not find its anchor.
 type source struct {
 	path, text string
 	err        error
@@ -68,14 +68,14 @@ func (s *source) at(anchor string) int {
 	return i
 }
 
-// replace puts text in place of the anchor's first occurrence.
+// replace replaces the first occurrence of anchor by text.
 func (s *source) replace(anchor, text string) {
 	if i := s.at(anchor); i >= 0 {
 		s.text = s.text[:i] + text + s.text[i+len(anchor):]
 	}
 }
 
-// replaceUntil puts text in place of everything from one anchor up to another.
+// replaceUntil replaces everything from one anchor up to another by text.
 func (s *source) replaceUntil(from, to, text string) {
 	i, j := s.at(from), s.at(to)
 	if i >= 0 && j > i {
@@ -92,9 +92,9 @@ func (s *source) save() error {
 	return os.WriteFile(s.path, []byte(s.text), 0o644)
 }
 
-// patch makes every client of the tests come from a connection string (the tests
-// would log in to Entra ID over TLS) and sends the admin client's https requests
-// to the HTTP port that ADMIN_HTTP names for their host.
+// patch creates every client of the tests from a connection string, because the tests
+// would log in to Entra ID over TLS. It also redirects the admin client's https requests
+// to the HTTP port in ADMIN_HTTP.
 func patch(dir string) error {
 	helpers := edit(dir, "internal/test/test_helpers.go")
 	helpers.replaceUntil("\tif options.UseConnectionString {", "func CreateExpiringQueue", `	cs := os.Getenv(string(EnvKeyConnectionString))

@@ -22,9 +22,9 @@ type suite struct {
 // test names a top-level test.
 type test struct{ pkg, name string }
 
-// result is what became of a test, its subtests included.
+// result is the result of a test, including its subtests.
 type result struct {
-	action  string // pass, fail, skip, or "" if it did not end
+	action  string // pass, fail, skip, or "" if the test did not end
 	skipped []string
 	output  strings.Builder
 	seconds float64
@@ -36,11 +36,11 @@ type event struct {
 	Elapsed                       float64
 }
 
-// liveSkips are how the live tests say that they are live.
+// liveSkips matches the skip messages of live tests.
 var liveSkips = regexp.MustCompile("Skipping live test|live-only:")
 
-// liveTests finds the tests that skip, as a whole or in a subtest, when the
-// suite runs without a live namespace.
+// liveTests returns the tests that skip, as a whole or in a subtest, if the suite runs
+// without a live namespace.
 func (s *suite) liveTests(ctx context.Context) (map[test]bool, error) {
 	results, err := s.goTest(ctx, append(os.Environ(), "AZURE_RECORD_MODE=playback"), "./...")
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *suite) runLive(ctx context.Context, env []string, o *options) (map[test
 	return s.goTest(ctx, env, append(args, "./...")...)
 }
 
-// goTest runs go test -json and gathers the results of top-level tests. Packages
-// run one after the other: the SDK's tests name their queues by the second.
+// goTest runs go test -json and collects the results of top-level tests. Packages run in
+// turn, because the SDK's tests name their queues by the current second.
 func (s *suite) goTest(ctx context.Context, env []string, args ...string) (map[test]*result, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-p=1"}, args...)...)
 	cmd.Dir, cmd.Stderr = s.dir, os.Stderr
@@ -118,6 +118,6 @@ func (s *suite) goTest(ctx context.Context, env []string, args ...string) (map[t
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
-	_ = cmd.Wait() // a failing test makes it fail; the results tell
+	_ = cmd.Wait() // failed tests are in the results
 	return results, ctx.Err()
 }

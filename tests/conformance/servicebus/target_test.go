@@ -15,17 +15,16 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// target is the endpoint under test: a topic with duplicate detection and one
-// session subscription, which the tests have to themselves.
+// target is the endpoint under test: a topic with duplicate detection and one session
+// subscription, which only the tests may use.
 type target struct {
 	client              *azservicebus.Client
-	once                *azservicebus.Client // tries once, on a connection of its own: for what is refused
+	once                *azservicebus.Client // has its own connection and does not retry, for refused sends
 	topic, subscription string
 	ours                bool
 }
 
-// openTarget connects to the endpoint that the environment names, else to an
-// emulator of our own.
+// openTarget connects to the endpoint in the environment, or to a new emulator.
 func openTarget(t *testing.T) *target {
 	t.Helper()
 	w := &target{
@@ -64,12 +63,12 @@ func connect(t *testing.T, connection string, o *azservicebus.ClientOptions) *az
 	return client
 }
 
-// probe is what a script works with.
+// probe is the context of a script.
 type probe struct {
 	*testing.T
 	*target
 	ctx     context.Context //nolint:containedctx // of one script
-	session string          // of this script alone
+	session string          // of this script only
 	sender  *azservicebus.Sender
 }
 
@@ -104,7 +103,7 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
-// message is one of the script's session.
+// message returns a message in the script's session.
 func (p *probe) message(id string) *azservicebus.Message {
 	unique := p.session + "/" + id
 	return &azservicebus.Message{MessageID: &unique, SessionID: &p.session, Body: []byte(id)}
@@ -125,9 +124,9 @@ func (p *probe) accept(session string) *azservicebus.SessionReceiver {
 	return must(p.client.AcceptSessionForSubscription(p.ctx, p.topic, p.subscription, session, nil))(p)
 }
 
-// take receives messages of these bodies, in this order. It waits for all of them in one
-// call: between two calls the client gives back what arrives, one by one, and the next
-// call may begin behind such a message (azservicebus, receiver.go, newReleaserFunc).
+// take receives messages with these bodies in this order. It waits for all of them in one
+// call, because between two calls the client releases arriving messages one by one, and the
+// next call may start after such a message (azservicebus, receiver.go, newReleaserFunc).
 func (p *probe) take(r *azservicebus.SessionReceiver, bodies ...string) []*azservicebus.ReceivedMessage {
 	p.Helper()
 	var got []*azservicebus.ReceivedMessage
@@ -151,7 +150,7 @@ func (p *probe) complete(r *azservicebus.SessionReceiver, messages ...*azservice
 	}
 }
 
-// empty checks that nothing more comes for a while.
+// empty checks that no more messages arrive for a while.
 func (p *probe) empty(r *azservicebus.SessionReceiver) {
 	p.Helper()
 	if left := must(r.PeekMessages(p.ctx, 10, &azservicebus.PeekMessagesOptions{FromSequenceNumber: ptr(int64(0))}))(p); len(left) > 0 {
@@ -159,7 +158,7 @@ func (p *probe) empty(r *azservicebus.SessionReceiver) {
 	}
 }
 
-// isCode tells whether err is the SDK's error of that code.
+// isCode reports whether err is the SDK's error with that code.
 func isCode(err error, code azservicebus.Code) bool {
 	e, ok := errors.AsType[*azservicebus.Error](err)
 	return ok && e.Code == code

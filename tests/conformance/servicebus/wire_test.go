@@ -20,9 +20,9 @@ import (
 //	FEEDBOX_TEST_SERVICEBUS_TOPIC              default contacts; with duplicate detection
 //	FEEDBOX_TEST_SERVICEBUS_SUBSCRIPTION       default contacts; with sessions, expired messages dead-lettered
 //
-// The scripts use sessions of their own, and leave nothing behind but dead letters
-// that they could not tell from those of others. The subscription must be idle: a
-// consumer of another program would take their messages.
+// The scripts use their own sessions. They leave no messages, except dead letters that they
+// cannot distinguish from those of others. The subscription must be idle, because another
+// consumer would receive their messages.
 func TestWire(t *testing.T) {
 	w := openTarget(t)
 	for _, s := range scripts {
@@ -30,8 +30,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// scripts are in the order in which they run: the first needs no session to have
-// messages.
+// scripts lists the scripts in the order in which they run. The first one needs all sessions
+// to be empty.
 var scripts = []struct {
 	name string
 	run  func(p *probe)
@@ -110,7 +110,7 @@ func duplicateDropped(p *probe) {
 	r := p.accept(p.session)
 	defer func() { p.check(r.Close(p.ctx)) }()
 	p.complete(r, p.take(r, "1", "2")...)
-	p.send(p.message("1"), p.message("3")) // the history outlives completion
+	p.send(p.message("1"), p.message("3")) // the duplicate history is kept after completion
 	p.complete(r, p.take(r, "3")...)
 	p.empty(r)
 }
@@ -173,8 +173,8 @@ func deadLetter(p *probe) {
 	}
 }
 
-// deadLetters waits for one message of the script in the dead-letter queue, takes it
-// away and gives those of others back.
+// deadLetters waits for one message of the script in the dead-letter queue and completes
+// it. It abandons messages of others.
 func (p *probe) deadLetters(id string) *azservicebus.ReceivedMessage {
 	p.Helper()
 	r := must(p.client.NewReceiverForSubscription(p.topic, p.subscription, &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter}))(p)
@@ -227,7 +227,7 @@ func largeMessage(p *probe) {
 
 func tooLarge(p *probe) {
 	m := p.message("too large")
-	m.Body = make([]byte, 2<<20) // beyond a batch of any tier
+	m.Body = make([]byte, 2<<20) // larger than a batch of any tier
 	batch := must(p.sender.NewMessageBatch(p.ctx, nil))(p)
 	if err := batch.AddMessage(m, nil); !errors.Is(err, azservicebus.ErrMessageTooLarge) {
 		p.Errorf("a message of 2 MB fits into a batch: %v", err)

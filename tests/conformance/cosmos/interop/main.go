@@ -1,12 +1,12 @@
-// Interop runs this project's change feed processor for a while, as the counterpart
-// of another product's on the same leases:
+// Interop runs this project's change feed processor for a while, together with another
+// product's processor on the same leases:
 //
 //	interop READY DATABASE PREFIX SECONDS
 //
-// READY is a file as feedbox-dev --ready-file writes it. The processor is named PREFIX,
-// reads the container feed from its beginning and keeps its leases in the container
-// leases, both of DATABASE. It prints each lease that is acquired, given up or lost
-// with the time since its start, and at last what it delivered:
+// READY is a file written by feedbox-dev --ready-file. The processor is named PREFIX. It
+// reads the container feed from the beginning and stores its leases in the container
+// leases, both in DATABASE. It prints each acquired, released and lost lease with the time
+// since its start, and at the end the delivered documents:
 //
 //	delivered N of M documents: KEY/ID KEY/ID ...
 package main
@@ -90,11 +90,11 @@ func connect(ready string) (*azcosmos.Client, error) {
 	return azcosmos.NewClientWithKey(at.CosmosEndpoint, key, cosmosfeed.ClientOptions(nil))
 }
 
-// seen is the handler, and remembers.
+// seen is the handler; it records the documents.
 type seen struct {
 	began time.Time
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	documents map[string]int
 	total     int
 }

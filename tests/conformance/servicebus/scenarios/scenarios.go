@@ -3,8 +3,8 @@
 // Python, azure-messaging-servicebus and Qpid JMS in Java, of the versions in package.json,
 // requirements.txt, proton.txt, java.xml and jms.xml, installed into a temporary directory.
 //
-// Config.json has the entities the scripts use, in the form of the official emulator's
-// file: it configures busemu here, and can configure the official emulator as it is.
+// Config.json has the entities for the scripts in the format of the official emulator, so
+// it can configure both busemu and the official emulator.
 package scenarios
 
 import (
@@ -23,8 +23,8 @@ import (
 //go:embed package.json suite.mjs rhea.mjs requirements.txt suite.py proton.txt proton_suite.py java.xml Suite.java jms.xml JmsSuite.java Config.json
 var files embed.FS
 
-// ErrNotInstalled says that the language, or the way to its packages, is missing:
-// nothing was found out.
+// ErrNotInstalled means that the language or its packages are not available, so the scripts
+// did not run.
 var ErrNotInstalled = errors.New("not installed")
 
 // Language is a language with scripts.
@@ -34,10 +34,10 @@ type Language struct {
 	tools   []string
 	install [][]string
 	run     []string
-	host    string // that the SDK must find its emulator at, on the ports of the service; any if empty
+	host    string // at which the SDK must find its emulator, on the ports of the service; empty: any
 }
 
-// Languages are all there are.
+// Languages lists all languages.
 var Languages = []Language{
 	{
 		Name: "javascript", SDK: "@azure/service-bus 7.9.5", tools: []string{"node", "npm"},
@@ -50,7 +50,7 @@ var Languages = []Language{
 		run:     []string{"venv/bin/python", "suite.py"},
 	},
 	{
-		Name: "proton", SDK: "Qpid Proton 0.40.0", tools: []string{"python3", "cc"}, // a C library is built
+		Name: "proton", SDK: "Qpid Proton 0.40.0", tools: []string{"python3", "cc"}, // to build a C library
 		install: [][]string{{"python3", "-m", "venv", "venv"}, {"venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "proton.txt"}},
 		run:     []string{"venv/bin/python", "proton_suite.py"},
 	},
@@ -75,16 +75,16 @@ var Languages = []Language{
 }
 
 const (
-	// javaHost is an address of the loopback network that nobody else uses: the SDK dials
-	// the ports of the service, 5672 and 443, whatever the connection string says.
+	// javaHost is an otherwise unused loopback address, because the SDK always dials the
+	// ports of the service, 5672 and 443.
 	javaHost    = "127.0.56.72"
 	javaOptions = "options" // a file
 	rootsFile   = "roots.pem"
 )
 
-// Run runs the scripts whose name contains only ("" is all) and reports whether all
-// passed. They go to the endpoint of the connection string, which must have the
-// entities of Config.json, all empty; "" is a fresh emulator.
+// Run runs the scripts whose name contains only ("" means all) and reports whether all
+// passed. They use the endpoint of the connection string, which must have the empty
+// entities of Config.json; "" means a new emulator.
 func (l Language) Run(ctx context.Context, w io.Writer, connection, only string) (bool, error) {
 	for _, tool := range l.tools {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -111,7 +111,7 @@ func (l Language) Run(ctx context.Context, w io.Writer, connection, only string)
 			return false, fmt.Errorf("%s of %s: %w: %w: %s", command[0], l.SDK, ErrNotInstalled, err, out)
 		}
 	}
-	java := "" // the real service has a certificate that Java knows
+	java := "" // Java knows the certificate of the real service
 	if connection == "" {
 		srv, err := l.serve(dir, certificate)
 		if err != nil {
