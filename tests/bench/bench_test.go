@@ -63,7 +63,7 @@ func TestCompareExitsWithItsVerdict(t *testing.T) {
 	}
 }
 
-// TestEventsOfAStage runs a stage of its own in this process and reads what it tells.
+// TestEventsOfAStage runs a test stage in this process and reads its events.
 func TestEventsOfAStage(t *testing.T) {
 	saved := allStages
 	t.Cleanup(func() { allStages = saved })

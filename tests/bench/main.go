@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 	}
 }
 
-// usageError says what is wrong with the command line.
+// usageError is a mistake in the command line.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
@@ -85,7 +85,7 @@ func compare(args []string, out, progress io.Writer) int {
 	}
 }
 
-// settings are the command line.
+// settings has the values of the command line.
 type settings struct {
 	stages        []stage
 	runs          int

@@ -15,15 +15,15 @@ import (
 	"feedbox/tests/bench/result"
 )
 
-// measureAll measures the chosen stages, each so often, and tells the figures. What
-// was measured is told and stored even if a stage fails or the user interrupts.
+// measureAll measures the chosen stages and prints the figures. It prints and stores the
+// results so far even if a stage fails or the user interrupts.
 func measureAll(ctx context.Context, args []string, out, progress io.Writer) error {
 	s, err := parse(args, progress)
 	if err != nil {
 		return err
 	}
 	if s.profile != "" {
-		if err := os.MkdirAll(s.profile, 0o755); err != nil { //nolint:gosec // profiles are for everybody
+		if err := os.MkdirAll(s.profile, 0o755); err != nil { //nolint:gosec // everyone may read profiles
 			return err
 		}
 	}
@@ -51,10 +51,10 @@ func measureAll(ctx context.Context, args []string, out, progress io.Writer) err
 	return errors.Join(err, ctx.Err())
 }
 
-// patience is how long an interrupted stage may take to clean up.
+// patience is the time that an interrupted stage has to clean up.
 const patience = 10 * time.Second
 
-// runProcess runs one stage in a process of its own.
+// runProcess runs one stage in a separate process.
 func (s *settings) runProcess(ctx context.Context, name string, n int, screen *screen) (ran result.Run) {
 	began := time.Now()
 	err := func() error {

@@ -10,9 +10,8 @@ import (
 	"feedbox/tests/bench/result"
 )
 
-// screen tells people how far the benchmark is: on a terminal one line that changes,
-// elsewhere a line at the beginning and end of each stage and now and then between.
-// It is safe for concurrent use.
+// screen shows the progress of the benchmark: on a terminal one changing line, elsewhere a
+// line at the beginning and end of each stage and every 15 s. It is safe for concurrent use.
 type screen struct {
 	terminal bool
 	began    time.Time
@@ -26,7 +25,7 @@ type screen struct {
 	spoken time.Time
 }
 
-// quiet is how long nothing is said about the steps of a stage, off a terminal.
+// quiet is the minimum time between two progress lines outside a terminal.
 const quiet = 15 * time.Second
 
 func newScreen(out io.Writer, all int) *screen {
@@ -76,7 +75,7 @@ func (s *screen) end(ran result.Run) {
 	}
 }
 
-// Write lets the processes of stages write to the screen, on lines of their own.
+// Write writes output of stage processes on separate lines.
 func (s *screen) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +89,7 @@ func (s *screen) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// show needs the lock.
+// show must be called with mu held.
 func (s *screen) show(what string) {
 	line := fmt.Sprintf("%5s %s", time.Since(s.began).Round(time.Second), s.title)
 	if what != "" {

@@ -16,7 +16,7 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// event is what the process of a stage tells, one at a time.
+// event is one message of the process of a stage.
 type event struct {
 	Step    string          `json:"step,omitempty"`
 	Figure  *measure.Figure `json:"figure,omitempty"`
@@ -26,20 +26,20 @@ type event struct {
 
 // events is a measure.Sink that writes events.
 type events struct {
-	mu  sync.Mutex // guards out: figures and steps may come at the same time
+	mu  sync.Mutex // guards out, because figures and steps are concurrent
 	out *json.Encoder
 }
 
 func (e *events) tell(one event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_ = e.out.Encode(one) // whoever reads them may be gone: the process is killed then
+	_ = e.out.Encode(one) // fails if the reader is gone, which kills the process
 }
 
 func (e *events) Step(what string)        { e.tell(event{Step: what}) }
 func (e *events) Figure(f measure.Figure) { e.tell(event{Figure: &f}) }
 
-// runStage is the process of one stage: it measures and tells what it finds.
+// runStage is the main function of a stage's process: it measures and writes events.
 func runStage(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench stage", flag.ContinueOnError)
 	quick := flags.Bool("quick", false, "")
@@ -91,7 +91,7 @@ func profiled(prefix string, work func() error) error {
 	return errors.Join(worked, file.Close(), pprof.Lookup("allocs").WriteTo(heap, 0), heap.Close())
 }
 
-// heapPeriod is how often the heap is looked at.
+// heapPeriod is the interval between two measurements of the heap.
 const heapPeriod = 100 * time.Millisecond
 
 // watchHeap returns a function that stops watching and returns the largest heap seen,
@@ -116,8 +116,8 @@ func watchHeap(ctx context.Context) func() int64 {
 	return func() int64 { cancel(); return <-largest }
 }
 
-// addMemory adds what the process of the stage has occupied: emulators, clients and
-// load together.
+// addMemory adds figures of the memory of the stage's process: emulators, clients and load
+// together.
 func addMemory(r *measure.Run, largestHeap int64) {
 	runtime.GC()
 	r.Add(
@@ -129,8 +129,8 @@ func addMemory(r *measure.Run, largestHeap int64) {
 
 func megabytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// readEvents hands the events of a stage to each until the stage is done or its
-// output ends, which is an error.
+// readEvents calls each for the events of a stage until the stage is done. It returns an
+// error if the output ends before.
 func readEvents(in io.Reader, each func(event)) error {
 	decoder := json.NewDecoder(in)
 	for {

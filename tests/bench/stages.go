@@ -19,7 +19,7 @@ type stage struct {
 	measure, growth measure.Stage
 }
 
-// allStages are in the order in which they are measured.
+// allStages lists the stages in the order of their measurement.
 var allStages = []stage{
 	{"api", api.Measure, api.Growth},
 	{"cosmos", cosmos.Measure, cosmos.Growth},
@@ -36,7 +36,7 @@ func stageNames() []string {
 	return names
 }
 
-// stagesOf finds the stages of a list separated by commas; all for an empty one.
+// stagesOf returns the stages in a comma-separated list; an empty list means all.
 func stagesOf(list string) ([]stage, error) {
 	if list == "" {
 		return allStages, nil

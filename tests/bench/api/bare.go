@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The stored shapes, as someone would write them who needs nothing else.
+// The stored documents in their simplest form.
 type bareDocument struct {
 	ID           string `json:"id"`
 	PartitionKey string `json:"partitionKey"`
@@ -58,8 +58,8 @@ type bareEvent struct {
 	Traceparent      string    `json:"traceparent"`
 }
 
-// traceparent stands for the trace of the request, which the API writes into each
-// event: the documents of both sides have the same members and the same length.
+// traceparent replaces the trace of the request, which the API writes into each event, so
+// that the documents of both sides have the same members and the same length.
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 // bareUpdates updates one contact after the other.
@@ -71,8 +71,8 @@ func bareUpdates(container *azcosmos.ContainerClient, ids []uuid.UUID) worker {
 	}
 }
 
-// bareUpdate reads a contact, changes its name, and replaces it together with an
-// event in one transactional batch: no layers, no checks.
+// bareUpdate reads a contact, changes its name, and stores it with an event in one
+// transactional batch, without layers and checks.
 func bareUpdate(ctx context.Context, container *azcosmos.ContainerClient, id string, name bareName) error {
 	key := azcosmos.NewPartitionKeyString(id)
 	reply, err := container.ReadItem(ctx, key, id, nil)

@@ -36,8 +36,8 @@ func (w *world) createContacts(ctx context.Context, count int) error {
 	return group.Wait()
 }
 
-// verify counts what is stored: each update must have raised a version and a
-// sequence, and left the last event.
+// verify checks the store: each update must have incremented a version and a sequence, and
+// the last event must exist.
 func (w *world) verify(ctx context.Context) error {
 	var versions int64
 	for _, id := range w.ids {

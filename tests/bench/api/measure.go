@@ -18,12 +18,11 @@ const (
 	contacts = 256
 )
 
-// goal is what the API should reach of the bare loop's rate (the goal is of the
-// API's issue).
+// goal is the wanted share of the bare loop's rate.
 const goal = 0.85
 
-// Measure measures the API beside the bare loop, with an emulator that stores as
-// durably as Cosmos DB does and with one that only remembers.
+// Measure measures the API and the bare loop, with an emulator on disk and with one in
+// memory.
 func Measure(ctx context.Context, r *measure.Run) error {
 	for _, at := range []store{disk, memory} {
 		if err := measureAt(ctx, r, at); err != nil {
@@ -78,7 +77,7 @@ func measureAt(ctx context.Context, r *measure.Run, at store) (err error) {
 	return w.verify(ctx)
 }
 
-// Growth measures what an update costs with more and more contacts stored.
+// Growth measures the cost of an update with a growing number of stored contacts.
 func Growth(ctx context.Context, r *measure.Run) error {
 	sizes, rounds, length := []size{{"1k", 1_000}, {"10k", 10_000}, {"100k", 100_000}}, 10, 500*time.Millisecond
 	if r.Quick {
@@ -87,7 +86,7 @@ func Growth(ctx context.Context, r *measure.Run) error {
 	var closers []func() error
 	defer func() {
 		for _, closeWorld := range closers {
-			_ = closeWorld() // the figures are there
+			_ = closeWorld() // the figures are complete
 		}
 	}()
 	turns := make([]measure.Turn, 0, len(sizes))

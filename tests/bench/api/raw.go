@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// rawClient writes HTTP/1.1 requests on one connection and reads answers without a
-// body. One request is under way at a time.
+// rawClient writes HTTP/1.1 requests on one connection and reads answers without a body. It
+// has one request in flight.
 type rawClient struct {
 	conn    net.Conn
 	request []byte
@@ -29,8 +29,8 @@ func dialRaw(ctx context.Context, address string) (*rawClient, error) {
 
 func (c *rawClient) Close() error { return c.conn.Close() }
 
-// updates posts update-name for one contact after the other. The names of a side are
-// its own: the API does nothing where a name is the contact's already.
+// updates posts update-name for one contact after the other. Each side has its own names,
+// because the API does nothing if a contact has the name already.
 func (c *rawClient) updates(side string, ids []uuid.UUID) worker {
 	heads := make([]string, len(ids))
 	for i, id := range ids {

@@ -23,7 +23,7 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// store says where the emulator keeps its data.
+// store is the place of the emulator's data.
 type store string
 
 const (
@@ -31,8 +31,8 @@ const (
 	disk   store = "disk" // fsynced before a write is acknowledged
 )
 
-// world is one emulator, one API over it, and the workers of all sides. Each
-// worker has contacts of its own, so that no update meets another one.
+// world has one emulator, one API, and the workers of all sides. Each worker has its own
+// contacts, so that updates do not conflict.
 type world struct {
 	emulator  *cosmosemu.Server
 	container *azcosmos.ContainerClient
@@ -91,15 +91,15 @@ func newWorld(ctx context.Context, at store, contacts int) (w *world, err error)
 	return w, w.addWorkers(ctx, address, served)
 }
 
-// transport has as many idle connections as there are clients.
+// transport returns an HTTP client with one idle connection per client of the load.
 func (w *world) transport() *http.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 4 * clients}
 	w.closers = append(w.closers, func() error { transport.CloseIdleConnections(); return nil })
 	return &http.Client{Transport: transport}
 }
 
-// serve runs the API as production does, all settings at their defaults. Its log
-// is formatted and goes nowhere.
+// serve runs the API as in production with default settings. Its log is formatted and
+// discarded.
 func (w *world) serve(ctx context.Context) (address string, err error) {
 	cfg, err := config.LoadAPI([]string{"FEEDBOX_COSMOS_ENDPOINT=" + w.emulator.Endpoint(), "FEEDBOX_COSMOS_KEY=" + w.emulator.Key(), "FEEDBOX_API_DRAIN_DELAY=0s"})
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *world) serve(ctx context.Context) (address string, err error) {
 	return sockets.API.Addr().String(), nil
 }
 
-// addWorkers deals the contacts out: all sides get the same ones, since they take
+// addWorkers assigns contacts to workers. All sides get the same ones, because they take
 // turns.
 func (w *world) addWorkers(ctx context.Context, api, served string) error {
 	for i := range clients {

@@ -40,7 +40,7 @@ func newServers(ctx context.Context) (*servers, error) {
 	return s, nil
 }
 
-// close ends all servers and forgets their data.
+// close stops all servers and deletes their data.
 func (s *servers) close() error {
 	for _, c := range s.running {
 		c.stop()
@@ -48,7 +48,7 @@ func (s *servers) close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// child is a server in a process of its own.
+// child is a server in a separate process.
 type child struct {
 	cmd       *exec.Cmd
 	in        io.WriteCloser
@@ -116,8 +116,7 @@ func (c *child) cpu() (time.Duration, error) {
 	return time.ParseDuration(strings.TrimSpace(line))
 }
 
-// turn lets the clients do one kind of operation. The sample's processor time is the
-// server's.
+// turn measures one kind of operation. The sample's processor time is the server's.
 func (c *child) turn(length time.Duration, op operation) measure.Turn {
 	return func(ctx context.Context) (measure.Sample, error) {
 		workers := make([]func(context.Context) error, clients)
@@ -138,9 +137,9 @@ func (c *child) turn(length time.Duration, op operation) measure.Turn {
 	}
 }
 
-// kill ends the server at once, as a crash does.
+// kill kills the server, like a crash.
 func (c *child) kill() {
-	_ = c.cmd.Process.Kill() // it may have ended by itself
+	_ = c.cmd.Process.Kill() // it may have exited already
 	c.stop()
 }
 
@@ -149,5 +148,5 @@ func (c *child) stop() {
 		c.transport.CloseIdleConnections()
 	}
 	_ = c.in.Close() // the server sees the end of its input
-	_ = c.cmd.Wait() // its outcome does not matter any more
+	_ = c.cmd.Wait() // its result does not matter
 }

@@ -17,12 +17,11 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// queryGoal is what a point query may cost with 100,000 documents beside 1,000 (the
-// goal is of the emulator's issue).
+// queryGoal is the allowed cost of a point query with 100,000 documents, relative to 1,000.
 const queryGoal = 1.3
 
-// Growth measures the server's processor time for an operation with more and more
-// documents and ranges, and how long it takes to come back after a crash.
+// Growth measures the server's processor time per operation with a growing number of
+// documents and ranges, and its restart time after a crash.
 func Growth(ctx context.Context, r *measure.Run) (err error) {
 	documents, ranges, megabytes := []int{1_000, 10_000, 100_000}, []int{1, 8, 64}, []int{110, 1100}
 	rounds, length := 8, 500*time.Millisecond
@@ -102,7 +101,7 @@ func growRanges(ctx context.Context, r *measure.Run, s *servers, sizes []int, ro
 	return grow(ctx, r, "batch of 5, ranges", measure.GrowthLimit, sizes, rounds, turns)
 }
 
-// grow lets the sizes take turns and adds the cost of each.
+// grow measures the sizes in turns and adds the cost of each.
 func grow(ctx context.Context, r *measure.Run, name string, goal float64, sizes []int, rounds int, turns []measure.Turn) error {
 	if _, err := measure.Alternate(ctx, 1, turns...); err != nil {
 		return err // of the warm-up
@@ -123,12 +122,12 @@ func grow(ctx context.Context, r *measure.Run, name string, goal float64, sizes 
 	return nil
 }
 
-// reopenGoal is how long the largest store may take from the start of its process to
-// the first read, in seconds.
+// reopenGoal is the allowed time, in seconds, from the start of a process with the largest
+// store to the first read.
 const reopenGoal = 2
 
-// reopen fills a store on disk, kills the server and measures how long the next one
-// takes to its first read.
+// reopen fills a store on disk, kills the server and measures the time until the first read
+// from the next one.
 func reopen(ctx context.Context, r *measure.Run, s *servers, megabytes int) error {
 	dir := "-data-dir=" + filepath.Join(s.dir, fmt.Sprint("data", megabytes))
 	r.Step("storing %d MB on disk", megabytes)
@@ -155,7 +154,7 @@ func reopen(ctx context.Context, r *measure.Run, s *servers, megabytes int) erro
 	return nil
 }
 
-// fillMegabytes stores documents that do not compress, 100 in a batch.
+// fillMegabytes stores incompressible documents, 100 per batch.
 func (c *child) fillMegabytes(ctx context.Context, megabytes int) error {
 	const inBatch = 100
 	batches := int64(max(1, megabytes<<20/(inBatch*len(document.Body("100", "p100000")))))

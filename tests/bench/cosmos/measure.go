@@ -13,21 +13,20 @@ var _, _ measure.Stage = Measure, Growth
 // clients send operations at the same time.
 const clients = 16
 
-// kinds are the operations with what they may cost beside the floor (the goals are of
-// the emulator's issue); 0 is no goal.
+// kinds lists the operations with their goals, relative to the floor; 0 means no goal.
 var kinds = []struct {
 	name string
 	op   operation
 	goal float64
 }{
-	{"feed page of 100", feedPage, 0}, // first: of the documents stored at the start, in each run the same
+	{"feed page of 100", feedPage, 0}, // first, so that each run reads the same documents, those stored at the start
 	{"create", create, 1.7},
 	{"read", read(stored), 1.5},
 	{"upsert", upsert, 0},
 	{"batch of 5", batchOf5, 2.5},
 }
 
-// Measure measures the emulator beside the floor, then starting and idling.
+// Measure measures the emulator and the floor, then start and idle cost.
 func Measure(ctx context.Context, r *measure.Run) (err error) {
 	rounds, length := 8, 500*time.Millisecond
 	if r.Quick {

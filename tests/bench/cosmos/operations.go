@@ -13,10 +13,10 @@ import (
 	"feedbox/tests/bench/cosmos/document"
 )
 
-// operation makes the worker of one client.
+// operation returns the worker of one client.
 type operation func(c *azcosmos.ContainerClient) func(ctx context.Context) error
 
-// stored is how many documents the reads choose from.
+// stored is the number of documents for reads.
 const stored = 1000
 
 // serial makes ids unique over all turns.
@@ -30,7 +30,7 @@ func create(c *azcosmos.ContainerClient) func(context.Context) error {
 	}
 }
 
-// read reads one of the first so many stored documents.
+// read reads one of the first stored documents; of is their number.
 func read(of int) operation {
 	return func(c *azcosmos.ContainerClient) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -67,7 +67,7 @@ func executed(reply azcosmos.TransactionalBatchResponse, err error) error {
 	return err
 }
 
-// feedPage reads the next page of 100 changes, from the beginning after the last.
+// feedPage reads the next page of 100 changes. After the last page it starts again.
 func feedPage(c *azcosmos.ContainerClient) func(context.Context) error {
 	var token string
 	return func(ctx context.Context) error {
@@ -83,7 +83,7 @@ func feedPage(c *azcosmos.ContainerClient) func(context.Context) error {
 	}
 }
 
-// query finds one of the first so many documents by its id, another one each time.
+// query finds one of the first documents by its id, a different one each time.
 func query(of int) operation {
 	return func(c *azcosmos.ContainerClient) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -100,7 +100,7 @@ func query(of int) operation {
 
 func name(n int) string { return fmt.Sprint("r", n) }
 
-// fill stores so many documents.
+// fill stores count documents.
 func (c *child) fill(ctx context.Context, count int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(clients)

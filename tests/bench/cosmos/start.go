@@ -14,8 +14,8 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// startAndIdle measures the time from Start to the first answer, in this process, and
-// what a process with an idle emulator occupies.
+// startAndIdle measures the time from Start to the first answer, in this process, and the
+// memory of a process with an idle emulator.
 func startAndIdle(ctx context.Context, r *measure.Run, s *servers) error {
 	r.Step("starting")
 	times := make([]time.Duration, 21)
@@ -56,8 +56,8 @@ func startOnce(ctx context.Context) (took time.Duration, err error) {
 	return time.Since(began), nil
 }
 
-// memory is what the process occupies, in MB, and how much of that is its own and not
-// mapped from the program's file. Linux only.
+// memory returns the resident memory of the process in MB, and the part that is not mapped
+// from the program's file. Linux only.
 func (c *child) memory() (resident, anonymous float64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
 	if err != nil {

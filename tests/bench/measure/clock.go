@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// CPU is the processor time that this process has used, in user and in system
-// mode. 0 where the system does not tell.
+// CPU returns the processor time of this process, in user and system mode, or 0 if the
+// system does not report it.
 func CPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -16,8 +16,8 @@ func CPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// PeakRSS is the largest resident memory that this process has had, in bytes.
-// 0 where the system does not tell.
+// PeakRSS returns the largest resident memory of this process in bytes, or 0 if the system
+// does not report it.
 func PeakRSS() int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -26,8 +26,8 @@ func PeakRSS() int64 {
 	return u.Maxrss * 1024 // Linux counts kilobytes
 }
 
-// Heap is what the objects of this process occupy now, in bytes, those not yet
-// collected included.
+// Heap returns the current size of all objects of this process in bytes, including those
+// not yet collected.
 func Heap() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

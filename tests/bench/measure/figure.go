@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Better tells in which direction a figure improves.
+// Better is the direction in which a figure improves.
 type Better string
 
 // The two directions.
@@ -14,7 +14,7 @@ const (
 	Lower  Better = "lower"
 )
 
-// Figure is one measured value, beside the floor measured in the same run.
+// Figure is one measured value with the floor from the same run.
 type Figure struct {
 	Stage  string  `json:"stage"` // set by Run.Add
 	Name   string  `json:"name"`  // unique in its stage
@@ -22,18 +22,18 @@ type Figure struct {
 	Unit   string  `json:"unit"`
 	Better Better  `json:"better"`
 
-	// Floor is the same measure of the least that could do the work, in the
-	// same unit; 0 means that there is none. Ratio is Value / Floor.
+	// Floor is the value for the least code that could do the work, in the same unit; 0
+	// means no floor. Ratio is Value / Floor.
 	Floor float64 `json:"floor,omitempty"`
 	Ratio float64 `json:"ratio,omitempty"`
 
-	// CPU is the processor time of one operation, in microseconds, of the
-	// processes that the figure's note names; FloorCPU is the floor's.
+	// CPU is the processor time of one operation, in microseconds, of the processes in the
+	// figure's note; FloorCPU is the floor's.
 	CPU      float64 `json:"cpuMicros,omitempty"`
 	FloorCPU float64 `json:"floorCPUMicros,omitempty"`
 
 	Goal *Goal  `json:"goal,omitempty"`
-	Note string `json:"note,omitempty"` // conditions a reader has to know, in a few words
+	Note string `json:"note,omitempty"` // conditions that a reader must know, in a few words
 }
 
 // Rate is a figure that is better when higher: "events/s".
@@ -55,7 +55,7 @@ func (f Figure) Over(floor float64) Figure {
 	return f
 }
 
-// Using sets the processor time of one operation, and of the floor's (0: none).
+// Using sets the processor time of one operation and of the floor's (0: none).
 func (f Figure) Using(cpu, floor time.Duration) Figure {
 	f.CPU, f.FloorCPU = Micros(cpu), Micros(floor)
 	return f
@@ -73,7 +73,7 @@ func (f Figure) Noting(format string, args ...any) Figure {
 	return f
 }
 
-// Met tells whether the goal is met; true without one.
+// Met reports whether the goal is met. It returns true without a goal.
 func (f Figure) Met() bool { return f.Goal == nil || f.Goal.met(f) }
 
 // Micros is d in microseconds, with fractions.
@@ -82,9 +82,9 @@ func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsec
 // Millis is d in milliseconds, with fractions.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Growth turns the cost of one operation at growing sizes into figures: each
-// size after the first has the first for its floor, and must stay within 1.5
-// times of it. The name of each figure is name and the label of its point.
+// Growth converts the costs of one operation at growing sizes into figures. The cost at the
+// first size is the floor of the others, which must be at most 1.5 times as much. The name
+// of each figure is name and the label of its point.
 func Growth(name, unit string, points ...Point) []Figure {
 	figures := make([]Figure, 0, len(points))
 	for i, p := range points {
@@ -97,8 +97,7 @@ func Growth(name, unit string, points ...Point) []Figure {
 	return figures
 }
 
-// GrowthLimit is how many times the cost at the smallest size an operation may
-// cost at the largest.
+// GrowthLimit is the allowed cost at the largest size, relative to the smallest size.
 const GrowthLimit = 1.5
 
 // Point is the cost of an operation at one size.

@@ -2,15 +2,14 @@ package measure
 
 import "fmt"
 
-// Goal is the line a figure should keep. It judges nothing by itself: a missed
-// goal is printed.
+// Goal is a limit for a figure. A missed goal is printed but has no other effect.
 type Goal struct {
 	Of    Subject `json:"of"`
 	Bound Bound   `json:"bound"`
 	Limit float64 `json:"limit"`
 }
 
-// Subject is what of a figure a goal is about.
+// Subject is the part of a figure that a goal limits.
 type Subject string
 
 // The subjects.
@@ -19,25 +18,25 @@ const (
 	OfRatio Subject = "ratio"
 )
 
-// Bound is the side on which the limit lies.
+// Bound is the direction of a limit.
 type Bound string
 
-// The bounds; the limit itself is within.
+// The bounds; both include the limit itself.
 const (
 	Least Bound = ">="
 	Most  Bound = "<="
 )
 
-// AtLeast wants a value of limit or more.
+// AtLeast requires a value of limit or more.
 func AtLeast(limit float64) Goal { return Goal{OfValue, Least, limit} }
 
-// AtMost wants a value of limit or less.
+// AtMost requires a value of limit or less.
 func AtMost(limit float64) Goal { return Goal{OfValue, Most, limit} }
 
-// RatioAtLeast wants limit times the floor, or more.
+// RatioAtLeast requires limit times the floor, or more.
 func RatioAtLeast(limit float64) Goal { return Goal{OfRatio, Least, limit} }
 
-// RatioAtMost wants limit times the floor, or less.
+// RatioAtMost requires limit times the floor, or less.
 func RatioAtMost(limit float64) Goal { return Goal{OfRatio, Most, limit} }
 
 func (g Goal) met(f Figure) bool {
@@ -51,7 +50,7 @@ func (g Goal) met(f Figure) bool {
 	return actual <= g.Limit
 }
 
-// String is ">= 0.85x" for a ratio and "<= 20" for a value.
+// String returns ">= 0.85x" for a ratio and "<= 20" for a value.
 func (g Goal) String() string {
 	if g.Of == OfRatio {
 		return fmt.Sprintf("%s %.3gx", g.Bound, g.Limit)

@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Sample is work done and what it took. The zero value is none. A sum of samples
-// ([Sample.Add]) remembers its parts: its rate and its processor time of an operation
-// are their medians, so that one turn that was disturbed does not tell.
+// Sample is an amount of work with its time and processor time. The zero value is no work.
+// A sum of samples ([Sample.Add]) keeps its parts: its rate and its processor time per
+// operation are their medians, so that one disturbed turn has no effect.
 type Sample struct {
 	Operations int64
 	Elapsed    time.Duration
 	CPU        time.Duration
-	latency    *hdrhistogram.Histogram // nil where none was recorded
+	latency    *hdrhistogram.Histogram // nil if not recorded
 	parts      []Sample                // of a sum, without parts of their own
 }
 
-// Rate is in operations a second.
+// Rate returns operations per second.
 func (s Sample) Rate() float64 {
 	return s.median(func(part Sample) float64 {
 		if part.Elapsed == 0 {
@@ -32,14 +32,14 @@ func (s Sample) Rate() float64 {
 	})
 }
 
-// PerOperation is the processor time of one operation.
+// PerOperation returns the processor time of one operation.
 func (s Sample) PerOperation() time.Duration {
 	return time.Duration(s.median(func(part Sample) float64 {
 		return float64(part.CPU) / float64(max(1, part.Operations))
 	}))
 }
 
-// median of what of tells of the parts.
+// median returns the median of a value of all parts.
 func (s Sample) median(of func(Sample) float64) float64 {
 	values := make([]float64, 0, len(s.parts)+1)
 	for _, part := range s.partsOrSelf() {
@@ -60,8 +60,8 @@ func (s Sample) partsOrSelf() []Sample {
 	return []Sample{{Operations: s.Operations, Elapsed: s.Elapsed, CPU: s.CPU}}
 }
 
-// Latency is the q-th percentile (50, 99) of the time of one operation, 0 where
-// it was not recorded.
+// Latency returns the q-th percentile (50, 99) of the time of one operation, or 0 if it was
+// not recorded.
 func (s Sample) Latency(q float64) time.Duration {
 	if s.latency == nil {
 		return 0
@@ -69,7 +69,7 @@ func (s Sample) Latency(q float64) time.Duration {
 	return time.Duration(s.latency.ValueAtQuantile(q)) * time.Microsecond
 }
 
-// Add is both samples together.
+// Add returns the sum of both samples.
 func (s Sample) Add(t Sample) Sample {
 	sum := Sample{Operations: s.Operations + t.Operations, Elapsed: s.Elapsed + t.Elapsed, CPU: s.CPU + t.CPU}
 	for _, part := range slices.Concat(s.partsOrSelf(), t.partsOrSelf()) {
@@ -89,13 +89,12 @@ func (s Sample) Add(t Sample) Sample {
 	return sum
 }
 
-// newHistogram counts microseconds up to a minute, with three digits.
+// newHistogram returns a histogram of microseconds up to a minute, with three digits.
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 3)
 }
 
-// Took measures one piece of work that is worth so many operations, in this
-// process.
+// Took measures work, which counts as the given number of operations, in this process.
 func Took(operations int64, work func() error) (Sample, error) {
 	started, cpu := time.Now(), CPU()
 	if err := work(); err != nil {
@@ -104,9 +103,8 @@ func Took(operations int64, work func() error) (Sample, error) {
 	return Sample{Operations: operations, Elapsed: time.Since(started), CPU: CPU() - cpu}, nil
 }
 
-// Loop lets every worker do one operation after the other until length is
-// over, and waits for the last to finish: a closed loop. The first error ends
-// it.
+// Loop is a closed loop: every worker makes one operation after the other until length is
+// over. It waits for the last operation and stops at the first error.
 func Loop(ctx context.Context, length time.Duration, workers ...func(ctx context.Context) error) (Sample, error) {
 	started, cpu := time.Now(), CPU()
 	group, ctx := errgroup.WithContext(ctx)
@@ -138,7 +136,7 @@ func Loop(ctx context.Context, length time.Duration, workers ...func(ctx context
 	return sum, nil
 }
 
-// Turn is one turn of one side: it does some work and says what it took.
+// Turn is one turn of one side: it does some work and returns a sample of it.
 type Turn func(ctx context.Context) (Sample, error)
 
 // Alternate gives each side so many turns, one side after the other, and

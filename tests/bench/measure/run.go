@@ -13,8 +13,8 @@ type Stage func(ctx context.Context, r *Run) error
 
 // Run is one run of one stage.
 type Run struct {
-	// Quick asks for a run of a few seconds: it shows that the stage works,
-	// its figures are coarse.
+	// Quick asks for a run of a few seconds, which checks that the stage works and gives
+	// rough figures.
 	Quick bool
 
 	stage string
@@ -25,28 +25,28 @@ type Run struct {
 	steps sync.Mutex // guards calls of sink.Step
 }
 
-// Sink is told what a run does.
+// Sink receives the progress and the figures of a run.
 type Sink interface {
-	// Step says what is being done now.
+	// Step is called with the current step.
 	Step(what string)
-	// Figure is told each figure when it is there.
+	// Figure is called with each new figure.
 	Figure(f Figure)
 }
 
-// NewRun begins a run of the named stage.
+// NewRun returns a run of the named stage.
 func NewRun(stage string, sink Sink) *Run {
 	return &Run{stage: stage, sink: sink, names: make(map[string]bool)}
 }
 
-// Step says what is being done now. It may be called from several goroutines.
+// Step reports the current step. It is safe for concurrent use.
 func (r *Run) Step(format string, args ...any) {
 	r.steps.Lock()
 	defer r.steps.Unlock()
 	r.sink.Step(fmt.Sprintf(format, args...))
 }
 
-// Add adds figures. A name used twice, or a value that is not a number, makes
-// the run fail in the end.
+// Add adds figures. A duplicate name or a value that is not a number makes the run fail at
+// its end.
 func (r *Run) Add(figures ...Figure) {
 	for _, f := range figures {
 		f.Stage = r.stage
@@ -65,5 +65,5 @@ func (r *Run) Add(figures ...Figure) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Err is what was wrong with the figures added.
+// Err returns the fault in the added figures.
 func (r *Run) Err() error { return r.err }

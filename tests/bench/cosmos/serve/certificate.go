@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// floorCertificate is self-signed, of the kind the emulator makes.
+// floorCertificate creates a self-signed certificate like the emulator's.
 func floorCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

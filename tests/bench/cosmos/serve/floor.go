@@ -11,7 +11,7 @@ import (
 	"feedbox/tests/bench/cosmos/document"
 )
 
-// serveFloor is the floor: net/http, the same replies, nothing stored or checked.
+// serveFloor serves the floor with net/http: the same replies, without storage and checks.
 func serveFloor(secure bool) (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,7 +40,7 @@ func floor(endpoint string) http.Handler {
 	ranges := []byte(`{"_rid":"floor","PartitionKeyRanges":[{"id":"0","minInclusive":"","maxExclusive":"FF","parents":[]}],"_count":1}`)
 	container := []byte(`{"id":"c","_rid":"floor","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // a broken request has no reply to give
+		_, _ = io.Copy(io.Discard, r.Body) // a broken request needs no reply
 		h := w.Header()
 		h.Set("Content-Type", "application/json")
 		h.Set("X-Ms-Request-Charge", "1")

@@ -1,9 +1,8 @@
-// Command serve is a server whose processor time and memory are measured from
-// outside: the Cosmos DB emulator, or the floor, a net/http server that answers and
-// stores nothing.
+// Command serve runs a server whose processor time and memory are measured from outside: the
+// Cosmos DB emulator, or the floor, a net/http server that answers and stores nothing.
 //
-// It prints its endpoint and its key, answers every line of its input with the
-// processor time that it has used, and ends with its input.
+// It prints its endpoint and its key. For every line of input it prints its processor time.
+// It exits at the end of its input.
 package main
 
 import (
@@ -34,7 +33,7 @@ func serve(floor, secure bool, dir string, partitions int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = emulator.Close() }() // nothing is left to be done about it
+	defer func() { _ = emulator.Close() }() // the process exits
 	props := cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}, DefaultTTL: -1, Partitions: partitions}
 	if err := emulator.CreateContainer("bench", props); err != nil {
 		return err
