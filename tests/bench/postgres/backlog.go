@@ -14,8 +14,8 @@ import (
 	"feedbox/tests/bench/postgres/handtuned"
 )
 
-// Backlog is what waits to be sent: each key has as many events as any other, and they were
-// committed by turns, each in a transaction of its own.
+// Backlog has the unsent events. All keys have the same number of events, which are committed
+// in turns, each in a separate transaction.
 type Backlog struct {
 	Events, Keys int
 	Size         int // bytes of an event's data
@@ -25,7 +25,7 @@ func keyOf(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n
 
 const action = "ContactNameUpdatedEvent"
 
-// event is the data of an event. Its id ends with its place in the backlog.
+// event returns the data of an event. Its id ends with its number in the backlog.
 func (b Backlog) event(n int) (key, id string, sequence int, data string) {
 	key, id, sequence = keyOf(n%b.Keys), fmt.Sprintf("10000000-0000-4000-9000-%012d", n), n/b.Keys+1
 	data = fmt.Sprintf(`{"name":{"firstName":"Jane","lastName":"Doe"},"contactId":"%s","action":"%s","id":"%s","createdAt":"2026-11-21T12:00:00Z","aggregateVersion":%d,"sequence":%d,"schemaVersion":1,"fill":"`,
@@ -33,7 +33,7 @@ func (b Backlog) event(n int) (key, id string, sequence int, data string) {
 	return key, id, sequence, data + strings.Repeat("x", max(0, b.Size-len(data)-2)) + `"}`
 }
 
-// place is the number at the end of an event's id.
+// place returns the number at the end of an event's id.
 func place(id string) int {
 	n, err := strconv.Atoi(id[max(0, len(id)-12):])
 	if err != nil {
@@ -42,7 +42,7 @@ func place(id string) int {
 	return n
 }
 
-// documentOf is an event as it is stored.
+// documentOf returns the stored form of an event.
 func documentOf(key, id, data string) string {
 	return fmt.Sprintf(`{"id":"%s","partitionKey":"%s","type":"domainEvent","data":%s}`, id, key, data)
 }
@@ -88,7 +88,7 @@ func fillFeedbox(ctx context.Context, b Backlog, t turn) error {
 	if err != nil {
 		return err
 	}
-	// Each in a transaction of its own, as they are committed.
+	// Each in a separate transaction, as the service commits them.
 	if _, err := conn.Exec(ctx, `DO $$ DECLARE s record; BEGIN
 		FOR s IN SELECT * FROM staged ORDER BY n LOOP
 			INSERT INTO events (hash, key, id, document, expires_at) VALUES (s.hash, s.key, s.id, s.document, now() + interval '10 days');
@@ -100,7 +100,7 @@ func fillFeedbox(ctx context.Context, b Backlog, t turn) error {
 	return err
 }
 
-// fillHandtuned stores the backlog in the hand-tuned relay's table, which it makes anew.
+// fillHandtuned creates the hand-tuned relay's table again and stores the backlog in it.
 func fillHandtuned(ctx context.Context, b Backlog, t turn) error {
 	url := t.database
 	conn, err := pgx.Connect(ctx, url)

@@ -28,15 +28,15 @@ import (
 	"feedbox/tests/servers"
 )
 
-// Bloat changes aggregates, PerSecond times a second, relays their events to nobody, and
-// tells every minute how large the tables are. What is written expires after TTL.
+// Bloat changes aggregates, PerSecond times a second, relays their events to a sink, and prints
+// the size of the tables every minute. All rows expire after TTL.
 type Bloat struct {
 	For, TTL  time.Duration
 	PerSecond int
 	Out       io.Writer
 }
 
-// parcel is an aggregate whose events are as large as those of the backlog.
+// parcel is an aggregate with events of the same size as those of the backlog.
 type parcel struct {
 	aggregate.Root
 }
@@ -59,7 +59,7 @@ func parcels() *document.Kind[*parcel] {
 	}.Kind()
 }
 
-// parcelsAlive is how many aggregates are changed, each about once in ten seconds.
+// parcelsAlive is the number of aggregates. Each is changed about once in ten seconds.
 const parcelsAlive = 2000
 
 // Run runs until For is over or ctx ends.
@@ -118,7 +118,7 @@ func (b Bloat) relay(db *postgres.DB, to relayport.Publisher) (*relayservice.Ser
 	}, &relayservice.Options{EventTTL: b.TTL, Logger: log})
 }
 
-// sink takes every event and counts them.
+// sink accepts and counts events.
 type sink struct{ atomic.Int64 }
 
 // Publish implements relay.Publisher.
@@ -132,7 +132,7 @@ func (s *sink) Publish(_ context.Context, groups []relay.Group) error {
 // Close implements relayport.Publisher.
 func (*sink) Close(context.Context) error { return nil }
 
-// write makes, changes and deletes parcels at a quarter of the rate.
+// write creates, changes and deletes parcels at a quarter of the rate.
 func (b Bloat) write(ctx context.Context, work *recordstore.UnitsOfWork[*parcel], written *atomic.Int64) error {
 	fill := parcelMoved{strings.Repeat("x", 256)}
 	var mine []uuid.UUID
@@ -184,7 +184,7 @@ func (b Bloat) write(ctx context.Context, work *recordstore.UnitsOfWork[*parcel]
 	}
 }
 
-// ended makes nothing of an error that the end has caused.
+// ended ignores an error that the end of ctx has caused.
 func (Bloat) ended(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -195,7 +195,7 @@ func (Bloat) ended(ctx context.Context, err error) error {
 const sizesQuery = `SELECT relname, n_live_tup, n_dead_tup, pg_relation_size(relid), pg_indexes_size(relid), autovacuum_count
 	FROM pg_stat_user_tables WHERE schemaname = 'feedbox' AND relname IN ('events', 'aggregates', 'requests', 'audits', 'leases') ORDER BY relname`
 
-// watch tells every minute what the tables hold.
+// watch prints the contents of the tables every minute.
 func (b Bloat) watch(ctx context.Context, url string, written *atomic.Int64, sent *sink) error {
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {

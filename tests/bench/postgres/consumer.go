@@ -13,15 +13,15 @@ import (
 	kit "feedbox/infrastructure/consumer"
 )
 
-// consumer receives from the queues of a turn, each in a goroutine, and checks the order of
-// each key.
+// consumer receives from the queues of a turn, with a goroutine per queue, and checks the
+// order of each key.
 type consumer struct {
 	conn *amqp.Connection
 	seen []atomic.Bool // by an event's place in the backlog
-	got  func(n int)   // is told of each event that is new; nil: nobody is
+	got  func(n int)   // called with each new event; may be nil
 
-	// Events; messages of those that came before; events that came behind a later one of
-	// their key; messages that are none of ours.
+	// Events; repeated messages; events that arrived after a later one of their key; messages
+	// of other origin.
 	fresh, repeats, disorder, unknown atomic.Int64
 
 	began   chan struct{}
@@ -30,7 +30,7 @@ type consumer struct {
 	failed  atomic.Pointer[error]
 }
 
-// gathered is how many deliveries are acknowledged together.
+// gathered is the number of deliveries per acknowledgement.
 const gathered = 100
 
 func consume(url string, queues []string, events int, got func(n int)) (*consumer, error) {
@@ -62,7 +62,7 @@ func (c *consumer) close() {
 	c.running.Wait()
 }
 
-// receive takes the deliveries of a queue until its channel ends.
+// receive handles the deliveries of a queue until its channel is closed.
 func (c *consumer) receive(deliveries <-chan amqp.Delivery) {
 	highest := map[string]int64{} // sequence, by key
 	unacked := 0
@@ -123,7 +123,7 @@ func (c *consumer) judge(d *amqp.Delivery, highest map[string]int64) {
 	c.fresh.Add(1)
 }
 
-// wait returns when all events have come, or none has for a minute.
+// wait returns when all events have arrived, or if none has arrived for a minute.
 func (c *consumer) wait(ctx context.Context) error {
 	n := len(c.seen)
 	tick := time.NewTicker(2 * time.Millisecond)

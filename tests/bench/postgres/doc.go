@@ -1,20 +1,20 @@
-// Package postgres measures the way of an event from PostgreSQL to RabbitMQ, beside relays of
-// others, all of them real processes on one machine:
+// Package postgres measures relays from PostgreSQL to RabbitMQ, ours and those of others, all
+// as real processes on one machine:
 //
 //	feedbox    `feedbox relay`, built from this tree, at default settings
 //	handtuned  a relay for one table and one purpose, which keeps order (package handtuned)
-//	river      a job for each event (module peers)
+//	river      a job per event (module peers)
 //	watermill  Watermill's forwarder (module peers)
 //
 // # A turn
 //
-// The backlog is stored, the broker has a new exchange with eight quorum queues, each with a
-// consumer of this process, then the relay is started. The clock runs from the first message
-// that a consumer gets to the last. Every message is checked: of each key the events 1, 2, 3
-// and so on; what comes twice or out of order is counted.
+// First the backlog is stored and the broker gets a new exchange with eight quorum queues,
+// each with a consumer in this process. Then the relay starts. The measurement lasts from the
+// first to the last message that a consumer receives. Every message is checked: each key must
+// have the events 1, 2, 3 and so on. Duplicates and messages out of order are counted.
 //
-// Processor time is that of all processes of the relay, of PostgreSQL and of RabbitMQ, and of
-// the consumers here, between the same two messages, as /proc tells it.
+// Processor time is the sum for all processes of the relay, PostgreSQL and RabbitMQ, and for
+// the consumers, in the same period, from /proc.
 //
 // fsync and synchronous_commit are on, messages are persistent, confirms are on.
 package postgres

@@ -9,14 +9,14 @@ import (
 	"feedbox/tests/servers"
 )
 
-// lab stands for a test where servers want one: what goes wrong ends Run.
+// lab implements servers.TB outside a test. A failure ends Run.
 type lab struct {
 	ends []func()
 }
 
 var _ servers.TB = (*lab)(nil)
 
-// failure is what ends a lab.
+// failure is the panic that ends a lab.
 type failure struct{ text string }
 
 func (*lab) Helper()                   {}
@@ -34,7 +34,7 @@ func (l *lab) TempDir() string {
 	return dir
 }
 
-// inLab runs do, and ends the servers that it has started.
+// inLab runs do and then stops the servers that it has started.
 func inLab(ctx context.Context, do func(ctx context.Context, l *lab) error) (err error) {
 	l := &lab{}
 	defer func() {

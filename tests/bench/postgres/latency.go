@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// warmUp is how long events are committed before those that count.
+// warmUp is the time of commits before the measurement.
 const warmUp = 3 * time.Second
 
-// writers is how many commits may be under way.
+// writers is the maximum number of concurrent commits.
 const writers = 16
 
-// latency commits events at a constant rate, whatever becomes of them, and measures how long
-// each takes to the consumer: from the moment when its commit was acknowledged, and from that
-// when it was sent.
+// latency commits events at a constant rate, independently of their delivery. It measures the
+// time of each event to the consumer, from the acknowledgement of its commit and from the start
+// of its commit.
 func (o Options) latency(ctx context.Context, p *peer, t turn) error {
 	b := o.Backlog
 	b.Events = 0
@@ -91,7 +91,7 @@ func (o Options) latency(ctx context.Context, p *peer, t turn) error {
 	})
 }
 
-// quantile is in milliseconds.
+// quantile returns milliseconds.
 func quantile(of []time.Duration, q float64) float64 {
 	slices.Sort(of)
 	return float64(of[min(len(of)-1, int(q*float64(len(of))))].Microseconds()) / 1000

@@ -17,12 +17,12 @@ import (
 	"feedbox/tests/servers"
 )
 
-// Options say what is measured.
+// Options selects the measurements.
 type Options struct {
 	Backlog Backlog
-	Turns   int      // of each relay, one after the other in turn
+	Turns   int      // of each relay, in turn with the others
 	Only    []string // relays; none: all
-	// Latency is how long events are committed at PerSecond, after the backlogs; 0: not at all.
+	// Latency is the time of commits at PerSecond, after the backlogs; 0: none.
 	Latency   time.Duration
 	PerSecond int
 	Out       io.Writer
@@ -44,7 +44,7 @@ func Measure(ctx context.Context, o Options) error {
 		header(o.Out)
 		for n := range o.Turns {
 			for i := range chosen {
-				p := &chosen[(n+i)%len(chosen)] // who is first changes
+				p := &chosen[(n+i)%len(chosen)] // the first relay changes in each round
 				t := w.turn(p, urls[(n+i)%len(chosen)])
 				if err := o.drain(ctx, p, t, n == 0 || !p.again); err != nil {
 					return fmt.Errorf("%s: %w", p.name, err)
@@ -109,7 +109,8 @@ func (o Options) drain(ctx context.Context, p *peer, t turn, fill bool) (err err
 	})
 }
 
-// settle has PostgreSQL do before a turn what others have left to it: the next one would pay.
+// settle vacuums and writes a checkpoint before a turn, so that the turn does not pay for
+// earlier ones.
 func (t turn) settle(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, t.database)
 	if err != nil {
@@ -128,7 +129,7 @@ func (t turn) times(relay int) (times, error) {
 	return timesOf(relay, t.world.postgres.PID(), t.world.rabbitmq.PID())
 }
 
-// with runs do beside a relay and a consumer of so many events.
+// with runs do with a relay and a consumer of the given number of events.
 func (t turn) with(ctx context.Context, p *peer, events int, got func(n int), do func(c *consumer, pid int) error) (err error) {
 	queues, err := p.declare(ctx, t)
 	if err != nil {
@@ -141,7 +142,7 @@ func (t turn) with(ctx context.Context, p *peer, events int, got func(n int), do
 	}
 	defer c.close()
 	cmd := p.relay(ctx, t)
-	var log bytes.Buffer // read once the process has ended
+	var log bytes.Buffer // read after the process has ended
 	cmd.Stderr, cmd.Stdout = &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -154,7 +155,7 @@ func (t turn) with(ctx context.Context, p *peer, events int, got func(n int), do
 	return nil
 }
 
-// stop ends a relay as an operator would.
+// stop stops a relay with SIGTERM, as an operator would.
 func stop(cmd *exec.Cmd) error {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		return err

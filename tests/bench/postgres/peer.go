@@ -17,18 +17,18 @@ import (
 	"feedbox/tests/servers"
 )
 
-// peer is a relay that is measured.
+// peer is a measured relay.
 type peer struct {
 	name   string
-	slow   bool // it gets a tenth of the backlog
-	again  bool // its backlog stays as it was
+	slow   bool // gets a tenth of the backlog
+	again  bool // can send its backlog again
 	fill   func(ctx context.Context, b Backlog, t turn) error
 	commit func(ctx context.Context, pool *pgxpool.Pool, b Backlog, n int) error // one event of the backlog
 	relay  func(ctx context.Context, t turn) *exec.Cmd
 	direct bool // its exchange routes by the queue's number, not by the slot
 }
 
-// turn is where a relay reads and sends.
+// turn has the addresses at which a relay reads and sends.
 type turn struct {
 	world            *world
 	number           int
@@ -36,7 +36,7 @@ type turn struct {
 	exchange         string
 }
 
-// world is what is built once.
+// world has the programs, which are built once.
 type world struct {
 	dir      string // of programs
 	postgres *servers.Postgres
@@ -44,7 +44,7 @@ type world struct {
 	turns    int
 }
 
-// Peers are the names of what can be measured.
+// Peers returns the names of all relays.
 func Peers() []string {
 	var names []string
 	for _, p := range peers {
@@ -68,7 +68,7 @@ var peers = []peer{
 	{
 		name: "handtuned", direct: true, fill: fillHandtuned, commit: commitHandtuned,
 		relay: func(ctx context.Context, t turn) *exec.Cmd {
-			self, _ := os.Executable() // told by Linux
+			self, _ := os.Executable() // always known on Linux
 			return exec.CommandContext(ctx, self, "-handtuned", "-database", t.database, "-broker", t.broker, "-exchange", t.exchange)
 		},
 	},
@@ -76,7 +76,7 @@ var peers = []peer{
 	other("watermill"),
 }
 
-// other is a peer of the module peers, whose program knows its tables.
+// other returns a peer in the module peers. Its program creates its tables.
 func other(name string) peer {
 	command := func(ctx context.Context, t turn, verb string, args ...string) *exec.Cmd {
 		args = append([]string{name, verb, "-database", t.database, "-broker", t.broker, "-exchange", t.exchange}, args...)
@@ -102,7 +102,7 @@ func other(name string) peer {
 	}
 }
 
-// build makes the programs that are not this one, from the root of the repository.
+// build builds the other programs, from the root of the repository.
 func (w *world) build(ctx context.Context, chosen []peer) error {
 	for _, p := range chosen {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", w.dir+"/", "./cmd/feedbox") //nolint:gosec // a folder of ours
@@ -117,7 +117,7 @@ func (w *world) build(ctx context.Context, chosen []peer) error {
 	return nil
 }
 
-// declare makes the exchange of a turn and its queues, and returns their names.
+// declare creates the exchange of a turn and its queues, and returns the names of the queues.
 func (p *peer) declare(ctx context.Context, t turn) ([]string, error) {
 	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: t.broker})
 	if err != nil {
@@ -158,7 +158,7 @@ func (p *peer) declare(ctx context.Context, t turn) ([]string, error) {
 	return queues, nil
 }
 
-// remove deletes what declare has made.
+// remove deletes the exchange and the queues.
 func (t turn) remove(queues []string) error {
 	conn, err := amqp.Dial(t.broker)
 	if err != nil {

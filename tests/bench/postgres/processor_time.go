@@ -11,7 +11,7 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// times is the processor time of each side up to now.
+// times has the processor time of each side so far.
 type times struct{ relay, postgres, rabbitmq, consumer time.Duration }
 
 func (t times) all() time.Duration { return t.relay + t.postgres + t.rabbitmq + t.consumer }
@@ -20,8 +20,8 @@ func (t times) since(before times) times {
 	return times{t.relay - before.relay, t.postgres - before.postgres, t.rabbitmq - before.rabbitmq, t.consumer - before.consumer}
 }
 
-// timesOf asks /proc for what these processes and all below them have used, those that have
-// ended included. It counts in steps of 10 ms.
+// timesOf reads from /proc the processor time of these processes and all their descendants,
+// including ended ones. The resolution is 10 ms.
 func timesOf(relay, postgres, rabbitmq int) (times, error) {
 	children, used, err := processes()
 	if err != nil {
@@ -50,7 +50,7 @@ func processes() (children map[int][]int, used map[int]time.Duration, err error)
 			continue // it has ended
 		}
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		_, after, _ := strings.Cut(string(raw), ") ") // behind the name, which may have spaces
+		_, after, _ := strings.Cut(string(raw), ") ") // after the name, which may contain spaces
 		fields := strings.Fields(after)
 		if len(fields) < 15 {
 			continue

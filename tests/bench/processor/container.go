@@ -13,8 +13,8 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// connect makes the containers, fills one with n documents, a hundred in a batch, and
-// returns a client.
+// connect creates the containers, stores n documents in one of them, a hundred per batch,
+// and returns a client.
 func connect(ctx context.Context, srv *cosmosemu.Server, ranges, n int) (*azcosmos.Client, error) {
 	for _, c := range []cosmosemu.ContainerProps{{ID: "data", PartitionKey: []string{"/pk"}, Partitions: ranges}, {ID: "leases", PartitionKey: []string{"/id"}}} {
 		if err := srv.CreateContainer("db", c); err != nil {
@@ -54,7 +54,7 @@ func fill(ctx context.Context, client *azcosmos.Client, n int) error {
 	return nil
 }
 
-// bareLoop reads every range with the SDK and does nothing with it.
+// bareLoop reads every range with the SDK and ignores the documents.
 func bareLoop(ctx context.Context, client *azcosmos.Client, n int) (measure.Sample, error) {
 	return measure.Took(int64(n/page), func() error {
 		data, err := client.NewContainer("db", "data")

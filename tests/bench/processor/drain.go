@@ -12,8 +12,8 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// page is how many documents are read at once, and how many are one operation: the
-// time of one is too short to be counted in nanoseconds.
+// page is the number of documents per read and per operation. The time of a single document
+// would be too short for a measurement in nanoseconds.
 const page = 100
 
 // drain runs hosts until they have handled n documents.
@@ -33,7 +33,7 @@ func drain(ctx context.Context, feed changefeed.Feed, store changefeed.LeaseStor
 	ended := make(chan error, hosts)
 	started := 0
 	var err error
-	o.Logger = slog.New(slog.DiscardHandler) // a line for each lease would drown the figures
+	o.Logger = slog.New(slog.DiscardHandler) // one line per lease would hide the figures
 	for ; started < hosts && err == nil; started++ {
 		o.Host = fmt.Sprintf("h%d", started)
 		var p *changefeed.Processor
@@ -63,7 +63,7 @@ func drain(ctx context.Context, feed changefeed.Feed, store changefeed.LeaseStor
 	return sample, err
 }
 
-// readAll is the floor: every page of every range, and nothing done with it.
+// readAll is the floor: it reads every page of every range and ignores it.
 func readAll(ctx context.Context, feed changefeed.Feed, n int) (measure.Sample, error) {
 	return measure.Took(int64(n/page), func() error {
 		ranges, err := feed.Ranges(ctx)

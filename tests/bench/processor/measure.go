@@ -15,10 +15,10 @@ import (
 
 var _, _ measure.Stage = Measure, Growth
 
-// sizes are how much a run reads.
+// sizes has the numbers of documents that a run reads.
 type sizes struct {
 	rounds    int
-	shelf     int // documents of a feed that costs nothing
+	shelf     int // documents of a feed without cost
 	container int // documents of the emulator's container
 }
 
@@ -29,7 +29,7 @@ func sizesOf(r *measure.Run) sizes {
 	return sizes{rounds: 10, shelf: 200_000, container: 50_000}
 }
 
-// shapes of a processor on a feed that costs nothing.
+// shapes lists processors on a feed without cost.
 var shapes = []struct {
 	name                 string
 	ranges, hosts, lanes int
@@ -40,7 +40,7 @@ var shapes = []struct {
 	{"the same, 64 ranges, 8 hosts", 64, 8, 1},
 }
 
-// Measure takes the figures of virtual time, then the cost of a document.
+// Measure measures in virtual time, then the cost of a document.
 func Measure(ctx context.Context, r *measure.Run) error {
 	if err := virtual(ctx, r); err != nil {
 		return err
@@ -64,7 +64,7 @@ func Measure(ctx context.Context, r *measure.Run) error {
 	return nil
 }
 
-// Growth measures the cost of a document with more and more ranges.
+// Growth measures the cost of a document with a growing number of ranges.
 func Growth(ctx context.Context, r *measure.Run) error {
 	size := sizesOf(r)
 	for name, cost := range map[string]func(ranges int) (measure.Sample, error){
@@ -96,8 +96,8 @@ func cost(name string, under, over measure.Sample) measure.Figure {
 		Using(over.PerOperation(), under.PerOperation()).Noting("%.0f documents/s, floor %.0f; the floor only reads", page*over.Rate(), page*under.Rate())
 }
 
-// onShelf measures the floor and the processor by turns, on a feed and a lease store
-// that cost almost nothing.
+// onShelf measures the floor and the processor in turns, on a feed and a lease store almost
+// without cost.
 func onShelf(ctx context.Context, size sizes, ranges, hosts, lanes int) (under, over measure.Sample, err error) {
 	feed, err := newShelf(ctx, ranges, size.shelf)
 	if err != nil {
@@ -111,8 +111,8 @@ func onShelf(ctx context.Context, size sizes, ranges, hosts, lanes int) (under, 
 		})
 }
 
-// onEmulator measures a bare ReadChangeFeed loop and the processor by turns, both over
-// azcosmos against the emulator in this process, which is part of both figures.
+// onEmulator measures a bare ReadChangeFeed loop and the processor in turns, both through
+// azcosmos on the emulator in this process, which is part of both figures.
 func onEmulator(ctx context.Context, size sizes, ranges int) (under, over measure.Sample, err error) {
 	srv, err := cosmosemu.Start(&cosmosemu.Options{})
 	if err != nil {
@@ -136,7 +136,7 @@ func onEmulator(ctx context.Context, size sizes, ranges int) (under, over measur
 	return byTurns(ctx, size.rounds,
 		func(ctx context.Context) (measure.Sample, error) { return bareLoop(ctx, client, size.container) },
 		func(ctx context.Context) (measure.Sample, error) {
-			turn++ // with leases of its own, each begins from the beginning
+			turn++ // each turn has its own leases, so it starts at the beginning
 			return drain(ctx, feed, store, 1, size.container, changefeed.Options{Processor: fmt.Sprint("p", turn)})
 		})
 }

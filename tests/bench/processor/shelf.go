@@ -14,8 +14,8 @@ import (
 // body is 512 bytes of a document's data.
 var body = strings.Repeat("abcdefghijklmnop", 32)
 
-// shelf is a feed whose pages lie ready, range by range: reading costs the same
-// however many ranges there are, which a container that searches one log does not.
+// shelf is a feed with prepared pages per range. The cost of a read does not depend on the
+// number of ranges, unlike in a container that searches one log.
 type shelf struct {
 	ranges []changefeed.FeedRange
 	items  map[changefeed.FeedRange][]changefeed.Item

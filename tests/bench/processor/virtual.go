@@ -16,14 +16,14 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// figuresFile names the file into which the tests of this package write their
-// figures, one JSON object a line. quickRun asks them to be short.
+// figuresFile names the file to which the tests of this package write their figures, one
+// JSON object per line. quickRun asks for a short run.
 const (
 	figuresFile = "FEEDBOX_BENCH_FIGURES"
 	quickRun    = "FEEDBOX_BENCH_QUICK"
 )
 
-// patience is how long the tests of virtual time may take in real time.
+// patience is the real time that the tests in virtual time may take.
 const patience = 3 * time.Minute
 
 // virtual runs the tests that measure in virtual time and adds their figures.
@@ -47,7 +47,7 @@ func virtual(ctx context.Context, r *measure.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(figures, func(a, b measure.Figure) int { return strings.Compare(a.Name, b.Name) }) // the tests run side by side
+	slices.SortStableFunc(figures, func(a, b measure.Figure) int { return strings.Compare(a.Name, b.Name) }) // the tests run in parallel
 	r.Add(figures...)
 	return nil
 }

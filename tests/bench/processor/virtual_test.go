@@ -16,12 +16,12 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// calm is how long after a change hosts look at the leases at their slow pace.
+// calm is the time after a change until hosts read the leases at the slow interval.
 const calm = 70 * time.Second
 
-// .NET's defaults, by its code. Each lease: a read of the feed each 5 s, a read and a
-// write of the record each 17 s. Each host: a query each 13 s, which acquires one lease
-// more than it has lost. A lease is taken 60 to 73 s after its last write.
+// .NET's defaults, from its code. Per lease: a read of the feed every 5 s, a read and a
+// write of the record every 17 s. Per host: a query every 13 s, after which the host acquires
+// one lease. A lease is taken over 60 to 73 s after its last write.
 const (
 	dotnetPoll, dotnetRenew, dotnetQuery = 5, 17, 13
 	dotnetExpiry                         = 60
@@ -32,8 +32,8 @@ func dotnetRequests(hosts, leases int, d time.Duration) float64 {
 	return float64(leases)*(s/dotnetPoll+2*s/dotnetRenew) + float64(hosts)*s/dotnetQuery
 }
 
-// TestVirtualBalance: 1,000 leases on four hosts in calm, joined by four more just
-// after one of the four looked, which is the worst moment.
+// TestVirtualBalance: four hosts with 1,000 leases are stable. Four more join just after one
+// of the four has read the leases, which is the worst moment.
 func TestVirtualBalance(t *testing.T) {
 	t.Parallel()
 	leases, rounds := 1000, 2
@@ -84,7 +84,7 @@ func TestVirtualBalance(t *testing.T) {
 			w.balanced(leases)
 		}
 		w.end()
-		// One lease in a query's time on each of the hosts that joined.
+		// Each new host acquires one lease per query.
 		dotnet := float64(leases/8) * dotnetQuery
 		tell(t,
 			measure.Cost(fmt.Sprintf("balancing %d leases, 4 hosts joined by 4", leases), quantile(took, 1), "s simulated").
@@ -95,7 +95,7 @@ func TestVirtualBalance(t *testing.T) {
 	})
 }
 
-// TestVirtualTakeover: a host of four in calm crashes or stops.
+// TestVirtualTakeover: one of four stable hosts crashes or stops.
 func TestVirtualTakeover(t *testing.T) {
 	t.Parallel()
 	const leases = 16
@@ -124,8 +124,7 @@ func TestVirtualTakeover(t *testing.T) {
 	}
 }
 
-// takeovers lets hosts go, so many times, each a while after all was calm, and another
-// one come.
+// takeovers repeatedly stops or crashes a host in a stable fleet and starts another one.
 func takeovers(w *world, o changefeed.Options, leases, times int, crash bool) (all []time.Duration) {
 	for range times {
 		time.Sleep(calm + rand.N(30*time.Second))
@@ -156,11 +155,11 @@ var idle = []struct {
 	{"8 hosts, 1 lease: seven own nothing", 8, 1},
 }
 
-// idleOptions have a takeover within .NET's: who watches another's lease looks at least
-// each Expiry, so that it is taken at most 73 s after its last write.
+// idleOptions have the takeover time of .NET: a host reads another host's lease at least once
+// per Expiry, so that it takes the lease over at most 73 s after its last write.
 var idleOptions = changefeed.Options{Expiry: 36500 * time.Millisecond, Acquire: 45 * time.Second, Renew: 20 * time.Second}
 
-// TestVirtualIdle counts an hour's requests.
+// TestVirtualIdle counts the requests of an hour.
 func TestVirtualIdle(t *testing.T) {
 	t.Parallel()
 	for i, fleet := range idle {

@@ -20,13 +20,13 @@ import (
 	"feedbox/tests/requests"
 )
 
-// asked tells whether figures are wanted, full whether they are to be good ones. Else
-// the tests only show that figures can be taken.
+// asked reports whether figures are wanted, full whether they must be precise. Otherwise the
+// tests only check that a measurement works.
 func asked() bool { return os.Getenv(figuresFile) != "" }
 
 func full() bool { return asked() && os.Getenv(quickRun) == "" }
 
-// tell leaves figures for the stage; without one they are in the test's log.
+// tell writes figures for the stage, or to the test's log without a stage.
 func tell(t *testing.T, figures ...measure.Figure) {
 	t.Helper()
 	var text []byte
@@ -65,9 +65,9 @@ type world struct {
 	moved moves
 }
 
-// moves are who acquired which lease, and when.
+// moves records which host acquired which lease, and when.
 type moves struct {
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // guards the fields below
 	owner map[string]string
 	at    map[string]time.Time
 	freed map[string]time.Time // when it was last released
@@ -82,7 +82,7 @@ func newWorld(t *testing.T, ranges int) *world {
 	}
 }
 
-// host is a running processor. What it reaches ends with a crash.
+// host is a running processor. A crash cuts its access to the store.
 type host struct {
 	*changefeed.Processor
 	requests.Counts
@@ -93,7 +93,7 @@ type host struct {
 
 var errCut = errors.New("cannot be reached")
 
-// cutStore is a host's way to the lease store.
+// cutStore is a host's access to the lease store.
 type cutStore struct {
 	changefeed.LeaseStore
 	h *host
@@ -142,7 +142,7 @@ func (w *world) join(o changefeed.Options, handler changefeed.Handler) string {
 	return name
 }
 
-// leave ends a host: gracefully, or for the others without a word. It does not wait.
+// leave stops a host gracefully or crashes it. It does not wait.
 func (w *world) leave(name string, crash bool) {
 	h := w.hosts[name]
 	delete(w.hosts, name)
@@ -176,7 +176,7 @@ func (m *moves) free(lease string) {
 	m.freed[lease] = time.Now()
 }
 
-// of lists the leases that a host acquired last.
+// of returns the leases whose latest owner is host.
 func (m *moves) of(host string) (leases []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -204,8 +204,8 @@ func (w *world) balanced(leases int) time.Duration {
 	})
 }
 
-// taken waits until these leases have other owners than before, and returns how long
-// nobody had each: since its release, or since began if it was not released.
+// taken waits until these leases have new owners, and returns how long each was unowned:
+// since its release, or since began if it was not released.
 func (w *world) taken(leases []string, gone string, began time.Time) (took []time.Duration) {
 	w.t.Helper()
 	w.until(4*time.Minute, "taken over", func() bool { return len(w.moved.of(gone)) == 0 })
@@ -234,7 +234,7 @@ func (w *world) until(limit time.Duration, what string, ok func() bool) time.Dur
 	return time.Since(began)
 }
 
-// names are the present hosts, in order.
+// names returns the sorted names of the running hosts.
 func (w *world) names() []string { return slices.Sorted(maps.Keys(w.hosts)) }
 
 // quantile of durations, in seconds.

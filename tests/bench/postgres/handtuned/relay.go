@@ -1,10 +1,9 @@
-// Package handtuned is a relay for one table and one purpose, written as one would write it
-// by hand and tune it: the floor's peer of the benchmark. It keeps the order of each key as
-// long as the broker refuses nothing, and knows no leases, no ranges that move, no verdicts, no
-// parked events and no metrics.
+// Package handtuned is a relay for one table and one purpose, written and tuned by hand, for
+// comparison in the benchmark. It keeps the order of each key unless the broker refuses a
+// message. It has no leases, no moving ranges, no verdicts, no parked events and no metrics.
 //
-// Five workers share the keys by their hash, each with a connection to the broker. A worker
-// reads 1,000 rows at a time through a partial index that covers what it sorts and filters by,
+// Five workers share the keys by hash, each with a connection to the broker. A worker reads
+// 1,000 rows at a time through a partial index that covers its sort and filter columns. It
 // publishes them in order, waits for all confirmations and marks the rows with one update.
 package handtuned
 
@@ -22,15 +21,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Workers and Queues are how many share the keys.
+// Workers and Queues are the numbers of workers and queues that share the keys.
 const (
 	Workers = 5
 	Queues  = 8
 	batch   = 1000
 )
 
-// Schema is the table. Rows of a key are inserted in their order, under the lock of the
-// aggregate, so that their ids are in that order, too.
+// Schema creates the table. Rows of a key are inserted in order under the lock of the
+// aggregate, so that their ids are in the same order.
 const Schema = `CREATE TABLE outbox (
 	id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	worker   smallint NOT NULL,
@@ -44,15 +43,15 @@ const Schema = `CREATE TABLE outbox (
 );
 CREATE INDEX outbox_unsent ON outbox (worker, id) INCLUDE (queue, key, sequence, event_id, action) WHERE sent_at IS NULL;`
 
-// Place says which worker and which queue a key belongs to.
+// Place returns the worker and the queue of a key.
 func Place(key string) (worker, queue int) {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(key)) // a hash takes everything
+	_, _ = h.Write([]byte(key)) // a hash returns no error
 	n := int(h.Sum32() >> 4)
 	return n % Workers, n / Workers % Queues
 }
 
-// Relay relays until ctx ends, or something fails.
+// Relay relays until ctx ends or an error occurs.
 func Relay(ctx context.Context, database, broker, exchange string) error {
 	config, err := pgxpool.ParseConfig(database)
 	if err != nil {
@@ -60,7 +59,7 @@ func Relay(ctx context.Context, database, broker, exchange string) error {
 	}
 	config.MaxConns = Workers
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
-	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off" // as ours: a plan of the empty table would stay
+	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off" // like our relay; otherwise the server would keep the plan for an empty table
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err
@@ -86,7 +85,7 @@ type worker struct {
 	confirms chan amqp.Confirmation
 	ids      []int64
 	rows     []row
-	reached  int64 // highest id that was sent
+	reached  int64 // highest sent id
 	searched time.Time
 }
 
@@ -146,12 +145,12 @@ func (*worker) ended(ctx context.Context, err error) error {
 	return nil
 }
 
-// stragglers is how far behind the highest id a transaction may commit late without being
-// looked for separately.
+// stragglers is the distance below the highest id in which each read finds transactions that
+// commit late.
 const stragglers = 5000
 
-// read reads the next rows. The index has entries of rows that were sent until they are
-// vacuumed, which a read from its beginning passes over; so it begins there only now and then.
+// read reads the next rows. It starts at the beginning of the index only now and then, because
+// there it must skip entries of sent rows that are not vacuumed yet.
 func (w *worker) read(ctx context.Context) error {
 	from := max(0, w.reached-stragglers)
 	if len(w.rows) == batch {

@@ -1,10 +1,10 @@
-// Command peers is relays of others for the benchmark of package postgres: River, with a job
-// for each event, and Watermill's forwarder. It has a module of its own, so that the service
-// depends on neither.
+// Command peers has third-party relays for the benchmark of package postgres: River, with a
+// job per event, and Watermill's forwarder. It is a separate module, so that the service does
+// not depend on them.
 //
 //	peers river|watermill fill|relay -database URL -broker URL -exchange NAME
 //
-// fill reads events from standard input, one a line: queue, key, id, sequence, action and
+// fill reads events from standard input, one per line: queue, key, id, sequence, action and
 // data, separated by tabs.
 package main
 
@@ -22,14 +22,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// event is one of the backlog.
+// event is an event of the backlog.
 type event struct {
 	Queue, Key, ID string
 	Sequence       int64
 	Action, Data   string
 }
 
-// place is where a relay reads and sends.
+// place has the addresses at which a relay reads and sends.
 type place struct{ database, broker, exchange string }
 
 var relays = map[string]struct {

@@ -15,14 +15,13 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// job is the arguments of a job.
+// job has the arguments of a job.
 type job struct{ event }
 
 // Kind implements river.JobArgs.
 func (job) Kind() string { return "event" }
 
-// workers is how many jobs are worked at a time. River, in its free edition, keeps no order
-// among them.
+// workers is the number of concurrent jobs. River's free edition does not keep their order.
 const workers = 100
 
 func fillRiver(ctx context.Context, pool *pgxpool.Pool, events []event) error {

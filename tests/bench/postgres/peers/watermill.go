@@ -36,7 +36,7 @@ func fillWatermill(ctx context.Context, pool *pgxpool.Pool, events []event) erro
 	return err
 }
 
-// ready has the exchange and the queues made by the benchmark.
+// ready leaves the creation of exchange and queues to the benchmark.
 type ready struct{}
 
 // BuildTopology implements the topology builder of Watermill.

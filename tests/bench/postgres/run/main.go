@@ -1,4 +1,4 @@
-// Command run measures the way from PostgreSQL to RabbitMQ, or how PostgreSQL's tables grow.
+// Command run measures relays from PostgreSQL to RabbitMQ, or the growth of PostgreSQL's tables.
 //
 //	go run ./tests/bench/postgres/run [-only feedbox,handtuned] [-turns 3] [-events 200000] [-latency 20s]
 //	go run ./tests/bench/postgres/run -bloat 1h [-ttl 5m] [-rate 200]
