@@ -20,8 +20,8 @@ import (
 const calm = 70 * time.Second
 
 // .NET's defaults, from its code. Per lease: a read of the feed every 5 s, a read and a
-// write of the record every 17 s. Per host: a query every 13 s, after which the host acquires
-// one lease. A lease is taken over 60 to 73 s after its last write.
+// write of the record every 17 s. Per host: a query every 13 s, which acquires one lease more
+// than the host has lost. A lease is taken over 60 to 73 s after its last write.
 const (
 	dotnetPoll, dotnetRenew, dotnetQuery = 5, 17, 13
 	dotnetExpiry                         = 60

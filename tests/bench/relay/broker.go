@@ -8,8 +8,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// broker is a Service Bus emulator with the topic of the service and one
-// subscription. Every turn has one of its own, and so a broker without history.
+// broker is a Service Bus emulator with the topic of the service and one subscription. Every
+// turn has a new one, so that the broker has no history.
 type broker struct {
 	dir string
 	bus *busemu.Server

@@ -15,9 +15,9 @@ import (
 	"feedbox/infrastructure/lab/verify"
 )
 
-// connections is how many connections the consumer has, a processor on each. One is served
-// by goroutines in a row (go-amqp: one reads, one runs the session, one each link, one
-// writes) and leaves a part of a core idle.
+// connections is the number of the consumer's connections, each with a processor. A single one
+// cannot use both cores, because a chain of goroutines serves it (go-amqp: a reader, one per
+// AMQP session, one per link, a writer).
 const connections = 2
 
 var source = subscriber.Subscription(topic, subscription)
@@ -26,7 +26,7 @@ func (b *broker) namespace() servicebus.ClientConfig {
 	return servicebus.ClientConfig{ConnectionString: b.bus.ConnectionString()}
 }
 
-// receiver handles every message with the consumer kit, which completes it.
+// receiver consumes every message with the consumer kit, which completes it.
 type receiver struct {
 	sessions bool
 	want     int
@@ -34,25 +34,25 @@ type receiver struct {
 	stop     context.CancelFunc
 	over     chan struct{} // closed when the last message is completed
 
-	mu       sync.Mutex // guards what follows
-	got      []arrival  // as they were handled
+	mu       sync.Mutex // guards the fields below
+	got      []arrival  // in the order of handling
 	settled  int
-	amiss    int // deliveries that were not the next of their key
+	amiss    int // deliveries that were not the next event of their key
 	reported error
 }
 
-// arrival is a message with the sequence number that the broker gave it.
+// arrival is a message with its sequence number from the broker.
 type arrival struct {
 	sequence int64
 	message  verify.Message
 }
 
-// processor is one of the kit's.
+// processor is a processor of the consumer kit.
 type processor interface {
 	Run(ctx context.Context) error
 }
 
-// start begins to receive.
+// start starts receiving.
 func (c *receiver) start(ctx context.Context, b *broker, want int) error {
 	c.want, c.over, c.got = want, make(chan struct{}), make([]arrival, 0, want)
 	ctx, c.stop = context.WithCancel(ctx)
@@ -107,8 +107,8 @@ func (c *receiver) receive(ctx context.Context) error {
 	}
 }
 
-// messages are all that was handled: with sessions in the order in which that happened,
-// else in the order in which the broker took them, that of its sequence numbers.
+// messages returns all handled messages: with sessions in the order of handling, otherwise in
+// the order of the broker's sequence numbers.
 func (c *receiver) messages() ([]verify.Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// readAlone reads the whole feed through azcosmos: a goroutine a range, pages of the
-// relay's size.
+// readAlone reads the whole feed through azcosmos, with a goroutine per range and the relay's
+// page size.
 func (st *store) readAlone(ctx context.Context) (measure.Sample, error) {
 	from, err := st.cosmos.Client().NewContainer(database, container)
 	if err != nil {

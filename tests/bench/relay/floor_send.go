@@ -12,17 +12,17 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// The relay's batches: packed up to so many messages, so many batches in flight.
+// The relay's batches: messages per packed batch, and batches in flight.
 const (
 	packMessages = 128
 	inFlight     = 64
 )
 
-// batches are the messages of the backlog, built, in the batches that the relay makes.
+// batches returns the messages of the backlog in the batches that the relay makes.
 func (s Shape) batches() ([][]*azservicebus.AMQPAnnotatedMessage, error) {
 	size := s.Events
 	if s.Pack {
-		size = (packMessages + s.Events - 1) / s.Events * s.Events // a key is not cut
+		size = (packMessages + s.Events - 1) / s.Events * s.Events // a key is not split
 	}
 	var out [][]*azservicebus.AMQPAnnotatedMessage
 	var batch []*azservicebus.AMQPAnnotatedMessage
@@ -46,7 +46,7 @@ func (s Shape) batches() ([][]*azservicebus.AMQPAnnotatedMessage, error) {
 	return out, nil
 }
 
-// message is what the relay makes of a document.
+// message returns the message that the relay builds from a document.
 func message(raw []byte) (*azservicebus.AMQPAnnotatedMessage, error) {
 	m, isEvent, err := document.EventDecoder{}.Decode(raw)
 	if err != nil || !isEvent {
@@ -64,7 +64,7 @@ func message(raw []byte) (*azservicebus.AMQPAnnotatedMessage, error) {
 	}, nil
 }
 
-// sendAlone sends batches through azservicebus to a broker of its own.
+// sendAlone sends batches through azservicebus to a new broker.
 func sendAlone(ctx context.Context, s Shape, batches [][]*azservicebus.AMQPAnnotatedMessage) (sample measure.Sample, err error) {
 	b, err := openBroker(ctx, s.Disk, false)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 // series is one dimension in which the system grows.
 type series struct {
 	name   string
-	limit  bool // growing must not make an event dearer
+	limit  bool // the cost of an event must not grow
 	at     []string
 	shapes []Shape
 }
 
-// dimensions are what grows: contacts and ranges with the same number of events, so
-// that the cost of an event is compared and not that of a start.
+// dimensions returns the series. The number of events is the same for all, so that the cost
+// of the start has the same share.
 func dimensions(events int) []series {
 	shape := func(change func(s *Shape)) Shape {
 		s := Shape{Contacts: events / 10, Commits: 10, Events: 1, Size: 512, Partitions: 4, Relays: 1, Pack: true, EventsOnly: true}
@@ -53,9 +53,8 @@ func dimensions(events int) []series {
 	return []series{contacts, ranges, both, relays, perKey, packed, size}
 }
 
-// Growth measures the processor time of an event, everything included but a consumer,
-// as the system grows. Each figure is the best of some turns: what disturbs a turn only
-// makes it dearer.
+// Growth measures the processor time per event, of everything but a consumer, as the system
+// grows. Each figure is the minimum of some turns, because disturbances only increase it.
 func Growth(ctx context.Context, r *measure.Run) error { return OnlyGrowth("")(ctx, r) }
 
 // OnlyGrowth measures the dimensions with name in their names.
@@ -98,7 +97,7 @@ func growth(ctx context.Context, r *measure.Run, only string) error {
 	return nil
 }
 
-// cheapest is the processor time of an event in the best of so many turns.
+// cheapest returns the minimum processor time per event of some turns.
 func cheapest(ctx context.Context, s Shape, turns int) (best time.Duration, err error) {
 	st, err := openBacklog(ctx, s)
 	if err != nil {

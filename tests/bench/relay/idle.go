@@ -11,12 +11,11 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// idle measures a relay process beside the emulators: what it asks of the feed with
-// nothing to do, at default settings, and its memory and processor time by itself,
-// idle and with a backlog.
+// idle measures a separate relay process at default settings: its requests to the feed when
+// idle, and its memory and processor time when idle and with a backlog.
 //
-// A range counts as idle a minute after its last change, or after the start; the pauses
-// then grow to the longest within 20 s.
+// A range counts as idle a minute after its last change or after the start. Within the next
+// 20 s the pauses grow to the maximum.
 func idle(ctx context.Context, r *measure.Run) (err error) {
 	s := backlog()
 	settle, length := 85*time.Second, time.Minute

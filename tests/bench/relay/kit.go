@@ -12,8 +12,8 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// kit measures what the consumer kit makes of sessions that have ten events each: it
-// accepts them, handles their events in order and leaves them.
+// kit measures the consumer kit with sessions of ten events: it accepts a session, handles its
+// events in order and releases it.
 func kit(ctx context.Context, r *measure.Run) (err error) {
 	sessions := 2000
 	if r.Quick {

@@ -15,20 +15,19 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// latencyContacts is how many contacts the changes are spread over. Each is a session
-// that the consumer holds.
+// latencyContacts is the number of contacts that are changed. The consumer holds a session
+// for each.
 const latencyContacts = 200
 
-// latency measures how long an event takes from its commit to the consumer's handler,
-// at two rates, with everything at its default settings: API, relay and the consumer
-// kit on a session subscription.
+// latency measures the time from the commit of an event to the consumer's handler, at two
+// rates, with default settings for API, relay and the consumer kit on a session subscription.
 //
-// The load is open: changes are due at fixed times and start then, however the earlier
-// ones fare, so that a stall counts for every change that fell into it. The commit is
-// when the API's reply has been read. An event that is handled before counts as 0. The
-// time since the change was due includes the API and is a figure of its own.
+// The load is an open loop: changes start at fixed times, independently of earlier ones, so
+// that a stall counts for every change during it. The commit time is the time at which the
+// API's reply was read. An event that was handled before counts as 0. The time since the
+// change was due includes the API and is a separate figure.
 //
-// All of it is one process, which collects garbage as rarely as the services do.
+// Everything runs in one process with the garbage collection setting of the services.
 func latency(ctx context.Context, r *measure.Run) (err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(wiring.GarbagePercent))
 	length := 30 * time.Second
@@ -65,7 +64,7 @@ func latency(ctx context.Context, r *measure.Run) (err error) {
 	return nil
 }
 
-// at is the q-th percentile in milliseconds.
+// at returns the q-th percentile in milliseconds.
 func at(h *hdrhistogram.Histogram, q float64) float64 {
 	return float64(h.ValueAtQuantile(q)) / 1000
 }
@@ -73,18 +72,18 @@ func at(h *hdrhistogram.Histogram, q float64) float64 {
 // latencies are the times of one run, in microseconds.
 type latencies struct {
 	sinceCommit, sinceDue *hdrhistogram.Histogram
-	cpu                   time.Duration // of the whole process, for one event
-	refused               int64         // changes that an overloaded API did not make
+	cpu                   time.Duration // of the whole process, per event
+	refused               int64         // changes that an overloaded API refused
 }
 
-// change is one change of a contact: when it was due, committed and handled, in
-// nanoseconds since the run began; 0 is not yet.
+// change is one change of a contact, with the times at which it was due, committed and
+// handled, in nanoseconds since the start of the run; 0 means not yet.
 type change struct {
 	due                int64
 	committed, handled atomic.Int64
 }
 
-// run makes changes at a rate and waits until the consumer has handled them all.
+// run makes changes at a rate and waits until the consumer has handled all of them.
 func (l *line) run(ctx context.Context, rate int, length time.Duration) (latencies, error) {
 	count := rate * int(length/time.Millisecond) / 1000
 	l.runs++
@@ -143,18 +142,18 @@ type changes struct {
 	name  string
 	began time.Time
 	list  []change
-	open  atomic.Int64  // replies and events that are missing
+	open  atomic.Int64  // missing replies and events
 	left  chan struct{} // closed when none is
 }
 
-// done notes that a change was replied to, or handled.
+// done records the reply to a change or the handling of its event.
 func (r *changes) done() {
 	if r.open.Add(-1) == 0 {
 		close(r.left)
 	}
 }
 
-// handled notes that the event of change i reached the handler.
+// handled records that the event of change i has reached the handler.
 func (r *changes) handled(i int) {
 	if i < 0 || i >= len(r.list) {
 		return

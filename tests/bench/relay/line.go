@@ -24,7 +24,7 @@ import (
 	"feedbox/infrastructure/wiring"
 )
 
-// line is the whole way: API, store, relay, broker and the consumer kit.
+// line is the whole system: API, store, relay, broker and the consumer kit.
 type line struct {
 	store    *store
 	broker   *broker
@@ -118,8 +118,8 @@ func (l *line) startConsumer(ctx context.Context) error {
 	return nil
 }
 
-// firstName carries run and number of the change through the system. The run makes
-// every name new: a change to the same name is none.
+// firstName carries run and number of the change through the system. The run makes every
+// name new, because the API ignores a change to the same name.
 const firstName = `"firstName":"Change `
 
 func (l *line) handle(_ context.Context, e *consumer.Event) error {
@@ -154,7 +154,7 @@ func (l *line) update(ctx context.Context, contact int, run string, change int) 
 	return err
 }
 
-// errRefused says that the API has more to do than it may take on.
+// errRefused means that the API is overloaded.
 var errRefused = errors.New("the API has too much to do")
 
 func (l *line) post(ctx context.Context, url, body string, want int) ([]byte, error) {
@@ -170,7 +170,7 @@ func (l *line) post(ctx context.Context, url, body string, want int) ([]byte, er
 	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
 	switch reply.StatusCode {
-	case http.StatusServiceUnavailable, http.StatusPreconditionFailed: // the second is the change before, of the same contact, still on its way
+	case http.StatusServiceUnavailable, http.StatusPreconditionFailed: // the second means that the previous change of the contact is still in progress
 		return nil, errRefused
 	}
 	if err == nil && reply.StatusCode != want {

@@ -9,7 +9,7 @@ import (
 
 var _, _ measure.Stage = Measure, Growth
 
-// part is one of the things that are measured, each by itself.
+// part is a part of the stage that can be measured separately.
 type part struct {
 	name    string
 	measure measure.Stage
@@ -23,7 +23,7 @@ func parts() []part {
 	return append(all, part{"latency", latency}, part{"idle", idle}, part{"consumer kit", kit})
 }
 
-// Parts are the names of what is measured.
+// Parts returns the names of all parts.
 func Parts() []string {
 	var names []string
 	for _, p := range parts() {
@@ -35,7 +35,7 @@ func Parts() []string {
 // Measure measures the relay.
 func Measure(ctx context.Context, r *measure.Run) error { return Only("")(ctx, r) }
 
-// Only measures the parts with name in their names.
+// Only measures the parts whose names contain name.
 func Only(name string) measure.Stage {
 	return func(ctx context.Context, r *measure.Run) error {
 		for _, p := range parts() {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// ownership follows which relay owns how many ranges, by what the relays log: they are
-// wired as in production, where nobody else is told.
+// ownership tracks how many ranges each relay owns. It reads the relays' logs, because with
+// the wiring of production there is no other source.
 type ownership struct {
 	mu     sync.Mutex // guards the fields below
 	leases map[int]int
 	last   string
 }
 
-// of is the log of relay i.
+// of returns the log handler of relay i.
 func (o *ownership) of(i int) slog.Handler { return ownershipLog{o, i} }
 
 // wait returns when all ranges are owned and each relay has its share.

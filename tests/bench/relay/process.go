@@ -17,7 +17,7 @@ import (
 // process is a relay process, built from this tree.
 type process struct {
 	command *exec.Cmd
-	log     bytes.Buffer // read once the process has ended
+	log     bytes.Buffer // read after the process has ended
 	dir     string
 }
 
@@ -41,7 +41,7 @@ func startProcess(ctx context.Context, environment []string) (*process, error) {
 	return p, nil
 }
 
-// stop ends the process as an operator would.
+// stop stops the process as an operator would.
 func (p *process) stop() error {
 	err := p.command.Process.Signal(syscall.SIGTERM)
 	if err == nil {
@@ -53,7 +53,7 @@ func (p *process) stop() error {
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// memory returns what is resident now and what was at most, in bytes.
+// memory returns the current and the peak resident memory in bytes.
 func (p *process) memory() (now, peak int64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *process) cpu() (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("processor time of another process is told by Linux only: %w", err)
 	}
-	_, after, _ := strings.Cut(string(stat), ") ") // behind the name, which may have spaces
+	_, after, _ := strings.Cut(string(stat), ") ") // after the name, which may contain spaces
 	fields := strings.Fields(after)
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("/proc tells %q", stat)

@@ -63,7 +63,8 @@ func openBacklog(ctx context.Context, s Shape) (*store, error) {
 	return st, nil
 }
 
-// fill stores the backlog, a transaction of every contact before the next of any.
+// fill stores the backlog: the first transaction of every contact, then the second ones, and
+// so on.
 func (st *store) fill(ctx context.Context) error {
 	into, err := st.cosmos.Client().NewContainer(database, container)
 	if err != nil {

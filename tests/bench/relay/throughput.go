@@ -10,7 +10,7 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// variant is a way to send the backlog, and what is wanted of it.
+// variant is a way to send the backlog, with its goals.
 type variant struct {
 	name       string
 	pack, disk bool
@@ -62,7 +62,7 @@ func throughput(ctx context.Context, r *measure.Run, v variant) (err error) {
 	if err != nil {
 		return err
 	}
-	clear(batches) // their memory is not to be scanned any more
+	clear(batches) // frees their memory, so that the collector does not scan it
 	read, sent, relayed := sums[0], sums[1], sums[2]
 	received, err := st.refill(ctx, r, v.name+": to the consumer", length, false)
 	if err != nil {
@@ -92,7 +92,7 @@ func throughput(ctx context.Context, r *measure.Run, v variant) (err error) {
 	return nil
 }
 
-// refill relays the backlog to a consumer, again and again until the length is over.
+// refill relays the backlog to a consumer repeatedly until the length is over.
 func (st *store) refill(ctx context.Context, r *measure.Run, name string, length time.Duration, sessions bool) (measure.Sample, error) {
 	r.Step("%s", name)
 	received, err := st.relayAndReceive(ctx, sessions)

@@ -21,16 +21,16 @@ import (
 // maxItems is the page size of the measured relay and of its floor.
 const maxItems = 1000
 
-// turnTimeout bounds a turn: what takes longer has lost an event.
+// turnTimeout is the maximum length of a turn. A longer turn has lost an event.
 const turnTimeout = 2 * time.Minute
 
-// relayAlone lets relays send the backlog to a broker of their own.
+// relayAlone measures relays that send the backlog to a new broker.
 func (st *store) relayAlone(ctx context.Context) (measure.Sample, error) {
 	return st.turn(ctx, nil)
 }
 
-// relayAndReceive does the same with a consumer that completes every message, and
-// verifies what it got.
+// relayAndReceive does the same with a consumer that completes every message, and verifies
+// the received messages.
 func (st *store) relayAndReceive(ctx context.Context, sessions bool) (measure.Sample, error) {
 	got := receiver{sessions: sessions}
 	sample, err := st.turn(ctx, &got)
@@ -87,8 +87,8 @@ func (st *store) turn(ctx context.Context, into *receiver) (sample measure.Sampl
 	})
 }
 
-// start starts the relays and waits until they have shared out the ranges. running
-// waits for them to end.
+// start starts the relays and waits until they have balanced the ranges. running waits until
+// they have stopped.
 func (st *store) start(ctx context.Context, b *broker) (running func() error, err error) {
 	st.relays++
 	group, ctx := errgroup.WithContext(ctx)
@@ -111,7 +111,7 @@ func (st *store) start(ctx context.Context, b *broker) (running func() error, er
 	return group.Wait, owned.wait(ctx, st.shape.Relays, st.shape.Partitions)
 }
 
-// accepted waits until the broker has accepted so many messages, each once.
+// accepted waits until the broker has accepted want messages, each once.
 func (b *broker) accepted(ctx context.Context, want int) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

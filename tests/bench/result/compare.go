@@ -9,18 +9,18 @@ import (
 
 // The rule of Compare.
 const (
-	// leastNoise is what may always be noise.
+	// leastNoise is the minimum change that counts.
 	leastNoise = 0.05
-	// singleRun is taken for the spread of a figure that was measured once.
+	// singleRun is the assumed spread of a figure that was measured once.
 	singleRun = Repeatable
 )
 
-// Rule says for people when a figure counts as changed.
+// Rule explains when a figure counts as changed.
 const Rule = "A figure has changed if its median differs by more than the larger of its spreads in the two files, " +
 	"and by more than 5 %. The spread of a single run is taken as 15 %. Figures with a floor are compared by their ratio to it; " +
 	"those without are compared by value, and only on the same kind of machine."
 
-// Verdict is what a comparison finds out about a figure.
+// Verdict is the result of the comparison of a figure.
 type Verdict string
 
 // The verdicts.
@@ -36,10 +36,11 @@ const (
 // Change is one figure in two files.
 type Change struct {
 	Key      string
-	Old, New *Summary // nil where the figure is not there
-	// Worse is by which part of the old median the figure got worse; negative is better.
+	Old, New *Summary // nil if the figure is missing
+	// Worse is the change of the median for the worse, as a fraction of the old one; negative
+	// is better.
 	Worse float64
-	// Noise is what Worse has to exceed.
+	// Noise is the limit that Worse must exceed.
 	Noise   float64
 	Verdict Verdict
 }
@@ -48,12 +49,11 @@ type Change struct {
 type Comparison struct {
 	Changes     []Change
 	SameMachine bool
-	// Failures are runs of the new file that failed, in stages that did not fail in
-	// the old one.
+	// Failures lists failed runs of the new file, in stages without failures in the old one.
 	Failures []string
 }
 
-// Regressed tells whether anything got worse beyond noise, or fails now.
+// Regressed reports whether any figure got worse beyond noise, or any stage fails now.
 func (c Comparison) Regressed() bool {
 	if len(c.Failures) > 0 {
 		return true
@@ -66,8 +66,8 @@ func (c Comparison) Regressed() bool {
 	return false
 }
 
-// Compare holds a file against an older one, by Rule. Files of different settings
-// cannot be compared.
+// Compare compares a file with an older one by Rule. Files with different settings cannot be
+// compared.
 func Compare(old, now *File) (Comparison, error) {
 	if old.Quick != now.Quick || old.Growth != now.Growth {
 		return Comparison{}, fmt.Errorf("the files were measured differently: quick %t and %t, growth %t and %t", old.Quick, now.Quick, old.Growth, now.Growth)

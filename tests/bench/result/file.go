@@ -10,39 +10,39 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// Format is the version of the file's form. It rises when a member changes its
+// Format is the version of the file format. It is incremented when a member changes its
 // meaning.
 const Format = 1
 
-// File is the outcome of one call of the benchmark.
+// File has the results of one call of the benchmark.
 type File struct {
 	Format  int       `json:"format"`
 	Machine Machine   `json:"machine"`
-	Quick   bool      `json:"quick,omitempty"`  // figures are coarse
+	Quick   bool      `json:"quick,omitempty"`  // the figures are rough
 	Growth  bool      `json:"growth,omitempty"` // costs at growing sizes were measured
 	Started time.Time `json:"started"`
-	Seconds float64   `json:"seconds"` // that everything took
+	Seconds float64   `json:"seconds"` // total time
 	Stages  []Stage   `json:"stages"`  // in the order in which they were measured
-	// Summary is the figures of all runs with their spreads. Write makes it from Stages;
-	// Compare does so again, and does not trust it.
+	// Summary has the figures of all runs with their spreads. Write computes it from
+	// Stages. Compare computes it again instead of reading it.
 	Summary []Summary `json:"summary"`
 }
 
-// Stage is what was measured of one part of the system.
+// Stage has the runs of one stage.
 type Stage struct {
 	Name string `json:"name"`
 	Runs []Run  `json:"runs"`
 }
 
-// Run is one run of a stage, in a process of its own.
+// Run is one run of a stage, in a separate process.
 type Run struct {
 	Figures []measure.Figure `json:"figures"`
 	Seconds float64          `json:"seconds"`
-	// Failure says why the stage could not be measured to its end.
+	// Failure is the reason why the run did not complete.
 	Failure string `json:"failure,omitempty"`
 }
 
-// Add puts a run into its stage.
+// Add adds a run to its stage.
 func (f *File) Add(stage string, run Run) {
 	for i := range f.Stages {
 		if f.Stages[i].Name == stage {
@@ -66,20 +66,20 @@ func (f *File) Failures() []string {
 	return failures
 }
 
-// Write sums f up and stores it as JSON.
+// Write summarizes f and stores it as JSON.
 func (f *File) Write(path string) error {
 	f.Summary = f.Summaries()
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // ">=" stays readable
+	e.SetEscapeHTML(false) // keeps ">=" readable
 	e.SetIndent("", "  ")
 	if err := e.Encode(f); err != nil {
 		return fmt.Errorf("encode the results: %w", err)
 	}
-	return os.WriteFile(path, text.Bytes(), 0o644) //nolint:gosec // results are for everybody
+	return os.WriteFile(path, text.Bytes(), 0o644) //nolint:gosec // everyone may read results
 }
 
-// Read loads a file that Write has stored.
+// Read reads a file that Write has stored.
 func Read(path string) (*File, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Machine is where figures were taken. What the system does not tell is empty.
+// Machine describes the machine of a measurement. Values that the system does not report are
+// empty.
 type Machine struct {
 	CPU      string  `json:"cpu"`
 	Cores    int     `json:"cores"` // that Go uses
@@ -30,19 +31,19 @@ func ThisMachine() Machine {
 	}
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		first, _, _ := strings.Cut(string(text), " ")
-		m.Load, _ = strconv.ParseFloat(first, 64) // 0 where it is not told
+		m.Load, _ = strconv.ParseFloat(first, 64) // 0 if not reported
 	}
 	m.Commit = git("rev-parse", "--short=12", "HEAD")
 	m.Changed = git("status", "--porcelain", "--untracked-files=no") != ""
 	return m
 }
 
-// Same tells whether figures without a floor can be compared.
+// Same reports whether figures without a floor can be compared.
 func (m Machine) Same(other Machine) bool {
 	return m.CPU == other.CPU && m.Cores == other.Cores && m.System == other.System
 }
 
-// String is one line for people.
+// String returns a description in one line.
 func (m Machine) String() string {
 	commit := m.Commit
 	if m.Changed {
@@ -51,7 +52,7 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%s, %d cores, %d MB, %s, %s, commit %s, load %.2f at the start", m.CPU, m.Cores, m.MemoryMB, m.System, m.Go, commit, m.Load)
 }
 
-// lineOf returns what follows "name:" in a file of the kernel's.
+// lineOf returns the text after "name:" in a file of the kernel.
 func lineOf(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

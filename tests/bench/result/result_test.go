@@ -16,7 +16,7 @@ import (
 
 var machine = result.Machine{CPU: "A processor", Cores: 2, MemoryMB: 4096, System: "linux/amd64", Go: "go1.26", Commit: "0123456789ab", Load: 0.25}
 
-// rates makes a file of one figure with a floor of 100, a run for each value.
+// rates returns a file of one figure with a floor of 100 and a run per value.
 func rates(values ...float64) *result.File {
 	f := &result.File{Format: result.Format, Machine: machine}
 	for _, v := range values {
@@ -25,7 +25,7 @@ func rates(values ...float64) *result.File {
 	return f
 }
 
-// costs makes a file of one figure without a floor.
+// costs returns a file of one figure without a floor.
 func costs(values ...float64) *result.File {
 	f := &result.File{Format: result.Format, Machine: machine}
 	for _, v := range values {
@@ -209,7 +209,7 @@ Steady within noise: 1.
 	}
 }
 
-// trimmed takes the blanks off the ends of lines.
+// trimmed removes trailing blanks from all lines.
 func trimmed(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {

@@ -7,23 +7,23 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// Repeatable is the spread of a ratio up to which a benchmark counts as repeatable.
+// Repeatable is the maximum spread of a repeatable ratio.
 const Repeatable = 0.15
 
-// Summary is one figure over all runs. Its figure is medians.
+// Summary is one figure over all runs, with medians.
 type Summary struct {
 	measure.Figure
-	Runs   int     `json:"runs"`             // that have the figure
+	Runs   int     `json:"runs"`             // number of runs with the figure
 	Spread float64 `json:"spread,omitempty"` // of ratio or value; 0 for a single run
-	// Wide tells that the figure is a ratio and does not repeat within Repeatable.
+	// Wide reports that the figure is a ratio with a spread above Repeatable.
 	Wide bool `json:"wide,omitempty"`
 }
 
-// Key names the figure among all of a file.
+// Key returns the name of the figure, unique in a file.
 func (s Summary) Key() string { return s.Stage + ": " + s.Name }
 
-// compared is what two files are compared by: the ratio where there is one, for
-// it depends least on the machine.
+// compared returns the value for comparisons: the ratio if there is one, because it depends
+// least on the machine.
 func compared(f measure.Figure) float64 {
 	if f.Floor != 0 {
 		return f.Ratio
@@ -31,8 +31,8 @@ func compared(f measure.Figure) float64 {
 	return f.Value
 }
 
-// Summaries sums up every figure, in the order in which they were measured. Failed
-// runs count as far as they came.
+// Summaries returns a summary of every figure, in the order of measurement. Figures of failed
+// runs count too.
 func (f *File) Summaries() []Summary {
 	var out []Summary
 	for _, stage := range f.Stages {
@@ -53,8 +53,8 @@ func (f *File) Summaries() []Summary {
 	return out
 }
 
-// summarize takes the medians of one figure's runs. What is no number, such as the
-// note, is the last run's.
+// summarize returns the medians of one figure's runs. Other members, such as the note, come
+// from the last run.
 func summarize(runs []measure.Figure) Summary {
 	over := func(of func(measure.Figure) float64) []float64 {
 		values := make([]float64, len(runs))

@@ -11,8 +11,8 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// Table writes the figures for people: one line each, medians of all runs, with the
-// spread where there was more than one.
+// Table writes one line per figure: the medians of all runs, with the spread if there is more
+// than one run.
 func (f *File) Table(w io.Writer) error {
 	summaries := f.Summaries()
 	spreads := false
@@ -42,7 +42,7 @@ func (f *File) Table(w io.Writer) error {
 	return nil
 }
 
-// repeatability says how far the ratios can be trusted.
+// repeatability returns a statement on the spread of the ratios.
 func (f *File) repeatability(summaries []Summary) string {
 	ratios, within, widest := 0, 0, Summary{}
 	for _, s := range summaries {
@@ -63,7 +63,7 @@ func (f *File) repeatability(summaries []Summary) string {
 	return fmt.Sprintf("%d of %d ratios repeat within %.0f %%; the widest spread is %.0f %% (%s).", within, ratios, 100*Repeatable, 100*widest.Spread, widest.Key())
 }
 
-// Table writes the comparison for people: what changed, and how many did not.
+// Table writes the changed figures and the number of unchanged ones.
 func (c Comparison) Table(w io.Writer) error {
 	fmt.Fprintln(w, Rule)
 	if !c.SameMachine {
@@ -92,7 +92,7 @@ func (c Comparison) Table(w io.Writer) error {
 	return nil
 }
 
-// shown is what a figure is compared by.
+// shown returns the compared value of a figure.
 func shown(s *Summary) string {
 	switch {
 	case s == nil:
@@ -112,7 +112,7 @@ func row(w io.Writer, spreads bool, name, value, unit, floor, ratio, goal, cpu, 
 	fmt.Fprintln(w, strings.Join(append(cells, note), "\t"))
 }
 
-// number has three digits that count, and all of those before the point.
+// number formats v with three significant digits, and with all digits before the point.
 func number(v float64) string {
 	if v == 0 {
 		return "0"

@@ -12,22 +12,22 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// floor is a broker that accepts and forgets: what a client can reach at most.
-// It speaks just enough AMQP to be sent to and received from, checks nothing,
-// keeps nothing, and answers in the goroutine that reads.
+// floor is a broker that accepts messages and stores nothing, so it gives the maximum rate of
+// a client. It implements only the AMQP that sending and receiving need, makes no checks, and
+// answers in the reading goroutine.
 type floor struct {
 	l       net.Listener
 	wg      sync.WaitGroup
-	payload []byte   // of every message that is received from it
-	log     *os.File // nil: nothing is kept
+	payload []byte   // of every message that it delivers
+	log     *os.File // nil: nothing is stored
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	conns   map[net.Conn]struct{}
-	session int // the next session to be accepted
+	session int // next session to accept
 }
 
-// startFloor starts a floor. With a directory it writes each transfer to a file
-// there and syncs the file before it answers.
+// startFloor starts a floor. With a directory it writes each transfer to a file and syncs the
+// file before it answers.
 func startFloor(payload []byte, dir string) (*floor, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +56,7 @@ func (f *floor) accept() {
 	}
 }
 
-// close returns when all goroutines have ended. Clients must have been closed.
+// close returns after all goroutines have ended. Clients must be closed before.
 func (f *floor) close() error {
 	err := f.l.Close()
 	f.mu.Lock()

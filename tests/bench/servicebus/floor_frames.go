@@ -104,7 +104,7 @@ func (c *floorConn) transfer(channel uint16, s *floorSession, p *amqp.Transfer, 
 		}
 	}
 	id := p.DeliveryID
-	if !id.Set { // the last frame of several: their delivery's id is not kept
+	if !id.Set { // the last of several frames: the floor does not store the delivery id
 		id = amqp.Some(l.count)
 	}
 	l.count++
@@ -130,7 +130,7 @@ func (c *floorConn) message(channel uint16, s *floorSession, l *floorLink, tag [
 	l.count++
 }
 
-// grantedToken is the answer to a put-token request, whatever the token.
+// grantedToken returns the answer to a put-token request with any token.
 func grantedToken(request []byte) ([]byte, error) {
 	m, err := amqp.SplitMessage(request)
 	if err != nil {
@@ -147,13 +147,13 @@ func grantedToken(request []byte) ([]byte, error) {
 	return amqp.AppendValueSection(w.Finish(), nil), nil
 }
 
-// dotNet is a time as .NET counts it: 100 ns since the year 1.
+// dotNet returns a time in .NET's ticks: 100 ns since the year 1.
 func dotNet(t time.Time) int64 {
 	const epoch = 621355968000000000
 	return t.UnixNano()/100 + epoch
 }
 
-// keep writes a transfer to the log and, at the end of a message, syncs it.
+// keep writes a transfer to the log and syncs it at the end of a message.
 func (f *floor) keep(payload []byte, more bool) bool {
 	_, err := f.log.Write(payload)
 	if err == nil && !more {

@@ -12,9 +12,9 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// Growth is the cost of a message with more and more sessions in a queue: sent to
-// sessions in turn, in batches of 100, and received session by session. Sizes take
-// turns, so that what disturbs the machine disturbs all alike.
+// Growth measures the cost of a message with a growing number of sessions in a queue. Messages
+// are sent to the sessions in turn, in batches of 100, and received session by session. Sizes
+// take turns, so that disturbances of the machine affect all of them equally.
 func Growth(ctx context.Context, r *measure.Run) error {
 	sizes := []int{1_000, 10_000, 100_000}
 	rounds, messages, accept := 3, 200_000, 1000
@@ -57,7 +57,7 @@ func grow(ctx context.Context, r *measure.Run, name string, rounds int, sizes []
 	return nil
 }
 
-// sendToSessions sends so many messages to sessions in turn.
+// sendToSessions sends messages to the sessions in turn.
 func sendToSessions(k kind, sessions, messages int) measure.Turn {
 	const inBatch, inFlight = 100, 16
 	return turn(k, busemu.Queue{Name: queueName, RequiresSession: true}, func(ctx context.Context, b *broker) (measure.Sample, error) {

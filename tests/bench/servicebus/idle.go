@@ -14,14 +14,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// idleFigures are of a process with an idle emulator: MB, 1/s and ms/s.
+// idleFigures has the figures of a process with an idle emulator: MB, 1/s and ms/s.
 type idleFigures struct {
 	heap, resident, anonymous, file float64
 	wakeups, cpu                    float64
 }
 
-// observeIdle builds the command in ./idle, runs it, sends it a message, and
-// watches the process from outside while the client stays connected. Linux only.
+// observeIdle builds and runs the command in ./idle, sends it a message, and measures the
+// process from outside while the client stays connected. Linux only.
 func observeIdle(ctx context.Context, quick bool) (f idleFigures, err error) {
 	dir, err := os.MkdirTemp("", "feedbox-bench-*")
 	if err != nil {
@@ -76,7 +76,7 @@ func observeIdle(ctx context.Context, quick bool) (f idleFigures, err error) {
 	return f, f.watch(ctx, cmd.Process.Pid, quick)
 }
 
-// watch reads what the kernel knows of a process, twice.
+// watch reads the kernel's counters of a process twice.
 func (f *idleFigures) watch(ctx context.Context, pid int, quick bool) error {
 	length := 10 * time.Second
 	if quick {
@@ -106,8 +106,8 @@ const (
 	runtimeNanos = "runtime"
 )
 
-// processStatus is /proc/pid/status, with the context switches and the processor
-// time (schedstat) of all threads added up.
+// processStatus returns /proc/pid/status, with the sums of context switches and processor time
+// (schedstat) of all threads.
 func processStatus(pid int) (map[string]int64, error) {
 	status := make(map[string]int64)
 	read := func(path string) error {

@@ -8,15 +8,13 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// What the emulator should reach of the floor's rate (the goals are of the
-// emulator's issue: in memory 0.6, durable 0.4).
+// The wanted shares of the floor's rate: in memory 0.6, durable 0.4.
 const (
 	memoryGoal = 0.6
 	diskGoal   = 0.4
 )
 
-// Measure is the stage's figures: rates beside the floor's, then what it takes to
-// start and to idle.
+// Measure measures rates compared with the floor's, then start and idle cost.
 func Measure(ctx context.Context, r *measure.Run) error {
 	rounds, length := 20, 300*time.Millisecond
 	sessions := 1000
@@ -29,8 +27,8 @@ func Measure(ctx context.Context, r *measure.Run) error {
 			return err
 		}
 	}
-	// With one batch in flight the disk's rate is one fsync for each: the floor of
-	// that is a broker that does nothing but the fsync.
+	// With one batch in flight on disk, each batch costs one fsync. So the floor is a broker
+	// that only makes the fsync.
 	for _, s := range []send{{10, 1}, {100, 1}} {
 		err := compare(ctx, r, s.String(), rounds, diskGoal, syncedKind, func(k kind) measure.Turn { return s.on(k, length) })
 		if err != nil {
@@ -44,8 +42,8 @@ func Measure(ctx context.Context, r *measure.Run) error {
 	return startAndIdle(ctx, r)
 }
 
-// compare lets the floor, the emulator in memory and the emulator on disk take
-// turns at one kind of work. The emulator on disk is held against diskFloor.
+// compare measures the floor, the emulator in memory and the emulator on disk in turns with one
+// kind of work. The emulator on disk is compared with diskFloor.
 func compare(ctx context.Context, r *measure.Run, name string, rounds int, goal float64, diskFloor kind, on func(kind) measure.Turn) error {
 	r.Step("%s, %d rounds", name, rounds)
 	kinds := []kind{floorKind, memoryKind, diskKind}

@@ -14,12 +14,11 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// receive is how messages are received: the next session is accepted, its
-// messages are received and completed, and the receiver is closed, by so many at
-// a time.
+// receive describes how messages are received: concurrent receivers each accept the next
+// session, receive and complete its messages, and close.
 type receive struct {
-	backlog    int // sessions with messages
-	accept     int // how many of them are received; 0: all
+	backlog    int // number of sessions with messages
+	accept     int // number of sessions to receive; 0: all
 	perSession int
 	inFlight   int
 }
@@ -58,7 +57,7 @@ func (r receive) on(k kind) measure.Turn {
 	})
 }
 
-// fill puts the backlog into the emulator.
+// fill stores the backlog in the emulator.
 func (r receive) fill(ctx context.Context, b *broker) error {
 	if b.emu == nil {
 		return nil
@@ -99,8 +98,7 @@ func (r receive) one(ctx context.Context, client *azservicebus.Client) error {
 	return receiver.Close(ctx)
 }
 
-// completed checks that the emulator has let go of as many messages as were
-// received.
+// completed checks that the emulator has removed as many messages as were received.
 func (b *broker) completed(want int64) error {
 	if b.emu == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
-// send is how messages are sent: so many to a batch (0: one by one), so many
-// batches or messages in flight.
+// send describes how messages are sent: messages per batch (0: single messages), and batches
+// or messages in flight.
 type send struct{ batch, inFlight int }
 
 func (s send) String() string {
@@ -22,7 +22,7 @@ func (s send) String() string {
 	return fmt.Sprintf("send batches of %d x%d", s.batch, s.inFlight)
 }
 
-// messages is how many messages one operation sends.
+// messages returns the number of messages per operation.
 func (s send) messages() int64 { return int64(max(1, s.batch)) }
 
 // on measures one turn on a broker.
@@ -70,7 +70,7 @@ func (s send) operation(sender *azservicebus.Sender) func(context.Context) error
 	}
 }
 
-// accepted checks that the emulator has taken as many messages as were sent.
+// accepted checks that the emulator has accepted as many messages as were sent.
 func (b *broker) accepted(want int64) error {
 	if b.emu == nil {
 		return nil

@@ -14,8 +14,8 @@ type figures map[string]measure.Figure
 func (figures) Step(string)               {}
 func (f figures) Figure(m measure.Figure) { f[m.Name] = m }
 
-// TestMeasure runs the stage in its quick form: it checks that every side works
-// and loses nothing. It judges no figures.
+// TestMeasure runs a quick measurement. It checks that every side works and loses no message,
+// but not the figures.
 func TestMeasure(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for name, stage := range map[string]measure.Stage{"measure": servicebus.Measure, "growth": servicebus.Growth} {

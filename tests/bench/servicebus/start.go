@@ -17,8 +17,8 @@ const (
 	idleGoal  = 20.0 // MB
 )
 
-// startAndIdle measures how long Start takes with the outbox's entities, and what
-// a process that does nothing but run an idle emulator occupies.
+// startAndIdle measures the time of Start with the outbox's entities, and the memory of a
+// process that only runs an idle emulator.
 func startAndIdle(ctx context.Context, r *measure.Run) error {
 	for _, k := range []kind{memoryKind, diskKind} {
 		r.Step("start, %s", k)
@@ -72,7 +72,7 @@ func starts(k kind, quick bool) (median, worst time.Duration, err error) {
 	return times[len(times)/2], times[len(times)-1], nil
 }
 
-// outbox is what the outbox needs.
+// outbox returns the entities that the outbox needs.
 func outbox() *busemu.Topology {
 	return &busemu.Topology{Topics: []busemu.Topic{{
 		Name:                       "contacts",

@@ -19,7 +19,7 @@ const (
 	bodySize  = 512
 )
 
-// kind is one of the brokers that are compared.
+// kind is the kind of a broker.
 type kind string
 
 const (
@@ -29,7 +29,7 @@ const (
 	diskKind   kind = "disk"
 )
 
-// broker is one of the three for the length of a turn, with a client on it.
+// broker is a broker for one turn, with a client.
 type broker struct {
 	kind   kind
 	client *azservicebus.Client
@@ -73,7 +73,7 @@ func (b *broker) start(queue busemu.Queue) (connection string, err error) {
 	return b.emu.ConnectionString(), nil
 }
 
-// stop ends everything and removes what was stored.
+// stop stops everything and deletes the data.
 func (b *broker) stop() error {
 	var errs []error
 	if b.client != nil {
@@ -93,9 +93,9 @@ func (b *broker) stop() error {
 	return errors.Join(errs...)
 }
 
-// sender returns a sender that is connected. azservicebus opens the link of a sender
-// once for each of those who use it first at the same time, and closes only the last
-// (internal/amqpLinks.go, Get); so one user connects it before the others see it.
+// sender returns a connected sender. If several goroutines use a new sender at the same time,
+// azservicebus opens a link for each and closes only the last one (internal/amqpLinks.go,
+// Get), so we connect it before the goroutines use it.
 func (b *broker) sender(ctx context.Context) (*azservicebus.Sender, error) {
 	sender, err := b.client.NewSender(queueName, nil)
 	if err != nil {
@@ -120,7 +120,7 @@ func turn(k kind, queue busemu.Queue, work func(ctx context.Context, b *broker) 
 	}
 }
 
-// receivedMessage is the encoding of a message as a receiver gets it.
+// receivedMessage returns the encoded form of a delivered message.
 func receivedMessage() []byte {
 	var p amqp.Properties
 	p.SetText(amqp.MessageID, "0123456789abcdef0123456789abcdef")

@@ -1,5 +1,5 @@
-// Command run measures the relay alone: it is for work on the relay, with a profile
-// and one part at a time. The whole benchmark is the command beside this stage.
+// Command run measures the relay only, with a profile and in parts, for work on the relay.
+// The whole benchmark is ./tests/bench.
 //
 //	go run ./tests/bench/relay/run [-quick] [-only PART] [-growth] [-times 3] [-json FILE] [-cpuprofile FILE]
 package main
@@ -82,7 +82,7 @@ func run(ctx context.Context) (err error) {
 	return os.WriteFile(*file, append(encoded, '\n'), 0o644)
 }
 
-// terminal shows steps on standard error and keeps the figures.
+// terminal prints steps to standard error and collects the figures.
 type terminal struct{ figures []measure.Figure }
 
 // Step implements measure.Sink.
@@ -97,7 +97,7 @@ func (t *terminal) Step(what string) {
 // Figure implements measure.Sink.
 func (t *terminal) Figure(f measure.Figure) { t.figures = append(t.figures, f) }
 
-// table prints the figures of the last run, and how far the runs are apart.
+// table prints the figures of the last run with the spread over all runs.
 func table(runs []*terminal) error {
 	if console.IsTerminal(os.Stderr) {
 		fmt.Fprint(os.Stderr, "\r\x1b[K")
@@ -119,8 +119,8 @@ func table(runs []*terminal) error {
 	return t.Write(os.Stdout, "nothing was measured")
 }
 
-// spreadOf is how far the runs are apart in their i-th figure, its ratio where it has a
-// floor, relative to the middle between the ends.
+// spreadOf returns the spread of the i-th figure over all runs, relative to the midpoint. It
+// uses the ratio if the figure has a floor.
 func spreadOf(runs []*terminal, i int) string {
 	low, high := 0.0, 0.0
 	for n, r := range runs {

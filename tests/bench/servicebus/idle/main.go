@@ -1,6 +1,6 @@
-// Command idle runs a Service Bus emulator with one queue, "bench", for the
-// benchmark to look at. It prints its connection string and, whenever a line comes
-// in, the bytes of its heap and stacks in use. It ends with its standard input.
+// Command idle runs a Service Bus emulator with one queue, "bench", for a measurement from
+// outside. It prints its connection string and, for every line of input, the bytes of heap and
+// stacks in use. It exits at the end of its standard input.
 package main
 
 import (

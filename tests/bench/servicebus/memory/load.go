@@ -14,10 +14,10 @@ import (
 
 const inBatch = 100
 
-// patience is how long a client waits for an answer: the machine may be busy.
+// patience is the time that a client waits for an answer, because the machine may be busy.
 const patience = time.Minute
 
-// fill sends the messages and prints ten times what the process occupies.
+// fill sends the messages and prints the memory of the process ten times.
 func fill(ctx context.Context, p *process, s settings) (err error) {
 	client, err := azservicebus.NewClientFromConnectionString(p.connection, nil)
 	if err != nil {
@@ -56,7 +56,7 @@ func fill(ctx context.Context, p *process, s settings) (err error) {
 	return nil
 }
 
-// send sends a batch of some sessions, ten messages of each in a row.
+// send sends a batch of some sessions, with ten consecutive messages of each.
 func send(ctx context.Context, sender *azservicebus.Sender, from, to int, s settings) error {
 	batch, err := sender.NewMessageBatch(ctx, nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func empty(ctx context.Context, p *process, s settings, from string) error {
 	return group.Wait()
 }
 
-// emptyNext empties the next session, if there is one soon.
+// emptyNext empties the next session if one is available soon.
 func emptyNext(ctx context.Context, client *azservicebus.Client, from string, each int, left *atomic.Int64) error {
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,6 +1,5 @@
-// Command memory fills a Service Bus emulator that stores on disk, in a process of its
-// own, with messages that nobody receives, and empties it again. It prints what the
-// process occupies on the way. Linux only.
+// Command memory fills a Service Bus emulator on disk, in a separate process, with messages,
+// and then empties it. It prints the memory of the process meanwhile. Linux only.
 package main
 
 import (
@@ -13,7 +12,7 @@ import (
 	"time"
 )
 
-// settings are the command line.
+// settings has the values of the command line.
 type settings struct {
 	messages, sessions, size int
 	subscriptions            int
@@ -58,7 +57,7 @@ func run(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }() // the one that runs then
+	defer func() { err = errors.Join(err, p.stop()) }() // p is the latest process
 	fmt.Printf("%d messages of %d bytes, %d sessions, %d subscriptions, ids remembered for ten minutes\n\n", s.messages, s.size, s.sessions, s.subscriptions)
 	if err := p.tell("started", "heap"); err != nil {
 		return err

@@ -21,9 +21,8 @@ const topic = "bench"
 
 func subscription(i int) string { return "s" + strconv.Itoa(i) }
 
-// serve runs the emulator until the standard input ends. To each line it answers with
-// the bytes of its heap; at "collect" it collects garbage first and gives the system back
-// what is free.
+// serve runs the emulator until the standard input ends. For each line it prints the bytes of
+// its heap. For "collect" it first collects garbage and returns free memory to the system.
 func serve(dir string, s settings) error {
 	t := busemu.Topic{Name: topic, RequiresDuplicateDetection: true, MaxSizeMB: 1 << 20}
 	for i := range s.subscriptions {
@@ -46,7 +45,7 @@ func serve(dir string, s settings) error {
 	return errors.Join(in.Err(), srv.Close())
 }
 
-// process is the emulator's.
+// process is the process of the emulator.
 type process struct {
 	cmd        *exec.Cmd
 	in         io.WriteCloser
@@ -93,7 +92,7 @@ func (p *process) ask(line string) (heap int64, err error) {
 	return strconv.ParseInt(strings.TrimSpace(answer), 10, 64)
 }
 
-// tell prints what the process occupies, after a collection if line is "collect".
+// tell prints the memory of the process, after a collection if line is "collect".
 func (p *process) tell(when, line string) error {
 	heap, err := p.ask(line)
 	if err != nil {
@@ -119,14 +118,14 @@ func (p *process) print(when string, heap int64) error {
 	return nil
 }
 
-// processor is the processor's time the process has used: fields 14 and 15 of its stat,
-// in hundredths of a second.
+// processor returns the processor time of the process: fields 14 and 15 of its stat, in
+// hundredths of a second.
 func (p *process) processor() time.Duration {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(text), ") ") // behind the name, which may hold spaces
+	_, rest, _ := strings.Cut(string(text), ") ") // after the name, which may contain spaces
 	fields := strings.Fields(rest)
 	user, _ := strconv.ParseInt(fields[11], 10, 64)
 	system, _ := strconv.ParseInt(fields[12], 10, 64)
