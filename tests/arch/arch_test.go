@@ -15,18 +15,26 @@ import (
 
 const module = "feedbox"
 
-// layer lists the imports that packages below path may have besides their own tree.
-type layer struct {
-	path   string   // import path prefix below the module
-	except []string // subtrees with their own rules
-	allow  []string // import path prefixes; "std" is the standard library
-	deny   []string // exact import paths refused even if allowed above
+// rule lists the import path prefixes that the packages at and below path may import besides
+// that folder itself and the standard library. The rule with the longest path governs a
+// package, so a folder below another one can be stricter or wider without an exception.
+type rule struct {
+	path  string
+	allow []string
 }
 
-// kit has the common packages of the brokers' consumer kits and publishers.
-var kit = []string{"feedbox/infrastructure/consumer", "feedbox/infrastructure/consumer/handling", "feedbox/infrastructure/broker/internal/publish", "feedbox/infrastructure/broker/internal/shared"}
+const (
+	domain      = "feedbox/domain"
+	application = "feedbox/application"
+	changefeed  = "feedbox/changefeed"
+	infra       = "feedbox/infrastructure/"
+	azure       = "github.com/Azure/azure-sdk-for-go/sdk/"
+	uuid        = "github.com/google/uuid"
+	otel        = "go.opentelemetry.io/otel"
+	firestore   = "cloud.google.com/go/firestore"
+)
 
-// kit lists what the consumer kit of a broker consists of.
+// kit lists the common packages of the brokers' consumer kits and publishers.
 var kit = []string{infra + "consumer", infra + "consumer/handling", infra + "broker/internal/"}
 
 var rules = []rule{
@@ -83,33 +91,33 @@ var rules = []rule{
 	{"cmd", []string{"feedbox/", "github.com/", "golang.org/x/", "go.uber.org/fx", "google.golang.org/", "cloud.google.com/"}},
 }
 
-// emulator returns the rule of one emulator: its own tree, Pebble, the vendor's SDK for
-// client.go (DECISIONS 3), and the modules in more.
-func emulator(name, sdk string, more ...string) layer {
-	return layer{
-		path: "infrastructure/emulator/" + name,
-		allow: append([]string{
-			"std", "feedbox/infrastructure/emulator/", "github.com/cockroachdb/pebble/v2",
-			sdk, "github.com/Azure/azure-sdk-for-go/sdk/azcore",
-		}, more...),
-		deny: []string{"testing"},
-	}
+// records is the rule of a store that keeps aggregates in rows or documents of one table each.
+func records(driver ...string) []string {
+	return append(driver, domain, application, changefeed, infra+"relay/relayport", infra+"store/document", infra+"store/recordstore", uuid)
 }
 
-// adapter returns the rule of one adapter: it may import the inner layers, never another
-// adapter. Without modules, it may import any third-party module.
-func adapter(name string, modules ...string) layer {
-	allow := []string{"std", "github.com/google/uuid", "feedbox/domain", "feedbox/application"}
-	if len(modules) == 0 {
-		modules = []string{"third-party"}
-	}
-	return layer{path: "infrastructure/" + name, allow: append(allow, modules...), deny: []string{"testing", "go.uber.org/fx"}}
+func broker(name string, client ...string) rule {
+	return rule{"infrastructure/broker/" + name, slices.Concat(client, kit, []string{application, infra + "process/failpoint", infra + "relay/relayport"})}
 }
 
-// without returns l except for the package at path, which has its own rule.
-func without(l layer, path string) layer {
-	l.except = append(l.except, path)
-	return l
+// doctor is the rule of the examinations of one external system: they may import the adapter
+// of that system.
+func doctor(system string, more ...string) rule {
+	return rule{"infrastructure/" + system + "/doctor", append(more, infra+system, infra+"operator", infra+"process/config")}
+}
+
+// emulator is the rule of one emulator: its own tree, Pebble, and the vendor's SDK, which
+// gives a test a ready client.
+func emulator(name string, more ...string) rule {
+	return rule{"infrastructure/emulator/" + name, append(more, infra+"emulator/", "github.com/cockroachdb/pebble/v2")}
+}
+
+// forbidden are packages that a folder must not import, although they belong to the standard
+// library or to a permitted prefix.
+var forbidden = map[string][]string{
+	"domain":         {"net", "net/http", "os", "log", "log/slog", "math/rand", "math/rand/v2", "crypto/rand"},
+	"application":    {"net", "net/http", "os"},
+	"infrastructure": {"testing", changefeed + "/memfeed", changefeed + "/memstore"},
 }
 
 type pkg struct {
@@ -173,9 +181,6 @@ func TestOnlyFeedboxDevImportsEmulatorsAndLab(t *testing.T) {
 	}
 }
 
-// devOnly lists packages that only feedbox-dev links, because they need the emulators.
-var devOnly = []string{"infrastructure/lab/explorer", "infrastructure/lab/playground"}
-
 func TestTheProductionBinaryLinksNoTestCode(t *testing.T) {
 	packages, _ := list(t, "./cmd/feedbox")
 	for _, p := range packages {
@@ -183,32 +188,6 @@ func TestTheProductionBinaryLinksNoTestCode(t *testing.T) {
 			t.Errorf("cmd/feedbox links %s", p.ImportPath)
 		}
 	}
-}
-
-func (l layer) covers(path string) bool {
-	return under(path, l.path) && !under(path, l.except...)
-}
-
-func (l layer) permits(imported string, std map[string]bool) bool {
-	for _, d := range l.deny {
-		if imported == d {
-			return false
-		}
-	}
-	if under(imported, l.path) {
-		return true
-	}
-	for _, a := range l.allow {
-		switch {
-		case a == "std" && std[imported]:
-			return true
-		case a == "third-party" && !std[imported] && !strings.HasPrefix(imported, module+"/"):
-			return true
-		case strings.HasPrefix(imported, a):
-			return true
-		}
-	}
-	return false
 }
 
 // under reports whether an import path is in one of the module's subtrees.
