@@ -1,5 +1,5 @@
-# One static binary on an empty base, run by nobody. The two targets differ in their
-# default command only; "feedbox api" and "feedbox relay" are in both.
+# One static binary on an empty base, run by an unprivileged user. The two targets differ
+# only in their default command; both contain "feedbox api" and "feedbox relay".
 #
 #   docker build --target api   -t feedbox-api .
 #   docker build --target relay -t feedbox-relay .
@@ -7,10 +7,10 @@
 # Pin both images by digest in production builds:
 #   --build-arg GO_IMAGE=golang:1.26-bookworm@sha256:...
 #   --build-arg BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:...
-# The digests are not written here: they could not be looked up where this file was
-# written, and an invented or stale one is worse than a tag. CI resolves and prints them.
+# This file has no digests, because a stale one is worse than a tag. CI resolves and prints
+# them.
 #
-# No BuildKit feature is used, so that az acr build can build it.
+# It uses no BuildKit feature, so that az acr build can build it.
 ARG GO_IMAGE=golang:1.26-bookworm
 ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 
@@ -23,11 +23,11 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w" -o /out/fe
 
 FROM ${BASE_IMAGE} AS feedbox
 COPY --from=build /out/feedbox /feedbox
-# By number, so that Kubernetes can check runAsNonRoot.
+# A number, because Kubernetes cannot check runAsNonRoot for a name.
 USER 65532:65532
 # The contacts API; probes and metrics.
 EXPOSE 8080 8090
-# SIGTERM drains.
+# On SIGTERM the process drains.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["/feedbox"]
 
