@@ -87,7 +87,7 @@ var free = map[string]string{
 
 // Go code in a document is a program with the documented output, a test that passes, or
 // code that compiles. Go code in a package comment compiles.
-func TestSnippetsAreTrue(t *testing.T) {
+func TestSnippetsCompileAndRun(t *testing.T) {
 	documents, comments := snippets(t)
 	if len(documents) == 0 || len(comments) < 3 {
 		t.Fatalf("found %d snippets in documents and %d in the documentation of packages", len(documents), len(comments))

@@ -49,7 +49,7 @@ func fill(ctx context.Context, p *process, s settings) (err error) {
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		if err := p.tell(strconv.Itoa(limit), "heap"); err != nil {
+		if err := p.report(strconv.Itoa(limit), "heap"); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.stop()) }() // p is the latest process
 	fmt.Printf("%d messages of %d bytes, %d sessions, %d subscriptions, ids remembered for ten minutes\n\n", s.messages, s.size, s.sessions, s.subscriptions)
-	if err := p.tell("started", "heap"); err != nil {
+	if err := p.report("started", "heap"); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -67,7 +67,7 @@ func run(ctx context.Context, s settings) (err error) {
 		return fmt.Errorf("fill: %w", err)
 	}
 	rate(s.messages, "sent", began)
-	if err := p.tell("full, collected", "collect"); err != nil {
+	if err := p.report("full, collected", "collect"); err != nil {
 		return err
 	}
 	if p, err = restart(ctx, p, dir, s); err != nil {
@@ -80,10 +80,10 @@ func run(ctx context.Context, s settings) (err error) {
 		}
 	}
 	rate(s.messages*s.subscriptions, "received", began)
-	if err := p.tell("emptied", "heap"); err != nil {
+	if err := p.report("emptied", "heap"); err != nil {
 		return err
 	}
-	return p.tell("collected", "collect")
+	return p.report("collected", "collect")
 }
 
 // restart stops the process and starts another one on its store.
@@ -98,10 +98,10 @@ func restart(ctx context.Context, p *process, dir string, s settings) (*process,
 		return p, err
 	}
 	fmt.Printf("stopped in %v, started in %v\n", stopped.Sub(began).Round(time.Millisecond), time.Since(stopped).Round(time.Millisecond))
-	if err := next.tell("started again", "heap"); err != nil {
+	if err := next.report("started again", "heap"); err != nil {
 		return next, err
 	}
-	return next, next.tell("collected", "collect")
+	return next, next.report("collected", "collect")
 }
 
 func rate(n int, what string, began time.Time) {

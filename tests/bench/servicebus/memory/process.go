@@ -92,8 +92,8 @@ func (p *process) ask(line string) (heap int64, err error) {
 	return strconv.ParseInt(strings.TrimSpace(answer), 10, 64)
 }
 
-// tell prints the memory of the process, after a collection if line is "collect".
-func (p *process) tell(when, line string) error {
+// report prints the memory of the process, after a collection if line is "collect".
+func (p *process) report(when, line string) error {
 	heap, err := p.ask(line)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ var imported = regexp.MustCompile("(?m)^### `([a-z/]+)`")
 
 // The README is short, and each package that it offers has its own README and examples
 // with output.
-func TestFrontDoors(t *testing.T) {
+func TestOfferedPackagesHaveDocumentation(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -35,12 +35,12 @@ func TestFrontDoors(t *testing.T) {
 		if !bytes.Contains(text, []byte("]("+dir+"/README.md)")) {
 			t.Errorf("README.md does not link to %s/README.md", dir)
 		}
-		door, err := os.ReadFile(filepath.Join(root, dir, "README.md"))
+		readme, err := os.ReadFile(filepath.Join(root, dir, "README.md"))
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if !bytes.Contains(door, []byte("```go\n")) {
+		if !bytes.Contains(readme, []byte("```go\n")) {
 			t.Errorf("%s/README.md shows no program", dir)
 		}
 		if n := examples(t, filepath.Join(root, dir)); n < 3 {
