@@ -120,7 +120,7 @@ func (p *playing) start(ctx context.Context, emulators *emulators, e *endpoints,
 // retryParked asks for what is parked of a key to be sent, as feedbox parked retry does.
 func retryParked(o *operator.Operator) func(ctx context.Context, key string) (bool, error) {
 	return func(ctx context.Context, key string) (bool, error) {
-		_, err := o.Lot.SetIntent(ctx, key, relay.Intent{Verb: relay.VerbRetry, By: "playground", Note: "the contact is poisoned no more", At: time.Now()})
+		_, err := o.Parked.SetIntent(ctx, key, relay.Intent{Verb: relay.VerbRetry, By: "playground", Note: "the contact is poisoned no more", At: time.Now()})
 		if fault.Is(err, fault.NotFound) {
 			return false, nil
 		}

@@ -19,7 +19,7 @@ func (p *program) parkedLsCommand() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
-				gates, err := o.Lot.Gates(ctx)
+				gates, err := o.Parked.Gates(ctx)
 				if err != nil {
 					return err
 				}

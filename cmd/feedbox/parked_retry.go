@@ -96,7 +96,7 @@ func (p *program) await(ctx context.Context, o *operator.Operator, key string, b
 	tick := time.NewTicker(awaitPoll)
 	defer tick.Stop()
 	for {
-		gate, err := o.Lot.Gate(bounded, key)
+		gate, err := o.Parked.Gate(bounded, key)
 		switch {
 		case fault.Is(err, fault.NotFound):
 			bar.Done()

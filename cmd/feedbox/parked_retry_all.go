@@ -65,7 +65,7 @@ func (p *program) awaitAll(ctx context.Context, o *operator.Operator, gates []re
 func (p *program) compare(ctx context.Context, o *operator.Operator, key string, f console.Format) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
-	if _, err := o.Lot.Gate(ctx, key); err != nil {
+	if _, err := o.Parked.Gate(ctx, key); err != nil {
 		return notParked(key, err)
 	}
 	c, err := o.CompareParked(ctx, key)

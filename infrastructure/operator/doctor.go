@@ -108,7 +108,7 @@ func (o *Operator) examineAccess(ctx context.Context) []Finding {
 			return err
 		}},
 		{"read parked events", PartParked, func(ctx context.Context) error {
-			_, err := o.Lot.Intents(ctx)
+			_, err := o.Parked.Intents(ctx)
 			return err
 		}},
 	} {
@@ -149,7 +149,7 @@ func (o *Operator) readFeed(ctx context.Context) error {
 }
 
 func (o *Operator) examineParked(ctx context.Context) []Finding {
-	gates, err := o.Lot.Gates(ctx)
+	gates, err := o.Parked.Gates(ctx)
 	if err != nil {
 		return []Finding{o.failed(ctx, "parked", err, PartParked)}
 	}

@@ -17,8 +17,8 @@ type Operator struct {
 	// Leases reads the leases of the configured processor and records requests to their
 	// owners.
 	Leases *changefeed.Operator
-	// Lot holds the parked keys.
-	Lot relayport.Parked
+	// Parked holds the parked events.
+	Parked relayport.Parked
 
 	cfg    *config.Relay
 	store  Store
@@ -30,7 +30,7 @@ type Operator struct {
 func New(cfg *config.Relay, store Store, broker *Broker) *Operator {
 	return &Operator{
 		Leases: changefeed.NewOperator(store.Feed, store.Leases, &changefeed.OperatorOptions{Processor: cfg.Processor}),
-		Lot:    store.Parked, cfg: cfg, store: store, broker: broker,
+		Parked: store.Parked, cfg: cfg, store: store, broker: broker,
 	}
 }
 

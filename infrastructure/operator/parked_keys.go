@@ -60,7 +60,7 @@ func Reasons(gates []relay.Gate) []Reason {
 
 // GatesFor returns the gates that are closed for reason; "" for all.
 func (o *Operator) GatesFor(ctx context.Context, reason string) ([]relay.Gate, error) {
-	gates, err := o.Lot.Gates(ctx)
+	gates, err := o.Parked.Gates(ctx)
 	if err != nil || reason == "" {
 		return gates, err
 	}
@@ -78,13 +78,13 @@ type ParkedKey struct {
 func (o *Operator) ParkedKey(ctx context.Context, key string, limit int) (ParkedKey, error) {
 	var p ParkedKey
 	var err error
-	if p.Gate, err = o.Lot.Gate(ctx, key); err != nil {
+	if p.Gate, err = o.Parked.Gate(ctx, key); err != nil {
 		return p, err
 	}
-	if p.Line, err = o.Lot.First(ctx, key, limit); err != nil {
+	if p.Line, err = o.Parked.First(ctx, key, limit); err != nil {
 		return p, err
 	}
-	p.Skipped, err = o.Lot.Skipped(ctx, key)
+	p.Skipped, err = o.Parked.Skipped(ctx, key)
 	return p, err
 }
 
@@ -96,7 +96,7 @@ func (o *Operator) Note(ctx context.Context, key string, intent relay.Intent) (r
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	intent.At = time.Now().UTC().Round(time.Millisecond)
-	return o.Lot.SetIntent(ctx, key, intent)
+	return o.Parked.SetIntent(ctx, key, intent)
 }
 
 // NoteAll calls Note for each gate and then noted. Gates that have opened since are skipped.
@@ -120,10 +120,10 @@ func (o *Operator) NoteAll(ctx context.Context, gates []relay.Gate, intent relay
 // FirstInLine returns Conflict if event is not the first parked event of key, because a relay
 // would refuse to skip it; NotFound if the key is not parked.
 func (o *Operator) FirstInLine(ctx context.Context, key, event string) error {
-	if _, err := o.Lot.Gate(ctx, key); err != nil {
+	if _, err := o.Parked.Gate(ctx, key); err != nil {
 		return err
 	}
-	first, err := o.Lot.First(ctx, key, 1)
+	first, err := o.Parked.First(ctx, key, 1)
 	switch {
 	case err != nil:
 		return err

@@ -23,7 +23,7 @@ type KeyReplay struct {
 // PlanKeyReplay reads the stored events of key. It returns Conflict if the key is parked,
 // because a replay would overtake the parked events.
 func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Duration) (*KeyReplay, error) {
-	gate, err := o.Lot.Gate(ctx, key)
+	gate, err := o.Parked.Gate(ctx, key)
 	if err == nil {
 		return nil, fault.New(fault.Conflict, "parked", fmt.Sprintf("the key %s is parked with %d events waiting", key, gate.Events))
 	}

@@ -121,10 +121,10 @@ func (w *world) mend(t *testing.T, key, id, document string) {
 	o, err := wiring.Operator(cfg, wiring.Params{Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	defer func() { must(t, o.Close(context.Background())) }()
-	found, err := o.ReadMendable(t.Context(), key, id)
+	found, err := o.ReadEditable(t.Context(), key, id)
 	must(t, err)
 	if found.Trouble == "" {
 		t.Errorf("event %s of %s could be sent", id, key)
 	}
-	must(t, o.Mend(t.Context(), key, id, []byte(document), found.Version))
+	must(t, o.ReplaceEvent(t.Context(), key, id, []byte(document), found.Version))
 }

@@ -37,7 +37,7 @@ func (s *Operations) leaseAct(command LeaseCommand, title, summary, warning stri
 				p := s.reader.Latest(ctx)
 				preview := &page.Preview{
 					Summary: fmt.Sprintf(summary, "all ranges"), Warning: warning, Stamp: fmt.Sprint(p.Paused),
-					Facts: []page.Fact{{Name: "ranges", Value: fmt.Sprint(len(p.Standing.Ranges))}, {Name: "waiting now", Value: fmt.Sprint(p.Standing.Behind)}},
+					Facts: []page.Fact{{Name: "ranges", Value: fmt.Sprint(len(p.Snapshot.Ranges))}, {Name: "waiting now", Value: fmt.Sprint(p.Snapshot.Behind)}},
 				}
 				if command == CommandPause {
 					preview.Typed = "pause all"

@@ -34,7 +34,7 @@ func (s *Operations) members(r *http.Request) (any, error) {
 	v := membersView{At: p.RangesAt, Trouble: p.RangesErr, Moves: p.Moves[:min(len(p.Moves), pageSize)]}
 	byName := map[string]*member{}
 	silent := map[string]time.Duration{}
-	for _, one := range p.Standing.Ranges {
+	for _, one := range p.Snapshot.Ranges {
 		if one.Owner == "" {
 			v.Free++
 			continue
@@ -62,7 +62,7 @@ func (s *Operations) members(r *http.Request) (any, error) {
 			byName[h.Name] = m
 		}
 		switch {
-		case p.Standing.At.Sub(h.Timestamp) > 10*max(h.Expiry, time.Second) && m.Leases == 0 && !h.Spare:
+		case p.Snapshot.At.Sub(h.Timestamp) > 10*max(h.Expiry, time.Second) && m.Leases == 0 && !h.Spare:
 			m.State, m.Words = "", "gone"
 		case h.Draining:
 			m.State, m.Words = "busy", "draining"
@@ -78,9 +78,9 @@ func (s *Operations) members(r *http.Request) (any, error) {
 	}
 	slices.SortFunc(v.Members, func(a, b member) int { return cmp.Or(cmp.Compare(b.Leases, a.Leases), cmp.Compare(a.Name, b.Name)) })
 	v.Members = v.Members[:min(len(v.Members), maxMembers)]
-	from, to := paged(r.URL.Query(), len(p.Standing.Ranges), r.URL.Path, &v.Page)
-	for _, one := range p.Standing.Ranges[from:to] {
-		v.Leases = append(v.Leases, newRangeRow(one, p.Standing.At))
+	from, to := paged(r.URL.Query(), len(p.Snapshot.Ranges), r.URL.Path, &v.Page)
+	for _, one := range p.Snapshot.Ranges[from:to] {
+		v.Leases = append(v.Leases, newRangeRow(one, p.Snapshot.At))
 	}
 	return v, nil
 }

@@ -56,13 +56,13 @@ func (s *Operations) now(r *http.Request) (any, error) {
 	p := s.reader.Latest(r.Context())
 	ttl := s.o.Port.EventTTL()
 	v := nowView{
-		Behind: p.Standing.Behind, Oldest: p.Standing.Oldest, TTL: ttl, Window: s.o.Window,
+		Behind: p.Snapshot.Behind, Oldest: p.Snapshot.Oldest, TTL: ttl, Window: s.o.Window,
 		OldestCurve: s.reader.curve(seriesOldest), BehindCurve: s.reader.curve(seriesBehind), ParkedCurve: s.reader.curve(seriesParked),
-		ParkedKeys: len(p.Gates), Reasons: p.Reasons[:min(3, len(p.Reasons))], Ranges: len(p.Standing.Ranges),
+		ParkedKeys: len(p.Gates), Reasons: p.Reasons[:min(3, len(p.Reasons))], Ranges: len(p.Snapshot.Ranges),
 		Paused: p.Paused, SendTook: p.sendTook, Delivery: p.delivery, Again: int64(p.metrics.again), Accepted: int64(p.metrics.accepted),
-		Metrics: len(s.o.Metrics) > 0, Empty: !p.RangesAt.IsZero() && p.RangesErr == "" && len(p.Standing.Ranges) == 0,
+		Metrics: len(s.o.Metrics) > 0, Empty: !p.RangesAt.IsZero() && p.RangesErr == "" && len(p.Snapshot.Ranges) == 0,
 	}
-	if len(p.metrics.lag) > 0 && p.MetricsErr == "" { // fresher than the lag in Standing
+	if len(p.metrics.lag) > 0 && p.MetricsErr == "" { // fresher than the lag in Snapshot
 		behind, oldest := p.metrics.totalLag()
 		v.Behind, v.Oldest = int64(behind), oldest
 	}
@@ -76,14 +76,14 @@ func (s *Operations) now(r *http.Request) (any, error) {
 	}
 	v.OldestState, v.OldestWords = ageState(v.Oldest, ttl, s.o.Window)
 	owners := map[string]bool{}
-	for _, one := range p.Standing.Ranges {
+	for _, one := range p.Snapshot.Ranges {
 		if one.Owner != "" {
 			v.Owned++
 			owners[one.Owner] = true
 		}
 	}
 	v.Owners = len(owners)
-	v.Conditions = conditions(p.Standing)
+	v.Conditions = conditions(p.Snapshot)
 	v.Dependencies = dependencies(p)
 	for _, trouble := range []string{p.RangesErr, p.GatesErr, p.MetricsErr} {
 		if trouble != "" {
@@ -135,7 +135,7 @@ func stateOf(c operator.Condition) string {
 }
 
 // conditions counts the ranges, the worst first.
-func conditions(s operator.Standing) []conditionCount {
+func conditions(s operator.Snapshot) []conditionCount {
 	count := map[operator.Condition]int{}
 	for _, r := range s.Ranges {
 		c, _ := r.Condition(s.At)

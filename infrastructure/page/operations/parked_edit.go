@@ -17,7 +17,7 @@ func (s *Operations) previewEdit(ctx context.Context, q url.Values) (*page.Previ
 	if err != nil {
 		return nil, notParkedRefusal(key, err)
 	}
-	m, err := s.o.Port.ReadMendable(ctx, key, event)
+	m, err := s.o.Port.ReadEditable(ctx, key, event)
 	if fault.Is(err, fault.NotFound) {
 		return nil, &page.Refusal{Status: http.StatusNotFound, Title: "The event is no longer stored", Detail: "It has expired, or was removed. The parked event can only be sent unchanged, or skipped.", Next: "Go back to the key."}
 	}
@@ -32,7 +32,7 @@ func (s *Operations) previewEdit(ctx context.Context, q url.Values) (*page.Previ
 	text := q.Get("document")
 	if text == "" {
 		text, _ = indented(m.Document)
-	} else if trouble := s.o.Port.CheckMended(key, event, []byte(text)); trouble != "" {
+	} else if trouble := s.o.Port.CheckEdit(key, event, []byte(text)); trouble != "" {
 		return nil, &page.Refusal{Status: http.StatusUnprocessableEntity, Title: "The corrected document cannot be sent", Detail: trouble + ". Nothing was stored.", Next: "Go back and correct it; your input is still there."}
 	} else {
 		p.Warning = ""
@@ -43,11 +43,11 @@ func (s *Operations) previewEdit(ctx context.Context, q url.Values) (*page.Previ
 
 func (s *Operations) doEdit(ctx context.Context, o *page.Order) error {
 	key, event := o.Values.Get("key"), o.Values.Get("event")
-	m, err := s.o.Port.ReadMendable(ctx, key, event)
+	m, err := s.o.Port.ReadEditable(ctx, key, event)
 	if err != nil {
 		return err
 	}
-	if err := s.o.Port.Mend(ctx, key, event, []byte(o.Values.Get("document")), m.Version); err != nil {
+	if err := s.o.Port.ReplaceEvent(ctx, key, event, []byte(o.Values.Get("document")), m.Version); err != nil {
 		return err
 	}
 	o.Say("The corrected document is stored.")

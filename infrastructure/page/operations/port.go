@@ -40,10 +40,10 @@ type Keys interface {
 	FirstInLine(ctx context.Context, key, event string) error
 	Note(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error)
 	NoteAll(ctx context.Context, gates []relay.Gate, intent relay.Intent, noted func(relay.Gate)) error
-	Life(ctx context.Context, key string, handled time.Time) (*operator.Life, error)
-	ReadMendable(ctx context.Context, key, id string) (operator.Mendable, error)
-	CheckMended(key, id string, document []byte) string
-	Mend(ctx context.Context, key, id string, document []byte, version string) error
+	Timeline(ctx context.Context, key string, handled time.Time) (*operator.Timeline, error)
+	ReadEditable(ctx context.Context, key, id string) (operator.EditableEvent, error)
+	CheckEdit(key, id string, document []byte) string
+	ReplaceEvent(ctx context.Context, key, id string, document []byte, version string) error
 	PlanKeyReplay(ctx context.Context, key string, window time.Duration) (*operator.KeyReplay, error)
 	SendKey(ctx context.Context, plan *operator.KeyReplay, progress func(events int)) error
 }
@@ -91,7 +91,7 @@ func (o operatorPort) Lag(ctx context.Context) ([]changefeed.RangeLag, error) {
 }
 
 func (o operatorPort) Gate(ctx context.Context, key string) (relay.Gate, error) {
-	return o.Lot.Gate(ctx, key)
+	return o.Parked.Gate(ctx, key)
 }
 
 func (o operatorPort) CommandLeases(ctx context.Context, command LeaseCommand, leases ...string) error {

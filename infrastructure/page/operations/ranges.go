@@ -89,13 +89,13 @@ func (s *Operations) ranges(r *http.Request) (any, error) {
 	p := s.reader.Latest(r.Context())
 	q := r.URL.Query()
 	v := rangesView{
-		At: p.RangesAt, Trouble: p.RangesErr, Conditions: conditions(p.Standing), Show: q.Get("show"), Find: strings.TrimSpace(q.Get("find")),
-		Paused: p.Paused, Total: len(p.Standing.Ranges),
+		At: p.RangesAt, Trouble: p.RangesErr, Conditions: conditions(p.Snapshot), Show: q.Get("show"), Find: strings.TrimSpace(q.Get("find")),
+		Paused: p.Paused, Total: len(p.Snapshot.Ranges),
 	}
-	v.Cells = cells(p.Standing)
+	v.Cells = cells(p.Snapshot)
 	var found []operator.Range
-	for _, one := range p.Standing.Ranges {
-		c, _ := one.Condition(p.Standing.At)
+	for _, one := range p.Snapshot.Ranges {
+		c, _ := one.Condition(p.Snapshot.At)
 		if v.Show != "" && string(c) != v.Show || v.Find != "" && !matches(one, v.Find) {
 			continue
 		}
@@ -103,7 +103,7 @@ func (s *Operations) ranges(r *http.Request) (any, error) {
 	}
 	from, to := paged(q, len(found), r.URL.Path, &v.Page)
 	for _, one := range found[from:to] {
-		v.Rows = append(v.Rows, newRangeRow(one, p.Standing.At))
+		v.Rows = append(v.Rows, newRangeRow(one, p.Snapshot.At))
 	}
 	return v, nil
 }
@@ -114,7 +114,7 @@ func matches(r operator.Range, find string) bool {
 
 // cells returns the map of the key space. Each cell has the worst condition of its ranges, so
 // that no problem is hidden.
-func cells(s operator.Standing) []cell {
+func cells(s operator.Snapshot) []cell {
 	n := min(maxCells, len(s.Ranges))
 	all := make([]cell, 0, n)
 	for i := range n {
@@ -179,7 +179,7 @@ func (s *Operations) oneRange(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := rangeView{rangeRow: newRangeRow(one, p.Standing.At)}
+	v := rangeView{rangeRow: newRangeRow(one, p.Snapshot.At)}
 	for _, m := range p.Moves {
 		if m.Lease == v.Name {
 			v.Moves = append(v.Moves, m)
@@ -189,7 +189,7 @@ func (s *Operations) oneRange(r *http.Request) (any, error) {
 }
 
 func rangeNamed(p Overview, name string) (operator.Range, error) {
-	for _, one := range p.Standing.Ranges {
+	for _, one := range p.Snapshot.Ranges {
 		if changefeed.LeaseName(one.ID) == name {
 			return one, nil
 		}

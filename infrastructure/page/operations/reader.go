@@ -29,7 +29,7 @@ const (
 
 // Overview is an immutable copy of the latest reads.
 type Overview struct {
-	Standing   operator.Standing
+	Snapshot   operator.Snapshot
 	Paused     bool // all relays are
 	Hosts      []changefeed.Host
 	Moves      []Move // the latest first

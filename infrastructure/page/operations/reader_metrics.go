@@ -28,7 +28,7 @@ func (r *Reader) readMetrics(ctx context.Context) {
 	}
 	behind, oldest := t.totalLag()
 	if len(t.lag) == 0 { // use the lag measured on the feed
-		behind, oldest = float64(p.Standing.Behind), p.Standing.Oldest
+		behind, oldest = float64(p.Snapshot.Behind), p.Snapshot.Oldest
 	}
 	p.rates[seriesAccepted] = per(t.accepted, before.accepted)
 	p.rates[seriesBatches] = per(t.batches, before.batches)

@@ -21,7 +21,7 @@ func (r *Reader) readRanges(ctx context.Context) {
 		lags, err = r.lags(ctx, leases)
 	}
 	now := time.Now().UTC()
-	s := operator.Standing{At: now}
+	s := operator.Snapshot{At: now}
 	if err == nil {
 		for _, l := range leases {
 			lag := lags[l.ID]
@@ -38,8 +38,8 @@ func (r *Reader) readRanges(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	p.Moves = moves(p.Moves, p.Standing.Ranges, s.Ranges, now)
-	p.Standing, p.Paused, p.Hosts = s, paused, hosts
+	p.Moves = moves(p.Moves, p.Snapshot.Ranges, s.Ranges, now)
+	p.Snapshot, p.Paused, p.Hosts = s, paused, hosts
 }
 
 // lags returns the lags by lease id. The metrics of the relays cost the store nothing, so

@@ -48,9 +48,9 @@ func (s *Operations) findTimeline(r *http.Request) (any, error) {
 
 func (s *Operations) timeline(r *http.Request) (any, error) {
 	key := r.PathValue("key")
-	handled := s.reader.Latest(r.Context()).Standing.Handled()
+	handled := s.reader.Latest(r.Context()).Snapshot.Handled()
 	return s.timelines.get(key, func() (timeline, error) {
-		found, err := s.o.Port.Life(r.Context(), key, handled)
+		found, err := s.o.Port.Timeline(r.Context(), key, handled)
 		if err != nil {
 			return timeline{}, err
 		}
@@ -75,17 +75,17 @@ func (s *Operations) timeline(r *http.Request) (any, error) {
 	})
 }
 
-func newTimelineEntry(e operator.Lived, receipt Receipt) timelineEntry {
+func newTimelineEntry(e operator.Entry, receipt Receipt) timelineEntry {
 	entry := timelineEntry{
 		Sequence: e.Sequence, Version: e.AggregateVersion, ID: e.ID, Action: e.Action, Trace: traceID(e.Traceparent),
 		CommittedAt: e.CommittedAt, Accepted: receipt.Accepted, Received: receipt.Received,
 	}
 	entry.CreatedAt, _ = time.Parse(time.RFC3339Nano, e.CreatedAt) // zero if the event has none
 	entry.Document, _ = indented(e.Body)
-	entry.State, entry.Words = statusState(e.Fate)
+	entry.State, entry.Words = statusState(e.Status)
 	if !receipt.Received.IsZero() {
-		if e.Fate == operator.FateWaiting {
-			entry.State, _ = statusState(operator.FateAccepted)
+		if e.Status == operator.StatusWaiting {
+			entry.State, _ = statusState(operator.StatusAccepted)
 		}
 		entry.Words = "received"
 		if !entry.CreatedAt.IsZero() {
@@ -96,17 +96,17 @@ func newTimelineEntry(e operator.Lived, receipt Receipt) timelineEntry {
 }
 
 // statusState returns CSS class and label of an event's status.
-func statusState(f operator.Fate) (state, words string) {
+func statusState(f operator.Status) (state, words string) {
 	switch f {
-	case operator.FateAccepted:
+	case operator.StatusAccepted:
 		return "good", "accepted"
-	case operator.FateParked:
+	case operator.StatusParked:
 		return "bad", "refused"
-	case operator.FateHeld:
+	case operator.StatusHeld:
 		return "warn", "held"
-	case operator.FateSkipped:
+	case operator.StatusSkipped:
 		return "", "skipped"
-	case operator.FateWaiting:
+	case operator.StatusWaiting:
 	}
 	return "busy", "in flight"
 }

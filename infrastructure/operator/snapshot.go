@@ -9,8 +9,8 @@ import (
 	"feedbox/changefeed"
 )
 
-// Standing is how the ranges stand at a time.
-type Standing struct {
+// Snapshot is the state of all ranges at one time.
+type Snapshot struct {
 	At     time.Time
 	Ranges []Range // in the order of their keys
 	// Behind is the sum over all ranges whose lag is known, Oldest their greatest age.
@@ -20,29 +20,29 @@ type Standing struct {
 	Level relay.Level
 }
 
-// Range is a lease and how far it is behind.
+// Range is a lease with its lag.
 type Range struct {
 	changefeed.Lease
 	Lag    changefeed.RangeLag
-	Silent time.Duration // as Silence
+	Silent time.Duration // see Operator.Silence
 }
 
-// Measure reads leases and lag. It costs a read of the change feed per range. Records that
-// are no leases are left out.
-func (o *Operator) Measure(ctx context.Context) (Standing, error) {
+// Measure reads leases and lag. It costs one read of the change feed per range. Records that
+// are no leases are omitted.
+func (o *Operator) Measure(ctx context.Context) (Snapshot, error) {
 	lags, err := o.Leases.Lag(ctx)
 	if err != nil {
-		return Standing{}, err
+		return Snapshot{}, err
 	}
 	leases, err := o.Leases.Leases(ctx)
 	if _, refused := errors.AsType[*changefeed.RefusedError](err); err != nil && !refused {
-		return Standing{}, err
+		return Snapshot{}, err
 	}
 	byID := make(map[string]changefeed.Lease, len(leases))
 	for _, l := range leases {
 		byID[l.ID] = l
 	}
-	s := Standing{At: time.Now().UTC()}
+	s := Snapshot{At: time.Now().UTC()}
 	for _, lag := range lags {
 		l := byID[lag.ID]
 		s.Ranges = append(s.Ranges, Range{Lease: l, Lag: lag, Silent: o.Silence(l, s.At)})
@@ -53,9 +53,9 @@ func (o *Operator) Measure(ctx context.Context) (Standing, error) {
 	return s, nil
 }
 
-// Handled is the time before which all changes were handled, by the store's clock; zero if
-// that is not known of every range.
-func (s Standing) Handled() time.Time {
+// Handled returns the time before which all changes were handled, by the store's clock; zero if
+// the lag of a range is unknown.
+func (s Snapshot) Handled() time.Time {
 	for _, r := range s.Ranges {
 		if !r.Lag.Known {
 			return time.Time{}
@@ -64,10 +64,10 @@ func (s Standing) Handled() time.Time {
 	return s.At.Add(-s.Oldest)
 }
 
-// Level is how close events of an age are to their expiry.
+// Level returns how close events of an age are to their expiry.
 func (o *Operator) Level(oldest time.Duration) relay.Level {
 	return relay.LevelOf(oldest, o.cfg.EventTTL)
 }
 
-// EventTTL is how long events live.
+// EventTTL returns the TTL of events.
 func (o *Operator) EventTTL() time.Duration { return o.cfg.EventTTL }
