@@ -2,20 +2,20 @@ package aggregate
 
 import "feedbox/domain/event"
 
-// Commit is what one commit of an aggregate gives it: its version, and the events that are
-// stored with its state, all of it or nothing.
+// Commit is the result of one commit of an aggregate: its new version, and the events that
+// are stored in the same transaction as its state.
 type Commit struct {
-	// Version is the aggregate's after the commit.
+	// Version is the version of the aggregate after the commit.
 	Version int64
-	// Sequence is that of the last of Events.
+	// Sequence is the sequence of the last of Events.
 	Sequence int64
 	// Events are in order, each with the commit's version and its own sequence.
 	Events []event.Event
-	// Create says that the aggregate was never stored before.
+	// Create is true if the aggregate was never stored before.
 	Create bool
 }
 
-// Pending implements Aggregate. It changes nothing: asking twice gives the same answer.
+// Pending implements Aggregate. It changes nothing, so that a failed commit can be retried.
 func (r *Root) Pending() (Commit, bool) {
 	if r.events.Len() == 0 {
 		return Commit{}, false
@@ -29,8 +29,8 @@ func (r *Root) Pending() (Commit, bool) {
 	}, true
 }
 
-// Committed implements Aggregate: the aggregate takes the commit's version and sequence and
-// forgets its events.
+// Committed implements Aggregate: the aggregate takes the version and the sequence of the
+// commit and clears its events.
 func (r *Root) Committed(c Commit) {
 	r.stored = true
 	r.version, r.sequence = c.Version, c.Sequence

@@ -1,6 +1,5 @@
-// Package aggregate holds what all aggregate roots share: identity, version, the
-// sequence of their events and the events that wait for a commit. An aggregate embeds
-// [Root]:
+// Package aggregate holds the common part of all aggregate roots: identity, version, the
+// sequence of their events and the events of the next commit. An aggregate embeds [Root]:
 //
 //	type Order struct {
 //		aggregate.Root
@@ -13,17 +12,18 @@
 //		return nil
 //	}
 //
-// Committing is a pair: Pending says what a commit has to store (the next version, the
-// events with their sequences) and changes nothing; Committed confirms that it was stored.
-// Between the two no verb may be called. A commit that failed is simply not confirmed: the
-// aggregate and its events stay as they were and Pending gives the same answer again.
+// A commit takes two calls. Pending returns the next version and the events with their
+// sequences, and changes nothing. Committed confirms that they are stored. No verb may be
+// called between the two. A failed commit is not confirmed: the aggregate and its events stay
+// as they were, and Pending returns the same again.
 //
 //	New ──verbs──▶ new ──Pending/Committed──▶ stored ──verbs──▶ changed ──Pending/Committed──▶ stored
 //	                                            │
 //	                                            └──MarkDeleted, Pending/Committed──▶ deleted (final)
 //
-// An aggregate that is created again under the id of a deleted one continues its version
-// and sequence ([Tombstone]), also when nothing else is left of it.
+// An aggregate that is created under the id of a deleted one continues the version and the
+// sequence of that one ([Tombstone]), because consumers discard versions and sequences that
+// they have seen before.
 //
-// Nothing here is safe for concurrent use: each unit of work has its own aggregate.
+// Aggregates are not safe for concurrent use: each unit of work has its own.
 package aggregate

@@ -10,38 +10,38 @@ import (
 	"feedbox/domain/event"
 )
 
-// Aggregate is what a store needs of an aggregate root. Whatever embeds [Root] by value and
-// is used by its pointer is one.
+// Aggregate is an aggregate root as a store sees it. A pointer to a struct that embeds [Root]
+// by value implements it.
 type Aggregate interface {
-	// ID is also the partition key of the aggregate and of all that belongs to it.
+	// ID is also the partition key of the aggregate, its events and its notes.
 	ID() uuid.UUID
-	// Version is that of the last commit; before the first 0, or that of the aggregate it
-	// continues.
+	// Version is the version of the last commit. Before the first commit it is 0, or the
+	// version of the deleted aggregate that this one continues.
 	Version() int64
-	// Snapshot is what Restore wants, as of the last commit but for Deleted.
+	// Snapshot returns the root for Restore, as of the last commit. Only Deleted may be
+	// newer.
 	Snapshot() Snapshot
-	// Pending returns what a commit has to store now, and false when nothing has changed.
+	// Pending returns the next commit, and false if nothing has changed.
 	Pending() (Commit, bool)
-	// Committed confirms that what Pending returned is stored.
+	// Committed confirms that the commit that Pending returned is stored.
 	Committed(c Commit)
-	// Recurs reports whether the aggregate's id may come again.
-	Recurs() bool
-	// Deleted reports whether it is deleted, and stays so.
+	// HasDerivedID reports whether a later request may create the same id again.
+	HasDerivedID() bool
+	// Deleted reports whether the aggregate is deleted. It cannot be undone.
 	Deleted() bool
-	// Tombstone returns what is to stay of the aggregate after commit, and whether
-	// anything is.
+	// Tombstone returns the record to keep after commit, and whether one is needed.
 	Tombstone(commit Commit) (t Tombstone, needed bool)
-	// Continue makes a new aggregate go on where a deleted one of its id ended.
+	// Continue makes a new aggregate take over the version and sequence of a deleted one.
 	Continue(t Tombstone) error
 }
 
-// Root is embedded in an aggregate. Create it with New or Restore.
+// Root is the part that aggregates embed. Create it with New or Restore.
 type Root struct {
 	id          uuid.UUID
 	requestHash string
 	deleted     bool
 	stored      bool  // was committed
-	version     int64 // of the last commit; 0: none, also of no other aggregate of this id
+	version     int64 // of the last commit; 0: this id was never committed
 	sequence    int64 // of the last committed event
 	events      event.Recorder
 }
@@ -51,34 +51,34 @@ var _ Aggregate = (*Root)(nil)
 // Snapshot is a root as plain values, for stores.
 type Snapshot struct {
 	ID uuid.UUID
-	// Version rises by one per commit, from 1, or from that of a deleted aggregate of the
-	// same id.
+	// Version rises by one per commit, from 1, or from the version of a deleted aggregate
+	// of the same id.
 	Version int64
 	// Sequence is the sequence of the aggregate's last event.
 	Sequence int64
 	Deleted  bool
-	// RequestHash tells the request that created the aggregate from any other one that
-	// came under the same idempotency key. It is empty for a request without a key.
+	// RequestHash distinguishes the request that created the aggregate from other requests
+	// under the same idempotency key. It is empty for a request without a key.
 	RequestHash string
 }
 
-// New returns the root of an aggregate that is not stored yet. RequestHash is that of
-// Snapshot. It refuses the nil id.
+// New returns the root of an aggregate that is not stored yet. See Snapshot for requestHash.
+// The nil id is an error.
 func New(id uuid.UUID, requestHash string) (Root, error) {
 	if id == uuid.Nil {
-		return Root{}, errors.New("an aggregate needs an id")
+		return Root{}, errors.New("new aggregate: the id is missing")
 	}
 	return Root{id: id, requestHash: requestHash}, nil
 }
 
-// Restore returns the root of an aggregate that a store has read. It refuses what no
-// commit can have left.
+// Restore returns the root of an aggregate that a store has read. A state that no commit can
+// have stored is an error.
 func Restore(s Snapshot) (Root, error) {
 	if s.ID == uuid.Nil {
 		return Root{}, errors.New("the stored aggregate has no id")
 	}
 	if s.Version < 1 || s.Sequence < s.Version {
-		return Root{}, fmt.Errorf("version %d and sequence %d of %s cannot be; a commit raises both", s.Version, s.Sequence, s.ID)
+		return Root{}, fmt.Errorf("version %d and sequence %d of %s are impossible, because every commit raises both", s.Version, s.Sequence, s.ID)
 	}
 	return Root{stored: true, id: s.ID, requestHash: s.RequestHash, deleted: s.Deleted, version: s.Version, sequence: s.Sequence}, nil
 }
@@ -95,7 +95,7 @@ func (r *Root) IsNew() bool { return !r.stored }
 // Deleted reports whether the aggregate is deleted. A deleted aggregate stays so.
 func (r *Root) Deleted() bool { return r.deleted }
 
-// MarkDeleted makes the aggregate deleted. The verb that calls it records the event.
+// MarkDeleted marks the aggregate as deleted. The verb that calls it records the event.
 func (r *Root) MarkDeleted() { r.deleted = true }
 
 // Snapshot implements Aggregate.
@@ -103,23 +103,23 @@ func (r *Root) Snapshot() Snapshot {
 	return Snapshot{ID: r.id, Version: r.version, Sequence: r.sequence, Deleted: r.deleted, RequestHash: r.requestHash}
 }
 
-// Meta returns what an event carries that happens to the aggregate now. The monotonic
-// reading of now, which no store keeps, is dropped.
+// Meta returns the common fields of an event of the aggregate. It drops the monotonic reading
+// of now, because stores do not keep it.
 func (r *Root) Meta(eventID uuid.UUID, now time.Time) event.Meta {
 	return event.Meta{ID: eventID, AggregateID: r.id, CreatedAt: now.Round(0)}
 }
 
-// Events is where the verbs of the aggregate record what happened.
+// Events returns the recorder to which the verbs of the aggregate add their events.
 func (r *Root) Events() *event.Recorder { return &r.events }
 
-// Record records that what happened to the aggregate of r, under eventID, which must never
-// have been used.
-func Record[P event.Payload](r *Root, what P, eventID uuid.UUID, now time.Time) {
-	r.events.Record(event.Of[P]{Meta: r.Meta(eventID, now), Payload: what})
+// Record adds an event with the payload to the aggregate of r. eventID must never have been
+// used before.
+func Record[P event.Payload](r *Root, payload P, eventID uuid.UUID, now time.Time) {
+	r.events.Record(event.Of[P]{Meta: r.Meta(eventID, now), Payload: payload})
 }
 
-// RecordLast is Record for events of which only the last of a commit counts: it takes the
-// place of one of the same action that waits for the commit.
-func RecordLast[P event.Payload](r *Root, what P, eventID uuid.UUID, now time.Time) {
-	r.events.RecordLast(event.Of[P]{Meta: r.Meta(eventID, now), Payload: what})
+// RecordLast is Record for events of which only the last in a commit counts: it replaces a
+// pending event of the same action.
+func RecordLast[P event.Payload](r *Root, payload P, eventID uuid.UUID, now time.Time) {
+	r.events.RecordLast(event.Of[P]{Meta: r.Meta(eventID, now), Payload: payload})
 }

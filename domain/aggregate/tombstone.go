@@ -6,30 +6,31 @@ import (
 	"github.com/google/uuid"
 )
 
-// Tombstone is what stays of a deleted aggregate whose id may come again, when its data
-// is erased: how far version and sequence had come. It holds no personal data.
+// Tombstone is the last version and sequence of a deleted aggregate. It remains after the
+// data of the aggregate is erased, so that an aggregate created under the same id can
+// continue them. It holds no personal data.
 type Tombstone struct {
 	ID       uuid.UUID
 	Version  int64
 	Sequence int64
 }
 
-// Recurs reports whether the aggregate's id may come again: it was derived from an
-// idempotency key, and the same request makes the same id. Ids made at random never do.
-func (r *Root) Recurs() bool { return r.requestHash != "" }
+// HasDerivedID reports whether the id was derived from an idempotency key. The same request
+// derives the same id again; random ids never repeat.
+func (r *Root) HasDerivedID() bool { return r.requestHash != "" }
 
-// Tombstone returns what is to stay of the aggregate after commit, and whether anything is:
-// it is deleted and its id may come again.
+// Tombstone implements Aggregate. A tombstone is needed if the aggregate is deleted and its
+// id is derived.
 func (r *Root) Tombstone(commit Commit) (t Tombstone, needed bool) {
-	return Tombstone{ID: r.id, Version: commit.Version, Sequence: commit.Sequence}, r.deleted && r.Recurs()
+	return Tombstone{ID: r.id, Version: commit.Version, Sequence: commit.Sequence}, r.deleted && r.HasDerivedID()
 }
 
-// Continue makes an aggregate that was never stored go on where a deleted one of its id
-// ended: to consumers, who know the id, its events follow those of the other. From 1
-// again they would be taken for old ones.
+// Continue implements Aggregate for an aggregate that was never stored. Consumers track
+// sequences by id: if the sequence started at 1 again, they would discard the events as
+// duplicates.
 func (r *Root) Continue(t Tombstone) error {
 	if !r.IsNew() || t.ID != r.id || t.Version < 1 || t.Sequence < t.Version {
-		return fmt.Errorf("continue %s: version %d and sequence %d of %s cannot come before it", r.id, t.Version, t.Sequence, t.ID)
+		return fmt.Errorf("continue %s: it cannot follow version %d and sequence %d of %s", r.id, t.Version, t.Sequence, t.ID)
 	}
 	r.version, r.sequence = t.Version, t.Sequence
 	return nil

@@ -2,8 +2,9 @@ package contact
 
 import "feedbox/domain/aggregate"
 
-// Pending returns what a commit has to store now, and false when nothing has
-// changed. It changes nothing itself: asking twice gives the same answer.
+// Pending implements aggregate.Aggregate. It adds the committed state to a
+// ContactCreatedEvent, because verbs may have changed a new contact since the event was
+// recorded.
 func (c *Contact) Pending() (aggregate.Commit, bool) {
 	commit, changed := c.Root.Pending()
 	for i, e := range commit.Events {

@@ -2,8 +2,8 @@ package contact
 
 import "feedbox/domain/fault"
 
-// CompanyFields are the parts of a company as plain text, for building one and
-// for showing one. Street, HouseNumber, PostalCode, City and Country may be empty.
+// CompanyFields are the parts of a company as plain text. Street, HouseNumber, PostalCode,
+// City and Country may be empty.
 type CompanyFields struct {
 	CompanyName string
 	Street      string
@@ -18,8 +18,7 @@ type Company struct {
 	fields CompanyFields
 }
 
-// NewCompany returns a company, or a fault that lists every field that breaks
-// its rule.
+// NewCompany returns a company, or a fault that lists every field that breaks its rule.
 func NewCompany(fields CompanyFields) (Company, error) {
 	var faults []fault.Field
 	for _, check := range []struct {
@@ -44,5 +43,5 @@ func NewCompany(fields CompanyFields) (Company, error) {
 // Fields returns the parts.
 func (c Company) Fields() CompanyFields { return c.fields }
 
-// String hides the company: formatted values end up in logs.
+// String hides the company, because formatted values end up in logs.
 func (c Company) String() string { return "[company]" }

@@ -9,8 +9,7 @@ import (
 	"feedbox/domain/fault"
 )
 
-// Contact is the aggregate root. It is not safe for concurrent use: each unit of
-// work has its own.
+// Contact is the aggregate root. It is not safe for concurrent use.
 type Contact struct {
 	aggregate.Root
 	name        Name
@@ -22,20 +21,18 @@ type Contact struct {
 	deletedAt   time.Time
 }
 
-// Details are the parts a contact is made of. Description and Email may be their
-// zero values: none.
+// Details are the parts of a new contact. The zero values of Description and Email mean none.
 type Details struct {
 	Name        Name
 	Description Description
 	Email       Email
 	Company     Company
-	// RequestHash tells the request that created the contact from any other one that
-	// comes under the same idempotency key. It is empty for a request without a key.
+	// RequestHash is that of aggregate.Snapshot.
 	RequestHash string
 }
 
-// New returns a contact that is not stored yet and records ContactCreatedEvent
-// under eventID. It refuses a nil id and details that skipped their constructors.
+// New returns a contact that is not stored yet and records ContactCreatedEvent under eventID.
+// A nil id, and a zero Name or Company, are faults.
 func New(id uuid.UUID, d Details, eventID uuid.UUID, now time.Time) (*Contact, error) {
 	if eventID == uuid.Nil {
 		return nil, fault.New(fault.Internal, "", "an event needs an id")
@@ -57,8 +54,8 @@ func New(id uuid.UUID, d Details, eventID uuid.UUID, now time.Time) (*Contact, e
 	return c, nil
 }
 
-// String names the contact without its personal data: formatted values end up in logs.
+// String omits personal data, because formatted values end up in logs.
 func (c *Contact) String() string { return "contact " + c.ID().String() }
 
-// wallClock drops the monotonic reading, which no store keeps.
+// wallClock drops the monotonic reading, because stores do not keep it.
 func wallClock(t time.Time) time.Time { return t.Round(0) }

@@ -43,7 +43,7 @@ func actions(events []event.Event) []string {
 	return names
 }
 
-func TestNewContactRaisesOnlyCreated(t *testing.T) {
+func TestNewContactRecordsOnlyCreatedEvent(t *testing.T) {
 	t.Parallel()
 	id, eventID := uuid.New(), uuid.New()
 	c, err := contact.New(id, exampleDetails(), eventID, start)
@@ -80,7 +80,7 @@ func TestNewContactRaisesOnlyCreated(t *testing.T) {
 	}
 }
 
-func TestLastEventOfAnActionReplacesInPlace(t *testing.T) {
+func TestLaterEventOfActionReplacesEarlierInPlace(t *testing.T) {
 	t.Parallel()
 	c := stored(t)
 	address := "jane@contoso.com"
@@ -103,7 +103,7 @@ func TestLastEventOfAnActionReplacesInPlace(t *testing.T) {
 	}
 }
 
-func TestNoChangeRecordsNothing(t *testing.T) {
+func TestVerbWithoutChangeRecordsNothing(t *testing.T) {
 	t.Parallel()
 	c := stored(t)
 	before := c.State()
@@ -126,7 +126,7 @@ func TestNoChangeRecordsNothing(t *testing.T) {
 	}
 }
 
-func TestVerbsOnADeletedContactAreNotFound(t *testing.T) {
+func TestVerbsOnDeletedContactReturnNotFound(t *testing.T) {
 	t.Parallel()
 	c := stored(t)
 	if err := c.Delete(uuid.New(), start.Add(time.Hour)); err != nil {
@@ -157,7 +157,7 @@ func TestVerbsOnADeletedContactAreNotFound(t *testing.T) {
 	}
 }
 
-func TestAFailedCommitUsesNothingUp(t *testing.T) {
+func TestFailedCommitKeepsVersionAndSequence(t *testing.T) {
 	t.Parallel()
 	c := stored(t)
 	_ = c.UpdateName(name(t, "Jane"), uuid.New(), start)
@@ -186,7 +186,7 @@ func TestRehydrateRoundTrip(t *testing.T) {
 	}
 }
 
-func TestRehydrateRefusesWhatNoCommitLeaves(t *testing.T) {
+func TestRehydrateRefusesImpossibleState(t *testing.T) {
 	t.Parallel()
 	valid := stored(t).State()
 	for name, breakIt := range map[string]func(*contact.State){
@@ -202,7 +202,7 @@ func TestRehydrateRefusesWhatNoCommitLeaves(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatSkippedItsConstructor(t *testing.T) {
+func TestNewRefusesZeroIDsAndParts(t *testing.T) {
 	t.Parallel()
 	details := exampleDetails()
 	for name, try := range map[string]func() (*contact.Contact, error){

@@ -7,8 +7,8 @@ type Description struct {
 	text string
 }
 
-// NewDescription returns a description, or a fault that names /description. Nil
-// and the empty text are no description.
+// NewDescription returns a description, or a fault for /description. Nil and the empty text
+// mean no description.
 func NewDescription(text *string) (Description, error) {
 	if text == nil {
 		return Description{}, nil
@@ -19,11 +19,11 @@ func NewDescription(text *string) (Description, error) {
 	return Description{text: *text}, nil
 }
 
-// Text returns the text; empty when there is none.
+// Text returns the text; empty if there is none.
 func (d Description) Text() string { return d.text }
 
 // IsNone reports whether there is no description.
 func (d Description) IsNone() bool { return d.text == "" }
 
-// String hides the text: formatted values end up in logs.
+// String hides the text, because formatted values end up in logs.
 func (d Description) String() string { return "[description]" }

@@ -12,14 +12,14 @@ type Email struct {
 	address string
 }
 
-// NewEmail returns an address, or a fault that names /email. Nil is no address;
-// the empty text is a fault.
+// NewEmail returns an address, or a fault for /email. Nil means no address; the empty text is
+// a fault.
 //
 // The text must be a bare address (RFC 5322 3.4.1, addr-spec): no display name,
 // comments, angle brackets, quoted local part or address literal. The local part
 // has at most 64 octets, a domain label at most 63 (RFC 5321 4.5.3.1, RFC 1035
-// 2.3.4). Letters beyond ASCII are allowed (RFC 6532). Whether the domain exists
-// is not asked.
+// 2.3.4). Letters beyond ASCII are allowed (RFC 6532). The domain is not
+// looked up.
 func NewEmail(address *string) (Email, error) {
 	if address == nil {
 		return Email{}, nil
@@ -30,13 +30,13 @@ func NewEmail(address *string) (Email, error) {
 	return Email{address: *address}, nil
 }
 
-// Address returns the address; empty when there is none.
+// Address returns the address; empty if there is none.
 func (e Email) Address() string { return e.address }
 
 // IsNone reports whether there is no address.
 func (e Email) IsNone() bool { return e.address == "" }
 
-// String hides the address: formatted values end up in logs.
+// String hides the address, because formatted values end up in logs.
 func (e Email) String() string { return "[email]" }
 
 const (
@@ -46,8 +46,8 @@ const (
 
 func isAddress(text string) bool {
 	parsed, err := mail.ParseAddress(text)
-	// The parser drops names, comments and quotes: an address that is not the whole
-	// text had some.
+	// The parser drops names, comments and quotes. If the text had any, the address is not
+	// the whole text.
 	if err != nil || parsed.Address != text {
 		return false
 	}

@@ -2,8 +2,8 @@ package contact
 
 import "feedbox/domain/event"
 
-// The actions of a contact's events. An action is the name of the event's type
-// and the subject of its message.
+// The actions of a contact's events. An action is the name of the event's type and the
+// subject of its message.
 const (
 	ActionCreated            = "ContactCreatedEvent"
 	ActionNameUpdated        = "ContactNameUpdatedEvent"
@@ -15,43 +15,40 @@ const (
 
 // The events of a contact.
 //
-//nolint:revive // the type's name is the action, which consumers know; it has to stand alone
+//nolint:revive // the name of the type is the action, which consumers use without the package
 type (
-	// ContactCreatedEvent says that a contact came to be. Contact is the contact as
-	// committed; it is filled in by Pending.
+	// ContactCreatedEvent is the creation of a contact. Pending sets Contact to the
+	// contact as it is committed.
 	ContactCreatedEvent struct {
 		event.Meta
 		Contact State
 	}
 
-	// ContactNameUpdatedEvent says that a contact has a new name.
+	// ContactNameUpdatedEvent is a change of the name.
 	ContactNameUpdatedEvent struct {
 		event.Meta
 		Name Name
 	}
 
-	// ContactDescriptionUpdatedEvent says that a contact has a new description, or
-	// none any more.
+	// ContactDescriptionUpdatedEvent is a change or the removal of the description.
 	ContactDescriptionUpdatedEvent struct {
 		event.Meta
 		Description Description
 	}
 
-	// ContactEmailUpdatedEvent says that a contact has a new e-mail address, or none
-	// any more.
+	// ContactEmailUpdatedEvent is a change or the removal of the e-mail address.
 	ContactEmailUpdatedEvent struct {
 		event.Meta
 		Email Email
 	}
 
-	// ContactCompanyUpdatedEvent says that a contact works elsewhere, or that the
-	// company's address changed.
+	// ContactCompanyUpdatedEvent is a change of the company or of its address.
 	ContactCompanyUpdatedEvent struct {
 		event.Meta
 		Company Company
 	}
 
-	// ContactDeletedEvent says that a contact was deleted. It is a contact's last event.
+	// ContactDeletedEvent is the deletion of a contact. It is the contact's last event.
 	ContactDeletedEvent struct {
 		event.Meta
 	}

@@ -20,7 +20,7 @@ func exampleDetails() contact.Details {
 	return contact.Details{Name: name, Company: company}
 }
 
-// A new contact raises one event, whatever happens to it before it is committed.
+// A new contact raises one event, even if verbs change it before the commit.
 func ExampleNew() {
 	c, _ := contact.New(exampleID, exampleDetails(), uuid.New(), exampleNow)
 	jane, _ := contact.NewName("Jane", "Doe")
@@ -37,8 +37,7 @@ func ExampleNew() {
 	// Jane Doe
 }
 
-// Several changes in one commit share its version; each event has its own place
-// in the contact's sequence.
+// The events of one commit share its version. Each has its own sequence.
 func ExampleContact_Pending() {
 	c, _ := contact.New(exampleID, exampleDetails(), uuid.New(), exampleNow)
 	created, _ := c.Pending()

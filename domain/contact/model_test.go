@@ -15,7 +15,7 @@ import (
 	"feedbox/domain/fault"
 )
 
-// model is what the aggregate must behave like, told in the plainest way.
+// model is the expected behaviour of the aggregate.
 type model struct {
 	c    *contact.Contact
 	now  time.Time
@@ -28,10 +28,10 @@ type model struct {
 	eventIDs int
 }
 
-// TestModel calls any verbs in any order, with commits that succeed, fail or
-// start from the stored state, and checks after each commit: the version rises
-// by one, the sequence has no gap, there is one event per action, in order.
-// Reproduce a failure with -rapid.seed, which the report prints.
+// The verbs are called in random order, with commits that succeed or fail, and with contacts
+// restored from the stored state. After each commit the version has risen by one, the
+// sequence has no gap, and there is one event per action, in order. Reproduce a failure with
+// -rapid.seed, which the report prints.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -59,7 +59,7 @@ func newModel(t *rapid.T) *model {
 	return m
 }
 
-// nextID returns an id that tells its place, so that a mix-up shows.
+// nextID returns an id derived from a counter, so that runs with the same seed are equal.
 func (m *model) nextID() uuid.UUID {
 	m.eventIDs++
 	return uuid.NewSHA1(exampleID, []byte(fmt.Sprint(m.eventIDs)))
@@ -125,7 +125,7 @@ func (m *model) delete(t *rapid.T) {
 	m.deleted = true
 }
 
-// commit confirms what is pending and checks all that was promised about it.
+// commit checks the pending commit against the model and confirms it.
 func (m *model) commit(t *rapid.T) {
 	commit, changed := m.c.Pending()
 	if changed != (len(m.actions) > 0) {
@@ -175,7 +175,7 @@ func (m *model) check(t *rapid.T, commit aggregate.Commit) {
 	}
 }
 
-// rehydrate goes on with the contact as a store would return it.
+// rehydrate replaces the contact by the one that a store would return.
 func (m *model) rehydrate(t *rapid.T) {
 	if m.version == 0 || len(m.actions) > 0 {
 		t.Skip("nothing is stored, or changes would be lost")

@@ -10,7 +10,7 @@ import (
 	"feedbox/domain/fault"
 )
 
-// The longest text each field takes, in characters (Unicode code points).
+// The maximum length of each field, in characters (Unicode code points).
 const (
 	MaxFirstName   = 100
 	MaxLastName    = 100
@@ -24,37 +24,26 @@ const (
 	MaxCountry     = 250
 )
 
-// Rule is what a text field must satisfy. Besides, no field takes control
-// characters or bytes that are not UTF-8.
+// Rule is the rule of a text field. In addition, no field accepts control characters or
+// bytes that are not UTF-8.
 type Rule struct {
 	// Field is the name of the field in requests, such as "firstName".
 	Field string
-	// Required says that the field must be there, and must not be empty or only
-	// white space. The other fields may be absent.
+	// Required fields must be present, and must not be empty or only white space.
 	Required bool
 	// MaxLength is in characters.
 	MaxLength int
-	// Email demands an address (see NewEmail), so an empty text is refused too.
+	// Email requires an address (see NewEmail), so an empty text is refused too.
 	Email bool
-	// Prose may hold the invisible characters that scripts and emoji are joined with.
-	// Any other field refuses them (see Invisible): two names that look the same
-	// would differ, and text would not be in the order in which it is shown.
+	// Prose allows the invisible characters that join scripts and emoji. The other fields
+	// refuse them (see Invisible), because otherwise two names could look the same and
+	// differ, and text could be shown in another order than it is stored.
 	Prose bool
 }
 
-// Rules lists the rule of every field. It is the one place that says what a
-// contact may hold: value objects apply it, API documents are made from it.
+// Rules lists the rule of every field. Value objects apply them, and the API documents are
+// generated from them.
 func Rules() []Rule { return slices.Clone(rules) }
-
-// RuleOf returns the rule of one field, by its name in requests.
-func RuleOf(field string) (rule Rule, found bool) {
-	for i := range rules {
-		if rules[i].Field == field {
-			return rules[i], true
-		}
-	}
-	return Rule{}, false
-}
 
 var rules = []Rule{
 	firstNameRule, lastNameRule, descriptionRule, emailRule,
@@ -74,8 +63,8 @@ var (
 	countryRule     = Rule{Field: "country", MaxLength: MaxCountry}
 )
 
-// invisible are the characters, as ranges from first to last, that are shown as nothing
-// or only turn the direction of others (Unicode Standard, chapters 23.2, 23.3 and 18.6).
+// invisible are ranges (first to last) of characters that are not shown or only change the
+// direction of others (Unicode Standard, chapters 23.2, 23.3 and 18.6).
 var invisible = [][2]rune{
 	{0x00ad, 0x00ad},
 	{0x061c, 0x061c},
@@ -91,15 +80,14 @@ var invisible = [][2]rune{
 	{0xe0000, 0xe007f},
 }
 
-// Invisible returns the ranges, from first to last, of the characters that no field but
-// prose takes.
+// Invisible returns the ranges (first to last) of characters that only prose accepts.
 func Invisible() [][2]rune { return slices.Clone(invisible) }
 
 func isInvisible(char rune) bool {
 	return char >= invisible[0][0] && slices.ContainsFunc(invisible, func(r [2]rune) bool { return r[0] <= char && char <= r[1] })
 }
 
-// breach returns what is wrong with text, at most one thing, or nothing.
+// breach returns the first rule that text breaks, or nil.
 func (r Rule) breach(text string) []fault.Field {
 	switch {
 	case !utf8.ValidString(text):

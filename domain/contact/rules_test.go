@@ -49,8 +49,8 @@ func faults(err error) []string {
 	return lines
 }
 
-// Every field obeys its row of the table, at the limit and one beyond it.
-func TestRulesOfEveryField(t *testing.T) {
+// Every field follows its rule, at the limit and one character beyond it.
+func TestEveryFieldFollowsItsRule(t *testing.T) {
 	t.Parallel()
 	if len(contact.Rules()) != len(set) {
 		t.Fatalf("%d rules, the test knows %d fields", len(contact.Rules()), len(set))
@@ -107,7 +107,7 @@ func TestRulesOfEveryField(t *testing.T) {
 	}
 }
 
-func TestLimitsOfTheTable(t *testing.T) {
+func TestRulesHaveDocumentedLimits(t *testing.T) {
 	t.Parallel()
 	got := map[string]string{}
 	for _, r := range contact.Rules() {
@@ -126,7 +126,7 @@ func TestLimitsOfTheTable(t *testing.T) {
 	}
 }
 
-func TestEmailAddresses(t *testing.T) {
+func TestEmailAcceptsOnlyBareAddresses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 64)
 	accepted := []string{
@@ -150,7 +150,7 @@ func TestEmailAddresses(t *testing.T) {
 	}
 }
 
-func TestNothingIsNone(t *testing.T) {
+func TestNilEmailAndDescriptionAreNone(t *testing.T) {
 	t.Parallel()
 	email, err := contact.NewEmail(nil)
 	if err != nil || !email.IsNone() {
@@ -165,7 +165,7 @@ func TestNothingIsNone(t *testing.T) {
 	}
 }
 
-// Whatever is formatted, for a log line say, holds no personal data.
+// Values are formatted in log lines, which must hold no personal data.
 func TestFormattingHidesPersonalData(t *testing.T) {
 	t.Parallel()
 	const secret = "Xerxes"
@@ -207,16 +207,4 @@ func FuzzFields(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestRuleOf(t *testing.T) {
-	t.Parallel()
-	for _, want := range contact.Rules() {
-		if got, found := contact.RuleOf(want.Field); !found || got != want {
-			t.Errorf("the rule of %s is %+v, %t", want.Field, got, found)
-		}
-	}
-	if _, found := contact.RuleOf("shoeSize"); found {
-		t.Error("a field that is none has a rule")
-	}
 }

@@ -9,8 +9,7 @@ import (
 	"feedbox/domain/aggregate"
 )
 
-// State is a contact as plain values, for stores, events and views. It has no
-// behaviour; changing one changes no contact.
+// State is a contact as plain values, for stores, events and views.
 type State struct {
 	ID          uuid.UUID
 	FirstName   string
@@ -22,22 +21,20 @@ type State struct {
 	ModifiedAt  time.Time // zero: never changed
 	DeletedAt   time.Time // zero: not deleted
 	Deleted     bool
-	RequestHash string // see Details
-	// Version rises by one per commit, from 1, or from that of a deleted contact of the
-	// same id.
-	Version int64
-	// Sequence is the sequence of the contact's last event.
-	Sequence int64
+	RequestHash string // see aggregate.Snapshot
+	Version     int64  // see aggregate.Snapshot
+	Sequence    int64  // of the contact's last event
 }
 
 // FullName returns both parts of the name with a space between them.
 func (s State) FullName() string { return Name{first: s.FirstName, last: s.LastName}.Full() }
 
-// String names the contact without its personal data: formatted values end up in logs.
+// String omits personal data, because formatted values end up in logs.
 func (s State) String() string { return "contact " + s.ID.String() }
 
-// Rehydrate returns the contact a store has read. It trusts the text, which may
-// be older than today's rules, and refuses only a state no commit can have left.
+// Rehydrate returns the contact that a store has read. It does not validate the text, because
+// the text may be older than the current rules. A state that no commit can have stored is an
+// error.
 func Rehydrate(s State) (*Contact, error) {
 	root, err := aggregate.Restore(aggregate.Snapshot{
 		ID: s.ID, Version: s.Version, Sequence: s.Sequence, Deleted: s.Deleted, RequestHash: s.RequestHash,
@@ -57,8 +54,8 @@ func Rehydrate(s State) (*Contact, error) {
 	}, nil
 }
 
-// State returns the contact as plain values, as of its last commit's version but
-// with the changes made since.
+// State returns the contact as plain values: the current parts with the version of the last
+// commit.
 func (c *Contact) State() State {
 	root := c.Snapshot()
 	return State{
@@ -78,8 +75,7 @@ func (c *Contact) State() State {
 	}
 }
 
-// StateAt is State with the version and the last sequence of a commit: what the commit
-// stores.
+// StateAt returns the state that commit stores: State with its version and sequence.
 func (c *Contact) StateAt(commit aggregate.Commit) State {
 	s := c.State()
 	s.Version, s.Sequence = commit.Version, commit.Sequence

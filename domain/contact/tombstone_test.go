@@ -9,7 +9,7 @@ import (
 	"feedbox/domain/contact"
 )
 
-func TestAContactContinuesADeletedOne(t *testing.T) {
+func TestNewContactContinuesSequenceOfDeletedOne(t *testing.T) {
 	t.Parallel()
 	details := exampleDetails()
 	details.RequestHash = "a1b2c3"
@@ -27,7 +27,7 @@ func TestAContactContinuesADeletedOne(t *testing.T) {
 	}
 	commit(first)
 	if _, needed := first.Tombstone(aggregate.Commit{}); needed {
-		t.Error("a contact that is not deleted has a tombstone")
+		t.Error("a tombstone for a contact that is not deleted")
 	}
 	if err := first.Delete(uuid.New(), start); err != nil {
 		t.Fatal(err)
@@ -50,17 +50,17 @@ func TestAContactContinuesADeletedOne(t *testing.T) {
 		t.Errorf("created as %+v with %+v", created, meta)
 	}
 	if err := second.Continue(tombstone); err == nil {
-		t.Error("a stored contact continues another")
+		t.Error("a stored contact accepts a tombstone")
 	}
 	third, err := contact.New(uuid.New(), details, uuid.New(), start)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, wrong := range map[string]aggregate.Tombstone{
-		"of another": tombstone, "without a version": {ID: third.ID()}, "sequence behind": {ID: third.ID(), Version: 3, Sequence: 2},
+		"of another": tombstone, "without a version": {ID: third.ID()}, "with sequence below version": {ID: third.ID(), Version: 3, Sequence: 2},
 	} {
 		if third.Continue(wrong) == nil {
-			t.Errorf("a tombstone %s is taken", name)
+			t.Errorf("a tombstone %s is accepted", name)
 		}
 	}
 }

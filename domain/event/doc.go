@@ -1,6 +1,6 @@
-// Package event holds what every domain event carries and the recorder that
-// aggregates keep their events in until they are committed.
+// Package event holds the common fields of domain events, and the recorder that keeps the
+// events of an aggregate until they are committed.
 //
-// An event is a value. It is recorded without a version and a sequence: both are
-// given by the commit that stores it, so that a commit which fails uses none up.
+// An event is a value. It has no version and no sequence when it is recorded. The commit
+// assigns both, so that a failed commit leaves no gap.
 package event

@@ -9,27 +9,27 @@ import (
 // Event is something that happened to an aggregate. Implementations are values
 // that embed Meta.
 type Event interface {
-	// Action names the event's type. It does not depend on the value, so the zero
-	// value answers too. It is the subject of the message on the broker.
+	// Action names the event's type. It is the same for every value, including the zero
+	// value. It is the subject of the message on the broker.
 	Action() string
-	// Metadata returns what all events carry.
+	// Metadata returns the common fields.
 	Metadata() Meta
-	// Stamped returns a copy that belongs to the commit which gives the aggregate
-	// this version, and that has this place among all events of the aggregate.
+	// Stamped returns a copy with the version of its commit and its place among all
+	// events of the aggregate.
 	Stamped(version, sequence int64) Event
 }
 
-// Meta is what every event carries. Events embed it.
+// Meta is the fields that all events share. Events embed it.
 type Meta struct {
-	// ID is unique and never used again. It becomes the message id, by which the
-	// broker drops duplicates, and the id of the stored document, by which a repeated
-	// commit is recognised.
+	// ID is unique and never reused. It is the message id, by which the broker drops
+	// duplicates, and the id of the stored document, by which a store recognises a
+	// repeated commit.
 	ID uuid.UUID
-	// AggregateID is the aggregate the event happened to.
+	// AggregateID is the id of the aggregate that changed.
 	AggregateID uuid.UUID
-	// CreatedAt is when it happened.
+	// CreatedAt is the time of the change.
 	CreatedAt time.Time
-	// AggregateVersion is the version the commit gave to the aggregate; 0 before.
+	// AggregateVersion is the version of the aggregate after the commit; 0 before it.
 	AggregateVersion int64
 	// Sequence counts the events of the aggregate from 1 without a gap; 0 before the commit.
 	Sequence int64

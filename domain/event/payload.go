@@ -1,14 +1,13 @@
 package event
 
-// Payload is what an event tells besides what all events carry. Implementations are values
-// whose zero value answers, too.
+// Payload is the content of an event besides the common fields. Implementations are values;
+// Action must work for the zero value.
 type Payload interface {
-	// Action names the event's type, as Event.Action.
+	// Action names the event's type, see Event.Action.
 	Action() string
 }
 
-// Of is the event of a payload. It spares an aggregate the methods that are the same for
-// all events.
+// Of is an event with a payload. It provides the methods that are the same for all events.
 type Of[P Payload] struct {
 	Meta
 	Payload P

@@ -2,11 +2,10 @@ package event
 
 import "slices"
 
-// Recorder keeps the events of one aggregate until they are committed, in order.
-// Whether a later event says all that an earlier one of its action did is for the
-// aggregate to know: it calls Record where each event counts, as one line added to
-// an order and then another, and RecordLast where only the last state does. The zero
-// value is empty and ready. It is not safe for concurrent use, as aggregates are not.
+// Recorder keeps the events of one aggregate in order until they are committed. The
+// aggregate calls Record where each event counts, such as a line added to an order, and
+// RecordLast where only the last state counts, such as an address. The zero value is ready
+// to use. A Recorder is not safe for concurrent use.
 type Recorder struct {
 	events []Event
 }
@@ -14,8 +13,7 @@ type Recorder struct {
 // Record appends e.
 func (r *Recorder) Record(e Event) { r.events = append(r.events, e) }
 
-// RecordLast puts e in the place of the last event of its action, or appends it if
-// there is none.
+// RecordLast replaces the last event of the same action, or appends e if there is none.
 func (r *Recorder) RecordLast(e Event) {
 	for i, recorded := range slices.Backward(r.events) {
 		if recorded.Action() == e.Action() {
@@ -26,12 +24,12 @@ func (r *Recorder) RecordLast(e Event) {
 	r.Record(e)
 }
 
-// Len returns how many events are recorded.
+// Len returns the number of recorded events.
 func (r *Recorder) Len() int { return len(r.events) }
 
-// Stamped returns the recorded events, in order, as a commit stores them: with
-// that version and with the sequences that follow last. The recorder keeps its
-// own events unstamped, so a commit that fails can be prepared anew.
+// Stamped returns the recorded events in order, with the version of the commit and with the
+// sequences after last. The recorder keeps its own events unstamped, so that a failed commit
+// can be prepared again.
 func (r *Recorder) Stamped(version, last int64) []Event {
 	stamped := make([]Event, len(r.events))
 	for i, e := range r.events {
@@ -40,5 +38,5 @@ func (r *Recorder) Stamped(version, last int64) []Event {
 	return stamped
 }
 
-// Clear forgets the events. Call it once they are committed.
+// Clear removes the events. Call it after they are committed.
 func (r *Recorder) Clear() { r.events = nil }

@@ -8,8 +8,8 @@ import (
 	"feedbox/domain/event"
 )
 
-// lineAdded and addressChanged are events of an order: each line counts, of the
-// address only the last state does.
+// lineAdded and addressChanged are events of an order: every line counts, but only the
+// last address.
 type (
 	lineAdded struct {
 		event.Meta
@@ -34,8 +34,8 @@ func (e addressChanged) Stamped(version, sequence int64) event.Event {
 	return e
 }
 
-// TestTheAggregateChoosesWhatIsReplaced: two lines added in one commit are two events.
-func TestTheAggregateChoosesWhatIsReplaced(t *testing.T) {
+// Two lines added in one commit are two events.
+func TestRecordKeepsAllAndRecordLastReplaces(t *testing.T) {
 	var r event.Recorder
 	r.Record(lineAdded{line: "pens"})
 	r.RecordLast(addressChanged{address: "Bern"})
@@ -52,8 +52,7 @@ func TestTheAggregateChoosesWhatIsReplaced(t *testing.T) {
 	}
 }
 
-// TestRecordLastReplacesTheLast: of several events of the action, which Record kept,
-// the last is the one whose state is outdated.
+// Of several recorded events of the action, RecordLast replaces only the last.
 func TestRecordLastReplacesTheLast(t *testing.T) {
 	var r event.Recorder
 	r.Record(lineAdded{line: "pens"})

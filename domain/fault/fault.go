@@ -10,17 +10,17 @@ const CodeValidation = "validation_failed"
 
 // Error is a failure of a known kind.
 type Error struct {
-	// Kind decides how callers react.
+	// Kind determines how callers react.
 	Kind Kind
-	// Code is a stable slug, part of the API: clients may branch on it.
+	// Code is a stable slug. It is part of the API: clients may branch on it.
 	Code string
 	// Message is one sentence for a person. Its text may change.
 	Message string
 	// Fields lists every rule that was broken, for kind Invalid.
 	Fields []Field
-	// RetryAfter is how long to wait before trying again; zero when unknown.
+	// RetryAfter is the time to wait before a retry; zero if unknown.
 	RetryAfter time.Duration
-	// Err is the cause, for logs. It may be nil and is never shown to clients.
+	// Err is the cause, for logs. It may be nil. Clients never see it.
 	Err error
 }
 
@@ -28,11 +28,11 @@ type Error struct {
 type Field struct {
 	// Pointer locates the field in the request body (RFC 6901), such as "/firstName".
 	Pointer string
-	// Message says what the field must be.
+	// Message states the rule.
 	Message string
 }
 
-// New returns a fault without a cause. An empty code stands for the kind's name.
+// New returns a fault without a cause. An empty code means the name of the kind.
 func New(kind Kind, code, message string) *Error {
 	return Wrap(kind, code, message, nil)
 }
@@ -64,8 +64,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of the outermost fault in err's chain, and Internal
-// for an error that holds none. A nil error is Internal too: do not ask.
+// KindOf returns the kind of the outermost fault in err's chain, and Internal if there is
+// none. It must not be called with a nil error.
 func KindOf(err error) Kind {
 	var f *Error
 	if errors.As(err, &f) {
@@ -83,8 +83,7 @@ func Is(err error, kind Kind) bool {
 	return errors.As(err, &f) && f.Kind == kind
 }
 
-// RetryAfter returns how long the fault in err asks to wait; zero when it does
-// not say.
+// RetryAfter returns the RetryAfter of the outermost fault in err's chain, or zero.
 func RetryAfter(err error) time.Duration {
 	var f *Error
 	if errors.As(err, &f) {
@@ -93,8 +92,8 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// Missing returns the NotFound fault of a thing that does not exist or is deleted. Noun is
-// what people call it; the code is noun_not_found.
+// Missing returns the NotFound fault of a thing that does not exist or is deleted. Its code
+// is noun_not_found.
 func Missing(noun, id string) *Error {
 	return New(NotFound, noun+"_not_found", "there is no "+noun+" "+id)
 }

@@ -27,10 +27,10 @@ func TestKindOf(t *testing.T) {
 		t.Error("the cause is lost")
 	}
 	if got := fault.KindOf(io.EOF); got != fault.Internal {
-		t.Errorf("kind of a strange error: %s", got)
+		t.Errorf("kind of an error without a fault: %s", got)
 	}
 	if fault.Is(io.EOF, fault.Internal) {
-		t.Error("Is finds a fault in an error that holds none")
+		t.Error("Is finds a fault in an error without one")
 	}
 }
 

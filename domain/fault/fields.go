@@ -16,9 +16,9 @@ func Fields(fields ...Field) error {
 	}
 }
 
-// Merge joins several validation faults into one, so that a caller learns of
-// every breach at once. Nil errors are skipped. An error that is not a list of
-// fields wins over all others and is returned as it is.
+// Merge joins several validation faults into one, so that a caller sees every broken rule at
+// once. Nil errors are skipped. The first error that is not a list of fields is returned
+// unchanged instead.
 func Merge(errs ...error) error {
 	var fields []Field
 	for _, err := range errs {
@@ -34,8 +34,8 @@ func Merge(errs ...error) error {
 	return Fields(fields...)
 }
 
-// At returns err with prefix before the pointer of each field, for a value that
-// sits deeper in the request body. Other errors are returned as they are.
+// At returns err with prefix before the pointer of each field, for a value that is nested in
+// the request body. Other errors are returned unchanged.
 func At(prefix string, err error) error {
 	var f *Error
 	if !errors.As(err, &f) || len(f.Fields) == 0 {

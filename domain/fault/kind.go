@@ -1,29 +1,29 @@
 package fault
 
-// Kind says what went wrong in terms a caller can act on. Adapters map what they
-// meet to a kind; transports map a kind to a status. The zero value is Internal.
+// Kind classifies a failure by how a caller can react. Adapters map their errors to a kind;
+// transports map a kind to a status. The zero value is Internal.
 type Kind uint8
 
 const (
-	// Internal is everything nobody foresaw: log it, show nothing of it.
+	// Internal is an unexpected failure. It is logged and not shown to clients.
 	Internal Kind = iota
-	// Invalid is input that breaks a rule. Error.Fields names every breach.
+	// Invalid is input that breaks a rule. Error.Fields lists the broken rules.
 	Invalid
-	// NotFound is a thing that does not exist, or is deleted.
+	// NotFound means that the thing does not exist or is deleted.
 	NotFound
-	// NotModified is a conditional read whose condition says "you have it already".
+	// NotModified means that the client of a conditional read has the current state.
 	NotModified
-	// Conflict is a creation of what exists already.
+	// Conflict means that the thing to create exists already.
 	Conflict
-	// PreconditionFailed is a write against a state that has moved on.
+	// PreconditionFailed is a write based on an outdated state.
 	PreconditionFailed
-	// Gone is a thing that did exist and was deleted on purpose.
+	// Gone means that the thing existed and was deleted on purpose.
 	Gone
 	// TooLarge is a request beyond a limit of the service or of its store.
 	TooLarge
-	// Throttled is a refusal for lack of capacity. Error.RetryAfter says when to come back.
+	// Throttled is a refusal for lack of capacity. Retry after Error.RetryAfter.
 	Throttled
-	// Unavailable is a failure that may pass. The request may be repeated.
+	// Unavailable is a transient failure. The request may be retried.
 	Unavailable
 )
 

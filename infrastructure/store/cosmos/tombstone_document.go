@@ -55,7 +55,7 @@ func (w *UnitOfWork[A]) bury(ctx context.Context, a A, commit aggregate.Commit) 
 // replica may be asked: a tombstone is needed once the deleted aggregate has expired,
 // Kind.DeletedTTL after it was written, and until then the creation is refused.
 func (w *UnitOfWork[A]) succeed(ctx context.Context, a A) error {
-	if !a.Recurs() {
+	if !a.HasDerivedID() {
 		return nil
 	}
 	o, err := w.documents.read(ctx, partitionKeyOf(a.ID()), tombstoneID)

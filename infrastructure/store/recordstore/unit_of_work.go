@@ -76,7 +76,7 @@ func (w *UnitOfWork[A]) Add(ctx context.Context, a A) error {
 	if w.id != uuid.Nil {
 		return fmt.Errorf("add %s %s: the unit of work has one already", w.of.kind.Noun, a.ID())
 	}
-	if a.Recurs() {
+	if a.HasDerivedID() {
 		switch earlier, err := w.of.store.Earlier(ctx, a.ID()); {
 		case err == nil:
 			if err := a.Continue(earlier); err != nil {
@@ -180,7 +180,7 @@ func (w *UnitOfWork[A]) change(ctx context.Context, commit aggregate.Commit) (*C
 	}
 	return &Change{
 		ID: w.id, Type: kind.Type, Read: w.read, Version: commit.Version, Sequence: commit.Sequence, Data: data,
-		Deleted: w.aggregate.Deleted(), Recurs: w.aggregate.Recurs(), DeletedTTL: kind.DeletedTTL, Events: events, EventTTL: options.EventTTL,
+		Deleted: w.aggregate.Deleted(), Recurs: w.aggregate.HasDerivedID(), DeletedTTL: kind.DeletedTTL, Events: events, EventTTL: options.EventTTL,
 		Request: w.request, RequestTTL: options.RequestTTL, Audit: w.audit, AuditTTL: options.AuditTTL,
 	}, nil
 }
