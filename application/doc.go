@@ -1,5 +1,5 @@
-// Package application is the root of the use cases: what clients may ask of the
-// contacts service and what the relay does with stored events.
+// Package application is the root of the use cases: the requests of the contacts service and
+// the work of the relay.
 //
 // How a change flows:
 //
@@ -8,7 +8,7 @@
 //	                                            │ calls the aggregate's verbs, commits
 //	                                            ▼
 //	                                      UnitOfWork.Commit
-//	                                            │ asks each contact what is pending and
+//	                                            │ takes the pending commit of each contact and
 //	                                            │ publishes its events through the mediator
 //	                                            ▼
 //	                                      event handlers ──▶ put event documents into the
@@ -16,14 +16,14 @@
 //	                                            ▼
 //	                                      one transactional batch: events and contact
 //
-// Sub-packages:
+// Folders:
 //
-//   - mediator: typed requests and domain events;
-//   - command: one file per use case that changes a contact, and their ports;
-//   - query: one file per use case that reads, their views and ports;
-//   - event: what happens to domain events within a commit;
-//   - relay: from stored events to the broker.
+//   - command: how a command changes one aggregate, idempotency keys included
+//   - contacts: the use cases of contacts, one per file, and their views
+//   - mediator: dispatch of typed requests and of domain events
+//   - query: reading aggregates, pages of them and audit trails
+//   - relay: publishing stored events to the broker, and parked events
 //
-// The package imports the standard library, google/uuid and the domain only.
-// Ports stand beside their callers and name the fault kinds they return.
+// The packages import only the standard library, google/uuid and the domain. A port is
+// declared in the package that calls it, and names the fault kinds that it returns.
 package application

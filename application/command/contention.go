@@ -8,24 +8,23 @@ import (
 	"feedbox/domain/fault"
 )
 
-// CodeContended is the code of Unavailable: so many others changed the aggregate at the
-// same time that this change, which named no state it goes with, was never the first.
-// Nothing was done.
+// CodeContended is the code of Unavailable for a command without a precondition that lost
+// every race against concurrent writers of the aggregate. Nothing was changed.
 const CodeContended = "contended"
 
-// How a command without a precondition goes on when it loses the race against other
-// writers: from the read, after a random wait of up to a bound that doubles. Writers
-// that all begin at the same time spread, and fifty of one aggregate all get through.
-// The waits are 7.4 s together at most, half of that on average.
+// A command without a precondition that loses a race starts again from the read, after a
+// random wait of up to a bound that doubles. The waits are random because otherwise writers
+// that start at the same time would collide again. With these numbers fifty concurrent
+// writers of one aggregate all succeed. The waits add up to 7.4 s at most, and to half of
+// that on average.
 const (
 	updateAttempts = 24
-	firstWait      = 5 * time.Millisecond // the bound before the second attempt
+	firstWait      = 5 * time.Millisecond // the bound of the wait before the second attempt
 	longestWait    = 400 * time.Millisecond
 )
 
-// standBack waits after a lost attempt, counted from 1. It reports false when there
-// shall be no other one.
-func standBack(ctx context.Context, attempt int) bool {
+// backOff waits after a lost attempt, counted from 1. It reports whether to try again.
+func backOff(ctx context.Context, attempt int) bool {
 	if attempt >= updateAttempts {
 		return false
 	}
@@ -43,7 +42,8 @@ func standBack(ctx context.Context, attempt int) bool {
 	}
 }
 
-// errContended says that a command gave up, with its last lost race as the cause.
+// errContended returns the fault of a command that has used all its attempts. lost is the
+// error of the last one.
 func errContended(noun string, lost error) error {
 	contended := fault.Wrap(fault.Unavailable, CodeContended, "the "+noun+" is being changed by many at the same time; nothing was done, try again", lost)
 	contended.RetryAfter = time.Second

@@ -10,60 +10,60 @@ import (
 	"feedbox/domain/fault"
 )
 
-// Creation says how an aggregate is made. Make is required.
+// Creation is the input of Create. Make is required.
 type Creation[A aggregate.Aggregate] struct {
-	// ID is the new aggregate's id; uuid.Nil lets the service make one. It goes without
-	// an idempotency key only, and must never have been used.
+	// ID is the id of the new aggregate, and must never have been used. uuid.Nil lets the
+	// service choose one. It must be uuid.Nil with an idempotency key, because the key
+	// determines the id.
 	ID uuid.UUID
-	// IfMatch demands a state of the aggregate. It has none yet, so any demand fails.
+	// IfMatch is a precondition. It always fails, because a new aggregate has no ETag.
 	IfMatch []string
-	// SessionToken is what the client has seen so far; it may be empty.
+	// SessionToken covers the writes that the client has seen; it may be empty.
 	SessionToken string
 	Sender
-	// Make returns the aggregate, which records its first event. RequestHash goes to
-	// aggregate.New; it is empty without a key.
+	// Make returns the aggregate with its first event recorded. It passes requestHash to
+	// aggregate.New. The hash is empty without a key.
 	Make func(id uuid.UUID, requestHash string) (A, error)
-	// Unchanged reports whether an aggregate is as its creation has left it. Nil takes
-	// none that has another version than 1 for so.
+	// Unchanged reports whether an aggregate has not changed since its creation. Nil
+	// compares its version with 1.
 	Unchanged func(a A) bool
-	// Parts are the command's name and fields, by which a repeat under the same key is
-	// told from another request. They are encoded as JSON.
+	// Parts are the name and the fields of the command. They distinguish a repeat from
+	// another request under the same key, and are encoded as JSON.
 	Parts []any
 }
 
-// Created answers Create.
+// Created is the answer of Create.
 type Created[A aggregate.Aggregate] struct {
 	Aggregate A
-	// ETag is empty where the aggregate was changed since the request created it, see
+	// ETag is empty if the aggregate was changed since the request created it, see
 	// Updated.
 	ETag         string
 	SessionToken string
-	// Replayed says that an earlier request under the same key has created it.
+	// Replayed is true if an earlier request under the same key created the aggregate.
 	Replayed bool
 }
 
-// Create makes a new aggregate.
+// Create creates an aggregate.
 //
-// Under an idempotency key the aggregate's id is derived from principal and key, so
-// a repeat finds what the first request has made, for as long as the aggregate
-// exists: it is answered with the aggregate as it is now, Replayed. If it
-// was deleted meanwhile the repeat is Gone; if it is another request under the
-// same key it is Invalid (CodeKeyReused). Once the deleted one is erased, the
-// request makes a new one, which continues its version and sequence.
+// With an idempotency key, the id is derived from the principal and the key, so that a repeat
+// finds the aggregate of the first request. The answer to a repeat is the aggregate in its
+// current state, with Replayed set. A repeat returns Gone if the aggregate was deleted, and
+// another request under the same key returns Invalid (CodeKeyReused). After the deleted
+// aggregate is erased, the request creates a new one that continues its version and sequence.
 //
 // Faults: those of Make, Invalid (the key), Conflict when ID is taken, Gone (code
 // Noun_deleted), PreconditionFailed, and those of UnitOfWork.Commit.
-func (p *Ports[A]) Create(ctx context.Context, in Creation[A]) (Created[A], error) {
-	id, hash, err := p.identify(&in)
+func (s *Service[A]) Create(ctx context.Context, in Creation[A]) (Created[A], error) {
+	id, hash, err := s.identify(&in)
 	if err != nil {
 		return Created[A]{}, err
 	}
-	work, err := p.Work.Begin(in.SessionToken)
+	work, err := s.Work.Begin(in.SessionToken)
 	if err != nil {
 		return Created[A]{}, err
 	}
 	if len(in.IfMatch) > 0 {
-		return Created[A]{}, fault.New(fault.PreconditionFailed, "", "there is no "+p.Noun+" yet whose state could match")
+		return Created[A]{}, fault.New(fault.PreconditionFailed, "", "there is no "+s.Noun+" yet whose state could match")
 	}
 	a, err := in.Make(id, hash)
 	if err != nil {
@@ -72,9 +72,9 @@ func (p *Ports[A]) Create(ctx context.Context, in Creation[A]) (Created[A], erro
 	if err := work.Add(ctx, a); err != nil {
 		return Created[A]{}, err
 	}
-	receipt, err := p.commit(ctx, work, a, in.Sender)
+	receipt, err := s.commit(ctx, work, a, in.Sender)
 	if fault.Is(err, fault.Conflict) && in.hasKey() {
-		return p.createdBefore(ctx, &in, id, hash, work.SessionToken())
+		return s.createdBefore(ctx, &in, id, hash, work.SessionToken())
 	}
 	if err != nil {
 		return Created[A]{}, err
@@ -82,33 +82,33 @@ func (p *Ports[A]) Create(ctx context.Context, in Creation[A]) (Created[A], erro
 	return Created[A]{Aggregate: a, ETag: receipt.ETag, SessionToken: receipt.SessionToken}, nil
 }
 
-// identify returns the new aggregate's id and the hash of the request.
-func (p *Ports[A]) identify(in *Creation[A]) (id uuid.UUID, hash string, err error) {
+// identify returns the id of the new aggregate and the hash of the request.
+func (s *Service[A]) identify(in *Creation[A]) (id uuid.UUID, hash string, err error) {
 	switch {
 	case in.Make == nil:
-		return uuid.Nil, "", errors.New("create: Make is missing")
+		return uuid.Nil, "", errors.New("create: Creation.Make is missing")
 	case !in.hasKey() && in.ID != uuid.Nil:
 		return in.ID, "", nil
 	case !in.hasKey():
-		return p.IDs(), "", nil
+		return s.IDs(), "", nil
 	}
 	if err := in.validate(); err != nil {
 		return uuid.Nil, "", err
 	}
 	switch {
 	case in.ID != uuid.Nil:
-		return uuid.Nil, "", errors.New("create: an id and an idempotency key exclude each other")
-	case p.Namespace == uuid.Nil:
-		return uuid.Nil, "", errors.New("create under an idempotency key: Ports.Namespace is missing")
+		return uuid.Nil, "", errors.New("create: ID must be empty with an idempotency key")
+	case s.Namespace == uuid.Nil:
+		return uuid.Nil, "", errors.New("create with an idempotency key: Service.Namespace is missing")
 	}
 	hash, err = in.requestHash(in.Parts...)
-	return in.derivedID(p.Namespace), hash, err
+	return in.derivedID(s.Namespace), hash, err
 }
 
-// createdBefore answers a repeat with the aggregate that the first request made.
-func (p *Ports[A]) createdBefore(ctx context.Context, in *Creation[A], id uuid.UUID, hash, session string) (Created[A], error) {
+// createdBefore answers a repeat with the aggregate of the first request.
+func (s *Service[A]) createdBefore(ctx context.Context, in *Creation[A], id uuid.UUID, hash, session string) (Created[A], error) {
 	var found A
-	now, err := p.Current(ctx, id, session, func(a A) error {
+	now, err := s.Current(ctx, id, session, func(a A) error {
 		found = a
 		return nil
 	})
@@ -118,7 +118,7 @@ func (p *Ports[A]) createdBefore(ctx context.Context, in *Creation[A], id uuid.U
 	case found.Snapshot().RequestHash != hash:
 		return Created[A]{}, errKeyReused()
 	case found.Deleted():
-		return Created[A]{}, fault.New(fault.Gone, p.Noun+"_deleted", "the "+p.Noun+" that this request had created is deleted")
+		return Created[A]{}, fault.New(fault.Gone, s.Noun+"_deleted", "the "+s.Noun+" that this request created was deleted")
 	}
 	unchanged := found.Version() == 1
 	if in.Unchanged != nil {

@@ -1,14 +1,15 @@
-// Package command is how a command changes one aggregate, whatever its kind: read or make
-// it, call its verbs, commit, and answer a repeat as such. A use case gives the verbs.
+// Package command changes one aggregate per command, whatever its kind: it reads or creates
+// the aggregate, calls its verbs, commits, and recognises repeated requests. A use case
+// provides the verbs.
 //
-// A command that updates may carry preconditions (IfMatch). With one, the aggregate
-// must still be in a state the client has seen, else fault.PreconditionFailed.
-// Without one, a command that loses a race to another writer is run again from the
-// read, a bounded number of times with random waits (contention.go); after that it ends
-// in fault.Unavailable, never in PreconditionFailed.
+// A command that updates may carry preconditions (IfMatch). The aggregate must then still be
+// in a state that the client has seen, otherwise the command returns
+// fault.PreconditionFailed. A command without one that loses a race against another writer
+// starts again from the read, a bounded number of times with random waits (contention.go).
+// After that it returns fault.Unavailable, never PreconditionFailed.
 //
-// A command may come under an idempotency key. A create then derives the aggregate's
-// id from it; an update leaves a note beside the aggregate, in the same transaction,
-// so its key is remembered per aggregate. A repeated command changes nothing, and its
-// answer says that it was a repetition.
+// A command may carry an idempotency key. A create derives the id of the aggregate from it.
+// An update stores a note next to the aggregate in the same transaction, so that keys are
+// remembered per aggregate. A repeated command changes nothing, and its answer has Replayed
+// set.
 package command

@@ -17,26 +17,27 @@ import (
 
 // The codes of faults about idempotency keys.
 const (
-	// CodeKeyReused: the key came before, with another request.
+	// CodeKeyReused means that the key was used before for another request.
 	CodeKeyReused = "idempotency_key_reused"
-	// CodeKeyInvalid: the key is not one.
+	// CodeKeyInvalid means that the key is empty, too long or not printable.
 	CodeKeyInvalid = "invalid_idempotency_key"
 )
 
-// MaxIdempotencyKey is the longest key, in characters.
+// MaxIdempotencyKey is the maximum length of a key, in characters.
 const MaxIdempotencyKey = 255
 
-// Sender is who sends a command, and under which key.
+// Sender is the caller of a command and its idempotency key.
 type Sender struct {
-	// Principal is the authenticated caller; empty for anybody. It keeps the keys of
-	// callers apart and stands in the audit trail.
+	// Principal is the authenticated caller; empty for an anonymous one. Keys are separate
+	// per principal, and the audit trail records it.
 	Principal string
 	// IdempotencyKey is the client's name for this request. A repeat of the request
-	// under the same key does nothing and is answered as a replay. Empty: no key.
+	// under the same key changes nothing, and its answer has Replayed set. Empty means
+	// no key.
 	IdempotencyKey string
 }
 
-// hasKey reports whether the command came under an idempotency key.
+// hasKey reports whether the command has an idempotency key.
 func (s Sender) hasKey() bool { return s.IdempotencyKey != "" }
 
 func (s Sender) validate() error {
@@ -52,26 +53,27 @@ func (s Sender) validate() error {
 	return nil
 }
 
-// secret is what all that is derived from the key is derived with. Its parts
-// cannot run into each other.
+// secret is the input of everything derived from the key. The length prefix separates the two
+// parts, because otherwise different pairs could give the same text.
 func (s Sender) secret() []byte {
 	return fmt.Appendf(nil, "%d:%s%s", len(s.Principal), s.Principal, s.IdempotencyKey)
 }
 
-// derivedID derives the id of an aggregate that is created under the key, so that a
-// repeat finds the aggregate by trying to create it again (RFC 9562 5.8).
+// derivedID returns the id of an aggregate that is created under the key. A repeat derives the
+// same id, and the create then fails with Conflict (RFC 9562 5.8).
 func (s Sender) derivedID(namespace uuid.UUID) uuid.UUID {
 	return uuid.NewHash(sha256.New(), namespace, s.secret(), 8)
 }
 
-// requestID derives the id of the note about an update under the key.
+// requestID returns the id of the note about an update under the key.
 func (s Sender) requestID() string {
 	sum := sha256.Sum256(s.secret())
 	return hex.EncodeToString(sum[:])
 }
 
-// requestHash tells requests under the same key apart, without telling what is in
-// them: the key is needed to try values out. Parts are the command's name and fields.
+// requestHash distinguishes requests under the same key. It is keyed, because otherwise
+// personal data could be guessed from a stored hash. Parts are the name and the fields of the
+// command.
 func (s Sender) requestHash(parts ...any) (string, error) {
 	text, err := json.Marshal(parts)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"feedbox/application/query"
 )
 
-// Journal is the part of a unit of work that stores notes in the same transaction as
-// the aggregate: which request was answered, and who did what.
+// Journal is the part of a unit of work that stores notes in the same transaction as the
+// aggregate: answered requests and audit entries.
 type Journal interface {
-	// NoteRequest makes the commit remember r, even if nothing else is pending. If a
-	// request of that id was answered before, the commit fails with Conflict.
+	// NoteRequest makes the commit store r, even if nothing else is pending. The commit
+	// fails with Conflict if a note of that id exists.
 	NoteRequest(r Request) error
 	// FindRequest returns the note about an earlier request. Faults: NotFound,
 	// Throttled, Unavailable.
@@ -27,13 +27,13 @@ type Request struct {
 	// ID is derived from principal and key.
 	ID          string
 	AggregateID uuid.UUID
-	// Hash tells requests under the same key apart.
+	// Hash distinguishes requests under the same key.
 	Hash string
-	// CommandID is new for each execution, so that one that was stored is not taken
-	// for another's.
+	// CommandID is new for each execution. After a lost answer it shows whether the stored
+	// note is from this execution.
 	CommandID uuid.UUID
 	CreatedAt time.Time
-	// Version is the aggregate's after the request. 0: not known, as of a note that was
-	// left before versions were noted.
+	// Version is the version of the aggregate after the request; 0 in notes that are older
+	// than this field.
 	Version int64
 }

@@ -10,46 +10,42 @@ import (
 
 // UnitsOfWork starts units of work. It is safe for concurrent use.
 type UnitsOfWork[A aggregate.Aggregate] interface {
-	// Begin returns a unit of work whose reads see at least what the session token
-	// stands for. An empty token stands for nothing; a malformed one is
-	// fault.Invalid.
+	// Begin returns a unit of work whose reads see at least the writes that the session
+	// token covers. An empty token covers none; a malformed one returns fault.Invalid.
 	Begin(sessionToken string) (UnitOfWork[A], error)
 }
 
 // UnitOfWork collects the changes of one command to one aggregate and stores them in one
-// transaction. It serves one goroutine and one commit at a time. Dropping it
-// without a commit writes nothing.
+// transaction. It is not safe for concurrent use. Without a commit nothing is written.
 type UnitOfWork[A aggregate.Aggregate] interface {
 	Journal
-	// Add takes a new aggregate, to be stored by the commit. If one of its id was
-	// deleted and is gone, the new one continues its version and sequence. Faults:
-	// Throttled, Unavailable.
+	// Add adds a new aggregate for the commit to store. It continues the version and
+	// sequence of an erased aggregate of the same id. Faults: Throttled, Unavailable.
 	Add(ctx context.Context, a A) error
-	// Read returns the aggregate; the commit stores what is changed in it. With
-	// ifMatch, one of these ETags must be the aggregate's ("*" is any), else
-	// PreconditionFailed.
+	// Read returns the aggregate; the commit stores its changes. If ifMatch is not empty
+	// and contains neither the aggregate's ETag nor "*", it returns PreconditionFailed.
 	//
-	// A deleted aggregate is returned as such, whatever ifMatch says. Faults: NotFound,
+	// A deleted aggregate is returned as such, whatever ifMatch is. Faults: NotFound,
 	// PreconditionFailed, Throttled, Unavailable.
 	Read(ctx context.Context, id uuid.UUID, ifMatch []string) (A, error)
-	// Commit stores the pending changes of what was added or read, with its events:
-	// everything or nothing. When nothing is pending it writes nothing,
-	// but makes sure that what was read is current.
+	// Commit stores the pending changes of the aggregate and its events in one
+	// transaction. If nothing is pending it writes nothing, but checks that the aggregate
+	// has not changed since it was read.
 	//
-	// Faults: Conflict (an aggregate of that id exists), PreconditionFailed (what was
-	// read here was changed by another), NotFound (it vanished), TooLarge, Throttled,
-	// Unavailable (code "outcome_unknown" if it may have been stored all the same).
+	// Faults: Conflict (an aggregate of that id exists), PreconditionFailed (it was changed
+	// since it was read), NotFound (it was erased since), TooLarge, Throttled, Unavailable
+	// (code "outcome_unknown" if the commit may have been stored).
 	Commit(ctx context.Context) (Receipt, error)
-	// SessionToken stands for all this unit of work has seen, failed commits
-	// included. It may be empty.
+	// SessionToken covers everything that this unit of work has seen, including the state
+	// that made a commit fail. It may be empty.
 	SessionToken() string
 }
 
-// Receipt says what a commit has left.
+// Receipt is the result of a commit.
 type Receipt struct {
-	// ETag is the aggregate's, quoted as in HTTP. It is empty when the commit was made
-	// but its answer was lost and the aggregate has been changed by another since.
+	// ETag is the ETag of the aggregate, quoted as in HTTP. It is empty if the answer to the
+	// commit was lost and the aggregate has changed since.
 	ETag string
-	// SessionToken makes a later read see this commit. It may be empty.
+	// SessionToken lets a later read see this commit. It may be empty.
 	SessionToken string
 }

@@ -70,9 +70,9 @@ func TestCreateContactReportsEveryFaultAtOnce(t *testing.T) {
 	}
 }
 
-// Each update records its event, answers with the new ETag, and does nothing the
-// second time.
-func TestUpdates(t *testing.T) {
+// Each update records its event and returns the new ETag. Repeated with the same value it
+// does nothing.
+func TestUpdateRecordsEventOnce(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	target := command.Target{ID: created(t, m)}
@@ -130,7 +130,7 @@ func TestUpdatesRefuseInvalidInputBeforeReading(t *testing.T) {
 	}
 }
 
-func TestUpdateOfAnUnknownOrDeletedContact(t *testing.T) {
+func TestUpdateOfUnknownOrDeletedContactIsNotFound(t *testing.T) {
 	t.Parallel()
 	m, _ := app(t)
 	unknown := command.Target{ID: uuid.New()}
@@ -149,7 +149,7 @@ func TestUpdateOfAnUnknownOrDeletedContact(t *testing.T) {
 	}
 }
 
-func TestDeleteTwiceRaisesOneEvent(t *testing.T) {
+func TestSecondDeleteRecordsNothing(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	id := created(t, m)
@@ -189,7 +189,7 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-// racer makes another writer win the next races.
+// racer lets another writer win the next races.
 func racer(s *store, id uuid.UUID, races int) {
 	s.before = func() {
 		if races == 0 {
@@ -203,7 +203,7 @@ func racer(s *store, id uuid.UUID, races int) {
 	}
 }
 
-func TestALostRaceIsRunAgain(t *testing.T) {
+func TestLostRaceIsRetried(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	id := created(t, m)
@@ -220,8 +220,8 @@ func TestALostRaceIsRunAgain(t *testing.T) {
 	}
 }
 
-// A command that named no state is never told that it named the wrong one.
-func TestALostRaceIsNotRunForEver(t *testing.T) {
+// A command without a precondition never returns PreconditionFailed.
+func TestLostRaceIsRetriedBoundedly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, s := app(t)
@@ -233,7 +233,7 @@ func TestALostRaceIsNotRunForEver(t *testing.T) {
 			started := time.Now()
 			_, err := mediator.Send(t.Context(), m, contacts.UpdateName{Target: command.Target{ID: id, IfMatch: ifMatch}, FirstName: "Jane", LastName: "Doe"})
 			if !fault.Is(err, fault.Unavailable) || codeOf(err) != command.CodeContended || fault.RetryAfter(err) <= 0 || s.begun != 24 {
-				t.Errorf("%v after %d units of work; want unavailable, with a time to come back, after 24", err, s.begun)
+				t.Errorf("%v after %d units of work; want unavailable with a RetryAfter, after 24", err, s.begun)
 			}
 			took := time.Since(started)
 			if took < time.Second || took > 7500*time.Millisecond {
@@ -242,7 +242,7 @@ func TestALostRaceIsNotRunForEver(t *testing.T) {
 			waits = append(waits, took)
 		}
 		if waits[0] == waits[1] {
-			t.Errorf("two that lost as often waited for %v each: they meet again", waits[0])
+			t.Errorf("two commands with equally many lost races waited %v each, and would collide again", waits[0])
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -255,7 +255,7 @@ func TestALostRaceIsNotRunForEver(t *testing.T) {
 	})
 }
 
-func TestALostRaceWithAPreconditionFails(t *testing.T) {
+func TestLostRaceWithPreconditionFails(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	id := created(t, m)
@@ -269,8 +269,9 @@ func TestALostRaceWithAPreconditionFails(t *testing.T) {
 	}
 }
 
-// Who loses the race against a deletion finds the contact deleted, precondition or not.
-func TestALostRaceAgainstADeletion(t *testing.T) {
+// A command that loses the race against a deletion returns NotFound, with or without a
+// precondition.
+func TestLostRaceAgainstDeletionIsNotFound(t *testing.T) {
 	t.Parallel()
 	for _, ifMatch := range [][]string{nil, {"*"}, {`"v1"`}} {
 		m, s := app(t)
@@ -301,7 +302,7 @@ func TestBrokenSessionTokenIsInvalid(t *testing.T) {
 	}
 }
 
-func TestRegisterNeedsItsPorts(t *testing.T) {
+func TestRegisterRequiresPorts(t *testing.T) {
 	t.Parallel()
 	if err := contacts.RegisterCommands(mediator.New(), contacts.CommandPorts{}); err == nil {
 		t.Error("missing ports are accepted")

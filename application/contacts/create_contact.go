@@ -10,38 +10,31 @@ import (
 	"feedbox/domain/fault"
 )
 
-// CreateContact makes a new contact and records ContactCreatedEvent.
+// CreateContact creates a contact and records ContactCreatedEvent.
 //
-// A repeat under its idempotency key is answered as command.Ports.Create says.
+// See command.Service.Create for repeats under an idempotency key.
 //
 // Faults: Invalid (lists all fields), Conflict when ContactID is taken, Gone,
 // PreconditionFailed, and those of command.UnitOfWork.Commit.
 type CreateContact struct {
-	// ContactID is the new contact's id; uuid.Nil lets the service make one. It goes
-	// without an idempotency key only, and must never have been used.
-	ContactID   uuid.UUID
-	FirstName   string
-	LastName    string
-	Description *string // nil: none
-	Email       *string // nil: none
-	Company     contact.CompanyFields
-	// IfMatch demands a state of the contact. It has none yet, so any demand fails.
-	IfMatch []string
-	// SessionToken is what the client has seen so far; it may be empty.
+	// ContactID, IfMatch and SessionToken are those of command.Creation.
+	ContactID    uuid.UUID
+	FirstName    string
+	LastName     string
+	Description  *string // nil: none
+	Email        *string // nil: none
+	Company      contact.CompanyFields
+	IfMatch      []string
 	SessionToken string
 	command.Sender
 }
 
-// ContactCreated answers CreateContact.
+// ContactCreated is the answer of CreateContact, see command.Created.
 type ContactCreated struct {
-	Contact Contact
-	// ETag is empty where the contact was changed since the request created it, see
-	// command.Updated.
+	Contact      Contact
 	ETag         string
 	SessionToken string
-	// Replayed says that an earlier request under the same key has created the
-	// contact.
-	Replayed bool
+	Replayed     bool
 }
 
 // Returns declares the answer.
@@ -70,7 +63,7 @@ func (c *commands) createContact(ctx context.Context, in CreateContact) (Contact
 	}, nil
 }
 
-// details builds the parts of the contact and reports every fault at once.
+// details builds the parts of the contact. Its error lists every broken rule.
 func (in CreateContact) details() (contact.Details, error) {
 	name, nameErr := contact.NewName(in.FirstName, in.LastName)
 	description, descriptionErr := contact.NewDescription(in.Description)

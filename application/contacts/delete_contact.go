@@ -7,18 +7,18 @@ import (
 	"feedbox/domain/contact"
 )
 
-// DeleteContact marks a contact deleted and records ContactDeletedEvent. Deleting
-// it again succeeds and records nothing, whatever the preconditions are: what
-// the client wants is so already (RFC 9110 13.1.1).
+// DeleteContact marks a contact deleted and records ContactDeletedEvent. A second delete
+// succeeds and records nothing, whatever its preconditions are, because the contact is in the
+// requested state already (RFC 9110 13.1.1).
 //
-// Faults: NotFound if there never was such a contact, PreconditionFailed, and
-// those of UnitOfWork.Commit.
+// Faults: NotFound if the contact never existed, PreconditionFailed, and those of
+// UnitOfWork.Commit.
 type DeleteContact struct {
 	command.Target
 }
 
-// Returns declares the answer. Its ETag is empty: a deleted contact has no
-// representation to compare with.
+// Returns declares the answer. Its ETag is empty, because a deleted contact has no
+// representation.
 func (DeleteContact) Returns(command.Updated) {}
 
 func (c *commands) deleteContact(ctx context.Context, in DeleteContact) (command.Updated, error) {

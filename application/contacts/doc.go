@@ -1,10 +1,9 @@
-// Package contacts holds the use cases of contacts, one per file: the input, its answer,
-// and the handler. Register makes a mediator answer them and put the events of contacts
-// into the outbox (outbox.go).
+// Package contacts holds the use cases of contacts, one per file: the input, its answer and the
+// handler. RegisterCommands, RegisterQueries and SubscribeEvents connect them to a mediator.
 //
-// Validation happens in the domain's value objects; handlers merge their faults,
-// so that a client learns of all of them at once.
+// The value objects of the domain validate the input. Handlers merge their faults, so that a
+// client sees all of them at once.
 //
-// Views (view.go) are what clients see of a contact. They are plain data and are
-// shared by queries and by commands that answer with a contact.
+// Views (view.go) are a contact as clients see it. They are plain data, shared by queries and
+// by commands that answer with a contact.
 package contacts

@@ -18,17 +18,17 @@ import (
 	"feedbox/domain/fault"
 )
 
-// store is a container of contacts in memory with optimistic concurrency. Its
-// units of work behave as the port says. It serves one goroutine.
+// store is a container of contacts in memory with optimistic concurrency. It is not safe for
+// concurrent use.
 type store struct {
 	states map[uuid.UUID]contact.State
 	events []event.Event
-	// before runs before each commit: the place to be the faster writer.
+	// before runs before each commit. Tests use it to win a race.
 	before   func()
 	begun    int
 	answered map[string]command.Request
 	audit    []query.AuditEntry
-	session  []string // the tokens units of work were begun with
+	session  []string // session tokens given to Begin
 }
 
 func etagOf(s contact.State) string { return fmt.Sprintf(`"v%d"`, s.Version) }

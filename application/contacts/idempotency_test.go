@@ -30,7 +30,7 @@ func keyed(in contacts.CreateContact, principal, key string) contacts.CreateCont
 	return in
 }
 
-func TestARepeatedCreateFindsItself(t *testing.T) {
+func TestRepeatedCreateReturnsFirstContact(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	first, err := mediator.Send(t.Context(), m, keyed(john(), "alice", "k1"))
@@ -62,7 +62,7 @@ func TestARepeatedCreateFindsItself(t *testing.T) {
 	}
 }
 
-func TestAKeyIsForOneRequest(t *testing.T) {
+func TestReusedKeyIsInvalid(t *testing.T) {
 	t.Parallel()
 	m, _ := app(t)
 	first, err := mediator.Send(t.Context(), m, keyed(john(), "", "k"))
@@ -86,7 +86,7 @@ func TestAKeyIsForOneRequest(t *testing.T) {
 	}
 }
 
-func TestARepeatedUpdateDoesNothing(t *testing.T) {
+func TestRepeatedUpdateDoesNothing(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	id := created(t, m)
@@ -130,7 +130,7 @@ func TestARepeatedUpdateDoesNothing(t *testing.T) {
 	}
 }
 
-func TestARepeatOnADeletedContact(t *testing.T) {
+func TestRepeatOnDeletedContact(t *testing.T) {
 	t.Parallel()
 	m, _ := app(t)
 	id := created(t, m)
@@ -151,8 +151,8 @@ func TestARepeatOnADeletedContact(t *testing.T) {
 	}
 }
 
-// Two requests under one key at the same time: one is done, the other a replay.
-func TestAConcurrentRepeat(t *testing.T) {
+// Of two concurrent requests under one key, one is executed and the other is a replay.
+func TestConcurrentRepeatIsReplayed(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	id := created(t, m)
@@ -169,7 +169,7 @@ func TestAConcurrentRepeat(t *testing.T) {
 	}
 }
 
-func TestKeysAreChecked(t *testing.T) {
+func TestMalformedKeyIsInvalid(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	id := created(t, m)
@@ -193,7 +193,7 @@ func TestKeysAreChecked(t *testing.T) {
 	}
 }
 
-func TestEachCommitIsAudited(t *testing.T) {
+func TestEveryCommitIsAudited(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	in := john()

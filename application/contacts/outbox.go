@@ -8,12 +8,11 @@ import (
 	"feedbox/domain/event"
 )
 
-// SubscribeEvents makes m put every event of a contact into the outbox of its commit, so
-// that it is stored in the same transaction as the contact it happened to. The relay takes
-// it from there.
+// SubscribeEvents makes m add every event of a contact to the outbox of its commit, so that it
+// is stored in the same transaction as the contact. The relay publishes it from there.
 //
-// There is one subscription per event type. A new event type without one fails
-// its commits loudly instead of being lost.
+// There is one subscription per event type. Commits with an event type that has none fail,
+// because otherwise the event would be lost.
 func SubscribeEvents(m *mediator.Mediator) {
 	mediator.Subscribe(m, store[contact.ContactCreatedEvent])
 	mediator.Subscribe(m, store[contact.ContactNameUpdatedEvent])

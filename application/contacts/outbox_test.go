@@ -17,7 +17,7 @@ func (o *outbox) Add(_ context.Context, e event.Event) error {
 	return nil
 }
 
-func TestEveryContactEventReachesTheOutboxOnce(t *testing.T) {
+func TestEveryContactEventReachesOutboxOnce(t *testing.T) {
 	t.Parallel()
 	m := mediator.New()
 	contacts.SubscribeEvents(m)

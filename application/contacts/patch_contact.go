@@ -8,13 +8,12 @@ import (
 	"feedbox/domain/fault"
 )
 
-// PatchContact changes several parts of a contact in one commit, as a JSON merge
-// patch does (RFC 7396): a member that is absent stays, null removes. Each kind of
-// change records its event; a patch that changes nothing records none.
+// PatchContact changes several parts of a contact in one commit, as a JSON merge patch does
+// (RFC 7396): an absent member stays, null removes. Each kind of change records its event; a
+// patch without a change records none.
 //
 // Pointers of faults are those of the contact's representation: /name/firstName,
-// /description, /email, /company/street and so on. Removing what a contact must
-// have is a fault.
+// /description, /email, /company/street and so on. Removing a required part is a fault.
 //
 // Faults: Invalid (lists all fields), NotFound, PreconditionFailed, and those of
 // UnitOfWork.Commit.
@@ -34,13 +33,13 @@ type PatchContact struct {
 
 // Member is a text member of a merge patch. The zero value is absent.
 type Member struct {
-	// Present says that the patch has the member.
+	// Present is true if the patch has the member.
 	Present bool
 	// Text is its value; nil is null.
 	Text *string
 }
 
-// ContactPatched answers PatchContact.
+// ContactPatched is the answer of PatchContact.
 type ContactPatched struct {
 	command.Updated
 	Contact Contact
@@ -51,7 +50,7 @@ func (PatchContact) Returns(ContactPatched) {}
 
 func (c *commands) patchContact(ctx context.Context, in PatchContact) (ContactPatched, error) {
 	var patched *contact.Contact
-	look := func(a *contact.Contact) error {
+	inspect := func(a *contact.Contact) error {
 		patched = a
 		if a.Deleted() {
 			return a.NotFound()
@@ -59,17 +58,17 @@ func (c *commands) patchContact(ctx context.Context, in PatchContact) (ContactPa
 		return nil
 	}
 	updated, err := c.Update(ctx, in.Target, func(a *contact.Contact) error {
-		if err := look(a); err != nil {
+		if err := inspect(a); err != nil {
 			return err
 		}
 		return c.applyPatch(in, a)
 	}, in.parts()...)
 	if err == nil && updated.Replayed {
 		replayed := updated
-		updated, err = c.Current(ctx, in.ID, replayed.SessionToken, look)
+		updated, err = c.Current(ctx, in.ID, replayed.SessionToken, inspect)
 		updated.Replayed = true
 		if updated.ETag != replayed.ETag {
-			updated.ETag = "" // that of another's change, see Updated
+			updated.ETag = "" // changed since by another request, see Updated
 		}
 	}
 	if err != nil {
@@ -85,8 +84,8 @@ func (in PatchContact) parts() []any {
 	}
 }
 
-// applyPatch validates all that the patch touches, then calls the verbs. A verb
-// without a change does nothing.
+// applyPatch validates all parts that the patch touches, then calls the verbs. A verb without
+// a change does nothing.
 func (c *commands) applyPatch(in PatchContact, a *contact.Contact) error {
 	var (
 		s      = a.State()
@@ -141,7 +140,8 @@ func (in PatchContact) companyOver(present contact.CompanyFields) contact.Compan
 	}
 }
 
-// over returns the member's text, empty for null, or else what is there.
+// over returns the member's text, empty for null, or the present text if the patch does not
+// have the member.
 func (m Member) over(present string) string {
 	switch {
 	case !m.Present:

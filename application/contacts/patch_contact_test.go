@@ -60,7 +60,7 @@ func TestPatchMakesSeveralChangesInOneCommit(t *testing.T) {
 	}
 }
 
-func TestAPatchThatChangesNothing(t *testing.T) {
+func TestPatchWithoutChangeRecordsNothing(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	id := created(t, m)
@@ -76,7 +76,7 @@ func TestAPatchThatChangesNothing(t *testing.T) {
 	}
 }
 
-func TestPatchReportsEveryFaultAtOnceAndChangesNothing(t *testing.T) {
+func TestPatchReportsEveryFaultAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	id := created(t, m)
@@ -102,8 +102,8 @@ func TestPatchReportsEveryFaultAtOnceAndChangesNothing(t *testing.T) {
 	}
 }
 
-// What was stored under older rules is no fault of a patch that does not touch it.
-func TestAPatchChecksOnlyWhatItTouches(t *testing.T) {
+// A stored value that breaks a newer rule does not fail a patch of another part.
+func TestPatchValidatesOnlyTouchedParts(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	id := created(t, m)

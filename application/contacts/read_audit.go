@@ -6,8 +6,8 @@ import (
 	"feedbox/application/query"
 )
 
-// ReadAudit asks who changed a contact, oldest change first. A deleted contact has
-// its trail for as long as the entries live.
+// ReadAudit asks for the audit trail of a contact, oldest change first. A deleted contact
+// keeps its trail until the entries expire.
 //
 // Faults: NotFound (no such contact and no entries), Invalid (page size,
 // continuation, session token), Throttled, Unavailable.

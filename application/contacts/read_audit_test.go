@@ -58,7 +58,7 @@ func TestReadAudit(t *testing.T) {
 	}
 }
 
-func TestWithoutAnAuditReaderTheQueryIsNotAnswered(t *testing.T) {
+func TestReadAuditHasNoHandlerWithoutReader(t *testing.T) {
 	t.Parallel()
 	m, _ := queries(t)
 	if _, err := mediator.Send(t.Context(), m, contacts.ReadAudit{Trail: query.Trail{ID: id}}); err == nil {

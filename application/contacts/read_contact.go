@@ -12,7 +12,7 @@ import (
 // session token), Throttled, Unavailable.
 type ReadContact struct{ query.Read }
 
-// ContactRead answers ReadContact.
+// ContactRead is the answer of ReadContact.
 type ContactRead struct {
 	Contact      Contact
 	ETag         string

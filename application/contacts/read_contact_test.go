@@ -16,7 +16,7 @@ import (
 
 var id = uuid.MustParse("b5e2e7aa-4982-4735-9422-c39a7c4af5c2")
 
-// reader answers with one contact and notes what it was asked.
+// reader returns one contact and records its arguments.
 type reader struct {
 	state       contact.State
 	etag        string
@@ -77,7 +77,7 @@ func TestReadContactConditions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		ifNoneMatch []string
-		asked       string // what the store compares
+		asked       string // the ETag that the store compares
 		kind        fault.Kind
 		found       bool
 	}{
@@ -100,7 +100,7 @@ func TestReadContactConditions(t *testing.T) {
 	}
 }
 
-func TestReadContactHidesDeletedOnes(t *testing.T) {
+func TestDeletedContactIsNotFound(t *testing.T) {
 	t.Parallel()
 	m, r := queries(t)
 	r.state.Deleted = true

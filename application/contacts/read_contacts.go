@@ -6,21 +6,20 @@ import (
 	"feedbox/application/query"
 )
 
-// ReadContacts asks for a page of contacts that are not deleted, in no promised
-// order.
+// ReadContacts asks for a page of contacts that are not deleted, in no defined order.
 //
 // Faults: Invalid (page size, continuation, session token), Throttled, Unavailable.
 type ReadContacts struct {
 	// PageSize is 1 to query.MaxPageSize; zero is query.DefaultPageSize.
 	PageSize int
-	// Continuation is that of the page before; empty is the first page. It is the
-	// store's and means nothing to anybody else.
+	// Continuation is that of the previous page; empty for the first page. Its format is
+	// private to the store.
 	Continuation string
-	// SessionToken is what the client has seen so far; it may be empty.
+	// SessionToken covers the writes that the client has seen; it may be empty.
 	SessionToken string
 }
 
-// ContactPage answers ReadContacts.
+// ContactPage is the answer of ReadContacts.
 type ContactPage = query.Page[ContactItem]
 
 // Returns declares the answer.

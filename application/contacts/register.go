@@ -12,13 +12,13 @@ import (
 	"feedbox/domain/contact"
 )
 
-// Noun is what people call a contact.
+// Noun names a contact in faults.
 const Noun = "contact"
 
-// namespace keeps derived contact ids apart from all other derived ids.
+// namespace separates derived contact ids from derived ids of other kinds.
 var namespace = uuid.MustParse("5cb6a1a6-6a19-4ac5-a1f9-70b0f4bfe9c7")
 
-// CommandPorts are what the commands need. Work, IDs and Now are required.
+// CommandPorts are the ports of the commands. Work, IDs and Now are required.
 type CommandPorts struct {
 	Work command.UnitsOfWork[*contact.Contact]
 	IDs  command.IDs
@@ -27,14 +27,14 @@ type CommandPorts struct {
 	Audit bool
 }
 
-// commands answers the commands.
+// commands handles the commands.
 type commands struct {
-	command.Ports[*contact.Contact]
+	command.Service[*contact.Contact]
 }
 
-// RegisterCommands makes m answer every command of this package.
+// RegisterCommands registers the handler of every command of this package with m.
 func RegisterCommands(m *mediator.Mediator, p CommandPorts) error {
-	c := &commands{command.Ports[*contact.Contact]{Work: p.Work, IDs: p.IDs, Now: p.Now, Audit: p.Audit, Noun: Noun, Namespace: namespace}}
+	c := &commands{command.Service[*contact.Contact]{Work: p.Work, IDs: p.IDs, Now: p.Now, Audit: p.Audit, Noun: Noun, Namespace: namespace}}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("register contacts: %w", err)
 	}
@@ -49,14 +49,14 @@ func RegisterCommands(m *mediator.Mediator, p CommandPorts) error {
 	)
 }
 
-// QueryPorts are what the queries need. Contacts is required.
+// QueryPorts are the ports of the queries. Contacts is required.
 type QueryPorts struct {
 	Contacts Reader
-	// Audit reads the audit trail. Without it ReadAudit is not answered.
+	// Audit reads the audit trail. If it is nil, ReadAudit has no handler.
 	Audit query.AuditReader
 }
 
-// RegisterQueries makes m answer the queries of this package.
+// RegisterQueries registers the handlers of the queries of this package with m.
 func RegisterQueries(m *mediator.Mediator, p QueryPorts) error {
 	if p.Contacts == nil {
 		return errors.New("register contacts: QueryPorts.Contacts is required")

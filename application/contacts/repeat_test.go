@@ -11,9 +11,9 @@ import (
 	"feedbox/application/mediator"
 )
 
-// A repeat is read at the state in which its first run was found, not at what the client
-// has seen: a replica that is behind might not have it yet.
-func TestARepeatedCreateIsReadBehindWhatItFound(t *testing.T) {
+// A repeat is read with the session token of the failed create. With the client's token, a
+// lagging replica might not have the contact yet.
+func TestRepeatedCreateReadsWithSessionOfConflict(t *testing.T) {
 	t.Parallel()
 	m, s := app(t)
 	in := keyed(john(), "", "k")
@@ -28,8 +28,7 @@ func TestARepeatedCreateIsReadBehindWhatItFound(t *testing.T) {
 	}
 }
 
-// others returns copies of in, each of which has another content of one of the client's
-// fields, by the field's name.
+// others returns copies of in by field name. In each copy that field has another value.
 func others[C any](t *testing.T, in C) map[string]C {
 	t.Helper()
 	notContent := []string{"ContactID", "IfMatch", "SessionToken", "Sender", "Target"}
@@ -60,9 +59,9 @@ func others[C any](t *testing.T, in C) map[string]C {
 	return made
 }
 
-// Every field of a command tells it from another under the same key: one that is left out
-// would have a request answered as a repeat of another.
-func TestEveryFieldTellsRequestsApart(t *testing.T) {
+// Every field of a command is part of its hash. If one were missing, a different request would
+// be answered as a repeat.
+func TestEveryFieldIsPartOfRequestHash(t *testing.T) {
 	t.Parallel()
 	m, _ := app(t)
 	sender := command.Sender{IdempotencyKey: "k"}

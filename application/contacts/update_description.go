@@ -7,7 +7,7 @@ import (
 	"feedbox/domain/contact"
 )
 
-// UpdateDescription gives a contact another description, or none, and records
+// UpdateDescription changes or removes the description of a contact and records
 // ContactDescriptionUpdatedEvent.
 //
 // Faults: Invalid, NotFound, PreconditionFailed, and those of UnitOfWork.Commit.

@@ -7,7 +7,7 @@ import (
 	"feedbox/domain/contact"
 )
 
-// UpdateEmail gives a contact another e-mail address, or none, and records
+// UpdateEmail changes or removes the e-mail address of a contact and records
 // ContactEmailUpdatedEvent.
 //
 // Faults: Invalid, NotFound, PreconditionFailed, and those of UnitOfWork.Commit.

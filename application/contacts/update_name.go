@@ -7,7 +7,7 @@ import (
 	"feedbox/domain/contact"
 )
 
-// UpdateName gives a contact another name and records ContactNameUpdatedEvent.
+// UpdateName changes the name of a contact and records ContactNameUpdatedEvent.
 //
 // Faults: Invalid, NotFound, PreconditionFailed, and those of UnitOfWork.Commit.
 type UpdateName struct {

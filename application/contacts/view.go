@@ -8,7 +8,7 @@ import (
 	"feedbox/domain/contact"
 )
 
-// Contact is the view of one contact.
+// Contact is the view of a contact.
 type Contact struct {
 	ID          uuid.UUID
 	FirstName   string
@@ -48,7 +48,7 @@ type ContactItem struct {
 	ETag        string // quoted as in HTTP
 }
 
-// optional returns nil for the empty text, which stands for none.
+// optional returns nil for the empty text, which means none.
 func optional(text string) *string {
 	if text == "" {
 		return nil

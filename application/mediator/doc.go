@@ -1,12 +1,12 @@
-// Package mediator finds the handler of a request and those of a domain event.
+// Package mediator dispatches requests and domain events to their handlers.
 //
-// Requests (commands and queries) go to exactly one handler, found by the
-// request's type: Send knows the type of the answer at compile time, since each
-// request declares it with a Returns method. Domain events go to every handler
-// subscribed to their type, in order of subscription, within the commit that
-// stores them. An event nobody handles is an error: it would be lost.
+// A request (command or query) has exactly one handler, found by the request's type. Each
+// request declares the type of its answer with a Returns method, so that Send is checked at
+// compile time. A domain event goes to every handler subscribed to its type, in the order of
+// subscription, within the commit that stores it. An event without a handler is an error,
+// because it would be lost.
 //
-// A Mediator is filled first and used after: Register and Subscribe are not safe
-// beside Send and Publish. Send and Publish are safe for concurrent use. The
-// package starts no goroutines.
+// Register and Subscribe must not be called concurrently with Send or Publish: fill the
+// Mediator first. Send and Publish are safe for concurrent use. The package starts no
+// goroutines.
 package mediator

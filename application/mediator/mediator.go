@@ -16,8 +16,8 @@ func New() *Mediator {
 	return &Mediator{requests: make(map[any]any), events: make(map[string][]subscribedFunc)}
 }
 
-// Request is a command or a query whose answer has the type Out. The method only
-// declares that type; it is never called.
+// Request is a command or a query whose answer has the type Out. The method only declares
+// that type and is never called.
 type Request[Out any] interface {
 	Returns(Out)
 }
@@ -39,8 +39,8 @@ func Register[In Request[Out], Out any](m *Mediator, handle Handler[In, Out]) er
 	return nil
 }
 
-// Send gives in to its handler and returns the answer.
-// It fails when nobody registered for the type.
+// Send calls the handler of in and returns its answer. A request without a handler is an
+// error.
 func Send[In Request[Out], Out any](ctx context.Context, m *Mediator, in In) (Out, error) {
 	handle, ok := m.requests[key[In]{}].(Handler[In, Out])
 	if !ok {

@@ -18,7 +18,7 @@ type shout struct{ text string }
 
 func (shout) Returns(string) {}
 
-func TestSendFindsTheHandlerByType(t *testing.T) {
+func TestSendFindsHandlerByType(t *testing.T) {
 	t.Parallel()
 	m := mediator.New()
 	err := errors.Join(
@@ -38,11 +38,11 @@ func TestSendFindsTheHandlerByType(t *testing.T) {
 	}
 }
 
-func TestSendWithoutHandlerAndSecondHandlerAreErrors(t *testing.T) {
+func TestMissingAndSecondHandlerAreErrors(t *testing.T) {
 	t.Parallel()
 	m := mediator.New()
 	if _, err := mediator.Send(t.Context(), m, double{}); err == nil {
-		t.Error("a request nobody handles is answered")
+		t.Error("a request without a handler is answered")
 	}
 	handler := func(context.Context, double) (int, error) { return 0, nil }
 	if err := mediator.Register(m, handler); err != nil {
@@ -60,7 +60,7 @@ func (o *outbox) Add(_ context.Context, e event.Event) error {
 	return nil
 }
 
-func TestPublishReachesEveryHandlerOfTheType(t *testing.T) {
+func TestPublishCallsEveryHandlerOfType(t *testing.T) {
 	t.Parallel()
 	m := mediator.New()
 	seen := 0
@@ -79,7 +79,7 @@ func TestPublishReachesEveryHandlerOfTheType(t *testing.T) {
 	}
 }
 
-func TestPublishFailsLoudly(t *testing.T) {
+func TestPublishReturnsHandlerAndDispatchErrors(t *testing.T) {
 	t.Parallel()
 	m := mediator.New()
 	failed := errors.New("failed")
@@ -88,7 +88,7 @@ func TestPublishFailsLoudly(t *testing.T) {
 		t.Errorf("a failing handler: %v", err)
 	}
 	if err := m.Publish(t.Context(), &outbox{}, contact.ContactNameUpdatedEvent{}); err == nil {
-		t.Error("an event nobody handles is accepted")
+		t.Error("an event without a handler is accepted")
 	}
 	if err := m.Publish(t.Context(), &outbox{}, impostor{}); err == nil {
 		t.Error("an event of another type under the same action is accepted")

@@ -1,4 +1,3 @@
-// Package query is how aggregates of any kind are read without a unit of work: one by its
-// id, a page of them, the audit trail of one. Nothing here changes an aggregate. A use case
-// turns the states into views.
+// Package query reads aggregates of any kind without a unit of work: one by its id, a page of
+// them, or the audit trail of one. It changes nothing. A use case turns the states into views.
 package query

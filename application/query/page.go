@@ -17,9 +17,9 @@ const (
 // Pager reads aggregates of one kind page by page, as items I. It is safe for concurrent
 // use.
 type Pager[I any] interface {
-	// Page returns up to size aggregates that are not deleted, in no promised order,
-	// from where continuation ends (empty: from the start). A page may be short, even
-	// empty, and have a successor.
+	// Page returns up to size aggregates that are not deleted, in no defined order,
+	// starting at continuation (empty: at the start). A short or empty page may still have
+	// a next one.
 	//
 	// Faults: Invalid (malformed session token or continuation), Throttled, Unavailable.
 	Page(ctx context.Context, size int, continuation, sessionToken string) (Page[I], error)
@@ -28,14 +28,14 @@ type Pager[I any] interface {
 // Page is one page of a listing.
 type Page[I any] struct {
 	Items []I
-	// Continuation leads to the next page; empty: this is the last. The next page
-	// may turn out to be empty.
+	// Continuation leads to the next page, which may be empty. It is empty on the last
+	// page.
 	Continuation string
 	SessionToken string
 }
 
-// PageSize returns the size of the page asked for, or the default for zero. A size that is
-// not allowed is Invalid.
+// PageSize returns the requested page size, or the default for zero. A size out of bounds
+// returns Invalid.
 func PageSize(asked int) (int, error) {
 	size := cmp.Or(asked, DefaultPageSize)
 	if size < 1 || size > MaxPageSize {
@@ -47,7 +47,7 @@ func PageSize(asked int) (int, error) {
 	return size, nil
 }
 
-// MapPage returns a page with other items.
+// MapPage returns p with its items converted.
 func MapPage[A, B any](p Page[A], item func(A) B) Page[B] {
 	other := Page[B]{Items: make([]B, len(p.Items)), Continuation: p.Continuation, SessionToken: p.SessionToken}
 	for i, one := range p.Items {

@@ -9,18 +9,18 @@ import (
 	"feedbox/domain/fault"
 )
 
-// Reader reads aggregates of one kind, whose states are S. It is safe for concurrent use.
+// Reader reads aggregates of one kind, with state S. It is safe for concurrent use.
 type Reader[S any] interface {
-	// Read returns one aggregate, also a deleted one. With ifNoneMatch, an aggregate that
-	// still has this ETag is NotModified. Reads see at least what the session token
-	// stands for.
+	// Read returns one aggregate, including a deleted one. It returns NotModified if the
+	// aggregate's ETag is ifNoneMatch. It sees at least the writes that the session token
+	// covers.
 	//
 	// Faults: NotFound, NotModified, Invalid (malformed session token), Throttled,
 	// Unavailable.
 	Read(ctx context.Context, id uuid.UUID, ifNoneMatch, sessionToken string) (Found[S], error)
 }
 
-// Found is an aggregate as it was read.
+// Found is the result of a read.
 type Found[S any] struct {
 	State        S
 	Deleted      bool
@@ -31,17 +31,17 @@ type Found[S any] struct {
 // Read asks for one aggregate.
 type Read struct {
 	ID uuid.UUID
-	// IfNoneMatch are ETags the client has; "*" is any. If the aggregate's is one of
-	// them, the answer is NotModified.
+	// IfNoneMatch lists ETags that the client has; "*" matches any. If the aggregate's
+	// ETag is one of them, the answer is NotModified.
 	IfNoneMatch []string
-	// SessionToken is what the client has seen so far; it may be empty.
+	// SessionToken covers the writes that the client has seen; it may be empty.
 	SessionToken string
 }
 
-// One answers in; noun is what people call such an aggregate. An aggregate that was deleted
-// is NotFound (code noun_not_found). Other faults: those of Reader.
+// One reads one aggregate; noun names it in faults. A deleted aggregate is NotFound (code
+// noun_not_found). Other faults: those of Reader.
 func One[S any](ctx context.Context, r Reader[S], noun string, in Read) (Found[S], error) {
-	// A single ETag is compared by the store, which then sends no document.
+	// The store compares a single ETag itself, and then sends no document.
 	single := ""
 	if len(in.IfNoneMatch) == 1 && in.IfNoneMatch[0] != "*" {
 		single = in.IfNoneMatch[0]

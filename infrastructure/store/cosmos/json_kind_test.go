@@ -57,12 +57,12 @@ func basketKind() document.JSON[*basket, basketState] {
 	}
 }
 
-func newBaskets(t *testing.T) (*world, *command.Ports[*basket]) {
+func newBaskets(t *testing.T) (*world, *command.Service[*basket]) {
 	t.Helper()
 	w := newWorld(t, worldOptions{})
 	work, err := cosmos.NewUnitsOfWork(w.container, basketKind().Kind(), nil, &cosmos.Options{Backoff: -1})
 	must(t, err)
-	return w, &command.Ports[*basket]{Work: work, IDs: uuid.New, Now: time.Now, Audit: true, Noun: "basket", Namespace: uuid.MustParse("0a7f19f2-3d8c-4d0b-b8e3-5a4b7f1f6a11")}
+	return w, &command.Service[*basket]{Work: work, IDs: uuid.New, Now: time.Now, Audit: true, Noun: "basket", Namespace: uuid.MustParse("0a7f19f2-3d8c-4d0b-b8e3-5a4b7f1f6a11")}
 }
 
 func opening(key string) command.Creation[*basket] {

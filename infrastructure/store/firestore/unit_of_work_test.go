@@ -25,7 +25,7 @@ func subject(db *firestore.DB) recordstoretest.Subject {
 	return recordstoretest.Subject{Store: firestore.Rows{DB: db}}
 }
 
-func baskets(t *testing.T, db *firestore.DB, o *recordstore.Options) *command.Ports[*recordstoretest.Basket] {
+func baskets(t *testing.T, db *firestore.DB, o *recordstore.Options) *command.Service[*recordstoretest.Basket] {
 	t.Helper()
 	return recordstoretest.Baskets(t, firestore.Rows{DB: db}, o)
 }

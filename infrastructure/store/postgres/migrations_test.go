@@ -30,10 +30,10 @@ func TestGatesOfVersion1(t *testing.T) {
 	want := []relay.Gate{
 		{
 			Key: "a \"key\"", Closing: relay.Closing{Event: "e1", Reason: "too_large", Error: "too large\nby far", At: at}, Progress: relay.Progress{Sequence: 7, LSN: 1 << 40},
-			Events: 3, Last: 9, Sequence: 12, Intent: &relay.Intent{Verb: relay.VerbSkip, Event: "e1", By: "ann", Note: "known", At: at, FromStore: true},
+			Events: 3, Arrivals: 9, Sequence: 12, Intent: &relay.Intent{Verb: relay.VerbSkip, Event: "e1", By: "ann", Note: "known", At: at, FromStore: true},
 			Attempts: 4, Error: "it failed", TriedAt: at.Add(time.Minute),
 		},
-		{Key: "b", Closing: relay.Closing{Event: "e2", Reason: "busy", At: at.Add(time.Hour), Auto: true}, Events: 1, Last: 1},
+		{Key: "b", Closing: relay.Closing{Event: "e2", Reason: "busy", At: at.Add(time.Hour), Auto: true}, Events: 1, Arrivals: 1},
 	}
 	closings := []string{
 		`{"event":"e1","reason":"too_large","error":"too large\nby far","at":"2026-03-01T12:00:00.123456Z"}`,
@@ -47,7 +47,7 @@ func TestGatesOfVersion1(t *testing.T) {
 			intent, tried = &text, &g.TriedAt
 		}
 		_, err := pool.Exec(t.Context(), `INSERT INTO gates (key, closing, wanted, intent, progress_sequence, progress_lsn, events, last, sequence, attempts, error, tried_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, g.Key, closings[i], g.Wanted() != nil, intent, g.Progress.Sequence, g.Progress.LSN, g.Events, g.Last, g.Sequence, g.Attempts, g.Error, tried)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, g.Key, closings[i], g.EffectiveIntent() != nil, intent, g.Progress.Sequence, g.Progress.LSN, g.Events, g.Arrivals, g.Sequence, g.Attempts, g.Error, tried)
 		must(t, err)
 	}
 	db, err := postgres.Open(url+"&timezone=Asia/Kolkata", nil)

@@ -23,7 +23,7 @@ func subject(db *postgres.DB) recordstoretest.Subject {
 	return recordstoretest.Subject{Store: postgres.Rows{DB: db}}
 }
 
-func baskets(t *testing.T, db *postgres.DB, o *recordstore.Options) *command.Ports[*recordstoretest.Basket] {
+func baskets(t *testing.T, db *postgres.DB, o *recordstore.Options) *command.Service[*recordstoretest.Basket] {
 	t.Helper()
 	return recordstoretest.Baskets(t, postgres.Rows{DB: db}, o)
 }

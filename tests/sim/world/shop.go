@@ -53,7 +53,7 @@ func (w *World) runShop(ctx context.Context, n *nic, name string) error {
 	if err != nil {
 		return err
 	}
-	ports := &command.Ports[*order]{
+	ports := &command.Service[*order]{
 		Work: work, IDs: uuid.New, Now: time.Now, Noun: "order", Audit: true, Namespace: uuid.MustParse("6a1b8e6e-5a2b-4f39-8d8b-6b0a6e8c1c11"),
 	}
 	var writers sync.WaitGroup
@@ -66,7 +66,7 @@ func (w *World) runShop(ctx context.Context, n *nic, name string) error {
 }
 
 // sell changes orders until ctx ends.
-func (w *World) sell(ctx context.Context, ports *command.Ports[*order], rnd *rand.Rand) {
+func (w *World) sell(ctx context.Context, ports *command.Service[*order], rnd *rand.Rand) {
 	for {
 		timer := time.NewTimer(time.Duration(rnd.ExpFloat64() * float64(2*time.Second)))
 		select {
@@ -109,7 +109,7 @@ func (s *shops) enter() bool {
 	return !s.closed
 }
 
-func (w *World) place(ctx context.Context, ports *command.Ports[*order], serial int, keyed bool) {
+func (w *World) place(ctx context.Context, ports *command.Service[*order], serial int, keyed bool) {
 	if !w.shops.enter() {
 		return
 	}
@@ -136,7 +136,7 @@ func (w *World) place(ctx context.Context, ports *command.Ports[*order], serial 
 	}
 }
 
-func (w *World) change(ctx context.Context, ports *command.Ports[*order], id uuid.UUID, serial int, keyed bool, change func(o *order) error) {
+func (w *World) change(ctx context.Context, ports *command.Service[*order], id uuid.UUID, serial int, keyed bool, change func(o *order) error) {
 	if !w.shops.enter() {
 		return
 	}

@@ -57,11 +57,11 @@ var basketKind = document.JSON[*Basket, BasketState]{
 }
 
 // Baskets are the commands on the baskets in store.
-func Baskets(t testing.TB, store recordstore.Store, o *recordstore.Options) *command.Ports[*Basket] {
+func Baskets(t testing.TB, store recordstore.Store, o *recordstore.Options) *command.Service[*Basket] {
 	t.Helper()
 	work, err := recordstore.NewUnitsOfWork(store, basketKind.Kind(), nil, o)
 	must(t, err)
-	return &command.Ports[*Basket]{Work: work, IDs: uuid.New, Now: time.Now, Audit: true, Noun: "basket", Namespace: uuid.MustParse("0a7f19f2-3d8c-4d0b-b8e3-5a4b7f1f6a11")}
+	return &command.Service[*Basket]{Work: work, IDs: uuid.New, Now: time.Now, Audit: true, Noun: "basket", Namespace: uuid.MustParse("0a7f19f2-3d8c-4d0b-b8e3-5a4b7f1f6a11")}
 }
 
 // Reader reads the baskets in store.

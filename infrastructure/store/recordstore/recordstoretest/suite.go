@@ -98,7 +98,7 @@ func UnitOfWork(t *testing.T, s Subject) {
 }
 
 // read reads the basket id, which has four lines, and lists it with others.
-func (s Subject) read(t *testing.T, p *command.Ports[*Basket], id uuid.UUID) {
+func (s Subject) read(t *testing.T, p *command.Service[*Basket], id uuid.UUID) {
 	t.Helper()
 	reader := Reader(t, s.Store)
 	found, err := reader.Read(t.Context(), id, "", "")
