@@ -1,68 +1,67 @@
-// Package relay is the use case between the change feed and the broker: it takes
-// the changes of a feed range, picks out the domain events and has them published.
+// Package relay is the use case between the change feed and the broker. It takes the changes
+// of a feed range, selects the domain events and publishes them.
 //
-// What it owns: which document is an event, in what order the events of a key leave,
-// what a failure means, and what becomes of events that cannot be sent. What it does not
-// own: leases, attempts and checkpoints (package changefeed), the stored shape of
-// documents (ports Decoder and ParkedStore) and the broker (port Publisher).
+// The package decides which document is an event, in what order the events of a key are sent,
+// what a failure means, and what happens to events that cannot be sent. It does not handle
+// leases, attempts and checkpoints (package changefeed), the stored format of documents (ports
+// Decoder and ParkedStore) and the broker (port Publisher).
 //
 //	changes ─▶ decode ─▶ by key, in order ─▶ key parked? ─no─▶ Publisher
 //	                                             │yes
 //	                                             ▼
 //	                                       ParkedStore ─▶ Drainer ─▶ Publisher, then the gate opens
 //
-// # A failure, from the broker's word to the operator
+// # The path of a failure from the broker to the operator
 //
 //	broker        accepted │ a condition, another outcome, a lost link, no answer
 //	                       ▼
-//	publisher     the table of classes (servicebus/errors.go):
-//	                Outage     the way to the broker; time cures it
-//	                Blocked    its set-up; a person cures it
+//	publisher     the table of classes (errors.go of each broker's package):
+//	                Outage     the broker or the way to it; it recovers without help
+//	                Blocked    the broker's set-up; an operator must fix it
 //	                Refused    the message, for certain or perhaps (Ambiguous)
 //	                       ▼
-//	judge         is it one key's, or the broker's? (judge.go)
-//	                three keys failed, each by itself, and nothing was accepted since:
-//	                the broker's. One key at a time is tried, all else waits.
-//	                If not: that key's; the others go on.
+//	breaker       one key or the whole broker? (breaker.go)
+//	                Three separate failures of different keys with nothing accepted since:
+//	                the broker. Sending is paused, then probed with one key at a time.
+//	                Otherwise: that key. The others continue.
 //	                       ▼
-//	verdict       done    waiting (NotBefore, if it is known)    refused
-//	                │         │                                     │
-//	lane            │         └──▶ the key is held, what follows    │
-//	(changefeed)    │              behind it; tried again       ◀───┤ counted
-//	                │                  │ WaitLimit, while others    │
-//	                │                  │ are accepted               │ MaxAttempts
-//	                ▼                  ▼                            ▼
-//	checkpoint   passes it        Park: the gate of the key closes, the event behind it
+//	answer        done    waiting (NotBefore, if known)      refused
+//	                │         │                                 │
+//	lane            │         └──▶ the key and its later    ◀───┤ counted
+//	(changefeed)    │              events wait for the retry    │
+//	                │                  │ WaitLimit, while others│
+//	                │                  │ are accepted           │ MaxAttempts
+//	                ▼                  ▼                        ▼
+//	checkpoint   passes it        Park: the gate of the key closes, with the event parked
 //	                                   │ Closing.Auto               │
-//	parked events                      │ followers are parked as they come, by sequence;
-//	                                   │ what was sent before (Gate.Progress) is not
+//	parked events                      │ later events of the key are parked, by sequence,
+//	                                   │ except those sent before (Gate.Progress)
 //	                                   ▼                            ▼
-//	drainer                       by itself, when the broker   on an intent: retry,
-//	(owner's lease)               accepts again                retry --from-store, skip
+//	drainer                       automatically, when the      on an intent: retry,
+//	(range owner)                 broker accepts again         retry --from-store, skip
 //	                                   │                            ▲
 //	                                   └── refused after all ───────┤
 //	operator                      feedbox parked ls: key, reason, ──┘
-//	                              events; feedbox lag: what waits, and why
+//	                              events; feedbox lag: the backlog and its cause
 //
-// Each step is in one place: the classes in the publisher's table, the evidence in the
-// judge, the waiting and counting in the lane, the order in the gate. Nothing below the
-// lane sends anything twice, but for the client's one try after it has reconnected.
+// Each step has one place: the classes are in the publisher's table, the evidence in the
+// breaker, retries and counts in the lane, and the order in the gate. No step before the lane
+// retries a send, except the client's single retry after a reconnect.
 //
 // Invariants:
 //
-//   - Events of one key leave in the order of the feed, those of one transaction, which
-//     share an LSN, by sequence. An event that cannot be sent holds back the later events
+//   - Events of one key are sent in the order of the feed. Events of one transaction share an
+//     LSN and are sent by sequence. An event that cannot be sent holds back the later events
 //     of its key, and no other key.
-//   - A message is the same on every attempt: same id, same key, and as body the stored
-//     bytes. The broker's duplicate detection rests on that.
-//   - Only a refusal spends an attempt. One that fits the set-up as well as the message
-//     counts until it has hit three keys without any message being accepted in between.
-//   - While a gate is closed only the Drainer of the range's owner sends events of the key.
+//   - A message is the same on every attempt: same id, same key, and the stored bytes as its
+//     body. The duplicate detection of the broker relies on that.
+//   - Only a refusal counts as an attempt. An ambiguous refusal counts until three keys have
+//     failed without an accepted message in between.
+//   - While a gate is closed, only the Drainer of the range's owner sends events of the key.
 //
-// What is not promised: that no event is sent twice, or late. A sender that stood still
-// after the last check of its context may send what its successor has sent already.
-// Inside the broker's duplicate window that is dropped; behind it the consumer's inbox
-// has to.
+// Events may be sent twice, and late. A process that was suspended after its last check of the
+// context may resume and send events that the next owner has sent already. The broker drops
+// them within its duplicate window; after that the consumer's inbox has to.
 //
 // The package starts no goroutine.
 package relay

@@ -9,52 +9,52 @@ import (
 	"feedbox/domain/fault"
 )
 
-// Drained tells of a try to drain a gate.
-type Drained struct {
-	Key    string
-	Sent   int   // events sent
-	Differ int   // of these, how many were sent with other content than was parked
-	Skip   bool  // one was left out
-	Open   bool  // the gate is open now
-	Err    error // why not
+// DrainReport is the result of one attempt to drain a gate.
+type DrainReport struct {
+	Key     string
+	Sent    int   // events sent
+	Changed int   // of the sent events, those with other content than was parked
+	Skipped bool  // an event was skipped
+	Opened  bool  // the gate is open now
+	Err     error // nil if open
 }
 
-// drain is one try to drain a gate.
+// drain is one attempt to drain a gate.
 type drain struct {
 	*Drainer
-	acceptedBefore int // Drainer.accepted when the key could not be sent the last time
-	report         Drained
-	refused        error // why the intent was given up
-	done           bool  // there is no further step
+	acceptedBefore int // Drainer.accepted at the key's last failure
+	report         DrainReport
+	refused        error // why the intent was dropped
+	done           bool  // no step follows
 }
 
-// drain works on a gate, step by step, until it is open or a step fails. It returns an
-// error if the gate is to be tried again. accepted is that of the key's try before.
+// drain runs steps until the gate is open or a step fails. It returns an error if the gate
+// should be retried. accepted is Drainer.accepted at the key's last failure.
 func (d *Drainer) drain(ctx context.Context, key string, accepted int) error {
-	w := &drain{Drainer: d, acceptedBefore: accepted, report: Drained{Key: key}}
+	w := &drain{Drainer: d, acceptedBefore: accepted, report: DrainReport{Key: key}}
 	var err error
 	for err == nil && !w.done {
 		err = d.ranges.Own(ctx, key, w.step)
 	}
 	w.report.Err = errors.Join(err, w.refused)
-	if w.report.Sent > 0 || w.report.Skip || w.report.Open || w.report.Err != nil && !errors.Is(err, ErrNotOwned) {
-		tell(ctx, d.opts.Drained, w.report)
+	if w.report.Sent > 0 || w.report.Skipped || w.report.Opened || w.report.Err != nil && !errors.Is(err, ErrNotOwned) {
+		notify(ctx, d.opts.Drained, w.report)
 	}
 	return err
 }
 
-// step skips what is to be skipped, or sends the first events, or opens the gate if there
-// are none. ctx is that of the ownership of the key's range.
+// step skips the first event if an operator wants that, or sends the first events, or opens
+// the gate if there are none. ctx ends with the ownership of the key's range.
 func (w *drain) step(ctx context.Context) error {
 	gate, err := w.store.Gate(ctx, w.report.Key)
-	if fault.Is(err, fault.NotFound) || err == nil && gate.Wanted() == nil {
+	if fault.Is(err, fault.NotFound) || err == nil && gate.EffectiveIntent() == nil {
 		w.done = true
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read the gate of key %q: %w", w.report.Key, err)
 	}
-	intent, limit := *gate.Wanted(), w.opts.Batch
+	intent, limit := *gate.EffectiveIntent(), w.opts.Batch
 	if intent.Verb == VerbSkip {
 		limit = 1
 	}
@@ -68,38 +68,38 @@ func (w *drain) step(ctx context.Context) error {
 		return w.send(ctx, gate, intent, events)
 	}
 	err = w.store.Open(ctx, gate)
-	if fault.Is(err, fault.PreconditionFailed) { // events have come since
+	if fault.Is(err, fault.PreconditionFailed) { // an event was parked since
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("open the gate of key %q: %w", gate.Key, err)
 	}
-	w.report.Open, w.done = true, true
+	w.report.Opened, w.done = true, true
 	return nil
 }
 
-// skip takes the first event away, with a record, and turns the intent into a retry.
+// skip removes the first event, keeps a record of it, and turns the intent into a retry.
 func (w *drain) skip(ctx context.Context, gate Gate, intent Intent, first []ParkedEvent) error {
 	if len(first) == 0 || first[0].ID != intent.Event {
-		return w.giveUp(ctx, gate, Refuse("not_first", "event %q is not the first in line of key %q", intent.Event, gate.Key), nil)
+		return w.dropIntent(ctx, gate, Refuse("not_first", "event %q is not the first parked event of key %q", intent.Event, gate.Key), nil)
 	}
 	retry := intent
 	retry.Verb, retry.Event = VerbRetry, ""
 	gate.Intent = &retry
 	_, err := w.store.Remove(ctx, gate, first, &Skipped{Event: first[0], Intent: intent})
-	if fault.Is(err, fault.PreconditionFailed) { // the gate has changed: look again
+	if fault.Is(err, fault.PreconditionFailed) { // the gate has changed: the next step reads it again
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("skip event %q of key %q: %w", first[0].ID, gate.Key, err)
 	}
-	w.report.Skip = true
+	w.report.Skipped = true
 	return nil
 }
 
-// send publishes the first events of the line and takes away those that were accepted.
+// send publishes the first parked events and removes the accepted ones.
 func (w *drain) send(ctx context.Context, gate Gate, intent Intent, events []ParkedEvent) error {
-	messages, differ, failure := w.decode(ctx, intent, events)
+	messages, changed, failure := w.decode(ctx, intent, events)
 	sent := len(messages)
 	if sent > 0 {
 		groups := []Group{{Key: gate.Key, Messages: messages}}
@@ -115,59 +115,60 @@ func (w *drain) send(ctx context.Context, gate Gate, intent Intent, events []Par
 			return fmt.Errorf("remove sent events of key %q: %w", gate.Key, errors.Join(failure, err))
 		}
 		w.report.Sent += sent
-		w.report.Differ += differ[sent]
+		w.report.Changed += changed[sent]
 	}
-	// A refusal that does not tell may be the fault of the broker's set-up as long as nothing
-	// was accepted since the try before. An operator who asked hears of it all the same.
-	doubtful := gate.Intent == nil && w.accepted == w.acceptedBefore && mayBeTheBroker(failure)
-	if ClassOf(failure) != Refused || doubtful {
-		return failure // what is wanted stays; a later look tries again
+	// An ambiguous refusal may be the fault of the broker's set-up if nothing was accepted
+	// since the last attempt. An operator's intent is dropped anyway, because the operator is
+	// waiting for the result.
+	suspect := gate.Intent == nil && w.accepted == w.acceptedBefore && mayBeBrokerFault(failure)
+	if ClassOf(failure) != Refused || suspect {
+		return failure // the intent stays, and a later poll retries it
 	}
-	return w.giveUp(ctx, gate, failure, &events[sent])
+	return w.dropIntent(ctx, gate, failure, &events[sent])
 }
 
-// notStored is the reason of an intent that the store cannot fulfil.
+// notStored is the reason for dropping an intent whose event is not in the store.
 const notStored = "not_stored"
 
-// decode reads events again, since an operator may have mended them, up to the first
-// that cannot be sent. differ[n] is how many of the first n messages are others than were
-// parked.
-func (w *drain) decode(ctx context.Context, intent Intent, events []ParkedEvent) (messages []Message, differ []int, failure error) {
-	differ = []int{0}
+// decode decodes events up to the first that cannot be sent. It decodes them again because an
+// operator may have edited them. changed[n] is the number of the first n messages that differ
+// from the parked ones.
+func (w *drain) decode(ctx context.Context, intent Intent, events []ParkedEvent) (messages []Message, changed []int, failure error) {
+	changed = []int{0}
 	for i := range events {
 		e := &events[i]
 		document := e.Document
 		if intent.FromStore {
 			var err error
 			if document, err = w.stored(ctx, e); err != nil {
-				return messages, differ, err
+				return messages, changed, err
 			}
 		}
 		m, isEvent, err := w.decoder.Decode(document)
 		switch {
 		case err != nil:
-			return messages, differ, err
+			return messages, changed, err
 		case !isEvent:
-			return messages, differ, Refuse("not_an_event", "document %q is no event", e.ID)
+			return messages, changed, Refuse("not_an_event", "document %q is not an event", e.ID)
 		case m.ID != e.ID || m.Key != e.Key:
-			return messages, differ, Refuse("identity_changed", "document %q of key %q became %q of key %q", e.ID, e.Key, m.ID, m.Key)
+			return messages, changed, Refuse("identity_changed", "document %q of key %q now has id %q and key %q", e.ID, e.Key, m.ID, m.Key)
 		}
-		messages, differ = append(messages, m), append(differ, differ[i])
+		messages, changed = append(messages, m), append(changed, changed[i])
 		if intent.FromStore && !SameContent(w.decoder, e.Document, document) {
-			differ[i+1]++
+			changed[i+1]++
 		}
 	}
-	return messages, differ, nil
+	return messages, changed, nil
 }
 
-// stored reads the document of e where it was committed.
+// stored reads the committed document of e.
 func (w *drain) stored(ctx context.Context, e *ParkedEvent) ([]byte, error) {
 	if w.opts.Stored == nil {
 		return nil, Refuse(notStored, "this relay cannot read events from the store")
 	}
 	document, err := w.opts.Stored.Event(ctx, e.Key, e.ID)
 	if fault.Is(err, fault.NotFound) {
-		return nil, Refuse(notStored, "event %q of key %q is no longer in the store, it has expired or was removed: retry without the store sends it as it was parked", e.ID, e.Key)
+		return nil, Refuse(notStored, "event %q of key %q expired or was removed from the store; a retry without --from-store sends it as it was parked", e.ID, e.Key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read event %q of key %q from the store: %w", e.ID, e.Key, err)
@@ -175,13 +176,13 @@ func (w *drain) stored(ctx context.Context, e *ParkedEvent) ([]byte, error) {
 	return document, nil
 }
 
-// giveUp takes the intent off the gate and notes why; the gate stays closed. If event was
-// refused, the key waits for an operator from now on.
-func (w *drain) giveUp(ctx context.Context, gate Gate, reason error, event *ParkedEvent) error {
-	given, now := gate.Intent, w.opts.Now().UTC().Round(time.Millisecond)
+// dropIntent removes the intent from the gate and stores the reason; the gate stays closed. If
+// event was refused, the key waits for an operator from now on.
+func (w *drain) dropIntent(ctx context.Context, gate Gate, reason error, event *ParkedEvent) error {
+	dropped, now := gate.Intent, w.opts.Now().UTC().Round(time.Millisecond)
 	err := w.change(ctx, gate, func(g Gate) (Gate, error) {
-		if g.Intent != nil && given != nil && *g.Intent == *given {
-			g.Intent = nil // an operator's newer one stays
+		if g.Intent != nil && dropped != nil && *g.Intent == *dropped {
+			g.Intent = nil // a newer intent stays
 		}
 		if g.Closing.Auto && event != nil && ReasonOf(reason) != notStored {
 			g.Closing = Closing{Event: event.ID, Reason: ReasonOf(reason), Error: reason.Error(), At: now}
@@ -191,14 +192,14 @@ func (w *drain) giveUp(ctx context.Context, gate Gate, reason error, event *Park
 		return w.store.Update(ctx, g)
 	})
 	if err != nil {
-		return errors.Join(reason, fmt.Errorf("take the intent off key %q: %w", gate.Key, err))
+		return errors.Join(reason, fmt.Errorf("remove the intent from the gate of key %q: %w", gate.Key, err))
 	}
 	w.refused, w.done = reason, true
 	return nil
 }
 
-// change stores gate as store leaves it. If it has changed in the meantime, since events have
-// come behind it or another intent, it tries again on the gate as it is now.
+// change calls store with the gate. If the gate has changed meanwhile, by a newly parked event or
+// another intent, it reads the gate and calls store again.
 func (w *drain) change(ctx context.Context, gate Gate, store func(Gate) (Gate, error)) error {
 	for {
 		_, err := store(gate)

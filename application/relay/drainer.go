@@ -9,60 +9,61 @@ import (
 	"time"
 )
 
-// Drainer sends the events behind a gate in their order, then opens the gate: because an
-// operator wants it, or because the gate was closed only until the broker accepts events
-// again (Closing.Auto). Each step runs under the ownership of the range that the key lies
-// in, so whoever may send the key's new events drains its old ones.
+// Drainer sends the parked events of a key in order, then opens its gate. It does so on the
+// intent of an operator, or automatically if the gate was closed only until the broker accepts
+// events again (Closing.Auto). Each step runs under the ownership of the key's range, so that
+// one process sends the old and the new events of a key.
 //
-// While it drains, new events of the key are parked by the range's owner, which finds the
-// gate closed. The gate opens only if its version says that nothing has come since no event
-// was found behind it; from then on the owner finds it open and sends by itself.
+// While it drains, the owner of the range finds the gate closed and parks new events of the
+// key. The gate opens only if its version shows that no event was parked since the drainer
+// found none. After that the owner finds it open and sends new events directly.
 type Drainer struct {
 	store     DrainStore
 	ranges    Ranges
 	decoder   Decoder
 	publisher Publisher
 	opts      DrainOptions
-	accepted  int              // events that the broker accepted
-	waits     map[string]*wait // by key, of the gates that the last look found
+	accepted  int                    // number of events that the broker accepted
+	backoffs  map[string]*keyBackoff // by key, of the gates in the last poll
 }
 
-// wait is how long a key is left alone that could not be sent.
-type wait struct {
-	tries    int       // in a row that failed
-	until    time.Time // zero: it is tried
-	wanted   time.Time // Intent.At: a new intent is tried at once
+// keyBackoff is the backoff of a key that could not be sent.
+type keyBackoff struct {
+	tries    int       // consecutive failures
+	until    time.Time // zero: retry at once
+	intentAt time.Time // Intent.At; a newer intent is tried at once
 	accepted int       // Drainer.accepted at the last failure
 }
 
 // DrainOptions are the choices of NewDrainer. Zero means the default.
 type DrainOptions struct {
-	// Now is the clock of pauses and of what is stored. Required.
+	// Now is the clock of backoffs and of stored times. Required.
 	Now func() time.Time
-	// Poll is the time between two looks for what is wanted, and the first pause of a key
-	// that could not be sent. The pauses double, up to a minute. Default 5 s.
+	// Poll is the interval between polls for intents, and the first backoff of a key that
+	// could not be sent. Backoffs double, up to a minute. Default 5 s.
 	Poll time.Duration
-	// Batch is how many events are sent in one step, for which an owner that gives the
-	// range up waits. Default 90, and no more: a store takes so many away in one
-	// transaction, so that all that was sent is gone, or nothing.
+	// Batch is the number of events sent in one step. An owner that releases the range
+	// waits for the step. Default and maximum 90, because a store must remove all sent
+	// events in one transaction.
 	Batch int
-	// Stored is where Intent.FromStore reads. Default: none; such an intent is given up.
+	// Stored reads events for Intent.FromStore. Without it such an intent is dropped.
 	Stored Stored
-	// Drained, if set, is called after each try to drain a gate.
-	Drained func(ctx context.Context, d Drained)
-	// LookFailed, if set, is told each time that the store did not tell what is wanted.
-	LookFailed func(ctx context.Context, err error)
+	// Drained, if set, is called after each attempt to drain a gate.
+	Drained func(ctx context.Context, d DrainReport)
+	// PollFailed, if set, is called each time that the store fails to return the intents.
+	PollFailed func(ctx context.Context, err error)
 }
 
 const (
-	// batchMax is what every store removes in one transaction, beside the gate and a
-	// record of what was skipped: Cosmos DB takes 100 operations.
-	batchMax = 90
-	// drainPauseMax bounds the pauses after failures.
-	drainPauseMax = time.Minute
-	// failedEnough is how many keys in a row that could not be sent end a look: it is the
-	// broker's fault then, and each further key would only wait for it.
-	failedEnough = 3
+	// maxBatch is the number of events that every store can remove in one transaction,
+	// together with the gate and a record of a skipped event. Cosmos DB allows 100
+	// operations.
+	maxBatch = 90
+	// maxDrainPause bounds the backoff after failures.
+	maxDrainPause = time.Minute
+	// maxFailuresInRow is the number of consecutive key failures that end a poll, because
+	// the broker is probably down and further keys would fail too.
+	maxFailuresInRow = 3
 )
 
 // NewDrainer returns a drainer. store, ranges, decoder and publisher are required.
@@ -71,26 +72,26 @@ func NewDrainer(store DrainStore, ranges Ranges, decoder Decoder, publisher Publ
 		return nil, errors.New("new drainer: store, ranges, decoder, publisher and option Now are required")
 	}
 	opts.Poll = cmp.Or(opts.Poll, 5*time.Second)
-	opts.Batch = cmp.Or(opts.Batch, batchMax)
-	if opts.Poll < 0 || opts.Batch < 0 || opts.Batch > batchMax {
-		return nil, fmt.Errorf("new drainer: options Poll and Batch must be positive, Batch at most %d", batchMax)
+	opts.Batch = cmp.Or(opts.Batch, maxBatch)
+	if opts.Poll < 0 || opts.Batch < 0 || opts.Batch > maxBatch {
+		return nil, fmt.Errorf("new drainer: options Poll and Batch must be positive, Batch at most %d", maxBatch)
 	}
 	return &Drainer{store: store, ranges: ranges, decoder: decoder, publisher: publisher, opts: opts}, nil
 }
 
-// Run drains what it finds until ctx ends, then returns nil. It survives failures of
-// the store and of the broker; while the store fails it looks ever less often, at last
-// once a minute.
+// Run polls and drains until ctx ends, then returns nil. It continues after failures of the
+// store and of the broker. While the store fails it polls less and less often, down to once a
+// minute.
 func (d *Drainer) Run(ctx context.Context) error {
 	failed := 0
 	for {
 		gates, err := d.store.Intents(ctx)
 		if err == nil {
 			failed = 0
-			d.look(ctx, gates)
+			d.drainAll(ctx, gates)
 		} else if ctx.Err() == nil {
 			failed++
-			tell(ctx, d.opts.LookFailed, err)
+			notify(ctx, d.opts.PollFailed, err)
 		}
 		pause := d.pause(max(failed-1, 0))
 		select {
@@ -101,27 +102,26 @@ func (d *Drainer) Run(ctx context.Context) error {
 	}
 }
 
-// pause is how long something is left alone that failed before, and before that so many
-// times in a row.
+// pause returns the backoff after one failure and the given number of failures before it.
 func (d *Drainer) pause(failed int) time.Duration {
-	return min(d.opts.Poll<<min(failed, 16), max(drainPauseMax, d.opts.Poll))
+	return min(d.opts.Poll<<min(failed, 16), max(maxDrainPause, d.opts.Poll))
 }
 
-// look drains the gates whose pauses are over.
-func (d *Drainer) look(ctx context.Context, gates []Gate) {
-	waits := make(map[string]*wait, len(gates)) // those of other keys are forgotten
+// drainAll drains the gates whose backoff is over.
+func (d *Drainer) drainAll(ctx context.Context, gates []Gate) {
+	waits := make(map[string]*keyBackoff, len(gates)) // drops the entries of other keys
 	failed := 0
 	for _, g := range gates {
-		intent := g.Wanted()
+		intent := g.EffectiveIntent()
 		if intent == nil {
 			continue
 		}
-		w := d.waits[g.Key]
-		if w == nil || !w.wanted.Equal(intent.At) {
-			w = &wait{wanted: intent.At, accepted: d.accepted}
+		w := d.backoffs[g.Key]
+		if w == nil || !w.intentAt.Equal(intent.At) {
+			w = &keyBackoff{intentAt: intent.At, accepted: d.accepted}
 		}
 		waits[g.Key] = w
-		if ctx.Err() != nil || failed == failedEnough || d.opts.Now().Before(w.until) {
+		if ctx.Err() != nil || failed == maxFailuresInRow || d.opts.Now().Before(w.until) {
 			continue
 		}
 		before := d.accepted
@@ -134,5 +134,5 @@ func (d *Drainer) look(ctx context.Context, gates []Gate) {
 			w.tries, w.until, w.accepted = w.tries+1, d.opts.Now().Add(d.pause(w.tries)), d.accepted
 		}
 	}
-	d.waits = waits
+	d.backoffs = waits
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,23 +13,51 @@ import (
 	"feedbox/application/relay/parkedtest"
 )
 
-func TestADrainerNeedsItsPorts(t *testing.T) {
-	lot, ranges, b := parkedtest.NewMemory(), &owner{}, &broker{}
+// A failing store is polled less and less often. Its failures are not reported as drains.
+func TestFailingStoreIsPolledLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := parkedtest.NewMemory()
+		mem.Fail(errors.New("away"))
+		failed, drained := &reportLog{}, &reportLog{}
+		d := newDrainer(t, mem, publisherFunc(func([]relay.Group) error { return nil }), relay.DrainOptions{
+			Poll: 5 * time.Second, PollFailed: func(_ context.Context, err error) { failed.add(err.Error()) },
+		}, drained)
+		run(t, d)
+		time.Sleep(time.Hour)
+		if n := len(failed.all()); n < 50 || n > 80 {
+			t.Errorf("asked %d times in an hour, want about once a minute", n)
+		}
+		if lines := drained.all(); len(lines) != 0 {
+			t.Errorf("reported of %v, nothing was drained", lines)
+		}
+		mem.Fail(nil)
+		time.Sleep(2 * time.Minute)
+		mem.Fail(errors.New("away again"))
+		before := len(failed.all())
+		time.Sleep(20 * time.Second)
+		if n := len(failed.all()) - before; n < 2 {
+			t.Errorf("asked %d times in 20 s after it had answered, want it each 5 s again", n)
+		}
+	})
+}
+
+func TestNewDrainerRequiresPorts(t *testing.T) {
+	mem, ranges, b := parkedtest.NewMemory(), &owner{}, &broker{}
 	for name, err := range map[string]error{
 		"store":     drainerError(nil, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now}),
-		"ranges":    drainerError(lot, nil, lineDecoder{}, b, relay.DrainOptions{Now: time.Now}),
-		"decoder":   drainerError(lot, ranges, nil, b, relay.DrainOptions{Now: time.Now}),
-		"publisher": drainerError(lot, ranges, lineDecoder{}, nil, relay.DrainOptions{Now: time.Now}),
-		"Now":       drainerError(lot, ranges, lineDecoder{}, b, relay.DrainOptions{}),
-		"Poll":      drainerError(lot, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now, Poll: -1}),
-		"Batch":     drainerError(lot, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now, Batch: -1}),
-		"large":     drainerError(lot, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now, Batch: 91}),
+		"ranges":    drainerError(mem, nil, lineDecoder{}, b, relay.DrainOptions{Now: time.Now}),
+		"decoder":   drainerError(mem, ranges, nil, b, relay.DrainOptions{Now: time.Now}),
+		"publisher": drainerError(mem, ranges, lineDecoder{}, nil, relay.DrainOptions{Now: time.Now}),
+		"Now":       drainerError(mem, ranges, lineDecoder{}, b, relay.DrainOptions{}),
+		"Poll":      drainerError(mem, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now, Poll: -1}),
+		"Batch":     drainerError(mem, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now, Batch: -1}),
+		"large":     drainerError(mem, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now, Batch: 91}),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if err := drainerError(lot, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now}); err != nil {
+	if err := drainerError(mem, ranges, lineDecoder{}, b, relay.DrainOptions{Now: time.Now}); err != nil {
 		t.Error(err)
 	}
 }
@@ -38,16 +67,16 @@ func drainerError(store relay.DrainStore, ranges relay.Ranges, decoder relay.Dec
 	return err
 }
 
-// A drainer looks each 5 s and sends 90 events in one step if nobody wants it otherwise.
-func TestTheDefaultsOfADrainer(t *testing.T) {
+// By default a drainer polls every 5 s and sends 90 events in one step.
+func TestDrainerDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lot := parkedtest.NewMemory()
-		parkAll(t, newRelay(t, &broker{}, withLot(lot, relay.Options{})), "a", 150)
-		intend(t, lot, "a", relay.Intent{Verb: relay.VerbRetry})
+		mem := parkedtest.NewMemory()
+		parkAll(t, newRelay(t, &broker{}, withParked(mem, relay.Options{})), "a", 150)
+		setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbRetry})
 		ctx, cancel := context.WithCancel(t.Context())
 		var looks []time.Time
 		var sizes []string
-		d, err := relay.NewDrainer(meddled{lot, func(_ context.Context, call string) error {
+		d, err := relay.NewDrainer(hooked{mem, func(_ context.Context, call string) error {
 			if call == "Intents" {
 				if looks = append(looks, time.Now()); len(looks) == 10 {
 					cancel()
@@ -73,24 +102,25 @@ func TestTheDefaultsOfADrainer(t *testing.T) {
 	})
 }
 
-// The end is no failure: neither of the store, nor of a key that the look did not come to.
-func TestTheEndOfADrainerIsNoFailure(t *testing.T) {
+// The end of the context is not reported as a failure of the store, and keys that the poll did not
+// reach are not tried.
+func TestContextEndIsNotReportedAsFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
-		d := newDrainer(t, meddled{parkedtest.NewMemory(), func(ctx context.Context, _ string) error {
+		d := newDrainer(t, hooked{parkedtest.NewMemory(), func(ctx context.Context, _ string) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}}, &broker{}, relay.DrainOptions{LookFailed: func(_ context.Context, err error) { t.Error(err) }}, nil)
+		}}, &broker{}, relay.DrainOptions{PollFailed: func(_ context.Context, err error) { t.Error(err) }}, nil)
 		if err := d.Run(ctx); err != nil {
 			t.Error(err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		lot, calls, ranges := parkedtest.NewMemory(), 0, &owner{}
-		parkWaiting(t, newRelay(t, &broker{}, withLot(lot, relay.Options{})), "a", "b")
+		mem, calls, ranges := parkedtest.NewMemory(), 0, &owner{}
+		parkWaiting(t, newRelay(t, &broker{}, withParked(mem, relay.Options{})), "a", "b")
 		ctx, cancel := context.WithCancel(t.Context())
-		d := newDrainerOf(t, lot, ranges, publisherFunc(func([]relay.Group) error {
+		d := newDrainerOf(t, mem, ranges, publisherFunc(func([]relay.Group) error {
 			calls++
 			cancel()
 			return errBusy
@@ -101,15 +131,15 @@ func TestTheEndOfADrainerIsNoFailure(t *testing.T) {
 	})
 }
 
-// A broker that refuses is there: its answer ends no look.
-func TestALookGoesOnAfterARefusal(t *testing.T) {
+// A refusal shows that the broker is available, so the poll continues.
+func TestPollContinuesAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lot, calls := parkedtest.NewMemory(), 0
-		r := newRelay(t, &broker{}, withLot(lot, relay.Options{}))
+		mem, calls := parkedtest.NewMemory(), 0
+		r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
 		for n := range 12 {
 			parkWaiting(t, r, fmt.Sprint("k", n))
 		}
-		run(t, newDrainer(t, lot, publisherFunc(func([]relay.Group) error {
+		run(t, newDrainer(t, mem, publisherFunc(func([]relay.Group) error {
 			if calls++; calls%3 == 0 {
 				return errTooLarge
 			}
@@ -122,16 +152,16 @@ func TestALookGoesOnAfterARefusal(t *testing.T) {
 	})
 }
 
-// However many keys belong to others, a look comes to the own ones.
-func TestALookPassesWhatOthersOwn(t *testing.T) {
+// Any number of keys of other owners do not end a poll.
+func TestPollSkipsKeysOfOtherOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, lot := &broker{}, parkedtest.NewMemory()
-		r := newRelay(t, b, withLot(lot, relay.Options{}))
+		b, mem := &broker{}, parkedtest.NewMemory()
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
 		for n := range 20 {
 			parkWaiting(t, r, fmt.Sprint("k", n))
 		}
 		parkWaiting(t, r, "mine")
-		run(t, newDrainerOf(t, lot, only("mine"), b, relay.DrainOptions{}, nil))
+		run(t, newDrainerOf(t, mem, only("mine"), b, relay.DrainOptions{}, nil))
 		settle(time.Second)
 		if b.sent != 1 {
 			t.Errorf("sent %v, want the event of the own key", b.got)
@@ -147,4 +177,101 @@ func (o only) Own(ctx context.Context, key string, do func(context.Context) erro
 		return errors.Join(relay.ErrNotOwned, errors.New("another's"))
 	}
 	return do(ctx)
+}
+
+// A sent key shows that the broker is available, so the poll continues.
+func TestPollContinuesWhileEventsAreAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := parkedtest.NewMemory()
+		r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
+		for n := range 20 {
+			parkWaiting(t, r, fmt.Sprint("k", n))
+		}
+		calls := 0
+		run(t, newDrainer(t, mem, publisherFunc(func([]relay.Group) error {
+			if calls++; calls%2 == 0 {
+				return nil
+			}
+			return errBusy
+		}), relay.DrainOptions{}, nil))
+		settle(time.Second)
+		if calls != 20 {
+			t.Errorf("%d keys were tried, want all", calls)
+		}
+	})
+}
+
+// A key is retried soon if even a part of its events was sent.
+func TestPartialSendResetsBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem := &broker{fail: failing(errBusy, "a")}, parkedtest.NewMemory()
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		parkWaiting(t, r, "a")
+		for n := 2; n <= 6; n++ {
+			if failed := r.Handle(t.Context(), relay.Ownership{}, changes(fmt.Sprintf("a a%d %d", n, n))); failed != nil {
+				t.Fatal(failed)
+			}
+		}
+		run(t, newDrainer(t, mem, b, relay.DrainOptions{}, nil))
+		settle(time.Hour) // the pauses are a minute
+		b.mu.Lock()
+		b.fail = map[string]relay.KeyError{"a": {Sent: 1, Err: errBusy}}
+		b.mu.Unlock()
+		settle(2 * time.Minute)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if n := len(b.got["a"]); n < 6 {
+			t.Errorf("%d of 6 events sent in two minutes, one each time", n)
+		}
+	})
+}
+
+// A regained range is drained at once, because attempts without ownership cause no backoff.
+func TestRegainedRangeHasNoBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem, ranges := &broker{fail: failing(errBusy, "a")}, parkedtest.NewMemory(), &owner{}
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		parkAll(t, r, "a", 1)
+		parkAll(t, r, "b", 1)
+		run(t, newDrainerOf(t, mem, ranges, b, relay.DrainOptions{}, nil))
+		setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbRetry, At: time.Now()})
+		settle(time.Hour + 3*time.Second)
+		ranges.away.Store(true)
+		b.mu.Lock()
+		b.fail = nil
+		b.mu.Unlock()
+		setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbRetry, At: time.Now()})
+		setIntent(t, mem, "b", relay.Intent{Verb: relay.VerbRetry, At: time.Now()})
+		settle(time.Hour)
+		ranges.away.Store(false)
+		settle(7 * time.Second)
+		if b.sent != 2 {
+			t.Errorf("%d events sent within a look, want both", b.sent)
+		}
+	})
+}
+
+func TestNewIntentEndsBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem := &broker{fail: failing(errBusy, "a")}, parkedtest.NewMemory()
+		parkAll(t, newRelay(t, b, withParked(mem, relay.Options{})), "a", 1)
+		var tries atomic.Int32
+		run(t, newDrainer(t, mem, publisherCtx(func(ctx context.Context, groups []relay.Group) error {
+			tries.Add(1)
+			return b.Publish(ctx, groups)
+		}), relay.DrainOptions{}, nil))
+		setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbRetry, At: time.Now()})
+		settle(time.Hour)
+		for before := tries.Load(); tries.Load() == before; {
+			settle(time.Second)
+		}
+		b.mu.Lock()
+		b.fail = nil
+		b.mu.Unlock()
+		setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbRetry, At: time.Now()}) // a minute before the next try
+		settle(7 * time.Second)
+		if b.sent != 1 {
+			t.Error("an event waits out the pause of an earlier intent")
+		}
+	})
 }

@@ -7,18 +7,20 @@ import (
 	"time"
 )
 
-// Class says what a failure means for the events it stopped.
+// Class classifies a failure by its cause.
 type Class uint8
 
 const (
-	// Outage is a failure of the way to the broker: unreachable, busy, throttling,
-	// credentials being refreshed. Waiting cures it; no attempt is spent.
+	// Outage is a transient failure of the broker or the way to it: unreachable, busy,
+	// throttling, credentials being refreshed. The event is retried, and the retry does not
+	// count as an attempt.
 	Outage Class = iota
-	// Blocked is a fault of the broker's set-up that a person must cure: the entity is
-	// missing, disabled or full, or access is denied. As Outage, but loud.
+	// Blocked is a fault of the broker's set-up that an operator must fix: the entity is
+	// missing, disabled or full, or access is denied. It is handled as an Outage, but
+	// reported as an error.
 	Blocked
-	// Refused is a fault of the message: too large, malformed, not an event one knows.
-	// Sending it again unchanged cannot succeed; attempts are counted.
+	// Refused is a fault of the message: too large, malformed, of an unknown type. A retry
+	// of the same message cannot succeed; attempts are counted.
 	Refused
 )
 
@@ -31,10 +33,10 @@ func (c Class) String() string {
 type Error struct {
 	Class     Class
 	Reason    string    // stable slug for metrics and parked documents, for example "too_large"
-	NotBefore time.Time // of an Outage or Blocked: no use to try again before; zero = not known
-	// Ambiguous, of a Refused, says that it may as well be the fault of the set-up: "not
-	// allowed" fits a message and an entity. If it happens to three keys and nothing is
-	// accepted in between, the relay takes it for Blocked (judge.go).
+	NotBefore time.Time // Outage and Blocked: earliest useful retry; zero = unknown
+	// Ambiguous means that a Refused may also be a fault of the set-up: "not allowed" may
+	// concern the message or the entity. If it happens to three keys with nothing accepted in
+	// between, the relay treats it as Blocked (breaker.go).
 	Ambiguous bool
 	Err       error // cause; may be nil
 }
@@ -54,8 +56,8 @@ func Refuse(reason, format string, args ...any) *Error {
 	return &Error{Class: Refused, Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
-// ClassOf returns the class of err. An error without a class is an Outage: an
-// unknown failure costs time, never an event.
+// ClassOf returns the class of err. An error without a class is an Outage, because an unknown
+// failure may delay an event but must not drop it.
 func ClassOf(err error) Class {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class
@@ -63,7 +65,7 @@ func ClassOf(err error) Class {
 	return Outage
 }
 
-// ReasonOf returns the slug of err, "interrupted" if ctx ended it, else "unknown".
+// ReasonOf returns the slug of err, "interrupted" if a context ended, otherwise "unknown".
 func ReasonOf(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok && e.Reason != "" {
 		return e.Reason
@@ -74,16 +76,16 @@ func ReasonOf(err error) string {
 	return "unknown"
 }
 
-// PublishError tells which keys of a Publish call were not accepted in full.
+// PublishError lists the keys of a Publish call that were not accepted in full.
 type PublishError struct {
-	Keys []KeyError // one for each such key, by rising Group
+	Keys []KeyError // one per failed key, ordered by Group
 }
 
 // KeyError is the failure of one key.
 type KeyError struct {
 	Group int   // index into the groups given to Publish
-	Sent  int   // messages of the group that the broker accepted; Messages[Sent] failed
-	Err   error // why; never nil
+	Sent  int   // accepted messages of the group; Messages[Sent] failed
+	Err   error // never nil
 }
 
 func (e *PublishError) Error() string {
@@ -107,12 +109,13 @@ type Failure struct {
 	Index int    // place in the changes given to Handle
 	ID    string // event id; "" if the document has none
 	Key   string // partition key; "" if the document has none
-	Held  bool   // it waits for an earlier event of its key, which failed
-	Err   error  // the failure, or for a held event the failure that holds it
+	Held  bool   // it waits for an earlier, failed event of its key
+	Err   error  // its failure, or the failure of the earlier event
 }
 
-// Ended returns why no send may start any more under ctx, nil while it lasts. The timer behind
-// ctx.Done may fire late after the process stood still, and the fence must hold then above all.
+// Ended returns the reason why no send may start under ctx, or nil. It compares the deadline
+// with the clock, because the timer of ctx may fire late after the process was suspended. In
+// that case another process may own the range already.
 func Ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) { //nolint:forbidigo // a deadline is of the real clock

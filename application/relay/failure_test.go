@@ -10,7 +10,7 @@ import (
 	"feedbox/application/relay"
 )
 
-func TestTheReasonOfAFailure(t *testing.T) {
+func TestReasonOf(t *testing.T) {
 	for want, errs := range map[string][]error{
 		"too_large":   {errTooLarge, fmt.Errorf("send: %w", errTooLarge), &relay.Error{Reason: "too_large", Err: context.Canceled}},
 		"interrupted": {context.Canceled, fmt.Errorf("send: %w", context.DeadlineExceeded), &relay.Error{Err: context.Canceled}},
@@ -24,7 +24,7 @@ func TestTheReasonOfAFailure(t *testing.T) {
 	}
 }
 
-func TestAFailureTellsItsCause(t *testing.T) {
+func TestErrorsContainCause(t *testing.T) {
 	cause := errors.New("the cause")
 	refused := relay.Refuse("not_first", "event %q: %w", "a1", cause)
 	if refused.Class != relay.Refused || refused.Error() != `refused: not_first: event "a1": the cause` || !errors.Is(refused, cause) {
@@ -45,12 +45,12 @@ func TestAFailureTellsItsCause(t *testing.T) {
 	}
 }
 
-// late is a context whose deadline has passed, and whose timer has not fired yet.
+// late is a context whose deadline has passed but whose timer has not fired.
 type late struct{ context.Context } //nolint:containedctx // it is one
 
 func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
 
-func TestNoSendStartsAfterTheDeadline(t *testing.T) {
+func TestEndedComparesDeadlineWithClock(t *testing.T) {
 	lost := errors.New("the lease is lost")
 	given, cancel := context.WithCancelCause(t.Context())
 	cancel(lost)

@@ -6,52 +6,52 @@ import "time"
 type Gate struct {
 	Key      string
 	Closing  Closing
-	Progress Progress  // how far the key has come; events that it covers are done
-	Events   int64     // how many stand behind it
-	Last     int64     // how many were ever put behind it
-	Sequence int64     // that of the event put there last; of one that has none, the one before
-	Intent   *Intent   // what an operator wants; nil = nothing
-	Attempts int       // how often it was given up to drain it
-	Error    string    // why the last time; "" = never
-	TriedAt  time.Time // when that was; zero = never
-	Listed   string    // the store's own note on how Closed finds the gate; kept as it is
+	Progress Progress  // the events that are done: sent or skipped
+	Events   int64     // number of parked events
+	Arrivals int64     // number of events that were ever parked
+	Sequence int64     // of the last parked event that has one
+	Intent   *Intent   // of an operator; nil = none
+	Attempts int       // number of abandoned drains
+	Error    string    // of the last attempt; "" = none
+	TriedAt  time.Time // time of the last attempt; zero = none
+	Listed   string    // private to the store, for ParkedStore.Closed
 	Version  string    // changes with every change of the gate
 }
 
-// NewGate is the gate of key as closing closes it, with nothing behind it.
+// NewGate returns a closed gate of key without parked events.
 func NewGate(key string, closing Closing) Gate {
 	g := Gate{Key: key, Closing: closing, Progress: closing.Progress}
 	g.Closing.Progress = Progress{}
 	return g
 }
 
-// Bounds of a position: what JSON's numbers hold exactly, and how many events of one
-// sequence, or none, keep the order in which they came.
+// A position has 53 bits, because JSON numbers are exact up to that size. The lower 20 hold
+// the order of arrival among events with the same sequence, or with none.
 const (
 	positionBits = 53
 	arrivalBits  = 20
 )
 
-// Admit gives e its place behind the gate and counts it; false if it is done.
+// Admit counts e and sets its position. It returns false if e is done and need not be parked.
 //
-// The place is that of its sequence, whatever the order of arrival, since the feed shows
-// the events of one transaction in any order. An event whose sequence is not known stands
-// behind the one that came before it.
+// Events are ordered by sequence and not by arrival, because the feed returns the events of
+// one transaction in any order. An event without a sequence follows the event that arrived
+// before it.
 func (g *Gate) Admit(e *ParkedEvent) bool {
 	if g.Progress.covers(e) {
 		return false
 	}
 	g.Events++
-	g.Last++
+	g.Arrivals++
 	if e.Sequence > 0 {
 		g.Sequence = min(e.Sequence, 1<<(positionBits-arrivalBits)-1)
 	}
-	e.Position = g.Sequence<<arrivalBits + min(g.Last, 1<<arrivalBits-1)
+	e.Position = g.Sequence<<arrivalBits + min(g.Arrivals, 1<<arrivalBits-1)
 	return true
 }
 
-// Release takes events off the count and counts them as done: they were sent, or left out.
-func (g *Gate) Release(events []ParkedEvent) {
+// MarkDone subtracts sent or skipped events from the count and advances Progress over them.
+func (g *Gate) MarkDone(events []ParkedEvent) {
 	g.Events -= int64(len(events))
 	for i := range events {
 		if e := &events[i]; e.Sequence > 0 {
@@ -60,9 +60,9 @@ func (g *Gate) Release(events []ParkedEvent) {
 	}
 }
 
-// Wanted returns what is to become of the gate: what an operator wants, or a retry if it
-// was closed for that; nil for nothing.
-func (g *Gate) Wanted() *Intent {
+// EffectiveIntent returns the intent of an operator, or a retry if the gate was closed
+// automatically, or nil.
+func (g *Gate) EffectiveIntent() *Intent {
 	if g.Intent == nil && g.Closing.Auto {
 		return &Intent{Verb: VerbRetry, At: g.Closing.At}
 	}

@@ -8,38 +8,38 @@ import (
 	"sync"
 )
 
-// Ownership is one ownership of a feed range. The zero Ownership stands for one that never
-// changes.
+// Ownership identifies one period of owning a feed range. Use the zero Ownership if the owner
+// never changes.
 type Ownership struct {
 	Lease string // names the range
 	Epoch int64  // rises with every change of the owner
-	// Resumed says that the range is read on from a checkpoint. Events that are missing
-	// behind a checkpoint are lost; before the first one they may have been sent long ago.
+	// Resumed is true if reading continues from a checkpoint. Events missing after a
+	// checkpoint are lost; before the first checkpoint they may have been sent long ago.
 	Resumed bool
 }
 
-// ownership is what is known of an Ownership.
+// ownership is the state of an Ownership.
 type ownership struct {
 	epoch  int64
-	loaded bool // its parked keys are known
+	loaded bool // the parked keys are loaded
 }
 
-// memory is what the relay knows of its ranges and their keys.
+// memory holds the relay's state of its ranges and their keys.
 //
-// parked may name a key that is not, never the other way around: only the owner parks
-// keys, and a new owner asks for the parked ones before its first page. A key that turns
-// out to be free leaves the set.
+// parked contains every parked key of the ranges, and perhaps keys that are no longer parked.
+// That holds because only the owner parks keys, and a new owner loads them before its first
+// page. A key whose gate turns out to be open is removed.
 type memory struct {
-	mu     sync.Mutex            // guards what follows, and what it leads to
-	leases map[string]*ownership // the present one of each range
+	mu     sync.Mutex            // guards the fields below and everything they refer to
+	leases map[string]*ownership // current ownership by range
 	parked map[string]struct{}
-	recent map[string]*seen // keys whose events came lately; see remember
-	older  map[string]*seen
+	recent map[string]*keyHistory // recently seen keys; see historyOf
+	older  map[string]*keyHistory
 }
 
-// enter notes o. It returns it and whether it is new, once the keys are known that are
-// parked.
-func (r *Relay) enter(ctx context.Context, o Ownership) (now *ownership, first bool, err error) {
+// register returns the state of o and whether o is new. It loads the parked keys first, and
+// fails if it cannot.
+func (r *Relay) register(ctx context.Context, o Ownership) (now *ownership, first bool, err error) {
 	r.memory.mu.Lock()
 	now = r.memory.leases[o.Lease]
 	if first = now == nil || now.epoch != o.Epoch; first {
@@ -74,7 +74,7 @@ func (m *memory) setParked(key string, parked bool) {
 	}
 }
 
-func (m *memory) parkedOf(p *page) (keys []*keyState) {
+func (m *memory) parkedKeys(p *page) (keys []*keyState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range p.keys {
@@ -85,46 +85,45 @@ func (m *memory) parkedOf(p *page) (keys []*keyState) {
 	return keys
 }
 
-// Progress is how far a key has come: each of its events that has a known sequence up to
-// Sequence, and was committed up to LSN, has been accepted by the broker or left out. The
-// zero Progress says nothing. Both are needed: that a sequence is low does not show that the
-// event was seen before, since one that was written by hand may have any.
+// Progress marks the done events of a key: those with a known sequence up to Sequence and an
+// LSN up to LSN were accepted by the broker or skipped. The zero Progress marks none. A low
+// sequence alone does not prove that an event is done, because an event written by hand may
+// have any sequence.
 type Progress struct {
 	Sequence int64
 	LSN      int64
 }
 
-// covers reports whether e is done.
+// covers reports whether p marks e as done.
 func (p Progress) covers(e *ParkedEvent) bool {
 	return 0 < e.Sequence && e.Sequence <= p.Sequence && 0 < e.LSN && e.LSN <= p.LSN
 }
 
-// note takes the result of a page into account. A gate that is closed then knows what is
-// not to be parked when the feed shows it again, also if the event that failed does not
-// tell its sequence.
-func (m *memory) note(p *page) {
+// recordDone stores the progress of each key of a page. A gate that is closed later needs it to
+// recognise done events in a repeated read, even if the failed event has no sequence.
+func (m *memory) recordDone(p *page) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range p.keys {
 		switch k := &p.keys[i]; {
 		case k.parked || k.sent == len(k.messages):
-			k.seen.done = Progress{Sequence: k.seen.sequence, LSN: k.messages[len(k.messages)-1].LSN}
+			k.history.done = Progress{Sequence: k.history.sequence, LSN: k.messages[len(k.messages)-1].LSN}
 		case k.sent > 0:
 			last := &k.messages[k.sent-1]
-			k.seen.done = Progress{Sequence: last.Sequence, LSN: last.LSN}
+			k.history.done = Progress{Sequence: last.Sequence, LSN: last.LSN}
 		}
 	}
 }
 
-// progress returns how far the key of an event had come when the event failed.
+// progress returns the progress of the event's key before the event failed.
 func (m *memory) progress(e *Message) Progress {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := cmp.Or(m.recent[e.Key], m.older[e.Key]); s != nil && s.done.Sequence > 0 {
 		return s.done
 	}
-	// The other events of its transaction are left out: the feed shows them in any order,
-	// so one with a lower sequence may still be to come.
+	// Events of the same transaction do not count as done, because the feed returns them in
+	// any order: one with a lower sequence may still follow.
 	if e.Sequence == 0 || e.LSN == 0 {
 		return Progress{}
 	}

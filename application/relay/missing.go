@@ -6,58 +6,58 @@ import (
 	"strings"
 )
 
-// seen is how far a key has come in an ownership. What was seen in an earlier one does not
-// count: another owner may have sent what followed.
-type seen struct {
+// keyHistory is the history of a key within one ownership. It is reset with each ownership,
+// because another owner may have sent later events in between.
+type keyHistory struct {
 	in       *ownership
-	sequence int64    // the last one that was seen
-	done     Progress // that of the last event that was accepted or parked
+	sequence int64    // of the last seen event
+	done     Progress // up to the last accepted or parked event
 }
 
-// historyLimit is how many keys memory.recent holds.
-const historyLimit = 100_000
+// maxRecentKeys is the maximum size of memory.recent.
+const maxRecentKeys = 100_000
 
-// remember returns what is known of a key, whose name is in memory of the page's. When
-// recent is full it becomes older; what is used of that moves back. mu is held.
-func (m *memory) remember(key string, in *ownership) *seen {
+// historyOf returns the history of a key. When recent is full it becomes older, and entries in
+// use move back to recent; this evicts the keys not used for longest. It clones the key,
+// because key aliases a document of the page. mu is held.
+func (m *memory) historyOf(key string, in *ownership) *keyHistory {
 	s := m.recent[key]
 	if s == nil {
-		s = cmp.Or(m.older[key], new(seen))
-		if m.recent == nil || len(m.recent) >= historyLimit {
-			m.older, m.recent = m.recent, make(map[string]*seen)
+		s = cmp.Or(m.older[key], new(keyHistory))
+		if m.recent == nil || len(m.recent) >= maxRecentKeys {
+			m.older, m.recent = m.recent, make(map[string]*keyHistory)
 		}
 		m.recent[strings.Clone(key)] = s
 	}
 	if s.in != in {
-		*s = seen{in: in}
+		*s = keyHistory{in: in}
 	}
 	return s
 }
 
-// findMissing compares the page with what was seen before and tells what is missing. A
-// page that is handled again tells nothing again.
+// findMissing compares the page with the history of its keys and reports missing events. A
+// repeated page reports nothing again.
 func (r *Relay) findMissing(ctx context.Context, o Ownership, in *ownership, p *page) {
 	for _, m := range r.memory.compare(p, in) {
 		m.Lost = o.Resumed || m.First > 0
-		tell(ctx, r.opts.Observer.Missing, m)
+		notify(ctx, r.opts.Observer.Missing, m)
 	}
 }
 
-// compare finds events that are missing from the history of their key:
+// compare finds missing events in two ways:
 //
-//   - an event is compared with the one before it: a step of more than one is a gap;
-//   - the last sequence stored in an aggregate with the events seen: an aggregate
-//     changes in one transaction with its last event, so both are on one page, and if
-//     the event is not there it has expired.
+//   - between two events of a key, a step of more than one is a gap;
+//   - an aggregate whose last sequence is above that of the last event: both are written in
+//     one transaction and are on one page, so the event has expired.
 //
-// What was forgotten cannot be compared; the inbox of a consumer finds every gap.
+// Keys without a history are not compared. The inbox of a consumer finds every gap.
 func (m *memory) compare(p *page, in *ownership) (missing []Missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range p.keys {
 		k := &p.keys[i]
-		k.seen = m.remember(k.name, in)
-		last, unread := k.seen.sequence, int64(0) // events that are there and do not tell their sequence
+		k.history = m.historyOf(k.name, in)
+		last, unread := k.history.sequence, int64(0) // unread: events without a known sequence
 		for n := range k.messages {
 			sequence := k.messages[n].Sequence
 			if sequence < 1 {
@@ -72,11 +72,11 @@ func (m *memory) compare(p *page, in *ownership) (missing []Missing) {
 		if last != 0 {
 			last += unread
 		}
-		k.seen.sequence = last
+		k.history.sequence = last
 	}
 	for i := range p.aggregates {
 		a := &p.aggregates[i]
-		s := m.remember(a.Key, in)
+		s := m.historyOf(a.Key, in)
 		if a.Sequence <= s.sequence {
 			continue
 		}
@@ -84,7 +84,7 @@ func (m *memory) compare(p *page, in *ownership) (missing []Missing) {
 		if s.sequence != 0 {
 			gap.First = s.sequence + 1
 		}
-		// The last one may be an event of the page whose sequence nobody knows.
+		// The last sequence may be that of an event on the page that cannot be read.
 		if _, there := p.keyOf[a.Key]; !there || s.sequence != 0 {
 			missing = append(missing, gap)
 		}

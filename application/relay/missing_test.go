@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,7 +29,7 @@ func (d aggregateDecoder) Decode(raw []byte) (relay.Message, bool, error) {
 	return d.lineDecoder.Decode(raw)
 }
 
-func TestFindsEventsThatAreMissing(t *testing.T) {
+func TestMissingEventsAreReportedOnce(t *testing.T) {
 	var missing []string
 	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Observer: relay.Observer{Missing: func(_ context.Context, m relay.Missing) {
 		missing = append(missing, fmt.Sprintf("%s %d-%d %v", m.Key, m.First, m.Last, m.Lost))
@@ -46,21 +45,21 @@ func TestFindsEventsThatAreMissing(t *testing.T) {
 		{[]string{"a a2 2", "a a3 3", "= a 3"}, nil},
 		{[]string{"a a2 2", "a a3 3", "= a 3"}, nil},           // the page again
 		{[]string{"a a6 6", "= a 6"}, []string{"a 4-5 true"}},  // two expired
-		{[]string{"a a6 6", "= a 6"}, nil},                     // told once
+		{[]string{"a a6 6", "= a 6"}, nil},                     // reported once
 		{[]string{"= a 9"}, []string{"a 7-9 true"}},            // the last ones expired
-		{[]string{"= a 9"}, nil},                               // told once
+		{[]string{"= a 9"}, nil},                               // reported once
 		{[]string{"a a10 10", "= a 10"}, nil},                  // and known from then on
 		{[]string{"a a1 1"}, nil},                              // an early page again
-		{[]string{"a a11 11"}, nil},                            // takes nothing back
-		{[]string{"= b 4"}, []string{"b 0-4 true"}},            // nothing known of the key
+		{[]string{"a a11 11"}, nil},                            // does not reset the history
+		{[]string{"= b 4"}, []string{"b 0-4 true"}},            // a key without a history
 		{[]string{"c c7 7", "= c 8"}, []string{"c 8-8 true"}},  // its end is missing
 		{[]string{"d d5 5", "d d7 7"}, []string{"d 6-6 true"}}, // inside a page
-		{[]string{"e e2 ?", "e e3 3", "= e 3"}, nil},           // cannot be read, but is there
+		{[]string{"e e2 ?", "e e3 3", "= e 3"}, nil},           // unreadable, but present
 		{[]string{"e e4 ?", "e e5 5", "= e 5"}, nil},
 		{[]string{"e e6 ?", "= e 6"}, nil},
-		{[]string{"h h4 ?", "= h 4"}, nil}, // it is there, whatever its number
+		{[]string{"h h4 ?", "= h 4"}, nil}, // present, whatever its sequence
 		{[]string{"h h5 5", "= h 5"}, nil},
-		{[]string{"h h6 ?", "h h7 7", "h h9 9", "= h 9"}, []string{"h 8-8 true"}}, // the one that cannot be read stands for one
+		{[]string{"h h6 ?", "h h7 7", "h h9 9", "= h 9"}, []string{"h 8-8 true"}}, // the unreadable event counts as one
 		{[]string{"f f1 1", "f f3 3", "= f 3", "g g1 1"}, []string{"f 2-2 true"}},
 	} {
 		missing = nil
@@ -71,9 +70,9 @@ func TestFindsEventsThatAreMissing(t *testing.T) {
 	}
 }
 
-// Before its first checkpoint an owner cannot tell whether what it never saw was sent. What
-// is missing behind what it saw itself was not.
-func TestWhatIsMissingBeforeTheFirstCheckpointMayHaveBeenSent(t *testing.T) {
+// Before the first checkpoint, events that the owner never saw may have been sent. Events missing
+// after one that it saw were not.
+func TestMissingBeforeFirstCheckpointIsNotLost(t *testing.T) {
 	var missing []relay.Missing
 	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Observer: relay.Observer{Missing: func(_ context.Context, m relay.Missing) {
 		missing = append(missing, m)
@@ -88,15 +87,15 @@ func TestWhatIsMissingBeforeTheFirstCheckpointMayHaveBeenSent(t *testing.T) {
 	}
 }
 
-func TestTheHistoryForgetsInBounds(t *testing.T) {
-	told := 0
+func TestKeyHistoryIsBounded(t *testing.T) {
+	reported := 0
 	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Observer: relay.Observer{
-		Missing: func(context.Context, relay.Missing) { told++ },
+		Missing: func(context.Context, relay.Missing) { reported++ },
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const limit = 100_000 // of the keys remembered for certain; twice as many at most
+	const limit = 100_000 // keys remembered at least; twice as many at most
 	lines := make([]string, limit/10)
 	for n := range 30 {
 		for i := range lines {
@@ -109,8 +108,8 @@ func TestTheHistoryForgetsInBounds(t *testing.T) {
 	for _, key := range []string{"k299999", fmt.Sprint("k", 300_000-limit), "k3"} {
 		_ = r.Handle(t.Context(), relay.Ownership{}, changes(key+" e 9"))
 	}
-	if told != 2 {
-		t.Errorf("%d gaps found, want those of the two keys seen lately", told)
+	if reported != 2 {
+		t.Errorf("%d gaps found, want those of the two keys seen lately", reported)
 	}
 }
 
@@ -128,9 +127,9 @@ func TestRetentionLevels(t *testing.T) {
 	}
 }
 
-// What a relay saw of a key before it lost the range says nothing of what the owner in
-// between has sent.
-func TestTheHistoryForgetsEarlierOwnerships(t *testing.T) {
+// The history of a key before the range was lost does not cover the events that another owner sent
+// in between.
+func TestKeyHistoryResetsWithOwnership(t *testing.T) {
 	var missing []string
 	r, err := relay.New(aggregateDecoder{}, &broker{}, &relay.Options{Observer: relay.Observer{Missing: func(_ context.Context, m relay.Missing) {
 		missing = append(missing, fmt.Sprintf("%s %d-%d", m.Key, m.First, m.Last))
@@ -147,30 +146,18 @@ func TestTheHistoryForgetsEarlierOwnerships(t *testing.T) {
 	handle(1, "a a1 1", "= a 1", "b b1 1")
 	handle(3, "a a7 7", "= a 7", "b b5 5") // 2 to 6 and 2 to 4 were sent in epoch 2
 	if len(missing) > 0 {
-		t.Errorf("told to be missing: %q", missing)
+		t.Errorf("reported to be missing: %q", missing)
 	}
 	handle(3, "a a9 9", "= a 9")
 	if !cmp.Equal(missing, []string{"a 8-8"}) {
-		t.Errorf("told to be missing: %q, want a 8-8", missing)
+		t.Errorf("reported to be missing: %q, want a 8-8", missing)
 	}
 }
 
-// aliasingDecoder reads "key sequence" into strings that share the memory of raw, as
-// the relay's real decoder does. Key "=" is that of an aggregate.
-type aliasingDecoder struct{}
-
-func (aliasingDecoder) Decode(raw []byte) (relay.Message, bool, error) {
-	text := unsafe.String(unsafe.SliceData(raw), len(raw))
-	key, number, _ := strings.Cut(text, " ")
-	n, err := strconv.ParseInt(number, 10, 64)
-	return relay.Message{ID: text, Key: key, Action: "a", Body: raw, Sequence: n}, key != "=", err
-}
-
-// What the history remembers must not be the memory of a page, which the feed uses again
-// for the next one.
-func TestTheHistoryOutlivesThePage(t *testing.T) {
+// Remembered keys must not alias a document, because the feed reuses the memory of a page.
+func TestKeyHistoryDoesNotAliasPage(t *testing.T) {
 	r, err := relay.New(aliasingDecoder{}, &broker{}, &relay.Options{Observer: relay.Observer{Missing: func(_ context.Context, m relay.Missing) {
-		t.Errorf("%s: %d to %d are told to be missing", m.Key, m.First, m.Last)
+		t.Errorf("%s: %d to %d are reported to be missing", m.Key, m.First, m.Last)
 	}}})
 	if err != nil {
 		t.Fatal(err)

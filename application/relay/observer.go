@@ -5,53 +5,54 @@ import (
 	"time"
 )
 
-// Observer is told by the relay what happens. Each func may be nil; each must be quick and
-// safe for concurrent use. Strings in what they get are valid during the call.
+// Observer receives the events of a relay. Each func may be nil. Each must return quickly and be
+// safe for concurrent use. Strings in the arguments are valid only during the call.
 type Observer struct {
 	// Handled is called at the end of every Handle.
 	Handled func(ctx context.Context, s Summary)
-	// Paused is called when all sends pause because the broker accepts nothing.
+	// Paused is called when all sends are paused because the broker accepts nothing.
 	Paused func(ctx context.Context, p Pause)
-	// Parked is called when an event was parked.
+	// Parked is called after an event was parked.
 	Parked func(ctx context.Context, e ParkedEvent)
-	// Newer is called when an event comes that is parked with other content: it was
-	// changed in the store. The parked one stays as it is; see Intent.FromStore.
+	// Newer is called when the feed returns a parked event with other content, because the
+	// event was changed in the store. The parked content stays; see Intent.FromStore.
 	Newer func(ctx context.Context, e ParkedEvent)
-	// Missing is called when events are missing from the history of a key.
+	// Missing is called when events of a key are missing.
 	Missing func(ctx context.Context, m Missing)
 }
 
-func tell[E any](ctx context.Context, hook func(context.Context, E), event E) {
+func notify[E any](ctx context.Context, hook func(context.Context, E), event E) {
 	if hook != nil {
 		hook(ctx, event)
 	}
 }
 
-// Summary tells what of a Handle call the broker may have seen before. The age of that is
-// what the broker's duplicate window has to cover.
+// Summary describes the possible duplicates in a Handle call. Their age must be within the
+// duplicate window of the broker.
 type Summary struct {
-	Resent int       // events sent although the last send of their key failed: it may have been accepted
-	First  bool      // the first page of an ownership: the owner before may have sent its events
-	Oldest time.Time // when the oldest event of the page was committed; zero if there is none
+	Resent int       // events sent again after a failure that may have been a lost answer
+	First  bool      // first page of an ownership: the previous owner may have sent its events
+	Oldest time.Time // commit time of the oldest event of the page; zero if there is none
 }
 
-// Pause tells why nothing is sent for a while; then one key goes ahead.
+// Pause is a pause of all sends. After Until, one key is sent as a probe.
 type Pause struct {
 	Until time.Time
-	Err   error // what stopped the sends; see ClassOf and ReasonOf
+	Err   error // the cause; see ClassOf and ReasonOf
 }
 
-// Missing tells of events that the feed never showed: they expired before they were
-// read, or somebody deleted them.
+// Missing is a range of events that the feed did not return, because they expired or were
+// deleted before they were read.
 type Missing struct {
 	Key         string
 	First, Last int64 // their sequences; First is 0 if only the end is known
-	// Lost means that the events were not sent: the ownership was resumed from a checkpoint,
-	// or has itself seen what came before them. Otherwise they may have been sent long ago.
+	// Lost means that the events were certainly not sent: reading continued from a
+	// checkpoint, or this owner has seen the event before them. Otherwise they may have been
+	// sent long ago.
 	Lost bool
 }
 
-// Level is how urgent it is that events are sent, since they expire.
+// Level is the urgency of unsent events, which expire.
 type Level uint8
 
 const (
@@ -68,8 +69,8 @@ func (l Level) String() string {
 	return [...]string{"safe", "warning", "critical"}[l]
 }
 
-// LevelOf returns how urgent it is when the oldest unsent event has the given age. ttl is
-// the lifetime of event documents; 0 or less: they do not expire.
+// LevelOf returns the level for the age of the oldest unsent event. ttl is the lifetime of event
+// documents; with 0 or less they do not expire.
 func LevelOf(oldest, ttl time.Duration) Level {
 	switch {
 	case ttl <= 0 || oldest < ttl/4:

@@ -6,36 +6,36 @@ import (
 	"time"
 )
 
-// page is the working set of one Handle call: the events of its changes, brought
-// together by key. Its memory is used again by later calls.
+// page is the working set of one Handle call: the events of its changes, grouped by key. Its
+// memory is reused by later calls.
 type page struct {
 	changes    []Change
-	keys       []keyState     // in the order in which they first appear
+	keys       []keyState     // in the order of their first event
 	keyOf      map[string]int // place in keys, by name
-	faults     map[int]error  // by Message.Index: events that cannot be sent at all
-	keyless    []Failure      // faults that name no key
+	faults     map[int]error  // by Message.Index: events that cannot be sent
+	keyless    []Failure      // events that cannot be sent and have no key
 	aggregates []Message      // key and last sequence of the aggregates among the changes
-	resent     int            // events sent again that an earlier try may have sent
+	resent     int            // events sent again that may have been accepted before
 
-	groups []Group     // of the last send
-	of     []*keyState // their keys
+	groups    []Group     // of the last send
+	groupKeys []*keyState // the key of each group
 }
 
-// keyState is what is to be sent of one key, and how far that has come.
+// keyState is the messages of one key on a page and their progress.
 type keyState struct {
 	name     string
-	messages []Message // in the order of the feed, those of a transaction by sequence
-	sendable int       // messages before the first that cannot be sent
-	sent     int       // messages accepted by the broker
-	parked   bool      // all of them went to the parked events instead
-	err      error     // why messages[sent] was not accepted
-	seen     *seen     // what is remembered of the key
+	messages []Message   // in the order of the feed, those of a transaction by sequence
+	sendable int         // messages before the first that cannot be sent
+	sent     int         // messages accepted by the broker
+	parked   bool        // all of them were parked instead
+	err      error       // why messages[sent] was not accepted
+	history  *keyHistory // of the key, across pages
 }
 
-// pending reports whether there is something to send that was not tried.
+// pending reports whether the key has messages to send and has not failed.
 func (k *keyState) pending() bool { return !k.parked && k.sent < k.sendable && k.err == nil }
 
-// read decodes changes and brings their events together by key.
+// read decodes changes and groups their events by key.
 func (p *page) read(decoder Decoder, changes []Change) {
 	p.changes = changes
 	for i := range changes {
@@ -74,16 +74,15 @@ func (p *page) add(m Message) {
 		i = len(p.keys)
 		p.keyOf[m.Key] = i
 		p.keys = slices.Grow(p.keys, 1)[:i+1]
-		p.keys[i] = keyState{name: m.Key, messages: p.keys[i].messages[:0]} // the memory of an earlier page
+		p.keys[i] = keyState{name: m.Key, messages: p.keys[i].messages[:0]} // reuses the memory of an earlier page
 	}
 	p.keys[i].messages = append(p.keys[i].messages, m)
 }
 
-// sort brings the messages of one key into their order, which is that of the feed: LSNs
-// tell which of them share a transaction, but not which came first, since those of the
-// two sides of a merge need not be comparable. Only within a transaction does the feed
-// promise no order. A message that cannot be read may not tell its sequence: it stays
-// where the feed has it, between those before and behind it.
+// sort sorts the messages of each transaction by sequence, because the feed returns them in any
+// order. Messages with the same LSN share a transaction. Transactions stay in the order of the
+// feed: their LSNs are not compared, because after a merge the LSNs of the two sides need not
+// be comparable. A message that cannot be read may have no sequence and keeps its place.
 func (p *page) sort(msgs []Message) {
 	for len(msgs) > 0 {
 		n := 1
@@ -97,7 +96,7 @@ func (p *page) sort(msgs []Message) {
 	}
 }
 
-// failAll makes err what every event of the page waits for.
+// failAll fails every event of the page with err.
 func (p *page) failAll(err error) {
 	for i := range p.keyless {
 		p.keyless[i].Err = err
@@ -107,8 +106,8 @@ func (p *page) failAll(err error) {
 	}
 }
 
-// failures lists the events that were neither accepted nor parked, in the order of the
-// changes. Of each key one failed, the first in its order; the others wait for it.
+// failures lists the events that were neither accepted nor parked, in the order of the changes.
+// Of each key the first one failed, and the others wait for it.
 func (p *page) failures() []Failure {
 	out := slices.Clone(p.keyless)
 	for i := range p.keys {
@@ -126,7 +125,7 @@ func (p *page) failures() []Failure {
 	return out
 }
 
-// oldest returns when the oldest event of the page was committed; zero if there is none.
+// oldest returns the commit time of the oldest event of the page; zero if there is none.
 func (p *page) oldest() (oldest time.Time) {
 	for i := range p.keys {
 		for n := range p.keys[i].messages {
@@ -138,7 +137,7 @@ func (p *page) oldest() (oldest time.Time) {
 	return oldest
 }
 
-// reset forgets everything but the memory.
+// reset clears the page and keeps its memory for reuse.
 func (p *page) reset() {
 	for i := range p.keys {
 		clear(p.keys[i].messages)
@@ -147,5 +146,5 @@ func (p *page) reset() {
 	clear(p.groups[:cap(p.groups)])
 	clear(p.keyOf)
 	clear(p.aggregates)
-	*p = page{keys: p.keys[:0], keyOf: p.keyOf, groups: p.groups[:0], of: p.of[:0], aggregates: p.aggregates[:0]}
+	*p = page{keys: p.keys[:0], keyOf: p.keyOf, groups: p.groups[:0], groupKeys: p.groupKeys[:0], aggregates: p.aggregates[:0]}
 }

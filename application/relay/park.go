@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// parkFollowers puts the events of parked keys behind their gates. A key whose gate turns
-// out to be open is left for publish.
+// parkFollowers parks the events of parked keys. A key whose gate turns out to be open is left
+// for publish.
 func (r *Relay) parkFollowers(ctx context.Context, p *page) {
-	for _, k := range r.memory.parkedOf(p) {
+	for _, k := range r.memory.parkedKeys(p) {
 		events := make([]ParkedEvent, len(k.messages))
 		for n := range k.messages {
 			m := &k.messages[n]
@@ -23,7 +23,7 @@ func (r *Relay) parkFollowers(ctx context.Context, p *page) {
 		switch {
 		case err == nil:
 			k.parked = true
-			r.tellParked(ctx, events, done)
+			r.notifyParked(ctx, events, done)
 		case errors.Is(err, ErrGateOpen):
 			r.memory.setParked(k.name, false)
 		default:
@@ -32,32 +32,32 @@ func (r *Relay) parkFollowers(ctx context.Context, p *page) {
 	}
 }
 
-// DeadLetter is an event that was refused too often, or waited too long.
+// DeadLetter is an event that used up its attempts, or waited too long.
 type DeadLetter struct {
 	Change   Change
-	Attempts int   // how often it was tried
+	Attempts int   // number of attempts
 	Err      error // the last failure
-	// Waiting says that it was not refused: it waited too long while others passed. Its
-	// key is drained without an operator; see Closing.Auto.
+	// Waiting is true if the event was not refused but waited too long while others were
+	// accepted. Its key is drained without an operator; see Closing.Auto.
 	Waiting bool
 }
 
-// noKey is the key under which events are parked that have none. It has no gate: there
-// is no order to keep.
+// noKey is the key of parked events without a key. They need no order, so the gate of this key
+// holds nothing back.
 const noKey = "(no key)"
 
-// Park closes the gate of the event's key with the event behind it. Later events of the
-// key that Handle is given are parked too. It returns nil once that is stored; the
-// caller may then move its checkpoint past the event. ctx is that of the ownership.
+// Park parks the event and closes the gate of its key. Later events of the key passed to Handle
+// are parked too. It returns nil once the event is stored; the caller may then move its
+// checkpoint past the event. ctx must end with the ownership.
 func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 	if r.opts.Parked == nil {
-		return errors.New("park: there is no place for parked events")
+		return errors.New("park: Options.Parked is not set")
 	}
-	m, _, _ := r.decoder.Decode(l.Change.Raw) // what can be read of it; l.Err tells the rest
+	m, _, _ := r.decoder.Decode(l.Change.Raw) // m has the readable fields; l.Err is the failure
 	if l.Change.LSN != 0 {
 		m.LSN = l.Change.LSN
 	}
-	if m.Key == "" { // neither its sequence nor its LSN compares with those of the others
+	if m.Key == "" { // its sequence is not comparable with those of other events without a key
 		m.Key, m.Sequence = noKey, 0
 	}
 	event := r.parkedEvent(&m, l.Change.Raw, l.Err, l.Attempts)
@@ -67,20 +67,20 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 		return fmt.Errorf("park event %q of key %q: %w", event.ID, event.Key, err)
 	}
 	r.memory.setParked(m.Key, true)
-	if len(done.Before) > 0 { // it may be this call's, whose answer was lost before
+	if len(done.Existing) > 0 { // perhaps parked by an earlier call whose answer was lost
 		done.Parked = []ParkedEvent{event}
 	}
-	r.tellParked(ctx, []ParkedEvent{event}, done)
+	r.notifyParked(ctx, []ParkedEvent{event}, done)
 	return nil
 }
 
-// parkedEvent returns the event of m. fault is why it cannot be sent; nil = it is held.
+// parkedEvent returns the parked form of m. fault is the failure of m; nil if it is held.
 func (r *Relay) parkedEvent(m *Message, document []byte, fault error, attempts int) ParkedEvent {
 	e := ParkedEvent{
 		ID: m.ID, Key: m.Key, Action: m.Action, Document: document, LSN: m.LSN, Sequence: m.Sequence,
 		Reason: "held", Attempts: attempts, ParkedAt: r.opts.Now().UTC().Round(time.Millisecond),
 	}
-	if e.ID == "" { // a name of its own, the same at every attempt
+	if e.ID == "" { // derived from the document, so that a retry gives the same id
 		sum := sha256.Sum256(document)
 		e.ID = fmt.Sprintf("no-id-%d-%x", m.LSN, sum[:8])
 	}
@@ -90,20 +90,20 @@ func (r *Relay) parkedEvent(m *Message, document []byte, fault error, attempts i
 	return e
 }
 
-func (r *Relay) tellParked(ctx context.Context, events []ParkedEvent, done Parking) {
+func (r *Relay) notifyParked(ctx context.Context, events []ParkedEvent, done ParkResult) {
 	for _, e := range done.Parked {
-		tell(ctx, r.opts.Observer.Parked, e)
+		notify(ctx, r.opts.Observer.Parked, e)
 	}
 	for _, e := range events {
-		i := slices.IndexFunc(done.Before, func(old ParkedEvent) bool { return old.ID == e.ID })
-		if i >= 0 && !SameContent(r.decoder, done.Before[i].Document, e.Document) {
-			tell(ctx, r.opts.Observer.Newer, e)
+		i := slices.IndexFunc(done.Existing, func(old ParkedEvent) bool { return old.ID == e.ID })
+		if i >= 0 && !SameContent(r.decoder, done.Existing[i].Document, e.Document) {
+			notify(ctx, r.opts.Observer.Newer, e)
 		}
 	}
 }
 
-// SameContent reports whether two documents of an event make the same message, or are
-// unfit for the same reason. What the store adds to a document may differ.
+// SameContent reports whether two documents of an event decode to the same message, or fail with
+// the same error. Fields that the store adds to a document may differ.
 func SameContent(decoder Decoder, a, b []byte) bool {
 	x, isX, errX := decoder.Decode(a)
 	y, isY, errY := decoder.Decode(b)

@@ -14,66 +14,103 @@ import (
 	"feedbox/application/relay/parkedtest"
 )
 
-func withLot(lot relay.ParkedStore, opts relay.Options) *relay.Options {
-	opts.Parked, opts.Now = lot, time.Now
-	return &opts
+// countingStore counts the calls of Park.
+type countingStore struct {
+	*parkedtest.Memory
+	parks int
 }
 
-// line returns the ids behind the gate of key.
-func line(t *testing.T, lot *parkedtest.Memory, key string) []string {
-	t.Helper()
-	events, err := lot.First(t.Context(), key, 1000)
+func (c *countingStore) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (relay.ParkResult, error) {
+	c.parks++
+	return c.Memory.Park(ctx, key, events, closing)
+}
+
+// After a gate was found open, the store is not called again for its key.
+func TestDrainedKeyIsNoLongerParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem := &broker{}, &countingStore{Memory: parkedtest.NewMemory()}
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		parkAll(t, r, "a", 1)
+		run(t, newDrainer(t, mem, b, relay.DrainOptions{}, nil))
+		setIntent(t, mem.Memory, "a", relay.Intent{Verb: relay.VerbRetry})
+		settle(time.Minute)
+		before := mem.parks
+		for n := 2; n < 12; n++ {
+			if failed := r.Handle(t.Context(), relay.Ownership{}, changes(fmt.Sprintf("a a%d %d", n, n))); failed != nil {
+				t.Fatal(failed)
+			}
+		}
+		if n := mem.parks - before; n != 1 || len(b.got["a"]) != 11 {
+			t.Errorf("the store was asked %d times, sent %v; want once and all", n, b.got["a"])
+		}
+	})
+}
+
+// A repeated Park, as after a lost answer, is reported again. A document without an id keeps one
+// generated id, different from that of another document.
+func TestRepeatedParkIsReportedAgain(t *testing.T) {
+	var parked []string
+	mem := parkedtest.NewMemory()
+	r, err := relay.New(nameless{}, &broker{}, withParked(mem, relay.Options{Observer: relay.Observer{
+		Parked: func(_ context.Context, e relay.ParkedEvent) { parked = append(parked, e.ID) },
+	}}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ids []string
-	for _, e := range events {
-		ids = append(ids, e.ID+" "+e.Reason)
+	for _, document := range []string{"one", "one", "two"} {
+		if err := r.Park(t.Context(), deadLetter(document, 7, errTooLarge)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return ids
+	if len(parked) != 3 || parked[0] != parked[1] || parked[1] == parked[2] || len(parkedIDs(t, mem, "a")) != 2 {
+		t.Errorf("reported of %v, parked %v; want two events, the first reported twice", parked, parkedIDs(t, mem, "a"))
+	}
 }
 
-func letter(line string, lsn int64, err error) relay.DeadLetter {
-	return relay.DeadLetter{Change: relay.Change{Raw: []byte(line), LSN: lsn}, Attempts: 5, Err: err}
+// nameless decodes every document as an event of key a without an id.
+type nameless struct{}
+
+func (nameless) Decode(raw []byte) (relay.Message, bool, error) {
+	return relay.Message{Key: "a", Body: raw}, false, errors.New("no id")
 }
 
-func TestARefusedEventAndItsFollowersAreParked(t *testing.T) {
-	b, lot := &broker{}, parkedtest.NewMemory()
+func TestRefusedEventAndLaterEventsAreParked(t *testing.T) {
+	b, mem := &broker{}, parkedtest.NewMemory()
 	var parked []string
-	r := newRelay(t, b, withLot(lot, relay.Options{Observer: relay.Observer{Parked: func(_ context.Context, e relay.ParkedEvent) {
+	r := newRelay(t, b, withParked(mem, relay.Options{Observer: relay.Observer{Parked: func(_ context.Context, e relay.ParkedEvent) {
 		parked = append(parked, e.ID)
 	}}}))
-	if err := r.Park(t.Context(), letter("a a1 1", 1, errTooLarge)); err != nil {
+	if err := r.Park(t.Context(), deadLetter("a a1 1", 1, errTooLarge)); err != nil {
 		t.Fatal(err)
 	}
 	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("b b1 1", "a a2 2", "a a3 ?", "b b2 2", "a a4 4")); failed != nil {
 		t.Fatal(failed)
 	}
 	want := []string{"a1 too_large", "a2 held", "a3 invalid_event", "a4 held"}
-	if diff := cmp.Diff(want, line(t, lot, "a")); diff != "" {
+	if diff := cmp.Diff(want, parkedIDs(t, mem, "a")); diff != "" {
 		t.Errorf("parked (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string][]string{"b": {"b1", "b2"}}, b.got); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"a1", "a2", "a3", "a4"}, parked); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
-	g, err := lot.Gate(t.Context(), "a")
+	g, err := mem.Gate(t.Context(), "a")
 	if err != nil || g.Closing.Event != "a1" || g.Closing.Reason != "too_large" {
 		t.Errorf("gate %+v, %v; want what closed it", g, err)
 	}
 }
 
-// Operators find with a parked event all that is known of it, by the clock of the relay.
-func TestWhatIsToldOfAParkedEvent(t *testing.T) {
-	lot, at := parkedtest.NewMemory(), time.Date(2026, 3, 1, 13, 0, 0, 123_456_789, time.FixedZone("", 3600))
-	var told []relay.ParkedEvent
-	r := newRelay(t, &broker{}, &relay.Options{Parked: lot, Now: func() time.Time { return at }, Observer: relay.Observer{
-		Parked: func(_ context.Context, e relay.ParkedEvent) { told = append(told, e) },
+// A parked event has all known fields, with times of the relay's clock.
+func TestParkedEventHasAllFields(t *testing.T) {
+	mem, at := parkedtest.NewMemory(), time.Date(2026, 3, 1, 13, 0, 0, 123_456_789, time.FixedZone("", 3600))
+	var reported []relay.ParkedEvent
+	r := newRelay(t, &broker{}, &relay.Options{Parked: mem, Now: func() time.Time { return at }, Observer: relay.Observer{
+		Parked: func(_ context.Context, e relay.ParkedEvent) { reported = append(reported, e) },
 	}})
 	for range 2 { // the second time after its answer was lost
-		if err := r.Park(t.Context(), letter("a a1 1", 7, errTooLarge)); err != nil {
+		if err := r.Park(t.Context(), deadLetter("a a1 1", 7, errTooLarge)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +118,7 @@ func TestWhatIsToldOfAParkedEvent(t *testing.T) {
 		t.Fatal(failed)
 	}
 	rounded := time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
-	stored, err := lot.First(t.Context(), "a", 9)
+	stored, err := mem.First(t.Context(), "a", 9)
 	first := relay.ParkedEvent{
 		ID: "a1", Key: "a", Action: "Changed", Document: []byte("a a1 1"), LSN: 7, Sequence: 1,
 		Reason: "too_large", Error: errTooLarge.Error(), Attempts: 5, ParkedAt: rounded,
@@ -92,31 +129,31 @@ func TestWhatIsToldOfAParkedEvent(t *testing.T) {
 	if diff := cmp.Diff([]relay.ParkedEvent{first, second}, stored); diff != "" || err != nil {
 		t.Errorf("%v, parked (-want +got):\n%s", err, diff)
 	}
-	if diff := cmp.Diff([]relay.ParkedEvent{first, again, second}, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]relay.ParkedEvent{first, again, second}, reported); diff != "" {
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 	closing := relay.Closing{Event: "a1", Reason: "too_large", Error: errTooLarge.Error(), At: rounded}
-	if g := gateOf(t, lot, "a"); g.Closing != closing {
+	if g := gateOf(t, mem, "a"); g.Closing != closing {
 		t.Errorf("closing %+v, want %+v", g.Closing, closing)
 	}
 }
 
-// An event that was sent before the gate closed is not parked, and nobody is told that it is.
-func TestAnEventThatIsDoneIsNotToldAsParked(t *testing.T) {
-	lot := parkedtest.NewMemory()
-	if err := newRelay(t, &broker{}, withLot(lot, relay.Options{})).Park(t.Context(), letter("a a5 5", 9, errTooLarge)); err != nil {
+// An event that was sent before the gate closed is neither parked nor reported as parked.
+func TestDoneEventIsNotReportedAsParked(t *testing.T) {
+	mem := parkedtest.NewMemory()
+	if err := newRelay(t, &broker{}, withParked(mem, relay.Options{})).Park(t.Context(), deadLetter("a a5 5", 9, errTooLarge)); err != nil {
 		t.Fatal(err)
 	}
-	r := newRelay(t, &broker{}, withLot(lot, relay.Options{Observer: relay.Observer{
-		Parked: func(_ context.Context, e relay.ParkedEvent) { t.Errorf("%s is told to be parked", e.ID) },
+	r := newRelay(t, &broker{}, withParked(mem, relay.Options{Observer: relay.Observer{
+		Parked: func(_ context.Context, e relay.ParkedEvent) { t.Errorf("%s is reported to be parked", e.ID) },
 	}}))
-	if err := r.Park(t.Context(), letter("a a4 4", 8, errTooLarge)); err != nil {
+	if err := r.Park(t.Context(), deadLetter("a a4 4", 8, errTooLarge)); err != nil {
 		t.Fatal(err)
 	}
-	want(t, "parked", line(t, lot, "a"), "a5 too_large")
+	want(t, "parked", parkedIDs(t, mem, "a"), "a5 too_large")
 }
 
-// replies gives each document its own result.
+// replies decodes each document to its own result.
 type replies map[string]reply
 
 type reply struct {
@@ -130,9 +167,8 @@ func (r replies) Decode(raw []byte) (relay.Message, bool, error) {
 	return relay.Message{Body: []byte(a.body)}, a.isEvent, a.err
 }
 
-// Two documents of an event are the same if they make the same message, or if neither makes
-// one for the same reason.
-func TestSameContent(t *testing.T) {
+// Two documents are the same if they decode to the same message, or fail with the same error.
+func TestSameContentComparesMessages(t *testing.T) {
 	decoder := replies{
 		"event": {"x", true, nil}, "with a note": {"x", true, nil}, "another": {"y", true, nil},
 		"none": {"x", false, nil}, "bad": {"x", false, errTooLarge}, "bad, too": {"x", false, errors.New(errTooLarge.Error())}, "worse": {"x", false, errBusy},
@@ -147,84 +183,18 @@ func TestSameContent(t *testing.T) {
 	}
 }
 
-func TestANewOwnerLoadsTheGatesBeforeItsFirstPage(t *testing.T) {
-	b, lot := &broker{}, parkedtest.NewMemory()
-	first := newRelay(t, b, withLot(lot, relay.Options{}))
-	if err := first.Park(t.Context(), letter("a a1 1", 1, errTooLarge)); err != nil {
-		t.Fatal(err)
-	}
-	second := newRelay(t, b, withLot(lot, relay.Options{}))
-	if failed := second.Handle(t.Context(), relay.Ownership{Lease: "l", Epoch: 2}, changes("a a2 2", "b b1 1")); failed != nil {
-		t.Fatal(failed)
-	}
-	if diff := cmp.Diff([]string{"a1 too_large", "a2 held"}, line(t, lot, "a")); diff != "" {
-		t.Errorf("parked (-want +got):\n%s", diff)
-	}
-
-	// The other one parks again while it owns the range; this one gets it back.
-	if err := first.Park(t.Context(), letter("c c1 1", 1, errTooLarge)); err != nil {
-		t.Fatal(err)
-	}
-	if failed := second.Handle(t.Context(), relay.Ownership{Lease: "l", Epoch: 4}, changes("c c2 2")); failed != nil {
-		t.Fatal(failed)
-	}
-	if diff := cmp.Diff([]string{"c1 too_large", "c2 held"}, line(t, lot, "c")); diff != "" {
-		t.Errorf("parked (-want +got):\n%s", diff)
-	}
-}
-
-func TestNothingIsSentWhileTheGatesAreUnknown(t *testing.T) {
-	b, lot := &broker{}, parkedtest.NewMemory()
-	r := newRelay(t, b, withLot(lot, relay.Options{}))
-	away := errors.New("store is away")
-	lot.Fail(away)
-	failed := r.Handle(t.Context(), relay.Ownership{}, changes("?", "a a1 1", "b b1 1?"))
-	if len(failed) != 3 || b.sent != 0 {
-		t.Fatalf("failed %v with %d sent, want all and nothing sent", failed, b.sent)
-	}
-	for _, f := range failed {
-		if relay.ClassOf(f.Err) != relay.Outage || relay.ReasonOf(f.Err) != "gates_unknown" || !errors.Is(f.Err, away) {
-			t.Errorf("failed %v, want an outage of the store", f)
-		}
-	}
-	lot.Fail(nil)
-	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1")); failed != nil {
-		t.Fatal(failed)
-	}
-}
-
-func TestGatesThatCouldNotBeLoadedAreLoadedWithTheNextPage(t *testing.T) {
-	b, lot := &broker{}, parkedtest.NewMemory()
-	before := newRelay(t, b, withLot(lot, relay.Options{}))
-	if err := before.Park(t.Context(), letter("a a1 1", 1, errTooLarge)); err != nil {
-		t.Fatal(err)
-	}
-	r, own := newRelay(t, b, withLot(lot, relay.Options{})), relay.Ownership{Lease: "l", Epoch: 2}
-	lot.Fail(errors.New("store is away"))
-	if failed := r.Handle(t.Context(), own, changes("a a2 2")); len(failed) != 1 {
-		t.Fatalf("failed %v, want a2 to wait for the store", failed)
-	}
-	lot.Fail(nil)
-	if failed := r.Handle(t.Context(), own, changes("a a2 2")); failed != nil {
-		t.Fatal(failed)
-	}
-	if diff := cmp.Diff([]string{"a1 too_large", "a2 held"}, line(t, lot, "a")); diff != "" {
-		t.Errorf("parked (-want +got):\n%s", diff)
-	}
-}
-
-func TestAFailedParkingIsAnOutage(t *testing.T) {
-	b, lot := &broker{}, parkedtest.NewMemory()
-	r := newRelay(t, b, withLot(lot, relay.Options{}))
-	if err := r.Park(t.Context(), letter("a a1 1", 1, errTooLarge)); err != nil {
+func TestFailedParkIsOutage(t *testing.T) {
+	b, mem := &broker{}, parkedtest.NewMemory()
+	r := newRelay(t, b, withParked(mem, relay.Options{}))
+	if err := r.Park(t.Context(), deadLetter("a a1 1", 1, errTooLarge)); err != nil {
 		t.Fatal(err)
 	}
 	if failed := r.Handle(t.Context(), relay.Ownership{}, nil); failed != nil { // loads the gates
 		t.Fatal(failed)
 	}
 	away := errors.New("store is away")
-	lot.Fail(away)
-	if err := r.Park(t.Context(), letter("b b0 0", 1, errTooLarge)); !errors.Is(err, away) {
+	mem.Fail(away)
+	if err := r.Park(t.Context(), deadLetter("b b0 0", 1, errTooLarge)); !errors.Is(err, away) {
 		t.Errorf("park: %v, want that the store is away", err)
 	}
 	failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2", "b b1 1"))
@@ -239,16 +209,16 @@ func TestAFailedParkingIsAnOutage(t *testing.T) {
 	}
 }
 
-func TestWithoutAPlaceForParkedEventsNoneIsPassed(t *testing.T) {
-	if err := newRelay(t, &broker{}, nil).Park(t.Context(), letter("a a1 1", 1, errTooLarge)); err == nil {
+func TestParkFailsWithoutStore(t *testing.T) {
+	if err := newRelay(t, &broker{}, nil).Park(t.Context(), deadLetter("a a1 1", 1, errTooLarge)); err == nil {
 		t.Error("the caller moves its checkpoint past an event that is nowhere")
 	}
 }
 
-func TestAnEventWithoutAKeyIsParkedAlone(t *testing.T) {
-	b, lot := &broker{}, parkedtest.NewMemory()
-	r := newRelay(t, b, withLot(lot, relay.Options{}))
-	if err := r.Park(t.Context(), letter("?", 1, errTooLarge)); err != nil {
+func TestEventWithoutKeyHoldsBackNothing(t *testing.T) {
+	b, mem := &broker{}, parkedtest.NewMemory()
+	r := newRelay(t, b, withParked(mem, relay.Options{}))
+	if err := r.Park(t.Context(), deadLetter("?", 1, errTooLarge)); err != nil {
 		t.Fatal(err)
 	}
 	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1")); failed != nil || b.sent != 1 {
@@ -256,33 +226,33 @@ func TestAnEventWithoutAKeyIsParkedAlone(t *testing.T) {
 	}
 }
 
-// TestWhatWasSentBeforeTheGateClosedIsDone has a successor read a page again whose last
-// event closed the gate before the checkpoint passed it.
-func TestWhatWasSentBeforeTheGateClosedIsDone(t *testing.T) {
+// A new owner reads a page again. Its last event had closed the gate before the checkpoint passed
+// it.
+func TestEventsSentBeforeGateClosedAreDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, lot := &broker{}, parkedtest.NewMemory()
-		first := newRelay(t, b, withLot(lot, relay.Options{}))
+		b, mem := &broker{}, parkedtest.NewMemory()
+		first := newRelay(t, b, withParked(mem, relay.Options{}))
 		if failed := first.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@1", "a a2 2@1", "a a3 3@2", "a a4 4@3")); failed != nil {
 			t.Fatal(failed)
 		}
-		if err := first.Park(t.Context(), letter("a a5 5", 4, errTooLarge)); err != nil {
+		if err := first.Park(t.Context(), deadLetter("a a5 5", 4, errTooLarge)); err != nil {
 			t.Fatal(err)
 		}
 		var parked []string
-		second := newRelay(t, b, withLot(lot, relay.Options{Observer: relay.Observer{Parked: func(_ context.Context, e relay.ParkedEvent) {
+		second := newRelay(t, b, withParked(mem, relay.Options{Observer: relay.Observer{Parked: func(_ context.Context, e relay.ParkedEvent) {
 			parked = append(parked, e.ID)
 		}}}))
 		if failed := second.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@1", "a a2 2@1", "a a3 3@2", "a a4 4@3", "a a5 5@4", "a a6 6@5")); failed != nil {
 			t.Fatal(failed)
 		}
-		if diff := cmp.Diff([]string{"a5 too_large", "a6 held"}, line(t, lot, "a")); diff != "" {
+		if diff := cmp.Diff([]string{"a5 too_large", "a6 held"}, parkedIDs(t, mem, "a")); diff != "" {
 			t.Errorf("parked (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"a6"}, parked); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			t.Errorf("reported (-want +got):\n%s", diff)
 		}
-		run(t, newDrainer(t, lot, b, relay.DrainOptions{}, nil))
-		intend(t, lot, "a", relay.Intent{Verb: relay.VerbRetry})
+		run(t, newDrainer(t, mem, b, relay.DrainOptions{}, nil))
+		setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbRetry})
 		settle(10 * time.Second)
 		if diff := cmp.Diff([]string{"a1", "a2", "a3", "a4", "a5", "a6"}, b.got["a"]); diff != "" {
 			t.Errorf("published (-want +got):\n%s", diff)
@@ -290,23 +260,23 @@ func TestWhatWasSentBeforeTheGateClosedIsDone(t *testing.T) {
 	})
 }
 
-// TestATransactionIsParkedInItsOrder parks the later event of a transaction first, as the
-// feed may show it. The earlier one was not sent, though its sequence is lower.
-func TestATransactionIsParkedInItsOrder(t *testing.T) {
+// The later event of a transaction is parked first, as the feed may return it. The earlier one was
+// not sent, although its sequence is lower.
+func TestTransactionIsParkedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, lot := &broker{}, parkedtest.NewMemory()
-		r := newRelay(t, b, withLot(lot, relay.Options{}))
-		if err := r.Park(t.Context(), letter("a a2 2", 7, errTooLarge)); err != nil {
+		b, mem := &broker{}, parkedtest.NewMemory()
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		if err := r.Park(t.Context(), deadLetter("a a2 2", 7, errTooLarge)); err != nil {
 			t.Fatal(err)
 		}
 		if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@7", "a a3 3@8")); failed != nil {
 			t.Fatal(failed)
 		}
-		if diff := cmp.Diff([]string{"a1 held", "a2 too_large", "a3 held"}, line(t, lot, "a")); diff != "" {
+		if diff := cmp.Diff([]string{"a1 held", "a2 too_large", "a3 held"}, parkedIDs(t, mem, "a")); diff != "" {
 			t.Errorf("parked (-want +got):\n%s", diff)
 		}
-		run(t, newDrainer(t, lot, b, relay.DrainOptions{}, nil))
-		intend(t, lot, "a", relay.Intent{Verb: relay.VerbSkip, Event: "a1"})
+		run(t, newDrainer(t, mem, b, relay.DrainOptions{}, nil))
+		setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbSkip, Event: "a1"})
 		settle(10 * time.Second)
 		if diff := cmp.Diff([]string{"a2", "a3"}, b.got["a"]); diff != "" {
 			t.Errorf("published (-want +got):\n%s", diff)
@@ -325,25 +295,24 @@ func (keyless) Decode(raw []byte) (relay.Message, bool, error) {
 	return m, false, relay.Refuse("invalid_event", "no partition key")
 }
 
-// Events without a key have no history in common: a low sequence of one says nothing of
-// another.
-func TestEventsWithoutAKeyDoNotPassEachOther(t *testing.T) {
-	lot := parkedtest.NewMemory()
-	r, err := relay.New(keyless{}, &broker{}, withLot(lot, relay.Options{}))
+// Events without a key share no history, so the sequence of one does not mark another as done.
+func TestEventsWithoutKeyDoNotMarkEachOtherDone(t *testing.T) {
+	mem := parkedtest.NewMemory()
+	r, err := relay.New(keyless{}, &broker{}, withParked(mem, relay.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want(t, "failures", failures(r.Handle(t.Context(), relay.Ownership{}, changes("x 9", "y 3"))), "0 x false", "1 y false")
-	for _, l := range []relay.DeadLetter{letter("x 9", 50, errTooLarge), letter("y 3", 20, errTooLarge)} {
+	for _, l := range []relay.DeadLetter{deadLetter("x 9", 50, errTooLarge), deadLetter("y 3", 20, errTooLarge)} {
 		if err := r.Park(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
 	}
-	closed, err := lot.Closed(t.Context())
+	closed, err := mem.Closed(t.Context())
 	if err != nil || len(closed) != 1 {
 		t.Fatalf("closed %v, %v", closed, err)
 	}
-	if diff := cmp.Diff([]string{"x too_large", "y too_large"}, line(t, lot, closed[0])); diff != "" {
+	if diff := cmp.Diff([]string{"x too_large", "y too_large"}, parkedIDs(t, mem, closed[0])); diff != "" {
 		t.Errorf("parked (-want +got):\n%s", diff)
 	}
 }

@@ -6,49 +6,47 @@ import (
 	"time"
 )
 
-// ParkedStore keeps events that could not be sent. Its unit is the key: a gate says that the
-// key is parked, behind it stand the events in their order. While the gate is closed no
-// event of the key is sent but by the Drainer.
+// ParkedStore keeps events that could not be sent. Its unit is the key: a parked key has a
+// closed gate and its parked events in order. While the gate is closed, only the Drainer sends
+// events of the key.
 //
-// The order is that of Gate.Admit: by sequence where it is known. An event that is done,
-// as Gate.Progress tells, is not parked again.
+// Gate.Admit defines the order: by sequence where it is known. An event that is done according
+// to Gate.Progress is not parked again.
 //
-// Errors have the kinds of domain/fault. All methods are safe for concurrent use and by
-// several processes: every change of a gate, and every event put behind it or taken
-// away, is one transaction guarded by the gate's version.
+// Errors have the kinds of domain/fault. All methods are safe for concurrent use by several
+// processes: every change of a gate, with the events parked or removed, is one transaction
+// guarded by the gate's version.
 type ParkedStore interface {
-	// Closed returns the keys whose gates are closed, every one that was closed before the
-	// call by whatever process, and perhaps some that are open.
+	// Closed returns the keys with closed gates: all that any process closed before the
+	// call, and perhaps some whose gate is open again.
 	Closed(ctx context.Context) ([]string, error)
-	// Park puts events behind the gate of key, each at its place. An event that is there
-	// already, by its id, stays as it is; one that is done is left out. The events are
-	// copied.
+	// Park parks events of key in their order. An event with the id of a parked one is not
+	// stored again, and a done one is left out. Park copies the events.
 	//
-	// closing, if not nil, closes the gate if it is open. Without it Park returns
-	// ErrGateOpen if the gate is open, and changes nothing. An old state of the gate is not
-	// enough for that.
-	Park(ctx context.Context, key string, events []ParkedEvent, closing *Closing) (Parking, error)
+	// If the gate is open, closing closes it. With a nil closing Park then returns
+	// ErrGateOpen and changes nothing; it must not decide that from a stale read.
+	Park(ctx context.Context, key string, events []ParkedEvent, closing *Closing) (ParkResult, error)
 }
 
-// Parking is what became of the events given to Park. Those that it does not name are done.
-type Parking struct {
-	Parked []ParkedEvent // stand behind the gate now, at their Position
-	Before []ParkedEvent // stood there before, as they are stored
+// ParkResult is the result of Park. Events in neither list are done.
+type ParkResult struct {
+	Parked   []ParkedEvent // parked by this call, with their Position
+	Existing []ParkedEvent // parked before, as they are stored
 }
 
-// ErrGateOpen says that a key is not parked (any more).
+// ErrGateOpen is returned for a key that is not, or no longer, parked.
 var ErrGateOpen = errors.New("the gate of the key is open")
 
-// Closing is why a gate is closed.
+// Closing is the reason why a gate is closed.
 type Closing struct {
 	Event  string // id of the event that was refused, or waited too long
 	Reason string // as ReasonOf
 	Error  string // for people
 	At     time.Time
-	// Auto says that no event was refused: the first one waited too long. The key is
+	// Auto is true if no event was refused, but the first one waited too long. The key is
 	// drained without an operator once the broker accepts events again.
 	Auto bool
-	// Progress is how far the key had come before the event. A gate keeps it as its own.
+	// Progress is the progress of the key before the event. NewGate moves it to the gate.
 	Progress Progress
 }
 
@@ -56,63 +54,62 @@ type Closing struct {
 type ParkedEvent struct {
 	ID       string // event id
 	Key      string // partition key
-	Action   string // "" if the document does not tell
-	Document []byte // the document as the feed showed it
+	Action   string // "" if the document has none
+	Document []byte // the document as read from the feed
 	LSN      int64
 	Sequence int64
 
-	Reason   string // as ReasonOf; "held" for an event that waits for an earlier one
+	Reason   string // see ReasonOf; "held" for an event that waits for an earlier one
 	Error    string // for people; "" for a held one
-	Attempts int    // how often it was tried; 0 for a held one
+	Attempts int    // number of attempts; 0 for a held one
 	ParkedAt time.Time
 
-	Position int64 // what the line is ordered by; set by Gate.Admit
+	Position int64 // the order among parked events of the key; set by Gate.Admit
 }
 
-// Intent is what an operator wants to become of a parked key.
+// Intent is an operator's request for a parked key.
 type Intent struct {
 	Verb  Verb
-	Event string // for Skip: the id of the event, which must be the first in line
-	By    string // who
-	Note  string // why
+	Event string // for VerbSkip: the id of the first parked event
+	By    string // the operator
+	Note  string // the operator's reason
 	At    time.Time
-	// FromStore sends each event as its document stands in the store now, not as it was
-	// parked.
+	// FromStore sends the current document of each event from the store instead of the
+	// parked one.
 	FromStore bool
 }
 
-// Verb is what can be done about a parked key.
+// Verb is the kind of an Intent.
 type Verb string
 
 const (
-	// VerbRetry sends the events in their order and opens the gate.
+	// VerbRetry sends the events in order and opens the gate.
 	VerbRetry Verb = "retry"
-	// VerbSkip leaves the first event out, with a record of who wanted it and why, and
-	// goes on as VerbRetry does.
+	// VerbSkip skips the first event, keeps a record of it with the Intent, and continues as
+	// VerbRetry.
 	VerbSkip Verb = "skip"
 )
 
-// Skipped is the record of an event that an operator left out.
+// Skipped is the record of an event that an operator skipped.
 type Skipped struct {
 	Event  ParkedEvent
 	Intent Intent
 }
 
-// DrainStore is the side of a ParkedStore that the Drainer needs.
+// DrainStore is the part of a ParkedStore that the Drainer uses.
 type DrainStore interface {
-	// Intents returns the gates of which something is wanted, as Gate.Wanted tells.
+	// Intents returns the gates whose Gate.EffectiveIntent is not nil.
 	Intents(ctx context.Context) ([]Gate, error)
 	// Gate returns the gate of key; NotFound if it is open.
 	Gate(ctx context.Context, key string) (Gate, error)
-	// Update stores the gate if its version is still the stored one, else it fails with
-	// PreconditionFailed, or NotFound. It returns the gate with its new version.
+	// Update stores the gate if its version is the stored one, and returns it with its new
+	// version. Otherwise it returns PreconditionFailed, or NotFound if the gate is open.
 	Update(ctx context.Context, g Gate) (Gate, error)
-	// First returns the first events behind the gate of key, up to limit, in order.
+	// First returns the first parked events of key, up to limit, in order.
 	First(ctx context.Context, key string, limit int) ([]ParkedEvent, error)
-	// Remove takes the events away, 90 at most, and stores the gate, as Update does, after
-	// Gate.Release; skipped, if not nil, is kept for the record. All of it is one
-	// transaction.
+	// Remove removes the events, at most 90, calls Gate.MarkDone and stores the gate like
+	// Update; skipped, if not nil, is kept as a record. All of it is one transaction.
 	Remove(ctx context.Context, g Gate, events []ParkedEvent, skipped *Skipped) (Gate, error)
-	// Open removes the gate, as Update does. There must be no event behind it.
+	// Open removes the gate, with the errors of Update. The key must have no parked events.
 	Open(ctx context.Context, g Gate) error
 }

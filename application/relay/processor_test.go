@@ -61,11 +61,10 @@ func (f *logFeed) Read(_ context.Context, req changefeed.ReadRequest) (*changefe
 	return page, nil
 }
 
-// TestPoisonAmongManyEvents runs the processor with the relay over 20,000 events of
-// 2,000 keys, 200 of them bad: exactly those and the ones behind them in their keys are
-// parked, all else is sent in order. Then the bad ones are mended and retried, while new
-// events of their keys keep coming.
-func TestPoisonAmongManyEvents(t *testing.T) {
+// The processor and the relay handle 20,000 events of 2,000 keys, 200 of them invalid. Exactly those
+// and the later events of their keys are parked, and all others are sent in order. Then the
+// invalid ones are edited and retried, while new events of their keys arrive.
+func TestPoisonEventsHoldBackOnlyTheirKeys(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	synctest.Test(t, func(t *testing.T) {
@@ -95,8 +94,8 @@ func TestPoisonAmongManyEvents(t *testing.T) {
 			feed.append(line)
 		}
 
-		b, lot := &broker{}, parkedtest.NewMemory()
-		r := newRelay(t, b, withLot(lot, relay.Options{}))
+		b, mem := &broker{}, parkedtest.NewMemory()
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
 		h := relayfeed.NewHandler(r)
 		p, err := changefeed.New(feed, memstore.New(nil), h, &changefeed.Options{
 			Lanes: 4, MaxItems: 500, MaxAttempts: 3, DeadLetter: h.Park, Observer: h.Observe(),
@@ -111,7 +110,7 @@ func TestPoisonAmongManyEvents(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		running.Go(func() { _ = newDrainer(t, lot, b, relay.DrainOptions{}, nil).Run(ctx) })
+		running.Go(func() { _ = newDrainer(t, mem, b, relay.DrainOptions{}, nil).Run(ctx) })
 		settle(10 * time.Minute)
 
 		b.mu.Lock()
@@ -124,7 +123,7 @@ func TestPoisonAmongManyEvents(t *testing.T) {
 				t.Errorf("%s: sent %v, want the first %d", key, got, want)
 			}
 			var parked []string
-			for _, id := range line(t, lot, key) {
+			for _, id := range parkedIDs(t, mem, key) {
 				parked = append(parked, strings.Fields(id)[0])
 			}
 			if len(parked) != each-want || !slices.IsSortedFunc(parked, bySequence) {
@@ -140,9 +139,9 @@ func TestPoisonAmongManyEvents(t *testing.T) {
 
 		for key := range poisoned {
 			for n := 1; n <= each; n++ {
-				lot.Mend(key, fmt.Sprintf("%s.%d", key, n), fmt.Appendf(nil, "%s %s.%d %d", key, key, n, n))
+				mem.ReplaceEvent(key, fmt.Sprintf("%s.%d", key, n), fmt.Appendf(nil, "%s %s.%d %d", key, key, n, n))
 			}
-			intend(t, lot, key, relay.Intent{Verb: relay.VerbRetry})
+			setIntent(t, mem, key, relay.Intent{Verb: relay.VerbRetry})
 		}
 		for n := each + 1; n <= each+20; n++ {
 			for key := range poisoned {
@@ -162,7 +161,7 @@ func TestPoisonAmongManyEvents(t *testing.T) {
 				t.Errorf("%s: sent %v, want %d in order", key, got, want)
 			}
 		}
-		if closed, _ := lot.Closed(t.Context()); len(closed) != 0 {
+		if closed, _ := mem.Closed(t.Context()); len(closed) != 0 {
 			t.Errorf("%d gates are still closed", len(closed))
 		}
 	})

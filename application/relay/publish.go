@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// publish sends what the page has to send, as far as the judge lets it. It tries
-// nothing twice: what was not accepted is the caller's to hand over again.
+// publish sends the pending messages of the page as far as the breaker admits them. It retries
+// nothing: the caller passes messages that were not accepted to Handle again.
 func (r *Relay) publish(ctx context.Context, p *page) {
 	for slices.ContainsFunc(p.keys, func(k keyState) bool { return k.pending() }) {
-		probe, turn, err := r.judge.ask(ctx)
+		probe, turn, err := r.breaker.admit(ctx)
 		switch {
 		case err != nil:
-			p.wait(err)
+			p.failPending(err)
 			return
 		case !probe:
 			r.send(ctx, p, nil)
 			return
 		}
-		r.send(ctx, p, p.next(turn))
-		r.judge.endProbe()
+		r.send(ctx, p, p.pendingKey(turn))
+		r.breaker.endProbe()
 	}
 }
 
-// wait makes err what all pending keys wait for.
-func (p *page) wait(err error) {
+// failPending fails all pending keys with err.
+func (p *page) failPending(err error) {
 	for i := range p.keys {
 		if k := &p.keys[i]; k.pending() {
 			k.err = err
@@ -33,8 +33,8 @@ func (p *page) wait(err error) {
 	}
 }
 
-// next returns a pending key, another one for another turn. There is one.
-func (p *page) next(turn int) *keyState {
+// pendingKey returns a pending key, a different one for each turn. There must be one.
+func (p *page) pendingKey(turn int) *keyState {
 	for n := range p.keys {
 		if k := &p.keys[(turn+n)%len(p.keys)]; k.pending() {
 			return k
@@ -43,30 +43,30 @@ func (p *page) next(turn int) *keyState {
 	return nil
 }
 
-// send publishes what is pending, or only that of one key, and notes the result. A key
-// that failed before may have been accepted all the same, and is sent alone.
+// send publishes the pending keys, or only one of them, and records the result. A key that
+// failed before is sent alone, because it may have caused the failure of its batch. Its messages
+// count as resent, because the failure may have been a lost answer.
 func (r *Relay) send(ctx context.Context, p *page, only *keyState) {
-	p.groups, p.of = p.groups[:0], p.of[:0]
+	p.groups, p.groupKeys = p.groups[:0], p.groupKeys[:0]
 	for i := range p.keys {
 		if k := &p.keys[i]; k.pending() && (only == nil || only == k) {
 			p.groups = append(p.groups, Group{Key: k.name, Messages: k.messages[k.sent:k.sendable]})
-			p.of = append(p.of, k)
+			p.groupKeys = append(p.groupKeys, k)
 		}
 	}
-	p.resent += r.judge.setApart(p.groups)
-	accepted := p.settle(failedKeys(r.publisher.Publish(ctx, p.groups), p.groups))
+	p.resent += r.breaker.markAlone(p.groups)
+	accepted := p.record(failedKeys(r.publisher.Publish(ctx, p.groups), p.groups))
 	if ctx.Err() != nil {
-		return // what ctx ended shows nothing
+		return // a send that ctx ended says nothing about the broker
 	}
-	if pause, paused := r.judge.judge(p, accepted); paused {
-		tell(ctx, r.opts.Observer.Paused, pause)
+	if pause, paused := r.breaker.record(p, accepted); paused {
+		notify(ctx, r.opts.Observer.Paused, pause)
 	}
 }
 
-// settle notes the result of publishing groups. It returns how many messages were
-// accepted.
-func (p *page) settle(failed []KeyError) (accepted int) {
-	for i, k := range p.of {
+// record stores the result of a send and returns the number of accepted messages.
+func (p *page) record(failed []KeyError) (accepted int) {
+	for i, k := range p.groupKeys {
 		sent := k.sendable - k.sent
 		if len(failed) > 0 && failed[0].Group == i {
 			sent, k.err = failed[0].Sent, failed[0].Err
@@ -78,7 +78,8 @@ func (p *page) settle(failed []KeyError) (accepted int) {
 	return accepted
 }
 
-// failedKeys returns what err says about each of groups.
+// failedKeys returns the failed keys in err. An error that is not a *PublishError fails all
+// groups.
 func failedKeys(err error, groups []Group) []KeyError {
 	if err == nil {
 		return nil

@@ -13,19 +13,18 @@ type Relay struct {
 	publisher Publisher
 	opts      Options
 	pages     sync.Pool // of *page
-	judge     judge
+	breaker   breaker
 	memory    memory
 }
 
 // Options are the choices of New. The zero value is usable.
 type Options struct {
-	// Parked is where refused events and their followers are parked. Default: none; then
-	// Park fails and a refused event stays in the way of its key.
+	// Parked stores refused events and the later events of their keys. Without it Park
+	// fails, and a refused event blocks its key.
 	Parked ParkedStore
-	// Now is the clock of pauses and of what is stored with parked events. Default
-	// time.Now.
+	// Now is the clock of pauses and of parked events. Default time.Now.
 	Now func() time.Time
-	// Observer is told what happens. Default: nobody.
+	// Observer receives the events of the relay. Default: none.
 	Observer Observer
 }
 
@@ -42,23 +41,22 @@ func New(decoder Decoder, publisher Publisher, opts *Options) (*Relay, error) {
 		r.opts.Now = time.Now //nolint:forbidigo // the default of an option
 	}
 	r.pages.New = func() any { return new(page) }
-	r.judge = judge{now: r.opts.Now, probe: make(chan struct{}, 1), troubled: make(map[string]trouble)}
+	r.breaker = breaker{now: r.opts.Now, probe: make(chan struct{}, 1), failing: make(map[string]keyFailure)}
 	r.memory = memory{leases: make(map[string]*ownership), parked: make(map[string]struct{})}
 	return r, nil
 }
 
-// Handle publishes the events among changes, which are in the order of the feed. It
-// returns those that were neither accepted by the broker nor parked because their key is,
-// in the order of changes, and why; the caller may move its checkpoint past all others.
+// Handle publishes the events in changes, which are in the order of the feed. It returns the
+// events that were neither accepted by the broker nor parked, in the order of changes. The
+// caller may move its checkpoint past all others.
 //
-// The caller hands the failed ones over again, later: an Outage or Blocked one not before
-// its NotBefore, a Refused one until it gives up and calls Park. Events that were accepted
-// and are handed over again are sent again, with the same message ids, which the broker's
-// duplicate detection drops.
+// The caller retries the failed events: an Outage or Blocked one not before its NotBefore, a
+// Refused one until its attempts are used up, and then calls Park. An accepted event that is
+// passed again is sent again with the same message id, and the broker drops the duplicate.
 //
-// ctx must end before the caller's claim to the feed range does: nothing is sent after
-// that. No other call may carry the same key at the same time. The documents must not
-// be changed until Handle returns.
+// ctx must end before the ownership of the feed range does, because nothing is sent after ctx
+// has ended. Concurrent calls must not carry the same key. The documents must not be changed
+// until Handle returns.
 func (r *Relay) Handle(ctx context.Context, o Ownership, changes []Change) []Failure {
 	p := r.pages.Get().(*page)
 	defer func() {
@@ -66,7 +64,7 @@ func (r *Relay) Handle(ctx context.Context, o Ownership, changes []Change) []Fai
 		r.pages.Put(p)
 	}()
 	p.read(r.decoder, changes)
-	in, first, err := r.enter(ctx, o)
+	in, first, err := r.register(ctx, o)
 	r.findMissing(ctx, o, in, p)
 	if err != nil {
 		p.failAll(err)
@@ -74,7 +72,7 @@ func (r *Relay) Handle(ctx context.Context, o Ownership, changes []Change) []Fai
 		r.parkFollowers(ctx, p)
 		r.publish(ctx, p)
 	}
-	r.memory.note(p)
-	tell(ctx, r.opts.Observer.Handled, Summary{Resent: p.resent, First: first, Oldest: p.oldest()})
+	r.memory.recordDone(p)
+	notify(ctx, r.opts.Observer.Handled, Summary{Resent: p.resent, First: first, Oldest: p.oldest()})
 	return p.failures()
 }

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"weak"
@@ -19,86 +18,7 @@ import (
 	"feedbox/application/relay"
 )
 
-// lineDecoder reads events written as "key id sequence"; "-" is no event and a
-// sequence of "?", or one with "?" behind it, is a bad one.
-type lineDecoder struct{}
-
-func (lineDecoder) Decode(raw []byte) (relay.Message, bool, error) {
-	parts := strings.Fields(string(raw))
-	if parts[0] == "-" {
-		return relay.Message{}, false, nil
-	}
-	if parts[0] == "?" {
-		return relay.Message{}, false, relay.Refuse("invalid_event", "no partition key")
-	}
-	m := relay.Message{Key: parts[0], ID: parts[1], Action: "Changed", Body: raw}
-	sequence, bad := strings.CutSuffix(parts[2], "?")
-	m.Sequence, _ = strconv.ParseInt(sequence, 10, 64)
-	if bad {
-		return m, false, relay.Refuse("invalid_event", "event %s has no action", m.ID)
-	}
-	return m, true, nil
-}
-
-// broker records what is published. fail, if set, gives for a key the number of
-// messages accepted before its error.
-type broker struct {
-	mu   sync.Mutex
-	got  map[string][]string // ids by key
-	sent int
-	fail map[string]relay.KeyError
-}
-
-func (b *broker) Publish(_ context.Context, groups []relay.Group) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.got == nil {
-		b.got = make(map[string][]string)
-	}
-	var failed relay.PublishError
-	for i, g := range groups {
-		n := len(g.Messages)
-		if f, ok := b.fail[g.Key]; ok {
-			f.Group, n = i, f.Sent
-			failed.Keys = append(failed.Keys, f)
-		}
-		for _, m := range g.Messages[:n] {
-			if m.Key != g.Key {
-				return fmt.Errorf("message of key %s in the group of %s", m.Key, g.Key)
-			}
-			b.got[g.Key] = append(b.got[g.Key], strings.Clone(m.ID))
-			b.sent++
-		}
-	}
-	if len(failed.Keys) > 0 {
-		return &failed
-	}
-	return nil
-}
-
-func changes(lines ...string) []relay.Change {
-	out := make([]relay.Change, len(lines))
-	for i, line := range lines {
-		lsn := int64(i/2 + 1)
-		if at := strings.IndexByte(line, '@'); at >= 0 {
-			lsn, _ = strconv.ParseInt(line[at+1:], 10, 64)
-			line = line[:at]
-		}
-		out[i] = relay.Change{Raw: []byte(line), LSN: lsn}
-	}
-	return out
-}
-
-func newRelay(t *testing.T, p relay.Publisher, opts *relay.Options) *relay.Relay {
-	t.Helper()
-	r, err := relay.New(lineDecoder{}, p, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-func TestHandleSendsEachKeyInOrderOfPosition(t *testing.T) {
+func TestHandleSendsEachKeyInOrder(t *testing.T) {
 	b := &broker{}
 	var sum relay.Summary
 	r := newRelay(t, b, &relay.Options{Observer: relay.Observer{Handled: func(_ context.Context, s relay.Summary) { sum = s }}})
@@ -123,7 +43,7 @@ func TestHandleSendsEachKeyInOrderOfPosition(t *testing.T) {
 	}
 }
 
-func TestHandleWithoutEventsDoesNotCallThePublisher(t *testing.T) {
+func TestHandleWithoutEventsSkipsPublisher(t *testing.T) {
 	called := publisherFunc(func([]relay.Group) error { return errors.New("must not be called") })
 	r := newRelay(t, called, nil)
 	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("-", "-")); failed != nil {
@@ -134,11 +54,7 @@ func TestHandleWithoutEventsDoesNotCallThePublisher(t *testing.T) {
 	}
 }
 
-type publisherFunc func(groups []relay.Group) error
-
-func (f publisherFunc) Publish(_ context.Context, groups []relay.Group) error { return f(groups) }
-
-func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
+func TestHandleReturnsFailedEvents(t *testing.T) {
 	outage := &relay.Error{Class: relay.Outage, Reason: "busy"}
 	b := &broker{fail: map[string]relay.KeyError{"a": {Sent: 1, Err: outage}}}
 	r := newRelay(t, b, nil)
@@ -160,7 +76,7 @@ func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
 		{6, "c2", "c", false, "invalid_event"},
 		{7, "c3", "c", true, "invalid_event"},
 		{8, "a4", "a", true, "busy"},
-		{9, "", "", false, "invalid_event"}, // there is no order among those without a key
+		{9, "", "", false, "invalid_event"}, // events without a key have no order
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
@@ -170,9 +86,9 @@ func TestHandleNamesWhatWasNotAccepted(t *testing.T) {
 	}
 }
 
-// TestHandleInterleaved compares the relay with a plain reading of the rule on random
-// pages, handled one after the other so that reused memory would show.
-func TestHandleInterleaved(t *testing.T) {
+// Random pages are compared with a simple model. They are handled one after the other, so that an
+// error in reused memory shows.
+func TestHandleMatchesModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -204,7 +120,7 @@ func TestHandleInterleaved(t *testing.T) {
 	}
 }
 
-func TestNewReportsAllFaults(t *testing.T) {
+func TestNewReportsAllMissingPorts(t *testing.T) {
 	for _, test := range []struct {
 		decoder   relay.Decoder
 		publisher relay.Publisher
@@ -238,8 +154,8 @@ func BenchmarkHandle(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(page)), "ns/event")
 }
 
-// A page is handled in the memory of an earlier one.
-func TestHandlingAllocatesNothing(t *testing.T) {
+// A page reuses the memory of an earlier one.
+func TestHandleDoesNotAllocate(t *testing.T) {
 	page, p := make([]relay.Change, 300), &replay{}
 	for i := range page {
 		p.messages = append(p.messages, relay.Message{Key: fmt.Sprint("k", i%100), Sequence: int64(min(i/100+1, 2))})
@@ -251,7 +167,7 @@ func TestHandlingAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	least := math.Inf(1) // the race detector makes a pool forget now and then
+	least := math.Inf(1) // under the race detector a pool drops items at random
 	for range 100 {
 		least = min(least, testing.AllocsPerRun(1, func() { r.Handle(t.Context(), relay.Ownership{}, page) }))
 	}
@@ -260,8 +176,8 @@ func TestHandlingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A relay that has nothing to do keeps no document in memory.
-func TestHandlingKeepsNoDocument(t *testing.T) {
+// An idle relay retains no document.
+func TestHandleRetainsNoDocument(t *testing.T) {
 	r, err := relay.New(aliasingDecoder{}, publisherFunc(func([]relay.Group) error { return nil }), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -270,12 +186,12 @@ func TestHandlingKeepsNoDocument(t *testing.T) {
 	func() {
 		var page []relay.Change
 		for _, line := range []string{"a 1", "a 2", "b 1", "= 2"} {
-			raw := append(make([]byte, 0, 1<<10), line...) // by itself in memory
+			raw := append(make([]byte, 0, 1<<10), line...) // in its own memory block
 			page, documents = append(page, relay.Change{Raw: raw}), append(documents, weak.Make(&raw[0]))
 		}
 		r.Handle(t.Context(), relay.Ownership{}, page)
 	}()
-	runtime.GC() // the first one leaves in the pool what is there
+	runtime.GC() // one GC keeps the content of the pool
 	for i, d := range documents {
 		if d.Value() != nil {
 			t.Errorf("document %d is still in memory", i)
@@ -283,8 +199,8 @@ func TestHandlingKeepsNoDocument(t *testing.T) {
 	}
 }
 
-// replay gives out prepared messages, so that the relay alone is seen. One without an id is
-// an aggregate's.
+// replay returns prepared messages, so that a benchmark excludes decoding. One without an id is that
+// of an aggregate.
 type replay struct {
 	messages []relay.Message
 	next     int
@@ -294,4 +210,11 @@ func (r *replay) Decode([]byte) (relay.Message, bool, error) {
 	m := r.messages[r.next%len(r.messages)]
 	r.next++
 	return m, m.ID != "", nil
+}
+
+// The accepted events of a failed key are not returned.
+func TestHandleOmitsAcceptedEvents(t *testing.T) {
+	b := &broker{fail: map[string]relay.KeyError{"a": {Sent: 2, Err: errTooLarge}}}
+	failed := newRelay(t, b, nil).Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "a a2 2", "a a3 3", "a a4 4"))
+	want(t, "failures", failures(failed), "2 a3 false", "3 a4 true")
 }

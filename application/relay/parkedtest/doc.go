@@ -1,4 +1,4 @@
-// Package parkedtest has what proves a store of parked events, an implementation of
-// relay.ParkedStore and relay.DrainStore: Run, a suite that each of them passes, and
-// Memory, one that lives in memory.
+// Package parkedtest tests stores of parked events, which implement relay.ParkedStore and
+// relay.DrainStore. Run is the suite that each of them passes. Memory is a store in memory for
+// other tests.
 package parkedtest

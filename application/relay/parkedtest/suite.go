@@ -13,43 +13,43 @@ import (
 	"feedbox/domain/fault"
 )
 
-// Store is what Run tests: a store of parked events and the operator's side of it.
+// Store is a store of parked events with the methods for operators. Run tests it.
 type Store interface {
 	relay.ParkedStore
 	relay.DrainStore
-	// SetIntent notes on the gate of key what an operator wants, over what another one
-	// wanted; NotFound if the gate is open.
+	// SetIntent sets the intent of the gate of key and replaces an earlier one. It returns
+	// NotFound if the gate is open.
 	SetIntent(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error)
-	// Skipped returns the records of what was left out of key, the oldest first.
+	// Skipped returns the records of the skipped events of key, oldest first.
 	Skipped(ctx context.Context, key string) ([]relay.Skipped, error)
 }
 
-// Run tests that a store of parked events keeps the promises of relay.ParkedStore and
-// relay.DrainStore. open returns an empty one.
+// Run tests the contracts of relay.ParkedStore and relay.DrainStore. open returns an empty
+// store.
 func Run(t *testing.T, open func(t *testing.T) Store) {
-	for name, test := range map[string]func(lot){
+	for name, test := range map[string]func(suite){
 		"parks in order":                  parksInOrder,
 		"parks once":                      parksOnce,
-		"what was passed is done":         progressIsDone,
-		"closes for what is done":         closesForWhatIsDone,
-		"what was removed is done":        removedIsDone,
+		"progress marks events as done":   progressIsDone,
+		"closes for a done event":         closesForDoneEvent,
+		"removed events are done":         removedIsDone,
 		"orders by sequence":              ordersBySequence,
-		"unknown sequences keep places":   unknownKeepsItsPlace,
-		"waiting keys are found":          autoIsWanted,
+		"unknown sequences keep arrival":  unknownKeepsItsPlace,
+		"automatic gates have an intent":  autoHasIntent,
 		"parks many and large":            parksMany,
-		"an open gate takes nothing":      openGateTakesNothing,
+		"an open gate parks nothing":      openGateParksNothing,
 		"changes are guarded by version":  guardsByVersion,
 		"removing keeps the order":        removesFromTheFront,
 		"opening loses nothing":           openingLosesNothing,
 		"an intent reaches the drainer":   intentReaches,
 		"a skipped event leaves a record": skipLeavesARecord,
 	} {
-		t.Run(name, func(t *testing.T) { test(lot{t, open(t)}) })
+		t.Run(name, func(t *testing.T) { test(suite{t, open(t)}) })
 	}
 }
 
-// lot is a store under test. Its key is k, unless a test says otherwise.
-type lot struct {
+// suite is a store under test. Its methods work on key k.
+type suite struct {
 	*testing.T
 	store Store
 }
@@ -82,129 +82,129 @@ func idsOf(events []relay.ParkedEvent) (ids []string) {
 	return ids
 }
 
-// must returns what a call gave that may not fail.
-func must[V any](v V, err error) func(l lot) V {
-	return func(l lot) V {
-		l.Helper()
+// must returns v, or fails the test if err is not nil.
+func must[V any](v V, err error) func(s suite) V {
+	return func(s suite) V {
+		s.Helper()
 		if err != nil {
-			l.Fatal(err)
+			s.Fatal(err)
 		}
 		return v
 	}
 }
 
-func (l lot) park(c *relay.Closing, events ...relay.ParkedEvent) relay.Parking {
-	l.Helper()
-	return must(l.store.Park(l.Context(), "k", events, c))(l)
+func (s suite) park(c *relay.Closing, events ...relay.ParkedEvent) relay.ParkResult {
+	s.Helper()
+	return must(s.store.Park(s.Context(), "k", events, c))(s)
 }
 
-// parkOther parks an event of another key, of which no test wants anything.
-func (l lot) parkOther() {
-	l.Helper()
-	must(l.store.Park(l.Context(), "other", []relay.ParkedEvent{{ID: "other-e1", Document: event(1).Document, ParkedAt: at}}, &relay.Closing{Event: "other-e1", At: at}))(l)
+// parkOther parks an event of another key, which the test must not affect.
+func (s suite) parkOther() {
+	s.Helper()
+	must(s.store.Park(s.Context(), "other", []relay.ParkedEvent{{ID: "other-e1", Document: event(1).Document, ParkedAt: at}}, &relay.Closing{Event: "other-e1", At: at}))(s)
 }
 
-func (l lot) gate() relay.Gate {
-	l.Helper()
-	return must(l.store.Gate(l.Context(), "k"))(l)
+func (s suite) gate() relay.Gate {
+	s.Helper()
+	return must(s.store.Gate(s.Context(), "k"))(s)
 }
 
-func (l lot) first(limit int) []relay.ParkedEvent {
-	l.Helper()
-	return must(l.store.First(l.Context(), "k", limit))(l)
+func (s suite) first(limit int) []relay.ParkedEvent {
+	s.Helper()
+	return must(s.store.First(s.Context(), "k", limit))(s)
 }
 
-func (l lot) remove(g relay.Gate, events []relay.ParkedEvent) relay.Gate {
-	l.Helper()
-	return must(l.store.Remove(l.Context(), g, events, nil))(l)
+func (s suite) remove(g relay.Gate, events []relay.ParkedEvent) relay.Gate {
+	s.Helper()
+	return must(s.store.Remove(s.Context(), g, events, nil))(s)
 }
 
-func (l lot) intents() []relay.Gate {
-	l.Helper()
-	return must(l.store.Intents(l.Context()))(l)
+func (s suite) intents() []relay.Gate {
+	s.Helper()
+	return must(s.store.Intents(s.Context()))(s)
 }
 
-// want checks what stands behind the gate, by ids.
-func (l lot) want(ids ...string) {
-	l.Helper()
-	line := l.first(1000)
+// want checks the ids of the parked events, their positions and their count.
+func (s suite) want(ids ...string) {
+	s.Helper()
+	line := s.first(1000)
 	if got := idsOf(line); !slices.Equal(got, ids) {
-		l.Fatalf("behind the gate stand %v, want %v", got, ids)
+		s.Fatalf("parked events %v, want %v", got, ids)
 	}
 	for i, e := range line {
 		if e.Key != "k" || i > 0 && e.Position <= line[i-1].Position {
-			l.Fatalf("%s of key %s at %d, want k behind the one before", e.ID, e.Key, e.Position)
+			s.Fatalf("%s of key %s at %d, want key k and a position after the previous one", e.ID, e.Key, e.Position)
 		}
 	}
-	if g := l.gate(); g.Events != int64(len(ids)) {
-		l.Errorf("the gate counts %d events, want %d", g.Events, len(ids))
+	if g := s.gate(); g.Events != int64(len(ids)) {
+		s.Errorf("the gate counts %d events, want %d", g.Events, len(ids))
 	}
 }
 
-func parksInOrder(l lot) {
+func parksInOrder(s suite) {
 	first := event(1)
 	first.Reason, first.Error, first.Attempts = "too_large", "too large by far", 5
-	l.park(&closing, first)
-	l.park(nil, events(2, 9)...)
-	l.park(nil, events(10, 12)...)
-	l.parkOther()
-	l.want(idsOf(events(1, 12))...)
+	s.park(&closing, first)
+	s.park(nil, events(2, 9)...)
+	s.park(nil, events(10, 12)...)
+	s.parkOther()
+	s.want(idsOf(events(1, 12))...)
 
-	got := l.first(1)
+	got := s.first(1)
 	if len(got) != 1 || !bytes.Equal(got[0].Document, first.Document) {
-		l.Fatalf("first %+v, want the one with its document", got)
+		s.Fatalf("first %+v, want the one with its document", got)
 	}
 	got[0].Position = 0
 	if fmt.Sprint(got[0]) != fmt.Sprint(first) {
-		l.Errorf("event %+v, want %+v", got[0], first)
+		s.Errorf("event %+v, want %+v", got[0], first)
 	}
-	if g := l.gate(); g.Closing != closing || g.Key != "k" || g.Version == "" {
-		l.Errorf("gate %+v, want why it was closed", g)
+	if g := s.gate(); g.Closing != closing || g.Key != "k" || g.Version == "" {
+		s.Errorf("gate %+v, want its closing", g)
 	}
-	keys := must(l.store.Closed(l.Context()))(l)
+	keys := must(s.store.Closed(s.Context()))(s)
 	if slices.Sort(keys); !slices.Equal(keys, []string{"k", "other"}) {
-		l.Errorf("closed %v, want both keys", keys)
+		s.Errorf("closed %v, want both keys", keys)
 	}
 }
 
-func parksOnce(l lot) {
-	l.park(&closing, events(1, 4)...)
+func parksOnce(s suite) {
+	s.park(&closing, events(1, 4)...)
 	other := event(3)
-	other.Document, other.ParkedAt = []byte(`{"id":"k-e3","partitionKey":"k","mended":true}`), at.Add(time.Minute)
-	done := l.park(nil, other, event(5), event(6))
+	other.Document, other.ParkedAt = []byte(`{"id":"k-e3","partitionKey":"k","edited":true}`), at.Add(time.Minute)
+	done := s.park(nil, other, event(5), event(6))
 	if !slices.Equal(idsOf(done.Parked), idsOf(events(5, 6))) || done.Parked[0].Position == 0 {
-		l.Errorf("parked %+v, want 5 and 6 with their positions", done.Parked)
+		s.Errorf("parked %+v, want 5 and 6 with their positions", done.Parked)
 	}
-	if len(done.Before) != 1 || !bytes.Equal(done.Before[0].Document, event(3).Document) {
-		l.Errorf("parked before %+v, want 3 as it stands there", done.Before)
+	if len(done.Existing) != 1 || !bytes.Equal(done.Existing[0].Document, event(3).Document) {
+		s.Errorf("parked before %+v, want 3 as it is stored", done.Existing)
 	}
 	again := events(1, 6)
 	for i := range again {
 		again[i].ParkedAt = at.Add(time.Hour)
 	}
-	if done := l.park(&closing, again...); len(done.Parked) != 0 || len(done.Before) != 6 {
-		l.Errorf("parked again %+v, want nothing new and all six before", done)
+	if done := s.park(&closing, again...); len(done.Parked) != 0 || len(done.Existing) != 6 {
+		s.Errorf("parked again %+v, want nothing new and all six before", done)
 	}
-	l.want(idsOf(again)...)
+	s.want(idsOf(again)...)
 }
 
-func parksMany(l lot) {
+func parksMany(s suite) {
 	many := events(1, 250)
 	for i := range many[:3] {
 		many[i].Document = fmt.Appendf(nil, `{"id":%q,"partitionKey":"k","filler":%q}`, many[i].ID, bytes.Repeat([]byte("x"), 900<<10))
 	}
-	l.park(&closing, many...)
-	l.want(idsOf(many)...)
+	s.park(&closing, many...)
+	s.want(idsOf(many)...)
 }
 
-func openGateTakesNothing(l lot) {
-	if _, err := l.store.Park(l.Context(), "k", events(1, 2), nil); !errors.Is(err, relay.ErrGateOpen) {
-		l.Errorf("park: %v, want ErrGateOpen", err)
+func openGateParksNothing(s suite) {
+	if _, err := s.store.Park(s.Context(), "k", events(1, 2), nil); !errors.Is(err, relay.ErrGateOpen) {
+		s.Errorf("park: %v, want ErrGateOpen", err)
 	}
-	if line := l.first(1000); len(line) != 0 {
-		l.Errorf("behind the open gate stand %v", idsOf(line))
+	if line := s.first(1000); len(line) != 0 {
+		s.Errorf("parked events %v with an open gate", idsOf(line))
 	}
-	if _, err := l.store.Gate(l.Context(), "k"); !fault.Is(err, fault.NotFound) {
-		l.Errorf("gate: %v, want not found", err)
+	if _, err := s.store.Gate(s.Context(), "k"); !fault.Is(err, fault.NotFound) {
+		s.Errorf("gate: %v, want not found", err)
 	}
 }

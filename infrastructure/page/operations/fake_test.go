@@ -78,7 +78,7 @@ func crowd(ranges, keys int) *fake {
 	}
 	for i := range keys {
 		f.gates = append(f.gates, relay.Gate{
-			Key: fmt.Sprintf("key-%05d", i), Events: 3, Last: 3, Version: "v1",
+			Key: fmt.Sprintf("key-%05d", i), Events: 3, Arrivals: 3, Version: "v1",
 			Closing: relay.Closing{Event: "e1", Reason: []string{"too_large", "invalid_event"}[i%2], Error: fmt.Sprintf("%01000d", i), At: time.Now()},
 		})
 	}

@@ -65,13 +65,13 @@ func RelayLog(log *slog.Logger) relay.Observer {
 }
 
 // DrainLog logs the outcome of each attempt to drain a parked key.
-func DrainLog(log *slog.Logger) func(ctx context.Context, d relay.Drained) {
-	return func(ctx context.Context, d relay.Drained) {
+func DrainLog(log *slog.Logger) func(ctx context.Context, d relay.DrainReport) {
+	return func(ctx context.Context, d relay.DrainReport) {
 		if d.Err != nil {
-			log.WarnContext(ctx, "parked events not drained", "key", d.Key, "sent", d.Sent, "differ", d.Differ, "skipped", d.Skip, "error", d.Err)
+			log.WarnContext(ctx, "parked events not drained", "key", d.Key, "sent", d.Sent, "differ", d.Changed, "skipped", d.Skipped, "error", d.Err)
 			return
 		}
-		log.InfoContext(ctx, "parked events drained", "key", d.Key, "sent", d.Sent, "differ", d.Differ, "skipped", d.Skip)
+		log.InfoContext(ctx, "parked events drained", "key", d.Key, "sent", d.Sent, "differ", d.Changed, "skipped", d.Skipped)
 	}
 }
 

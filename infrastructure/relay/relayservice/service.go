@@ -77,7 +77,7 @@ func (s *Service) assemble(metrics *monitor.Metrics) error {
 		return err
 	}
 	s.drainer, err = relay.NewDrainer(lot, relayfeed.Ranges{Processor: s.processor}, s.store.Decoder, s.publisher, relay.DrainOptions{
-		Now: time.Now, Poll: s.options.ParkedPoll, Stored: s.store.Events, Drained: monitor.DrainLog(log), LookFailed: monitor.DrainLookLog(log),
+		Now: time.Now, Poll: s.options.ParkedPoll, Stored: s.store.Events, Drained: monitor.DrainLog(log), PollFailed: monitor.DrainLookLog(log),
 	})
 	return err
 }

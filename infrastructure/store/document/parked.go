@@ -56,7 +56,7 @@ type GateData struct {
 // GateDataOf is what is stored of g.
 func GateDataOf(g relay.Gate) GateData {
 	return GateData{
-		Closing: ClosingData(g.Closing), Passed: PassedData(g.Progress), Events: g.Events, Last: g.Last, Sequence: g.Sequence,
+		Closing: ClosingData(g.Closing), Passed: PassedData(g.Progress), Events: g.Events, Last: g.Arrivals, Sequence: g.Sequence,
 		Intent: (*IntentData)(g.Intent), Attempts: g.Attempts, Error: g.Error, TriedAt: g.TriedAt, Listed: g.Listed,
 	}
 }
@@ -64,7 +64,7 @@ func GateDataOf(g relay.Gate) GateData {
 // Gate is the gate of key that was stored as d.
 func (d *GateData) Gate(key, version string) relay.Gate {
 	return relay.Gate{
-		Key: key, Closing: relay.Closing(d.Closing), Progress: relay.Progress(d.Passed), Events: d.Events, Last: d.Last, Sequence: d.Sequence,
+		Key: key, Closing: relay.Closing(d.Closing), Progress: relay.Progress(d.Passed), Events: d.Events, Arrivals: d.Last, Sequence: d.Sequence,
 		Intent: (*relay.Intent)(d.Intent), Attempts: d.Attempts, Error: d.Error, TriedAt: d.TriedAt, Listed: d.Listed, Version: version,
 	}
 }

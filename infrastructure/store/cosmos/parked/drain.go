@@ -42,7 +42,7 @@ func (l *Lot) First(ctx context.Context, key string, limit int) ([]relay.ParkedE
 
 // Remove implements relay.DrainStore.
 func (l *Lot) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
-	g.Release(events)
+	g.MarkDone(events)
 	b, err := l.begin(g)
 	if err != nil {
 		return relay.Gate{}, err

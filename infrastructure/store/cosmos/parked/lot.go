@@ -50,11 +50,11 @@ const (
 const parkTries = 50
 
 // Park implements relay.ParkedStore.
-func (l *Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (relay.Parking, error) {
+func (l *Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (relay.ParkResult, error) {
 	what := "park events of key " + key
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
-	var done relay.Parking
+	var done relay.ParkResult
 	var there map[string]relay.ParkedEvent // those that are parked already; nil = not known
 	var err error
 	for range parkTries {
@@ -107,7 +107,7 @@ func changedMeanwhile(err error) bool {
 // parkSome parks the first of events, as many as one transaction takes, leaving out those
 // in there and those that the key has passed. It returns how many are dealt with and the
 // gate as stored, and adds to done what became of them.
-func (l *Lot) parkSome(ctx context.Context, what string, gate relay.Gate, events []relay.ParkedEvent, there map[string]relay.ParkedEvent, done *relay.Parking) (int, relay.Gate, error) {
+func (l *Lot) parkSome(ctx context.Context, what string, gate relay.Gate, events []relay.ParkedEvent, there map[string]relay.ParkedEvent, done *relay.ParkResult) (int, relay.Gate, error) {
 	var bodies [][]byte
 	var parked, before []relay.ParkedEvent
 	taken, size := 0, 0
@@ -149,7 +149,7 @@ func (l *Lot) parkSome(ctx context.Context, what string, gate relay.Gate, events
 			return 0, gate, err
 		}
 	}
-	done.Parked, done.Before = append(done.Parked, parked...), append(done.Before, before...)
+	done.Parked, done.Existing = append(done.Parked, parked...), append(done.Existing, before...)
 	return taken, gate, nil
 }
 

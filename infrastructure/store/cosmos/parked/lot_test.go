@@ -77,7 +77,7 @@ func parkedEvent(id string, document []byte) relay.ParkedEvent {
 	return relay.ParkedEvent{ID: id, Key: "k", Document: document, Reason: "too_large", ParkedAt: time.Now()}
 }
 
-func parkAt(t *testing.T, lot *parked.Lot, key string, closing *relay.Closing, events ...relay.ParkedEvent) relay.Parking {
+func parkAt(t *testing.T, lot *parked.Lot, key string, closing *relay.Closing, events ...relay.ParkedEvent) relay.ParkResult {
 	t.Helper()
 	done, err := lot.Park(t.Context(), key, events, closing)
 	must(t, err)

@@ -50,7 +50,7 @@ func (l Lot) commit(ctx context.Context, g relay.Gate, c *Change) (relay.Gate, e
 	if err != nil {
 		return g, fmt.Errorf("encode the gate of key %s: %w", g.Key, err)
 	}
-	c.Gate, c.Wanted = Gate{Key: g.Key, Version: g.Version, Data: data}, g.Wanted() != nil
+	c.Gate, c.Wanted = Gate{Key: g.Key, Version: g.Version, Data: data}, g.EffectiveIntent() != nil
 	g.Version, err = l.Store.Commit(ctx, c)
 	return g, err
 }
@@ -130,7 +130,7 @@ func (l Lot) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
 
 // Remove implements relay.DrainStore.
 func (l Lot) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
-	g.Release(events)
+	g.MarkDone(events)
 	return l.replace(ctx, g, &Change{Remove: idsOf(events), Skipped: skipped})
 }
 

@@ -127,7 +127,7 @@ func TestSomebodyWasFaster(t *testing.T) {
 		}
 	}
 	done, err := lot.Park(t.Context(), "k", events, &relay.Closing{Event: "own"})
-	if err != nil || len(done.Parked) != 1 || len(done.Before) != 1 {
+	if err != nil || len(done.Parked) != 1 || len(done.Existing) != 1 {
 		t.Errorf("parked %+v, %v; want the second, and the first before", done, err)
 	}
 	m.before = func() {

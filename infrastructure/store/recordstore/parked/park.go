@@ -41,9 +41,9 @@ func idsOf(events []relay.ParkedEvent) []string {
 }
 
 // Park implements relay.ParkedStore.
-func (l Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.Parking, err error) {
+func (l Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.ParkResult, err error) {
 	for first := true; first || len(events) > 0; first = false {
-		var some relay.Parking
+		var some relay.ParkResult
 		var taken int
 		err := again(ctx, func() (err error) {
 			some, taken, err = l.parkSome(ctx, key, events[:min(len(events), commitEvents)], closing)
@@ -52,14 +52,14 @@ func (l Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, c
 		if err != nil {
 			return done, err
 		}
-		done.Parked, done.Before = append(done.Parked, some.Parked...), append(done.Before, some.Before...)
+		done.Parked, done.Existing = append(done.Parked, some.Parked...), append(done.Existing, some.Existing...)
 		events = events[taken:]
 	}
 	return done, nil
 }
 
 // parkSome parks the first of events, as many as one commit takes, and returns how many.
-func (l Lot) parkSome(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.Parking, taken int, err error) {
+func (l Lot) parkSome(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.ParkResult, taken int, err error) {
 	g, before, err := l.find(ctx, key, idsOf(events))
 	switch {
 	case fault.Is(err, fault.NotFound) && closing == nil:
@@ -76,7 +76,7 @@ func (l Lot) parkSome(ctx context.Context, key string, events []relay.ParkedEven
 	size := 0
 	for _, e := range events {
 		if have, known := there[e.ID]; known {
-			done.Before = append(done.Before, have)
+			done.Existing = append(done.Existing, have)
 			taken++
 			continue
 		}

@@ -16,12 +16,12 @@ import (
 )
 
 // process runs the processor with a relay until the test ends.
-func process(t *testing.T, feed *logFeed, b relay.Publisher, bury func(changefeed.DeadLetter)) {
+func process(t *testing.T, feed *logFeed, b relay.Publisher, onDeadLetter func(changefeed.DeadLetter)) {
 	t.Helper()
 	h := relayfeed.NewHandler(newRelay(t, b, nil))
 	p, err := changefeed.New(feed, memstore.New(nil), h, &changefeed.Options{
 		Host: "a", MaxAttempts: 3, Observer: h.Observe(),
-		DeadLetter: func(_ context.Context, l changefeed.DeadLetter) error { bury(l); return nil },
+		DeadLetter: func(_ context.Context, l changefeed.DeadLetter) error { onDeadLetter(l); return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,10 +36,9 @@ func process(t *testing.T, feed *logFeed, b relay.Publisher, bury func(changefee
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// What the relay says of an event is what the processor does with it: accepted is done,
-// refused spends attempts, an outage spends none, and what waits for another of its key
-// is not blamed.
-func TestTheRelaysVerdictsAreTheProcessorsAnswers(t *testing.T) {
+// The processor follows the class of each failure: an accepted event is done, a refusal counts as
+// an attempt, and an outage or waiting for an earlier event does not.
+func TestProcessorFollowsFailureClasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, feed := &broker{fail: failing(errBusy, "b")}, &logFeed{}
 		b.fail["a"] = relay.KeyError{Err: errTooLarge}
@@ -66,9 +65,9 @@ func TestTheRelaysVerdictsAreTheProcessorsAnswers(t *testing.T) {
 	})
 }
 
-// Who waits for the broker comes back when the broker is asked again, not when a growing
-// pause of its own ends.
-func TestAllIsSentSoonAfterAnOutage(t *testing.T) {
+// Events that wait for the broker are retried when the breaker probes it, and not after a growing
+// backoff of their own.
+func TestEverythingIsSentSoonAfterOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, feed := &broker{fail: map[string]relay.KeyError{}}, &logFeed{}
 		for n := range 50 {
@@ -76,7 +75,7 @@ func TestAllIsSentSoonAfterAnOutage(t *testing.T) {
 			b.fail[key] = failing(errBusy, key)[key]
 			feed.append(key + " " + key + ".1 1")
 		}
-		process(t, feed, b, func(l changefeed.DeadLetter) { t.Errorf("%s is set aside", l.Raw) })
+		process(t, feed, b, func(l changefeed.DeadLetter) { t.Errorf("%s is dead-lettered", l.Raw) })
 		for range 10 {
 			time.Sleep(2*time.Minute + 7*time.Second)
 			b.mu.Lock()
@@ -97,16 +96,16 @@ func TestAllIsSentSoonAfterAnOutage(t *testing.T) {
 	})
 }
 
-// A letter says whether its event was refused or only waited: the gate of one that
-// waited needs no operator.
-func TestALetterTellsWhetherItWaited(t *testing.T) {
-	lot := parkedtest.NewMemory()
-	h := relayfeed.NewHandler(newRelay(t, &broker{}, withLot(lot, relay.Options{})))
+// A dead letter of an event that waited closes the gate automatically; one of a refused event does
+// not.
+func TestWaitingDeadLetterClosesGateAutomatically(t *testing.T) {
+	mem := parkedtest.NewMemory()
+	h := relayfeed.NewHandler(newRelay(t, &broker{}, withParked(mem, relay.Options{})))
 	for key, waiting := range map[string]bool{"a": true, "b": false} {
 		if err := h.Park(t.Context(), changefeed.DeadLetter{Raw: []byte(key + " " + key + "1 1"), LSN: 1, Waiting: waiting, Err: errBusy}); err != nil {
 			t.Fatal(err)
 		}
-		if g, err := lot.Gate(t.Context(), key); err != nil || g.Closing.Auto != waiting {
+		if g, err := mem.Gate(t.Context(), key); err != nil || g.Closing.Auto != waiting {
 			t.Errorf("gate of %s %+v (%v), want automatic: %t", key, g, err, waiting)
 		}
 	}

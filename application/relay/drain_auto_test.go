@@ -1,0 +1,194 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
+	"feedbox/domain/fault"
+)
+
+// The broker is down for a day. The key keeps its intent, is tried at most once a minute, and is
+// drained when the broker is back.
+func TestAutoClosedKeyIsDrainedAutomatically(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem := &broker{}, parkedtest.NewMemory()
+		b.fail = map[string]relay.KeyError{"a": {Err: errBusy}}
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		if err := r.Park(t.Context(), waitingDeadLetter("a a1 1", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2@2", "a a3 3@3")); failed != nil {
+			t.Fatal(failed)
+		}
+		drained, before := &reportLog{}, gateOf(t, mem, "a")
+		run(t, newDrainer(t, mem, b, relay.DrainOptions{}, drained))
+		settle(time.Minute)
+		if n := len(drained.all()); n < 3 || n > 6 {
+			t.Errorf("%d tries in the first minute, want pauses of 5 s, 10 s, 20 s: %v", n, drained.all())
+		}
+		settle(24 * time.Hour)
+		if n := len(drained.all()); n < 1200 || n > 1450 {
+			t.Errorf("%d tries in a day, want one a minute", n)
+		}
+		if g := gateOf(t, mem, "a"); g != before || g.EffectiveIntent() == nil {
+			t.Errorf("gate %+v, want it wanted as it was, and nothing written", g)
+		}
+		b.mu.Lock()
+		b.fail = nil
+		b.mu.Unlock()
+		settle(70 * time.Second)
+		if diff := cmp.Diff([]string{"a1", "a2", "a3"}, b.got["a"]); diff != "" {
+			t.Errorf("published (-want +got):\n%s", diff)
+		}
+		if _, err := mem.Gate(t.Context(), "a"); !fault.Is(err, fault.NotFound) {
+			t.Errorf("gate: %v, want it open", err)
+		}
+	})
+}
+
+func TestRefusedAutoClosedKeyWaitsForOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem := &broker{}, parkedtest.NewMemory()
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		if err := r.Park(t.Context(), waitingDeadLetter("a a1 1", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2@2", "a a3 3@3")); failed != nil {
+			t.Fatal(failed)
+		}
+		refusing := publisherCtx(func(ctx context.Context, groups []relay.Group) error {
+			n := slices.IndexFunc(groups[0].Messages, func(m relay.Message) bool { return m.ID == "a2" })
+			groups[0].Messages = groups[0].Messages[:n]
+			return errors.Join(&relay.PublishError{Keys: []relay.KeyError{{Sent: n, Err: errTooLarge}}}, b.Publish(ctx, groups))
+		})
+		drained := &reportLog{}
+		run(t, newDrainer(t, mem, refusing, relay.DrainOptions{}, drained))
+		settle(time.Hour)
+		g := gateOf(t, mem, "a")
+		closing := relay.Closing{Event: "a2", Reason: "too_large", Error: errTooLarge.Error(), At: g.TriedAt}
+		if g.Closing != closing || g.TriedAt.Location() != time.UTC || time.Since(g.TriedAt) < 59*time.Minute || g.EffectiveIntent() != nil {
+			t.Errorf("gate %+v, want it parked because of a2, an hour ago", g)
+		}
+		if diff := cmp.Diff([]string{"a2 held", "a3 held"}, parkedIDs(t, mem, "a")); diff != "" || len(drained.all()) != 1 {
+			t.Errorf("drained %v, parked (-want +got):\n%s", drained.all(), diff)
+		}
+	})
+}
+
+// An ambiguous refusal does not make a key wait for an operator until the broker has accepted
+// something else.
+func TestAmbiguousRefusalsKeepKeysAutoClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem := &broker{}, parkedtest.NewMemory()
+		notAllowed := &relay.Error{Class: relay.Refused, Reason: "not_allowed", Ambiguous: true}
+		b.fail = map[string]relay.KeyError{"a": {Err: notAllowed}, "b": {Err: notAllowed}}
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		for _, key := range []string{"a", "b"} {
+			if err := r.Park(t.Context(), waitingDeadLetter(key+" "+key+"1 1", 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run(t, newDrainer(t, mem, b, relay.DrainOptions{}, nil))
+		settle(time.Hour)
+		for _, key := range []string{"a", "b"} {
+			if g, err := mem.Gate(t.Context(), key); err != nil || !g.Closing.Auto {
+				t.Errorf("gate %+v, %v; want it to wait for the broker", g, err)
+			}
+		}
+		b.mu.Lock()
+		delete(b.fail, "a")
+		b.mu.Unlock()
+		settle(5 * time.Minute)
+		if g, err := mem.Gate(t.Context(), "b"); err != nil || g.Closing.Auto || g.Closing.Reason != "not_allowed" {
+			t.Errorf("gate %+v, %v; want b refused once a was accepted", g, err)
+		}
+	})
+}
+
+// During an outage, each poll tries three keys, different ones each time.
+func TestOutagePollTriesThreeKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := parkedtest.NewMemory()
+		r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
+		for n := range 30 {
+			if err := r.Park(t.Context(), waitingDeadLetter(fmt.Sprintf("k%d e%d 1", n, n), 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var mu sync.Mutex
+		keys := map[string]bool{} // guarded by mu
+		tried := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(keys)
+		}
+		away := publisherCtx(func(_ context.Context, groups []relay.Group) error {
+			mu.Lock()
+			defer mu.Unlock()
+			keys[groups[0].Key] = true
+			return errBusy
+		})
+		run(t, newDrainer(t, mem, away, relay.DrainOptions{}, nil))
+		settle(time.Second)
+		if n := tried(); n != 3 {
+			t.Errorf("tried %d keys at once, want three", n)
+		}
+		settle(10 * time.Minute)
+		if n := tried(); n != 30 {
+			t.Errorf("tried %d keys in ten minutes, want each", n)
+		}
+	})
+}
+
+// A message accepted before the first attempt of a key does not show that the refusal of that
+// attempt is the message's fault.
+func TestAcceptanceBeforeFirstDrainIsNoEvidence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem := &broker{}, parkedtest.NewMemory()
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		parkAll(t, r, "a", 1)
+		run(t, newDrainer(t, mem, b, relay.DrainOptions{}, nil))
+		setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbRetry, At: time.Now()})
+		settle(time.Minute)
+		b.mu.Lock()
+		b.fail = failing(&relay.Error{Class: relay.Refused, Reason: "not_allowed", Ambiguous: true}, "b")
+		sent := b.sent
+		b.mu.Unlock()
+		parkWaiting(t, r, "b")
+		settle(time.Hour)
+		if g, err := mem.Gate(t.Context(), "b"); err != nil || !g.Closing.Auto || sent != 1 {
+			t.Errorf("%d sent, gate %+v, %v; want it to wait for the broker", sent, g, err)
+		}
+	})
+}
+
+// A message accepted before the last attempt of a key does not show that its refusal is the
+// message's fault.
+func TestAcceptanceBeforeLastDrainIsNoEvidence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem := &broker{fail: failing(errBusy, "b")}, parkedtest.NewMemory()
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		parkWaiting(t, r, "b")
+		run(t, newDrainer(t, mem, b, relay.DrainOptions{}, nil))
+		settle(time.Minute)
+		parkWaiting(t, r, "a")
+		settle(10 * time.Minute) // a is sent, b tried many times since
+		b.mu.Lock()
+		b.fail = failing(errNotAllowed, "b")
+		b.mu.Unlock()
+		settle(10 * time.Minute)
+		if g, err := mem.Gate(t.Context(), "b"); err != nil || !g.Closing.Auto || b.sent != 1 {
+			t.Errorf("gate %+v, %v, %d sent; want b to wait for the broker", g, err, b.sent)
+		}
+	})
+}

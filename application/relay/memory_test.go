@@ -1,0 +1,212 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
+)
+
+// Later pages replace the progress from an earlier failure.
+func TestProgressFollowsLatestPage(t *testing.T) {
+	b, mem := &broker{}, parkedtest.NewMemory()
+	r := newRelay(t, b, withParked(mem, relay.Options{Observer: relay.Observer{Missing: func(context.Context, relay.Missing) {}}}))
+	b.fail = map[string]relay.KeyError{"a": {Sent: 1, Err: errBusy}}
+	r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@1", "a a2 2@2"))
+	b.fail = nil
+	r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2@2", "a a3 3@3"))
+	bad := "a a4 ?"
+	for range 2 { // the second page replaces the history
+		r.Handle(t.Context(), relay.Ownership{}, changes(bad+"@4"))
+	}
+	if err := r.Park(t.Context(), deadLetter(bad, 4, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := mem.Gate(t.Context(), "a"); err != nil || g.Progress != (relay.Progress{Sequence: 3, LSN: 3}) {
+		t.Errorf("gate %+v, %v; want progress up to 3", g, err)
+	}
+	if ids := parkedIDs(t, mem, "a"); !slices.Equal(ids, []string{"a4 too_large"}) {
+		t.Errorf("parked %v", ids)
+	}
+}
+
+// A sent event without a sequence counts as the next one.
+func TestProgressCountsEventsWithoutSequence(t *testing.T) {
+	mem := parkedtest.NewMemory()
+	r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
+	r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@1", "a a2 untold@2"))
+	if err := r.Park(t.Context(), deadLetter("a a3 ?", 3, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	if g := gateOf(t, mem, "a"); g.Progress != (relay.Progress{Sequence: 2, LSN: 2}) {
+		t.Errorf("progress %+v, want up to 2", g.Progress)
+	}
+}
+
+// Parked and drained events are done like sent ones, at the LSN of the feed.
+func TestProgressCountsDrainedEvents(t *testing.T) {
+	mem := parkedtest.NewMemory()
+	r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
+	if err := r.Park(t.Context(), deadLetter("a a1 1", 1, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2@2"))
+	events, err := mem.First(t.Context(), "a", 3)
+	if err != nil || len(events) != 2 || events[0].LSN != 1 || events[1].LSN != 2 {
+		t.Fatalf("parked %+v, %v; want two events with their LSNs", events, err)
+	}
+	g, err := mem.Gate(t.Context(), "a")
+	if err == nil {
+		g, err = mem.Remove(t.Context(), g, events, nil)
+	}
+	if err = errors.Join(err, mem.Open(t.Context(), g)); err != nil {
+		t.Fatal(err)
+	}
+	bad := "a a3 ?"
+	r.Handle(t.Context(), relay.Ownership{}, changes(bad+"@3"))
+	if err := r.Park(t.Context(), deadLetter(bad, 3, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := mem.Gate(t.Context(), "a"); err != nil || g.Progress != (relay.Progress{Sequence: 2, LSN: 2}) {
+		t.Errorf("gate %+v, %v; want progress up to 2", g, err)
+	}
+}
+
+// Remembered keys, parked or failing, must not alias the documents of a page.
+func TestRememberedKeysDoNotAliasPage(t *testing.T) {
+	b, mem := &broker{}, parkedtest.NewMemory()
+	r, err := relay.New(aliasingDecoder{}, b, withParked(mem, relay.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle := func(lines ...string) {
+		var page []relay.Change
+		for _, line := range lines {
+			page = append(page, relay.Change{Raw: []byte(line), LSN: 7})
+		}
+		r.Handle(t.Context(), relay.Ownership{}, page)
+		for i := range page {
+			copy(page[i].Raw, "x 0")
+		}
+	}
+	handle() // loads the gates
+	b.fail = map[string]relay.KeyError{"a": {Sent: 1, Err: errBusy}}
+	handle("a 1", "a 2")
+	dead := deadLetter("a 2", 7, errTooLarge)
+	if err := r.Park(t.Context(), dead); err != nil {
+		t.Fatal(err)
+	}
+	copy(dead.Change.Raw, "x 0")
+	b.fail = nil
+	handle("a 3")
+	if b.sent != 1 {
+		t.Errorf("%d events sent, want only the first: the key is parked", b.sent)
+	}
+	if g, err := mem.Gate(t.Context(), "a"); err != nil || g.Progress != (relay.Progress{Sequence: 1, LSN: 7}) {
+		t.Errorf("gate %+v, %v; want progress up to 1", g, err)
+	}
+}
+
+func TestNewOwnerLoadsGatesBeforeFirstPage(t *testing.T) {
+	b, mem := &broker{}, parkedtest.NewMemory()
+	first := newRelay(t, b, withParked(mem, relay.Options{}))
+	if err := first.Park(t.Context(), deadLetter("a a1 1", 1, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	second := newRelay(t, b, withParked(mem, relay.Options{}))
+	if failed := second.Handle(t.Context(), relay.Ownership{Lease: "l", Epoch: 2}, changes("a a2 2", "b b1 1")); failed != nil {
+		t.Fatal(failed)
+	}
+	if diff := cmp.Diff([]string{"a1 too_large", "a2 held"}, parkedIDs(t, mem, "a")); diff != "" {
+		t.Errorf("parked (-want +got):\n%s", diff)
+	}
+
+	// The first owner parks another key; then the second owns the range again.
+	if err := first.Park(t.Context(), deadLetter("c c1 1", 1, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	if failed := second.Handle(t.Context(), relay.Ownership{Lease: "l", Epoch: 4}, changes("c c2 2")); failed != nil {
+		t.Fatal(failed)
+	}
+	if diff := cmp.Diff([]string{"c1 too_large", "c2 held"}, parkedIDs(t, mem, "c")); diff != "" {
+		t.Errorf("parked (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnloadedGatesBlockSending(t *testing.T) {
+	b, mem := &broker{}, parkedtest.NewMemory()
+	r := newRelay(t, b, withParked(mem, relay.Options{}))
+	away := errors.New("store is away")
+	mem.Fail(away)
+	failed := r.Handle(t.Context(), relay.Ownership{}, changes("?", "a a1 1", "b b1 1?"))
+	if len(failed) != 3 || b.sent != 0 {
+		t.Fatalf("failed %v with %d sent, want all and nothing sent", failed, b.sent)
+	}
+	for _, f := range failed {
+		if relay.ClassOf(f.Err) != relay.Outage || relay.ReasonOf(f.Err) != "gates_unknown" || !errors.Is(f.Err, away) {
+			t.Errorf("failed %v, want an outage of the store", f)
+		}
+	}
+	mem.Fail(nil)
+	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1")); failed != nil {
+		t.Fatal(failed)
+	}
+}
+
+func TestFailedGateLoadIsRetriedWithNextPage(t *testing.T) {
+	b, mem := &broker{}, parkedtest.NewMemory()
+	before := newRelay(t, b, withParked(mem, relay.Options{}))
+	if err := before.Park(t.Context(), deadLetter("a a1 1", 1, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	r, own := newRelay(t, b, withParked(mem, relay.Options{})), relay.Ownership{Lease: "l", Epoch: 2}
+	mem.Fail(errors.New("store is away"))
+	if failed := r.Handle(t.Context(), own, changes("a a2 2")); len(failed) != 1 {
+		t.Fatalf("failed %v, want a2 to wait for the store", failed)
+	}
+	mem.Fail(nil)
+	if failed := r.Handle(t.Context(), own, changes("a a2 2")); failed != nil {
+		t.Fatal(failed)
+	}
+	if diff := cmp.Diff([]string{"a1 too_large", "a2 held"}, parkedIDs(t, mem, "a")); diff != "" {
+		t.Errorf("parked (-want +got):\n%s", diff)
+	}
+}
+
+// The first event of a key that an owner sees is refused. Earlier ones were sent by another owner,
+// and are not parked if the feed returns them again.
+func TestEventsBeforeFirstSeenOneAreDone(t *testing.T) {
+	b, mem := &broker{fail: failing(errTooLarge, "a")}, parkedtest.NewMemory()
+	r := newRelay(t, b, withParked(mem, relay.Options{}))
+	r.Handle(t.Context(), relay.Ownership{}, changes("a a5 5@4"))
+	if err := r.Park(t.Context(), deadLetter("a a5 5", 4, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a4 4@3", "a a5 5@4", "a a6 6@5")); failed != nil {
+		t.Fatal(failed)
+	}
+	if ids := parkedIDs(t, mem, "a"); !slices.Equal(ids, []string{"a5 too_large", "a6 held"}) {
+		t.Errorf("parked %v", ids)
+	}
+}
+
+// Without a sequence or an LSN a new owner assumes no progress.
+func TestEventWithoutSequenceOrLSNGivesNoProgress(t *testing.T) {
+	mem := parkedtest.NewMemory()
+	r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
+	for key, l := range map[string]relay.DeadLetter{
+		"unread": deadLetter("unread e ?", 7, errTooLarge), "unplaced": deadLetter("unplaced e 5", 0, errTooLarge),
+	} {
+		if err := r.Park(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		if g := gateOf(t, mem, key); g.Progress != (relay.Progress{}) {
+			t.Errorf("%s: progress %+v, want none", key, g.Progress)
+		}
+	}
+}
