@@ -82,6 +82,6 @@ func ordersIn(table recordstore.Store) (*store.Orders, error) {
 	work, err := recordstore.NewUnitsOfWork(table, store.Kind.Kind(), nil, nil)
 	reader, wrong := recordstore.NewJSONReader[order.State](table, store.Type)
 	namespace := uuid.MustParse("2f6f0c57-5a0e-4f0e-9c64-0d6f0f1f7a52")
-	ports := command.Ports[*order.Order]{Work: work, IDs: uuid.New, Now: time.Now, Noun: store.Type, Namespace: namespace}
-	return &store.Orders{Ports: ports, Reader: reader}, errors.Join(err, wrong)
+	service := command.Service[*order.Order]{Work: work, IDs: uuid.New, Now: time.Now, Noun: store.Type, Namespace: namespace}
+	return &store.Orders{Service: service, Reader: reader}, errors.Join(err, wrong)
 }

@@ -34,7 +34,7 @@ var Kind = document.JSON[*order.Order, order.State]{
 
 // Orders are the ports to the orders of a container.
 type Orders struct {
-	command.Ports[*order.Order]
+	command.Service[*order.Order]
 	Reader interface {
 		query.Reader[document.Stored[order.State]]
 		query.Pager[document.Listed[order.State]]
@@ -45,6 +45,6 @@ type Orders struct {
 func Open(container *azcosmos.ContainerClient) (*Orders, error) {
 	work, err := cosmos.NewUnitsOfWork(container, Kind.Kind(), nil, nil)
 	reader, wrong := cosmos.NewJSONReader[order.State](container, Type)
-	ports := command.Ports[*order.Order]{Work: work, IDs: uuid.New, Now: time.Now, Noun: Type, Namespace: ids}
-	return &Orders{Ports: ports, Reader: reader}, errors.Join(err, wrong)
+	service := command.Service[*order.Order]{Work: work, IDs: uuid.New, Now: time.Now, Noun: Type, Namespace: ids}
+	return &Orders{Service: service, Reader: reader}, errors.Join(err, wrong)
 }
