@@ -12,8 +12,8 @@ import (
 	"feedbox/tests/testenv"
 )
 
-// investigate reports a failing plan: what it violated, how often it does so, its
-// history, and the faults that are enough for it.
+// investigate reports a failing plan: its violations, its failure rate, its history, and a
+// minimal set of faults.
 func investigate(t *testing.T, p *Plan, o *Outcome) {
 	t.Helper()
 	t.Errorf("seed %d violates:\n\t%s", p.Seed, strings.Join(o.Violations, "\n\t"))
@@ -30,7 +30,7 @@ func investigate(t *testing.T, p *Plan, o *Outcome) {
 		t.Logf("the plan: %s", p)
 		return
 	}
-	tries := max(1, min(4, reruns/failed)) // runs that make a failure likely to show
+	tries := max(1, min(4, reruns/failed)) // runs after which a failure has probably shown
 	smaller, runs := shrink(p, time.Now().Add(budget), func(candidate *Plan) bool {
 		for range tries {
 			if len(Execute(t, candidate).Violations) > 0 {
@@ -66,8 +66,8 @@ func keepTrace(t *testing.T, p *Plan, o *Outcome) {
 	t.Logf("history: %s", name)
 }
 
-// shrink leaves out faults as long as the plan still fails, larger parts first
-// (Zeller's ddmin), until end. It returns the smallest plan that failed.
+// shrink removes faults while the plan still fails, larger parts first (Zeller's ddmin), until
+// end. It returns the smallest failing plan.
 func shrink(p *Plan, end time.Time, fails func(*Plan) bool) (smallest *Plan, runs int) {
 	best := *p
 	for parts := 2; len(best.Faults) > 0; {
@@ -98,8 +98,8 @@ func shrink(p *Plan, end time.Time, fails func(*Plan) bool) (smallest *Plan, run
 	return &best, runs
 }
 
-// Shrinking finds the two faults among many that matter.
-func TestShrink(t *testing.T) {
+// A failure that needs two of many faults shrinks to those two.
+func TestShrinkFindsNeededFaults(t *testing.T) {
 	p := NewPlan(1, 10*time.Minute)
 	if len(p.Faults) < 20 {
 		t.Fatalf("%d faults in ten minutes", len(p.Faults))

@@ -13,15 +13,15 @@ import (
 	"feedbox/tests/sim/world"
 )
 
-// kind is a kind of fault. begin makes it happen and returns what ends it, nil if
-// nothing does; nil and false if it could not happen.
+// kind is a kind of fault. begin starts a fault. It returns a func that ends it, or nil if the
+// fault has no end, and whether the fault could be started.
 type kind struct {
 	weight   int
 	target   string        // "", "process", "key", a kind of process, or an emulator
-	longest  time.Duration // of a fault
-	expiries float64       // if set, a fault lasts up to so many lease expiries
-	chance   float64       // greatest probability for each call
-	size     time.Duration // greatest
+	longest  time.Duration // maximum length
+	expiries float64       // if set, the maximum length in lease expiries
+	chance   float64       // maximum probability per call
+	size     time.Duration // maximum size
 	begin    func(s *storm, f Fault) (end func(), struck bool)
 }
 
@@ -31,7 +31,7 @@ var kinds = map[string]kind{
 	"crash-relay":  {weight: 8, target: "relay", longest: 30 * time.Second, begin: crash},
 	"crash-store":  {weight: 4, target: world.PartCosmos, longest: 8 * time.Second, begin: crash},
 	"crash-broker": {weight: 4, target: world.PartBus, longest: 8 * time.Second, begin: crash},
-	// Drawn beside the others, for plans with shops only: see NewPlan.
+	// Drawn separately, for plans with shops only: see NewPlan.
 	"crash-shop":      {longest: 20 * time.Second, begin: crash},
 	"crash-shoprelay": {longest: 30 * time.Second, begin: crash},
 
@@ -90,7 +90,7 @@ var kinds = map[string]kind{
 	"poison":           {weight: 3, target: "key", begin: poison},
 }
 
-// kindsInOrder makes a draw repeatable.
+// kindsInOrder is sorted, because otherwise a draw would not be repeatable.
 var kindsInOrder = slices.Sorted(maps.Keys(kinds))
 
 func crash(s *storm, f Fault) (func(), bool) {
@@ -107,7 +107,7 @@ func stop(s *storm, f Fault) (func(), bool) {
 	return func() { s.w.Start(f.Target) }, true
 }
 
-// relaysDown keeps every relay down, whatever else would start one.
+// relaysDown keeps every relay down, even if another fault ends by starting one.
 func relaysDown(s *storm, _ Fault) (func(), bool) {
 	s.down.Store(true)
 	for _, name := range s.w.Kind("relay") {
@@ -133,7 +133,7 @@ func clock(s *storm, f Fault) (func(), bool) {
 	return func() { s.w.SkewCosmos(0) }, true
 }
 
-// store is a fault of the calls to the Cosmos DB emulator.
+// store returns a kind of faults in calls to the Cosmos DB emulator.
 func store(weight int, fault func(Fault) cosmosemu.Fault) kind {
 	return kind{weight: weight, longest: 30 * time.Second, chance: 0.4, size: 10 * time.Second, begin: func(s *storm, f Fault) (func(), bool) {
 		d := s.dice(f)
@@ -148,7 +148,7 @@ func store(weight int, fault func(Fault) cosmosemu.Fault) kind {
 	}}
 }
 
-// broker is a fault of one kind of operation of the Service Bus emulator; "" is any.
+// broker returns a kind of faults in one operation of the Service Bus emulator; "" is any.
 func broker(weight int, op busemu.Operation, fault func(Fault) busemu.Fault) kind {
 	return kind{weight: weight, longest: 30 * time.Second, chance: 0.4, size: 10 * time.Second, begin: func(s *storm, f Fault) (func(), bool) {
 		d := s.dice(f)
@@ -163,14 +163,14 @@ func broker(weight int, op busemu.Operation, fault func(Fault) busemu.Fault) kin
 	}}
 }
 
-// someKeys is a fault of each send that has a message of one key in eight; the same keys
-// as long as it lasts.
+// someKeys returns a kind of faults in sends with a message of one key in eight. The keys are the
+// same during one fault.
 func someKeys(weight int, fault busemu.Fault) kind {
 	const among = 8
 	return kind{weight: weight, longest: 60 * time.Second, begin: func(s *storm, f Fault) (func(), bool) {
 		hit := func(session string) bool {
 			h := fnv.New64a()
-			_, _ = h.Write([]byte(f.At.String() + session)) // a hash takes everything
+			_, _ = h.Write([]byte(f.At.String() + session)) // never fails
 			return h.Sum64()%among == 0
 		}
 		return s.w.FaultBus(func(c *busemu.Call) *busemu.Fault {
@@ -185,7 +185,7 @@ func someKeys(weight int, fault busemu.Fault) kind {
 }
 
 func refusal(e busemu.Error) *busemu.Error {
-	e.Description = "the simulation wants it so"
+	e.Description = "injected by the simulation"
 	return &e
 }
 
@@ -215,7 +215,7 @@ func poison(s *storm, f Fault) (func(), bool) {
 	return nil, true
 }
 
-// dice decides call by call; it is asked concurrently.
+// dice decides for each call. It is safe for concurrent use.
 type dice struct {
 	p   float64
 	mu  sync.Mutex // guards rnd

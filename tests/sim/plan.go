@@ -11,22 +11,22 @@ import (
 	"feedbox/tests/sim/world"
 )
 
-// Plan is everything about a run that follows from its seed.
+// Plan is the part of a run that its seed determines.
 type Plan struct {
 	Seed     uint64
-	Length   time.Duration // of the time with load and faults
+	Length   time.Duration // time with load and faults
 	Topology world.Topology
 	Load     world.LoadOptions
 	Faults   []Fault // in order of At
 }
 
-// Fault is one thing that goes wrong. Each can be left out without the others losing
-// their sense, which is what shrinking does.
+// Fault is one scheduled fault. Faults are independent of each other, so that shrinking can remove
+// any of them.
 type Fault struct {
-	At, For time.Duration // when it begins, since the start, and how long it lasts
+	At, For time.Duration // begin since the start of the run, and length
 	Kind    string        // a key of kinds
 	Target  string        // a part, or a key whose range splits
-	P       float64       // probability for each call
+	P       float64       // probability per call
 	Size    time.Duration // of a delay, a jump of a clock
 }
 
@@ -56,7 +56,7 @@ func NewPlan(seed uint64, length time.Duration) *Plan {
 		MaxItems: 5 + rnd.IntN(40), PackKeys: rnd.IntN(2) == 0,
 	}}
 	t := &p.Topology
-	if seed%3 != 0 { // without drawing: the plans of the seeds stay what they were
+	if seed%3 != 0 { // not drawn, so that the plans of existing seeds do not change
 		t.Shops, t.OrdersApart = 1, seed%3 == 2
 	}
 	if rnd.IntN(3) == 0 {
@@ -70,10 +70,10 @@ func NewPlan(seed uint64, length time.Duration) *Plan {
 	for at := between(2*time.Second, 10*time.Second); at < length-5*time.Second; at += time.Duration(rnd.ExpFloat64() * float64(pace)) {
 		p.Faults = append(p.Faults, p.draw(rnd, at))
 	}
-	if t.EventTTL > 0 && length > 4*time.Minute { // long enough without relays that events expire
+	if t.EventTTL > 0 && length > 4*time.Minute { // no relay for so long that events expire
 		p.Faults = append(p.Faults, Fault{At: between(time.Minute, length-3*time.Minute), For: t.EventTTL + between(5*time.Second, 30*time.Second), Kind: "relays-down"})
 	}
-	if t.EventTTL > 0 { // a jump of the clock would let events expire before anybody saw them
+	if t.EventTTL > 0 { // a clock jump would expire events before the ledger sees them
 		p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return f.Kind == "clock" })
 	}
 	p.Faults = append(p.Faults, p.shopFaults(length)...)
@@ -81,8 +81,8 @@ func NewPlan(seed uint64, length time.Duration) *Plan {
 	return p
 }
 
-// shopFaults are crashes of shops and of the relays of their orders, from a source of their
-// own.
+// shopFaults draws crashes of shops and of their relays. It has its own random source, so that the
+// other faults of existing seeds do not change.
 func (p *Plan) shopFaults(length time.Duration) (faults []Fault) {
 	if p.Topology.Shops == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (p *Plan) count(kind string) int {
 	return map[string]int{"api": p.Topology.APIs, "relay": p.Topology.Relays, "consumer": p.Topology.Consumers}[kind]
 }
 
-// String is the plan on a few lines.
+// String returns the plan, one line per fault.
 func (p *Plan) String() string {
 	var b strings.Builder
 	t := p.Topology

@@ -41,7 +41,7 @@ func TestSimulation(t *testing.T) {
 	sum.report(t)
 }
 
-// simulate runs one plan. If it fails, it finds out more.
+// simulate runs one plan and investigates a failure.
 func simulate(t *testing.T, p *Plan, sum *summary) {
 	t.Helper()
 	began := time.Now()
@@ -56,7 +56,7 @@ func simulate(t *testing.T, p *Plan, sum *summary) {
 	}
 }
 
-// kindsNamed are the kinds of faults in SIM_ONLY; none: all.
+// kindsNamed returns the kinds of faults in SIM_ONLY; nil means all.
 func kindsNamed(t *testing.T) []string {
 	t.Helper()
 	list := os.Getenv("SIM_ONLY")
@@ -72,7 +72,7 @@ func kindsNamed(t *testing.T) []string {
 	return names
 }
 
-// only leaves out faults of other kinds than those named, if any are.
+// only removes faults of other kinds than names. Empty names keep all.
 func (p *Plan) only(names []string) *Plan {
 	if len(names) > 0 {
 		p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return !slices.Contains(names, f.Kind) })
@@ -87,20 +87,20 @@ type summary struct {
 	length time.Duration
 	began  time.Time
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	tally
-	left map[uint64]bool // to be run; true while they are
-	here int             // done in this process
-	heap [2]uint64       // after the first few seeds and now
+	left map[uint64]bool // seeds to run; true while running
+	here int             // seeds done in this process
+	heap [2]uint64       // size after the first few seeds, and now
 }
 
-// tally is what the seeds add up to.
+// tally is the sum of all seeds.
 type tally struct {
 	Done       int
 	Counts     map[string]int
 	Events     int
 	Requests   int
-	Shops      int // seeds in which orders are changed beside contacts
+	Shops      int // seeds with orders besides contacts
 	Sold       int // changes of orders
 	Duplicates int64
 	Repeats    int
@@ -108,7 +108,7 @@ type tally struct {
 	Lost       int
 	Reported   int
 	Simulated  time.Duration
-	Slowest    time.Duration // until everything had arrived
+	Slowest    time.Duration // time until everything had arrived
 	Failed     bool
 }
 
@@ -134,7 +134,7 @@ func (s *summary) end(t *testing.T, seed uint64) {
 	s.Failed = s.Failed || t.Failed()
 }
 
-// warm is after how many seeds the heap is as large as it gets.
+// warm is the number of seeds after which the heap should no longer grow.
 const warm = 4
 
 func (s *summary) add(o *Outcome) {

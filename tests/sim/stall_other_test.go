@@ -4,7 +4,7 @@ package sim
 
 import "testing"
 
-// A stall ends by the time-out of go test where a process cannot begin itself anew.
+// On platforms without exec, a stall ends with the timeout of go test.
 
 func (s *summary) resume(*testing.T)       {}
 func (s *summary) watch(*testing.T) func() { return func() {} }

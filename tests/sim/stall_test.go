@@ -12,21 +12,21 @@ import (
 )
 
 // azservicebus holds a mutex while it closes, opens and recovers links
-// (internal/amqpLinks.go, Get and recoverConnection). A goroutine that waits for a mutex
-// keeps a bubble's time from moving on, and the holder may be waiting for just that: a
-// broker that answers late, say. Outside of a bubble the wait ends; inside it never
-// does, and nothing from outside may touch it. About one seed in three hundred is so.
+// (internal/amqpLinks.go, Get and recoverConnection). A goroutine that waits for a mutex stops
+// the virtual time of its bubble, and the holder of the mutex may be waiting for that time, for
+// example for a late answer of the broker. In a bubble this wait never ends, and nothing outside
+// may interrupt it. It happens in about one seed in three hundred.
 //
-// A process in which nothing happens any more therefore begins itself anew, with the
-// seeds that are left. Those that stood still are run again, with other timing.
+// A process that makes no progress therefore restarts itself (exec) with the remaining seeds. The
+// stalled ones are run again, with other timing.
 const (
-	resumeVariable = "SIM_RESUME" // the file with the state of the process before
-	stallLooks     = 12           // so many looks without work are a stall
+	resumeVariable = "SIM_RESUME" // the file with the state of the previous process
+	stallLooks     = 12           // checks without CPU time that mean a stall
 	stallLook      = 5 * time.Second
-	mostStalls     = 5 // of one seed
+	mostStalls     = 5 // per seed
 )
 
-// state is what outlives the process.
+// state is passed to the next process.
 type state struct {
 	Tally  tally
 	Left   []uint64
@@ -34,10 +34,10 @@ type state struct {
 	Stalls map[uint64]int
 }
 
-// stalled counts how often each seed stood still, in all processes.
+// stalled counts the stalls of each seed in all processes.
 var stalled = map[uint64]int{}
 
-// resume takes over from the process before, if there was one.
+// resume loads the state of the previous process, if there was one.
 func (s *summary) resume(t *testing.T) {
 	t.Helper()
 	path := os.Getenv(resumeVariable)
@@ -62,7 +62,7 @@ func (s *summary) resume(t *testing.T) {
 	}
 }
 
-// watch looks after the process until its result is called.
+// watch restarts the process after a stall, until end is called.
 func (s *summary) watch(t *testing.T) (end func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -89,9 +89,9 @@ func (s *summary) watch(t *testing.T) (end func()) {
 	return func() { close(done); <-ended }
 }
 
-// again begins the process anew, with the seeds that are left.
+// again restarts the process with the remaining seeds.
 func (s *summary) again(t *testing.T) {
-	s.mu.Lock() // for good: this process ends
+	s.mu.Lock() // never unlocked: this process ends
 	next := state{Tally: s.tally, Began: s.began, Stalls: stalled}
 	for seed, runs := range s.left {
 		next.Left = append(next.Left, seed)
@@ -99,9 +99,9 @@ func (s *summary) again(t *testing.T) {
 			continue
 		}
 		next.Stalls[seed]++
-		fmt.Printf("seed %d stands still: a mutex that is held across I/O keeps virtual time from moving on; it is run again\n", seed)
+		fmt.Printf("seed %d stalled: a mutex held across I/O stops virtual time; running it again\n", seed)
 		if next.Stalls[seed] >= mostStalls {
-			panic(fmt.Sprintf("seed %d stood still %d times", seed, mostStalls))
+			panic(fmt.Sprintf("seed %d stalled %d times", seed, mostStalls))
 		}
 	}
 	text, err := json.Marshal(next)
@@ -123,7 +123,7 @@ func (s *summary) again(t *testing.T) {
 	panic(err)
 }
 
-// stalls says what was run again.
+// stalls describes the reruns for the record.
 func (s *summary) stalls() string {
 	n := 0
 	for _, times := range stalled {
@@ -135,10 +135,10 @@ func (s *summary) stalls() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d runs stood still on a mutex that azservicebus holds across I/O, which stops virtual time, and were run again", n)
+	return fmt.Sprintf("; %d runs stalled on a mutex that azservicebus holds across I/O, which stops virtual time, and were run again", n)
 }
 
-// cpu is the processor time of this process so far.
+// cpu returns the CPU time of this process so far.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -12,24 +12,24 @@ import (
 	"feedbox/tests/sim/world"
 )
 
-// Outcome is what a run came to.
+// Outcome is the result of a run.
 type Outcome struct {
 	Violations []string
 	Run        *verify.Run
-	Counts     map[string]int // of faults that struck, by kind
+	Counts     map[string]int // faults by kind
 	Duplicates int64          // messages that the broker dropped
-	Requests   int            // answers that clients got
-	Shops      int            // that changed orders
-	Sold       int            // changes of orders that were acknowledged
+	Requests   int            // answers received by clients
+	Shops      int            // processes that change orders
+	Sold       int            // acknowledged changes of orders
 	Simulated  time.Duration
 	Trace      *world.Trace
 }
 
-// storm carries a plan out.
+// storm executes a plan.
 type storm struct {
 	plan  *Plan
 	w     *world.World
-	down  atomic.Bool // relays are to stay down
+	down  atomic.Bool // relays must stay down
 	begun sync.WaitGroup
 
 	mu     sync.Mutex // guards counts
@@ -43,13 +43,14 @@ func (s *storm) count(what string) {
 	s.counts[what]++
 }
 
-// splits tells whether the container may split once more: each makes the run slower.
+// splits reports whether the container may split once more. Splits are limited because each makes
+// the run slower.
 func (s *storm) splits() bool {
 	s.split++
 	return s.split <= 4
 }
 
-// Execute carries a plan out in a bubble of its own and judges what came of it.
+// Execute runs a plan in its own bubble and verifies the result.
 func Execute(t *testing.T, p *Plan) *Outcome {
 	t.Helper()
 	var o *Outcome
@@ -78,7 +79,7 @@ type step struct {
 	do func()
 }
 
-// run lets the faults begin and end in time.
+// run starts and ends the faults on schedule.
 func (s *storm) run(began time.Time) {
 	var steps []step
 	for _, f := range s.plan.Faults {

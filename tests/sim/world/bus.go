@@ -18,14 +18,14 @@ const archivePath = Topic + "/Subscriptions/" + Archive
 type busPart struct {
 	hooks hooks[busemu.Call, busemu.Fault]
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	srv        *busemu.Server
 	nic        *nic // nil while it does not run
 	disk       *vfs.MemFS
 	random     *rand.Rand
-	kept       int64 // messages in the archive when it was started
-	duplicates int64 // dropped before it was started
-	quota      int64 // 0: the topic's own
+	kept       int64 // messages in the archive at the last start
+	duplicates int64 // dropped before the last start
+	quota      int64 // 0: the default
 	status     busemu.Status
 }
 
@@ -99,7 +99,7 @@ func (b *busPart) start(w *World) error {
 
 const everything = 1 << 20
 
-// crash loses what was not synced; a part of that is on disk all the same.
+// crash loses a random part of the data that was not synced.
 func (b *busPart) crash(w *World) bool {
 	b.mu.Lock()
 	if b.nic == nil || b.disk == nil {
@@ -127,8 +127,8 @@ func (b *busPart) close() {
 	}
 }
 
-// accepted is how many messages the broker has accepted since the world began,
-// duplicates left out.
+// accepted returns the number of messages that the broker has accepted since the world began,
+// without duplicates.
 func (b *busPart) accepted() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,13 +139,13 @@ func (b *busPart) accepted() int64 {
 	return b.kept + c.Accepted - c.Duplicates
 }
 
-// restore gives the topic its status and its quota back.
+// restore resets the status and the quota of the topic.
 func (b *busPart) restore(w *World) {
 	w.SetStatus(busemu.StatusActive)
 	w.SetQuota(0)
 }
 
-// FaultBus installs a control of the Service Bus emulator. It outlives restarts of the
+// FaultBus installs a hook of the Service Bus emulator. It stays installed across restarts of the
 // emulator. It runs on the emulator's connections and must not block.
 func (w *World) FaultBus(hook func(*busemu.Call) *busemu.Fault) (remove func()) {
 	return w.bus.hooks.add(hook)
@@ -168,8 +168,8 @@ func (w *World) applyStatus(status busemu.Status) error {
 	return w.Bus().SetStatus(ctx, Topic, status)
 }
 
-// SetQuota makes the topic full at a size in bytes; 0 restores its own quota. It holds
-// after a restart, too.
+// SetQuota sets the size in bytes at which the topic is full; 0 restores the default. It stays set
+// across restarts.
 func (w *World) SetQuota(bytes int64) {
 	w.bus.mu.Lock()
 	defer w.bus.mu.Unlock()
@@ -180,8 +180,8 @@ func (w *World) SetQuota(bytes int64) {
 	}
 }
 
-// Duplicates is how many messages the broker has accepted and dropped since the world
-// began.
+// Duplicates returns the number of messages that the broker has accepted and dropped since the
+// world began.
 func (w *World) Duplicates() int64 {
 	w.bus.mu.Lock()
 	defer w.bus.mu.Unlock()
@@ -195,6 +195,6 @@ func (w *World) Duplicates() int64 {
 	return w.bus.duplicates + c.Duplicates
 }
 
-// Accepted is how many messages the broker has accepted since the world began, those it
-// dropped left out. Safe for concurrent use.
+// Accepted returns the number of messages that the broker has accepted since the world began,
+// without duplicates. It is safe for concurrent use.
 func (w *World) Accepted() int64 { return w.bus.accepted() }

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Reply is an answer of the API. Status 0: there was none.
+// Reply is an answer of the API. Status 0 means no answer.
 type Reply struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Definite tells whether the client knows what became of its request.
+// Definite reports whether the client knows the outcome of its request.
 func (r Reply) Definite() bool {
 	return r.Status != 0 && r.Status < 500 && r.Status != http.StatusRequestTimeout
 }
 
-// OK tells whether the request was carried out.
+// OK reports whether the request was executed.
 func (r Reply) OK() bool { return r.Status >= 200 && r.Status < 300 }
 
-// Client is an HTTP client outside of everything that fails. Safe for concurrent use.
+// Client is an HTTP client that no fault affects. It is safe for concurrent use.
 type Client struct {
 	transport *http.Transport
 	http      *http.Client
@@ -73,7 +73,7 @@ func (c *Client) Do(ctx context.Context, api, method, path string, body any, hea
 	data, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
 	if err != nil {
-		return Reply{} // the answer broke off
+		return Reply{} // the answer was cut off
 	}
 	return Reply{Status: resp.StatusCode, Header: resp.Header, Body: data}
 }

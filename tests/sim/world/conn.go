@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// conn is one end of a connection. As on a socket, a write does not wait for the reader:
-// what a frozen part writes leaves when it is thawed, and what is written to it is there
-// when it reads again. There is no back-pressure; AMQP and HTTP have their own.
+// conn is one end of a connection. As on a socket, a write does not wait for the reader. Data
+// written by a frozen part is delivered when it is thawed, and data written to it is there when it
+// reads again. There is no back-pressure, because AMQP and HTTP have their own.
 type conn struct {
 	nic           *nic
 	local, remote address
@@ -42,11 +42,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// breaks tells whether the connection breaks when a part is frozen, see nic.freeze.
+// breaks reports whether the connection breaks when a part is frozen, see nic.freeze.
 func (c *conn) breaks() bool { return c.local == busAddr || c.remote == busAddr }
 
 func (c *conn) Write(p []byte) (int, error) {
-	c.nic.mu.Lock() // or what is held now would not be released by a thaw that is under way
+	c.nic.mu.Lock() // otherwise a concurrent thaw could miss data held now
 	defer c.nic.mu.Unlock()
 	if c.nic.dead {
 		return 0, errDown
@@ -54,7 +54,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.out.put(p, c.nic.frozen)
 }
 
-// Close ends both directions; the peer still gets what was written.
+// Close ends both directions; the peer can still read written data.
 func (c *conn) Close() error {
 	c.out.finish(io.EOF)
 	c.in.finish(net.ErrClosed)
@@ -71,7 +71,7 @@ func (c *conn) cut() {
 	c.peer.nic.remove(c.peer)
 }
 
-// thawed lets go what was written while the part was frozen.
+// thawed delivers the data written while the part was frozen.
 func (c *conn) thawed() { c.out.release() }
 
 func (c *conn) LocalAddr() net.Addr  { return c.local }
@@ -84,23 +84,23 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline does nothing: a write does not wait.
+// SetWriteDeadline does nothing, because writes do not block.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
 // stream is one direction of a connection.
 type stream struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	ready    []byte     // to be read
 	held     []byte     // written by a frozen part
-	ended    error      // what the reader gets after ready
+	ended    error      // returned to the reader after ready
 	deadline time.Time
 	timer    *time.Timer
-	wake     chan struct{} // closed when something changed for the reader; nil: nobody waits
+	wake     chan struct{} // closed on a change for the reader; nil if none waits
 }
 
 func newStream() *stream { return &stream{} }
 
-// take moves what is ready to p. If there is nothing, wait says when to ask again.
+// take moves ready data to p. If there is none, wait is closed when the caller should try again.
 func (s *stream) take(p []byte) (n int, wait <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *stream) put(p []byte, frozen bool) (int, error) {
 	return len(p), nil
 }
 
-// release makes what was held ready.
+// release makes the held data ready.
 func (s *stream) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *stream) release() {
 	s.signalLocked()
 }
 
-// finish ends the stream: io.EOF behind what is there, anything else at once.
+// finish ends the stream: io.EOF after the ready data, any other error at once.
 func (s *stream) finish(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

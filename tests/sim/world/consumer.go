@@ -12,16 +12,16 @@ import (
 	"feedbox/infrastructure/lab/verify"
 )
 
-// received is what the consumers' handlers got and what anybody reported as lost.
+// received holds the messages handled by all consumers and the reported losses.
 type received struct {
-	inbox *consumer.MemoryInbox // shared, as one in a database is
+	inbox *consumer.MemoryInbox // shared by all consumers, like one in a database
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	handled []verify.Message
 	ids     map[string]bool
-	repeats int // deliveries that the inboxes dropped
+	repeats int // deliveries dropped by the inbox
 	lost    []verify.Loss
-	warned  bool // a relay warned of events that grow old
+	warned  bool // a relay warned of aging events
 	slow    time.Duration
 }
 
@@ -70,7 +70,7 @@ func (r *received) handle(ctx context.Context, n *nic, e *consumer.Event) error 
 	return nil
 }
 
-// observe counts repeats and takes down the gaps that an inbox gave up waiting for.
+// observe counts repeats and records the gaps that an inbox no longer waits for.
 func (r *received) observe(n *nic, o consumer.Outcome) {
 	if !n.alive() {
 		return
@@ -85,17 +85,17 @@ func (r *received) observe(n *nic, o consumer.Outcome) {
 	}
 }
 
-// missing takes down a relay's report of lost events.
+// missing records a relay's report of lost events.
 func (r *received) missing(report map[string]slog.Value) {
 	if lost, ok := report["lost"]; !ok || !lost.Bool() {
-		return // only a new owner's first look at a key
+		return // first event of a key for a new owner; perhaps nothing is lost
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lost = append(r.lost, verify.Loss{Key: report["key"].String(), First: report["first"].Int64(), Last: report["last"].Int64()})
 }
 
-// aging takes down a relay's warning that events will expire.
+// aging records a relay's warning that events will expire.
 func (r *received) aging() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,13 +108,13 @@ func (r *received) setSlow(d time.Duration) {
 	r.slow = d
 }
 
-// SlowConsumers makes every handler take so long.
+// SlowConsumers delays every handler by d.
 func (w *World) SlowConsumers(d time.Duration) {
 	w.trace.Add("consumers", "SLOW %s", d)
 	w.received.setSlow(d)
 }
 
-// inbox is the shared inbox as one process reaches it.
+// inbox is the shared inbox over the network of one process.
 type inbox struct {
 	consumer.Inbox
 	nic *nic

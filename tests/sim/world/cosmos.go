@@ -20,10 +20,10 @@ import (
 // cosmosPart is the Cosmos DB emulator.
 type cosmosPart struct {
 	hooks hooks[cosmosemu.Call, cosmosemu.Fault]
-	skew  atomic.Int64 // of its clock, nanoseconds
-	using sync.RWMutex // held for reading while the world looks into the emulator
+	skew  atomic.Int64 // of the clock, in nanoseconds
+	using sync.RWMutex // read-locked while the world reads from the emulator
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	srv      *cosmosemu.Server
 	nic      *nic // nil while it does not run
 	disk     *vfs.MemFS
@@ -100,7 +100,7 @@ func (c *cosmosPart) start(w *World) error {
 	return nil
 }
 
-// crash loses what was not synced; a part of that is on disk all the same.
+// crash loses a random part of the data that was not synced.
 func (c *cosmosPart) crash(w *World) bool {
 	c.mu.Lock()
 	if c.nic == nil || c.disk == nil {
@@ -112,9 +112,9 @@ func (c *cosmosPart) crash(w *World) bool {
 	c.nic = nil
 	c.mu.Unlock()
 	n.kill()
-	c.using.Lock()                      // whoever looks into it has done so then
+	c.using.Lock()                      // waits for the current readers
 	c.using.Unlock()                    //nolint:staticcheck // a barrier
-	w.wg.Go(func() { _ = srv.Close() }) // what it still writes goes to the disk that is gone
+	w.wg.Go(func() { _ = srv.Close() }) // later writes go to the abandoned disk
 	return true
 }
 
@@ -127,7 +127,7 @@ func (c *cosmosPart) close() {
 	}
 }
 
-// look calls f with the emulator unless it is down.
+// look calls f with the emulator, unless the emulator is down.
 func (c *cosmosPart) look(f func(*cosmosemu.Server)) {
 	c.using.RLock()
 	defer c.using.RUnlock()
@@ -139,8 +139,8 @@ func (c *cosmosPart) look(f func(*cosmosemu.Server)) {
 	}
 }
 
-// note keeps what the verifier needs of a call: the positions that are written to
-// leases, with what the broker had accepted until then.
+// note records the calls that the verifier needs: the positions written to leases, each with the
+// number of messages accepted so far.
 func (c *cosmosPart) note(w *World, call *cosmosemu.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +161,7 @@ func (c *cosmosPart) note(w *World, call *cosmosemu.Call) {
 	}
 	lsn, err := strconv.ParseInt(strings.Trim(*l.Continuation, `"`), 10, 64)
 	if err != nil || l.FeedRange.Range.Max == "" {
-		w.harness("lease %s has a position nobody understands: %s", l.ID, call.Body)
+		w.harness("lease %s has an unknown position: %s", l.ID, call.Body)
 		return
 	}
 	owner := ""
@@ -173,7 +173,7 @@ func (c *cosmosPart) note(w *World, call *cosmosemu.Call) {
 	})
 }
 
-// noteParked keeps which events a batch sets aside. mu is held.
+// noteParked records the events that a batch parks. mu is held.
 func (c *cosmosPart) noteParked(body []byte) {
 	var batch []struct {
 		ResourceBody json.RawMessage `json:"resourceBody"`
@@ -189,7 +189,7 @@ func (c *cosmosPart) noteParked(body []byte) {
 	}
 }
 
-// leaseDocument is what is read of a lease.
+// leaseDocument is the part of a lease that is read here.
 type leaseDocument struct {
 	ID           string  `json:"id"`
 	LeaseToken   string  `json:"LeaseToken"` // only live leases have one
@@ -203,14 +203,13 @@ type leaseDocument struct {
 	} `json:"FeedRange"`
 }
 
-// FaultCosmos installs a hook for every call to the Cosmos DB emulator. It outlives
-// restarts of the emulator. The hook is called concurrently; it is not asked about
-// metadata, see metadata.
+// FaultCosmos installs a hook for every call to the Cosmos DB emulator except metadata (see type
+// metadata). It stays installed across restarts of the emulator. The hook is called concurrently.
 func (w *World) FaultCosmos(hook func(*cosmosemu.Call) *cosmosemu.Fault) (remove func()) {
 	return w.cosmos.hooks.add(hook)
 }
 
-// SkewCosmos sets the store's clock off that of everybody else.
+// SkewCosmos shifts the clock of the store by d.
 func (w *World) SkewCosmos(d time.Duration) {
 	w.trace.Add(PartCosmos, "CLOCK %s off", d)
 	w.cosmos.skew.Store(int64(d))
@@ -227,8 +226,8 @@ func (w *World) Requests() map[cosmosemu.Operation]int {
 	return counts
 }
 
-// Split splits the physical partition that holds a key, of each container of data. It
-// reports whether it did in any.
+// Split splits the physical partition of a key in each data container. It reports whether it split
+// any.
 func (w *World) Split(key string) bool {
 	return w.reshape(key, func(container string, ranges []cosmosemu.PartitionKeyRange, i int) bool {
 		r := ranges[i]
@@ -238,8 +237,8 @@ func (w *World) Split(key string) bool {
 	})
 }
 
-// Merge joins the physical partition that holds a key with the next one, of each container
-// of data. It reports whether it did in any.
+// Merge merges the physical partition of a key with the next one in each data container. It reports
+// whether it merged any.
 func (w *World) Merge(key string) bool {
 	return w.reshape(key, func(container string, ranges []cosmosemu.PartitionKeyRange, i int) bool {
 		if i+1 == len(ranges) {
@@ -251,8 +250,8 @@ func (w *World) Merge(key string) bool {
 	})
 }
 
-// reshape calls f with the number of the range that holds a key, for each container of
-// data, and reports whether any call did something.
+// reshape calls f with the index of the range of a key, for each data container, and reports whether
+// any call returned true.
 func (w *World) reshape(key string, f func(container string, ranges []cosmosemu.PartitionKeyRange, i int) bool) (done bool) {
 	if w.cosmos.current() == nil {
 		return false

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// hooks are fault hooks that outlive a restart of their emulator. C is the call, F
-// the fault.
+// hooks are fault hooks that stay installed across restarts of their emulator. C is the call, F the
+// fault.
 type hooks[C, F any] struct {
 	mu   sync.Mutex // guards list
 	list []*func(*C) *F
 }
 
-// add installs a hook; of several, the first that returns a fault decides.
+// add installs a hook. The first hook that returns a fault wins.
 func (h *hooks[C, F]) add(hook func(*C) *F) (remove func()) {
 	entry := &hook
 	h.mu.Lock()
@@ -31,7 +31,7 @@ func (h *hooks[C, F]) clear() {
 	h.list = nil
 }
 
-// ask asks the hooks about a call.
+// ask returns the fault for a call, or nil.
 func (h *hooks[C, F]) ask(call *C) *F {
 	h.mu.Lock()
 	list := h.list

@@ -12,19 +12,18 @@ import (
 	"time"
 )
 
-// LoadOptions describe clients that change contacts. Zero values stand for the defaults.
+// LoadOptions describe clients that change contacts. Zero values mean the defaults.
 type LoadOptions struct {
 	Writers  int           // concurrent clients; default 3
-	Contacts int           // made by each writer before it also changes some; default 6
+	Contacts int           // created by each writer; default 6
 	Pace     time.Duration // mean pause of a writer between requests; default 2 s
-	// Attempts bounds how often an operation is tried until its outcome is known.
-	// Default 20.
+	// Attempts bounds the retries of an operation until its outcome is known. Default 20.
 	Attempts int
 }
 
-// Load is a running workload: creations, updates, patches under a condition and
-// deletions, with and without an idempotency key, some tried again until their outcome
-// is known. It keeps the history that the verifier needs.
+// Load is a running workload: creates, updates, conditional patches and deletes, with and without
+// an idempotency key, some retried until their outcome is known. It keeps the history for the
+// verifier.
 type Load struct {
 	w      *World
 	o      LoadOptions
@@ -33,14 +32,14 @@ type Load struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
-	contacts []string   // that can be changed
+	mu       sync.Mutex // guards the fields below
+	contacts []string   // contacts to change
 	acked    map[string]int
 	unknown  map[string]int
 	gone     map[string]int
-	lost     int // creations that may have made a contact nobody knows
+	lost     int // creates that may have stored a contact of unknown id
 	requests map[int]int
-	surprise []string // answers that no client should get
+	surprise []string // answers that no client should receive
 }
 
 // StartLoad starts clients. Stop ends them; Settle does so, too.
@@ -67,30 +66,30 @@ func (w *World) StartLoad(o LoadOptions) *Load {
 	return l
 }
 
-// Stop ends the clients; an operation that is under way is given up, its outcome then
-// unknown. It may be called again.
+// Stop ends the clients. It aborts running operations, whose outcome is then unknown. It may be
+// called more than once.
 func (l *Load) Stop() {
 	l.cancel()
 	l.done.Wait()
 	l.client.Close()
 }
 
-// Requests counts the answers by status; 0 stands for none.
+// Requests returns the number of answers by status; 0 means no answer.
 func (l *Load) Requests() map[int]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.requests)
 }
 
-// Gone counts the changes of each contact that were answered with 404, where the client
-// takes that for a change that was not made.
+// Gone returns for each contact the number of changes that were answered with 404 and so were not
+// made.
 func (l *Load) Gone() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.gone)
 }
 
-// Acked is how many changes were acknowledged.
+// Acked returns the number of acknowledged changes.
 func (l *Load) Acked() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +116,7 @@ type writer struct {
 	number int
 	serial int
 	made   int
-	own    []string // contacts it made and may delete
+	own    []string // contacts that it created and may delete
 	rnd    *rand.Rand
 }
 
@@ -137,7 +136,7 @@ func (c *writer) run() {
 	}
 }
 
-// pause waits and reports whether the writer is to go on.
+// pause waits and reports whether the writer should continue.
 func (c *writer) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -160,8 +159,8 @@ func (c *writer) send(method, path string, body any, headers ...string) Reply {
 	return r
 }
 
-// insist sends a request until its outcome is known. It returns the last answer and
-// whether an earlier try may have been carried out, too.
+// insist retries a request until its outcome is known. It returns the last answer and whether an
+// earlier attempt may have been executed, too.
 func (c *writer) insist(method, path string, body any, headers ...string) (r Reply, ambiguous bool) {
 	for n := range c.o.Attempts {
 		r = c.send(method, path, body, headers...)
@@ -182,7 +181,7 @@ func (c *writer) key() string {
 
 func (c *writer) value() string { return fmt.Sprintf("v%d.%d", c.number, c.serial) }
 
-// expected notes an answer that is none of those that an operation may get.
+// expected records an answer that the operation must not receive.
 func (c *writer) expected(what string, r Reply, statuses ...int) {
 	if r.OK() || !r.Definite() || r.Status == http.StatusTooManyRequests || slices.Contains(statuses, r.Status) {
 		return
@@ -220,7 +219,7 @@ func (c *writer) create(keyed bool) {
 	c.mu.Unlock()
 }
 
-// pick is any contact, "" if there is none yet.
+// pick returns a random contact, "" if there is none yet.
 func (c *writer) pick() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,7 +229,7 @@ func (c *writer) pick() string {
 	return c.contacts[c.rnd.IntN(len(c.contacts))]
 }
 
-// change updates one value, several by a patch, or several if nobody else did.
+// change updates one value, or several by a patch, which may be conditional.
 func (c *writer) change() {
 	id := c.pick()
 	if id == "" {
@@ -267,10 +266,10 @@ func (c *writer) change() {
 	var r Reply
 	ambiguous := false
 	switch c.rnd.IntN(3) {
-	case 0: // tried once
+	case 0: // a single attempt
 		r = c.send(method, at, body, headers...)
 	case 1:
-		if conditional { // a repeat cannot do harm
+		if conditional { // the condition makes a repeat safe
 			r, ambiguous = c.insist(method, at, body, headers...)
 			break
 		}
@@ -278,7 +277,7 @@ func (c *writer) change() {
 	default:
 		var tried bool
 		r, tried = c.insist(method, at, body, append(headers, "Idempotency-Key", c.key())...)
-		ambiguous = tried && r.Status == http.StatusNotFound // carried out, then deleted by another
+		ambiguous = tried && r.Status == http.StatusNotFound // executed, then deleted by another
 	}
 	c.expected("a change", r, http.StatusNotFound, http.StatusPreconditionFailed, http.StatusConflict, http.StatusGone)
 	switch {
@@ -293,7 +292,8 @@ func (c *writer) change() {
 	}
 }
 
-// remove deletes a contact of its own; repeats change nothing.
+// remove deletes a contact that this writer created. It may be retried, because a repeated delete
+// changes nothing.
 func (c *writer) remove() {
 	if len(c.own) < 2 {
 		return

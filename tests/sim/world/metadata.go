@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// metadata answers what azcosmos keeps in its caches: reads of the account, of a
-// container and of its ranges. The client asks for it with a mutex held, for which other
-// requests wait, and virtual time stands still while anybody waits for a mutex. So these
-// requests pass by all faults; while the store is down, the last answer stands for it.
+// metadata serves the reads that azcosmos caches: of the account, of a container and of its ranges.
+// The client holds a mutex during these requests. Other requests wait for it, and virtual time
+// stops while a goroutine waits for a mutex. So these requests bypass all faults, and are answered
+// with the last answer while the store is down.
 type metadata struct {
 	transport *http.Transport
 
@@ -21,7 +21,7 @@ type metadata struct {
 	last map[string]*answer
 }
 
-// answer is an answer that can be given again.
+// answer is a stored answer.
 type answer struct {
 	response http.Response
 	body     []byte
@@ -40,7 +40,7 @@ func isMetadata(method, path string) bool {
 	return method == http.MethodGet && metadataPath.MatchString(path)
 }
 
-// roundTripper is the transport of a process: its own, and for metadata the clean one.
+// roundTripper is the transport of a process. Metadata requests use the one without faults.
 type roundTripper struct {
 	*http.Transport
 	nic      *nic

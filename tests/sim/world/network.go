@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// errDown is what a crashed process gets from its network, and a frozen one that dials.
+// errDown is the network error of a crashed process, and of a frozen one that dials.
 var errDown = errors.New("world: the process has no network")
 
-// network joins listeners and those who dial them.
+// network connects dialers with listeners.
 type network struct {
 	mu        sync.Mutex           // guards listeners
 	listeners map[string]*listener // by address
@@ -19,12 +19,12 @@ type network struct {
 
 func newNetwork() *network { return &network{listeners: map[string]*listener{}} }
 
-// nic is the network interface of one incarnation of a part: all its connections
-// and listeners. Safe for concurrent use.
+// nic is the network interface of one incarnation of a part: all its connections and listeners. It
+// is safe for concurrent use.
 type nic struct {
 	network *network
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	dead      bool
 	frozen    bool
 	conns     map[*conn]bool
@@ -63,9 +63,9 @@ func (n *nic) alive() bool {
 	return !dead
 }
 
-// dial connects to an address of the network. A frozen part, and who dials one, gets an
-// error at once rather than when it runs again: the Azure SDKs dial with a mutex held, for which
-// others then wait, and virtual time stands still while anybody waits for a mutex.
+// dial connects to an address of the network. If either side is frozen it returns an error at once
+// and does not wait for the thaw, because the Azure SDKs dial with a mutex held, and virtual time
+// stops while other goroutines wait for that mutex.
 func (n *nic) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if dead, frozen := n.state(); dead || frozen {
 		return nil, errDown
@@ -112,12 +112,11 @@ func (n *nic) remove(c *conn) {
 	delete(n.conns, c)
 }
 
-// freeze holds everything up: nothing arrives, nothing leaves. Connections to the broker
-// break instead, for the same reason: azservicebus restores a link, over a connection
-// that does not answer, with a mutex held.
+// freeze blocks all data in both directions. Connections to the broker break instead, because
+// azservicebus holds a mutex while it restores a link over a connection that does not answer.
 func (n *nic) freeze() { n.set(true) }
 
-// thaw lets it go on, with what was held up.
+// thaw delivers the held data.
 func (n *nic) thaw() { n.set(false) }
 
 func (n *nic) set(frozen bool) {
@@ -138,7 +137,8 @@ func (n *nic) set(frozen bool) {
 	}
 }
 
-// changeLocked wakes who waits for the state. It returns the connections; n.mu is held.
+// changeLocked wakes goroutines that wait for a change of state. It returns the connections; n.mu
+// is held.
 func (n *nic) changeLocked() []*conn {
 	close(n.changed)
 	n.changed = make(chan struct{})
@@ -149,7 +149,7 @@ func (n *nic) changeLocked() []*conn {
 	return conns
 }
 
-// reset breaks the connections that are open; what is in flight is lost.
+// reset breaks the open connections; data in flight is lost.
 func (n *nic) reset() {
 	n.mu.Lock()
 	conns := make([]*conn, 0, len(n.conns))
@@ -162,7 +162,7 @@ func (n *nic) reset() {
 	}
 }
 
-// kill breaks everything for good.
+// kill breaks all connections and listeners permanently.
 func (n *nic) kill() {
 	n.mu.Lock()
 	var conns []*conn

@@ -13,8 +13,8 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// order is an aggregate of another kind than contacts. Its events do not replace each
-// other: a change may record several of one action.
+// order is a second kind of aggregate. Its events do not replace each other: a change may record
+// several of one action.
 type order struct {
 	aggregate.Root
 	lines int
@@ -63,7 +63,7 @@ func (o *order) add(lines int) error {
 	return nil
 }
 
-// ordersUnlike tells of stored orders whose lines are not those of their events.
+// ordersUnlike returns a violation for each stored order whose lines differ from its events.
 func (w *World) ordersUnlike(events []verify.Event) (breaches []string) {
 	added := map[string]int{}
 	for i := range events {

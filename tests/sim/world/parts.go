@@ -11,7 +11,7 @@ func (w *World) part(name string) *process {
 	return p
 }
 
-// interfaceOf is the network interface of a part, nil while it does not run.
+// interfaceOf returns the network interface of a part, nil while it does not run.
 func (w *World) interfaceOf(name string) *nic {
 	switch name {
 	case PartCosmos:
@@ -48,8 +48,8 @@ func (w *World) StartAll() {
 	w.Start(w.Processes()...)
 }
 
-// Crash ends a part at once, in the state it is in, and reports whether it ran. An
-// emulator that keeps its data in memory does not crash.
+// Crash ends a part at once and reports whether it ran. An emulator that keeps its data in memory
+// does not crash.
 func (w *World) Crash(name string) bool {
 	var ran bool
 	switch name {
@@ -64,8 +64,8 @@ func (w *World) Crash(name string) bool {
 	return ran
 }
 
-// Stop asks a process to end, as SIGTERM does, and reports whether it ran. The
-// process drains while virtual time passes; Start may be called before it has ended.
+// Stop signals a process to end, like SIGTERM, and reports whether it ran. The process drains while
+// virtual time passes. Start may be called before it has ended.
 func (w *World) Stop(name string) bool {
 	ran := w.part(name).stop()
 	w.trace.Add(name, "STOP (ran: %t)", ran)
@@ -83,7 +83,7 @@ func (w *World) Freeze(name string) bool {
 	return true
 }
 
-// Thaw ends Freeze. A part that does not run or is not frozen is left alone.
+// Thaw ends Freeze. It does nothing for a part that does not run or is not frozen.
 func (w *World) Thaw(name string) {
 	if n := w.interfaceOf(name); n != nil {
 		w.trace.Add(name, "THAW")
@@ -102,15 +102,15 @@ func (w *World) Reset(name string) bool {
 	return true
 }
 
-// Running reports whether a process runs, under any incarnation, and the name of
-// that one: the owner in the leases of a relay.
+// Running reports whether a process runs, and the name of its incarnation, which is the owner in
+// the leases of a relay.
 func (w *World) Running(name string) (instance string, ok bool) {
 	n, instance := w.part(name).current()
 	return instance, n != nil
 }
 
-// Heal ends every fault the world knows of: hooks are removed, frozen parts thawed,
-// what does not run is started, statuses and quotas are restored.
+// Heal ends every fault: it removes hooks, thaws frozen parts, starts parts that do not run, and
+// restores status and quota.
 func (w *World) Heal() {
 	w.trace.Add("world", "HEAL")
 	w.cosmos.hooks.clear()

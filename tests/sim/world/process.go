@@ -18,16 +18,15 @@ import (
 	"feedbox/infrastructure/wiring"
 )
 
-// restartDelay is how long an orchestrator takes to start what ended by itself.
+// restartDelay is the time until an orchestrator restarts a process that exited.
 const restartDelay = 2 * time.Second
 
-// process is an API, a relay, a consumer or a shop: the process that runs under its name
-// now, if any.
+// process is an API, a relay, a consumer or a shop, with its running incarnation if any.
 type process struct {
 	w          *World
 	name, kind string
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	number   int        // of incarnations so far
 	nic      *nic       // nil while it does not run
 	instance string
@@ -52,12 +51,12 @@ func (p *process) start() {
 		if n.alive() {
 			p.w.trace.Add(instance, "ends: %v", err)
 		}
-		p.ended(ctx, n)
+		p.ended(n)
 	})
 }
 
-// ended starts the process again if it ended by itself.
-func (p *process) ended(ctx context.Context, n *nic) {
+// ended restarts the process unless it was crashed or stopped.
+func (p *process) ended(n *nic) {
 	n.kill()
 	p.mu.Lock()
 	mine := p.nic == n
@@ -76,10 +75,9 @@ func (p *process) ended(ctx context.Context, n *nic) {
 		p.start()
 	case <-p.w.ctx.Done():
 	}
-	_ = ctx
 }
 
-// crash cuts everything off.
+// crash cuts the network of the process and cancels it.
 func (p *process) crash() bool {
 	n, cancel := p.take()
 	if n == nil {
@@ -114,7 +112,7 @@ func (p *process) current() (*nic, string) {
 	return p.nic, p.instance
 }
 
-// main runs the process until ctx ends or it ends by itself.
+// main runs the process until ctx ends or the process exits.
 func (p *process) main(ctx context.Context, n *nic, instance string) error {
 	log := slog.New(&processLog{w: p.w, who: instance, nic: n})
 	switch p.kind {
@@ -131,7 +129,7 @@ func (p *process) main(ctx context.Context, n *nic, instance string) error {
 	}
 }
 
-// environ is the environment of an API or a relay.
+// environ returns the environment of an API or a relay.
 func (w *World) environ(o outbox, more ...string) []string {
 	t := w.topology
 	env := []string{
@@ -143,12 +141,12 @@ func (w *World) environ(o outbox, more ...string) []string {
 	return slices.Concat(env, o.environ(), more, t.Environ)
 }
 
-// endpoint is an address of the store that nobody used before.
+// endpoint returns an address of the store that was never used before.
 func (w *World) endpoint() string {
 	return fmt.Sprintf("http://account-%d.documents.example:%d/", w.id, 10_000+w.ports.Add(1))
 }
 
-// transport reaches the store from a process.
+// transport returns the transport from a process to the store.
 func (w *World) transport(n *nic) roundTripper {
 	return roundTripper{nic: n, metadata: w.metadata, Transport: &http.Transport{MaxIdleConnsPerHost: 32, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return n.dial(ctx, cosmosAddr)
@@ -172,11 +170,11 @@ func (w *World) runAPI(ctx context.Context, n *nic, name string, log *slog.Logge
 	}))
 }
 
-// run runs a part of the service until ctx ends. While the part starts, ctx is not seen
-// to end: a crash then would be an orderly roll-back of the start.
+// run runs a part of the service until ctx ends. It ignores the end of ctx while the part starts,
+// because otherwise a crash during the start would be an orderly rollback.
 //
-// The stop has all the time it takes, so that what is left of a crashed process in
-// memory ends: fx leaves out the hooks that it has no time for.
+// The stop has no time limit, so that the remains of a crashed process in memory end. With a limit,
+// fx would skip hooks.
 func run(ctx context.Context, part fx.Option) error {
 	app := fx.New(part, fx.StopTimeout(time.Hour))
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -211,8 +209,7 @@ func (n *nic) dialBus(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) 
 	return n.dial(ctx, busAddr)
 }
 
-// Processes lists the names of all APIs, relays and consumers, also of those that
-// do not run.
+// Processes lists the names of all processes, including those that do not run.
 func (w *World) Processes() []string {
 	var names []string
 	for name := range w.parts {

@@ -12,12 +12,12 @@ import (
 
 type busemuMessage = busemu.PeekedMessage
 
-// patience is how long after the faults ended everything may take to arrive.
+// patience bounds each wait after the faults ended.
 const patience = 5 * time.Minute
 
-// Settle stops the load, ends all faults, waits in virtual time until everything has
-// arrived and the leases are shared out, or patience is over, and returns what there
-// is to verify. What did not come in time is a violation.
+// Settle stops the load, ends all faults, waits in virtual time until all events have arrived and
+// the leases are balanced, or patience is over, and returns the run for verification. Events that
+// did not arrive are violations.
 func (w *World) Settle() *verify.Run {
 	for _, l := range w.loads {
 		l.Stop()
@@ -31,7 +31,7 @@ func (w *World) Settle() *verify.Run {
 		run.Settled.Others = append(run.Settled.Others, &verify.Settled{Limit: w.leaseLimit()})
 	}
 	settled := append([]*verify.Settled{run.Settled}, run.Settled.Others...) // of each outbox
-	// Whoever was stopped or crashed comes back first.
+	// Stopped and crashed processes restart first.
 	w.Eventually(patience, func() bool {
 		return !slices.ContainsFunc(w.Processes(), func(name string) bool { _, ok := w.Running(name); return !ok })
 	})
@@ -51,15 +51,14 @@ func (w *World) Settle() *verify.Run {
 	return run
 }
 
-// leaseLimit is how long a lease may be without an owner that lives: its expiry and a
-// cycle of balancing, after what a restart and a failing store may cost.
+// leaseLimit is the maximum time of a lease without a live owner: its expiry and a balancing cycle,
+// plus 30 s for a restart and a failing store.
 func (w *World) leaseLimit() time.Duration {
 	expiry := w.topology.LeaseExpiry
 	return expiry + expiry/4 + 30*time.Second
 }
 
-// watchLeases waits until every lease of an outbox has an owner that lives, and notes how
-// long that took from a time on.
+// watchLeases waits until every lease of an outbox has a live owner, and stores the time since from.
 func (w *World) watchLeases(o outbox, from time.Time, s *verify.Settled) {
 	if len(w.Kind(o.relays)) == 0 {
 		return
@@ -83,7 +82,7 @@ func (w *World) owners(o outbox) map[string]string {
 	return owners
 }
 
-// instances are the relays of an outbox that run now.
+// instances returns the running relays of an outbox.
 func (w *World) instances(o outbox) []string {
 	var names []string
 	for _, name := range w.Kind(o.relays) {
@@ -99,8 +98,8 @@ func (w *World) balanced(o outbox, s *verify.Settled) bool {
 	return len(w.Kind(o.relays)) == 0 || s.Unbalanced() == ""
 }
 
-// allArrived tells whether each stored event is accepted or parked, and each poison
-// parked. What is parked only until the broker accepts again has still to arrive.
+// allArrived reports whether each stored event is accepted or parked, and each poison event parked.
+// Events of automatically closed gates must still arrive.
 func (w *World) allArrived() bool {
 	if w.topology.Relays > 0 && w.drains() {
 		return false
@@ -113,7 +112,7 @@ func (w *World) allArrived() bool {
 	}
 	_, events := w.stored()
 	if w.Accepted()+int64(len(parked)) < int64(len(events)) {
-		return w.topology.expires() // cannot be told by counting then
+		return w.topology.expires() // counting is not conclusive with expired events
 	}
 	arrived := map[string]bool{}
 	for _, m := range w.archived() {
@@ -127,12 +126,12 @@ func (w *World) allArrived() bool {
 	return true
 }
 
-// drains tells whether the gate of a key is closed that opens without an operator.
+// drains reports whether a gate is closed that opens without an operator.
 func (w *World) drains() bool {
 	return slices.ContainsFunc(w.outboxes, func(o outbox) bool { return slices.ContainsFunc(w.raw(o.parked), isOpening) })
 }
 
-// isOpening tells a gate that opens by itself.
+// isOpening reports whether raw is a gate that opens without an operator.
 func isOpening(raw []byte) bool {
 	var gate struct {
 		Type    string `json:"type"`
@@ -143,7 +142,7 @@ func isOpening(raw []byte) bool {
 	return json.Unmarshal(raw, &gate) == nil && gate.Type == "gate" && gate.Closing.Auto
 }
 
-// allHandled tells whether the consumers got what the broker accepted.
+// allHandled reports whether the consumers have handled all accepted messages.
 func (w *World) allHandled() bool {
 	if w.topology.Consumers == 0 {
 		return true
@@ -159,7 +158,7 @@ func (w *World) allHandled() bool {
 	return true
 }
 
-// collect fills in what there is to verify.
+// collect fills in the run for verification.
 func (w *World) collect(run *verify.Run) {
 	run.Acked, run.Unknown = map[string]int{}, map[string]int{}
 	for _, l := range w.loads {
@@ -175,7 +174,7 @@ func (w *World) collect(run *verify.Run) {
 		l.mu.Unlock()
 	}
 	w.shops.mu.Lock()
-	maps.Copy(run.Acked, w.shops.acked) // the ids of orders are no contacts'
+	maps.Copy(run.Acked, w.shops.acked) // ids of orders and contacts do not overlap
 	maps.Copy(run.Unknown, w.shops.unknown)
 	run.LostCreates += w.shops.lost
 	w.shops.mu.Unlock()

@@ -17,21 +17,20 @@ import (
 	"feedbox/infrastructure/store/cosmos"
 )
 
-// shops is what all shops know of their orders. A shop is a process that changes orders by
-// the write side itself, without an API: client and service in one, which may crash at any
-// moment.
+// shops is the common state of all shops. A shop is a process that changes orders through the write
+// side directly, without an API, and may crash at any time.
 type shops struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
-	busy    int // operations under way
+	busy    int // running operations
 	acked   map[string]int
 	unknown map[string]int
 	lost    int
-	known   []uuid.UUID // that can be changed
+	known   []uuid.UUID // orders to change
 	serial  int
 }
 
-// shopWriters is how many orders a shop changes at a time.
+// shopWriters is the number of concurrent writers of a shop.
 const shopWriters = 2
 
 func (w *World) runShop(ctx context.Context, n *nic, name string) error {
@@ -90,8 +89,7 @@ func (w *World) sell(ctx context.Context, ports *command.Service[*order], rnd *r
 	}
 }
 
-// begin returns the number of the next operation and the orders that can be changed; none
-// once the shops are closed.
+// begin returns the number of the next operation and the orders to change.
 func (s *shops) begin() (serial int, some []uuid.UUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +97,7 @@ func (s *shops) begin() (serial int, some []uuid.UUID) {
 	return s.serial, append([]uuid.UUID(nil), s.known...)
 }
 
-// enter begins an operation and reports whether it may.
+// enter begins an operation. It returns false if the shops are closed.
 func (s *shops) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +117,7 @@ func (w *World) place(ctx context.Context, ports *command.Service[*order], seria
 	}
 	placed, err := ports.Create(ctx, in)
 	if err != nil && keyed && ctx.Err() == nil {
-		placed, err = ports.Create(ctx, in) // the same again
+		placed, err = ports.Create(ctx, in) // repeat
 	}
 	s := &w.shops
 	s.mu.Lock()
@@ -129,8 +127,8 @@ func (w *World) place(ctx context.Context, ports *command.Service[*order], seria
 	case err == nil:
 		s.acked[placed.Aggregate.ID().String()]++
 		s.known = append(s.known, placed.Aggregate.ID())
-	case fault.KindOf(err) == fault.Gone: // dropped meanwhile: cannot be, nobody knows the id
-		w.violation("harness: an order nobody knows is dropped")
+	case fault.KindOf(err) == fault.Gone: // impossible: the id is not known yet
+		w.violation("harness: an unknown order was dropped")
 	default:
 		s.lost++
 	}
@@ -145,7 +143,7 @@ func (w *World) change(ctx context.Context, ports *command.Service[*order], id u
 		target.Sender = command.Sender{Principal: "shop", IdempotencyKey: fmt.Sprintf("c%d-%d-%d", w.id, w.seed, serial)}
 	}
 	_, err := ports.Update(ctx, target, change, "Change", serial)
-	refused := errors.Is(err, errDropped) // at once: a repeat may be refused for what the first try did
+	refused := errors.Is(err, errDropped) // by the first attempt; a repeat may be refused because of it
 	if err != nil && keyed && ctx.Err() == nil && !refused {
 		_, err = ports.Update(ctx, target, change, "Change", serial)
 	}
@@ -162,7 +160,7 @@ func (w *World) change(ctx context.Context, ports *command.Service[*order], id u
 	}
 }
 
-// close ends the selling, and idle tells whether it has ended.
+// close prevents further operations; idle reports whether the running ones have ended.
 func (s *shops) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +173,7 @@ func (s *shops) idle() bool {
 	return s.busy == 0
 }
 
-// Sold is how many changes of orders were acknowledged.
+// Sold returns the number of acknowledged changes of orders.
 func (w *World) Sold() (n int) {
 	w.shops.mu.Lock()
 	defer w.shops.mu.Unlock()

@@ -21,15 +21,13 @@ import (
 	"feedbox/infrastructure/lab/verify"
 )
 
-// ledger is every event that was ever seen in the store, so that those that expired
-// are known.
+// ledger holds every event ever seen in the store, so that expired ones are known.
 type ledger struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	events map[string]verify.Event
 }
 
-// keepLedger looks at the store often enough that no event expires unseen, past the
-// wire and its faults.
+// keepLedger reads the store, without network faults, often enough that no event expires unseen.
 func (w *World) keepLedger() {
 	tick := time.NewTicker(w.topology.EventTTL / 8)
 	defer tick.Stop()
@@ -48,8 +46,8 @@ func (w *World) keepLedger() {
 	}
 }
 
-// readEvents reads all change feeds from their beginning and adds what it finds to the
-// ledger, with the positions in the feeds.
+// readEvents reads all change feeds from their beginning and adds the events to the ledger, with
+// their positions.
 func (w *World) readEvents() error {
 	w.ledger.mu.Lock()
 	defer w.ledger.mu.Unlock()
@@ -101,7 +99,7 @@ func (w *World) readFeed(client *azcosmos.Client, container string) error {
 	return nil
 }
 
-// add adds an event of a feed. Poison is none.
+// add adds an event of a feed. It ignores poison events.
 func (l *ledger) add(feed string, item *changefeed.Item) {
 	d, err := verify.DecodeDocument(item.Raw)
 	if err != nil || d.Kind != verify.KindEvent {
@@ -112,8 +110,8 @@ func (l *ledger) add(feed string, item *changefeed.Item) {
 	l.events[e.ID] = e
 }
 
-// client is a client of the store of the world itself. It is subject to the faults of
-// the store, not to any of a process. done ends it.
+// client returns a client of the store for the world itself. Faults of the store affect it, faults
+// of processes do not. done ends it.
 func (w *World) client() (client *azcosmos.Client, done func(), err error) {
 	key, err := azcosmos.NewKeyCredential(w.Cosmos().Key())
 	if err != nil {
@@ -130,10 +128,9 @@ func (w *World) client() (client *azcosmos.Client, done func(), err error) {
 	}, err
 }
 
-// Insert stores a document in the data container as a client of the store would,
-// past the API. It tries until it knows that the document is stored, or the world ends.
-// Each try has a client of its own: azcosmos answers with the error of its first request
-// for five minutes.
+// Insert stores a document in the data container directly, without the API. It retries until the
+// document is stored or the world ends. Each attempt uses a new client, because azcosmos returns
+// the error of its first request for five minutes.
 func (w *World) Insert(key string, document []byte) error {
 	for {
 		err := w.insert(key, document)
@@ -166,8 +163,8 @@ func (w *World) insert(key string, document []byte) error {
 	return err
 }
 
-// Poison stores an event that no relay can send, and n good events behind it under the
-// same key, which is no contact's. All of them must end up parked, and nothing else (I8).
+// Poison stores an event that no relay can send, followed by n valid events of the same key, which
+// is not that of a contact. Exactly these must be parked in the end (I8).
 func (w *World) Poison(name string, n int) error {
 	key := "poison-" + name
 	for i := range n + 1 {
@@ -188,14 +185,14 @@ func (w *World) Poison(name string, n int) error {
 	return nil
 }
 
-// poisoned is a copy of the ids of poison and its followers.
+// poisoned returns the ids of poison events and the events after them.
 func (w *World) poisoned() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.poison)
 }
 
-// raw reads a container past the wire; nothing while the store is down.
+// raw reads a container without the network; nothing while the store is down.
 func (w *World) raw(container string) (raw [][]byte) {
 	w.cosmos.look(func(srv *cosmosemu.Server) {
 		var err error
@@ -206,8 +203,8 @@ func (w *World) raw(container string) (raw [][]byte) {
 	return raw
 }
 
-// items reads a container past the wire. A damaged document counts, too, with what can
-// be read of it: it must not get lost either.
+// items reads a container without the network. It includes damaged documents with their readable
+// fields, because they must not get lost either.
 func (w *World) items(container string) []verify.Document {
 	raw := w.raw(container)
 	docs := make([]verify.Document, 0, len(raw))
@@ -219,7 +216,7 @@ func (w *World) items(container string) []verify.Document {
 	return docs
 }
 
-// leases reads the leases of an outbox past the wire.
+// leases reads the leases of an outbox without the network.
 func (w *World) leases(o outbox) []leaseDocument {
 	var live []leaseDocument
 	for _, r := range w.raw(o.leases) {
@@ -231,7 +228,8 @@ func (w *World) leases(o outbox) []leaseDocument {
 	return live
 }
 
-// Aggregates and events in the store now, past the wire. Poison is left out.
+// stored reads the aggregates and events in the store without the network. Poison events are left
+// out.
 func (w *World) stored() (aggregates []verify.Aggregate, events []verify.Event) {
 	poison := w.poisoned()
 	for _, o := range w.outboxes {
@@ -248,7 +246,7 @@ func (w *World) stored() (aggregates []verify.Aggregate, events []verify.Event) 
 	return aggregates, events
 }
 
-// parked lists the ids of the parked events. Nobody skips any here.
+// parked lists the ids of the parked events. The simulation never skips any.
 func (w *World) parked() map[string]bool {
 	ids := map[string]bool{}
 	for _, o := range w.outboxes {
@@ -261,7 +259,7 @@ func (w *World) parked() map[string]bool {
 	return ids
 }
 
-// archived lists what the broker accepted, in the order in which it did.
+// archived lists the accepted messages in order.
 func (w *World) archived() []verify.Message {
 	peeked, err := w.Bus().Peek(archivePath, everything)
 	if err != nil {
@@ -279,7 +277,7 @@ func (w *World) archived() []verify.Message {
 			AggregateVersion int64 `json:"aggregateVersion"`
 			Sequence         int64 `json:"sequence"`
 		}
-		_ = json.Unmarshal(p.Body, &body) // a body that is no event shows up as a breach
+		_ = json.Unmarshal(p.Body, &body) // a body that is not an event is a violation later
 		m.Version, m.Sequence = body.AggregateVersion, body.Sequence
 		messages = append(messages, m)
 	}

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Topology is what a world consists of. Zero values stand for the defaults.
+// Topology describes the parts of a world. Zero values mean the defaults.
 type Topology struct {
 	APIs, Relays, Consumers int // default 2 each; negative: none
-	// Shops are processes that change orders, aggregates of another kind, past the API.
-	// Default none.
+	// Shops is the number of processes that change orders, a second kind of aggregate,
+	// without the API. Default none.
 	Shops int
-	// OrdersApart keeps orders in a container of their own, with relays of their own.
-	// Default: in that of contacts.
+	// OrdersApart keeps orders in their own container with their own relays. Default: in
+	// that of contacts.
 	OrdersApart bool
 	// Partitions is the number of physical partitions of the data container. Default 2.
 	Partitions int
-	// OnDisk gives the emulators disks that lose what was not fsynced when they crash.
-	// Without it they cannot be crashed.
+	// OnDisk gives the emulators disks that lose data that was not fsynced in a crash. Without
+	// it the emulators cannot crash.
 	OnDisk bool
-	// StaleReads is how old a state the store may serve without a session token.
+	// StaleReads is the maximum staleness of reads without a session token.
 	StaleReads time.Duration
-	// EventTTL is the lifetime of events. Default 240 h. Below an hour the world keeps
-	// book of events that expire.
+	// EventTTL is the lifetime of events. Default 240 h. Below an hour the world records
+	// expired events.
 	EventTTL time.Duration
 	// LeaseExpiry of the relays. Default 10 s.
 	LeaseExpiry time.Duration
@@ -36,12 +36,12 @@ type Topology struct {
 	DuplicateWindow time.Duration
 	// Premium raises the broker's limit of a message and of a batch from 256 KB to 1 MB.
 	Premium bool
-	// Sessions is how many sessions each consumer holds. Default 4.
+	// Sessions is the number of sessions per consumer. Default 4.
 	Sessions int
 	// Environ is added to the environment of APIs and relays, for example
 	// "FEEDBOX_AUDIT=true".
 	Environ []string
-	// Manual starts the emulators only; the test calls Start for every process.
+	// Manual starts only the emulators; the test calls Start for every process.
 	Manual bool
 }
 
@@ -59,5 +59,5 @@ func (t Topology) withDefaults() Topology {
 	return t
 }
 
-// expires tells whether events may expire within a run.
+// expires reports whether events may expire within a run.
 func (t Topology) expires() bool { return t.EventTTL < time.Hour }

@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// Trace is the history of a world: faults, what processes log from level Info, and
-// what the test adds. It is bounded: the oldest lines are dropped. Safe for
-// concurrent use.
+// Trace is the history of a world: faults, log lines of processes from level Info, and lines added
+// by the test. It is bounded: the oldest lines are dropped. It is safe for concurrent use.
 type Trace struct {
 	began time.Time
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	lines   []string
 	dropped int
 }
@@ -54,8 +53,8 @@ func (t *Trace) WriteTo(w io.Writer) (int64, error) {
 	return written + int64(n), err
 }
 
-// processLog passes what a process logs to the trace and looks for reports of loss.
-// What a crashed process logs is dropped.
+// processLog writes the log of a process to the trace and collects reports of lost events. It drops
+// the log of a crashed process.
 type processLog struct {
 	w     *World
 	who   string
@@ -94,7 +93,7 @@ func (h *processLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// noisy messages say nothing that the trace needs.
+// noisy messages are left out of the trace.
 var noisy = map[string]bool{"relay.lag": true, "request": true}
 
 func (h *processLog) WithAttrs(attrs []slog.Attr) slog.Handler {

@@ -24,8 +24,8 @@ const (
 	Leases       = "leases"
 	Parked       = "parked"
 	Topic        = "contacts"
-	Subscription = "all"     // the consumers'
-	Archive      = "archive" // nobody's: what the broker has accepted
+	Subscription = "all"     // for the consumers
+	Archive      = "archive" // without a consumer: keeps all accepted messages
 
 	PartCosmos = "cosmos"
 	PartBus    = "bus"
@@ -43,7 +43,7 @@ type World struct {
 	id       int64
 	network  *network
 	metadata *metadata
-	ctx      context.Context //nolint:containedctx // of the world's own goroutines, ended by Close
+	ctx      context.Context //nolint:containedctx // for the world's own goroutines, ended by Close
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 	trace    *Trace
@@ -54,26 +54,25 @@ type World struct {
 	ledger   ledger
 	loads    []*Load
 	shops    shops
-	ports    atomic.Int64 // of the addresses under which processes know the store
+	ports    atomic.Int64 // for the store's addresses, see endpoint
 	closed   bool
 
-	mu     sync.Mutex // guards what follows
-	faults []string   // violations seen on the way, and failures of the harness
+	mu     sync.Mutex // guards the fields below
+	faults []string   // violations seen during the run, and failures of the harness
 	poison map[string]bool
 }
 
-// worlds numbers the worlds of this process, for host names that differ.
+// worlds numbers the worlds of this process, so that their host names differ.
 var worlds atomic.Int64
 
 var prepared sync.Once
 
-// Bubble runs f in a synctest bubble that worlds can live in. It is called outside
-// of any bubble.
+// Bubble runs f in a synctest bubble for worlds. It must be called outside of any bubble.
 func Bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	prepared.Do(func() {
-		// os/signal starts a goroutine with its first use, which must not be in a
-		// bubble: fx uses it.
+		// os/signal starts a goroutine on its first use by fx. That must not happen in a
+		// bubble, because the goroutine never ends.
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, os.Interrupt)
 		signal.Stop(c)
@@ -120,7 +119,7 @@ func New(t testing.TB, seed uint64, topology Topology) *World {
 	return w
 }
 
-// Close ends everything. Faults are ended first, so that what drains can.
+// Close ends the world. It ends the faults first, so that processes can drain.
 func (w *World) Close() {
 	if w.closed {
 		return
@@ -141,25 +140,25 @@ func (w *World) Close() {
 	w.Sleep(refreshers)
 }
 
-// refreshers is longer than a token of the Service Bus client lives. When two goroutines
-// meet a link without a connection, each makes one, and the client forgets one pair of
-// its token refreshers (azservicebus internal/amqpLinks.go, Get). Those end with their
-// next look at the clock, as their client is closed by then; all others have ended.
+// refreshers is longer than the lifetime of a token of the Service Bus client. If two goroutines
+// find a link without a connection, both create one, and the client loses track of one pair of
+// token refreshers (azservicebus internal/amqpLinks.go, Get). These end when they next wake up,
+// because their client is closed by then.
 const refreshers = 3 * time.Hour
 
-// Topology is what the world consists of, defaults filled in.
+// Topology returns the topology of the world with defaults.
 func (w *World) Topology() Topology { return w.topology }
 
-// Random returns a random source that follows from the world's seed and the number
-// of a stream. Streams below 100 are the world's own.
+// Random returns a random source derived from the world's seed and a stream number. Streams below
+// 100 are reserved for the world.
 func (w *World) Random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, stream)) }
 
-// Cosmos is the running Cosmos DB emulator. It is another one after a crash. Safe
-// for concurrent use.
+// Cosmos returns the running Cosmos DB emulator. It is a new one after a crash. It is safe for
+// concurrent use.
 func (w *World) Cosmos() *cosmosemu.Server { return w.cosmos.server() }
 
-// Bus is the running Service Bus emulator. It is another one after a crash. Safe
-// for concurrent use.
+// Bus returns the running Service Bus emulator. It is a new one after a crash. It is safe for
+// concurrent use.
 func (w *World) Bus() *busemu.Server { return w.bus.server() }
 
 // Sleep lets virtual time pass.
@@ -169,8 +168,8 @@ func (w *World) Sleep(d time.Duration) {
 	<-timer.C
 }
 
-// Eventually waits in virtual time until done is true, at most limit, and reports
-// whether it became so. It looks less and less often, at least every ten seconds.
+// Eventually waits in virtual time until done returns true, at most limit, and reports whether it
+// did. It checks less and less often, down to every ten seconds.
 func (w *World) Eventually(limit time.Duration, done func() bool) bool {
 	pause := 250 * time.Millisecond
 	for end := time.Now().Add(limit); !done(); {
@@ -183,10 +182,10 @@ func (w *World) Eventually(limit time.Duration, done func() bool) bool {
 	return true
 }
 
-// harness notes a failure of the harness itself: the run proves nothing then.
+// harness records a failure of the harness itself, which makes the run inconclusive.
 func (w *World) harness(format string, args ...any) { w.violation("harness: "+format, args...) }
 
-// violation notes a breach that is seen when it happens. The first twenty are kept.
+// violation records a violation seen during the run. The first twenty are kept.
 func (w *World) violation(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,5 +194,5 @@ func (w *World) violation(format string, args ...any) {
 	}
 }
 
-// Trace is the history of the world so far.
+// Trace returns the history of the world so far.
 func (w *World) Trace() *Trace { return w.trace }

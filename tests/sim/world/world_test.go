@@ -10,7 +10,7 @@ import (
 	"feedbox/tests/sim/world"
 )
 
-func TestTheSystemKeepsItsPromisesWithoutFaults(t *testing.T) {
+func TestSystemKeepsInvariantsWithoutFaults(t *testing.T) {
 	world.Bubble(t, func(t *testing.T) {
 		w := world.New(t, 1, world.Topology{OnDisk: true})
 		load := w.StartLoad(world.LoadOptions{})
@@ -24,9 +24,9 @@ func TestTheSystemKeepsItsPromisesWithoutFaults(t *testing.T) {
 	})
 }
 
-// Contacts and orders share a container and its relays, or each have their own; the topic
-// and its consumers are the same.
-func TestContactsAndOrders(t *testing.T) {
+// Contacts and orders share a container and its relays, or each have their own. They share the
+// topic and its consumers.
+func TestContactsAndOrdersShareTopic(t *testing.T) {
 	for name, apart := range map[string]bool{"one container": false, "two containers": true} {
 		t.Run(name, func(t *testing.T) {
 			world.Bubble(t, func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestContactsAndOrders(t *testing.T) {
 	}
 }
 
-// Each part fails once in the ways it can, while the system works.
-func TestEachPartFails(t *testing.T) {
+// Each part fails once in every way while the load runs.
+func TestSystemSurvivesFailureOfEachPart(t *testing.T) {
 	world.Bubble(t, func(t *testing.T) {
 		w := world.New(t, 2, world.Topology{OnDisk: true, Relays: 3, StaleReads: 2 * time.Second})
 		w.StartLoad(world.LoadOptions{Pace: time.Second})
