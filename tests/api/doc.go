@@ -1,3 +1,2 @@
-// Package api tests the contacts API as a process: what it has acknowledged must
-// survive kill -9.
+// Package api tests the contacts API as a process: acknowledged changes must survive kill -9.
 package api

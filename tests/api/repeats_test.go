@@ -17,9 +17,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// Creates that are each sent three times at once under one key, while the API
-// is killed with -9 and started anew, make one contact and one event each.
-// (Fault F3.)
+// F3: each create is sent three times concurrently under one key, while the API is killed with -9 and
+// restarted. Each key results in one contact and one event.
 func TestRepeatedCreatesSurviveKills(t *testing.T) {
 	const (
 		keys, copies = 1000, 3
@@ -47,18 +46,18 @@ func TestRepeatedCreatesSurviveKills(t *testing.T) {
 			}
 		})
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	for n := range keys * copies {
-		// A kill falls into the midst of the requests that are under way.
+		// A kill happens while requests are in flight.
 		if n%(keys*copies/(kills+1)) == 0 && n > 0 && n/(keys*copies/(kills+1)) <= kills {
 			service.process.Kill()
 			service.start()
 		}
 		select {
-		case jobs <- n / copies: // the copies of a key are neighbours, so they meet
+		case jobs <- n / copies: // the copies of a key are adjacent, so that they run concurrently
 		case <-ctx.Done():
-			t.Fatal("the creates are not done in time")
+			t.Fatal("the creates did not end in time")
 		}
 	}
 	close(jobs)
@@ -82,7 +81,7 @@ func TestRepeatedCreatesSurviveKills(t *testing.T) {
 		}
 	}
 	if load.retries.Load() == 0 {
-		t.Error("no kill met a request: the test shows nothing")
+		t.Error("no kill interrupted a request: the test proves nothing")
 	}
 	t.Logf("%d keys sent %d times: %d answered as created, %d contacts, %d events; %d kills, %d requests had to be sent again",
 		keys, copies, created, len(contacts), len(events), kills, load.retries.Load())
@@ -106,7 +105,7 @@ func (s *service) start() {
 	s.process = testkit.Start(s.t, "feedbox api", s.binaries.Feedbox, s.endpoints.ServiceEnv("FEEDBOX_API_LISTEN="+s.address, "FEEDBOX_LOG_FORMAT=json"), "api")
 }
 
-// freeAddress finds a port that the API can take again and again.
+// freeAddress finds a port on which the API can be restarted.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -127,14 +126,13 @@ type creates struct {
 	outcomes []outcome
 }
 
-// outcome is what the copies of one create were told.
+// outcome is the answers to the copies of one create.
 type outcome struct {
 	created, replayed int
 	locations         map[string]bool
 }
 
-// send repeats one create, as a client does that got no answer or was told to
-// come again.
+// send retries one create until it succeeds.
 func (c *creates) send(ctx context.Context, key int) {
 	for ctx.Err() == nil {
 		status, location, err := c.post(ctx, key)

@@ -9,15 +9,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// awaitStdout runs a command again and again until a line of its output matches.
+// awaitStdout runs a command until a line of its output matches.
 func awaitStdout(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("want PATTERN COMMAND..., got %q", args)
 	}
 	want := regexp.MustCompile("(?m)" + args[0])
 	await(ts, strings.Join(args[1:], " ")+" shows "+args[0], func() bool {
-		time.Sleep(200 * time.Millisecond) // a look is a process
-		_ = ts.Exec(args[1], args[2:]...)  // what it shows is looked at, not how it ends
+		time.Sleep(200 * time.Millisecond) // each check starts a process
+		_ = ts.Exec(args[1], args[2:]...)  // only the output counts, not the exit code
 		return want.MatchString(ts.ReadFile("stdout"))
 	})
 }

@@ -39,7 +39,7 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// spoil appends an event without an action, which no relay can send.
+// spoil appends an event that no relay can send, because it has no action.
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	key, n := keyAndNumber(ts, neg, args)
 	document := bytes.Replace(eventDocument(key, n), []byte(`"action":`), []byte(`"act":`), 1)
@@ -47,8 +47,8 @@ func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// mend puts event n of a key in its place as it should have been.
-func mend(ts *testscript.TestScript, neg bool, args []string) {
+// edit replaces event n of a key by a valid one.
+func edit(ts *testscript.TestScript, neg bool, args []string) {
 	key, n := keyAndNumber(ts, neg, args)
 	_, err := worldOf(ts).data.UpsertItem(context.Background(), azcosmos.NewPartitionKeyString(key), eventDocument(key, n), nil)
 	ts.Check(err)
@@ -84,17 +84,17 @@ func parkAs(ts *testscript.TestScript, neg bool, args []string, closing relay.Cl
 	ts.Check(err)
 }
 
-// expiring makes a container whose documents expire and has a variable name it.
+// expiring creates a container with a default TTL and sets a variable to its name.
 func expiring(ts *testscript.TestScript, _ bool, args []string) {
 	name := "expiring-" + args[1]
 	ts.Check(worldOf(ts).cosmos.CreateContainer(database, cosmosemu.ContainerProps{ID: name, PartitionKey: []string{"/" + args[1]}, DefaultTTL: 3600}))
 	ts.Setenv(args[0], name)
 }
 
-// patience is for what comes in an instant; a loaded machine may take it for long.
+// patience is long because a loaded machine may be slow.
 const patience = 2 * time.Minute
 
-// await polls other processes, which no bubble can hold.
+// await polls until ok returns true, because other processes cannot run in a bubble.
 func await(ts *testscript.TestScript, what string, ok func() bool) {
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -109,11 +109,11 @@ func awaitSent(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.ParseInt(args[0], 10, 64)
 	ts.Check(err)
-	await(ts, "messages given to the topic", func() bool {
+	await(ts, "messages accepted by the topic", func() bool {
 		c, err := worldOf(ts).bus.Counters(topic)
 		ts.Check(err)
 		if c.Accepted > want {
-			ts.Fatalf("the topic was given %d messages, want %d", c.Accepted, want)
+			ts.Fatalf("the topic accepted %d messages, want %d", c.Accepted, want)
 		}
 		return c.Accepted == want
 	})
@@ -133,7 +133,7 @@ func awaitParked(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func awaitIdle(ts *testscript.TestScript, _ bool, _ []string) {
-	await(ts, "checkpoints behind all changes", func() bool {
+	await(ts, "checkpoints past all changes", func() bool {
 		lags, err := worldOf(ts).leases.Lag(context.Background())
 		ts.Check(err)
 		return len(lags) > 0 && !slices.ContainsFunc(lags, func(l changefeed.RangeLag) bool { return !l.Known || l.Transactions > 0 })
@@ -141,25 +141,24 @@ func awaitIdle(ts *testscript.TestScript, _ bool, _ []string) {
 }
 
 func awaitDone(ts *testscript.TestScript, _ bool, _ []string) {
-	await(ts, "owners do what is wanted", func() bool {
+	await(ts, "requests to the owners are done", func() bool {
 		found, err := worldOf(ts).leases.Leases(context.Background())
 		ts.Check(err)
 		return !slices.ContainsFunc(found, func(l changefeed.Lease) bool { return l.Request.Release || l.Request.Rewind != nil })
 	})
 }
 
-// awaitAsked waits for a request to the account: the process that sends it is well under
-// way.
-func awaitAsked(ts *testscript.TestScript, _ bool, _ []string) {
-	var asked atomic.Bool
+// awaitRequest waits for a request to the account, which shows that the process is running.
+func awaitRequest(ts *testscript.TestScript, _ bool, _ []string) {
+	var seen atomic.Bool
 	defer worldOf(ts).cosmos.Control(cosmosemu.OpAny, func(*cosmosemu.Call) *cosmosemu.Fault {
-		asked.Store(true)
+		seen.Store(true)
 		return nil
 	})()
-	await(ts, "a request", asked.Load)
+	await(ts, "a request", seen.Load)
 }
 
-// exits runs a command and compares its exit code; output and errors are kept.
+// exits runs a command, keeps its output and compares its exit code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("want CODE COMMAND..., got %q", args)
@@ -178,7 +177,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// weakAccount points the script to another account.
+// weakAccount makes the script use an account with Eventual consistency.
 func weakAccount(ts *testscript.TestScript, _ bool, _ []string) {
 	emulator, err := cosmosemu.Start(&cosmosemu.Options{Consistency: "Eventual"})
 	ts.Check(err)

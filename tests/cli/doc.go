@@ -1,3 +1,3 @@
-// Package cli runs the operators' commands of the real binary, as scripts, against
-// emulators in the test's own process.
+// Package cli runs the operator commands of the real binary in scripts against emulators in the test
+// process.
 package cli

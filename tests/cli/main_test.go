@@ -10,27 +10,27 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// Each script has emulators of its own, with an empty data container. It may use:
+// Each script has its own emulators with an empty data container. Its commands are:
 //
 //	seed KEY N         append N events of KEY to the data container
 //	spoil KEY N        append event N of KEY without an action
-//	mend KEY N         put event N of KEY in its place as it should have been
-//	remove KEY N       take event N of KEY away
+//	edit KEY N         replace event N of KEY by a valid one
+//	remove KEY N       delete event N of KEY
 //	park KEY N         park N events of KEY, the first refused
 //	park-waiting KEY N park N events of KEY, the first of which waited too long
-//	expiring VAR KEY   make a container with a default TTL, partitioned by /KEY; VAR names it
-//	await-sent N       wait until the topic has been given N messages in all
+//	expiring VAR KEY   create a container with a default TTL, partitioned by /KEY, and set VAR to its name
+//	await-sent N       wait until the topic has accepted N messages in total
 //	await-parked KEY   wait until KEY is parked
-//	await-idle         wait until checkpoints are behind all changes
-//	await-done         wait until the owners have done what was wanted of leases
-//	weak-account       from here on FEEDBOX_COSMOS_ENDPOINT is an account of Eventual consistency
-//	await-asked        wait until a process asks the account for something
-//	await-file PATH    wait until a file is there
-//	await-stdout PATTERN ...  run a command until its output matches; that is kept
-//	narrow [N]         the last output has no line beyond 80 characters, or its first N lines
-//	exits CODE ...     run a command that ends with this exit code
-//	exec feedbox ...   the binary; FEEDBOX_ variables are those of the emulators,
-//	                   $TAKEN is an address in use, nothing answers at $CLOSED
+//	await-idle         wait until the checkpoints have passed all changes
+//	await-done         wait until the owners have done all requests on leases
+//	weak-account       set FEEDBOX_COSMOS_ENDPOINT to an account with Eventual consistency
+//	await-request      wait until a process sends a request to the account
+//	await-file PATH    wait until a file exists
+//	await-stdout PATTERN ...  run a command until its output matches, and keep the output
+//	narrow [N]         check that the last output, or its first N lines, has no line beyond 80 characters
+//	exits CODE ...     run a command and check its exit code
+//	exec feedbox ...   run the binary with the FEEDBOX_ variables of the emulators;
+//	                   $TAKEN is an address in use, nothing listens at $CLOSED
 func TestScripts(t *testing.T) {
 	bin := testkit.Build(t)
 	testscript.Run(t, testscript.Params{
@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               func(env *testscript.Env) error { return setup(env, bin.Feedbox) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"seed": seed, "spoil": spoil, "mend": mend, "remove": remove, "park": park, "park-waiting": parkWaiting, "expiring": expiring, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "await-asked": awaitAsked, "exits": exits, "await-stdout": awaitStdout, "narrow": narrow, "await-file": awaitFile, "weak-account": weakAccount,
+			"seed": seed, "spoil": spoil, "edit": edit, "remove": remove, "park": park, "park-waiting": parkWaiting, "expiring": expiring, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "await-request": awaitRequest, "exits": exits, "await-stdout": awaitStdout, "narrow": narrow, "await-file": awaitFile, "weak-account": weakAccount,
 		},
 	})
 }

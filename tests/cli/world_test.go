@@ -16,10 +16,10 @@ import (
 	parkedlot "feedbox/infrastructure/store/cosmos/parked"
 )
 
-// Names of what the emulators hold.
+// Names in the emulators.
 const database, data, leases, parked, topic, subscription = "contacts", "data", "leases", "parked", "contacts", "demo"
 
-// world is what one script runs against.
+// world is the emulators and clients of one script.
 type world struct {
 	cosmos *cosmosemu.Server
 	bus    *busemu.Server
@@ -117,10 +117,10 @@ func (w *world) close() {
 
 func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
 
-// eventID is the id of event n of a key.
+// eventID returns the id of event n of a key.
 func eventID(key string, n int) string { return fmt.Sprintf("%s-event-%d", key, n) }
 
-// eventDocument is event n of a key as the API stores it.
+// eventDocument returns event n of a key as the API stores it.
 func eventDocument(key string, n int) []byte {
 	return fmt.Appendf(nil, `{"id":%q,"partitionKey":%q,"type":"domainEvent","data":{"contactId":%q,"action":"ContactNameUpdatedEvent","id":%q,"createdAt":"2026-01-31T08:00:00Z","aggregateVersion":%d,"sequence":%d,"schemaVersion":1},"ttl":864000}`,
 		eventID(key, n), key, key, eventID(key, n), n, n)

@@ -13,9 +13,8 @@ import (
 // expiry is FEEDBOX_LEASE_EXPIRY of testkit.FastLeases.
 const expiry = 3 * time.Second
 
-// F10: a relay stands still for twice the expiry of its leases, as a frozen machine
-// does, and goes on when another one has taken its ranges over. What it sends then
-// the broker knows.
+// F10: a relay is suspended for twice the expiry of its leases, like a frozen machine, and resumes after
+// another one has taken over its ranges. The broker drops what it sends then as duplicates.
 func TestRelayPausedBeyondExpiry(t *testing.T) {
 	const full, limit = 20, 5 * time.Second
 	pauses := testkit.Count(t, full)

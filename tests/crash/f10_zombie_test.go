@@ -19,7 +19,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// window is the shortest duplicate window that the service has.
+// window is the minimum duplicate window of the service.
 const window = 20 * time.Second
 
 // shortWindow is a Config.json with the topic of the service and that window.
@@ -27,10 +27,9 @@ const shortWindow = `{"UserConfig":{"Namespaces":[{"Name":"sbemulatorns","Topics
 "Properties":{"RequiresDuplicateDetection":true,"DuplicateDetectionHistoryTimeWindow":"PT20S"},
 "Subscriptions":[{"Name":"all","Properties":{"RequiresSession":true}}]}]}]}}`
 
-// F10: the zombie publisher. What a relay has put on the wire is held back on its way,
-// the relay stands still, and the broker gets it when its duplicate window is over:
-// after newer events, and for the second time. No lease and no fence can exclude that;
-// the inbox of the consumer kit drops it.
+// F10: the zombie publisher. Sends of a relay are held back on the network while the relay is suspended,
+// and reach the broker after its duplicate window: after newer events, and as second copies. No lease
+// and no fence can prevent that. The inbox of the consumer kit drops them.
 func TestLateSendsAreDroppedByTheInbox(t *testing.T) {
 	const full, atOnce = 20, 4
 	seed := testkit.Seed(t, 11)
@@ -59,7 +58,7 @@ func TestLateSendsAreDroppedByTheInbox(t *testing.T) {
 		}
 	})
 	if result.DuplicatesSeen == 0 {
-		t.Error("nothing came late: the test shows nothing")
+		t.Error("no send arrived late: the test proves nothing")
 	}
 	testkit.Record(t, result)
 }
@@ -70,7 +69,7 @@ func zombie(t *testing.T, seed uint64, cycles int) testkit.Result {
 		t.Fatal(err)
 	}
 	w := start(t, plan{seed: seed, relays: 1, contacts: 40, rate: 60, emulator: []string{"--ephemeral", "--config", config}})
-	w.consumer.Stop() // the kit receives all from now on; what had arrived it takes over
+	w.consumer.Stop() // the kit receives all further messages, and starts with the received ones
 	network, behind := w.e.Through(t)
 	kit := startKit(t, w)
 	victim := w.addRelayAt(behind)
@@ -78,11 +77,11 @@ func zombie(t *testing.T, seed uint64, cycles int) testkit.Result {
 		w.balanced()
 		time.Sleep(time.Duration(w.rnd.IntN(1000)) * time.Millisecond)
 		network.ServiceBus.Set(testkit.Way{Hold: true}, testkit.Way{})
-		time.Sleep(300 * time.Millisecond) // events come, and are sent into the void
+		time.Sleep(300 * time.Millisecond) // events are sent and held back
 		ranges := w.owned(victim)
 		w.signal(victim, syscall.SIGSTOP)
 		kit.awaitHandled(t, w, ranges)
-		time.Sleep(window + time.Second) // the successor has sent the same before
+		time.Sleep(window + time.Second) // until the copies of the successor are outside the window
 		network.Heal()
 		time.Sleep(500 * time.Millisecond)
 		w.signal(victim, syscall.SIGCONT)
@@ -105,14 +104,14 @@ func zombie(t *testing.T, seed uint64, cycles int) testkit.Result {
 	run.Messages = kit.handled
 	testkit.Judge(t, &run, &r)
 	r.DuplicatesSeen += kit.dropped
-	t.Logf("%d events came late and were dropped", kit.dropped)
+	t.Logf("%d events arrived late and were dropped", kit.dropped)
 	w.drain()
 	return r
 }
 
-// kit is a consumer built with the consumer kit, as its users build theirs.
+// kit is a consumer built with the consumer kit.
 type kit struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	handled []verify.Message
 	dropped int64
 
@@ -122,7 +121,7 @@ type kit struct {
 	failed error // of the kit, valid after stop
 }
 
-// startKit begins where the world's consumer has stopped.
+// startKit continues where the world's consumer has stopped.
 func startKit(t *testing.T, w *world) *kit {
 	t.Helper()
 	k := &kit{done: make(chan error, 1), handled: w.consumer.Messages()}
@@ -172,7 +171,7 @@ func (k *kit) count() int {
 func (k *kit) awaitHandled(t *testing.T, w *world, ranges []feedRange) {
 	t.Helper()
 	from := k.count()
-	testkit.Eventually(t, 20*time.Second, "events of the victim's ranges", func() bool {
+	testkit.Eventually(t, time.Minute, "events of the victim's ranges", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, r := range ranges {

@@ -9,13 +9,13 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// idleTimeout is the AMQP idle time-out of the client: it asks the broker for a
-// frame at least every half of it (go-amqp, conn.go, defaultIdleTimeout).
+// idleTimeout is the AMQP idle timeout of the client. It requires a frame from the broker at least
+// every half of it (go-amqp, conn.go, defaultIdleTimeout).
 const idleTimeout = time.Minute
 
-// F12: the network between one relay and both services is cut, in both directions or
-// in one, for twice the expiry of its leases. The other relay takes over; what was on
-// its way arrives when the network heals, and both go on.
+// F12: the network between one relay and both services is cut, in one or both directions, for twice the
+// expiry of its leases. The other relay takes over. Data in flight arrives when the network heals, and
+// both relays continue.
 func TestNetworkCut(t *testing.T) {
 	const full, limit = 20, 5 * time.Second
 	cuts := testkit.Count(t, full)
@@ -39,7 +39,7 @@ func TestNetworkCut(t *testing.T) {
 				time.Sleep(time.Duration(w.rnd.IntN(1000)) * time.Millisecond)
 				struck := w.strike(w.owned(victim))
 				network.Set(c.up, c.down)
-				w.await(struck, 20*time.Second)
+				w.await(struck, patience)
 				time.Sleep(time.Until(struck[0].at.Add(2 * expiry)))
 				network.Heal()
 				outages = append(outages, struck...)
@@ -48,14 +48,14 @@ func TestNetworkCut(t *testing.T) {
 			r := testkit.Result{Fault: "F12", Name: "network of a relay cut " + c.name + " for twice the expiry", Seed: seed, Injections: int64(cuts), Of: full}
 			r.Recovery = w.finish(&r).Seconds()
 			wantTakeover(t, w.takeovers(outages), limit, &r)
-			w.drain() // a goroutine that hangs would keep a relay from ending
+			w.drain() // fails if a stuck goroutine keeps a relay from ending
 			testkit.Record(t, r)
 		})
 	}
 }
 
-// F12: the connections of the only relay are forgotten by something on the way, and
-// neither end is told; new connections work. The relay finds out, and goes on.
+// F12: a device on the network silently drops the connections of the only relay; new connections work.
+// The relay detects that and continues.
 func TestConnectionsForgottenOnTheWay(t *testing.T) {
 	const full, limit = 5, 2 * idleTimeout
 	times := testkit.Count(t, full)
@@ -94,8 +94,7 @@ func TestConnectionsForgottenOnTheWay(t *testing.T) {
 	}
 }
 
-// F12: a slow and a lossy network. Relays keep their leases, also those of 3 s, and
-// events arrive.
+// F12: a slow and a lossy network. Relays keep their leases even with an expiry of 3 s, and events arrive.
 func TestSlowAndLossyNetwork(t *testing.T) {
 	const full = 120 // seconds
 	period := time.Duration(max(15, testkit.Count(t, full))) * time.Second
@@ -115,7 +114,7 @@ func TestSlowAndLossyNetwork(t *testing.T) {
 			w.addRelayAt(behind)
 			w.settled()
 			w.balanced()
-			w.flowing() // to connect takes 15 round trips, which are not what is measured
+			w.flowing() // connecting takes 15 round trips and must not be measured
 			owners := w.leases.Owners(t.Context())
 			before := w.consumer.Count()
 			network.Set(c.way, c.way)

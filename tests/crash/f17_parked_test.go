@@ -14,10 +14,9 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F17: a relay kills itself with -9 once it has parked a refused event, before the
-// checkpoint passes that page, while another one runs; again and again. What was sent
-// before the refused event is in the topic and nowhere else: exactly the refused ones
-// and their followers are parked.
+// F17: a relay repeatedly kills itself with -9 after it has parked a refused event and before the
+// checkpoint passes that page, while another one runs. The events sent before the refused one are not
+// parked. Exactly the refused ones and the later events of their keys are.
 func TestRelayKilledOnceItHasParked(t *testing.T) {
 	const full = 50
 	kills := testkit.Count(t, full)
@@ -48,8 +47,8 @@ func TestRelayKilledOnceItHasParked(t *testing.T) {
 	testkit.Record(t, r)
 }
 
-// writeRefused stores a contact with six events in one transaction, of which the fifth
-// is larger than a message may be.
+// writeRefused stores a contact with six events in one transaction. The fifth is too large for a
+// message.
 func (w *world) writeRefused(data *azcosmos.ContainerClient, key string) {
 	w.t.Helper()
 	const events, refused, size = 6, 5, 300 << 10
@@ -83,7 +82,7 @@ func (w *world) parked() map[string]bool {
 	for pager.More() {
 		page, err := pager.NextPage(w.t.Context())
 		if err != nil {
-			w.t.Fatalf("read what is parked: %v", err)
+			w.t.Fatalf("read the parked events: %v", err)
 		}
 		for _, raw := range page.Items {
 			if d, _ := verify.DecodeDocument(raw); d.Kind == verify.KindParked {

@@ -11,10 +11,9 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F20: ten times the load, from 200 to 2,000 writes a second, open loop, with a
-// contact that gets a tenth of it. The API stays quick or says no, where the machine
-// has processors to spare for that load at all; the backlog is gone in time; the
-// relay's memory is bounded.
+// F20: ten times the load, from 200 to 2,000 writes a second, open loop, with a tenth of it on one
+// contact. The API stays fast or refuses requests, if the machine has enough idle processors for that
+// load. The backlog is drained in time, and the relay's memory is bounded.
 func TestBurst(t *testing.T) {
 	const (
 		full         = 60 // seconds
@@ -28,11 +27,11 @@ func TestBurst(t *testing.T) {
 	sessions := max(200, testkit.Count(t, contacts))
 	seed := testkit.Seed(t, 20)
 	w := start(t, plan{seed: seed, relays: 2, contacts: 100, rate: calm, sessions: 32})
-	w.stop() // the calm load; what it changed stays in the history
+	w.stop() // the calm load; its changes stay in the history
 	w.history.Add(w.load)
 
-	// The contacts first, then the burst; both are part of one load, whose rate is due
-	// from its start.
+	// The contacts are created first and by a separate load, because the rate of a load
+	// counts from its start.
 	makeThem := &testkit.Workload{Base: w.base, Client: testkit.HTTPClient(t, 64), Contacts: sessions, Changes: sessions, Writers: 64, Seed: int64(seed)}
 	if err := makeThem.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -61,7 +60,7 @@ func TestBurst(t *testing.T) {
 	for _, relay := range w.relays {
 		memory = max(memory, relay.PeakMemory(t))
 	}
-	t.Logf("%d changes in %s (%.0f/s), %d turned away; p50 %.0f ms, p99 %.0f ms; backlog gone after %.1f s; relay at most %d MB",
+	t.Logf("%d changes in %s (%.0f/s), %d refused; p50 %.0f ms, p99 %.0f ms; backlog gone after %.1f s; relay at most %d MB",
 		w.load.Done(), took.Round(time.Millisecond), float64(w.load.Done())/took.Seconds(), w.load.Refused(),
 		quantile(latencies, 0.5)*1000, quantile(latencies, 0.99)*1000, r.Recovery, memory>>20)
 	p99, rate := quantile(latencies, 0.99), float64(w.load.Done())/took.Seconds()

@@ -11,9 +11,8 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F22: rolling restarts. A relay is told to end in the midst of its work; every
-// second time it is told twice. It drains, releases its leases, ends with code 0, and
-// others go on at once.
+// F22: rolling restarts. A relay under load receives SIGTERM; every second time it receives it twice. It
+// drains, releases its leases and exits with code 0, and others take over at once.
 func TestRelayToldToEnd(t *testing.T) {
 	const (
 		full       = 100
@@ -31,16 +30,16 @@ func TestRelayToldToEnd(t *testing.T) {
 		time.Sleep(time.Duration(w.rnd.IntN(500)) * time.Millisecond)
 		victim := w.relays[w.rnd.IntN(len(w.relays))]
 		ranges := w.owned(victim)
-		told := time.Now()
-		w.tell(victim)
+		signalled := time.Now()
+		w.terminate(victim)
 		if n%2 == 1 {
 			time.Sleep(time.Duration(w.rnd.IntN(10)) * time.Millisecond)
-			w.tell(victim)
+			w.terminate(victim)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), exitLimit)
 		code := victim.Wait(ctx)
 		cancel()
-		slowest = max(slowest, time.Since(told))
+		slowest = max(slowest, time.Since(signalled))
 		if code != 0 {
 			t.Errorf("restart %d: exit code %d, want 0", n, code)
 		}
@@ -52,9 +51,9 @@ func TestRelayToldToEnd(t *testing.T) {
 		w.forget(victim)
 		struck := w.strike(ranges)
 		for i := range struck {
-			struck[i].at = struck[i].at.Add(-inFlight) // it has ended: nothing is on the wire
+			struck[i].at = struck[i].at.Add(-inFlight) // the process has ended, so nothing is in flight
 		}
-		w.await(struck, 20*time.Second)
+		w.await(struck, patience)
 		outages = append(outages, struck...)
 		w.addRelay()
 	}
@@ -67,5 +66,5 @@ func TestRelayToldToEnd(t *testing.T) {
 	testkit.Record(t, r)
 }
 
-// tell sends SIGTERM; a process that has ended cannot be told.
-func (w *world) tell(p *testkit.Process) { _ = p.Signal(syscall.SIGTERM) }
+// terminate sends SIGTERM. It ignores the error of a process that has ended.
+func (w *world) terminate(p *testkit.Process) { _ = p.Signal(syscall.SIGTERM) }

@@ -11,9 +11,8 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F22: database and broker stand still, so that a relay that is told to end cannot
-// drain. It gives up within its time; told again, it ends at once. Either way it loses
-// nothing.
+// F22: database and broker are suspended, so that a relay that receives SIGTERM cannot drain. It exits
+// within its drain timeout, and at once after a second SIGTERM. Either way it loses nothing.
 func TestRelayToldToEndDuringAnOutage(t *testing.T) {
 	const full = 10
 	times := testkit.Count(t, full)
@@ -28,7 +27,7 @@ func TestRelayToldToEndDuringAnOutage(t *testing.T) {
 		if n%2 == 1 {
 			limit = 3 * time.Second
 		}
-		told := time.Now()
+		signalled := time.Now()
 		w.signal(victim, syscall.SIGTERM)
 		if n%2 == 1 {
 			time.Sleep(200 * time.Millisecond)
@@ -37,7 +36,7 @@ func TestRelayToldToEndDuringAnOutage(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		code := victim.Wait(ctx)
 		cancel()
-		t.Logf("round %d: ended after %s with code %d", n, time.Since(told).Round(time.Millisecond), code)
+		t.Logf("round %d: ended after %s with code %d", n, time.Since(signalled).Round(time.Millisecond), code)
 		if code == -1 && victim.Signalled() == syscall.SIGKILL {
 			t.Errorf("round %d: the relay did not end within %s", n, limit)
 		}

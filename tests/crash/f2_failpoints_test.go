@@ -10,20 +10,19 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F2: a relay kills itself with -9 at a named place of its code, while another one
-// runs; again and again.
+// F2: a relay repeatedly kills itself with -9 at a named place of its code while another one runs.
 func TestRelayKilledAtNamedPlaces(t *testing.T) {
 	const full, limit = 50, 5 * time.Second
 	for _, c := range []struct {
 		name, place string
-		hits        int // the place is reached up to so many times first
+		hits        int // maximum number of passes before the kill
 	}{
 		{"after the send, before the checkpoint", "page-sent", 40},
 		{"in the middle of a batch", "sent", 60},
 		{"between renewal and send", "lease-renewed", 12},
 	} {
 		t.Run(c.place, func(t *testing.T) {
-			t.Parallel() // most of the time goes by waiting for leases to expire
+			t.Parallel() // the test mostly waits for leases to expire
 			kills := testkit.Count(t, full)
 			seed := testkit.Seed(t, 2)
 			w := start(t, plan{seed: seed, tags: []string{"failpoint"}, relays: 1, contacts: 80, rate: 60})
@@ -31,10 +30,10 @@ func TestRelayKilledAtNamedPlaces(t *testing.T) {
 			for range kills {
 				hits := 1 + w.rnd.IntN(c.hits)
 				victim := w.addRelay(fmt.Sprintf("FAILPOINT=%s:%d", c.place, hits))
-				awaitEnd(t, victim, 60*time.Second)
+				awaitEnd(t, victim)
 				struck := w.strike(w.owned(victim))
 				w.forget(victim)
-				w.await(struck, 20*time.Second)
+				w.await(struck, patience)
 				outages = append(outages, struck...)
 			}
 			r := testkit.Result{Fault: "F2", Name: "kill -9 of a relay " + c.name, Seed: seed, Injections: int64(kills), Of: full}
@@ -49,9 +48,8 @@ func TestRelayKilledAtNamedPlaces(t *testing.T) {
 	}
 }
 
-// F2: the only relay kills itself while it makes the leases of a new processor. Its
-// successor finds some of them, or none, and reads from the beginning: the broker
-// drops what it knows.
+// F2: the only relay kills itself while it creates the leases of a new processor. Its successor finds
+// some or none of them and reads from the beginning. The broker drops the duplicates.
 func TestRelayKilledWhileItMakesLeases(t *testing.T) {
 	const full, ranges = 50, 4
 	kills := testkit.Count(t, full)
@@ -67,15 +65,15 @@ func TestRelayKilledWhileItMakesLeases(t *testing.T) {
 		processor := fmt.Sprintf("FEEDBOX_PROCESSOR=create-%d", n)
 		place := [...]string{"lease-creating", "lease-created"}[w.rnd.IntN(2)]
 		victim := w.addRelay(processor, fmt.Sprintf("FAILPOINT=%s:%d", place, 1+w.rnd.IntN(ranges)))
-		awaitEnd(t, victim, 20*time.Second)
+		awaitEnd(t, victim)
 		w.forget(victim)
 		struck := []outage{{at: time.Now(), keys: everything, seen: w.consumer.Count()}}
 		successor := w.addRelay(processor)
-		w.await(struck, 20*time.Second)
+		w.await(struck, patience)
 		outages = append(outages, struck...)
 
 		leases := w.e.OpenLeases(t, fmt.Sprintf("create-%d", n))
-		testkit.Eventually(t, 20*time.Second, "all ranges owned by the successor", func() bool {
+		testkit.Eventually(t, time.Minute, "all ranges owned by the successor", func() bool {
 			owners := leases.Owners(t.Context())
 			for _, owner := range owners {
 				if owner != successor.Name {
@@ -100,11 +98,11 @@ func TestRelayKilledWhileItMakesLeases(t *testing.T) {
 }
 
 // awaitEnd waits until a process has killed itself.
-func awaitEnd(t *testing.T, p *testkit.Process, limit time.Duration) {
+func awaitEnd(t *testing.T, p *testkit.Process) {
 	t.Helper()
 	select {
 	case <-p.Done():
-	case <-time.After(limit):
-		t.Fatalf("%s did not reach the place in %s", p.Name, limit)
+	case <-time.After(patience):
+		t.Fatalf("%s did not reach the failpoint in %s", p.Name, patience)
 	}
 }

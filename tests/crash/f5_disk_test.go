@@ -17,13 +17,12 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F5: the disk of the emulators fills up under load. A store whose log could not be
-// written takes no more work, for it does not know what is in it: it refuses or ends,
-// but lies to nobody. Opened again with room on the disk, it has all that was
-// acknowledged.
+// F5: the disk of the emulators fills up under load. A store that could not write its log accepts no
+// further requests, because the content of the log is unknown: it refuses or exits. Restarted with
+// free space, it has every acknowledged change.
 func TestDiskFull(t *testing.T) {
-	// Both logs are made as long as a memtable beforehand, and when they are opened
-	// again the old ones are there beside the new ones.
+	// Both logs are preallocated with the size of a memtable, and after a restart the old
+	// ones exist besides the new ones.
 	const full, disk = 5, 192 << 20
 	times := testkit.Count(t, full)
 	seed := testkit.Seed(t, 5)
@@ -43,7 +42,7 @@ func TestDiskFull(t *testing.T) {
 	for n := range times {
 		fill(t, filler)
 		refused := w.refusals()
-		testkit.Eventually(t, 90*time.Second, "refusals on a full disk", func() bool { return w.refusals() > refused || w.dev.Ended() })
+		testkit.Eventually(t, 2*patience, "refusals on a full disk", func() bool { return w.refusals() > refused || w.dev.Ended() })
 		time.Sleep(time.Duration(w.rnd.IntN(1000)) * time.Millisecond)
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
@@ -54,8 +53,8 @@ func TestDiskFull(t *testing.T) {
 		w.dev.Kill()
 		w.dev, _ = testkit.StartDev(t, w.binaries, testkit.EmulatorPorts(flags...)...)
 		all := w.strikeAll()
-		w.await(all, 60*time.Second)
-		t.Logf("full disk %d: events again after there was room", n)
+		w.await(all, patience)
+		t.Logf("full disk %d: events arrive after space was freed", n)
 	}
 	r := testkit.Result{
 		Fault: "F5", Name: "disk of the emulators full under load", Seed: seed, Injections: int64(times), Of: full,
@@ -66,7 +65,7 @@ func TestDiskFull(t *testing.T) {
 	testkit.Record(t, r)
 }
 
-// refusals is how many requests had no good answer so far.
+// refusals returns the number of requests without a successful answer.
 func (w *world) refusals() int {
 	_, unknown, _ := w.load.History()
 	sum := w.load.LostCreates() + w.load.Refused()
@@ -76,7 +75,7 @@ func (w *world) refusals() int {
 	return sum
 }
 
-// fill writes the file until the disk has no room.
+// fill writes the file until the disk is full.
 func fill(t *testing.T, name string) {
 	t.Helper()
 	f, err := os.Create(name)
@@ -92,18 +91,17 @@ func fill(t *testing.T, name string) {
 	}
 }
 
-// F5: after kill -9, a byte of a file is flipped, or the file is cut off, and the
-// emulators are started on it. They refuse to start, or everything is right: nothing
-// corrupt is ever served. One thing no checksum can tell: that the end of the log was
-// there and is gone, which a disk does only if it lied about an fsync. Then an older
-// state is served, and that must be whole: no change without its events.
+// F5: after kill -9, a bit of a file is flipped or the file is truncated, and the emulators are started
+// on it. They refuse to start, or serve only correct data. A checksum cannot detect a lost end of the
+// log, which happens only if the disk reported an fsync that it did not do. Then an older state is
+// served, and that must be consistent: no change without its events.
 func TestDamagedFiles(t *testing.T) {
 	const full = 100
 	times := testkit.Count(t, full)
 	seed := testkit.Seed(t, 51)
 	origin := filepath.Join(t.TempDir(), "origin")
 	w := start(t, plan{seed: seed, relays: 1, contacts: 40, rate: 300, emulator: []string{"--data-dir", origin}})
-	testkit.Eventually(t, 30*time.Second, "some data", func() bool { return w.load.Done() > 1500 })
+	testkit.Eventually(t, time.Minute, "some data", func() bool { return w.load.Done() > 1500 })
 	w.dev.Kill()
 	w.stop()
 	w.history.Add(w.load)
@@ -126,13 +124,13 @@ func TestDamagedFiles(t *testing.T) {
 			refused++
 			continue
 		}
-		// It started: all that was acknowledged is there and in one piece, and the relay
-		// can send all of it.
+		// It started, so every acknowledged change must be there, and the relay must be able
+		// to send its events.
 		run := w.history.Run()
 		run.Aggregates, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
 		run.Messages = everyEvent(run.Events)
 		if endGone {
-			run.Acked = nil // only what is stored is judged
+			run.Acked = nil // verify only the stored state
 			older++
 		} else {
 			harmless++
@@ -148,12 +146,12 @@ func TestDamagedFiles(t *testing.T) {
 	r.Note = fmt.Sprintf("%d refused at the start; %d harmless, all that was acknowledged was read back; %d cut the end of a log off, and what was left was whole", refused, harmless, older)
 	t.Logf("%s; %d messages had arrived before", r.Note, len(arrived))
 	if times >= 20 && refused == 0 {
-		t.Error("no damage was found: the test shows nothing")
+		t.Error("no damage was detected: the test proves nothing")
 	}
 	testkit.Record(t, r)
 }
 
-// everyEvent pretends that all events arrived: only the store is judged.
+// everyEvent returns a message for each event, so that only the store is verified.
 func everyEvent(events []verify.Event) []verify.Message {
 	messages := make([]verify.Message, len(events))
 	for i, e := range events {
@@ -162,8 +160,8 @@ func everyEvent(events []verify.Event) []verify.Message {
 	return messages
 }
 
-// damage flips a bit of a file below dir, or cuts the file off, and says what it did
-// and whether that took the end of a log away.
+// damage flips a bit of a file below dir or truncates the file. It returns a description, and whether
+// the end of a log was removed.
 func (w *world) damage(dir string) (what string, endGone bool) {
 	w.t.Helper()
 	var files []string
@@ -197,19 +195,19 @@ func (w *world) damage(dir string) (what string, endGone bool) {
 	return what, endGone
 }
 
-// tryDev starts the emulators, which may refuse.
+// tryDev starts the emulators, which may refuse to start.
 func tryDev(t *testing.T, b testkit.Binaries, args []string) (dev *testkit.Process, e testkit.Endpoints, started bool) {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready.json")
 	dev = testkit.Start(t, "feedbox-dev", b.Dev, nil, append(args, "--ready-file", ready)...)
-	testkit.Eventually(t, 30*time.Second, "the emulators start or refuse", func() bool {
+	testkit.Eventually(t, time.Minute, "the emulators start or refuse", func() bool {
 		var err error
 		e, err = testkit.ReadEndpoints(ready)
 		started = err == nil
 		return started || dev.Ended()
 	})
 	if !started {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if code := dev.Wait(ctx); code == 0 {
 			t.Errorf("the emulators refused with exit code 0")

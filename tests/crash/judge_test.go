@@ -9,8 +9,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// wantTakeover records how long takeovers took and fails the test if the slowest of
-// a hundred took too long.
+// wantTakeover records the durations of takeovers and fails the test if their p99 exceeds limit.
 func wantTakeover(t *testing.T, took []time.Duration, limit time.Duration, r *testkit.Result) {
 	t.Helper()
 	r.TakeoverP50, r.TakeoverP99 = quantile(took, 0.5), quantile(took, 0.99)
@@ -24,6 +23,5 @@ func wantTakeover(t *testing.T, took []time.Duration, limit time.Duration, r *te
 	}
 }
 
-// batchSize is FEEDBOX_RELAY_MAX_ITEMS: the most that a page brings, but for one
-// transaction.
+// batchSize is FEEDBOX_RELAY_MAX_ITEMS, the maximum size of a page unless one transaction is larger.
 const batchSize = 100

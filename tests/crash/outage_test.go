@@ -9,7 +9,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// mapKeys learns which keys each range has. No range is split here.
+// mapKeys reads the keys of each range. Ranges are not split in these tests.
 func (w *world) mapKeys() {
 	w.t.Helper()
 	w.keys = map[feedRange]map[string]bool{}
@@ -18,14 +18,14 @@ func (w *world) mapKeys() {
 	}
 }
 
-// outage is a range whose owner was struck.
+// outage is a range whose owner had a fault.
 type outage struct {
 	at   time.Time
 	keys map[string]bool
-	seen int // messages that had arrived then
+	seen int // messages received before
 }
 
-// strike notes that the owner of ranges is struck now.
+// strike returns outages of ranges that begin now.
 func (w *world) strike(ranges []feedRange) []outage {
 	out := make([]outage, len(ranges))
 	for i, r := range ranges {
@@ -34,7 +34,7 @@ func (w *world) strike(ranges []feedRange) []outage {
 	return out
 }
 
-// strikeAll notes that all ranges are struck now.
+// strikeAll returns outages of all ranges that begin now.
 func (w *world) strikeAll() []outage {
 	ranges := make([]feedRange, 0, len(w.keys))
 	for r := range w.keys {
@@ -43,13 +43,12 @@ func (w *world) strikeAll() []outage {
 	return w.strike(ranges)
 }
 
-// inFlight is how long after a strike the broker may still accept what the victim
-// had put on the wire.
+// inFlight is the time after a fault in which the broker may still accept data that the victim sent
+// before.
 const inFlight = 100 * time.Millisecond
 
-// over returns when the first event of the successor was accepted, ok once there is
-// one. What the successor repeats is dropped by the broker, so this is the first
-// event that the victim had not sent.
+// over returns the time until the first event of the successor was accepted, and whether there is one.
+// The broker drops repeated events, so this is the first event that the victim had not sent.
 func (w *world) over(o outage) (took time.Duration, ok bool) {
 	var first time.Time
 	for _, a := range w.consumer.Arrivals(o.seen) {
@@ -73,15 +72,15 @@ func (w *world) await(outages []outage, limit time.Duration) {
 	})
 }
 
-// flowing waits until an event of each range has arrived that was sent from now on: the
-// owners are connected.
+// flowing waits until an event of each range was sent from now on and has arrived, so that the owners
+// are connected.
 func (w *world) flowing() {
 	w.t.Helper()
 	w.mapKeys()
-	w.await(w.strikeAll(), 30*time.Second)
+	w.await(w.strikeAll(), patience)
 }
 
-// takeovers are how long the outages took, sorted. It is called at the end: messages
+// takeovers returns the sorted durations of the outages. It must be called at the end, because messages
 // do not reach the consumer in the order in which they were accepted.
 func (w *world) takeovers(outages []outage) []time.Duration {
 	var took []time.Duration

@@ -16,6 +16,9 @@ import (
 
 type feedRange = changefeed.FeedRange
 
+// patience bounds waits for a condition. It is long because the machine may be busy.
+const patience = time.Minute
+
 // world is one whole system of real processes under load.
 type world struct {
 	t        *testing.T
@@ -23,7 +26,7 @@ type world struct {
 	binaries testkit.Binaries
 	dev      *testkit.Process
 	e        testkit.Endpoints
-	base     string // of the API
+	base     string // URL of the API
 	leases   *testkit.Leases
 	consumer *testkit.Consumer
 
@@ -32,26 +35,25 @@ type world struct {
 	env     []string // of every relay
 	keys    map[feedRange]map[string]bool
 	history testkit.History
-	refused map[string]bool // ids of events that cannot be sent, and of their followers
+	refused map[string]bool // ids of events that cannot be sent, and of the later ones of their keys
 	load    *testkit.Workload
 	stop    func() // ends the load
 }
 
-// plan says what a world is made of.
+// plan describes a world.
 type plan struct {
 	seed     uint64
 	tags     []string // of the binaries
 	emulator []string // flags of feedbox-dev emulators, default --ephemeral
 	relays   int
-	env      []string // of every relay, beside the fast leases
+	env      []string // of every relay, besides the fast leases
 	contacts int
 	rate     float64
 	writers  int
 	sessions int // of the consumer
 }
 
-// start makes the world and returns once the contacts are there, every range has an
-// owner and events arrive.
+// start starts a world and returns once the contacts are created and every range has an owner.
 func start(t *testing.T, p plan) *world {
 	t.Helper()
 	if p.emulator == nil {
@@ -73,7 +75,7 @@ func start(t *testing.T, p plan) *world {
 	return w
 }
 
-// begin puts the load on the system and waits until its contacts are made.
+// begin starts the load and waits until its contacts are created.
 func (w *world) begin(p plan) {
 	w.t.Helper()
 	writers := max(p.writers, 8)
@@ -82,7 +84,7 @@ func (w *world) begin(p plan) {
 		Contacts: p.contacts, Changes: 50_000_000, Writers: writers, Seed: int64(p.seed), Rate: p.rate,
 	}
 	w.stop = testkit.Background(w.t, w.load)
-	testkit.Eventually(w.t, 30*time.Second, "the contacts", func() bool { return w.load.Done() >= p.contacts })
+	testkit.Eventually(w.t, patience, "the contacts", func() bool { return w.load.Done() >= p.contacts })
 }
 
 // addRelay starts another relay.
@@ -91,7 +93,7 @@ func (w *world) addRelay(env ...string) *testkit.Process {
 	return w.addRelayAt(w.e, env...)
 }
 
-// addRelayAt starts another relay that finds the emulators at e.
+// addRelayAt starts another relay that connects to the emulators at e.
 func (w *world) addRelayAt(e testkit.Endpoints, env ...string) *testkit.Process {
 	w.t.Helper()
 	w.started++
@@ -105,10 +107,10 @@ func (w *world) forget(r *testkit.Process) {
 	w.relays = slices.DeleteFunc(w.relays, func(p *testkit.Process) bool { return p == r })
 }
 
-// settled waits until every range is owned by a relay that runs.
+// settled waits until a running relay owns every range.
 func (w *world) settled() {
 	w.t.Helper()
-	testkit.Eventually(w.t, 30*time.Second, "an owner for each range", func() bool {
+	testkit.Eventually(w.t, patience, "an owner for each range", func() bool {
 		owners := w.leases.Owners(w.t.Context())
 		for _, owner := range owners {
 			if !slices.ContainsFunc(w.relays, func(p *testkit.Process) bool { return p.Name == owner && !p.Ended() }) {
@@ -122,7 +124,7 @@ func (w *world) settled() {
 // balanced waits until each relay owns its share of the ranges.
 func (w *world) balanced() {
 	w.t.Helper()
-	testkit.Eventually(w.t, 30*time.Second, "a share of the ranges for each relay", func() bool {
+	testkit.Eventually(w.t, patience, "a share of the ranges for each relay", func() bool {
 		shares, ranges := map[string]int{}, 0
 		for _, owner := range w.leases.Owners(w.t.Context()) {
 			shares[owner]++
@@ -145,7 +147,7 @@ func (w *world) owned(r *testkit.Process) []feedRange {
 	return ranges
 }
 
-// quantile of sorted durations, in seconds; 0 of none.
+// quantile returns a quantile of sorted durations in seconds; 0 if there are none.
 func quantile(sorted []time.Duration, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -153,8 +155,8 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))].Seconds()
 }
 
-// finish stops the load, waits until everything has arrived and verifies all of it.
-// It fills in what it finds and returns how long the rest took to arrive.
+// finish stops the load, waits until all events have arrived and verifies the run. It fills in the
+// result and returns the time until the last event arrived.
 func (w *world) finish(r *testkit.Result) time.Duration {
 	w.t.Helper()
 	w.stop()
@@ -165,10 +167,10 @@ func (w *world) finish(r *testkit.Result) time.Duration {
 	w.t.Logf("%d events are stored", len(run.Events))
 	limit := time.Minute + time.Duration(len(run.Events))*5*time.Millisecond
 	for deadline := began.Add(limit); w.consumer.Count() < len(run.Events)-len(w.refused) && time.Now().Before(deadline); {
-		time.Sleep(20 * time.Millisecond) // what is missing in the end, the verifier says
+		time.Sleep(20 * time.Millisecond) // the verifier reports missing events
 	}
 	rest := time.Since(began)
-	time.Sleep(300 * time.Millisecond) // what should not come would come now
+	time.Sleep(300 * time.Millisecond) // unexpected messages would arrive now
 	w.consumer.Stop()
 	run.Messages = w.consumer.Messages()
 	if w.refused != nil {
@@ -179,10 +181,10 @@ func (w *world) finish(r *testkit.Result) time.Duration {
 	return rest
 }
 
-// drain stops the relays that are left; each must end well.
+// drain stops the remaining relays; each must exit with code 0.
 func (w *world) drain() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	for _, r := range w.relays {
 		if code := r.Terminate(ctx); code != 0 {

@@ -14,15 +14,15 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F6: the store throttles three calls of ten, of everybody, with waits of 10 ms to 1 s.
-// Nothing is lost, the feed is not read before its time, callers of the API are told how
-// long to wait, and half a minute after the storm all has arrived.
+// F6: the store throttles 30 % of all calls, with waits of 10 ms to 1 s. Nothing is lost, the feed
+// is not read too early, callers of the API receive Retry-After, and all events have arrived 30 s
+// after the fault.
 func TestThrottledStore(t *testing.T) {
 	const full = 3600 // seconds of storm
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F6", Name: "Cosmos DB answers 30 % of calls with 429", Seed: 6, Of: 30_000,
 		Note: "Retry-After reaches callers of the API; the feed is not read sooner than the store asks",
-	}, world.Topology{APIs: 1, Consumers: 1}, func(s *story) {
+	}, world.Topology{APIs: 1, Consumers: 1}, func(s *scenario) {
 		var all atomic.Bool // throttle every transaction
 		s.FaultCosmos(func(c *cosmosemu.Call) *cosmosemu.Fault {
 			if c.Operation != cosmosemu.OpBatch || !all.Load() {
@@ -39,7 +39,7 @@ func TestThrottledStore(t *testing.T) {
 				return nil
 			}
 			s.struck.Add(1)
-			wait := s.between(10*time.Millisecond, time.Second).Truncate(time.Millisecond) // as the header says it
+			wait := s.between(10*time.Millisecond, time.Second).Truncate(time.Millisecond) // in whole milliseconds, like the header
 			reads.sentAway(c, wait)
 			f := cosmosemu.Throttled(wait)
 			return &f
@@ -70,11 +70,11 @@ func TestThrottledStore(t *testing.T) {
 	})
 }
 
-// readers watches who reads the change feed again before its time. Who has just got a
-// lease reads at once: it was not it that the store sent away.
+// readers counts reads of the change feed that are repeated before the requested wait is over. A new
+// owner of a lease may read at once, because the store did not throttle that owner.
 type readers struct {
-	mu               sync.Mutex           // guards what follows
-	until            map[string]time.Time // by the range and position that is asked for
+	mu               sync.Mutex           // guards the fields below
+	until            map[string]time.Time // by requested range and position
 	owners           map[string]string    // of the leases
 	early, throttled int
 }
@@ -114,7 +114,7 @@ func (r *readers) figures() (early, throttled int) {
 	return r.early, r.throttled
 }
 
-// place is what one reader of the feed asks for.
+// place returns the range and position of a read.
 func place(c *cosmosemu.Call) string {
 	h := c.Header
 	return c.Container + h.Get("x-ms-documentdb-partitionkeyrangeid") + h.Get("x-ms-start-epk") + h.Get("x-ms-end-epk") + h.Get("If-None-Match")

@@ -14,14 +14,14 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F7: each call to the store fails in one of six ways, 5 % each: 449, 408, 500, 503, a
-// reset connection, a body that breaks off. Half of those that leave the client in doubt
-// were carried out. Nothing is lost and nothing happens twice.
+// F7: each call to the store fails in one of six ways, 5 % each: 449, 408, 500, 503, a reset
+// connection, a truncated body. Half of the calls with unknown outcome were executed. Nothing is
+// lost and nothing happens twice.
 func TestFailingStore(t *testing.T) {
 	const full = 3600 // seconds of storm
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F7", Name: "Cosmos DB answers with 449, 408, 500, 503, resets or breaks off, 5 % each", Seed: 7, Of: 30_000,
-	}, world.Topology{APIs: 1, Consumers: 1}, func(s *story) {
+	}, world.Topology{APIs: 1, Consumers: 1}, func(s *scenario) {
 		var unanswered tally
 		s.FaultCosmos(func(c *cosmosemu.Call) *cosmosemu.Fault {
 			faults := []cosmosemu.Fault{
@@ -35,7 +35,7 @@ func TestFailingStore(t *testing.T) {
 			}
 			s.struck.Add(1)
 			f := faults[n]
-			f.Execute = n > 0 && s.chance(0.5) // 449 says that it was not
+			f.Execute = n > 0 && s.chance(0.5) // a 449 was never executed
 			if f.Execute && c.Container == world.Data && c.Operation == cosmosemu.OpBatch {
 				unanswered.add(partitionKey(c))
 			}
@@ -44,9 +44,9 @@ func TestFailingStore(t *testing.T) {
 		load := s.StartLoad(world.LoadOptions{Writers: 3, Pace: 500 * time.Millisecond})
 		s.Sleep(time.Duration(testkit.Count(s, full)) * time.Second)
 		run := s.Settle()
-		// A change that was carried out without a reply, and tried again when the contact
-		// was deleted, is answered with 404; the load takes it for one that was not made.
-		// There are no more of them than changes of that contact whose reply was lost.
+		// A change that was executed without a reply, and retried after the contact was
+		// deleted, is answered with 404. The load counts it as not made. There are at most
+		// as many of these as changes of that contact with a lost reply.
 		gone, excused := load.Gone(), 0
 		for _, c := range run.Aggregates {
 			unexplained := int(c.Version) - run.Acked[c.ID] - run.Unknown[c.ID]
@@ -54,14 +54,14 @@ func TestFailingStore(t *testing.T) {
 			run.Unknown[c.ID] += n
 			excused += n
 		}
-		s.Logf("%d changes were made, not answered, and told as not found", excused)
+		s.Logf("%d changes were executed, not answered, and reported as not found", excused)
 		s.verify(run)
 		s.sessionsHandledOnce(run)
 		s.Log(load.Requests())
 	})
 }
 
-// tally counts by name. Safe for concurrent use.
+// tally counts by name. It is safe for concurrent use.
 type tally struct {
 	mu sync.Mutex // guards n
 	n  map[string]int
@@ -82,14 +82,13 @@ func (t *tally) of(name string) int {
 	return t.n[name]
 }
 
-// The reply to a creation is lost after it was carried out: the same request finds out
-// that it was, and answers as if nothing had happened. There is one contact then, with
-// one event for each thing that happened.
+// F7: the reply to a create is lost after it was executed. The same request detects that and answers
+// normally. One contact is stored, with one event per change.
 func TestCreationInDoubt(t *testing.T) {
 	const full = 1000
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F7", Name: "reply to a creation lost after it was carried out", Seed: 71, Of: full,
-	}, world.Topology{APIs: 1, Relays: 1, Consumers: 1}, func(s *story) {
+	}, world.Topology{APIs: 1, Relays: 1, Consumers: 1}, func(s *scenario) {
 		var lose atomic.Bool
 		s.FaultCosmos(func(c *cosmosemu.Call) *cosmosemu.Fault {
 			if c.Operation != cosmosemu.OpBatch || c.Container != world.Data || !lose.CompareAndSwap(true, false) {

@@ -9,13 +9,13 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F8: physical partitions split while they are loaded, one of the children once more,
-// and merge again. Events of a key keep their order, and each key is in one lease.
+// F8: physical partitions split under load, one of the children splits again, and partitions merge.
+// Events of a key keep their order, and each key is in one lease.
 func TestSplitsUnderLoad(t *testing.T) {
 	const full = 60 // splits and merges
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F8", Name: "ranges split twice and merge under load", Seed: 8, Of: full,
-	}, world.Topology{APIs: 1, Consumers: 1, Partitions: 1}, func(s *story) {
+	}, world.Topology{APIs: 1, Consumers: 1, Partitions: 1}, func(s *scenario) {
 		s.StartLoad(world.LoadOptions{Writers: 3, Pace: 400 * time.Millisecond})
 		s.Sleep(5 * time.Second)
 		for round := range max(1, testkit.Count(s, full)/3) {

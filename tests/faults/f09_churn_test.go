@@ -13,15 +13,14 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F9: four relays, of which one is started, stopped or killed every two seconds. Each
-// version of a lease is replaced at most once, and ten seconds after the last change the
-// leases are shared out evenly.
+// F9: one of four relays is started, stopped or killed every two seconds. Each version of a lease is
+// replaced at most once, and ten seconds after the last change the leases are balanced.
 func TestRelaysComeAndGo(t *testing.T) {
 	const full = 150 // changes: five minutes
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F9", Name: "one of four relays started, stopped or killed every 2 s", Seed: 9, Of: full,
 		Note: "lease expiry 3 s; every write of a lease is conditional, each ETag accepted once; recovery is the time until the leases are shared out evenly",
-	}, world.Topology{APIs: 1, Relays: -1, Consumers: 1, Partitions: 6}, func(s *story) {
+	}, world.Topology{APIs: 1, Relays: -1, Consumers: 1, Partitions: 6}, func(s *scenario) {
 		s.StartLoad(world.LoadOptions{Writers: 3, Pace: 600 * time.Millisecond})
 		writes := &leaseWrites{accepted: map[string]int{}}
 		slots, number := make([]*relayProcess, 4), 0
@@ -68,9 +67,9 @@ func TestRelaysComeAndGo(t *testing.T) {
 	})
 }
 
-// leaseWrites watches what the store says to writes of leases.
+// leaseWrites counts the answers to writes of leases.
 type leaseWrites struct {
-	mu            sync.Mutex     // guards what follows
+	mu            sync.Mutex     // guards the fields below
 	accepted      map[string]int // by lease and the ETag that was replaced
 	refused       int
 	unconditional []string
@@ -93,7 +92,7 @@ func (l *leaseWrites) seen(r *http.Request, status int) {
 	}
 }
 
-func (l *leaseWrites) judge(s *story) {
+func (l *leaseWrites) judge(s *scenario) {
 	s.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()

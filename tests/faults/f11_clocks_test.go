@@ -24,16 +24,15 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F11: the clocks of three relays run 1 % fast, 1 % slow and right, and their wall
-// clocks and the store's jump by up to ten minutes, back and forth. No lease changes its
-// owner. (A process takes its clocks from the system, so these relays are put together
-// here, from the parts of one.)
+// F11: the monotonic clocks of three relays run 1 % fast, 1 % slow and exactly, and their wall clocks
+// and that of the store jump by up to ten minutes in both directions. No lease changes its owner.
+// The relays are assembled here, because a process takes its clocks from the system.
 func TestClocksDriftAndJump(t *testing.T) {
 	const full = 60 // jumps
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F11", Name: "relays' clocks drift by 1 % and jump by 10 min, the store's too", Seed: 11, Of: full,
 		Note: "no lease was lost or passed on",
-	}, world.Topology{APIs: 1, Relays: -1, Consumers: 1, Partitions: 3}, func(s *story) {
+	}, world.Topology{APIs: 1, Relays: -1, Consumers: 1, Partitions: 3}, func(s *scenario) {
 		var moves atomic.Int64
 		var hosts []string
 		var clocks []*clock
@@ -71,8 +70,8 @@ func TestClocksDriftAndJump(t *testing.T) {
 	})
 }
 
-// runProcessor runs the inside of a relay with clocks of its own until the test ends.
-func (s *story) runProcessor(host string, c *clock, moves *atomic.Int64) {
+// runProcessor runs the parts of a relay with its own clocks until the test ends.
+func (s *scenario) runProcessor(host string, c *clock, moves *atomic.Int64) {
 	s.Helper()
 	network := s.NewClient()
 	s.Cleanup(network.Close)
@@ -125,7 +124,7 @@ func (s *story) runProcessor(host string, c *clock, moves *atomic.Int64) {
 		running.Wait()
 		closing, done := context.WithTimeout(context.WithoutCancel(s.Context()), 5*time.Second)
 		defer done()
-		_ = publisher.Close(closing) // tells again that its link was detached, if it was
+		_ = publisher.Close(closing) // may return the error of a detached link again
 		if err := bus.Close(closing); err != nil {
 			s.Errorf("%s: %v", host, err)
 		}
@@ -133,15 +132,15 @@ func (s *story) runProcessor(host string, c *clock, moves *atomic.Int64) {
 	})
 }
 
-// cosmosOptions lead an SDK to the store over network.
+// cosmosOptions returns client options that connect to the store over network.
 func cosmosOptions(network *world.Client) (o azcore.ClientOptions) {
 	o.Transport = &wire{client: network}
 	return o
 }
 
-// clock is a monotonic clock that runs at its own rate, and a wall clock that is off.
+// clock is a monotonic clock with its own rate and a wall clock with an offset.
 type clock struct {
-	rate  float64 // own seconds per second
+	rate  float64 // seconds per real second
 	began time.Time
 	wall  atomic.Int64 // nanoseconds
 }

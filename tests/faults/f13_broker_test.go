@@ -12,15 +12,15 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F13: the broker is busy, the topic disabled or full, links are detached by force,
-// tokens expire and new ones are refused. The relay backs off, spends no attempts, stays
-// ready, since a restart would cure nothing, and goes on by itself.
+// F13: the broker is busy, the topic is disabled or full, links are detached by force, tokens expire
+// and new ones are refused. The relay backs off without counting attempts, stays ready, because a
+// restart would not help, and continues automatically.
 func TestBrokerRefuses(t *testing.T) {
 	const full = 20 // rounds
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F13", Name: "broker busy, topic disabled, quota exceeded, links detached, tokens expired", Seed: 13, Of: 100,
 		Note: "at most one attempt a second and lease; nothing parked; relays stay ready",
-	}, world.Topology{APIs: 1, Relays: -1, Consumers: 1, Partitions: 2}, func(s *story) {
+	}, world.Topology{APIs: 1, Relays: -1, Consumers: 1, Partitions: 2}, func(s *scenario) {
 		relays := []*relayProcess{s.startRelay("relay-a", nil), s.startRelay("relay-b", nil)}
 		s.StartLoad(world.LoadOptions{Writers: 3, Pace: 3 * time.Second})
 		s.Sleep(20 * time.Second)
@@ -29,12 +29,12 @@ func TestBrokerRefuses(t *testing.T) {
 			for i, o := range outages(s) {
 				length := 25 * time.Second
 				if (round+i)%5 == 0 {
-					length = 150 * time.Second // after two, a relay that is stuck is not ready
+					length = 150 * time.Second // a stuck relay is not ready after two minutes
 				}
 				s.struck.Add(1)
 				s.Trace().Add("test", "%s for %s", o.name, length)
 				end := o.begin()
-				s.Sleep(5 * time.Second) // pauses grow
+				s.Sleep(5 * time.Second) // until the backoff has grown
 				sends, links, tokens := count.sends.Load(), count.links.Load(), count.tokens.Load()
 				accepted := s.Accepted()
 				s.Sleep(length)
@@ -46,7 +46,7 @@ func TestBrokerRefuses(t *testing.T) {
 					s.Errorf("%s: %d sends, %d links, %d tokens in %s for %d leases, want 1 to %d", o.name, sends, links, tokens, length, len(s.leases()), limit)
 				}
 				if s.Accepted() != accepted {
-					s.Errorf("%s: %d events were accepted all the same", o.name, s.Accepted()-accepted)
+					s.Errorf("%s: %d events were accepted", o.name, s.Accepted()-accepted)
 				}
 				wantReady(s, relays, o.name)
 				end()
@@ -67,7 +67,7 @@ func TestBrokerRefuses(t *testing.T) {
 }
 
 // wantReady fails the test for each relay that is not ready.
-func wantReady(s *story, relays []*relayProcess, when string) {
+func wantReady(s *scenario, relays []*relayProcess, when string) {
 	s.Helper()
 	for _, r := range relays {
 		if status, body := r.ask("/readyz"); status != http.StatusOK {
@@ -76,11 +76,11 @@ func wantReady(s *story, relays []*relayProcess, when string) {
 	}
 }
 
-// attempts are what relays ask of the broker.
+// attempts counts the requests of relays to the broker.
 type attempts struct{ sends, links, tokens atomic.Int64 }
 
-// countAttempts counts from now on. Consumers are left out.
-func countAttempts(s *story) *attempts {
+// countAttempts starts counting, without the requests of consumers.
+func countAttempts(s *scenario) *attempts {
 	var a attempts
 	s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 		if c.Receiver || strings.Contains(strings.ToLower(c.Entity), "subscriptions") {
@@ -100,16 +100,16 @@ func countAttempts(s *story) *attempts {
 	return &a
 }
 
-// outage is a way in which the broker refuses. begin returns what ends it.
+// outage is a kind of refusal. begin starts it and returns a func that ends it.
 type outage struct {
 	name string
-	// tries is how often the client makes an attempt by itself before it hands the failure
-	// back, where that cannot be turned off (azservicebus, internal/amqpLinks.go, Retry).
+	// tries is the number of attempts that the client makes before it returns the failure, where
+	// its retries cannot be disabled (azservicebus, internal/amqpLinks.go, Retry).
 	tries int64
 	begin func() (end func())
 }
 
-func outages(s *story) []outage {
+func outages(s *scenario) []outage {
 	refuse := func(op busemu.Operation, f busemu.Fault) func() {
 		return s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 			if c.Operation != op {

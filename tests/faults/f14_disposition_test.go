@@ -9,14 +9,13 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F14: the broker accepts a batch, and its answer never comes: the relay waits until
-// its patience ends, or the connection breaks. It sends again; the broker drops what it
-// has already (I4).
+// F14: the broker accepts a batch, but its answer is lost: the relay times out, or the connection
+// breaks. The relay sends again, and the broker drops the duplicates (I4).
 func TestLostDispositions(t *testing.T) {
 	const full = 3600 // seconds
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F14", Name: "the answer to 5 % of sends is lost, half of them with the connection", Seed: 14, Of: 1000,
-	}, world.Topology{APIs: 1, Consumers: 1}, func(s *story) {
+	}, world.Topology{APIs: 1, Consumers: 1}, func(s *scenario) {
 		s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 			if c.Operation != busemu.OpSend || !s.chance(0.05) {
 				return nil
@@ -35,7 +34,7 @@ func TestLostDispositions(t *testing.T) {
 }
 
 // loss is one of the two ways to lose an answer: with the connection, or without.
-func (s *story) loss() busemu.Loss {
+func (s *scenario) loss() busemu.Loss {
 	if s.chance(0.5) {
 		return busemu.Reset
 	}

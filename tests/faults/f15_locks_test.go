@@ -11,14 +11,14 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F15: consumers lose the locks of messages and sessions, cannot renew them, settle after
-// they have expired, and lose their links, tokens, connections and lives. Deliveries repeat; what
-// the handlers do happens once, unless a session is lost while its handler is at work.
+// F15: consumers lose the locks of messages and sessions, cannot renew them, settle after they have
+// expired, lose their links, tokens and connections, and are killed. Messages are redelivered, but
+// handled once, unless a session is lost while its handler runs.
 func TestLostLocks(t *testing.T) {
 	const full = 600 // sessions stolen, one every three seconds
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F15", Name: "session locks stolen, settlements refused or unanswered, renewals refused, tokens and connections lost, consumers killed", Seed: 15, Of: 3000,
-	}, world.Topology{APIs: 1, Relays: 1}, func(s *story) {
+	}, world.Topology{APIs: 1, Relays: 1}, func(s *scenario) {
 		seen := &sessions{held: map[string]bool{}, stolen: map[string]bool{}}
 		s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 			seen.note(c)
@@ -43,14 +43,14 @@ func TestLostLocks(t *testing.T) {
 		load := s.StartLoad(world.LoadOptions{Writers: 3, Pace: time.Second})
 		s.Sleep(10 * time.Second)
 		for i := range max(10, testkit.Count(s, full)) {
-			if i%7 == 3 { // handlers that outlast their locks, unless these are renewed
+			if i%7 == 3 { // handlers run longer than their locks, unless these are renewed
 				s.SlowConsumers(s.between(10*time.Second, 40*time.Second))
 			} else {
 				s.SlowConsumers(s.between(0, 3*time.Second))
 			}
 			s.Sleep(s.between(0, 6*time.Second))
 			switch i % 25 {
-			case 7: // each session of every consumer is lost
+			case 7: // every session of every consumer is lost
 				seen.loseAll()
 				s.Bus().ExpireTokens()
 				s.struck.Add(1)
@@ -87,17 +87,17 @@ func TestLostLocks(t *testing.T) {
 	})
 }
 
-// sessions knows which sessions receivers were on lately.
+// sessions tracks the sessions with recent deliveries.
 type sessions struct {
 	mu     sync.Mutex // guards held
 	held   map[string]bool
-	stolen map[string]bool // used by the test alone
+	stolen map[string]bool // used by the test goroutine only
 }
 
-// handledAgain counts the events that handlers got more than once. The inbox keeps
-// repeats from them, except for one case: a session that is stolen while a handler is at
-// work, whose mark is not made yet. Its next holder gets the event at once.
-func (h *sessions) handledAgain(s *story, run *verify.Run) int {
+// handledAgain counts the events that were handled more than once. The inbox drops redeliveries with
+// one exception: if a session is stolen while a handler runs, its mark is not stored yet, and the
+// next holder of the session receives the event.
+func (h *sessions) handledAgain(s *scenario, run *verify.Run) int {
 	s.Helper()
 	times, again := make(map[string]int, len(run.Handled)), 0
 	for _, m := range run.Handled {
@@ -112,7 +112,7 @@ func (h *sessions) handledAgain(s *story, run *verify.Run) int {
 	return again
 }
 
-// loseAll notes that all sessions are lost that receivers were on lately.
+// loseAll marks all sessions with recent deliveries as lost.
 func (h *sessions) loseAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,8 +130,8 @@ func (h *sessions) note(c *busemu.Call) {
 	h.held[c.Session] = true
 }
 
-// any takes one of them.
-func (h *sessions) any(s *story) (string, bool) {
+// any removes and returns a random session.
+func (h *sessions) any(s *scenario) (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.held) == 0 {

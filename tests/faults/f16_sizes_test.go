@@ -13,10 +13,10 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F16, at the API: what is too large is refused before it is stored, at the last byte.
+// F16, at the API: a request that is one byte too large is refused before it is stored.
 func TestOversizeRequests(t *testing.T) {
-	tell(t, testkit.Result{Fault: "F16", Name: "requests at the limits of a body and of its fields", Seed: 16, Of: 6, Note: "refused with 413 and 422"},
-		world.Topology{APIs: 1, Relays: 1, Consumers: 1}, func(s *story) {
+	runScenario(t, testkit.Result{Fault: "F16", Name: "requests at the limits of a body and of its fields", Seed: 16, Of: 6, Note: "refused with 413 and 422"},
+		world.Topology{APIs: 1, Relays: 1, Consumers: 1}, func(s *scenario) {
 			client := s.NewClient()
 			defer client.Close()
 			const body = 64 << 10
@@ -46,20 +46,20 @@ func TestOversizeRequests(t *testing.T) {
 		})
 }
 
-// F16, behind the API: events that somebody else has put there. Batches are divided where
-// they would be too large; what cannot be sent at all is parked, after few attempts.
+// F16, without the API: events that another client has stored. Batches that would be too large are
+// split. Events that cannot be sent at all are parked after few attempts.
 func TestOversizeEvents(t *testing.T) { testOversizeEvents(t, "Standard", false, 256<<10, 161) }
 
-// F16, the same on a namespace of the Premium tier, of which a message and a batch may be
-// four times as large.
+// F16, the same on a namespace of the Premium tier, where messages and batches may be four times as
+// large.
 func TestOversizeEventsPremium(t *testing.T) { testOversizeEvents(t, "Premium", true, 1<<20, 162) }
 
 // testOversizeEvents stores events around the limit of a message and a batch, in bytes.
 func testOversizeEvents(t *testing.T, tier string, premium bool, message int, seed uint64) {
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F16", Name: fmt.Sprintf("events, batches, ids and properties at the broker's limits (%s: %d KB) and beyond", tier, message>>10), Seed: seed, Of: 17,
 		Note: "divided or parked; no attempt is made again",
-	}, world.Topology{APIs: -1, Relays: 1, Consumers: 1, Partitions: 1, Premium: premium}, func(s *story) {
+	}, world.Topology{APIs: -1, Relays: 1, Consumers: 1, Partitions: 1, Premium: premium}, func(s *scenario) {
 		data := s.containers(world.Data)[0]
 		var sends, together atomic.Int64
 		s.FaultBus(func(c *busemu.Call) *busemu.Fault {
@@ -121,7 +121,7 @@ func testOversizeEvents(t *testing.T, tier string, premium bool, message int, se
 		s.verify(run)
 		s.Logf("%d sends, %d parked", settled, len(run.Parked))
 		if together.Load() == 0 {
-			s.Error("no batch was of more than one message: where they are divided was not tried")
+			s.Error("no batch had more than one message, so that splitting was not tested")
 		}
 		if settled == 0 || settled > 80 {
 			s.Errorf("%d sends for %d events", settled, len(run.Events))
@@ -129,7 +129,7 @@ func testOversizeEvents(t *testing.T, tier string, premium bool, message int, se
 	})
 }
 
-// custom is the document of an event whose data is padded by size bytes.
+// custom returns the document of an event with data padded by size bytes.
 func custom(id, key, action string, n, size int) document {
 	return document{raw: fmt.Sprintf(
 		`{"id":%q,"partitionKey":%q,"type":"domainEvent","data":{"action":%q,"sequence":%d,"aggregateVersion":%d,"pad":"%s"},"ttl":-1}`,

@@ -13,18 +13,17 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F17: a relay dies after it has parked a refused event and before the checkpoint passes
-// that page, again and again. Whoever comes next sees the page once more: what was
-// accepted before the refused event stays where it is, in the topic. Exactly the refused
-// ones and their followers are parked; mended after the broker has forgotten their
-// predecessors, they leave in order and once.
+// F17: a relay crashes repeatedly after it has parked a refused event and before the checkpoint passes
+// that page. Its successor reads the page again. The events accepted before the refused one are not
+// parked. Exactly the refused ones and the later events of their keys are. They are edited after the
+// broker has forgotten their predecessors, and are then sent once and in order.
 func TestRelayDiesBetweenParkAndCheckpoint(t *testing.T) {
 	const full, each, contactsEach, badEach = 60, 10, 20, 2
 	const forgets = 2 * time.Minute
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F17", Name: "a relay dies between the parking of an event and the checkpoint behind it", Seed: 172, Of: full,
 		Note: "exactly the refused ones and their followers parked; retried once the broker had forgotten the others' ids",
-	}, world.Topology{APIs: -1, Relays: 2, Consumers: 1, Sessions: 16, MaxItems: 100, DuplicateWindow: forgets}, func(s *story) {
+	}, world.Topology{APIs: -1, Relays: 2, Consumers: 1, Sessions: 16, MaxItems: 100, DuplicateWindow: forgets}, func(s *scenario) {
 		rounds := max(4, testkit.Count(s, full))
 		c := s.containers(world.Data, world.Parked)
 		p := &poisoning{s: s, data: c[0], parked: c[1], bad: map[string]int{}, last: make([]int, rounds*contactsEach)}
@@ -42,7 +41,7 @@ func TestRelayDiesBetweenParkAndCheckpoint(t *testing.T) {
 			if !s.Eventually(2*time.Minute, func() bool { return trap.victim() != "" }) {
 				s.Fatalf("round %d: no relay came to a checkpoint behind a parked event", round)
 			}
-			s.Sleep(s.between(0, 15*time.Second)) // its successor may be the other relay, or itself
+			s.Sleep(s.between(0, 15*time.Second)) // the successor may be the other relay or the same one
 			s.Start(trap.victim())
 			s.Sleep(15 * time.Second)
 		}
@@ -53,7 +52,7 @@ func TestRelayDiesBetweenParkAndCheckpoint(t *testing.T) {
 		if got := p.ids(); !slices.Equal(got, want) {
 			s.Errorf("%d events are parked, want exactly the %d refused ones and their followers\n got %.500v\nwant %.500v", len(got), len(want), got, want)
 		}
-		p.mend()
+		p.repair()
 		s.Eventually(10*time.Minute, func() bool { return len(p.ids()) == 0 })
 		run := s.Settle()
 		p.history(run)
@@ -63,12 +62,12 @@ func TestRelayDiesBetweenParkAndCheckpoint(t *testing.T) {
 
 // parkTrap kills a relay at the first checkpoint that would pass an event it has parked.
 type parkTrap struct {
-	s *story
+	s *scenario
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	armed     bool
-	parked    []string          // effective partition keys of what was parked since it was armed
-	positions map[string]string // of each lease, as last written
+	parked    []string          // effective partition keys of events parked since it was armed
+	positions map[string]string // last written position of each lease
 	struck    string            // the relay that was killed
 }
 
@@ -84,7 +83,7 @@ func (p *parkTrap) victim() string {
 	return p.struck
 }
 
-// look is the hook of the store.
+// look is a hook of the store.
 func (p *parkTrap) look(c *cosmosemu.Call) *cosmosemu.Fault {
 	switch {
 	case !writes(c):
@@ -98,7 +97,8 @@ func (p *parkTrap) look(c *cosmosemu.Call) *cosmosemu.Fault {
 	return nil
 }
 
-// passes tells whether a call is a checkpoint behind a parked event; its author is dead then.
+// passes reports whether a call is a checkpoint that passes a parked event. It crashes the relay that
+// made the call.
 func (p *parkTrap) passes(c *cosmosemu.Call) bool {
 	var l struct {
 		lease

@@ -30,15 +30,15 @@ var badData = []string{
 	`{"action":` + strings.Repeat("[", 60) + strings.Repeat("]", 60) + `,"sequence":%d}`,
 }
 
-// F17: bad events among good ones. All others arrive in order; exactly the bad ones and
-// their followers under the same key are parked. Once they are mended, a retry drains
-// them in order, while new events of those keys keep coming.
+// F17: bad events among good ones. Exactly the bad ones and the later events of their keys are parked;
+// all others arrive in order. After the bad ones are edited, a retry drains them in order while new
+// events of their keys arrive.
 func TestPoison(t *testing.T) {
 	const full, fullEvents, each = 200, 20_000, 10
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F17", Name: "bad documents among 20,000 events, later mended and retried", Seed: 17, Of: full,
 		Note: "exactly the bad ones and their followers parked; drained in order while new events came",
-	}, world.Topology{APIs: -1, Relays: 2, Consumers: 1, Sessions: 32, MaxItems: 100}, func(s *story) {
+	}, world.Topology{APIs: -1, Relays: 2, Consumers: 1, Sessions: 32, MaxItems: 100}, func(s *scenario) {
 		c := s.containers(world.Data, world.Parked)
 		p := &poisoning{s: s, data: c[0], parked: c[1], bad: map[string]int{}, last: make([]int, max(30, testkit.Count(s, fullEvents)/each))}
 		p.choose(max(len(badData), testkit.Count(s, full)), each)
@@ -57,8 +57,8 @@ func TestPoison(t *testing.T) {
 		s.struck.Add(int64(len(p.bad)))
 
 		retried := time.Now()
-		p.mend()
-		for range 5 { // new events keep coming
+		p.repair()
+		for range 5 { // new events arrive
 			for i := range p.last {
 				if _, poisoned := p.first(i, each); poisoned {
 					p.write(i, 1)
@@ -66,7 +66,7 @@ func TestPoison(t *testing.T) {
 			}
 			s.Sleep(2 * time.Second)
 		}
-		// Whoever is parked behind a gate that was drained meanwhile needs nobody any more.
+		// Events that arrive during the drain need no further retry.
 		s.Eventually(10*time.Minute, func() bool { return len(p.ids()) == 0 })
 		run := s.Settle()
 		s.result.Recovery = time.Since(retried).Seconds()
@@ -77,7 +77,7 @@ func TestPoison(t *testing.T) {
 
 // poisoning writes contacts with bad events among the good ones.
 type poisoning struct {
-	s            *story
+	s            *scenario
 	data, parked *azcosmos.ContainerClient
 	bad          map[string]int // event id to its kind
 	last         []int          // sequence of each contact
@@ -95,7 +95,7 @@ func (p *poisoning) choose(n, each int) {
 	}
 }
 
-// first is the sequence of the first bad event of a contact.
+// first returns the sequence of the first bad event of a contact.
 func (p *poisoning) first(i, each int) (n int, poisoned bool) {
 	for n := 1; n <= each; n++ {
 		if _, bad := p.bad[eventID(p.key(i), n)]; bad {
@@ -137,7 +137,7 @@ func (p *poisoning) write(i, events int) {
 	p.s.commit(p.data, key, documents...)
 }
 
-// parkedDocument is what a person who mends a parked event looks at.
+// parkedDocument is the part of a parked document that is needed to edit it.
 type parkedDocument struct {
 	ID   string `json:"id"`
 	Key  string `json:"partitionKey"`
@@ -174,8 +174,8 @@ func (p *poisoning) ids() []string {
 	return ids
 }
 
-// history puts what was written in the place of what the store says, where bad
-// documents stand.
+// history replaces the stored events in run by the written ones, because bad documents cannot be read
+// from the store.
 func (p *poisoning) history(run *verify.Run) {
 	p.s.Helper()
 	run.Acked, run.Aggregates, run.Events, run.Parked = nil, nil, nil, map[string]bool{}
@@ -191,9 +191,9 @@ func (p *poisoning) history(run *verify.Run) {
 	}
 }
 
-// mend puts good documents in the place of the bad ones that are parked and has every
-// key retried, as an operator does with feedbox parked retry.
-func (p *poisoning) mend() {
+// repair replaces the bad parked documents by good ones and retries every key, as an operator does
+// with feedbox parked retry.
+func (p *poisoning) repair() {
 	p.s.Helper()
 	lot, err := parked.New(p.parked)
 	if err != nil {
@@ -215,11 +215,11 @@ func (p *poisoning) mend() {
 			p.s.Fatal(err)
 		}
 		members["document"] = json.RawMessage(event(d.Key, n, -1).raw)
-		mended, err := json.Marshal(members)
+		repaired, err := json.Marshal(members)
 		if err != nil {
 			p.s.Fatal(err)
 		}
-		if _, err := p.parked.ReplaceItem(p.s.Context(), azcosmos.NewPartitionKeyString(d.Key), d.ID, mended, nil); err != nil {
+		if _, err := p.parked.ReplaceItem(p.s.Context(), azcosmos.NewPartitionKeyString(d.Key), d.ID, repaired, nil); err != nil {
 			p.s.Fatal(err)
 		}
 	}

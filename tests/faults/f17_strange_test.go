@@ -12,27 +12,27 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// How the third of a contact's events is strange.
+// The defect of the third of a contact's events.
 const (
-	strangeKind  = iota // a kind that nobody has heard of: for the consumer to judge
-	strangeText         // bytes that are not UTF-8: nobody could read the message
-	strangeType         // no type: nobody can tell that it is an event
-	strangeWays         // how many there are
+	strangeKind  = iota // an unknown kind: the consumer decides
+	strangeText         // bytes that are not UTF-8: no consumer could read the message
+	strangeType         // no type: the document is not recognised as an event
+	strangeWays         // number of defects
 	strangePlace = 3    // sequence of the strange event, one of five
 	strangeEach  = 5
 )
 
-// F17: what is no event by the letter. An unknown kind is sent as any other. An event
-// that is not UTF-8 is parked with its followers. A document without type is none of the
-// relay's: it is not sent, and the contact's history tells that an event is missing.
+// F17: documents that are not valid events. An unknown kind is sent like any other. An event that is
+// not UTF-8 is parked with the later events of its key. A document without a type is not sent, and
+// its event is reported as missing.
 func TestStrangeDocuments(t *testing.T) {
 	const full = 1200 // strange documents
-	// The store refuses text that is not UTF-8, so it gets there on the way back.
+	// The store refuses text that is not UTF-8, so the answers are changed instead.
 	const written, read = "text-to-spoil", "text-\xff\xfe-spoil"
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F17", Name: "events of unknown kind, without type, or not UTF-8", Seed: 171, Of: full,
 		Note: "sent; reported as missing; parked with their followers",
-	}, world.Topology{APIs: -1, Relays: -1, Consumers: 1, Sessions: 16}, func(s *story) {
+	}, world.Topology{APIs: -1, Relays: -1, Consumers: 1, Sessions: 16}, func(s *scenario) {
 		s.spoil = func(body []byte) []byte { return bytes.ReplaceAll(body, []byte(written), []byte(read)) }
 		relay := s.startRelay("relay-a", nil)
 		poison := map[string]bool{}
@@ -65,7 +65,7 @@ func TestStrangeDocuments(t *testing.T) {
 		s.Eventually(5*time.Minute, func() bool { return len(losses(relay)) == len(untyped) })
 		run := s.Settle()
 		run.Acked, run.Poison = nil, poison
-		// To the relay they are as events that expired: lost, and told of.
+		// For the relay they are like expired events: lost and reported.
 		run.Events, run.Expires, run.Reported = append(run.Events, untyped...), true, losses(relay)
 		s.verify(run)
 		if got := len(run.Reported); got != len(untyped) {

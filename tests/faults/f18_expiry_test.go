@@ -12,15 +12,15 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F18: events live for two seconds, and for longer the relay is down, or cannot read the
-// feed. What expired before it was sent is lost, and the relay says of every event that
-// it is: in its log and in its metric, whether the contact changes again or not.
+// F18: events live for two seconds, and the relay is down or cannot read the feed for longer. Events
+// that expired before they were sent are lost. The relay reports each of them in its log and its
+// metric, whether the contact changes again or not.
 func TestEventsExpireBeforeTheyAreSent(t *testing.T) {
 	const full, ttl = 1000, 2 // events that expire
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F18", Name: "events expire while the relay is down or cannot read", Seed: 18, Of: full,
 		Note: "the loss is the fault's: each lost event was reported, in the log and in outbox_events_expired_total",
-	}, world.Topology{APIs: -1, Relays: -1, Consumers: 1, EventTTL: ttl * time.Second}, func(s *story) {
+	}, world.Topology{APIs: -1, Relays: -1, Consumers: 1, EventTTL: ttl * time.Second}, func(s *scenario) {
 		h := &histories{s: s, last: make([]int, max(12, testkit.Count(s, full)/4))}
 		first := s.startRelay("relay-a", nil)
 		for i := range h.last {
@@ -28,7 +28,7 @@ func TestEventsExpireBeforeTheyAreSent(t *testing.T) {
 		}
 		s.Sleep(10 * time.Second)
 
-		// The relay runs, and knows what came before: it says exactly what is missing.
+		// The relay runs and has seen the earlier events, so it reports exactly the missing ones.
 		remove := s.FaultCosmos(func(c *cosmosemu.Call) *cosmosemu.Fault {
 			if c.Operation != cosmosemu.OpReadChangeFeed || !strings.Contains(c.Header.Get("User-Agent"), "feedbox") {
 				return nil
@@ -36,7 +36,7 @@ func TestEventsExpireBeforeTheyAreSent(t *testing.T) {
 			f := cosmosemu.Unavailable()
 			return &f
 		})
-		s.Sleep(time.Second) // what was being read is over
+		s.Sleep(time.Second) // pending reads have ended
 		expired := h.expire(0, ttl)
 		s.Sleep(10 * time.Second)
 		remove()
@@ -49,7 +49,7 @@ func TestEventsExpireBeforeTheyAreSent(t *testing.T) {
 		first.stop()
 		<-first.done
 
-		// Its successor knows only where the loss ends.
+		// Its successor knows only the end of the loss.
 		expired += h.expire(1, ttl)
 		s.struck.Add(int64(expired))
 		s.Sleep(10 * time.Second)
@@ -60,7 +60,7 @@ func TestEventsExpireBeforeTheyAreSent(t *testing.T) {
 
 		run := s.Settle()
 		run.Acked = nil
-		run.Reported = append(losses(first), losses(second)...) // a consumer's word does not count
+		run.Reported = append(losses(first), losses(second)...) // reports of consumers do not count
 		s.verify(run)
 		if metric, reports := int(second.metric("outbox_events_expired_total")), len(losses(second)); metric != reports {
 			s.Errorf("%d losses with unknown beginning were reported, outbox_events_expired_total is %d", reports, metric)
@@ -68,7 +68,7 @@ func TestEventsExpireBeforeTheyAreSent(t *testing.T) {
 	})
 }
 
-// losses are the losses that a relay has reported.
+// losses returns the losses that a relay has reported.
 func losses(r *relayProcess) []verify.Loss {
 	var list []verify.Loss
 	for _, l := range r.logged("events missing from the feed") {
@@ -79,9 +79,9 @@ func losses(r *relayProcess) []verify.Loss {
 	return list
 }
 
-// histories are contacts that the test writes itself.
+// histories writes contacts directly to the store.
 type histories struct {
-	s    *story
+	s    *scenario
 	last []int // sequence of each
 }
 
@@ -97,7 +97,7 @@ func (h *histories) write(i, events, ttl int) {
 	h.s.commit(h.s.containers(world.Data)[0], key, documents...)
 }
 
-// expire adds events to every other contact, from a first one on, and tells how many.
+// expire adds events to every second contact, starting at from, and returns their number.
 func (h *histories) expire(from, ttl int) int {
 	h.s.Helper()
 	total := 0

@@ -10,14 +10,14 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F19: consumers are slow, then absent, until the topic is full. The relay backs off,
-// the API does not notice, and all drains once there is room.
+// F19: consumers are slow, then stopped, until the topic is full. The relay backs off, the API is not
+// affected, and the backlog drains once there is room.
 func TestFullTopic(t *testing.T) {
-	const full = 3600 // seconds of it
-	tell(t, testkit.Result{
+	const full = 3600 // seconds of the full topic
+	runScenario(t, testkit.Result{
 		Fault: "F19", Name: "consumers slow, then gone, until the topic is full", Seed: 19, Of: 4000,
 		Note: "injections are the refused sends; at most one attempt a second and lease; no request to the API failed",
-	}, world.Topology{APIs: 1, Relays: 2, Consumers: 1, Partitions: 2}, func(s *story) {
+	}, world.Topology{APIs: 1, Relays: 2, Consumers: 1, Partitions: 2}, func(s *scenario) {
 		var sends atomic.Int64
 		s.FaultBus(func(c *busemu.Call) *busemu.Fault {
 			if c.Operation == busemu.OpSend {
@@ -41,7 +41,7 @@ func TestFullTopic(t *testing.T) {
 		if !filled {
 			s.Fatal("the topic did not fill up")
 		}
-		s.Sleep(10 * time.Second) // attempts have come to their longest pauses
+		s.Sleep(10 * time.Second) // until the backoff is at its maximum
 		accepted, attempts := s.Accepted(), sends.Load()
 		const least = 30
 		outage := time.Duration(max(least, testkit.Count(s, full))) * time.Second
@@ -59,7 +59,7 @@ func TestFullTopic(t *testing.T) {
 		s.struck.Add(after.Refused - before.Refused)
 		load.Stop()
 		for status, n := range load.Requests() {
-			if status >= 400 && status != 404 && status != 409 && status != 410 && status != 412 || status == 0 && n > 3 { // Stop gives three up
+			if status >= 400 && status != 404 && status != 409 && status != 410 && status != 412 || status == 0 && n > 3 { // Stop aborts up to three
 				s.Errorf("%d requests to the API were answered with %d while the topic was full", n, status)
 			}
 		}

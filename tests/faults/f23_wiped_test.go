@@ -11,16 +11,16 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// F23: all leases are deleted, while relays run and while they do not. Everything is
-// read again from the beginning: sent twice, dropped by the broker, nothing left out.
+// F23: all leases are deleted, with and without running relays. Everything is read again from the
+// beginning and sent twice. The broker drops the duplicates, and no event is missing.
 func TestWipedLeases(t *testing.T) {
 	const full = 40 // wipes
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F23", Name: "all leases deleted, with relays running and without", Seed: 23, Of: full,
-	}, world.Topology{APIs: 1, Relays: 2, Consumers: 1, DuplicateWindow: 7 * 24 * time.Hour}, func(s *story) {
+	}, world.Topology{APIs: 1, Relays: 2, Consumers: 1, DuplicateWindow: 7 * 24 * time.Hour}, func(s *scenario) {
 		leases := s.containers(world.Leases)[0]
 		load := s.StartLoad(world.LoadOptions{Writers: 2, Pace: time.Second})
-		var bound int64 // of what can be sent twice
+		var bound int64 // of events that can be sent twice
 		for i := range max(2, testkit.Count(s, full)) {
 			s.Sleep(s.between(20*time.Second, 30*time.Second))
 			running := i%2 == 0
@@ -51,8 +51,8 @@ func TestWipedLeases(t *testing.T) {
 	})
 }
 
-// wipe deletes every document of the leases and returns how many there were.
-func (s *story) wipe(c *azcosmos.ContainerClient) int {
+// wipe deletes every document of the leases and returns their number.
+func (s *scenario) wipe(c *azcosmos.ContainerClient) int {
 	s.Helper()
 	raw, err := s.Cosmos().Items(world.Database, world.Leases)
 	if err != nil {

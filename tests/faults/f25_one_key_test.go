@@ -11,8 +11,8 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// siege is how long the fault of F25 lasts, and window that of the broker's duplicate
-// detection: what is sent again after so long comes twice.
+// siege is the length of the fault of F25, and window that of the broker's duplicate detection. siege
+// is longer, so that an event that is sent again arrives twice.
 const (
 	siege  = 30 * time.Minute
 	window = 10 * time.Minute
@@ -20,19 +20,18 @@ const (
 
 var busy = busemu.Fault{Err: &busemu.Error{Condition: busemu.ServerBusy, Description: "The server is busy."}}
 
-// F25: the broker takes no message of one key among 200, for longer than it remembers
-// ids: it is busy, or never answers. Nobody else notices: the others are as quick as
-// without it, no event is sent twice, and the key's events arrive in order by themselves
-// once the broker takes them. That holds where the container of parked events refuses
-// this one key as well, up to what a range holds. Without a scale only two of the five kinds
-// are run.
+// F25: the broker accepts no message of one key of 200, because it is busy for that key or never
+// answers, for longer than the duplicate window. The other keys are as fast as without the fault, no
+// event is sent twice, and the events of the key arrive in order once the broker accepts them. The
+// same holds if the container of parked events refuses this key, up to the capacity of a range.
+// Without a scale only two of the five kinds run.
 func TestOneKeyOfManyWaits(t *testing.T) {
 	t.Parallel()
 	plain := healthyP99(t, world.Topology{})
 	for _, c := range []struct {
 		name, title string
 		fault       busemu.Fault
-		full        bool // its partition of the parked container is full, too
+		full        bool // its partition of the parked container is full
 		topology    world.Topology
 	}{
 		{"busy", "the broker is busy for one key of 200", busy, false, world.Topology{}},
@@ -45,13 +44,13 @@ func TestOneKeyOfManyWaits(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			tell(t, testkit.Result{
+			runScenario(t, testkit.Result{
 				Fault: "F25", Name: c.title, Seed: 25, Of: 30,
 				Note: "30 min, three times the duplicate window; the others' p99 is at most twice that without the fault",
-			}, besieged(c.topology), func(s *story) {
+			}, besieged(c.topology), func(s *scenario) {
 				const sick = "sick"
 				l := s.newSteady(contacts(199)...)
-				l.run(time.Minute, 60, sick) // everybody has his position
+				l.run(time.Minute, 60, sick) // until every key has a position
 				end := s.failSends(sick, c.fault)
 				if c.full {
 					l.fewHeld(besiegedEvents(s))
@@ -74,15 +73,15 @@ func TestOneKeyOfManyWaits(t *testing.T) {
 	}
 }
 
-// besieged is the world of F25.
+// besieged returns the topology of F25.
 func besieged(t world.Topology) world.Topology {
 	t.APIs, t.Consumers, t.Relays, t.DuplicateWindow = -1, -1, 2, window
 	t.PollMin, t.PollMax = 200*time.Millisecond, time.Second
 	return t
 }
 
-// failSends gives sends of a key this fault, until end.
-func (s *story) failSends(key string, fault busemu.Fault) (end func()) {
+// failSends applies fault to sends of key, until end is called.
+func (s *scenario) failSends(key string, fault busemu.Fault) (end func()) {
 	return s.FaultBus(func(call *busemu.Call) *busemu.Fault {
 		if call.Operation != busemu.OpSend || !slices.Contains(call.Sessions, key) {
 			return nil
@@ -93,23 +92,22 @@ func (s *story) failSends(key string, fault busemu.Fault) (end func()) {
 	})
 }
 
-// fewHeld bounds the events of a key that can be neither sent nor parked: a range holds
-// 1,000 documents that wait, two of each change, and stands still then.
+// fewHeld bounds the events of a key that can be neither sent nor parked, because a range stops at
+// 1,000 held documents. Each change has two.
 func (l *steady) fewHeld(events int) { l.every = max(l.every, events/450) }
 
 func besiegedEvents(t testing.TB) int { return max(900, testkit.Count(t, 9_000)) }
 
-// F25: a key that can be neither sent nor parked fills what its range holds in memory. The
-// range stands still; once the key's events can be sent, all arrive, in order and each sent
-// once.
-func TestAKeyThatFillsItsRange(t *testing.T) {
+// F25: a key that can be neither sent nor parked fills the memory of its range, and the range stops.
+// Once the key's events can be sent, all events arrive in order and once.
+func TestUnparkableKeyFillsRange(t *testing.T) {
 	if testkit.Scale(t) < 0.05 {
 		t.Skip("runs with FEEDBOX_FAULT_SCALE=0.05 and above: make faults")
 	}
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F25", Name: "the broker is busy for one key of 200 that cannot be parked and fills its range", Seed: 252, Of: 30,
 		Note: "30 min, three times the duplicate window; the others of the range wait with it",
-	}, besieged(world.Topology{}), func(s *story) {
+	}, besieged(world.Topology{}), func(s *scenario) {
 		const sick = "sick"
 		l := s.newSteady(contacts(199)...)
 		l.run(time.Minute, 60, sick)
@@ -126,16 +124,16 @@ func TestAKeyThatFillsItsRange(t *testing.T) {
 	})
 }
 
-// healthyP99 is how long events take when nothing fails.
+// healthyP99 returns the latency of events without faults.
 func healthyP99(t *testing.T, topology world.Topology) (p99 time.Duration) {
 	t.Helper()
-	play(t, &testkit.Result{Seed: testkit.Seed(t, 25)}, besieged(topology), func(s *story) {
+	runWorld(t, &testkit.Result{Seed: testkit.Seed(t, 25)}, besieged(topology), func(s *scenario) {
 		l := s.newSteady(contacts(200)...)
 		l.run(time.Minute, 60, "")
 		began := time.Now()
 		l.run(siege, besiegedEvents(s), "")
 		s.Sleep(10 * time.Second)
-		sorted, missing := l.latencies(began, time.Now(), "nobody")
+		sorted, missing := l.latencies(began, time.Now(), "none")
 		if p99 = quantile(sorted, 0.99); missing > 0 {
 			s.Errorf("%d events are missing without any fault", missing)
 		}
@@ -143,9 +141,9 @@ func healthyP99(t *testing.T, topology world.Topology) (p99 time.Duration) {
 	return p99
 }
 
-// settleBesieged waits until all events have arrived by themselves, each sent once, in
-// order and with none left behind.
-func (s *story) settleBesieged(l *steady) {
+// settleBesieged waits until all events have arrived without an operator, once and in order, and none
+// is parked.
+func (s *scenario) settleBesieged(l *steady) {
 	s.Helper()
 	ended := time.Now()
 	if !s.Eventually(10*time.Minute, func() bool { return int(s.Accepted()) >= len(l.written) }) {
@@ -164,16 +162,15 @@ func (s *story) settleBesieged(l *steady) {
 	}
 }
 
-// F25: one event of 41 keys is refused, and the container of parked events takes no write
-// at all, for longer than the broker remembers ids. The other keys do not notice, and
-// each of their events is sent once; the refused one and its followers wait, and are
-// parked once there is a place for them.
-func TestNoPlaceForARefusedKey(t *testing.T) {
+// F25: an event of one of 41 keys is refused, and the container of parked events refuses all writes for
+// longer than the duplicate window. Each event of the other keys is sent once. The refused event and
+// the later ones of its key wait, and are parked once the container accepts writes.
+func TestRefusedKeyWaitsForParkedStore(t *testing.T) {
 	const refused, keys = "refused", 40
-	tell(t, testkit.Result{
+	runScenario(t, testkit.Result{
 		Fault: "F25", Name: "one key of 41 is refused while nothing can be parked", Seed: 251, Of: 30,
 		Note: "30 min, three times the duplicate window; each event of the others was sent once",
-	}, besieged(world.Topology{}), func(s *story) {
+	}, besieged(world.Topology{}), func(s *scenario) {
 		l := s.newSteady(contacts(keys)...)
 		l.run(time.Minute, 60, refused)
 		before := l.last[refused]

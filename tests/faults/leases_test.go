@@ -9,7 +9,7 @@ import (
 	"feedbox/tests/sim/world"
 )
 
-// lease is what a test reads of a lease.
+// lease is the part of a lease that tests read.
 type lease struct {
 	ID    string `json:"id"`
 	Token string `json:"LeaseToken"` // only live leases have one
@@ -22,8 +22,8 @@ type lease struct {
 	} `json:"FeedRange"`
 }
 
-// leases reads the live leases past the wire, in the order of their ranges.
-func (s *story) leases() []lease {
+// leases reads the live leases without the network, ordered by range.
+func (s *scenario) leases() []lease {
 	s.Helper()
 	raw, err := s.Cosmos().Items(world.Database, world.Leases)
 	if err != nil {
@@ -41,12 +41,12 @@ func (s *story) leases() []lease {
 }
 
 // wantNoOrphans fails the test unless the leases cover the key space, each key once.
-func (s *story) wantNoOrphans() {
+func (s *scenario) wantNoOrphans() {
 	s.Helper()
 	at := ""
 	for _, l := range s.leases() {
 		if l.Feed.Range.Min != at {
-			s.Errorf("the leases end at %q and go on at %q", at, l.Feed.Range.Min)
+			s.Errorf("a lease ends at %q and the next starts at %q", at, l.Feed.Range.Min)
 		}
 		at = l.Feed.Range.Max
 	}
@@ -55,8 +55,8 @@ func (s *story) wantNoOrphans() {
 	}
 }
 
-// shared tells how the leases are shared by hosts.
-func (s *story) shared(hosts []string) *verify.Settled {
+// shared returns the owners of all leases, for hosts.
+func (s *scenario) shared(hosts []string) *verify.Settled {
 	settled := &verify.Settled{Hosts: hosts, Owners: map[string]string{}}
 	for _, l := range s.leases() {
 		settled.Owners[l.ID] = l.Owner
@@ -64,8 +64,8 @@ func (s *story) shared(hosts []string) *verify.Settled {
 	return settled
 }
 
-// balanced reports whether there are leases, and hosts share them out evenly.
-func (s *story) balanced(hosts []string) bool {
+// balanced reports whether there are leases and they are balanced over hosts.
+func (s *scenario) balanced(hosts []string) bool {
 	settled := s.shared(hosts)
 	return len(settled.Owners) > 0 && settled.Unbalanced() == ""
 }

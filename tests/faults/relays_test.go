@@ -22,26 +22,26 @@ import (
 	"feedbox/tests/sim/world"
 )
 
-// The relays of a world show neither their probes nor what the store answers them. A
-// test that has to see these runs relays of its own, in a world without any.
+// The relays of a world expose neither their probes nor the answers of the store. A test that needs
+// these runs its own relays in a world without any.
 
-// relayProcess is a relay, or was one.
+// relayProcess is a relay that runs or has ended.
 type relayProcess struct {
 	name   string
-	s      *story
+	s      *scenario
 	cancel context.CancelFunc
 	done   chan struct{}
 	ops    *pipenet.Network
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	dead  bool
 	conns []net.Conn // to the broker
 	lines []line
 }
 
-// startRelay starts a relay under a name that no other has. more is added to its
-// environment; seen, if set, gets all answers of the store.
-func (s *story) startRelay(name string, seen func(*http.Request, int), more ...string) *relayProcess {
+// startRelay starts a relay. The name must be unique. more is added to its environment; seen, if set,
+// receives all answers of the store.
+func (s *scenario) startRelay(name string, seen func(*http.Request, int), more ...string) *relayProcess {
 	s.Helper()
 	cfg, err := config.LoadRelay(append([]string{
 		"FEEDBOX_INSTANCE=" + name,
@@ -85,7 +85,7 @@ func (r *relayProcess) stop() {
 	r.cancel()
 }
 
-// kill cuts everything off at once.
+// kill cuts all connections at once and cancels the relay.
 func (r *relayProcess) kill() {
 	r.s.Trace().Add(r.name, "KILL")
 	r.mu.Lock()
@@ -117,7 +117,7 @@ func (r *relayProcess) dial(ctx context.Context, _ azservicebus.NewWebSocketConn
 	return c, err
 }
 
-// ask asks the relay's operations endpoint.
+// ask sends a request to the relay's operations endpoint.
 func (r *relayProcess) ask(path string) (status int, body string) {
 	transport := &http.Transport{DialContext: r.ops.DialContext, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
@@ -137,7 +137,7 @@ func (r *relayProcess) ask(path string) (status int, body string) {
 	return reply.StatusCode, string(raw)
 }
 
-// metric is the sum of a metric over its attributes.
+// metric returns the sum of a metric over its attributes.
 func (r *relayProcess) metric(name string) float64 {
 	r.s.Helper()
 	status, text := r.ask("/metrics")
@@ -158,20 +158,20 @@ func (r *relayProcess) metric(name string) float64 {
 	return sum
 }
 
-// line is what is kept of a record of the log.
+// line is a stored log record.
 type line struct {
 	message string
 	attrs   map[string]slog.Value
 }
 
-// logged returns what the relay has logged with a message.
+// logged returns the log records with a message.
 func (r *relayProcess) logged(message string) []line {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.lines), func(l line) bool { return l.message != message })
 }
 
-// relayLog keeps what a relay logs, and adds it to the trace.
+// relayLog stores the log of a relay and adds it to the trace.
 type relayLog struct{ relay *relayProcess }
 
 func (h *relayLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
@@ -186,7 +186,7 @@ func (h *relayLog) Handle(_ context.Context, record slog.Record) error {
 	record.Attrs(func(a slog.Attr) bool {
 		fmt.Fprintf(&text, " %s=%.300v", a.Key, a.Value)
 		kept.attrs[a.Key] = a.Value
-		if a.Value.Kind() == slog.KindString { // the page's memory, used again for the next one
+		if a.Value.Kind() == slog.KindString { // may alias a page, whose memory is reused
 			kept.attrs[a.Key] = slog.StringValue(strings.Clone(a.Value.String()))
 		}
 		return true

@@ -15,23 +15,23 @@ import (
 	"feedbox/tests/sim/world"
 )
 
-// steady is a load that a test makes itself: one event at a time, at an even pace, so
-// that it can tell how long each of them took to the broker.
+// steady is a load of single events at a constant rate, for measuring the latency of each event to
+// the broker.
 type steady struct {
-	s       *story
+	s       *scenario
 	data    *azcosmos.ContainerClient
 	keys    []string
-	every   int                  // one in so many events is the favourite's, see run
+	every   int                  // one of every so many events is of the favourite key, see run
 	last    map[string]int       // sequence of each key
 	written map[string]time.Time // by event id
 }
 
-func (s *story) newSteady(keys ...string) *steady {
+func (s *scenario) newSteady(keys ...string) *steady {
 	s.Helper()
 	return &steady{s: s, data: s.containers(world.Data)[0], keys: keys, every: 10, last: map[string]int{}, written: map[string]time.Time{}}
 }
 
-// contacts names n keys.
+// contacts returns n keys.
 func contacts(n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -40,7 +40,7 @@ func contacts(n int) []string {
 	return keys
 }
 
-// write stores the next event of a key; raw, if not empty, in the place of a good one.
+// write stores the next event of a key, as raw if that is not empty.
 func (l *steady) write(key, raw string) {
 	l.s.Helper()
 	l.last[key]++
@@ -53,8 +53,8 @@ func (l *steady) write(key, raw string) {
 	l.written[eventID(key, n)] = time.Now()
 }
 
-// run writes so many events of random keys, evenly over a time; one of l.every is of
-// favourite, if it has a name.
+// run writes events of random keys, evenly over length. One of every l.every is of favourite, if that
+// is not empty.
 func (l *steady) run(length time.Duration, events int, favourite string) {
 	l.s.Helper()
 	for i := range events {
@@ -67,8 +67,8 @@ func (l *steady) run(length time.Duration, events int, favourite string) {
 	}
 }
 
-// history puts what the load wrote in the place of what the store says of it, which
-// cannot be read where a document is bad.
+// history replaces the stored events in run by the written ones, because bad documents cannot be read
+// from the store.
 func (l *steady) history(run *verify.Run) {
 	run.Acked, run.Aggregates, run.Events = nil, nil, nil
 	for key, last := range l.last {
@@ -79,8 +79,8 @@ func (l *steady) history(run *verify.Run) {
 	}
 }
 
-// arrivals tells when the broker took each event.
-func (s *story) arrivals() map[string]time.Time {
+// arrivals returns the time at which the broker accepted each event.
+func (s *scenario) arrivals() map[string]time.Time {
 	s.Helper()
 	messages, err := s.Bus().Peek(world.Topic+"/Subscriptions/"+world.Archive, 1<<20)
 	if err != nil {
@@ -95,8 +95,8 @@ func (s *story) arrivals() map[string]time.Time {
 	return at
 }
 
-// latencies are those of the events of all keys but one, written in a span, in order;
-// missing counts those that the broker has not taken yet.
+// latencies returns the sorted latencies of events written between from and to, except those of one
+// key. missing counts the events that the broker has not accepted yet.
 func (l *steady) latencies(from, to time.Time, except string) (sorted []time.Duration, missing int) {
 	l.s.Helper()
 	at := l.s.arrivals()
@@ -115,7 +115,7 @@ func (l *steady) latencies(from, to time.Time, except string) (sorted []time.Dur
 	return sorted, missing
 }
 
-// quantile of sorted durations; 0 of none.
+// quantile returns a quantile of sorted durations; 0 if there are none.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -123,8 +123,8 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// parked lists the ids of the events in the container of parked events, past the wire.
-func (s *story) parked() []string {
+// parked lists the ids of the parked events without the network.
+func (s *scenario) parked() []string {
 	s.Helper()
 	raw, err := s.Cosmos().Items(world.Database, world.Parked)
 	if err != nil {
@@ -140,9 +140,9 @@ func (s *story) parked() []string {
 	return ids
 }
 
-// refuseParking lets the container of parked events refuse each write that is about a
-// key, or all writes if key is empty, as a logical partition does that is full.
-func (s *story) refuseParking(key string) (end func()) {
+// refuseParking makes the container of parked events refuse all writes for key, or all writes if key
+// is empty, like a full logical partition.
+func (s *scenario) refuseParking(key string) (end func()) {
 	return s.FaultCosmos(func(c *cosmosemu.Call) *cosmosemu.Fault {
 		if c.Container != world.Parked || !writes(c) || !strings.Contains(partitionKey(c)+string(c.Body), key) {
 			return nil
@@ -152,7 +152,7 @@ func (s *story) refuseParking(key string) (end func()) {
 	})
 }
 
-// partitionKey is the partition key of a call, a text; "" if it has none.
+// partitionKey returns the partition key of a call; "" if it has none.
 func partitionKey(c *cosmosemu.Call) string {
 	var key []string
 	if json.Unmarshal([]byte(c.Header.Get("x-ms-documentdb-partitionkey")), &key) != nil || len(key) != 1 {
@@ -161,7 +161,7 @@ func partitionKey(c *cosmosemu.Call) string {
 	return key[0]
 }
 
-// writes tells whether a call changes what is stored.
+// writes reports whether a call is a write.
 func writes(c *cosmosemu.Call) bool {
 	switch c.Operation {
 	case cosmosemu.OpCreateItem, cosmosemu.OpReplaceItem, cosmosemu.OpUpsertItem, cosmosemu.OpDeleteItem, cosmosemu.OpPatchItem, cosmosemu.OpBatch:

@@ -14,14 +14,14 @@ import (
 	"feedbox/tests/sim/world"
 )
 
-// The world gives its own client of the store to nobody. This one reaches the store
-// through the world's HTTP client.
+// The world does not export its client of the store. This one connects through the world's HTTP
+// client.
 
-// wire carries an SDK's requests to the store of a world, until it is cut.
+// wire is a transport from an SDK to the store of a world. It fails once cut returns true.
 type wire struct {
 	client *world.Client
 	cut    func() bool
-	// seen, if set, gets every answer. It is called concurrently.
+	// seen, if set, receives every answer. It is called concurrently.
 	seen func(r *http.Request, status int)
 	// spoil, if set, changes the body of every answer. It is called concurrently.
 	spoil func(body []byte) []byte
@@ -67,14 +67,14 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// address is one under which nobody else knows the store: azcosmos shares its caches
-// in a process by address. All addresses of a story are of one account.
-func (s *story) address() string {
+// address returns a new address of the store, because azcosmos shares its caches within a process by
+// address. All addresses of a scenario are of one account.
+func (s *scenario) address() string {
 	return fmt.Sprintf("http://faults-%d.documents.example:%d/", s.number, 20_000+s.ports.Add(1))
 }
 
-// containers returns containers of the store as a client of its own reaches them.
-func (s *story) containers(names ...string) []*azcosmos.ContainerClient {
+// containers returns clients of containers of the store, with their own connection.
+func (s *scenario) containers(names ...string) []*azcosmos.ContainerClient {
 	s.Helper()
 	network := s.NewClient()
 	s.Cleanup(network.Close)
@@ -100,14 +100,14 @@ func (s *story) containers(names ...string) []*azcosmos.ContainerClient {
 	return list
 }
 
-// document is a document of one key that a test stores itself.
+// document is a document that a test stores directly.
 type document struct {
 	raw     string
-	replace bool // there is one already
+	replace bool // it exists already
 }
 
 // commit stores documents of one key in one transaction.
-func (s *story) commit(c *azcosmos.ContainerClient, key string, documents ...document) {
+func (s *scenario) commit(c *azcosmos.ContainerClient, key string, documents ...document) {
 	s.Helper()
 	batch := c.NewTransactionalBatch(azcosmos.NewPartitionKeyString(key))
 	for _, d := range documents {
@@ -123,13 +123,13 @@ func (s *story) commit(c *azcosmos.ContainerClient, key string, documents ...doc
 	}
 }
 
-// contact is a contact's document, as far as anybody but the API looks at it.
+// contact returns a contact's document with the fields that the relay and the verifier read.
 func contact(key string, version, sequence int) document {
 	return document{fmt.Sprintf(`{"id":%q,"partitionKey":%q,"type":"contact","data":{"version":%d,"sequence":%d},"ttl":-1}`, key, key, version, sequence), true}
 }
 
-// event is the document of the n-th event of a contact, whose n-th version it made. It
-// lives for ttl seconds; -1 is for ever.
+// event returns the document of the n-th event of a contact, which is also of its n-th version. It
+// expires after ttl seconds; -1 means never.
 func event(key string, n, ttl int) document {
 	return document{raw: fmt.Sprintf(
 		`{"id":%q,"partitionKey":%q,"type":"domainEvent","data":{"action":"ContactNameUpdatedEvent","sequence":%d,"aggregateVersion":%d},"ttl":%d}`,

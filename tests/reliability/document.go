@@ -23,7 +23,7 @@ func split(text string) (document, error) {
 	before, rest, found := strings.Cut(text, begin)
 	table, after, closed := strings.Cut(rest, end)
 	if !found || !closed || strings.Contains(after, begin) {
-		return document{}, fmt.Errorf("the lines %q and %q must be there once each, in this order", strings.TrimSpace(begin), strings.TrimSpace(end))
+		return document{}, fmt.Errorf("the lines %q and %q must exist once each, in this order", strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
 	return document{before + begin, table, end + after}, nil
 }
@@ -40,7 +40,7 @@ func checksum(table string) []byte {
 func checkSum(file, sealed string) error {
 	at := strings.LastIndex(strings.TrimSuffix(sealed, "\n"), "\n") + 1
 	if sealed == "" || seal(sealed[:at]) != sealed {
-		return errors.New(file + ": the table of faults is not as it was generated: go run ./tests/reliability -results DIR")
+		return errors.New(file + ": the table of faults was edited, regenerate it: go run ./tests/reliability -results DIR")
 	}
 	return nil
 }

@@ -20,14 +20,14 @@ func main() {
 // run executes one command line.
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("reliability", flag.ContinueOnError)
-	results := flags.String("results", "", "the folder of records, FEEDBOX_RESULTS of the tests")
-	file := flags.String("file", "tests/faults/README.md", "the document to write the table into")
-	check := flags.Bool("check", false, "only look whether the table is the generated one")
+	results := flags.String("results", "", "folder of records, FEEDBOX_RESULTS of the tests")
+	file := flags.String("file", "tests/faults/README.md", "document that contains the table")
+	check := flags.Bool("check", false, "only check that the table is the generated one")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 || *results == "" && !*check {
-		return errors.New("give -results DIR, -check or both, and nothing else; -h explains")
+		return errors.New("pass -results DIR, -check or both, and no arguments; see -h")
 	}
 	text, err := os.ReadFile(*file)
 	if err != nil {
@@ -47,14 +47,14 @@ func run(args []string, out io.Writer) error {
 	table := seal(render(records))
 	switch {
 	case d.table == table:
-		_, err = fmt.Fprintf(out, "%s has the table of the %d records already\n", *file, len(records))
+		_, err = fmt.Fprintf(out, "%s is up to date with %d records\n", *file, len(records))
 		return err
 	case *check:
-		return fmt.Errorf("%s does not have the table of the records in %s: go run ./tests/reliability -results %[2]s", *file, *results)
+		return fmt.Errorf("%s differs from the table of the records in %s, regenerate it: go run ./tests/reliability -results %[2]s", *file, *results)
 	}
 	if err := os.WriteFile(*file, []byte(d.before+table+d.after), 0o644); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: the table of %d records\n", *file, len(records))
+	_, err = fmt.Fprintf(out, "%s: wrote the table of %d records\n", *file, len(records))
 	return err
 }

@@ -13,7 +13,7 @@ import (
 
 const frame = "# Title\n\nbefore\n" + begin + end + "after\n"
 
-// folder writes a document and records and returns the flags that name them.
+// folder writes a document and records, and returns the flags for them.
 func folder(t *testing.T, text string, records ...testkit.Result) (flags []string, file string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,7 +51,7 @@ var some = []testkit.Result{
 	{Fault: "F24", Name: "soak", Test: "TestSoak", Injections: 1000, Of: 1000, Simulated: 166.7, Failed: true, Note: "told apart."},
 }
 
-func TestTheTableOfRecords(t *testing.T) {
+func TestTableContainsRecords(t *testing.T) {
 	flags, file := folder(t, frame, some...)
 	if err := run(flags, io.Discard); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestTheTableOfRecords(t *testing.T) {
 	}
 }
 
-func TestCheckFindsAnEdit(t *testing.T) {
+func TestCheckDetectsEdit(t *testing.T) {
 	flags, file := folder(t, frame, some...)
 	for _, args := range [][]string{append(flags, "-check"), {"-file", file, "-check"}} {
 		if err := run(args, io.Discard); err == nil {
@@ -94,7 +94,7 @@ func TestCheckFindsAnEdit(t *testing.T) {
 	}
 }
 
-func TestWrongInputIsRefused(t *testing.T) {
+func TestInvalidInputIsRefused(t *testing.T) {
 	good, _ := folder(t, frame, some...)
 	empty, _ := folder(t, frame)
 	unmarked, _ := folder(t, "# Title\n", some...)

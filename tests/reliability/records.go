@@ -47,10 +47,10 @@ func readRecord(file string) (testkit.Result, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return r, fmt.Errorf("no record of a fault test: %w", err)
+		return r, fmt.Errorf("not a record of a fault test: %w", err)
 	}
 	if r.Fault == "" || r.Name == "" || r.Test == "" {
-		return r, errors.New("no record of a fault test: fault, name or test is missing")
+		return r, errors.New("not a record of a fault test: fault, name or test is missing")
 	}
 	return r, nil
 }

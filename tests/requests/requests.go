@@ -1,4 +1,4 @@
-// Package requests counts what a processor asks of its feed and its lease store.
+// Package requests counts the requests of a processor to its feed and its lease store.
 package requests
 
 import (
@@ -8,26 +8,26 @@ import (
 	"feedbox/changefeed"
 )
 
-// Counts counts requests as they are made.
+// Counts counts requests.
 type Counts struct {
 	feedReads, list, read, create, replace, remove atomic.Int64
 }
 
-// Snapshot is how many requests were made of each kind.
+// Snapshot is the number of requests of each kind.
 type Snapshot struct {
 	FeedReads                                                         int64
 	LeaseLists, LeaseReads, LeaseCreates, LeaseReplaces, LeaseDeletes int64
 }
 
-// Leases is the number of requests to the lease store.
+// Leases returns the number of requests to the lease store.
 func (s Snapshot) Leases() int64 {
 	return s.LeaseLists + s.LeaseReads + s.LeaseCreates + s.LeaseReplaces + s.LeaseDeletes
 }
 
-// Total is the number of all requests.
+// Total returns the number of all requests.
 func (s Snapshot) Total() int64 { return s.FeedReads + s.Leases() }
 
-// Requests is how many were made so far.
+// Requests returns the numbers so far.
 func (c *Counts) Requests() Snapshot {
 	return Snapshot{
 		FeedReads: c.feedReads.Load(), LeaseLists: c.list.Load(), LeaseReads: c.read.Load(),
@@ -50,7 +50,7 @@ type feed struct {
 
 // Place implements changefeed.Placer for a feed that does.
 func (f *feed) Place(key string) (string, error) {
-	return f.Feed.(changefeed.Placer).Place(key) //nolint:forcetypeassert // a test that asks for it has one
+	return f.Feed.(changefeed.Placer).Place(key) //nolint:forcetypeassert // tests call it only with a Placer
 }
 
 func (f *feed) Now(ctx context.Context, r changefeed.FeedRange) (string, error) {

@@ -11,8 +11,7 @@ import (
 	"feedbox/infrastructure/lab/verify"
 )
 
-// ContainerClient opens one container of the emulator as a stranger would: the vendor's
-// SDK, a key, an endpoint.
+// ContainerClient opens a container of the emulator with the vendor's SDK, like any other client.
 func (e Endpoints) ContainerClient(t *testing.T, name string) *azcosmos.ContainerClient {
 	t.Helper()
 	cred, err := azcosmos.NewKeyCredential(e.CosmosKey)
@@ -55,7 +54,7 @@ func ReadStore(ctx context.Context, t *testing.T, data *azcosmos.ContainerClient
 	return contacts, events
 }
 
-// DuplicatesDropped is how many messages the topic has accepted and dropped.
+// DuplicatesDropped returns the number of messages that the topic has accepted and dropped.
 func (e Endpoints) DuplicatesDropped(t *testing.T) int64 {
 	t.Helper()
 	resp, err := http.Get(e.ServiceBusAdmin + "/$counters/" + e.Topic)

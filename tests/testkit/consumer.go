@@ -8,8 +8,8 @@ import (
 	"feedbox/infrastructure/lab/verify"
 )
 
-// Consumer receives every session of a subscription and keeps the messages in
-// the order of their arrival. It outlives the broker: it connects again.
+// Consumer receives every session of a subscription and keeps the messages in the order of their
+// arrival. It reconnects after a restart of the broker.
 type Consumer struct {
 	witness *recorder.Witness
 
@@ -17,7 +17,7 @@ type Consumer struct {
 	arrivals []Arrival
 }
 
-// Arrival is one message as the consumer got it.
+// Arrival is a received message.
 type Arrival = recorder.Arrival
 
 // StartConsumer begins to receive with a number of concurrent sessions.
@@ -39,10 +39,10 @@ func (c *Consumer) keep(a Arrival) {
 	c.arrivals = append(c.arrivals, a)
 }
 
-// Stop ends the consumer and waits for it. It can be called twice.
+// Stop ends the consumer and waits for it. It may be called more than once.
 func (c *Consumer) Stop() { c.witness.Stop() }
 
-// Messages returns what has arrived, without what the broker delivered again.
+// Messages returns the received messages without redeliveries.
 func (c *Consumer) Messages() []verify.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,19 +53,19 @@ func (c *Consumer) Messages() []verify.Message {
 	return messages
 }
 
-// Arrivals returns what has arrived from the n-th message on, from 0.
+// Arrivals returns the received messages from index n on.
 func (c *Consumer) Arrivals(n int) []Arrival {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Arrival(nil), c.arrivals[n:]...)
 }
 
-// Count is the number of messages that have arrived.
+// Count returns the number of received messages.
 func (c *Consumer) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.arrivals)
 }
 
-// Redelivered is how many messages the broker delivered again.
+// Redelivered returns the number of redeliveries.
 func (c *Consumer) Redelivered() int { return c.witness.Redelivered() }

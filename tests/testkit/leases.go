@@ -11,7 +11,7 @@ import (
 	"feedbox/changefeed/cosmosfeed"
 )
 
-// Leases looks at the leases of a relay from outside.
+// Leases reads the leases of a relay.
 type Leases struct {
 	feed     *cosmosfeed.Feed
 	operator *changefeed.Operator
@@ -42,11 +42,11 @@ func (e Endpoints) OpenLeases(t *testing.T, processor string) *Leases {
 	return &Leases{feed: feed, operator: changefeed.NewOperator(feed, store, &changefeed.OperatorOptions{Processor: processor})}
 }
 
-// List returns all leases. An error is one of the store, which a fault may explain.
+// List returns all leases. A fault of the store is an error.
 func (l *Leases) List(ctx context.Context) ([]changefeed.Lease, error) { return l.operator.Leases(ctx) }
 
-// Owners returns the owner of each range; "" for a range nobody owns. It is nil if
-// the store does not answer.
+// Owners returns the owner of each range; "" for an unowned range. It is nil if the store does not
+// answer.
 func (l *Leases) Owners(ctx context.Context) map[changefeed.FeedRange]string {
 	leases, err := l.operator.Leases(ctx)
 	if err != nil {

@@ -9,23 +9,10 @@ import (
 	"testing"
 )
 
-// PID is the number of the process.
+// PID returns the id of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Stopped tells whether the process stands still, as SIGSTOP leaves it. Only where
-// there is /proc.
-func (p *Process) Stopped() bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-	if err != nil {
-		return false // it has ended
-	}
-	// The state follows the name of the program, which is in brackets and may hold any byte.
-	state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
-	return len(state) > 0 && state[0] == 'T'
-}
-
-// PeakMemory is the most memory the process has had in RAM, in bytes; 0 where there
-// is no /proc.
+// PeakMemory returns the maximum resident memory of the process in bytes; 0 without /proc.
 func (p *Process) PeakMemory(t testing.TB) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
@@ -44,8 +31,7 @@ func (p *Process) PeakMemory(t testing.TB) int64 {
 	return kib << 10
 }
 
-// Signalled is the signal that ended the process, 0 if none did. The process has
-// ended.
+// Signalled waits for the end of the process and returns the signal that ended it, or 0.
 func (p *Process) Signalled() syscall.Signal {
 	<-p.done
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -55,8 +41,8 @@ func (p *Process) Signalled() syscall.Signal {
 	return status.Signal()
 }
 
-// ProcessorTime is how long all processors together have been there and how long they
-// had nothing to do, in ticks since the machine began; 0 where there is no /proc.
+// ProcessorTime returns the total and the idle time of all processors in ticks since boot; 0 without
+// /proc.
 func ProcessorTime() (all, idle int64) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package testkit is what this repository's whole-system tests share: the real
-// binaries as processes that can be killed, clients for what they serve, the scale
-// of the fault tests and the record of what they found. The verifier of the
-// outbox's promises is feedbox/infrastructure/lab/verify.
+// Package testkit holds helpers for tests of the whole system: the real binaries as processes that can
+// be killed, clients for their endpoints, the scale of the fault tests and the record of their
+// results. The verifier of the outbox's invariants is feedbox/infrastructure/lab/verify.
 package testkit
 
 import (
@@ -23,7 +22,7 @@ import (
 // Binaries are the paths of the two programs, built from this tree.
 type Binaries struct{ Feedbox, Dev string }
 
-// builds are the binaries made so far, by their build tags.
+// builds holds the binaries built so far, by their build tags.
 var builds struct {
 	mu   sync.Mutex // guards made
 	made map[string]*built
@@ -105,8 +104,7 @@ type Process struct {
 	err  error         // valid once done is closed
 }
 
-// Start runs a program with extra environment variables and stops it with the
-// test if nobody did before.
+// Start runs a program with extra environment variables. It kills the program when the test ends.
 func Start(t *testing.T, name, path string, env []string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
@@ -130,7 +128,7 @@ func Start(t *testing.T, name, path string, env []string, args ...string) *Proce
 
 // Kill ends the process with SIGKILL and waits for it.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // an error means that it has ended
+	_ = p.cmd.Process.Kill() // an error means that it has already ended
 	<-p.done
 }
 
@@ -154,7 +152,7 @@ func (p *Process) Wait(ctx context.Context) int {
 // Signal sends a signal, for example SIGSTOP.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Ended tells whether the process has ended.
+// Ended reports whether the process has ended.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.done:
@@ -167,7 +165,7 @@ func (p *Process) Ended() bool {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Output is what the process has printed so far.
+// Output returns the output of the process so far.
 func (p *Process) Output() string { return p.out.String() }
 
 // Endpoints is the ready file of feedbox-dev.
@@ -192,7 +190,7 @@ func StartDevWith(t *testing.T, b Binaries, env []string, args ...string) (*Proc
 	ready := filepath.Join(t.TempDir(), "ready.json")
 	p := Start(t, "feedbox-dev", b.Dev, env, append(args, "--ready-file", ready)...)
 	var e Endpoints
-	Eventually(t, 20*time.Second, "the ready file", func() bool {
+	Eventually(t, time.Minute, "the ready file", func() bool {
 		if p.Ended() {
 			t.Fatalf("feedbox-dev ended: %s", p.Output())
 		}
@@ -215,8 +213,7 @@ func ReadEndpoints(path string) (Endpoints, error) {
 	return e, err
 }
 
-// ServiceEnv is the environment that points `feedbox api` and `feedbox relay` at
-// the emulators of e.
+// ServiceEnv returns the environment of `feedbox api` and `feedbox relay` for the emulators of e.
 func (e Endpoints) ServiceEnv(more ...string) []string {
 	return append([]string{
 		"FEEDBOX_COSMOS_ENDPOINT=" + e.CosmosEndpoint,
@@ -225,12 +222,12 @@ func (e Endpoints) ServiceEnv(more ...string) []string {
 		"FEEDBOX_COSMOS_CONTAINER=" + e.Container,
 		"FEEDBOX_COSMOS_LEASES=" + e.Leases,
 		"FEEDBOX_COSMOS_PARKED=" + e.Parked,
-		"FEEDBOX_API_DRAIN_DELAY=0s", // no balancer has to look
+		"FEEDBOX_API_DRAIN_DELAY=0s", // there is no load balancer
 	}, more...)
 }
 
-// Eventually polls until ok says true, and fails the test after limit. It is for
-// other processes, which no bubble can hold.
+// Eventually polls until ok returns true, and fails the test after limit. It is for other processes,
+// which cannot run in a bubble.
 func Eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -242,8 +239,8 @@ func Eventually(t *testing.T, limit time.Duration, what string, ok func() bool) 
 	}
 }
 
-// Environ is the environment of a program of ours: this process's without its variables of
-// the service, so that a developer's shell cannot change what a test runs, and more.
+// Environ returns the environment of this process without FEEDBOX_ variables, plus more. Otherwise the
+// shell of a developer could change a test.
 func Environ(more ...string) []string {
 	var kept []string
 	for _, kv := range os.Environ() {

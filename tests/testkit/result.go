@@ -8,17 +8,16 @@ import (
 	"feedbox/tests/record"
 )
 
-// Result is what a fault test found.
+// Result is the result of a fault test.
 type Result = record.Result
 
-// Record writes r down when the test ends (record.Write).
+// Record stores r when the test ends (record.Write).
 func Record(t testing.TB, r Result) {
 	t.Helper()
 	record.Write(t, r)
 }
 
-// Judge verifies a run, fails the test for each breach of a promise and counts the
-// breaches in r.
+// Judge verifies a run, fails the test for each violation and counts the violations in r.
 func Judge(t testing.TB, run *verify.Run, r *Result) {
 	t.Helper()
 	t.Log(run.Summary())

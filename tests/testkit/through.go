@@ -8,10 +8,10 @@ import (
 	"feedbox/infrastructure/lab/netfault"
 )
 
-// Proxy is a bad network between a process and a server.
+// Proxy is a faulty network between a process and a server.
 type Proxy = netfault.Proxy
 
-// Way is what a network does in one direction.
+// Way is the behaviour of a network in one direction.
 type Way = netfault.Way
 
 // StartProxy forwards to target, host:port, until the test ends.
@@ -28,8 +28,8 @@ func StartProxy(t testing.TB, target string) *Proxy {
 // Network is the network between one process and the emulators.
 type Network struct{ Cosmos, ServiceBus *Proxy }
 
-// Through puts a network of its own between a process and the emulators: the process
-// is given the endpoints that are returned.
+// Through puts a separate network between a process and the emulators. The process must use the
+// returned endpoints.
 func (e Endpoints) Through(t testing.TB) (*Network, Endpoints) {
 	t.Helper()
 	cosmos, err := url.Parse(e.CosmosEndpoint)
@@ -45,11 +45,11 @@ func (e Endpoints) Through(t testing.TB) (*Network, Endpoints) {
 	return n, e
 }
 
-// Set changes the network to both.
+// Set changes the network to both emulators.
 func (n *Network) Set(up, down Way) {
 	n.Cosmos.Set(up, down)
 	n.ServiceBus.Set(up, down)
 }
 
-// Heal makes the network good again.
+// Heal removes all faults of the network.
 func (n *Network) Heal() { n.Set(Way{}, Way{}) }

@@ -13,8 +13,8 @@ import (
 // Workload changes contacts through the HTTP API; see package workload.
 type Workload = workload.Load
 
-// HTTPClient returns a client fit for that many writers. Each has connections of its
-// own, so that what one test does to them is not met by another.
+// HTTPClient returns a client for a number of writers. Each client has its own connections, so that
+// tests do not affect each other.
 func HTTPClient(t testing.TB, writers int) *http.Client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: writers}
@@ -22,8 +22,8 @@ func HTTPClient(t testing.TB, writers int) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 10 * time.Second}
 }
 
-// Background runs load until stop is called, which waits for it and fails the test
-// if a request was refused as wrong.
+// Background runs load until stop is called. stop waits for it and fails the test if the load returned
+// an error.
 func Background(t *testing.T, load *Workload) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -44,8 +44,7 @@ func Background(t *testing.T, load *Workload) (stop func()) {
 	return stop
 }
 
-// History adds what loads were told up to one another, for the verifier. Loads may
-// share contacts only with themselves.
+// History sums the histories of loads for the verifier. Loads must not share contacts.
 type History struct {
 	Acked, Unknown map[string]int
 	LostCreates    int
@@ -68,7 +67,7 @@ func (h *History) Add(load *Workload) {
 	h.Requests += done
 }
 
-// Run begins a run for the verifier with this history.
+// Run returns a run for the verifier with this history.
 func (h *History) Run() verify.Run {
 	return verify.Run{Acked: h.Acked, Unknown: h.Unknown, LostCreates: h.LostCreates}
 }
