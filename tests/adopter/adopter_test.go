@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sources are the files of the service, without tests.
+// sources returns the files of the service without tests.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -27,24 +27,24 @@ func sources(t *testing.T) map[string]string {
 	return texts
 }
 
-// What a service of one's own costs, in lines, blank ones and comments included.
-func TestWhatItCosts(t *testing.T) {
+// The service stays small: its lines are counted including blank lines and comments.
+func TestServiceIsSmall(t *testing.T) {
 	all := 0
 	for path, text := range sources(t) {
 		n := strings.Count(text, "\n")
 		all += n
 		if filepath.Dir(path) == "store" && n > 60 {
-			t.Errorf("%s has %d lines, of persistence there shall be 60 at most", path, n)
+			t.Errorf("%s has %d lines, want at most 60 for persistence", path, n)
 		}
 	}
 	t.Logf("%d lines", all)
 	if all > 510 {
-		t.Errorf("the service has %d lines, 510 are allowed", all)
+		t.Errorf("the service has %d lines, want at most 510", all)
 	}
 }
 
-// It is built of what anybody can import.
-func TestOnlyPublicPackages(t *testing.T) {
+// The service uses only packages that adopters can import.
+func TestServiceImportsOnlyPublicPackages(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`+"\n"+`{{join .TestImports "\n"}}`+"\n"+`{{join .XTestImports "\n"}}`, "./...").Output()
 	must(t, err)
 	for imported := range strings.FieldsSeq(string(out)) {
@@ -56,9 +56,9 @@ func TestOnlyPublicPackages(t *testing.T) {
 
 var block = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// What the tutorial shows is the code: every block but those of its last chapter, which
-// adds an event that is not there.
-func TestTheTutorialShowsTheCode(t *testing.T) {
+// Every block of the tutorial is in the sources, except those of its last chapter, which adds an
+// event.
+func TestTutorialBlocksAreInSources(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	must(t, err)
 	text, rest, found := strings.Cut(string(readme), "## A fifth event")
@@ -82,14 +82,14 @@ func TestTheTutorialShowsTheCode(t *testing.T) {
 	}
 }
 
-// A fifth event costs what the tutorial's last chapter says: it is built and run.
-func TestAFifthEvent(t *testing.T) {
+// The fifth event of the tutorial's last chapter compiles and works.
+func TestTutorialFifthEventWorks(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	must(t, err)
 	_, chapter, _ := strings.Cut(string(readme), "## A fifth event")
 	blocks := block.FindAllStringSubmatch(chapter, -1)
 	if len(blocks) != 3 {
-		t.Fatalf("%d blocks, want those of two places of the domain and of one registration", len(blocks))
+		t.Fatalf("%d blocks, want two of the domain and one registration", len(blocks))
 	}
 	events, verbs, registration := blocks[0][1], blocks[1][1], blocks[2][1]
 	parent, err := filepath.Abs(filepath.Join("..", ".."))

@@ -17,7 +17,7 @@ import (
 	"example.com/orders/open"
 )
 
-// byServiceBus sends to a topic.
+// byServiceBus uses a topic of Service Bus.
 type byServiceBus struct{ config servicebus.ClientConfig }
 
 func (c byServiceBus) broker() (relayport.Broker, error) {
@@ -35,7 +35,7 @@ func (c byServiceBus) consumer(handler consumer.Handler, inbox consumer.Inbox) (
 	return subscriber.NewSessionProcessor(c.config, subscriber.Subscription(topic, open.Name), handler, &subscriber.SessionOptions{Inbox: inbox})
 }
 
-// byRabbitMQ sends to an exchange.
+// byRabbitMQ uses an exchange of RabbitMQ.
 type byRabbitMQ struct {
 	url      string
 	exchange string
@@ -61,7 +61,7 @@ func (c byRabbitMQ) consumer(handler consumer.Handler, inbox consumer.Inbox) (in
 	return rabbitmq.NewConsumer(client, c.group(), handler, &rabbitmq.ConsumerOptions{Options: consumer.Options{Inbox: inbox, RetryDelay: 50 * time.Millisecond}})
 }
 
-// bySQS sends to a FIFO queue.
+// bySQS uses a FIFO queue of SQS.
 type bySQS struct {
 	client *awssqs.Client
 	queue  string

@@ -15,11 +15,11 @@ import (
 	"example.com/orders/store"
 )
 
-// inCosmos keeps orders in containers.
+// inCosmos stores orders in containers of Cosmos DB.
 type inCosmos struct{ client *azcosmos.Client }
 
 func (k inCosmos) container(name string) *azcosmos.ContainerClient {
-	c, _ := k.client.NewContainer(database, name) // the names are good
+	c, _ := k.client.NewContainer(database, name) // the names are valid
 	return c
 }
 

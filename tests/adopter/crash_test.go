@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// part starts a part of the service as a process of its own.
+// part starts a part of the service as a separate process.
 func (w *world) part(name string) (kill func()) {
 	w.t.Helper()
 	self, err := os.Executable()
@@ -28,13 +28,13 @@ func (w *world) part(name string) (kill func()) {
 	cmd.Stderr = os.Stderr
 	must(w.t, cmd.Start())
 	return func() {
-		_ = cmd.Process.Kill() // SIGKILL; it may be over already
+		_ = cmd.Process.Kill() // SIGKILL; it may have ended already
 		_ = cmd.Wait()
 	}
 }
 
-// client changes orders until its time is over and keeps the history that the verifier
-// needs. A request without an answer is sent again under its idempotency key.
+// client changes orders until its context ends, and keeps the history for the verifier. A request
+// without an answer is retried under its idempotency key.
 type client struct {
 	w       *world
 	rnd     *rand.Rand
@@ -66,8 +66,8 @@ func (c *client) run(ctx context.Context, number int) {
 	}
 }
 
-// send sends a request until it is answered, also beyond the end of ctx: what was sent once
-// must be known.
+// send retries a request until it is answered, even after the end of ctx, because the outcome of a
+// sent request must be known.
 func (c *client) send(ctx context.Context, path, body, key string) answer {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		a, err := c.w.call(context.WithoutCancel(ctx), http.MethodPost, path, body, "Idempotency-Key", key)
@@ -79,11 +79,10 @@ func (c *client) send(ctx context.Context, path, body, key string) answer {
 	return answer{}
 }
 
-// TestPartsAreKilled: API, relay and consumer are killed with SIGKILL again and again while
-// orders change. Nothing is lost, doubled or out of order, and each event counts once.
+// API, relay and consumer are killed repeatedly with SIGKILL while orders change. No event is lost,
+// duplicated or out of order, and each counts once.
 func TestPartsAreKilled(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedOf(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	w := newWorld(t)
 	handled := filepath.Join(t.TempDir(), "handled.jsonl")
@@ -106,7 +105,7 @@ func TestPartsAreKilled(t *testing.T) {
 		clients[i] = &client{w: w, rnd: rand.New(rand.NewPCG(seed, uint64(i)+1)), acked: map[string]int{}}
 		running.Go(func() { clients[i].run(ctx, i) })
 	}
-	for _, i := range rnd.Perm(2 * len(names)) { // each twice
+	for _, i := range rnd.Perm(2 * len(names)) { // each part twice
 		time.Sleep(time.Duration(200+rnd.IntN(600)) * time.Millisecond)
 		name := names[i%len(names)]
 		kill[name]()
@@ -132,12 +131,12 @@ func TestPartsAreKilled(t *testing.T) {
 	for _, e := range run.Events {
 		events[e.Key]++
 	}
-	// How long it takes depends on the broker: as long as it goes on, nothing is missing.
+	// The total time depends on the broker, so each step must make progress within a minute.
 	for key, n := range events {
 		counted := w.counted(key).Events
 		for counted < n {
 			before := counted
-			w.eventually("the consumer goes on with order "+key, func() bool {
+			w.eventually("the consumer counts more events of order "+key, func() bool {
 				counted = w.counted(key).Events
 				return counted > before
 			})
@@ -160,7 +159,7 @@ func TestPartsAreKilled(t *testing.T) {
 	}
 }
 
-// logged notes each event before it is handled, where the test wants that.
+// logged logs each event before it is handled, if ORDERS_TEST_LOG is set.
 func logged(handler consumer.Handler) consumer.Handler {
 	path := os.Getenv("ORDERS_TEST_LOG")
 	if path == "" {

@@ -20,10 +20,10 @@ import (
 	"example.com/orders/store"
 )
 
-// inFirestore keeps orders in a database of Firestore.
+// inFirestore stores orders in a database of Firestore.
 type inFirestore struct {
 	db     *firestore.DB
-	client *google.Client // of the consumer
+	client *google.Client // for the consumer
 }
 
 func openFirestore(ctx context.Context, project string) (inFirestore, error) {

@@ -1,5 +1,5 @@
-// Orders is an order service on Feedbox: `orders serve` is its API, `orders relay` sends
-// its events, `orders consume` keeps the totals of open orders.
+// Orders is an order service on Feedbox: `orders serve` runs its API, `orders relay` publishes its
+// events, and `orders consume` maintains the totals of open orders.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	parts := map[string]func(context.Context, *azcosmos.Client, servicebus.ClientConfig) error{"serve": serve, "relay": relay, "consume": consume}
 	if len(args) != 1 || parts[args[0]] == nil {
-		return errors.New("say serve, relay or consume")
+		return errors.New("usage: orders serve, relay or consume")
 	}
 	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: os.Getenv("ORDERS_COSMOS"), Key: os.Getenv("ORDERS_COSMOS_KEY")})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"example.com/orders/store"
 )
 
-// keeper is a store of orders and totals: what an adopter writes for a store of theirs.
+// keeper is a store of orders and totals: the code that an adopter writes for another store.
 type keeper interface {
 	orders() (*store.Orders, error)
 	events() (relayport.Store, error)
@@ -34,7 +34,7 @@ type keeper interface {
 // counter is open.Totals.Count.
 type counter = func(ctx context.Context, e *consumer.Event, change func(t *open.Total)) error
 
-// carrier is a broker: what an adopter writes for a broker of theirs.
+// carrier is a broker: the code that an adopter writes for another broker.
 type carrier interface {
 	broker() (relayport.Broker, error)
 	consumer(handler consumer.Handler, inbox consumer.Inbox) (interface {
@@ -77,7 +77,7 @@ func runOn(ctx context.Context, part string, k keeper, c carrier) error {
 	}
 }
 
-// ordersIn are the ports to the orders of a store of rows.
+// ordersIn returns the orders of a store of rows.
 func ordersIn(table recordstore.Store) (*store.Orders, error) {
 	work, err := recordstore.NewUnitsOfWork(table, store.Kind.Kind(), nil, nil)
 	reader, wrong := recordstore.NewJSONReader[order.State](table, store.Type)

@@ -18,10 +18,10 @@ import (
 	"example.com/orders/store"
 )
 
-// inPostgres keeps orders in a database.
+// inPostgres stores orders in a database of PostgreSQL.
 type inPostgres struct {
 	db   *postgres.DB
-	pool *pgxpool.Pool // of the consumer, whose database it could be as well
+	pool *pgxpool.Pool // for the consumer, which could use its own database
 }
 
 func openPostgres(ctx context.Context, url string) (inPostgres, error) {
@@ -30,7 +30,7 @@ func openPostgres(ctx context.Context, url string) (inPostgres, error) {
 	return inPostgres{db, pool}, errors.Join(err, wrong)
 }
 
-// create makes the tables, of an empty database.
+// create creates the tables in an empty database.
 func (k inPostgres) create(ctx context.Context) error {
 	_, err := k.pool.Exec(ctx, `CREATE TABLE totals (id text PRIMARY KEY, open boolean NOT NULL, pieces bigint NOT NULL, events bigint NOT NULL)`)
 	return errors.Join(err, k.db.Migrate(ctx))

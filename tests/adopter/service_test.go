@@ -11,7 +11,7 @@ import (
 	"example.com/orders/open"
 )
 
-// The whole way in one process: REST, store, relay, topic, consumer.
+// An order passes REST, store, relay, topic and consumer in one process.
 func TestAnOrderFromRequestToTotal(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -52,13 +52,13 @@ func TestAnOrderFromRequestToTotal(t *testing.T) {
 	}
 
 	w.eventually("the consumer has counted three events", func() bool { return w.counted(placed.view.ID).Events == 3 })
-	if w.store != nil { // a total that the consumer cannot read is not one that is not there
+	if w.store != nil { // the consumer must not treat an unreadable total as a missing one
 		var refused atomic.Bool
 		w.store.Control(cosmosemu.OpReadItem, func(c *cosmosemu.Call) *cosmosemu.Fault {
 			if c.Container != "totals" || c.ID != open.Name+"-total" || refused.Swap(true) {
 				return nil
 			}
-			return &cosmosemu.Fault{Status: http.StatusForbidden, Message: "the test wants it so"}
+			return &cosmosemu.Fault{Status: http.StatusForbidden, Message: "injected by the test"}
 		})
 		defer func() {
 			if !refused.Load() {
@@ -72,7 +72,7 @@ func TestAnOrderFromRequestToTotal(t *testing.T) {
 
 	w.eventually("the consumer has counted the four events", func() bool { return w.counted(placed.view.ID).Events == 4 })
 	if total := w.counted(placed.view.ID); total.Open || total.Pieces != 15 {
-		t.Errorf("the consumer keeps %+v", total)
+		t.Errorf("the consumer has stored %+v", total)
 	}
 	stop()
 	parts.Wait()

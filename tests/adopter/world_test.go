@@ -13,8 +13,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ import (
 	"example.com/orders/open"
 )
 
-// TestMain runs the tests, or one part of the service for them, in a process that they kill.
+// TestMain runs the tests, or one part of the service in a process that a test kills.
 func TestMain(m *testing.M) {
 	part := os.Getenv("ORDERS_TEST_PART")
 	if part == "" {
@@ -33,26 +35,26 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		err = runOn(context.Background(), part, k, c)
 	}
-	fmt.Fprintln(os.Stderr, part, err) // it is killed, it does not end
+	fmt.Fprintln(os.Stderr, part, err) // the process should be killed and not end
 	os.Exit(1)
 }
 
-// world is a store and a broker with what the service needs in them; the parts of the service
-// find it in the environment.
+// world is a store and a broker that are set up for the service. The parts of the service find them by
+// the environment.
 type world struct {
 	t *testing.T
 	keeper
 	carrier
-	azure  bool              // Cosmos DB and Service Bus, which the service is written for
-	store  *cosmosemu.Server // nil on another store
+	azure  bool              // Cosmos DB and Service Bus, as in main.go
+	store  *cosmosemu.Server // nil with another store
 	listen string            // the address of the API
 }
 
-// newWorld starts our emulators, or takes what tests/pairs names.
+// newWorld starts the emulators, or uses the servers that tests/pairs has set in the environment.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}
-	w.listen = fmt.Sprint("127.0.0.1:", 15000+rand.IntN(17000)) // none that connections which go out may have
+	w.listen = freeAddress(t)
 	t.Setenv("ORDERS_LISTEN", w.listen)
 	t.Setenv("ORDERS_LEASE_EXPIRY", "2s")
 	if w.azure = os.Getenv("ORDERS_TEST_POSTGRES") == "" && os.Getenv("ORDERS_TEST_FIRESTORE") == ""; w.azure {
@@ -93,7 +95,7 @@ func (w *world) startCosmos() {
 	for name, key := range map[string]string{"data": "/partitionKey", "totals": "/partitionKey", "leases": "/id", "parked": "/partitionKey"} {
 		props := cosmosemu.ContainerProps{ID: name, PartitionKey: []string{key}}
 		if name == "data" || name == "totals" {
-			props.DefaultTTL = -1 // documents may have a TTL of their own
+			props.DefaultTTL = -1 // documents may have their own TTL
 		}
 		must(w.t, w.store.CreateContainer(database, props))
 	}
@@ -101,7 +103,7 @@ func (w *world) startCosmos() {
 	w.t.Setenv("ORDERS_COSMOS_KEY", w.store.Key())
 }
 
-// pairOf is the store and the broker that the environment names.
+// pairOf returns the store and the broker that the environment names.
 func pairOf(ctx context.Context) (keeper, carrier, error) {
 	var k keeper
 	var err error
@@ -125,6 +127,32 @@ func pairOf(ctx context.Context) (keeper, carrier, error) {
 	}
 }
 
+// freeAddress returns an address at which a killed API can be started again. The port is below those
+// of outgoing connections, because one of them could take it in between.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 1000 {
+		address := fmt.Sprint("127.0.0.1:", 15000+rand.IntN(17000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			must(t, l.Close())
+			return address
+		}
+	}
+	t.Fatal("there is no free port")
+	return ""
+}
+
+// seedOf returns the seed of random choices, FEEDBOX_SEED or a new one, and logs it.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv("FEEDBOX_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d (FEEDBOX_SEED=%d repeats it)", seed, seed)
+	return seed
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -132,7 +160,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// answer is what the API says.
+// answer is an answer of the API.
 type answer struct {
 	status   int
 	etag     string
@@ -165,14 +193,14 @@ func (w *world) call(ctx context.Context, method, path, body string, headers ...
 	defer func() { _ = reply.Body.Close() }()
 	text, err := io.ReadAll(reply.Body)
 	a := answer{status: reply.StatusCode, etag: reply.Header.Get("ETag"), replayed: reply.Header.Get("Idempotency-Replayed") == "true"}
-	_ = json.Unmarshal(text, &a.view) // a problem has other members
+	_ = json.Unmarshal(text, &a.view) // a problem document has other members
 	return a, err
 }
 
 // up waits until the API answers.
 func (w *world) up() {
 	w.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if a, err := w.call(w.t.Context(), http.MethodGet, "", ""); err == nil && a.status == http.StatusOK {
 			return
 		}
@@ -182,17 +210,17 @@ func (w *world) up() {
 	}
 }
 
-// counted returns what the consumer keeps of an order.
+// counted returns the total that the consumer has stored of an order.
 func (w *world) counted(id string) open.Total {
 	w.t.Helper()
-	t, _ := w.total(w.t.Context(), id) // there is none at first
+	t, _ := w.total(w.t.Context(), id) // there may be none yet
 	return t
 }
 
-// eventually waits until something is so.
-func (w *world) eventually(what string, so func() bool) {
+// eventually waits up to a minute until ok returns true.
+func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !so(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("not after a minute: %s", what)
 		}

@@ -17,19 +17,19 @@ import (
 	"feedbox/tests/testkit"
 )
 
-func TestTheReadyFileNamesEveryEndpoint(t *testing.T) {
+func TestReadyFileContainsEveryEndpoint(t *testing.T) {
 	binaries := testkit.Build(t)
 	for name, c := range map[string]struct {
 		args []string
 		want []string
 	}{
-		"everything": {anyPorts("--ephemeral"), []string{"api", "ops", "page"}},
-		"emulators":  {emulatorPorts("--ephemeral"), nil},
+		"everything": {testkit.AnyPorts("--ephemeral"), []string{"api", "ops", "page"}},
+		"emulators":  {testkit.EmulatorPorts("--ephemeral"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ready := filepath.Join(t.TempDir(), "ready.json")
 			p := testkit.Start(t, "feedbox-dev", binaries.Dev, nil, append(c.args, "--ready-file", ready)...)
-			testkit.Eventually(t, 20*time.Second, "the ready file", func() bool { _, err := os.Stat(ready); return err == nil })
+			testkit.Eventually(t, time.Minute, "the ready file", func() bool { _, err := os.Stat(ready); return err == nil })
 			data, err := os.ReadFile(ready)
 			if err != nil {
 				t.Fatal(err)
@@ -51,12 +51,12 @@ func TestTheReadyFileNamesEveryEndpoint(t *testing.T) {
 			}
 			if ops, _ := got["ops"].(string); ops != "" {
 				for _, name := range []string{"outbox_lease_owned", "go_goroutines"} { // of the relay, of the process
-					testkit.Eventually(t, 20*time.Second, "metric "+name, func() bool {
+					testkit.Eventually(t, time.Minute, "metric "+name, func() bool {
 						return strings.Contains(request(t, http.MethodGet, ops+"/metrics", "", nil).body, name)
 					})
 				}
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if code := p.Terminate(ctx); code != 0 {
 				t.Errorf("SIGTERM: exit code %d, want 0", code)
@@ -68,14 +68,14 @@ func TestTheReadyFileNamesEveryEndpoint(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsReplacedUnlessItWasAskedFor(t *testing.T) {
+func TestOnlyTakenDefaultPortIsReplaced(t *testing.T) {
 	binaries := testkit.Build(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:8081")
 	if err == nil {
 		defer func() { _ = taken.Close() }()
-	} // else somebody else has it, which is as good
+	} // otherwise another process uses the port already
 	// The default of --cosmos is taken.
-	args := slices.DeleteFunc(emulatorPorts("--ephemeral"), func(s string) bool { return s == "--cosmos" })
+	args := slices.DeleteFunc(testkit.EmulatorPorts("--ephemeral"), func(s string) bool { return s == "--cosmos" })
 	args = slices.Delete(args, 1, 2) // its value
 	p, e := testkit.StartDev(t, binaries, args...)
 	if strings.Contains(e.CosmosEndpoint, ":8081") || !strings.Contains(p.Output(), "127.0.0.1:8081 is taken; cosmos is at ") {
@@ -86,7 +86,7 @@ func TestATakenPortIsReplacedUnlessItWasAskedFor(t *testing.T) {
 	wantExit(t, asked, 1, "--cosmos 127.0.0.1:8081", "address already in use", "give another address")
 }
 
-func TestWrongCommandLinesExitWith2(t *testing.T) {
+func TestInvalidCommandLineExitsWith2(t *testing.T) {
 	binaries := testkit.Build(t)
 	for name, c := range map[string]struct {
 		binary string
@@ -109,8 +109,8 @@ func TestWrongCommandLinesExitWith2(t *testing.T) {
 	}
 }
 
-// The official emulator's Config.json makes its entities; a wrong one is an error.
-func TestEmulatorsTakeTheOfficialConfig(t *testing.T) {
+// The official emulator's Config.json creates its entities; an invalid one is an error.
+func TestEmulatorsAcceptOfficialConfig(t *testing.T) {
 	binaries := testkit.Build(t)
 	config := filepath.Join(t.TempDir(), "Config.json")
 	write := func(text string) {
@@ -119,7 +119,7 @@ func TestEmulatorsTakeTheOfficialConfig(t *testing.T) {
 		}
 	}
 	write(`{"UserConfig":{"Namespaces":[{"Name":"sbemulatorns","Queues":[{"Name":"orders","Properties":{"RequiresSession":true}}]}]}}`)
-	_, e := testkit.StartDev(t, binaries, emulatorPorts("--ephemeral", "--config", config)...)
+	_, e := testkit.StartDev(t, binaries, testkit.EmulatorPorts("--ephemeral", "--config", config)...)
 	client, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -127,25 +127,25 @@ func TestEmulatorsTakeTheOfficialConfig(t *testing.T) {
 	defer func() { _ = client.Close(context.Background()) }()
 	session, err := client.AcceptSessionForQueue(t.Context(), "orders", "a", nil)
 	if err != nil {
-		t.Fatalf("the queue of the file is not there: %v", err)
+		t.Fatalf("the queue of the file does not exist: %v", err)
 	}
 	_ = session.Close(t.Context())
 
 	write(`{"UserConfig":{"Namespaces":[{"Name":"sbemulatorns","Queues":[{"Name":"orders","Properties":{"RequiresSessoin":true}}]}]}}`)
-	wantExit(t, testkit.Start(t, "feedbox-dev", binaries.Dev, nil, emulatorPorts("--ephemeral", "--config", config)...), 2, "--config", "RequiresSessoin")
+	wantExit(t, testkit.Start(t, "feedbox-dev", binaries.Dev, nil, testkit.EmulatorPorts("--ephemeral", "--config", config)...), 2, "--config", "RequiresSessoin")
 }
 
-// The service creates nothing: what is missing is named.
-func TestAServiceWithoutItsContainersSaysSo(t *testing.T) {
+// The service creates no containers, so its error names a missing one.
+func TestMissingContainerIsReported(t *testing.T) {
 	binaries := testkit.Build(t)
-	_, e := testkit.StartDev(t, binaries, emulatorPorts("--ephemeral")...)
+	_, e := testkit.StartDev(t, binaries, testkit.EmulatorPorts("--ephemeral")...)
 	p := testkit.Start(t, "feedbox api", binaries.Feedbox, append(e.ServiceEnv("FEEDBOX_API_LISTEN=127.0.0.1:0"), "FEEDBOX_COSMOS_CONTAINER=nowhere"), "api")
 	wantExit(t, p, 1, `the container "nowhere" does not exist`, "/partitionKey")
 }
 
 func wantExit(t *testing.T, p *testkit.Process, code int, output ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if got := p.Wait(ctx); got != code {
 		t.Errorf("exit code %d, want %d", got, code)

@@ -20,28 +20,27 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// The machine loses power: everything that was not fsynced is gone. Kill -9
-// cannot show that, because the kernel keeps what a dead process has written.
+// The machine loses power and all data that was not fsynced. Kill -9 cannot test that, because the
+// kernel keeps the writes of a dead process.
 func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
-	seed := time.Now().UnixNano()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
+	seed := testkit.Seed(t, uint64(time.Now().UnixNano()))
+	rnd := rand.New(rand.NewPCG(seed, 0))
 	cosmosDisk, busDisk := vfs.NewCrashableMem(), vfs.NewCrashableMem()
 	acked, unknown, lost := map[string]int{}, map[string]int{}, 0
 	for round := range 5 {
 		world := startWorld(t, cosmosDisk, busDisk)
 		load := &testkit.Workload{
 			Base: world.endpoints.API, Client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second},
-			Contacts: 20, Changes: 100_000, Writers: 8, Seed: seed + int64(round),
+			Contacts: 20, Changes: 100_000, Writers: 8, Seed: int64(seed) + int64(round),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- load.Run(ctx) }()
-		testkit.Eventually(t, 20*time.Second, "the first changes", func() bool { _, _, n := load.History(); return n > 50 })
+		testkit.Eventually(t, time.Minute, "the first changes", func() bool { _, _, n := load.History(); return n > 50 })
 		time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond)
 
-		// The store's disk first: a checkpoint that survives must not speak of
-		// messages that the broker's disk has not got.
+		// The store's disk is copied first, because a surviving checkpoint must not cover
+		// messages that are missing on the broker's disk.
 		a, _, _ := load.History()
 		cosmosDisk = cosmosDisk.CrashClone(vfs.CrashCloneCfg{})
 		busDisk = busDisk.CrashClone(vfs.CrashCloneCfg{})
@@ -54,7 +53,7 @@ func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 		for id, n := range a {
 			acked[id] += n
 		}
-		for id, n := range after { // acknowledged, but after the loss: may be gone
+		for id, n := range after { // acknowledged after the power loss, so perhaps lost
 			unknown[id] += n - a[id] + u[id]
 		}
 		world.stop()
@@ -73,11 +72,11 @@ func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// world is both emulators on given disks and the service on them, in this process
-// and over loopback sockets.
+// world is both emulators on given disks and the service on them, in this process and over loopback
+// sockets.
 type world struct {
 	endpoints testkit.Endpoints
-	stop      func() // as a power loss has it: nobody looks at what stopping writes
+	stop      func() // writes during the stop are lost, because the disks were copied before
 }
 
 func startWorld(t *testing.T, cosmosDisk, busDisk vfs.FS) *world {

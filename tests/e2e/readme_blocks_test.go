@@ -9,18 +9,18 @@ import (
 	"testing"
 )
 
-// walk are the documents whose blocks are run, in this order: each goes on where the one
-// before it ended.
+// walk lists the documents whose blocks are run, in this order. Each continues in the state in which
+// the previous one ended.
 var walk = []string{"README.md", "cmd/feedbox/README.md", "cmd/feedbox-dev/README.md"}
 
-// step is a block of a document that is run or that shows what came of one. The comment
-// on the line before it says which:
+// step is a block of a document that is run, or that shows the output of one. The comment on the line
+// before it is its mark:
 //
 //	<!-- run -->                           in the second terminal
-//	<!-- run until shown -->               again and again, until the output is what is shown next
-//	<!-- run in the first terminal -->     after what runs there was stopped
-//	<!-- shows -->                         what the second terminal has shown since the last run
-//	<!-- shows in the first terminal -->   the same of the first one
+//	<!-- run until shown -->               repeatedly, until the output matches the next block
+//	<!-- run in the first terminal -->     after stopping the program that runs there
+//	<!-- shows -->                         the output of the second terminal since the last run
+//	<!-- shows in the first terminal -->   the same for the first terminal
 //	<!-- not run: WHY -->
 type step struct {
 	where string // document and line of the block's first line
@@ -31,8 +31,8 @@ type step struct {
 
 var notRun = regexp.MustCompile(`^not run: \S`)
 
-// steps reads the blocks of a document. A block of shell commands without a mark is an
-// error: every one is run, or says why not.
+// steps reads the blocks of a document. A block of shell commands without a mark is an error, because
+// every block must be run or give a reason.
 func steps(document string) ([]step, error) {
 	var all []step
 	mark, inside := "", false
@@ -42,7 +42,7 @@ func steps(document string) ([]step, error) {
 		case isFence && !inside:
 			inside = true
 			if fence == "sh" && mark == "" {
-				return nil, fmt.Errorf("line %d: nothing says whether this block is run", i+1)
+				return nil, fmt.Errorf("line %d: this block has no mark", i+1)
 			}
 			all = append(all, step{line: i + 2, mark: mark})
 		case isFence:
@@ -62,14 +62,14 @@ func steps(document string) ([]step, error) {
 			kept = append(kept, s)
 		default:
 			if s.mark != "" && !notRun.MatchString(s.mark) {
-				return nil, fmt.Errorf("line %d: nobody knows what %q means", s.line, s.mark)
+				return nil, fmt.Errorf("line %d: unknown mark %q", s.line, s.mark)
 			}
 		}
 	}
 	return kept, nil
 }
 
-// variable is what differs from run to run, and what stands for it.
+// variable lists text that differs between runs, and the pattern that replaces it.
 var variable = []struct{ found, means *regexp.Regexp }{
 	{regexp.MustCompile(`^(\.\.\.|…)`), regexp.MustCompile(`.*`)},
 	{regexp.MustCompile(`^ +`), regexp.MustCompile(` +`)},
@@ -80,11 +80,11 @@ var variable = []struct{ found, means *regexp.Regexp }{
 	{regexp.MustCompile(`^(\d+(\.\d+)?(ms|s|m|h|d))+\b`), regexp.MustCompile(`(\d+(\.\d+)?(µs|ms|s|m|h|d))+`)},
 }
 
-// pattern matches the lines that a shown line stands for.
+// pattern returns the pattern of a shown line, with variable text replaced.
 func pattern(shown string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?m)^`)
-	word := false // inside one: what looks like an id or a time is a part of it
+	word := false // inside a word, where a match would not be an id or a time
 next:
 	for rest := strings.TrimRight(shown, " "); rest != ""; {
 		for _, v := range variable {
@@ -103,8 +103,7 @@ next:
 	return regexp.MustCompile(b.String())
 }
 
-// missing is the first shown line that output lacks, looking for them in order; "" if
-// all are there.
+// missing returns the first shown line that output does not contain in order; "" if it contains all.
 func missing(shown, output string) string {
 	output = strings.ReplaceAll(output, "\r", "")
 	for line := range strings.Lines(shown) {
@@ -121,12 +120,12 @@ func missing(shown, output string) string {
 	return ""
 }
 
-func TestStepsOfADocument(t *testing.T) {
+func TestStepsRequiresMarks(t *testing.T) {
 	for text, want := range map[string]string{
-		"```sh\nls\n```\n":                             "line 1: nothing says whether this block is run",
-		"<!-- run -->\ntext\n```sh\nls\n```\n":         "line 3: nothing says whether this block is run",
-		"<!-- runs -->\n```sh\nls\n```\n":              `line 3: nobody knows what "runs" means`,
-		"<!-- not run -->\n```sh\nls\n```\n":           `nobody knows what "not run" means`,
+		"```sh\nls\n```\n":                             "line 1: this block has no mark",
+		"<!-- run -->\ntext\n```sh\nls\n```\n":         "line 3: this block has no mark",
+		"<!-- runs -->\n```sh\nls\n```\n":              `line 3: unknown mark "runs"`,
+		"<!-- not run -->\n```sh\nls\n```\n":           `unknown mark "not run"`,
 		"<!-- not run: it is slow -->\n```sh\nls\n```": "",
 	} {
 		_, err := steps(text)
@@ -145,11 +144,11 @@ func TestStepsOfADocument(t *testing.T) {
 			t.Errorf("%q lacks %q", output, line)
 		}
 		if missing(shown+"\nmore", output) == "" || missing("x"+shown, output) == "" {
-			t.Errorf("%q: what is not there is not missed", shown)
+			t.Errorf("%q: a missing line is not reported", shown)
 		}
 	}
 	if missing("3 keys", "4 keys") == "" || missing("a\nb", "b\na") == "" {
-		t.Error("another number or order is not missed")
+		t.Error("another number or order is not reported")
 	}
 }
 

@@ -22,12 +22,11 @@ import (
 // stepLimit bounds one block; the longest is the load, half a minute.
 const stepLimit = 3 * time.Minute
 
-// Every block of the walk, which begins in the README, is run in its order, in two
-// terminals, and shows what the document says. The programs are built once: `go run`
-// and `go build` are replaced by a script, which also chooses ports that are free on
-// this machine.
-func TestREADMEIsTrue(t *testing.T) {
-	t.Parallel() // it waits more than it works
+// Every block of the walk is run in order in two terminals, and its output must be that of the
+// document. The programs are built once: a script replaces `go run` and `go build`, and chooses free
+// ports.
+func TestREADMEShowsActualOutput(t *testing.T) {
+	t.Parallel() // it mostly waits
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Fatalf("the README's commands are for a shell: %v", err)
 	}
@@ -56,18 +55,18 @@ func TestREADMEIsTrue(t *testing.T) {
 					break
 				}
 				if time.Since(began) > stepLimit {
-					fail("it never shows %q", missing(all[i+1].text, w.shown()))
+					fail("the output never contains %q", missing(all[i+1].text, w.shown()))
 				}
 			}
 		case "shows":
 			if line := missing(s.text, w.shown()); line != "" {
-				fail("it does not show %q", line)
+				fail("the output does not contain %q", line)
 			}
 		case "shows in the first terminal":
 			began := time.Now()
 			for missing(s.text, w.firstShown()) != "" {
 				if time.Since(began) > time.Minute {
-					fail("the first terminal does not show %q", missing(s.text, w.firstShown()))
+					fail("the first terminal does not contain %q", missing(s.text, w.firstShown()))
 				}
 				time.Sleep(20 * time.Millisecond)
 			}
@@ -75,7 +74,7 @@ func TestREADMEIsTrue(t *testing.T) {
 	}
 }
 
-// terminals are the two that the README speaks of.
+// terminals are the two terminals of the README.
 type terminals struct {
 	dir   string
 	env   []string
@@ -83,7 +82,7 @@ type terminals struct {
 	ended chan struct{} // of first
 	out   *output       // of first
 	stdin io.WriteCloser
-	both  *output // of the second: what its last block wrote
+	both  *output // of the second: the output of its last block
 }
 
 func newTerminals(t *testing.T, b testkit.Binaries) *terminals {
@@ -94,7 +93,7 @@ func newTerminals(t *testing.T, b testkit.Binaries) *terminals {
 case "$*" in
 "run ./cmd/feedbox-dev"*) shift 2; exec %[1]s "$@" %[3]s ;;
 "build -o bin/ ./cmd/...") mkdir -p bin && ln -sf %[1]s bin/feedbox-dev && ln -sf %[2]s bin/feedbox ;;
-*) echo "the test of the README knows no: go $*" >&2; exit 99 ;;
+*) echo "unknown command in the README: go $*" >&2; exit 99 ;;
 esac
 `, b.Dev, b.Feedbox, strings.Join(freePorts(t), " "))
 	if err := os.WriteFile(filepath.Join(tools, "go"), []byte(script), 0o700); err != nil {
@@ -117,7 +116,7 @@ esac
 	}
 	t.Cleanup(func() {
 		w.stopFirst()
-		_ = syscall.Kill(-second.Process.Pid, syscall.SIGKILL) // with what it runs in the background
+		_ = syscall.Kill(-second.Process.Pid, syscall.SIGKILL) // including its background processes
 		_ = second.Wait()
 	})
 	return w
@@ -131,8 +130,8 @@ func (w *terminals) bash(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// freePorts are flags of feedbox-dev with ports that were free a moment ago, the same for
-// each start: a client finds it again.
+// freePorts returns flags of feedbox-dev with free ports. They are the same for each start, so that
+// clients can reconnect.
 func freePorts(t *testing.T) []string {
 	t.Helper()
 	var flags []string
@@ -147,7 +146,7 @@ func freePorts(t *testing.T) []string {
 	return flags
 }
 
-// startFirst types Ctrl-C into the first terminal and then the block.
+// startFirst stops the program in the first terminal and runs the block there.
 func (w *terminals) startFirst(t *testing.T, block string) {
 	t.Helper()
 	w.stopFirst()
@@ -176,12 +175,12 @@ func (w *terminals) stopFirst() {
 	}
 }
 
-// awaitFirst waits until the first terminal says that all is there.
+// awaitFirst waits until the first terminal shows that feedbox-dev is ready.
 func (w *terminals) awaitFirst(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	for {
-		// The process of the file is the one just started, not one killed before.
+		// The pid file must be that of the new process, not of a killed one.
 		text, _ := os.ReadFile(filepath.Join(w.dir, ".feedbox", "pid"))
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		if err == nil && strings.Contains(w.out.String(), "What points feedbox") && syscall.Kill(pid, 0) == nil {
@@ -199,8 +198,8 @@ func (w *terminals) awaitFirst(ctx context.Context) error {
 
 const endMark = "@@ the block has ended"
 
-// run types a block into the second terminal and waits until it has ended. A command
-// that fails is an error, in the background or not.
+// run runs a block in the second terminal and waits for its end. A command that fails is an error, also
+// in the background.
 func (w *terminals) run(ctx context.Context, block string) error {
 	file := filepath.Join(w.dir, ".block")
 	if err := os.WriteFile(file, []byte(block), 0o600); err != nil {
@@ -222,13 +221,13 @@ func (w *terminals) run(ctx context.Context, block string) error {
 	return nil
 }
 
-// last is the end of what a terminal shows.
+// last returns the end of a terminal's output.
 func last(text string) string { return text[max(0, len(text)-4000):] }
 
 func (w *terminals) shown() string      { return w.both.String() }
 func (w *terminals) firstShown() string { return w.out.String() }
 
-// output keeps what processes write.
+// output collects the output of processes.
 type output struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer

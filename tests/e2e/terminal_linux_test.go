@@ -15,20 +15,19 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// A terminal gets colour, unless NO_COLOR is set.
-func TestColourOnATerminal(t *testing.T) {
+// Output on a terminal is coloured unless NO_COLOR is set or the terminal is dumb.
+func TestTerminalOutputIsColoured(t *testing.T) {
 	for variable, coloured := range map[string]bool{"NO_COLOR=": true, "NO_COLOR=1": false, "TERM=dumb": false} {
 		t.Run(variable, func(t *testing.T) {
-			shown := onTerminal(t, []string{"TERM=xterm", variable}, testkit.Build(t).Dev, anyPorts("--ephemeral", "--log-level", "info")...)
+			shown := onTerminal(t, []string{"TERM=xterm", variable}, testkit.Build(t).Dev, testkit.AnyPorts("--ephemeral", "--log-level", "info")...)
 			if strings.Contains(shown, "\x1b[") != coloured {
-				t.Errorf("coloured has to be %v:\n%q", coloured, shown)
+				t.Errorf("coloured: want %v:\n%q", coloured, shown)
 			}
 		})
 	}
 }
 
-// onTerminal runs a program in a terminal until its banner is whole and returns what it
-// has shown.
+// onTerminal runs a program in a terminal until its banner is complete, and returns its output.
 func onTerminal(t *testing.T, env []string, path string, args ...string) string {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -65,7 +64,7 @@ func onTerminal(t *testing.T, env []string, path string, args ...string) string 
 			}
 		}
 	})
-	testkit.Eventually(t, 30*time.Second, "the banner", func() bool { return strings.Contains(out.String(), "What points feedbox") })
+	testkit.Eventually(t, time.Minute, "the banner", func() bool { return strings.Contains(out.String(), "What points feedbox") })
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("SIGTERM: %v", err)

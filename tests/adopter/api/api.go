@@ -19,9 +19,9 @@ import (
 // view is an order as clients see it.
 type view struct {
 	ID       uuid.UUID    `json:"id" doc:"id of the order"`
-	Customer string       `json:"customer" doc:"who ordered"`
+	Customer string       `json:"customer" doc:"name of the customer"`
 	Status   order.Status `json:"status" doc:"open, shipped or cancelled"`
-	Lines    []order.Line `json:"lines" doc:"what was ordered"`
+	Lines    []order.Line `json:"lines" doc:"ordered goods"`
 	Total    int64        `json:"total" doc:"in cents"`
 	Version  int64        `json:"version" doc:"rises by one with each change"`
 }
@@ -53,7 +53,7 @@ func (b *addBody) Members() []httpapi.Member {
 
 func (b *addBody) Check() error { return order.CheckLine(b.sku, b.pieces, b.price) }
 
-// Resource is the orders.
+// Resource returns the REST resource of orders.
 func Resource(orders *store.Orders) httpapi.Resource {
 	a := api{orders}
 	return httpapi.Resource{Noun: store.Type, Routes: []httpapi.Route{
@@ -66,7 +66,7 @@ func Resource(orders *store.Orders) httpapi.Resource {
 	}}
 }
 
-// api answers requests through the ports.
+// api handles requests with the orders of the store.
 type api struct{ *store.Orders }
 
 func (a api) place(ctx context.Context, b *placeBody, in httpapi.Creation) (httpapi.Created[view], error) {

@@ -1,4 +1,4 @@
-// Package open keeps the total of each order beside the mark of the inbox: events count once.
+// Package open stores the total of each order next to the mark of the inbox, so that events count once.
 package open
 
 import (
@@ -18,16 +18,16 @@ import (
 // Name of the consumer and of its subscription.
 const Name = "open-orders"
 
-// Total is what is kept of an order.
+// Total is the stored total of an order.
 type Total struct {
 	ID           string `json:"id"`
 	PartitionKey string `json:"partitionKey"`
 	Open         bool   `json:"open"`
 	Pieces       int64  `json:"pieces"` // ever added
-	Events       int64  `json:"events"` // that were counted
+	Events       int64  `json:"events"` // counted events
 }
 
-// Totals are kept in a container.
+// Totals stores totals in a container.
 type Totals struct {
 	*cosmosinbox.Inbox
 	container *azcosmos.ContainerClient
@@ -39,7 +39,7 @@ func New(container *azcosmos.ContainerClient) (*Totals, error) {
 	return &Totals{inbox, container}, err
 }
 
-// Handler counts events by what Totals.Count does.
+// Handler returns a handler that counts events with count, such as Totals.Count.
 func Handler(count func(ctx context.Context, e *consumer.Event, change func(t *Total)) error) (consumer.Handler, error) {
 	m := consumer.NewMux()
 	consumer.OnPayload(m, func(ctx context.Context, e *consumer.Event, _ order.Placed) error {
@@ -64,7 +64,7 @@ func (c *Totals) Count(ctx context.Context, e *consumer.Event, change func(t *To
 	failed, _ := errors.AsType[*azcore.ResponseError](err)
 	first := failed != nil && failed.StatusCode == http.StatusNotFound
 	if err != nil && !first {
-		return err // the event comes again
+		return err // the event is redelivered
 	}
 	change(&t)
 	t.Events++
@@ -75,7 +75,7 @@ func (c *Totals) Count(ctx context.Context, e *consumer.Event, change func(t *To
 	body, _ := json.Marshal(t) // texts and numbers
 	if first {
 		batch.CreateItem(body, nil)
-	} else { // refused if what was read is old
+	} else { // refused if the total has changed since the read
 		batch.ReplaceItem(t.ID, body, &azcosmos.TransactionalBatchItemOptions{IfMatchETag: &stored.ETag})
 	}
 	return batch.Execute(ctx)

@@ -16,13 +16,13 @@ import (
 
 // The rules of an order.
 const (
-	CreditLimit = 1_000_000 // of the lines together, in cents
+	CreditLimit = 1_000_000 // of all lines together, in cents
 	LinePieces  = 10        // of one line; more become several lines
 	maxPieces   = 100       // of one addition
 	maxText     = 100       // of the name of a customer or goods, in bytes
 )
 
-// Status is where an order stands.
+// Status is the status of an order.
 type Status string
 
 // The statuses of an order. The last two are final.
@@ -45,7 +45,7 @@ type Order struct {
 	state State
 }
 
-// State is what is stored of an order besides its root.
+// State is the stored state of an order besides its root.
 type State struct {
 	Customer string `json:"customer"`
 	Status   Status `json:"status"`
@@ -66,7 +66,7 @@ func Place(id uuid.UUID, requestHash, customer string, now time.Time) (*Order, e
 // Restore returns the order that was stored.
 func Restore(root aggregate.Root, s State) (*Order, error) { return &Order{Root: root, state: s}, nil }
 
-// State returns the order as plain values. Its lines are not to be changed.
+// State returns the order as plain values. Its lines must not be changed.
 func (o *Order) State() State { return o.state }
 
 // Add adds pieces of some goods, as one line for each LinePieces of them.
@@ -85,7 +85,7 @@ func (o *Order) Add(sku string, pieces, price int64, now time.Time) error {
 	return nil
 }
 
-// Ship sends the goods. There must be some.
+// Ship marks the order as shipped. It must have lines.
 func (o *Order) Ship(now time.Time) error {
 	if err := o.mustBeOpen(); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (o *Order) Ship(now time.Time) error {
 	return nil
 }
 
-// Cancel calls the order off.
+// Cancel cancels the order.
 func (o *Order) Cancel(now time.Time) error {
 	if err := o.mustBeOpen(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (o *Order) Cancel(now time.Time) error {
 	return nil
 }
 
-// Total is what the lines cost, in cents.
+// Total returns the price of all lines in cents.
 func (s State) Total() (total int64) {
 	for _, l := range s.Lines {
 		total += l.Pieces * l.Price
@@ -118,7 +118,7 @@ func (s State) Total() (total int64) {
 
 func (o *Order) mustBeOpen() error {
 	if o.state.Status != Open {
-		return fault.New(fault.Conflict, "order_closed", "the order is "+string(o.state.Status)+" and changes no more")
+		return fault.New(fault.Conflict, "order_closed", "the order is "+string(o.state.Status)+" and can no longer change")
 	}
 	return nil
 }

@@ -25,15 +25,15 @@ func place(t *testing.T) *order.Order {
 func actions(t *testing.T, o *order.Order) string {
 	t.Helper()
 	commit, _ := o.Pending()
-	var told []string
+	var names []string
 	for _, e := range commit.Events {
-		told = append(told, strings.TrimSuffix(strings.TrimPrefix(e.Action(), "Order"), "Event"))
+		names = append(names, strings.TrimSuffix(strings.TrimPrefix(e.Action(), "Order"), "Event"))
 	}
-	return strings.Join(told, " ")
+	return strings.Join(names, " ")
 }
 
 // Two lines in one commit are two events.
-func TestManyPiecesAreSeveralLines(t *testing.T) {
+func TestManyPiecesBecomeSeveralLines(t *testing.T) {
 	o := place(t)
 	if err := o.Add("pen", 15, 100, now); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestManyPiecesAreSeveralLines(t *testing.T) {
 	}
 }
 
-func TestTheCreditLimitHoldsOverAllLines(t *testing.T) {
+func TestCreditLimitCoversAllLines(t *testing.T) {
 	o := place(t)
 	if err := o.Add("desk", 9, order.CreditLimit/10, now); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestTheCreditLimitHoldsOverAllLines(t *testing.T) {
 	}
 }
 
-func TestAClosedOrderChangesNoMore(t *testing.T) {
+func TestClosedOrderCannotChange(t *testing.T) {
 	for name, end := range map[string]func(o *order.Order) error{
 		"shipped":   func(o *order.Order) error { return o.Ship(now) },
 		"cancelled": func(o *order.Order) error { return o.Cancel(now) },
@@ -79,14 +79,14 @@ func TestAClosedOrderChangesNoMore(t *testing.T) {
 	}
 }
 
-func TestWrongInputNamesEachField(t *testing.T) {
+func TestInvalidInputNamesEachField(t *testing.T) {
 	if err := order.CheckCustomer(" "); !fault.Is(err, fault.Invalid) {
 		t.Errorf("an empty name: %v", err)
 	}
 	err := place(t).Add("", 0, -1, now)
 	for _, field := range []string{"/sku", "/pieces", "/price"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%v; want something about %s", err, field)
+			t.Errorf("%v; want a fault for %s", err, field)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package store says how orders are kept: this is all the persistence there is.
+// Package store defines the storage of orders. It is all the persistence code of the service.
 package store
 
 import (
@@ -15,13 +15,13 @@ import (
 	"example.com/orders/order"
 )
 
-// Type is the type of the documents of orders, and what people call them.
+// Type is the type of the documents of orders, and their name in faults.
 const Type = "order"
 
-// ids keeps the ids of orders that come of idempotency keys apart from all others.
+// ids separates the order ids derived from idempotency keys from other derived ids.
 var ids = uuid.MustParse("2f6f0c57-5a0e-4f0e-9c64-0d6f0f1f7a52")
 
-// Kind says how orders are stored.
+// Kind defines how orders are stored.
 var Kind = document.JSON[*order.Order, order.State]{
 	Type: Type, State: (*order.Order).State, Restore: order.Restore,
 	Events: []document.EventCodec{
@@ -32,7 +32,7 @@ var Kind = document.JSON[*order.Order, order.State]{
 	},
 }
 
-// Orders are the ports to the orders of a container.
+// Orders changes and reads the orders of a container.
 type Orders struct {
 	command.Service[*order.Order]
 	Reader interface {

@@ -11,11 +11,11 @@ import (
 
 var link = regexp.MustCompile(`href="([^"]+)"`)
 
-// The root of feedbox-dev leads to everything else, and each of its links answers.
-func TestTheRootLeadsOn(t *testing.T) {
-	dev, e := testkit.StartDev(t, testkit.Build(t), anyPorts("--ephemeral")...)
+// The root page of feedbox-dev links to all other pages, and each link works.
+func TestRootPageLinksWork(t *testing.T) {
+	dev, e := testkit.StartDev(t, testkit.Build(t), testkit.AnyPorts("--ephemeral")...)
 	if !strings.HasPrefix(dev.Output(), "starting the emulators") {
-		t.Errorf("it does not say at once what happens:\n%s", dev.Output())
+		t.Errorf("the output does not begin with the current step:\n%s", dev.Output())
 	}
 	root := request(t, http.MethodGet, e.API+"/", "", nil)
 	wantStatus(t, root, http.StatusOK)
