@@ -18,10 +18,12 @@ type order struct {
 type (
 	orderPlaced struct{}
 	lineAdded   struct{ Line string }
+	addressSet  struct{ Address string }
 )
 
 func (orderPlaced) Action() string { return "OrderPlacedEvent" }
 func (lineAdded) Action() string   { return "LineAddedEvent" }
+func (addressSet) Action() string  { return "AddressSetEvent" }
 
 // placeOrder returns a new order. requestHash is empty for a request without an idempotency
 // key.
@@ -38,6 +40,11 @@ func placeOrder(id uuid.UUID, requestHash string, now time.Time) (*order, error)
 func (o *order) addLine(line string, now time.Time) {
 	o.lines = append(o.lines, line)
 	aggregate.Record(&o.Root, lineAdded{line}, uuid.New(), now)
+}
+
+// setAddress records only the last address of a commit.
+func (o *order) setAddress(address string, now time.Time) {
+	aggregate.RecordLast(&o.Root, addressSet{address}, uuid.New(), now)
 }
 
 func (o *order) cancel() { o.MarkDeleted() }
@@ -100,4 +107,20 @@ func ExampleTombstone() {
 	// LineAddedEvent version 1 sequence 2
 	// tombstone needed: true
 	// OrderPlacedEvent version 2 sequence 3
+}
+
+// RecordLast replaces a pending event of the same action; Record does not.
+func ExampleRecordLast() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	o, _ := placeOrder(uuid.New(), "", now)
+	o.setAddress("Bern", now)
+	o.addLine("pens", now)
+	o.addLine("paper", now)
+	o.setAddress("Basel", now)
+	printPending(o)
+	// Output:
+	// OrderPlacedEvent version 1 sequence 1
+	// AddressSetEvent version 1 sequence 2
+	// LineAddedEvent version 1 sequence 3
+	// LineAddedEvent version 1 sequence 4
 }
