@@ -67,8 +67,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // KindOf returns the kind of the outermost fault in err's chain, and Internal if there is
 // none. It must not be called with a nil error.
 func KindOf(err error) Kind {
-	var f *Error
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*Error](err); ok {
 		return f.Kind
 	}
 	return Internal
@@ -76,17 +75,13 @@ func KindOf(err error) Kind {
 
 // Is reports whether err holds a fault whose kind is kind.
 func Is(err error, kind Kind) bool {
-	if err == nil {
-		return false
-	}
-	var f *Error
-	return errors.As(err, &f) && f.Kind == kind
+	f, ok := errors.AsType[*Error](err)
+	return ok && f.Kind == kind
 }
 
 // RetryAfter returns the RetryAfter of the outermost fault in err's chain, or zero.
 func RetryAfter(err error) time.Duration {
-	var f *Error
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*Error](err); ok {
 		return f.RetryAfter
 	}
 	return 0

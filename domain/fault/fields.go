@@ -25,8 +25,8 @@ func Merge(errs ...error) error {
 		if err == nil {
 			continue
 		}
-		var f *Error
-		if !errors.As(err, &f) || f.Kind != Invalid || len(f.Fields) == 0 {
+		f, ok := errors.AsType[*Error](err)
+		if !ok || f.Kind != Invalid || len(f.Fields) == 0 {
 			return err
 		}
 		fields = append(fields, f.Fields...)
@@ -37,8 +37,8 @@ func Merge(errs ...error) error {
 // At returns err with prefix before the pointer of each field, for a value that is nested in
 // the request body. Other errors are returned unchanged.
 func At(prefix string, err error) error {
-	var f *Error
-	if !errors.As(err, &f) || len(f.Fields) == 0 {
+	f, ok := errors.AsType[*Error](err)
+	if !ok || len(f.Fields) == 0 {
 		return err
 	}
 	moved := *f
