@@ -7,7 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
-	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // TestRuleActions: each matching rule with an action makes a copy of its own, changed;
@@ -68,7 +68,7 @@ func FuzzApplyChanges(f *testing.F) {
 			return
 		}
 		fields.Subject = subject
-		out, err := applyChanges(payload, &fields, []broker.Change{{Property: name, Value: "v"}, {}})
+		out, err := applyChanges(payload, &fields, []sqlfilter.Change{{Property: name, Value: "v"}, {}})
 		if err != nil {
 			return
 		}

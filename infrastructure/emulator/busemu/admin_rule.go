@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // Rules of the admin API. A rule's filter and action are given back as the XML
@@ -90,7 +91,7 @@ func (q *adminRequest) putRule() {
 
 // readRuleDescription reads a RuleDescription or a DefaultRuleDescription.
 func readRuleDescription(d *xmlNode, name string) (broker.Rule, error) {
-	rule := broker.Rule{Name: name, Filter: broker.Filter{Kind: broker.TrueFilter}}
+	rule := broker.Rule{Name: name, Filter: sqlfilter.Filter{Kind: sqlfilter.KindTrue}}
 	if v, ok := d.value("Name"); ok && v != "" {
 		rule.Name = v
 	}
@@ -102,7 +103,7 @@ func readRuleDescription(d *xmlNode, name string) (broker.Rule, error) {
 		}
 	}
 	if n := d.child("Action"); n != nil && n.instanceType() != "EmptyRuleAction" {
-		action := &broker.SQLAction{}
+		action := &sqlfilter.Action{}
 		action.Expression, _ = n.value("SqlExpression")
 		var err error
 		if action.Parameters, err = readParameters(n.child("Parameters")); err != nil {
@@ -113,20 +114,20 @@ func readRuleDescription(d *xmlNode, name string) (broker.Rule, error) {
 	return rule, nil
 }
 
-func readFilter(n *xmlNode) (broker.Filter, error) {
+func readFilter(n *xmlNode) (sqlfilter.Filter, error) {
 	switch n.instanceType() {
 	case "TrueFilter":
-		return broker.Filter{Kind: broker.TrueFilter}, nil
+		return sqlfilter.Filter{Kind: sqlfilter.KindTrue}, nil
 	case "FalseFilter":
-		return broker.Filter{Kind: broker.FalseFilter}, nil
+		return sqlfilter.Filter{Kind: sqlfilter.KindFalse}, nil
 	case "SqlFilter":
-		f := broker.Filter{Kind: broker.SQLFilter}
+		f := sqlfilter.Filter{Kind: sqlfilter.KindSQL}
 		f.Expression, _ = n.value("SqlExpression")
 		var err error
 		f.Parameters, err = readParameters(n.child("Parameters"))
 		return f, err
 	case "CorrelationFilter":
-		f := broker.Filter{Kind: broker.CorrelationFilter}
+		f := sqlfilter.Filter{Kind: sqlfilter.KindCorrelation}
 		c := fieldReader{node: n}
 		c.string("CorrelationId", &f.Correlation.CorrelationID)
 		c.string("MessageId", &f.Correlation.MessageID)
@@ -145,16 +146,16 @@ func readFilter(n *xmlNode) (broker.Filter, error) {
 		}
 		return f, err
 	default:
-		return broker.Filter{Kind: broker.UnknownFilter}, nil
+		return sqlfilter.Filter{Kind: sqlfilter.KindUnknown}, nil
 	}
 }
 
 // readParameters reads a list of KeyValueOfstringanyType.
-func readParameters(n *xmlNode) ([]broker.Parameter, error) {
+func readParameters(n *xmlNode) ([]sqlfilter.Parameter, error) {
 	if n == nil {
 		return nil, nil
 	}
-	var out []broker.Parameter
+	var out []sqlfilter.Parameter
 	for _, pair := range n.children {
 		name, ok := pair.value("Key")
 		value := pair.child("Value")
@@ -165,7 +166,7 @@ func readParameters(n *xmlNode) ([]broker.Parameter, error) {
 		if err != nil {
 			return nil, &broker.Error{Condition: broker.ArgumentError, Description: "The value of parameter '" + name + "': " + err.Error()}
 		}
-		out = append(out, broker.Parameter{Name: name, Value: v})
+		out = append(out, sqlfilter.Parameter{Name: name, Value: v})
 	}
 	return out, nil
 }
@@ -217,14 +218,14 @@ func writeRule(b *bytes.Buffer, r *broker.Rule) {
 }
 
 // writeFilter writes the filter of a rule that was not made by the admin API.
-func writeFilter(b *bytes.Buffer, f *broker.Filter) {
+func writeFilter(b *bytes.Buffer, f *sqlfilter.Filter) {
 	open := func(kind string) { b.WriteString(`<Filter i:type="` + kind + `">`) }
 	switch f.Kind {
-	case broker.TrueFilter, broker.FalseFilter:
+	case sqlfilter.KindTrue, sqlfilter.KindFalse:
 		open(string(f.Kind) + "Filter")
-		element(b, "SqlExpression", map[broker.FilterKind]string{broker.TrueFilter: "1=1", broker.FalseFilter: "1=0"}[f.Kind])
+		element(b, "SqlExpression", map[sqlfilter.Kind]string{sqlfilter.KindTrue: "1=1", sqlfilter.KindFalse: "1=0"}[f.Kind])
 		element(b, "CompatibilityLevel", "20")
-	case broker.CorrelationFilter:
+	case sqlfilter.KindCorrelation:
 		open("CorrelationFilter")
 		c := &f.Correlation
 		elementIf(b, "CorrelationId", c.CorrelationID)
@@ -235,9 +236,9 @@ func writeFilter(b *bytes.Buffer, f *broker.Filter) {
 		elementIf(b, "SessionId", c.SessionID)
 		elementIf(b, "ReplyToSessionId", c.ReplyToSessionID)
 		elementIf(b, "ContentType", c.ContentType)
-		var properties []broker.Parameter
+		var properties []sqlfilter.Parameter
 		for name, v := range c.Properties {
-			properties = append(properties, broker.Parameter{Name: name, Value: v})
+			properties = append(properties, sqlfilter.Parameter{Name: name, Value: v})
 		}
 		writeParameters(b, "Properties", properties)
 	default:
@@ -249,7 +250,7 @@ func writeFilter(b *bytes.Buffer, f *broker.Filter) {
 	b.WriteString("</Filter>")
 }
 
-func writeAction(b *bytes.Buffer, a *broker.SQLAction) {
+func writeAction(b *bytes.Buffer, a *sqlfilter.Action) {
 	if a == nil {
 		b.WriteString(`<Action i:type="EmptyRuleAction"></Action>`)
 		return
@@ -261,7 +262,7 @@ func writeAction(b *bytes.Buffer, a *broker.SQLAction) {
 	b.WriteString("</Action>")
 }
 
-func writeParameters(b *bytes.Buffer, name string, list []broker.Parameter) {
+func writeParameters(b *bytes.Buffer, name string, list []sqlfilter.Parameter) {
 	if len(list) == 0 {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // A consumer of a topic itself, as JMS has it (OASIS, AMQP bindings for JMS; Qpid JMS):
@@ -123,9 +124,9 @@ func (s *Server) join(ctx context.Context, j *jmsSubscription) error {
 }
 
 func (s *Server) ensureSubscription(ctx context.Context, j *jmsSubscription) error {
-	rule := broker.Rule{Name: "$Default", Filter: broker.Filter{Kind: broker.TrueFilter}}
+	rule := broker.Rule{Name: "$Default", Filter: sqlfilter.Filter{Kind: sqlfilter.KindTrue}}
 	if j.selector != "" {
-		rule.Filter = broker.Filter{Kind: broker.SQLFilter, Expression: j.selector}
+		rule.Filter = sqlfilter.Filter{Kind: sqlfilter.KindSQL, Expression: j.selector}
 	}
 	info, err := s.broker.Subscription(j.topic, j.name)
 	if err == nil {

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
-	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // applyChanges writes what an SQL action has changed into a copy of a message. A text of
 // the properties section is written only where it differs from what is there: a
 // message-id that is no string stays what it is.
-func applyChanges(payload []byte, f *broker.Fields, changes []broker.Change) ([]byte, error) {
+func applyChanges(payload []byte, f *sqlfilter.Fields, changes []sqlfilter.Change) ([]byte, error) {
 	sections, err := amqp.SplitMessage(payload)
 	if err != nil {
 		return nil, err
@@ -61,12 +61,12 @@ func applyChanges(payload []byte, f *broker.Fields, changes []broker.Change) ([]
 	return sections.Append(make([]byte, 0, len(payload)+64)), nil
 }
 
-func changed(app amqp.Map, c broker.Change) (amqp.Map, error) {
+func changed(app amqp.Map, c sqlfilter.Change) (amqp.Map, error) {
 	value := c.Value
 	switch v := value.(type) {
 	case time.Time:
 		value = amqp.TimestampOf(v)
-	case broker.UUID:
+	case sqlfilter.UUID:
 		value = amqp.UUID(v)
 	case nil, string, bool, int64, float64, []byte:
 	default:

@@ -9,6 +9,7 @@ import (
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 const (
@@ -196,16 +197,16 @@ func readAnnotations(section []byte, m *broker.Message) error {
 }
 
 // decodeFields reads what correlation and SQL filters compare.
-func decodeFields(payload []byte) (broker.Fields, error) {
+func decodeFields(payload []byte) (sqlfilter.Fields, error) {
 	sections, err := amqp.SplitMessage(payload)
 	if err != nil {
-		return broker.Fields{}, err
+		return sqlfilter.Fields{}, err
 	}
 	props, err := amqp.DecodeProperties(sections.Properties)
 	if err != nil {
-		return broker.Fields{}, err
+		return sqlfilter.Fields{}, err
 	}
-	var f broker.Fields
+	var f sqlfilter.Fields
 	if f.MessageID, err = messageID(&props); err != nil {
 		return f, err
 	}
@@ -236,7 +237,7 @@ func filterValue(v any) any {
 	case amqp.Symbol:
 		return string(t)
 	case amqp.UUID:
-		return broker.UUID(t)
+		return sqlfilter.UUID(t)
 	case uint64:
 		if t > math.MaxInt64 {
 			return nil

@@ -9,6 +9,7 @@ import (
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // Rule operations of a subscription's $management, used by the JavaScript and
@@ -91,18 +92,18 @@ func readRule(name string, description amqp.Map) (broker.Rule, error) {
 		value, _ := e.Value.(amqp.Map)
 		switch key {
 		case "sql-filter":
-			rule.Filter.Kind = broker.SQLFilter
+			rule.Filter.Kind = sqlfilter.KindSQL
 			rule.Filter.Expression, _ = value.String("expression")
 		case "true-filter":
-			rule.Filter.Kind = broker.TrueFilter
+			rule.Filter.Kind = sqlfilter.KindTrue
 		case "false-filter":
-			rule.Filter.Kind = broker.FalseFilter
+			rule.Filter.Kind = sqlfilter.KindFalse
 		case "correlation-filter":
-			rule.Filter.Kind = broker.CorrelationFilter
+			rule.Filter.Kind = sqlfilter.KindCorrelation
 			rule.Filter.Correlation = readCorrelation(value)
 		case "sql-rule-action":
 			if expression, ok := value.String("expression"); ok && expression != "" {
-				rule.Action = &broker.SQLAction{Expression: expression}
+				rule.Action = &sqlfilter.Action{Expression: expression}
 			}
 		case "rule-name":
 		default:
@@ -110,13 +111,13 @@ func readRule(name string, description amqp.Map) (broker.Rule, error) {
 		}
 	}
 	if rule.Filter.Kind == "" {
-		rule.Filter.Kind = broker.TrueFilter
+		rule.Filter.Kind = sqlfilter.KindTrue
 	}
 	return rule, nil
 }
 
-func readCorrelation(m amqp.Map) broker.Fields {
-	var f broker.Fields
+func readCorrelation(m amqp.Map) sqlfilter.Fields {
+	var f sqlfilter.Fields
 	for key, field := range map[string]*string{
 		"correlation-id": &f.CorrelationID, "message-id": &f.MessageID, "to": &f.To, "reply-to": &f.ReplyTo,
 		"label": &f.Subject, "session-id": &f.SessionID, "reply-to-session-id": &f.ReplyToSessionID, "content-type": &f.ContentType,
@@ -131,7 +132,7 @@ func readCorrelation(m amqp.Map) broker.Fields {
 				f.Properties = make(map[string]any, len(properties))
 			}
 			f.Properties[name] = filterValue(e.Value)
-			if id, ok := f.Properties[name].(broker.UUID); ok {
+			if id, ok := f.Properties[name].(sqlfilter.UUID); ok {
 				f.Properties[name] = id.String() // compares alike, and is stored
 			}
 		}
@@ -189,13 +190,13 @@ func mgmtEnumerateRules(m *mgmtCall) {
 	m.reply(http.StatusOK, amqp.Map{{Key: "rules", Value: list}})
 }
 
-func describeFilter(f *broker.Filter) amqp.Described {
+func describeFilter(f *sqlfilter.Filter) amqp.Described {
 	switch f.Kind {
-	case broker.FalseFilter:
+	case sqlfilter.KindFalse:
 		return amqp.Described{Descriptor: filterFalseCode, Value: amqp.List{}}
-	case broker.SQLFilter:
+	case sqlfilter.KindSQL:
 		return amqp.Described{Descriptor: filterSQLCode, Value: amqp.List{f.Expression, int32(20)}}
-	case broker.CorrelationFilter:
+	case sqlfilter.KindCorrelation:
 		c := &f.Correlation
 		fields := amqp.List{}
 		for _, s := range []string{c.CorrelationID, c.MessageID, c.To, c.ReplyTo, c.Subject, c.SessionID, c.ReplyToSessionID, c.ContentType} {
@@ -218,7 +219,7 @@ func describeFilter(f *broker.Filter) amqp.Described {
 	}
 }
 
-func describeAction(a *broker.SQLAction) amqp.Described {
+func describeAction(a *sqlfilter.Action) amqp.Described {
 	if a == nil {
 		return amqp.Described{Descriptor: ruleActionEmptyCode, Value: amqp.List{}}
 	}

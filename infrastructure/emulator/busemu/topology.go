@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // Topology is a set of entities to be created at the start.
@@ -86,14 +87,14 @@ type Filter struct {
 }
 
 // FilterKind is the kind of a Filter.
-type FilterKind = broker.FilterKind
+type FilterKind = sqlfilter.Kind
 
 // The kinds of filter.
 const (
-	TrueFilter        = broker.TrueFilter
-	FalseFilter       = broker.FalseFilter
-	CorrelationFilter = broker.CorrelationFilter
-	SQLFilter         = broker.SQLFilter
+	TrueFilter        = sqlfilter.KindTrue
+	FalseFilter       = sqlfilter.KindFalse
+	CorrelationFilter = sqlfilter.KindCorrelation
+	SQLFilter         = sqlfilter.KindSQL
 )
 
 // Fields are what a correlation filter compares.
@@ -156,17 +157,17 @@ func (s *Server) CreateSubscription(ctx context.Context, topic string, sub Subsc
 }
 
 func (r *Rule) broker() broker.Rule {
-	out := broker.Rule{Name: r.Name, Filter: broker.Filter{
+	out := broker.Rule{Name: r.Name, Filter: sqlfilter.Filter{
 		Kind: r.Filter.Kind, Correlation: r.Filter.Correlation.broker(), Expression: r.Filter.Expression,
 	}}
 	if r.Action != "" {
-		out.Action = &broker.SQLAction{Expression: r.Action}
+		out.Action = &sqlfilter.Action{Expression: r.Action}
 	}
 	return out
 }
 
-func (f *Fields) broker() broker.Fields {
-	return broker.Fields{
+func (f *Fields) broker() sqlfilter.Fields {
+	return sqlfilter.Fields{
 		MessageID: f.MessageID, CorrelationID: f.CorrelationID, To: f.To, ReplyTo: f.ReplyTo, Subject: f.Subject,
 		SessionID: f.SessionID, ReplyToSessionID: f.ReplyToSessionID, ContentType: f.ContentType, Properties: f.Properties,
 	}

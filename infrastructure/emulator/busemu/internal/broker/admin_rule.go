@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // CreateRule adds a rule. EntityExists, ArgumentError (a filter that does not parse).
@@ -80,7 +82,7 @@ func (b *Broker) newRules(rules []Rule) ([]Rule, error) {
 	for i, r := range rules {
 		f.name("rule", r.Name, maxShortName)
 		if r.Filter.Kind == "" {
-			r.Filter.Kind = TrueFilter
+			r.Filter.Kind = sqlfilter.KindTrue
 		}
 		for _, p := range r.Filter.Parameters {
 			f.value("parameter "+p.Name, p.Value)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 const maxSubscriptions = 2000
@@ -15,7 +17,7 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic, name string, p S
 		return SubscriptionInfo{}, err
 	}
 	if p.Rules == nil {
-		p.Rules = []Rule{{Name: DefaultRule, Filter: Filter{Kind: TrueFilter}}}
+		p.Rules = []Rule{{Name: DefaultRule, Filter: sqlfilter.Filter{Kind: sqlfilter.KindTrue}}}
 	}
 	var info SubscriptionInfo
 	err := b.administer(ctx, func(a *administration) error {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 func TestEntitiesAreListed(t *testing.T) {
@@ -18,14 +20,14 @@ func TestEntitiesAreListed(t *testing.T) {
 		r.queue("a", QueueProperties{ForwardTo: "orders/new", ForwardDeadLetteredTo: "sb://host:1/Orders/new"})
 		r.topic("T", TopicProperties{})
 		r.subscription("t", "S", SubscriptionProperties{Rules: []Rule{{
-			Name: "all", Filter: Filter{
-				Kind: SQLFilter, Expression: "a=@s OR a=@i OR a=@j OR a=@f OR a=@t OR a=@b",
-				Parameters: []Parameter{{"@s", "x"}, {"@i", int64(1) << 60}, {"@j", int32(7)}, {"@f", 1.5}, {"@t", time.Unix(5, 0).UTC()}, {"@b", true}},
+			Name: "all", Filter: sqlfilter.Filter{
+				Kind: sqlfilter.KindSQL, Expression: "a=@s OR a=@i OR a=@j OR a=@f OR a=@t OR a=@b",
+				Parameters: []sqlfilter.Parameter{{Name: "@s", Value: "x"}, {Name: "@i", Value: int64(1) << 60}, {Name: "@j", Value: int32(7)}, {Name: "@f", Value: 1.5}, {Name: "@t", Value: time.Unix(5, 0).UTC()}, {Name: "@b", Value: true}},
 			},
-			Action: &SQLAction{Expression: "SET a=1", Parameters: []Parameter{{"@p", int64(3)}}},
+			Action: &sqlfilter.Action{Expression: "SET a=1", Parameters: []sqlfilter.Parameter{{Name: "@p", Value: int64(3)}}},
 		}, {
 			Name:   "some",
-			Filter: Filter{Kind: CorrelationFilter, Correlation: Fields{To: "x", Properties: map[string]any{"n": int64(2), "s": "2"}}},
+			Filter: sqlfilter.Filter{Kind: sqlfilter.KindCorrelation, Correlation: sqlfilter.Fields{To: "x", Properties: map[string]any{"n": int64(2), "s": "2"}}},
 		}}})
 		before := []any{r.Queues(), r.Topics()}
 		subs, err := r.Subscriptions("t")
@@ -103,8 +105,8 @@ func TestAdminRefusals(t *testing.T) {
 			"detection changes":        {update(QueueProperties{RequiresDuplicateDetection: true}), ArgumentError},
 			"partitioning changes":     {update(QueueProperties{Partitioned: true}), ArgumentError},
 			"rule without a name":      {rule(Rule{}), ArgumentError},
-			"rule of an unknown kind":  {rule(Rule{Name: "r", Filter: Filter{Kind: "Odd"}}), ArgumentError},
-			"parameter of an odd type": {rule(Rule{Name: "r", Filter: Filter{Kind: SQLFilter, Expression: "a=@p", Parameters: []Parameter{{"@p", []int{1}}}}}), ArgumentError},
+			"rule of an unknown kind":  {rule(Rule{Name: "r", Filter: sqlfilter.Filter{Kind: "Odd"}}), ArgumentError},
+			"parameter of an odd type": {rule(Rule{Name: "r", Filter: sqlfilter.Filter{Kind: sqlfilter.KindSQL, Expression: "a=@p", Parameters: []sqlfilter.Parameter{{Name: "@p", Value: []int{1}}}}}), ArgumentError},
 			"delete nothing":           {r.DeleteQueue(ctx, "nothing"), NotFound},
 			"delete no topic":          {r.DeleteTopic(ctx, "q"), NotFound},
 			"delete no subscription":   {r.DeleteSubscription(ctx, "t", "x"), NotFound},

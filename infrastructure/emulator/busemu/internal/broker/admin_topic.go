@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // CreateTopic creates a topic and returns it with its defaults filled in.
@@ -143,7 +145,7 @@ func (t *topic) info() TopicInfo {
 	i.Subscriptions = len(t.subscriptions)
 	for _, s := range t.subscriptions {
 		for _, r := range s.props.Rules {
-			if r.Filter.Kind == CorrelationFilter {
+			if r.Filter.Kind == sqlfilter.KindCorrelation {
 				i.CorrelationFilters++
 			} else {
 				i.SQLFilters++

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // rig is a broker under test inside a synctest bubble.
@@ -73,7 +75,7 @@ func (r *rig) crash() {
 }
 
 // changeText appends what an action has changed.
-func changeText(payload []byte, _ *Fields, changes []Change) ([]byte, error) {
+func changeText(payload []byte, _ *sqlfilter.Fields, changes []sqlfilter.Change) ([]byte, error) {
 	for _, c := range changes {
 		payload = fmt.Appendf(slices.Clip(payload), " %s=%v", c.Property, c.Value)
 	}
@@ -81,8 +83,8 @@ func changeText(payload []byte, _ *Fields, changes []Change) ([]byte, error) {
 }
 
 // decodeText reads fields from payloads like "subject=a color=red".
-func decodeText(payload []byte) (Fields, error) {
-	f := Fields{Properties: map[string]any{}}
+func decodeText(payload []byte) (sqlfilter.Fields, error) {
+	f := sqlfilter.Fields{Properties: map[string]any{}}
 	for _, pair := range strings.Fields(string(payload)) {
 		name, value, ok := strings.Cut(pair, "=")
 		switch {

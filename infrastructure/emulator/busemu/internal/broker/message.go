@@ -81,23 +81,3 @@ type Delivery struct {
 	// the same name in the payload.
 	Properties []Property
 }
-
-// Fields are the parts of a message that filters can compare. An empty string means
-// that the field is absent. Values of Properties are string, bool, any integer,
-// float32, float64, time.Time, UUID or []byte; others match no comparison.
-type Fields struct {
-	MessageID        string
-	CorrelationID    string
-	To               string
-	ReplyTo          string
-	Subject          string
-	SessionID        string
-	ReplyToSessionID string
-	ContentType      string
-	Properties       map[string]any
-
-	// Set by the broker.
-	PartitionKey   string    `json:"-"`
-	EnqueuedAt     time.Time `json:"-"`
-	SequenceNumber int64     `json:"-"`
-}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // Size limits in bytes of one message and of one batch, by tier.
@@ -39,11 +41,11 @@ type Options struct {
 	// DecodeFields reads the fields that correlation and SQL filters compare. It is
 	// called at most once for each message, and only if a rule needs it. Without it
 	// such rules cannot be created.
-	DecodeFields func(payload []byte) (Fields, error)
+	DecodeFields func(payload []byte) (sqlfilter.Fields, error)
 	// ApplyChanges writes what an SQL action has changed into a copy of a message: the
 	// changes of application properties in turn, and the texts of fields. Without it
 	// rules with actions cannot be created.
-	ApplyChanges func(payload []byte, fields *Fields, changes []Change) ([]byte, error)
+	ApplyChanges func(payload []byte, fields *sqlfilter.Fields, changes []sqlfilter.Change) ([]byte, error)
 	// Logger receives what no caller can be told: failed background work. Default:
 	// discard.
 	Logger *slog.Logger

@@ -1,6 +1,10 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
+)
 
 // Forever is the default of every time span that is unlimited by default: the
 // service's P10675199DT2H48M5.4775807S cut to what a time.Duration holds.
@@ -76,8 +80,8 @@ type SubscriptionProperties struct {
 // Rule is a named filter of a subscription, with an optional action.
 type Rule struct {
 	Name   string
-	Filter Filter
-	Action *SQLAction
+	Filter sqlfilter.Filter
+	Action *sqlfilter.Action
 	// Opaque is the connection engine's own, stored.
 	Opaque    []byte
 	CreatedAt time.Time // set by the broker
@@ -85,45 +89,6 @@ type Rule struct {
 
 // DefaultRule is the name of the rule of a subscription that was given none.
 const DefaultRule = "$Default"
-
-// FilterKind is the kind of a Filter.
-type FilterKind string
-
-// The kinds of filter.
-const (
-	TrueFilter        FilterKind = "True"
-	FalseFilter       FilterKind = "False"
-	CorrelationFilter FilterKind = "Correlation"
-	SQLFilter         FilterKind = "SQL"
-	// UnknownFilter is a filter the broker cannot evaluate. It is stored and listed;
-	// a send that would have to evaluate it is refused.
-	UnknownFilter FilterKind = "Unknown"
-)
-
-// Filter decides whether a message goes to a subscription.
-type Filter struct {
-	Kind FilterKind
-	// Correlation: every field that is set must be equal. An empty string or a missing
-	// property is not compared.
-	Correlation Fields `json:",omitzero"`
-	// Expression and Parameters (names with their @) of an SQL filter.
-	Expression string
-	Parameters []Parameter `json:",omitempty"`
-}
-
-// SQLAction changes the copy of a message that a rule matches. Each matching rule with
-// an action makes a copy of its own; those without make one together.
-type SQLAction struct {
-	Expression string
-	Parameters []Parameter `json:",omitempty"`
-}
-
-// Parameter is a named value of an SQL expression. Value is string, bool, int64,
-// float64 or time.Time.
-type Parameter struct {
-	Name  string
-	Value any
-}
 
 // Counts are an entity's runtime figures. For a topic, Active, DeadLetter and the
 // like are zero; Scheduled counts the messages that wait at the topic.

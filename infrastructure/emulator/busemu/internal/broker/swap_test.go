@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // swapping runs a test with every message swapped out that waits.
@@ -193,7 +195,7 @@ func TestDeleteSubscriptionSwapped(t *testing.T) {
 	swapping(t, func(t *testing.T, r *rig) {
 		r.topic("t", TopicProperties{})
 		r.subscription("t", "a", SubscriptionProperties{})
-		r.subscription("t", "b", SubscriptionProperties{Rules: []Rule{{Name: "r", Filter: Filter{Kind: SQLFilter, Expression: "color = 'red'"}}}})
+		r.subscription("t", "b", SubscriptionProperties{Rules: []Rule{{Name: "r", Filter: sqlfilter.Filter{Kind: sqlfilter.KindSQL, Expression: "color = 'red'"}}}})
 		r.send("t", Message{Payload: []byte("color=red")}, Message{Payload: []byte("color=blue")})
 		r.noneInMemory()
 		if err := r.DeleteSubscription(t.Context(), "t", "a"); err != nil {

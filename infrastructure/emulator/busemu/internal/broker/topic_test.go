@@ -4,12 +4,14 @@ import (
 	"errors"
 	"strconv"
 	"testing"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 func sub(rules ...Rule) SubscriptionProperties { return SubscriptionProperties{Rules: rules} }
 
 func sqlRule(name, expression string) Rule {
-	return Rule{Name: name, Filter: Filter{Kind: SQLFilter, Expression: expression}}
+	return Rule{Name: name, Filter: sqlfilter.Filter{Kind: sqlfilter.KindSQL, Expression: expression}}
 }
 
 func TestRulesSelectMessages(t *testing.T) {
@@ -17,11 +19,11 @@ func TestRulesSelectMessages(t *testing.T) {
 		r.topic("t", TopicProperties{})
 		r.subscription("t", "all", SubscriptionProperties{})
 		r.subscription("t", "none", sub([]Rule{}...))
-		r.subscription("t", "false", sub(Rule{Name: "f", Filter: Filter{Kind: FalseFilter}}))
+		r.subscription("t", "false", sub(Rule{Name: "f", Filter: sqlfilter.Filter{Kind: sqlfilter.KindFalse}}))
 		r.subscription("t", "red", sub(sqlRule("s", "color = 'red'")))
 		r.subscription("t", "one", sub(
-			Rule{Name: "c", Filter: Filter{Kind: CorrelationFilter, Correlation: Fields{Subject: "one"}}},
-			Rule{Name: "d", Filter: Filter{Kind: CorrelationFilter, Correlation: Fields{Properties: map[string]any{"color": "blue"}}}}))
+			Rule{Name: "c", Filter: sqlfilter.Filter{Kind: sqlfilter.KindCorrelation, Correlation: sqlfilter.Fields{Subject: "one"}}},
+			Rule{Name: "d", Filter: sqlfilter.Filter{Kind: sqlfilter.KindCorrelation, Correlation: sqlfilter.Fields{Properties: map[string]any{"color": "blue"}}}}))
 		batch := []Message{msg("subject=one color=red"), msg("subject=two color=blue"), msg("subject=ONE")}
 		r.send("t", batch...)
 		check := func() {
@@ -71,12 +73,12 @@ func TestUnsupportedRulesAreRefused(t *testing.T) {
 		if _, err := r.CreateRule(ctx, "t", "s", sqlRule("bad", "upper(a) = 'X'")); !errors.Is(err, ArgumentError) {
 			t.Errorf("a function: %v", err)
 		}
-		rule := Rule{Name: "act", Filter: Filter{Kind: TrueFilter}, Action: &SQLAction{Expression: "DROP a"}}
+		rule := Rule{Name: "act", Filter: sqlfilter.Filter{Kind: sqlfilter.KindTrue}, Action: &sqlfilter.Action{Expression: "DROP a"}}
 		if _, err := r.CreateRule(ctx, "t", "s", rule); !errors.Is(err, ArgumentError) {
 			t.Errorf("an action: %v", err)
 		}
 		r.send("t", msg("a"))
-		if _, err := r.CreateRule(ctx, "t", "s", Rule{Name: "odd", Filter: Filter{Kind: UnknownFilter}, Opaque: []byte("<xml/>")}); err != nil {
+		if _, err := r.CreateRule(ctx, "t", "s", Rule{Name: "odd", Filter: sqlfilter.Filter{Kind: sqlfilter.KindUnknown}, Opaque: []byte("<xml/>")}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.trySend("t", msg("b")); !errors.Is(err, NotImplemented) {
@@ -99,7 +101,7 @@ func TestActionCopies(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.topic("t", TopicProperties{})
 		s := sub(sqlRule("plain", "a = '1'"), sqlRule("act", "a = '1'"), sqlRule("other", "b = '2'"))
-		s.Rules[1].Action, s.Rules[2].Action = &SQLAction{Expression: "SET c = 3"}, &SQLAction{Expression: "SET d = missing"}
+		s.Rules[1].Action, s.Rules[2].Action = &sqlfilter.Action{Expression: "SET c = 3"}, &sqlfilter.Action{Expression: "SET d = missing"}
 		s.DeadLetteringOnFilterErrors = true
 		r.subscription("t", "s", s)
 		r.subscription("t", "all", SubscriptionProperties{})

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // Limits and defaults of entity properties, as the service documents them.
@@ -46,6 +48,12 @@ func (f *faults) name(what, name string, limit int) {
 	if limit == maxShortName {
 		f.unless(!strings.Contains(name, "/"), "The name '%s' of the %s has a slash.", name, what)
 	}
+}
+
+// value checks that a value can be stored.
+func (f *faults) value(what string, v any) {
+	err := sqlfilter.CheckValue(v)
+	f.unless(err == nil, "The value of %s: %v.", what, err)
 }
 
 func (f *faults) lock(d *time.Duration) {

@@ -1,4 +1,4 @@
-package broker
+package sqlfilter
 
 import (
 	"strings"
@@ -113,12 +113,12 @@ func TestSQLFilters(t *testing.T) {
 		"NOT NOT 1=1":                                             isTrue,
 		"color\n=\t'red'\r\n":                                     isTrue,
 	} {
-		c, err := parseSQL(expression, parameters)
+		c, err := ParseFilter(expression, parameters)
 		if err != nil {
 			t.Errorf("%s: %v", expression, err)
 			continue
 		}
-		if got := c.holds(fields); got != want {
+		if got := c.root.holds(fields); got != want {
 			t.Errorf("%s: %d, want %d", expression, got, want)
 		}
 	}
@@ -135,7 +135,7 @@ func TestUnsupportedSQLIsRefused(t *testing.T) {
 		strings.Repeat("(", 65) + "1=1" + strings.Repeat(")", 65), strings.Repeat("(", 65) + "1" + strings.Repeat(")", 65) + "=1", strings.Repeat("-", 65) + "1=1", strings.Repeat("p(", 65) + "1" + strings.Repeat(")", 65) + "=1",
 		strings.Repeat("NOT ", 65) + "1=1", "a = '" + strings.Repeat("x", 1024) + "'",
 	} {
-		if c, err := parseSQL(expression, nil); err == nil {
+		if c, err := ParseFilter(expression, nil); err == nil {
 			t.Errorf("%q is accepted: %v", expression, c)
 		}
 	}
@@ -162,21 +162,21 @@ func TestCorrelationFilters(t *testing.T) {
 	}
 }
 
-// FuzzParseSQL: no panic, bounded work, and an accepted expression can be evaluated.
-func FuzzParseSQL(f *testing.F) {
+// FuzzParseFilter: no panic, bounded work, and an accepted expression can be evaluated.
+func FuzzParseFilter(f *testing.F) {
 	for _, seed := range []string{"a = 1 AND sys.Label LIKE 'x%' OR NOT b IN (1, 2.5)", "[a]]b] IS NOT NULL", "EXISTS(user.a)", "(((", "'", "1e", "@p <> -3", "(a + 1) * 2 BETWEEN -a AND p('a') % 3", "newid() = b", "((((a))) = (1))"} {
 		f.Add(seed)
 	}
 	fields := &Fields{Properties: map[string]any{"a": int64(1), "b": "x"}}
 	f.Fuzz(func(t *testing.T, expression string) {
-		c, err := parseSQL(expression, []Parameter{{"@p", int64(1)}})
+		c, err := ParseFilter(expression, []Parameter{{"@p", int64(1)}})
 		if err != nil {
 			return
 		}
-		first := c.holds(fields)
-		if again, err := parseSQL(" "+expression, []Parameter{{"@p", int64(1)}}); err == nil && again.holds(fields) != first {
-			t.Errorf("%q holds %d, then %d", expression, first, again.holds(fields))
+		first := c.root.holds(fields)
+		if again, err := ParseFilter(" "+expression, []Parameter{{"@p", int64(1)}}); err == nil && again.root.holds(fields) != first {
+			t.Errorf("%q holds %d, then %d", expression, first, again.root.holds(fields))
 		}
-		c.holds(&Fields{})
+		c.root.holds(&Fields{})
 	})
 }

@@ -1,4 +1,4 @@
-package broker
+package sqlfilter
 
 import (
 	"fmt"
@@ -9,12 +9,11 @@ import (
 
 // Limits of an SQL filter: the service's on length, ours on nesting.
 const (
-	maxSQLLength = 1024
-	maxSQLDepth  = 64
+	maxLength = 1024
+	maxDepth  = 64
 )
 
-// parseSQL compiles the service's SQL filter language. What it does not know is an
-// error, never ignored:
+// ParseFilter compiles an SQL filter. An expression outside this grammar is refused:
 //
 //	or      = and { OR and }
 //	and     = not { AND not }
@@ -27,49 +26,49 @@ const (
 //	sign    = ("+" | "-") sign | "(" or ")" | value
 //	value   = property | @parameter | text | number | TRUE | FALSE
 //	          | newid "(" ")" | (property | p) "(" sum ")"
-func parseSQL(expression string, parameters []Parameter) (condition, error) {
-	p, err := newSQLParser(expression, parameters)
+func ParseFilter(expression string, parameters []Parameter) (Condition, error) {
+	p, err := newParser(expression, parameters)
 	if err != nil {
-		return nil, err
+		return Condition{}, err
 	}
 	c, err := p.condition(p.or)
 	if err != nil {
-		return nil, err
+		return Condition{}, err
 	}
-	return c, p.end()
+	return Condition{c}, p.end()
 }
 
-func newSQLParser(expression string, parameters []Parameter) (*sqlParser, error) {
-	if n := utf8.RuneCountInString(expression); n > maxSQLLength {
-		return nil, fmt.Errorf("it has %d characters, more than %d", n, maxSQLLength)
+func newParser(expression string, parameters []Parameter) (*parser, error) {
+	if n := utf8.RuneCountInString(expression); n > maxLength {
+		return nil, fmt.Errorf("it has %d characters, more than %d", n, maxLength)
 	}
-	tokens, err := scanSQL(expression)
+	tokens, err := scan(expression)
 	if err != nil {
 		return nil, err
 	}
-	return &sqlParser{tokens: tokens, parameters: parameters}, nil
+	return &parser{tokens: tokens, parameters: parameters}, nil
 }
 
 // end checks that nothing follows.
-func (p *sqlParser) end() error {
+func (p *parser) end() error {
 	if t := p.peek(); t.kind != endOfText {
 		return fmt.Errorf("%s is not expected here", t)
 	}
 	return nil
 }
 
-// sqlNode is a part of an expression: one of the two is set. What stands in
+// node is a part of an expression: one of the two is set. What stands in
 // parentheses is known to be the one or the other only when it has been read.
-type sqlNode struct {
+type node struct {
 	condition condition
 	operand   operand
 }
 
-func isCondition(c condition) sqlNode { return sqlNode{condition: c} }
-func isOperand(o operand) sqlNode     { return sqlNode{operand: o} }
+func isCondition(c condition) node { return node{condition: c} }
+func isOperand(o operand) node     { return node{operand: o} }
 
 // condition reads a part that must be true or false.
-func (p *sqlParser) condition(read func() (sqlNode, error)) (condition, error) {
+func (p *parser) condition(read func() (node, error)) (condition, error) {
 	n, err := read()
 	if err == nil && n.condition == nil {
 		err = fmt.Errorf("%s where a comparison is expected", p.peek())
@@ -78,7 +77,7 @@ func (p *sqlParser) condition(read func() (sqlNode, error)) (condition, error) {
 }
 
 // operand reads a part that must be a value.
-func (p *sqlParser) operand(read func() (sqlNode, error)) (operand, error) {
+func (p *parser) operand(read func() (node, error)) (operand, error) {
 	n, err := read()
 	if err == nil && n.operand == nil {
 		err = fmt.Errorf("a comparison where a value is expected, before %s", p.peek())
@@ -86,15 +85,15 @@ func (p *sqlParser) operand(read func() (sqlNode, error)) (operand, error) {
 	return n.operand, err
 }
 
-type sqlParser struct {
-	tokens     []sqlToken
+type parser struct {
+	tokens     []token
 	parameters []Parameter
 	depth      int
 }
 
-func (p *sqlParser) peek() sqlToken { return p.tokens[0] }
+func (p *parser) peek() token { return p.tokens[0] }
 
-func (p *sqlParser) next() sqlToken {
+func (p *parser) next() token {
 	t := p.tokens[0]
 	if t.kind != endOfText {
 		p.tokens = p.tokens[1:]
@@ -103,7 +102,7 @@ func (p *sqlParser) next() sqlToken {
 }
 
 // accept takes the next token if it is s.
-func (p *sqlParser) accept(s string) bool {
+func (p *parser) accept(s string) bool {
 	if !p.peek().is(s) {
 		return false
 	}
@@ -111,22 +110,22 @@ func (p *sqlParser) accept(s string) bool {
 	return true
 }
 
-func (p *sqlParser) expect(s string) error {
+func (p *parser) expect(s string) error {
 	if t := p.next(); !t.is(s) {
 		return fmt.Errorf("%s where '%s' is expected", t, s)
 	}
 	return nil
 }
 
-func (p *sqlParser) or() (sqlNode, error) {
+func (p *parser) or() (node, error) {
 	return p.chain("OR", p.and, func(terms []condition) condition { return anyOf(terms) })
 }
 
-func (p *sqlParser) and() (sqlNode, error) {
+func (p *parser) and() (node, error) {
 	return p.chain("AND", p.not, func(terms []condition) condition { return allOf(terms) })
 }
 
-func (p *sqlParser) chain(joint string, term func() (sqlNode, error), join func([]condition) condition) (sqlNode, error) {
+func (p *parser) chain(joint string, term func() (node, error), join func([]condition) condition) (node, error) {
 	first, err := term()
 	if err != nil || !p.peek().is(joint) {
 		return first, err
@@ -138,7 +137,7 @@ func (p *sqlParser) chain(joint string, term func() (sqlNode, error), join func(
 	for p.accept(joint) {
 		c, err := p.condition(term)
 		if err != nil {
-			return sqlNode{}, err
+			return node{}, err
 		}
 		terms = append(terms, c)
 	}
@@ -146,19 +145,19 @@ func (p *sqlParser) chain(joint string, term func() (sqlNode, error), join func(
 }
 
 // deeper bounds the nesting of what is read by recursion.
-func (p *sqlParser) deeper() error {
-	if p.depth++; p.depth > maxSQLDepth {
-		return fmt.Errorf("it is nested more than %d deep", maxSQLDepth)
+func (p *parser) deeper() error {
+	if p.depth++; p.depth > maxDepth {
+		return fmt.Errorf("it is nested more than %d deep", maxDepth)
 	}
 	return nil
 }
 
-func (p *sqlParser) not() (sqlNode, error) {
+func (p *parser) not() (node, error) {
 	switch {
 	case p.peek().is("NOT"):
 		p.next()
 		if err := p.deeper(); err != nil {
-			return sqlNode{}, err
+			return node{}, err
 		}
 		defer func() { p.depth-- }()
 		c, err := p.condition(p.not)
@@ -168,17 +167,17 @@ func (p *sqlParser) not() (sqlNode, error) {
 		p.next()
 		property, err := p.value()
 		if err != nil {
-			return sqlNode{}, err
+			return node{}, err
 		}
 		if _, ok := property.(propertyRef); !ok {
-			return sqlNode{}, fmt.Errorf("EXISTS needs a property")
+			return node{}, fmt.Errorf("EXISTS needs a property")
 		}
 		return isCondition(negation{isNull{property}}), p.expect(")")
 	}
 	return p.test()
 }
 
-func (p *sqlParser) test() (sqlNode, error) {
+func (p *parser) test() (node, error) {
 	first, err := p.sum()
 	if err != nil {
 		return first, err
@@ -224,7 +223,7 @@ var (
 	tests       = []string{"IS", "NOT", "IN", "LIKE", "BETWEEN"}
 )
 
-func (p *sqlParser) in(left operand) (condition, error) {
+func (p *parser) in(left operand) (condition, error) {
 	if err := p.expect("("); err != nil {
 		return nil, err
 	}
@@ -241,7 +240,7 @@ func (p *sqlParser) in(left operand) (condition, error) {
 	}
 }
 
-func (p *sqlParser) between(value operand) (condition, error) {
+func (p *parser) between(value operand) (condition, error) {
 	low, err := p.operand(p.sum)
 	if err != nil {
 		return nil, err
@@ -253,7 +252,7 @@ func (p *sqlParser) between(value operand) (condition, error) {
 	return allOf{comparison{">=", value, low}, comparison{"<=", value, high}}, err
 }
 
-func (p *sqlParser) like(left operand) (condition, error) {
+func (p *parser) like(left operand) (condition, error) {
 	pattern := p.next()
 	if pattern.kind != text {
 		return nil, fmt.Errorf("LIKE needs a text, not %s", pattern)
@@ -270,7 +269,7 @@ func (p *sqlParser) like(left operand) (condition, error) {
 }
 
 // property reads the rest of [sys.|user.]name.
-func (p *sqlParser) property(first sqlToken) (operand, error) {
+func (p *parser) property(first token) (operand, error) {
 	if p.peek().is("(") {
 		return p.function(first)
 	}

@@ -3,33 +3,9 @@ package broker
 import (
 	"fmt"
 	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
-
-// condition is a compiled filter. Its answer has SQL's three values: an unknown
-// (comparison with something absent) is not true.
-type condition interface {
-	holds(f *Fields) truth
-}
-
-type truth int8
-
-const (
-	unknown truth = iota
-	isTrue
-	isFalse
-)
-
-func truthOf(b bool) truth {
-	if b {
-		return isTrue
-	}
-	return isFalse
-}
-
-// always is the true or the false filter.
-type always truth
-
-func (a always) holds(*Fields) truth { return truth(a) }
 
 // matcher is the rules of a subscription, compiled. nil matches everything.
 type matcher struct {
@@ -38,9 +14,9 @@ type matcher struct {
 }
 
 type compiledRule struct {
-	condition  condition
+	condition  sqlfilter.Condition
 	needFields bool
-	action     action // nil: none
+	action     sqlfilter.Statements // nil: none
 }
 
 // facts are a message's fields, decoded when the first rule asks for them.
@@ -48,11 +24,11 @@ type facts struct {
 	inlet  *inlet
 	body   *body
 	at     int64 // when it was enqueued
-	fields *Fields
+	fields *sqlfilter.Fields
 	err    error
 }
 
-func (f *facts) get() (*Fields, error) {
+func (f *facts) get() (*sqlfilter.Fields, error) {
 	if f.fields == nil && f.err == nil {
 		fields, err := f.inlet.b.options.DecodeFields(f.body.payload)
 		if err != nil {
@@ -67,7 +43,7 @@ func (f *facts) get() (*Fields, error) {
 
 // match reports whether a rule without an action is true of the message, and the
 // actions of the others that are.
-func (m *matcher) match(f *facts) (plain bool, actions []action, err error) {
+func (m *matcher) match(f *facts) (plain bool, actions []sqlfilter.Statements, err error) {
 	if m == nil {
 		return true, nil, nil
 	}
@@ -75,14 +51,14 @@ func (m *matcher) match(f *facts) (plain bool, actions []action, err error) {
 		if plain && r.action == nil {
 			continue
 		}
-		var fields *Fields
+		var fields *sqlfilter.Fields
 		if r.needFields {
 			if fields, err = f.get(); err != nil {
 				return false, nil, err
 			}
 		}
 		switch {
-		case r.condition.holds(fields) != isTrue:
+		case !r.condition.Matches(fields):
 		case r.action != nil:
 			actions = append(actions, r.action)
 		default:
@@ -112,11 +88,11 @@ func (b *Broker) compileRules(path string, rules []Rule) (*matcher, error) {
 				return nil, err
 			}
 		}
-		if r.Filter.Kind == UnknownFilter {
+		if r.Filter.Kind == sqlfilter.KindUnknown {
 			m.refused = fmt.Sprintf("the filter of rule '%s' of '%s' is of an unknown type. Remove the rule.", r.Name, path)
 		}
 		m.rules = append(m.rules, c)
-		if c.condition == always(isTrue) && c.action == nil && len(rules) == 1 {
+		if c.condition == sqlfilter.Always && c.action == nil && len(rules) == 1 {
 			return nil, nil // matches everything: nothing to evaluate
 		}
 	}
@@ -125,14 +101,14 @@ func (b *Broker) compileRules(path string, rules []Rule) (*matcher, error) {
 
 func (b *Broker) compile(r Rule) (compiledRule, error) {
 	switch r.Filter.Kind {
-	case TrueFilter, "":
-		return compiledRule{condition: always(isTrue)}, nil
-	case FalseFilter, UnknownFilter:
-		return compiledRule{condition: always(isFalse)}, nil
-	case CorrelationFilter:
-		return b.withFields(r, correlation(r.Filter.Correlation))
-	case SQLFilter:
-		e, err := parseSQL(r.Filter.Expression, r.Filter.Parameters)
+	case sqlfilter.KindTrue, "":
+		return compiledRule{condition: sqlfilter.Always}, nil
+	case sqlfilter.KindFalse, sqlfilter.KindUnknown:
+		return compiledRule{condition: sqlfilter.Never}, nil
+	case sqlfilter.KindCorrelation:
+		return b.withFields(r, sqlfilter.Correlate(r.Filter.Correlation))
+	case sqlfilter.KindSQL:
+		e, err := sqlfilter.ParseFilter(r.Filter.Expression, r.Filter.Parameters)
 		if err != nil {
 			return compiledRule{}, errorf(ArgumentError, "The SQL filter of rule '%s' is not supported: %s.", r.Name, err)
 		}
@@ -141,47 +117,41 @@ func (b *Broker) compile(r Rule) (compiledRule, error) {
 	return compiledRule{}, errorf(ArgumentError, "The filter of rule '%s' has the unknown kind '%s'.", r.Name, r.Filter.Kind)
 }
 
-func (b *Broker) compileAction(r Rule) (action, error) {
+func (b *Broker) compileAction(r Rule) (sqlfilter.Statements, error) {
 	if b.options.ApplyChanges == nil || b.options.DecodeFields == nil {
 		return nil, errorf(NotImplemented, "Rule '%s' changes messages, which this broker was not given the means to do.", r.Name)
 	}
-	a, err := parseAction(r.Action.Expression, r.Action.Parameters)
+	a, err := sqlfilter.ParseAction(r.Action.Expression, r.Action.Parameters)
 	if err != nil {
 		return nil, errorf(ArgumentError, "The SQL action of rule '%s' is not supported: %s.", r.Name, err)
 	}
 	return a, nil
 }
 
-func (b *Broker) withFields(r Rule, c condition) (compiledRule, error) {
+func (b *Broker) withFields(r Rule, c sqlfilter.Condition) (compiledRule, error) {
 	if b.options.DecodeFields == nil {
 		return compiledRule{}, errorf(NotImplemented, "Rule '%s' compares fields of messages, which this broker was not given the means to read.", r.Name)
 	}
 	return compiledRule{condition: c, needFields: true}, nil
 }
 
-// correlation is a correlation filter: everything that is set must be equal, strings
-// in upper and lower case too.
-type correlation Fields
-
-func (c correlation) holds(f *Fields) truth {
-	for _, pair := range [...][2]string{
-		{c.MessageID, f.MessageID},
-		{c.CorrelationID, f.CorrelationID},
-		{c.To, f.To},
-		{c.ReplyTo, f.ReplyTo},
-		{c.Subject, f.Subject},
-		{c.SessionID, f.SessionID},
-		{c.ReplyToSessionID, f.ReplyToSessionID},
-		{c.ContentType, f.ContentType},
-	} {
-		if pair[0] != "" && pair[0] != pair[1] {
-			return isFalse
-		}
+// act is the copy of a message that an action makes.
+func (b *Broker) act(a sqlfilter.Statements, facts *facts) (*body, error) {
+	before, err := facts.get()
+	if err != nil {
+		return nil, err
 	}
-	for name, want := range c.Properties {
-		if compareEqual(normal(want), normal(f.Properties[name])) != isTrue {
-			return isFalse
-		}
+	after, changes, err := a.Run(before)
+	if err != nil {
+		return nil, err
 	}
-	return isTrue
+	made := facts.body.unshared()
+	if made.payload, err = b.options.ApplyChanges(facts.body.payload, after, changes); err != nil {
+		return nil, fmt.Errorf("change the message: %w", err)
+	}
+	made.id = after.MessageID
+	if made.session = after.SessionID; after.SessionID != before.SessionID {
+		made.hasSession = after.SessionID != ""
+	}
+	return made, nil
 }

@@ -1,4 +1,4 @@
-package broker
+package sqlfilter
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ type Change struct {
 	Value any
 }
 
-// action is a compiled SQL action: statements, each on what the ones before have left.
-type action []statement
+// Statements are a compiled SQL action. Each works on the result of the ones before it.
+type Statements []statement
 
 type statement struct {
 	name   string
@@ -24,16 +24,16 @@ type statement struct {
 	value  operand               // nil: remove
 }
 
-// parseAction compiles an SQL action:
+// ParseAction compiles an SQL action:
 //
 //	action    = statement { [";"] statement } [";"]
 //	statement = SET property "=" sum | REMOVE property
-func parseAction(expression string, parameters []Parameter) (action, error) {
-	p, err := newSQLParser(expression, parameters)
+func ParseAction(expression string, parameters []Parameter) (Statements, error) {
+	p, err := newParser(expression, parameters)
 	if err != nil {
 		return nil, err
 	}
-	var a action
+	var a Statements
 	for {
 		t := p.next()
 		if !t.is("SET") && !t.is("REMOVE") {
@@ -60,7 +60,7 @@ func parseAction(expression string, parameters []Parameter) (action, error) {
 }
 
 // changed reads the property that a statement changes.
-func (p *sqlParser) changed() (statement, error) {
+func (p *parser) changed() (statement, error) {
 	t := p.next()
 	if t.kind != quoted && (t.kind != word || reserved(t.text)) {
 		return statement{}, fmt.Errorf("%s where a property is expected", t)
@@ -83,8 +83,9 @@ func (p *sqlParser) changed() (statement, error) {
 	return statement{name: ref.name, system: at}, nil
 }
 
-// run returns the fields as the action leaves them, and the changes that lead there.
-func (a action) run(before *Fields) (*Fields, []Change, error) {
+// Run returns the fields after the action, and the changes that lead there. It leaves
+// before unchanged. An action that sets a property to an unknown value fails.
+func (a Statements) Run(before *Fields) (*Fields, []Change, error) {
 	f := *before
 	f.Properties = maps.Clone(before.Properties)
 	if f.Properties == nil {
@@ -124,25 +125,4 @@ func (a action) run(before *Fields) (*Fields, []Change, error) {
 		changes = append(changes, Change{Property: name, Value: v})
 	}
 	return &f, changes, nil
-}
-
-// act is the copy of a message that an action makes.
-func (b *Broker) act(a action, facts *facts) (*body, error) {
-	before, err := facts.get()
-	if err != nil {
-		return nil, err
-	}
-	after, changes, err := a.run(before)
-	if err != nil {
-		return nil, err
-	}
-	made := facts.body.unshared()
-	if made.payload, err = b.options.ApplyChanges(facts.body.payload, after, changes); err != nil {
-		return nil, fmt.Errorf("change the message: %w", err)
-	}
-	made.id = after.MessageID
-	if made.session = after.SessionID; after.SessionID != before.SessionID {
-		made.hasSession = after.SessionID != ""
-	}
-	return made, nil
 }

@@ -1,4 +1,4 @@
-package broker
+package sqlfilter
 
 import (
 	"crypto/rand"
@@ -8,19 +8,11 @@ import (
 	"strings"
 )
 
-// UUID is a property's value of that type, in RFC 4122 order.
-type UUID [16]byte
-
-// String is the usual form, in lower case.
-func (u UUID) String() string {
-	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
-}
-
-func (p *sqlParser) sum() (sqlNode, error)     { return p.arithmetic(p.product, "+", "-") }
-func (p *sqlParser) product() (sqlNode, error) { return p.arithmetic(p.sign, "*", "/", "%") }
+func (p *parser) sum() (node, error)     { return p.arithmetic(p.product, "+", "-") }
+func (p *parser) product() (node, error) { return p.arithmetic(p.sign, "*", "/", "%") }
 
 // arithmetic reads operands joined by operators of one rank, from left to right.
-func (p *sqlParser) arithmetic(term func() (sqlNode, error), operators ...string) (sqlNode, error) {
+func (p *parser) arithmetic(term func() (node, error), operators ...string) (node, error) {
 	first, err := term()
 	if err != nil {
 		return first, err
@@ -42,12 +34,12 @@ func (p *sqlParser) arithmetic(term func() (sqlNode, error), operators ...string
 	}
 }
 
-func (p *sqlParser) sign() (sqlNode, error) {
+func (p *parser) sign() (node, error) {
 	switch t := p.peek(); {
 	case t.is("-"), t.is("+"):
 		p.next()
 		if err := p.deeper(); err != nil {
-			return sqlNode{}, err
+			return node{}, err
 		}
 		defer func() { p.depth-- }()
 		o, err := p.operand(p.sign)
@@ -55,7 +47,7 @@ func (p *sqlParser) sign() (sqlNode, error) {
 	case t.is("("):
 		p.next()
 		if err := p.deeper(); err != nil {
-			return sqlNode{}, err
+			return node{}, err
 		}
 		defer func() { p.depth-- }()
 		n, err := p.or()
@@ -69,7 +61,7 @@ func (p *sqlParser) sign() (sqlNode, error) {
 	}
 }
 
-func (p *sqlParser) value() (operand, error) {
+func (p *parser) value() (operand, error) {
 	switch t := p.next(); {
 	case t.kind == text:
 		return literal{t.text}, nil
@@ -92,7 +84,7 @@ func (p *sqlParser) value() (operand, error) {
 }
 
 // function reads the rest of newid() or property(name).
-func (p *sqlParser) function(name sqlToken) (operand, error) {
+func (p *parser) function(name token) (operand, error) {
 	p.next()
 	switch {
 	case name.is("newid"):

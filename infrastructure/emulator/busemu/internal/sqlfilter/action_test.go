@@ -1,4 +1,4 @@
-package broker
+package sqlfilter
 
 import (
 	"maps"
@@ -17,13 +17,13 @@ func TestSQLActions(t *testing.T) {
 		"REMOVE sys.Label":                           {Properties: map[string]any{"n": int32(2), "Color": "red"}},
 		"SET sys.To = 'x' SET a = sys.To":            {Subject: "s", To: "x", Properties: map[string]any{"n": int32(2), "Color": "red", "a": "x"}},
 	} {
-		a, err := parseAction(expression, nil)
+		a, err := ParseAction(expression, nil)
 		if err != nil {
 			t.Errorf("%s: %v", expression, err)
 			continue
 		}
 		original := maps.Clone(before.Properties)
-		got, _, err := a.run(&before)
+		got, _, err := a.Run(&before)
 		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%s: %+v, %v", expression, got, err)
 		}
@@ -32,12 +32,12 @@ func TestSQLActions(t *testing.T) {
 		}
 	}
 	for _, expression := range []string{"SET a = missing", "SET a = n / 0", "SET sys.Label = 1"} {
-		a, err := parseAction(expression, nil)
+		a, err := ParseAction(expression, nil)
 		if err != nil {
 			t.Errorf("%s: %v", expression, err)
 			continue
 		}
-		if got, _, err := a.run(&before); err == nil {
+		if got, _, err := a.Run(&before); err == nil {
 			t.Errorf("%s: %+v", expression, got)
 		}
 	}
@@ -45,7 +45,7 @@ func TestSQLActions(t *testing.T) {
 		"", ";", "SET", "SET a", "SET a 1", "SET a =", "SET a = 1 = 1", "REMOVE", "REMOVE 'a'", "a = 1", "SET a = 1;; SET b = 1",
 		"SET newid() = 1", "SET sys.SequenceNumber = 1", "SET sys.Nothing = 1", "SET and = 1", "SET a = 1 b = 2", "SET a = @p",
 	} {
-		if a, err := parseAction(expression, nil); err == nil {
+		if a, err := ParseAction(expression, nil); err == nil {
 			t.Errorf("%q is accepted: %+v", expression, a)
 		}
 	}
@@ -57,8 +57,8 @@ func FuzzParseAction(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(_ *testing.T, expression string) {
-		if a, err := parseAction(expression, []Parameter{{"@p", int64(1)}}); err == nil {
-			_, _, _ = a.run(&Fields{Properties: map[string]any{"a": int64(1), "b": "x"}})
+		if a, err := ParseAction(expression, []Parameter{{"@p", int64(1)}}); err == nil {
+			_, _, _ = a.Run(&Fields{Properties: map[string]any{"a": int64(1), "b": "x"}})
 		}
 	})
 }

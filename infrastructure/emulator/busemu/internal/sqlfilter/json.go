@@ -1,25 +1,13 @@
-package broker
+package sqlfilter
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 )
-
-// entityRecord is an entity in the store. Exactly one of Queue, Topic and Subscription
-// is set.
-type entityRecord struct {
-	ID           uint32
-	Of           uint32 `json:",omitempty"` // a subscription's topic
-	Name         string
-	Queue        *QueueProperties        `json:",omitempty"`
-	Topic        *TopicProperties        `json:",omitempty"`
-	Partitions   int                     `json:",omitempty"` // of a partitioned queue or topic
-	Subscription *SubscriptionProperties `json:",omitempty"`
-	Times
-}
 
 // typedValue is a value whose type survives JSON.
 type typedValue struct {
@@ -65,10 +53,10 @@ func (t typedValue) value() (any, error) {
 	return nil, fmt.Errorf("a value of type %s is not supported", t.Type)
 }
 
-// value checks that a value can be stored.
-func (f *faults) value(what string, v any) {
+// CheckValue returns an error if a parameter or property cannot be stored.
+func CheckValue(v any) error {
 	_, err := typed("", v)
-	f.unless(err == nil, "The value of %s: %v.", what, err)
+	return err
 }
 
 // MarshalJSON keeps the type of the value.
@@ -104,7 +92,7 @@ func (f Fields) MarshalJSON() ([]byte, error) {
 	for name, v := range f.Properties {
 		r.Properties = append(r.Properties, Parameter{name, v})
 	}
-	slices.SortFunc(r.Properties, func(a, b Parameter) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(r.Properties, func(a, b Parameter) int { return cmp.Compare(a.Name, b.Name) })
 	return json.Marshal(r)
 }
 

@@ -1,4 +1,4 @@
-package broker
+package sqlfilter
 
 import (
 	"fmt"
@@ -19,33 +19,33 @@ const (
 	symbol
 )
 
-type sqlToken struct {
+type token struct {
 	kind  tokenKind
 	text  string // upper-cased symbol; otherwise as written, quotes removed
 	value any    // of a number: int64 or float64
 }
 
 // is reports whether t is the given keyword or symbol.
-func (t sqlToken) is(s string) bool {
+func (t token) is(s string) bool {
 	return t.kind == symbol && t.text == s || t.kind == word && strings.EqualFold(t.text, s)
 }
 
-func (t sqlToken) String() string {
+func (t token) String() string {
 	if t.kind == endOfText {
 		return "the end of the expression"
 	}
 	return "'" + t.text + "'"
 }
 
-// scanSQL cuts an expression into tokens. The last one is endOfText.
-func scanSQL(s string) ([]sqlToken, error) {
-	var tokens []sqlToken
+// scan cuts an expression into tokens. The last one is endOfText.
+func scan(s string) ([]token, error) {
+	var tokens []token
 	for i := 0; ; {
 		for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r') {
 			i++
 		}
 		if i == len(s) {
-			return append(tokens, sqlToken{}), nil
+			return append(tokens, token{}), nil
 		}
 		t, n, err := scanToken(s[i:])
 		if err != nil {
@@ -56,7 +56,7 @@ func scanSQL(s string) ([]sqlToken, error) {
 	}
 }
 
-func scanToken(s string) (t sqlToken, n int, err error) {
+func scanToken(s string) (t token, n int, err error) {
 	switch c := s[0]; {
 	case c == '\'':
 		return scanQuoted(s, text, '\'')
@@ -69,26 +69,26 @@ func scanToken(s string) (t sqlToken, n int, err error) {
 		if n == 1 {
 			return t, 0, fmt.Errorf("'@' without a name")
 		}
-		return sqlToken{kind: parameter, text: s[:n]}, n, nil
+		return token{kind: parameter, text: s[:n]}, n, nil
 	case isDigit(c) || c == '.' && len(s) > 1 && isDigit(s[1]):
 		return scanNumber(s)
 	case isLetter(c):
 		n = wordLength(s)
-		return sqlToken{kind: word, text: s[:n]}, n, nil
+		return token{kind: word, text: s[:n]}, n, nil
 	}
 	for _, two := range []string{"<>", "!=", "<=", ">="} {
 		if strings.HasPrefix(s, two) {
-			return sqlToken{kind: symbol, text: two}, 2, nil
+			return token{kind: symbol, text: two}, 2, nil
 		}
 	}
 	if strings.IndexByte("=<>(),.-+*/%;", s[0]) >= 0 {
-		return sqlToken{kind: symbol, text: s[:1]}, 1, nil
+		return token{kind: symbol, text: s[:1]}, 1, nil
 	}
 	return t, 0, fmt.Errorf("unexpected character %q", s[:1])
 }
 
 // scanQuoted reads a text that ends with end; end is written twice inside it.
-func scanQuoted(s string, kind tokenKind, end byte) (sqlToken, int, error) {
+func scanQuoted(s string, kind tokenKind, end byte) (token, int, error) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
 		if s[i] != end {
@@ -100,19 +100,19 @@ func scanQuoted(s string, kind tokenKind, end byte) (sqlToken, int, error) {
 			i++
 			continue
 		}
-		return sqlToken{kind: kind, text: b.String()}, i + 1, nil
+		return token{kind: kind, text: b.String()}, i + 1, nil
 	}
-	return sqlToken{}, 0, fmt.Errorf("%q has no end", s)
+	return token{}, 0, fmt.Errorf("%q has no end", s)
 }
 
-func scanNumber(s string) (sqlToken, int, error) {
+func scanNumber(s string) (token, int, error) {
 	n, whole := 0, true
 	for n < len(s) && (isDigit(s[n]) || s[n] == '.' || s[n] == 'e' || s[n] == 'E' ||
 		(s[n] == '-' || s[n] == '+') && (s[n-1] == 'e' || s[n-1] == 'E')) {
 		whole = whole && isDigit(s[n])
 		n++
 	}
-	t := sqlToken{kind: number, text: s[:n]}
+	t := token{kind: number, text: s[:n]}
 	if n < len(s) && isLetter(s[n]) {
 		return t, 0, fmt.Errorf("%q is not a number", s[:n+1])
 	}
