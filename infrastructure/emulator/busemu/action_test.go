@@ -17,7 +17,7 @@ func TestRuleActions(t *testing.T) {
 		{Name: "one", Rules: []Rule{
 			{Name: "a", Filter: Filter{Kind: SQLFilter, Expression: "n > 1"}},
 			{Name: "b", Filter: Filter{Kind: TrueFilter}},
-			{Name: "c", Filter: Filter{Kind: SQLFilter, Expression: "n = 2"}, Action: "SET n = n + 40; SET sys.Label = 'c'; REMOVE x"},
+			{Name: "c", Filter: Filter{Kind: SQLFilter, Expression: "n = 2"}, Action: &Action{Expression: "SET n = n + 40; SET sys.Label = 'c'; REMOVE x"}},
 		}},
 		{Name: "other"},
 	}}}}}

@@ -21,12 +21,13 @@ func (q *adminRequest) putQueue(d *xmlNode) {
 		q.failWith(err)
 		return
 	}
+	p.Name = q.entity
 	b, ctx := q.srv.broker, q.r.Context()
 	if !q.update() {
 		if p.Partitioned && !q.srv.o.Premium { // each partition has the size that is given
 			p.MaxSizeMB *= b.Partitions()
 		}
-		info, err := b.CreateQueue(ctx, q.entity, p)
+		info, err := b.CreateQueue(ctx, p)
 		q.replyQueue(http.StatusCreated, info, err)
 		return
 	}
@@ -39,7 +40,7 @@ func (q *adminRequest) putQueue(d *xmlNode) {
 		q.failWith(err)
 		return
 	}
-	info, err := b.UpdateQueue(ctx, q.entity, p)
+	info, err := b.UpdateQueue(ctx, p)
 	if err == nil {
 		defer q.srv.detachSoon(q.entity)
 	}
@@ -69,8 +70,8 @@ func unchanged(d *xmlNode, kind string, session, duplicates, partitioned bool) e
 	return &broker.Error{Condition: broker.ArgumentError, Description: text}
 }
 
-func readQueue(d *xmlNode) (broker.QueueProperties, error) {
-	var p broker.QueueProperties
+func readQueue(d *xmlNode) (broker.Queue, error) {
+	var p broker.Queue
 	f := fieldReader{node: d}
 	f.duration("LockDuration", &p.LockDuration)
 	f.int("MaxSizeInMegabytes", &p.MaxSizeMB)

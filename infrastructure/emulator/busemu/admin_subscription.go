@@ -52,9 +52,10 @@ func (q *adminRequest) putSubscription() {
 		q.failWith(err)
 		return
 	}
+	p.Name = q.subscription
 	b, ctx := q.srv.broker, q.r.Context()
 	if !q.update() {
-		info, err := b.CreateSubscription(ctx, q.entity, q.subscription, p)
+		info, err := b.CreateSubscription(ctx, q.entity, p)
 		q.replySubscription(http.StatusCreated, info, err)
 		return
 	}
@@ -68,15 +69,15 @@ func (q *adminRequest) putSubscription() {
 		return
 	}
 	p.Rules = nil
-	info, err := b.UpdateSubscription(ctx, q.entity, q.subscription, p)
+	info, err := b.UpdateSubscription(ctx, q.entity, p)
 	if err == nil {
 		defer q.srv.detachSoon(q.entity + "/Subscriptions/" + q.subscription)
 	}
 	q.replySubscription(http.StatusOK, info, err)
 }
 
-func readSubscription(d *xmlNode) (broker.SubscriptionProperties, error) {
-	var p broker.SubscriptionProperties
+func readSubscription(d *xmlNode) (broker.Subscription, error) {
+	var p broker.Subscription
 	f := fieldReader{node: d}
 	f.duration("LockDuration", &p.LockDuration)
 	f.bool("RequiresSession", &p.RequiresSession)

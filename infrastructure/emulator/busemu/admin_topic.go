@@ -16,12 +16,13 @@ func (q *adminRequest) putTopic(d *xmlNode) {
 		q.failWith(err)
 		return
 	}
+	p.Name = q.entity
 	b, ctx := q.srv.broker, q.r.Context()
 	if !q.update() {
 		if p.Partitioned && !q.srv.o.Premium {
 			p.MaxSizeMB *= b.Partitions()
 		}
-		info, err := b.CreateTopic(ctx, q.entity, p)
+		info, err := b.CreateTopic(ctx, p)
 		q.replyTopic(http.StatusCreated, info, err)
 		return
 	}
@@ -34,15 +35,15 @@ func (q *adminRequest) putTopic(d *xmlNode) {
 		q.failWith(err)
 		return
 	}
-	info, err := b.UpdateTopic(ctx, q.entity, p)
+	info, err := b.UpdateTopic(ctx, p)
 	if err == nil {
 		defer q.srv.detachSoon(q.entity)
 	}
 	q.replyTopic(http.StatusOK, info, err)
 }
 
-func readTopic(d *xmlNode) (broker.TopicProperties, error) {
-	var p broker.TopicProperties
+func readTopic(d *xmlNode) (broker.Topic, error) {
+	var p broker.Topic
 	f := fieldReader{node: d}
 	f.duration("DefaultMessageTimeToLive", &p.DefaultTTL)
 	f.int("MaxSizeInMegabytes", &p.MaxSizeMB)
@@ -107,7 +108,7 @@ func writeTopic(b *bytes.Buffer, info *broker.TopicInfo) {
 	writeTimes(b, &info.Times)
 	element(b, "SupportOrdering", boolText(info.SupportOrdering))
 	countDetails(b, &info.Counts)
-	element(b, "SubscriptionCount", strconv.Itoa(info.Subscriptions))
+	element(b, "SubscriptionCount", strconv.Itoa(info.SubscriptionCount))
 	element(b, "AutoDeleteOnIdle", formatDuration(info.AutoDeleteOnIdle))
 	element(b, "EnablePartitioning", boolText(info.Partitioned))
 	element(b, "EntityAvailabilityStatus", "Available")

@@ -188,8 +188,8 @@ func (r *configRule) rule() (Rule, error) {
 	default:
 		return out, fmt.Errorf("FilterType is %q: it must be Correlation with a CorrelationFilter, or Sql with a SqlFilter", p.FilterType)
 	}
-	if p.Action != nil {
-		out.Action = p.Action.SqlExpression
+	if p.Action != nil && p.Action.SqlExpression != "" {
+		out.Action = &Action{Expression: p.Action.SqlExpression}
 	}
 	return out, nil
 }

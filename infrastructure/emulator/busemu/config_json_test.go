@@ -13,7 +13,7 @@ func TestLoadConfig(t *testing.T) {
 	srv := startT(t, &Options{Topology: topology})
 	q := must(srv.broker.Queue("queue.1"))(t)
 	if q.DefaultTTL != time.Hour || q.DuplicateDetectionWindow != 20*time.Second || q.LockDuration != time.Minute || q.MaxDeliveryCount != 3 || q.RequiresSession {
-		t.Errorf("queue.1 is %+v", q.QueueProperties)
+		t.Errorf("queue.1 is %+v", q.Queue)
 	}
 	sub := must(srv.broker.Subscription("topic.1", "subscription.1"))(t)
 	if len(sub.Rules) != 1 || sub.Rules[0].Filter.Correlation.Subject != "subject1" || sub.Rules[0].Filter.Correlation.Properties["prop1"] != "value1" {

@@ -143,11 +143,11 @@ func (s *Server) ensureSubscription(ctx context.Context, j *jmsSubscription) err
 	} else if !errors.Is(err, broker.NotFound) {
 		return err
 	}
-	p := broker.SubscriptionProperties{Rules: []broker.Rule{rule}}
+	p := broker.Subscription{Name: j.name, Rules: []broker.Rule{rule}}
 	if !j.durable {
 		p.AutoDeleteOnIdle = 5 * time.Minute // should the emulator end before its consumer
 	}
-	_, err = s.broker.CreateSubscription(ctx, j.topic, j.name, p)
+	_, err = s.broker.CreateSubscription(ctx, j.topic, p)
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
@@ -16,75 +15,18 @@ type Topology struct {
 	Topics []Topic
 }
 
-// Queue describes a queue. Zero values stand for the service's defaults.
-type Queue struct {
-	Name                       string
-	LockDuration               time.Duration // default 1 min, at most 5 min
-	MaxDeliveryCount           int           // default 10; then a message is dead-lettered
-	DefaultTTL                 time.Duration // default unlimited
-	DeadLetteringOnExpiration  bool
-	RequiresSession            bool
-	RequiresDuplicateDetection bool
-	DuplicateDetectionWindow   time.Duration // default 10 min, 20 s to 7 days
-	ForwardTo                  string        // name of a queue or topic
-	ForwardDeadLetteredTo      string        // name of a queue or topic
-	Partitioned                bool          // over Options.Partitions; cannot be changed
-	MaxSizeMB                  int           // default 1024, times the partitions
-	MaxMessageSizeKB           int           // default 256, Premium 1024
-	AutoDeleteOnIdle           time.Duration // default never, at least 5 min
-	Status                     Status        // default StatusActive
-}
-
-// Topic describes a topic and its subscriptions. Zero values stand for the service's
-// defaults.
-type Topic struct {
-	Name                       string
-	DefaultTTL                 time.Duration // default unlimited
-	RequiresDuplicateDetection bool
-	DuplicateDetectionWindow   time.Duration // default 10 min, 20 s to 7 days
-	Partitioned                bool          // over Options.Partitions; cannot be changed
-	MaxSizeMB                  int           // default 1024, times the partitions
-	MaxMessageSizeKB           int           // default 256, Premium 1024
-	AutoDeleteOnIdle           time.Duration // default never, at least 5 min
-	Status                     Status        // default StatusActive
-	Subscriptions              []Subscription
-}
-
-// Subscription describes a subscription of a topic. Zero values stand for the service's
-// defaults.
-type Subscription struct {
-	Name                        string
-	LockDuration                time.Duration // default 1 min, at most 5 min
-	MaxDeliveryCount            int           // default 10; then a message is dead-lettered
-	DefaultTTL                  time.Duration // default unlimited
-	DeadLetteringOnExpiration   bool
-	DeadLetteringOnFilterErrors bool // default: the message is dropped for this subscription
-	RequiresSession             bool
-	ForwardTo                   string        // name of a queue or topic
-	ForwardDeadLetteredTo       string        // name of a queue or topic
-	AutoDeleteOnIdle            time.Duration // default never, at least 5 min
-	Status                      Status        // default StatusActive
-	Rules                       []Rule        // default: one that lets everything through
-}
-
-// Rule is a named filter of a subscription. A message that passes any rule of a
-// subscription goes to it.
-type Rule struct {
-	Name   string
-	Filter Filter
-	// Action is an SQL action, SET and REMOVE, on the copy of a message that passes the
-	// rule. Each rule with an action makes a copy of its own.
-	Action string
-}
-
-// Filter decides whether a message passes a rule.
-type Filter struct {
-	Kind FilterKind
-	// Correlation goes with CorrelationFilter: every field that is set must be equal.
-	Correlation Fields
-	// Expression goes with SQLFilter.
-	Expression string
-}
+// Entities, as they are created. A subscription's rules consist of a filter and an
+// optional action.
+type (
+	Queue        = broker.Queue
+	Topic        = broker.Topic
+	Subscription = broker.Subscription
+	Rule         = broker.Rule
+	Filter       = sqlfilter.Filter
+	Fields       = sqlfilter.Fields // of a correlation filter
+	Action       = sqlfilter.Action
+	Parameter    = sqlfilter.Parameter // of an SQL filter or action
+)
 
 // FilterKind is the kind of a Filter.
 type FilterKind = sqlfilter.Kind
@@ -97,38 +39,15 @@ const (
 	SQLFilter         = sqlfilter.KindSQL
 )
 
-// Fields are what a correlation filter compares.
-type Fields struct {
-	MessageID        string
-	CorrelationID    string
-	To               string
-	ReplyTo          string
-	Subject          string
-	SessionID        string
-	ReplyToSessionID string
-	ContentType      string
-	Properties       map[string]any // application properties
-}
-
 // CreateQueue creates a queue. One that exists is left as it is.
 func (s *Server) CreateQueue(ctx context.Context, q Queue) error {
-	_, err := s.broker.CreateQueue(ctx, q.Name, broker.QueueProperties{
-		LockDuration: q.LockDuration, MaxDeliveryCount: q.MaxDeliveryCount, DefaultTTL: q.DefaultTTL,
-		DeadLetteringOnExpiration: q.DeadLetteringOnExpiration, RequiresSession: q.RequiresSession,
-		RequiresDuplicateDetection: q.RequiresDuplicateDetection, DuplicateDetectionWindow: q.DuplicateDetectionWindow,
-		ForwardTo: q.ForwardTo, ForwardDeadLetteredTo: q.ForwardDeadLetteredTo, Partitioned: q.Partitioned,
-		MaxSizeMB: q.MaxSizeMB, MaxMessageSizeKB: q.MaxMessageSizeKB, AutoDeleteOnIdle: q.AutoDeleteOnIdle, Status: q.Status,
-	})
+	_, err := s.broker.CreateQueue(ctx, q)
 	return created(err, "queue "+q.Name)
 }
 
 // CreateTopic creates a topic and its subscriptions. What exists is left as it is.
 func (s *Server) CreateTopic(ctx context.Context, t Topic) error {
-	_, err := s.broker.CreateTopic(ctx, t.Name, broker.TopicProperties{
-		DefaultTTL: t.DefaultTTL, RequiresDuplicateDetection: t.RequiresDuplicateDetection,
-		DuplicateDetectionWindow: t.DuplicateDetectionWindow, Partitioned: t.Partitioned,
-		MaxSizeMB: t.MaxSizeMB, MaxMessageSizeKB: t.MaxMessageSizeKB, AutoDeleteOnIdle: t.AutoDeleteOnIdle, Status: t.Status,
-	})
+	_, err := s.broker.CreateTopic(ctx, t)
 	if err := created(err, "topic "+t.Name); err != nil {
 		return err
 	}
@@ -143,34 +62,8 @@ func (s *Server) CreateTopic(ctx context.Context, t Topic) error {
 // CreateSubscription creates a subscription of a topic. One that exists is left
 // as it is.
 func (s *Server) CreateSubscription(ctx context.Context, topic string, sub Subscription) error {
-	var rules []broker.Rule
-	for _, r := range sub.Rules {
-		rules = append(rules, r.broker())
-	}
-	_, err := s.broker.CreateSubscription(ctx, topic, sub.Name, broker.SubscriptionProperties{
-		LockDuration: sub.LockDuration, MaxDeliveryCount: sub.MaxDeliveryCount, DefaultTTL: sub.DefaultTTL,
-		DeadLetteringOnExpiration: sub.DeadLetteringOnExpiration, DeadLetteringOnFilterErrors: sub.DeadLetteringOnFilterErrors,
-		RequiresSession: sub.RequiresSession, ForwardTo: sub.ForwardTo, ForwardDeadLetteredTo: sub.ForwardDeadLetteredTo,
-		AutoDeleteOnIdle: sub.AutoDeleteOnIdle, Status: sub.Status, Rules: rules,
-	})
+	_, err := s.broker.CreateSubscription(ctx, topic, sub)
 	return created(err, "subscription "+topic+"/"+sub.Name)
-}
-
-func (r *Rule) broker() broker.Rule {
-	out := broker.Rule{Name: r.Name, Filter: sqlfilter.Filter{
-		Kind: r.Filter.Kind, Correlation: r.Filter.Correlation.broker(), Expression: r.Filter.Expression,
-	}}
-	if r.Action != "" {
-		out.Action = &sqlfilter.Action{Expression: r.Action}
-	}
-	return out
-}
-
-func (f *Fields) broker() sqlfilter.Fields {
-	return sqlfilter.Fields{
-		MessageID: f.MessageID, CorrelationID: f.CorrelationID, To: f.To, ReplyTo: f.ReplyTo, Subject: f.Subject,
-		SessionID: f.SessionID, ReplyToSessionID: f.ReplyToSessionID, ContentType: f.ContentType, Properties: f.Properties,
-	}
 }
 
 // created makes the error of a creation, none if the entity was there already.
@@ -204,7 +97,7 @@ func (s *Server) createTopology(ctx context.Context, t *Topology) error {
 		info, err := s.broker.Queue(q.Name)
 		if err == nil {
 			info.ForwardTo, info.ForwardDeadLetteredTo = q.ForwardTo, q.ForwardDeadLetteredTo
-			_, err = s.broker.UpdateQueue(ctx, q.Name, info.QueueProperties)
+			_, err = s.broker.UpdateQueue(ctx, info.Queue)
 		}
 		if err != nil {
 			return fmt.Errorf("busemu: forward from queue %s: %w", q.Name, err)

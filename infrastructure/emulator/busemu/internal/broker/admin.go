@@ -184,21 +184,21 @@ func (b *Broker) setStatus(ctx context.Context, path string, s Status) error {
 		i, err := b.Queue(n.queue.name)
 		if err == nil {
 			i.Status = s
-			_, err = b.UpdateQueue(ctx, i.Name, i.QueueProperties)
+			_, err = b.UpdateQueue(ctx, i.Queue)
 		}
 		return err
 	case n.topic != nil:
 		i, err := b.Topic(n.topic.name)
 		if err == nil {
 			i.Status = s
-			_, err = b.UpdateTopic(ctx, i.Name, i.TopicProperties)
+			_, err = b.UpdateTopic(ctx, i.Topic)
 		}
 		return err
 	}
 	i, err := b.Subscription(n.subscription.topic.name, n.subscription.name)
 	if err == nil {
 		i.Status = s
-		_, err = b.UpdateSubscription(ctx, i.Topic, i.Name, i.SubscriptionProperties)
+		_, err = b.UpdateSubscription(ctx, i.Topic, i.Subscription)
 	}
 	return err
 }

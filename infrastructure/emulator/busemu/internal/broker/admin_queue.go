@@ -9,13 +9,13 @@ import (
 
 // CreateQueue creates a queue and returns it with its defaults filled in.
 // EntityExists, ArgumentError.
-func (b *Broker) CreateQueue(ctx context.Context, name string, p QueueProperties) (QueueInfo, error) {
-	if err := b.validateQueue(name, &p); err != nil {
+func (b *Broker) CreateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
+	if err := b.validateQueue(&p); err != nil {
 		return QueueInfo{}, err
 	}
 	var info QueueInfo
 	err := b.administer(ctx, func(a *administration) error {
-		if err := b.checkNameFree(name); err != nil {
+		if err := b.checkNameFree(p.Name); err != nil {
 			return err
 		}
 		if err := b.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
@@ -26,7 +26,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, p QueueProperties
 			return err
 		}
 		b.lastID++
-		q := b.newQueue(entityRecord{ID: b.lastID, Name: name, Queue: &p, Partitions: partitions, Times: b.newTimes()})
+		q := b.newQueue(entityRecord{ID: b.lastID, Name: p.Name, Queue: &p, Partitions: partitions, Times: b.newTimes()})
 		info = q.info()
 		a.save(q.id, q.record())
 		return nil
@@ -37,6 +37,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, p QueueProperties
 // newQueue builds a queue and puts it into the catalog.
 func (b *Broker) newQueue(r entityRecord) *queue {
 	q := &queue{id: r.ID, name: r.Name, props: *r.Queue, times: r.Times}
+	q.props.Name = r.Name
 	q.inlet = b.newInlet(KindQueue, q.name, q.props.Partitioned, r.Partitions)
 	q.holders = b.newHolders(q.id, q.name, q.inlet, q.props.RequiresSession, q.holderConfig(), forwardName(q.props.ForwardDeadLetteredTo))
 	q.inlet.rest = q.holders.main
@@ -70,15 +71,15 @@ func (q *queue) holderConfig() holderConfig {
 
 // UpdateQueue changes a queue. Links stay open: the service closes them a moment after
 // its answer (see DetachAll).
-func (b *Broker) UpdateQueue(ctx context.Context, name string, p QueueProperties) (QueueInfo, error) {
-	if err := b.validateQueue(name, &p); err != nil {
+func (b *Broker) UpdateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
+	if err := b.validateQueue(&p); err != nil {
 		return QueueInfo{}, err
 	}
 	var info QueueInfo
 	err := b.administer(ctx, func(a *administration) error {
-		q := b.queues[strings.ToLower(name)]
+		q := b.queues[strings.ToLower(p.Name)]
 		if q == nil {
-			return notFound(name)
+			return notFound(p.Name)
 		}
 		var f faults
 		f.unless(p.RequiresSession == q.props.RequiresSession, "The value for the RequiresSession property of an existing Queue cannot be changed.")
@@ -90,6 +91,7 @@ func (b *Broker) UpdateQueue(ctx context.Context, name string, p QueueProperties
 		if err := b.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
+		p.Name = q.name // as it was created
 		q.props, q.times.UpdatedAt = p, b.Now()
 		q.inlet.reconfigure(q.inletConfig(b), int64(p.DuplicateDetectionWindow))
 		b.watchQueue(q)
@@ -143,7 +145,7 @@ func (b *Broker) dropQueue(a *administration, q *queue) {
 }
 
 func (q *queue) info() QueueInfo {
-	i := QueueInfo{Name: q.name, QueueProperties: q.props, Counts: q.holders.counts(), Times: q.times}
+	i := QueueInfo{Queue: q.props, Counts: q.holders.counts(), Times: q.times}
 	i.SizeBytes = q.inlet.size.Load()
 	i.AccessedAt = accessed(q.times, q.inlet.lastUsed.Load(), q.holders.main.lastUsed.Load())
 	return i

@@ -12,8 +12,8 @@ import (
 const maxSubscriptions = 2000
 
 // CreateSubscription creates a subscription with its first rules.
-func (b *Broker) CreateSubscription(ctx context.Context, topic, name string, p SubscriptionProperties) (SubscriptionInfo, error) {
-	if err := b.validateSubscription(name, &p); err != nil {
+func (b *Broker) CreateSubscription(ctx context.Context, topic string, p Subscription) (SubscriptionInfo, error) {
+	if err := b.validateSubscription(&p); err != nil {
 		return SubscriptionInfo{}, err
 	}
 	if p.Rules == nil {
@@ -25,8 +25,8 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic, name string, p S
 		if err != nil {
 			return err
 		}
-		if t.subscriptions[strings.ToLower(name)] != nil {
-			return errorf(EntityExists, "The messaging entity '%s%s%s' already exists.", t.name, subscriptionsIn, name)
+		if t.subscriptions[strings.ToLower(p.Name)] != nil {
+			return errorf(EntityExists, "The messaging entity '%s%s%s' already exists.", t.name, subscriptionsIn, p.Name)
 		}
 		if len(t.subscriptions) == maxSubscriptions {
 			return errorf(ResourceLimitExceeded, "The topic '%s' has %d subscriptions already.", t.name, maxSubscriptions)
@@ -40,7 +40,7 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic, name string, p S
 		}
 		p.Rules = rules
 		b.lastID++
-		s, err := b.newSubscription(t, entityRecord{ID: b.lastID, Of: t.id, Name: name, Subscription: &p, Times: b.newTimes()})
+		s, err := b.newSubscription(t, entityRecord{ID: b.lastID, Of: t.id, Name: p.Name, Subscription: &p, Times: b.newTimes()})
 		if err != nil {
 			return err
 		}
@@ -54,6 +54,7 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic, name string, p S
 // newSubscription builds a subscription and puts it into the catalog.
 func (b *Broker) newSubscription(t *topic, r entityRecord) (*subscription, error) {
 	s := &subscription{id: r.ID, topic: t, name: r.Name, props: *r.Subscription, times: r.Times}
+	s.props.Name = r.Name
 	m, err := b.compileRules(s.path(), s.props.Rules)
 	if err != nil {
 		return nil, err
@@ -84,13 +85,13 @@ func (s *subscription) holderConfig() holderConfig {
 
 // UpdateSubscription changes a subscription, not its rules. Links stay open (see
 // DetachAll).
-func (b *Broker) UpdateSubscription(ctx context.Context, topic, name string, p SubscriptionProperties) (SubscriptionInfo, error) {
-	if err := b.validateSubscription(name, &p); err != nil {
+func (b *Broker) UpdateSubscription(ctx context.Context, topic string, p Subscription) (SubscriptionInfo, error) {
+	if err := b.validateSubscription(&p); err != nil {
 		return SubscriptionInfo{}, err
 	}
 	var info SubscriptionInfo
 	err := b.administer(ctx, func(a *administration) error {
-		s, err := b.subscription(topic, name)
+		s, err := b.subscription(topic, p.Name)
 		if err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func (b *Broker) UpdateSubscription(ctx context.Context, topic, name string, p S
 		if err := b.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
-		p.Rules = s.props.Rules
+		p.Name, p.Rules = s.name, s.props.Rules
 		s.props, s.times.UpdatedAt = p, b.Now()
 		in := s.topic.inlet
 		in.mu.Lock()
@@ -174,7 +175,7 @@ func (b *Broker) dropSubscription(a *administration, s *subscription) {
 }
 
 func (s *subscription) info() SubscriptionInfo {
-	i := SubscriptionInfo{Topic: s.topic.name, Name: s.name, SubscriptionProperties: s.props, Counts: s.holders.counts(), Times: s.times}
+	i := SubscriptionInfo{Topic: s.topic.name, Subscription: s.props, Counts: s.holders.counts(), Times: s.times}
 	i.Rules = slices.Clone(s.props.Rules)
 	i.AccessedAt = accessed(s.times, s.holders.main.lastUsed.Load())
 	return i

@@ -16,10 +16,10 @@ import (
 func TestEntitiesAreListed(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		ctx := r.t.Context()
-		r.queue("Orders/new", QueueProperties{UserMetadata: "u", Opaque: []byte{1}, Partitioned: true})
-		r.queue("a", QueueProperties{ForwardTo: "orders/new", ForwardDeadLetteredTo: "sb://host:1/Orders/new"})
-		r.topic("T", TopicProperties{})
-		r.subscription("t", "S", SubscriptionProperties{Rules: []Rule{{
+		r.queue("Orders/new", Queue{UserMetadata: "u", Opaque: []byte{1}, Partitioned: true})
+		r.queue("a", Queue{ForwardTo: "orders/new", ForwardDeadLetteredTo: "sb://host:1/Orders/new"})
+		r.topic("T", Topic{})
+		r.subscription("t", "S", Subscription{Rules: []Rule{{
 			Name: "all", Filter: sqlfilter.Filter{
 				Kind: sqlfilter.KindSQL, Expression: "a=@s OR a=@i OR a=@j OR a=@f OR a=@t OR a=@b",
 				Parameters: []sqlfilter.Parameter{{Name: "@s", Value: "x"}, {Name: "@i", Value: int64(1) << 60}, {Name: "@j", Value: int32(7)}, {Name: "@f", Value: 1.5}, {Name: "@t", Value: time.Unix(5, 0).UTC()}, {Name: "@b", Value: true}},
@@ -54,7 +54,7 @@ func TestEntitiesAreListed(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.crash()
-		r.queue("a", QueueProperties{})
+		r.queue("a", Queue{})
 		if id := r.queues["a"].id; id != 5 {
 			t.Errorf("a new queue has id %d; 1 to 4 were used", id)
 		}
@@ -68,42 +68,43 @@ func TestEntitiesAreListed(t *testing.T) {
 func TestAdminRefusals(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		ctx := r.t.Context()
-		r.queue("q", QueueProperties{})
-		r.topic("t", TopicProperties{})
-		r.subscription("t", "s", SubscriptionProperties{})
-		create := func(name string, p QueueProperties) error { _, err := r.CreateQueue(ctx, name, p); return err }
-		topic := func(name string, p TopicProperties) error { _, err := r.CreateTopic(ctx, name, p); return err }
-		subscription := func(topic, name string, p SubscriptionProperties) error {
-			_, err := r.CreateSubscription(ctx, topic, name, p)
+		r.queue("q", Queue{})
+		r.topic("t", Topic{})
+		r.subscription("t", "s", Subscription{})
+		create := func(name string, p Queue) error { p.Name = name; _, err := r.CreateQueue(ctx, p); return err }
+		topic := func(name string, p Topic) error { p.Name = name; _, err := r.CreateTopic(ctx, p); return err }
+		subscription := func(topic, name string, p Subscription) error {
+			p.Name = name
+			_, err := r.CreateSubscription(ctx, topic, p)
 			return err
 		}
-		update := func(p QueueProperties) error { _, err := r.UpdateQueue(ctx, "q", p); return err }
+		update := func(p Queue) error { p.Name = "q"; _, err := r.UpdateQueue(ctx, p); return err }
 		rule := func(x Rule) error { _, err := r.CreateRule(ctx, "t", "s", x); return err }
 		for name, test := range map[string]struct {
 			err  error
 			want Condition
 		}{
-			"queue exists":             {create("Q", QueueProperties{}), EntityExists},
-			"topic has the name":       {create("T", QueueProperties{}), EntityExists},
-			"queue has the name":       {topic("q", TopicProperties{}), EntityExists},
-			"subscription exists":      {subscription("T", "S", SubscriptionProperties{}), EntityExists},
-			"no topic":                 {subscription("q", "s", SubscriptionProperties{}), NotFound},
-			"empty name":               {create("", QueueProperties{}), ArgumentError},
-			"long name":                {create(strings.Repeat("x", 261), QueueProperties{}), ArgumentError},
-			"odd name":                 {create("a?b", QueueProperties{}), ArgumentError},
-			"long subscription name":   {subscription("t", strings.Repeat("x", 51), SubscriptionProperties{}), ArgumentError},
-			"lock too long":            {create("x", QueueProperties{LockDuration: 6 * time.Minute}), ArgumentError},
-			"window too short":         {create("x", QueueProperties{DuplicateDetectionWindow: 19 * time.Second}), ArgumentError},
-			"window too long":          {topic("x", TopicProperties{DuplicateDetectionWindow: 169 * time.Hour}), ArgumentError},
-			"time to live too short":   {create("x", QueueProperties{DefaultTTL: time.Millisecond}), ArgumentError},
-			"idle too short":           {create("x", QueueProperties{AutoDeleteOnIdle: time.Minute}), ArgumentError},
-			"deliveries":               {create("x", QueueProperties{MaxDeliveryCount: -1}), ArgumentError},
-			"status":                   {create("x", QueueProperties{Status: "Odd"}), ArgumentError},
-			"forwards to nothing":      {create("x", QueueProperties{ForwardTo: "nothing"}), ArgumentError},
-			"message of 300 KB":        {create("x", QueueProperties{MaxMessageSizeKB: 300}), ArgumentError},
-			"session changes":          {update(QueueProperties{RequiresSession: true}), ArgumentError},
-			"detection changes":        {update(QueueProperties{RequiresDuplicateDetection: true}), ArgumentError},
-			"partitioning changes":     {update(QueueProperties{Partitioned: true}), ArgumentError},
+			"queue exists":             {create("Q", Queue{}), EntityExists},
+			"topic has the name":       {create("T", Queue{}), EntityExists},
+			"queue has the name":       {topic("q", Topic{}), EntityExists},
+			"subscription exists":      {subscription("T", "S", Subscription{}), EntityExists},
+			"no topic":                 {subscription("q", "s", Subscription{}), NotFound},
+			"empty name":               {create("", Queue{}), ArgumentError},
+			"long name":                {create(strings.Repeat("x", 261), Queue{}), ArgumentError},
+			"odd name":                 {create("a?b", Queue{}), ArgumentError},
+			"long subscription name":   {subscription("t", strings.Repeat("x", 51), Subscription{}), ArgumentError},
+			"lock too long":            {create("x", Queue{LockDuration: 6 * time.Minute}), ArgumentError},
+			"window too short":         {create("x", Queue{DuplicateDetectionWindow: 19 * time.Second}), ArgumentError},
+			"window too long":          {topic("x", Topic{DuplicateDetectionWindow: 169 * time.Hour}), ArgumentError},
+			"time to live too short":   {create("x", Queue{DefaultTTL: time.Millisecond}), ArgumentError},
+			"idle too short":           {create("x", Queue{AutoDeleteOnIdle: time.Minute}), ArgumentError},
+			"deliveries":               {create("x", Queue{MaxDeliveryCount: -1}), ArgumentError},
+			"status":                   {create("x", Queue{Status: "Odd"}), ArgumentError},
+			"forwards to nothing":      {create("x", Queue{ForwardTo: "nothing"}), ArgumentError},
+			"message of 300 KB":        {create("x", Queue{MaxMessageSizeKB: 300}), ArgumentError},
+			"session changes":          {update(Queue{RequiresSession: true}), ArgumentError},
+			"detection changes":        {update(Queue{RequiresDuplicateDetection: true}), ArgumentError},
+			"partitioning changes":     {update(Queue{Partitioned: true}), ArgumentError},
 			"rule without a name":      {rule(Rule{}), ArgumentError},
 			"rule of an unknown kind":  {rule(Rule{Name: "r", Filter: sqlfilter.Filter{Kind: "Odd"}}), ArgumentError},
 			"parameter of an odd type": {rule(Rule{Name: "r", Filter: sqlfilter.Filter{Kind: sqlfilter.KindSQL, Expression: "a=@p", Parameters: []sqlfilter.Parameter{{Name: "@p", Value: []int{1}}}}}), ArgumentError},
@@ -115,7 +116,7 @@ func TestAdminRefusals(t *testing.T) {
 				t.Errorf("%s: got %v, want %s", name, test.err, test.want)
 			}
 		}
-		err := create("", QueueProperties{LockDuration: -1, MaxDeliveryCount: -1})
+		err := create("", Queue{LockDuration: -1, MaxDeliveryCount: -1})
 		for _, fault := range []string{"name", "LockDuration", "MaxDeliveryCount"} {
 			if !strings.Contains(err.Error(), fault) {
 				t.Errorf("%v does not tell of %s", err, fault)
@@ -126,9 +127,9 @@ func TestAdminRefusals(t *testing.T) {
 
 func TestLookup(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("Dir/Queue", QueueProperties{RequiresSession: true})
-		r.topic("Topic", TopicProperties{RequiresDuplicateDetection: true})
-		r.subscription("topic", "Sub", SubscriptionProperties{RequiresSession: true})
+		r.queue("Dir/Queue", Queue{RequiresSession: true})
+		r.topic("Topic", Topic{RequiresDuplicateDetection: true})
+		r.subscription("topic", "Sub", Subscription{RequiresSession: true})
 		for path, want := range map[string]EntityInfo{
 			"dir/queue":                                          {Path: "Dir/Queue", Kind: KindQueue, RequiresSession: true},
 			"/DIR/queue/$deadletterqueue":                        {Path: "Dir/Queue/$DeadLetterQueue", Kind: KindDeadLetter},
@@ -162,11 +163,11 @@ func TestLookup(t *testing.T) {
 func TestForwarding(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		ctx := r.t.Context()
-		r.queue("end", QueueProperties{RequiresDuplicateDetection: true})
-		r.queue("dead", QueueProperties{})
-		r.queue("start", QueueProperties{ForwardTo: "sb://host/END"})
-		r.topic("t", TopicProperties{})
-		r.subscription("t", "s", SubscriptionProperties{ForwardTo: "start", ForwardDeadLetteredTo: "dead"})
+		r.queue("end", Queue{RequiresDuplicateDetection: true})
+		r.queue("dead", Queue{})
+		r.queue("start", Queue{ForwardTo: "sb://host/END"})
+		r.topic("t", Topic{})
+		r.subscription("t", "s", Subscription{ForwardTo: "start", ForwardDeadLetteredTo: "dead"})
 		r.send("end", msg("0"))
 		r.send("start", msg("1"), msg("1"), msg("2"))
 		r.send("t", msg("3"), msg("2"))
@@ -183,8 +184,8 @@ func TestForwarding(t *testing.T) {
 		}
 		r.send("start", msg("4"))
 		r.wantPeek("start/$deadletterqueue", "4")
-		r.queue("end", QueueProperties{})
-		if _, err := r.UpdateQueue(ctx, "end", QueueProperties{ForwardTo: "start"}); err != nil {
+		r.queue("end", Queue{})
+		if _, err := r.UpdateQueue(ctx, Queue{Name: "end", ForwardTo: "start"}); err != nil {
 			t.Fatal(err)
 		}
 		r.send("start", msg("round")) // start and end forward to each other
@@ -204,8 +205,8 @@ func TestForwarding(t *testing.T) {
 
 func TestDeadLettersAreForwarded(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("dead", QueueProperties{})
-		r.queue("q", QueueProperties{ForwardDeadLetteredTo: "dead"})
+		r.queue("dead", Queue{})
+		r.queue("q", Queue{ForwardDeadLetteredTo: "dead"})
 		r.send("q", msg("a"))
 		c := r.receive("q", 1)
 		if err := c.trySettle(c.one(), Outcome{Kind: DeadLetter, Reason: "why"}); err != nil {
@@ -220,8 +221,8 @@ func TestDeadLettersAreForwarded(t *testing.T) {
 
 func TestDump(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{})
-		r.subscription("t", "s", SubscriptionProperties{RequiresSession: true})
+		r.topic("t", Topic{})
+		r.subscription("t", "s", Subscription{RequiresSession: true})
 		for range 30 {
 			r.send("t", of("x", "payload"))
 		}
@@ -237,9 +238,9 @@ func TestDump(t *testing.T) {
 func TestAutoDeleteOnIdle(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		const idle = 5 * time.Minute
-		r.queue("q", QueueProperties{AutoDeleteOnIdle: idle})
-		r.topic("t", TopicProperties{AutoDeleteOnIdle: 2 * idle})
-		r.subscription("t", "s", SubscriptionProperties{AutoDeleteOnIdle: idle})
+		r.queue("q", Queue{AutoDeleteOnIdle: idle})
+		r.topic("t", Topic{AutoDeleteOnIdle: 2 * idle})
+		r.subscription("t", "s", Subscription{AutoDeleteOnIdle: idle})
 		exists := func(want ...string) {
 			t.Helper()
 			synctest.Wait()

@@ -11,13 +11,13 @@ import (
 
 // CreateTopic creates a topic and returns it with its defaults filled in.
 // EntityExists, ArgumentError.
-func (b *Broker) CreateTopic(ctx context.Context, name string, p TopicProperties) (TopicInfo, error) {
-	if err := b.validateTopic(name, &p); err != nil {
+func (b *Broker) CreateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
+	if err := b.validateTopic(&p); err != nil {
 		return TopicInfo{}, err
 	}
 	var info TopicInfo
 	err := b.administer(ctx, func(a *administration) error {
-		if err := b.checkNameFree(name); err != nil {
+		if err := b.checkNameFree(p.Name); err != nil {
 			return err
 		}
 		partitions, err := b.newPartitions(p.Partitioned)
@@ -25,7 +25,7 @@ func (b *Broker) CreateTopic(ctx context.Context, name string, p TopicProperties
 			return err
 		}
 		b.lastID++
-		t := b.newTopic(entityRecord{ID: b.lastID, Name: name, Topic: &p, Partitions: partitions, Times: b.newTimes()})
+		t := b.newTopic(entityRecord{ID: b.lastID, Name: p.Name, Topic: &p, Partitions: partitions, Times: b.newTimes()})
 		info = t.info()
 		a.save(t.id, t.record())
 		return nil
@@ -36,6 +36,7 @@ func (b *Broker) CreateTopic(ctx context.Context, name string, p TopicProperties
 // newTopic builds a topic and puts it into the catalog.
 func (b *Broker) newTopic(r entityRecord) *topic {
 	t := &topic{id: r.ID, name: r.Name, props: *r.Topic, times: r.Times, subscriptions: make(map[string]*subscription)}
+	t.props.Name = r.Name
 	t.inlet = b.newInlet(KindTopic, t.name, t.props.Partitioned, r.Partitions)
 	t.inlet.rest = b.newHolder(holderID(t.id, 0), t.name, t.inlet, false, holderConfig{keepsExpired: true})
 	if t.props.RequiresDuplicateDetection {
@@ -57,15 +58,15 @@ func (t *topic) inletConfig(b *Broker) inletConfig {
 }
 
 // UpdateTopic changes a topic. Links stay open (see DetachAll).
-func (b *Broker) UpdateTopic(ctx context.Context, name string, p TopicProperties) (TopicInfo, error) {
-	if err := b.validateTopic(name, &p); err != nil {
+func (b *Broker) UpdateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
+	if err := b.validateTopic(&p); err != nil {
 		return TopicInfo{}, err
 	}
 	var info TopicInfo
 	err := b.administer(ctx, func(a *administration) error {
-		t := b.topics[strings.ToLower(name)]
-		if t == nil {
-			return notFound(name)
+		t, err := b.topic(p.Name)
+		if err != nil {
+			return err
 		}
 		var f faults
 		f.unless(p.RequiresDuplicateDetection == t.props.RequiresDuplicateDetection, "The value for the RequiresDuplicateDetection property of an existing Topic cannot be changed.")
@@ -73,6 +74,7 @@ func (b *Broker) UpdateTopic(ctx context.Context, name string, p TopicProperties
 		if err := f.err(); err != nil {
 			return err
 		}
+		p.Name = t.name // as it was created
 		t.props, t.times.UpdatedAt = p, b.Now()
 		b.watchTopic(t)
 		t.inlet.reconfigure(t.inletConfig(b), int64(p.DuplicateDetectionWindow))
@@ -137,12 +139,12 @@ func (b *Broker) dropTopic(a *administration, t *topic) {
 }
 
 func (t *topic) info() TopicInfo {
-	i := TopicInfo{Name: t.name, TopicProperties: t.props, Times: t.times}
+	i := TopicInfo{Topic: t.props, Times: t.times}
 	rest := t.inlet.rest
 	rest.mu.Lock()
 	i.Scheduled = int64(rest.waitingForTime())
 	rest.mu.Unlock()
-	i.Subscriptions = len(t.subscriptions)
+	i.SubscriptionCount = len(t.subscriptions)
 	for _, s := range t.subscriptions {
 		for _, r := range s.props.Rules {
 			if r.Filter.Kind == sqlfilter.KindCorrelation {

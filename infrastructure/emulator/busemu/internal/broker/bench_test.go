@@ -159,10 +159,10 @@ func drainSessions(broker *Broker, left *sync.WaitGroup, stop chan struct{}) {
 
 func topology(b testing.TB, broker *Broker) {
 	b.Helper()
-	if _, err := broker.CreateTopic(b.Context(), "t", TopicProperties{RequiresDuplicateDetection: true, MaxSizeMB: 1 << 20}); err != nil {
+	if _, err := broker.CreateTopic(b.Context(), Topic{Name: "t", RequiresDuplicateDetection: true, MaxSizeMB: 1 << 20}); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := broker.CreateSubscription(b.Context(), "t", "s", SubscriptionProperties{RequiresSession: true}); err != nil {
+	if _, err := broker.CreateSubscription(b.Context(), "t", Subscription{Name: "s", RequiresSession: true}); err != nil {
 		b.Fatal(err)
 	}
 }

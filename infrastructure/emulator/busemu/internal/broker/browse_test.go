@@ -16,7 +16,7 @@ func (r *rig) browse(path string) *client {
 // nothing away.
 func TestBrowse(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		r.send("q", msg("a"), msg("b"), msg("c"))
 		b := r.browse("q")
 		b.SetCredit(0, 2)
@@ -43,7 +43,7 @@ func TestBrowse(t *testing.T) {
 // TestBrowseSessions: a browser needs no session.
 func TestBrowseSessions(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{RequiresSession: true})
+		r.queue("q", Queue{RequiresSession: true})
 		one, two := msg("a"), msg("b")
 		one.SessionID, one.HasSession, two.SessionID, two.HasSession = "1", true, "2", true
 		r.send("q", one, two)

@@ -10,7 +10,7 @@ import (
 type queue struct {
 	id      uint32
 	name    string
-	props   QueueProperties
+	props   Queue
 	times   Times
 	idle    alarm
 	inlet   *inlet
@@ -20,7 +20,7 @@ type queue struct {
 type topic struct {
 	id            uint32
 	name          string
-	props         TopicProperties
+	props         Topic
 	times         Times
 	idle          alarm
 	inlet         *inlet
@@ -31,7 +31,7 @@ type subscription struct {
 	id      uint32
 	topic   *topic
 	name    string
-	props   SubscriptionProperties
+	props   Subscription
 	times   Times
 	idle    alarm
 	target  *target

@@ -19,7 +19,7 @@ func written(t *testing.T, clean bool) *vfs.MemFS {
 	t.Helper()
 	r := &rig{t: t, fs: vfs.NewCrashableMem()}
 	r.open(r.fs)
-	r.queue("q", QueueProperties{RequiresDuplicateDetection: true})
+	r.queue("q", Queue{RequiresDuplicateDetection: true})
 	for i := range 100 {
 		r.send("q", msg(fmt.Sprint("in a table ", i)))
 	}

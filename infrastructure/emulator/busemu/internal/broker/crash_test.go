@@ -55,9 +55,9 @@ func crashOnce(t *testing.T, random *rand.Rand) {
 	}
 	w.reach, w.reached = 1+random.IntN(1500), make(chan struct{})
 	w.open(w.fs)
-	w.topic("t", TopicProperties{RequiresDuplicateDetection: true})
-	w.subscription("t", "s", SubscriptionProperties{RequiresSession: true, MaxDeliveryCount: 2000})
-	w.subscription("t", "archive", SubscriptionProperties{})
+	w.topic("t", Topic{RequiresDuplicateDetection: true})
+	w.subscription("t", "s", Subscription{RequiresSession: true, MaxDeliveryCount: 2000})
+	w.subscription("t", "archive", Subscription{})
 	stop := make(chan struct{})
 	var all sync.WaitGroup
 	for s := range crashSessions {

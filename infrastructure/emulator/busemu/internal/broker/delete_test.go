@@ -20,7 +20,7 @@ func (r *rig) deleteMessages(path string, o DeleteOptions) int {
 
 func TestDeleteMessages(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		r.send("q", msg("locked"), msg("1"), msg("2"), msg("3"))
 		c := r.receive("q", 1)
 		held := c.one()
@@ -47,7 +47,7 @@ func TestDeleteMessages(t *testing.T) {
 
 func TestDeleteMessagesOfSessions(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{RequiresSession: true})
+		r.queue("q", Queue{RequiresSession: true})
 		r.send("q", of("a", "a1"), of("b", "b1"), of("a", "a2"), of("c", "c1"), of("b", "b2"))
 		time.Sleep(time.Second)
 		r.accept("q", "b", 0)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-func window(d time.Duration) QueueProperties {
-	return QueueProperties{RequiresDuplicateDetection: true, DuplicateDetectionWindow: d}
+func window(d time.Duration) Queue {
+	return Queue{RequiresDuplicateDetection: true, DuplicateDetectionWindow: d}
 }
 
 func TestDuplicateWindowEdges(t *testing.T) {
@@ -67,7 +67,7 @@ func TestRefusedBatchLeavesNoTrace(t *testing.T) {
 
 func TestDuplicatesOfPartitions(t *testing.T) {
 	modes(t, func(_ *testing.T, r *rig) {
-		r.queue("q", QueueProperties{RequiresDuplicateDetection: true, Partitioned: true})
+		r.queue("q", Queue{RequiresDuplicateDetection: true, Partitioned: true})
 		r.send("q", of("x", "a"))
 		r.send("q", of("y", "a"))
 		r.send("q", of("x", "a"))

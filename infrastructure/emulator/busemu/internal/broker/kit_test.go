@@ -100,23 +100,26 @@ func decodeText(payload []byte) (sqlfilter.Fields, error) {
 	return f, nil
 }
 
-func (r *rig) queue(name string, p QueueProperties) {
+func (r *rig) queue(name string, p Queue) {
 	r.t.Helper()
-	if _, err := r.CreateQueue(r.t.Context(), name, p); err != nil {
+	p.Name = name
+	if _, err := r.CreateQueue(r.t.Context(), p); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *rig) topic(name string, p TopicProperties) {
+func (r *rig) topic(name string, p Topic) {
 	r.t.Helper()
-	if _, err := r.CreateTopic(r.t.Context(), name, p); err != nil {
+	p.Name = name
+	if _, err := r.CreateTopic(r.t.Context(), p); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *rig) subscription(topic, name string, p SubscriptionProperties) {
+func (r *rig) subscription(topic, name string, p Subscription) {
 	r.t.Helper()
-	if _, err := r.CreateSubscription(r.t.Context(), topic, name, p); err != nil {
+	p.Name = name
+	if _, err := r.CreateSubscription(r.t.Context(), topic, p); err != nil {
 		r.t.Fatal(err)
 	}
 }

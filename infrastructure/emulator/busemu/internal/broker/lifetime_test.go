@@ -8,8 +8,8 @@ import (
 
 func TestTimeToLive(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("drop", QueueProperties{DefaultTTL: 10 * time.Second})
-		r.queue("keep", QueueProperties{DeadLetteringOnExpiration: true})
+		r.queue("drop", Queue{DefaultTTL: 10 * time.Second})
+		r.queue("keep", Queue{DeadLetteringOnExpiration: true})
 		short := msg("short")
 		short.TTL = 5 * time.Second
 		long := msg("long")
@@ -45,7 +45,7 @@ func TestTimeToLive(t *testing.T) {
 
 func TestLockedMessageExpiresWhenItComesBack(t *testing.T) {
 	modes(t, func(_ *testing.T, r *rig) {
-		r.queue("q", QueueProperties{DefaultTTL: 10 * time.Second, DeadLetteringOnExpiration: true})
+		r.queue("q", Queue{DefaultTTL: 10 * time.Second, DeadLetteringOnExpiration: true})
 		r.send("q", msg("a"), msg("b"), msg("c"))
 		c := r.receive("q", 3)
 		got := c.want("a", "b", "c")
@@ -63,9 +63,9 @@ func TestLockedMessageExpiresWhenItComesBack(t *testing.T) {
 
 func TestSubscriptionTimeToLive(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{DefaultTTL: 20 * time.Second})
-		r.subscription("t", "short", SubscriptionProperties{DefaultTTL: 10 * time.Second})
-		r.subscription("t", "long", SubscriptionProperties{DefaultTTL: time.Hour, DeadLetteringOnExpiration: true})
+		r.topic("t", Topic{DefaultTTL: 20 * time.Second})
+		r.subscription("t", "short", Subscription{DefaultTTL: 10 * time.Second})
+		r.subscription("t", "long", Subscription{DefaultTTL: time.Hour, DeadLetteringOnExpiration: true})
 		r.send("t", msg("a"))
 		time.Sleep(10 * time.Second)
 		r.wantPeek("t/subscriptions/short")
@@ -81,7 +81,7 @@ func TestSubscriptionTimeToLive(t *testing.T) {
 
 func TestSchedule(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		c := r.receive("q", 100)
 		schedule := func(s string, d time.Duration) Message {
 			m := msg(s)
@@ -135,12 +135,12 @@ func TestSchedule(t *testing.T) {
 
 func TestScheduledTopicMessageFansOutWhenDue(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{RequiresDuplicateDetection: true})
-		r.subscription("t", "early", SubscriptionProperties{})
+		r.topic("t", Topic{RequiresDuplicateDetection: true})
+		r.subscription("t", "early", Subscription{})
 		m := of("x", "m")
 		m.ScheduledAt = r.Now().Add(time.Minute)
 		r.send("t", m)
-		r.subscription("t", "late", SubscriptionProperties{RequiresSession: true})
+		r.subscription("t", "late", Subscription{RequiresSession: true})
 		if i, _ := r.Topic("t"); i.Scheduled != 1 {
 			t.Errorf("counts %+v", i.Counts)
 		}
@@ -160,7 +160,7 @@ func TestScheduledTopicMessageFansOutWhenDue(t *testing.T) {
 
 func TestDefer(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{MaxDeliveryCount: 3})
+		r.queue("q", Queue{MaxDeliveryCount: 3})
 		r.send("q", msg("a"), msg("b"))
 		c := r.receive("q", 1)
 		a := c.one()

@@ -12,34 +12,34 @@ func TestLimits(t *testing.T) {
 	payload := func(n int) Message { return Message{Payload: make([]byte, n)} }
 	for _, test := range []struct {
 		name  string
-		queue QueueProperties
+		queue Queue
 		batch []Message
 		want  error
 	}{
-		{"largest message", QueueProperties{}, []Message{payload(256 << 10)}, nil},
-		{"message too large", QueueProperties{}, []Message{payload(256<<10 + 1)}, MessageSizeExceeded},
-		{"largest batch", QueueProperties{}, []Message{payload(128 << 10), payload(128 << 10)}, nil},
-		{"batch too large", QueueProperties{}, []Message{payload(128 << 10), payload(128<<10 + 1)}, MessageSizeExceeded},
-		{"smaller limit", QueueProperties{MaxMessageSizeKB: 1}, []Message{payload(1025)}, MessageSizeExceeded},
-		{"the tier's limit", QueueProperties{MaxMessageSizeKB: 256}, []Message{payload(256<<10 + 1)}, MessageSizeExceeded},
-		{"empty batch", QueueProperties{}, nil, NotAllowed},
-		{"empty message", QueueProperties{}, []Message{{}}, nil},
-		{"message id", QueueProperties{}, []Message{{MessageID: long}}, NotAllowed},
-		{"128 characters of two bytes", QueueProperties{}, []Message{{MessageID: strings.Repeat("ü", 128)}}, nil},
-		{"session id", QueueProperties{}, []Message{{SessionID: long, HasSession: true}}, NotAllowed},
-		{"partition key", QueueProperties{}, []Message{{PartitionKey: long}}, NotAllowed},
-		{"keys differ", QueueProperties{}, []Message{{SessionID: "a", HasSession: true, PartitionKey: "b"}}, NotAllowed},
-		{"keys agree", QueueProperties{}, []Message{{SessionID: "a", HasSession: true, PartitionKey: "a"}}, nil},
-		{"negative time to live", QueueProperties{}, []Message{{TTL: -time.Second}}, NotAllowed},
-		{"sessions of a batch", QueueProperties{}, []Message{of("a", "1"), of("b", "2")}, nil},
-		{"partitioned, sessions differ", QueueProperties{Partitioned: true}, []Message{of("a", "1"), of("b", "2")}, NotAllowed},
-		{"partitioned, sessions agree", QueueProperties{Partitioned: true}, []Message{of("a", "1"), of("a", "2")}, nil},
-		{"partitioned, no keys", QueueProperties{Partitioned: true}, []Message{msg("1"), msg("2")}, nil},
-		{"partitioned, one key", QueueProperties{Partitioned: true}, []Message{{PartitionKey: "a"}, {}}, NotAllowed},
-		{"partitioned, none and the empty session", QueueProperties{Partitioned: true}, []Message{msg("1"), of("", "2")}, NotAllowed},
-		{"partitioned, key and session", QueueProperties{Partitioned: true}, []Message{{PartitionKey: "a"}, of("a", "1")}, nil},
-		{"partitioned with detection, ids differ", QueueProperties{Partitioned: true, RequiresDuplicateDetection: true}, []Message{msg("1"), msg("2")}, NotAllowed},
-		{"partitioned with detection, one session", QueueProperties{Partitioned: true, RequiresDuplicateDetection: true}, []Message{of("a", "1"), of("a", "2")}, nil},
+		{"largest message", Queue{}, []Message{payload(256 << 10)}, nil},
+		{"message too large", Queue{}, []Message{payload(256<<10 + 1)}, MessageSizeExceeded},
+		{"largest batch", Queue{}, []Message{payload(128 << 10), payload(128 << 10)}, nil},
+		{"batch too large", Queue{}, []Message{payload(128 << 10), payload(128<<10 + 1)}, MessageSizeExceeded},
+		{"smaller limit", Queue{MaxMessageSizeKB: 1}, []Message{payload(1025)}, MessageSizeExceeded},
+		{"the tier's limit", Queue{MaxMessageSizeKB: 256}, []Message{payload(256<<10 + 1)}, MessageSizeExceeded},
+		{"empty batch", Queue{}, nil, NotAllowed},
+		{"empty message", Queue{}, []Message{{}}, nil},
+		{"message id", Queue{}, []Message{{MessageID: long}}, NotAllowed},
+		{"128 characters of two bytes", Queue{}, []Message{{MessageID: strings.Repeat("ü", 128)}}, nil},
+		{"session id", Queue{}, []Message{{SessionID: long, HasSession: true}}, NotAllowed},
+		{"partition key", Queue{}, []Message{{PartitionKey: long}}, NotAllowed},
+		{"keys differ", Queue{}, []Message{{SessionID: "a", HasSession: true, PartitionKey: "b"}}, NotAllowed},
+		{"keys agree", Queue{}, []Message{{SessionID: "a", HasSession: true, PartitionKey: "a"}}, nil},
+		{"negative time to live", Queue{}, []Message{{TTL: -time.Second}}, NotAllowed},
+		{"sessions of a batch", Queue{}, []Message{of("a", "1"), of("b", "2")}, nil},
+		{"partitioned, sessions differ", Queue{Partitioned: true}, []Message{of("a", "1"), of("b", "2")}, NotAllowed},
+		{"partitioned, sessions agree", Queue{Partitioned: true}, []Message{of("a", "1"), of("a", "2")}, nil},
+		{"partitioned, no keys", Queue{Partitioned: true}, []Message{msg("1"), msg("2")}, nil},
+		{"partitioned, one key", Queue{Partitioned: true}, []Message{{PartitionKey: "a"}, {}}, NotAllowed},
+		{"partitioned, none and the empty session", Queue{Partitioned: true}, []Message{msg("1"), of("", "2")}, NotAllowed},
+		{"partitioned, key and session", Queue{Partitioned: true}, []Message{{PartitionKey: "a"}, of("a", "1")}, nil},
+		{"partitioned with detection, ids differ", Queue{Partitioned: true, RequiresDuplicateDetection: true}, []Message{msg("1"), msg("2")}, NotAllowed},
+		{"partitioned with detection, one session", Queue{Partitioned: true, RequiresDuplicateDetection: true}, []Message{of("a", "1"), of("a", "2")}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			modes(t, func(t *testing.T, r *rig) {
@@ -59,9 +59,9 @@ func TestLimits(t *testing.T) {
 
 func TestQuota(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{MaxSizeMB: 1})
-		r.subscription("t", "a", SubscriptionProperties{})
-		r.subscription("t", "b", SubscriptionProperties{})
+		r.topic("t", Topic{MaxSizeMB: 1})
+		r.subscription("t", "a", Subscription{})
+		r.subscription("t", "b", Subscription{})
 		large := Message{Payload: make([]byte, 250<<10)}
 		for range 4 {
 			r.send("t", large) // shared by both subscriptions, counted once

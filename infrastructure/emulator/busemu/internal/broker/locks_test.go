@@ -8,7 +8,7 @@ import (
 
 func TestLockExpires(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{LockDuration: 30 * time.Second})
+		r.queue("q", Queue{LockDuration: 30 * time.Second})
 		r.send("q", msg("a"), msg("b"))
 		c := r.receive("q", 2)
 		got := c.want("a", "b")
@@ -37,7 +37,7 @@ func TestLockExpires(t *testing.T) {
 
 func TestLockOutlivesReceiver(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		r.send("q", msg("a"), msg("b"))
 		c := r.receive("q", 2)
 		got := c.want("a", "b")
@@ -64,7 +64,7 @@ func TestLockOutlivesReceiver(t *testing.T) {
 
 func TestAdvanceMovesTheClock(t *testing.T) {
 	modes(t, func(_ *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		m := msg("later")
 		m.ScheduledAt = r.Now().Add(time.Hour)
 		r.send("q", m, msg("now"))
@@ -94,10 +94,10 @@ func TestRenewOnSessionIsRefused(t *testing.T) {
 
 func TestLockedListStaysSorted(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{LockDuration: 5 * time.Minute})
+		r.queue("q", Queue{LockDuration: 5 * time.Minute})
 		r.send("q", msg("long"))
 		r.receive("q", 1).one()
-		if _, err := r.UpdateQueue(t.Context(), "q", QueueProperties{LockDuration: 10 * time.Second}); err != nil {
+		if _, err := r.UpdateQueue(t.Context(), Queue{Name: "q", LockDuration: 10 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		r.send("q", msg("short"))

@@ -87,7 +87,7 @@ func runModel(t *testing.T, rt *rapid.T, kind, messages string) {
 	}
 	m.open(m.fs)
 	defer func() { m.Close() }()
-	m.queue("q", QueueProperties{
+	m.queue("q", Queue{
 		LockDuration: modelLock, MaxDeliveryCount: modelDelivery, RequiresSession: sessions, RequiresDuplicateDetection: true,
 		DuplicateDetectionWindow: modelWindow, DeadLetteringOnExpiration: m.deadExpire, Partitioned: spread,
 	})

@@ -49,7 +49,7 @@ func TestStoreOfOnePartition(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
 		r.partitions = 1
 		r.crash()
-		r.queue("q", QueueProperties{Partitioned: true, RequiresDuplicateDetection: true})
+		r.queue("q", Queue{Partitioned: true, RequiresDuplicateDetection: true})
 		r.send("q", withKey("x", "a"))
 		r.partitions = 0
 		l := &loader{db: r.store.db}
@@ -106,8 +106,8 @@ func TestPartitionsOfPremium(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range []bool{false, true} {
-			_, qErr := b.CreateQueue(t.Context(), fmt.Sprint("q", p), QueueProperties{Partitioned: p})
-			_, tErr := b.CreateTopic(t.Context(), fmt.Sprint("t", p), TopicProperties{Partitioned: p})
+			_, qErr := b.CreateQueue(t.Context(), Queue{Name: fmt.Sprint("q", p), Partitioned: p})
+			_, tErr := b.CreateTopic(t.Context(), Topic{Name: fmt.Sprint("t", p), Partitioned: p})
 			for _, err := range []error{qErr, tErr} {
 				if p != only && !errors.Is(err, ArgumentError) || p == only && err != nil {
 					t.Errorf("namespace of %d, partitioned=%t: %v", partitions, p, err)

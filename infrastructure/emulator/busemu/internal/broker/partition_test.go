@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var partitioned = QueueProperties{Partitioned: true}
+var partitioned = Queue{Partitioned: true}
 
 // withKey is a message of a partition key.
 func withKey(key, s string) Message {
@@ -126,9 +126,9 @@ func TestPartitionsTakeTurns(t *testing.T) {
 // TestPartitionIsKept: a message's copies and successors are in its partition.
 func TestPartitionIsKept(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{Partitioned: true})
-		r.subscription("t", "s", SubscriptionProperties{})
-		r.subscription("t", "sessions", SubscriptionProperties{RequiresSession: true})
+		r.topic("t", Topic{Partitioned: true})
+		r.subscription("t", "s", Subscription{})
+		r.subscription("t", "sessions", Subscription{RequiresSession: true})
 		const s = "t/Subscriptions/s"
 		keys := r.keys("t", 16)
 		want := []int{}
@@ -232,14 +232,14 @@ func TestBrowsePartitions(t *testing.T) {
 func TestForwardToPartitions(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.queue("to", partitioned)
-		r.queue("plain", QueueProperties{})
-		r.queue("q", QueueProperties{ForwardTo: "to"})
+		r.queue("plain", Queue{})
+		r.queue("q", Queue{ForwardTo: "to"})
 		keys := r.keys("to", 16)
 		for _, key := range slices.Backward(keys) {
 			r.send("q", withKey(key, key))
 		}
 		r.wantPeek("to", keys...)
-		r.queue("back", QueueProperties{Partitioned: true, ForwardTo: "plain"})
+		r.queue("back", Queue{Partitioned: true, ForwardTo: "plain"})
 		for _, key := range keys {
 			r.send("back", withKey(key, key))
 		}

@@ -21,69 +21,78 @@ const (
 	StatusReceiveDisabled Status = "ReceiveDisabled"
 )
 
-// QueueProperties describe a queue. Zero values stand for the documented defaults.
-type QueueProperties struct {
+// Queue describes a queue. Zero values stand for the service's defaults.
+type Queue struct {
+	Name                              string        `json:"-"` // has a place of its own in the record
 	LockDuration                      time.Duration // default 1 min, at most 5 min
-	MaxSizeMB                         int           // default 1024 (16 times that if partitioned)
+	MaxSizeMB                         int           // default 1024, times the partitions
 	MaxMessageSizeKB                  int           // default 256, Premium 1024
 	RequiresDuplicateDetection        bool          // fixed at creation
 	RequiresSession                   bool          // fixed at creation
-	Partitioned                       bool          // fixed at creation
+	Partitioned                       bool          // over Options.Partitions; fixed at creation
 	DefaultTTL                        time.Duration // default Forever
 	AutoDeleteOnIdle                  time.Duration // default Forever, at least 5 min
 	DuplicateDetectionWindow          time.Duration // default 10 min, 20 s to 7 days
 	DeadLetteringOnExpiration         bool
-	MaxDeliveryCount                  int    // default 10
-	Status                            Status // default Active
-	ForwardTo, ForwardDeadLetteredTo  string // entity names in this namespace
+	MaxDeliveryCount                  int    // default 10; then a message is dead-lettered
+	Status                            Status // default StatusActive
+	ForwardTo, ForwardDeadLetteredTo  string // name of a queue or topic
 	DisableBatchedOperations, Express bool   // stored, without effect
 	UserMetadata                      string
-	Opaque                            []byte // the connection engine's own, stored
+	Opaque                            []byte // XML that the admin API stores with the entity; leave it nil
 }
 
-// TopicProperties describe a topic. Zero values stand for the documented defaults.
-type TopicProperties struct {
-	MaxSizeMB                         int  // default 1024 (16 times that if partitioned)
-	MaxMessageSizeKB                  int  // default 256, Premium 1024
-	RequiresDuplicateDetection        bool // fixed at creation
-	Partitioned                       bool // fixed at creation
-	DefaultTTL                        time.Duration
-	AutoDeleteOnIdle                  time.Duration
-	DuplicateDetectionWindow          time.Duration
-	Status                            Status
-	SupportOrdering                   bool // stored, without effect
-	DisableBatchedOperations, Express bool // stored, without effect
+// Topic describes a topic and its subscriptions. Zero values stand for the service's
+// defaults.
+type Topic struct {
+	Name                              string        `json:"-"`
+	MaxSizeMB                         int           // default 1024, times the partitions
+	MaxMessageSizeKB                  int           // default 256, Premium 1024
+	RequiresDuplicateDetection        bool          // fixed at creation
+	Partitioned                       bool          // over Options.Partitions; fixed at creation
+	DefaultTTL                        time.Duration // default Forever
+	AutoDeleteOnIdle                  time.Duration // default Forever, at least 5 min
+	DuplicateDetectionWindow          time.Duration // default 10 min, 20 s to 7 days
+	Status                            Status        // default StatusActive
+	SupportOrdering                   bool          // stored, without effect
+	DisableBatchedOperations, Express bool          // stored, without effect
 	UserMetadata                      string
-	Opaque                            []byte
+	Opaque                            []byte // XML that the admin API stores with the entity; leave it nil
+	// Subscriptions are created with the topic by busemu's Server. The broker does not
+	// read them.
+	Subscriptions []Subscription `json:"-"`
 }
 
-// SubscriptionProperties describe a subscription. Zero values stand for the
-// documented defaults.
-type SubscriptionProperties struct {
-	LockDuration                     time.Duration
-	RequiresSession                  bool // fixed at creation
-	DefaultTTL                       time.Duration
-	AutoDeleteOnIdle                 time.Duration
+// Subscription describes a subscription of a topic. Zero values stand for the service's
+// defaults.
+type Subscription struct {
+	Name                             string        `json:"-"`
+	LockDuration                     time.Duration // default 1 min, at most 5 min
+	RequiresSession                  bool          // fixed at creation
+	DefaultTTL                       time.Duration // default Forever
+	AutoDeleteOnIdle                 time.Duration // default Forever, at least 5 min
 	DeadLetteringOnExpiration        bool
-	DeadLetteringOnFilterErrors      bool // default false: the message is dropped for this subscription
-	MaxDeliveryCount                 int
-	Status                           Status
-	ForwardTo, ForwardDeadLetteredTo string
-	DisableBatchedOperations         bool // stored, without effect
+	DeadLetteringOnFilterErrors      bool   // default false: the message is dropped for this subscription
+	MaxDeliveryCount                 int    // default 10; then a message is dead-lettered
+	Status                           Status // default StatusActive
+	ForwardTo, ForwardDeadLetteredTo string // name of a queue or topic
+	DisableBatchedOperations         bool   // stored, without effect
 	UserMetadata                     string
-	Opaque                           []byte
-	// Rules are the first rules. Used by CreateSubscription only; nil means one rule
-	// $Default that is true.
+	Opaque                           []byte // XML that the admin API stores with the entity; leave it nil
+	// Rules are the first rules, used by CreateSubscription only. Default: one rule
+	// $Default that lets every message through.
 	Rules []Rule
 }
 
-// Rule is a named filter of a subscription, with an optional action.
+// Rule is a named filter of a subscription, with an optional action. A message that
+// passes any rule of a subscription goes to it.
 type Rule struct {
 	Name   string
 	Filter sqlfilter.Filter
-	Action *sqlfilter.Action
-	// Opaque is the connection engine's own, stored.
-	Opaque    []byte
+	// Action changes the copy of a message that passes the rule. Each rule with an action
+	// makes a copy of its own; the rules without share one.
+	Action    *sqlfilter.Action
+	Opaque    []byte    // XML that the admin API stores with the rule; leave it nil
 	CreatedAt time.Time // set by the broker
 }
 
@@ -98,7 +107,7 @@ type Counts struct {
 	Transfer, TransferDeadLetter int64
 	Sessions                     int64
 	SizeBytes                    int64
-	Subscriptions                int
+	SubscriptionCount            int
 	SQLFilters                   int // True, False and SQL rules of all subscriptions
 	CorrelationFilters           int
 }
@@ -108,16 +117,14 @@ type Times struct{ CreatedAt, UpdatedAt, AccessedAt time.Time }
 
 // QueueInfo is a queue as it stands, defaults filled in.
 type QueueInfo struct {
-	Name string
-	QueueProperties
+	Queue
 	Counts
 	Times
 }
 
 // TopicInfo is a topic as it stands, defaults filled in.
 type TopicInfo struct {
-	Name string
-	TopicProperties
+	Topic
 	Counts
 	Times
 }
@@ -125,8 +132,8 @@ type TopicInfo struct {
 // SubscriptionInfo is a subscription as it stands, defaults filled in. Rules is in
 // order of creation.
 type SubscriptionInfo struct {
-	Topic, Name string
-	SubscriptionProperties
+	Topic string
+	Subscription
 	Counts
 	Times
 }

@@ -11,7 +11,7 @@ import (
 
 func TestCredit(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		for i := range 10 {
 			r.send("q", msg(strconv.Itoa(i)))
 		}
@@ -41,7 +41,7 @@ func TestCredit(t *testing.T) {
 
 func TestCreditWraps(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		r.send("q", msg("a"), msg("b"), msg("c"))
 		c := r.receive("q", 0)
 		c.delivered = 1<<32 - 2
@@ -55,7 +55,7 @@ func TestCreditWraps(t *testing.T) {
 
 func TestReceiveAndDelete(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		r.send("q", msg("a"), msg("b"), msg("c"), msg("d"))
 		c := &client{r: r}
 		var err error
@@ -138,10 +138,10 @@ func TestReceiveAndDeleteLosesNothing(t *testing.T) {
 // each shared payload once.
 func TestDeletedWhileReceiving(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{})
-		r.subscription("t", "stays", SubscriptionProperties{})
+		r.topic("t", Topic{})
+		r.subscription("t", "stays", Subscription{})
 		for i := range 50 {
-			r.subscription("t", "goes", SubscriptionProperties{})
+			r.subscription("t", "goes", Subscription{})
 			r.send("t", msg(strconv.Itoa(i)))
 			c := &client{r: r}
 			var err error
@@ -169,7 +169,7 @@ func TestDeletedWhileReceiving(t *testing.T) {
 // been told yet.
 func TestFailedStore(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		r.send("q", msg("a"))
 		c := r.receive("q", 1)
 		d := c.one()
@@ -195,7 +195,7 @@ func TestFailedStore(t *testing.T) {
 		if err := c.trySettle(d, Outcome{Kind: Complete}); !errors.Is(err, InternalError) {
 			t.Errorf("settlement: %v", err)
 		}
-		if _, err := r.CreateQueue(r.t.Context(), "p", QueueProperties{}); !errors.Is(err, InternalError) {
+		if _, err := r.CreateQueue(r.t.Context(), Queue{Name: "p"}); !errors.Is(err, InternalError) {
 			t.Errorf("create: %v", err)
 		}
 		c.AddCredit(5)
@@ -207,7 +207,7 @@ func TestFailedStore(t *testing.T) {
 
 func TestCompetingReceiversShare(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		var clients []*client
 		for range 4 {
 			clients = append(clients, r.receive("q", 100))
@@ -233,8 +233,8 @@ func TestCompetingReceiversShare(t *testing.T) {
 func TestDetach(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		ctx := r.t.Context()
-		r.topic("t", TopicProperties{})
-		r.subscription("t", "s", SubscriptionProperties{RequiresSession: true})
+		r.topic("t", Topic{})
+		r.subscription("t", "s", Subscription{RequiresSession: true})
 		var senderEnd error
 		s, err := r.OpenSender("t", func(err error) { senderEnd = err })
 		if err != nil {
@@ -245,7 +245,7 @@ func TestDetach(t *testing.T) {
 		c.want("1")
 		waiting := make(chan error, 1)
 		r.AcceptSession("t/subscriptions/s", AcceptOptions{}, ReceiverOptions{}, func(_ *Receiver, err error) { waiting <- err })
-		if _, err := r.UpdateSubscription(ctx, "t", "s", SubscriptionProperties{RequiresSession: true, MaxDeliveryCount: 5}); err != nil {
+		if _, err := r.UpdateSubscription(ctx, "t", Subscription{Name: "s", RequiresSession: true, MaxDeliveryCount: 5}); err != nil {
 			t.Fatal(err)
 		}
 		if c.lost() != nil {
@@ -283,7 +283,7 @@ func TestDetach(t *testing.T) {
 func TestDisabled(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		ctx := r.t.Context()
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		c := r.receive("q", 1)
 		for _, test := range []struct {
 			status        Status
@@ -339,7 +339,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		if err := r.trySend("q", of("x", "1")); !errors.Is(err, OperationCancelled) {
 			t.Errorf("send: %v", err)
 		}
-		if _, err := r.CreateQueue(r.t.Context(), "z", QueueProperties{}); !errors.Is(err, OperationCancelled) {
+		if _, err := r.CreateQueue(r.t.Context(), Queue{Name: "z"}); !errors.Is(err, OperationCancelled) {
 			t.Errorf("create: %v", err)
 		}
 		if _, err := r.tryAccept("q", nil, 0); !errors.Is(err, OperationCancelled) {
@@ -351,7 +351,7 @@ func TestCloseEndsEverything(t *testing.T) {
 
 func TestSettlementKeepsProperties(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		r.send("q", msg("a"))
 		c := r.receive("q", 3)
 		property := func(name string, v byte) []Property { return []Property{{name, []byte{v}}} }

@@ -6,9 +6,9 @@ type entityRecord struct {
 	ID           uint32
 	Of           uint32 `json:",omitempty"` // a subscription's topic
 	Name         string
-	Queue        *QueueProperties        `json:",omitempty"`
-	Topic        *TopicProperties        `json:",omitempty"`
-	Partitions   int                     `json:",omitempty"` // of a partitioned queue or topic
-	Subscription *SubscriptionProperties `json:",omitempty"`
+	Queue        *Queue        `json:",omitempty"`
+	Topic        *Topic        `json:",omitempty"`
+	Partitions   int           `json:",omitempty"` // of a partitioned queue or topic
+	Subscription *Subscription `json:",omitempty"`
 	Times
 }

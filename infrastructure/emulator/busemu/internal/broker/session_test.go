@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func sessionQueue(r *rig) { r.queue("q", QueueProperties{RequiresSession: true}) }
+func sessionQueue(r *rig) { r.queue("q", Queue{RequiresSession: true}) }
 
 func TestSessionKeepsOrderUnderAbandon(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
@@ -60,7 +60,7 @@ func TestSessionCloseGivesBackInOrder(t *testing.T) {
 
 func TestSessionLockExpires(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{RequiresSession: true, LockDuration: 10 * time.Second, MaxDeliveryCount: 2})
+		r.queue("q", Queue{RequiresSession: true, LockDuration: 10 * time.Second, MaxDeliveryCount: 2})
 		r.send("q", of("x", "1"), of("x", "2"), of("x", "3"))
 		c := r.accept("q", "x", 2)
 		got := c.want("1", "2")
@@ -102,7 +102,7 @@ func TestSessionLockExpires(t *testing.T) {
 // past it.
 func TestRenewingOneSessionKeepsNoOther(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{RequiresSession: true, LockDuration: 10 * time.Second})
+		r.queue("q", Queue{RequiresSession: true, LockDuration: 10 * time.Second})
 		r.send("q", of("x", "1"), of("y", "2"))
 		older := r.accept("q", "x", 1)
 		time.Sleep(time.Second)
@@ -215,7 +215,7 @@ func TestAcceptIsCancelled(t *testing.T) {
 
 func TestTwoHundredAcceptNextCallers(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{RequiresSession: true, MaxDeliveryCount: 1000})
+		r.queue("q", Queue{RequiresSession: true, MaxDeliveryCount: 1000})
 		const callers, sessions, messages = 200, 500, 8
 		var seen sync.Map // session -> next message
 		var held sync.Map // session -> struct{}
@@ -333,7 +333,7 @@ func TestSessionState(t *testing.T) {
 func TestSessionRules(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		sessionQueue(r)
-		r.queue("plain", QueueProperties{})
+		r.queue("plain", Queue{})
 		if err := r.trySend("q", msg("1")); !errors.Is(err, NotAllowed) {
 			t.Errorf("message without session: %v", err)
 		}

@@ -8,7 +8,7 @@ import (
 
 func TestPeekLockAndComplete(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		r.send("q", msg("a"), msg("b"))
 		c := r.receive("Q", 1)
 		a := c.want("a")[0]
@@ -29,9 +29,9 @@ func TestPeekLockAndComplete(t *testing.T) {
 
 func TestTopicToSessions(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{RequiresDuplicateDetection: true})
-		r.subscription("t", "all", SubscriptionProperties{RequiresSession: true})
-		r.subscription("t", "plain", SubscriptionProperties{})
+		r.topic("t", Topic{RequiresDuplicateDetection: true})
+		r.subscription("t", "all", Subscription{RequiresSession: true})
+		r.subscription("t", "plain", Subscription{})
 		r.send("t", of("x", "1"), of("y", "2"), of("x", "3"))
 		r.send("t", of("x", "1"), of("x", "4"))
 		r.wantPeek("t/Subscriptions/plain", "1", "2", "3", "4")
@@ -52,7 +52,7 @@ func TestTopicToSessions(t *testing.T) {
 
 func TestDeadLetterAfterTooManyDeliveries(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{MaxDeliveryCount: 2})
+		r.queue("q", Queue{MaxDeliveryCount: 2})
 		r.send("q", msg("a"))
 		c := r.receive("q", 10)
 		first := c.one()
@@ -72,9 +72,9 @@ func TestDeadLetterAfterTooManyDeliveries(t *testing.T) {
 
 func TestRestartKeepsEverything(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{RequiresDuplicateDetection: true})
-		r.subscription("t", "s", SubscriptionProperties{RequiresSession: true})
-		r.subscription("t", "p", SubscriptionProperties{})
+		r.topic("t", Topic{RequiresDuplicateDetection: true})
+		r.subscription("t", "s", Subscription{RequiresSession: true})
+		r.subscription("t", "p", Subscription{})
 		r.send("t", of("x", "1"), of("x", "2"), of("x", "3"))
 		c := r.accept("t/subscriptions/s", "x", 2)
 		got := c.want("1", "2")

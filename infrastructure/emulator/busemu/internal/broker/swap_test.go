@@ -48,7 +48,7 @@ func (r *rig) look(path string, o PeekOptions) []string {
 
 func TestSwappedAfterARestart(t *testing.T) {
 	swapping(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{LockDuration: time.Minute})
+		r.queue("q", Queue{LockDuration: time.Minute})
 		for i := range 300 {
 			r.send("q", Message{Payload: fmt.Append(nil, i)})
 		}
@@ -69,7 +69,7 @@ func TestSwappedAfterARestart(t *testing.T) {
 // those that arrive when there is room again.
 func TestSwappedKeepsItsTurn(t *testing.T) {
 	mode(t, rig{fs: vfs.NewCrashableMem(), cache: 3 * (messageOverhead + 1)}, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		for _, s := range []string{"1", "2", "3", "4", "5"} {
 			r.send("q", msg(s))
 		}
@@ -88,7 +88,7 @@ func TestSwappedKeepsItsTurn(t *testing.T) {
 
 func TestPeekSessionSwapped(t *testing.T) {
 	swapping(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{RequiresSession: true})
+		r.queue("q", Queue{RequiresSession: true})
 		for i := range 200 {
 			r.send("q", Message{Payload: fmt.Append(nil, i), SessionID: fmt.Sprint(i % 7), HasSession: true})
 		}
@@ -109,7 +109,7 @@ func TestPeekSessionSwapped(t *testing.T) {
 // state.
 func TestDeferredSwapped(t *testing.T) {
 	swapping(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{LockDuration: time.Minute})
+		r.queue("q", Queue{LockDuration: time.Minute})
 		r.send("q", Message{Payload: []byte("a")}, Message{Payload: []byte("b")})
 		c := r.receive("q", 1)
 		for range 3 {
@@ -138,8 +138,8 @@ func TestDeferredSwapped(t *testing.T) {
 
 func TestForwardSwapped(t *testing.T) {
 	swapping(t, func(t *testing.T, r *rig) {
-		r.queue("target", QueueProperties{})
-		r.queue("q", QueueProperties{})
+		r.queue("target", Queue{})
+		r.queue("q", Queue{})
 		const n = 2*maxForward + 500
 		for i := 0; i < n; i += 100 {
 			var batch []Message
@@ -152,7 +152,7 @@ func TestForwardSwapped(t *testing.T) {
 		q, err := r.Queue("q")
 		if err == nil {
 			q.ForwardTo = "target"
-			_, err = r.UpdateQueue(t.Context(), "q", q.QueueProperties)
+			_, err = r.UpdateQueue(t.Context(), q.Queue)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -172,7 +172,7 @@ func TestForwardSwapped(t *testing.T) {
 
 func TestExpireManySwapped(t *testing.T) {
 	swapping(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{DeadLetteringOnExpiration: true})
+		r.queue("q", Queue{DeadLetteringOnExpiration: true})
 		const n = maxWake + 1004
 		for i := 0; i < n; i += 100 {
 			r.send("q", slices.Repeat([]Message{{Payload: []byte("x"), TTL: time.Minute}}, 100)...)
@@ -193,9 +193,9 @@ func TestExpireManySwapped(t *testing.T) {
 // A payload that several subscriptions share goes with the last of them.
 func TestDeleteSubscriptionSwapped(t *testing.T) {
 	swapping(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{})
-		r.subscription("t", "a", SubscriptionProperties{})
-		r.subscription("t", "b", SubscriptionProperties{Rules: []Rule{{Name: "r", Filter: sqlfilter.Filter{Kind: sqlfilter.KindSQL, Expression: "color = 'red'"}}}})
+		r.topic("t", Topic{})
+		r.subscription("t", "a", Subscription{})
+		r.subscription("t", "b", Subscription{Rules: []Rule{{Name: "r", Filter: sqlfilter.Filter{Kind: sqlfilter.KindSQL, Expression: "color = 'red'"}}}})
 		r.send("t", Message{Payload: []byte("color=red")}, Message{Payload: []byte("color=blue")})
 		r.noneInMemory()
 		if err := r.DeleteSubscription(t.Context(), "t", "a"); err != nil {
@@ -220,7 +220,7 @@ func TestDeleteSubscriptionSwapped(t *testing.T) {
 // A record that cannot be read stops the broker: it does not pass the message over.
 func TestSwappedRecordLost(t *testing.T) {
 	swapping(t, func(t *testing.T, r *rig) {
-		r.queue("q", QueueProperties{})
+		r.queue("q", Queue{})
 		r.send("q", Message{Payload: []byte("a")}, Message{Payload: []byte("b")})
 		h, err := r.holderAt("q")
 		if err != nil {
@@ -244,7 +244,7 @@ func TestMemoryComesBack(t *testing.T) {
 		r := &rig{t: t}
 		r.open(nil)
 		defer func() { _ = r.Close() }()
-		r.queue("q", QueueProperties{RequiresSession: true, RequiresDuplicateDetection: true, DuplicateDetectionWindow: time.Minute})
+		r.queue("q", Queue{RequiresSession: true, RequiresDuplicateDetection: true, DuplicateDetectionWindow: time.Minute})
 		for i := range 20000 {
 			id := fmt.Sprint(i)
 			r.send("q", Message{Payload: []byte("x"), MessageID: id, SessionID: id, HasSession: true})

@@ -8,7 +8,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
-func sub(rules ...Rule) SubscriptionProperties { return SubscriptionProperties{Rules: rules} }
+func sub(rules ...Rule) Subscription { return Subscription{Rules: rules} }
 
 func sqlRule(name, expression string) Rule {
 	return Rule{Name: name, Filter: sqlfilter.Filter{Kind: sqlfilter.KindSQL, Expression: expression}}
@@ -16,8 +16,8 @@ func sqlRule(name, expression string) Rule {
 
 func TestRulesSelectMessages(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{})
-		r.subscription("t", "all", SubscriptionProperties{})
+		r.topic("t", Topic{})
+		r.subscription("t", "all", Subscription{})
 		r.subscription("t", "none", sub([]Rule{}...))
 		r.subscription("t", "false", sub(Rule{Name: "f", Filter: sqlfilter.Filter{Kind: sqlfilter.KindFalse}}))
 		r.subscription("t", "red", sub(sqlRule("s", "color = 'red'")))
@@ -59,7 +59,7 @@ func TestRulesSelectMessages(t *testing.T) {
 		r.wantPeek("t/subscriptions/none", "subject=two color=blue")
 		r.wantPeek("t/subscriptions/red", "subject=one color=red", "subject=ONE")
 		r.wantPeek("t/subscriptions/one", "subject=one color=red", "subject=two color=blue", "subject=two color=blue")
-		if i, _ := r.Topic("t"); i.CorrelationFilters != 1 || i.SQLFilters != 4 || i.Subscriptions != 5 {
+		if i, _ := r.Topic("t"); i.CorrelationFilters != 1 || i.SQLFilters != 4 || i.SubscriptionCount != 5 {
 			t.Errorf("topic %+v", i.Counts)
 		}
 	})
@@ -68,8 +68,8 @@ func TestRulesSelectMessages(t *testing.T) {
 func TestUnsupportedRulesAreRefused(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		ctx := r.t.Context()
-		r.topic("t", TopicProperties{})
-		r.subscription("t", "s", SubscriptionProperties{})
+		r.topic("t", Topic{})
+		r.subscription("t", "s", Subscription{})
 		if _, err := r.CreateRule(ctx, "t", "s", sqlRule("bad", "upper(a) = 'X'")); !errors.Is(err, ArgumentError) {
 			t.Errorf("a function: %v", err)
 		}
@@ -99,12 +99,12 @@ func TestUnsupportedRulesAreRefused(t *testing.T) {
 // crash, and their places in the quota go with them.
 func TestActionCopies(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{})
+		r.topic("t", Topic{})
 		s := sub(sqlRule("plain", "a = '1'"), sqlRule("act", "a = '1'"), sqlRule("other", "b = '2'"))
 		s.Rules[1].Action, s.Rules[2].Action = &sqlfilter.Action{Expression: "SET c = 3"}, &sqlfilter.Action{Expression: "SET d = missing"}
 		s.DeadLetteringOnFilterErrors = true
 		r.subscription("t", "s", s)
-		r.subscription("t", "all", SubscriptionProperties{})
+		r.subscription("t", "all", Subscription{})
 		r.send("t", msg("a=1"), msg("b=2"))
 		if r.fs != nil {
 			r.crash()
@@ -127,7 +127,7 @@ func TestActionCopies(t *testing.T) {
 
 func TestFilterErrors(t *testing.T) {
 	modes(t, func(_ *testing.T, r *rig) {
-		r.topic("t", TopicProperties{})
+		r.topic("t", Topic{})
 		keep := sub(sqlRule("s", "a = '1'"))
 		keep.DeadLetteringOnFilterErrors = true
 		r.subscription("t", "keep", keep)
@@ -142,9 +142,9 @@ func TestFilterErrors(t *testing.T) {
 
 func TestSessionlessMessageIsDeadLettered(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{})
-		r.subscription("t", "s", SubscriptionProperties{RequiresSession: true})
-		r.subscription("t", "p", SubscriptionProperties{})
+		r.topic("t", Topic{})
+		r.subscription("t", "s", Subscription{RequiresSession: true})
+		r.subscription("t", "p", Subscription{})
 		r.send("t", msg("a"), of("x", "b"))
 		r.wantPeek("t/subscriptions/p", "a", "b")
 		r.wantPeek("t/subscriptions/s", "b")
@@ -158,9 +158,9 @@ func TestSessionlessMessageIsDeadLettered(t *testing.T) {
 // Payloads that several subscriptions share are stored once and go with the last one.
 func TestSharedPayloadsAreStoredOnce(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
-		r.topic("t", TopicProperties{})
+		r.topic("t", Topic{})
 		for _, s := range []string{"a", "b", "c"} {
-			r.subscription("t", s, SubscriptionProperties{})
+			r.subscription("t", s, Subscription{})
 		}
 		for i := range 10 {
 			r.send("t", msg(strconv.Itoa(i)))

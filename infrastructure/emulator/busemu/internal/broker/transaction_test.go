@@ -21,8 +21,8 @@ func (r *rig) commit(work ...Work) error {
 // TestCommit: all of a transaction happens, also after a crash.
 func TestCommit(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("in", QueueProperties{})
-		r.queue("out", QueueProperties{RequiresDuplicateDetection: true})
+		r.queue("in", Queue{})
+		r.queue("out", Queue{RequiresDuplicateDetection: true})
 		r.send("in", msg("a"), msg("b"), msg("c"), msg("d"))
 		c := r.receive("in", 4)
 		got := c.taken()
@@ -48,8 +48,8 @@ func TestCommit(t *testing.T) {
 // TestCommitOfWhatCannotBeDone: nothing of it happens.
 func TestCommitOfWhatCannotBeDone(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
-		r.queue("in", QueueProperties{})
-		r.queue("sessions", QueueProperties{RequiresSession: true})
+		r.queue("in", Queue{})
+		r.queue("sessions", Queue{RequiresSession: true})
 		r.send("in", msg("a"), msg("b"))
 		c := r.receive("in", 2)
 		got := c.taken()

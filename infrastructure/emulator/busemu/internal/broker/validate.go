@@ -110,9 +110,9 @@ func fill[T comparable](v *T, standard T) {
 	}
 }
 
-func (b *Broker) validateQueue(name string, p *QueueProperties) error {
+func (b *Broker) validateQueue(p *Queue) error {
 	var f faults
-	f.name("queue", name, maxEntityName)
+	f.name("queue", p.Name, maxEntityName)
 	f.lock(&p.LockDuration)
 	f.window(&p.DuplicateDetectionWindow)
 	f.ttl(&p.DefaultTTL)
@@ -123,9 +123,9 @@ func (b *Broker) validateQueue(name string, p *QueueProperties) error {
 	return f.err()
 }
 
-func (b *Broker) validateTopic(name string, p *TopicProperties) error {
+func (b *Broker) validateTopic(p *Topic) error {
 	var f faults
-	f.name("topic", name, maxEntityName)
+	f.name("topic", p.Name, maxEntityName)
 	f.window(&p.DuplicateDetectionWindow)
 	f.ttl(&p.DefaultTTL)
 	f.idle(&p.AutoDeleteOnIdle)
@@ -134,9 +134,9 @@ func (b *Broker) validateTopic(name string, p *TopicProperties) error {
 	return f.err()
 }
 
-func (b *Broker) validateSubscription(name string, p *SubscriptionProperties) error {
+func (b *Broker) validateSubscription(p *Subscription) error {
 	var f faults
-	f.name("subscription", name, maxShortName)
+	f.name("subscription", p.Name, maxShortName)
 	f.lock(&p.LockDuration)
 	f.ttl(&p.DefaultTTL)
 	f.idle(&p.AutoDeleteOnIdle)
