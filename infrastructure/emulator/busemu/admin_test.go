@@ -1,7 +1,6 @@
 package busemu
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -12,6 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
+
+	"feedbox/infrastructure/emulator/busemu/internal/isoduration"
 )
 
 // plainHTTP sends the admin client's https requests to the emulator's HTTP port.
@@ -44,7 +45,7 @@ func TestAdminEntities(t *testing.T) {
 	created := must(c.CreateQueue(ctx, "q", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{
 		RequiresSession: to.Ptr(true), LockDuration: to.Ptr("PT30S"), UserMetadata: to.Ptr(`<a & "b">`),
 	}}))(t)
-	if *created.LockDuration != "PT30S" || *created.UserMetadata != `<a & "b">` || *created.MaxDeliveryCount != 10 || *created.DefaultMessageTimeToLive != maxTimeSpan {
+	if *created.LockDuration != "PT30S" || *created.UserMetadata != `<a & "b">` || *created.MaxDeliveryCount != 10 || *created.DefaultMessageTimeToLive != isoduration.MaxTimeSpan {
 		t.Errorf("created %+v", created.QueueProperties)
 	}
 	if _, err := c.CreateQueue(ctx, "q", nil); err == nil || !strings.Contains(err.Error(), "409") {
@@ -121,7 +122,7 @@ func TestAdminBadRequests(t *testing.T) {
 	}
 	token := sign(t, "https://"+srv.host()+"/", time.Now().Add(time.Hour))
 	entry := func(content string) string {
-		return `<entry xmlns="` + nsAtom + `"><content type="application/xml">` + content + `</content></entry>`
+		return `<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml">` + content + `</content></entry>`
 	}
 	for name, c := range map[string]struct {
 		method, path, auth, body string
@@ -139,7 +140,7 @@ func TestAdminBadRequests(t *testing.T) {
 		"lock too long":   {"PUT", "/x", token, entry("<QueueDescription><LockDuration>PT6M</LockDuration></QueueDescription>"), 400, "<Detail>"},
 		"delete unknown":  {"DELETE", "/x", token, "", 404, "<Code>404</Code>"},
 		"unknown method":  {"PATCH", "/q", token, "", 405, "not allowed"},
-		"too large":       {"PUT", "/x", token, strings.Repeat("<a></a>", adminBodyMax/6), 400, "<Detail>"},
+		"too large":       {"PUT", "/x", token, strings.Repeat("<a></a>", (1<<20)/6), 400, "<Detail>"},
 		"unknown is feed": {"GET", "/x", token, "", 200, "Publicly Listed Services"},
 	} {
 		status, text := do(c.method, c.path, c.auth, c.body)
@@ -175,28 +176,4 @@ func TestHealth(t *testing.T) {
 	if page := must(c.NewListQueuesPager(nil).NextPage(context.Background()))(t); len(page.Queues) != 0 {
 		t.Errorf("listed %+v", page.Queues)
 	}
-}
-
-// FuzzXML: no document makes the parser panic, and what it writes it reads back
-// the same.
-func FuzzXML(f *testing.F) {
-	f.Add(`<entry xmlns="a"><content><QueueDescription xmlns:i="` + nsInstance + `"><Filter i:type="x:SqlFilter" xmlns:x="y">a &lt; b</Filter></QueueDescription></content></entry>`)
-	f.Add(`<a><b xmlns:p="q" p:c="d"/></a>`)
-	f.Fuzz(func(t *testing.T, s string) {
-		root, err := parseXML(strings.NewReader(s))
-		if err != nil {
-			return
-		}
-		root.instanceType()
-		_, _ = readRuleDescription(root, "r")
-		_, _ = readQueue(root)
-		once := root.raw()
-		again, err := parseXML(bytes.NewReader(once))
-		if err != nil {
-			t.Fatalf("own document %s: %v", once, err)
-		}
-		if twice := again.raw(); !bytes.Equal(once, twice) {
-			t.Fatalf("%s became %s", once, twice)
-		}
-	})
 }

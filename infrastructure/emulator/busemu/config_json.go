@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/isoduration"
 )
 
 // LoadConfig reads a topology from a file in the form of the official Service Bus
@@ -105,7 +107,7 @@ func (d *configDuration) UnmarshalJSON(b []byte) error {
 	if s == "" {
 		return nil
 	}
-	v, err := parseDuration(s)
+	v, err := isoduration.Parse(s)
 	*d = configDuration(v)
 	return err
 }

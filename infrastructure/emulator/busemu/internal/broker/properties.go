@@ -3,12 +3,13 @@ package broker
 import (
 	"time"
 
+	"feedbox/infrastructure/emulator/busemu/internal/isoduration"
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // Forever is the default of every time span that is unlimited by default: the
-// service's P10675199DT2H48M5.4775807S cut to what a time.Duration holds.
-const Forever = time.Duration(1<<63 - 1)
+// service's P10675199DT2H48M5.4775807S, cut to the range of a time.Duration.
+const Forever = isoduration.Forever
 
 // Status is an entity's status.
 type Status string

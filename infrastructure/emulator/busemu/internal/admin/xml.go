@@ -1,4 +1,4 @@
-package busemu
+package admin
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package busemu
+package admin
 
 import (
 	"net/http"
@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// adminRequest is a request to the admin API, cut into what it is about.
-type adminRequest struct {
-	*adminServer
+// request is a request to the admin API, cut into what it is about.
+type request struct {
+	*Handler
 	w http.ResponseWriter
 	r *http.Request
 
 	entity, subscription, rule string // as far as the path names them
 	list                       bool   // the path ends in a collection
-	rights                     Rights
+	manage                     bool   // the token grants Manage
 }
 
-// route finds the resource of a path (azservicebus internal/atom):
+// ServeHTTP finds the resource of a path (azservicebus internal/atom):
 //
 //	/$namespaceinfo
 //	/$Resources/Queues, /$Resources/Topics           lists
@@ -26,14 +26,14 @@ type adminRequest struct {
 //	/{topic}/Subscriptions/{subscription}/Rules[/{rule}]
 //
 // Entity names may contain slashes.
-func (a *adminServer) route(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, adminBodyMax)
-	q := &adminRequest{adminServer: a, w: w, r: r}
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	q := &request{Handler: h, w: w, r: r}
 	if !q.authenticate() {
 		return
 	}
-	if _, ok := a.srv.credits.take(managementCredits); !ok {
-		q.fail(http.StatusServiceUnavailable, throttled().Description)
+	if err := h.Admit(); err != nil {
+		q.fail(http.StatusServiceUnavailable, err.Description)
 		return
 	}
 	path := strings.Trim(r.URL.Path, "/")
@@ -65,7 +65,7 @@ func (a *adminServer) route(w http.ResponseWriter, r *http.Request) {
 }
 
 // parsePath reads entity, subscription and rule from a path.
-func (q *adminRequest) parsePath(path string) {
+func (q *request) parsePath(path string) {
 	parts := strings.Split(path, "/")
 	i := 1
 	for i < len(parts) && !strings.EqualFold(parts[i], "subscriptions") {
@@ -87,7 +87,7 @@ func (q *adminRequest) parsePath(path string) {
 	}
 }
 
-func (q *adminRequest) only(method string, handle func()) {
+func (q *request) only(method string, handle func()) {
 	if q.r.Method != method {
 		q.fail(http.StatusMethodNotAllowed, q.r.Method+" is not allowed here.")
 		return
@@ -96,7 +96,7 @@ func (q *adminRequest) only(method string, handle func()) {
 }
 
 // page cuts a list by $skip and $top.
-func page[T any](q *adminRequest, all []T) []T {
+func page[T any](q *request, all []T) []T {
 	query := q.r.URL.Query()
 	skip, _ := strconv.Atoi(query.Get("$skip"))
 	all = all[min(max(skip, 0), len(all)):]
@@ -108,8 +108,8 @@ func page[T any](q *adminRequest, all []T) []T {
 }
 
 // entities are queues and topics, which share one name space.
-func (q *adminRequest) entities() {
-	b := q.srv.broker
+func (q *request) entities() {
+	b := q.Broker
 	_, queueErr := b.Queue(q.entity)
 	_, topicErr := b.Topic(q.entity)
 	switch q.r.Method {
@@ -142,7 +142,7 @@ func (q *adminRequest) entities() {
 }
 
 // putEntity creates or, with If-Match, updates what the body describes.
-func (q *adminRequest) putEntity() {
+func (q *request) putEntity() {
 	content, ok := q.readContent()
 	if !ok {
 		return
@@ -159,10 +159,10 @@ func (q *adminRequest) putEntity() {
 }
 
 // update reports whether a PUT changes an existing entity.
-func (q *adminRequest) update() bool { return q.r.Header.Get("If-Match") != "" }
+func (q *request) update() bool { return q.r.Header.Get("If-Match") != "" }
 
 // readContent reads the content element of the entry in the body.
-func (q *adminRequest) readContent() (*xmlNode, bool) {
+func (q *request) readContent() (*xmlNode, bool) {
 	entry, err := parseXML(q.r.Body)
 	if err != nil {
 		q.fail(http.StatusBadRequest, "The request body is not XML: "+err.Error())

@@ -1,4 +1,4 @@
-package busemu
+package admin
 
 import (
 	"bytes"
@@ -7,12 +7,13 @@ import (
 	"strconv"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/isoduration"
 )
 
 // Subscriptions of the admin API.
 
-func (q *adminRequest) subscriptions() {
-	b, ctx := q.srv.broker, q.r.Context()
+func (q *request) subscriptions() {
+	b, ctx := q.Broker, q.r.Context()
 	switch q.r.Method {
 	case http.MethodGet:
 		if !q.maySub("GetSubscription") {
@@ -37,7 +38,7 @@ func (q *adminRequest) subscriptions() {
 	}
 }
 
-func (q *adminRequest) putSubscription() {
+func (q *request) putSubscription() {
 	content, ok := q.readContent()
 	if !ok {
 		return
@@ -53,7 +54,7 @@ func (q *adminRequest) putSubscription() {
 		return
 	}
 	p.Name = q.subscription
-	b, ctx := q.srv.broker, q.r.Context()
+	b, ctx := q.Broker, q.r.Context()
 	if !q.update() {
 		info, err := b.CreateSubscription(ctx, q.entity, p)
 		q.replySubscription(http.StatusCreated, info, err)
@@ -71,7 +72,7 @@ func (q *adminRequest) putSubscription() {
 	p.Rules = nil
 	info, err := b.UpdateSubscription(ctx, q.entity, p)
 	if err == nil {
-		defer q.srv.detachSoon(q.entity + "/Subscriptions/" + q.subscription)
+		defer q.Updated(q.entity + "/Subscriptions/" + q.subscription)
 	}
 	q.replySubscription(http.StatusOK, info, err)
 }
@@ -105,7 +106,7 @@ func readSubscription(d *xmlNode) (broker.Subscription, error) {
 	return p, nil
 }
 
-func (q *adminRequest) replySubscription(status int, info broker.SubscriptionInfo, err error) {
+func (q *request) replySubscription(status int, info broker.SubscriptionInfo, err error) {
 	if err != nil {
 		q.failWith(err)
 		return
@@ -113,11 +114,11 @@ func (q *adminRequest) replySubscription(status int, info broker.SubscriptionInf
 	q.replyEntry(status, subscriptionEntry(info))
 }
 
-func (q *adminRequest) listSubscriptions() {
+func (q *request) listSubscriptions() {
 	if !q.maySub("EnumerateSubscriptions") {
 		return
 	}
-	all, err := q.srv.broker.Subscriptions(q.entity)
+	all, err := q.Broker.Subscriptions(q.entity)
 	if err != nil {
 		q.failWith(err)
 		return
@@ -138,9 +139,9 @@ func subscriptionEntry(info broker.SubscriptionInfo) entry {
 
 func writeSubscription(b *bytes.Buffer, info *broker.SubscriptionInfo) {
 	defer description(b, "SubscriptionDescription")()
-	element(b, "LockDuration", formatDuration(info.LockDuration))
+	element(b, "LockDuration", isoduration.Format(info.LockDuration))
 	element(b, "RequiresSession", boolText(info.RequiresSession))
-	element(b, "DefaultMessageTimeToLive", formatDuration(info.DefaultTTL))
+	element(b, "DefaultMessageTimeToLive", isoduration.Format(info.DefaultTTL))
 	element(b, "DeadLetteringOnMessageExpiration", boolText(info.DeadLetteringOnExpiration))
 	element(b, "DeadLetteringOnFilterEvaluationExceptions", boolText(info.DeadLetteringOnFilterErrors))
 	element(b, "MessageCount", strconv.FormatInt(info.Active+info.DeadLetter+info.Scheduled+info.Deferred, 10))
@@ -158,6 +159,6 @@ func writeSubscription(b *bytes.Buffer, info *broker.SubscriptionInfo) {
 	elementIf(b, "UserMetadata", info.UserMetadata)
 	b.WriteString(opaqueChild(info.Opaque, "ForwardDeadLetteredMessagesTo"))
 	countDetails(b, &info.Counts)
-	element(b, "AutoDeleteOnIdle", formatDuration(info.AutoDeleteOnIdle))
+	element(b, "AutoDeleteOnIdle", isoduration.Format(info.AutoDeleteOnIdle))
 	element(b, "EntityAvailabilityStatus", "Available")
 }

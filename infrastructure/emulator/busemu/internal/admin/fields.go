@@ -1,4 +1,4 @@
-package busemu
+package admin
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/isoduration"
 )
 
 // fieldReader reads the elements of a description into properties. Elements may
@@ -59,7 +60,7 @@ func (f *fieldReader) int(name string, to *int) {
 
 func (f *fieldReader) duration(name string, to *time.Duration) {
 	if v, ok := f.node.value(name); ok {
-		d, err := parseDuration(v)
+		d, err := isoduration.Parse(v)
 		if err != nil {
 			f.fail(name, v, "an ISO 8601 duration")
 		}

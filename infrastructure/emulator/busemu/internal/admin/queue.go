@@ -1,4 +1,4 @@
-package busemu
+package admin
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/isoduration"
 )
 
 // Queues of the admin API.
@@ -15,16 +16,16 @@ import (
 // updates (200, and the queue's links are detached), GET of a queue that does
 // not exist is an empty feed.
 
-func (q *adminRequest) putQueue(d *xmlNode) {
+func (q *request) putQueue(d *xmlNode) {
 	p, err := readQueue(d)
 	if err != nil {
 		q.failWith(err)
 		return
 	}
 	p.Name = q.entity
-	b, ctx := q.srv.broker, q.r.Context()
+	b, ctx := q.Broker, q.r.Context()
 	if !q.update() {
-		if p.Partitioned && !q.srv.o.Premium { // each partition has the size that is given
+		if p.Partitioned && !q.Premium { // each partition has the size that is given
 			p.MaxSizeMB *= b.Partitions()
 		}
 		info, err := b.CreateQueue(ctx, p)
@@ -42,7 +43,7 @@ func (q *adminRequest) putQueue(d *xmlNode) {
 	}
 	info, err := b.UpdateQueue(ctx, p)
 	if err == nil {
-		defer q.srv.detachSoon(q.entity)
+		defer q.Updated(q.entity)
 	}
 	q.replyQueue(http.StatusOK, info, err)
 }
@@ -94,15 +95,15 @@ func readQueue(d *xmlNode) (broker.Queue, error) {
 	return p, f.err
 }
 
-func (q *adminRequest) getQueue() {
+func (q *request) getQueue() {
 	if !q.mayRead() {
 		return
 	}
-	info, err := q.srv.broker.Queue(q.entity)
+	info, err := q.Broker.Queue(q.entity)
 	q.replyQueue(http.StatusOK, info, err)
 }
 
-func (q *adminRequest) replyQueue(status int, info broker.QueueInfo, err error) {
+func (q *request) replyQueue(status int, info broker.QueueInfo, err error) {
 	if err != nil {
 		q.failWith(err)
 		return
@@ -110,22 +111,22 @@ func (q *adminRequest) replyQueue(status int, info broker.QueueInfo, err error) 
 	q.replyEntry(status, queueEntry(info))
 }
 
-func (q *adminRequest) listQueues() {
+func (q *request) listQueues() {
 	if !q.mayRead() {
 		return
 	}
 	var entries []entry
-	for _, info := range page(q, visible(q.srv.broker.Queues())) {
+	for _, info := range page(q, q.visible(q.Broker.Queues())) {
 		entries = append(entries, queueEntry(info))
 	}
 	q.replyFeed("Queues", entries)
 }
 
 // visible leaves out the queue of the health check.
-func visible(all []broker.QueueInfo) []broker.QueueInfo {
+func (q *request) visible(all []broker.QueueInfo) []broker.QueueInfo {
 	out := all[:0:0]
 	for _, info := range all {
-		if info.Name != healthQueue {
+		if info.Name != q.Hidden {
 			out = append(out, info)
 		}
 	}
@@ -139,13 +140,13 @@ func queueEntry(info broker.QueueInfo) entry {
 // writeQueue writes a description in the order of the service's schema.
 func writeQueue(b *bytes.Buffer, info *broker.QueueInfo) {
 	defer description(b, "QueueDescription")()
-	element(b, "LockDuration", formatDuration(info.LockDuration))
+	element(b, "LockDuration", isoduration.Format(info.LockDuration))
 	element(b, "MaxSizeInMegabytes", strconv.Itoa(info.MaxSizeMB))
 	element(b, "RequiresDuplicateDetection", boolText(info.RequiresDuplicateDetection))
 	element(b, "RequiresSession", boolText(info.RequiresSession))
-	element(b, "DefaultMessageTimeToLive", formatDuration(info.DefaultTTL))
+	element(b, "DefaultMessageTimeToLive", isoduration.Format(info.DefaultTTL))
 	element(b, "DeadLetteringOnMessageExpiration", boolText(info.DeadLetteringOnExpiration))
-	element(b, "DuplicateDetectionHistoryTimeWindow", formatDuration(info.DuplicateDetectionWindow))
+	element(b, "DuplicateDetectionHistoryTimeWindow", isoduration.Format(info.DuplicateDetectionWindow))
 	element(b, "MaxDeliveryCount", strconv.Itoa(info.MaxDeliveryCount))
 	element(b, "EnableBatchedOperations", boolText(!info.DisableBatchedOperations))
 	element(b, "SizeInBytes", strconv.FormatInt(info.SizeBytes, 10))
@@ -158,7 +159,7 @@ func writeQueue(b *bytes.Buffer, info *broker.QueueInfo) {
 	writeTimes(b, &info.Times)
 	element(b, "SupportOrdering", "true")
 	countDetails(b, &info.Counts)
-	element(b, "AutoDeleteOnIdle", formatDuration(info.AutoDeleteOnIdle))
+	element(b, "AutoDeleteOnIdle", isoduration.Format(info.AutoDeleteOnIdle))
 	element(b, "EnablePartitioning", boolText(info.Partitioned))
 	element(b, "EntityAvailabilityStatus", "Available")
 	b.WriteString(opaqueChild(info.Opaque, "ForwardDeadLetteredMessagesTo"))

@@ -1,4 +1,4 @@
-package busemu
+package admin
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ type entry struct {
 	content     func(b *bytes.Buffer) // the description element
 }
 
-func (q *adminRequest) writeEntry(b *bytes.Buffer, e entry, root bool) {
+func (q *request) writeEntry(b *bytes.Buffer, e entry, root bool) {
 	b.WriteString("<entry")
 	if root {
 		b.WriteString(` xmlns="` + nsAtom + `"`)
@@ -42,20 +42,20 @@ func (q *adminRequest) writeEntry(b *bytes.Buffer, e entry, root bool) {
 }
 
 // replyEntry answers with one entry.
-func (q *adminRequest) replyEntry(status int, e entry) {
+func (q *request) replyEntry(status int, e entry) {
 	var b bytes.Buffer
 	q.writeEntry(&b, e, true)
 	q.write(status, "application/atom+xml;type=entry;charset=utf-8", b.Bytes())
 }
 
 // replyFeed answers with a list.
-func (q *adminRequest) replyFeed(title string, entries []entry) {
+func (q *request) replyFeed(title string, entries []entry) {
 	var b bytes.Buffer
 	b.WriteString(`<feed xmlns="` + nsAtom + `"><title type="text">`)
 	escape(&b, title)
 	b.WriteString("</title>")
 	element(&b, "id", q.href(q.r.URL.Path))
-	element(&b, "updated", formatTime(q.srv.broker.Now()))
+	element(&b, "updated", formatTime(q.Broker.Now()))
 	for _, e := range entries {
 		q.writeEntry(&b, e, false)
 	}
@@ -64,9 +64,9 @@ func (q *adminRequest) replyFeed(title string, entries []entry) {
 }
 
 // emptyFeed is the service's answer to a GET of an entity that does not exist.
-func (q *adminRequest) emptyFeed() { q.replyFeed("Publicly Listed Services", nil) }
+func (q *request) emptyFeed() { q.replyFeed("Publicly Listed Services", nil) }
 
-func (q *adminRequest) write(status int, contentType string, body []byte) {
+func (q *request) write(status int, contentType string, body []byte) {
 	q.w.Header().Set("Content-Type", contentType)
 	q.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	q.w.WriteHeader(status)
@@ -74,7 +74,7 @@ func (q *adminRequest) write(status int, contentType string, body []byte) {
 }
 
 // fail answers with the service's error document.
-func (q *adminRequest) fail(status int, detail string) {
+func (q *request) fail(status int, detail string) {
 	var b bytes.Buffer
 	b.WriteString("<Error>")
 	element(&b, "Code", strconv.Itoa(status))
@@ -84,10 +84,10 @@ func (q *adminRequest) fail(status int, detail string) {
 }
 
 // failWith answers with an error of the broker.
-func (q *adminRequest) failWith(err error) {
+func (q *request) failWith(err error) {
 	var be *broker.Error
 	if !errors.As(err, &be) {
-		q.srv.log.Error("admin request failed", "path", q.r.URL.Path, "error", err)
+		q.Logger.Error("admin request failed", "path", q.r.URL.Path, "error", err)
 		q.fail(http.StatusInternalServerError, err.Error())
 		return
 	}
@@ -110,7 +110,7 @@ func (q *adminRequest) failWith(err error) {
 }
 
 // done answers a DELETE.
-func (q *adminRequest) done(err error) {
+func (q *request) done(err error) {
 	if err != nil {
 		q.failWith(err)
 		return
@@ -118,12 +118,12 @@ func (q *adminRequest) done(err error) {
 	q.w.WriteHeader(http.StatusOK)
 }
 
-func (q *adminRequest) href(path string) string {
-	u := url.URL{Scheme: "https", Host: q.srv.host(), Path: path, RawQuery: q.r.URL.RawQuery}
+func (q *request) href(path string) string {
+	u := url.URL{Scheme: "https", Host: q.Host, Path: path, RawQuery: q.r.URL.RawQuery}
 	return u.String()
 }
 
-func (q *adminRequest) namespaceName() string { return "sbemulatorns" }
+func (q *request) namespaceName() string { return "sbemulatorns" }
 
 // formatTime writes a time as the service does; the zero time as .NET's.
 func formatTime(t time.Time) string {

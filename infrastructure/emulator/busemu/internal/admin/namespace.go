@@ -1,28 +1,27 @@
-package busemu
+package admin
 
 import (
 	"bytes"
 )
 
 // namespaceInfo answers GET /$namespaceinfo.
-func (q *adminRequest) namespaceInfo() {
+func (q *request) namespaceInfo() {
 	if !q.mayRead() {
 		return
 	}
-	s := q.srv
 	sku := "Standard"
-	if s.o.Premium {
+	if q.Premium {
 		sku = "Premium"
 	}
 	name := q.namespaceName()
-	q.replyEntry(200, entry{path: "$namespaceinfo", title: name, at: s.started, updated: s.started, content: func(b *bytes.Buffer) {
+	q.replyEntry(200, entry{path: "$namespaceinfo", title: name, at: q.Started, updated: q.Started, content: func(b *bytes.Buffer) {
 		defer description(b, "NamespaceInfo")()
-		element(b, "CreatedTime", formatTime(s.started))
+		element(b, "CreatedTime", formatTime(q.Started))
 		element(b, "MessagingSKU", sku)
-		if s.o.Premium {
+		if q.Premium {
 			element(b, "MessagingUnits", "1")
 		}
-		element(b, "ModifiedTime", formatTime(s.started))
+		element(b, "ModifiedTime", formatTime(q.Started))
 		element(b, "Name", name)
 		element(b, "NamespaceType", "Messaging")
 	}})

@@ -1,4 +1,5 @@
-package busemu
+// Package isoduration reads and writes ISO 8601 durations as the service does.
+package isoduration
 
 import (
 	"fmt"
@@ -6,18 +7,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// maxTimeSpan is .NET's TimeSpan.MaxValue: the service's "for ever".
-const maxTimeSpan = "P10675199DT2H48M5.4775807S"
+// Forever is the longest time.Duration. It is used for every time span that is unlimited.
+const Forever = time.Duration(math.MaxInt64)
 
-// formatDuration writes an ISO 8601 duration as the service does: days, hours,
+// MaxTimeSpan is .NET's TimeSpan.MaxValue, the service's form of Forever.
+const MaxTimeSpan = "P10675199DT2H48M5.4775807S"
+
+// Format writes an ISO 8601 duration as the service does: days, hours,
 // minutes and seconds, without zero parts.
-func formatDuration(d time.Duration) string {
-	if d == broker.Forever {
-		return maxTimeSpan
+func Format(d time.Duration) string {
+	if d == Forever {
+		return MaxTimeSpan
 	}
 	if d == 0 {
 		return "PT0S"
@@ -45,10 +47,10 @@ func formatDuration(d time.Duration) string {
 	return b.String()
 }
 
-// parseDuration reads an ISO 8601 duration of days, hours, minutes and seconds.
+// Parse reads an ISO 8601 duration of days, hours, minutes and seconds.
 // What exceeds a time.Duration is for ever. Years and months have no fixed
 // length and are refused.
-func parseDuration(s string) (time.Duration, error) {
+func Parse(s string) (time.Duration, error) {
 	rest, ok := strings.CutPrefix(s, "P")
 	if !ok || rest == "" {
 		return 0, fmt.Errorf("%q is not an ISO 8601 duration", s)
@@ -77,7 +79,7 @@ func parseDuration(s string) (time.Duration, error) {
 		rest = rest[n+1:]
 	}
 	if total >= math.MaxInt64 {
-		return broker.Forever, nil
+		return Forever, nil
 	}
 	return time.Duration(math.Round(total)), nil
 }

@@ -1,4 +1,4 @@
-package busemu
+package admin
 
 import (
 	"bytes"
@@ -6,20 +6,21 @@ import (
 	"strconv"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/busemu/internal/isoduration"
 )
 
 // Topics of the admin API; they behave as queues do.
 
-func (q *adminRequest) putTopic(d *xmlNode) {
+func (q *request) putTopic(d *xmlNode) {
 	p, err := readTopic(d)
 	if err != nil {
 		q.failWith(err)
 		return
 	}
 	p.Name = q.entity
-	b, ctx := q.srv.broker, q.r.Context()
+	b, ctx := q.Broker, q.r.Context()
 	if !q.update() {
-		if p.Partitioned && !q.srv.o.Premium {
+		if p.Partitioned && !q.Premium {
 			p.MaxSizeMB *= b.Partitions()
 		}
 		info, err := b.CreateTopic(ctx, p)
@@ -37,7 +38,7 @@ func (q *adminRequest) putTopic(d *xmlNode) {
 	}
 	info, err := b.UpdateTopic(ctx, p)
 	if err == nil {
-		defer q.srv.detachSoon(q.entity)
+		defer q.Updated(q.entity)
 	}
 	q.replyTopic(http.StatusOK, info, err)
 }
@@ -61,15 +62,15 @@ func readTopic(d *xmlNode) (broker.Topic, error) {
 	return p, f.err
 }
 
-func (q *adminRequest) getTopic() {
+func (q *request) getTopic() {
 	if !q.mayRead() {
 		return
 	}
-	info, err := q.srv.broker.Topic(q.entity)
+	info, err := q.Broker.Topic(q.entity)
 	q.replyTopic(http.StatusOK, info, err)
 }
 
-func (q *adminRequest) replyTopic(status int, info broker.TopicInfo, err error) {
+func (q *request) replyTopic(status int, info broker.TopicInfo, err error) {
 	if err != nil {
 		q.failWith(err)
 		return
@@ -77,12 +78,12 @@ func (q *adminRequest) replyTopic(status int, info broker.TopicInfo, err error) 
 	q.replyEntry(status, topicEntry(info))
 }
 
-func (q *adminRequest) listTopics() {
+func (q *request) listTopics() {
 	if !q.mayRead() {
 		return
 	}
 	var entries []entry
-	for _, info := range page(q, q.srv.broker.Topics()) {
+	for _, info := range page(q, q.Broker.Topics()) {
 		entries = append(entries, topicEntry(info))
 	}
 	q.replyFeed("Topics", entries)
@@ -94,10 +95,10 @@ func topicEntry(info broker.TopicInfo) entry {
 
 func writeTopic(b *bytes.Buffer, info *broker.TopicInfo) {
 	defer description(b, "TopicDescription")()
-	element(b, "DefaultMessageTimeToLive", formatDuration(info.DefaultTTL))
+	element(b, "DefaultMessageTimeToLive", isoduration.Format(info.DefaultTTL))
 	element(b, "MaxSizeInMegabytes", strconv.Itoa(info.MaxSizeMB))
 	element(b, "RequiresDuplicateDetection", boolText(info.RequiresDuplicateDetection))
-	element(b, "DuplicateDetectionHistoryTimeWindow", formatDuration(info.DuplicateDetectionWindow))
+	element(b, "DuplicateDetectionHistoryTimeWindow", isoduration.Format(info.DuplicateDetectionWindow))
 	element(b, "EnableBatchedOperations", boolText(!info.DisableBatchedOperations))
 	element(b, "SizeInBytes", strconv.FormatInt(info.SizeBytes, 10))
 	element(b, "FilteringMessagesBeforePublishing", "false")
@@ -109,7 +110,7 @@ func writeTopic(b *bytes.Buffer, info *broker.TopicInfo) {
 	element(b, "SupportOrdering", boolText(info.SupportOrdering))
 	countDetails(b, &info.Counts)
 	element(b, "SubscriptionCount", strconv.Itoa(info.SubscriptionCount))
-	element(b, "AutoDeleteOnIdle", formatDuration(info.AutoDeleteOnIdle))
+	element(b, "AutoDeleteOnIdle", isoduration.Format(info.AutoDeleteOnIdle))
 	element(b, "EnablePartitioning", boolText(info.Partitioned))
 	element(b, "EntityAvailabilityStatus", "Available")
 	element(b, "EnableSubscriptionPartitioning", "false")

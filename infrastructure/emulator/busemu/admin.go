@@ -6,20 +6,22 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/admin"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// adminServer serves the admin API (ATOM/XML over HTTP) and /health.
+// adminServer serves the admin API, /health, /$counters and AMQP over WebSockets on one
+// HTTP port.
 type adminServer struct {
 	srv      *Server
 	listener net.Listener
 	http     *http.Server
 }
 
-const (
-	adminBodyMax      = 1 << 20
-	adminCloseTimeout = 2 * time.Second
-)
+const adminCloseTimeout = 2 * time.Second
 
 func (s *Server) startAdmin() error {
 	if s.o.AdminListener == nil && s.o.AdminAddr == noAddr {
@@ -40,7 +42,7 @@ func (s *Server) startAdmin() error {
 	mux.HandleFunc("GET /health", a.health)
 	mux.HandleFunc("GET /$counters/{path...}", a.counters)
 	mux.HandleFunc("GET "+websocketPath, a.websocket)
-	mux.HandleFunc("/", a.route)
+	mux.Handle("/", s.adminAPI())
 	a.http = &http.Server{Handler: mux, ReadHeaderTimeout: handshakeTimeout, BaseContext: func(net.Listener) context.Context { return s.ctx }}
 	s.admin = a
 	s.wg.Go(func() {
@@ -49,6 +51,33 @@ func (s *Server) startAdmin() error {
 		}
 	})
 	return nil
+}
+
+func (s *Server) adminAPI() http.Handler {
+	return &admin.Handler{
+		Broker: s.broker, Logger: s.log, Host: s.host(), Premium: s.o.Premium, Started: s.started, Hidden: healthQueue,
+		Authorize: s.mayManage, Updated: s.detachSoon,
+		Admit: func() *broker.Error {
+			if _, ok := s.credits.take(managementCredits); !ok {
+				return throttled()
+			}
+			return nil
+		},
+	}
+}
+
+// mayManage reports whether a token, a shared access signature or a bearer token, grants
+// Manage on a path of the admin API.
+func (s *Server) mayManage(header, path string) (bool, error) {
+	read := s.keys.verify
+	if bearer, ok := strings.CutPrefix(header, "Bearer "); ok {
+		header, read = bearer, readJWT
+	}
+	token, err := read(header, time.Now())
+	if err != nil {
+		return false, err
+	}
+	return token.covers(audiencePath(path)) && token.rights&RightManage != 0, nil
 }
 
 // AdminAddr is the address of the admin API; empty if there is none.
