@@ -2,17 +2,8 @@ package broker
 
 import (
 	"cmp"
-	"slices"
 	"time"
 )
-
-// waiter waits for a session.
-type waiter struct {
-	options ReceiverOptions
-	opened  func(*Receiver, error)
-	until   int64
-	granted bool // or refused: opened has been or will be called
-}
 
 // AcceptOptions say which session to accept.
 type AcceptOptions struct {
@@ -67,44 +58,15 @@ func (b *Broker) AcceptSession(path string, a AcceptOptions, o ReceiverOptions, 
 		h.grant(s, w, now, &later)
 		return nothing
 	}
-	if len(h.waiters) == 0 || w.until < h.patience {
-		h.patience = w.until
-	}
-	h.waiters = append(h.waiters, w)
-	return func() { h.cancel(w) }
+	h.waiters.add(w)
+	return func() { h.cancelWait(w) }
 }
 
-func (h *holder) cancel(w *waiter) {
+func (h *holder) cancelWait(w *waiter) {
 	h.mu.Lock()
-	cancelled := !w.granted
-	if cancelled {
-		w.granted = true
-		h.waiters = slices.DeleteFunc(h.waiters, func(x *waiter) bool { return x == w })
-	}
+	cancelled := h.waiters.cancel(w)
 	h.mu.Unlock()
 	if cancelled {
 		w.opened(nil, errorf(OperationCancelled, "The request for a session was cancelled."))
 	}
-}
-
-// expireWaiters refuses waiters whose time is up.
-func (h *holder) expireWaiters(now int64, later *callbacks) {
-	h.refuseWaiters(later, func(w *waiter) bool { return w.until <= now }, errorf(Timeout,
-		"No session of '%s' became available within the time allotted to the request.", h.path))
-	for i, w := range h.waiters {
-		if i == 0 || w.until < h.patience {
-			h.patience = w.until
-		}
-	}
-}
-
-func (h *holder) refuseWaiters(later *callbacks, which func(*waiter) bool, err error) {
-	h.waiters = slices.DeleteFunc(h.waiters, func(w *waiter) bool {
-		if !which(w) {
-			return false
-		}
-		w.granted = true
-		later.call(func() { w.opened(nil, err) })
-		return true
-	})
 }

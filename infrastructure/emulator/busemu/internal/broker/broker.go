@@ -5,30 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// Broker holds the entities of one namespace. Safe for concurrent use.
-type Broker struct {
-	options Options
-	offset  atomic.Int64 // nanoseconds that Advance added
-	timers  *timers
-	store   *store // nil in memory mode
-	// inMemory is the bytes that messages in memory take, with storage.
-	inMemory atomic.Int64
-	closed   atomic.Bool
-
-	mu     sync.RWMutex      // guards the catalog: the fields below and the entities' properties
-	queues map[string]*queue // by name in lower case
-	topics map[string]*topic
-	lastID uint32 // of an entity; a holder's id is that of its entity, see holderID
-}
+// Broker is the broker of one namespace: its methods send, receive and settle messages,
+// those of its catalog administer entities. Safe for concurrent use.
+type Broker struct{ *catalog }
 
 // Open opens or creates a broker. It fails on a damaged store.
 func Open(o *Options) (*Broker, error) {
-	b := &Broker{queues: make(map[string]*queue), topics: make(map[string]*topic)}
+	b := &Broker{&catalog{engine: new(engine), directory: directory{queues: make(map[string]*queue), topics: make(map[string]*topic)}}}
 	if o != nil {
 		b.options = *o
 	}
@@ -47,7 +33,7 @@ func Open(o *Options) (*Broker, error) {
 			return nil, err
 		}
 		b.store = store
-		resume, err := b.load()
+		resume, err := load(b.catalog)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("load the broker's store in %s: %w", b.options.Dir, err), store.db.Close())
 		}
@@ -99,13 +85,6 @@ func (b *Broker) Close() error {
 	return nil
 }
 
-func closed() *Error { return errorf(OperationCancelled, "The broker is closed.") }
-
-// Now is the broker's clock: Options.Now plus what Advance added.
-func (b *Broker) Now() time.Time { return b.options.Now().Add(time.Duration(b.offset.Load())) }
-
-func (b *Broker) now() int64 { return b.options.Now().UnixNano() + b.offset.Load() }
-
 // Advance moves the broker's clock forward and does everything that is due by then
 // before it returns. Advance(0) takes notice of a jump of Options.Now. Not to be called
 // from a callback.
@@ -114,11 +93,4 @@ func (b *Broker) Advance(d time.Duration) {
 	if !b.closed.Load() {
 		b.timers.fireDue()
 	}
-}
-
-func (b *Broker) maxMessageSize() int {
-	if b.options.Premium {
-		return PremiumMaxMessageSize
-	}
-	return StandardMaxMessageSize
 }

@@ -1,7 +1,5 @@
 package broker
 
-import "slices"
-
 // A browser (Mode Browse) is given copies of the messages of a holder, those of all
 // sessions, each once and in order of sequence number, one partition after the other: ready and locked ones, not
 // deferred and scheduled ones. It takes nothing and locks nothing. Those that arrive
@@ -10,29 +8,30 @@ import "slices"
 // serveBrowsers gives all browsers what is new to them.
 func (h *holder) serveBrowsers(now int64) {
 	for _, r := range h.browsing {
-		h.browse(r, now)
+		r.browse(now)
 	}
 }
 
-func (h *holder) browse(r *Receiver, now int64) {
+func (r *Receiver) browse(now int64) {
 	if r.credit == 0 {
 		return
 	}
-	in := h.readBack()
+	in := r.holder.readBack()
 	defer in.close()
 	for p := 0; p < len(r.browsed) && r.credit > 0; p++ {
-		h.browsePartition(r, p, &in, now)
+		r.browsePartition(p, &in, now)
 	}
 	r.flush()
 }
 
-func (h *holder) browsePartition(r *Receiver, p int, in *readBack, now int64) {
+func (r *Receiver) browsePartition(p int, in *readBack, now int64) {
+	h := r.holder
 	for sequence, m := range h.index.tables[p].from(r.browsed[p] + 1) {
 		r.browsed[p] = sequence
 		if m == nil && h.index.swapped(sequence) == inReady {
 			m = in.glance(sequence)
 		}
-		if m == nil || m.place != inReady && m.place != inLocked || m.expired(now) && !h.config.keepsExpired {
+		if m == nil || m.place != inReady && m.place != inLocked || m.expired(now) && !h.keepsExpired {
 			continue
 		}
 		r.credit--
@@ -42,8 +41,4 @@ func (h *holder) browsePartition(r *Receiver, p int, in *readBack, now int64) {
 			return
 		}
 	}
-}
-
-func (h *holder) dropBrowser(r *Receiver) {
-	h.browsing = slices.DeleteFunc(h.browsing, func(x *Receiver) bool { return x == r })
 }

@@ -24,15 +24,15 @@ func (r *Receiver) flow(change func()) {
 		return
 	}
 	change()
-	now := h.b.now()
+	now := h.e.now()
 	switch {
 	case r.options.Mode == Browse:
-		h.browse(r, now)
+		r.browse(now)
 	case r.session == nil:
 		h.lineUp(r)
 		h.serve(now, &later)
 	default:
-		h.serveSession(r, now, &later)
+		r.serveSession(now, &later)
 	}
 	h.arm()
 }

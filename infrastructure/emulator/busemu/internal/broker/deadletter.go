@@ -1,6 +1,8 @@
 package broker
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // deadLetterReason becomes the properties DeadLetterReason and
 // DeadLetterErrorDescription.
@@ -34,7 +36,7 @@ func (h *holder) moveToDeadLetter(m *message, why deadLetterReason, done func(er
 	h.counters.DeadLettered++
 	recorded := m.recorded
 	h.forget(m)
-	h.b.submit(&move{
+	h.e.submit(&move{
 		completion: completion{holder: h, message: m, recorded: recorded, done: done},
 		to:         h.deadLetter,
 		moved: &message{
@@ -54,7 +56,7 @@ type move struct {
 
 func (o *move) write(w *writer) {
 	o.moved.body.retain(1)
-	w.putMessage(o.to, o.moved)
+	w.putMessage(&o.to.numbering, o.moved)
 	o.completion.write(w)
 }
 
@@ -85,8 +87,8 @@ func (h *holder) expireMessages(now int64, later *callbacks) {
 }
 
 // discard lets go of messages that arrive at a holder that is gone.
-func (h *holder) discard(messages []*message, later *callbacks) {
-	h.b.submit(&disposal{messages}, later)
+func discard(e *engine, messages []*message, later *callbacks) {
+	e.submit(&disposal{messages}, later)
 }
 
 // disposal lets go of messages whose records are gone already.
@@ -99,4 +101,5 @@ func (o *disposal) write(w *writer) {
 }
 
 func (o *disposal) publish(*callbacks) {}
-func (o *disposal) finish(error)       {}
+
+func (o *disposal) finish(error) {}

@@ -1,6 +1,8 @@
 package broker
 
-import "time"
+import (
+	"time"
+)
 
 // DeleteOptions say what DeleteMessages deletes.
 type DeleteOptions struct {
@@ -41,7 +43,7 @@ func (b *Broker) DeleteMessages(path string, o DeleteOptions, done func(int, err
 }
 
 // readyBefore returns the messages to delete. Those that are swapped out were only read.
-func (h *holder) readyBefore(o DeleteOptions) (found []*message) {
+func (h *stock) readyBefore(o DeleteOptions) (found []*message) {
 	var of *session
 	if o.Session != nil {
 		if of = h.sessions[*o.Session]; of == nil {

@@ -1,13 +1,5 @@
 package broker
 
-// lineUp puts a receiver with credit in the line of those that wait for messages.
-func (h *holder) lineUp(r *Receiver) {
-	if r.credit > 0 && !r.hungry {
-		r.hungry = true
-		h.hungry = append(h.hungry, r)
-	}
-}
-
 // serve delivers ready messages of a holder to the receivers that have credit, in
 // turns; with sessions, each session's messages to whoever holds it.
 func (h *holder) serve(now int64, later *callbacks) {
@@ -18,7 +10,7 @@ func (h *holder) serve(now int64, later *callbacks) {
 		for _, s := range h.fed {
 			s.fed = false
 			if s.receiver != nil {
-				h.serveSession(s.receiver, now, later)
+				receiverOf(s).serveSession(now, later)
 			}
 		}
 		h.fed = h.fed[:0]
@@ -38,37 +30,10 @@ func (h *holder) serve(now int64, later *callbacks) {
 }
 
 // serveSession delivers ready messages of a session to its receiver.
-func (h *holder) serveSession(r *Receiver, now int64, later *callbacks) {
+func (r *Receiver) serveSession(now int64, later *callbacks) {
 	if !r.gone && r.credit > 0 && r.session.ready.n > 0 {
-		h.take(r, r.session.ready.n, now, later)
+		r.holder.take(r, r.session.ready.n, now, later)
 	}
-}
-
-// waiting is how many messages of a holder without sessions are ready.
-func (h *holder) waiting() (n int) {
-	for i := range h.ready {
-		n += h.ready[i].n
-	}
-	return n
-}
-
-// listFor returns the ready list that has r's next message: its session's, or that of a
-// partition. Partitions that have messages take turns.
-func (h *holder) listFor(r *Receiver) *readyList {
-	if r.session != nil {
-		return &r.session.ready
-	}
-	l := &h.ready[h.turn]
-	for range h.ready {
-		l = &h.ready[h.turn]
-		if h.turn++; h.turn == len(h.ready) {
-			h.turn = 0
-		}
-		if l.n > 0 {
-			break
-		}
-	}
-	return l
 }
 
 // take delivers up to limit ready messages to r. It reports whether there was one.
@@ -77,13 +42,13 @@ func (h *holder) take(r *Receiver, limit int, now int64, later *callbacks) (take
 	defer in.close()
 	var removed *takeaway
 	for limit > 0 && r.credit > 0 {
-		m := h.nextReady(h.listFor(r), &in)
+		m := h.nextReady(h.listFor(r.session), &in)
 		if m == nil {
 			break
 		}
 		taken = true
 		h.withdraw(m)
-		if m.expired(now) && !h.config.keepsExpired {
+		if m.expired(now) && !h.keepsExpired {
 			h.expire(m, later)
 			continue
 		}
@@ -92,7 +57,7 @@ func (h *holder) take(r *Receiver, limit int, now int64, later *callbacks) (take
 		r.delivered++
 		h.counters.Delivered++
 		if r.options.Mode == PeekLock {
-			r.out = append(r.out, h.lock(m, now))
+			r.out = append(r.out, h.lock(m, now+h.config.lockDuration))
 			continue
 		}
 		h.counters.Completed++

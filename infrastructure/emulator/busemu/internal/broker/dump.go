@@ -46,7 +46,7 @@ func (h *holder) dump(w *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(w, "    %s: %d messages, %d locked, %d deferred, %d scheduled, %d receivers, %d waiting for a session\n",
-		h.path, h.index.n, h.inFlight, h.deferred, h.waitingForTime(), len(h.receivers), len(h.waiters))
+		h.path, h.index.n, h.inFlight, h.deferred, h.waitingForTime(), len(h.receivers), len(h.waiters.list))
 	n := 0
 	for sequence, m := range h.index.from(0) {
 		if n++; n > dumpMessages {
@@ -70,9 +70,4 @@ func (h *holder) dump(w *strings.Builder) {
 		}
 		fmt.Fprintf(w, "      session %q: held=%t state=%d bytes, %d messages, %d ready\n", id, s.receiver != nil, len(s.state), s.messages, s.ready.n)
 	}
-}
-
-// String names the place in a Dump.
-func (p place) String() string {
-	return [...]string{"nowhere", "ready", "locked", "deferred", "scheduled"}[p]
 }

@@ -6,10 +6,6 @@ import (
 	"time"
 )
 
-// idHash stands for a message id. 128 bits of SHA-256: with 36 million ids in a window
-// two different ones meet with a probability below 10^-22.
-type idHash [16]byte
-
 // hash is what duplicate detection compares: the message id, on partitioned entities
 // with the key of the partition. Zero without a message id.
 func (in *inlet) hash(m *Message) (h idHash) {
@@ -122,7 +118,7 @@ func (in *inlet) armHistory() {
 		return
 	}
 	in.sweepArmed = true
-	in.b.timers.set(&in.sweep, in.history.batches[0].at+in.history.window+max(in.history.window/8, int64(time.Second)))
+	in.e.timers.set(&in.sweep, in.history.batches[0].at+in.history.window+max(in.history.window/8, int64(time.Second)))
 }
 
 // fireSweep forgets old ids, in memory and in the store.
@@ -134,7 +130,7 @@ func (in *inlet) fireSweep(now int64) {
 		in.history.forget(now)
 		if id, until := in.rest.id, now-in.history.window; until > in.history.swept {
 			in.history.swept = until
-			in.b.submit(&waiting{records: func(w *writer) { w.deleteHistory(id, until) }}, &later)
+			in.e.submit(&waiting{records: func(w *writer) { w.deleteHistory(id, until) }}, &later)
 		}
 		in.armHistory()
 	}

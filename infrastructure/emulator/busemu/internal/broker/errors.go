@@ -1,6 +1,8 @@
 package broker
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // Condition is an AMQP error condition as Service Bus uses it. The client SDK
 // decides by it whether to retry (azservicebus internal/errors.go).
@@ -49,4 +51,14 @@ func (c Condition) Error() string { return string(c) }
 
 func errorf(c Condition, format string, args ...any) *Error {
 	return &Error{Condition: c, Description: fmt.Sprintf(format, args...)}
+}
+
+func closed() *Error { return errorf(OperationCancelled, "The broker is closed.") }
+
+func notFound(path string) *Error {
+	return errorf(NotFound, "The messaging entity '%s' could not be found.", path)
+}
+
+func detached(path string) *Error {
+	return errorf(DetachForced, "The link is force detached: the entity '%s' has been deleted, updated or unexpectedly reloaded.", path)
 }

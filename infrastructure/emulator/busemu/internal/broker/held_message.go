@@ -15,7 +15,7 @@ type body struct {
 	session    string
 	partition  string
 	ttl        int64 // nanoseconds as sent, 0 = none
-	owner      *inlet
+	owner      *ledger
 	sequence   int64        // key of the payload's own record, if shared
 	refs       atomic.Int32 // with storage, if not shared; else see shares
 	hops       uint8        // how often it was forwarded; forgotten on restart
@@ -151,4 +151,32 @@ func hasProperty(properties []Property, name string) bool {
 		}
 	}
 	return false
+}
+
+// messageOverhead is roughly what a message takes in memory beside its payload.
+const messageOverhead = 320
+
+func (m *message) cost() int64 { return int64(len(m.body.payload) + messageOverhead) }
+
+// unshared is a body like b that nothing refers to yet, with its payload in the message's
+// own record.
+func (b *body) unshared() *body {
+	return &body{
+		payload: b.payload, id: b.id, session: b.session, partition: b.partition,
+		ttl: b.ttl, owner: b.owner, hops: b.hops, hasSession: b.hasSession,
+	}
+}
+
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func at(t int64) time.Time { return time.Unix(0, t) }
+
+// String names the place in a Dump.
+func (p place) String() string {
+	return [...]string{"nowhere", "ready", "locked", "deferred", "scheduled"}[p]
 }

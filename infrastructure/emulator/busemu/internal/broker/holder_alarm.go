@@ -1,13 +1,11 @@
 package broker
 
-import "time"
-
 // arm sets the alarm if something is due before the time it is set to.
 func (h *holder) arm() {
 	at := h.next()
 	if at != 0 && (h.armed == 0 || at < h.armed) {
 		h.armed = at
-		h.b.timers.set(&h.alarm, at)
+		h.e.timers.set(&h.alarm, at)
 	}
 }
 
@@ -31,9 +29,7 @@ func (h *holder) next() (at int64) {
 		sooner(h.scheduled.messageHeap[0].scheduledAt)
 	}
 	sooner(h.index.wakes.next())
-	if len(h.waiters) > 0 {
-		sooner(h.patience)
-	}
+	sooner(h.waiters.next())
 	return at
 }
 
@@ -50,7 +46,7 @@ func (h *holder) fire(now int64) {
 	h.expireSessions(now, &later)
 	more := h.wakeSwapped(now)
 	h.expireMessages(now, &later)
-	h.expireWaiters(now, &later)
+	h.waiters.expire(now, h.path, &later)
 	due := h.takeDue(now)
 	h.serve(now, &later)
 	h.arm()
@@ -60,13 +56,6 @@ func (h *holder) fire(now int64) {
 	}
 	later.run()
 	if more {
-		h.b.store.await() // so that what expires is not in memory all at once
+		h.e.store.await() // so that what expires is not in memory all at once
 	}
-}
-
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
 }

@@ -1,50 +1,52 @@
 package broker
 
-import "time"
+import (
+	"time"
+)
 
 // watchIdle sets the alarm of an entity with AutoDeleteOnIdle: it is deleted when it was
 // not used for that long and no link to it is open. used is when it was last used. Called
-// with b.mu.
-func (b *Broker) watchIdle(a *alarm, limit time.Duration, used func() time.Time, remove func(*administration)) {
+// with catalog.mu.
+func (c *catalog) watchIdle(a *alarm, limit time.Duration, used func() time.Time, remove func(*administration)) {
 	if limit == Forever {
-		b.timers.set(a, 0)
+		c.timers.set(a, 0)
 		return
 	}
 	a.fire = func(now int64) {
-		_, _ = b.change(func(change *administration) error {
+		_, _ = c.change(func(change *administration) error {
 			if end := nanos(used().Add(limit)); end > now {
-				b.timers.set(a, end)
+				c.timers.set(a, end)
 				return nil
 			}
 			remove(change)
 			return nil
 		})
 	}
-	b.timers.set(a, nanos(used().Add(limit)))
+	c.timers.set(a, nanos(used().Add(limit)))
 }
 
-func (b *Broker) watchQueue(q *queue) {
-	used := func() time.Time { return b.latest(q.times, q.inlet, q.holders.all()) }
-	b.watchIdle(&q.idle, q.props.AutoDeleteOnIdle, used, func(a *administration) { b.dropQueue(a, q) })
+func (c *catalog) watchQueue(q *queue) {
+	used := func() time.Time { return c.latest(q.times, q.inlet, q.holders.all()) }
+	c.watchIdle(&q.idle, q.props.AutoDeleteOnIdle, used, func(a *administration) { c.dropQueue(a, q) })
 }
 
-func (b *Broker) watchTopic(t *topic) {
-	used := func() time.Time { return b.latest(t.times, t.inlet, nil) }
-	b.watchIdle(&t.idle, t.props.AutoDeleteOnIdle, used, func(a *administration) { b.dropTopic(a, t) })
+func (c *catalog) watchTopic(t *topic) {
+	used := func() time.Time { return c.latest(t.times, t.inlet, nil) }
+	c.watchIdle(&t.idle, t.props.AutoDeleteOnIdle, used, func(a *administration) { c.dropTopic(a, t) })
 }
 
-func (b *Broker) watchSubscription(s *subscription) {
-	used := func() time.Time { return b.latest(s.times, nil, s.holders.all()) }
-	b.watchIdle(&s.idle, s.props.AutoDeleteOnIdle, used, func(a *administration) { b.dropSubscription(a, s) })
+func (c *catalog) watchSubscription(s *subscription) {
+	used := func() time.Time { return c.latest(s.times, nil, s.holders.all()) }
+	c.watchIdle(&s.idle, s.props.AutoDeleteOnIdle, used, func(a *administration) { c.dropSubscription(a, s) })
 }
 
 // latest is when an entity was last used: now, if a link is open.
-func (b *Broker) latest(t Times, in *inlet, all []*holder) time.Time {
+func (e *engine) latest(t Times, in *inlet, all []*holder) time.Time {
 	last := t.UpdatedAt
 	later := func(open bool, used int64) {
 		switch {
 		case open:
-			last = b.Now()
+			last = e.Now()
 		case used != 0 && at(used).After(last):
 			last = at(used)
 		}
@@ -56,7 +58,7 @@ func (b *Broker) latest(t Times, in *inlet, all []*holder) time.Time {
 	}
 	for _, h := range all {
 		h.mu.Lock()
-		later(len(h.receivers)+len(h.waiters) > 0, h.lastUsed.Load())
+		later(len(h.receivers)+len(h.waiters.list) > 0, h.lastUsed.Load())
 		h.mu.Unlock()
 	}
 	return last

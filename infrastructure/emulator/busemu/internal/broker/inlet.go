@@ -7,7 +7,8 @@ import (
 
 // inlet is where messages come in: one for each queue and each topic.
 type inlet struct {
-	b    *Broker
+	e    *engine
+	find func(path string) (*inlet, error) // of another entity
 	path string
 	kind EntityKind
 	// partitioned, partitions (one if it is not partitioned) and whether there is a history
@@ -16,10 +17,9 @@ type inlet struct {
 	partitions  int
 	// rest holds scheduled messages and counts sequence numbers: a queue's own holder, or
 	// a topic's for that purpose.
-	rest     *holder
-	size     atomic.Int64 // bytes of payload held, also by dead-letter queues
+	rest *holder
+	ledger
 	lastUsed atomic.Int64
-	shares   shares // with storage
 
 	mu     sync.Mutex
 	config inletConfig
@@ -60,23 +60,6 @@ type Sender struct {
 	gone   error // why it takes no more; guarded by inlet.mu
 }
 
-// OpenSender opens a sender. closed is called at most once, if the broker ends the
-// sender (entity deleted: DetachForced, or DetachAll), not by Close.
-func (b *Broker) OpenSender(path string, closed func(error)) (*Sender, error) {
-	in, err := b.inletAt(path)
-	if err != nil {
-		return nil, err
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.maySend(); err != nil {
-		return nil, err
-	}
-	s := &Sender{inlet: in, closed: closed}
-	in.senders[s] = struct{}{}
-	return s, nil
-}
-
 // Send accepts all messages of the batch or none. It returns at once; done is called
 // when the batch is durable or refused. Batches of one sender become visible in the
 // order of the calls.
@@ -91,18 +74,8 @@ func (s *Sender) Close() {
 	if s.gone == nil {
 		s.gone = errorf(DetachForced, "The sender to '%s' is closed.", s.inlet.path)
 	}
-	s.inlet.lastUsed.Store(s.inlet.b.now())
+	s.inlet.lastUsed.Store(s.inlet.e.now())
 	delete(s.inlet.senders, s)
-}
-
-// Send is OpenSender, Send and Close in one.
-func (b *Broker) Send(path string, batch []Message, done func(error)) {
-	in, err := b.inletAt(path)
-	if err != nil {
-		done(err)
-		return
-	}
-	in.send(batch, &intake{inlet: in, done: done})
 }
 
 func (in *inlet) maySend() error {
@@ -126,11 +99,58 @@ func (in *inlet) detach(reason error, later *callbacks) {
 	clear(in.senders)
 }
 
-// unshared is a body like b that nothing refers to yet, with its payload in the message's
-// own record.
-func (b *body) unshared() *body {
-	return &body{
-		payload: b.payload, id: b.id, session: b.session, partition: b.partition,
-		ttl: b.ttl, owner: b.owner, hops: b.hops, hasSession: b.hasSession,
+// reconfigure gives the inlet a new configuration.
+func (in *inlet) reconfigure(c inletConfig, window int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	c.quotaOverride = in.config.quotaOverride
+	in.config = c
+	if in.history != nil {
+		in.history.window = window
 	}
+}
+
+// retire ends the inlet for good.
+func (in *inlet) retire(reason error, later *callbacks) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.detach(reason, later)
+	in.gone = true
+	in.e.timers.set(&in.sweep, 0)
+}
+
+func (in *inlet) detachAll(reason error, later *callbacks) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.detach(reason, later)
+}
+
+func (in *inlet) read() Counters {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.counters
+}
+
+// newInlet makes the inlet of an entity. One that is partitioned and has no number of
+// partitions was stored when there was one only, and keeps to that.
+func newInlet(e *engine, find func(string) (*inlet, error), id uint32, kind EntityKind, path string, partitioned bool, partitions int) *inlet {
+	in := &inlet{
+		e: e, find: find, path: path, kind: kind, ledger: ledger{id: id, durable: e.store != nil}, partitioned: partitioned, partitions: max(1, partitions), senders: make(map[*Sender]struct{}),
+	}
+	in.sweep.fire = in.fireSweep
+	return in
+}
+
+// site is where a holder of the inlet's messages is.
+func (in *inlet) site(path string) site {
+	return site{e: in.e, path: path, ledger: &in.ledger, partitions: in.partitions}
+}
+
+// at finds the inlet of another entity.
+func (in *inlet) at(path string) (upstream, error) {
+	other, err := in.find(path)
+	if err != nil {
+		return nil, err
+	}
+	return other, nil
 }

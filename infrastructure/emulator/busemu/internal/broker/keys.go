@@ -61,3 +61,7 @@ func splitSequence(rest []byte) (sequence int64, suffix []byte, err error) {
 	}
 	return int64(binary.BigEndian.Uint64(rest)), rest[8:], nil
 }
+
+// idHash stands for a message id. 128 bits of SHA-256: with 36 million ids in a window
+// two different ones meet with a probability below 10^-22.
+type idHash [16]byte

@@ -1,6 +1,8 @@
 package broker
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+)
 
 const maxKeyLength = 128 // characters of a message id, session id or partition key
 

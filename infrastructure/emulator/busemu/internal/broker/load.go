@@ -13,7 +13,7 @@ import (
 // loader rebuilds the broker from its store. Any record that does not fit is an error:
 // the broker does not guess.
 type loader struct {
-	b       *Broker
+	c       *catalog
 	db      *disk.DB
 	topics  map[uint32]*topic
 	inlets  map[uint32]*inlet // by the id of their resting holder
@@ -24,9 +24,9 @@ type loader struct {
 	later   callbacks // forwards what was waiting for it; run when the store runs
 }
 
-func (b *Broker) load() (resume func(), err error) {
+func load(c *catalog) (resume func(), err error) {
 	l := &loader{
-		b: b, db: b.store.db, topics: make(map[uint32]*topic), inlets: make(map[uint32]*inlet),
+		c: c, db: c.store.db, topics: make(map[uint32]*topic), inlets: make(map[uint32]*inlet),
 		holders: make(map[uint32]*holder),
 	}
 	defer func() { l.reading.close() }()
@@ -56,7 +56,7 @@ func (b *Broker) load() (resume func(), err error) {
 		h.forward(&l.later)
 	}
 	for _, in := range l.inlets {
-		in.lastUsed.Store(l.b.now())
+		in.lastUsed.Store(l.c.now())
 		in.armHistory()
 	}
 	return l.later.run, nil
@@ -84,7 +84,7 @@ func (l *loader) lastID(key, value []byte) error {
 	if len(key) != 1 || len(value) != 4 {
 		return errKey
 	}
-	l.b.lastID = binary.BigEndian.Uint32(value)
+	l.c.lastID = binary.BigEndian.Uint32(value)
 	return nil
 }
 
@@ -93,19 +93,19 @@ func (l *loader) entity(key, value []byte) error {
 	if err := json.Unmarshal(value, &r); err != nil {
 		return err
 	}
-	b := l.b
-	if id, rest, err := splitKey(key); err != nil || len(rest) != 0 || id != r.ID || id == 0 || id > b.lastID {
+	c := l.c
+	if id, rest, err := splitKey(key); err != nil || len(rest) != 0 || id != r.ID || id == 0 || id > c.lastID {
 		return fmt.Errorf("entity %s has an id that was not given to it", r.Name)
 	}
 	switch {
 	case r.Partitions < 0 || r.Partitions > MaxPartitions:
 		return fmt.Errorf("entity %s has %d partitions", r.Name, r.Partitions)
 	case r.Queue != nil:
-		q := b.newQueue(r)
+		q := c.newQueue(r)
 		l.inlets[q.inlet.rest.id] = q.inlet
 		l.add(q.holders)
 	case r.Topic != nil:
-		t := b.newTopic(r)
+		t := c.newTopic(r)
 		l.topics[t.id] = t
 		l.inlets[t.inlet.rest.id] = t.inlet
 		l.holders[t.inlet.rest.id] = t.inlet.rest
@@ -114,7 +114,7 @@ func (l *loader) entity(key, value []byte) error {
 		if t == nil {
 			return fmt.Errorf("the topic of subscription %s is missing", r.Name)
 		}
-		s, err := b.newSubscription(t, r)
+		s, err := c.newSubscription(t, r)
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (l *loader) payload(key, value []byte) error {
 	return nil
 }
 
-func (l *loader) payloadKey(key []byte) (in *inlet, sequence int64, err error) {
+func (l *loader) payloadKey(key []byte) (in *ledger, sequence int64, err error) {
 	h, rest, err := l.holder(key)
 	if err != nil {
 		return nil, 0, err
@@ -172,7 +172,7 @@ func (l *loader) payloadKey(key []byte) (in *inlet, sequence int64, err error) {
 	if err != nil || len(suffix) != 0 {
 		return nil, 0, orMalformed(err)
 	}
-	return h.inlet, sequence, nil
+	return h.ledger, sequence, nil
 }
 
 func (l *loader) session(key, value []byte) error {
@@ -202,7 +202,7 @@ func (l *loader) history(key, value []byte) error {
 	if in == nil || in.history == nil {
 		return fmt.Errorf("the entity detects no duplicates")
 	}
-	if l.b.now()-at >= in.history.window {
+	if l.c.now()-at >= in.history.window {
 		return nil // the next sweep deletes it
 	}
 	added := 0

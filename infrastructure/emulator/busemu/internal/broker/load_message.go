@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"container/heap"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -59,17 +58,17 @@ func (l *loader) swapOutLast() {
 // attach makes m's body whole.
 func (l *loader) attach(h *holder, m *message) error {
 	b := m.body
-	b.owner = h.inlet
+	b.owner = h.ledger
 	if !b.shared {
-		h.inlet.size.Add(int64(len(b.payload)))
+		h.ledger.size.Add(int64(len(b.payload)))
 		b.retain(1)
 		return nil
 	}
-	if !h.inlet.shares.known(b.sequence) {
+	if !h.ledger.shares.known(b.sequence) {
 		return fmt.Errorf("its payload %d is missing", b.sequence)
 	}
 	b.retain(1)
-	if l.reading.h != h {
+	if l.reading.h != &h.stock {
 		l.reading.close()
 		l.reading = h.readBack()
 	}
@@ -85,18 +84,4 @@ func (l *loader) dropOrphan(key, value []byte) error {
 	}
 	in.size.Add(-int64(len(value)))
 	return l.db.Delete(key, pebble.NoSync)
-}
-
-// restore puts a message that was loaded where it belongs. Nothing is expired or
-// activated yet: the alarm sees to that once the broker runs.
-func (h *holder) restore(m *message) {
-	if m.scheduledAt != 0 {
-		m.place = inScheduled
-		heap.Push(&h.scheduled, m)
-		return
-	}
-	h.place(m)
-	if s := m.session; s != nil && !m.deferred && s.list == nil {
-		h.available.append(s)
-	}
 }

@@ -1,6 +1,8 @@
 package broker
 
-import "time"
+import (
+	"time"
+)
 
 // Message is one message on its way in. The broker keeps Payload and the strings;
 // the caller must not change them afterwards. The slice of messages given to a call
@@ -80,4 +82,19 @@ type Delivery struct {
 	// Properties are application properties set by settlements; they replace those of
 	// the same name in the payload.
 	Properties []Property
+}
+
+// Partition says where in a partitioned entity a message is or goes. The zero value
+// stands for an entity that is not partitioned.
+type Partition struct {
+	Entity string // queue or topic
+	HasKey bool   // it has a session id, a partition key, or an id that duplicates are found by
+	key    string
+	number int // of a message without key that is not sent yet: 0
+}
+
+// Differs reports whether two messages of one entity are of different partitions, or may
+// be once their keys are spread otherwise.
+func (p Partition) Differs(q Partition) bool {
+	return p.number != q.number || p.HasKey && q.HasKey && p.key != q.key
 }

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"hash/fnv"
 )
 
@@ -14,26 +13,6 @@ import (
 //
 // The upper 16 bits of a sequence number are the partition. In an entity that is not
 // partitioned they are zero: it has one partition, and all of this costs it nothing.
-
-const (
-	partitionShift    = 48
-	defaultPartitions = 16
-	// MaxPartitions bounds Options.Partitions.
-	MaxPartitions = 256
-)
-
-func partitionOf(sequence int64) int { return int(sequence >> partitionShift) }
-
-// nextSequence gives out the next sequence number of a partition.
-func (h *holder) nextSequence(partition int) int64 {
-	return int64(partition)<<partitionShift | h.sequences[partition].Add(1)
-}
-
-// wasGiven reports whether a number was given out, perhaps to a message that is gone.
-func (h *holder) wasGiven(sequence int64) bool {
-	p := partitionOf(sequence)
-	return p >= 0 && p < len(h.sequences) && sequence&(1<<partitionShift-1) <= h.sequences[p].Load()
-}
 
 // partitionKey is what decides on a message's partition: session id, partition key, or
 // with duplicate detection the message id; ok is false if it has none of them.
@@ -81,51 +60,12 @@ func (in *inlet) checkPartition(batch []Message) error {
 	return nil
 }
 
-// Partitions is how many partitions a partitioned entity of this namespace gets.
-func (b *Broker) Partitions() int {
-	if b.options.Premium {
-		return max(1, b.options.Partitions)
-	}
-	return cmp.Or(b.options.Partitions, defaultPartitions)
-}
-
-// newPartitions is how many partitions a new entity gets, 0 if it is not partitioned. In
-// the Premium tier it is the namespace that is partitioned, with all that is in it.
-func (b *Broker) newPartitions(partitioned bool) (int, error) {
-	n := b.Partitions()
-	switch {
-	case b.options.Premium && n > 1 && !partitioned:
-		return 0, errorf(ArgumentError, "Non-partitioned entities are not allowed in partitioned namespace. The property EnablePartitioning must be set to true.")
-	case b.options.Premium && n == 1 && partitioned:
-		return 0, errorf(ArgumentError, "The namespace is of the Premium tier and is not partitioned, so its entities cannot be: "+
-			"leave EnablePartitioning out, or give the namespace partitions.")
-	case !partitioned:
-		return 0, nil
-	}
-	return n, nil
-}
-
 // recorded is the number of partitions as an entity's record has it.
 func (in *inlet) recorded() int {
 	if !in.partitioned {
 		return 0
 	}
 	return in.partitions
-}
-
-// Partition says where in a partitioned entity a message is or goes. The zero value
-// stands for an entity that is not partitioned.
-type Partition struct {
-	Entity string // queue or topic
-	HasKey bool   // it has a session id, a partition key, or an id that duplicates are found by
-	key    string
-	number int // of a message without key that is not sent yet: 0
-}
-
-// Differs reports whether two messages of one entity are of different partitions, or may
-// be once their keys are spread otherwise.
-func (p Partition) Differs(q Partition) bool {
-	return p.number != q.number || p.HasKey && q.HasKey && p.key != q.key
 }
 
 // partitionOfBatch is where a batch goes.

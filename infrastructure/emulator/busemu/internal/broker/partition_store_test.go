@@ -87,7 +87,7 @@ func TestDamagedPartitions(t *testing.T) {
 		if !in.rest.wasGiven(0) || in.rest.wasGiven(1) || in.rest.wasGiven(16<<48) || in.rest.wasGiven(-1) {
 			t.Error("a number is taken that was not given out")
 		}
-		l := &loader{b: r.Broker, inlets: make(map[uint32]*inlet), holders: map[uint32]*holder{in.rest.id: in.rest}}
+		l := &loader{c: r.catalog, inlets: make(map[uint32]*inlet), holders: map[uint32]*holder{in.rest.id: in.rest}}
 		if err := l.sequence(holderKey(nil, kindSequence, in.rest.id), make([]byte, 8)); err == nil {
 			t.Error("one counter is taken for sixteen")
 		}

@@ -1,6 +1,8 @@
 package broker
 
-import "cmp"
+import (
+	"cmp"
+)
 
 // PeekOptions say where to peek.
 type PeekOptions struct {
@@ -34,10 +36,10 @@ func (b *Broker) Peek(path string, o PeekOptions) ([]Delivery, error) {
 	var found []Delivery
 	swappedReady := of.swappedReady()
 	for sequence, m := range h.index.from(o.From) {
-		if m == nil && swappedReady(h, sequence) {
+		if m == nil && swappedReady(&h.stock, sequence) {
 			m = in.glance(sequence)
 		}
-		if m == nil || m.place == nowhere || !of.has(m) || m.expired(now) && !h.config.keepsExpired {
+		if m == nil || m.place == nowhere || !of.has(m) || m.expired(now) && !h.keepsExpired {
 			continue
 		}
 		found = append(found, m.delivery())
@@ -46,28 +48,4 @@ func (b *Broker) Peek(path string, o PeekOptions) ([]Delivery, error) {
 		}
 	}
 	return found, nil
-}
-
-// has reports whether m is of session s; nil stands for all sessions.
-func (s *session) has(m *message) bool {
-	return s == nil || m.session == s || m.session == nil && m.body.session == s.id // which was read back to be looked at
-}
-
-// swappedReady returns a function, to be called with rising numbers of messages that are
-// swapped out, that reports whether one may be of s. Only those that are ready are known
-// to be of a session before they are read.
-func (s *session) swappedReady() func(h *holder, sequence int64) bool {
-	if s == nil {
-		return func(*holder, int64) bool { return true }
-	}
-	rest := s.ready.swapped // a copy: the session keeps its own
-	return func(h *holder, sequence int64) bool {
-		if h.index.swapped(sequence) != inReady {
-			return true
-		}
-		for rest.first != 0 && rest.first < sequence {
-			rest.pop()
-		}
-		return rest.first == sequence
-	}
 }

@@ -13,11 +13,11 @@ import (
 // with the holder's lock held, which waits for no write. One that reads nothing costs
 // nothing.
 type readBack struct {
-	h                  *holder
+	h                  *stock
 	messages, payloads *pebble.Iterator // nil until they are needed
 }
 
-func (h *holder) readBack() readBack { return readBack{h: h} }
+func (h *stock) readBack() readBack { return readBack{h: h} }
 
 func (r *readBack) close() {
 	for _, it := range []*pebble.Iterator{r.messages, r.payloads} {
@@ -51,7 +51,7 @@ func (r *readBack) glance(sequence int64) *message {
 func (r *readBack) fetch(sequence int64) *message {
 	m, err := r.message(sequence)
 	if err != nil {
-		r.h.b.store.db.Fail(fmt.Errorf("read message %d of %s: %w", sequence, r.h.path, err))
+		r.h.e.store.db.Fail(fmt.Errorf("read message %d of %s: %w", sequence, r.h.path, err))
 		return nil
 	}
 	return m
@@ -68,7 +68,7 @@ func (r *readBack) message(sequence int64) (*message, error) {
 		return nil, err
 	}
 	m.sequence = sequence
-	m.body.owner = h.inlet
+	m.body.owner = h.ledger
 	if m.body.shared {
 		err = r.payload(m.body)
 	} else {
@@ -95,7 +95,7 @@ func (r *readBack) state(m *message) error {
 
 // payload reads the payload of a body that has a record of its own.
 func (r *readBack) payload(b *body) error {
-	value, err := r.seek(&r.payloads, kindPayload, r.h.inlet.rest.id, b.sequence)
+	value, err := r.seek(&r.payloads, kindPayload, r.h.ledger.id, b.sequence)
 	b.payload = append([]byte{}, value...)
 	return err
 }
@@ -104,7 +104,7 @@ func (r *readBack) payload(b *body) error {
 func (r *readBack) seek(it **pebble.Iterator, kind byte, id uint32, sequence int64) (value []byte, err error) {
 	if *it == nil {
 		within := &pebble.IterOptions{LowerBound: holderKey(nil, kind, id), UpperBound: holderKey(nil, kind, id+1)}
-		if *it, err = r.h.b.store.db.NewIter(within); err != nil {
+		if *it, err = r.h.e.store.db.NewIter(within); err != nil {
 			return nil, err
 		}
 	}

@@ -10,7 +10,7 @@ type takeaway struct {
 
 // takeAway is called with messages that are in no list but in the index.
 func (h *holder) takeAway(o *takeaway, later *callbacks) {
-	if h.b.store == nil {
+	if h.e.store == nil {
 		for _, m := range o.messages {
 			h.forget(m)
 			m.body.release(nil)
@@ -22,12 +22,12 @@ func (h *holder) takeAway(o *takeaway, later *callbacks) {
 		o.recorded = append(o.recorded, m.recorded)
 	}
 	o.receiver.removing++
-	h.b.submit(o, later)
+	h.e.submit(o, later)
 }
 
 func (o *takeaway) write(w *writer) {
 	for i, m := range o.messages {
-		w.deleteMessage(o.receiver.holder, m, o.recorded[i])
+		w.deleteMessage(o.receiver.holder.id, m, o.recorded[i])
 	}
 }
 
@@ -46,7 +46,7 @@ func (o *takeaway) publish(later *callbacks) {
 		}
 	}
 	if r.gone {
-		h.restoreTaken(o, later)
+		o.restore(later)
 		return
 	}
 	r.flush()
@@ -61,16 +61,17 @@ func (o *takeaway) publish(later *callbacks) {
 
 func (o *takeaway) finish(error) {}
 
-// restoreTaken puts back what was removed for a receiver that has closed meanwhile:
+// restore puts back what was removed for a receiver that has closed meanwhile:
 // nobody saw it. Its session was kept until now, so that no other receiver could
 // overtake.
-func (h *holder) restoreTaken(o *takeaway, later *callbacks) {
+func (o *takeaway) restore(later *callbacks) {
+	h := o.receiver.holder
 	back := &restoration{holder: h}
 	for _, m := range o.messages {
 		again := *m
 		again.body, again.session, again.recorded = m.body.unshared(), nil, false
 		again.body.refs.Store(1)
-		h.inlet.size.Add(int64(len(again.body.payload)))
+		h.ledger.size.Add(int64(len(again.body.payload)))
 		if again.hasState() {
 			again.recorded = true
 			back.states = append(back.states, appendState(nil, &again))
@@ -79,8 +80,8 @@ func (h *holder) restoreTaken(o *takeaway, later *callbacks) {
 		}
 		back.messages = append(back.messages, &again)
 	}
-	h.b.submit(back, later)
-	now := h.b.now()
+	h.e.submit(back, later)
+	now := h.e.now()
 	h.put(back.messages, now, later)
 	if s := o.receiver.session; s != nil && s.receiver == o.receiver && o.receiver.removing == 0 {
 		h.releaseSession(s, false, now, later)
@@ -98,7 +99,7 @@ type restoration struct {
 
 func (o *restoration) write(w *writer) {
 	for i, m := range o.messages {
-		w.putRecord(o.holder, m)
+		w.putRecord(&o.holder.numbering, m)
 		if o.states[i] != nil {
 			w.putState(o.holder.id, m.sequence, o.states[i])
 		}
@@ -106,4 +107,5 @@ func (o *restoration) write(w *writer) {
 }
 
 func (o *restoration) publish(*callbacks) {}
-func (o *restoration) finish(error)       {}
+
+func (o *restoration) finish(error) {}

@@ -32,7 +32,7 @@ func (b *Broker) ReceiveBySequence(path string, o SequenceOptions, done func([]D
 		h.withdraw(m)
 		h.counters.Delivered++
 		if o.Mode == PeekLock {
-			found = append(found, h.lock(m, now))
+			found = append(found, h.lock(m, now+h.config.lockDuration))
 			continue
 		}
 		h.counters.Completed++

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"slices"
 	"time"
 )
 
@@ -47,24 +46,6 @@ type Receiver struct {
 	gone      bool
 }
 
-// OpenReceiver opens a receiver without session. It has no credit. NotAllowed if the
-// entity requires sessions.
-func (b *Broker) OpenReceiver(path string, o ReceiverOptions) (*Receiver, error) {
-	h, err := b.holderAt(path)
-	if err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := h.mayReceive(); err != nil {
-		return nil, err
-	}
-	if h.sessions != nil && o.Mode != Browse {
-		return nil, errorf(NotAllowed, "It is not possible for an entity that requires sessions to create a non-sessionful message receiver.")
-	}
-	return h.newReceiver(nil, o), nil
-}
-
 func (h *holder) mayReceive() error {
 	switch {
 	case h.gone:
@@ -77,7 +58,7 @@ func (h *holder) mayReceive() error {
 	return nil
 }
 
-func (h *holder) notFound() *Error { return notFound(h.path) }
+func (s site) notFound() *Error { return notFound(s.path) }
 
 func (h *holder) newReceiver(s *session, o ReceiverOptions) *Receiver {
 	r := &Receiver{holder: h, session: s, options: o}
@@ -122,7 +103,7 @@ func (r *Receiver) Close() {
 		return
 	}
 	h.drop(r, nil, &later)
-	now := h.b.now()
+	now := h.e.now()
 	if r.session != nil && r.removing == 0 { // else when what it took is back
 		h.releaseSession(r.session, false, now, &later)
 	}
@@ -138,14 +119,7 @@ func (h *holder) drop(r *Receiver, reason error, later *callbacks) {
 	}
 	r.gone, r.credit = true, 0
 	h.touch()
-	delete(h.receivers, r)
-	if r.options.Mode == Browse {
-		h.dropBrowser(r)
-	}
-	if r.hungry {
-		r.hungry = false
-		h.hungry = slices.DeleteFunc(h.hungry, func(x *Receiver) bool { return x == r })
-	}
+	h.line.remove(r)
 	for _, drained := range r.drains {
 		at := r.delivered
 		later.call(func() { drained(at) })
@@ -158,12 +132,18 @@ func (h *holder) drop(r *Receiver, reason error, later *callbacks) {
 
 // detach ends all receivers and waiters of the holder.
 func (h *holder) detach(reason error, later *callbacks) {
-	now := h.b.now()
-	h.refuseWaiters(later, func(*waiter) bool { return true }, reason)
+	now := h.e.now()
+	h.waiters.refuse(later, func(*waiter) bool { return true }, reason)
 	for r := range h.receivers {
 		h.drop(r, reason, later)
 	}
 	for s := h.held.head; s != nil; s = h.held.head {
 		h.releaseSession(s, false, now, later)
 	}
+}
+
+// receiverOf is the receiver that holds a session, nil if there is none.
+func receiverOf(s *session) *Receiver {
+	r, _ := s.receiver.(*Receiver)
+	return r
 }

@@ -3,14 +3,14 @@ package broker
 // remains is what a holder that is gone has left. Its records go as ranges; what its
 // messages shared with others has to be let go of.
 type remains struct {
-	holder   *holder
+	holder   *stock
 	messages []*message
 	shared   []int64 // sequence numbers of messages that are swapped out; nil: they share nothing
 	own      int64   // bytes of payload of those that share nothing
 }
 
 // remains empties the index. Called with h.mu.
-func (h *holder) remains() remains {
+func (h *stock) remains() remains {
 	r := remains{holder: h, own: h.index.own}
 	for sequence, m := range h.index.from(0) {
 		switch {
@@ -32,8 +32,7 @@ func (r remains) release(w *writer) {
 	for _, m := range r.messages {
 		m.body.release(w)
 	}
-	in := r.holder.inlet
-	in.size.Add(-r.own)
+	r.holder.ledger.size.Add(-r.own)
 	if w == nil || len(r.shared) == 0 {
 		return
 	}

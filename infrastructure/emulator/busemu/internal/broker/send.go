@@ -58,11 +58,11 @@ func (o *intake) hash(batch []Message) {
 
 // sendLocked stages a batch that was checked. Called with in.mu.
 func (in *inlet) sendLocked(batch []Message, o *intake, later *callbacks) {
-	o.at = in.b.now()
+	o.at = in.e.now()
 	in.lastUsed.Store(o.at)
 	in.counters.Accepted += int64(len(batch))
 	in.stage(batch, o)
-	in.b.submit(o, later)
+	in.e.submit(o, later)
 	in.armHistory()
 }
 
@@ -89,7 +89,7 @@ func (in *inlet) stage(batch []Message, o *intake) {
 		}
 		b := &body{
 			payload: m.Payload, id: m.MessageID, session: m.SessionID, hasSession: m.HasSession,
-			partition: m.PartitionKey, ttl: int64(m.TTL), owner: in,
+			partition: m.PartitionKey, ttl: int64(m.TTL), owner: &in.ledger,
 		}
 		sequence := in.rest.nextSequence(partition)
 		o.last = sequence
@@ -120,7 +120,7 @@ func (o *intake) keep(b *body, m *message) {
 func (o *intake) route(b *body, sequence, first int64, over *overlay) {
 	in := o.inlet
 	b.sequence = sequence
-	facts := facts{inlet: in, body: b, at: o.at}
+	facts := facts{options: &in.e.options, body: b, at: o.at}
 	n := 0
 	for i, t := range in.targets {
 		plain, actions, err := t.matcher.match(&facts)
@@ -129,7 +129,7 @@ func (o *intake) route(b *body, sequence, first int64, over *overlay) {
 			o.deliver(i, t, b, first, over, err)
 		}
 		for _, a := range actions {
-			changed, err := in.b.act(a, &facts)
+			changed, err := act(a, &facts)
 			if err != nil && !t.deadLetterErrors {
 				continue
 			}
@@ -203,13 +203,13 @@ func (o *intake) write(w *writer) {
 	}
 	for _, p := range o.parts {
 		for _, m := range p.messages {
-			w.putMessage(p.holder, m)
+			w.putMessage(&p.holder.numbering, m)
 		}
 	}
 	for i, m := range o.removed {
-		w.deleteMessage(o.from, m, o.recorded[i])
+		w.deleteMessage(o.from.id, m, o.recorded[i])
 	}
-	w.sequence(o.inlet.rest)
+	w.sequence(&o.inlet.rest.numbering)
 	if len(o.hashes) > 0 {
 		w.putHistory(o.inlet.rest.id, o.at, o.last, o.hashes)
 	}

@@ -1,6 +1,8 @@
 package broker
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+)
 
 // sequences is a queue of rising sequence numbers, each stored as its distance to the
 // one before: a byte or two. The zero value is empty.

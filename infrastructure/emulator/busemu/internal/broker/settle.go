@@ -6,16 +6,6 @@ func (r *Receiver) Settle(token LockToken, o Outcome, done func(error)) {
 	r.holder.settle(token, o, done)
 }
 
-// Settle settles a message by its lock token alone.
-func (b *Broker) Settle(path string, token LockToken, o Outcome, done func(error)) {
-	h, err := b.holderAt(path)
-	if err != nil {
-		done(err)
-		return
-	}
-	h.settle(token, o, done)
-}
-
 func (h *holder) settle(token LockToken, o Outcome, done func(error)) {
 	var later callbacks
 	defer later.run()
@@ -35,7 +25,7 @@ func (h *holder) settle(token LockToken, o Outcome, done func(error)) {
 		refuse(err)
 		return
 	}
-	h.settleLocked(m, o, done, h.b.now(), &later)
+	h.settleLocked(m, o, done, h.e.now(), &later)
 }
 
 // maySettle reports an outcome that this holder's messages cannot have.
@@ -80,7 +70,7 @@ func (h *holder) settleLocked(m *message, o Outcome, done func(error), now int64
 func (h *holder) remove(m *message, done func(error), later *callbacks) {
 	recorded := m.recorded
 	h.forget(m)
-	h.b.submit(&completion{holder: h, message: m, recorded: recorded, done: done}, later)
+	h.e.submit(&completion{holder: h, message: m, recorded: recorded, done: done}, later)
 }
 
 // completion removes a message.
@@ -92,7 +82,7 @@ type completion struct {
 }
 
 func (o *completion) write(w *writer) {
-	w.deleteMessage(o.holder, o.message, o.recorded)
+	w.deleteMessage(o.holder.id, o.message, o.recorded)
 }
 
 func (o *completion) publish(*callbacks) {}
@@ -104,9 +94,9 @@ func (o *completion) finish(err error) {
 }
 
 // change records the mutable state of a message that stays in its holder.
-func (h *holder) change(m *message, done func(error)) op {
+func change(h *holder, m *message, done func(error)) op {
 	o := &alteration{holder: h, message: m, done: done}
-	if h.b.store != nil {
+	if h.e.store != nil {
 		m.recorded = true
 		m.unsaved++
 		o.state = appendState(nil, m)
@@ -131,13 +121,13 @@ func (o *alteration) write(w *writer) {
 // publish swaps out what was set aside.
 func (o *alteration) publish(*callbacks) {
 	h, m := o.holder, o.message
-	if h.b.store == nil {
+	if h.e.store == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m.unsaved--
-	if m.place == inDeferred && !h.gone {
+	if m.place == inDeferred && !h.gone && h.config.forwardTo == "" {
 		h.swapOut([]*message{m})
 	}
 }

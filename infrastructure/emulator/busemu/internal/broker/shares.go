@@ -1,6 +1,18 @@
 package broker
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// ledger accounts for the payloads of the messages that came in by one inlet, in all of
+// its holders.
+type ledger struct {
+	id      uint32       // of the holder in whose range shared payloads are stored
+	durable bool         // there is a store
+	size    atomic.Int64 // bytes held, also by dead-letter queues
+	shares  shares       // with storage
+}
 
 // shares counts, for each payload of an inlet that has a record of its own, the messages
 // that refer to it: two bytes a payload. The messages themselves may be swapped out.
@@ -52,27 +64,4 @@ func (s *shares) known(sequence int64) bool {
 	defer s.mu.Unlock()
 	c := s.chunks[sequence>>chunkBits]
 	return c != nil && c.counts[sequence&chunkMask] > 0
-}
-
-// retain adds references to a body.
-func (b *body) retain(n int) {
-	if b.shared && b.owner.b.store != nil {
-		b.owner.shares.add(b.sequence, n)
-		return
-	}
-	b.refs.Add(int32(n))
-}
-
-// release drops one reference. With the last one the payload's own record goes, if it
-// has one.
-func (b *body) release(w *writer) {
-	if b.shared && w != nil {
-		if b.owner.shares.add(b.sequence, -1) > 0 {
-			return
-		}
-		w.deletePayload(b.owner, b.sequence)
-	} else if b.refs.Add(-1) > 0 {
-		return
-	}
-	b.owner.size.Add(-int64(len(b.payload)))
 }

@@ -12,22 +12,14 @@ import (
 // become durable, or when a change of it has. One that was delivered and came back stays
 // in memory.
 
-// defaultCache is what messages may take in memory before new ones are swapped out.
-const defaultCache = 64 << 20
-
-// messageOverhead is roughly what a message takes in memory beside its payload.
-const messageOverhead = 320
-
-func (m *message) cost() int64 { return int64(len(m.body.payload) + messageOverhead) }
-
 // crowded reports whether messages in memory take more than they should.
-func (h *holder) crowded() bool {
-	return h.index.memory != nil && h.index.memory.Load() > h.b.options.CacheBytes
+func (h *stock) crowded() bool {
+	return h.index.memory != nil && h.index.memory.Load() > h.e.options.CacheBytes
 }
 
 // swapOut swaps out those of a holder's messages that still wait, if memory is short.
-func (h *holder) swapOut(messages []*message) {
-	if !h.crowded() || h.config.forwardTo != "" {
+func (h *stock) swapOut(messages []*message) {
+	if !h.crowded() {
 		return
 	}
 	for _, m := range messages {
@@ -37,7 +29,7 @@ func (h *holder) swapOut(messages []*message) {
 	}
 }
 
-func (h *holder) swapOutOne(m *message) {
+func (h *stock) swapOutOne(m *message) {
 	wake := m.expiresAt
 	switch m.place {
 	case inReady:
@@ -54,7 +46,7 @@ func (h *holder) swapOutOne(m *message) {
 	if m.expiryIndex > 0 {
 		heap.Remove(&h.expiry, int(m.expiryIndex)-1)
 	}
-	if h.config.keepsExpired && m.scheduledAt == 0 {
+	if h.keepsExpired && m.scheduledAt == 0 {
 		wake = 0
 	}
 	h.index.swapOut(m, wake)
@@ -62,7 +54,7 @@ func (h *holder) swapOutOne(m *message) {
 }
 
 // admit puts a message that was read back where it waits.
-func (h *holder) admit(m *message) {
+func (h *stock) admit(m *message) {
 	h.index.swapIn(m)
 	if h.sessions != nil {
 		m.session = h.session(m.body.session)
@@ -72,7 +64,7 @@ func (h *holder) admit(m *message) {
 		heap.Push(&h.scheduled, m)
 		return
 	}
-	if m.expiresAt != 0 && !h.config.keepsExpired {
+	if m.expiresAt != 0 && !h.keepsExpired {
 		heap.Push(&h.expiry, m)
 	}
 	if m.deferred {
@@ -84,7 +76,7 @@ func (h *holder) admit(m *message) {
 
 // lookUp returns a message wherever it is, read back if it is swapped out and waits at
 // the given place; nil if there is none.
-func (h *holder) lookUp(sequence int64, at place) *message {
+func (h *stock) lookUp(sequence int64, at place) *message {
 	if h.index.swapped(sequence) == at {
 		in := h.readBack()
 		defer in.close()
@@ -98,7 +90,7 @@ func (h *holder) lookUp(sequence int64, at place) *message {
 
 // nextReady returns the message of l to deliver next, read back if need be; nil if there is
 // none or the store has failed.
-func (h *holder) nextReady(l *readyList, in *readBack) *message {
+func (h *stock) nextReady(l *readyList, in *readBack) *message {
 	for l.swapped.first != 0 {
 		if m := l.first(); m != nil && m.sequence < l.swapped.first {
 			return m
@@ -117,7 +109,7 @@ const maxWake = 4096
 
 // wakeSwapped reads the messages back that expire or are due now. It reports whether
 // there are more.
-func (h *holder) wakeSwapped(now int64) (more bool) {
+func (h *stock) wakeSwapped(now int64) (more bool) {
 	woken := 0
 	for due := h.index.wakes.next(); due != 0 && due <= now; due = h.index.wakes.next() {
 		if woken >= maxWake {
@@ -132,7 +124,7 @@ func (h *holder) wakeSwapped(now int64) (more bool) {
 	return false
 }
 
-func (h *holder) wakeChunk(c *chunk, now int64) (woken int, ok bool) {
+func (h *stock) wakeChunk(c *chunk, now int64) (woken int, ok bool) {
 	next := int64(0)
 	in := h.readBack()
 	defer in.close()

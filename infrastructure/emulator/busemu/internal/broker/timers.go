@@ -98,7 +98,8 @@ func (t *timers) close() {
 
 type alarmHeap []*alarm
 
-func (h alarmHeap) Len() int           { return len(h) }
+func (h alarmHeap) Len() int { return len(h) }
+
 func (h alarmHeap) Less(i, j int) bool { return h[i].at < h[j].at }
 
 func (h alarmHeap) Swap(i, j int) {

@@ -172,28 +172,3 @@ func (c *commit) do(later *callbacks) {
 	}
 	later.group = nil
 }
-
-// opGroup is several ops that become durable, visible and finished as one.
-type opGroup struct {
-	ops  []op
-	done func(error)
-}
-
-func (g *opGroup) write(w *writer) {
-	for _, o := range g.ops {
-		o.write(w)
-	}
-}
-
-func (g *opGroup) publish(later *callbacks) {
-	for _, o := range g.ops {
-		o.publish(later)
-	}
-}
-
-func (g *opGroup) finish(err error) {
-	for _, o := range g.ops {
-		o.finish(err)
-	}
-	g.done(err)
-}

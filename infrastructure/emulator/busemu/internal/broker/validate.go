@@ -90,16 +90,16 @@ func (f *faults) status(s *Status) {
 	}
 }
 
-func (b *Broker) sizes(f *faults, sizeMB, messageKB *int, partitioned bool) {
+func (f *faults) sizes(e *engine, sizeMB, messageKB *int, partitioned bool) {
 	standard := defaultSizeMB
-	if partitioned && !b.options.Premium {
-		standard *= b.Partitions()
+	if partitioned && !e.options.Premium {
+		standard *= e.Partitions()
 	}
 	fill(sizeMB, standard)
 	f.unless(*sizeMB > 0, "MaxSizeInMegabytes is %d; it must be positive.", *sizeMB)
-	fill(messageKB, b.maxMessageSize()>>10)
+	fill(messageKB, e.maxMessageSize()>>10)
 	f.unless(*messageKB > 0, "MaxMessageSizeInKilobytes is %d; it must be positive.", *messageKB)
-	f.unless(b.options.Premium || *messageKB <= StandardMaxMessageSize>>10,
+	f.unless(e.options.Premium || *messageKB <= StandardMaxMessageSize>>10,
 		"MaxMessageSizeInKilobytes is %d; a namespace of the Standard tier takes messages of %d KB at most.", *messageKB, StandardMaxMessageSize>>10)
 }
 
@@ -110,7 +110,7 @@ func fill[T comparable](v *T, standard T) {
 	}
 }
 
-func (b *Broker) validateQueue(p *Queue) error {
+func validateQueue(e *engine, p *Queue) error {
 	var f faults
 	f.name("queue", p.Name, maxEntityName)
 	f.lock(&p.LockDuration)
@@ -119,22 +119,22 @@ func (b *Broker) validateQueue(p *Queue) error {
 	f.idle(&p.AutoDeleteOnIdle)
 	f.deliveries(&p.MaxDeliveryCount)
 	f.status(&p.Status)
-	b.sizes(&f, &p.MaxSizeMB, &p.MaxMessageSizeKB, p.Partitioned)
+	f.sizes(e, &p.MaxSizeMB, &p.MaxMessageSizeKB, p.Partitioned)
 	return f.err()
 }
 
-func (b *Broker) validateTopic(p *Topic) error {
+func validateTopic(e *engine, p *Topic) error {
 	var f faults
 	f.name("topic", p.Name, maxEntityName)
 	f.window(&p.DuplicateDetectionWindow)
 	f.ttl(&p.DefaultTTL)
 	f.idle(&p.AutoDeleteOnIdle)
 	f.status(&p.Status)
-	b.sizes(&f, &p.MaxSizeMB, &p.MaxMessageSizeKB, p.Partitioned)
+	f.sizes(e, &p.MaxSizeMB, &p.MaxMessageSizeKB, p.Partitioned)
 	return f.err()
 }
 
-func (b *Broker) validateSubscription(p *Subscription) error {
+func validateSubscription(p *Subscription) error {
 	var f faults
 	f.name("subscription", p.Name, maxShortName)
 	f.lock(&p.LockDuration)

@@ -1,6 +1,8 @@
 package broker
 
-import "container/heap"
+import (
+	"container/heap"
+)
 
 // wakeHeap is the chunks with messages that are swapped out and expire or are due some
 // time, by that time.
@@ -27,7 +29,8 @@ func (h *wakeHeap) set(c *chunk, at int64) {
 	}
 }
 
-func (h wakeHeap) Len() int           { return len(h) }
+func (h wakeHeap) Len() int { return len(h) }
+
 func (h wakeHeap) Less(i, j int) bool { return h[i].wake < h[j].wake }
 
 func (h wakeHeap) Swap(i, j int) {

@@ -9,7 +9,7 @@ import (
 // writer writes records into one batch. A nil writer, in memory mode, writes nothing.
 type writer struct {
 	batch   *pebble.Batch
-	touched map[*holder]struct{} // whose last sequence numbers may have moved
+	touched map[*numbering]struct{} // whose last sequence numbers may have moved
 	key     []byte
 	value   []byte
 	err     error // the first one
@@ -23,47 +23,47 @@ func (w *writer) keep(err error) {
 
 func (w *writer) set(key, value []byte) { w.keep(w.batch.Set(key, value, nil)) }
 
-// sequence notes that h's last sequence numbers have to be stored.
-func (w *writer) sequence(h *holder) {
+// sequence notes that n's last sequence numbers have to be stored.
+func (w *writer) sequence(n *numbering) {
 	if w == nil {
 		return
 	}
 	if w.touched == nil {
-		w.touched = make(map[*holder]struct{})
+		w.touched = make(map[*numbering]struct{})
 	}
-	w.touched[h] = struct{}{}
+	w.touched[n] = struct{}{}
 }
 
 // putSequences ends the batch. A number given out since, for a message of a later
 // batch, may be stored too early: then it is never used, but no number is used twice.
 func (w *writer) putSequences() {
-	for h := range w.touched {
-		w.key = holderKey(w.key[:0], kindSequence, h.id)
+	for n := range w.touched {
+		w.key = holderKey(w.key[:0], kindSequence, n.id)
 		w.value = w.value[:0]
-		for p := range h.sequences {
-			w.value = binary.BigEndian.AppendUint64(w.value, uint64(h.sequences[p].Load()))
+		for p := range n.sequences {
+			w.value = binary.BigEndian.AppendUint64(w.value, uint64(n.sequences[p].Load()))
 		}
 		w.set(w.key, w.value)
 	}
 }
 
 // putMessage stores a message that is not visible yet.
-func (w *writer) putMessage(h *holder, m *message) {
+func (w *writer) putMessage(n *numbering, m *message) {
 	if w == nil {
 		return
 	}
-	w.putRecord(h, m)
+	w.putRecord(n, m)
 	if m.hasState() {
 		m.recorded = true
 		w.value = appendState(w.value[:0], m)
-		w.putState(h.id, m.sequence, w.value)
+		w.putState(n.id, m.sequence, w.value)
 	}
 }
 
 // putRecord stores the immutable part of a message.
-func (w *writer) putRecord(h *holder, m *message) {
-	w.sequence(h)
-	w.key = sequenceKey(w.key[:0], kindMessage, h.id, m.sequence)
+func (w *writer) putRecord(n *numbering, m *message) {
+	w.sequence(n)
+	w.key = sequenceKey(w.key[:0], kindMessage, n.id, m.sequence)
 	w.value = appendMessage(w.value[:0], m)
 	payload := m.body.payload
 	if m.body.shared {
@@ -83,9 +83,9 @@ func (w *writer) putState(id uint32, sequence int64, state []byte) {
 // deleteMessage removes a message's records and lets go of its body. The message record
 // is written once before each deletion, so that a SingleDelete will do: Pebble drops
 // both as soon as they meet, most often before they reach a table.
-func (w *writer) deleteMessage(h *holder, m *message, recorded bool) {
+func (w *writer) deleteMessage(id uint32, m *message, recorded bool) {
 	if w != nil {
-		w.key = sequenceKey(w.key[:0], kindMessage, h.id, m.sequence)
+		w.key = sequenceKey(w.key[:0], kindMessage, id, m.sequence)
 		w.keep(w.batch.SingleDelete(w.key, nil))
 		if recorded {
 			w.key = append(w.key, stateSuffix)
@@ -99,12 +99,12 @@ func (w *writer) putPayload(b *body) {
 	if w == nil {
 		return
 	}
-	w.key = sequenceKey(w.key[:0], kindPayload, b.owner.rest.id, b.sequence)
+	w.key = sequenceKey(w.key[:0], kindPayload, b.owner.id, b.sequence)
 	w.set(w.key, b.payload)
 }
 
-func (w *writer) deletePayload(owner *inlet, sequence int64) {
-	w.key = sequenceKey(w.key[:0], kindPayload, owner.rest.id, sequence)
+func (w *writer) deletePayload(id uint32, sequence int64) {
+	w.key = sequenceKey(w.key[:0], kindPayload, id, sequence)
 	w.keep(w.batch.Delete(w.key, nil))
 }
 
@@ -143,12 +143,12 @@ func (w *writer) putSession(id uint32, session string, at int64, state []byte) {
 }
 
 // deleteHolder removes all records of a holder.
-func (w *writer) deleteHolder(h *holder) {
+func (w *writer) deleteHolder(n *numbering) {
 	if w == nil {
 		return
 	}
-	delete(w.touched, h)
-	id := h.id
+	delete(w.touched, n)
+	id := n.id
 	for _, kind := range []byte{kindSequence, kindPayload, kindMessage, kindSession, kindHistory} {
 		w.keep(w.batch.DeleteRange(holderKey(nil, kind, id), holderKey(nil, kind, id+1), nil))
 	}

@@ -11,21 +11,21 @@ import (
 
 // CreateTopic creates a topic and returns it with its defaults filled in.
 // EntityExists, ArgumentError.
-func (b *Broker) CreateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
-	if err := b.validateTopic(&p); err != nil {
+func (c *catalog) CreateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
+	if err := validateTopic(c.engine, &p); err != nil {
 		return TopicInfo{}, err
 	}
 	var info TopicInfo
-	err := b.administer(ctx, func(a *administration) error {
-		if err := b.checkNameFree(p.Name); err != nil {
+	err := c.administer(ctx, func(a *administration) error {
+		if err := c.checkNameFree(p.Name); err != nil {
 			return err
 		}
-		partitions, err := b.newPartitions(p.Partitioned)
+		partitions, err := c.newPartitions(p.Partitioned)
 		if err != nil {
 			return err
 		}
-		b.lastID++
-		t := b.newTopic(entityRecord{ID: b.lastID, Name: p.Name, Topic: &p, Partitions: partitions, Times: b.newTimes()})
+		c.lastID++
+		t := c.newTopic(entityRecord{ID: c.lastID, Name: p.Name, Topic: &p, Partitions: partitions, Times: c.newTimes()})
 		info = t.info()
 		a.save(t.id, t.record())
 		return nil
@@ -34,37 +34,37 @@ func (b *Broker) CreateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
 }
 
 // newTopic builds a topic and puts it into the catalog.
-func (b *Broker) newTopic(r entityRecord) *topic {
+func (c *catalog) newTopic(r entityRecord) *topic {
 	t := &topic{id: r.ID, name: r.Name, props: *r.Topic, times: r.Times, subscriptions: make(map[string]*subscription)}
 	t.props.Name = r.Name
-	t.inlet = b.newInlet(KindTopic, t.name, t.props.Partitioned, r.Partitions)
-	t.inlet.rest = b.newHolder(holderID(t.id, 0), t.name, t.inlet, false, holderConfig{keepsExpired: true})
+	t.inlet = newInlet(c.engine, c.inletAt, holderID(t.id, 0), KindTopic, t.name, t.props.Partitioned, r.Partitions)
+	t.inlet.rest = newHolder(kept(t.inlet.site(t.name)), holderID(t.id, 0), t.inlet, false, holderConfig{})
 	if t.props.RequiresDuplicateDetection {
 		t.inlet.history = newHistory(t.props.DuplicateDetectionWindow)
 	}
-	t.inlet.config = t.inletConfig(b)
-	b.topics[strings.ToLower(t.name)] = t
-	b.watchTopic(t)
+	t.inlet.config = t.inletConfig(c.engine)
+	c.topics[strings.ToLower(t.name)] = t
+	c.watchTopic(t)
 	return t
 }
 
-func (t *topic) inletConfig(b *Broker) inletConfig {
+func (t *topic) inletConfig(e *engine) inletConfig {
 	p := &t.props
 	return inletConfig{
-		maxMessage: b.messageLimit(p.MaxMessageSizeKB), maxBatch: b.messageLimit(p.MaxMessageSizeKB),
+		maxMessage: e.messageLimit(p.MaxMessageSizeKB), maxBatch: e.messageLimit(p.MaxMessageSizeKB),
 		quota: int64(p.MaxSizeMB) << 20, defaultTTL: limit(p.DefaultTTL),
 		sendDisabled: p.Status == StatusDisabled || p.Status == StatusSendDisabled,
 	}
 }
 
 // UpdateTopic changes a topic. Links stay open (see DetachAll).
-func (b *Broker) UpdateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
-	if err := b.validateTopic(&p); err != nil {
+func (c *catalog) UpdateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
+	if err := validateTopic(c.engine, &p); err != nil {
 		return TopicInfo{}, err
 	}
 	var info TopicInfo
-	err := b.administer(ctx, func(a *administration) error {
-		t, err := b.topic(p.Name)
+	err := c.administer(ctx, func(a *administration) error {
+		t, err := c.topic(p.Name)
 		if err != nil {
 			return err
 		}
@@ -75,9 +75,9 @@ func (b *Broker) UpdateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
 			return err
 		}
 		p.Name = t.name // as it was created
-		t.props, t.times.UpdatedAt = p, b.Now()
-		b.watchTopic(t)
-		t.inlet.reconfigure(t.inletConfig(b), int64(p.DuplicateDetectionWindow))
+		t.props, t.times.UpdatedAt = p, c.Now()
+		c.watchTopic(t)
+		t.inlet.reconfigure(t.inletConfig(c.engine), int64(p.DuplicateDetectionWindow))
 		info = t.info()
 		a.save(t.id, t.record())
 		return nil
@@ -86,29 +86,22 @@ func (b *Broker) UpdateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
 }
 
 // Topic returns a topic, or NotFound.
-func (b *Broker) Topic(name string) (TopicInfo, error) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	t, err := b.topic(name)
+func (c *catalog) Topic(name string) (TopicInfo, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	t, err := c.topic(name)
 	if err != nil {
 		return TopicInfo{}, err
 	}
 	return t.info(), nil
 }
 
-func (b *Broker) topic(name string) (*topic, error) {
-	if t := b.topics[strings.ToLower(name)]; t != nil {
-		return t, nil
-	}
-	return nil, notFound(name)
-}
-
 // Topics lists all topics by name.
-func (b *Broker) Topics() []TopicInfo {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	list := make([]TopicInfo, 0, len(b.topics))
-	for _, t := range b.topics {
+func (c *catalog) Topics() []TopicInfo {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	list := make([]TopicInfo, 0, len(c.topics))
+	for _, t := range c.topics {
 		list = append(list, t.info())
 	}
 	slices.SortFunc(list, func(x, y TopicInfo) int { return cmp.Compare(x.Name, y.Name) })
@@ -116,23 +109,23 @@ func (b *Broker) Topics() []TopicInfo {
 }
 
 // DeleteTopic deletes a topic and its subscriptions.
-func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
-	return b.administer(ctx, func(a *administration) error {
-		t, err := b.topic(name)
+func (c *catalog) DeleteTopic(ctx context.Context, name string) error {
+	return c.administer(ctx, func(a *administration) error {
+		t, err := c.topic(name)
 		if err != nil {
 			return err
 		}
-		b.dropTopic(a, t)
+		c.dropTopic(a, t)
 		return nil
 	})
 }
 
-func (b *Broker) dropTopic(a *administration, t *topic) {
-	delete(b.topics, strings.ToLower(t.name))
-	b.timers.set(&t.idle, 0)
+func (c *catalog) dropTopic(a *administration, t *topic) {
+	delete(c.topics, strings.ToLower(t.name))
+	c.timers.set(&t.idle, 0)
 	t.inlet.retire(detached(t.name), &a.later)
 	for _, s := range t.subscriptions {
-		b.timers.set(&s.idle, 0)
+		c.timers.set(&s.idle, 0)
 		a.drop(s.id, s.holders)
 	}
 	a.drop(t.id, holders{main: t.inlet.rest})

@@ -21,16 +21,16 @@ type compiledRule struct {
 
 // facts are a message's fields, decoded when the first rule asks for them.
 type facts struct {
-	inlet  *inlet
-	body   *body
-	at     int64 // when it was enqueued
-	fields *sqlfilter.Fields
-	err    error
+	options *Options
+	body    *body
+	at      int64 // when it was enqueued
+	fields  *sqlfilter.Fields
+	err     error
 }
 
 func (f *facts) get() (*sqlfilter.Fields, error) {
 	if f.fields == nil && f.err == nil {
-		fields, err := f.inlet.b.options.DecodeFields(f.body.payload)
+		fields, err := f.options.DecodeFields(f.body.payload)
 		if err != nil {
 			f.err = fmt.Errorf("read the message's fields: %w", err)
 			return nil, f.err
@@ -76,15 +76,15 @@ func (m *matcher) unsupported() string {
 }
 
 // compileRules compiles all rules of a subscription.
-func (b *Broker) compileRules(path string, rules []Rule) (*matcher, error) {
+func compileRules(o *Options, path string, rules []Rule) (*matcher, error) {
 	m := &matcher{}
 	for _, r := range rules {
-		c, err := b.compile(r)
+		c, err := compile(o, r)
 		if err != nil {
 			return nil, err
 		}
 		if r.Action != nil {
-			if c.action, err = b.compileAction(r); err != nil {
+			if c.action, err = compileAction(o, r); err != nil {
 				return nil, err
 			}
 		}
@@ -99,26 +99,26 @@ func (b *Broker) compileRules(path string, rules []Rule) (*matcher, error) {
 	return m, nil
 }
 
-func (b *Broker) compile(r Rule) (compiledRule, error) {
+func compile(o *Options, r Rule) (compiledRule, error) {
 	switch r.Filter.Kind {
 	case sqlfilter.KindTrue, "":
 		return compiledRule{condition: sqlfilter.Always}, nil
 	case sqlfilter.KindFalse, sqlfilter.KindUnknown:
 		return compiledRule{condition: sqlfilter.Never}, nil
 	case sqlfilter.KindCorrelation:
-		return b.withFields(r, sqlfilter.Correlate(r.Filter.Correlation))
+		return withFields(o, r, sqlfilter.Correlate(r.Filter.Correlation))
 	case sqlfilter.KindSQL:
 		e, err := sqlfilter.ParseFilter(r.Filter.Expression, r.Filter.Parameters)
 		if err != nil {
 			return compiledRule{}, errorf(ArgumentError, "The SQL filter of rule '%s' is not supported: %s.", r.Name, err)
 		}
-		return b.withFields(r, e)
+		return withFields(o, r, e)
 	}
 	return compiledRule{}, errorf(ArgumentError, "The filter of rule '%s' has the unknown kind '%s'.", r.Name, r.Filter.Kind)
 }
 
-func (b *Broker) compileAction(r Rule) (sqlfilter.Statements, error) {
-	if b.options.ApplyChanges == nil || b.options.DecodeFields == nil {
+func compileAction(o *Options, r Rule) (sqlfilter.Statements, error) {
+	if o.ApplyChanges == nil || o.DecodeFields == nil {
 		return nil, errorf(NotImplemented, "Rule '%s' changes messages, which this broker was not given the means to do.", r.Name)
 	}
 	a, err := sqlfilter.ParseAction(r.Action.Expression, r.Action.Parameters)
@@ -128,15 +128,15 @@ func (b *Broker) compileAction(r Rule) (sqlfilter.Statements, error) {
 	return a, nil
 }
 
-func (b *Broker) withFields(r Rule, c sqlfilter.Condition) (compiledRule, error) {
-	if b.options.DecodeFields == nil {
+func withFields(o *Options, r Rule, c sqlfilter.Condition) (compiledRule, error) {
+	if o.DecodeFields == nil {
 		return compiledRule{}, errorf(NotImplemented, "Rule '%s' compares fields of messages, which this broker was not given the means to read.", r.Name)
 	}
 	return compiledRule{condition: c, needFields: true}, nil
 }
 
 // act is the copy of a message that an action makes.
-func (b *Broker) act(a sqlfilter.Statements, facts *facts) (*body, error) {
+func act(a sqlfilter.Statements, facts *facts) (*body, error) {
 	before, err := facts.get()
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (b *Broker) act(a sqlfilter.Statements, facts *facts) (*body, error) {
 		return nil, err
 	}
 	made := facts.body.unshared()
-	if made.payload, err = b.options.ApplyChanges(facts.body.payload, after, changes); err != nil {
+	if made.payload, err = facts.options.ApplyChanges(facts.body.payload, after, changes); err != nil {
 		return nil, fmt.Errorf("change the message: %w", err)
 	}
 	made.id = after.MessageID

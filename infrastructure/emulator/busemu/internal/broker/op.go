@@ -46,22 +46,6 @@ func (c *callbacks) run() {
 	}
 }
 
-// submit makes o durable, visible and finished: at once in memory mode (finish is
-// left to later), else in the background.
-func (b *Broker) submit(o op, later *callbacks) {
-	if later.group != nil {
-		later.group.ops = append(later.group.ops, o)
-		return
-	}
-	if b.store != nil {
-		b.store.submit(o, later)
-		return
-	}
-	o.write(nil)
-	o.publish(later)
-	later.finish(o)
-}
-
 // waiting is an op of which somebody awaits the end: administration, session state.
 type waiting struct {
 	records func(w *writer)
@@ -80,4 +64,29 @@ func (o *waiting) finish(err error) {
 	if o.done != nil {
 		o.done(err)
 	}
+}
+
+// opGroup is several ops that become durable, visible and finished as one.
+type opGroup struct {
+	ops  []op
+	done func(error)
+}
+
+func (g *opGroup) write(w *writer) {
+	for _, o := range g.ops {
+		o.write(w)
+	}
+}
+
+func (g *opGroup) publish(later *callbacks) {
+	for _, o := range g.ops {
+		o.publish(later)
+	}
+}
+
+func (g *opGroup) finish(err error) {
+	for _, o := range g.ops {
+		o.finish(err)
+	}
+	g.done(err)
 }

@@ -2,8 +2,8 @@ package broker
 
 // SetQuota overrides an entity's size quota in bytes, for tests; 0 restores MaxSizeMB.
 // Not stored.
-func (b *Broker) SetQuota(path string, bytes int64) error {
-	in, err := b.inletAt(path)
+func (c *catalog) SetQuota(path string, bytes int64) error {
+	in, err := c.inletAt(path)
 	if err != nil {
 		return err
 	}
@@ -15,12 +15,12 @@ func (b *Broker) SetQuota(path string, bytes int64) error {
 
 // DetachAll closes all senders and receivers of an entity with the given error, as the
 // service does after a change of the entity. On a topic it closes the senders.
-func (b *Broker) DetachAll(path string, reason error) error {
+func (c *catalog) DetachAll(path string, reason error) error {
 	var later callbacks
 	defer later.run()
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	n, ok := b.find(path)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	n, ok := c.find(path)
 	if !ok {
 		return notFound(path)
 	}

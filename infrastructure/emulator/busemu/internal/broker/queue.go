@@ -9,24 +9,24 @@ import (
 
 // CreateQueue creates a queue and returns it with its defaults filled in.
 // EntityExists, ArgumentError.
-func (b *Broker) CreateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
-	if err := b.validateQueue(&p); err != nil {
+func (c *catalog) CreateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
+	if err := validateQueue(c.engine, &p); err != nil {
 		return QueueInfo{}, err
 	}
 	var info QueueInfo
-	err := b.administer(ctx, func(a *administration) error {
-		if err := b.checkNameFree(p.Name); err != nil {
+	err := c.administer(ctx, func(a *administration) error {
+		if err := c.checkNameFree(p.Name); err != nil {
 			return err
 		}
-		if err := b.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
+		if err := c.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
-		partitions, err := b.newPartitions(p.Partitioned)
+		partitions, err := c.newPartitions(p.Partitioned)
 		if err != nil {
 			return err
 		}
-		b.lastID++
-		q := b.newQueue(entityRecord{ID: b.lastID, Name: p.Name, Queue: &p, Partitions: partitions, Times: b.newTimes()})
+		c.lastID++
+		q := c.newQueue(entityRecord{ID: c.lastID, Name: p.Name, Queue: &p, Partitions: partitions, Times: c.newTimes()})
 		info = q.info()
 		a.save(q.id, q.record())
 		return nil
@@ -35,26 +35,26 @@ func (b *Broker) CreateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
 }
 
 // newQueue builds a queue and puts it into the catalog.
-func (b *Broker) newQueue(r entityRecord) *queue {
+func (c *catalog) newQueue(r entityRecord) *queue {
 	q := &queue{id: r.ID, name: r.Name, props: *r.Queue, times: r.Times}
 	q.props.Name = r.Name
-	q.inlet = b.newInlet(KindQueue, q.name, q.props.Partitioned, r.Partitions)
-	q.holders = b.newHolders(q.id, q.name, q.inlet, q.props.RequiresSession, q.holderConfig(), forwardName(q.props.ForwardDeadLetteredTo))
+	q.inlet = newInlet(c.engine, c.inletAt, holderID(q.id, 0), KindQueue, q.name, q.props.Partitioned, r.Partitions)
+	q.holders = newHolders(q.inlet, q.id, q.name, q.props.RequiresSession, q.holderConfig(), forwardName(q.props.ForwardDeadLetteredTo))
 	q.inlet.rest = q.holders.main
 	q.inlet.targets = []*target{{holder: q.holders.main}}
 	if q.props.RequiresDuplicateDetection {
 		q.inlet.history = newHistory(q.props.DuplicateDetectionWindow)
 	}
-	q.inlet.config = q.inletConfig(b)
-	b.queues[strings.ToLower(q.name)] = q
-	b.watchQueue(q)
+	q.inlet.config = q.inletConfig(c.engine)
+	c.queues[strings.ToLower(q.name)] = q
+	c.watchQueue(q)
 	return q
 }
 
-func (q *queue) inletConfig(b *Broker) inletConfig {
+func (q *queue) inletConfig(e *engine) inletConfig {
 	p := &q.props
 	return inletConfig{
-		maxMessage: b.messageLimit(p.MaxMessageSizeKB), maxBatch: b.messageLimit(p.MaxMessageSizeKB),
+		maxMessage: e.messageLimit(p.MaxMessageSizeKB), maxBatch: e.messageLimit(p.MaxMessageSizeKB),
 		quota: int64(p.MaxSizeMB) << 20, defaultTTL: limit(p.DefaultTTL), needsSession: p.RequiresSession,
 		sendDisabled: p.Status == StatusDisabled || p.Status == StatusSendDisabled,
 	}
@@ -71,13 +71,13 @@ func (q *queue) holderConfig() holderConfig {
 
 // UpdateQueue changes a queue. Links stay open: the service closes them a moment after
 // its answer (see DetachAll).
-func (b *Broker) UpdateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
-	if err := b.validateQueue(&p); err != nil {
+func (c *catalog) UpdateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
+	if err := validateQueue(c.engine, &p); err != nil {
 		return QueueInfo{}, err
 	}
 	var info QueueInfo
-	err := b.administer(ctx, func(a *administration) error {
-		q := b.queues[strings.ToLower(p.Name)]
+	err := c.administer(ctx, func(a *administration) error {
+		q := c.queues[strings.ToLower(p.Name)]
 		if q == nil {
 			return notFound(p.Name)
 		}
@@ -88,13 +88,13 @@ func (b *Broker) UpdateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
 		if err := f.err(); err != nil {
 			return err
 		}
-		if err := b.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
+		if err := c.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
 		p.Name = q.name // as it was created
-		q.props, q.times.UpdatedAt = p, b.Now()
-		q.inlet.reconfigure(q.inletConfig(b), int64(p.DuplicateDetectionWindow))
-		b.watchQueue(q)
+		q.props, q.times.UpdatedAt = p, c.Now()
+		q.inlet.reconfigure(q.inletConfig(c.engine), int64(p.DuplicateDetectionWindow))
+		c.watchQueue(q)
 		q.holders.reconfigure(q.holderConfig(), forwardName(p.ForwardDeadLetteredTo), &a.later)
 		info = q.info()
 		a.save(q.id, q.record())
@@ -104,21 +104,21 @@ func (b *Broker) UpdateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
 }
 
 // Queue returns a queue, or NotFound.
-func (b *Broker) Queue(name string) (QueueInfo, error) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	if q := b.queues[strings.ToLower(name)]; q != nil {
+func (c *catalog) Queue(name string) (QueueInfo, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if q := c.queues[strings.ToLower(name)]; q != nil {
 		return q.info(), nil
 	}
 	return QueueInfo{}, notFound(name)
 }
 
 // Queues lists all queues by name.
-func (b *Broker) Queues() []QueueInfo {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	list := make([]QueueInfo, 0, len(b.queues))
-	for _, q := range b.queues {
+func (c *catalog) Queues() []QueueInfo {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	list := make([]QueueInfo, 0, len(c.queues))
+	for _, q := range c.queues {
 		list = append(list, q.info())
 	}
 	slices.SortFunc(list, func(x, y QueueInfo) int { return cmp.Compare(x.Name, y.Name) })
@@ -126,20 +126,20 @@ func (b *Broker) Queues() []QueueInfo {
 }
 
 // DeleteQueue deletes a queue and its messages.
-func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
-	return b.administer(ctx, func(a *administration) error {
-		q := b.queues[strings.ToLower(name)]
+func (c *catalog) DeleteQueue(ctx context.Context, name string) error {
+	return c.administer(ctx, func(a *administration) error {
+		q := c.queues[strings.ToLower(name)]
 		if q == nil {
 			return notFound(name)
 		}
-		b.dropQueue(a, q)
+		c.dropQueue(a, q)
 		return nil
 	})
 }
 
-func (b *Broker) dropQueue(a *administration, q *queue) {
-	delete(b.queues, strings.ToLower(q.name))
-	b.timers.set(&q.idle, 0)
+func (c *catalog) dropQueue(a *administration, q *queue) {
+	delete(c.queues, strings.ToLower(q.name))
+	c.timers.set(&q.idle, 0)
 	q.inlet.retire(detached(q.name), &a.later)
 	a.drop(q.id, q.holders)
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
 // CreateRule adds a rule. EntityExists, ArgumentError (a filter that does not parse).
-func (b *Broker) CreateRule(ctx context.Context, topic, subscription string, r Rule) (Rule, error) {
-	return b.changeRules(ctx, topic, subscription, r, func(rules []Rule, r Rule, i int) ([]Rule, error) {
+func (c *catalog) CreateRule(ctx context.Context, topic, subscription string, r Rule) (Rule, error) {
+	return c.changeRules(ctx, topic, subscription, r, func(rules []Rule, r Rule, i int) ([]Rule, error) {
 		if i >= 0 {
 			return nil, errorf(EntityExists, "The rule '%s' of '%s%s%s' already exists.", r.Name, topic, subscriptionsIn, subscription)
 		}
@@ -19,8 +20,8 @@ func (b *Broker) CreateRule(ctx context.Context, topic, subscription string, r R
 }
 
 // UpdateRule replaces a rule.
-func (b *Broker) UpdateRule(ctx context.Context, topic, subscription string, r Rule) (Rule, error) {
-	return b.changeRules(ctx, topic, subscription, r, func(rules []Rule, r Rule, i int) ([]Rule, error) {
+func (c *catalog) UpdateRule(ctx context.Context, topic, subscription string, r Rule) (Rule, error) {
+	return c.changeRules(ctx, topic, subscription, r, func(rules []Rule, r Rule, i int) ([]Rule, error) {
 		if i < 0 {
 			return nil, ruleNotFound(topic, subscription, r.Name)
 		}
@@ -32,8 +33,8 @@ func (b *Broker) UpdateRule(ctx context.Context, topic, subscription string, r R
 }
 
 // DeleteRule removes a rule, or NotFound.
-func (b *Broker) DeleteRule(ctx context.Context, topic, subscription, name string) error {
-	_, err := b.changeRules(ctx, topic, subscription, Rule{Name: name}, func(rules []Rule, r Rule, i int) ([]Rule, error) {
+func (c *catalog) DeleteRule(ctx context.Context, topic, subscription, name string) error {
+	_, err := c.changeRules(ctx, topic, subscription, Rule{Name: name}, func(rules []Rule, r Rule, i int) ([]Rule, error) {
 		if i < 0 {
 			return nil, ruleNotFound(topic, subscription, r.Name)
 		}
@@ -44,13 +45,13 @@ func (b *Broker) DeleteRule(ctx context.Context, topic, subscription, name strin
 
 // changeRules gives a subscription the rules that change makes of its present ones; i
 // is the index of the rule of r's name, -1 if there is none.
-func (b *Broker) changeRules(ctx context.Context, topic, subscription string, r Rule, change func(rules []Rule, r Rule, i int) ([]Rule, error)) (Rule, error) {
-	err := b.administer(ctx, func(a *administration) error {
-		s, err := b.subscription(topic, subscription)
+func (c *catalog) changeRules(ctx context.Context, topic, subscription string, r Rule, change func(rules []Rule, r Rule, i int) ([]Rule, error)) (Rule, error) {
+	err := c.administer(ctx, func(a *administration) error {
+		s, err := c.subscription(topic, subscription)
 		if err != nil {
 			return err
 		}
-		created, err := b.newRules([]Rule{r})
+		created, err := newRules(c.Now(), []Rule{r})
 		if err != nil {
 			return err
 		}
@@ -60,11 +61,11 @@ func (b *Broker) changeRules(ctx context.Context, topic, subscription string, r 
 		if err != nil {
 			return err
 		}
-		m, err := b.compileRules(s.path(), rules)
+		m, err := compileRules(&c.options, s.path(), rules)
 		if err != nil {
 			return err
 		}
-		s.props.Rules, s.times.UpdatedAt = rules, b.Now()
+		s.props.Rules, s.times.UpdatedAt = rules, c.Now()
 		in := s.topic.inlet
 		in.mu.Lock()
 		s.target.matcher = m
@@ -76,7 +77,7 @@ func (b *Broker) changeRules(ctx context.Context, topic, subscription string, r 
 }
 
 // newRules checks rules and stamps them.
-func (b *Broker) newRules(rules []Rule) ([]Rule, error) {
+func newRules(now time.Time, rules []Rule) ([]Rule, error) {
 	var f faults
 	made := make([]Rule, len(rules))
 	for i, r := range rules {
@@ -95,7 +96,7 @@ func (b *Broker) newRules(rules []Rule) ([]Rule, error) {
 				f.value("parameter "+p.Name, p.Value)
 			}
 		}
-		r.CreatedAt = b.Now()
+		r.CreatedAt = now
 		made[i] = r
 	}
 	return made, f.err()

@@ -1,29 +1,5 @@
 package broker
 
-import (
-	"cmp"
-)
-
-// counts are the figures of a queue or a subscription.
-func (s holders) counts() (c Counts) {
-	h := s.main
-	h.mu.Lock()
-	c.Scheduled = int64(h.waitingForTime())
-	c.Deferred = int64(h.deferred)
-	c.Locked = int64(h.inFlight)
-	c.Active = int64(h.index.n) - c.Scheduled
-	c.Sessions = int64(len(h.sessions))
-	c.SizeBytes = h.index.bytes
-	h.mu.Unlock()
-	s.deadLetter.mu.Lock()
-	c.DeadLetter = int64(s.deadLetter.index.n)
-	s.deadLetter.mu.Unlock()
-	return c
-}
-
-// waitingForTime is how many messages are scheduled.
-func (h *holder) waitingForTime() int { return h.scheduled.Len() + h.index.scheduled }
-
 // Counters returns an entity's counters. A topic's include its subscriptions'.
 func (b *Broker) Counters(path string) (Counters, error) {
 	b.mu.RLock()
@@ -52,18 +28,6 @@ func (b *Broker) Counters(path string) (Counters, error) {
 	return c, nil
 }
 
-func (in *inlet) read() Counters {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.counters
-}
-
-func (h *holder) read() Counters {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.counters
-}
-
 func (c *Counters) add(o Counters) {
 	c.Accepted += o.Accepted
 	c.Duplicates += o.Duplicates
@@ -79,5 +43,3 @@ func (c *Counters) add(o Counters) {
 	c.LocksLost += o.LocksLost
 	c.SessionsHeld += o.SessionsHeld
 }
-
-func compareNames(a, b string) int { return cmp.Compare(a, b) }

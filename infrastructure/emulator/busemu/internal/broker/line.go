@@ -1,0 +1,34 @@
+package broker
+
+import (
+	"slices"
+)
+
+// line is the receivers of a holder, and those that wait for messages. Guarded by the
+// holder's mu.
+type line struct {
+	receivers map[*Receiver]struct{}
+	hungry    []*Receiver // with credit, without session; next first
+	browsing  []*Receiver
+}
+
+// lineUp puts a receiver with credit in the line of those that wait for messages.
+func (l *line) lineUp(r *Receiver) {
+	if r.credit > 0 && !r.hungry {
+		r.hungry = true
+		l.hungry = append(l.hungry, r)
+	}
+}
+
+// remove takes a receiver out.
+func (l *line) remove(r *Receiver) {
+	delete(l.receivers, r)
+	same := func(x *Receiver) bool { return x == r }
+	if r.options.Mode == Browse {
+		l.browsing = slices.DeleteFunc(l.browsing, same)
+	}
+	if r.hungry {
+		r.hungry = false
+		l.hungry = slices.DeleteFunc(l.hungry, same)
+	}
+}
