@@ -4,24 +4,32 @@ import (
 	"strings"
 )
 
+// sessionTable is the sessions of a holder. Guarded by the holder's mu.
+type sessionTable struct {
+	sessions     map[string]*session // by id; nil without sessions
+	mostSessions int                 // the most that sessions has held
+	available    sessionList         // without receiver, with ready messages; oldest first
+	held         sessionList         // with a receiver, by lockedUntil
+}
+
 // session returns the session of an id, a new one if need be.
-func (h *stock) session(id string) *session {
-	s := h.sessions[id]
+func (t *sessionTable) session(id string) *session {
+	s := t.sessions[id]
 	if s == nil {
 		s = &session{id: strings.Clone(id)} // not a piece of a message
-		h.sessions[s.id] = s
+		t.sessions[s.id] = s
 	}
 	return s
 }
 
 // dropIdle forgets a session that nothing remembers.
-func (h *stock) dropIdle(s *session) {
-	if s.messages == 0 && s.receiver == nil && s.state == nil && h.sessions[s.id] == s {
-		h.available.removeIf(s)
-		delete(h.sessions, s.id)
-		h.mostSessions = max(h.mostSessions, len(h.sessions)+1)
-		if len(h.sessions) == 0 && h.mostSessions > 1000 { // a map never shrinks
-			h.sessions, h.mostSessions = make(map[string]*session), 0
+func (t *sessionTable) dropIdle(s *session) {
+	if s.messages == 0 && s.receiver == nil && s.state == nil && t.sessions[s.id] == s {
+		t.available.removeIf(s)
+		delete(t.sessions, s.id)
+		t.mostSessions = max(t.mostSessions, len(t.sessions)+1)
+		if len(t.sessions) == 0 && t.mostSessions > 1000 { // a map never shrinks
+			t.sessions, t.mostSessions = make(map[string]*session), 0
 		}
 	}
 }

@@ -21,12 +21,7 @@ type site struct {
 type stock struct {
 	site
 	numbering
-
-	sessions     map[string]*session // nil without sessions
-	mostSessions int                 // the most that sessions has held
-	available    sessionList         // nobody holds them and they have ready messages; oldest first
-	held         sessionList         // by lockedUntil
-
+	sessionTable
 	index     index
 	ready     []readyList // without sessions, one for each partition
 	turn      int         // partition to serve next
