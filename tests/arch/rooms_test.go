@@ -46,7 +46,10 @@ var wiringRooms = []room{
 }
 
 func TestArrowsBetweenRoomsPointDown(t *testing.T) {
-	for folder, rooms := range map[string][]room{"changefeed": rooms, "infrastructure/wiring": wiringRooms, "infrastructure/emulator/cosmosemu": cosmosemuRooms} {
+	for folder, rooms := range map[string][]room{
+		"changefeed": rooms, "infrastructure/wiring": wiringRooms, "infrastructure/emulator/cosmosemu": cosmosemuRooms,
+		"infrastructure/emulator/busemu": busemuRooms, "infrastructure/emulator/busemu/internal/broker": brokerRooms,
+	} {
 		level := map[string]int{}
 		for i, room := range rooms {
 			for _, file := range room.files {

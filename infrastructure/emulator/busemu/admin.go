@@ -108,3 +108,15 @@ func (a *adminServer) close() error {
 	}
 	return nil
 }
+
+// websocket serves AMQP on a connection of the admin API.
+func (a *adminServer) websocket(w http.ResponseWriter, r *http.Request) {
+	nc, err := acceptWebSocket(w, r)
+	if err != nil {
+		a.srv.log.DebugContext(r.Context(), "WebSocket refused", "peer", r.RemoteAddr, "error", err)
+		return
+	}
+	if !a.srv.serve(nc) {
+		_ = nc.Close()
+	}
+}

@@ -49,7 +49,8 @@ func (n *cbsNode) attachReplies() error {
 }
 
 func (n *cbsNode) detachRequests() { n.requests = false }
-func (n *cbsNode) detachReplies()  { n.replies = false }
+
+func (n *cbsNode) detachReplies() { n.replies = false }
 
 func (n *cbsNode) handleRequest(s *session, message []byte) {
 	r, err := parseRequest(message)
@@ -98,7 +99,7 @@ func (c *conn) putToken(r *request) (status int, description string) {
 	if kind != "servicebus.windows.net:sastoken" && kind != "jwt" {
 		return http.StatusBadRequest, "InvalidToken: a token of type '" + kind + "' is not supported by this emulator; use servicebus.windows.net:sastoken or jwt."
 	}
-	read := c.srv.keys.verify
+	read := c.ns.keys.verify
 	if kind == "jwt" && !strings.HasPrefix(text, sasScheme) {
 		read = readJWT
 	}
@@ -112,7 +113,7 @@ func (c *conn) putToken(r *request) (status int, description string) {
 		return http.StatusUnauthorized, "InvalidAudience: the token is for '" + token.resource + "', not for '" + audience + "'."
 	}
 	if n.path != "" {
-		if _, err := c.srv.broker.Lookup(n.path); errors.Is(err, broker.NotFound) {
+		if _, err := c.ns.broker.Lookup(n.path); errors.Is(err, broker.NotFound) {
 			return http.StatusNotFound, "The messaging entity '" + audience + "' could not be found."
 		}
 	}

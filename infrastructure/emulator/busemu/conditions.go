@@ -2,6 +2,7 @@ package busemu
 
 import (
 	"errors"
+	"net/http"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
@@ -42,4 +43,35 @@ func wireError(err error) *amqp.Error {
 		return ae
 	}
 	return &amqp.Error{Condition: condInternalError, Description: err.Error()}
+}
+
+// mgmtStatus is the HTTP-like status of an error, by which the SDK decides
+// (azservicebus internal/errors.go).
+func mgmtStatus(err error) int {
+	var be *broker.Error
+	if !errors.As(err, &be) {
+		return http.StatusInternalServerError
+	}
+	switch be.Condition {
+	case UnauthorizedAccess:
+		return http.StatusUnauthorized
+	case broker.NotFound, broker.MessageNotFound:
+		return http.StatusNotFound
+	case broker.MessageLockLost, broker.SessionLockLost:
+		return http.StatusGone
+	case broker.Timeout:
+		return http.StatusRequestTimeout
+	case broker.EntityExists, broker.SessionCannotBeLocked:
+		return http.StatusConflict
+	case broker.ServerBusy:
+		return http.StatusServiceUnavailable
+	case broker.NotImplemented:
+		return http.StatusNotImplemented
+	case broker.ResourceLimitExceeded, broker.EntityDisabled:
+		return http.StatusForbidden
+	case broker.InternalError, broker.OperationCancelled:
+		return http.StatusInternalServerError
+	default:
+		return http.StatusBadRequest
+	}
 }

@@ -37,7 +37,7 @@ const (
 // events that other goroutines post. The writer writes what the loop hands it.
 // A callback of the broker never touches a link; it posts.
 type conn struct {
-	srv *Server
+	ns  *namespace
 	nc  net.Conn
 	log *slog.Logger
 
@@ -73,40 +73,12 @@ type conn struct {
 	settlements  settlementRun
 	// transactions are those declared and not discharged, by id.
 	transactions map[string]*transaction
+	// management makes the node that answers the requests about an entity.
+	management func(path string) requestNode
 
 	owed atomic.Int64 // bytes of replies that were made and not sent
 
-	mu    sync.Mutex // guards inbox and every link's arrivals; a leaf lock
-	inbox []event
-	spare []event       // owned by the loop: the other half of the inbox
-	wake  chan struct{} // capacity 1
-}
-
-// event is something that happened outside the loop. Exactly one of fn and link
-// is set: link events are frequent and carry no closure.
-type event struct {
-	fn   func()
-	link eventHandler
-	id   uint32 // delivery id
-	n    int    // bytes
-	err  error
-}
-
-type eventHandler interface{ handleEvent(e event) }
-
-// post hands an event to the loop. Safe from any goroutine; does not block.
-func (c *conn) post(e event) {
-	c.mu.Lock()
-	c.inbox = append(c.inbox, e)
-	c.mu.Unlock()
-	c.signal()
-}
-
-func (c *conn) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	mailbox
 }
 
 // run serves the connection until either side ends it, and returns when its
@@ -118,7 +90,7 @@ func (c *conn) run() {
 		return
 	}
 	fr := newFrameReader(c.nc)
-	if err := c.handshake(fr); err != nil {
+	if err := (&handshake{c, fr}).run(); err != nil {
 		c.log.Debug("handshake ended", "error", err)
 		return
 	}

@@ -1,9 +1,11 @@
 package busemu
 
 import (
+	"errors"
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
 // close sends Close and ends the sessions. The peer gets a second to answer
@@ -48,4 +50,17 @@ func (c *conn) teardown() {
 		c.toWrite <- c.out // behind what the writer is at
 		c.out = nil
 	}
+}
+
+// detachDelay is how long after a change of an entity its links are detached.
+const detachDelay = 100 * time.Millisecond
+
+// detachLater runs detach on the loop: at once, or after a delay if the broker
+// ended the link because its entity was deleted.
+func (c *conn) detachLater(reason error, detach func()) {
+	if !errors.Is(reason, broker.DetachForced) {
+		detach()
+		return
+	}
+	time.AfterFunc(detachDelay, func() { c.post(event{fn: detach}) })
 }

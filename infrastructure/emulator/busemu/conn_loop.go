@@ -10,7 +10,7 @@ func (c *conn) loop() {
 	heartbeat := time.NewTicker(c.idle)
 	defer heartbeat.Stop()
 	var look <-chan time.Time
-	if c.srv.o.EndIdle {
+	if c.ns.o.EndIdle {
 		ticker := time.NewTicker(idleLook)
 		defer ticker.Stop()
 		look = ticker.C

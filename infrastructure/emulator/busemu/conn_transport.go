@@ -24,9 +24,9 @@ func (c *conn) startTransport() error {
 	if err != nil {
 		return err
 	}
-	if first == tlsRecordHandshake && c.srv.o.TLS != nil {
-		secure := tls.Server(c.nc, c.srv.o.TLS)
-		if err := secure.HandshakeContext(c.srv.ctx); err != nil {
+	if first == tlsRecordHandshake && c.ns.o.TLS != nil {
+		secure := tls.Server(c.nc, c.ns.o.TLS)
+		if err := secure.HandshakeContext(c.ns.ctx); err != nil {
 			return err
 		}
 		c.nc = secure

@@ -8,9 +8,6 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// Counters count events of an entity since the emulator started. They are not stored.
-type Counters = broker.Counters
-
 // Counters returns the counters of an entity by its path, such as "orders" or
 // "orders/Subscriptions/all". A topic's include its subscriptions'.
 func (s *Server) Counters(path string) (Counters, error) {

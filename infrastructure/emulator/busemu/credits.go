@@ -41,18 +41,3 @@ func (c *credits) take(n int) (wait time.Duration, ok bool) {
 func throttled() *broker.Error {
 	return &broker.Error{Condition: broker.ServerBusy, Description: "The request was terminated because the namespace is being throttled. Error code: 50009. Please wait 2 seconds and try again."}
 }
-
-// afford pays for the delivery of a message. If it cannot, the link pauses.
-func (l *outgoingLink) afford() bool {
-	wait, ok := l.s.c.srv.credits.take(1)
-	if !ok {
-		l.held = true
-		time.AfterFunc(wait, func() {
-			l.s.c.post(event{fn: func() {
-				l.held = false
-				l.enqueue()
-			}})
-		})
-	}
-	return ok
-}

@@ -11,17 +11,6 @@ import (
 // Events of the world, for tests. Each returns when it has happened, if it does
 // not say otherwise.
 
-// Status is an entity's status.
-type Status = broker.Status
-
-// The statuses of an entity.
-const (
-	StatusActive          = broker.StatusActive
-	StatusDisabled        = broker.StatusDisabled
-	StatusSendDisabled    = broker.StatusSendDisabled
-	StatusReceiveDisabled = broker.StatusReceiveDisabled
-)
-
 // Now is the broker's clock: Options.Now plus what Advance added.
 func (s *Server) Now() time.Time { return s.broker.Now() }
 

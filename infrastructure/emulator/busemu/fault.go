@@ -1,176 +1,120 @@
 package busemu
 
 import (
-	"context"
 	"time"
 
-	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/internal/hooks"
 )
 
-// work is an operation of a link, in the ways a fault can have it.
-type work struct {
-	link   *linkBase
-	call   func() *Call
-	serve  func()            // carry it out and answer
-	silent func(done func()) // carry it out, do not answer, then call done; nil: cannot be
-	skip   func()            // neither carry it out nor answer; nil: nothing is to be done for that
-	refuse func(err error)   // answer with an error
-	settle func(o Outcome)   // answer with this outcome; nil unless it is a send
-	detach func(e *Error)    // detach the link; nil: cannot be
-	// unordered work is not held back by a delay before it on the same link.
-	unordered bool
+// Operation is what a client asks for on the wire.
+type Operation string
+
+// OpAny stands for every operation in Control.
+const OpAny Operation = ""
+
+// The operations a Hook can see.
+const (
+	OpPutToken   Operation = "put-token"  // $cbs
+	OpAttach     Operation = "attach"     // of a sender or receiver on an entity
+	OpSend       Operation = "send"       // one transfer: a message or a batch
+	OpDeliver    Operation = "deliver"    // one message about to be sent to a receiver
+	OpSettle     Operation = "settle"     // one disposition on a receiver's link
+	OpManagement Operation = "management" // a request to $management
+)
+
+// Call is an operation about to be served, as hooks see it. It must not be changed.
+type Call struct {
+	Operation Operation
+	Entity    string // path, as the client wrote it
+	Link      string // name; empty for put-token
+	Receiver  bool   // the link is a receiver of the client
+	Session   string // of the receiver's link, if it has one
+	Name      string // of a management operation, without its com.microsoft: prefix
+	Messages  int    // of a send
+	// Sessions are the session ids of a send's messages, each once, in their order.
+	Sessions []string
 }
 
-// undisturbed reports that an operation of a link can be served right away. It
-// spares the path of a message the making of a work.
-func (c *conn) undisturbed(b *linkBase) bool { return !b.stalled && c.srv.hooks.Empty() }
-
-// perform serves an operation, or does what a fault says. It keeps the order of
-// a link's operations when one of them is delayed.
-func (c *conn) perform(w work) {
-	if w.link.stalled && !w.unordered {
-		w.link.behind = append(w.link.behind, w)
-		return
-	}
-	var f *Fault
-	if !c.srv.hooks.Empty() {
-		f = c.srv.hooks.Ask(w.call())
-	}
-	if f == nil {
-		w.serve()
-		return
-	}
-	if !f.waits() {
-		c.performWith(w, f)
-		return
-	}
-	if !w.unordered {
-		w.link.stalled = true
-	}
-	c.afterWait(f, func() {
-		if !w.unordered {
-			w.link.stalled = false
-		}
-		if !w.link.over() {
-			c.performWith(w, f)
-		}
-		c.catchUp(w.link)
-	})
+// Error is a refusal: a condition that decides what the client's SDK does next,
+// and a text.
+type Error struct {
+	Condition   Condition
+	Description string
 }
 
-// waits reports that the operation is not to be served yet.
-func (f *Fault) waits() bool { return f.Delay > 0 || f.Hold != nil }
+// Condition is an AMQP error condition, such as "amqp:not-found". What the methods of
+// Server return can be compared with one by errors.Is.
+//
+//nolint:errname // it is the name in AMQP
+type Condition = broker.Condition
 
-// afterWait runs do on the loop when a fault's Delay and Hold are over.
-func (c *conn) afterWait(f *Fault, do func()) {
-	time.AfterFunc(f.Delay, func() {
-		if f.Hold == nil {
-			c.post(event{fn: do})
-			return
-		}
-		c.srv.background(func(ctx context.Context) {
-			select {
-			case <-f.Hold:
-				c.post(event{fn: do})
-			case <-ctx.Done():
-			}
-		})
-	})
+// Conditions for faults, and what the SDK makes of them (azservicebus
+// internal/errors.go).
+//
+//nolint:errname // conditions of AMQP by their names there; they are values of Error.Condition
+const (
+	ServerBusy         = broker.ServerBusy            // retried on the same link
+	Timeout            = broker.Timeout               // retried on the same link
+	DetachForced       = broker.DetachForced          // a new link, then retried
+	InternalError      = broker.InternalError         // a new connection, then retried
+	QuotaExceeded      = broker.ResourceLimitExceeded // returned at once
+	EntityDisabled     = broker.EntityDisabled        // returned at once
+	MessageLockLost    = broker.MessageLockLost       // returned at once
+	NotFound           = broker.NotFound              // returned at once
+	UnauthorizedAccess = broker.Condition(condUnauthorized)
+)
+
+// Hook looks at a call that is about to be served and says what is to go wrong; nil lets
+// it pass. It may be called concurrently. It runs on the connection's loop and must not
+// block; Fault.Hold and Fault.Delay wait.
+type Hook func(*Call) *Fault
+
+// Loss says how an answer gets lost.
+type Loss uint8
+
+// The ways to lose an answer. The client cannot tell whether its operation was carried
+// out; Fault.Execute decides.
+const (
+	NoLoss Loss = iota
+	Reset       // the connection is cut without a Close
+	Drop        // there is no answer: the client waits until it gives up. Not for deliver
+)
+
+// Fault is what goes wrong with one call. The zero value does nothing. The fields
+// take effect in the order they are listed, but that Loss hides Err, Outcome and Detach.
+type Fault struct {
+	// Delay is waited first. It holds back the operations behind it on the link too.
+	Delay time.Duration
+	// Hold is waited for, after Delay, until it is closed.
+	Hold <-chan struct{}
+	// Execute carries the operation out even though Detach or Loss hides its outcome. Not
+	// for attach and deliver.
+	Execute bool
+	// Err refuses the operation.
+	Err *Error
+	// Outcome settles a send without storing its messages. Only for send.
+	Outcome Outcome
+	// Detach detaches the link with this error. Only for send, settle and deliver.
+	Detach *Error
+	// Loss loses the answer.
+	Loss Loss
 }
 
-// catchUp performs what waited behind a delayed operation.
-func (c *conn) catchUp(b *linkBase) {
-	for !b.stalled && len(b.behind) > 0 {
-		next := b.behind[0]
-		b.behind = b.behind[1:]
-		if !b.over() {
-			c.perform(next)
-		}
-	}
-}
+// Always is a hook that gives every call the same fault.
+func Always(f Fault) Hook { return hooks.Always[Call](f) }
 
-// performWith does to an operation what a fault says, its wait apart.
-func (c *conn) performWith(w work, f *Fault) {
-	detach := f.Detach != nil && w.detach != nil && f.Loss == NoLoss
-	hide := func() {
-		switch {
-		case f.Loss == Reset:
-			c.hangUp()
-		case detach && !w.link.over():
-			w.detach(f.Detach)
-		}
-	}
-	switch {
-	case f.Execute && (detach || f.Loss != NoLoss) && w.silent != nil:
-		w.silent(hide)
-	case f.Loss == NoLoss && f.Err != nil:
-		w.refuse((*broker.Error)(f.Err))
-	case f.Loss == NoLoss && f.Outcome != 0 && w.settle != nil:
-		w.settle(f.Outcome)
-	case f.Loss != NoLoss || detach:
-		if w.skip != nil {
-			w.skip()
-		}
-		hide()
-	default:
-		w.serve()
-	}
-}
+// Times is a hook for the next n calls.
+func Times(n int, f Fault) Hook { return hooks.Times[Call](n, f) }
 
-// mayDeliver asks the hooks about the next message of a link and reports whether
-// it may be sent now.
-func (l *outgoingLink) mayDeliver() bool {
-	c := l.s.c
-	if l.allowed || c.srv.hooks.Empty() {
-		l.allowed = false
-		return true
-	}
-	f := c.srv.hooks.Ask(l.call(OpDeliver))
-	switch {
-	case f == nil:
-		return true
-	case f.waits():
-		l.held = true
-		c.afterWait(f, func() {
-			l.held = false
-			if !l.over() && l.mayDeliverWith(f) {
-				l.allowed = true
-				l.enqueue()
-			}
-		})
-		return false
-	default:
-		return l.mayDeliverWith(f)
-	}
-}
+// When passes on to hook the calls that match. An empty field of match matches anything;
+// Messages, Sessions and Receiver are not compared.
+func When(match Call, hook Hook) Hook { return hooks.If(match.matches, hook) }
 
-// mayDeliverWith does what a fault says to a delivery, its wait apart.
-func (l *outgoingLink) mayDeliverWith(f *Fault) bool {
-	e := f.Detach
-	if e == nil {
-		e = f.Err
-	}
-	switch {
-	case f.Loss == Reset:
-		l.s.c.hangUp()
-	case e != nil:
-		l.held = true // until the detach, which must not come in the middle of a turn
-		l.s.c.post(event{fn: func() { l.detach(wire(e)) }})
-	default:
-		return true
-	}
-	return false
-}
-
-// hangUp ends the connection as a broken network does.
-func (c *conn) hangUp() {
-	c.closeSent, c.done = true, true
-	c.out = c.out[:0]
-	_ = c.nc.Close()
-}
-
-// wire is the AMQP form of a fault's error.
-func wire(e *Error) *amqp.Error {
-	return &amqp.Error{Condition: amqp.Symbol(e.Condition), Description: e.Description}
+func (m *Call) matches(c *Call) bool {
+	return (m.Operation == OpAny || m.Operation == c.Operation) &&
+		(m.Entity == "" || samePath(m.Entity, c.Entity)) &&
+		(m.Link == "" || m.Link == c.Link) &&
+		(m.Session == "" || m.Session == c.Session) &&
+		(m.Name == "" || m.Name == c.Name)
 }

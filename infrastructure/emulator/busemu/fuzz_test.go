@@ -85,7 +85,7 @@ func FuzzManagement(f *testing.F) {
 	f.Cleanup(func() { _ = srv.Close() })
 	f.Fuzz(func(t *testing.T, operation uint8, body []byte) {
 		for _, path := range []string{"q", "s", "t/Subscriptions/sub"} {
-			c := &conn{srv: srv, log: srv.log, wake: make(chan struct{}, 1)}
+			c := &conn{ns: srv.namespace, log: srv.log, mailbox: newMailbox()}
 			c.grants.all = allRights
 			s := newSession(c, 0, &amqp.Begin{})
 			c.sessions = map[uint16]*session{0: s}
@@ -95,7 +95,7 @@ func FuzzManagement(f *testing.F) {
 			w := amqp.BeginMapSection(nil, amqp.CodeApplicationProperties)
 			w.String("operation", names[int(operation)%len(names)])
 			request := append(append(w.Finish(), 0, 0x53, amqp.CodeValue), body...)
-			(&managementNode{srv: srv, path: path}).handleRequest(s, request)
+			(&managementNode{ns: srv.namespace, path: path}).handleRequest(s, request)
 			deadline := time.Now().Add(time.Minute) // rule operations answer from a goroutine
 			for c.drainInbox(); len(l.replies) == 0; c.drainInbox() {
 				if _, err := parseRequest(request); err != nil {

@@ -8,24 +8,30 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
+// handshake is the start of a connection.
+type handshake struct {
+	*conn
+	f *frameReader
+}
+
 // handshakeTimeout is how long a peer may take to get to its Open.
 const handshakeTimeout = 15 * time.Second
 
-// handshake exchanges protocol headers, runs the SASL dialogue and exchanges
+// run exchanges protocol headers, runs the SASL dialogue and exchanges
 // Opens (AMQP 1.0 part 2, sections 2.2 and 2.4.1; part 5, section 5.3). Nothing
 // else runs on the connection yet, so it reads and writes it directly.
-func (c *conn) handshake(f *frameReader) error {
+func (c *handshake) run() error {
 	_ = c.nc.SetDeadline(time.Now().Add(handshakeTimeout))
 	defer func() { _ = c.nc.SetDeadline(time.Time{}) }()
-	id, err := c.protocolHeader(f)
+	id, err := c.protocolHeader()
 	if err != nil {
 		return err
 	}
 	if id == amqp.ProtocolSASL {
-		if err := c.sasl(f); err != nil {
+		if err := c.sasl(); err != nil {
 			return err
 		}
-		if id, err = c.protocolHeader(f); err != nil {
+		if id, err = c.protocolHeader(); err != nil {
 			return err
 		}
 	} else {
@@ -37,7 +43,7 @@ func (c *conn) handshake(f *frameReader) error {
 	if err := c.write(amqp.AppendProtocolHeader(nil, amqp.ProtocolAMQP)); err != nil {
 		return err
 	}
-	if err := c.readFrame(f, amqp.FrameAMQP, &c.peer); err != nil {
+	if err := c.readFrame(amqp.FrameAMQP, &c.peer); err != nil {
 		return err
 	}
 	return c.open()
@@ -45,8 +51,8 @@ func (c *conn) handshake(f *frameReader) error {
 
 // protocolHeader reads a header. A header of anything but AMQP 1.0 is answered
 // with the one that is spoken here, as section 2.2 asks.
-func (c *conn) protocolHeader(f *frameReader) (amqp.ProtocolID, error) {
-	b, err := f.need(amqp.FrameHeaderSize)
+func (c *handshake) protocolHeader() (amqp.ProtocolID, error) {
+	b, err := c.f.need(amqp.FrameHeaderSize)
 	if err != nil {
 		return 0, err
 	}
@@ -54,18 +60,18 @@ func (c *conn) protocolHeader(f *frameReader) (amqp.ProtocolID, error) {
 	if err != nil {
 		return 0, c.refuseHeader(err)
 	}
-	f.discard(amqp.FrameHeaderSize)
+	c.f.discard(amqp.FrameHeaderSize)
 	return id, nil
 }
 
-func (c *conn) refuseHeader(err error) error {
+func (c *handshake) refuseHeader(err error) error {
 	return errors.Join(err, c.write(amqp.AppendProtocolHeader(nil, amqp.ProtocolSASL)))
 }
 
 // readFrame reads one frame and decodes it into p.
-func (c *conn) readFrame(f *frameReader, t amqp.FrameType, p amqp.Performative) error {
+func (c *handshake) readFrame(t amqp.FrameType, p amqp.Performative) error {
 	for {
-		b, err := f.need(amqp.FrameHeaderSize)
+		b, err := c.f.need(amqp.FrameHeaderSize)
 		if err != nil {
 			return err
 		}
@@ -76,7 +82,7 @@ func (c *conn) readFrame(f *frameReader, t amqp.FrameType, p amqp.Performative) 
 		if h.Size > maxFrameSize || h.Type != t {
 			return fmt.Errorf("unexpected frame of type %d and %d bytes", h.Type, h.Size)
 		}
-		if b, err = f.need(int(h.Size)); err != nil {
+		if b, err = c.f.need(int(h.Size)); err != nil {
 			return err
 		}
 		body := b[int(h.Doff)*4:]
@@ -84,20 +90,20 @@ func (c *conn) readFrame(f *frameReader, t amqp.FrameType, p amqp.Performative) 
 			// What p keeps must not alias the buffer.
 			_, err = amqp.DecodePerformative(append([]byte(nil), body...), p)
 		}
-		f.discard(int(h.Size))
+		c.f.discard(int(h.Size))
 		if len(body) > 0 {
 			return err
 		}
 	}
 }
 
-func (c *conn) write(b []byte) error {
+func (c *handshake) write(b []byte) error {
 	_, err := c.nc.Write(b)
 	return err
 }
 
 // open answers the peer's Open with the values of the service.
-func (c *conn) open() error {
+func (c *handshake) open() error {
 	if c.peer.MaxFrameSize < amqp.MinMaxFrameSize {
 		return fmt.Errorf("peer's max-frame-size of %d is below %d", c.peer.MaxFrameSize, amqp.MinMaxFrameSize)
 	}
@@ -109,7 +115,7 @@ func (c *conn) open() error {
 		c.idle = max(min(c.idle, peer/2), 10*time.Millisecond)
 	}
 	reply := amqp.Open{
-		ContainerID: c.srv.containerID, Hostname: c.peer.Hostname, MaxFrameSize: maxFrameSize,
+		ContainerID: c.ns.containerID, Hostname: c.peer.Hostname, MaxFrameSize: maxFrameSize,
 		OfferedCapabilities: offered(c.peer.DesiredCapabilities),
 		ChannelMax:          channelMax, IdleTimeout: uint32(idleTimeout / time.Millisecond),
 		Properties: amqp.Map{{Key: amqp.Symbol("product"), Value: "busemu"}, {Key: amqp.Symbol("platform"), Value: "Go"}},

@@ -106,11 +106,11 @@ func (l *incomingLink) open(n node) error {
 		if !c.may(RightListen|RightSend|RightManage, n.path+managementSuffix) {
 			return errUnauthorized("Manage,Listen", n.path+managementSuffix)
 		}
-		info, err := c.srv.broker.Lookup(n.path)
+		info, err := c.ns.broker.Lookup(n.path)
 		if err != nil {
 			return err
 		}
-		l.info, l.request = info, &managementNode{srv: c.srv, path: n.path}
+		l.info, l.request = info, c.management(n.path)
 		l.maxSize = max(info.MaxMessageSize, broker.StandardMaxMessageSize)
 		return nil
 	default:
@@ -120,9 +120,9 @@ func (l *incomingLink) open(n node) error {
 
 func (l *incomingLink) openEntity() error {
 	c := l.s.c
-	info, err := c.srv.broker.Lookup(l.path)
+	info, err := c.ns.broker.Lookup(l.path)
 	if l.via != "" && err == nil {
-		_, err = c.srv.broker.Lookup(l.via)
+		_, err = c.ns.broker.Lookup(l.via)
 	}
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (l *incomingLink) openEntity() error {
 		}
 	}
 	l.info, l.maxSize = info, info.MaxMessageSize
-	l.target, err = c.srv.broker.OpenSender(l.path, func(err error) {
+	l.target, err = c.ns.broker.OpenSender(l.path, func(err error) {
 		c.post(event{fn: func() { l.ended(err) }})
 	})
 	return err

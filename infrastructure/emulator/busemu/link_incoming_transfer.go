@@ -109,7 +109,7 @@ func (l *incomingLink) accept(message []byte) {
 		l.finishNow(err)
 		return
 	}
-	if _, ok := l.s.c.srv.credits.take(len(batch)); !ok {
+	if _, ok := l.s.c.ns.credits.take(len(batch)); !ok {
 		l.finishNow(throttled())
 		return
 	}

@@ -108,7 +108,7 @@ func (l *outgoingLink) open() error {
 		if !c.may(RightListen|RightSend|RightManage, l.node.path+managementSuffix) {
 			return errUnauthorized("Manage,Listen", l.node.path+managementSuffix)
 		}
-		_, err := c.srv.broker.Lookup(l.node.path)
+		_, err := c.ns.broker.Lookup(l.node.path)
 		return err
 	default:
 		return l.openEntity()
@@ -117,7 +117,7 @@ func (l *outgoingLink) open() error {
 
 func (l *outgoingLink) openEntity() error {
 	c := l.s.c
-	info, err := c.srv.broker.Lookup(l.node.path)
+	info, err := c.ns.broker.Lookup(l.node.path)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (l *outgoingLink) openEntity() error {
 		o.Mode = broker.ReceiveAndDelete
 	}
 	if !wanted {
-		l.source, err = c.srv.broker.OpenReceiver(l.node.path, o)
+		l.source, err = c.ns.broker.OpenReceiver(l.node.path, o)
 		return err
 	}
 	l.plainFilter = !filter.described

@@ -51,7 +51,7 @@ func (l *outgoingLink) release() {
 		l.source.Close()
 	}
 	if l.subscription != nil {
-		l.s.c.srv.leave(l.subscription)
+		l.s.c.ns.leave(l.subscription)
 		l.subscription = nil
 	}
 	for _, reply := range l.replies {

@@ -2,6 +2,7 @@ package busemu
 
 import (
 	"math"
+	"time"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
@@ -195,4 +196,19 @@ func (l *outgoingLink) sendLinkFlow(drained bool) {
 		Handle: amqp.Some(l.handle), DeliveryCount: amqp.Some(l.deliveryCount),
 		LinkCredit: amqp.Some(l.credit), Drain: drained,
 	})
+}
+
+// afford pays for the delivery of a message. If it cannot, the link pauses.
+func (l *outgoingLink) afford() bool {
+	wait, ok := l.s.c.ns.credits.take(1)
+	if !ok {
+		l.held = true
+		time.AfterFunc(wait, func() {
+			l.s.c.post(event{fn: func() {
+				l.held = false
+				l.enqueue()
+			}})
+		})
+	}
+	return ok
 }

@@ -64,7 +64,7 @@ func grantedFilter(id string, plain bool) amqp.Map {
 // acceptSession waits for a session. The attach is answered when it is granted.
 func (l *outgoingLink) acceptSession(a broker.AcceptOptions, o broker.ReceiverOptions) {
 	c := l.s.c
-	l.cancel = c.srv.broker.AcceptSession(l.node.path, a, o, func(r *broker.Receiver, err error) {
+	l.cancel = c.ns.broker.AcceptSession(l.node.path, a, o, func(r *broker.Receiver, err error) {
 		c.post(event{fn: func() { l.sessionOpened(r, err) }})
 	})
 }

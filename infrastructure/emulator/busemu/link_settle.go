@@ -81,11 +81,6 @@ func (l *outgoingLink) handleEvent(e event) {
 	l.s.send(&amqp.Disposition{Role: amqp.RoleSender, First: e.id, Settled: true, State: amqp.Rejected(wireError(e.err))})
 }
 
-const (
-	deadLetterReason      = "DeadLetterReason"
-	deadLetterDescription = "DeadLetterErrorDescription"
-)
-
 // outcomeOf maps a delivery state to what the service makes of it.
 func outcomeOf(s *amqp.State) broker.Outcome {
 	switch s.Code {

@@ -1,7 +1,6 @@
 package busemu
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -15,7 +14,7 @@ import (
 // operations" in the service's protocol guide). One file mgmt_*.go for each
 // operation.
 type managementNode struct {
-	srv  *Server
+	ns   *namespace
 	path string // of the entity
 }
 
@@ -71,7 +70,7 @@ func (n *managementNode) handleRequest(s *session, message []byte) {
 		m.fail(&broker.Error{Condition: broker.ServerBusy, Description: "Too many replies wait for the receiver's credit."})
 		return
 	}
-	if _, ok := n.srv.credits.take(managementCredits); !ok {
+	if _, ok := n.ns.credits.take(managementCredits); !ok {
 		m.fail(throttled())
 		return
 	}
@@ -95,7 +94,7 @@ func (n *managementNode) handleRequest(s *session, message []byte) {
 	})
 }
 
-func (m *mgmtCall) broker() *broker.Broker { return m.node.srv.broker }
+func (m *mgmtCall) broker() *broker.Broker { return m.node.ns.broker }
 
 // badRequest answers a request whose body lacks a field or has it in a wrong type.
 func (m *mgmtCall) badRequest(field string) {
@@ -192,35 +191,4 @@ func (m *mgmtCall) respond(status int, description string, condition amqp.Symbol
 	c.post(event{fn: func() {
 		m.s.reply(node{kind: nodeManagement, path: m.node.path}, m.request.replyTo, message)
 	}})
-}
-
-// mgmtStatus is the HTTP-like status of an error, by which the SDK decides
-// (azservicebus internal/errors.go).
-func mgmtStatus(err error) int {
-	var be *broker.Error
-	if !errors.As(err, &be) {
-		return http.StatusInternalServerError
-	}
-	switch be.Condition {
-	case UnauthorizedAccess:
-		return http.StatusUnauthorized
-	case broker.NotFound, broker.MessageNotFound:
-		return http.StatusNotFound
-	case broker.MessageLockLost, broker.SessionLockLost:
-		return http.StatusGone
-	case broker.Timeout:
-		return http.StatusRequestTimeout
-	case broker.EntityExists, broker.SessionCannotBeLocked:
-		return http.StatusConflict
-	case broker.ServerBusy:
-		return http.StatusServiceUnavailable
-	case broker.NotImplemented:
-		return http.StatusNotImplemented
-	case broker.ResourceLimitExceeded, broker.EntityDisabled:
-		return http.StatusForbidden
-	case broker.InternalError, broker.OperationCancelled:
-		return http.StatusInternalServerError
-	default:
-		return http.StatusBadRequest
-	}
 }

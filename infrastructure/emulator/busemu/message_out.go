@@ -134,3 +134,8 @@ func overridden(name string, d *broker.Delivery) bool {
 	}
 	return false
 }
+
+const (
+	deadLetterReason      = "DeadLetterReason"
+	deadLetterDescription = "DeadLetterErrorDescription"
+)

@@ -49,7 +49,7 @@ func (m *mgmtCall) subscription() (topic, name string, ok bool) {
 // background runs an administrative call, which waits for the disk, outside the
 // connection's loop.
 func (m *mgmtCall) background(run func(ctx context.Context)) {
-	m.node.srv.background(run)
+	m.node.ns.background(run)
 }
 
 // com.microsoft:add-rule

@@ -137,3 +137,6 @@ func (o *Options) resolve() (Options, error) {
 	}
 	return out, errors.Join(faults...)
 }
+
+// noAddr as Addr or AdminAddr stands for no listener.
+const noAddr = "-"

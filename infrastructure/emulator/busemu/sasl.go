@@ -18,14 +18,14 @@ var saslMechanisms = []amqp.Symbol{"MSSBCBS", "PLAIN", "ANONYMOUS", "EXTERNAL"}
 
 var errSASL = errors.New("authentication failed")
 
-func (c *conn) sasl(f *frameReader) error {
+func (c *handshake) sasl() error {
 	b := amqp.AppendProtocolHeader(nil, amqp.ProtocolSASL)
 	b = amqp.AppendFrame(b, amqp.FrameSASL, 0, &amqp.SASLMechanisms{Mechanisms: saslMechanisms})
 	if err := c.write(b); err != nil {
 		return err
 	}
 	var init amqp.SASLInit
-	if err := c.readFrame(f, amqp.FrameSASL, &init); err != nil {
+	if err := c.readFrame(amqp.FrameSASL, &init); err != nil {
 		return fmt.Errorf("sasl-init: %w", err)
 	}
 	outcome := amqp.SASLOutcome{Code: amqp.SASLOK, AdditionalData: []byte("Welcome!")}
@@ -48,12 +48,12 @@ func (c *conn) sasl(f *frameReader) error {
 }
 
 // checkPlain checks an RFC 4616 response: authorisation id, NUL, key name, NUL, key.
-func (c *conn) checkPlain(response []byte) bool {
+func (c *handshake) checkPlain(response []byte) bool {
 	parts := bytes.Split(response, []byte{0})
 	if len(parts) != 3 {
 		return false
 	}
-	key, ok := c.srv.keys.check(string(parts[1]), parts[2])
+	key, ok := c.ns.keys.check(string(parts[1]), parts[2])
 	if ok {
 		c.grants.all = key.Rights
 	}

@@ -5,36 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"sync"
-	"time"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
-	"feedbox/infrastructure/emulator/internal/hooks"
 )
 
 // Server is a running emulator. Safe for concurrent use.
 type Server struct {
-	o           Options
-	log         *slog.Logger
-	broker      *broker.Broker
-	keys        keyring
-	credits     credits
-	jms         jmsConsumers
-	containerID string
-	started     time.Time
-	listener    net.Listener
-	admin       *adminServer // nil if there is none
-
-	ctx    context.Context //nolint:containedctx // ends administrative work at Close
-	cancel context.CancelFunc
-	hooks  hooks.List[Call, Fault]
-
-	wg     sync.WaitGroup
-	mu     sync.Mutex // guards what follows
-	conns  map[*conn]struct{}
-	closed bool
+	*namespace
+	listener net.Listener
+	admin    *adminServer       // nil if there is none
+	conns    map[*conn]struct{} // guarded by namespace.mu
 }
 
 // Start starts an emulator; nil options are the defaults. All listeners are
@@ -45,11 +26,12 @@ func Start(o *Options) (*Server, error) {
 		return nil, fmt.Errorf("busemu: options: %w", err)
 	}
 	s := &Server{
-		o: opts, log: opts.Logger, keys: opts.Keys, containerID: newUUID().hex() + "_G1",
+		namespace: &namespace{
+			o: opts, log: opts.Logger, keys: opts.Keys, containerID: newUUID().hex() + "_G1",
+			started: opts.Now(), credits: credits{limit: opts.CreditsPerSecond},
+		},
 		conns: make(map[*conn]struct{}),
 	}
-	s.started = opts.Now()
-	s.credits.limit = opts.CreditsPerSecond
 	s.ctx, s.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // the server's own life, ended by Close
 	if err := s.start(); err != nil {
 		return nil, fmt.Errorf("busemu: %w", errors.Join(err, s.Close()))
@@ -105,11 +87,12 @@ func (s *Server) accept(l net.Listener) {
 // serve starts a connection's goroutines, or reports that the server is closed.
 func (s *Server) serve(nc net.Conn) bool {
 	c := &conn{
-		srv: s, nc: nc, log: s.log.With("peer", nc.RemoteAddr().String()),
+		ns: s.namespace, nc: nc, log: s.log.With("peer", nc.RemoteAddr().String()),
 		chunks: make(chan chunk), recycle: make(chan []byte, 1),
 		toWrite: make(chan []byte, 1), written: make(chan []byte, 1),
-		stop: make(chan struct{}), wake: make(chan struct{}, 1),
+		stop: make(chan struct{}), mailbox: newMailbox(),
 		sessions: make(map[uint16]*session), free: make([]byte, 0, readBufferMin),
+		management: func(path string) requestNode { return &managementNode{ns: s.namespace, path: path} },
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,16 +109,6 @@ func (s *Server) serve(nc net.Conn) bool {
 	return true
 }
 
-// background runs administrative work that waits for the disk, unless the
-// server is closed.
-func (s *Server) background(run func(ctx context.Context)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.wg.Go(func() { run(s.ctx) })
-	}
-}
-
 // Dial connects in memory, without a listener. The client's end is a net.Conn
 // for go-amqp's NewConn or the SDK's ClientOptions.NewWebSocketConn.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
@@ -148,9 +121,6 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	}
 	return client, nil
 }
-
-// noAddr as Addr or AdminAddr stands for no listener.
-const noAddr = "-"
 
 // Addr is the address of the AMQP listener; empty if there is none.
 func (s *Server) Addr() string {

@@ -6,53 +6,22 @@ import (
 	"fmt"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
-	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
-)
-
-// Topology is a set of entities to be created at the start.
-type Topology struct {
-	Queues []Queue
-	Topics []Topic
-}
-
-// Entities, as they are created. A subscription's rules consist of a filter and an
-// optional action.
-type (
-	Queue        = broker.Queue
-	Topic        = broker.Topic
-	Subscription = broker.Subscription
-	Rule         = broker.Rule
-	Filter       = sqlfilter.Filter
-	Fields       = sqlfilter.Fields // of a correlation filter
-	Action       = sqlfilter.Action
-	Parameter    = sqlfilter.Parameter // of an SQL filter or action
-)
-
-// FilterKind is the kind of a Filter.
-type FilterKind = sqlfilter.Kind
-
-// The kinds of filter.
-const (
-	TrueFilter        = sqlfilter.KindTrue
-	FalseFilter       = sqlfilter.KindFalse
-	CorrelationFilter = sqlfilter.KindCorrelation
-	SQLFilter         = sqlfilter.KindSQL
 )
 
 // CreateQueue creates a queue. One that exists is left as it is.
-func (s *Server) CreateQueue(ctx context.Context, q Queue) error {
-	_, err := s.broker.CreateQueue(ctx, q)
+func (n *namespace) CreateQueue(ctx context.Context, q Queue) error {
+	_, err := n.broker.CreateQueue(ctx, q)
 	return created(err, "queue "+q.Name)
 }
 
 // CreateTopic creates a topic and its subscriptions. What exists is left as it is.
-func (s *Server) CreateTopic(ctx context.Context, t Topic) error {
-	_, err := s.broker.CreateTopic(ctx, t)
+func (n *namespace) CreateTopic(ctx context.Context, t Topic) error {
+	_, err := n.broker.CreateTopic(ctx, t)
 	if err := created(err, "topic "+t.Name); err != nil {
 		return err
 	}
 	for _, sub := range t.Subscriptions {
-		if err := s.CreateSubscription(ctx, t.Name, sub); err != nil {
+		if err := n.CreateSubscription(ctx, t.Name, sub); err != nil {
 			return err
 		}
 	}
@@ -61,8 +30,8 @@ func (s *Server) CreateTopic(ctx context.Context, t Topic) error {
 
 // CreateSubscription creates a subscription of a topic. One that exists is left
 // as it is.
-func (s *Server) CreateSubscription(ctx context.Context, topic string, sub Subscription) error {
-	_, err := s.broker.CreateSubscription(ctx, topic, sub)
+func (n *namespace) CreateSubscription(ctx context.Context, topic string, sub Subscription) error {
+	_, err := n.broker.CreateSubscription(ctx, topic, sub)
 	return created(err, "subscription "+topic+"/"+sub.Name)
 }
 
@@ -76,28 +45,28 @@ func created(err error, what string) error {
 
 // createTopology creates what is missing, in an order in which forwarding finds its
 // targets.
-func (s *Server) createTopology(ctx context.Context, t *Topology) error {
+func (n *namespace) createTopology(ctx context.Context, t *Topology) error {
 	for _, topic := range t.Topics {
 		topic.Subscriptions = nil
-		if err := s.CreateTopic(ctx, topic); err != nil {
+		if err := n.CreateTopic(ctx, topic); err != nil {
 			return err
 		}
 	}
 	var early []Queue // made before the entities they forward to
 	for _, q := range t.Queues {
-		if _, err := s.broker.Queue(q.Name); err != nil && !s.canForward(q) {
+		if _, err := n.broker.Queue(q.Name); err != nil && !n.canForward(q) {
 			early = append(early, q)
 			q.ForwardTo, q.ForwardDeadLetteredTo = "", ""
 		}
-		if err := s.CreateQueue(ctx, q); err != nil {
+		if err := n.CreateQueue(ctx, q); err != nil {
 			return err
 		}
 	}
 	for _, q := range early {
-		info, err := s.broker.Queue(q.Name)
+		info, err := n.broker.Queue(q.Name)
 		if err == nil {
 			info.ForwardTo, info.ForwardDeadLetteredTo = q.ForwardTo, q.ForwardDeadLetteredTo
-			_, err = s.broker.UpdateQueue(ctx, info.Queue)
+			_, err = n.broker.UpdateQueue(ctx, info.Queue)
 		}
 		if err != nil {
 			return fmt.Errorf("busemu: forward from queue %s: %w", q.Name, err)
@@ -105,7 +74,7 @@ func (s *Server) createTopology(ctx context.Context, t *Topology) error {
 	}
 	for _, topic := range t.Topics {
 		for _, sub := range topic.Subscriptions {
-			if err := s.CreateSubscription(ctx, topic.Name, sub); err != nil {
+			if err := n.CreateSubscription(ctx, topic.Name, sub); err != nil {
 				return err
 			}
 		}
@@ -114,9 +83,9 @@ func (s *Server) createTopology(ctx context.Context, t *Topology) error {
 }
 
 // canForward reports whether what a queue forwards to is there.
-func (s *Server) canForward(q Queue) bool {
+func (n *namespace) canForward(q Queue) bool {
 	for _, to := range []string{q.ForwardTo, q.ForwardDeadLetteredTo} {
-		if _, err := s.broker.Lookup(to); to != "" && err != nil {
+		if _, err := n.broker.Lookup(to); to != "" && err != nil {
 			return false
 		}
 	}

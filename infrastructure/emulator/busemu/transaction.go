@@ -73,7 +73,7 @@ func (l *incomingLink) coordinate(message []byte) {
 		l.finish(id, nil)
 		return
 	}
-	c.srv.broker.Commit(t.work, func(err error) {
+	c.ns.broker.Commit(t.work, func(err error) {
 		c.post(event{fn: func() {
 			if err != nil {
 				t.rollBack()
@@ -97,7 +97,7 @@ func (l *incomingLink) declare(id uint32) {
 	if c.transactions == nil {
 		c.transactions = make(map[string]*transaction)
 	}
-	c.transactions[string(name)] = &transaction{coordinator: l, until: c.srv.o.Now().Add(transactionTimeout)}
+	c.transactions[string(name)] = &transaction{coordinator: l, until: c.ns.o.Now().Add(transactionTimeout)}
 	l.finishAs((&amqp.State{Code: amqp.CodeDeclared, TxnID: name}).Append(nil))
 }
 
@@ -107,7 +107,7 @@ func (c *conn) transaction(id []byte) (*transaction, error) {
 	if !ok {
 		return nil, &amqp.Error{Condition: condUnknownTransaction, Description: "The transaction is not declared, or is over."}
 	}
-	if c.srv.o.Now().After(t.until) {
+	if c.ns.o.Now().After(t.until) {
 		c.forgetTransaction(string(id), t)
 		t.rollBack()
 		return nil, &amqp.Error{Condition: condTransactionTimeout, Description: "The transaction was rolled back: it was not discharged in time."}

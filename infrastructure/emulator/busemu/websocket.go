@@ -57,18 +57,6 @@ func asksForAMQP(r *http.Request) bool {
 	return false
 }
 
-// websocket serves AMQP on a connection of the admin API.
-func (a *adminServer) websocket(w http.ResponseWriter, r *http.Request) {
-	nc, err := acceptWebSocket(w, r)
-	if err != nil {
-		a.srv.log.DebugContext(r.Context(), "WebSocket refused", "peer", r.RemoteAddr, "error", err)
-		return
-	}
-	if !a.srv.serve(nc) {
-		_ = nc.Close()
-	}
-}
-
 // startWebSocket answers the HTTP request at the start of a connection of the AMQP port.
 func (c *conn) startWebSocket() error {
 	br := bufio.NewReader(io.LimitReader(c.nc, maxUpgradeRequest))

@@ -2,11 +2,9 @@ package busemu
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
-	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
 // detachSoon ends the links of an entity that was updated. Until then they are
@@ -24,17 +22,4 @@ func (s *Server) detachSoon(path string) {
 			}
 		})
 	})
-}
-
-// detachDelay is how long after a change of an entity its links are detached.
-const detachDelay = 100 * time.Millisecond
-
-// detachLater runs detach on the loop: at once, or after a delay if the broker
-// ended the link because its entity was deleted.
-func (c *conn) detachLater(reason error, detach func()) {
-	if !errors.Is(reason, broker.DetachForced) {
-		detach()
-		return
-	}
-	time.AfterFunc(detachDelay, func() { c.post(event{fn: detach}) })
 }

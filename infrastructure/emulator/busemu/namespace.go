@@ -1,0 +1,41 @@
+package busemu
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/emulator/internal/hooks"
+)
+
+// namespace is what all connections share: the broker, the keys, the credits and the hooks.
+type namespace struct {
+	o           Options
+	log         *slog.Logger
+	broker      *broker.Broker
+	keys        keyring
+	credits     credits
+	jms         jmsConsumers
+	containerID string
+	started     time.Time
+	hooks       hooks.List[Call, Fault]
+
+	ctx    context.Context //nolint:containedctx // ends administrative work at Close
+	cancel context.CancelFunc
+
+	wg     sync.WaitGroup
+	mu     sync.Mutex // guards closed, and the connections of the Server
+	closed bool
+}
+
+// background runs administrative work that waits for the disk, unless the
+// server is closed.
+func (n *namespace) background(run func(ctx context.Context)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.closed {
+		n.wg.Go(func() { run(n.ctx) })
+	}
+}

@@ -1,0 +1,44 @@
+package arch
+
+// busemuRooms are the parts of package busemu, from the top.
+var busemuRooms = []room{
+	{"server", []string{"server", "admin", "counters", "health", "client", "tb", "direct", "events", "detach_updated", "control"}},
+	{"operations", []string{
+		"management", "mgmt_batch_delete_messages", "mgmt_peek", "mgmt_receive_by_sequence_number", "mgmt_renew_lock",
+		"mgmt_rules", "mgmt_schedule", "mgmt_session", "mgmt_update_disposition",
+	}},
+	{"links", []string{
+		"conn", "conn_end", "conn_frame", "conn_loop", "conn_read", "conn_transport", "conn_write", "mailbox", "handshake",
+		"sasl", "websocket", "idle", "grants", "session", "link", "link_drain", "link_incoming", "link_incoming_finish",
+		"link_incoming_transfer", "link_outgoing", "link_outgoing_end", "link_outgoing_send", "link_session",
+		"link_settle", "settlement_run", "reply", "perform", "jms", "cbs", "transaction", "transaction_partition",
+	}},
+	{"namespace", []string{"namespace", "topology", "jms_subscription", "jms_selector", "credits"}},
+	{"values", []string{
+		"fault", "entities", "message_change", "message_in", "message_out", "conditions", "outcome", "options",
+		"config_json", "rights", "sas", "jwt", "certificate", "uuid", "doc",
+	}},
+}
+
+// brokerRooms are the parts of busemu's package broker, from the top.
+var brokerRooms = []room{
+	{"api", []string{
+		"broker", "open_receiver", "accept", "renew_lock", "expire_lock", "renew_session_lock", "settle_by_token",
+		"send_to_path", "schedule", "peek", "delete", "receive_by_sequence", "state", "transaction", "counters", "dump",
+		"load", "load_message",
+	}},
+	{"catalog", []string{
+		"catalog", "entities", "queue", "topic", "subscription", "rule", "administer", "validate", "idle", "status",
+		"lookup", "forwardable", "detach", "record_entity",
+	}},
+	{"intake", []string{"inlet", "send", "take_over", "activate", "duplicate", "partition", "limits", "match"}},
+	{"holder", []string{
+		"holder", "receiver", "line", "waiters", "credit", "deliver", "browse", "session_grant", "locks", "settle",
+		"deadletter", "forward", "receive_and_delete", "cancellation", "holder_alarm",
+	}},
+	{"stock", []string{"stock", "session_table", "swap", "readback", "remains"}},
+	{"engine", []string{"engine", "timers"}},
+	{"storage", []string{"store", "op", "writer", "record", "keys", "release"}},
+	{"messages", []string{"held_message", "session", "lists", "heaps", "ready", "sequences", "index", "index_table", "wake", "numbering", "shares"}},
+	{"contract", []string{"doc", "errors", "options", "message", "outcome", "properties"}},
+}
