@@ -5,22 +5,28 @@ import (
 	"time"
 )
 
-// AcceptOptions say which session to accept.
+// AcceptOptions select the session to accept.
 type AcceptOptions struct {
-	// Session is the session to accept; nil means the next one that has messages and is
-	// held by nobody.
+	// Session is the session to accept; nil means the next one that has messages and no
+	// receiver.
 	Session *string
-	// Timeout is how long to wait for a next session. Default 65 s, the service's.
+	// Timeout limits the wait for a next session. Default 65 s, as at the service.
 	Timeout time.Duration
 }
 
 const defaultAcceptTimeout = 65 * time.Second
 
-// AcceptSession locks a session and opens a receiver on it, without credit. opened is
-// called once: with the receiver, or with an error (NotFound, NotAllowed,
-// SessionCannotBeLocked, Timeout, OperationCancelled). cancel gives up waiting: opened
-// is then called with OperationCancelled, unless a session was granted before; its
-// receiver must be closed by whoever gets it.
+// AcceptSession locks a session and opens a receiver on it, without credit.
+//
+// It supports a given session, which need not exist yet, and the next session with messages,
+// for which it waits. It refuses entities without sessions (NotAllowed) and a session that
+// another receiver holds (SessionCannotBeLocked).
+//
+// opened is called once, with the receiver or an error: those above, NotFound, Timeout or
+// OperationCancelled. cancel ends the wait with OperationCancelled, unless a session was
+// granted before. In that case opened still gets the receiver and must close it.
+//
+// Source: azservicebus session_receiver.go.
 func (b *Broker) AcceptSession(path string, a AcceptOptions, o ReceiverOptions, opened func(*Receiver, error)) (cancel func()) {
 	nothing := func() {}
 	h, err := b.holderAt(path)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// administration is a change of the catalog and what it writes.
+// administration is a change of the catalog with the records it writes.
 type administration struct {
 	c       *catalog
 	records []func(w *writer)
@@ -16,8 +16,8 @@ type administration struct {
 	done    chan<- error
 }
 
-// administer runs change with the catalog locked and waits until what it saved is
-// durable. A change that fails must have changed nothing.
+// administer runs change with the catalog locked and blocks until its records are durable. A
+// change that fails must leave the catalog as it was.
 func (c *catalog) administer(ctx context.Context, change func(*administration) error) error {
 	done, err := c.change(change)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *catalog) change(change func(*administration) error) (done <-chan error,
 		return nil, closed()
 	}
 	if err := c.store.refusal(); err != nil {
-		return nil, err // also of what is there already: it may not be stored
+		return nil, err // even for a request that would change nothing, because earlier changes may not be stored
 	}
 	ended := make(chan error, 1)
 	a := &administration{c: c, done: ended}
@@ -66,7 +66,7 @@ func (a *administration) publish(*callbacks) {}
 
 func (a *administration) finish(err error) { a.done <- err }
 
-// save stores an entity.
+// save stores an entity's record.
 func (a *administration) save(id uint32, r entityRecord) {
 	value, err := json.Marshal(r)
 	last := a.c.lastID
@@ -80,7 +80,7 @@ func (a *administration) save(id uint32, r entityRecord) {
 	})
 }
 
-// drop removes an entity's holders, and the entity from the store.
+// drop retires an entity's holders and deletes its records.
 func (a *administration) drop(id uint32, s holders) {
 	a.left = append(a.left, s.retire(&a.later)...)
 	a.records = append(a.records, func(w *writer) {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Broker is the broker of one namespace: its methods send, receive and settle messages,
+// Broker is the broker of one namespace. Its own methods send, receive and settle messages;
 // those of its catalog administer entities. Safe for concurrent use.
 type Broker struct{ *catalog }
 
-// Open opens or creates a broker. It fails on a damaged store.
+// Open opens a broker, or creates it if its directory is empty. It fails on a damaged store.
 func Open(o *Options) (*Broker, error) {
 	b := &Broker{&catalog{engine: new(engine), directory: directory{queues: make(map[string]*queue), topics: make(map[string]*topic)}}}
 	if o != nil {
@@ -45,8 +45,8 @@ func Open(o *Options) (*Broker, error) {
 	return b, nil
 }
 
-// Failed receives why the store failed, once, if it does; from then on everything is
-// answered with InternalError. It is nil in memory mode.
+// Failed receives the cause once if the store fails. After that every request gets
+// InternalError. The channel is nil in memory mode.
 func (b *Broker) Failed() <-chan error {
 	if b.store == nil {
 		return nil
@@ -54,9 +54,8 @@ func (b *Broker) Failed() <-chan error {
 	return b.store.db.Failed()
 }
 
-// Close ends all senders and receivers (their Closed is called), lets accepted work
-// become durable and stops the goroutines. Calls after Close fail with
-// OperationCancelled.
+// Close ends all senders and receivers (their Closed is called), makes accepted work durable
+// and stops the goroutines. Later calls fail with OperationCancelled.
 func (b *Broker) Close() error {
 	if b.closed.Swap(true) {
 		return nil
@@ -85,9 +84,8 @@ func (b *Broker) Close() error {
 	return nil
 }
 
-// Advance moves the broker's clock forward and does everything that is due by then
-// before it returns. Advance(0) takes notice of a jump of Options.Now. Not to be called
-// from a callback.
+// Advance moves the broker's clock forward. Everything that is due by then has happened when
+// it returns. Advance(0) applies a jump of Options.Now. It must not be called from a callback.
 func (b *Broker) Advance(d time.Duration) {
 	b.offset.Add(int64(max(0, d)))
 	if !b.closed.Load() {

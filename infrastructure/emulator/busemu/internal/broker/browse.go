@@ -1,11 +1,12 @@
 package broker
 
-// A browser (Mode Browse) is given copies of the messages of a holder, those of all
-// sessions, each once and in order of sequence number, one partition after the other: ready and locked ones, not
-// deferred and scheduled ones. It takes nothing and locks nothing. Those that arrive
-// later follow.
+// A browser (Mode Browse) receives a copy of each ready or locked message of a holder, of all
+// sessions, once and in order of sequence number, one partition after the other. Deferred and
+// scheduled messages are left out. A browser locks nothing. Messages that arrive later follow.
+//
+// Source: link attribute distribution-mode "copy" of AMQP 1.0 part 3, section 3.5.
 
-// serveBrowsers gives all browsers what is new to them.
+// serveBrowsers sends every browser the messages it has not seen.
 func (h *holder) serveBrowsers(now int64) {
 	for _, r := range h.browsing {
 		r.browse(now)

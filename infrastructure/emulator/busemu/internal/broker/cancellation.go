@@ -4,7 +4,7 @@ func messageNotFound(sequence int64, state, path string) *Error {
 	return errorf(MessageNotFound, "There is no %s message with sequence number %d in '%s'.", state, sequence, path)
 }
 
-// cancellation removes several messages of a holder.
+// cancellation removes several messages of a holder in one operation.
 type cancellation struct {
 	holder   *holder
 	messages []*message

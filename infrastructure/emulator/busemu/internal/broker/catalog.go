@@ -4,13 +4,13 @@ import (
 	"sync"
 )
 
-// catalog is the entities of a namespace and their administration.
+// catalog has the entities of a namespace and administers them.
 type catalog struct {
 	*engine
 
 	mu sync.RWMutex // guards the fields below and the entities' properties
 	directory
-	lastID uint32 // of an entity; a holder's id is that of its entity, see holderID
+	lastID uint32 // the last one given to an entity; see holderID
 }
 
 func (c *catalog) holderAt(path string) (*holder, error) {
@@ -61,8 +61,9 @@ func (c *catalog) inletAt(path string) (*inlet, error) {
 	return n.topic.inlet, nil
 }
 
-// newPartitions is how many partitions a new entity gets, 0 if it is not partitioned. In
-// the Premium tier it is the namespace that is partitioned, with all that is in it.
+// newPartitions returns the number of partitions of a new entity, 0 if it is not partitioned.
+// In the Premium tier a namespace is partitioned as a whole, so that an entity cannot differ
+// from it.
 func (c *catalog) newPartitions(partitioned bool) (int, error) {
 	n := c.Partitions()
 	switch {

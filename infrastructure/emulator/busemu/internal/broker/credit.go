@@ -1,9 +1,9 @@
 package broker
 
-// SetCredit sets the credit as an AMQP flow does (AMQP 1.0 §2.6.7): as of deliveryCount
-// deliveries the receiver has room for credit more. Deliveries count from 0, modulo
-// 2^32. Messages that are ready are delivered before it returns, except that
-// ReceiveAndDelete on a durable broker delivers after the removal is durable.
+// SetCredit sets the credit as an AMQP flow does (AMQP 1.0 §2.6.7): after deliveryCount
+// deliveries the receiver accepts credit more. Deliveries count from 0, modulo 2^32. Ready
+// messages are delivered before SetCredit returns, except in mode ReceiveAndDelete with
+// storage, which delivers when the removal is durable.
 func (r *Receiver) SetCredit(deliveryCount, credit uint32) {
 	r.flow(func() {
 		left := int32(deliveryCount + credit - r.delivered) // serial numbers (RFC 1982)
@@ -37,8 +37,8 @@ func (r *Receiver) flow(change func()) {
 	h.arm()
 }
 
-// Drain gives up the credit that no message could use. drained is called after the
-// last delivery with the delivery count, advanced by the credit given up.
+// Drain drops the unused credit. drained is called after the last delivery, with the delivery
+// count advanced by the dropped credit.
 func (r *Receiver) Drain(drained func(deliveryCount uint32)) {
 	h := r.holder
 	var later callbacks

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// deadLetterReason becomes the properties DeadLetterReason and
+// deadLetterReason has the values of the properties DeadLetterReason and
 // DeadLetterErrorDescription.
 type deadLetterReason struct{ reason, description string }
 
@@ -20,7 +20,7 @@ func noSession() deadLetterReason {
 	return deadLetterReason{"Session ID is null.", "Session enabled entity doesn't allow a message whose session identifier is null."}
 }
 
-// addTo puts the reason over what a message already carries.
+// addTo returns a copy of over with the reason set.
 func (r deadLetterReason) addTo(over *overlay, source string) *overlay {
 	var o overlay
 	if over != nil {
@@ -30,8 +30,8 @@ func (r deadLetterReason) addTo(over *overlay, source string) *overlay {
 	return &o
 }
 
-// moveToDeadLetter takes m, wherever it is, to the dead-letter queue. It keeps its
-// partition, its delivery count and the time it was enqueued.
+// moveToDeadLetter moves m to the dead-letter queue. m keeps its partition, its delivery count
+// and its enqueued time.
 func (h *holder) moveToDeadLetter(m *message, why deadLetterReason, done func(error), later *callbacks) {
 	h.counters.DeadLettered++
 	recorded := m.recorded
@@ -47,7 +47,7 @@ func (h *holder) moveToDeadLetter(m *message, why deadLetterReason, done func(er
 	}, later)
 }
 
-// move takes a message from one holder to another; both copies share the body.
+// move takes a message from one holder to another. Both copies share the body.
 type move struct {
 	completion
 	to    *holder
@@ -62,8 +62,8 @@ func (o *move) write(w *writer) {
 
 func (o *move) publish(later *callbacks) { o.to.add([]*message{o.moved}, later) }
 
-// expire takes a message whose time has passed out of the holder, to the dead-letter
-// queue if the entity is set so.
+// expire removes a message whose time to live has passed, or dead-letters it if the entity is
+// configured so.
 func (h *holder) expire(m *message, later *callbacks) {
 	h.counters.Expired++
 	if h.config.deadLetterExpired && h.deadLetter != nil {
@@ -73,8 +73,8 @@ func (h *holder) expire(m *message, later *callbacks) {
 	h.remove(m, nil, later)
 }
 
-// expireMessages expires what has outlived its time and is not locked. A locked
-// message is looked at when it comes back.
+// expireMessages expires messages that are not locked. A locked one is checked when its lock
+// ends.
 func (h *holder) expireMessages(now int64, later *callbacks) {
 	for len(h.expiry) > 0 && h.expiry[0].expiresAt <= now {
 		m := h.expiry[0]
@@ -86,12 +86,12 @@ func (h *holder) expireMessages(now int64, later *callbacks) {
 	}
 }
 
-// discard lets go of messages that arrive at a holder that is gone.
+// discard releases the payloads of messages that arrive at a deleted holder.
 func discard(e *engine, messages []*message, later *callbacks) {
 	e.submit(&disposal{messages}, later)
 }
 
-// disposal lets go of messages whose records are gone already.
+// disposal releases messages whose records were deleted with their holder.
 type disposal struct{ messages []*message }
 
 func (o *disposal) write(w *writer) {

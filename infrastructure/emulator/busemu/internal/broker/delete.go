@@ -4,15 +4,17 @@ import (
 	"time"
 )
 
-// DeleteOptions say what DeleteMessages deletes.
+// DeleteOptions select the messages that DeleteMessages deletes.
 type DeleteOptions struct {
-	Count   int       // at most that many
+	Count   int       // upper limit
 	Before  time.Time // messages enqueued before it
-	Session *string   // of one session only, held or not; else of those that nobody holds
+	Session *string   // of this session only, held or not; nil: of sessions without receiver
 }
 
-// DeleteMessages deletes ready messages, the oldest first. done gets their number when
-// that is durable.
+// DeleteMessages deletes ready messages, the oldest first. It leaves locked, deferred and
+// scheduled ones. done receives their number when the deletion is durable.
+//
+// Source: com.microsoft:batch-delete-messages, azservicebus internal/mgmt.go.
 func (b *Broker) DeleteMessages(path string, o DeleteOptions, done func(int, error)) {
 	h, err := b.holderAt(path)
 	if err != nil {
@@ -30,7 +32,7 @@ func (b *Broker) DeleteMessages(path string, o DeleteOptions, done func(int, err
 	deleted := &cancellation{holder: h}
 	for _, m := range h.readyBefore(o) {
 		if m.place != inReady {
-			h.admit(m) // it was swapped out
+			h.admit(m) // swapped out until now
 		}
 		deleted.recorded = append(deleted.recorded, m.recorded)
 		deleted.messages = append(deleted.messages, m)
@@ -42,7 +44,7 @@ func (b *Broker) DeleteMessages(path string, o DeleteOptions, done func(int, err
 	b.submit(deleted, &later)
 }
 
-// readyBefore returns the messages to delete. Those that are swapped out were only read.
+// readyBefore returns the messages to delete. Swapped out ones are read but not swapped in.
 func (h *stock) readyBefore(o DeleteOptions) (found []*message) {
 	var of *session
 	if o.Session != nil {

@@ -1,7 +1,7 @@
 package broker
 
-// serve delivers ready messages of a holder to the receivers that have credit, in
-// turns; with sessions, each session's messages to whoever holds it.
+// serve delivers ready messages to receivers with credit, in turns. With sessions, each
+// session's messages go to its receiver.
 func (h *holder) serve(now int64, later *callbacks) {
 	if len(h.browsing) > 0 {
 		h.serveBrowsers(now)
@@ -73,7 +73,7 @@ func (h *holder) take(r *Receiver, limit int, now int64, later *callbacks) (take
 	return taken
 }
 
-// flush hands what was collected to the receiver.
+// flush passes the collected messages to the receiver.
 func (r *Receiver) flush() {
 	if len(r.out) == 0 {
 		return

@@ -1,7 +1,7 @@
 package broker
 
-// SetQuota overrides an entity's size quota in bytes, for tests; 0 restores MaxSizeMB.
-// Not stored.
+// SetQuota overrides an entity's size quota in bytes, for tests; 0 restores MaxSizeMB. It is
+// not stored.
 func (c *catalog) SetQuota(path string, bytes int64) error {
 	in, err := c.inletAt(path)
 	if err != nil {
@@ -13,8 +13,8 @@ func (c *catalog) SetQuota(path string, bytes int64) error {
 	return nil
 }
 
-// DetachAll closes all senders and receivers of an entity with the given error, as the
-// service does after a change of the entity. On a topic it closes the senders.
+// DetachAll closes all senders and receivers of an entity with the given error, as the service
+// does after an update. On a topic it closes the senders only.
 func (c *catalog) DetachAll(path string, reason error) error {
 	var later callbacks
 	defer later.run()

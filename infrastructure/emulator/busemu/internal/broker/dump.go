@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-const dumpMessages = 20 // of each holder
+const dumpMessages = 20 // per holder
 
-// Dump writes the entities, their counts, sessions and first messages as text, for
-// failure messages.
+// Dump returns the entities, their counts, sessions and first messages as text, for the
+// messages of failed tests.
 func (b *Broker) Dump() string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// hash is what duplicate detection compares: the message id, on partitioned entities
-// with the key of the partition. Zero without a message id.
+// hash identifies a message to duplicate detection, by its message id and on partitioned
+// entities also by its partition key. It is zero without a message id.
 func (in *inlet) hash(m *Message) (h idHash) {
 	if m.MessageID == "" {
 		return h
@@ -23,24 +23,24 @@ func (in *inlet) hash(m *Message) (h idHash) {
 	return h
 }
 
-// history is the ids an inlet has seen within its window. The window of an id starts
-// with its first copy; later copies do not move it. About 50 bytes an id.
+// history has the ids that an inlet accepted within its window. An id's window starts with its
+// first copy; later copies do not extend it. An id takes about 50 bytes.
 type history struct {
 	window int64
 	seen   map[idHash]struct{}
-	most   int // ids that seen has held since it was made
-	// order is what seen holds, oldest first, in blocks; head of the first block are
-	// forgotten. batches says when they were first seen.
+	most   int // highest number of ids in seen since the map was made
+	// order has the ids of seen in blocks, oldest first. The first head ids of the first block
+	// have been dropped. batches has the times at which ids were added.
 	order   [][]idHash
 	head    int
 	batches []firstSeen
-	swept   int64 // records up to here have been deleted from the store
+	swept   int64 // records up to this time were deleted from the store
 }
 
-// historyBlock is the ids in a full block of history.order: 16 KB.
+// historyBlock is the number of ids in a full block of history.order: 16 KB.
 const historyBlock = 1024
 
-// firstSeen says that the next n ids were first seen at a time.
+// firstSeen is the time at which the next n ids of history.order were added.
 type firstSeen struct {
 	at int64
 	n  int
@@ -50,8 +50,8 @@ func newHistory(window time.Duration) *history {
 	return &history{window: int64(window), seen: make(map[idHash]struct{})}
 }
 
-// add remembers an id, or reports false if it was seen less than a window ago. note
-// must follow when all ids of a batch were added.
+// add records an id. It reports false if the id was added less than a window ago. note must
+// follow when all ids of a batch have been added.
 func (h *history) add(id idHash) bool {
 	if _, dup := h.seen[id]; dup {
 		return false
@@ -60,7 +60,7 @@ func (h *history) add(id idHash) bool {
 	h.most = max(h.most, len(h.seen))
 	last := len(h.order) - 1
 	if last < 0 || len(h.order[last]) == historyBlock {
-		var block []idHash // the first one grows with what comes
+		var block []idHash // the first block grows on demand, so that a quiet entity stays small
 		if last >= 0 {
 			block = make([]idHash, 0, historyBlock)
 		}
@@ -71,7 +71,7 @@ func (h *history) add(id idHash) bool {
 	return true
 }
 
-// note says when the last n ids were added, for forget.
+// note records the time at which the last n ids were added.
 func (h *history) note(at int64, n int) {
 	if n > 0 {
 		h.batches = append(h.batches, firstSeen{at, n})
@@ -95,7 +95,7 @@ func (h *history) forget(now int64) {
 	}
 }
 
-// drop forgets the oldest n ids, not all of them.
+// drop drops the oldest n ids; at least one remains.
 func (h *history) drop(n int) {
 	for ; n > 0; n-- {
 		delete(h.seen, h.order[0][h.head])
@@ -107,11 +107,11 @@ func (h *history) drop(n int) {
 	if h.most < 4*historyBlock || len(h.seen) > h.most/4 {
 		return
 	}
-	h.seen = maps.Clone(h.seen) // a map never shrinks
+	h.seen = maps.Clone(h.seen) // a map never shrinks, so a smaller one is made
 	h.most = len(h.seen)
 }
 
-// armHistory sees to it that the ids of an idle entity are forgotten too. Called with
+// armHistory sets the sweep alarm, because an idle entity must drop its ids too. Called with
 // in.mu.
 func (in *inlet) armHistory() {
 	if in.history == nil || len(in.history.batches) == 0 || in.sweepArmed {
@@ -121,7 +121,7 @@ func (in *inlet) armHistory() {
 	in.e.timers.set(&in.sweep, in.history.batches[0].at+in.history.window+max(in.history.window/8, int64(time.Second)))
 }
 
-// fireSweep forgets old ids, in memory and in the store.
+// fireSweep drops old ids from memory and from the store.
 func (in *inlet) fireSweep(now int64) {
 	var later callbacks
 	in.mu.Lock()

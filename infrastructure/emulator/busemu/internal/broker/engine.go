@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// engine is what all entities of a broker share: the clock, the timers and the store.
+// engine has the parts that all entities of a broker share: clock, timers and store.
 type engine struct {
 	options Options
-	offset  atomic.Int64 // nanoseconds that Advance added
+	offset  atomic.Int64 // nanoseconds added by Advance
 	timers  *timers
 	store   *store // nil in memory mode
-	// inMemory is the bytes that messages in memory take, with storage.
+	// inMemory counts the bytes of messages in memory, if there is a store.
 	inMemory atomic.Int64
 	closed   atomic.Bool
 }
 
-// submit makes o durable, visible and finished: at once in memory mode (finish is
-// left to later), else in the background.
+// submit makes o durable, visible and finished. In memory mode it does so at once, leaving
+// finish to later; with a store, in the background.
 func (e *engine) submit(o op, later *callbacks) {
 	if later.group != nil {
 		later.group.ops = append(later.group.ops, o)
@@ -47,7 +47,7 @@ func (e *engine) maxMessageSize() int {
 
 func (e *engine) messageLimit(kb int) int { return min(kb<<10, e.maxMessageSize()) }
 
-// Partitions is how many partitions a partitioned entity of this namespace gets.
+// Partitions returns the number of partitions of a partitioned entity in this namespace.
 func (e *engine) Partitions() int {
 	if e.options.Premium {
 		return max(1, e.options.Partitions)
@@ -55,5 +55,5 @@ func (e *engine) Partitions() int {
 	return cmp.Or(e.options.Partitions, defaultPartitions)
 }
 
-// defaultCache is what messages may take in memory before new ones are swapped out.
+// defaultCache limits the messages in memory; above it new ones are swapped out.
 const defaultCache = 64 << 20

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// queue, topic and subscription are the entities. Their properties are guarded by
-// catalog.mu; pointers to inlet and holders never change.
+// queue, topic and subscription are the entities. catalog.mu guards their properties; the
+// pointers to inlet and holders never change.
 type queue struct {
 	id      uint32
 	name    string
@@ -39,13 +39,13 @@ type subscription struct {
 
 func (s *subscription) path() string { return s.topic.name + subscriptionsIn + s.name }
 
-// holders are the holders of a queue or a subscription.
+// holders are the message stores of a queue or a subscription.
 type holders struct {
 	main, deadLetter *holder
-	transfer         *holder // the transfer dead-letter queue: always empty
+	transfer         *holder // the transfer dead-letter queue, always empty
 }
 
-// holderID is the id of an entity's main (0) and dead-letter (1) holder in the store.
+// holderID returns the id in the store of an entity's main (0) or dead-letter (1) holder.
 func holderID(entity uint32, which uint32) uint32 { return entity<<1 | which }
 
 const (
@@ -66,7 +66,7 @@ func newHolders(in *inlet, entity uint32, path string, sessions bool, c holderCo
 	return s
 }
 
-// all are the holders there are: a topic has main only.
+// all lists the holders. A topic has main only.
 func (s holders) all() []*holder {
 	if s.deadLetter == nil {
 		return []*holder{s.main}
@@ -74,7 +74,7 @@ func (s holders) all() []*holder {
 	return []*holder{s.main, s.deadLetter, s.transfer}
 }
 
-// detachAll ends all receivers.
+// detachAll closes all receivers.
 func (s holders) detachAll(reason error, later *callbacks) {
 	for _, h := range s.all() {
 		h.mu.Lock()
@@ -83,7 +83,7 @@ func (s holders) detachAll(reason error, later *callbacks) {
 	}
 }
 
-// retire ends all receivers for good and returns what was left.
+// retire closes all receivers for good and returns what the holders leave in the store.
 func (s holders) retire(later *callbacks) (left []remains) {
 	for _, h := range s.all() {
 		h.mu.Lock()
@@ -96,7 +96,7 @@ func (s holders) retire(later *callbacks) (left []remains) {
 	return left
 }
 
-// reconfigure gives the holders a new configuration.
+// reconfigure applies changed properties to the holders.
 func (s holders) reconfigure(c holderConfig, deadLettersTo string, later *callbacks) {
 	for _, h := range s.all() {
 		h.mu.Lock()
@@ -114,7 +114,7 @@ func (s holders) reconfigure(c holderConfig, deadLettersTo string, later *callba
 	}
 }
 
-// counts are the figures of a queue or a subscription.
+// counts returns the runtime figures of a queue or a subscription.
 func (s holders) counts() (c Counts) {
 	h := s.main
 	h.mu.Lock()
@@ -137,7 +137,7 @@ type directory struct {
 	topics map[string]*topic
 }
 
-// place is what a path leads to: exactly one of queue, topic and subscription is set.
+// node is the target of a path: exactly one of queue, topic and subscription is set.
 type node struct {
 	queue        *queue
 	topic        *topic
@@ -168,7 +168,7 @@ func (d *directory) find(path string) (n node, ok bool) {
 	return n, n.subscription != nil
 }
 
-// checkNameFree checks that no entity has a name.
+// checkNameFree returns EntityExists if a queue or topic has the name.
 func (d *directory) checkNameFree(name string) error {
 	key := strings.ToLower(name)
 	if d.queues[key] != nil || d.topics[key] != nil {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// Condition is an AMQP error condition as Service Bus uses it. The client SDK
-// decides by it whether to retry (azservicebus internal/errors.go).
+// Condition is an AMQP error condition of Service Bus. The client SDK decides by it whether to
+// retry (azservicebus internal/errors.go).
 type Condition string
 
 // The conditions the broker returns.
@@ -29,9 +29,8 @@ const (
 	OperationCancelled    Condition = "com.microsoft:operation-cancelled"
 )
 
-// Error is what the broker answers to a request it refuses: a condition for the
-// client's code and a text for its user. Compare with errors.As, or with errors.Is
-// against a Condition.
+// Error is the refusal of a request: a condition for the client's code and a text for its
+// user. Compare with errors.As, or with errors.Is against a Condition.
 type Error struct {
 	Condition   Condition
 	Description string
@@ -46,7 +45,7 @@ func (e *Error) Is(target error) bool {
 	return ok && c == e.Condition
 }
 
-// Error lets a Condition serve as the target of errors.Is.
+// Error makes a Condition a valid target of errors.Is.
 func (c Condition) Error() string { return string(c) }
 
 func errorf(c Condition, format string, args ...any) *Error {

@@ -1,6 +1,6 @@
 package broker
 
-// ExpireLock expires the lock of a message now.
+// ExpireLock ends the lock of a message now, for tests.
 func (b *Broker) ExpireLock(path string, token LockToken) error {
 	h, err := b.holderAt(path)
 	if err != nil {

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// maxForward is how many messages that are swapped out are forwarded at a time.
+// maxForward limits how many swapped out messages are read back and forwarded at a time, so
+// that a large backlog does not fill memory.
 const maxForward = 1000
 
-// forward takes the ready messages of a holder that forwards out of its lists. They
-// stay in the store until their new entity has them there. Called with h.mu.
+// forward removes the ready messages of a forwarding holder from its lists and sends them on.
+// Their records remain until the other entity has stored them. Called with h.mu.
 func (h *holder) forward(later *callbacks) {
 	if messages, more := h.takeReady(); len(messages) > 0 {
 		to := h.config.forwardTo
@@ -17,7 +18,7 @@ func (h *holder) forward(later *callbacks) {
 	}
 }
 
-// takeReady is forward without the sending; more says that some are still swapped out.
+// takeReady removes the messages to forward. more reports that others are still swapped out.
 func (h *holder) takeReady() (messages []*message, more bool) {
 	if h.config.forwardTo == "" || h.gone {
 		return nil, false
@@ -33,7 +34,7 @@ func (h *holder) takeReady() (messages []*message, more bool) {
 			}
 		}
 		if more {
-			break // in order
+			break // keeps the order
 		}
 	}
 	in := h.readBack()
@@ -50,7 +51,7 @@ func (h *holder) takeReady() (messages []*message, more bool) {
 	return messages, more
 }
 
-// sendOn sends messages of h to another entity, and then those that were swapped out.
+// sendOn forwards messages of h, and then those that were swapped out.
 func (h *holder) sendOn(messages []*message, to string, more bool) {
 	h.sendOnSome(messages, to)
 	for more {
@@ -79,8 +80,8 @@ func (h *holder) sendOnSome(messages []*message, to string) {
 	}
 }
 
-// notForwarded dead-letters a message that its target refused. In a dead-letter queue
-// it stays until the next one comes. Called with h.mu.
+// notForwarded dead-letters a message that the other entity refused. In a dead-letter queue
+// the message stays until the next forward. Called with h.mu.
 func (h *holder) notForwarded(m *message, err error, later *callbacks) {
 	if h.gone {
 		return

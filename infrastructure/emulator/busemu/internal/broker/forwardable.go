@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// forwardName is the entity that ForwardTo names: a name, or the URL of an entity of
+// forwardName returns the entity's name in ForwardTo: the name itself, or the path of a URL in
 // this namespace.
 func forwardName(to string) string {
 	if _, rest, ok := strings.Cut(to, "://"); ok {
@@ -13,9 +13,8 @@ func forwardName(to string) string {
 	return strings.Trim(to, "/")
 }
 
-// forwardable checks that the targets of an entity's forwarding exist. An entity may
-// forward to itself, as the service has it: its messages go round until they have been
-// forwarded too often.
+// forwardable checks that the targets of forwarding exist. An entity may forward to itself,
+// because the service allows it: the hop limit ends the cycle.
 func (d *directory) forwardable(targets ...string) error {
 	for _, to := range targets {
 		if to == "" {

@@ -4,7 +4,7 @@ import (
 	"container/heap"
 )
 
-// messageHeap is a heap by sequence number that knows where its messages are.
+// messageHeap is a heap by sequence number. Each message has its index in it, for removal.
 type messageHeap []*message
 
 func (h *messageHeap) push(m *message) { heap.Push(h, m) }
@@ -20,14 +20,12 @@ func (h messageHeap) Swap(i, j int) {
 	h[i].heapIndex, h[j].heapIndex = int32(i+1), int32(j+1)
 }
 
-// Push is part of heap.Interface.
 func (h *messageHeap) Push(x any) {
 	m := x.(*message)
 	*h = append(*h, m)
 	m.heapIndex = int32(len(*h))
 }
 
-// Pop is part of heap.Interface.
 func (h *messageHeap) Pop() any {
 	last := len(*h) - 1
 	m := (*h)[last]
@@ -43,7 +41,6 @@ func (h *messageHeap) Pop() any {
 // scheduleHeap is a heap by scheduled time, then sequence number.
 type scheduleHeap struct{ messageHeap }
 
-// Less is part of heap.Interface.
 func (h scheduleHeap) Less(i, j int) bool {
 	a, b := h.messageHeap[i], h.messageHeap[j]
 	if a.scheduledAt != b.scheduledAt {
@@ -64,14 +61,12 @@ func (h expiryHeap) Swap(i, j int) {
 	h[i].expiryIndex, h[j].expiryIndex = int32(i+1), int32(j+1)
 }
 
-// Push is part of heap.Interface.
 func (h *expiryHeap) Push(x any) {
 	m := x.(*message)
 	*h = append(*h, m)
 	m.expiryIndex = int32(len(*h))
 }
 
-// Pop is part of heap.Interface.
 func (h *expiryHeap) Pop() any {
 	last := len(*h) - 1
 	m := (*h)[last]

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// body is what all copies of a message share: a topic with many subscriptions holds
-// one. Immutable but for refs.
+// body is shared by all copies of a message, in all subscriptions of a topic. Immutable,
+// except for refs.
 type body struct {
 	payload    []byte
 	id         string
@@ -16,63 +16,64 @@ type body struct {
 	partition  string
 	ttl        int64 // nanoseconds as sent, 0 = none
 	owner      *ledger
-	sequence   int64        // key of the payload's own record, if shared
-	refs       atomic.Int32 // with storage, if not shared; else see shares
-	hops       uint8        // how often it was forwarded; forgotten on restart
+	sequence   int64        // of the payload's own record, if shared
+	refs       atomic.Int32 // if the payload is not shared in the store; otherwise see shares
+	hops       uint8        // number of forwards; lost on restart
 	hasSession bool
 	shared     bool // the payload has a record of its own
 }
 
-// overlay is what settlements added to a message. Immutable: a change makes a new one.
+// overlay has the changes that settlements made to a message. It is immutable; a change makes
+// a new one.
 type overlay struct {
 	source, reason, description string
 	properties                  []Property
 }
 
-// place says where in its holder a message is.
+// place is the list or heap of a holder in which a message is.
 type place uint8
 
 const (
-	nowhere     place = iota // not yet visible, or gone
+	nowhere     place = iota // not visible yet, or removed
 	inReady                  // in a ready list
 	inLocked                 // locked, or being removed for a receiver
-	inDeferred               // set aside
-	inScheduled              // waits for its time
+	inDeferred               // set aside by a Defer
+	inScheduled              // until its scheduled time
 )
 
-// message is one message in one holder, about 120 bytes. The first group is
-// immutable; the rest is guarded by the holder's mu.
+// message is one message in one holder, about 120 bytes. The first group of fields is
+// immutable; the holder's mu guards the rest.
 type message struct {
 	body        *body
 	sequence    int64
-	firstSeq    int64 // sequence number given first, 0 = sequence
-	enqueuedAt  int64 // unix nanoseconds, as are all times
+	firstSeq    int64 // sequence number at its first entity, 0 = sequence
+	enqueuedAt  int64 // unix nanoseconds, like all times
 	expiresAt   int64 // 0 = never
 	scheduledAt int64 // 0 = not scheduled
 
 	session     *session
 	overlay     *overlay
-	prev, next  *message // in a ready list, or in a list of locked messages
-	lockedUntil int64    // without session; a session's messages are locked with it
-	nonce       uint64   // of the present lock, 0 = not locked
-	expiryIndex int32    // in the holder's expiry heap plus 1
-	heapIndex   int32    // in a ready list's or the scheduled heap plus 1
+	prev, next  *message // in a ready list or a list of locked messages
+	lockedUntil int64    // without session; otherwise the session's lock applies
+	nonce       uint64   // of the current lock, 0 = not locked
+	expiryIndex int32    // index in the holder's expiry heap plus 1
+	heapIndex   int32    // index in the heap of a ready list or of scheduled messages, plus 1
 	attempts    uint16   // failed deliveries so far
 	place       place
-	unsaved     uint16 // changes that are not durable yet
-	deferred    bool   // returns to inDeferred when given back
-	recorded    bool   // has a record of its mutable state
+	unsaved     uint16 // changes not durable yet
+	deferred    bool   // goes back to inDeferred when its lock ends
+	recorded    bool   // has a state record
 }
 
-// token is the lock token of the present lock: the nonce, and the sequence number
-// hidden behind it, so that no table of locks is needed to find the message.
+// token returns the lock token: the nonce, and the sequence number scrambled by it. A token
+// thus leads to its message without a table of locks.
 func (m *message) token() (t LockToken) {
 	binary.BigEndian.PutUint64(t[:8], m.nonce)
 	binary.BigEndian.PutUint64(t[8:], uint64(m.sequence)^scramble(m.nonce))
 	return t
 }
 
-// open is the reverse of token.
+// open is the inverse of token.
 func (t LockToken) open() (sequence int64, nonce uint64) {
 	nonce = binary.BigEndian.Uint64(t[:8])
 	return int64(binary.BigEndian.Uint64(t[8:]) ^ scramble(nonce)), nonce
@@ -84,10 +85,10 @@ func scramble(nonce uint64) uint64 {
 
 func (m *message) expired(now int64) bool { return m.expiresAt != 0 && m.expiresAt <= now }
 
-// hasState reports whether m differs from what was enqueued.
+// hasState reports whether m has changed since it was enqueued.
 func (m *message) hasState() bool { return m.attempts > 0 || m.deferred || m.overlay != nil }
 
-// origin is the sequence number m was given first.
+// origin returns m's sequence number at its first entity.
 func (m *message) origin() int64 {
 	if m.firstSeq != 0 {
 		return m.firstSeq
@@ -95,7 +96,7 @@ func (m *message) origin() int64 {
 	return m.sequence
 }
 
-// delivery is m as a client sees it, without its lock.
+// delivery returns m as a client sees it, without its lock.
 func (m *message) delivery() Delivery {
 	d := Delivery{
 		Payload:                m.body.payload,
@@ -124,7 +125,7 @@ func (m *message) delivery() Delivery {
 	return d
 }
 
-// merge returns m's overlay with properties laid over it.
+// merge returns m's overlay with properties added, which replace those of the same name.
 func (m *message) merge(properties []Property) *overlay {
 	if len(properties) == 0 {
 		return m.overlay
@@ -153,13 +154,13 @@ func hasProperty(properties []Property, name string) bool {
 	return false
 }
 
-// messageOverhead is roughly what a message takes in memory beside its payload.
+// messageOverhead estimates the memory of a message without its payload.
 const messageOverhead = 320
 
 func (m *message) cost() int64 { return int64(len(m.body.payload) + messageOverhead) }
 
-// unshared is a body like b that nothing refers to yet, with its payload in the message's
-// own record.
+// unshared returns a copy of b without references, whose payload goes into the message's own
+// record.
 func (b *body) unshared() *body {
 	return &body{
 		payload: b.payload, id: b.id, session: b.session, partition: b.partition,
@@ -176,7 +177,7 @@ func nanos(t time.Time) int64 {
 
 func at(t int64) time.Time { return time.Unix(0, t) }
 
-// String names the place in a Dump.
+// String returns the place's name in a Dump.
 func (p place) String() string {
 	return [...]string{"nowhere", "ready", "locked", "deferred", "scheduled"}[p]
 }

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// holder keeps the messages of a queue, a subscription or a dead-letter queue, and serves
-// them. A topic has one too, for messages that wait for their scheduled time.
+// holder stores the messages of a queue, a subscription or a dead-letter queue and serves its
+// receivers. A topic has one for scheduled messages.
 type holder struct {
 	inlet      upstream
 	deadLetter *holder // nil for a dead-letter queue and for a topic
@@ -19,25 +19,25 @@ type holder struct {
 	stock
 	line
 	waiters  waiters
-	fed      []*session // held ones that were given messages since serve
+	fed      []*session // held sessions that got messages since the last serve
 	alarm    alarm
-	armed    int64 // what alarm is set to
+	armed    int64 // time for which alarm is set
 	counters Counters
 }
 
-// upstream is the inlet of a holder.
+// upstream is the inlet of a holder, as far as the holder calls it.
 type upstream interface {
-	// activate takes back scheduled messages whose time has come.
+	// activate enqueues scheduled messages that are due.
 	activate(due []*message, later *callbacks)
 	// takeOver accepts messages that another entity forwards.
 	takeOver(from *holder, messages []*message, later *callbacks)
-	// at finds the inlet of another entity, to forward to.
+	// at finds the inlet of another entity, for forwarding.
 	at(path string) (upstream, error)
-	// partitionOfMessage is where a message is.
+	// partitionOfMessage returns the partition of a message.
 	partitionOfMessage(m *message) Partition
 }
 
-// holderConfig is the part of an entity's properties that its holder obeys.
+// holderConfig has those properties of an entity that its holder applies.
 type holderConfig struct {
 	lockDuration      int64
 	maxDelivery       uint32
@@ -52,8 +52,8 @@ func newHolder(s site, id uint32, in upstream, sessions bool, c holderConfig) *h
 	return h
 }
 
-// add puts messages that have just become durable where they belong and delivers
-// what can be delivered.
+// add stores messages that have just become durable, and delivers them as far as credit
+// allows.
 func (h *holder) add(messages []*message, later *callbacks) {
 	now := h.e.now()
 	h.mu.Lock()
@@ -89,8 +89,8 @@ func (h *holder) put(messages []*message, now int64, later *callbacks) {
 	}
 }
 
-// enqueue makes m ready, or deferred if that is what it was. Sessions without a
-// receiver are offered; receivers are served by serve.
+// enqueue makes m ready, or deferred if it was deferred before. It offers a session without
+// receiver to the waiters; serve delivers to receivers.
 func (h *holder) enqueue(m *message, now int64, later *callbacks) {
 	if m.expired(now) && !h.keepsExpired {
 		h.expire(m, later)

@@ -1,6 +1,6 @@
 package broker
 
-// arm sets the alarm if something is due before the time it is set to.
+// arm sets the alarm if something is due earlier than the alarm's time.
 func (h *holder) arm() {
 	at := h.next()
 	if at != 0 && (h.armed == 0 || at < h.armed) {
@@ -9,7 +9,7 @@ func (h *holder) arm() {
 	}
 }
 
-// next is when the holder has something to do, 0 if never.
+// next returns when the holder has something to do, 0 if never.
 func (h *holder) next() (at int64) {
 	sooner := func(t int64) {
 		if t != 0 && (at == 0 || t < at) {
@@ -33,7 +33,7 @@ func (h *holder) next() (at int64) {
 	return at
 }
 
-// fire does what is due.
+// fire does everything that is due.
 func (h *holder) fire(now int64) {
 	var later callbacks
 	h.mu.Lock()
@@ -56,6 +56,6 @@ func (h *holder) fire(now int64) {
 	}
 	later.run()
 	if more {
-		h.e.store.await() // so that what expires is not in memory all at once
+		h.e.store.await() // otherwise all messages that expire would be in memory at the same time
 	}
 }

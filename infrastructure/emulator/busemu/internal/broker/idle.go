@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// watchIdle sets the alarm of an entity with AutoDeleteOnIdle: it is deleted when it was
-// not used for that long and no link to it is open. used is when it was last used. Called
-// with catalog.mu.
+// watchIdle sets the alarm of an entity with AutoDeleteOnIdle. The entity is deleted when it
+// has not been used for that long and no link to it is open. used returns the time of its last
+// use. Called with catalog.mu.
 func (c *catalog) watchIdle(a *alarm, limit time.Duration, used func() time.Time, remove func(*administration)) {
 	if limit == Forever {
 		c.timers.set(a, 0)
@@ -40,7 +40,7 @@ func (c *catalog) watchSubscription(s *subscription) {
 	c.watchIdle(&s.idle, s.props.AutoDeleteOnIdle, used, func(a *administration) { c.dropSubscription(a, s) })
 }
 
-// latest is when an entity was last used: now, if a link is open.
+// latest returns when an entity was last used; that is now if a link is open.
 func (e *engine) latest(t Times, in *inlet, all []*holder) time.Time {
 	last := t.UpdatedAt
 	later := func(open bool, used int64) {

@@ -10,43 +10,43 @@ const (
 	chunkMask = 1<<chunkBits - 1
 )
 
-// chunk is the messages of 64 neighbouring sequence numbers. One that is in memory has a
-// slot; of one that is swapped out there are only a few bits.
+// chunk has the messages of 64 neighbouring sequence numbers. A message in memory has a slot;
+// a swapped out one has only a few bits.
 type chunk struct {
 	slots     *[1 << chunkBits]*message // nil while none is in memory
-	inMemory  uint64                    // one bit for each message, as in the masks below
+	inMemory  uint64                    // one bit for each message, as in the other masks
 	swapped   uint64
-	deferred  uint64 // of the swapped ones, as are the masks below
+	deferred  uint64 // this mask and those below are for swapped out messages
 	scheduled uint64
-	recorded  uint64 // has a record of its mutable state
+	recorded  uint64 // has a state record
 	first     int64  // sequence number of the first slot
-	wake      int64  // when the first of the swapped ones expires or is due, or before; 0 = never
+	wake      int64  // no later than the first time when a swapped out message expires or is due; 0 = never
 	heapIndex int32  // in index.wakes plus 1
 }
 
-// index finds messages by sequence number and walks them in order.
+// index finds messages by sequence number and iterates over them in order.
 type index struct {
 	tables    []table // one for each partition
 	n         int
 	bytes     int64 // of payload
-	scheduled int   // of those swapped out
-	shared    int   // of those swapped out: how many share their payload
-	own       int64 // bytes of payload of those swapped out that do not
+	scheduled int   // scheduled messages that are swapped out
+	shared    int   // swapped out messages that share their payload
+	own       int64 // bytes of payload of swapped out messages that do not share it
 	wakes     wakeHeap
 	spare     *chunk
-	memory    *atomic.Int64 // bytes that messages in memory take in all holders; nil: nobody asks
+	memory    *atomic.Int64 // bytes of messages in memory, of all holders; nil without storage
 }
 
 // at returns the chunk of a sequence number, nil if it has none.
 func (x *index) at(sequence int64) *chunk {
-	p := uint64(partitionOf(sequence)) // of a number that a client made up it may be any
+	p := uint64(partitionOf(sequence)) // a client may send any number
 	if p >= uint64(len(x.tables)) {
 		return nil
 	}
 	return x.tables[p].at(sequence >> chunkBits)
 }
 
-// set puts m, which is new, into the index.
+// set adds m, which is new.
 func (x *index) set(m *message) {
 	number := m.sequence >> chunkBits
 	at := x.tables[partitionOf(m.sequence)].slot(number)
@@ -74,7 +74,7 @@ func (x *index) fill(c *chunk, m *message) {
 	}
 }
 
-// empty is the reverse of fill.
+// empty is the inverse of fill.
 func (x *index) empty(c *chunk, m *message) {
 	i := m.sequence & chunkMask
 	c.slots[i] = nil
@@ -93,7 +93,7 @@ func (x *index) get(sequence int64) *message {
 	return c.slots[sequence&chunkMask]
 }
 
-// swapped returns where a message that is swapped out waits, else nowhere.
+// swapped returns the place of a swapped out message, nowhere for any other.
 func (x *index) swapped(sequence int64) place {
 	c, bit := x.at(sequence), uint64(1)<<(sequence&chunkMask)
 	switch {
@@ -107,7 +107,7 @@ func (x *index) swapped(sequence int64) place {
 	return inReady
 }
 
-// remove takes m, which is in memory, out of the index.
+// remove removes m, which is in memory.
 func (x *index) remove(m *message) {
 	c := x.at(m.sequence)
 	x.empty(c, m)
@@ -124,7 +124,7 @@ func (x *index) remove(m *message) {
 	}
 }
 
-// swapOut keeps of m no more than that it is there. wake is when it has to be looked at.
+// swapOut drops m from memory and sets its bits. wake is when it expires or is due, 0 = never.
 func (x *index) swapOut(m *message, wake int64) {
 	c, bit := x.at(m.sequence), uint64(1)<<(m.sequence&chunkMask)
 	x.empty(c, m)
@@ -147,7 +147,7 @@ func (x *index) swapOut(m *message, wake int64) {
 	}
 }
 
-// swapIn is the reverse of swapOut.
+// swapIn is the inverse of swapOut.
 func (x *index) swapIn(m *message) {
 	c, bit := x.at(m.sequence), uint64(1)<<(m.sequence&chunkMask)
 	for _, mask := range []*uint64{&c.swapped, &c.deferred, &c.recorded, &c.scheduled} {
@@ -171,9 +171,8 @@ func (x *index) countSwapped(m *message, by int) {
 	}
 }
 
-// from yields the messages with at least the given sequence number, one partition after the
-// other, in each in order; nil for one that is swapped out. No message may come or go
-// meanwhile.
+// from yields the messages from a sequence number on, one partition after the other, each in
+// order; nil for a swapped out one. No message may be added or removed meanwhile.
 func (x *index) from(sequence int64) iter.Seq2[int64, *message] {
 	return func(yield func(int64, *message) bool) {
 		for i := range x.tables {

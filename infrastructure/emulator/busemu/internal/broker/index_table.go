@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// table is the chunks of one partition. Numbers are dense, so it is an array; empty
-// chunks at its start are dropped.
+// table has the chunks of one partition, in an array because numbers are dense. Empty chunks
+// at its start are dropped.
 type table struct {
 	chunks []*chunk
 	base   int64 // number of chunks[0]
@@ -21,12 +21,12 @@ func (t *table) at(number int64) *chunk {
 	return t.chunks[i]
 }
 
-// slot returns the place of a chunk, which is made if need be.
+// slot returns the place of a chunk, extending the table if necessary.
 func (t *table) slot(number int64) **chunk {
 	switch {
 	case len(t.chunks) == 0:
 		t.base = number
-	case number < t.base: // rare: a message overtaken on its way here
+	case number < t.base: // rare: this message was overtaken by a later one
 		t.chunks = append(make([]*chunk, t.base-number), t.chunks...)
 		t.base = number
 	}
@@ -36,7 +36,7 @@ func (t *table) slot(number int64) **chunk {
 	return &t.chunks[number-t.base]
 }
 
-// drop takes a chunk out.
+// drop removes a chunk.
 func (t *table) drop(number int64) {
 	t.chunks[number-t.base] = nil
 	for len(t.chunks) > 0 && t.chunks[0] == nil {
@@ -48,8 +48,8 @@ func (t *table) drop(number int64) {
 	}
 }
 
-// from yields the partition's messages with at least the given sequence number, in order;
-// nil for one that is swapped out. No message may come or go meanwhile.
+// from yields the partition's messages from a sequence number on, in order; nil for a swapped
+// out one. No message may be added or removed meanwhile.
 func (t *table) from(sequence int64) iter.Seq2[int64, *message] {
 	return func(yield func(int64, *message) bool) {
 		for i := max(0, sequence>>chunkBits-t.base); i < int64(len(t.chunks)); i++ {

@@ -5,18 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// inlet is where messages come in: one for each queue and each topic.
+// inlet accepts the messages for one queue or topic.
 type inlet struct {
 	e    *engine
-	find func(path string) (*inlet, error) // of another entity
+	find func(path string) (*inlet, error) // finds the inlet of another entity
 	path string
 	kind EntityKind
-	// partitioned, partitions (one if it is not partitioned) and whether there is a history
-	// are fixed at creation.
+	// partitioned, partitions (1 if not partitioned) and the existence of a history are fixed
+	// at creation.
 	partitioned bool
 	partitions  int
-	// rest holds scheduled messages and counts sequence numbers: a queue's own holder, or
-	// a topic's for that purpose.
+	// rest has the scheduled messages and numbers all messages. It is a queue's main holder,
+	// or a topic's own.
 	rest *holder
 	ledger
 	lastUsed atomic.Int64
@@ -24,17 +24,17 @@ type inlet struct {
 	mu     sync.Mutex
 	config inletConfig
 	gone   bool
-	// sweepArmed says that the alarm sweep is set.
+	// sweepArmed reports that the alarm sweep is set.
 	sweepArmed bool
-	turn       int // partition that a batch without key went to last
+	turn       int // partition of the last batch without key
 	targets    []*target
 	history    *history // nil without duplicate detection
-	sweep      alarm    // forgets old ids
+	sweep      alarm    // drops old ids of history
 	senders    map[*Sender]struct{}
 	counters   Counters // Accepted, Duplicates, Refused
 }
 
-// inletConfig is the part of an entity's properties that its inlet obeys.
+// inletConfig has those properties of an entity that its inlet applies.
 type inletConfig struct {
 	maxMessage, maxBatch int
 	quota                int64
@@ -44,30 +44,29 @@ type inletConfig struct {
 	sendDisabled         bool
 }
 
-// target is a holder that an inlet fills. Guarded by the inlet's mu.
+// target is a holder to which an inlet sends messages. Guarded by the inlet's mu.
 type target struct {
 	holder           *holder
-	ttl              int64 // longest time to live, 0 = no limit
+	ttl              int64 // limit of the time to live, 0 = none
 	session          bool
-	matcher          *matcher // nil: everything
-	deadLetterErrors bool     // of the matcher
+	matcher          *matcher // nil: matches all messages
+	deadLetterErrors bool     // dead-letter messages on which the matcher fails
 }
 
 // Sender sends to one queue or topic. Safe for concurrent use.
 type Sender struct {
 	inlet  *inlet
 	closed func(error)
-	gone   error // why it takes no more; guarded by inlet.mu
+	gone   error // why it was closed; guarded by inlet.mu
 }
 
-// Send accepts all messages of the batch or none. It returns at once; done is called
-// when the batch is durable or refused. Batches of one sender become visible in the
-// order of the calls.
+// Send accepts all messages of the batch or none. It returns at once; done is called when the
+// batch is durable or refused. Batches of one sender become visible in the order of the calls.
 func (s *Sender) Send(batch []Message, done func(error)) {
 	s.inlet.send(batch, &intake{inlet: s.inlet, sender: s, done: done})
 }
 
-// Close closes the sender. Batches under way are finished.
+// Close closes the sender. Batches in flight are still completed.
 func (s *Sender) Close() {
 	s.inlet.mu.Lock()
 	defer s.inlet.mu.Unlock()
@@ -88,7 +87,7 @@ func (in *inlet) maySend() error {
 	return nil
 }
 
-// detach ends all senders.
+// detach closes all senders.
 func (in *inlet) detach(reason error, later *callbacks) {
 	for s := range in.senders {
 		s.gone = reason
@@ -99,7 +98,7 @@ func (in *inlet) detach(reason error, later *callbacks) {
 	clear(in.senders)
 }
 
-// reconfigure gives the inlet a new configuration.
+// reconfigure applies changed properties.
 func (in *inlet) reconfigure(c inletConfig, window int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -110,7 +109,7 @@ func (in *inlet) reconfigure(c inletConfig, window int64) {
 	}
 }
 
-// retire ends the inlet for good.
+// retire closes the inlet for good.
 func (in *inlet) retire(reason error, later *callbacks) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -131,8 +130,8 @@ func (in *inlet) read() Counters {
 	return in.counters
 }
 
-// newInlet makes the inlet of an entity. One that is partitioned and has no number of
-// partitions was stored when there was one only, and keeps to that.
+// newInlet makes the inlet of an entity. A partitioned entity without a number of partitions
+// was stored by a version that had one partition only, and keeps one.
 func newInlet(e *engine, find func(string) (*inlet, error), id uint32, kind EntityKind, path string, partitioned bool, partitions int) *inlet {
 	in := &inlet{
 		e: e, find: find, path: path, kind: kind, ledger: ledger{id: id, durable: e.store != nil}, partitioned: partitioned, partitions: max(1, partitions), senders: make(map[*Sender]struct{}),
@@ -141,7 +140,7 @@ func newInlet(e *engine, find func(string) (*inlet, error), id uint32, kind Enti
 	return in
 }
 
-// site is where a holder of the inlet's messages is.
+// site returns the site of a holder for the inlet's messages.
 func (in *inlet) site(path string) site {
 	return site{e: in.e, path: path, ledger: &in.ledger, partitions: in.partitions}
 }

@@ -5,18 +5,18 @@ import (
 	"errors"
 )
 
-// Keys start with the kind of the record. All but the first three go on with the holder's
-// id (4 bytes, big-endian), so that a holder's records can be dropped as ranges.
+// Keys start with the kind of the record. All but the first three continue with the holder's
+// id (4 bytes, big-endian), so that a holder's records can be deleted as ranges.
 //
 //	v                           format of the store
-//	i                           highest id an entity was given
+//	i                           highest id given to an entity
 //	e entity                    entity, JSON
-//	n holder                    last sequence numbers given out, 8 bytes for each partition
+//	n holder                    last sequence numbers, 8 bytes for each partition
 //	p holder sequence           payload shared by several messages (holder: the topic's)
 //	m holder sequence           message
-//	m holder sequence 's'       what changed about the message since it was enqueued
+//	m holder sequence 's'       changes of the message since it was enqueued
 //	x holder session            session state
-//	d holder time sequence      hashes of message ids first seen at that time
+//	d holder time sequence      hashes of message ids added at that time
 const (
 	kindVersion  = 'v' // see package disk
 	kindLastID   = 'i'
@@ -47,7 +47,7 @@ func historyKey(buf []byte, id uint32, at, sequence int64) []byte {
 	return binary.BigEndian.AppendUint64(sequenceKey(buf, kindHistory, id, at), uint64(sequence))
 }
 
-// splitKey is the reverse of holderKey; rest is what follows the id.
+// splitKey is the inverse of holderKey; rest follows the id.
 func splitKey(key []byte) (id uint32, rest []byte, err error) {
 	if len(key) < 5 {
 		return 0, nil, errKey
@@ -62,6 +62,6 @@ func splitSequence(rest []byte) (sequence int64, suffix []byte, err error) {
 	return int64(binary.BigEndian.Uint64(rest)), rest[8:], nil
 }
 
-// idHash stands for a message id. 128 bits of SHA-256: with 36 million ids in a window
-// two different ones meet with a probability below 10^-22.
+// idHash represents a message id by 128 bits of SHA-256. Among 36 million ids in a window, two
+// have the same hash with a probability below 10^-22.
 type idHash [16]byte

@@ -4,15 +4,14 @@ import (
 	"slices"
 )
 
-// line is the receivers of a holder, and those that wait for messages. Guarded by the
-// holder's mu.
+// line has the receivers of a holder. Guarded by the holder's mu.
 type line struct {
 	receivers map[*Receiver]struct{}
 	hungry    []*Receiver // with credit, without session; next first
 	browsing  []*Receiver
 }
 
-// lineUp puts a receiver with credit in the line of those that wait for messages.
+// lineUp queues a receiver that has credit.
 func (l *line) lineUp(r *Receiver) {
 	if r.credit > 0 && !r.hungry {
 		r.hungry = true
@@ -20,7 +19,7 @@ func (l *line) lineUp(r *Receiver) {
 	}
 }
 
-// remove takes a receiver out.
+// remove removes a receiver.
 func (l *line) remove(r *Receiver) {
 	delete(l.receivers, r)
 	same := func(x *Receiver) bool { return x == r }

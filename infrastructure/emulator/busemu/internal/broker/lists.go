@@ -1,7 +1,7 @@
 package broker
 
-// lockedList is a list of locked messages by the end of their locks. Locks of one
-// holder last equally long, so a message almost always goes to the end.
+// lockedList orders locked messages by the end of their locks. The locks of one holder have
+// the same duration, so a message nearly always goes to the end.
 type lockedList struct{ head, tail *message }
 
 func (l *lockedList) insert(m *message) {
@@ -36,12 +36,12 @@ func (l *lockedList) remove(m *message) {
 	m.prev, m.next = nil, nil
 }
 
-// sessionList is a doubly linked list. A session is in at most one.
+// sessionList is a doubly linked list. A session is in one list at most.
 type sessionList struct{ head, tail *session }
 
 func (l *sessionList) append(s *session) { l.after(l.tail, s) }
 
-// insert puts s behind all whose locks end no later.
+// insert adds s after all sessions whose locks do not end later.
 func (l *sessionList) insert(s *session) {
 	prev := l.tail
 	for prev != nil && prev.lockedUntil > s.lockedUntil {
@@ -64,7 +64,7 @@ func (l *sessionList) after(prev, s *session) {
 	}
 }
 
-// removeIf takes s out of l if that is where it is.
+// removeIf removes s from l, if it is in l.
 func (l *sessionList) removeIf(s *session) {
 	if s.list != l {
 		return

@@ -10,18 +10,18 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// loader rebuilds the broker from its store. Any record that does not fit is an error:
-// the broker does not guess.
+// loader rebuilds the broker from its store. A record that does not fit is an error; the
+// loader does not guess.
 type loader struct {
 	c       *catalog
 	db      *disk.DB
 	topics  map[uint32]*topic
-	inlets  map[uint32]*inlet // by the id of their resting holder
+	inlets  map[uint32]*inlet // by the id of inlet.rest
 	holders map[uint32]*holder
-	last    *message  // the message loaded last, and where it is
+	last    *message  // loaded last, with its holder
 	lastIn  *holder   //
-	reading readBack  // of the holder that is loaded
-	later   callbacks // forwards what was waiting for it; run when the store runs
+	reading readBack  // for the holder being loaded
+	later   callbacks // forwards messages; run after the store has started
 }
 
 func load(c *catalog) (resume func(), err error) {
@@ -51,7 +51,7 @@ func load(c *catalog) (resume func(), err error) {
 		return nil, err
 	}
 	for _, h := range l.holders {
-		h.touch() // an entity is not idle for the time the broker was down
+		h.touch() // the time while the broker was down does not count as idle
 		h.arm()
 		h.forward(&l.later)
 	}
@@ -110,7 +110,7 @@ func (l *loader) entity(key, value []byte) error {
 		l.inlets[t.inlet.rest.id] = t.inlet
 		l.holders[t.inlet.rest.id] = t.inlet.rest
 	case r.Subscription != nil:
-		t := l.topics[r.Of] // ids rise, so the topic came first
+		t := l.topics[r.Of] // ids rise, so the topic was loaded before
 		if t == nil {
 			return fmt.Errorf("the topic of subscription %s is missing", r.Name)
 		}
@@ -158,7 +158,7 @@ func (l *loader) payload(key, value []byte) error {
 	if err != nil {
 		return err
 	}
-	in.shares.add(sequence, 1) // that it is there; see dropOrphan
+	in.shares.add(sequence, 1) // counts the record itself; see dropOrphan
 	in.size.Add(int64(len(value)))
 	return nil
 }
@@ -207,7 +207,7 @@ func (l *loader) history(key, value []byte) error {
 	}
 	added := 0
 	for ; len(value) > 0; value = value[len(idHash{}):] {
-		if in.history.add(idHash(value[:len(idHash{})])) { // else the window was shorter once
+		if in.history.add(idHash(value[:len(idHash{})])) { // otherwise the window was shorter at that time
 			added++
 		}
 	}

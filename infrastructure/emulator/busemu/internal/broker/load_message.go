@@ -48,14 +48,14 @@ func (l *loader) message(key, value []byte) error {
 	return nil
 }
 
-// swapOutLast swaps out the message that was loaded last, if memory is short.
+// swapOutLast swaps out the message loaded last, if memory is short.
 func (l *loader) swapOutLast() {
 	if l.last != nil {
 		l.lastIn.swapOut([]*message{l.last})
 	}
 }
 
-// attach makes m's body whole.
+// attach completes m's body.
 func (l *loader) attach(h *holder, m *message) error {
 	b := m.body
 	b.owner = h.ledger
@@ -75,8 +75,8 @@ func (l *loader) attach(h *holder, m *message) error {
 	return l.reading.payload(b)
 }
 
-// dropOrphan removes a shared payload that no message refers to. A crash leaves some if
-// it comes just after a subscription was deleted.
+// dropOrphan deletes a shared payload without messages. A crash right after the deletion of a
+// subscription leaves some.
 func (l *loader) dropOrphan(key, value []byte) error {
 	in, sequence, err := l.payloadKey(key)
 	if err != nil || in.shares.add(sequence, -1) > 0 {

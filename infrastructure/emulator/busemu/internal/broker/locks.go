@@ -1,9 +1,8 @@
 package broker
 
-// giveBack returns a locked message to its place. A failed delivery is counted, and
-// the message dead-lettered if that was the last one it was allowed. changed says that
-// the message's record has to change in any case. done, if not nil, is called when the
-// outcome is durable.
+// giveBack returns a locked message to its place. A failed delivery counts, and dead-letters
+// the message if it was the last one allowed. changed forces a state record. done, if not nil,
+// is called when the outcome is durable.
 func (h *holder) giveBack(m *message, failed, changed bool, done func(error), now int64, later *callbacks) {
 	h.withdraw(m)
 	if failed && h.deadLetter != nil {
@@ -23,7 +22,7 @@ func (h *holder) giveBack(m *message, failed, changed bool, done func(error), no
 	}
 }
 
-// expireLocks gives back messages whose locks have ended.
+// expireLocks gives back the messages whose locks have ended.
 func (h *holder) expireLocks(now int64, later *callbacks) {
 	for m := h.locked.head; m != nil && m.lockedUntil <= now; m = h.locked.head {
 		h.loseLock(m, now, later)

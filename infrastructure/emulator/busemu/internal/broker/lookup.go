@@ -1,9 +1,8 @@
 package broker
 
-// Lookup tells what path leads to; NotFound if nothing. Paths are compared without
-// regard to case: queue, topic, topic/Subscriptions/name, and for queues and
-// subscriptions the suffixes /$DeadLetterQueue and /$Transfer/$DeadLetterQueue (which
-// is always empty).
+// Lookup describes the entity at a path, or returns NotFound. Paths are compared without
+// regard to case: queue, topic, topic/Subscriptions/name, and for queues and subscriptions the
+// suffixes /$DeadLetterQueue and /$Transfer/$DeadLetterQueue (always empty).
 func (c *catalog) Lookup(path string) (EntityInfo, error) {
 	if c.closed.Load() {
 		return EntityInfo{}, closed()

@@ -7,10 +7,10 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
-// matcher is the rules of a subscription, compiled. nil matches everything.
+// matcher has the compiled rules of a subscription. A nil matcher matches all messages.
 type matcher struct {
 	rules   []compiledRule
-	refused string // why a send cannot be evaluated, empty if it can
+	refused string // why sends are refused, empty if they are not
 }
 
 type compiledRule struct {
@@ -19,11 +19,11 @@ type compiledRule struct {
 	action     sqlfilter.Statements // nil: none
 }
 
-// facts are a message's fields, decoded when the first rule asks for them.
+// facts are the fields of a message, decoded only if a rule needs them.
 type facts struct {
 	options *Options
 	body    *body
-	at      int64 // when it was enqueued
+	at      int64 // enqueued time
 	fields  *sqlfilter.Fields
 	err     error
 }
@@ -41,8 +41,8 @@ func (f *facts) get() (*sqlfilter.Fields, error) {
 	return f.fields, f.err
 }
 
-// match reports whether a rule without an action is true of the message, and the
-// actions of the others that are.
+// match reports whether a rule without an action matches the message. It also returns the
+// actions of the other matching rules.
 func (m *matcher) match(f *facts) (plain bool, actions []sqlfilter.Statements, err error) {
 	if m == nil {
 		return true, nil, nil
@@ -93,7 +93,7 @@ func compileRules(o *Options, path string, rules []Rule) (*matcher, error) {
 		}
 		m.rules = append(m.rules, c)
 		if c.condition == sqlfilter.Always && c.action == nil && len(rules) == 1 {
-			return nil, nil // matches everything: nothing to evaluate
+			return nil, nil // matches every message, so there is nothing to evaluate
 		}
 	}
 	return m, nil
@@ -135,7 +135,7 @@ func withFields(o *Options, r Rule, c sqlfilter.Condition) (compiledRule, error)
 	return compiledRule{condition: c, needFields: true}, nil
 }
 
-// act is the copy of a message that an action makes.
+// act returns the copy of a message that an action makes.
 func act(a sqlfilter.Statements, facts *facts) (*body, error) {
 	before, err := facts.get()
 	if err != nil {

@@ -1,26 +1,26 @@
 package broker
 
-// op is one unit of work that becomes durable as a whole. Its three steps run in
-// this order; with storage, ops run through each step in the order of submit.
+// op is a unit of work that becomes durable as a whole. Its steps run in this order. With
+// storage, ops go through each step in the order of submit.
 type op interface {
-	// write puts the op's records into w (nil in memory mode) and lets go of payloads
-	// that nothing refers to any more. Committer goroutine, no locks held.
+	// write puts the op's records into w (nil in memory mode) and releases unused payloads. It
+	// runs on the committer goroutine without locks.
 	write(w *writer)
-	// publish makes the result visible. In memory mode the caller of submit may hold
-	// the lock of an inlet or of the holder that messages leave, so publish must take
-	// only locks that come after those.
+	// publish makes the result visible. In memory mode the caller of submit may hold the lock
+	// of an inlet, or of the holder that messages leave. publish must therefore take only
+	// locks that come after those.
 	publish(later *callbacks)
-	// finish reports the outcome. No locks held.
+	// finish reports the outcome. It runs without locks.
 	finish(err error)
 }
 
-// callbacks collects what is to be called once the caller has let go of its locks.
-// The zero value is empty.
+// callbacks collects calls to be made when the caller has released its locks. The zero value
+// is empty.
 type callbacks struct {
 	first op
 	ops   []op
 	funcs []func()
-	group *opGroup // of a transaction: takes what is submitted meanwhile
+	group *opGroup // of a transaction: receives the ops submitted meanwhile
 }
 
 func (c *callbacks) finish(o op) {
@@ -33,7 +33,7 @@ func (c *callbacks) finish(o op) {
 
 func (c *callbacks) call(f func()) { c.funcs = append(c.funcs, f) }
 
-// run calls everything that was collected. The calls may collect nothing more.
+// run makes the collected calls. They must not collect others.
 func (c *callbacks) run() {
 	if c.first != nil {
 		c.first.finish(nil)
@@ -46,7 +46,7 @@ func (c *callbacks) run() {
 	}
 }
 
-// waiting is an op of which somebody awaits the end: administration, session state.
+// waiting is an op that only has records and a callback: administration, session state.
 type waiting struct {
 	records func(w *writer)
 	done    func(error)
@@ -66,7 +66,7 @@ func (o *waiting) finish(err error) {
 	}
 }
 
-// opGroup is several ops that become durable, visible and finished as one.
+// opGroup is several ops that become durable, visible and finished together.
 type opGroup struct {
 	ops  []op
 	done func(error)

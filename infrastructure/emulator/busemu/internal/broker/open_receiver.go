@@ -1,7 +1,10 @@
 package broker
 
-// OpenReceiver opens a receiver without session. It has no credit. NotAllowed if the
-// entity requires sessions.
+// OpenReceiver opens a receiver without session and without credit.
+//
+// It supports peek-lock, receive-and-delete and browsing. It refuses entities with sessions,
+// except to browsers, and entities that forward (NotAllowed), and disabled ones
+// (EntityDisabled).
 func (b *Broker) OpenReceiver(path string, o ReceiverOptions) (*Receiver, error) {
 	h, err := b.holderAt(path)
 	if err != nil {

@@ -1,25 +1,24 @@
 package broker
 
-// OutcomeKind says how a locked message is settled.
+// OutcomeKind is the kind of a settlement.
 type OutcomeKind uint8
 
 // The outcomes.
 const (
 	// Complete removes the message.
 	Complete OutcomeKind = iota + 1
-	// Abandon gives the message back to its place and counts the delivery as failed.
+	// Abandon returns the message to its place and counts a failed delivery.
 	Abandon
-	// Release gives the message back to its place; the delivery is not counted.
+	// Release returns the message to its place without counting the delivery.
 	Release
-	// Defer sets the message aside; it can be received by sequence number only.
+	// Defer sets the message aside. It can then be received by sequence number only.
 	Defer
 	// DeadLetter moves the message to the dead-letter queue.
 	DeadLetter
 )
 
-// Outcome is a settlement. Properties are merged into the message's application
-// properties by every kind but Complete and Release. Reason and Description belong
-// to DeadLetter.
+// Outcome is a settlement. Every kind except Complete and Release merges Properties into the
+// message's application properties. Reason and Description belong to DeadLetter.
 type Outcome struct {
 	Kind        OutcomeKind
 	Reason      string

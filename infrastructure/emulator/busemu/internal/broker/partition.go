@@ -4,18 +4,17 @@ import (
 	"hash/fnv"
 )
 
-// The messages of a partitioned entity are spread over partitions, in the queue or in
-// each of the topic's subscriptions, and in their dead-letter queues. Each partition
-// numbers its messages by itself, and has a table of the index and a ready list of its
-// own: order is kept in a partition, not between two. What a message becomes (the copy of
-// a subscription, a dead letter, a scheduled message whose time has come) stays in its
-// partition. Messages that are forwarded to another entity are spread anew there.
+// The messages of a partitioned entity are spread over partitions: in the queue or each of the
+// topic's subscriptions, and in their dead-letter queues. Each partition has its own sequence
+// numbers, index table and ready list, so that order holds within a partition only. Copies for
+// subscriptions, dead letters and due scheduled messages stay in the partition of their
+// message. The target of forwarding assigns partitions again.
 //
-// The upper 16 bits of a sequence number are the partition. In an entity that is not
-// partitioned they are zero: it has one partition, and all of this costs it nothing.
+// The upper 16 bits of a sequence number are the partition. They are zero in an entity that is
+// not partitioned; it has one partition and no extra cost.
 
-// partitionKey is what decides on a message's partition: session id, partition key, or
-// with duplicate detection the message id; ok is false if it has none of them.
+// partitionKey returns the key that determines a message's partition: session id, partition
+// key, or with duplicate detection the message id. ok is false if it has none.
 func (in *inlet) partitionKey(m *Message) (key string, ok bool) {
 	switch {
 	case m.HasSession:
@@ -26,8 +25,8 @@ func (in *inlet) partitionKey(m *Message) (key string, ok bool) {
 	return m.PartitionKey, m.PartitionKey != ""
 }
 
-// partition chooses the partition of a batch whose messages have one key or none: those
-// without take turns. Called with in.mu.
+// partition returns the partition of a batch, which has one key or none. Batches without key
+// go to the partitions in turn. Called with in.mu.
 func (in *inlet) partition(batch []Message) int {
 	if in.partitions == 1 {
 		return 0
@@ -39,7 +38,7 @@ func (in *inlet) partition(batch []Message) int {
 	return in.turn
 }
 
-// partitionOfKey is the same for as long as the entity lives.
+// partitionOfKey maps a key to a partition. The mapping is fixed while the entity exists.
 func (in *inlet) partitionOfKey(key string) int {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(key)) // never fails
@@ -60,7 +59,7 @@ func (in *inlet) checkPartition(batch []Message) error {
 	return nil
 }
 
-// recorded is the number of partitions as an entity's record has it.
+// recorded returns the number of partitions for the entity's record.
 func (in *inlet) recorded() int {
 	if !in.partitioned {
 		return 0
@@ -68,7 +67,7 @@ func (in *inlet) recorded() int {
 	return in.partitions
 }
 
-// partitionOfBatch is where a batch goes.
+// partitionOfBatch returns the partition to which a batch goes.
 func (in *inlet) partitionOfBatch(batch []Message) (p Partition) {
 	if !in.partitioned {
 		return p
@@ -80,7 +79,7 @@ func (in *inlet) partitionOfBatch(batch []Message) (p Partition) {
 	return p
 }
 
-// partitionOfMessage is where a message lies.
+// partitionOfMessage returns the partition of a message.
 func (in *inlet) partitionOfMessage(m *message) (p Partition) {
 	if !in.partitioned {
 		return p

@@ -4,15 +4,17 @@ import (
 	"cmp"
 )
 
-// PeekOptions say where to peek.
+// PeekOptions select the messages to peek.
 type PeekOptions struct {
 	From    int64   // first sequence number
-	Count   int     // at most that many; default 1
-	Session *string // one session only
+	Count   int     // limit; default 1
+	Session *string // of this session only
 }
 
-// Peek reads messages without locking them: ready, locked, deferred and scheduled
-// ones, in order of sequence number.
+// Peek returns messages without locking them: ready, locked, deferred and scheduled ones, in
+// order of sequence number. It refuses nothing; an unknown session has no messages.
+//
+// Source: com.microsoft:peek-message, azservicebus internal/mgmt.go.
 func (b *Broker) Peek(path string, o PeekOptions) ([]Delivery, error) {
 	h, err := b.holderAt(path)
 	if err != nil {

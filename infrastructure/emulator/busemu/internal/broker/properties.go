@@ -22,9 +22,9 @@ const (
 	StatusReceiveDisabled Status = "ReceiveDisabled"
 )
 
-// Queue describes a queue. Zero values stand for the service's defaults.
+// Queue describes a queue. Zero values mean the service's defaults.
 type Queue struct {
-	Name                              string        `json:"-"` // has a place of its own in the record
+	Name                              string        `json:"-"` // stored beside the properties
 	LockDuration                      time.Duration // default 1 min, at most 5 min
 	MaxSizeMB                         int           // default 1024, times the partitions
 	MaxMessageSizeKB                  int           // default 256, Premium 1024
@@ -43,8 +43,7 @@ type Queue struct {
 	Opaque                            []byte // XML that the admin API stores with the entity; leave it nil
 }
 
-// Topic describes a topic and its subscriptions. Zero values stand for the service's
-// defaults.
+// Topic describes a topic and its subscriptions. Zero values mean the service's defaults.
 type Topic struct {
 	Name                              string        `json:"-"`
 	MaxSizeMB                         int           // default 1024, times the partitions
@@ -59,13 +58,11 @@ type Topic struct {
 	DisableBatchedOperations, Express bool          // stored, without effect
 	UserMetadata                      string
 	Opaque                            []byte // XML that the admin API stores with the entity; leave it nil
-	// Subscriptions are created with the topic by busemu's Server. The broker does not
-	// read them.
+	// Subscriptions are created with the topic by busemu's Server. The broker ignores them.
 	Subscriptions []Subscription `json:"-"`
 }
 
-// Subscription describes a subscription of a topic. Zero values stand for the service's
-// defaults.
+// Subscription describes a subscription of a topic. Zero values mean the service's defaults.
 type Subscription struct {
 	Name                             string        `json:"-"`
 	LockDuration                     time.Duration // default 1 min, at most 5 min
@@ -97,14 +94,14 @@ type Rule struct {
 	CreatedAt time.Time // set by the broker
 }
 
-// DefaultRule is the name of the rule of a subscription that was given none.
+// DefaultRule is the name of the rule of a subscription created without rules.
 const DefaultRule = "$Default"
 
-// Counts are an entity's runtime figures. For a topic, Active, DeadLetter and the
-// like are zero; Scheduled counts the messages that wait at the topic.
+// Counts are an entity's runtime figures. For a topic, Active, DeadLetter and the like are
+// zero; Scheduled counts the topic's scheduled messages.
 type Counts struct {
 	Active, DeadLetter, Scheduled, Deferred, Locked int64
-	// TransferDeadLetter and Transfer are always zero: there are no transfer queues.
+	// TransferDeadLetter and Transfer are always zero, because there are no transfer queues.
 	Transfer, TransferDeadLetter int64
 	Sessions                     int64
 	SizeBytes                    int64
@@ -116,22 +113,22 @@ type Counts struct {
 // Times are when an entity was created, changed and last used.
 type Times struct{ CreatedAt, UpdatedAt, AccessedAt time.Time }
 
-// QueueInfo is a queue as it stands, defaults filled in.
+// QueueInfo is a queue with its defaults, counts and times.
 type QueueInfo struct {
 	Queue
 	Counts
 	Times
 }
 
-// TopicInfo is a topic as it stands, defaults filled in.
+// TopicInfo is a topic with its defaults, counts and times.
 type TopicInfo struct {
 	Topic
 	Counts
 	Times
 }
 
-// SubscriptionInfo is a subscription as it stands, defaults filled in. Rules is in
-// order of creation.
+// SubscriptionInfo is a subscription with its defaults, counts and times. Rules are in order
+// of creation.
 type SubscriptionInfo struct {
 	Topic string
 	Subscription
@@ -139,7 +136,7 @@ type SubscriptionInfo struct {
 	Times
 }
 
-// EntityKind is what a path leads to.
+// EntityKind is the kind of entity at a path.
 type EntityKind uint8
 
 // The kinds of entity.
@@ -151,9 +148,9 @@ const (
 	KindTransferDeadLetter
 )
 
-// EntityInfo is what a link needs to know of the entity at the other end.
+// EntityInfo describes the entity at the other end of a link.
 type EntityInfo struct {
-	Path               string // as it was created, not as it was asked for
+	Path               string // with the case in which the entity was created
 	Kind               EntityKind
 	RequiresSession    bool
 	Partitioned        bool
@@ -164,8 +161,8 @@ type EntityInfo struct {
 	Status             Status
 }
 
-// Counters count what happened to an entity since it was created or the broker
-// opened. They are not stored.
+// Counters count an entity's events since it was created or the broker was opened. They are
+// not stored.
 type Counters struct {
 	Accepted     int64 // messages acknowledged, duplicates included
 	Duplicates   int64 // acknowledged and dropped

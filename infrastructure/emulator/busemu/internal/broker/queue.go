@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// CreateQueue creates a queue and returns it with its defaults filled in.
-// EntityExists, ArgumentError.
+// CreateQueue creates a queue and returns it with its defaults. EntityExists, ArgumentError.
 func (c *catalog) CreateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
 	if err := validateQueue(c.engine, &p); err != nil {
 		return QueueInfo{}, err
@@ -34,7 +33,7 @@ func (c *catalog) CreateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
 	return info, err
 }
 
-// newQueue builds a queue and puts it into the catalog.
+// newQueue adds a queue to the catalog.
 func (c *catalog) newQueue(r entityRecord) *queue {
 	q := &queue{id: r.ID, name: r.Name, props: *r.Queue, times: r.Times}
 	q.props.Name = r.Name
@@ -69,7 +68,7 @@ func (q *queue) holderConfig() holderConfig {
 	}
 }
 
-// UpdateQueue changes a queue. Links stay open: the service closes them a moment after
+// UpdateQueue changes a queue. Links stay open, because the service closes them a moment after
 // its answer (see DetachAll).
 func (c *catalog) UpdateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
 	if err := validateQueue(c.engine, &p); err != nil {
@@ -91,7 +90,7 @@ func (c *catalog) UpdateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
 		if err := c.forwardable(p.ForwardTo, p.ForwardDeadLetteredTo); err != nil {
 			return err
 		}
-		p.Name = q.name // as it was created
+		p.Name = q.name // with the case in which it was created
 		q.props, q.times.UpdatedAt = p, c.Now()
 		q.inlet.reconfigure(q.inletConfig(c.engine), int64(p.DuplicateDetectionWindow))
 		c.watchQueue(q)

@@ -8,13 +8,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// readBack reads messages that are swapped out. If it is asked for them in order, one that
-// lies beside the last one costs little: the messages of a batch do. It is used and closed
-// with the holder's lock held, which waits for no write. One that reads nothing costs
-// nothing.
+// readBack reads swapped out messages from the store. Neighbours that are read in order cost
+// little, and the messages of a batch are neighbours. It is used and closed with the holder's
+// lock held, and it waits for no write. Without a read it costs nothing.
 type readBack struct {
 	h                  *stock
-	messages, payloads *pebble.Iterator // nil until they are needed
+	messages, payloads *pebble.Iterator // nil until needed
 }
 
 func (h *stock) readBack() readBack { return readBack{h: h} }
@@ -22,13 +21,13 @@ func (h *stock) readBack() readBack { return readBack{h: h} }
 func (r *readBack) close() {
 	for _, it := range []*pebble.Iterator{r.messages, r.payloads} {
 		if it != nil {
-			_ = it.Close() // what it met was told when it was met
+			_ = it.Close() // its error was reported when it occurred
 		}
 	}
 	r.messages, r.payloads = nil, nil
 }
 
-// swapIn reads a message back that is swapped out; nil if the store has failed.
+// swapIn moves a swapped out message back to memory; nil if the store has failed.
 func (r *readBack) swapIn(sequence int64) *message {
 	m := r.fetch(sequence)
 	if m != nil {
@@ -37,7 +36,7 @@ func (r *readBack) swapIn(sequence int64) *message {
 	return m
 }
 
-// glance is fetch for somebody who only looks: the message says where it waits.
+// glance returns a swapped out message with its place, without moving it to memory.
 func (r *readBack) glance(sequence int64) *message {
 	m := r.fetch(sequence)
 	if m != nil {
@@ -46,8 +45,8 @@ func (r *readBack) glance(sequence int64) *message {
 	return m
 }
 
-// fetch returns a message that is swapped out as it is in the store, and leaves it
-// there; nil if the store has failed, which stops the broker.
+// fetch returns a swapped out message as it is in the store, without moving it to memory. It
+// returns nil if the store has failed, which stops the broker.
 func (r *readBack) fetch(sequence int64) *message {
 	m, err := r.message(sequence)
 	if err != nil {
@@ -80,7 +79,7 @@ func (r *readBack) message(sequence int64) (*message, error) {
 	return m, err
 }
 
-// state reads the record of what has changed about m, which is the next one.
+// state reads m's state record, which follows the message record.
 func (r *readBack) state(m *message) error {
 	key := append(sequenceKey(make([]byte, 0, 16), kindMessage, r.h.id, m.sequence), stateSuffix)
 	if !r.messages.Next() || !bytes.Equal(r.messages.Key(), key) {
@@ -93,14 +92,14 @@ func (r *readBack) state(m *message) error {
 	return parseState(value, m)
 }
 
-// payload reads the payload of a body that has a record of its own.
+// payload reads the payload of a body that shares it.
 func (r *readBack) payload(b *body) error {
 	value, err := r.seek(&r.payloads, kindPayload, r.h.ledger.id, b.sequence)
 	b.payload = append([]byte{}, value...)
 	return err
 }
 
-// seek returns a record's value, which is good until the next call.
+// seek returns a record's value, valid until the next call.
 func (r *readBack) seek(it **pebble.Iterator, kind byte, id uint32, sequence int64) (value []byte, err error) {
 	if *it == nil {
 		within := &pebble.IterOptions{LowerBound: holderKey(nil, kind, id), UpperBound: holderKey(nil, kind, id+1)}
@@ -115,7 +114,7 @@ func (r *readBack) seek(it **pebble.Iterator, kind byte, id uint32, sequence int
 	return (*it).ValueAndErr()
 }
 
-// missing is why an iterator did not find a record.
+// missing is the error of an iterator that did not find a record.
 func missing(key []byte, it *pebble.Iterator) error {
 	return fmt.Errorf("record %x: %w", key, cmp.Or(it.Error(), pebble.ErrNotFound))
 }

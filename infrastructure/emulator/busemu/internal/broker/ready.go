@@ -1,13 +1,12 @@
 package broker
 
-// readyList holds messages that can be delivered, in order of sequence number. New
-// messages have the highest numbers and go to the end of a list; messages that come
-// back go to a heap, so that giving back thousands at once, in any order, stays cheap.
-// Of those that are swapped out there is the number only, and perhaps the numbers of
-// some that are gone.
+// readyList has the messages that can be delivered, in order of sequence number. New messages
+// have the highest numbers and go to the end of a list. Returned messages go to a heap, so
+// that thousands of them, in any order, stay cheap. Of swapped out messages only the numbers
+// are kept, perhaps with numbers of removed messages.
 type readyList struct {
 	head, tail *message
-	n          int // in all three parts
+	n          int // of all three parts
 	returned   messageHeap
 	swapped    sequences
 }
@@ -17,7 +16,7 @@ func (l *readyList) push(m *message) {
 	l.link(m)
 }
 
-// link puts a message in that was counted before.
+// link adds a message that is in n already.
 func (l *readyList) link(m *message) {
 	m.place = inReady
 	if l.tail != nil && m.sequence < l.tail.sequence {
@@ -41,14 +40,14 @@ func (l *readyList) first() *message {
 	return l.head
 }
 
-// remove takes m, which is in the list, out of it.
+// remove removes m, which is in the list.
 func (l *readyList) remove(m *message) {
 	l.n--
 	l.unlink(m)
 }
 
-// swapOut keeps of m, which is in the list, the number; false: its turn comes before
-// that of one swapped out earlier, so it stays.
+// swapOut keeps only the number of m, which is in the list. It returns false, and m stays in
+// memory, if m comes before a message swapped out earlier.
 func (l *readyList) swapOut(m *message) bool {
 	if !l.swapped.push(m.sequence) {
 		return false

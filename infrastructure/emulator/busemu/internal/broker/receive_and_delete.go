@@ -1,14 +1,14 @@
 package broker
 
-// takeaway removes messages before a ReceiveAndDelete receiver gets them, so that no
-// loss of power can deliver them twice.
+// takeaway removes messages before a ReceiveAndDelete receiver gets them, so that a power
+// failure cannot cause a second delivery.
 type takeaway struct {
 	receiver *Receiver
 	messages []*message
 	recorded []bool
 }
 
-// takeAway is called with messages that are in no list but in the index.
+// takeAway is called with messages that are in the index but in no list.
 func (h *holder) takeAway(o *takeaway, later *callbacks) {
 	if h.e.store == nil {
 		for _, m := range o.messages {
@@ -61,9 +61,9 @@ func (o *takeaway) publish(later *callbacks) {
 
 func (o *takeaway) finish(error) {}
 
-// restore puts back what was removed for a receiver that has closed meanwhile:
-// nobody saw it. Its session was kept until now, so that no other receiver could
-// overtake.
+// restore puts messages back that were removed for a receiver which has closed since. No
+// client has seen them. The receiver kept its session until now, so that no other receiver
+// could overtake.
 func (o *takeaway) restore(later *callbacks) {
 	h := o.receiver.holder
 	back := &restoration{holder: h}

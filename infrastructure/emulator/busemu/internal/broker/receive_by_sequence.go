@@ -1,15 +1,20 @@
 package broker
 
-// SequenceOptions say what ReceiveBySequence receives.
+// SequenceOptions select the messages for ReceiveBySequence.
 type SequenceOptions struct {
 	Sequences []int64
 	Mode      Mode
-	// Session is required on entities with sessions and must be held.
+	// Session is required on entities with sessions; it must have a receiver.
 	Session *string
 }
 
-// ReceiveBySequence receives deferred messages, all or none (MessageNotFound). done
-// gets them when that is durable.
+// ReceiveBySequence receives deferred messages, all or none (MessageNotFound). done gets them
+// when that is durable.
+//
+// It supports peek-lock and receive-and-delete. On an entity with sessions it refuses a call
+// without a session that is held.
+//
+// Source: com.microsoft:receive-by-sequence-number, azservicebus internal/mgmt.go.
 func (b *Broker) ReceiveBySequence(path string, o SequenceOptions, done func([]Delivery, error)) {
 	h, err := b.holderAt(path)
 	if err != nil {
@@ -49,7 +54,7 @@ func (b *Broker) ReceiveBySequence(path string, o SequenceOptions, done func([]D
 	later.call(func() { done(found, nil) })
 }
 
-// deferredMessages returns the messages asked for, each once.
+// deferredMessages returns the requested messages, each once.
 func (h *holder) deferredMessages(o SequenceOptions) ([]*message, error) {
 	if err := h.mayReceive(); err != nil {
 		return nil, err

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Mode is how a receiver takes messages.
+// Mode is the way in which a receiver takes messages.
 type Mode uint8
 
 // The modes of a receiver.
@@ -17,32 +17,32 @@ const (
 // ReceiverOptions configure a receiver.
 type ReceiverOptions struct {
 	Mode Mode
-	// Deliver is given messages as credit allows; required. The slice is the broker's
-	// and is used again after the call. Called with the entity's lock held, one call at
-	// a time for each receiver: it must not block and must not call the broker.
+	// Deliver receives messages as credit allows; required. The slice belongs to the broker,
+	// which reuses it after the call. Deliver is called with the entity's lock held, one call
+	// at a time for each receiver. It must not block and must not call the broker.
 	Deliver func([]Delivery)
-	// Closed is called at most once, if the broker ends the receiver: SessionLockLost,
-	// DetachForced (entity deleted) or DetachAll's reason, OperationCancelled (broker closed). Not
-	// called after Close.
+	// Closed is called at most once, when the broker closes the receiver: with
+	// SessionLockLost, DetachForced (entity deleted), DetachAll's reason or OperationCancelled
+	// (broker closed). It is not called after Close.
 	Closed func(error)
 }
 
-// Receiver takes messages from a queue, a subscription, a dead-letter queue, or one
-// session of the first two. Safe for concurrent use.
+// Receiver receives messages from a queue, a subscription, a dead-letter queue, or one session
+// of the first two. Safe for concurrent use.
 type Receiver struct {
 	holder  *holder
-	session *session // immutable; held until gone
+	session *session // immutable; held until the receiver is gone
 	id      string   // of the session
 	options ReceiverOptions
 
 	// Guarded by holder.mu.
 	credit    uint32
 	delivered uint32
-	out       []Delivery // collected for Deliver
-	removing  int        // batches that wait for their removal to be durable
+	out       []Delivery // not passed to Deliver yet
+	removing  int        // batches whose removal is not durable yet
 	drains    []func(uint32)
-	hungry    bool    // in holder.hungry
-	browsed   []int64 // sequence numbers that a browser saw last, one for each partition
+	hungry    bool    // in line.hungry
+	browsed   []int64 // last sequence numbers seen by a browser, one for each partition
 	gone      bool
 }
 
@@ -74,13 +74,13 @@ func (h *holder) newReceiver(s *session, o ReceiverOptions) *Receiver {
 	return r
 }
 
-// Path is the entity's path as it was created.
+// Path returns the entity's path, with the case in which it was created.
 func (r *Receiver) Path() string { return r.holder.path }
 
-// Session is the id of the session, and whether the receiver has one.
+// Session returns the id of the session, and whether the receiver has one.
 func (r *Receiver) Session() (id string, ok bool) { return r.id, r.session != nil }
 
-// SessionLockedUntil is when the session's lock expires, zero without session.
+// SessionLockedUntil returns when the session's lock expires; zero without session.
 func (r *Receiver) SessionLockedUntil() time.Time {
 	if r.session == nil {
 		return time.Time{}
@@ -90,9 +90,9 @@ func (r *Receiver) SessionLockedUntil() time.Time {
 	return time.Unix(0, r.session.lockedUntil)
 }
 
-// Close closes the receiver. A session is released at once and its unsettled messages
-// return to their places, not counted as failed deliveries. Locks on messages without
-// session outlive the receiver.
+// Close closes the receiver. It releases a session at once: unsettled messages return to their
+// places without counting a failed delivery. Locks on messages without session outlive the
+// receiver.
 func (r *Receiver) Close() {
 	h := r.holder
 	var later callbacks
@@ -104,15 +104,15 @@ func (r *Receiver) Close() {
 	}
 	h.drop(r, nil, &later)
 	now := h.e.now()
-	if r.session != nil && r.removing == 0 { // else when what it took is back
+	if r.session != nil && r.removing == 0 { // otherwise takeaway.restore releases the session
 		h.releaseSession(r.session, false, now, &later)
 	}
 	h.serve(now, &later)
 	h.arm()
 }
 
-// drop ends a receiver; reason is told to it unless it is nil. The session is the
-// caller's to release.
+// drop closes a receiver and passes reason to it unless it is nil. The caller must release the
+// session.
 func (h *holder) drop(r *Receiver, reason error, later *callbacks) {
 	if r.gone {
 		return
@@ -130,7 +130,7 @@ func (h *holder) drop(r *Receiver, reason error, later *callbacks) {
 	}
 }
 
-// detach ends all receivers and waiters of the holder.
+// detach closes all receivers and refuses all waiters.
 func (h *holder) detach(reason error, later *callbacks) {
 	now := h.e.now()
 	h.waiters.refuse(later, func(*waiter) bool { return true }, reason)
@@ -142,7 +142,7 @@ func (h *holder) detach(reason error, later *callbacks) {
 	}
 }
 
-// receiverOf is the receiver that holds a session, nil if there is none.
+// receiverOf returns the receiver that holds a session, nil if there is none.
 func receiverOf(s *session) *Receiver {
 	r, _ := s.receiver.(*Receiver)
 	return r

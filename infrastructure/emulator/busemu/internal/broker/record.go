@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// A message record is immutable: a version byte, flags, times and strings, and the
-// payload or the sequence number of the shared payload. A state record holds what
-// settlements changed; it replaces the one before.
+// A message record is immutable. It has a version byte, flags, times and strings, and the
+// payload or the sequence number of the shared payload. A state record has the changes by
+// settlements; a new one replaces the old one.
 const recordVersion = 1
 
 const (
@@ -52,8 +52,8 @@ func appendMessage(buf []byte, m *message) []byte {
 	return buf
 }
 
-// parseMessage is the reverse of appendMessage. The body has its payload, copied, unless
-// it is shared.
+// parseMessage is the inverse of appendMessage. The body has a copy of the payload, unless the
+// payload is shared.
 func parseMessage(record []byte) (*message, error) {
 	r := reader{rest: record}
 	if r.byte() != recordVersion {
@@ -88,7 +88,7 @@ func parseMessage(record []byte) (*message, error) {
 	return m, nil
 }
 
-// appendState appends the record of what changed about m.
+// appendState appends the state record of m.
 func appendState(buf []byte, m *message) []byte {
 	flags := byte(0)
 	if m.deferred {
@@ -112,7 +112,7 @@ func appendState(buf []byte, m *message) []byte {
 	return buf
 }
 
-// parseState is the reverse of appendState.
+// parseState is the inverse of appendState.
 func parseState(record []byte, m *message) error {
 	r := reader{rest: record}
 	if r.byte() != recordVersion {
@@ -145,7 +145,7 @@ func appendString(buf []byte, s string) []byte {
 	return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
 }
 
-// reader reads a record. After a failure everything reads as zero.
+// reader reads a record. After a failure it returns zero values.
 type reader struct {
 	rest   []byte
 	failed bool

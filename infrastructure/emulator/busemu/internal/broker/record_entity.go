@@ -1,10 +1,10 @@
 package broker
 
-// entityRecord is an entity in the store. Exactly one of Queue, Topic and Subscription
+// entityRecord is the stored form of an entity. Exactly one of Queue, Topic and Subscription
 // is set.
 type entityRecord struct {
 	ID           uint32
-	Of           uint32 `json:",omitempty"` // a subscription's topic
+	Of           uint32 `json:",omitempty"` // topic of a subscription
 	Name         string
 	Queue        *Queue        `json:",omitempty"`
 	Topic        *Topic        `json:",omitempty"`

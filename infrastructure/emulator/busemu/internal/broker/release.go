@@ -9,8 +9,7 @@ func (b *body) retain(n int) {
 	b.refs.Add(int32(n))
 }
 
-// release drops one reference. With the last one the payload's own record goes, if it
-// has one.
+// release drops one reference. The last one deletes the payload's own record, if there is one.
 func (b *body) release(w *writer) {
 	if b.shared && w != nil {
 		if b.owner.shares.add(b.sequence, -1) > 0 {

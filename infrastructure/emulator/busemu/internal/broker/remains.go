@@ -1,12 +1,12 @@
 package broker
 
-// remains is what a holder that is gone has left. Its records go as ranges; what its
-// messages shared with others has to be let go of.
+// remains are what a deleted holder leaves behind. Its records are deleted as ranges; payloads
+// shared with other holders must be released.
 type remains struct {
 	holder   *stock
 	messages []*message
-	shared   []int64 // sequence numbers of messages that are swapped out; nil: they share nothing
-	own      int64   // bytes of payload of those that share nothing
+	shared   []int64 // swapped out messages that may share their payload
+	own      int64   // bytes of payload of swapped out messages that do not share it
 }
 
 // remains empties the index. Called with h.mu.
@@ -16,7 +16,7 @@ func (h *stock) remains() remains {
 		switch {
 		case m == nil && h.index.shared > 0:
 			r.shared = append(r.shared, sequence)
-		case m != nil && m.place != nowhere: // else it is under way out
+		case m != nil && m.place != nowhere: // otherwise another op removes it
 			r.messages = append(r.messages, m)
 		}
 	}
@@ -27,7 +27,7 @@ func (h *stock) remains() remains {
 	return r
 }
 
-// release lets go of payloads. The records are still in the store.
+// release releases the payloads. The records are still in the store.
 func (r remains) release(w *writer) {
 	for _, m := range r.messages {
 		m.body.release(w)
@@ -39,7 +39,7 @@ func (r remains) release(w *writer) {
 	w.keep(r.releaseShared(w))
 }
 
-// releaseShared reads what was swapped out. Nobody else reads or writes in the holder.
+// releaseShared reads the swapped out messages. Nothing else uses the holder any more.
 func (r remains) releaseShared(w *writer) error {
 	in := r.holder.readBack()
 	defer in.close()
@@ -48,7 +48,7 @@ func (r remains) releaseShared(w *writer) error {
 		if err != nil {
 			return err
 		}
-		if m.body.shared { // else it is among those of own
+		if m.body.shared { // otherwise own has it
 			m.body.release(w)
 		}
 	}

@@ -4,8 +4,11 @@ import (
 	"time"
 )
 
-// RenewLocks renews the locks of messages (not of sessions) and returns their new
-// ends, or renews none and fails with MessageLockLost.
+// RenewLocks renews the locks of messages without session and returns their new ends. If one
+// lock is lost it renews none (MessageLockLost). It refuses messages of a session, which is
+// locked as a whole.
+//
+// Source: com.microsoft:renew-lock, azservicebus internal/mgmt.go.
 func (b *Broker) RenewLocks(path string, tokens []LockToken) ([]time.Time, error) {
 	h, err := b.holderAt(path)
 	if err != nil {

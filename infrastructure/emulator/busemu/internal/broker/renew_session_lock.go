@@ -4,7 +4,10 @@ import (
 	"time"
 )
 
-// RenewSessionLock renews a session's lock and returns its new end.
+// RenewSessionLock renews a session's lock and returns its new end. It refuses a session
+// without receiver (SessionLockLost).
+//
+// Source: com.microsoft:renew-session-lock, azservicebus internal/mgmt.go.
 func (b *Broker) RenewSessionLock(path, session string) (time.Time, error) {
 	h, err := b.holderAt(path)
 	if err != nil {
@@ -23,7 +26,7 @@ func (b *Broker) RenewSessionLock(path, session string) (time.Time, error) {
 	return time.Unix(0, s.lockedUntil), nil
 }
 
-// ExpireSession expires the lock of a session now; its receiver is closed with
+// ExpireSession ends the lock of a session now, for tests. The receiver is closed with
 // SessionLockLost.
 func (b *Broker) ExpireSession(path, session string) error {
 	h, err := b.holderAt(path)

@@ -43,8 +43,8 @@ func (c *catalog) DeleteRule(ctx context.Context, topic, subscription, name stri
 	return err
 }
 
-// changeRules gives a subscription the rules that change makes of its present ones; i
-// is the index of the rule of r's name, -1 if there is none.
+// changeRules replaces the rules of a subscription by the result of change. i is the index of
+// the rule with r's name, -1 if there is none.
 func (c *catalog) changeRules(ctx context.Context, topic, subscription string, r Rule, change func(rules []Rule, r Rule, i int) ([]Rule, error)) (Rule, error) {
 	err := c.administer(ctx, func(a *administration) error {
 		s, err := c.subscription(topic, subscription)
@@ -76,7 +76,7 @@ func (c *catalog) changeRules(ctx context.Context, topic, subscription string, r
 	return r, err
 }
 
-// newRules checks rules and stamps them.
+// newRules checks rules and sets their creation time.
 func newRules(now time.Time, rules []Rule) ([]Rule, error) {
 	var f faults
 	made := make([]Rule, len(rules))

@@ -1,7 +1,9 @@
 package broker
 
-// Schedule is Send for messages with ScheduledAt; done gets their sequence numbers. A
-// duplicate gets the number 0.
+// Schedule is Send for messages with ScheduledAt. done receives their sequence numbers, 0 for
+// a duplicate.
+//
+// Source: com.microsoft:schedule-message, azservicebus internal/mgmt.go.
 func (b *Broker) Schedule(path string, batch []Message, done func([]int64, error)) {
 	in, err := b.inletAt(path)
 	if err != nil {
@@ -12,6 +14,8 @@ func (b *Broker) Schedule(path string, batch []Message, done func([]int64, error
 }
 
 // CancelScheduled removes scheduled messages, all or none (MessageNotFound).
+//
+// Source: com.microsoft:cancel-scheduled-message, azservicebus internal/mgmt.go.
 func (b *Broker) CancelScheduled(path string, sequences []int64, done func(error)) {
 	in, err := b.inletAt(path)
 	if err != nil {
@@ -34,7 +38,7 @@ func (b *Broker) CancelScheduled(path string, sequences []int64, done func(error
 	}
 	o := &cancellation{holder: h, done: done}
 	for _, m := range cancelled {
-		if m.place == inScheduled { // a number may be given twice
+		if m.place == inScheduled { // the request may contain a number twice
 			o.recorded = append(o.recorded, m.recorded)
 			o.messages = append(o.messages, m)
 			h.forget(m)

@@ -1,31 +1,31 @@
 package broker
 
-// intake is a batch on its way in, or scheduled messages whose time has come.
+// intake is an accepted batch, or scheduled messages that became due.
 type intake struct {
 	sender *Sender // nil if there is none
 	inlet  *inlet
 	parts  []part
-	shared []*body  // whose payloads get records of their own
-	hashes []idHash // of the ids to remember
-	at     int64    // when they were seen
-	last   int64    // sequence number given last
-	// removed are the messages that this replaces: scheduled ones of the inlet, or
+	shared []*body  // payloads that get records of their own
+	hashes []idHash // new ids
+	at     int64    // time at which they were accepted
+	last   int64    // last sequence number assigned
+	// removed are the messages that this batch replaces: scheduled ones of the inlet, or
 	// forwarded ones of another holder.
 	from     *holder
 	removed  []*message
 	recorded []bool // for each of removed
 	done     func(error)
 	numbers  func([]int64, error)
-	given    []int64 // sequence numbers, if somebody asks
+	given    []int64 // sequence numbers, if numbers is set
 }
 
-// part is what one holder gets.
+// part is one holder's share of a batch.
 type part struct {
 	holder   *holder
 	messages []*message
 }
 
-// send checks a batch and stages it as a whole.
+// send checks a batch and accepts it as a whole.
 func (in *inlet) send(batch []Message, o *intake) {
 	o.hash(batch)
 	var later callbacks
@@ -45,7 +45,7 @@ func (in *inlet) send(batch []Message, o *intake) {
 	later.run()
 }
 
-// hash prepares the ids for duplicate detection, which needs no lock.
+// hash computes the ids for duplicate detection before the lock is taken.
 func (o *intake) hash(batch []Message) {
 	if o.inlet.history == nil {
 		return
@@ -56,7 +56,7 @@ func (o *intake) hash(batch []Message) {
 	}
 }
 
-// sendLocked stages a batch that was checked. Called with in.mu.
+// sendLocked accepts a batch that was checked. Called with in.mu.
 func (in *inlet) sendLocked(batch []Message, o *intake, later *callbacks) {
 	o.at = in.e.now()
 	in.lastUsed.Store(o.at)
@@ -66,8 +66,8 @@ func (in *inlet) sendLocked(batch []Message, o *intake, later *callbacks) {
 	in.armHistory()
 }
 
-// stage drops duplicates and gives each other message its sequence number and its
-// places. hashes is cut down to those of new ids.
+// stage drops duplicates and assigns a sequence number and holders to every other message. It
+// reduces hashes to those of new ids.
 func (in *inlet) stage(batch []Message, o *intake) {
 	o.parts = make([]part, len(in.targets), len(in.targets)+1)
 	fresh := o.hashes[:0]
@@ -108,15 +108,15 @@ func (in *inlet) stage(batch []Message, o *intake) {
 	}
 }
 
-// keep puts a scheduled message to rest.
+// keep adds a scheduled message.
 func (o *intake) keep(b *body, m *message) {
 	b.refs.Store(1)
 	o.inlet.size.Add(int64(len(b.payload)))
 	o.put(o.inlet.rest, m)
 }
 
-// route gives a message to every target that wants it. first is the sequence number
-// it had elsewhere, 0 if none.
+// route assigns a message to every matching target. first is its sequence number at an earlier
+// entity, 0 if none.
 func (o *intake) route(b *body, sequence, first int64, over *overlay) {
 	in := o.inlet
 	b.sequence = sequence
@@ -153,8 +153,8 @@ func (o *intake) route(b *body, sequence, first int64, over *overlay) {
 	b.retain(n)
 }
 
-// deliver gives a message to one target, the i-th: to its dead-letter queue if its rules
-// could not be evaluated or it lacks a session.
+// deliver assigns a message to the i-th target, or to its dead-letter queue if the rules fail
+// or the session is missing.
 func (o *intake) deliver(i int, t *target, b *body, first int64, over *overlay, err error) {
 	in := o.inlet
 	m := &message{
@@ -180,7 +180,7 @@ func (o *intake) deliver(i int, t *target, b *body, first int64, over *overlay, 
 	o.parts[i].messages = append(o.parts[i].messages, m)
 }
 
-// putDeadLetter puts a message that its holder cannot take into the dead-letter queue.
+// putDeadLetter assigns a message to the dead-letter queue of h.
 func (o *intake) putDeadLetter(h *holder, m *message, why deadLetterReason) {
 	m.sequence = h.deadLetter.nextSequence(partitionOf(m.body.sequence))
 	m.overlay = why.addTo(m.overlay, h.path)
@@ -234,8 +234,7 @@ func (o *intake) finish(err error) {
 	}
 }
 
-// expiry is when a message enqueued at a given time expires: the shortest of the
-// times to live that are set.
+// expiry returns when a message expires: after the shortest time to live that is set.
 func expiry(at int64, ttls ...int64) int64 {
 	shortest := int64(0)
 	for _, t := range ttls {

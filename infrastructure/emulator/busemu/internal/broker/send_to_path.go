@@ -1,7 +1,8 @@
 package broker
 
-// OpenSender opens a sender. closed is called at most once, if the broker ends the
-// sender (entity deleted: DetachForced, or DetachAll), not by Close.
+// OpenSender opens a sender. It refuses subscriptions and dead-letter queues (NotAllowed) and
+// disabled entities (EntityDisabled). closed is called at most once, when the broker closes
+// the sender (DetachForced if the entity is deleted, or DetachAll's reason), not by Close.
 func (b *Broker) OpenSender(path string, closed func(error)) (*Sender, error) {
 	in, err := b.inletAt(path)
 	if err != nil {
@@ -17,7 +18,7 @@ func (b *Broker) OpenSender(path string, closed func(error)) (*Sender, error) {
 	return s, nil
 }
 
-// Send is OpenSender, Send and Close in one.
+// Send is OpenSender, Send and Close in one call.
 func (b *Broker) Send(path string, batch []Message, done func(error)) {
 	in, err := b.inletAt(path)
 	if err != nil {

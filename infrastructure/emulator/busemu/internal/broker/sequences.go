@@ -4,14 +4,14 @@ import (
 	"encoding/binary"
 )
 
-// sequences is a queue of rising sequence numbers, each stored as its distance to the
-// one before: a byte or two. The zero value is empty.
+// sequences is a queue of rising sequence numbers. Each is stored as the difference to the one
+// before, which takes a byte or two. The zero value is empty.
 type sequences struct {
 	first, last int64 // 0 = empty
 	rest        []byte
 }
 
-// push adds a number; false: it is not above the last one.
+// push adds a number. It returns false if the number is not above the last one.
 func (s *sequences) push(n int64) bool {
 	switch {
 	case s.first == 0:
@@ -25,7 +25,7 @@ func (s *sequences) push(n int64) bool {
 	return true
 }
 
-// pop takes the first number out; 0 if there is none.
+// pop removes the first number; 0 if there is none.
 func (s *sequences) pop() int64 {
 	n := s.first
 	if len(s.rest) == 0 {

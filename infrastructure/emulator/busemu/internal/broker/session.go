@@ -1,7 +1,7 @@
 package broker
 
-// session is the messages of one session id in one holder, and who holds them. It
-// exists while it has messages or state or is held. Guarded by the holder's mu.
+// session has the messages of one session id in one holder. It exists while it has messages,
+// state or a receiver. Guarded by the holder's mu.
 type session struct {
 	id          string
 	ready       readyList
@@ -9,7 +9,7 @@ type session struct {
 	messages    int        // all of them: ready, locked, deferred, scheduled
 	state       []byte     // nil = not set
 	stateAt     int64
-	receiver    any  // the *Receiver that holds it, nil = none
+	receiver    any  // the *Receiver that holds it, nil = none; its type is declared in a room above
 	fed         bool // in holder.fed
 	lockedUntil int64
 	prev, next  *session     // in a sessionList
@@ -20,7 +20,7 @@ func sessionLost(id string) *Error {
 	return errorf(SessionLockLost, "The lock of session '%s' has expired. Accept the session again.", id)
 }
 
-// has reports whether m is of session s; nil stands for all sessions.
+// has reports whether m belongs to s; a nil s stands for all sessions.
 func (s *session) has(m *message) bool {
-	return s == nil || m.session == s || m.session == nil && m.body.session == s.id // which was read back to be looked at
+	return s == nil || m.session == s || m.session == nil && m.body.session == s.id // the latter was read by glance
 }

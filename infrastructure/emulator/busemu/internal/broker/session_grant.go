@@ -1,7 +1,7 @@
 package broker
 
-// offerSession makes a session that has ready messages and no receiver available: to the
-// first waiter, else to whoever asks next.
+// offerSession grants a session with ready messages and no receiver to the first waiter, or
+// makes it available.
 func (h *holder) offerSession(s *session, now int64, later *callbacks) {
 	if s.receiver != nil || s.ready.n == 0 || s.list != nil {
 		return
@@ -13,7 +13,7 @@ func (h *holder) offerSession(s *session, now int64, later *callbacks) {
 	h.available.append(s)
 }
 
-// grant locks a session that nobody holds for a waiter.
+// grant locks a session without receiver for a waiter.
 func (h *holder) grant(s *session, w *waiter, now int64, later *callbacks) {
 	h.available.removeIf(s)
 	r := h.newReceiver(s, w.options)
@@ -25,7 +25,7 @@ func (h *holder) grant(s *session, w *waiter, now int64, later *callbacks) {
 	later.call(func() { w.opened(r, nil) })
 }
 
-// releaseSession takes a session from its receiver. Its locked messages return to their places.
+// releaseSession takes a session from its receiver. Locked messages return to their places.
 func (h *holder) releaseSession(s *session, failed bool, now int64, later *callbacks) {
 	h.held.removeIf(s)
 	s.receiver = nil

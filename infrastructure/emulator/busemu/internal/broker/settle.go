@@ -1,7 +1,12 @@
 package broker
 
-// Settle settles a message of this receiver's entity. done is called when that is
-// durable, or with MessageLockLost.
+// Settle settles a message of this receiver's entity. done is called when that is durable, or
+// with MessageLockLost.
+//
+// It supports Complete, Abandon, Release, Defer and DeadLetter. It refuses DeadLetter in a
+// dead-letter queue.
+//
+// Source: AMQP 1.0 part 3, section 3.4.
 func (r *Receiver) Settle(token LockToken, o Outcome, done func(error)) {
 	r.holder.settle(token, o, done)
 }
@@ -28,7 +33,7 @@ func (h *holder) settle(token LockToken, o Outcome, done func(error)) {
 	h.settleLocked(m, o, done, h.e.now(), &later)
 }
 
-// maySettle reports an outcome that this holder's messages cannot have.
+// maySettle returns an error for an outcome that this holder does not support.
 func (h *holder) maySettle(o Outcome) error {
 	switch {
 	case o.Kind < Complete || o.Kind > DeadLetter:
@@ -39,7 +44,7 @@ func (h *holder) maySettle(o Outcome) error {
 	return nil
 }
 
-// settleLocked settles m, which is locked, as maySettle allows. Called with h.mu.
+// settleLocked settles m, which is locked, after maySettle. Called with h.mu.
 func (h *holder) settleLocked(m *message, o Outcome, done func(error), now int64, later *callbacks) {
 	switch o.Kind {
 	case Complete:
@@ -66,7 +71,7 @@ func (h *holder) settleLocked(m *message, o Outcome, done func(error), now int64
 	h.arm()
 }
 
-// remove takes m out of the holder for good.
+// remove removes m for good.
 func (h *holder) remove(m *message, done func(error), later *callbacks) {
 	recorded := m.recorded
 	h.forget(m)
@@ -93,7 +98,7 @@ func (o *completion) finish(err error) {
 	}
 }
 
-// change records the mutable state of a message that stays in its holder.
+// change stores the mutable state of a message that stays in its holder.
 func change(h *holder, m *message, done func(error)) op {
 	o := &alteration{holder: h, message: m, done: done}
 	if h.e.store != nil {
@@ -118,7 +123,7 @@ func (o *alteration) write(w *writer) {
 	}
 }
 
-// publish swaps out what was set aside.
+// publish swaps the message out, if it was deferred.
 func (o *alteration) publish(*callbacks) {
 	h, m := o.holder, o.message
 	if h.e.store == nil {

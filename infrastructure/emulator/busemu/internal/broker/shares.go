@@ -5,17 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// ledger accounts for the payloads of the messages that came in by one inlet, in all of
-// its holders.
+// ledger counts the payloads of the messages accepted by one inlet, in all of its holders.
 type ledger struct {
-	id      uint32       // of the holder in whose range shared payloads are stored
+	id      uint32       // holder whose key range has the shared payloads
 	durable bool         // there is a store
 	size    atomic.Int64 // bytes held, also by dead-letter queues
 	shares  shares       // with storage
 }
 
-// shares counts, for each payload of an inlet that has a record of its own, the messages
-// that refer to it: two bytes a payload. The messages themselves may be swapped out.
+// shares counts the messages of each shared payload of an inlet, in two bytes a payload. The
+// messages may be swapped out.
 type shares struct {
 	mu     sync.Mutex
 	chunks map[int64]*shareChunk // by sequence number of the payload
@@ -26,7 +25,7 @@ type shareChunk struct {
 	n      int // counts that are not zero
 }
 
-// add changes a payload's count and returns what it is now.
+// add changes a payload's count and returns the new one.
 func (s *shares) add(sequence int64, by int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +53,7 @@ func (s *shares) add(sequence int64, by int) int {
 func (s *shares) drop(chunk int64) {
 	delete(s.chunks, chunk)
 	if len(s.chunks) == 0 {
-		s.chunks = nil // a map never shrinks
+		s.chunks = nil // a map never shrinks, so a new one will be made
 	}
 }
 

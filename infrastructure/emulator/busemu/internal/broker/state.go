@@ -5,8 +5,10 @@ import (
 	"time"
 )
 
-// SessionState returns the state of a session, nil if none is set. SessionLockLost if
-// nobody holds the session.
+// SessionState returns the state of a session, nil if none is set. It refuses a session
+// without receiver (SessionLockLost).
+//
+// Source: com.microsoft:get-session-state, azservicebus internal/mgmt.go.
 func (b *Broker) SessionState(path, session string) ([]byte, error) {
 	h, err := b.holderAt(path)
 	if err != nil {
@@ -21,8 +23,10 @@ func (b *Broker) SessionState(path, session string) ([]byte, error) {
 	return s.state, nil
 }
 
-// SetSessionState sets the state of a session that is held; nil clears it. A state is
-// at most as large as a message.
+// SetSessionState sets the state of a session that has a receiver; nil clears it. A state may
+// be as large as a message.
+//
+// Source: com.microsoft:set-session-state, azservicebus internal/mgmt.go.
 func (b *Broker) SetSessionState(path, session string, state []byte, done func(error)) {
 	h, err := b.holderAt(path)
 	if err != nil {
@@ -51,15 +55,17 @@ func (b *Broker) SetSessionState(path, session string, state []byte, done func(e
 	b.submit(&waiting{done: done, records: func(w *writer) { w.putSession(id, session, now, stored) }}, &later)
 }
 
-// ListOptions say which sessions ListSessions lists.
+// ListOptions select the sessions that ListSessions returns.
 type ListOptions struct {
-	// UpdatedAfter lists sessions whose state was set after it. Zero lists sessions that
-	// have messages or state.
+	// UpdatedAfter selects sessions whose state was set after it. Zero selects sessions with
+	// messages or state.
 	UpdatedAfter time.Time
 	Skip, Top    int // Top 0: all
 }
 
-// ListSessions lists session ids in order.
+// ListSessions returns session ids in order.
+//
+// Source: com.microsoft:get-message-sessions, azservicebus internal/mgmt.go.
 func (b *Broker) ListSessions(path string, o ListOptions) ([]string, error) {
 	h, err := b.holderAt(path)
 	if err != nil {

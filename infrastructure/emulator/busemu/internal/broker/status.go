@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// SetStatus changes an entity's status and nothing else, and closes its links.
+// SetStatus changes an entity's status only, and closes its links.
 func (c *catalog) SetStatus(ctx context.Context, path string, s Status) error {
 	if err := c.setStatus(ctx, path, s); err != nil {
 		return err

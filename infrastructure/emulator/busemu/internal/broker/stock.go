@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// site is where a holder is: what it shares with the others of its entity. Immutable.
+// site is the part of a holder that it shares with its entity. Immutable.
 type site struct {
 	e            *engine
 	path         string
@@ -16,8 +16,8 @@ type site struct {
 	keepsExpired bool // dead-letter queues and topics
 }
 
-// stock is the messages of a holder: each is in the index, and in the list, heap or session
-// where it waits. It decides nothing about them. Guarded by the holder's mu.
+// stock has the messages of a holder. Each is in the index, and in the list, heap or session
+// of its place. A stock moves messages; the holder decides when. Guarded by the holder's mu.
 type stock struct {
 	site
 	numbering
@@ -28,7 +28,7 @@ type stock struct {
 	locked    lockedList  // without sessions, by lockedUntil
 	expiry    expiryHeap  // ready and deferred messages, some locked ones
 	scheduled scheduleHeap
-	deferred  int // messages set aside, locked ones not counted
+	deferred  int // deferred messages without those that are locked
 	inFlight  int // locked messages
 }
 
@@ -44,13 +44,13 @@ func newStock(s site, id uint32, sessions bool) stock {
 	return h
 }
 
-// kept is a site whose messages do not leave when they expire.
+// kept returns a site whose messages stay when they expire.
 func kept(s site) site {
 	s.keepsExpired = true
 	return s
 }
 
-// place puts m where it waits.
+// place puts m into its list: ready or deferred.
 func (h *stock) place(m *message) {
 	if m.expiresAt != 0 && m.expiryIndex == 0 && !h.keepsExpired {
 		heap.Push(&h.expiry, m)
@@ -64,7 +64,7 @@ func (h *stock) place(m *message) {
 	}
 }
 
-// readyList is where m is when it is ready.
+// readyList returns the ready list for m.
 func (h *stock) readyList(m *message) *readyList {
 	if m.session != nil {
 		return &m.session.ready
@@ -72,7 +72,7 @@ func (h *stock) readyList(m *message) *readyList {
 	return &h.ready[partitionOf(m.sequence)]
 }
 
-// forget takes m, wherever it is, out of the holder.
+// forget removes m from the holder, whatever its place.
 func (h *stock) forget(m *message) {
 	h.withdraw(m)
 	h.index.remove(m)
@@ -85,7 +85,7 @@ func (h *stock) forget(m *message) {
 	}
 }
 
-// withdraw takes m out of the list it is in; it stays in the index.
+// withdraw removes m from its list; it stays in the index.
 func (h *stock) withdraw(m *message) {
 	switch m.place {
 	case inReady:
@@ -111,7 +111,7 @@ func (h *stock) withdraw(m *message) {
 	m.place = nowhere
 }
 
-// find returns the message that token locks.
+// find returns the message with this lock token, nil if there is none.
 func (h *stock) find(token LockToken) *message {
 	sequence, nonce := token.open()
 	if m := h.index.get(sequence); nonce != 0 && m != nil && m.nonce == nonce && m.place == inLocked {
@@ -120,7 +120,7 @@ func (h *stock) find(token LockToken) *message {
 	return nil
 }
 
-// waiting is how many messages of a holder without sessions are ready.
+// waiting counts the ready messages of a holder without sessions.
 func (h *stock) waiting() (n int) {
 	for i := range h.ready {
 		n += h.ready[i].n
@@ -128,8 +128,8 @@ func (h *stock) waiting() (n int) {
 	return n
 }
 
-// listFor returns the ready list that has the next message to deliver: that of the session,
-// or without sessions that of a partition. Partitions that have messages take turns.
+// listFor returns the ready list with the next message: that of the session, or without
+// sessions that of a partition. Partitions with messages take turns.
 func (h *stock) listFor(s *session) *readyList {
 	if s != nil {
 		return &s.ready
@@ -147,7 +147,7 @@ func (h *stock) listFor(s *session) *readyList {
 	return l
 }
 
-// takeDue takes the messages out whose time has come.
+// takeDue removes the scheduled messages that are due.
 func (h *stock) takeDue(now int64) (due []*message) {
 	for h.scheduled.Len() > 0 && h.scheduled.messageHeap[0].scheduledAt <= now {
 		m := h.scheduled.messageHeap[0]
@@ -157,11 +157,11 @@ func (h *stock) takeDue(now int64) (due []*message) {
 	return due
 }
 
-// waitingForTime is how many messages are scheduled.
+// waitingForTime counts the scheduled messages.
 func (h *stock) waitingForTime() int { return h.scheduled.Len() + h.index.scheduled }
 
-// restore puts a message that was loaded where it belongs. Nothing is expired or
-// activated yet: the alarm sees to that once the broker runs.
+// restore adds a loaded message. It expires and activates nothing, because the alarm does that
+// once the broker runs.
 func (h *stock) restore(m *message) {
 	if m.scheduledAt != 0 {
 		m.place = inScheduled
@@ -174,8 +174,8 @@ func (h *stock) restore(m *message) {
 	}
 }
 
-// lock locks m, which is nowhere, and returns it as its receiver sees it. until is when
-// the lock ends; in a session it ends with the session's.
+// lock locks m, which has no place, and returns it as its receiver sees it. until is the end
+// of the lock; in a session the session's lock applies.
 func (h *stock) lock(m *message, until int64) Delivery {
 	m.place = inLocked
 	for m.nonce = 0; m.nonce == 0; {
@@ -185,7 +185,7 @@ func (h *stock) lock(m *message, until int64) Delivery {
 	d := m.delivery()
 	d.LockToken = m.token()
 	if s := m.session; s != nil {
-		s.locked.insert(m) // all zero: order of delivery
+		s.locked.insert(m) // all zero, so this is the order of delivery
 		d.LockedUntil = time.Unix(0, s.lockedUntil)
 		return d
 	}

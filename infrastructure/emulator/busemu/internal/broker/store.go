@@ -11,14 +11,13 @@ import (
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
-// maxGroup is the size in bytes from which a group of ops is committed without
-// looking for more.
+// maxGroup is the size in bytes at which a group of ops is committed without adding others.
 const maxGroup = 1 << 20
 
-// store makes ops durable. The committer goroutine takes everything that is pending,
-// writes it into one Pebble batch and hands the batch to Pebble's log; the publisher
-// goroutine awaits the fsync of each batch in turn, publishes its ops and finishes
-// them. Up to four batches are under way at a time.
+// store makes ops durable. The committer goroutine takes all pending ops, writes them into one
+// Pebble batch and passes the batch to Pebble's log. The publisher goroutine waits for the
+// fsync of each batch in turn, publishes its ops and finishes them. Up to four batches are in
+// flight.
 type store struct {
 	db     *disk.DB
 	sync   bool
@@ -29,10 +28,10 @@ type store struct {
 
 	mu      sync.Mutex // guards the fields below
 	pending []op
-	closed  bool // submit takes nothing more
+	closed  bool // submit refuses ops
 }
 
-// group is a batch on its way to the disk.
+// group is a batch in flight to the disk.
 type group struct {
 	batch *pebble.Batch // nil: nothing to write
 	ops   []op
@@ -53,13 +52,13 @@ func openStore(o *Options) (*store, error) {
 	}, nil
 }
 
-// start runs the two goroutines. Everything was loaded by now.
+// start runs the two goroutines. Loading must have ended.
 func (s *store) start() {
 	go s.commit()
 	go s.publish()
 }
 
-// submit queues o. After a failure or close it is refused by way of later.
+// submit queues o. After a failure or close, o.finish gets the error by way of later.
 func (s *store) submit(o op, later *callbacks) {
 	s.mu.Lock()
 	err := s.refusal()
@@ -116,7 +115,7 @@ func (s *store) write(ops []op) (group, []op) {
 	w.putSequences()
 	g := group{batch: w.batch, ops: slices.Clone(ops[:n])}
 	if w.err != nil {
-		s.db.Fail(w.err) // at once: what follows must not be stored behind a gap
+		s.db.Fail(w.err) // at once, because later ops must not be stored after a gap
 	}
 	switch g.err = s.db.Err(); {
 	case g.err != nil:
@@ -160,7 +159,7 @@ func failed(cause error) error {
 	return errorf(InternalError, "The broker's store failed and the broker takes no more work: %v", cause)
 }
 
-// refusal is why nothing more is taken, nil while all is well or in memory mode.
+// refusal returns why requests are refused; nil while the store works, and in memory mode.
 func (s *store) refusal() error {
 	if s == nil {
 		return nil
@@ -171,7 +170,7 @@ func (s *store) refusal() error {
 	return nil
 }
 
-// await returns when everything submitted before is durable and published.
+// await blocks until everything submitted before is durable and published.
 func (s *store) await() {
 	done := make(chan struct{})
 	var later callbacks
@@ -180,14 +179,14 @@ func (s *store) await() {
 	<-done
 }
 
-// close finishes what was submitted, and what that leads to, and closes the store.
+// close completes all submitted ops, and those that they lead to, and closes the store.
 func (s *store) close() error {
 	s.await()
 	s.await()
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.await() // what came between is refused from here on
+	s.await() // ops submitted meanwhile; later ones are refused
 	close(s.stop)
 	<-s.done
 	return s.db.Close()

@@ -51,7 +51,7 @@ func (c *catalog) CreateSubscription(ctx context.Context, topic string, p Subscr
 	return info, err
 }
 
-// newSubscription builds a subscription and puts it into the catalog.
+// newSubscription adds a subscription to the catalog.
 func (c *catalog) newSubscription(t *topic, r entityRecord) (*subscription, error) {
 	s := &subscription{id: r.ID, topic: t, name: r.Name, props: *r.Subscription, times: r.Times}
 	s.props.Name = r.Name
@@ -83,7 +83,7 @@ func (s *subscription) holderConfig() holderConfig {
 	}
 }
 
-// UpdateSubscription changes a subscription, not its rules. Links stay open (see
+// UpdateSubscription changes a subscription without its rules. Links stay open (see
 // DetachAll).
 func (c *catalog) UpdateSubscription(ctx context.Context, topic string, p Subscription) (SubscriptionInfo, error) {
 	if err := validateSubscription(&p); err != nil {

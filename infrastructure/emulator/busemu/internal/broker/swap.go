@@ -5,19 +5,19 @@ import (
 	"math/bits"
 )
 
-// With storage, messages that wait are swapped out once those in memory take more than
-// the cache has room for: the index keeps a few bits of each, its ready list a byte or
-// two, and the rest is read back when the message is delivered, looked at or due. A
-// message is swapped out only where its records are as it is itself: when it has just
-// become durable, or when a change of it has. One that was delivered and came back stays
-// in memory.
+// With storage, new messages are swapped out while those in memory exceed the cache. The index
+// keeps a few bits of each and the ready list a byte or two. The rest is read back when the
+// message is delivered, peeked or due. A message is swapped out only when its records are up
+// to date: when it has just become durable, or when a change of it has. A message that
+// returned after a delivery stays in memory, because no more of those exist than were locked
+// at a time.
 
-// crowded reports whether messages in memory take more than they should.
+// crowded reports whether the messages in memory exceed the cache.
 func (h *stock) crowded() bool {
 	return h.index.memory != nil && h.index.memory.Load() > h.e.options.CacheBytes
 }
 
-// swapOut swaps out those of a holder's messages that still wait, if memory is short.
+// swapOut swaps out those of the given messages that are not locked, if memory is short.
 func (h *stock) swapOut(messages []*message) {
 	if !h.crowded() {
 		return
@@ -53,7 +53,7 @@ func (h *stock) swapOutOne(m *message) {
 	m.place, m.session = nowhere, nil
 }
 
-// admit puts a message that was read back where it waits.
+// admit adds a message that was read back.
 func (h *stock) admit(m *message) {
 	h.index.swapIn(m)
 	if h.sessions != nil {
@@ -74,8 +74,7 @@ func (h *stock) admit(m *message) {
 	h.readyList(m).link(m)
 }
 
-// lookUp returns a message wherever it is, read back if it is swapped out and waits at
-// the given place; nil if there is none.
+// lookUp returns a message at the given place, read back if necessary; nil if there is none.
 func (h *stock) lookUp(sequence int64, at place) *message {
 	if h.index.swapped(sequence) == at {
 		in := h.readBack()
@@ -88,7 +87,7 @@ func (h *stock) lookUp(sequence int64, at place) *message {
 	return nil
 }
 
-// nextReady returns the message of l to deliver next, read back if need be; nil if there is
+// nextReady returns the next message of l to deliver, read back if necessary; nil if there is
 // none or the store has failed.
 func (h *stock) nextReady(l *readyList, in *readBack) *message {
 	for l.swapped.first != 0 {
@@ -97,18 +96,17 @@ func (h *stock) nextReady(l *readyList, in *readBack) *message {
 		}
 		sequence := l.swapped.pop()
 		if h.index.swapped(sequence) != inReady {
-			continue // it has gone another way
+			continue // it was removed otherwise
 		}
 		return in.swapIn(sequence)
 	}
 	return l.first()
 }
 
-// maxWake is how many messages are read back at a time because they are due.
+// maxWake limits how many due messages are read back at a time.
 const maxWake = 4096
 
-// wakeSwapped reads the messages back that expire or are due now. It reports whether
-// there are more.
+// wakeSwapped reads back messages that expire or are due now. more reports that others remain.
 func (h *stock) wakeSwapped(now int64) (more bool) {
 	woken := 0
 	for due := h.index.wakes.next(); due != 0 && due <= now; due = h.index.wakes.next() {

@@ -1,10 +1,10 @@
 package broker
 
-// maxHops is how often a message may be forwarded, as the service has it.
+// maxHops is the number of times a message may be forwarded, as at the service.
 const maxHops = 4
 
-// takeOver accepts messages that another entity forwards. Each is checked by itself:
-// one that is refused goes to the dead-letter queue of where it came from.
+// takeOver accepts messages forwarded by another entity. It checks each one separately; a
+// refused one goes to the dead-letter queue of its old entity.
 func (in *inlet) takeOver(from *holder, messages []*message, later *callbacks) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -20,7 +20,7 @@ func (in *inlet) takeOver(from *holder, messages []*message, later *callbacks) {
 	for _, m := range messages {
 		in.takeOverOne(from, m, o, later)
 	}
-	from.mu.Unlock() // publish may lock the holder of an entity that forwards back
+	from.mu.Unlock() // because publish may lock the holder of an entity that forwards back
 	if in.history != nil {
 		in.history.note(o.at, len(o.hashes))
 	}

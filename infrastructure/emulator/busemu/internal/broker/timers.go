@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// alarm is the next moment at which its owner has something to do. fire is called
-// with no lock of timers held, perhaps earlier than needed, from the timer goroutine
-// or from Advance.
+// alarm is the next time at which its owner has something to do. fire is called without the
+// timers' lock, from the timer goroutine or from Advance, and possibly early.
 type alarm struct {
 	fire  func(now int64)
 	at    int64 // unix nanoseconds, 0 = off; guarded by timers.mu
 	index int   // in the heap plus 1, 0 = not in it; guarded by timers.mu
 }
 
-// timers is a heap of alarms and the goroutine that serves it. Owners set their
-// alarm only when its time moves forward, so the heap is off the path of a message.
+// timers is a heap of alarms with the goroutine that serves it. Owners set an alarm only to an
+// earlier time, so that a message rarely touches the heap.
 type timers struct {
 	now  func() int64
 	wake chan struct{} // capacity 1
@@ -31,7 +30,7 @@ func newTimers(now func() int64) *timers {
 	return &timers{now: now, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 }
 
-// set moves a's time; 0 switches it off.
+// set changes a's time; 0 switches it off.
 func (t *timers) set(a *alarm, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +51,7 @@ func (t *timers) set(a *alarm, at int64) {
 	}
 }
 
-// fireDue fires every alarm whose time has come.
+// fireDue fires every alarm that is due.
 func (t *timers) fireDue() {
 	for {
 		now := t.now()

@@ -9,8 +9,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
-// CreateTopic creates a topic and returns it with its defaults filled in.
-// EntityExists, ArgumentError.
+// CreateTopic creates a topic and returns it with its defaults. EntityExists, ArgumentError.
 func (c *catalog) CreateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
 	if err := validateTopic(c.engine, &p); err != nil {
 		return TopicInfo{}, err
@@ -33,7 +32,7 @@ func (c *catalog) CreateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
 	return info, err
 }
 
-// newTopic builds a topic and puts it into the catalog.
+// newTopic adds a topic to the catalog.
 func (c *catalog) newTopic(r entityRecord) *topic {
 	t := &topic{id: r.ID, name: r.Name, props: *r.Topic, times: r.Times, subscriptions: make(map[string]*subscription)}
 	t.props.Name = r.Name
@@ -74,7 +73,7 @@ func (c *catalog) UpdateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
 		if err := f.err(); err != nil {
 			return err
 		}
-		p.Name = t.name // as it was created
+		p.Name = t.name // with the case in which it was created
 		t.props, t.times.UpdatedAt = p, c.Now()
 		c.watchTopic(t)
 		t.inlet.reconfigure(t.inletConfig(c.engine), int64(p.DuplicateDetectionWindow))

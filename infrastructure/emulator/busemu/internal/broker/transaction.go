@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// Work is a part of a transaction: messages to send, or a message to settle.
+// Work is a part of a transaction: messages to send, or one message to settle.
 type Work struct {
-	Path  string // where to send to, or where the message is
+	Path  string // entity to send to, or entity of the message
 	Batch []Message
 	// Token and Outcome settle a message, if Batch is nil.
 	Token   LockToken
 	Outcome Outcome
 }
 
-// Commit does all of the work or none of it: in one record of the storage, and in memory
-// under all the locks that it takes. done is called when it is durable, or with the
-// error of the part that could not be done.
+// Commit does all of the work or none: in one record of the store, or in memory under all the
+// locks it takes. done is called when the work is durable, or with the error of a part.
+//
+// Source: AMQP 1.0 part 4.
 func (b *Broker) Commit(work []Work, done func(error)) {
 	c := &commit{b: b, done: done}
 	if err := c.find(work); err != nil {
@@ -31,13 +32,13 @@ func (b *Broker) Commit(work []Work, done func(error)) {
 		c.do(&later)
 	}
 	if b.store != nil && err == nil {
-		b.submit(&c.group, &later) // before anybody else can change what it is about
+		b.submit(&c.group, &later) // before another request can change the messages
 	}
 	for _, h := range c.holders {
 		h.mu.Unlock()
 	}
 	if b.store == nil && err == nil {
-		b.submit(&c.group, &later) // publish locks holders
+		b.submit(&c.group, &later) // after the holders' locks, because publish takes them
 	}
 	for _, in := range c.inlets {
 		in.mu.Unlock()
@@ -48,7 +49,7 @@ func (b *Broker) Commit(work []Work, done func(error)) {
 	}
 }
 
-// CheckLock tells where the message is that the token locks, or MessageLockLost.
+// CheckLock returns the partition of a locked message, or MessageLockLost.
 func (r *Receiver) CheckLock(token LockToken) (Partition, error) {
 	h := r.holder
 	h.mu.Lock()
@@ -60,7 +61,7 @@ func (r *Receiver) CheckLock(token LockToken) (Partition, error) {
 	return h.inlet.partitionOfMessage(m), nil
 }
 
-// CheckSend tells where a batch would go, or why it would be refused.
+// CheckSend returns the partition for a batch, or the reason to refuse it.
 func (s *Sender) CheckSend(batch []Message) (Partition, error) {
 	s.inlet.mu.Lock()
 	defer s.inlet.mu.Unlock()
@@ -80,7 +81,7 @@ type commit struct {
 	group   opGroup
 	sends   []send
 	settles []settlement
-	inlets  []*inlet  // each once, in the order of locking
+	inlets  []*inlet  // each once, in locking order
 	holders []*holder // likewise
 }
 
@@ -127,7 +128,7 @@ func (c *commit) lockInlets() {
 	}
 }
 
-// lockHolders locks a holder before its dead-letter holder, which is younger.
+// lockHolders locks a holder before its dead-letter holder, which has the higher id.
 func (c *commit) lockHolders() {
 	slices.SortFunc(c.holders, func(x, y *holder) int { return cmp.Compare(x.id, y.id) })
 	c.holders = slices.Compact(c.holders)
@@ -136,7 +137,7 @@ func (c *commit) lockHolders() {
 	}
 }
 
-// check finds what could not be done before anything is.
+// check finds errors before anything is changed.
 func (c *commit) check() error {
 	seen := make(map[*message]bool, len(c.settles))
 	for _, s := range c.settles {

@@ -10,7 +10,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
-// Limits and defaults of entity properties, as the service documents them.
+// Limits and defaults of entity properties, from the service's documentation.
 const (
 	defaultLockDuration = time.Minute
 	maxLockDuration     = 5 * time.Minute
@@ -24,7 +24,7 @@ const (
 	maxShortName        = 50 // of subscriptions and rules
 )
 
-// faults collects what is wrong with a request.
+// faults collects the errors of a request.
 type faults []error
 
 func (f *faults) unless(ok bool, format string, args ...any) {
@@ -145,7 +145,7 @@ func validateSubscription(p *Subscription) error {
 	return f.err()
 }
 
-// limit turns a time span into the broker's nanoseconds, 0 for Forever.
+// limit converts a time span to nanoseconds, 0 for Forever.
 func limit(d time.Duration) int64 {
 	if d == Forever {
 		return 0

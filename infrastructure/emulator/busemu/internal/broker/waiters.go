@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// waiter waits for a session.
+// waiter is a request for the next session.
 type waiter struct {
 	options ReceiverOptions
 	opened  func(*Receiver, error)
@@ -12,11 +12,11 @@ type waiter struct {
 	granted bool // or refused: opened has been or will be called
 }
 
-// waiters are the requests for the next session of a holder, oldest first. Guarded by the
-// holder's mu.
+// waiters are a holder's requests for the next session, oldest first. Guarded by the holder's
+// mu.
 type waiters struct {
 	list     []*waiter
-	patience int64 // no waiter's time is up before then
+	patience int64 // no request times out before
 }
 
 func (l *waiters) add(w *waiter) {
@@ -26,7 +26,7 @@ func (l *waiters) add(w *waiter) {
 	l.list = append(l.list, w)
 }
 
-// pop takes the oldest waiter out; nil if there is none.
+// pop removes the oldest waiter; nil if there is none.
 func (l *waiters) pop() *waiter {
 	if len(l.list) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (l *waiters) pop() *waiter {
 	return w
 }
 
-// next is when the time of the first waiter is up, or before; 0 if there is none.
+// next returns when the first request times out, or an earlier time; 0 if there is none.
 func (l *waiters) next() int64 {
 	if len(l.list) == 0 {
 		return 0
@@ -45,7 +45,7 @@ func (l *waiters) next() int64 {
 	return l.patience
 }
 
-// cancel takes w out. It reports false if w was granted a session or refused before.
+// cancel removes w. It returns false if w was granted or refused before.
 func (l *waiters) cancel(w *waiter) bool {
 	if w.granted {
 		return false
@@ -55,7 +55,7 @@ func (l *waiters) cancel(w *waiter) bool {
 	return true
 }
 
-// expire refuses waiters whose time is up.
+// expire refuses the requests that have timed out.
 func (l *waiters) expire(now int64, path string, later *callbacks) {
 	l.refuse(later, func(w *waiter) bool { return w.until <= now }, errorf(Timeout,
 		"No session of '%s' became available within the time allotted to the request.", path))

@@ -4,11 +4,11 @@ import (
 	"container/heap"
 )
 
-// wakeHeap is the chunks with messages that are swapped out and expire or are due some
-// time, by that time.
+// wakeHeap has the chunks with swapped out messages that expire or are due, by the first such
+// time.
 type wakeHeap []*chunk
 
-// next is when the first of them is due, 0 if never.
+// next returns the first such time, 0 if never.
 func (h wakeHeap) next() int64 {
 	if len(h) == 0 {
 		return 0
@@ -38,14 +38,12 @@ func (h wakeHeap) Swap(i, j int) {
 	h[i].heapIndex, h[j].heapIndex = int32(i+1), int32(j+1)
 }
 
-// Push is part of heap.Interface.
 func (h *wakeHeap) Push(x any) {
 	c := x.(*chunk)
 	*h = append(*h, c)
 	c.heapIndex = int32(len(*h))
 }
 
-// Pop is part of heap.Interface.
 func (h *wakeHeap) Pop() any {
 	last := len(*h) - 1
 	c := (*h)[last]

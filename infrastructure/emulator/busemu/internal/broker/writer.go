@@ -6,10 +6,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// writer writes records into one batch. A nil writer, in memory mode, writes nothing.
+// writer writes records into one batch. A nil writer, in memory mode, does nothing.
 type writer struct {
 	batch   *pebble.Batch
-	touched map[*numbering]struct{} // whose last sequence numbers may have moved
+	touched map[*numbering]struct{} // their last sequence numbers may have changed
 	key     []byte
 	value   []byte
 	err     error // the first one
@@ -23,7 +23,7 @@ func (w *writer) keep(err error) {
 
 func (w *writer) set(key, value []byte) { w.keep(w.batch.Set(key, value, nil)) }
 
-// sequence notes that n's last sequence numbers have to be stored.
+// sequence marks n's last sequence numbers to be stored.
 func (w *writer) sequence(n *numbering) {
 	if w == nil {
 		return
@@ -34,8 +34,8 @@ func (w *writer) sequence(n *numbering) {
 	w.touched[n] = struct{}{}
 }
 
-// putSequences ends the batch. A number given out since, for a message of a later
-// batch, may be stored too early: then it is never used, but no number is used twice.
+// putSequences completes the batch. It may store a number that was assigned meanwhile for a
+// later batch. If that batch is lost the number stays unused, but no number is used twice.
 func (w *writer) putSequences() {
 	for n := range w.touched {
 		w.key = holderKey(w.key[:0], kindSequence, n.id)
@@ -80,9 +80,9 @@ func (w *writer) putState(id uint32, sequence int64, state []byte) {
 	w.set(w.key, state)
 }
 
-// deleteMessage removes a message's records and lets go of its body. The message record
-// is written once before each deletion, so that a SingleDelete will do: Pebble drops
-// both as soon as they meet, most often before they reach a table.
+// deleteMessage deletes a message's records and releases its body. A message record is written
+// once before its deletion, so SingleDelete suffices: Pebble drops both when they meet,
+// usually before they reach a table.
 func (w *writer) deleteMessage(id uint32, m *message, recorded bool) {
 	if w != nil {
 		w.key = sequenceKey(w.key[:0], kindMessage, id, m.sequence)
@@ -120,7 +120,7 @@ func (w *writer) putHistory(id uint32, at, sequence int64, hashes []idHash) {
 	w.set(w.key, w.value)
 }
 
-// deleteHistory removes what was first seen at or before a time.
+// deleteHistory deletes the ids added at or before a time.
 func (w *writer) deleteHistory(id uint32, until int64) {
 	if w == nil {
 		return
@@ -162,7 +162,7 @@ func (w *writer) putEntity(id uint32, record []byte) {
 	w.set(w.key, record)
 }
 
-// putLastID stores the highest id an entity was given.
+// putLastID stores the highest id given to an entity.
 func (w *writer) putLastID(id uint32) {
 	if w == nil {
 		return
