@@ -80,7 +80,7 @@ func (s *Server) mayManage(header, path string) (bool, error) {
 	return token.covers(audiencePath(path)) && token.rights&RightManage != 0, nil
 }
 
-// AdminAddr is the address of the admin API; empty if there is none.
+// AdminAddr returns the address of the admin API; empty if there is none.
 func (s *Server) AdminAddr() string {
 	if s.admin == nil {
 		return ""
@@ -88,7 +88,7 @@ func (s *Server) AdminAddr() string {
 	return s.admin.listener.Addr().String()
 }
 
-// AdminURL is the base URL of the admin API; empty if there is none.
+// AdminURL returns the base URL of the admin API; empty if there is none.
 func (s *Server) AdminURL() string {
 	switch {
 	case s.admin == nil:

@@ -10,24 +10,24 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// $cbs put-token (AMQP Claims-Based Security; azservicebus internal/cbs.go).
+// $cbs put-token: a token grants rights on an audience.
 //
-// Request:  operation "put-token", type "servicebus.windows.net:sastoken" or "jwt", name
+//	Request:  operation "put-token", type "servicebus.windows.net:sastoken" or "jwt", name
+//	          (the audience), body: the token.
+//	Reply:    status-code int 200, 400, 401 or 404; status-description.
 //
-//	(the audience), body: the token.
+// It supports shared access signatures and tokens of Entra ID (jwt.go). The text of a token
+// decides between them, because the Python SDK gives both the type "jwt".
 //
-// Reply:    status-code int 200, 400, 401 or 404; status-description.
+// It refuses a second pair of links on a connection with amqp:not-allowed, which makes the SDK
+// reset its connection. An audience without an entity gets 404, which the SDK reports as not
+// found.
 //
-// Behaviour: one pair of links for each connection; a second one is refused with
-// amqp:not-allowed, which makes the SDK reset its connection. An audience whose
-// entity does not exist is 404, which is what the SDK reports as not found.
-//
-// A token of Entra ID (type "jwt") is taken as jwt.go says. The Python SDK calls a shared
-// access signature "jwt" too; what counts is the text.
+// Source: AMQP Claims-Based Security; azservicebus internal/cbs.go.
 
-// cbsNode is the $cbs node of a connection. Owned by the connection's loop.
+// cbsNode is the $cbs node of a connection. The connection's loop owns it.
 type cbsNode struct {
-	requests, replies bool // a link is attached in that direction
+	requests, replies bool // a link is attached in this direction
 }
 
 var errSecondCBS = &broker.Error{Condition: broker.NotAllowed, Description: "Only one $cbs link pair is allowed for each connection."}
@@ -82,7 +82,7 @@ func (n *cbsNode) handleRequest(s *session, message []byte) {
 	})
 }
 
-// putToken grants what a token allows on its audience.
+// putToken grants a token's rights on its audience.
 func (c *conn) putToken(r *request) (status int, description string) {
 	if op, _ := r.properties.String("operation"); op != "put-token" {
 		return http.StatusBadRequest, "InvalidOperation: $cbs takes put-token only."

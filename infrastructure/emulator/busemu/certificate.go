@@ -8,14 +8,14 @@ import (
 
 // Certificate is a self-signed certificate for Options.TLS and Options.AdminTLS.
 type Certificate struct {
-	// PEM is what clients must trust. Written to a file it can be named by SSL_CERT_FILE
-	// (Go, Python), NODE_EXTRA_CA_CERTS (Node) or imported into a Java trust store.
+	// PEM is the certificate for clients to trust: in a file named by SSL_CERT_FILE (Go,
+	// Python) or NODE_EXTRA_CA_CERTS (Node), or imported into a Java trust store.
 	PEM []byte
 	key tls.Certificate
 }
 
-// NewCertificate makes a certificate for localhost, the loopback addresses and hosts,
-// which are names or addresses, with or without a port. It is valid for ten years.
+// NewCertificate makes a certificate for localhost, the loopback addresses and hosts, which
+// are names or addresses with or without a port. It is valid for ten years.
 func NewCertificate(hosts ...string) (*Certificate, error) {
 	key, err := selfsigned.New("Service Bus emulator", hosts...)
 	if err != nil {
@@ -24,9 +24,9 @@ func NewCertificate(hosts ...string) (*Certificate, error) {
 	return &Certificate{PEM: selfsigned.PEM(key), key: key}, nil
 }
 
-// KeepCertificate is NewCertificate with the certificate and its key kept in a file: the
-// next call returns the same one, if it is of the same hosts and valid for another month.
-// So what trusts it need not be told again.
+// KeepCertificate is NewCertificate, but keeps the certificate and its key in a file. The next
+// call returns the same one if it has the same hosts and is valid for another month, so that
+// clients which trust it need no change.
 func KeepCertificate(file string, hosts ...string) (*Certificate, error) {
 	key, err := selfsigned.Keep(file, "Service Bus emulator", hosts...)
 	if err != nil {
@@ -35,7 +35,7 @@ func KeepCertificate(file string, hosts ...string) (*Certificate, error) {
 	return &Certificate{PEM: selfsigned.PEM(key), key: key}, nil
 }
 
-// Config is for Options.TLS and Options.AdminTLS.
+// Config returns a configuration for Options.TLS and Options.AdminTLS.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{c.key}, MinVersion: tls.VersionTLS12}
 }

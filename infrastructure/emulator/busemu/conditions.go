@@ -8,8 +8,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// Error conditions of the transport (AMQP 1.0 part 2, sections 2.8.15 to 2.8.18)
-// that the connection engine itself raises.
+// Error conditions of the transport (AMQP 1.0 part 2, sections 2.8.15 to 2.8.18), for errors
+// of the connection engine itself.
 const (
 	condInternalError    amqp.Symbol = "amqp:internal-error"
 	condNotFound         amqp.Symbol = "amqp:not-found"
@@ -31,8 +31,8 @@ const (
 	condStolen           amqp.Symbol = "amqp:link:stolen"
 )
 
-// wireError is the wire form of any error: the broker's own conditions as they
-// are, everything else as an internal error.
+// wireError converts any error for the wire. The broker's conditions stay; any other error is
+// an internal error.
 func wireError(err error) *amqp.Error {
 	var be *broker.Error
 	if errors.As(err, &be) {
@@ -45,8 +45,8 @@ func wireError(err error) *amqp.Error {
 	return &amqp.Error{Condition: condInternalError, Description: err.Error()}
 }
 
-// mgmtStatus is the HTTP-like status of an error, by which the SDK decides
-// (azservicebus internal/errors.go).
+// mgmtStatus returns the HTTP-like status of an error. The SDK decides by it (azservicebus
+// internal/errors.go).
 func mgmtStatus(err error) int {
 	var be *broker.Error
 	if !errors.As(err, &be) {

@@ -12,9 +12,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/isoduration"
 )
 
-// LoadConfig reads a topology from a file in the form of the official Service Bus
-// emulator's Config.json. All faults of the file are reported at once; a property
-// that is not known is a fault.
+// LoadConfig reads a topology from a file in the format of the official emulator's
+// Config.json. It reports all errors of the file at once; an unknown property is an error.
 func LoadConfig(path string) (*Topology, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -30,7 +29,7 @@ func LoadConfig(path string) (*Topology, error) {
 type configFile struct {
 	UserConfig struct {
 		Namespaces []configNamespace
-		Logging    json.RawMessage // where the official emulator logs to; no use here
+		Logging    json.RawMessage // destinations of the official emulator's log; not used here
 	}
 }
 
@@ -55,7 +54,7 @@ type configQueue struct {
 	DeadLetteringOnMessageExpiration    bool
 	DefaultMessageTimeToLive            configDuration
 	DuplicateDetectionHistoryTimeWindow configDuration
-	EnablePartitioning                  bool // which the official emulator does not have
+	EnablePartitioning                  bool // not in the official emulator
 	ForwardDeadLetteredMessagesTo       string
 	ForwardTo                           string
 	LockDuration                        configDuration
@@ -112,7 +111,7 @@ func (d *configDuration) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// ParseConfig is LoadConfig on the file's contents.
+// ParseConfig is LoadConfig for the contents of a file.
 func ParseConfig(b []byte) (*Topology, error) {
 	var file configFile
 	d := json.NewDecoder(bytes.NewReader(b))

@@ -11,31 +11,30 @@ import (
 )
 
 const (
-	// maxFrameSize is the largest frame read, and offered to peers.
+	// maxFrameSize is the largest frame accepted, and offered to peers.
 	maxFrameSize = 65536
-	// channelMax and idleTimeout are what the service answers in its Open.
+	// channelMax and idleTimeout are the service's values in its Open.
 	channelMax  = 4999
 	idleTimeout = 240 * time.Second
-	// outputHigh is how much output may wait for a slow reader before the
-	// connection stops taking input and messages for it.
+	// outputHigh limits the output that waits for a slow peer. Above it the connection takes
+	// no more input and no more messages for the peer.
 	outputHigh = 1 << 20
-	// inflightHigh is how many bytes of messages a connection may have handed to
-	// the broker without an answer before it stops taking input.
+	// inflightHigh limits the bytes of messages at the broker without an answer. Above it the
+	// connection takes no more input.
 	inflightHigh = 16 << 20
-	// partialMax is how many bytes of messages not yet complete a connection may
-	// hold; beyond it the peer is cut off.
+	// partialMax limits the bytes of incomplete messages. Above it the connection is closed.
 	partialMax = 32 << 20
-	// owedMax is how many bytes of replies may wait for a receiver's credit before
-	// requests are refused.
+	// owedMax limits the bytes of replies that wait for a receiver's credit. Above it requests
+	// are refused.
 	owedMax = 16 << 20
 )
 
 // conn is one AMQP connection.
 //
-// Three goroutines serve it. The reader cuts the byte stream into whole frames.
-// The loop owns everything below "owned by the loop": it handles frames, and
-// events that other goroutines post. The writer writes what the loop hands it.
-// A callback of the broker never touches a link; it posts.
+// Three goroutines serve it. The reader cuts the byte stream into whole frames. The loop owns
+// the fields below "owned by the loop"; it handles frames, and events posted by other
+// goroutines. The writer writes the loop's output. A callback of the broker never touches a
+// link; it posts an event.
 type conn struct {
 	ns  *namespace
 	nc  net.Conn
@@ -44,45 +43,45 @@ type conn struct {
 	chunks  chan chunk  // reader to loop; closed by the reader
 	recycle chan []byte // loop to reader: buffers of handled chunks
 	toWrite chan []byte // loop to writer; closed by the loop
-	written chan []byte // writer to loop: the buffer is free again
+	written chan []byte // writer to loop: the buffer is free
 	stop    chan struct{}
 	stopped sync.Once
 
 	// owned by the loop
 	peer         amqp.Open
-	idle         time.Duration // a frame is sent at least that often
+	idle         time.Duration // interval of heartbeats
 	sessions     map[uint16]*session
-	busy         []*session // with links that are ready
+	busy         []*session // their links have messages to send
 	grants       grants
 	expiry       *time.Timer // of the grant that expires first
 	expires      time.Time
 	cbs          cbsNode
-	out          []byte // frames the writer has not been handed
-	free         []byte // the other buffer; nil while the writer has it
-	writing      int    // bytes the writer has
-	scratch      []byte // encoding of the message being sent
+	out          []byte // frames not passed to the writer yet
+	free         []byte // the other buffer; nil while the writer uses it
+	writing      int    // bytes at the writer
+	scratch      []byte // buffer to encode the next message
 	inflight     int    // bytes of messages at the broker
-	partial      int    // bytes of messages not complete, or in open transactions
-	withoutLinks int    // looks of endIdle in a row that found no link
+	partial      int    // bytes of incomplete messages, and of messages in open transactions
+	withoutLinks int    // polls of endIdle in a row that found no link
 	sentSince    bool   // since the last heartbeat
-	gotSince     bool   // likewise
+	gotSince     bool   // since the last heartbeat
 	silent       int    // heartbeats in a row without input
 	closeSent    bool
 	linger       *time.Timer // set by close
 	done         bool        // leave the loop
 	settlements  settlementRun
-	// transactions are those declared and not discharged, by id.
+	// transactions has the open transactions by id.
 	transactions map[string]*transaction
-	// management makes the node that answers the requests about an entity.
+	// management makes the node for requests about an entity.
 	management func(path string) requestNode
 
-	owed atomic.Int64 // bytes of replies that were made and not sent
+	owed atomic.Int64 // bytes of replies made and not sent
 
 	mailbox
 }
 
-// run serves the connection until either side ends it, and returns when its
-// goroutines have ended.
+// run serves the connection until either side ends it. It returns when its goroutines have
+// ended.
 func (c *conn) run() {
 	defer func() { _ = c.nc.Close() }()
 	if err := c.startTransport(); err != nil {

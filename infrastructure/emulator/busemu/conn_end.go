@@ -8,8 +8,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// close sends Close and ends the sessions. The peer gets a second to answer
-// with its own Close, so that it reads ours before the socket is reset.
+// close sends Close and ends the sessions. The peer gets a second to answer, because a socket
+// that is reset earlier may lose our Close.
 func (c *conn) close(e *amqp.Error) {
 	if c.closeSent {
 		return
@@ -24,7 +24,7 @@ func (c *conn) close(e *amqp.Error) {
 	}
 }
 
-// fail closes the connection because of what the peer did.
+// fail closes the connection because of an error of the peer.
 func (c *conn) fail(condition amqp.Symbol, description string) {
 	c.close(&amqp.Error{Condition: condition, Description: description})
 }
@@ -36,7 +36,7 @@ func (c *conn) releaseSessions() {
 	clear(c.sessions)
 }
 
-// teardown ends what is left of a connection that is gone.
+// teardown releases what a closed connection still has.
 func (c *conn) teardown() {
 	c.releaseSessions()
 	for _, t := range []*time.Timer{c.linger, c.expiry} {
@@ -47,16 +47,16 @@ func (c *conn) teardown() {
 	c.closeSent = true
 	c.drainInbox()
 	if len(c.out) > 0 {
-		c.toWrite <- c.out // behind what the writer is at
+		c.toWrite <- c.out // after the buffer at the writer
 		c.out = nil
 	}
 }
 
-// detachDelay is how long after a change of an entity its links are detached.
+// detachDelay is the time between an entity's update and the detach of its links.
 const detachDelay = 100 * time.Millisecond
 
-// detachLater runs detach on the loop: at once, or after a delay if the broker
-// ended the link because its entity was deleted.
+// detachLater runs detach on the loop. If the entity was deleted, it waits for detachDelay
+// first.
 func (c *conn) detachLater(reason error, detach func()) {
 	if !errors.Is(reason, broker.DetachForced) {
 		detach()

@@ -45,8 +45,8 @@ func (c *conn) loop() {
 	}
 }
 
-// keepAlive sends an empty frame when nothing else was sent for a while, and gives
-// up on a peer that has been silent for the time it was told.
+// keepAlive sends an empty frame if nothing else was sent since the last heartbeat. It closes
+// the connection when the peer has been silent for the idle timeout.
 func (c *conn) keepAlive() {
 	if !c.sentSince && !c.closeSent {
 		c.out = amqp.AppendEmptyFrame(c.out)
@@ -82,7 +82,7 @@ func (c *conn) drainInbox() {
 	c.settlements.flush()
 }
 
-// transmit gives every session with something to send a turn.
+// transmit gives every session with output a turn.
 func (c *conn) transmit() {
 	if c.closeSent {
 		return
@@ -90,12 +90,12 @@ func (c *conn) transmit() {
 	waiting := c.busy[:0]
 	for _, s := range c.busy {
 		s.transmit()
-		if s.busy = len(s.ready) > 0; s.busy { // its window or the output is full
+		if s.busy = len(s.ready) > 0; s.busy { // its window is closed or the output is full
 			waiting = append(waiting, s)
 		}
 	}
 	clear(c.busy[len(waiting):])
-	if len(waiting) > 1 { // another one is first next time
+	if len(waiting) > 1 { // the next call starts with another session
 		first := waiting[0]
 		copy(waiting, waiting[1:])
 		waiting[len(waiting)-1] = first
@@ -103,8 +103,8 @@ func (c *conn) transmit() {
 	c.busy = waiting
 }
 
-// flush hands the output to the writer if it is idle. While it is not, output
-// gathers, so that a busy connection writes few and large pieces.
+// flush passes the output to the writer if the writer is idle. Otherwise output accumulates,
+// so that a busy connection writes few large pieces.
 func (c *conn) flush() {
 	if len(c.out) == 0 || c.free == nil {
 		return
@@ -115,7 +115,7 @@ func (c *conn) flush() {
 	c.toWrite <- buf // the writer is idle: does not block
 }
 
-// outputFull reports whether the peer reads too slowly to be sent messages.
+// outputFull reports whether the peer reads too slowly to get messages.
 func (c *conn) outputFull() bool { return len(c.out)+c.writing > outputHigh }
 
 // send appends a frame to the output. After Close nothing more is sent.

@@ -9,16 +9,16 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// chunk is a run of whole frames, or the reason why there are no more.
+// chunk is a run of whole frames, or the reason why no more follow.
 type chunk struct {
 	frames []byte
-	err    error // a framing error; nil for the end of the stream
+	err    error // a framing error; nil at the end of the stream
 }
 
 const readBufferMin = 4096
 
-// frameReader reads a connection into a buffer that grows to what the peer
-// sends at once, up to one frame of the largest size.
+// frameReader reads a connection into a buffer. The buffer grows with the peer's bursts, up to
+// one frame of the largest size.
 type frameReader struct {
 	nc  net.Conn
 	buf []byte
@@ -29,8 +29,7 @@ func newFrameReader(nc net.Conn) *frameReader {
 	return &frameReader{nc: nc, buf: make([]byte, readBufferMin)}
 }
 
-// need reads until n bytes are in the buffer and returns them; discard takes
-// them out.
+// need reads until the buffer has n bytes and returns them; discard removes them.
 func (f *frameReader) need(n int) ([]byte, error) {
 	for f.n < n {
 		if len(f.buf) < n {
@@ -56,8 +55,7 @@ func (f *frameReader) grow(n int) {
 	f.buf = bigger
 }
 
-// whole returns the length of the complete frames in b and the room that the
-// frame after them takes.
+// whole returns the length of the complete frames in b and the size of the frame after them.
 func whole(b []byte) (n, next int, err error) {
 	for {
 		if len(b)-n < amqp.FrameHeaderSize {
@@ -108,7 +106,7 @@ func (c *conn) readLoop(f *frameReader) {
 		m, err := f.nc.Read(f.buf[f.n:])
 		f.n += m
 		if f.n == len(f.buf) && len(f.buf) < maxFrameSize {
-			f.grow(2 * len(f.buf)) // the peer has more than fits: take more at a time
+			f.grow(2 * len(f.buf)) // the peer has more to send than fits
 		}
 		if err != nil && m == 0 {
 			if !errors.Is(err, io.EOF) {
@@ -127,7 +125,7 @@ func (c *conn) handleChunk(ch chunk) {
 	b := ch.frames
 	for len(b) > 0 && !c.done {
 		h, err := amqp.ParseFrameHeader(b)
-		if err != nil { // the reader has checked: not reached
+		if err != nil { // not reached, because the reader has checked the frame
 			c.fail(condFramingError, err.Error())
 			return
 		}

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// The first byte of a connection tells what it is: a TLS ClientHello, a request for a
-// WebSocket (GET), or AMQP, which begins with an 'A'.
+// The first byte of a connection shows its protocol: a TLS ClientHello, a request for a
+// WebSocket (GET), or AMQP, which begins with 'A'.
 const (
 	tlsRecordHandshake = 0x16
 	httpGet            = 'G'
 )
 
-// startTransport looks at the first bytes of a new connection: one port serves plain
-// TCP and, with Options.TLS set, TLS, and WebSockets on either.
+// startTransport detects the protocol of a new connection. One port serves plain TCP, TLS if
+// Options.TLS is set, and WebSockets on both.
 func (c *conn) startTransport() error {
 	if err := c.nc.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (c *conn) startTransport() error {
 	return nil
 }
 
-// peek looks at the first byte without taking it.
+// peek returns the first byte without consuming it.
 func (c *conn) peek() (byte, error) {
 	first := make([]byte, 1)
 	_, err := io.ReadFull(c.nc, first)
@@ -48,7 +48,7 @@ func (c *conn) peek() (byte, error) {
 	return first[0], err
 }
 
-// prefixedConn gives back bytes that were read to look at them.
+// prefixedConn returns the bytes read by peek again.
 type prefixedConn struct {
 	net.Conn
 	prefix []byte

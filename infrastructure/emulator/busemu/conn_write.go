@@ -1,8 +1,8 @@
 package busemu
 
-// writeLoop is the writer goroutine: it writes what the loop hands it and
-// returns the buffer. After an error it goes on returning buffers unwritten;
-// closing the socket ends the reader and thereby the loop.
+// writeLoop is the writer goroutine. It writes the loop's output and returns the buffers.
+// After an error it returns buffers unwritten; the closed socket ends the reader, and the
+// reader ends the loop.
 func (c *conn) writeLoop() {
 	defer close(c.written)
 	failed := false

@@ -14,8 +14,8 @@ func (s *Server) Counters(path string) (Counters, error) {
 	return s.broker.Counters(path)
 }
 
-// counters answers GET /$counters/{path}: the emulator's own addition to the admin
-// listener, for tests in other processes. The service has no such route.
+// counters answers GET /$counters/{path}. It is an addition of the emulator for tests in other
+// processes; the service has no such route.
 func (a *adminServer) counters(w http.ResponseWriter, r *http.Request) {
 	c, err := a.srv.Counters(r.PathValue("path"))
 	if errors.Is(err, broker.NotFound) {

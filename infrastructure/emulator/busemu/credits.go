@@ -7,20 +7,20 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// managementCredits is what a request to $management or to the admin API costs. A
-// message that is sent or delivered costs one.
+// managementCredits is the cost of a request to $management or to the admin API. A sent or
+// delivered message costs one.
 const managementCredits = 10
 
-// credits are what the operations of a namespace may cost a second.
+// credits limits the operations of a namespace per second.
 type credits struct {
 	limit int // 0: no limit
 	mu    sync.Mutex
-	until time.Time // end of the second under way
+	until time.Time // end of the current second
 	used  int
 }
 
-// take pays for an operation, or reports how long to wait. One that costs more than
-// what is left is served all the same if anything is left: its like would wait for ever.
+// take pays for an operation, or returns the time to wait. An operation that costs more than
+// the rest succeeds if any credit is left, because otherwise it might never.
 func (c *credits) take(n int) (wait time.Duration, ok bool) {
 	if c.limit == 0 {
 		return 0, true

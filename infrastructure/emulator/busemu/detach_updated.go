@@ -7,9 +7,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// detachSoon ends the links of an entity that was updated. Until then they are
-// served as before: the service lets the admin reply arrive first, and the SDK's
-// own tests rely on it (TestSessionReceiver_Detach).
+// detachSoon detaches the links of an updated entity after detachDelay. The service lets the
+// admin reply arrive first, and the SDK's own tests rely on it (TestSessionReceiver_Detach).
 func (s *Server) detachSoon(path string) {
 	reason := &amqp.Error{
 		Condition:   condDetachForced,

@@ -9,9 +9,9 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// Direct access for tests, beside the wire.
+// Direct access for tests, without AMQP.
 
-// Message is a message that is sent directly. Empty fields are not set.
+// Message is a message for Send. Empty fields are not set.
 type Message struct {
 	ID           string
 	Session      *string
@@ -24,7 +24,7 @@ type Message struct {
 	ScheduledAt  time.Time
 }
 
-// PeekedMessage is a message as it lies in an entity.
+// PeekedMessage is a message in an entity.
 type PeekedMessage struct {
 	Message
 	SequenceNumber int64
@@ -34,11 +34,11 @@ type PeekedMessage struct {
 	DeadLetter     DeadLetter
 }
 
-// DeadLetter says why a message is in a dead-letter queue; zero elsewhere.
+// DeadLetter is the reason for dead-lettering; zero elsewhere.
 type DeadLetter struct{ Reason, Description, Source string }
 
-// Send sends messages to a queue or topic as one batch: all or none. It returns
-// when they are durable.
+// Send sends messages to a queue or topic as one batch: all or none. It returns when they are
+// durable.
 func (s *Server) Send(ctx context.Context, entity string, messages ...Message) error {
 	info, err := s.broker.Lookup(entity)
 	if err != nil {
@@ -105,7 +105,7 @@ func (m *Message) encode() ([]byte, error) {
 	return amqp.AppendData(b, m.Body), nil
 }
 
-// propertyValue is the AMQP form of an application property.
+// propertyValue returns the AMQP form of an application property.
 func propertyValue(v any) (any, error) {
 	switch t := v.(type) {
 	case time.Time:
@@ -119,17 +119,17 @@ func propertyValue(v any) (any, error) {
 	}
 }
 
-// Peek returns up to n messages of an entity in order, locked, deferred and
-// scheduled ones included, without touching them. Entity is a queue,
-// topic/Subscriptions/name, or either with /$DeadLetterQueue.
+// Peek returns up to n messages of an entity in order without locking them, including locked,
+// deferred and scheduled ones. Entity is a queue, topic/Subscriptions/name, or either with
+// /$DeadLetterQueue.
 func (s *Server) Peek(entity string, n int) ([]PeekedMessage, error) {
 	return s.PeekPart(entity, PeekOptions{Count: n})
 }
 
-// PeekOptions say which messages PeekPart returns.
+// PeekOptions select the messages for PeekPart.
 type PeekOptions = broker.PeekOptions
 
-// PeekPart is Peek from a sequence number on, or of one session.
+// PeekPart is Peek from a given sequence number, or of one session.
 func (s *Server) PeekPart(entity string, o PeekOptions) ([]PeekedMessage, error) {
 	found, err := s.broker.Peek(entity, o)
 	if err != nil {
@@ -168,7 +168,7 @@ func peeked(d *broker.Delivery) (PeekedMessage, error) {
 		return p, err
 	}
 	p.Subject, p.ContentType, p.Properties = fields.Subject, fields.ContentType, fields.Properties
-	if data, err := sections.Data(); err == nil { // a body of another kind has no bytes to show
+	if data, err := sections.Data(); err == nil { // other kinds of body have no bytes
 		for _, part := range data {
 			p.Body = append(p.Body, part...)
 		}
@@ -176,6 +176,6 @@ func peeked(d *broker.Delivery) (PeekedMessage, error) {
 	return p, nil
 }
 
-// Dump describes the broker's entities, sessions and first messages, for the
-// message of a failed test.
+// Dump returns the broker's entities, sessions and first messages as text, for the message of
+// a failed test.
 func (s *Server) Dump() string { return s.broker.Dump() }

@@ -5,14 +5,13 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
-// Topology is a set of entities to be created at the start.
+// Topology is a set of entities to create at the start.
 type Topology struct {
 	Queues []Queue
 	Topics []Topic
 }
 
-// Entities, as they are created. A subscription's rules consist of a filter and an
-// optional action.
+// The entities of a namespace. A rule has a filter and optionally an action.
 type (
 	Queue        = broker.Queue
 	Topic        = broker.Topic

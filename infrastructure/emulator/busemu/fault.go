@@ -7,37 +7,37 @@ import (
 	"feedbox/infrastructure/emulator/internal/hooks"
 )
 
-// Operation is what a client asks for on the wire.
+// Operation is a kind of request by a client.
 type Operation string
 
-// OpAny stands for every operation in Control.
+// OpAny selects every operation in Control.
 const OpAny Operation = ""
 
-// The operations a Hook can see.
+// The operations that reach a Hook.
 const (
 	OpPutToken   Operation = "put-token"  // $cbs
 	OpAttach     Operation = "attach"     // of a sender or receiver on an entity
 	OpSend       Operation = "send"       // one transfer: a message or a batch
-	OpDeliver    Operation = "deliver"    // one message about to be sent to a receiver
+	OpDeliver    Operation = "deliver"    // one message before it is sent to a receiver
 	OpSettle     Operation = "settle"     // one disposition on a receiver's link
 	OpManagement Operation = "management" // a request to $management
 )
 
-// Call is an operation about to be served, as hooks see it. It must not be changed.
+// Call describes an operation to a hook, which must not change it.
 type Call struct {
 	Operation Operation
 	Entity    string // path, as the client wrote it
 	Link      string // name; empty for put-token
 	Receiver  bool   // the link is a receiver of the client
-	Session   string // of the receiver's link, if it has one
+	Session   string // of the receiver's link; empty if it has none
 	Name      string // of a management operation, without its com.microsoft: prefix
 	Messages  int    // of a send
-	// Sessions are the session ids of a send's messages, each once, in their order.
+	// Sessions are the distinct session ids of a send's messages, in order.
 	Sessions []string
 }
 
-// Error is a refusal: a condition that decides what the client's SDK does next,
-// and a text.
+// Error is a refusal: a condition, by which the client's SDK decides what to do next, and a
+// text.
 type Error struct {
 	Condition   Condition
 	Description string
@@ -65,31 +65,30 @@ const (
 	UnauthorizedAccess = broker.Condition(condUnauthorized)
 )
 
-// Hook looks at a call that is about to be served and says what is to go wrong; nil lets
-// it pass. It may be called concurrently. It runs on the connection's loop and must not
-// block; Fault.Hold and Fault.Delay wait.
+// Hook returns the fault for a call; nil serves it normally. It may be called concurrently. It
+// runs on the connection's loop and must not block; use Fault.Hold and Fault.Delay to wait.
 type Hook func(*Call) *Fault
 
-// Loss says how an answer gets lost.
+// Loss is a way to lose an answer.
 type Loss uint8
 
-// The ways to lose an answer. The client cannot tell whether its operation was carried
-// out; Fault.Execute decides.
+// The ways to lose an answer. The client cannot know whether its operation was executed;
+// Fault.Execute decides.
 const (
 	NoLoss Loss = iota
 	Reset       // the connection is cut without a Close
-	Drop        // there is no answer: the client waits until it gives up. Not for deliver
+	Drop        // no answer is sent: the client waits until its own timeout. Not for deliver
 )
 
-// Fault is what goes wrong with one call. The zero value does nothing. The fields
-// take effect in the order they are listed, but that Loss hides Err, Outcome and Detach.
+// Fault describes what fails in one call. The zero value does nothing. The fields take effect
+// in order, but Loss hides Err, Outcome and Detach.
 type Fault struct {
-	// Delay is waited first. It holds back the operations behind it on the link too.
+	// Delay comes first. It also delays the later operations of the link.
 	Delay time.Duration
-	// Hold is waited for, after Delay, until it is closed.
+	// Hold blocks the operation, after Delay, until it is closed.
 	Hold <-chan struct{}
-	// Execute carries the operation out even though Detach or Loss hides its outcome. Not
-	// for attach and deliver.
+	// Execute executes the operation even though Detach or Loss hides its outcome. Not for
+	// attach and deliver.
 	Execute bool
 	// Err refuses the operation.
 	Err *Error
@@ -101,14 +100,14 @@ type Fault struct {
 	Loss Loss
 }
 
-// Always is a hook that gives every call the same fault.
+// Always returns a hook with the same fault for every call.
 func Always(f Fault) Hook { return hooks.Always[Call](f) }
 
-// Times is a hook for the next n calls.
+// Times returns a hook for the next n calls.
 func Times(n int, f Fault) Hook { return hooks.Times[Call](n, f) }
 
-// When passes on to hook the calls that match. An empty field of match matches anything;
-// Messages, Sessions and Receiver are not compared.
+// When returns a hook that passes matching calls to hook. An empty field of match matches
+// anything; Messages, Sessions and Receiver are not compared.
 func When(match Call, hook Hook) Hook { return hooks.If(match.matches, hook) }
 
 func (m *Call) matches(c *Call) bool {

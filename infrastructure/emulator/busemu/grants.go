@@ -4,8 +4,7 @@ import (
 	"time"
 )
 
-// grant adds what a token allows, and has the connection's links looked at when
-// the token has expired.
+// grant adds the rights of a token, and checks the connection's links when the token expires.
 func (c *conn) grant(path string, gr grant) {
 	if c.grants.byPath == nil {
 		c.grants.byPath = make(map[string]grant)
@@ -21,7 +20,7 @@ func (c *conn) grant(path string, gr grant) {
 	}
 }
 
-// forgetGrants lets all tokens expire at once.
+// forgetGrants expires all tokens at once.
 func (c *conn) forgetGrants() {
 	clear(c.grants.byPath)
 	if c.expiry != nil {
@@ -30,8 +29,8 @@ func (c *conn) forgetGrants() {
 	c.expireGrants()
 }
 
-// expireGrants forgets tokens that have expired, detaches the links that lived by
-// them, and waits for the next.
+// expireGrants removes expired tokens, detaches the links that depended on them, and sets the
+// timer for the next.
 func (c *conn) expireGrants() {
 	now := time.Now()
 	var next time.Time
@@ -57,8 +56,8 @@ func (c *conn) expireGrants() {
 	}
 }
 
-// may reports whether the connection has one of the wanted rights on a path.
-// Tokens live by the system's clock, which is the client's, not by the broker's.
+// may reports whether the connection has one of the wanted rights on a path. Tokens use the
+// system's clock, which is the client's, not the broker's.
 func (c *conn) may(wanted Rights, path string) bool {
 	return c.grants.of(path, time.Now())&wanted != 0
 }

@@ -14,12 +14,16 @@ type handshake struct {
 	f *frameReader
 }
 
-// handshakeTimeout is how long a peer may take to get to its Open.
+// handshakeTimeout is the time for a peer to send its Open.
 const handshakeTimeout = 15 * time.Second
 
-// run exchanges protocol headers, runs the SASL dialogue and exchanges
-// Opens (AMQP 1.0 part 2, sections 2.2 and 2.4.1; part 5, section 5.3). Nothing
-// else runs on the connection yet, so it reads and writes it directly.
+// run exchanges protocol headers, runs the SASL dialogue and exchanges Opens. It reads and
+// writes the connection directly, because nothing else runs on it yet.
+//
+// It supports AMQP 1.0 with SASL. Any other protocol header is answered with the SASL header,
+// as section 2.2 demands.
+//
+// Source: AMQP 1.0 part 2, sections 2.2 and 2.4.1; part 5, section 5.3.
 func (c *handshake) run() error {
 	_ = c.nc.SetDeadline(time.Now().Add(handshakeTimeout))
 	defer func() { _ = c.nc.SetDeadline(time.Time{}) }()
@@ -49,8 +53,7 @@ func (c *handshake) run() error {
 	return c.open()
 }
 
-// protocolHeader reads a header. A header of anything but AMQP 1.0 is answered
-// with the one that is spoken here, as section 2.2 asks.
+// protocolHeader reads a protocol header.
 func (c *handshake) protocolHeader() (amqp.ProtocolID, error) {
 	b, err := c.f.need(amqp.FrameHeaderSize)
 	if err != nil {
@@ -87,7 +90,7 @@ func (c *handshake) readFrame(t amqp.FrameType, p amqp.Performative) error {
 		}
 		body := b[int(h.Doff)*4:]
 		if len(body) > 0 {
-			// What p keeps must not alias the buffer.
+			// p must not alias the buffer
 			_, err = amqp.DecodePerformative(append([]byte(nil), body...), p)
 		}
 		c.f.discard(int(h.Size))
@@ -108,8 +111,8 @@ func (c *handshake) open() error {
 		return fmt.Errorf("peer's max-frame-size of %d is below %d", c.peer.MaxFrameSize, amqp.MinMaxFrameSize)
 	}
 	c.peer.MaxFrameSize = min(c.peer.MaxFrameSize, maxFrameSize)
-	// Half of the shorter idle-time-out, so that a frame lost to a timer's delay
-	// does not end the connection (section 2.4.5).
+	// Half of the shorter idle-time-out, so that a delayed frame does not end the connection
+	// (section 2.4.5).
 	c.idle = idleTimeout / 2
 	if peer := time.Duration(c.peer.IdleTimeout) * time.Millisecond; peer > 0 {
 		c.idle = max(min(c.idle, peer/2), 10*time.Millisecond)

@@ -11,14 +11,13 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// healthQueue is the queue of the health check. It is made by the first one and
-// not listed.
+// healthQueue is the queue of the health check. The first check creates it; it is not listed.
 const healthQueue = "busemu-health"
 
 const healthTimeout = 3 * time.Second
 
-// health answers GET /health: 200 if a message could be sent, received and
-// completed and the AMQP side answers a protocol header, else 503 and why.
+// health answers GET /health: 200 if the emulator can send, receive and complete a message and
+// answers an AMQP protocol header, otherwise 503 with the reason.
 func (a *adminServer) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := a.srv.Healthy(r.Context()); err != nil {
@@ -29,8 +28,8 @@ func (a *adminServer) health(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"status":"healthy"}` + "\n"))
 }
 
-// Healthy sends a message, receives and completes it, and has the AMQP side
-// answer a protocol header. It takes 3 s at most.
+// Healthy sends, receives and completes a message, and exchanges AMQP protocol headers. It
+// takes 3 s at most.
 func (s *Server) Healthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -56,7 +55,7 @@ func (s *Server) receiveHealth(ctx context.Context) error {
 	tokens := make(chan broker.LockToken, 1)
 	ended := make(chan error, 1)
 	r, err := s.broker.OpenReceiver(healthQueue, broker.ReceiverOptions{
-		Deliver: func(d []broker.Delivery) { tokens <- d[0].LockToken }, // one credit: one message
+		Deliver: func(d []broker.Delivery) { tokens <- d[0].LockToken }, // one credit, so one message
 		Closed:  func(err error) { ended <- err },
 	})
 	if err != nil {

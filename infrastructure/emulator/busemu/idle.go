@@ -8,22 +8,22 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// The service ends links over which nothing went for ten minutes and connections that
-// have had no link for five. It is looked at once a minute.
+// The service ends links without traffic for ten minutes, and connections without links for
+// five. The check runs once a minute.
 const (
 	idleLook       = time.Minute
-	idleLink       = 10 // looks
+	idleLink       = 10 // polls
 	idleConnection = 5
 )
 
-// idleness counts the looks at which a link had done nothing since the one before.
+// idleness counts the polls in a row that found a link without operations.
 type idleness struct {
 	done  uint32 // operations so far
-	seen  uint32 // of them at the last look
+	seen  uint32 // operations at the last poll
 	looks int
 }
 
-// look reports for how many looks in a row nothing was done.
+// look returns the number of polls in a row without operations.
 func (i *idleness) look() int {
 	i.looks++
 	if i.done != i.seen {
@@ -32,7 +32,7 @@ func (i *idleness) look() int {
 	return i.looks
 }
 
-// endIdle ends what has been idle for too long.
+// endIdle ends idle links and the connection if it is idle.
 func (c *conn) endIdle() {
 	if c.closeSent {
 		return

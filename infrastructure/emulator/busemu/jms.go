@@ -10,9 +10,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// A consumer of a topic itself, as JMS has it (OASIS, AMQP bindings for JMS; Qpid JMS):
-// the link stands for a subscription, which is made if it is not there. What it is called
-// and how long it lives is told by the link.
+// JMS consumers of a topic: the attach of a receiver to a topic creates a subscription, if
+// necessary. The link determines its name and lifetime:
 //
 //	                 link name           source
 //	unshared         unique              capabilities: topic
@@ -20,10 +19,16 @@ import (
 //	shared           name|…              capabilities: topic, shared
 //	  without client id                  capabilities: global
 //
-// A subscription that is not durable goes with its last consumer. A durable one stays
-// until an attach of its name without a source, which asks for it, is detached.
+// A subscription that is not durable is deleted with its last consumer. A durable one remains
+// until an attach of its name without a source is detached with closed set; that is how a
+// client unsubscribes.
+//
+// It refuses a second consumer of a subscription that is not shared, and a shared subscription
+// with another selector.
+//
+// Source: OASIS, AMQP bindings for JMS; Qpid JMS.
 
-// offered are the capabilities a connection is offered: those it asked for.
+// offered returns the capabilities to offer to a connection, out of those it desires.
 func offered(desired []amqp.Symbol) (some []amqp.Symbol) {
 	for _, c := range []amqp.Symbol{capabilitySubs, capabilityDelayed} {
 		if slices.Contains(desired, c) {
@@ -33,8 +38,8 @@ func offered(desired []amqp.Symbol) (some []amqp.Symbol) {
 	return some
 }
 
-// openTopic opens a receiver on the subscription that the link stands for. The attach is
-// answered when that is there.
+// openTopic opens a receiver on the link's subscription. The attach is answered when the
+// subscription exists.
 func (l *outgoingLink) openTopic(o broker.ReceiverOptions) error {
 	c := l.s.c
 	j, err := jmsSubscriptionOf(l.attach, l.node.path, c.peer.ContainerID)
@@ -77,14 +82,14 @@ func (l *outgoingLink) joined(j *jmsSubscription, o broker.ReceiverOptions, err 
 	}
 }
 
-// unsubscription is a link that asks for a durable subscription in order to delete it.
+// unsubscription is a link that finds a durable subscription in order to delete it.
 type unsubscription struct {
 	linkBase
 	topic, name string
 }
 
-// attachUnsubscription answers an attach without a source: with that of the durable
-// subscription of the link's name.
+// attachUnsubscription answers an attach without a source with the source of the durable
+// subscription of that name.
 func (s *session) attachUnsubscription(b linkBase, p *amqp.Attach) {
 	client := s.c.peer.ContainerID
 	if strings.HasSuffix(p.Name, "|global") {

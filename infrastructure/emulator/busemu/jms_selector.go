@@ -9,19 +9,19 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// The filter of a JMS selector: by its name and by its descriptor.
+// The filter of a JMS selector, by name and by descriptor.
 const (
 	selectorFilter     = "apache.org:selector-filter:string"
 	selectorFilterCode = uint64(0x0000468C00000004)
 )
 
-// jmsHeaders are the header fields that a selector may name, as SQL filters name them.
+// jmsHeaders maps the header fields of selectors to the names of SQL filters.
 var jmsHeaders = map[string]string{
 	"JMSMessageID": "sys.MessageId", "JMSCorrelationID": "sys.CorrelationId", "JMSType": "sys.Label", "JMSXGroupID": "sys.SessionId",
 }
 
-// jmsSelector reads the filters of a JMS consumer and returns its selector as an SQL
-// filter; other filters are refused.
+// jmsSelector returns the selector of a JMS consumer as an SQL filter. It refuses other
+// filters.
 func jmsSelector(filters amqp.Map) (string, error) {
 	selector := ""
 	for _, e := range filters {
@@ -40,16 +40,16 @@ func jmsSelector(filters amqp.Map) (string, error) {
 	return selector, nil
 }
 
-// sqlOfSelector translates the names of header fields, outside of literals.
+// sqlOfSelector translates the names of header fields outside of literals.
 func sqlOfSelector(selector string) (string, error) {
 	var out strings.Builder
 	for rest := selector; rest != ""; {
 		n := 0
 		switch r := rune(rest[0]); {
-		case r == '\'': // a literal, up to its end; '' is two of them side by side
+		case r == '\'': // a literal, up to its end; '' counts as two adjacent literals
 			n = 1 + strings.IndexByte(rest[1:], '\'') + 1
 			if n == 1 {
-				n = len(rest) // the filter's parser complains
+				n = len(rest) // the filter's parser reports it
 			}
 			out.WriteString(rest[:n])
 		case isIdentifier(r):

@@ -24,14 +24,14 @@ const (
 	capabilityDelayed amqp.Symbol = "DELAYED_DELIVERY"
 )
 
-// maxSubscriptionName is the length of a subscription's name at the broker.
+// maxSubscriptionName is the broker's limit for a subscription's name.
 const maxSubscriptionName = 50
 
-// jmsSubscription is the subscription that a link stands for.
+// jmsSubscription describes the subscription of a link.
 type jmsSubscription struct {
 	topic, name     string
 	durable, shared bool
-	selector        string // as an SQL filter; empty: everything
+	selector        string // as an SQL filter; empty: all messages
 }
 
 func (j *jmsSubscription) path() string { return j.topic + "/Subscriptions/" + j.name }
@@ -54,7 +54,7 @@ func jmsSubscriptionOf(p *amqp.Attach, topic, client string) (*jmsSubscription, 
 	return j, err
 }
 
-// jmsName is what the subscription is called, as the service calls it.
+// jmsName returns the name that the service gives a subscription.
 func jmsName(link, client string, durable bool) string {
 	name, _, _ := strings.Cut(link, "|")
 	kind := "ND"
@@ -76,13 +76,13 @@ func jmsName(link, client string, durable bool) string {
 	return clean[:min(len(clean), maxSubscriptionName-len(digest)-1-len(kind)-1)] + "$" + digest + "$" + kind
 }
 
-// jmsConsumers counts the links that stand for a subscription, and makes and deletes it.
+// jmsConsumers counts the links of each subscription.
 type jmsConsumers struct {
-	mu    sync.Mutex     // held while the subscription is made or deleted
+	mu    sync.Mutex     // held while a subscription is created or deleted
 	links map[string]int // by path
 }
 
-// join makes the subscription for a link of it.
+// join adds a link to its subscription, which it creates if necessary.
 func (n *namespace) join(ctx context.Context, j *jmsSubscription) error {
 	n.jms.mu.Lock()
 	defer n.jms.mu.Unlock()
@@ -113,7 +113,7 @@ func (n *namespace) ensureSubscription(ctx context.Context, j *jmsSubscription) 
 		case j.shared:
 			return &broker.Error{Condition: broker.NotAllowed, Description: "The shared subscription '" + j.path() + "' has another selector."}
 		}
-		if err := n.broker.DeleteSubscription(ctx, j.topic, j.name); err != nil { // JMS: a new one
+		if err := n.broker.DeleteSubscription(ctx, j.topic, j.name); err != nil { // JMS: another selector means a new subscription
 			return err
 		}
 	} else if !errors.Is(err, broker.NotFound) {
@@ -121,13 +121,13 @@ func (n *namespace) ensureSubscription(ctx context.Context, j *jmsSubscription) 
 	}
 	p := broker.Subscription{Name: j.name, Rules: []broker.Rule{rule}}
 	if !j.durable {
-		p.AutoDeleteOnIdle = 5 * time.Minute // should the emulator end before its consumer
+		p.AutoDeleteOnIdle = 5 * time.Minute // in case the emulator ends before its consumer
 	}
 	_, err = n.broker.CreateSubscription(ctx, j.topic, p)
 	return err
 }
 
-// leave is the reverse of join.
+// leave removes a link. The last one deletes a subscription that is not durable.
 func (n *namespace) leave(j *jmsSubscription) {
 	n.background(func(ctx context.Context) {
 		n.jms.mu.Lock()

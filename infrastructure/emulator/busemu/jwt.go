@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A token of Entra ID (JWT, RFC 7519) is taken if it is well-formed and not expired, and
-// stands for a key with all rights. Its signature, issuer and audience are not checked:
-// an emulator has no issuer to trust.
+// A token of Entra ID (JWT, RFC 7519) is accepted if it is well-formed and not expired. It has
+// all rights. Its signature, issuer and audience are not checked, because an emulator has no
+// issuer to trust.
 
-// unlimitedToken is how long a token without an expiry is taken.
+// unlimitedToken is the validity of a token without an expiry.
 const unlimitedToken = time.Hour
 
 const errJWT tokenError = "MalformedToken: The token is not a JSON web token: three parts are needed, the first two base64url of JSON objects."
@@ -43,7 +43,7 @@ func readJWT(token string, now time.Time) (*sasToken, error) {
 	return t, t.live(now)
 }
 
-// live reports a token that has expired.
+// live returns an error if the token has expired.
 func (t *sasToken) live(now time.Time) error {
 	if now.Before(t.expires) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// linkBase is what both ends of a link have.
+// linkBase has the fields of both kinds of link.
 //
 //	attaching ─▶ attached ─▶ (peer detaches) ─▶ gone
 //	    └───────────┴──────▶ detachSent ── Detach from the peer ──▶ gone
@@ -16,25 +16,25 @@ type linkBase struct {
 	s          *session
 	name       string
 	handle     uint32
-	attach     *amqp.Attach // the peer's, until it is answered
-	detachSent bool         // by us: nothing more is sent, everything is ignored
-	detachGot  bool         // the peer's has come; ours is owed
-	gone       bool         // off the session's table
+	attach     *amqp.Attach // the peer's; nil once answered
+	detachSent bool         // by us: nothing more is sent, and all frames are ignored
+	detachGot  bool         // by the peer, not answered yet
+	gone       bool         // removed from the session's table
 	idleness   idleness
-	claim      Rights // what the link needs; 0: nothing
+	claim      Rights // right that the link needs; 0: none
 	path       string // of the entity, as the peer wrote it
 
 	stalled bool   // a fault delays an operation of the link
-	behind  []work // what waits for it
+	behind  []work // operations queued after it
 }
 
 func (b *linkBase) base() *linkBase { return b }
 
-// over reports that no frame may be sent for the link any more.
+// over reports whether no more frames may be sent for the link.
 func (b *linkBase) over() bool { return b.detachSent || b.gone || b.s.ended }
 
-// sendDetach detaches the link for good. Dispositions that were held back to be
-// merged go first: none may follow.
+// sendDetach detaches the link for good. It first flushes dispositions held back to be merged,
+// because none may follow.
 func (b *linkBase) sendDetach(e *amqp.Error) {
 	if b.over() {
 		return
@@ -50,8 +50,8 @@ func (b *linkBase) sendDetach(e *amqp.Error) {
 	}
 }
 
-// answerDetach answers a Detach of the peer. If the peer did not wait for its
-// attach to be answered, that is made up for: it expects both.
+// answerDetach answers the peer's Detach. If the attach was not answered yet, it is answered
+// first: the peer expects both.
 func (b *linkBase) answerDetach() {
 	if p := b.attach; p != nil {
 		b.refuse(p, &amqp.Error{Condition: amqp.Symbol(broker.OperationCancelled), Description: "The link was detached before it was attached."})
@@ -66,8 +66,10 @@ func (b *linkBase) remove() {
 	delete(b.s.links, b.handle)
 }
 
-// handleAttach attaches a link, or refuses it: with an Attach whose terminus is
-// null and a Detach that tells why (section 2.6.3).
+// handleAttach attaches a link. It refuses one with an Attach that has a null terminus, and a
+// Detach with the error.
+//
+// Source: AMQP 1.0 part 2, section 2.6.3.
 func (s *session) handleAttach(p *amqp.Attach) {
 	if p.Handle > handleMax {
 		s.c.fail(condFramingError, fmt.Sprintf("handle %d exceeds the handle-max of %d", p.Handle, handleMax))
@@ -85,7 +87,7 @@ func (s *session) handleAttach(p *amqp.Attach) {
 	}
 }
 
-// refused is a link that was never attached; it waits for the peer's Detach.
+// refused is a link that was refused and waits for the peer's Detach.
 type refused struct{ linkBase }
 
 func (*refused) handleFlow(*amqp.Flow)     {}
@@ -106,15 +108,14 @@ func (b *linkBase) refuse(p *amqp.Attach, err error) {
 		reply.InitialDeliveryCount = amqp.Some(uint32(0))
 	}
 	b.s.send(&reply)
-	b.gone = true // what replaces it keeps the handle until the peer has detached
+	b.gone = true // its replacement keeps the handle until the peer has detached
 	l := &refused{linkBase: linkBase{s: b.s, name: b.name, handle: b.handle}}
 	b.s.links[b.handle] = l
 	l.sendDetach(wireError(err))
 }
 
-// performAttach serves the attach of a link to an entity, or what a fault makes
-// of it. The link is on the session's table already, so that frames that follow
-// the attach find it.
+// performAttach serves the attach of a link to an entity, with the faults of hooks. The link
+// is in the session's table already, so that later frames find it.
 func (c *conn) performAttach(l link, p *amqp.Attach, n node, serve func()) {
 	if n.kind != nodeEntity {
 		serve()
@@ -129,10 +130,10 @@ func (c *conn) performAttach(l link, p *amqp.Attach, n node, serve func()) {
 	})
 }
 
-// node is what an address leads to.
+// node is the target of an address.
 type node struct {
 	kind nodeKind
-	path string // of the entity; for nodeManagement of the entity it manages
+	path string // of the entity; for nodeManagement of the managed entity
 }
 
 type nodeKind uint8
@@ -149,8 +150,8 @@ const (
 	managementSuffix = "/$management"
 )
 
-// parseAddress reads the address of a terminus: an entity path, $cbs or
-// <entity>/$management, optionally as a URI.
+// parseAddress parses the address of a terminus: an entity path, $cbs or <entity>/$management,
+// optionally as a URI.
 func parseAddress(address string) node {
 	if _, rest, ok := strings.Cut(address, "://"); ok {
 		_, address, _ = strings.Cut(rest, "/")
@@ -165,7 +166,7 @@ func parseAddress(address string) node {
 	return node{kind: nodeEntity, path: address}
 }
 
-// errUnauthorized is the refusal of a link without the claim.
+// errUnauthorized refuses a link without the claim.
 func errUnauthorized(claim, resource string) *amqp.Error {
 	return &amqp.Error{
 		Condition:   condUnauthorized,

@@ -2,12 +2,13 @@ package busemu
 
 import "feedbox/infrastructure/emulator/busemu/amqp"
 
-// Drain (AMQP 1.0 part 2, section 2.6.7): send what is available, then advance
-// the delivery count by the rest of the credit and say so. The JavaScript SDK
-// closes a link that is not answered within 200 ms.
+// Drain: send the available messages, then advance the delivery count by the unused credit and
+// report it. The JavaScript SDK closes a link that gets no answer within 200 ms.
+//
+// Source: AMQP 1.0 part 2, section 2.6.7.
 
-// continueDrain asks the broker to give up the credit it cannot use. The broker
-// has only a part of the peer's credit at a time, so it may take several rounds.
+// continueDrain asks the broker to drop the unused credit. The broker has only a part of the
+// peer's credit at a time, so this may take several rounds.
 func (l *outgoingLink) continueDrain() {
 	if !l.drain && l.leaving == nil || l.draining || l.exhausted || l.over() {
 		return
@@ -24,7 +25,7 @@ func (l *outgoingLink) continueDrain() {
 	})
 }
 
-// drained is the broker's answer; all deliveries before it have arrived.
+// drained receives the broker's answer; all deliveries before it have arrived.
 func (l *outgoingLink) drained(count uint32) {
 	l.draining = false
 	l.exhausted = count != l.seen || l.credit <= uint32(len(l.pending)) || l.leaving != nil
@@ -43,7 +44,7 @@ func (l *outgoingLink) finishDrain() {
 		return
 	}
 	if l.credit > 0 && (len(l.pending) > 0 || len(l.replies) > 0) {
-		return // sendSome comes back here
+		return // sendSome calls finishDrain again
 	}
 	l.deliveryCount += l.credit
 	l.credit = 0
@@ -52,8 +53,8 @@ func (l *outgoingLink) finishDrain() {
 	l.grant()
 }
 
-// handleDetach answers the peer's Detach. What a receiver that deletes on
-// delivery has already taken from the entity is sent first, or it would be lost.
+// handleDetach answers the peer's Detach. Messages that a receive-and-delete receiver took
+// from the entity are sent first; otherwise they would be lost.
 func (l *outgoingLink) handleDetach(p *amqp.Detach) {
 	if l.attach == nil && l.preSettle && l.source != nil && p.Error == nil && l.leaving == nil {
 		l.leaving = &amqp.Detach{}

@@ -5,47 +5,45 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// incomingCredit is how many messages a peer may have under way on one link.
+// incomingCredit limits the messages in flight on one link.
 const incomingCredit = 1000
 
-// transferDestination is the property of a link that sends via its target to another
-// entity.
+// transferDestination is the property of a link that sends via its target to another entity.
 const transferDestination = "com.microsoft:transfer-destination-address"
 
-// incomingLink receives what a peer sends: to an entity, to $cbs or to
-// $management.
+// incomingLink receives messages of a peer for an entity, $cbs or $management.
 type incomingLink struct {
 	linkBase
 	info    broker.EntityInfo // of an entity
-	via     string            // the entity that the peer sends via to another; its messages go there at once
+	via     string            // entity via which the peer sends to another; messages go to the other one directly
 	target  *broker.Sender    // nil unless the node is an entity
 	request requestNode       // nil if the node is an entity
-	// coordinator says that the peer declares and discharges transactions here.
+	// coordinator reports that the link declares and discharges transactions.
 	coordinator bool
 	maxSize     int
 
 	deliveryCount uint32
-	credit        uint32 // what the peer may still send
-	inflight      uint32 // received, not answered
+	credit        uint32 // remaining credit of the peer
+	inflight      uint32 // received and not answered
 
-	more        bool // a delivery is incomplete
+	more        bool // the last delivery is incomplete
 	deliveryID  uint32
 	format      uint32
 	settled     bool
-	txn         []byte // of the delivery; nil: none
+	txn         []byte // transaction of the delivery; nil: none
 	partial     []byte
 	oversize    int  // bytes so far of a message that is too large
-	targetEnded bool // the broker has ended the sender; a Detach is to follow
+	targetEnded bool // the broker has closed the sender; a Detach follows
 }
 
-// requestNode takes the requests sent to $cbs or $management.
+// requestNode serves the requests to $cbs or $management.
 type requestNode interface {
-	// handleRequest answers in its own time, by session.reply.
+	// handleRequest answers by session.reply, now or later.
 	handleRequest(s *session, message []byte)
 }
 
-// attachIncoming attaches a sender of the peer (spec sections 3.2 and 3.3: settle
-// modes are echoed, max-message-size is always told).
+// attachIncoming attaches a sender of the peer. Settle modes are echoed, and max-message-size
+// is always set (AMQP 1.0 part 3, sections 3.2 and 3.3).
 func (s *session) attachIncoming(b linkBase, p *amqp.Attach) {
 	if p.Target == nil {
 		b.refuse(p, &amqp.Error{Condition: condInvalidField, Description: "attach of a sender without a target"})
@@ -140,7 +138,7 @@ func (l *incomingLink) openEntity() error {
 	return err
 }
 
-// topUp tells the peer its credit when half of it is used.
+// topUp restores the peer's credit when half of it is used.
 func (l *incomingLink) topUp() {
 	if l.over() || l.detachGot || l.attach != nil || l.credit+l.inflight > incomingCredit/2 {
 		return
@@ -156,8 +154,7 @@ func (l *incomingLink) sendCredit(echo bool) {
 	})
 }
 
-// handleFlow takes the sender's delivery count, which it may advance on its own
-// (section 2.6.7).
+// handleFlow applies the sender's delivery count, which it may advance itself (section 2.6.7).
 func (l *incomingLink) handleFlow(p *amqp.Flow) {
 	if p.DeliveryCount.Set && !l.more {
 		if skipped := p.DeliveryCount.Value - l.deliveryCount; skipped <= l.credit {

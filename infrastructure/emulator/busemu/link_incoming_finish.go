@@ -9,13 +9,13 @@ import (
 // errPreSettled marks a delivery that needs no disposition.
 var errPreSettled = errors.New("settled by the sender")
 
-// handleEvent is the broker's answer to a message.
+// handleEvent receives the broker's answer to a message.
 func (l *incomingLink) handleEvent(e event) {
 	l.s.c.inflight -= e.n
 	l.finish(e.id, e.err)
 }
 
-// finishNow answers the delivery that was received last.
+// finishNow answers the last delivery.
 func (l *incomingLink) finishNow(err error) {
 	if l.settled {
 		err = errPreSettled
@@ -36,7 +36,7 @@ func (l *incomingLink) finish(id uint32, err error) {
 	l.finished()
 }
 
-// finishAs answers the delivery that was received last with a state of transactions.
+// finishAs answers the last delivery with a transactional state.
 func (l *incomingLink) finishAs(state []byte) {
 	if !l.settled && !l.over() && !l.targetEnded {
 		l.s.c.settlements.add(l.s, amqp.RoleReceiver, l, l.deliveryID, state)
@@ -55,13 +55,13 @@ func (l *incomingLink) finished() {
 	}
 }
 
-// detach ends the link because of what the peer did.
+// detach ends the link because of an error of the peer.
 func (l *incomingLink) detach(e *amqp.Error) {
 	l.sendDetach(e)
 	l.release()
 }
 
-// ended is the broker ending the sender.
+// ended handles that the broker has closed the sender.
 func (l *incomingLink) ended(err error) {
 	if l.over() {
 		return
@@ -70,7 +70,7 @@ func (l *incomingLink) ended(err error) {
 	l.s.c.detachLater(err, func() { l.detach(wireError(err)) })
 }
 
-// handleDetach answers the peer's Detach when everything it has sent is answered.
+// handleDetach answers the peer's Detach when all of its messages are answered.
 func (l *incomingLink) handleDetach(*amqp.Detach) { l.finishLeaving() }
 
 func (l *incomingLink) finishLeaving() {

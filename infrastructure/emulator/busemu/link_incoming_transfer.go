@@ -8,12 +8,17 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// handleTransfer takes a frame of a delivery (section 2.6.14).
+// handleTransfer receives a frame of a delivery. A delivery may span several frames, be
+// settled by the sender, and be aborted.
+//
+// It refuses transfers beyond the credit and other message formats than 0 and 0x80013700.
+//
+// Source: AMQP 1.0 part 2, section 2.6.14.
 func (l *incomingLink) handleTransfer(p *amqp.Transfer, payload []byte) {
 	if l.over() || l.targetEnded || l.detachGot {
 		return
 	}
-	if l.attach != nil { // no credit was given yet
+	if l.attach != nil { // without credit
 		l.s.end(condWindowViolation, "transfer on a link that is not attached yet")
 		return
 	}
@@ -48,7 +53,7 @@ func (l *incomingLink) handleTransfer(p *amqp.Transfer, payload []byte) {
 		return
 	}
 	if l.oversize > 0 || len(l.partial)+len(payload) > max(l.maxSize, l.info.MaxBatchSize) {
-		l.oversize += len(l.partial) + len(payload) // too large: only counted from here on
+		l.oversize += len(l.partial) + len(payload) // too large: from here on only counted
 		l.dropPartial()
 		payload = nil
 	}
@@ -66,7 +71,7 @@ func (l *incomingLink) handleTransfer(p *amqp.Transfer, payload []byte) {
 	}
 	message := l.partial
 	if message == nil {
-		message = append([]byte(nil), payload...) // the frame's buffer is used again
+		message = append([]byte(nil), payload...) // because the frame's buffer is reused
 	} else {
 		l.s.c.partial -= len(l.partial)
 		l.partial = nil
@@ -149,8 +154,8 @@ func sessionsOf(batch []broker.Message) []string {
 	return ids
 }
 
-// sendOn hands messages to the broker and answers when they are durable, unless
-// the delivery is settled. done, if any, is called then, on the loop.
+// sendOn passes messages to the broker and answers when they are durable, unless the delivery
+// is settled. done, if any, is then called on the loop.
 func (l *incomingLink) sendOn(batch []broker.Message, id uint32, size int, settled bool, done func()) {
 	c := l.s.c
 	l.target.Send(batch, func(err error) {

@@ -9,48 +9,48 @@ import (
 )
 
 const (
-	// A link takes messages from the broker ahead of what it has sent, however much
-	// credit the peer gave: as many as are prefetchBytes together, by the size of
-	// those before, and at most prefetchMax.
+	// A link prefetches messages from the broker, whatever the peer's credit: about
+	// prefetchBytes, estimated by the size of earlier messages, and prefetchMax messages at
+	// most.
 	prefetchBytes = 1 << 20
 	prefetchMax   = 256
-	// turn is how many messages a link sends before the next link's turn.
+	// turn is the number of messages that a link sends before the next link's turn.
 	turn = 32
 )
 
-// outgoingLink sends messages of an entity, or the replies of $cbs and
-// $management, to a receiver of the peer.
+// outgoingLink sends messages of an entity, or replies of $cbs and $management, to a receiver
+// of the peer.
 //
-// The peer's credit is passed on to the broker in small parts, as messages
-// leave: what a slow reader asked for stays in the entity.
+// It passes the peer's credit to the broker in small parts as messages leave, so that the
+// messages for a slow reader stay in the entity.
 type outgoingLink struct {
 	linkBase
 	node   node
-	target string // address of the peer's target: where replies are sent to
+	target string // address of the peer's target, to which replies are sent
 	info   broker.EntityInfo
-	source *broker.Receiver // nil while a session is awaited, and for replies
-	cancel func()           // gives up awaiting a session; nil otherwise
-	// subscription is that of a consumer of a topic itself; nil otherwise.
+	source *broker.Receiver // nil while waiting for a session, and for replies
+	cancel func()           // cancels the wait for a session; nil otherwise
+	// subscription is set for a consumer of a topic itself.
 	subscription *jmsSubscription
-	opened       bool // $cbs: it counts as the connection's receiver
+	opened       bool // $cbs: it is the connection's receiver
 	preSettle,
-	browser, // messages are shown, not given
+	browser, // messages are copied, not consumed
 	plainFilter bool // the session filter came without a descriptor
 
 	deliveryCount uint32
-	credit        uint32 // what the peer has room for, messages in pending included
+	credit        uint32 // the peer's credit, including messages in pending
 	pending       []broker.Delivery
 	replies       [][]byte
 	queued        bool // in session.ready
 	held, allowed bool // by a fault: nothing is sent; the next message is sent
 
-	seen    uint32 // the broker's delivery count, as of pending
-	granted uint32 // credit the broker has of this link
-	average int    // size of the messages so far, the last ones counting most
+	seen    uint32 // the broker's delivery count, including pending
+	granted uint32 // credit passed to the broker
+	average int    // weighted size of the messages so far
 
-	drain     bool // the peer asked for it and has not been answered
-	draining  bool // the broker was asked
-	exhausted bool // the broker has given up the rest of the credit
+	drain     bool // requested by the peer and not answered
+	draining  bool // requested from the broker
+	exhausted bool // the broker has dropped the rest of the credit
 	leaving   *amqp.Detach
 
 	arrivals     []broker.Delivery // guarded by conn.mu
@@ -58,13 +58,13 @@ type outgoingLink struct {
 	takeArrivals func()
 }
 
-// delivery is a message the peer has and has not settled.
+// delivery is a message that the peer has not settled.
 type delivery struct {
 	link     *outgoingLink
 	id       uint32
 	token    broker.LockToken
 	settling bool
-	echo     []byte // the state that confirms what the peer asked for; set with settling
+	echo     []byte // state that confirms the peer's outcome; set with settling
 }
 
 // attachOutgoing attaches a receiver of the peer.
@@ -74,7 +74,7 @@ func (s *session) attachOutgoing(b linkBase, p *amqp.Attach) {
 		return
 	}
 	l := &outgoingLink{
-		average:  prefetchBytes / 16, // until the first messages have been seen
+		average:  prefetchBytes / 16, // until the first messages arrive
 		linkBase: b, node: parseAddress(p.Source.Address.Or("")),
 		preSettle: p.SndSettleMode.Or(amqp.SenderMixed) == amqp.SenderSettled,
 	}
@@ -95,8 +95,7 @@ func (s *session) attachOutgoing(b linkBase, p *amqp.Attach) {
 	})
 }
 
-// open resolves the node, checks the claim and opens the receiver, which for a
-// session may take its time.
+// open resolves the node, checks the claim and opens the receiver. A session may take a while.
 func (l *outgoingLink) open() error {
 	c := l.s.c
 	switch l.node.kind {
@@ -156,8 +155,8 @@ func (l *outgoingLink) openEntity() error {
 	return nil
 }
 
-// browses reads a source's distribution-mode (part 3, section 3.5.7): whether messages
-// are copied to the peer instead of moved.
+// browses reports whether messages are copied to the peer instead of moved, by the source's
+// distribution-mode (part 3, section 3.5.7).
 func browses(s *amqp.Source) (bool, error) {
 	switch s.DistributionMode {
 	case "", "move":
@@ -169,7 +168,7 @@ func browses(s *amqp.Source) (bool, error) {
 	}
 }
 
-// answerAttach sends the reply to an attach that was granted.
+// answerAttach answers an attach that was granted.
 func (l *outgoingLink) answerAttach() {
 	p := l.attach
 	l.attach = nil

@@ -5,7 +5,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// giveBack returns what was taken from the broker and never sent.
+// giveBack returns the messages that were prefetched and not sent.
 func (l *outgoingLink) giveBack() {
 	for i := range l.pending {
 		if d := &l.pending[i]; d.LockToken != (broker.LockToken{}) && l.source != nil {
@@ -16,7 +16,7 @@ func (l *outgoingLink) giveBack() {
 	l.pending = l.pending[:0]
 }
 
-// ended is the broker ending the receiver.
+// ended handles that the broker has closed the receiver.
 func (l *outgoingLink) ended(err error) {
 	if l.over() {
 		return
@@ -24,7 +24,7 @@ func (l *outgoingLink) ended(err error) {
 	l.s.c.detachLater(err, func() { l.detach(wireError(err)) })
 }
 
-// detach detaches the link and gives up what it holds.
+// detach detaches the link and releases its messages.
 func (l *outgoingLink) detach(e *amqp.Error) {
 	if l.over() {
 		return

@@ -8,14 +8,14 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// handleFlow takes the peer's credit (section 2.6.7). It may come before the
-// attach was answered.
+// handleFlow applies the peer's credit (section 2.6.7). It may come before the attach is
+// answered.
 func (l *outgoingLink) handleFlow(p *amqp.Flow) {
 	if p.LinkCredit.Set {
-		// Absent before the peer has seen our attach: our first count is meant.
+		// The peer sends no count before it has seen our attach: our first count applies.
 		l.credit = p.DeliveryCount.Or(0) + p.LinkCredit.Value - l.deliveryCount
 		if int32(l.credit) < 0 && l.credit > math.MaxInt32 {
-			l.credit = 0 // the peer has not seen all that was sent
+			l.credit = 0 // the peer has not seen everything that was sent
 		}
 	}
 	l.drain = p.Drain
@@ -86,7 +86,7 @@ func (l *outgoingLink) handleArrivals() {
 	l.enqueue()
 }
 
-// enqueue puts the link in line if it has something it may send.
+// enqueue queues the link if it has something to send.
 func (l *outgoingLink) enqueue() {
 	if l.queued || l.held || l.credit == 0 || l.attach != nil || l.over() || len(l.pending) == 0 && len(l.replies) == 0 {
 		return
@@ -99,7 +99,7 @@ func (l *outgoingLink) enqueue() {
 	}
 }
 
-// sendSome sends a turn's messages.
+// sendSome sends the messages of one turn.
 func (l *outgoingLink) sendSome() {
 	s := l.s
 	sent := 0
@@ -138,7 +138,7 @@ func (l *outgoingLink) sendDelivery(d *broker.Delivery) {
 	c := l.s.c
 	var err error
 	c.scratch, err = appendDelivery(c.scratch[:0], d, false)
-	if err != nil { // checked when it came in
+	if err != nil { // it was checked on arrival
 		c.log.Error("stored message does not decode", "entity", l.node.path, "sequence", d.SequenceNumber, "error", err)
 		l.held = true
 		c.post(event{fn: func() { l.detach(wireError(err)) }})
@@ -156,8 +156,8 @@ func (l *outgoingLink) sendDelivery(d *broker.Delivery) {
 	l.s.unsettled[id] = &delivery{link: l, id: id, token: d.LockToken}
 }
 
-// sendMessage sends a message in as many frames as the peer's max-frame-size
-// demands, and returns its delivery id.
+// sendMessage sends a message, in several frames if the peer's max-frame-size requires it, and
+// returns its delivery id.
 func (s *session) sendMessage(l *outgoingLink, tag []byte, settled bool, message []byte) uint32 {
 	id := s.nextDeliveryID
 	s.nextDeliveryID++
@@ -187,10 +187,10 @@ func (s *session) sendMessage(l *outgoingLink, tag []byte, settled bool, message
 	return id
 }
 
-// transferOverhead bounds the header of a transfer frame with a 16-byte tag.
+// transferOverhead is an upper bound for the header of a transfer frame with a 16-byte tag.
 const transferOverhead = 80
 
-// sendLinkFlow tells the peer the link's state, and that a drain is done.
+// sendLinkFlow sends the link's state, and reports a completed drain.
 func (l *outgoingLink) sendLinkFlow(drained bool) {
 	l.s.sendFlow(&amqp.Flow{
 		Handle: amqp.Some(l.handle), DeliveryCount: amqp.Some(l.deliveryCount),
@@ -198,7 +198,7 @@ func (l *outgoingLink) sendLinkFlow(drained bool) {
 	})
 }
 
-// afford pays for the delivery of a message. If it cannot, the link pauses.
+// afford pays for the delivery of a message. Without credits the link pauses.
 func (l *outgoingLink) afford() bool {
 	wait, ok := l.s.c.ns.credits.take(1)
 	if !ok {

@@ -14,16 +14,16 @@ const (
 	sessionFilterCode = uint64(0x137000000C)
 )
 
-// wantedSession is what a session filter asks for.
+// wantedSession is the session that a filter requests.
 type wantedSession struct {
 	session   *string // nil: the next available
 	described bool
 	timeout   time.Duration
 }
 
-// sessionFilter reads the filters of a receiver's source. The Go SDK describes
-// the filter's value, others do not. Filters of other names are refused: not to
-// apply them would deliver messages that were not asked for.
+// sessionFilter reads the filters of a receiver's source. The Go SDK describes the filter's
+// value, others do not. Other filters are refused, because a filter that is not applied would
+// deliver unwanted messages.
 func sessionFilter(p *amqp.Attach) (w wantedSession, wanted bool, err error) {
 	for _, e := range p.Source.Filter {
 		name, _ := amqp.Text(e.Key)
@@ -51,8 +51,8 @@ func sessionFilter(p *amqp.Attach) (w wantedSession, wanted bool, err error) {
 	return w, wanted, nil
 }
 
-// grantedFilter is the filter of the reply, in the form the peer used: go-amqp
-// reads only described values, the others expect the plain string.
+// grantedFilter is the filter of the reply, in the peer's form: go-amqp reads only described
+// values, the others expect a plain string.
 func grantedFilter(id string, plain bool) amqp.Map {
 	var v any = id
 	if !plain {
@@ -61,7 +61,7 @@ func grantedFilter(id string, plain bool) amqp.Map {
 	return amqp.Map{{Key: amqp.Symbol(sessionFilterName), Value: v}}
 }
 
-// acceptSession waits for a session. The attach is answered when it is granted.
+// acceptSession waits for a session. The attach is answered when the session is granted.
 func (l *outgoingLink) acceptSession(a broker.AcceptOptions, o broker.ReceiverOptions) {
 	c := l.s.c
 	l.cancel = c.ns.broker.AcceptSession(l.node.path, a, o, func(r *broker.Receiver, err error) {
@@ -88,7 +88,7 @@ func (l *outgoingLink) sessionOpened(r *broker.Receiver, err error) {
 	}
 }
 
-// ticks is a time as .NET counts it: 100 ns since the year 1.
+// ticks converts a time to .NET's count of 100 ns since the year 1.
 func ticks(t time.Time) int64 {
 	const epoch = 621355968000000000
 	return t.Unix()*1e7 + int64(t.Nanosecond()/100) + epoch

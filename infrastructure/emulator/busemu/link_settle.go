@@ -5,7 +5,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// handleOutcome settles a delivery as the peer's disposition says.
+// handleOutcome settles a delivery by the peer's disposition.
 func (l *outgoingLink) handleOutcome(d *delivery, state *amqp.State, settled bool) {
 	l.idleness.done++
 	if d.settling || state.Code == amqp.CodeReceived || state.Code == 0 && !settled {
@@ -20,7 +20,7 @@ func (l *outgoingLink) handleOutcome(d *delivery, state *amqp.State, settled boo
 	if settled { // rcv-settle-mode first: the peer expects no answer
 		delete(l.s.unsettled, d.id)
 	}
-	if l.browser { // nothing is settled at the entity (part 3, section 3.5.3, distribution-mode)
+	if l.browser { // a browser settles nothing at the entity (part 3, section 3.5.3, distribution-mode)
 		l.handleEvent(event{id: d.id})
 		return
 	}
@@ -48,8 +48,8 @@ func (l *outgoingLink) call(op Operation) *Call {
 	return c
 }
 
-// settle has the broker settle a delivery and answers when that is durable,
-// unless it is to be silent. done, if any, is called then, on the loop.
+// settle settles a delivery at the broker and answers when that is durable, unless it is to be
+// silent. done, if any, is then called on the loop.
 func (l *outgoingLink) settle(d *delivery, o broker.Outcome, silent bool, done func()) {
 	c, id := l.s.c, d.id
 	l.source.Settle(d.token, o, func(err error) {
@@ -65,8 +65,8 @@ func (l *outgoingLink) settle(d *delivery, o broker.Outcome, silent bool, done f
 	})
 }
 
-// handleEvent is the broker's answer to a settlement. The peer is told the outcome
-// that was applied, or rejected with the error.
+// handleEvent receives the broker's answer to a settlement. The peer gets the applied outcome,
+// or rejected with the error.
 func (l *outgoingLink) handleEvent(e event) {
 	d, ok := l.s.unsettled[e.id]
 	if !ok || l.over() {
@@ -81,7 +81,7 @@ func (l *outgoingLink) handleEvent(e event) {
 	l.s.send(&amqp.Disposition{Role: amqp.RoleSender, First: e.id, Settled: true, State: amqp.Rejected(wireError(e.err))})
 }
 
-// outcomeOf maps a delivery state to what the service makes of it.
+// outcomeOf maps a delivery state to the service's outcome.
 func outcomeOf(s *amqp.State) broker.Outcome {
 	switch s.Code {
 	case amqp.CodeAccepted:
@@ -105,9 +105,9 @@ func outcomeOf(s *amqp.State) broker.Outcome {
 	}
 }
 
-// echoOf is the state that confirms a settlement: the outcome alone. The error of a
-// rejection is not repeated, since the SDKs take rejected with an error for a
-// settlement that failed (go-amqp receiver.go; azure-servicebus _pyamqp/receiver.py).
+// echoOf returns the state that confirms a settlement: the outcome alone. It omits the error
+// of a rejection, because the SDKs treat rejected with an error as a failed settlement
+// (go-amqp receiver.go; azure-servicebus _pyamqp/receiver.py).
 func echoOf(s *amqp.State) []byte {
 	switch s.Code {
 	case amqp.CodeAccepted:
@@ -121,8 +121,8 @@ func echoOf(s *amqp.State) []byte {
 	}
 }
 
-// properties are a settlement's properties to modify, without the dead-letter
-// reason and description, which travel on their own.
+// properties returns a settlement's properties to modify, without the dead-letter reason and
+// description, which have fields of their own.
 func properties(m amqp.Map) []broker.Property {
 	var out []broker.Property
 	for _, e := range m {

@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// mailbox takes the events of a connection's loop from other goroutines.
+// mailbox receives events for a connection's loop from other goroutines.
 type mailbox struct {
 	mu    sync.Mutex // guards inbox and every link's arrivals; a leaf lock
 	inbox []event
@@ -14,8 +14,8 @@ type mailbox struct {
 
 func newMailbox() mailbox { return mailbox{wake: make(chan struct{}, 1)} }
 
-// event is something that happened outside the loop. Exactly one of fn and link
-// is set: link events are frequent and carry no closure.
+// event comes from outside the loop. Exactly one of fn and link is set; link events are
+// frequent and need no closure.
 type event struct {
 	fn   func()
 	link eventHandler
@@ -26,7 +26,7 @@ type event struct {
 
 type eventHandler interface{ handleEvent(e event) }
 
-// post hands an event to the loop. Safe from any goroutine; does not block.
+// post adds an event. It is safe for concurrent use and does not block.
 func (b *mailbox) post(e event) {
 	b.mu.Lock()
 	b.inbox = append(b.inbox, e)

@@ -9,27 +9,28 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// managementNode answers the requests sent to <entity>/$management
-// (azservicebus internal/mgmt.go; "Service Bus AMQP request/response
-// operations" in the service's protocol guide). One file mgmt_*.go for each
-// operation.
+// managementNode serves the requests to <entity>/$management. Each operation has a file
+// mgmt_*.go; an unknown one gets 501.
+//
+// Source: azservicebus internal/mgmt.go; "Service Bus AMQP request/response operations" in the
+// service's protocol guide.
 type managementNode struct {
 	ns   *namespace
 	path string // of the entity
 }
 
-// mgmtCall is one request under way.
+// mgmtCall is one request in progress.
 type mgmtCall struct {
 	node    *managementNode
 	s       *session
 	op      string
 	request *request
 	body    amqp.Map
-	muted   func() // set by a fault: called instead of answering
+	muted   func() // set by a fault: called instead of sending the reply
 }
 
-// mgmtOperation is an operation and the right it takes. run calls reply or fail
-// once, now or from the broker's callback, on any goroutine.
+// mgmtOperation is an operation with the right it needs. run calls reply or fail once, at once
+// or from the broker's callback, on any goroutine.
 type mgmtOperation struct {
 	right Rights
 	run   func(*mgmtCall)
@@ -96,13 +97,13 @@ func (n *managementNode) handleRequest(s *session, message []byte) {
 
 func (m *mgmtCall) broker() *broker.Broker { return m.node.ns.broker }
 
-// badRequest answers a request whose body lacks a field or has it in a wrong type.
+// badRequest refuses a request with a missing field or one of a wrong type.
 func (m *mgmtCall) badRequest(field string) {
 	m.fail(&broker.Error{Condition: broker.ArgumentError, Description: fmt.Sprintf("The request's field '%s' is missing or of a wrong type.", field)})
 }
 
-// sessionID is the session a request is about: as it says, or that of the link
-// it names, which is how the Go SDK peeks in a session. nil: none.
+// sessionID returns the session of a request: the one it names, or that of the link it names,
+// by which the Go SDK peeks in a session. nil: none.
 func (m *mgmtCall) sessionID() *string {
 	if id, ok := m.body.String("session-id"); ok {
 		return &id
@@ -165,7 +166,7 @@ func (m *mgmtCall) fail(err error) {
 	m.respond(mgmtStatus(err), e.Description, e.Condition, amqp.Map{})
 }
 
-// done is reply or fail.
+// done calls reply or fail.
 func (m *mgmtCall) done(err error) {
 	if err != nil {
 		m.fail(err)

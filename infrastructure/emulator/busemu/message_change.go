@@ -8,9 +8,9 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
-// applyChanges writes what an SQL action has changed into a copy of a message. A text of
-// the properties section is written only where it differs from what is there: a
-// message-id that is no string stays what it is.
+// applyChanges writes the changes of an SQL action into a copy of a message. It writes a text
+// of the properties section only if the text differs, so that a message-id which is not a
+// string keeps its type.
 func applyChanges(payload []byte, f *sqlfilter.Fields, changes []sqlfilter.Change) ([]byte, error) {
 	sections, err := amqp.SplitMessage(payload)
 	if err != nil {

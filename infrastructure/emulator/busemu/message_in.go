@@ -15,7 +15,7 @@ import (
 const (
 	annotationPartitionKey   = "x-opt-partition-key"
 	annotationScheduledTime  = "x-opt-scheduled-enqueue-time"
-	annotationDeliveryTime   = "x-opt-delivery-time" // the same as JMS has it: a long
+	annotationDeliveryTime   = "x-opt-delivery-time" // JMS's form of the schedule: a long
 	annotationSequence       = "x-opt-sequence-number"
 	annotationEnqueuedSeq    = "x-opt-enqueue-sequence-number"
 	annotationEnqueuedTime   = "x-opt-enqueued-time"
@@ -24,7 +24,7 @@ const (
 	annotationState          = "x-opt-message-state"
 	annotationLockToken      = "x-opt-lock-token" // a delivery annotation
 
-	// maxIDLength bounds message, session and partition ids.
+	// maxIDLength limits message, session and partition ids.
 	maxIDLength = 128
 )
 
@@ -54,8 +54,8 @@ func messageTooLarge(size, limit int) error {
 	}
 }
 
-// readBatch reads a batch (azservicebus message_batch.go): each data section is
-// an encoded message.
+// readBatch reads a batch (azservicebus message_batch.go): each data section is an encoded
+// message.
 func readBatch(b []byte, info *broker.EntityInfo) ([]broker.Message, error) {
 	if len(b) > info.MaxBatchSize {
 		return nil, messageTooLarge(len(b), info.MaxBatchSize)
@@ -87,8 +87,7 @@ func decodeError(err error) error {
 	return &amqp.Error{Condition: condDecodeError, Description: err.Error()}
 }
 
-// readMessage takes from an encoded message what the broker must know. The
-// bytes themselves are kept as they are.
+// readMessage reads the fields that the broker needs. The message's bytes stay unchanged.
 func readMessage(b []byte, info *broker.EntityInfo) (broker.Message, error) {
 	sections, err := amqp.SplitMessage(b)
 	if err != nil {
@@ -138,7 +137,7 @@ func checkLengths(m *broker.Message) error {
 	return nil
 }
 
-// messageID is the message id as text: what duplicate detection compares.
+// messageID returns the message id as text, for duplicate detection.
 func messageID(props *amqp.Properties) (string, error) {
 	if s, ok := props.Text(amqp.MessageID); ok {
 		return s, nil
@@ -196,7 +195,7 @@ func readAnnotations(section []byte, m *broker.Message) error {
 	return bad
 }
 
-// decodeFields reads what correlation and SQL filters compare.
+// decodeFields reads the fields that correlation and SQL filters compare.
 func decodeFields(payload []byte) (sqlfilter.Fields, error) {
 	sections, err := amqp.SplitMessage(payload)
 	if err != nil {
@@ -229,7 +228,7 @@ func decodeFields(payload []byte) (sqlfilter.Fields, error) {
 	return f, nil
 }
 
-// filterValue is a property's value in the types the broker compares.
+// filterValue converts a property's value to the types that filters compare.
 func filterValue(v any) any {
 	switch t := v.(type) {
 	case amqp.Timestamp:

@@ -8,12 +8,12 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// appendDelivery appends a message as it goes to a receiver: the sections that
-// were sent, with the broker's own annotations and delivery count in place. The
-// bare message passes as it is, unless a settlement has set properties.
+// appendDelivery appends a message for a receiver: the sections as they were sent, with the
+// broker's annotations and delivery count. The bare message is unchanged unless a settlement
+// has set properties.
 //
-// An embedded message is one inside a reply of $management (peeked, or received
-// by sequence number): it tells the message's state.
+// An embedded message is part of a $management reply (peeked, or received by sequence number).
+// It also contains the message's state.
 func appendDelivery(b []byte, d *broker.Delivery, embedded bool) ([]byte, error) {
 	m, err := amqp.SplitMessage(d.Payload)
 	if err != nil {
@@ -40,8 +40,8 @@ func appendDelivery(b []byte, d *broker.Delivery, embedded bool) ([]byte, error)
 	return append(b, m.Footer...), nil
 }
 
-// appendDeliveryAnnotations passes the sender's on and adds the lock token. A
-// locked message inside a reply has no delivery tag that would tell it.
+// appendDeliveryAnnotations appends the sender's annotations and the lock token. An embedded
+// message needs the token there, because it has no delivery tag.
 func appendDeliveryAnnotations(b, section []byte, d *broker.Delivery) ([]byte, error) {
 	if d.LockToken == (broker.LockToken{}) {
 		return append(b, section...), nil
@@ -57,7 +57,7 @@ func appendDeliveryAnnotations(b, section []byte, d *broker.Delivery) ([]byte, e
 	return w.Finish(), err
 }
 
-// ttlHeader is the time to live in milliseconds, null if unlimited.
+// ttlHeader returns the time to live in milliseconds, null if unlimited.
 func ttlHeader(ttl time.Duration) amqp.Optional[uint32] {
 	ms := ttl.Milliseconds()
 	if ms <= 0 || ms > math.MaxUint32 {
@@ -66,7 +66,7 @@ func ttlHeader(ttl time.Duration) amqp.Optional[uint32] {
 	return amqp.Some(uint32(ms))
 }
 
-// appendAnnotations merges the broker's annotations over the sender's.
+// appendAnnotations appends the sender's annotations, replaced by the broker's.
 func appendAnnotations(b, section []byte, d *broker.Delivery, embedded bool) ([]byte, error) {
 	w := amqp.BeginMapSection(b, amqp.CodeMessageAnnotations)
 	err := amqp.VisitMapSection(section, func(key, value []byte) bool {
@@ -95,8 +95,8 @@ func appendAnnotations(b, section []byte, d *broker.Delivery, embedded bool) ([]
 	return w.Finish(), err
 }
 
-// appendProperties merges what settlements have set over the sender's
-// application-properties.
+// appendProperties appends the sender's application-properties, replaced by those of
+// settlements.
 func appendProperties(b, section []byte, d *broker.Delivery) ([]byte, error) {
 	if d.DeadLetterReason == "" && d.DeadLetterDescription == "" && len(d.Properties) == 0 {
 		return append(b, section...), nil

@@ -7,14 +7,20 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// batchDeleteMax is how many messages one request deletes, as the service has it.
+// batchDeleteMax is the service's limit of messages deleted by one request.
 const batchDeleteMax = 4000
 
-// com.microsoft:batch-delete-messages
+// com.microsoft:batch-delete-messages deletes ready messages, the oldest first.
 //
-// Request: message-count int; enqueued-time-utc timestamp, before which a message was
-// enqueued; session-id. Reply: message-count int; 204 if there were none. Purging is
-// asking again until there are none.
+// Request: message-count int; enqueued-time-utc timestamp, only messages enqueued before it;
+// session-id.
+// Reply: message-count int; 204 if there were none. To purge, a client repeats the request
+// until there are none.
+//
+// It leaves locked, deferred and scheduled messages, and without session-id those of held
+// sessions.
+//
+// Source: azservicebus internal/mgmt.go.
 func mgmtBatchDeleteMessages(m *mgmtCall) {
 	before, _ := m.body.Get("enqueued-time-utc")
 	at, ok := before.(amqp.Timestamp)

@@ -7,14 +7,16 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// com.microsoft:peek-message
+// com.microsoft:peek-message returns messages without locking them.
 //
-// Request: from-sequence-number long, message-count int; session-id string (not
-// from the Go SDK, which names the link of the session instead). Reply: messages,
-// list of {message: binary}; 204 if there are none.
+// Request: from-sequence-number long, message-count int; session-id string (the Go SDK names
+// the session's link instead).
+// Reply: messages, list of {message: binary}; 204 if there are none.
 //
-// Behaviour: locked, deferred and scheduled messages are included. Fewer messages
-// than asked for are returned when the reply would grow beyond 1 MB.
+// It includes locked, deferred and scheduled messages. It returns fewer messages than
+// requested if the reply would exceed 1 MB.
+//
+// Source: azservicebus internal/mgmt.go.
 func mgmtPeekMessage(m *mgmtCall) {
 	v, _ := m.body.Get("from-sequence-number")
 	from, ok := amqp.Integer(v)
@@ -46,7 +48,7 @@ const (
 	maxReplySize = 1 << 20
 )
 
-// encodeMessages encodes messages for a reply's body, at least one and as many as fit.
+// encodeMessages encodes messages for a reply's body: at least one, and as many as fit.
 func encodeMessages(deliveries []broker.Delivery, limit int) (amqp.List, error) {
 	var list amqp.List
 	size := 0

@@ -8,14 +8,15 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// com.microsoft:receive-by-sequence-number
+// com.microsoft:receive-by-sequence-number receives deferred messages.
 //
-// Request: sequence-numbers, array of long; receiver-settle-mode uint, 0 receive
-// and delete, 1 peek-lock; session-id. Reply: messages, list of {message: binary,
-// lock-token: uuid}.
+// Request: sequence-numbers, array of long; receiver-settle-mode uint, 0 receive and delete, 1
+// peek-lock; session-id.
+// Reply: messages, list of {message: binary, lock-token: uuid}.
 //
-// Behaviour: deferred messages only; all or none: 404
-// com.microsoft:message-not-found.
+// It returns all messages or none: 404 com.microsoft:message-not-found.
+//
+// Source: azservicebus internal/mgmt.go.
 func mgmtReceiveBySequenceNumber(m *mgmtCall) {
 	numbers, ok := m.sequenceNumbers()
 	if !ok {

@@ -6,13 +6,15 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// com.microsoft:renew-lock
+// com.microsoft:renew-lock renews the locks of messages.
 //
-// Request: lock-tokens, array of uuid. Reply: expirations, array of timestamp, in
-// the order of the tokens.
+// Request: lock-tokens, array of uuid.
+// Reply: expirations, array of timestamp, in the order of the tokens.
 //
-// Behaviour: all or none; 410 com.microsoft:message-lock-lost if one is unknown.
-// Messages of a session are locked by their session and cannot be renewed here.
+// It renews all locks or none: 410 com.microsoft:message-lock-lost if one is unknown. It
+// refuses messages of a session, because they are locked with the session.
+//
+// Source: azservicebus internal/mgmt.go.
 func mgmtRenewLock(m *mgmtCall) {
 	tokens, ok := m.lockTokens()
 	if !ok {

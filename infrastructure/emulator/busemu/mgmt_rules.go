@@ -12,10 +12,10 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
-// Rule operations of a subscription's $management, used by the JavaScript and
-// .NET rule managers. The Go SDK uses the admin API.
+// Rule operations on a subscription's $management, used by the JavaScript and .NET rule
+// managers. The Go SDK uses the admin API.
 //
-// Descriptors of the reply's described lists (rhea and the .NET SDK know them).
+// Descriptors of the described lists in replies (known to rhea and the .NET SDK).
 const (
 	ruleDescriptionCode   = uint64(0x0000013700000004)
 	ruleActionEmptyCode   = uint64(0x0000013700000005)
@@ -26,7 +26,7 @@ const (
 	filterCorrelationCode = uint64(0x000001370000009)
 )
 
-// subscriptionOf cuts topic/Subscriptions/name.
+// subscriptionOf splits topic/Subscriptions/name.
 func subscriptionOf(path string) (topic, name string, ok bool) {
 	lower := strings.ToLower(path)
 	const infix = "/subscriptions/"
@@ -46,18 +46,21 @@ func (m *mgmtCall) subscription() (topic, name string, ok bool) {
 	return topic, name, ok
 }
 
-// background runs an administrative call, which waits for the disk, outside the
-// connection's loop.
+// background runs a call that waits for the disk outside of the connection's loop.
 func (m *mgmtCall) background(run func(ctx context.Context)) {
 	m.node.ns.background(run)
 }
 
-// com.microsoft:add-rule
+// com.microsoft:add-rule adds a rule.
 //
-// Request: rule-name; rule-description: map of sql-filter {expression},
-// correlation-filter {correlation-id, message-id, to, reply-to, label,
-// session-id, reply-to-session-id, content-type, properties}, true-filter or
-// false-filter; sql-rule-action {expression}. Reply: empty.
+// Request: rule-name; rule-description: map of sql-filter {expression}, correlation-filter
+// {correlation-id, message-id, to, reply-to, label, session-id, reply-to-session-id,
+// content-type, properties}, true-filter or false-filter; sql-rule-action {expression}.
+// Reply: empty.
+//
+// It refuses a name that exists, and filters and actions that do not parse.
+//
+// Source: the JavaScript and .NET rule managers.
 func mgmtAddRule(m *mgmtCall) {
 	topic, sub, ok := m.subscription()
 	if !ok {
@@ -133,16 +136,17 @@ func readCorrelation(m amqp.Map) sqlfilter.Fields {
 			}
 			f.Properties[name] = filterValue(e.Value)
 			if id, ok := f.Properties[name].(sqlfilter.UUID); ok {
-				f.Properties[name] = id.String() // compares alike, and is stored
+				f.Properties[name] = id.String() // equal in comparisons, and can be stored
 			}
 		}
 	}
 	return f
 }
 
-// com.microsoft:remove-rule
+// com.microsoft:remove-rule removes a rule.
 //
-// Request: rule-name. Reply: empty; 404 if there is no such rule.
+// Request: rule-name.
+// Reply: empty; 404 if there is no such rule.
 func mgmtRemoveRule(m *mgmtCall) {
 	topic, sub, ok := m.subscription()
 	if !ok {
@@ -158,10 +162,11 @@ func mgmtRemoveRule(m *mgmtCall) {
 	})
 }
 
-// com.microsoft:enumerate-rules
+// com.microsoft:enumerate-rules lists rules.
 //
-// Request: top int, skip int. Reply: rules, list of {rule-description: described
-// list of filter, action, name, created-at}; 204 if there are none.
+// Request: top int, skip int.
+// Reply: rules, list of {rule-description: described list of filter, action, name,
+// created-at}; 204 if there are none.
 func mgmtEnumerateRules(m *mgmtCall) {
 	topic, sub, ok := m.subscription()
 	if !ok {

@@ -7,13 +7,16 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// com.microsoft:schedule-message
+// com.microsoft:schedule-message sends messages for a later time.
 //
-// Request: messages, list of {message-id, message binary, session-id?,
-// partition-key?, via-partition-key?}. Reply: sequence-numbers, array of long.
+// Request: messages, list of {message-id, message binary, session-id?, partition-key?,
+// via-partition-key?}.
+// Reply: sequence-numbers, array of long.
 //
-// Behaviour: the encoded message is what counts; the ids beside it are not read.
-// The time is the message's annotation x-opt-scheduled-enqueue-time. All or none.
+// It reads only the encoded message, not the ids beside it. The time is the message's
+// annotation x-opt-scheduled-enqueue-time. It accepts all messages or none.
+//
+// Source: azservicebus internal/mgmt.go.
 func mgmtScheduleMessage(m *mgmtCall) {
 	v, _ := m.body.Get("messages")
 	entries, ok := amqp.Elements(v)
@@ -51,11 +54,14 @@ func mgmtScheduleMessage(m *mgmtCall) {
 	})
 }
 
-// com.microsoft:cancel-scheduled-message
+// com.microsoft:cancel-scheduled-message removes scheduled messages.
 //
-// Request: sequence-numbers, array of long. Reply: empty.
+// Request: sequence-numbers, array of long.
+// Reply: empty.
 //
-// Behaviour: all or none: 404 com.microsoft:message-not-found.
+// It removes all messages or none: 404 com.microsoft:message-not-found.
+//
+// Source: azservicebus internal/mgmt.go.
 func mgmtCancelScheduledMessage(m *mgmtCall) {
 	numbers, ok := m.sequenceNumbers()
 	if !ok {

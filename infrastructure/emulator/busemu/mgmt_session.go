@@ -7,11 +7,14 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// com.microsoft:renew-session-lock
+// com.microsoft:renew-session-lock renews the lock of a session.
 //
-// Request: session-id. Reply: expiration, timestamp.
+// Request: session-id.
+// Reply: expiration, timestamp.
 //
-// Behaviour: 410 com.microsoft:session-lock-lost if nobody holds the session.
+// It refuses a session without receiver: 410 com.microsoft:session-lock-lost.
+//
+// Source: azservicebus internal/mgmt.go.
 func mgmtRenewSessionLock(m *mgmtCall) {
 	id := m.sessionID()
 	if id == nil {
@@ -26,9 +29,12 @@ func mgmtRenewSessionLock(m *mgmtCall) {
 	m.reply(http.StatusOK, amqp.Map{{Key: "expiration", Value: amqp.TimestampOf(end)}})
 }
 
-// com.microsoft:get-session-state
+// com.microsoft:get-session-state returns the state of a held session.
 //
-// Request: session-id. Reply: session-state, binary, or null if none is set.
+// Request: session-id.
+// Reply: session-state, binary, or null if none is set.
+//
+// Source: azservicebus internal/mgmt.go.
 func mgmtGetSessionState(m *mgmtCall) {
 	id := m.sessionID()
 	if id == nil {
@@ -47,10 +53,13 @@ func mgmtGetSessionState(m *mgmtCall) {
 	m.reply(http.StatusOK, amqp.Map{{Key: "session-state", Value: value}})
 }
 
-// com.microsoft:set-session-state
+// com.microsoft:set-session-state sets the state of a held session.
 //
-// Request: session-id; session-state, binary, or null to clear it (empty is null
-// too: the Go SDK cannot send a null). Reply: empty.
+// Request: session-id; session-state, binary, or null to clear it (an empty one clears it too,
+// because the Go SDK cannot send a null).
+// Reply: empty.
+//
+// Source: azservicebus internal/mgmt.go.
 func mgmtSetSessionState(m *mgmtCall) {
 	id := m.sessionID()
 	if id == nil {
@@ -69,15 +78,17 @@ func mgmtSetSessionState(m *mgmtCall) {
 	m.broker().SetSessionState(m.node.path, *id, state, m.done)
 }
 
-// sessionsWithMessages is the last-updated-time that asks for sessions with
-// messages or state rather than for those whose state was set after a time: the
-// year 10000 (a day less, for clamping peers), which .NET cannot hold.
+// sessionsWithMessages as last-updated-time requests the sessions with messages or state,
+// instead of those whose state was set after a time. It is the year 10000, which .NET cannot
+// represent, less a day for clamping peers.
 const sessionsWithMessages amqp.Timestamp = 253402300800000 - 24*60*60*1000
 
-// com.microsoft:get-message-sessions
+// com.microsoft:get-message-sessions lists sessions.
 //
-// Request: last-updated-time timestamp, skip int, top int. Reply: skip,
-// sessions-ids, array of string; 204 if there are none.
+// Request: last-updated-time timestamp, skip int, top int.
+// Reply: skip, sessions-ids, array of string; 204 if there are none.
+//
+// Source: the service's protocol guide.
 func mgmtGetMessageSessions(m *mgmtCall) {
 	v, _ := m.body.Get("last-updated-time")
 	after, ok := v.(amqp.Timestamp)

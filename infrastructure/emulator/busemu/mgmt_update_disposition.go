@@ -8,14 +8,17 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// com.microsoft:update-disposition
+// com.microsoft:update-disposition settles messages by their lock tokens.
 //
-// Request: disposition-status (completed, abandoned, suspended for dead-letter,
-// defered with one r, unlocked); lock-tokens, array of uuid; deadletter-reason,
-// deadletter-description, properties-to-modify; session-id. Reply: empty.
+// Request: disposition-status (completed, abandoned, suspended for dead-letter, defered with
+// one r, unlocked); lock-tokens, array of uuid; deadletter-reason, deadletter-description,
+// properties-to-modify; session-id.
+// Reply: empty.
 //
-// Behaviour: each token is settled on its own; the first failure is the answer
-// (410 com.microsoft:message-lock-lost for a token that is not held).
+// It settles each token separately. The reply has the first failure (410
+// com.microsoft:message-lock-lost for an unknown token).
+//
+// Source: azservicebus internal/mgmt.go.
 func mgmtUpdateDisposition(m *mgmtCall) {
 	tokens, ok := m.lockTokens()
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"feedbox/infrastructure/emulator/internal/hooks"
 )
 
-// namespace is what all connections share: the broker, the keys, the credits and the hooks.
+// namespace has what all connections share: broker, keys, credits and hooks.
 type namespace struct {
 	o           Options
 	log         *slog.Logger
@@ -30,8 +30,7 @@ type namespace struct {
 	closed bool
 }
 
-// background runs administrative work that waits for the disk, unless the
-// server is closed.
+// background runs work that waits for the disk, unless the server is closed.
 func (n *namespace) background(run func(ctx context.Context)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -17,66 +17,65 @@ import (
 // Options configure Start. The zero value, and nil, is an in-memory broker of the
 // Standard tier on free ports of the loopback interface.
 type Options struct {
-	// Addr is where AMQP is served. Default "127.0.0.1:0"; "-" serves no address:
-	// connections then come by Dial only. In a testing/synctest bubble use "-" here
-	// and for AdminAddr, or pipenet listeners: a socket keeps fake time from passing.
-	// Not used with Listener.
+	// Addr is the address of the AMQP listener. Default "127.0.0.1:0"; "-" listens on no
+	// address, so that connections come by Dial only. In a testing/synctest bubble use "-"
+	// here and for AdminAddr, or pipenet listeners, because a socket stops fake time. Not used
+	// with Listener.
 	Addr string
-	// Listener serves AMQP on any kind of connection, for instance pipenet's.
-	// Start takes ownership.
+	// Listener accepts AMQP connections of any kind, for instance pipenet's. Start takes
+	// ownership.
 	Listener net.Listener
-	// AdminAddr is where the admin API and /health are served by HTTP. Default
-	// "127.0.0.1:0"; "-" serves none. Not used with AdminListener.
+	// AdminAddr is the HTTP address of the admin API and /health. Default "127.0.0.1:0"; "-"
+	// serves none. Not used with AdminListener.
 	AdminAddr string
-	// AdminListener serves the admin API. Start takes ownership.
+	// AdminListener accepts connections for the admin API. Start takes ownership.
 	AdminListener net.Listener
-	// Host is the host:port in connection strings. Default: the listener's address,
-	// or "busemu:5672" without one.
+	// Host is the host:port in connection strings. Default: the listener's address, or
+	// "busemu:5672" without a listener.
 	Host string
-	// TLS, if set, serves AMQP by TLS too, on the same port. Connection strings then
-	// do not carry UseDevelopmentEmulator, on which the SDKs dial TLS. NewCertificate
-	// makes one. WebSockets are served on the port of Addr and on AdminAddr's, by TLS
-	// where that is set.
+	// TLS, if set, also serves AMQP by TLS, on the same port. Connection strings then omit
+	// UseDevelopmentEmulator, so that the SDKs dial TLS. NewCertificate makes a certificate.
+	// WebSockets are served on the ports of Addr and AdminAddr, by TLS where that is set.
 	TLS *tls.Config
 	// AdminTLS, if set, serves the admin API by HTTPS.
 	AdminTLS *tls.Config
 
-	// DataDir is where entities and messages are kept. Default: in memory only.
+	// DataDir is the directory of entities and messages. Default: in memory only.
 	DataDir string
 	// FS is the file system of DataDir. Default: the operating system's.
 	FS vfs.FS
 	// Premium raises the limit of a message and of a batch from 256 KB to 1 MB.
 	Premium bool
-	// Partitions is how many partitions a partitioned queue or topic gets when it is
-	// created, at most 256. Default 16, the service's. With Premium it is the namespace that
-	// is partitioned: above 1 every queue and topic must be Partitioned, else none can be.
+	// Partitions is the number of partitions of a partitioned queue or topic, fixed when it is
+	// created; at most 256. Default 16, as at the service. With Premium the namespace is
+	// partitioned as a whole: above 1 every queue and topic must be Partitioned, otherwise
+	// none can be.
 	Partitions int
 
-	// EndIdle ends links over which nothing went for ten minutes, and connections without
-	// a link for five, as the service does. Default false.
+	// EndIdle ends links without traffic for ten minutes, and connections without links for
+	// five, as the service does. Default false.
 	EndIdle bool
-	// CreditsPerSecond throttles the namespace: a message sent or delivered costs one
-	// credit, a request to $management or the admin API ten. When they are used up, sends
-	// and requests are refused with ServerBusy, deliveries wait, until the second is over.
-	// The service gives a namespace of the Standard tier 1,000; for one of the Premium tier
-	// choose what its messaging units achieve. Default 0: not throttled.
+	// CreditsPerSecond throttles the namespace. A sent or delivered message costs one credit,
+	// a request to $management or the admin API ten. Without credits, sends and requests are
+	// refused with ServerBusy and deliveries wait until the next second. The service gives a
+	// namespace of the Standard tier 1,000; for the Premium tier choose the throughput of its
+	// messaging units. Default 0: not throttled.
 	CreditsPerSecond int
 
-	// Keys are the shared access keys. Default: RootManageSharedAccessKey with the
-	// key SAS_KEY_VALUE and all rights, as the official emulator has.
+	// Keys are the shared access keys. Default: RootManageSharedAccessKey with the key
+	// SAS_KEY_VALUE and all rights, as in the official emulator.
 	Keys []SASKey
-	// Topology is created at the start; what exists already is left as it is.
+	// Topology is created at the start; existing entities are left unchanged.
 	Topology *Topology
 
-	// Now is the clock of locks, expiry, schedules and duplicate windows. Default
-	// time.Now. Shared access tokens always live by time.Now, which is the client's.
+	// Now is the clock of locks, expiry, schedules and duplicate windows. Default time.Now.
+	// Shared access tokens always use time.Now, which is the client's clock.
 	Now func() time.Time
-	// Logger receives refusals and errors, most of them at debug level. Default:
-	// discard.
+	// Logger receives refusals and errors, most of them at debug level. Default: discard.
 	Logger *slog.Logger
 }
 
-// resolve fills in defaults and reports all faults at once.
+// resolve sets defaults and reports all errors at once.
 func (o *Options) resolve() (Options, error) {
 	var out Options
 	if o != nil {
@@ -138,5 +137,5 @@ func (o *Options) resolve() (Options, error) {
 	return out, errors.Join(faults...)
 }
 
-// noAddr as Addr or AdminAddr stands for no listener.
+// noAddr as Addr or AdminAddr means no listener.
 const noAddr = "-"

@@ -8,26 +8,26 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// work is an operation of a link, in the ways a fault can have it.
+// work is an operation of a link with its ways to fail.
 type work struct {
 	link   *linkBase
 	call   func() *Call
-	serve  func()            // carry it out and answer
-	silent func(done func()) // carry it out, do not answer, then call done; nil: cannot be
-	skip   func()            // neither carry it out nor answer; nil: nothing is to be done for that
+	serve  func()            // execute it and answer
+	silent func(done func()) // execute it without an answer, then call done; nil: not possible
+	skip   func()            // neither execute it nor answer; nil: needs no action
 	refuse func(err error)   // answer with an error
 	settle func(o Outcome)   // answer with this outcome; nil unless it is a send
-	detach func(e *Error)    // detach the link; nil: cannot be
-	// unordered work is not held back by a delay before it on the same link.
+	detach func(e *Error)    // detach the link; nil: not possible
+	// unordered work is not delayed by an earlier operation of the link.
 	unordered bool
 }
 
-// undisturbed reports that an operation of a link can be served right away. It
-// spares the path of a message the making of a work.
+// undisturbed reports whether an operation can be served at once. The check avoids making a
+// work for every message.
 func (c *conn) undisturbed(b *linkBase) bool { return !b.stalled && c.ns.hooks.Empty() }
 
-// perform serves an operation, or does what a fault says. It keeps the order of
-// a link's operations when one of them is delayed.
+// perform serves an operation, with the faults of hooks. It keeps the order of a link's
+// operations when one of them is delayed.
 func (c *conn) perform(w work) {
 	if w.link.stalled && !w.unordered {
 		w.link.behind = append(w.link.behind, w)
@@ -59,10 +59,10 @@ func (c *conn) perform(w work) {
 	})
 }
 
-// waits reports that the operation is not to be served yet.
+// waits reports whether the operation is delayed.
 func (f *Fault) waits() bool { return f.Delay > 0 || f.Hold != nil }
 
-// afterWait runs do on the loop when a fault's Delay and Hold are over.
+// afterWait runs do on the loop after a fault's Delay and Hold.
 func (c *conn) afterWait(f *Fault, do func()) {
 	time.AfterFunc(f.Delay, func() {
 		if f.Hold == nil {
@@ -79,7 +79,7 @@ func (c *conn) afterWait(f *Fault, do func()) {
 	})
 }
 
-// catchUp performs what waited behind a delayed operation.
+// catchUp performs the operations queued after a delayed one.
 func (c *conn) catchUp(b *linkBase) {
 	for !b.stalled && len(b.behind) > 0 {
 		next := b.behind[0]
@@ -90,7 +90,7 @@ func (c *conn) catchUp(b *linkBase) {
 	}
 }
 
-// performWith does to an operation what a fault says, its wait apart.
+// performWith applies a fault to an operation, except for its delay.
 func (c *conn) performWith(w work, f *Fault) {
 	detach := f.Detach != nil && w.detach != nil && f.Loss == NoLoss
 	hide := func() {
@@ -118,8 +118,8 @@ func (c *conn) performWith(w work, f *Fault) {
 	}
 }
 
-// mayDeliver asks the hooks about the next message of a link and reports whether
-// it may be sent now.
+// mayDeliver asks the hooks about a link's next message and reports whether it may be sent
+// now.
 func (l *outgoingLink) mayDeliver() bool {
 	c := l.s.c
 	if l.allowed || c.ns.hooks.Empty() {
@@ -145,7 +145,7 @@ func (l *outgoingLink) mayDeliver() bool {
 	}
 }
 
-// mayDeliverWith does what a fault says to a delivery, its wait apart.
+// mayDeliverWith applies a fault to a delivery, except for its delay.
 func (l *outgoingLink) mayDeliverWith(f *Fault) bool {
 	e := f.Detach
 	if e == nil {
@@ -155,7 +155,7 @@ func (l *outgoingLink) mayDeliverWith(f *Fault) bool {
 	case f.Loss == Reset:
 		l.s.c.hangUp()
 	case e != nil:
-		l.held = true // until the detach, which must not come in the middle of a turn
+		l.held = true // until the detach, which must not interrupt a turn
 		l.s.c.post(event{fn: func() { l.detach(wire(e)) }})
 	default:
 		return true
@@ -163,14 +163,14 @@ func (l *outgoingLink) mayDeliverWith(f *Fault) bool {
 	return false
 }
 
-// hangUp ends the connection as a broken network does.
+// hangUp ends the connection like a broken network.
 func (c *conn) hangUp() {
 	c.closeSent, c.done = true, true
 	c.out = c.out[:0]
 	_ = c.nc.Close()
 }
 
-// wire is the AMQP form of a fault's error.
+// wire returns the AMQP form of a fault's error.
 func wire(e *Error) *amqp.Error {
 	return &amqp.Error{Condition: amqp.Symbol(e.Condition), Description: e.Description}
 }

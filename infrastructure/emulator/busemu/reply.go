@@ -42,9 +42,9 @@ func (r *request) response(properties func(*amqp.MapWriter), body any) []byte {
 	return amqp.AppendValueSection(w.Finish(), body)
 }
 
-// reply sends a reply to the receiver that the request named: by the address of
-// its target (Go), else by its link name (JavaScript), else to the one receiver
-// on the same node in the same session. The caller has counted it in conn.owed.
+// reply sends a reply to the receiver that the request names: by the address of its target
+// (Go), otherwise by its link name (JavaScript), otherwise to the only receiver on the same
+// node in the same session. The caller has added the reply to conn.owed.
 func (s *session) reply(n node, replyTo string, message []byte) {
 	var byName, near *outgoingLink
 	candidates := func(of *session) *outgoingLink {
@@ -94,5 +94,5 @@ func (s *session) reply(n node, replyTo string, message []byte) {
 	l.enqueue()
 }
 
-// maxReplies bounds the replies that wait for a receiver's credit.
+// maxReplies limits the replies that wait for a receiver's credit.
 const maxReplies = 1000

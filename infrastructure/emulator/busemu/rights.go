@@ -31,19 +31,19 @@ func (r Rights) String() string {
 	return strings.Join(names, ",")
 }
 
-// grant is what a token allows until it expires.
+// grant is the rights of a token until it expires.
 type grant struct {
 	rights  Rights
 	expires time.Time
 }
 
-// grants are the claims of one connection. The zero value allows nothing.
+// grants are the rights of one connection. The zero value has none.
 type grants struct {
 	all    Rights           // on every entity, by SASL PLAIN
 	byPath map[string]grant // by lower-case path of the audience
 }
 
-// of returns the rights on a path: those granted for it or for a path above it.
+// of returns the rights on a path: those on the path itself and on any path above it.
 func (g *grants) of(path string, now time.Time) Rights {
 	rights := g.all
 	path = strings.ToLower(path)
@@ -62,8 +62,8 @@ func (g *grants) of(path string, now time.Time) Rights {
 	return rights
 }
 
-// audiencePath is the lower-case path of an audience or a token's resource,
-// without scheme, host and query.
+// audiencePath returns the lower-case path of an audience or of a token's resource, without
+// scheme, host and query.
 func audiencePath(uri string) string {
 	if _, rest, ok := strings.Cut(uri, "://"); ok {
 		_, uri, _ = strings.Cut(rest, "/")

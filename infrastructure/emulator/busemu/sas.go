@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// SASKey is a shared access key. Rights of zero mean all rights.
+// SASKey is a shared access key. Zero Rights mean all rights.
 type SASKey struct {
 	Name   string
 	Key    string
 	Rights Rights
 }
 
-// The key that the official emulator's connection strings carry.
+// The key in the official emulator's connection strings.
 const (
 	DefaultKeyName = "RootManageSharedAccessKey"
 	DefaultKey     = "SAS_KEY_VALUE"
@@ -27,7 +27,7 @@ const (
 
 func malformed(format string, args ...any) error { return tokenError(fmt.Sprintf(format, args...)) }
 
-// keyring holds the keys of a namespace. It does not change.
+// keyring has the keys of a namespace. Immutable.
 type keyring []SASKey
 
 func (k keyring) find(name string) (SASKey, bool) {
@@ -55,7 +55,7 @@ type sasToken struct {
 	expires  time.Time
 }
 
-// covers reports whether the token's resource is the path or above it.
+// covers reports whether the token's resource is the path or a parent of it.
 func (t *sasToken) covers(path string) bool {
 	resource := t.resource
 	if !strings.Contains(resource, "://") { // host and path without a scheme
@@ -65,20 +65,21 @@ func (t *sasToken) covers(path string) bool {
 	return own == "" || path == own || strings.HasPrefix(path, own+"/")
 }
 
-// tokenError is why a token is refused, in the service's words: the client is
-// sent it as it is.
+// tokenError refuses a token with the service's text, which is sent to the client.
 type tokenError string
 
 func (e tokenError) Error() string { return string(e) }
 
 const errSignature tokenError = "InvalidSignature: The token has an invalid signature."
 
-// sasScheme begins a token.
+// sasScheme is the prefix of a token.
 const sasScheme = "SharedAccessSignature "
 
-// verify checks a token of the form "SharedAccessSignature sr=…&sig=…&se=…&skn=…"
-// (azservicebus internal/sas): the signature is HMAC-SHA256 over the resource as
-// it is written in the token, a newline and the expiry.
+// verify checks a token of the form "SharedAccessSignature sr=…&sig=…&se=…&skn=…". The
+// signature is HMAC-SHA256 over the resource as written in the token, a newline and the
+// expiry.
+//
+// Source: azservicebus internal/sas.
 func (k keyring) verify(token string, now time.Time) (*sasToken, error) {
 	rest, ok := strings.CutPrefix(token, sasScheme)
 	if !ok {

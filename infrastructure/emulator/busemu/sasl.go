@@ -8,11 +8,13 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// SASL dialogue (AMQP 1.0 part 5, section 5.3.2).
+// SASL dialogue.
 //
-// Mechanisms: those of the service. ANONYMOUS (the Go and JavaScript SDKs),
-// MSSBCBS (.NET) and EXTERNAL grant nothing: rights come by $cbs. PLAIN takes a
-// key's name and value and grants the key's rights to all entities.
+// It supports the service's mechanisms. ANONYMOUS (the Go and JavaScript SDKs), MSSBCBS (.NET)
+// and EXTERNAL grant nothing, because rights come by $cbs. PLAIN takes a key's name and value
+// and grants the key's rights on all entities. Other mechanisms are refused.
+//
+// Source: AMQP 1.0 part 5, section 5.3.2.
 
 var saslMechanisms = []amqp.Symbol{"MSSBCBS", "PLAIN", "ANONYMOUS", "EXTERNAL"}
 

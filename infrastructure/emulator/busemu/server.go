@@ -18,8 +18,8 @@ type Server struct {
 	conns    map[*conn]struct{} // guarded by namespace.mu
 }
 
-// Start starts an emulator; nil options are the defaults. All listeners are
-// bound when it returns.
+// Start starts an emulator; nil options are the defaults. All listeners are bound when it
+// returns.
 func Start(o *Options) (*Server, error) {
 	opts, err := o.resolve()
 	if err != nil {
@@ -32,7 +32,7 @@ func Start(o *Options) (*Server, error) {
 		},
 		conns: make(map[*conn]struct{}),
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // the server's own life, ended by Close
+	s.ctx, s.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // the server's own lifetime, ended by Close
 	if err := s.start(); err != nil {
 		return nil, fmt.Errorf("busemu: %w", errors.Join(err, s.Close()))
 	}
@@ -84,7 +84,7 @@ func (s *Server) accept(l net.Listener) {
 	}
 }
 
-// serve starts a connection's goroutines, or reports that the server is closed.
+// serve starts a connection's goroutines. It returns false if the server is closed.
 func (s *Server) serve(nc net.Conn) bool {
 	c := &conn{
 		ns: s.namespace, nc: nc, log: s.log.With("peer", nc.RemoteAddr().String()),
@@ -122,7 +122,7 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return client, nil
 }
 
-// Addr is the address of the AMQP listener; empty if there is none.
+// Addr returns the address of the AMQP listener; empty if there is none.
 func (s *Server) Addr() string {
 	if s.listener == nil {
 		return ""
@@ -130,16 +130,17 @@ func (s *Server) Addr() string {
 	return s.listener.Addr().String()
 }
 
-// host is the host:port that clients are told.
+// host returns the host:port for clients.
 func (s *Server) host() string {
 	return cmp.Or(s.o.Host, s.Addr(), "busemu:5672")
 }
 
-// ConnectionString is for the first key. Without TLS it carries
+// ConnectionString returns the connection string for the first key. Without TLS it has
 // UseDevelopmentEmulator=true, on which the SDKs dial plain TCP.
 func (s *Server) ConnectionString() string { return s.connectionString(s.keys[0]) }
 
-// ConnectionStringFor is for the key of this name; empty if there is none.
+// ConnectionStringFor returns the connection string for the key with this name; empty if there
+// is none.
 func (s *Server) ConnectionStringFor(keyName string) string {
 	key, ok := s.keys.find(keyName)
 	if !ok {
@@ -156,13 +157,13 @@ func (s *Server) connectionString(key SASKey) string {
 	return cs
 }
 
-// Failed receives why the data cannot be kept or trusted any more, once, if that
-// happens: a write that the disk refused, corrupt data that was read. From then on the
-// emulator refuses everything and has to be started anew. Nothing comes in memory.
+// Failed receives the cause once, when the data can no longer be stored or trusted: a write
+// that failed, or corrupt data. After that the emulator refuses everything and must be
+// restarted. In memory nothing is ever received.
 func (s *Server) Failed() <-chan error { return s.broker.Failed() }
 
-// Close closes all connections, waits for their goroutines and closes the
-// broker; accepted messages are durable when it returns. It is idempotent.
+// Close closes all connections, waits for their goroutines and closes the broker. Accepted
+// messages are durable when it returns. It is idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -7,18 +7,16 @@ import (
 )
 
 const (
-	// incomingWindow and outgoingWindow are the session windows offered, in
-	// transfer frames.
+	// incomingWindow and outgoingWindow are the session windows offered, in transfer frames.
 	incomingWindow = 5000
 	outgoingWindow = 5000
-	// handleMax bounds the links of a session. The JavaScript SDK keeps all links
-	// of a connection in one.
+	// handleMax limits the links of a session. The JavaScript SDK keeps all links of a
+	// connection in one session.
 	handleMax = 8191
 )
 
-// session is one AMQP session (AMQP 1.0 part 2, section 2.5). It answers on the
-// channel number of the peer, and its links on the peer's handles. It is owned
-// by its connection's loop.
+// session is one AMQP session (AMQP 1.0 part 2, section 2.5). It uses the peer's channel
+// number, and its links use the peer's handles. Its connection's loop owns it.
 //
 //	mapped ── End from the peer ──▶ gone
 //	   └──── end() ──▶ ended ── End from the peer ──▶ gone
@@ -26,10 +24,10 @@ type session struct {
 	c       *conn
 	channel uint16
 	links   map[uint32]link
-	ended   bool // End was sent first by us: everything is ignored until the peer's
+	ended   bool // we sent End first: frames are ignored until the peer's End
 
 	nextIncomingID uint32
-	received       uint32 // transfer frames since the window was last told
+	received       uint32 // transfer frames since the last flow
 
 	nextOutgoingID       uint32
 	remoteIncomingWindow uint32
@@ -39,13 +37,13 @@ type session struct {
 	busy                 bool                 // in conn.busy
 }
 
-// link is either end of an attached link: an incomingLink or an outgoingLink.
+// link is one end of an attached link: an incomingLink or an outgoingLink.
 type link interface {
 	base() *linkBase
 	handleFlow(p *amqp.Flow)
-	// handleDetach answers the peer's Detach, now or when the link has finished.
+	// handleDetach answers the peer's Detach, at once or when the link has finished.
 	handleDetach(p *amqp.Detach)
-	// release gives up everything the link holds at the broker, without a frame.
+	// release releases everything the link has at the broker, without sending a frame.
 	release()
 }
 
@@ -63,7 +61,7 @@ func (s *session) send(p amqp.Performative) {
 	}
 }
 
-// end ends the session because of what the peer did.
+// end ends the session because of an error of the peer.
 func (s *session) end(condition amqp.Symbol, description string) {
 	if s.ended {
 		return
@@ -75,7 +73,7 @@ func (s *session) end(condition amqp.Symbol, description string) {
 	s.ended = true
 }
 
-// release gives up all links.
+// release releases all links.
 func (s *session) release() {
 	for handle, l := range s.links {
 		delete(s.links, handle)
@@ -115,7 +113,7 @@ func (s *session) handle(code uint64, body []byte) error {
 		}
 		return err
 	case amqp.CodeAttach:
-		// The link keeps parts of the frame, whose buffer is used again.
+		// A copy, because the link keeps parts of the frame and the buffer is reused.
 		var p amqp.Attach
 		_, err := amqp.DecodePerformative(append([]byte(nil), body...), &p)
 		if err == nil {
@@ -181,14 +179,13 @@ func (s *session) sendFlow(p *amqp.Flow) {
 	s.send(p)
 }
 
-// handleFlow takes the peer's window (section 2.5.6) and passes the rest on to
-// the link.
+// handleFlow applies the peer's window (section 2.5.6) and passes the rest to the link.
 func (s *session) handleFlow(p *amqp.Flow) {
 	s.nextIncomingID = p.NextOutgoingID
-	// Absent before the peer has seen our Begin: our first id, 0, is meant.
+	// The peer sends no id before it has seen our Begin: our first id, 0, applies.
 	s.remoteIncomingWindow = p.NextIncomingID.Or(0) + p.IncomingWindow - s.nextOutgoingID
 	if int32(s.remoteIncomingWindow) < 0 && s.remoteIncomingWindow > outgoingWindow {
-		s.remoteIncomingWindow = 0 // more is under way than the peer has room for
+		s.remoteIncomingWindow = 0 // more is in flight than the peer has room for
 	}
 	if !p.Handle.Set {
 		if p.Echo {
@@ -220,8 +217,8 @@ func (s *session) handleDetach(p *amqp.Detach) {
 	l.handleDetach(p)
 }
 
-// handleDisposition settles deliveries that were sent here. Dispositions of the
-// sending role only confirm what this broker has settled already.
+// handleDisposition settles deliveries to the peer. Dispositions of the sending role only
+// confirm settlements of this broker.
 func (s *session) handleDisposition(p *amqp.Disposition) {
 	if p.Role == amqp.RoleSender {
 		return
@@ -248,8 +245,8 @@ func (s *session) handleDisposition(p *amqp.Disposition) {
 	}
 }
 
-// transmit sends what waits on the links, one message of each in turn, as far
-// as the windows and the peer's speed allow.
+// transmit sends the links' messages in turns, as far as the windows and the peer's speed
+// allow.
 func (s *session) transmit() {
 	for len(s.ready) > 0 && s.remoteIncomingWindow > 0 && !s.c.outputFull() {
 		l := s.ready[0]

@@ -6,8 +6,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// settlementRun merges dispositions of the same state of consecutive deliveries of
-// one link into one frame (section 2.7.6: first to last).
+// settlementRun merges dispositions of consecutive deliveries of one link with the same state
+// into one frame (section 2.7.6: first to last).
 type settlementRun struct {
 	s           *session
 	role        amqp.Role
@@ -16,8 +16,7 @@ type settlementRun struct {
 	first, last uint32
 }
 
-// add adds a disposition. It is sent at the latest when the loop has handled
-// everything that was waiting for it.
+// add adds a disposition. It is sent at the latest when the loop has no more events.
 func (r *settlementRun) add(s *session, role amqp.Role, l link, id uint32, state []byte) {
 	if r.s != nil && r.link == l && r.role == role && id == r.last+1 && bytes.Equal(r.state, state) {
 		r.last = id

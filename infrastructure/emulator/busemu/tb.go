@@ -1,15 +1,15 @@
 package busemu
 
-// TB is the part of testing.TB that StartT needs, so that this package does not
-// import testing.
+// TB is the part of testing.TB that StartT needs. With it this package does not import
+// testing.
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Fatalf(format string, args ...any)
 }
 
-// StartT starts an emulator for one test and closes it with the test. It takes at
-// most one Options.
+// StartT starts an emulator for one test and closes it with the test. It takes one Options at
+// most.
 func StartT(tb TB, options ...*Options) *Server {
 	tb.Helper()
 	var o *Options

@@ -8,13 +8,13 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// CreateQueue creates a queue. One that exists is left as it is.
+// CreateQueue creates a queue. An existing one is left unchanged.
 func (n *namespace) CreateQueue(ctx context.Context, q Queue) error {
 	_, err := n.broker.CreateQueue(ctx, q)
 	return created(err, "queue "+q.Name)
 }
 
-// CreateTopic creates a topic and its subscriptions. What exists is left as it is.
+// CreateTopic creates a topic and its subscriptions. Existing ones are left unchanged.
 func (n *namespace) CreateTopic(ctx context.Context, t Topic) error {
 	_, err := n.broker.CreateTopic(ctx, t)
 	if err := created(err, "topic "+t.Name); err != nil {
@@ -28,14 +28,13 @@ func (n *namespace) CreateTopic(ctx context.Context, t Topic) error {
 	return nil
 }
 
-// CreateSubscription creates a subscription of a topic. One that exists is left
-// as it is.
+// CreateSubscription creates a subscription of a topic. An existing one is left unchanged.
 func (n *namespace) CreateSubscription(ctx context.Context, topic string, sub Subscription) error {
 	_, err := n.broker.CreateSubscription(ctx, topic, sub)
 	return created(err, "subscription "+topic+"/"+sub.Name)
 }
 
-// created makes the error of a creation, none if the entity was there already.
+// created wraps the error of a creation. It returns nil if the entity existed.
 func created(err error, what string) error {
 	if err == nil || errors.Is(err, broker.EntityExists) {
 		return nil
@@ -43,8 +42,7 @@ func created(err error, what string) error {
 	return fmt.Errorf("busemu: create %s: %w", what, err)
 }
 
-// createTopology creates what is missing, in an order in which forwarding finds its
-// targets.
+// createTopology creates missing entities, in an order in which forwarding finds its targets.
 func (n *namespace) createTopology(ctx context.Context, t *Topology) error {
 	for _, topic := range t.Topics {
 		topic.Subscriptions = nil
@@ -52,7 +50,7 @@ func (n *namespace) createTopology(ctx context.Context, t *Topology) error {
 			return err
 		}
 	}
-	var early []Queue // made before the entities they forward to
+	var early []Queue // created before the entities they forward to
 	for _, q := range t.Queues {
 		if _, err := n.broker.Queue(q.Name); err != nil && !n.canForward(q) {
 			early = append(early, q)
@@ -82,7 +80,7 @@ func (n *namespace) createTopology(ctx context.Context, t *Topology) error {
 	return nil
 }
 
-// canForward reports whether what a queue forwards to is there.
+// canForward reports whether the targets of a queue's forwarding exist.
 func (n *namespace) canForward(q Queue) bool {
 	for _, to := range []string{q.ForwardTo, q.ForwardDeadLetteredTo} {
 		if _, err := n.broker.Lookup(to); to != "" && err != nil {

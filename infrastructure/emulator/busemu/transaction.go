@@ -10,20 +10,21 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// Transactions (AMQP 1.0 part 4). A controller declares one at a coordinator, names it
-// in the states of transfers and dispositions, and discharges it. What is done in a
-// transaction is kept here and done at the discharge, as a whole.
+// Transactions. A controller declares a transaction at a coordinator, names it in the states
+// of transfers and dispositions, and discharges it. The work of a transaction is collected
+// here and executed as a whole at the discharge.
 //
-// Behaviour: a message that is settled in a transaction stays locked until then, and so
-// does its delivery stay unsettled, which is told to the peer when the transaction is
-// committed. If it is rolled back the message stays locked still and the peer may settle
-// it (Qpid Proton releases it), unless it has settled the delivery for its part (Qpid
-// JMS): then the message is abandoned. A transaction that was not discharged within
-// transactionTimeout, or whose coordinator's link ends, is rolled back.
+// A message settled in a transaction stays locked until the discharge, and its delivery stays
+// unsettled; the peer learns of the settlement at the commit. After a rollback the message is
+// still locked and the peer may settle it (Qpid Proton releases it). If the peer has already
+// settled the delivery (Qpid JMS), the message is abandoned. A transaction is rolled back if
+// it is not discharged within transactionTimeout or its coordinator's link ends.
 //
-// The messages of one transaction come from one queue or topic. It sends to others only
-// if the links share their session with the coordinator's, which is how the SDKs do
-// transactions across entities.
+// It refuses messages from a second queue or topic, and distributed transactions (global-id).
+// It sends to other entities only if the links share their session with the coordinator's
+// link, as the SDKs do for transactions across entities.
+//
+// Source: AMQP 1.0 part 4.
 
 const (
 	condUnknownTransaction  amqp.Symbol = "amqp:transaction:unknown-id"
@@ -31,22 +32,22 @@ const (
 	condTransactionTimeout  amqp.Symbol = "amqp:transaction:timeout"
 
 	transactionTimeout = 2 * time.Minute
-	// transactionWork is how many messages one transaction sends and settles at most.
+	// transactionWork limits the messages that one transaction sends and settles.
 	transactionWork = 100
-	// transactionsOpen bounds the open transactions of one connection.
+	// transactionsOpen limits the open transactions of one connection.
 	transactionsOpen = 1000
 )
 
-// transaction is what was asked for in one. Owned by the connection's loop.
+// transaction has the collected work of one transaction. The connection's loop owns it.
 type transaction struct {
 	coordinator *incomingLink
 	until       time.Time
 	work        []broker.Work
-	settled     []func()                    // told when it is committed
-	back        []func()                    // what a roll-back does
-	source      string                      // top-level entity whose messages it settles
-	partitions  map[string]broker.Partition // by entity; of each that is partitioned it has one
-	first       string                      // of what came first
+	settled     []func()                    // called at the commit
+	back        []func()                    // called at the rollback
+	source      string                      // top-level entity of the messages it settles
+	partitions  map[string]broker.Partition // by entity; one for each partitioned entity
+	first       string                      // entity of the first work
 	bytes       int                         // of messages, counted in conn.partial
 }
 
@@ -121,7 +122,7 @@ func (c *conn) forgetTransaction(id string, t *transaction) {
 	t.bytes = 0
 }
 
-// endTransactions rolls back what a coordinator's link leaves open.
+// endTransactions rolls back the transactions that a coordinator's link leaves open.
 func (l *incomingLink) endTransactions() {
 	for id, t := range l.s.c.transactions {
 		if t.coordinator == l {
@@ -144,8 +145,7 @@ func (t *transaction) tell() {
 	}
 }
 
-// add takes a piece of work into the transaction. path is that of the link's entity, at
-// where in it the message is or goes.
+// add adds a piece of work. path is the entity of the link, at the partition of the message.
 func (t *transaction) add(s *session, path string, at broker.Partition, w broker.Work) error {
 	if len(t.work) >= transactionWork {
 		return &amqp.Error{Condition: condResourceLimit, Description: "A transaction sends and settles 100 messages at most."}
@@ -181,7 +181,7 @@ func (l *incomingLink) sendIn(txn []byte, batch []broker.Message, size int) {
 			return err
 		}
 		if l.via != "" {
-			at = broker.Partition{} // it is the entity it goes via that the transaction is in
+			at = broker.Partition{} // the transaction is in the via entity
 		} else if err := mayBeIn(at); err != nil {
 			return err
 		}

@@ -2,11 +2,11 @@ package busemu
 
 import "feedbox/infrastructure/emulator/busemu/internal/broker"
 
-// A transaction stays in one partition of an entity that is partitioned. The service
-// compares partitions. Here keys are compared too: two that happen to share a partition
-// here need not do so there.
+// A transaction stays in one partition of a partitioned entity. The service compares
+// partitions. The emulator also compares keys, because two keys that share a partition here
+// may not share one at the service.
 
-// mayBeIn refuses to send a message in a transaction to a partition that nobody chose.
+// mayBeIn refuses to send a message without a partition key in a transaction.
 func mayBeIn(p broker.Partition) error {
 	if p.Entity == "" || p.HasKey {
 		return nil
@@ -15,8 +15,8 @@ func mayBeIn(p broker.Partition) error {
 		"' needs a partition key or a session id: all of them must be of one partition."}
 }
 
-// keepTo takes note of a message's partition, or refuses one beside that of the messages
-// before.
+// keepTo records a message's partition, or refuses one that differs from that of earlier
+// messages.
 func (t *transaction) keepTo(p broker.Partition) error {
 	if p.Entity == "" {
 		return nil

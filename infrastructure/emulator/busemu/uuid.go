@@ -18,5 +18,5 @@ func newUUID() uuid {
 	return u
 }
 
-// hex is the form without dashes.
+// hex returns the form without dashes.
 func (u uuid) hex() string { return hex.EncodeToString(u[:]) }

@@ -13,22 +13,23 @@ import (
 	"github.com/coder/websocket"
 )
 
-// AMQP over WebSockets, which the SDKs of every language offer for networks that let
-// only HTTPS through (azure-core-amqp WebSocketsConnectionHandler; AMQP WebSocket
-// binding, OASIS committee draft).
+// AMQP over WebSockets, for networks that let only HTTPS through.
 //
-// Request: GET /$servicebus/websocket, subprotocol AMQPWSB10 (the SDKs) or amqp (the
-// binding's name, which the Go SDK's own tests ask for).
+//	Request:  GET /$servicebus/websocket, subprotocol AMQPWSB10 (the SDKs) or amqp (the
+//	          binding's name, requested by the Go SDK's own tests).
 //
-// Served on the AMQP port, with and without TLS, and by the admin API, whose HTTPS
-// port is what a client has that is told one host for both. The frames of AMQP are one
-// stream: how it is cut into messages has no meaning.
+// It is served on the AMQP port, with and without TLS, and by the admin API, because some
+// clients know one host and its HTTPS port for both. AMQP is one stream; its division into
+// WebSocket messages has no meaning. Other paths get 404, other subprotocols 400.
+//
+// Source: azure-core-amqp WebSocketsConnectionHandler; AMQP WebSocket binding, OASIS committee
+// draft.
 
 const websocketPath = "/$servicebus/websocket"
 
 var websocketProtocols = []string{"AMQPWSB10", "amqp"}
 
-// acceptWebSocket upgrades a request and returns the stream of AMQP it carries.
+// acceptWebSocket upgrades a request and returns its AMQP stream.
 func acceptWebSocket(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
 	if r.Method != http.MethodGet || !strings.EqualFold(strings.TrimSuffix(r.URL.Path, "/"), websocketPath) {
 		http.Error(w, "AMQP over WebSockets is served at "+websocketPath, http.StatusNotFound)
@@ -42,7 +43,7 @@ func acceptWebSocket(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	ws.SetReadLimit(-1) // frames are limited by what reads them
+	ws.SetReadLimit(-1) // frameReader limits frames
 	return websocket.NetConn(context.WithoutCancel(r.Context()), ws, websocket.MessageBinary), nil
 }
 
@@ -57,14 +58,14 @@ func asksForAMQP(r *http.Request) bool {
 	return false
 }
 
-// startWebSocket answers the HTTP request at the start of a connection of the AMQP port.
+// startWebSocket answers the HTTP request at the start of a connection to the AMQP port.
 func (c *conn) startWebSocket() error {
 	br := bufio.NewReader(io.LimitReader(c.nc, maxUpgradeRequest))
 	r, err := http.ReadRequest(br)
 	if err != nil {
 		return err
 	}
-	early, err := br.Peek(br.Buffered()) // what came with the request
+	early, err := br.Peek(br.Buffered()) // bytes received with the request
 	if err != nil {
 		return err
 	}
@@ -76,10 +77,10 @@ func (c *conn) startWebSocket() error {
 	return err
 }
 
-// maxUpgradeRequest bounds the request that asks for a WebSocket.
+// maxUpgradeRequest limits the request for a WebSocket.
 const maxUpgradeRequest = 64 << 10
 
-// upgrade answers one HTTP request on a bare connection, and hands it over.
+// upgrade answers one HTTP request on a bare connection, which can then be hijacked.
 type upgrade struct {
 	nc     net.Conn
 	header http.Header
