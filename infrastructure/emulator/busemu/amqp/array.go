@@ -6,9 +6,8 @@ import (
 	"math"
 )
 
-// canonicalArrayType is the one constructor that array elements of a's type are
-// written with: the widest of the type, so that the encoding of an array does
-// not depend on the values in it.
+// canonicalArrayType returns the constructor for the elements of a: the widest of their type,
+// so that the encoding of an array does not depend on its values.
 func canonicalArrayType(a Array) byte {
 	switch a.Type {
 	case codeTrue, codeFalse:
@@ -38,7 +37,7 @@ func canonicalArrayType(a Array) byte {
 	}
 }
 
-// variableType is the 8-bit form if every element fits it.
+// variableType returns the 8-bit form if every element fits it.
 func variableType(elems []any, code8, code32 byte) byte {
 	for _, e := range elems {
 		n := 0

@@ -1,8 +1,8 @@
 package amqp
 
-// symbolicDescriptors are the names of the composite types and sections. The protocol
-// lets a peer write a name where the code would do (part 1, section 1.3; Qpid Proton
-// names declare and discharge).
+// symbolicDescriptors has the names of the composite types and sections. The protocol allows a
+// name instead of the code (part 1, section 1.3; Qpid Proton uses the names of declare and
+// discharge).
 var symbolicDescriptors = map[string]uint64{
 	"amqp:open:list": CodeOpen, "amqp:begin:list": CodeBegin, "amqp:attach:list": CodeAttach, "amqp:flow:list": CodeFlow,
 	"amqp:transfer:list": CodeTransfer, "amqp:disposition:list": CodeDisposition, "amqp:detach:list": CodeDetach,
@@ -23,9 +23,8 @@ var symbolicDescriptors = map[string]uint64{
 	"amqp:amqp-sequence:list": CodeSequence, "amqp:amqp-value:*": CodeValue, "amqp:footer:map": CodeFooter,
 }
 
-// Descriptor consumes the start of a described value and returns its descriptor: the
-// number, or the one that its name stands for. A name that none of the types here has is
-// an error.
+// Descriptor consumes the start of a described value and returns its descriptor: the number,
+// or the number of its name. An unknown name is an error.
 func (r *Reader) Descriptor() uint64 {
 	if c := r.byte(); c != codeDescribed {
 		r.fail("described value expected, found constructor 0x%02x", c)

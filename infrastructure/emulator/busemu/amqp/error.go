@@ -1,7 +1,7 @@
 package amqp
 
-// Error is the error type of Close, End, Detach and Rejected (part 2, section
-// 2.8.14). It implements error.
+// Error is the error type of Close, End, Detach and Rejected (part 2, section 2.8.14). It
+// implements error.
 type Error struct {
 	Condition   Symbol
 	Description string

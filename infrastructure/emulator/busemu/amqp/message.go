@@ -20,10 +20,10 @@ const BatchFormat = 0x80013700
 // behindFooter is above the code of every section.
 const behindFooter = CodeFooter + 1
 
-// SplitMessage cuts b into sections, which alias it. Sections out of their
-// order, twice, unknown or of the wrong type are an error; but the delivery-annotations
-// may come last, where the service takes them too and the Python SDK puts them. What a
-// section holds is not decoded, only measured.
+// SplitMessage splits b into sections, which alias it. Sections that are out of order,
+// repeated, unknown or of the wrong type are an error. The delivery-annotations may come last,
+// because the service accepts that and the Python SDK sends it. The contents of a section are
+// measured, not decoded.
 func SplitMessage(b []byte) (Message, error) {
 	var m Message
 	r := NewReader(b)
@@ -111,8 +111,8 @@ func (m *Message) Append(b []byte) []byte {
 	return append(b, m.Footer...)
 }
 
-// Data returns the contents of the body's data sections, which alias it. A body
-// of another kind is an error.
+// Data returns the contents of the body's data sections, which alias it. A body of another
+// kind is an error.
 func (m *Message) Data() ([][]byte, error) {
 	r := NewReader(m.Body)
 	var out [][]byte

@@ -26,8 +26,8 @@ const (
 // nil is null.
 type Properties [propertyCount][]byte
 
-// DecodeProperties cuts a properties section into its fields, which alias it.
-// An absent section (nil) has no field set.
+// DecodeProperties splits a properties section into its fields, which alias it. An absent
+// section (nil) has no field set.
 func DecodeProperties(section []byte) (Properties, error) {
 	var p Properties
 	if section == nil {

@@ -1,7 +1,7 @@
 package amqp
 
-// Role says which end of a link the sender of a frame is (part 2, section
-// 2.8.1). The zero value is the sender.
+// Role is the end of a link that sent a frame (part 2, section 2.8.1). The zero value is the
+// sender.
 type Role bool
 
 // The two roles.

@@ -1,7 +1,6 @@
 package amqp
 
-// SASLMechanisms advertises the mechanisms a server takes (part 5, section
-// 5.3.3.1).
+// SASLMechanisms advertises a server's mechanisms (part 5, section 5.3.3.1).
 type SASLMechanisms struct{ Mechanisms []Symbol }
 
 // Append implements [Performative].
@@ -79,7 +78,7 @@ func (p *SASLResponse) decode(r *Reader) {
 // SASLCode is the result of an authentication (part 5, section 5.3.3.6).
 type SASLCode uint8
 
-// The codes a server here may answer with.
+// The codes that a server uses here.
 const (
 	SASLOK   SASLCode = 0
 	SASLAuth SASLCode = 1 // wrong credentials

@@ -16,7 +16,7 @@ type Transfer struct {
 	Batchable     bool
 }
 
-// Append implements [Performative]; the payload is for the caller to append.
+// Append implements [Performative]; the caller appends the payload.
 func (p *Transfer) Append(b []byte) []byte {
 	w := beginComposite(b, CodeTransfer)
 	w.uint32(p.Handle)
@@ -55,8 +55,7 @@ func (p *Transfer) decode(r *Reader) {
 	}
 }
 
-// Disposition tells the state of the deliveries First to Last (part 2, section
-// 2.7.6).
+// Disposition reports the state of the deliveries First to Last (part 2, section 2.7.6).
 type Disposition struct {
 	Role      Role
 	First     uint32

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// Reader decodes values one after the other from a slice. After the first
-// error every further read returns zero values and Err stays set, so callers
-// may check once at the end. The zero Reader is at the end of nothing.
+// Reader decodes consecutive values from a slice. After the first error every read returns
+// zero values and Err stays set, so that callers may check once at the end. The zero Reader is
+// at the end of an empty slice.
 type Reader struct {
 	b      []byte
 	pos    int
@@ -19,10 +19,10 @@ type Reader struct {
 // NewReader reads b. Values alias b where their type allows it ([]byte).
 func NewReader(b []byte) Reader { return Reader{b: b} }
 
-// Err is the first error met.
+// Err returns the first error.
 func (r *Reader) Err() error { return r.err }
 
-// Len is the count of bytes not yet read.
+// Len returns the number of unread bytes.
 func (r *Reader) Len() int {
 	if r.err != nil {
 		return 0
@@ -30,7 +30,7 @@ func (r *Reader) Len() int {
 	return len(r.b) - r.pos
 }
 
-// Offset is the position of the next byte.
+// Offset returns the position of the next byte.
 func (r *Reader) Offset() int { return r.pos }
 
 // Rest returns the bytes not yet read, without reading them.
@@ -253,7 +253,7 @@ func (r *Reader) compound(code, code8, code32 byte) (count, end int) {
 		r.fail("size %d exceeds the %d bytes left", size, len(r.b)-r.pos)
 		return 0, r.pos
 	}
-	if count > end-r.pos { // every element takes a byte at least
+	if count > end-r.pos { // every element takes at least a byte
 		r.fail("%d elements cannot fit %d bytes", count, end-r.pos)
 		return 0, r.pos
 	}

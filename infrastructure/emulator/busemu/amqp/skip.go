@@ -1,11 +1,10 @@
 package amqp
 
-// Skip passes over the next value without decoding it: compounds are stepped
-// over by their size, so the cost does not depend on their contents.
+// Skip skips the next value without decoding it. It skips compounds by their size, so that the
+// cost does not depend on their contents.
 func (r *Reader) Skip() { r.skip(0) }
 
-// Raw returns the bytes of the next value, constructor included, and passes
-// over them.
+// Raw returns the bytes of the next value, constructor included, and skips it.
 func (r *Reader) Raw() []byte {
 	start := r.pos
 	r.skip(0)
@@ -29,7 +28,7 @@ func (r *Reader) skip(depth int) {
 		r.skip(depth + 1)
 		return
 	}
-	// The high nibble of a constructor tells the width (part 1, figure 1.3).
+	// The high nibble of a constructor is the width (part 1, figure 1.3).
 	switch c >> 4 {
 	case 0x4:
 	case 0x5:

@@ -1,7 +1,7 @@
 package amqp
 
-// State is a decoded delivery state (part 3, section 3.4). Code says which of
-// the fields have a meaning.
+// State is a decoded delivery state (part 3, section 3.4). Code determines which fields have a
+// meaning.
 type State struct {
 	// Code is CodeReceived, CodeAccepted, CodeRejected, CodeReleased, CodeModified,
 	// CodeDeclared or CodeTransactionalState (part 4, sections 4.5.7 and 4.5.8).
@@ -53,7 +53,7 @@ func (s *State) Append(b []byte) []byte {
 	return w.finish()
 }
 
-// DecodeState decodes the delivery state that b holds.
+// DecodeState decodes the delivery state in b.
 func DecodeState(b []byte) (State, error) {
 	r := NewReader(b)
 	s := State{Code: r.Descriptor()}

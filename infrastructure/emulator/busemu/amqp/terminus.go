@@ -1,6 +1,6 @@
 package amqp
 
-// Source is where a link takes messages from (part 3, section 3.5.3).
+// Source is the node from which a link takes messages (part 3, section 3.5.3).
 type Source struct {
 	Address               Optional[string]
 	Durable               uint32
@@ -49,7 +49,7 @@ func decodeSource(r *Reader) *Source {
 	return &s
 }
 
-// Target is where a link puts messages (part 3, section 3.5.4).
+// Target is the node to which a link sends messages (part 3, section 3.5.4).
 type Target struct {
 	Address               Optional[string]
 	Durable               uint32

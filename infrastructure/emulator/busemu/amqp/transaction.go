@@ -1,7 +1,7 @@
 package amqp
 
-// TransactionRequest is what a controller sends to a coordinator: declare, or discharge
-// of a transaction (part 4, sections 4.5.5 and 4.5.6).
+// TransactionRequest is a controller's request to a coordinator: declare, or discharge of a
+// transaction (part 4, sections 4.5.5 and 4.5.6).
 type TransactionRequest struct {
 	Discharge bool
 	TxnID     []byte // of discharge

@@ -120,8 +120,8 @@ func Integer(v any) (int64, bool) {
 	return 0, false
 }
 
-// Elements returns the elements of a list or an array: peers differ in which
-// of the two they use for "several of".
+// Elements returns the elements of a list or an array, because peers use both for several
+// values.
 func Elements(v any) ([]any, bool) {
 	switch t := v.(type) {
 	case List:
@@ -134,7 +134,7 @@ func Elements(v any) ([]any, bool) {
 	return nil, false
 }
 
-// SymbolArray returns the array of symbols that multiple="true" fields carry.
+// SymbolArray returns an array of symbols, for multiple="true" fields.
 func SymbolArray(symbols ...Symbol) Array {
 	a := Array{Type: codeSym8, Elems: make([]any, len(symbols))}
 	for i, s := range symbols {
@@ -187,7 +187,7 @@ func (o Optional[T]) Or(def T) T {
 	return def
 }
 
-// DecodeError says where and why bytes are not valid AMQP.
+// DecodeError reports invalid AMQP with its position.
 type DecodeError struct {
 	Offset int    // byte position in the slice given to the decoder
 	Reason string // what was expected or found

@@ -5,7 +5,7 @@ import "math"
 // Value reads the next value of any type. Binary values alias the input.
 func (r *Reader) Value() any { return r.value(0) }
 
-// DecodeValue decodes the single value that b holds.
+// DecodeValue decodes the single value in b.
 func DecodeValue(b []byte) (any, error) {
 	r := NewReader(b)
 	v := r.Value()
@@ -31,7 +31,7 @@ func (r *Reader) value(depth int) any {
 	return r.body(c, depth)
 }
 
-// body reads what follows the constructor byte c.
+// body reads the part after the constructor byte c.
 func (r *Reader) body(c byte, depth int) any {
 	switch c {
 	case codeNull:

@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// entry is one ATOM entry of a reply.
+// entry is one ATOM entry of a response.
 type entry struct {
 	path, title string
 	at          time.Time
@@ -63,14 +63,14 @@ func (q *request) replyFeed(title string, entries []entry) {
 	q.write(http.StatusOK, "application/atom+xml;type=feed;charset=utf-8", b.Bytes())
 }
 
-// emptyFeed is the service's answer to a GET of an entity that does not exist.
+// emptyFeed is the service's response to a GET of an entity that does not exist.
 func (q *request) emptyFeed() { q.replyFeed("Publicly Listed Services", nil) }
 
 func (q *request) write(status int, contentType string, body []byte) {
 	q.w.Header().Set("Content-Type", contentType)
 	q.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	q.w.WriteHeader(status)
-	_, _ = q.w.Write(body) // the client has gone: nobody to tell
+	_, _ = q.w.Write(body) // the client has disconnected
 }
 
 // fail answers with the service's error document.
@@ -125,7 +125,7 @@ func (q *request) href(path string) string {
 
 func (q *request) namespaceName() string { return "sbemulatorns" }
 
-// formatTime writes a time as the service does; the zero time as .NET's.
+// formatTime formats a time as the service does; the zero time as .NET does.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "0001-01-01T00:00:00"

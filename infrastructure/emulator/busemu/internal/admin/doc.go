@@ -14,5 +14,5 @@
 // It refuses other methods (405), bodies over 1 MB, and JSON. It ignores api-version.
 //
 // Source: azservicebus internal/atom and admin (requests and entries), the service's
-// documentation, and responses that the SDKs' tests recorded.
+// documentation, and published captures.
 package admin

@@ -11,9 +11,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/isoduration"
 )
 
-// fieldReader reads the elements of a description into properties. Elements may
-// come in any order; unknown ones are refused, except those a client sends back
-// as it got them.
+// fieldReader reads the elements of a description into properties, in any order.
 type fieldReader struct {
 	node *xmlNode
 	err  error
@@ -81,7 +79,7 @@ func (f *fieldReader) status(to *broker.Status) {
 	}
 }
 
-// entityName reads an element that names an entity by its name or its URI.
+// entityName reads the name or URI of an entity.
 func (f *fieldReader) entityName(name string, to *string) {
 	v, ok := f.node.value(name)
 	if !ok {
@@ -98,11 +96,11 @@ func (f *fieldReader) entityName(name string, to *string) {
 	*to = v
 }
 
-// The parts of a description the broker does not interpret are stored with the
-// entity, as XML, and given back as they came.
+// Parts of a description that the broker does not interpret are stored with the entity, as
+// XML, and returned unchanged.
 const opaqueRoot = "Opaque"
 
-// opaque keeps these children of a description.
+// opaque returns these children of a description, for storage.
 func opaque(n *xmlNode, names ...string) []byte {
 	root := &xmlNode{}
 	root.name.Local = opaqueRoot

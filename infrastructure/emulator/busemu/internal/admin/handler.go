@@ -7,7 +7,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// maxBody bounds a request's body in bytes.
+// maxBody limits a request's body in bytes.
 const maxBody = 1 << 20
 
 // Handler serves the admin API. All fields are required; they do not change while it
@@ -17,8 +17,8 @@ type Handler struct {
 	Logger  *slog.Logger
 	Host    string // host:port in ids and links
 	Premium bool
-	Started time.Time // reported as the time when the namespace was created
-	Hidden  string    // a queue that is not listed: that of the health check
+	Started time.Time // reported as the namespace's creation time
+	Hidden  string    // a queue that is not listed: the one of the health check
 
 	// Authorize reports whether a token grants Manage on a path. The text of its error is
 	// sent to the client.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 )
 
-// namespaceInfo answers GET /$namespaceinfo.
+// namespaceInfo answers GET /$namespaceinfo: name, tier and creation time of the namespace.
 func (q *request) namespaceInfo() {
 	if !q.mayRead() {
 		return

@@ -12,9 +12,14 @@ import (
 
 // Queues of the admin API.
 //
-// Behaviour: PUT creates (201; 409 if the name is taken), PUT with If-Match
-// updates (200, and the queue's links are detached), GET of a queue that does
-// not exist is an empty feed.
+// PUT creates a queue (201; 409 if the name is taken). PUT with If-Match updates it (200) and
+// detaches its links. GET of a queue that does not exist returns an empty feed. DELETE deletes
+// it (404 if it does not exist). /$Resources/Queues lists all.
+//
+// It refuses updates of RequiresSession, RequiresDuplicateDetection and EnablePartitioning,
+// which are fixed at creation.
+//
+// Source: azservicebus admin/admin_client_queue.go.
 
 func (q *request) putQueue(d *xmlNode) {
 	p, err := readQueue(d)
@@ -25,7 +30,7 @@ func (q *request) putQueue(d *xmlNode) {
 	p.Name = q.entity
 	b, ctx := q.Broker, q.r.Context()
 	if !q.update() {
-		if p.Partitioned && !q.Premium { // each partition has the size that is given
+		if p.Partitioned && !q.Premium { // the size applies to each partition
 			p.MaxSizeMB *= b.Partitions()
 		}
 		info, err := b.CreateQueue(ctx, p)
@@ -48,7 +53,7 @@ func (q *request) putQueue(d *xmlNode) {
 	q.replyQueue(http.StatusOK, info, err)
 }
 
-// unchanged refuses an update of what is fixed at creation.
+// unchanged refuses an update of properties that are fixed at creation.
 func unchanged(d *xmlNode, kind string, session, duplicates, partitioned bool) error {
 	f := fieldReader{node: d}
 	s, dup, part := session, duplicates, partitioned
@@ -122,7 +127,7 @@ func (q *request) listQueues() {
 	q.replyFeed("Queues", entries)
 }
 
-// visible leaves out the queue of the health check.
+// visible removes the queue of the health check.
 func (q *request) visible(all []broker.QueueInfo) []broker.QueueInfo {
 	out := all[:0:0]
 	for _, info := range all {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// request is a request to the admin API, cut into what it is about.
+// request is a request to the admin API with its parsed path.
 type request struct {
 	*Handler
 	w http.ResponseWriter
 	r *http.Request
 
-	entity, subscription, rule string // as far as the path names them
+	entity, subscription, rule string // as far as the path has them
 	list                       bool   // the path ends in a collection
 	manage                     bool   // the token grants Manage
 }
@@ -95,19 +95,19 @@ func (q *request) only(method string, handle func()) {
 	handle()
 }
 
-// page cuts a list by $skip and $top.
+// page applies $skip and $top to a list.
 func page[T any](q *request, all []T) []T {
 	query := q.r.URL.Query()
 	skip, _ := strconv.Atoi(query.Get("$skip"))
 	all = all[min(max(skip, 0), len(all)):]
 	top, err := strconv.Atoi(query.Get("$top"))
 	if err != nil || top <= 0 {
-		top = 100 // the service's page
+		top = 100 // the service's page size
 	}
 	return all[:min(top, len(all))]
 }
 
-// entities are queues and topics, which share one name space.
+// entities serves queues and topics, which share one name space.
 func (q *request) entities() {
 	b := q.Broker
 	_, queueErr := b.Queue(q.entity)
@@ -141,7 +141,7 @@ func (q *request) entities() {
 	}
 }
 
-// putEntity creates or, with If-Match, updates what the body describes.
+// putEntity creates or, with If-Match, updates the entity in the body.
 func (q *request) putEntity() {
 	content, ok := q.readContent()
 	if !ok {

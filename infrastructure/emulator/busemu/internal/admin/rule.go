@@ -9,9 +9,16 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// Rules of the admin API. A rule's filter and action are given back as the XML
-// they came in, also when their type is unknown here; a send that would have to
-// evaluate an unknown filter or run an action is refused by the broker.
+// Rules of the admin API.
+//
+// GET returns one rule or all rules of a subscription, PUT creates one (201), PUT with
+// If-Match updates it (200), DELETE deletes it. Filters and actions are returned as the XML in
+// which they came, even if their type is unknown.
+//
+// It refuses SQL that does not parse. A filter of an unknown type is stored; the broker
+// refuses a send that would have to evaluate it.
+//
+// Source: azservicebus admin/admin_client_rules.go.
 
 func (q *request) rules() {
 	b, ctx := q.Broker, q.r.Context()

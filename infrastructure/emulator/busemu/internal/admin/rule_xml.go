@@ -107,7 +107,7 @@ func readParameterValue(n *xmlNode) (any, error) {
 		return strconv.ParseFloat(text, 64)
 	case "dateTime":
 		if t, err := time.Parse("2006-01-02T15:04:05", text); err == nil {
-			return t, nil // without a zone, which Python's SDK sends
+			return t, nil // Python's SDK sends it without a zone
 		}
 		return time.Parse(time.RFC3339Nano, text)
 	case "duration":
@@ -133,7 +133,7 @@ func writeRule(b *bytes.Buffer, r *broker.Rule) {
 	element(b, "Name", r.Name)
 }
 
-// writeFilter writes the filter of a rule that was not made by the admin API.
+// writeFilter writes the filter of a rule that was not created by the admin API.
 func writeFilter(b *bytes.Buffer, f *sqlfilter.Filter) {
 	open := func(kind string) { b.WriteString(`<Filter i:type="` + kind + `">`) }
 	switch f.Kind {

@@ -11,6 +11,14 @@ import (
 )
 
 // Subscriptions of the admin API.
+//
+// PUT creates a subscription (201), with the rule in DefaultRuleDescription if there is one.
+// PUT with If-Match updates it without its rules (200) and detaches its links. GET of one that
+// does not exist returns an empty feed. DELETE deletes it.
+//
+// It refuses an update of RequiresSession.
+//
+// Source: azservicebus admin/admin_client_subscription.go.
 
 func (q *request) subscriptions() {
 	b, ctx := q.Broker, q.r.Context()
@@ -151,7 +159,7 @@ func writeSubscription(b *bytes.Buffer, info *broker.SubscriptionInfo) {
 	b.WriteString(opaqueChild(info.Opaque, "ForwardTo"))
 	element(b, "CreatedAt", formatTime(info.CreatedAt))
 	element(b, "UpdatedAt", formatTime(info.UpdatedAt))
-	accessed := info.AccessedAt // unlike a queue's it is never zero at the service
+	accessed := info.AccessedAt // never zero at the service, unlike a queue's
 	if accessed.IsZero() {
 		accessed = info.CreatedAt
 	}

@@ -9,7 +9,11 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/isoduration"
 )
 
-// Topics of the admin API; they behave as queues do.
+// Topics of the admin API. PUT, GET, DELETE and /$Resources/Topics behave as for queues.
+//
+// It refuses updates of RequiresDuplicateDetection and EnablePartitioning.
+//
+// Source: azservicebus admin/admin_client_topic.go.
 
 func (q *request) putTopic(d *xmlNode) {
 	p, err := readTopic(d)

@@ -17,8 +17,8 @@ const (
 	nsInstance   = "http://www.w3.org/2001/XMLSchema-instance"
 )
 
-// xmlNode is an element with its prefixes as they were written: the values of
-// i:type attributes are names with a prefix, so that prefixes must survive.
+// xmlNode is an element with its prefixes as written. Prefixes must survive, because the
+// values of i:type attributes contain them.
 type xmlNode struct {
 	name     xml.Name // Space is the prefix
 	attrs    []xml.Attr
@@ -29,7 +29,7 @@ type xmlNode struct {
 
 const maxXMLDepth = 64
 
-// parseXML reads a document. Documents are bounded by the HTTP body's limit.
+// parseXML reads a document. The limit of the HTTP body bounds its size.
 func parseXML(r io.Reader) (*xmlNode, error) {
 	d := xml.NewDecoder(r)
 	var stack []*xmlNode
@@ -74,7 +74,7 @@ func parseXML(r io.Reader) (*xmlNode, error) {
 	}
 }
 
-// inner are the prefixes in scope for n's children. "" is the default namespace.
+// inner returns the prefixes in scope for n's children. "" is the default namespace.
 func (n *xmlNode) inner() map[string]string {
 	declared := false
 	for _, a := range n.attrs {
@@ -130,7 +130,7 @@ func (n *xmlNode) value(local string) (string, bool) {
 	return strings.TrimSpace(c.text), true
 }
 
-// instanceType is the local part of the i:type attribute.
+// instanceType returns the local part of the i:type attribute.
 func (n *xmlNode) instanceType() string {
 	for _, a := range n.attrs {
 		if a.Name.Local == "type" && a.Name.Space != "" && n.inner()[a.Name.Space] == nsInstance {
@@ -144,8 +144,8 @@ func (n *xmlNode) instanceType() string {
 	return ""
 }
 
-// raw writes the element so that it means the same under any parent: prefixes
-// declared above it are declared on it.
+// raw writes the element so that it has the same meaning under any parent: it declares the
+// prefixes that are declared above it.
 func (n *xmlNode) raw() []byte {
 	var b bytes.Buffer
 	top := *n
@@ -204,7 +204,7 @@ func qualified(n xml.Name) string {
 	return n.Space + ":" + n.Local
 }
 
-// escaper leaves apostrophes as they are, as the service does.
+// escaper leaves apostrophes unescaped, as the service does.
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\r", "&#xD;", "\n", "&#xA;", "\t", "&#x9;")
 
 func escape(b *bytes.Buffer, s string) {

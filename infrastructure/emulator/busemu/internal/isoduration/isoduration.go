@@ -1,4 +1,4 @@
-// Package isoduration reads and writes ISO 8601 durations as the service does.
+// Package isoduration reads and writes ISO 8601 durations in the service's form.
 package isoduration
 
 import (
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Forever is the longest time.Duration. It is used for every time span that is unlimited.
+// Forever is the longest time.Duration. It represents every unlimited time span.
 const Forever = time.Duration(math.MaxInt64)
 
 // MaxTimeSpan is .NET's TimeSpan.MaxValue, the service's form of Forever.
 const MaxTimeSpan = "P10675199DT2H48M5.4775807S"
 
-// Format writes an ISO 8601 duration as the service does: days, hours,
-// minutes and seconds, without zero parts.
+// Format returns an ISO 8601 duration in the service's form: days, hours, minutes and seconds,
+// without zero parts.
 func Format(d time.Duration) string {
 	if d == Forever {
 		return MaxTimeSpan
@@ -47,9 +47,9 @@ func Format(d time.Duration) string {
 	return b.String()
 }
 
-// Parse reads an ISO 8601 duration of days, hours, minutes and seconds.
-// What exceeds a time.Duration is for ever. Years and months have no fixed
-// length and are refused.
+// Parse reads an ISO 8601 duration of days, hours, minutes and seconds. A duration too long
+// for time.Duration is Forever. Years and months are refused, because they have no fixed
+// length.
 func Parse(s string) (time.Duration, error) {
 	rest, ok := strings.CutPrefix(s, "P")
 	if !ok || rest == "" {

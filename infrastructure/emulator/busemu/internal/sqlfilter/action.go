@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Change is one change of a message by the action of a rule.
+// Change is one change of a message by an action.
 type Change struct {
-	// Property is the name of an application property; empty if a system property is
-	// changed: one of the texts of Fields, which then holds its new value.
+	// Property is the name of an application property. It is empty for a change of a system
+	// property; then the text in Fields is the new value.
 	Property string
 	// Value is the new value, nil if the property is removed.
 	Value any

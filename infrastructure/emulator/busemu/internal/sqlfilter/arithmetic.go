@@ -11,7 +11,7 @@ import (
 func (p *parser) sum() (node, error)     { return p.arithmetic(p.product, "+", "-") }
 func (p *parser) product() (node, error) { return p.arithmetic(p.sign, "*", "/", "%") }
 
-// arithmetic reads operands joined by operators of one rank, from left to right.
+// arithmetic reads operands joined by operators of equal precedence, from left to right.
 func (p *parser) arithmetic(term func() (node, error), operators ...string) (node, error) {
 	first, err := term()
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *parser) function(name token) (operand, error) {
 	return nil, fmt.Errorf("the function %s is not supported", name.text)
 }
 
-// newID is newid(): another UUID each time.
+// newID is newid(): a new UUID at each evaluation.
 type newID struct{}
 
 func (newID) value(*Fields) any {
@@ -113,7 +113,7 @@ func (newID) value(*Fields) any {
 	return u
 }
 
-// namedProperty is property(name): the user property of a name that is a value itself.
+// namedProperty is property(name): the user property whose name is the value of an operand.
 type namedProperty struct{ name operand }
 
 func (p namedProperty) value(f *Fields) any {
@@ -124,8 +124,8 @@ func (p namedProperty) value(f *Fields) any {
 	return propertyRef{name: name}.value(f)
 }
 
-// calculation is arithmetic on numbers: of whole numbers it is whole. Anything else, a
-// division by zero and a result too large are absent.
+// calculation is arithmetic on numbers. Whole numbers give a whole number. Other operands, a
+// division by zero and an overflow give an absent value.
 type calculation struct {
 	operator    byte
 	left, right operand

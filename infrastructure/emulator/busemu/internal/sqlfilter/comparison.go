@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// comparison compares two operands. Absent operands and different types give unknown.
+// comparison compares two operands. It is unknown for absent operands and different types.
 type comparison struct {
 	operator    string
 	left, right operand
@@ -56,7 +56,7 @@ func compareEqual(left, right any) truth {
 	return truthOf(order == 0)
 }
 
-// equalUUID compares a UUID with another, or with its text.
+// equalUUID compares a UUID with another one or with its text.
 func equalUUID(u UUID, other any) truth {
 	switch o := other.(type) {
 	case UUID:
@@ -95,8 +95,8 @@ func compareOrder(left, right any) (order int, ok bool) {
 	return 0, false
 }
 
-// normal brings a value to one of the types that are compared: string, bool, int64,
-// float64, time.Time. Anything else is returned as it is and compares with nothing.
+// normal converts a value to one of the types that are compared: string, bool, int64, float64,
+// time.Time. Any other value is returned unchanged and equals nothing.
 func normal(v any) any {
 	switch n := v.(type) {
 	case int:

@@ -64,7 +64,7 @@ type isNull struct{ o operand }
 
 func (n isNull) holds(f *Fields) truth { return truthOf(n.o.value(f) == nil) }
 
-// like is a LIKE test, compiled: % is any text, _ is any character.
+// like is a compiled LIKE: % matches any text, _ any character.
 type like struct {
 	left    operand
 	pattern *regexp.Regexp

@@ -1,7 +1,7 @@
 package sqlfilter
 
-// Correlate returns a correlation filter: every field that is set must be equal, also in
-// upper and lower case.
+// Correlate returns a correlation filter: every field that is set must be equal, including its
+// case.
 func Correlate(want Fields) Condition { return Condition{correlation(want)} }
 
 type correlation Fields

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Fields are the parts of a message that filters can compare. An empty string means
-// that the field is absent. Values of Properties are string, bool, any integer,
-// float32, float64, time.Time, UUID or []byte; others match no comparison.
+// Fields are the parts of a message that filters compare. An empty string is an absent field.
+// Values of Properties are string, bool, any integer, float32, float64, time.Time, UUID or
+// []byte; other types match no comparison.
 type Fields struct {
 	MessageID        string
 	CorrelationID    string
@@ -25,10 +25,10 @@ type Fields struct {
 	SequenceNumber int64     `json:"-"`
 }
 
-// UUID is a property's value of that type, in RFC 4122 order.
+// UUID is a property value of this AMQP type, in RFC 4122 order.
 type UUID [16]byte
 
-// String is the usual form, in lower case.
+// String returns the usual form, in lower case.
 func (u UUID) String() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }

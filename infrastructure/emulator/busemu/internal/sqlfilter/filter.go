@@ -42,7 +42,7 @@ type Parameter struct {
 // Condition is a compiled filter.
 type Condition struct{ root condition }
 
-// The conditions of the true and the false filter.
+// The conditions of KindTrue and KindFalse.
 var (
 	Always = Condition{constant(isTrue)}
 	Never  = Condition{constant(isFalse)}
@@ -52,8 +52,8 @@ var (
 // and Never.
 func (c Condition) Matches(f *Fields) bool { return c.root.holds(f) == isTrue }
 
-// condition is a node of a compiled filter. Its result has SQL's three values: an unknown
-// one (comparison with something absent) is not true.
+// condition is a node of a compiled filter. Its result has SQL's three values; unknown, from a
+// comparison with an absent value, is not true.
 type condition interface {
 	holds(f *Fields) truth
 }

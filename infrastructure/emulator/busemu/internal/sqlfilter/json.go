@@ -68,7 +68,7 @@ func (p Parameter) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t)
 }
 
-// UnmarshalJSON is the reverse of MarshalJSON.
+// UnmarshalJSON is the inverse of MarshalJSON.
 func (p *Parameter) UnmarshalJSON(data []byte) error {
 	var t typedValue
 	if err := json.Unmarshal(data, &t); err != nil {
@@ -96,7 +96,7 @@ func (f Fields) MarshalJSON() ([]byte, error) {
 	return json.Marshal(r)
 }
 
-// UnmarshalJSON is the reverse of MarshalJSON.
+// UnmarshalJSON is the inverse of MarshalJSON.
 func (f *Fields) UnmarshalJSON(data []byte) error {
 	var r fieldsRecord
 	if err := json.Unmarshal(data, &r); err != nil {

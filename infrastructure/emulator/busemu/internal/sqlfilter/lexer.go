@@ -21,7 +21,7 @@ const (
 
 type token struct {
 	kind  tokenKind
-	text  string // upper-cased symbol; otherwise as written, quotes removed
+	text  string // symbol in upper case; otherwise as written, without quotes
 	value any    // of a number: int64 or float64
 }
 
@@ -37,7 +37,7 @@ func (t token) String() string {
 	return "'" + t.text + "'"
 }
 
-// scan cuts an expression into tokens. The last one is endOfText.
+// scan splits an expression into tokens. The last one is endOfText.
 func scan(s string) ([]token, error) {
 	var tokens []token
 	for i := 0; ; {
@@ -87,7 +87,7 @@ func scanToken(s string) (t token, n int, err error) {
 	return t, 0, fmt.Errorf("unexpected character %q", s[:1])
 }
 
-// scanQuoted reads a text that ends with end; end is written twice inside it.
+// scanQuoted reads a text up to end. Inside the text, end is written twice.
 func scanQuoted(s string, kind tokenKind, end byte) (token, int, error) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// operand is a value in a comparison; nil stands for something absent.
+// operand is a value in a comparison; nil is an absent value.
 type operand interface{ value(f *Fields) any }
 
 type literal struct{ v any }
 
 func (l literal) value(*Fields) any { return l.v }
 
-// propertyRef is a user property, or one of the system. Names differ in case only if
-// both exist.
+// propertyRef is a user or system property. Case matters only between properties whose names
+// differ in nothing else.
 type propertyRef struct {
 	name   string
 	system func(*Fields) any // of a system property; nil otherwise
@@ -34,8 +34,8 @@ func (p propertyRef) value(f *Fields) any {
 	return nil
 }
 
-// systemText is where the system properties are that are texts, by lower-case name. An
-// action can set them.
+// systemText has the system properties that are texts, by lower-case name. An action can set
+// them.
 var systemText = map[string]func(*Fields) *string{
 	"messageid":        func(f *Fields) *string { return &f.MessageID },
 	"correlationid":    func(f *Fields) *string { return &f.CorrelationID },

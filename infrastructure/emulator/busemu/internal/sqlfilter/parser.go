@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of an SQL filter: the service's on length, ours on nesting.
+// Limits of an SQL filter: the length is the service's, the nesting ours.
 const (
 	maxLength = 1024
 	maxDepth  = 64
@@ -57,8 +57,8 @@ func (p *parser) end() error {
 	return nil
 }
 
-// node is a part of an expression: one of the two is set. What stands in
-// parentheses is known to be the one or the other only when it has been read.
+// node is a part of an expression, either a condition or an operand. The kind of a part in
+// parentheses is known only when it has been read.
 type node struct {
 	condition condition
 	operand   operand
@@ -144,7 +144,7 @@ func (p *parser) chain(joint string, term func() (node, error), join func([]cond
 	return isCondition(join(terms)), nil
 }
 
-// deeper bounds the nesting of what is read by recursion.
+// deeper limits the recursion.
 func (p *parser) deeper() error {
 	if p.depth++; p.depth > maxDepth {
 		return fmt.Errorf("it is nested more than %d deep", maxDepth)
